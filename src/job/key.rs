@@ -1,0 +1,233 @@
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Device, JobId, Kind, ParamValue, Params, Precision, parameter};
+
+/// The version of the key's form.
+///
+/// Changelog: 1, the first.
+pub const KEY_SCHEMA: u32 = 1;
+
+/// Everything declared about a job. Its canonical JSON is what the id hashes.
+///
+/// Not here: the matrix's name and path, limits, order, retries, the worker binary's bytes, anything about the host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Key {
+    /// [`KEY_SCHEMA`] when written by this version.
+    pub schema: u32,
+    /// Timing or profiled.
+    pub kind: Kind,
+    /// The env's name in the matrix.
+    pub env: String,
+    /// Where the worker computes.
+    pub device: Device,
+    /// The network's name, as torchvision spells it.
+    pub model: String,
+    /// Images an iteration.
+    pub batch: u32,
+    /// The arithmetic asked for.
+    pub precision: Precision,
+    /// Which repeat of the config this is, from 1.
+    pub repeat: u32,
+    /// The parameters that differ from their default, by name.
+    #[serde(default)]
+    pub params: Params,
+    /// The program that does the work.
+    #[serde(default, skip_serializing_if = "WorkerTemplate::is_shipped")]
+    pub worker: WorkerTemplate,
+}
+
+/// The program that trains: ours, or any that speaks the protocol.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkerTemplate {
+    /// The worker that comes with `orchestrate`.
+    #[default]
+    Shipped,
+    /// An argv whose words may hold placeholders: `{model}`, `{batch}`, …
+    Command(Vec<String>),
+}
+
+impl WorkerTemplate {
+    /// Whether it is the shipped worker.
+    pub fn is_shipped(&self) -> bool {
+        *self == WorkerTemplate::Shipped
+    }
+}
+
+impl Key {
+    /// `params` without those at their default: a parameter at its default leaves the hash as it was before the
+    /// parameter existed.
+    pub fn without_defaults(params: Params) -> Params {
+        params
+            .into_iter()
+            .filter(|(name, value)| {
+                parameter(name).and_then(super::Parameter::default_value).as_ref() != Some(value)
+            })
+            .collect()
+    }
+
+    /// The value of the parameter `name`: as declared, else its default; `None` where the worker chooses or nobody
+    /// knows the name.
+    pub fn param(&self, name: &str) -> Option<ParamValue> {
+        self.params.get(name).cloned().or_else(|| parameter(name).and_then(super::Parameter::default_value))
+    }
+
+    /// The hash's preimage: JSON without white space, object keys sorted by bytes at every depth.
+    pub fn canonical_json(&self) -> String {
+        let normal = Key { params: Key::without_defaults(self.params.clone()), ..self.clone() };
+        let value = serde_json::to_value(&normal).expect("a key has string keys and no failing serializer");
+        let mut text = String::new();
+        write_canonical(&value, &mut text);
+        text
+    }
+
+    /// SHA-256 of [`Key::canonical_json`].
+    pub fn id(&self) -> JobId {
+        JobId::of(&self.canonical_json())
+    }
+
+    /// `{env}_{model}_{precision}_bs{batch}_run{N}`.
+    pub fn label(&self) -> String {
+        let Key { env, model, precision, batch, repeat, .. } = self;
+        format!("{env}_{model}_{precision}_bs{batch}_run{repeat}")
+    }
+
+    /// The key's config: the point of the matrix without the repeat, as the key of repeat 1. Statistics are computed
+    /// over the jobs that share it.
+    pub fn config(&self) -> Key {
+        Key { repeat: 1, ..self.clone() }
+    }
+}
+
+/// Writes `value` with sorted object keys, whatever map type `serde_json` was built with.
+fn write_canonical(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_by_key(|(name, _)| name.as_bytes());
+            out.push('{');
+            for (index, (name, value)) in entries.into_iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                out.push_str(&Value::from(name.as_str()).to_string());
+                out.push(':');
+                write_canonical(value, out);
+            }
+            out.push('}');
+        }
+        Value::Array(values) => {
+            out.push('[');
+            for (index, value) in values.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                write_canonical(value, out);
+            }
+            out.push(']');
+        }
+        scalar => out.push_str(&scalar.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::{DataSource, Job};
+
+    fn key() -> Key {
+        Key {
+            schema: KEY_SCHEMA,
+            kind: Kind::Timing,
+            env: "mac_mps".into(),
+            device: Device::Mps,
+            model: "resnet50".into(),
+            batch: 32,
+            precision: Precision::Fp32,
+            repeat: 2,
+            params: Params::from([
+                ("warmup".into(), ParamValue::Int(5)),
+                ("data".into(), ParamValue::Data(DataSource::Folder("data/imagenet-mini".into()))),
+            ]),
+            worker: WorkerTemplate::Shipped,
+        }
+    }
+
+    /// If this fails, every store in the world is about to be measured again. Do not change the expected value.
+    #[test]
+    fn golden_id() {
+        assert_eq!(
+            key().canonical_json(),
+            r#"{"batch":32,"device":"mps","env":"mac_mps","kind":"timing","model":"resnet50","params":{"data":{"folder":"data/imagenet-mini"},"warmup":5},"precision":"fp32","repeat":2,"schema":1}"#
+        );
+        assert_eq!(
+            Job::new(key()).dir_name(),
+            format!("mac_mps_resnet50_fp32_bs32_run2-{}", key().id().short())
+        );
+        assert_eq!(
+            key().id().to_string(),
+            "4d402d80fedcaace7f65b05ad5efc34fccb351442e45a85583780795f10a0b28"
+        );
+    }
+
+    #[test]
+    fn every_field_changes_the_id() {
+        type Change = fn(&mut Key);
+        let changes: &[(&str, Change)] = &[
+            ("schema", |key| key.schema += 1),
+            ("kind", |key| key.kind = Kind::Perf),
+            ("env", |key| key.env.push('x')),
+            ("device", |key| key.device = Device::Cuda(1)),
+            ("model", |key| key.model = "vgg16".into()),
+            ("batch", |key| key.batch += 1),
+            ("precision", |key| key.precision = Precision::Amp),
+            ("repeat", |key| key.repeat += 1),
+            ("params: changed", |key| drop(key.params.insert("warmup".into(), ParamValue::Int(6)))),
+            ("params: added", |key| drop(key.params.insert("channels_last".into(), ParamValue::Bool(true)))),
+            ("params: removed", |key| drop(key.params.remove("data"))),
+            ("worker", |key| key.worker = WorkerTemplate::Command(vec!["python".into()])),
+        ];
+        let mut seen = vec![key().id()];
+        for (name, change) in changes {
+            let mut changed = key();
+            change(&mut changed);
+            assert!(!seen.contains(&changed.id()), "{name} does not change the id");
+            seen.push(changed.id());
+        }
+    }
+
+    #[test]
+    fn a_parameter_at_its_default_does_not_change_the_id() {
+        for parameter in super::super::PARAMETERS {
+            let Some(default) = parameter.default_value() else { continue };
+            let mut explicit = key();
+            if explicit.params.contains_key(parameter.name) {
+                continue;
+            }
+            explicit.params.insert(parameter.name.to_owned(), default);
+            assert_eq!(explicit.id(), key().id(), "{}", parameter.name);
+        }
+    }
+
+    #[test]
+    fn a_key_survives_its_own_json() {
+        let read: Key = serde_json::from_str(&serde_json::to_string_pretty(&key()).unwrap()).unwrap();
+        assert_eq!(read, key());
+        assert_eq!(read.id(), key().id());
+        assert_eq!(key().id().to_string().parse(), Ok(key().id()));
+    }
+
+    #[test]
+    fn parameters_check_their_values() {
+        let iters = parameter("iters").unwrap();
+        assert_eq!(iters.check(&ParamValue::Int(1)), Ok(()));
+        assert_eq!(
+            iters.check(&ParamValue::Int(0)).unwrap_err().to_string(),
+            "iters is `0`: expected a whole number from 1 to 10000000"
+        );
+        assert!(iters.check(&ParamValue::Bool(true)).is_err());
+        assert!(parameter("itres").is_none());
+    }
+}

@@ -1,0 +1,60 @@
+//! A job: one config, one repeat, one kind. What everything else speaks about.
+//!
+//! [`Key`] is everything *declared* about a job and nothing else: its canonical JSON is hashed to the [`JobId`], and
+//! the id names the job's directory in the store. Two things follow. Whoever changes a declared value gets another
+//! job, and whoever changes anything else (the matrix's name, the order, the host, the worker's bytes) does not.
+//!
+//! A [`Job`] couples a key with its id; it can only be made from a key, so the two cannot disagree.
+
+mod id;
+mod key;
+mod parameter;
+mod word;
+
+pub use id::{JobId, ParseJobIdError};
+pub use key::{KEY_SCHEMA, Key, WorkerTemplate};
+pub use parameter::{
+    DataSource, PARAMETERS, ParamValue, Parameter, ParameterType, Params, WrongParameter, parameter,
+};
+pub use word::{Device, Kind, Precision, UnknownWord};
+
+/// One job: a [`Key`] and the id that follows from it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    key: Key,
+    id: JobId,
+}
+
+impl Job {
+    /// The job that `key` declares.
+    pub fn new(key: Key) -> Self {
+        let id = key.id();
+        Job { key, id }
+    }
+
+    /// Everything declared about the job.
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// SHA-256 of the key's canonical JSON.
+    pub fn id(&self) -> JobId {
+        self.id
+    }
+
+    /// `{env}_{model}_{precision}_bs{batch}_run{N}`, as the seed scripts named their runs.
+    pub fn label(&self) -> String {
+        self.key.label()
+    }
+
+    /// The job's directory below the store: `<label>-<12 hex of id>`.
+    pub fn dir_name(&self) -> String {
+        format!("{}-{}", self.label(), self.id.short())
+    }
+}
+
+impl From<Key> for Job {
+    fn from(key: Key) -> Self {
+        Job::new(key)
+    }
+}

@@ -1,0 +1,175 @@
+//! The closed vocabularies of a key: device, precision, kind. Each has one spelling, used in YAML, JSON, CSV, labels
+//! and flags alike.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A word outside a closed vocabulary.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{word}` is not a {what}: expected {expected}")]
+pub struct UnknownWord {
+    /// What was to be named: `device`, `precision`, `kind`.
+    pub what: &'static str,
+    /// The word as it stood.
+    pub word: String,
+    /// The words that would have been understood, as a phrase.
+    pub expected: &'static str,
+}
+
+/// Where the worker computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Device {
+    /// The host's processor.
+    Cpu,
+    /// Apple's GPU through Metal Performance Shaders.
+    Mps,
+    /// An NVIDIA GPU. The index is as `nvidia-smi` counts; the worker sees only this device, as its device 0.
+    Cuda(u32),
+}
+
+impl Device {
+    /// What the worker's `--backend` flag takes.
+    pub fn backend(self) -> &'static str {
+        match self {
+            Device::Cpu => "cpu",
+            Device::Mps => "mps",
+            Device::Cuda(_) => "cuda",
+        }
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Device::Cuda(index) if *index != 0 => write!(f, "cuda:{index}"),
+            other => f.write_str(other.backend()),
+        }
+    }
+}
+
+impl FromStr for Device {
+    type Err = UnknownWord;
+
+    /// `cuda` and `cuda:0` are the same device.
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        match word {
+            "cpu" => Ok(Device::Cpu),
+            "mps" => Ok(Device::Mps),
+            "cuda" => Ok(Device::Cuda(0)),
+            _ => {
+                word.strip_prefix("cuda:").and_then(|index| index.parse().ok()).map(Device::Cuda).ok_or_else(
+                    || UnknownWord {
+                        what: "device",
+                        word: word.to_owned(),
+                        expected: "`cpu`, `mps`, `cuda` or `cuda:<index>`",
+                    },
+                )
+            }
+        }
+    }
+}
+
+/// The arithmetic of a training step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Precision {
+    /// IEEE single precision throughout, TF32 off.
+    Fp32,
+    /// Single precision whose matrix products and convolutions round their inputs to TF32.
+    Tf32,
+    /// Automatic mixed precision: fp16 on CUDA and MPS, bf16 on the CPU.
+    Amp,
+    /// Automatic mixed precision with bf16.
+    Bf16,
+}
+
+impl Precision {
+    /// Every precision, in the order tables show them.
+    pub const ALL: [Precision; 4] = [Precision::Fp32, Precision::Tf32, Precision::Amp, Precision::Bf16];
+
+    /// The word for it, everywhere.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Precision::Fp32 => "fp32",
+            Precision::Tf32 => "tf32",
+            Precision::Amp => "amp",
+            Precision::Bf16 => "bf16",
+        }
+    }
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Precision {
+    type Err = UnknownWord;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        Precision::ALL.into_iter().find(|precision| precision.as_str() == word).ok_or_else(|| UnknownWord {
+            what: "precision",
+            word: word.to_owned(),
+            expected: "`fp32`, `tf32`, `amp` or `bf16`",
+        })
+    }
+}
+
+/// What a job is for. A profiled run never enters a timing statistic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// An undisturbed run whose seconds count.
+    Timing,
+    /// A run under Nsight Compute: its operations and bytes count, its seconds do not.
+    Ncu,
+    /// A run under `perf stat`: its counters count, its seconds do not.
+    Perf,
+}
+
+impl Kind {
+    /// The word for it, everywhere.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Timing => "timing",
+            Kind::Ncu => "ncu",
+            Kind::Perf => "perf",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = UnknownWord;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        [Kind::Timing, Kind::Ncu, Kind::Perf].into_iter().find(|kind| kind.as_str() == word).ok_or_else(
+            || UnknownWord { what: "kind", word: word.to_owned(), expected: "`timing`, `ncu` or `perf`" },
+        )
+    }
+}
+
+/// Serialises through `Display` and parses through `FromStr`, so that a word has one spelling everywhere.
+macro_rules! serde_as_word {
+    ($($word:ty),*) => {$(
+        impl Serialize for $word {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $word {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    )*};
+}
+
+serde_as_word!(Device, Precision, Kind);

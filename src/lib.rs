@@ -1,0 +1,14 @@
+//! `orchestrate` runs a declared matrix of deep-learning training bursts and turns the runs into evidence.
+//!
+//! The map, from the ground up; a module may use those above it in this list, and the arrows in `ARCHITECTURE.md` say
+//! exactly which. A test holds them.
+//!
+//! | module | what it is | effects |
+//! |---|---|---|
+//! | [`job`] | a job's key, id, label, kind | none |
+//! | [`protocol`] | what passes between `orchestrate` and a worker | none |
+//! | [`stats`] | numbers in, statistics out | none |
+
+pub mod job;
+pub mod protocol;
+pub mod stats;

@@ -1,0 +1,564 @@
+//! What passes between `orchestrate` and a worker: environment variables, exit codes, `measurement.json`,
+//! `iterations.csv` and the progress lines. A worker is any process that speaks this; the README shows one of thirty
+//! lines.
+//!
+//! Files a worker writes mirror as [`WireMeasurement`] and become a [`Measurement`], which cannot be wrong in itself.
+//! Whether it is what the job asked for is another question: see [`Measurement::mismatches`].
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::job::{DataSource, Device, Key, ParamValue, Precision};
+
+/// The version of `measurement.json`.
+///
+/// Changelog: 1, the first.
+pub const MEASUREMENT_SCHEMA: u32 = 1;
+
+/// Names the file the worker writes its measurement to; `--out` says the same to the shipped worker.
+pub const MEASUREMENT_VARIABLE: &str = "ORCHESTRATE_MEASUREMENT";
+
+/// Names the file the worker may write its per-iteration times to.
+pub const ITERATIONS_VARIABLE: &str = "ORCHESTRATE_ITERATIONS";
+
+/// The header of `iterations.csv`: the iteration within the window from 0, its seconds, the seconds of them spent
+/// waiting for data, and the loss (empty where it was not read back).
+pub const ITERATIONS_HEADER: [&str; 4] = ["iteration", "elapsed_s", "data_wait_s", "loss"];
+
+/// Exit codes with a meaning of their own. Any other code but 0 is a failure without a name.
+pub mod exit_code {
+    /// The flags cannot be understood, or the combination cannot be honoured.
+    pub const USAGE: i32 = 2;
+    /// The device, precision or network does not exist here.
+    pub const UNSUPPORTED: i32 = 69;
+    /// The device, or the host, had too little memory.
+    pub const OUT_OF_MEMORY: i32 = 71;
+}
+
+/// A line of JSON on the worker's standard output that says how far it is. Other lines are only kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Progress {
+    /// Libraries, network and data are being made ready.
+    Preparing,
+    /// `done` of `of` warm-up iterations are over.
+    Warmup {
+        /// Iterations finished.
+        done: u32,
+        /// Iterations in all.
+        of: u32,
+    },
+    /// `done` of `of` measured iterations are over.
+    Measure {
+        /// Iterations finished.
+        done: u32,
+        /// Iterations in all.
+        of: u32,
+    },
+}
+
+impl Progress {
+    /// The progress that `line` tells, if it is such a line.
+    pub fn parse(line: &str) -> Option<Progress> {
+        let line = line.trim();
+        if !line.starts_with('{') {
+            return None;
+        }
+        serde_json::from_str(line).ok()
+    }
+
+    /// The line, without its end.
+    pub fn line(&self) -> String {
+        serde_json::to_string(self).expect("a progress line is a flat record of numbers")
+    }
+}
+
+/// `measurement.json` as it stands in the file. Unknown fields are ignored, so that a newer worker can say more.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WireMeasurement {
+    /// [`MEASUREMENT_SCHEMA`].
+    pub schema: u32,
+    /// Instead of everything below: why there is no measurement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// Images trained on within the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<u64>,
+    /// Seconds of the window, by a monotonic clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elapsed_s: Option<f64>,
+    /// Whether the device was synchronised at both ends of the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub synchronized: Option<bool>,
+    /// What the worker really did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effective: Option<Effective>,
+    /// Everything a worker may add.
+    #[serde(default)]
+    pub details: Details,
+}
+
+/// Why a worker has no measurement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The class.
+    pub kind: FailureKind,
+    /// One sentence, with the numbers where there are any.
+    pub message: String,
+}
+
+/// The failures that a worker can name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// The device, or the host, had too little memory.
+    OutOfMemory,
+    /// The device, precision or network does not exist here.
+    Unsupported,
+}
+
+/// What the worker really did, read back where that is possible. Compared with what the job asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Effective {
+    /// The device computed on.
+    pub device: Device,
+    /// The arithmetic.
+    pub precision: Precision,
+    /// Images an iteration.
+    pub batch: u32,
+    /// The network, where the worker says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Whether matrix products may round to TF32.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tf32: Option<bool>,
+    /// Measured iterations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iters: Option<u32>,
+    /// Warm-up iterations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmup: Option<u32>,
+    /// Where the images came from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<DataSource>,
+    /// Threads that decoded images.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loader_workers: Option<u32>,
+    /// Batches each loader thread prepared ahead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefetch_factor: Option<u32>,
+    /// Whether batches went through page-locked memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pin_memory: Option<bool>,
+    /// Whether images were augmented.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub augment: Option<bool>,
+    /// Whether activations and weights were in NHWC order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channels_last: Option<bool>,
+    /// Passes for each optimizer step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grad_accum_steps: Option<u32>,
+    /// Whether an NVTX range marked the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nvtx: Option<bool>,
+    /// Whether only deterministic algorithms were allowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deterministic: Option<bool>,
+    /// Whether cuDNN timed its algorithms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cudnn_benchmark: Option<bool>,
+    /// Compute threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
+    /// The seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Height and width of the images, in pixels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_size: Option<u32>,
+    /// Classes of the last layer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub classes: Option<u32>,
+}
+
+/// What a worker may add to its measurement. Every field is optional; sizes are bytes, durations seconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Details {
+    /// Seconds of the window in which the device had no data to work on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_wait_s: Option<f64>,
+    /// Seconds from the process's start to the first training step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub startup_s: Option<f64>,
+    /// Seconds since the Unix epoch at the window's start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_started_at: Option<f64>,
+    /// Loss of the first warm-up iteration (of the first measured one without warm-up).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_loss: Option<f64>,
+    /// Loss of the last measured iteration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_loss: Option<f64>,
+    /// Trainable parameters of the network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<u64>,
+    /// The most the device's allocator held within the window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_device_memory_bytes: Option<u64>,
+    /// Images found in the folder, and those of them that could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dataset_images: Option<u64>,
+    /// Images that could not be decoded and were left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreadable_images: Option<u64>,
+    /// The device's own name: the processor's or GPU's model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_name: Option<String>,
+    /// The device's UUID, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_uuid: Option<String>,
+    /// Optimizer, learning rate and the like, as one phrase.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optimizer: Option<String>,
+    /// Versions of libraries by name: `libtorch`, `cudnn`, …
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub versions: BTreeMap<String, String>,
+}
+
+/// A measurement that is sound in itself: known schema, positive finite seconds, positive samples that are a whole
+/// number of batches.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "WireMeasurement", into = "WireMeasurement")]
+pub struct Measurement {
+    /// Images trained on within the window.
+    pub samples: u64,
+    /// Seconds of the window.
+    pub elapsed_s: f64,
+    /// Whether the device was synchronised at both ends of the window. If not, nothing may be published of it.
+    pub synchronized: bool,
+    /// What the worker really did.
+    pub effective: Effective,
+    /// Everything else it said.
+    pub details: Details,
+}
+
+/// What a well-formed `measurement.json` says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Report {
+    /// A measurement.
+    Measured(Box<Measurement>),
+    /// A failure that the worker names.
+    Failed(Failure),
+}
+
+/// A `measurement.json` that says nothing usable.
+#[derive(Debug, thiserror::Error)]
+pub enum BadMeasurement {
+    /// Not JSON, or not of the form.
+    #[error("measurement.json is not readable")]
+    Unreadable(#[source] serde_json::Error),
+    /// Of a version we do not know.
+    #[error("measurement.json has schema {0}: expected {MEASUREMENT_SCHEMA}")]
+    UnknownSchema(u32),
+    /// A field that every measurement has is missing.
+    #[error("measurement.json has no `{0}`")]
+    Missing(&'static str),
+    /// A field has a value that cannot be.
+    #[error("measurement.json: {0}")]
+    Impossible(String),
+}
+
+impl Report {
+    /// Reads the text of a `measurement.json`.
+    ///
+    /// # Errors
+    /// Text that is not JSON of the form, an unknown schema, a missing field, or an impossible value.
+    pub fn parse(text: &str) -> Result<Report, BadMeasurement> {
+        let wire: WireMeasurement = serde_json::from_str(text).map_err(BadMeasurement::Unreadable)?;
+        if wire.schema != MEASUREMENT_SCHEMA {
+            return Err(BadMeasurement::UnknownSchema(wire.schema));
+        }
+        if let Some(failure) = wire.failure {
+            return Ok(Report::Failed(failure));
+        }
+        Measurement::try_from(wire).map(Box::new).map(Report::Measured)
+    }
+}
+
+impl TryFrom<WireMeasurement> for Measurement {
+    type Error = BadMeasurement;
+
+    fn try_from(wire: WireMeasurement) -> Result<Self, Self::Error> {
+        if wire.schema != MEASUREMENT_SCHEMA {
+            return Err(BadMeasurement::UnknownSchema(wire.schema));
+        }
+        let samples = wire.samples.ok_or(BadMeasurement::Missing("samples"))?;
+        let elapsed_s = wire.elapsed_s.ok_or(BadMeasurement::Missing("elapsed_s"))?;
+        let synchronized = wire.synchronized.ok_or(BadMeasurement::Missing("synchronized"))?;
+        let effective = wire.effective.ok_or(BadMeasurement::Missing("effective"))?;
+        let impossible = |message: String| Err(BadMeasurement::Impossible(message));
+        if !(elapsed_s.is_finite() && elapsed_s > 0.0) {
+            return impossible(format!("elapsed_s is {elapsed_s}: expected a positive number of seconds"));
+        }
+        if effective.batch == 0 {
+            return impossible("effective.batch is 0".to_owned());
+        }
+        let batch = u64::from(effective.batch);
+        if samples == 0 || !samples.is_multiple_of(batch) {
+            return impossible(format!("{samples} samples are not a positive number of batches of {batch}"));
+        }
+        if let Some(iters) = effective.iters
+            && samples != batch * u64::from(iters)
+        {
+            return impossible(format!("{samples} samples are not {iters} iterations of {batch} images"));
+        }
+        Ok(Measurement { samples, elapsed_s, synchronized, effective, details: wire.details })
+    }
+}
+
+impl From<Measurement> for WireMeasurement {
+    fn from(measurement: Measurement) -> Self {
+        let Measurement { samples, elapsed_s, synchronized, effective, details } = measurement;
+        WireMeasurement {
+            schema: MEASUREMENT_SCHEMA,
+            failure: None,
+            samples: Some(samples),
+            elapsed_s: Some(elapsed_s),
+            synchronized: Some(synchronized),
+            effective: Some(effective),
+            details,
+        }
+    }
+}
+
+impl WireMeasurement {
+    /// What a worker writes that has nothing but a reason.
+    pub fn failed(failure: Failure) -> Self {
+        WireMeasurement {
+            schema: MEASUREMENT_SCHEMA,
+            failure: Some(failure),
+            samples: None,
+            elapsed_s: None,
+            synchronized: None,
+            effective: None,
+            details: Details::default(),
+        }
+    }
+}
+
+/// What `worker peaks` prints on standard output, as one JSON object: the ceilings of one device as measured. Raw
+/// samples are kept; whoever reads them takes the best and says the spread.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredPeaks {
+    /// [`MEASUREMENT_SCHEMA`].
+    pub schema: u32,
+    /// The device measured.
+    pub device: Device,
+    /// Its own name.
+    pub device_name: String,
+    /// Compute threads, on a processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
+    /// Matrix products on random data.
+    pub gemm: Vec<GemmSample>,
+    /// Streams through arrays larger than the caches.
+    pub stream: Vec<StreamSample>,
+    /// Versions of libraries by name.
+    #[serde(default)]
+    pub versions: BTreeMap<String, String>,
+}
+
+/// Repeated products of two square matrices of random numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GemmSample {
+    /// The arithmetic.
+    pub precision: Precision,
+    /// Rows and columns of each matrix.
+    pub size: u64,
+    /// 2 × size³ ÷ seconds of each product, in FLOP/s.
+    pub flops_per_s: Vec<f64>,
+}
+
+/// Repeated passes over large arrays.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StreamSample {
+    /// `copy` (b = a) or `triad` (c = a + s·b).
+    pub kernel: String,
+    /// Bytes read and written by each pass.
+    pub bytes: u64,
+    /// Bytes read and written ÷ seconds of each pass, in bytes/s.
+    pub bytes_per_s: Vec<f64>,
+}
+
+/// A setting that is not what the job asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mismatch {
+    /// The setting's name.
+    pub setting: String,
+    /// What the key declares.
+    pub requested: String,
+    /// What the worker reports.
+    pub effective: String,
+}
+
+impl Measurement {
+    /// Images a second over the whole window.
+    pub fn samples_per_s(&self) -> f64 {
+        self.samples as f64 / self.elapsed_s
+    }
+
+    /// The settings that the worker reports and that are not what `key` asks for; empty if all is as requested.
+    ///
+    /// A setting that the worker does not report cannot be compared, except device, precision and batch, which every
+    /// worker reports. A parameter that an external worker was never told (it is neither declared in the key nor at
+    /// a default the worker has to know) is compared only if the key declares it.
+    pub fn mismatches(&self, key: &Key) -> Vec<Mismatch> {
+        let effective = &self.effective;
+        let mut found = Vec::new();
+        let mut compare = |setting: &str, requested: String, effective: String| {
+            if requested != effective {
+                found.push(Mismatch { setting: setting.to_owned(), requested, effective });
+            }
+        };
+        // A worker sees the one CUDA device it was given as its device 0, so the index cannot be compared.
+        compare("device", key.device.backend().to_owned(), effective.device.backend().to_owned());
+        compare("precision", key.precision.to_string(), effective.precision.to_string());
+        compare("batch", key.batch.to_string(), effective.batch.to_string());
+        if let Some(model) = &effective.model {
+            compare("model", key.model.clone(), model.clone());
+        }
+        if let Some(tf32) = effective.tf32
+            && matches!(key.precision, Precision::Fp32 | Precision::Tf32)
+        {
+            compare("tf32", (key.precision == Precision::Tf32).to_string(), tf32.to_string());
+        }
+        for (name, value) in effective.parameters() {
+            let requested =
+                if key.worker.is_shipped() { key.param(name) } else { key.params.get(name).cloned() };
+            if let Some(requested) = requested {
+                compare(name, requested.to_string(), value.to_string());
+            }
+        }
+        found
+    }
+}
+
+impl Effective {
+    /// The parameters of [`crate::job::PARAMETERS`] that the worker reports, by name.
+    pub fn parameters(&self) -> Vec<(&'static str, ParamValue)> {
+        fn int<N: Into<i64>>(value: Option<N>) -> Option<ParamValue> {
+            value.map(|value| ParamValue::Int(value.into()))
+        }
+        let switch = |value: Option<bool>| value.map(ParamValue::Bool);
+        let seed = self.seed.map(|seed| ParamValue::Int(i64::try_from(seed).unwrap_or(i64::MAX)));
+        [
+            ("warmup", int(self.warmup)),
+            ("iters", int(self.iters)),
+            ("data", self.data.clone().map(ParamValue::Data)),
+            ("loader_workers", int(self.loader_workers)),
+            ("prefetch_factor", int(self.prefetch_factor)),
+            ("pin_memory", switch(self.pin_memory)),
+            ("augment", switch(self.augment)),
+            ("channels_last", switch(self.channels_last)),
+            ("grad_accum_steps", int(self.grad_accum_steps)),
+            ("nvtx", switch(self.nvtx)),
+            ("deterministic", switch(self.deterministic)),
+            ("cudnn_benchmark", switch(self.cudnn_benchmark)),
+            ("threads", int(self.threads)),
+            ("seed", seed),
+            ("input_size", int(self.input_size)),
+            ("classes", int(self.classes)),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEAST: &str = r#"{ "schema": 1, "samples": 1600, "elapsed_s": 12.5, "synchronized": true,
+        "effective": { "device": "cpu", "precision": "fp32", "batch": 16 } }"#;
+
+    fn measured(text: &str) -> Result<Measurement, String> {
+        match Report::parse(text) {
+            Ok(Report::Measured(measurement)) => Ok(*measurement),
+            Ok(Report::Failed(failure)) => Err(failure.message),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn key() -> Key {
+        Key {
+            schema: 1,
+            kind: crate::job::Kind::Timing,
+            env: "cpu".into(),
+            device: Device::Cpu,
+            model: "resnet18".into(),
+            batch: 16,
+            precision: Precision::Fp32,
+            repeat: 1,
+            params: Default::default(),
+            worker: Default::default(),
+        }
+    }
+
+    #[test]
+    fn the_least_a_worker_writes_is_enough() {
+        let measurement = measured(LEAST).unwrap();
+        assert_eq!(measurement.samples_per_s(), 128.0);
+        assert_eq!(measurement.mismatches(&key()), []);
+        let again = serde_json::to_string(&measurement).unwrap();
+        assert_eq!(measured(&again).unwrap(), measurement);
+    }
+
+    #[test]
+    fn an_impossible_measurement_is_refused() {
+        for (from, to, message) in [
+            ("1600", "0", "measurement.json: 0 samples are not a positive number of batches of 16"),
+            ("1600", "1601", "measurement.json: 1601 samples are not a positive number of batches of 16"),
+            ("12.5", "-1", "measurement.json: elapsed_s is -1: expected a positive number of seconds"),
+            ("\"batch\": 16", "\"batch\": 0", "measurement.json: effective.batch is 0"),
+            (
+                "\"batch\": 16",
+                "\"batch\": 16, \"iters\": 30",
+                "measurement.json: 1600 samples are not 30 iterations of 16 images",
+            ),
+            ("\"schema\": 1", "\"schema\": 2", "measurement.json has schema 2: expected 1"),
+            ("\"samples\": 1600,", "", "measurement.json has no `samples`"),
+            ("}", "", "measurement.json is not readable"),
+        ] {
+            assert_eq!(measured(&LEAST.replace(from, to)), Err(message.to_owned()), "{from} -> {to}");
+        }
+    }
+
+    #[test]
+    fn what_was_done_is_held_against_what_was_asked() {
+        let text =
+            LEAST.replace("\"batch\": 16", "\"batch\": 16, \"tf32\": true, \"warmup\": 3, \"threads\": 2");
+        let names = |key: &Key| -> Vec<String> {
+            measured(&text).unwrap().mismatches(key).into_iter().map(|mismatch| mismatch.setting).collect()
+        };
+        assert_eq!(names(&key()), ["tf32", "warmup"]);
+        let external = Key {
+            worker: crate::job::WorkerTemplate::Command(vec!["python3".into()]),
+            precision: Precision::Tf32,
+            ..key()
+        };
+        assert_eq!(names(&external), ["precision"]);
+    }
+
+    #[test]
+    fn progress_lines_are_told_from_other_lines() {
+        let line = Progress::Measure { done: 3, of: 100 }.line();
+        assert_eq!(line, r#"{"event":"measure","done":3,"of":100}"#);
+        assert_eq!(Progress::parse(&line), Some(Progress::Measure { done: 3, of: 100 }));
+        assert_eq!(Progress::parse("loss 6.9"), None);
+        assert_eq!(Progress::parse("{\"event\":\"dance\"}"), None);
+    }
+}
