@@ -8,7 +8,11 @@
 //! | [`job`] | a job's key, id, label, kind | none |
 //! | [`protocol`] | what passes between `orchestrate` and a worker | none |
 //! | [`stats`] | numbers in, statistics out | none |
+//! | [`architecture`] | networks as data: layers, shapes, parameters, MACs | none |
+//! | [`dataset`] | data sets made or fetched: recipes, photographs, checksums | none |
 
+pub mod architecture;
+pub mod dataset;
 pub mod job;
 pub mod protocol;
 pub mod stats;
