@@ -10,9 +10,15 @@
 //! | [`stats`] | numbers in, statistics out | none |
 //! | [`architecture`] | networks as data: layers, shapes, parameters, MACs | none |
 //! | [`dataset`] | data sets made or fetched: recipes, photographs, checksums | none |
+//! | [`record`] | one attempt, parsed | none |
+//! | [`matrix`] | the YAML file, checked | none |
+//! | [`plan`] | expand, decide, order, invocation | none |
 
 pub mod architecture;
 pub mod dataset;
 pub mod job;
+pub mod matrix;
+pub mod plan;
 pub mod protocol;
+pub mod record;
 pub mod stats;

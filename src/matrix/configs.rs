@@ -1,0 +1,105 @@
+//! The configs of a matrix: the product of each env's axes, less what is excluded, plus what is included.
+
+use std::collections::BTreeMap;
+
+use super::{Axis, AxisName, AxisValue, Env, Include, Matrix};
+use crate::job::{KEY_SCHEMA, Key, Kind, ParamValue, Params, Precision};
+
+/// One config and how often it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The key of its first repeat.
+    pub key: Key,
+    /// Its repeats, at least 1.
+    pub repeats: u32,
+}
+
+impl Matrix {
+    /// The configs in the order of the file: env by env, the product before what is included.
+    pub fn configs(&self) -> Vec<Config> {
+        let mut configs = Vec::new();
+        for env in &self.envs {
+            let kept = env.product().filter(|key| !self.exclude.iter().any(|selector| selector.matches(key)));
+            configs.extend(kept.map(|key| Config { key, repeats: env.repeats }));
+            let added = self.include.iter().filter(|include| include.env == env.name);
+            configs.extend(added.map(|include| env.included(include)));
+        }
+        configs
+    }
+}
+
+impl Env {
+    /// How many configs the product of the axes has; `None` if that is no number.
+    pub fn product_size(&self) -> Option<u64> {
+        self.axes.iter().try_fold(1, |size: u64, axis| size.checked_mul(axis.points.len().try_into().ok()?))
+    }
+
+    /// The product of the axes, the last one varying fastest, each config as the key of its first repeat.
+    pub fn product(&self) -> impl Iterator<Item = Key> + '_ {
+        let size = self.product_size().unwrap_or(0);
+        (0..size).map(|index| self.nth_config(index))
+    }
+
+    /// The config at `index` of the product: the index is a number whose digits, one an axis, say the axis' point.
+    fn nth_config(&self, mut index: u64) -> Key {
+        let mut values = BTreeMap::new();
+        for Axis { names, points } in self.axes.iter().rev() {
+            let count = points.len() as u64;
+            let point =
+                usize::try_from(index % count).expect("less than the number of points, which is a usize");
+            index /= count;
+            values.extend(names.iter().zip(&points[point]));
+        }
+        let mut key = self.bare_key();
+        for (name, value) in values {
+            match (name, value) {
+                (AxisName::Model, AxisValue::Model(model)) => key.model.clone_from(model),
+                (AxisName::Batch, AxisValue::Batch(batch)) => key.batch = *batch,
+                (AxisName::Precision, AxisValue::Precision(precision)) => key.precision = *precision,
+                (AxisName::Param(name), AxisValue::Param(value)) => set(&mut key.params, name, value),
+                (name, value) => {
+                    unreachable!("the value of {name:?} is {value:?}: a matrix pairs them by kind")
+                }
+            }
+        }
+        finished(key)
+    }
+
+    /// The config that `include` adds to this env.
+    pub fn included(&self, include: &Include) -> Config {
+        let mut key = Key {
+            model: include.model.clone(),
+            batch: include.batch,
+            precision: include.precision,
+            ..self.bare_key()
+        };
+        for (name, value) in &include.params {
+            set(&mut key.params, name, value);
+        }
+        Config { key: finished(key), repeats: include.repeats }
+    }
+
+    /// What all configs of the env share. The axes `models`, `batches` and `precisions` fill in the rest.
+    fn bare_key(&self) -> Key {
+        Key {
+            schema: KEY_SCHEMA,
+            kind: Kind::Timing,
+            env: self.name.clone(),
+            device: self.device,
+            model: String::new(),
+            batch: 0,
+            precision: Precision::Fp32,
+            repeat: 1,
+            params: self.params.clone(),
+            worker: self.worker.clone(),
+        }
+    }
+}
+
+fn set(params: &mut Params, name: &str, value: &ParamValue) {
+    params.insert(name.to_owned(), value.clone());
+}
+
+fn finished(key: Key) -> Key {
+    Key { params: Key::without_defaults(key.params), ..key }
+}

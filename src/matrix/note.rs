@@ -1,0 +1,254 @@
+//! Mistakes in a matrix file: where each stands, what was expected, and how they are shown.
+
+use std::fmt::{self, Write as _};
+
+use serde::Serialize;
+
+/// The most mistakes shown at once; a file with more is not a matrix with mistakes but something else.
+const SHOWN: usize = 50;
+
+/// The most characters of a message.
+const LONGEST_MESSAGE: usize = 1_000;
+
+/// The most mistakes kept.
+const KEPT: usize = 1_000;
+
+/// The most characters of a source line shown around a mistake.
+const LINE_WIDTH: usize = 110;
+
+/// Where something stands in the file, in characters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Span {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column, from 1.
+    pub column: usize,
+    /// How many characters it takes; 0 where that is not known.
+    pub length: usize,
+}
+
+/// A value and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spanned<T> {
+    /// The value.
+    pub value: T,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// One mistake in a matrix file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Note {
+    /// Where it stands.
+    #[serde(flatten)]
+    pub span: Span,
+    /// The offending word.
+    pub word: String,
+    /// What is wrong with it, or what was expected instead.
+    pub message: String,
+    /// What was probably meant, or what to do.
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for Note {
+    /// Everything but the file's name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Note { span, word, message, hint } = self;
+        write!(f, "{}:{}: {word}: {message}", span.line, span.column)?;
+        hint.iter().try_for_each(|hint| write!(f, " ({hint})"))
+    }
+}
+
+/// The mistakes found so far. The same mistake is kept once, however many envs inherit it.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    notes: Vec<Note>,
+    found: usize,
+}
+
+impl Notes {
+    /// Adds a mistake about `word`, which is shown in backticks.
+    pub(super) fn add(&mut self, span: Span, word: &str, message: impl Into<String>) {
+        self.add_with_hint(span, word, message, None);
+    }
+
+    /// Adds a mistake with a hint such as "did you mean `x`?".
+    pub(super) fn add_with_hint(
+        &mut self,
+        span: Span,
+        word: &str,
+        message: impl Into<String>,
+        hint: Option<String>,
+    ) {
+        self.add_note(Note {
+            span,
+            word: format!("`{}`", printable(word, 60)),
+            message: message.into(),
+            hint,
+        });
+    }
+
+    /// Adds a finished note.
+    pub(super) fn add_note(&mut self, note: Note) {
+        self.found += 1;
+        // Messages and hints may quote names from the file.
+        let note = Note {
+            message: printable(&note.message, LONGEST_MESSAGE),
+            hint: note.hint.map(|hint| printable(&hint, LONGEST_MESSAGE)),
+            ..note
+        };
+        if self.notes.len() < KEPT && !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// How often something was found: whoever compares two counts learns whether something in between went wrong.
+    pub(super) fn count(&self) -> usize {
+        self.found
+    }
+
+    /// All of them in the order of the file.
+    pub(super) fn into_sorted(mut self) -> Vec<Note> {
+        self.notes.sort_by_key(|note| note.span);
+        self.notes
+    }
+}
+
+/// Shows `notes` about the file called `path`, whose text is `source`: one paragraph a mistake, with the source line
+/// and a caret under the word.
+pub fn render_notes(path: &str, source: &str, notes: &[Note]) -> String {
+    // YAML knows three ends of a line.
+    let source = source.replace("\r\n", "\n").replace('\r', "\n");
+    let lines: Vec<&str> = source.split('\n').collect();
+    let mut text = String::new();
+    for note in notes.iter().take(SHOWN) {
+        // A `String` takes whatever is written to it.
+        let _ = writeln!(text, "{path}:{note}");
+        if let Some(line) = note.span.line.checked_sub(1).and_then(|index| lines.get(index)) {
+            text.push_str(&excerpt(line, note.span));
+        }
+        text.push('\n');
+    }
+    if notes.len() > SHOWN {
+        let _ = writeln!(text, "… and {} more", notes.len() - SHOWN);
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+/// The source line with its number, and a caret under the word; of a long line, the part around the word.
+fn excerpt(line: &str, span: Span) -> String {
+    let number = span.line.to_string();
+    let margin = " ".repeat(number.len());
+    let column = span.column.saturating_sub(1);
+    let from = if column > LINE_WIDTH / 2 && line.chars().count() > LINE_WIDTH {
+        column - LINE_WIDTH / 2
+    } else {
+        0
+    };
+    // Tabs and control characters would move the caret away from its word.
+    let plain = |(index, c): (usize, char)| match c {
+        _ if index > 0 && index == from => '…',
+        c if c.is_control() => ' ',
+        c => c,
+    };
+    let shown: String = line.chars().enumerate().skip(from).take(LINE_WIDTH).map(plain).collect();
+    let width = shown.chars().count();
+    let indent = (column - from).min(width);
+    let carets = span.length.clamp(1, (width - indent).max(1));
+    format!(
+        "{margin} |\n{number} | {shown}\n{margin} | {}{}\n",
+        " ".repeat(indent),
+        "^".repeat(carets),
+        shown = shown.trim_end()
+    )
+}
+
+/// `text` as it may stand in a message: control characters escaped, cut after `most` characters.
+pub(super) fn printable(text: &str, most: usize) -> String {
+    let mut shown: String = text
+        .chars()
+        .take(most)
+        .flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] })
+        .collect();
+    if text.chars().nth(most).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// The name among `known` that is nearest to `word`, if it is near enough to have been meant.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Distances take time proportional to both lengths; no name that anybody meant is this long.
+    let length = word.chars().count();
+    if length > 100 {
+        return None;
+    }
+    let allowed = match length {
+        0..=4 => 1,
+        5..=8 => 2,
+        _ => 3,
+    };
+    let plain = |text: &str| text.to_lowercase().replace('-', "_");
+    known
+        .into_iter()
+        .map(|name| (strsim::osa_distance(&plain(word), &plain(name)), name))
+        .min_by_key(|(distance, _)| *distance)
+        .filter(|(distance, _)| *distance <= allowed)
+        .map(|(_, name)| name)
+}
+
+/// "did you mean `x`?" for the nearest name, if there is one.
+pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    nearest(word, known).map(|name| format!("did you mean `{name}`?"))
+}
+
+/// "`a`, `b` or `c`".
+pub fn one_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    match names.as_slice() {
+        [] => "nothing".to_owned(),
+        [only] => only.clone(),
+        [init @ .., last] => format!("{} or {last}", init.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nearest_names() {
+        let known = ["batches", "models", "repeats"];
+        assert_eq!(nearest("batch", known), Some("batches"));
+        assert_eq!(nearest("modles", known), Some("models"));
+        assert_eq!(nearest("REPEATS", known), Some("repeats"));
+        assert_eq!(nearest("colour", known), None);
+        assert_eq!(nearest(&"x".repeat(10_000), known), None);
+        assert_eq!(one_of(known), "`batches`, `models` or `repeats`");
+    }
+
+    #[test]
+    fn a_caret_stands_under_its_word() {
+        let span = Span { line: 12, column: 4, length: 3 };
+        assert_eq!(excerpt("ab\tcde", span), "   |\n12 | ab cde\n   |    ^^^\n");
+    }
+
+    #[test]
+    fn a_long_line_is_shown_around_the_word() {
+        let line = format!("{}word{}", "x".repeat(500), "y".repeat(500));
+        let text = excerpt(&line, Span { line: 1, column: 501, length: 4 });
+        let lines: Vec<&str> = text.lines().collect();
+        let caret = lines[2].find('^').unwrap();
+        assert!(lines.iter().all(|line| line.chars().count() < 120));
+        assert_eq!(lines[1].chars().skip(caret).take(4).collect::<String>(), "word");
+        assert!(lines[1].contains('…'));
+        assert!(excerpt("", Span { line: 3, column: 90, length: 7 }).contains('^'));
+    }
+
+    #[test]
+    fn words_are_printable() {
+        assert_eq!(printable("a\u{1b}[31m", 60), "a\\u{1b}[31m");
+        assert_eq!(printable("abcdef", 3), "abc…");
+    }
+}

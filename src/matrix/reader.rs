@@ -1,0 +1,257 @@
+//! From nodes to typed values: every mismatch becomes a note, and reading goes on.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use super::keys::{KeyDoc, LONGEST_LIST, LONGEST_NAME, names};
+use super::note::{Notes, Span, Spanned, did_you_mean, one_of};
+use super::tree::{Entry, Node, Value};
+use crate::job::{DataSource, ParamValue, parameter};
+
+/// Notes that `node` is not what was expected; `expected` completes "expected …".
+pub(super) fn mismatch(node: &Node, expected: &str, notes: &mut Notes) {
+    notes.add(node.span, &node.value.word(), format!("expected {expected}"));
+}
+
+/// A text without control characters. A number gets the hint to quote it.
+pub(super) fn text(node: &Node, expected: &str, notes: &mut Notes) -> Option<Spanned<String>> {
+    match &node.value {
+        Value::Text(text) if !text.is_empty() && !text.contains(char::is_control) => {
+            Some(Spanned { value: text.clone(), span: node.span })
+        }
+        Value::Int(_) | Value::Float(_) | Value::Bool(_) => {
+            let word = node.value.word();
+            let hint = format!("to mean it as a text, put it in quotes: \"{word}\"");
+            notes.add_with_hint(node.span, &word, format!("expected {expected}"), Some(hint));
+            None
+        }
+        _ => {
+            mismatch(node, expected, notes);
+            None
+        }
+    }
+}
+
+/// Whether `name` can be part of a directory's name: letters, digits, `-`, `_` and `.`, not first a `-` or a `.`.
+fn is_name(name: &str) -> bool {
+    name.len() <= LONGEST_NAME
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+}
+
+/// Checks a name; `what` says whose, to complete "expected …".
+pub(super) fn check_name(name: &Spanned<String>, what: &str, notes: &mut Notes) -> bool {
+    let fits = is_name(&name.value);
+    if !fits {
+        let rule = format!(
+            "at most {LONGEST_NAME} letters, digits, `-`, `_` and `.`, not beginning with `-` or `.`"
+        );
+        notes.add(name.span, &name.value, format!("expected {what}: {rule}"));
+    }
+    fits
+}
+
+/// A name; `what` says whose, to complete "expected …".
+pub(super) fn name(node: &Node, what: &str, notes: &mut Notes) -> Option<Spanned<String>> {
+    let name = text(node, what, notes)?;
+    check_name(&name, what, notes).then_some(name)
+}
+
+/// A whole number within `range`.
+pub(super) fn whole(node: &Node, range: RangeInclusive<i64>, notes: &mut Notes) -> Option<Spanned<i64>> {
+    match node.value {
+        Value::Int(value) if range.contains(&value) => Some(Spanned { value, span: node.span }),
+        _ => {
+            let expected = match (range.start(), range.end()) {
+                (min, &i64::MAX) => format!("a whole number of at least {min}"),
+                (min, max) => format!("a whole number from {min} to {max}"),
+            };
+            mismatch(node, &expected, notes);
+            None
+        }
+    }
+}
+
+/// A whole number within `range`, which must lie within `u32`.
+pub(super) fn count(node: &Node, range: RangeInclusive<i64>, notes: &mut Notes) -> Option<Spanned<u32>> {
+    let number = whole(node, range, notes)?;
+    Some(Spanned { value: u32::try_from(number.value).ok()?, span: number.span })
+}
+
+/// A word of a closed vocabulary.
+pub(super) fn word(node: &Node, words: &[&'static str], notes: &mut Notes) -> Option<&'static str> {
+    let given = node.value.word();
+    let found = match &node.value {
+        Value::Text(text) => words.iter().copied().find(|word| word == text),
+        _ => None,
+    };
+    if found.is_none() {
+        let hint = did_you_mean(&given, words.iter().copied());
+        notes.add_with_hint(node.span, &given, format!("expected {}", one_of(words.iter().copied())), hint);
+    }
+    found
+}
+
+/// A word that parses, such as a device or a precision; `words` are those a hint may suggest.
+pub(super) fn parsed<T: std::str::FromStr>(
+    node: &Node,
+    words: &[&str],
+    expected: &str,
+    notes: &mut Notes,
+) -> Option<Spanned<T>> {
+    let given = node.value.word();
+    let parsed = match &node.value {
+        Value::Text(text) => text.parse().ok(),
+        _ => None,
+    };
+    if parsed.is_none() {
+        let hint = did_you_mean(&given, words.iter().copied());
+        notes.add_with_hint(node.span, &given, format!("expected {expected}"), hint);
+    }
+    Some(Spanned { value: parsed?, span: node.span })
+}
+
+/// A duration with its unit, of at least `least` and at most 30 days.
+pub(super) fn duration(node: &Node, least: Duration, notes: &mut Notes) -> Option<Duration> {
+    const MOST: Duration = Duration::from_secs(30 * 24 * 3600);
+    let expected = "a duration with its unit, such as `90s`, `30m` or `1h 30m`";
+    let duration = match &node.value {
+        Value::Text(text) => humantime::parse_duration(text).ok(),
+        Value::Int(0) => Some(Duration::ZERO),
+        _ => None,
+    };
+    match duration {
+        Some(duration) if (least..=MOST).contains(&duration) => Some(duration),
+        Some(_) => {
+            let least = humantime::format_duration(least);
+            mismatch(node, &format!("a duration from {least} to 30 days"), notes);
+            None
+        }
+        None => {
+            let hint = match node.value {
+                Value::Int(seconds @ 1..) => Some(format!("did you mean `{seconds}s`?")),
+                _ => None,
+            };
+            notes.add_with_hint(node.span, &node.value.word(), format!("expected {expected}"), hint);
+            None
+        }
+    }
+}
+
+/// A list with at least one item.
+pub(super) fn list<'a>(node: &'a Node, expected: &str, notes: &mut Notes) -> Option<&'a [Node]> {
+    match &node.value {
+        Value::List(items) if items.len() > LONGEST_LIST => {
+            notes.add(node.span, "[…]", format!("is too long: expected at most {LONGEST_LIST} values"));
+            None
+        }
+        Value::List(items) if !items.is_empty() => Some(items),
+        Value::List(_) => {
+            notes.add(node.span, "[]", format!("is empty: expected {expected}"));
+            None
+        }
+        Value::Text(_) | Value::Int(_) | Value::Bool(_) | Value::Float(_) => {
+            let word = node.value.word();
+            let hint = Some(format!("write `[{word}]`"));
+            notes.add_with_hint(node.span, &word, format!("expected {expected}"), hint);
+            None
+        }
+        _ => {
+            mismatch(node, expected, notes);
+            None
+        }
+    }
+}
+
+/// The items of a list that may be absent or empty.
+pub(super) fn optional_list<'a>(node: &'a Node, expected: &str, notes: &mut Notes) -> &'a [Node] {
+    match &node.value {
+        Value::Null => &[],
+        Value::List(items) => items,
+        _ => {
+            mismatch(node, expected, notes);
+            &[]
+        }
+    }
+}
+
+/// The entries of a mapping; nothing at all is an empty mapping, as a section whose entries are commented out is.
+pub(super) fn entries<'a>(node: &'a Node, expected: &str, notes: &mut Notes) -> &'a [Entry] {
+    match &node.value {
+        Value::Null => &[],
+        Value::Map(entries) => entries,
+        _ => {
+            mismatch(node, expected, notes);
+            &[]
+        }
+    }
+}
+
+/// Notes every key that is not in one of `tables`; `whose` completes "not a key of …".
+pub(super) fn check_keys(entries: &[Entry], tables: &[&'static [KeyDoc]], whose: &str, notes: &mut Notes) {
+    let known = || tables.iter().flat_map(|table| names(table));
+    for (key, _) in entries {
+        if known().any(|name| name == key.value) {
+            continue;
+        }
+        unknown_key(key.span, &key.value, &format!("a key of {whose}"), known(), notes);
+    }
+}
+
+/// Notes that `word` is not a `what`, with the nearest known name or all of them.
+pub(super) fn unknown_key<'a>(
+    span: Span,
+    word: &str,
+    what: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+    notes: &mut Notes,
+) {
+    let message = format!("is not {what}");
+    match did_you_mean(word, known.clone()) {
+        Some(hint) => notes.add_with_hint(span, word, message, Some(hint)),
+        None => notes.add(span, word, format!("{message}: expected {}", one_of(known))),
+    }
+}
+
+/// The value of a parameter: of the known one called `name`, what its table says; of another, any scalar.
+pub(super) fn param(name: &str, node: &Node, notes: &mut Notes) -> Option<Spanned<ParamValue>> {
+    let value = param_value(node);
+    let known = parameter(name);
+    let fits = value.as_ref().is_some_and(|value| match known {
+        Some(parameter) => parameter.check(value).is_ok(),
+        None => !matches!(value, ParamValue::Data(_)),
+    });
+    if !fits {
+        let expected = known.map_or_else(
+            || "a word, a number, `true` or `false`".to_owned(),
+            |parameter| parameter.expected(),
+        );
+        notes.add(node.span, &node.value.word(), format!("`{name}` expects {expected}"));
+        return None;
+    }
+    Some(Spanned { value: value?, span: node.span })
+}
+
+fn param_value(node: &Node) -> Option<ParamValue> {
+    match &node.value {
+        Value::Bool(value) => Some(ParamValue::Bool(*value)),
+        Value::Int(value) => Some(ParamValue::Int(*value)),
+        Value::Float(value) => Some(ParamValue::Float(*value)),
+        Value::Text(text) if !text.is_empty() && !text.contains(char::is_control) => {
+            Some(ParamValue::Text(text.clone()))
+        }
+        Value::Map(entries) => data_source(entries).map(ParamValue::Data),
+        _ => None,
+    }
+}
+
+fn data_source(entries: &[Entry]) -> Option<DataSource> {
+    let [(key, node)] = entries else { return None };
+    match (key.value.as_str(), &node.value) {
+        ("synthetic", Value::Bool(true)) => Some(DataSource::Synthetic),
+        ("folder", Value::Text(folder)) if !folder.is_empty() && !folder.contains(char::is_control) => {
+            Some(DataSource::Folder(folder.clone()))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,158 @@
+//! The JSON Schema (draft 2020-12) of a matrix file, for editors. It is built from the tables that the reader checks
+//! against, and says what a schema can say; what depends on other parts of the file is `orchestrate check`'s business.
+
+use serde_json::{Map, Value, json};
+
+use super::keys::{self, KeyDoc};
+use crate::architecture::NETWORKS;
+use crate::job::{PARAMETERS, Parameter, ParameterType, Precision};
+
+/// The schema of a matrix file.
+pub fn schema() -> Value {
+    let mut root = object(&[keys::MATRIX, keys::OVERRIDES], &["name", "envs"]);
+    root.insert("$schema".into(), "https://json-schema.org/draft/2020-12/schema".into());
+    root.insert("title".into(), "A matrix of orchestrate".into());
+    root.insert(
+        "$defs".into(),
+        json!({
+            "env": object(&[keys::ENV, keys::OVERRIDES], &["device"]),
+            "limits": object(&[keys::LIMITS], &[]),
+            "cloud": object(&[keys::CLOUD], &[]),
+            "command": object(&[keys::WORKER], &["command"]),
+            "exclude": with_params(object(&[keys::EXCLUDE], &[]), &|parameter| condition(&value_of(parameter))),
+            "include": with_params(object(&[keys::INCLUDE], &["model", "batch"]), &value_of),
+            "params": with_params(object(&[], &[]), &value_of),
+            "axes": with_params(object(&[], &[]), &|parameter| list(&value_of(parameter))),
+            "name": { "type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9._-]*$", "maxLength": keys::LONGEST_NAME },
+            "model": { "type": "string", "examples": NETWORKS },
+            "precision": { "enum": Precision::ALL.map(Precision::as_str) },
+            "batch": whole(&keys::BATCH),
+            "repeats": whole(&keys::REPEATS),
+            "data": data(),
+            "duration": { "anyOf": [{ "type": "string", "examples": ["90s", "30m", "1h 30m"] }, { "const": 0 }] },
+            "scalar": { "type": ["string", "number", "boolean"] },
+        }),
+    );
+    Value::Object(root)
+}
+
+/// An object that has the keys of `tables` and no others.
+fn object(tables: &[&'static [KeyDoc]], required: &[&str]) -> Map<String, Value> {
+    let mut properties = Map::new();
+    for key in tables.iter().copied().flatten() {
+        let mut shape = shape(key.name, tables);
+        shape["description"] = key.help.into();
+        properties.insert(key.name.into(), shape);
+    }
+    let mut object = Map::new();
+    object.insert("type".into(), "object".into());
+    object.insert("properties".into(), properties.into());
+    object.insert("additionalProperties".into(), false.into());
+    if !required.is_empty() {
+        object.insert("required".into(), required.into());
+    }
+    object
+}
+
+/// What the value of `key` looks like. Some keys mean different things in different tables.
+fn shape(key: &str, tables: &[&'static [KeyDoc]]) -> Value {
+    let is_in = |table: &'static [KeyDoc]| tables.iter().any(|other| std::ptr::eq(*other, table));
+    let section = |name: &str| json!({ "anyOf": [reference(name), { "type": "null" }] });
+    match key {
+        "env" | "model" | "batch" | "precision" if is_in(keys::EXCLUDE) => {
+            condition(&if key == "env" { reference("name") } else { reference(key) })
+        }
+        "name" | "peaks" | "env" => reference("name"),
+        "model" | "batch" | "precision" | "repeats" => reference(key),
+        "models" => list(&reference("model")),
+        "batches" => list(&reference("batch")),
+        "precisions" => list(&reference("precision")),
+        "params" | "axes" | "limits" | "cloud" => section(key),
+        "worker" => json!({ "anyOf": [reference("command"), { "const": "shipped" }] }),
+        "command" => list(&reference("scalar")),
+        "result" => json!({ "const": "json" }),
+        "envs" => json!({
+            "type": "object",
+            "minProperties": 1,
+            "propertyNames": reference("name"),
+            "additionalProperties": reference("env"),
+        }),
+        "exclude" | "include" => {
+            json!({ "type": ["array", "null"], "items": { "allOf": [reference(key), { "minProperties": 1 }] } })
+        }
+        "zip" => json!({
+            "type": ["array", "null"],
+            "items": { "type": "array", "items": { "type": "string" }, "minItems": 2 },
+        }),
+        "order" => json!({ "enum": keys::ORDERS }),
+        "os" => json!({ "enum": keys::SYSTEMS }),
+        "share" => json!({ "enum": keys::SHARES }),
+        "order_seed" => whole(&keys::ORDER_SEED),
+        "retries" => whole(&keys::RETRIES),
+        "device" => json!({ "type": "string", "pattern": "^(cpu|mps|cuda(:[0-9]+)?)$" }),
+        "usd_per_hour" => json!({ "type": "number", "minimum": 0 }),
+        "variables" => json!({
+            "type": ["object", "null"],
+            "propertyNames": { "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" },
+            "additionalProperties": reference("scalar"),
+        }),
+        "timeout" | "grace" | "cool_down" => reference("duration"),
+        "description" => json!({ "type": ["string", "null"] }),
+        _ => json!({ "type": "string", "minLength": 1 }),
+    }
+}
+
+/// `object` with every known parameter as a further key. Parameters of external workers may have any name.
+fn with_params(mut object: Map<String, Value>, shape: &dyn Fn(Option<&Parameter>) -> Value) -> Value {
+    if let Some(Value::Object(properties)) = object.get_mut("properties") {
+        for parameter in PARAMETERS {
+            let mut value = shape(Some(parameter));
+            value["description"] = parameter.help.into();
+            properties.insert(parameter.name.into(), value);
+        }
+    }
+    object.insert("additionalProperties".into(), shape(None));
+    Value::Object(object)
+}
+
+/// What values a parameter takes; any scalar for one that only an external worker knows.
+fn value_of(parameter: Option<&Parameter>) -> Value {
+    match parameter.map(|parameter| parameter.kind) {
+        None => reference("scalar"),
+        Some(ParameterType::Bool) => json!({ "type": "boolean" }),
+        Some(ParameterType::Int { min, max }) => whole(&(min..=max)),
+        Some(ParameterType::Data) => reference("data"),
+    }
+}
+
+/// A value, a list of them, or a comparison.
+fn condition(value: &Value) -> Value {
+    let comparison = json!({ "type": "string", "pattern": "^\\s*(==|!=|<=|>=|=|<|>)" });
+    json!({ "anyOf": [value, list(value), comparison] })
+}
+
+fn list(items: &Value) -> Value {
+    json!({ "type": "array", "items": items, "minItems": 1, "maxItems": keys::LONGEST_LIST })
+}
+
+fn whole(range: &std::ops::RangeInclusive<i64>) -> Value {
+    json!({ "type": "integer", "minimum": range.start(), "maximum": range.end() })
+}
+
+fn data() -> Value {
+    let one = |key: &str, value: Value| {
+        json!({
+            "type": "object",
+            "properties": { (key): value },
+            "required": [key],
+            "additionalProperties": false,
+        })
+    };
+    json!({
+        "oneOf": [one("synthetic", json!({ "const": true })), one("folder", json!({ "type": "string", "minLength": 1 }))]
+    })
+}
+
+fn reference(name: &str) -> Value {
+    json!({ "$ref": format!("#/$defs/{name}") })
+}

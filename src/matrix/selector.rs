@@ -1,0 +1,69 @@
+//! Which jobs a [`Selector`] means: one meaning for `exclude` in a matrix and `--only` on the command line.
+
+use super::{Comparison, Condition, Selector, SelectorField};
+use crate::job::{Key, ParamValue};
+
+impl Selector {
+    /// Whether all parts of the selector hold for `key`.
+    pub fn matches(&self, key: &Key) -> bool {
+        self.parts.iter().all(|(field, condition)| condition.holds(field.value(key).as_ref()))
+    }
+}
+
+impl SelectorField {
+    /// What `key` says in this field; `None` for a parameter that the worker chooses or that `key` does not have.
+    fn value(&self, key: &Key) -> Option<ParamValue> {
+        match self {
+            SelectorField::Env => Some(ParamValue::Text(key.env.clone())),
+            SelectorField::Model => Some(ParamValue::Text(key.model.clone())),
+            SelectorField::Batch => Some(ParamValue::Int(key.batch.into())),
+            SelectorField::Precision => Some(ParamValue::Text(key.precision.to_string())),
+            SelectorField::Repeat => Some(ParamValue::Int(key.repeat.into())),
+            SelectorField::Param(name) => key.param(name),
+        }
+    }
+}
+
+impl Condition {
+    /// Whether the condition holds for a value; for no value, only [`Condition::NoneOf`] does.
+    fn holds(&self, value: Option<&ParamValue>) -> bool {
+        let is_one_of =
+            |wanted: &[ParamValue]| value.is_some_and(|value| wanted.iter().any(|w| same(w, value)));
+        match self {
+            Condition::AnyOf(wanted) => is_one_of(wanted),
+            Condition::NoneOf(unwanted) => !is_one_of(unwanted),
+            Condition::Number(comparison, bound) => {
+                value.and_then(number).is_some_and(|value| comparison.holds(value, *bound))
+            }
+        }
+    }
+}
+
+impl Comparison {
+    /// Whether `value` stands in this relation to `bound`.
+    fn holds(self, value: f64, bound: f64) -> bool {
+        match self {
+            Comparison::Less => value < bound,
+            Comparison::AtMost => value <= bound,
+            Comparison::Greater => value > bound,
+            Comparison::AtLeast => value >= bound,
+        }
+    }
+}
+
+/// Equal as numbers where both are, else equal as a table shows them: `data=synthetic` on a command line means
+/// `{ synthetic: true }`.
+fn same(a: &ParamValue, b: &ParamValue) -> bool {
+    match (number(a), number(b)) {
+        (Some(a), Some(b)) => a == b,
+        _ => a.to_string() == b.to_string(),
+    }
+}
+
+fn number(value: &ParamValue) -> Option<f64> {
+    match value {
+        ParamValue::Int(value) => Some(*value as f64),
+        ParamValue::Float(value) => Some(*value),
+        _ => None,
+    }
+}

@@ -1,0 +1,366 @@
+//! A YAML text as a tree of values that know where they stand.
+//!
+//! `serde` stops at the first value of a wrong type; a tree does not have wrong types, so whoever walks it can report
+//! everything that is wrong with a file at once. The YAML itself is `serde-saphyr`'s business: syntax, aliases, merge
+//! keys, and budgets that bound what a malicious text can make it do.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_yaml::granit_parser::{Event, Parser};
+use serde_yaml::{
+    DefaultMessageFormatter, DuplicateKeyPolicy, Location, MessageFormatter as _, Options,
+    from_str_with_options,
+};
+
+use super::note::{Note, Span, Spanned, printable};
+
+/// The longest matrix file, in bytes.
+const LONGEST: usize = 1 << 20;
+
+/// A value and where it stands.
+pub(super) type Node = Spanned<Value>;
+
+/// A key and its value.
+pub(super) type Entry = (Spanned<String>, Node);
+
+/// A YAML value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    /// Nothing, `~` or `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// Any other number.
+    Float(f64),
+    /// A word or a text.
+    Text(String),
+    /// A list.
+    List(Vec<Node>),
+    /// Keys and values, in the order of the file. Keys are unique.
+    Map(Vec<Entry>),
+}
+
+impl Value {
+    /// The value as a message names it.
+    pub(super) fn word(&self) -> String {
+        match self {
+            Value::Null => "nothing".to_owned(),
+            Value::Bool(value) => value.to_string(),
+            Value::Int(value) => value.to_string(),
+            Value::Float(value) => value.to_string(),
+            Value::Text(text) => text.clone(),
+            Value::List(_) => "[…]".to_owned(),
+            Value::Map(_) => "{…}".to_owned(),
+        }
+    }
+}
+
+/// Parses `source`; gives the tree and a note for each duplicate key, of which the first counts.
+///
+/// # Errors
+/// A note if the text is not YAML, is empty, or is more than a matrix can be.
+pub(super) fn parse(source: &str) -> Result<(Node, Vec<Note>), Note> {
+    if source.len() > LONGEST {
+        return Err(file_note("the file", "is longer than 1 MiB, so it is not a matrix"));
+    }
+    let tree: Located = from_str_with_options(source, options()).map_err(|error| syntax_note(&error))?;
+    let node = tree.into_node(source);
+    if node.value == Value::Null {
+        return Err(file_note(
+            "the file",
+            "is empty: expected a matrix, at least `name`, `models`, `batches` and `envs`",
+        ));
+    }
+    Ok((node, duplicate_keys(source)))
+}
+
+fn options() -> Options {
+    serde_yaml::options! {
+        // Duplicates are found by `duplicate_keys`, all of them.
+        duplicate_keys: DuplicateKeyPolicy::FirstWins,
+        // `yes` and `on` are words.
+        strict_booleans: true,
+        // Far more than any matrix needs, and little enough that a bomb of aliases goes off in milliseconds.
+        budget: serde_yaml::budget! { max_events: 200_000, max_nodes: 100_000, max_depth: 32, max_documents: 1 },
+        alias_limits: serde_yaml::alias_limits! { max_total_replayed_events: 100_000 },
+    }
+}
+
+/// A note about the file as a whole.
+fn file_note(word: &str, message: &str) -> Note {
+    Note {
+        span: Span { line: 1, column: 1, length: 0 },
+        word: word.to_owned(),
+        message: message.to_owned(),
+        hint: None,
+    }
+}
+
+fn syntax_note(error: &serde_yaml::Error) -> Note {
+    let error = error.without_snippet();
+    let message = DefaultMessageFormatter.format_message(error);
+    Note {
+        span: error.location().map_or(Span { line: 1, column: 1, length: 0 }, |location| Span {
+            line: to_usize(location.line()).max(1),
+            column: to_usize(location.column()).max(1),
+            length: 1,
+        }),
+        word: "YAML".to_owned(),
+        message: printable(&message, 300),
+        // What the parser trips over often stands a line below what is wrong.
+        hint: ["flow", "indicator", "quoted"]
+            .iter()
+            .any(|word| message.contains(word))
+            .then(|| "is a bracket or a quote before this place left open?".to_owned()),
+    }
+}
+
+fn to_usize(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// A tree as it is deserialised, before lengths in the text are known.
+struct Located(serde_yaml::Spanned<LocatedValue>);
+
+enum LocatedValue {
+    Scalar(Value),
+    List(Vec<Located>),
+    Map(Vec<(serde_yaml::Spanned<String>, Located)>),
+}
+
+impl Located {
+    fn into_node(self, source: &str) -> Node {
+        let span = span_of(&self.0.referenced, source);
+        let value = match self.0.value {
+            LocatedValue::Scalar(value) => value,
+            LocatedValue::List(items) => {
+                Value::List(items.into_iter().map(|item| item.into_node(source)).collect())
+            }
+            LocatedValue::Map(entries) => Value::Map(
+                entries
+                    .into_iter()
+                    .map(|(key, value)| {
+                        let span = span_of(&key.referenced, source);
+                        (Spanned { value: key.value, span }, value.into_node(source))
+                    })
+                    .collect(),
+            ),
+        };
+        Spanned { value, span }
+    }
+}
+
+/// The place of a scalar, or of the start of a collection, cut at the end of its line.
+fn span_of(location: &Location, source: &str) -> Span {
+    let span = location.span();
+    let rest = span.byte_offset().map(to_usize).and_then(|offset| source.get(offset..)).unwrap_or("");
+    let on_line = rest.lines().next().map_or(0, |line| line.trim_end().chars().count());
+    Span {
+        line: to_usize(location.line()),
+        column: to_usize(location.column()),
+        length: to_usize(span.len()).min(on_line),
+    }
+}
+
+impl<'de> Deserialize<'de> for Located {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Deserialize::deserialize(deserializer).map(Located)
+    }
+}
+
+impl<'de> Deserialize<'de> for LocatedValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AnyValue)
+    }
+}
+
+struct AnyValue;
+
+impl<'de> Visitor<'de> for AnyValue {
+    type Value = LocatedValue;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a YAML value")
+    }
+
+    fn visit_unit<E>(self) -> Result<LocatedValue, E> {
+        Ok(LocatedValue::Scalar(Value::Null))
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<LocatedValue, E> {
+        Ok(LocatedValue::Scalar(Value::Bool(value)))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<LocatedValue, E> {
+        Ok(LocatedValue::Scalar(Value::Int(value)))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<LocatedValue, E> {
+        // Nothing in a matrix is this large; as a float it is out of every range, and shown as it is.
+        let value = i64::try_from(value).map_or(Value::Float(value as f64), Value::Int);
+        Ok(LocatedValue::Scalar(value))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<LocatedValue, E> {
+        Ok(LocatedValue::Scalar(Value::Float(value)))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<LocatedValue, E> {
+        Ok(LocatedValue::Scalar(Value::Text(value.to_owned())))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<LocatedValue, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element()? {
+            items.push(item);
+        }
+        Ok(LocatedValue::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<LocatedValue, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(LocatedValue::Map(entries))
+    }
+}
+
+/// A collection whose end has not come yet.
+enum Open {
+    List,
+    Map { keys: HashSet<String>, at_key: bool },
+}
+
+/// A note for each key that its mapping already has. `source` has been parsed before, within its budget.
+fn duplicate_keys(source: &str) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let mut open: Vec<Open> = Vec::new();
+    for (event, span) in Parser::new_from_str(source).map_while(Result::ok) {
+        match event {
+            Event::Scalar(text, ..) => {
+                if let Some(Open::Map { keys, at_key: true }) = open.last_mut()
+                    && !keys.insert(text.clone().into_owned())
+                {
+                    let length = text.chars().count();
+                    notes.push(Note {
+                        span: Span { line: span.start.line(), column: span.start.col() + 1, length },
+                        word: format!("`{}`", printable(&text, 60)),
+                        message: "this key is here twice: keep one".to_owned(),
+                        hint: None,
+                    });
+                }
+                node_ended(&mut open);
+            }
+            Event::Alias(_) => node_ended(&mut open),
+            Event::SequenceStart(..) => open.push(Open::List),
+            Event::MappingStart(..) => open.push(Open::Map { keys: HashSet::new(), at_key: true }),
+            Event::SequenceEnd | Event::MappingEnd => {
+                open.pop();
+                node_ended(&mut open);
+            }
+            _ => {}
+        }
+    }
+    notes
+}
+
+/// In a mapping, a node is a key and a value in turn.
+fn node_ended(open: &mut [Open]) {
+    if let Some(Open::Map { at_key, .. }) = open.last_mut() {
+        *at_key = !*at_key;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn get<'a>(node: &'a Node, key: &str) -> (&'a Spanned<String>, &'a Node) {
+        let Value::Map(entries) = &node.value else { panic!("{node:?}") };
+        let (key, value) = entries.iter().find(|(name, _)| name.value == key).unwrap();
+        (key, value)
+    }
+
+    fn span(line: usize, column: usize, length: usize) -> Span {
+        Span { line, column, length }
+    }
+
+    #[test]
+    fn values_and_places() {
+        let source =
+            "# é\na: [1, -2, 2.5, yes, true, '3']\nb:\n  é: {c: \"x y\"}\n  d:\nbig: 18446744073709551615\n";
+        let (node, notes) = parse(source).unwrap();
+        assert_eq!(notes, []);
+        let (key, list) = get(&node, "a");
+        assert_eq!((key.span, list.span.line, list.span.column), (span(2, 1, 1), 2, 4));
+        let Value::List(items) = &list.value else { panic!() };
+        let values: Vec<&Value> = items.iter().map(|item| &item.value).collect();
+        let text = |text: &str| Value::Text(text.to_owned());
+        assert_eq!(
+            values,
+            [
+                &Value::Int(1),
+                &Value::Int(-2),
+                &Value::Float(2.5),
+                &text("yes"),
+                &Value::Bool(true),
+                &text("3")
+            ]
+        );
+        assert_eq!(items[1].span, span(2, 8, 2));
+        assert_eq!(items[5].span, span(2, 28, 3));
+        let (_, b) = get(&node, "b");
+        let (accented, inner) = get(b, "é");
+        assert_eq!(accented.span, span(4, 3, 1));
+        assert_eq!(get(inner, "c").1.span, span(4, 10, 5));
+        assert_eq!(get(b, "d").0.span, span(5, 3, 1));
+        assert_eq!(get(b, "d").1.value, Value::Null);
+        assert!(matches!(get(&node, "big").1.value, Value::Float(_)));
+    }
+
+    #[test]
+    fn every_duplicate_key_is_found_and_the_first_counts() {
+        let (node, notes) = parse("a: 1\nb: {c: 1, c: 2}\na: 2\nd: [{a: 1}, {a: 2}]\na: 3\n").unwrap();
+        assert_eq!(get(&node, "a").1.value, Value::Int(1));
+        let places: Vec<Span> = notes.iter().map(|note| note.span).collect();
+        assert_eq!(places, [span(2, 11, 1), span(3, 1, 1), span(5, 1, 1)]);
+    }
+
+    #[test]
+    fn aliases_and_merge_keys_work() {
+        let (node, notes) = parse("x: &x {a: 1, b: 2}\ny: {<<: *x, b: 3}\nz: *x\n").unwrap();
+        assert_eq!(notes, []);
+        let (_, y) = get(&node, "y");
+        assert_eq!((&get(y, "a").1.value, &get(y, "b").1.value), (&Value::Int(1), &Value::Int(3)));
+        assert_eq!(get(&node, "z").1.span.line, 3, "the place where it is used");
+    }
+
+    #[test]
+    fn what_is_not_yaml_gets_a_place() {
+        for (source, line) in [("a: [1, 2\nb: 3\n", 2), ("a: b: c\n", 1), ("a: \"x\n", 2), ("a: *b\n", 1)] {
+            let note = parse(source).unwrap_err();
+            assert!(note.span.line >= 1 && note.span.line <= line + 1, "{source:?}: {note:?}");
+            assert_eq!(note.word, "YAML");
+        }
+        for source in ["", "\n\n", "# only a comment\n", "---\n"] {
+            assert!(parse(source).unwrap_err().message.contains("empty"), "{source:?}");
+        }
+        assert!(parse(&" ".repeat(LONGEST + 1)).unwrap_err().message.contains("1 MiB"));
+    }
+
+    #[test]
+    fn a_bomb_does_not_go_off() {
+        let mut source = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n".to_owned();
+        for level in 1..20 {
+            let alias = format!("*a{}", level - 1);
+            source += &format!("a{level}: &a{level} [{}]\n", [alias.as_str(); 10].join(", "));
+        }
+        assert_eq!(parse(&source).unwrap_err().word, "YAML");
+        assert_eq!(parse(&format!("a: {}", "[".repeat(100_000))).unwrap_err().word, "YAML");
+    }
+}

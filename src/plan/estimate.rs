@@ -1,0 +1,267 @@
+//! How long jobs will take, from how long earlier ones took.
+//!
+//! The best basis counts: jobs of the same config, else of the same env and model, else of the same env. Between
+//! configs a duration is scaled by the images that a job trains on, warm-up included; start-up does not scale, so such
+//! an estimate is rough, and it says what it rests on.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::Plan;
+use crate::job::{JobId, Key, Kind, ParamValue};
+use crate::record::Record;
+use crate::stats;
+
+/// What an estimate rests on, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// Earlier repeats of the same config.
+    Config,
+    /// Other configs of the same env and model, by images.
+    Model,
+    /// Other models of the same env, by images.
+    Env,
+}
+
+/// How long one job will take.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// Wall-clock seconds, without the cool-down behind it.
+    pub seconds: f64,
+    /// What that rests on.
+    pub basis: Basis,
+}
+
+/// How long several jobs will take, one after the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct TimeLeft {
+    /// Wall-clock seconds of the jobs that can be estimated, cool-downs included.
+    pub seconds: f64,
+    /// Jobs in all.
+    pub jobs: usize,
+    /// Jobs for which there is no basis; their time comes on top.
+    pub jobs_without_basis: usize,
+}
+
+/// Durations of finished jobs, sorted by what they can be a basis for.
+#[derive(Clone, Debug, Default)]
+pub struct Estimator {
+    by_config: BTreeMap<JobId, Vec<f64>>,
+    /// Seconds an image.
+    by_model: BTreeMap<(Kind, String, String), Vec<f64>>,
+    /// Seconds an image.
+    by_env: BTreeMap<(Kind, String), Vec<f64>>,
+    /// Seconds between two jobs, by env.
+    cool_down: BTreeMap<String, f64>,
+}
+
+impl Estimator {
+    /// Learns from `records`. Those of other plans count too: the same config takes as long whoever asks for it.
+    pub fn new<'a>(plan: &Plan, records: impl IntoIterator<Item = &'a Record>) -> Estimator {
+        let cool_down =
+            |(name, env): (&String, &super::PlannedEnv)| (name.clone(), env.limits.cool_down.as_secs_f64());
+        let cool_down = plan.envs.iter().map(cool_down).collect();
+        let mut estimator = Estimator { cool_down, ..Estimator::default() };
+        for record in records {
+            estimator.learn(record);
+        }
+        estimator
+    }
+
+    /// Takes in one more record. How long a failed attempt took says nothing about the next.
+    pub fn learn(&mut self, record: &Record) {
+        let seconds = wall_seconds(record);
+        if !record.outcome.is_success() || seconds <= 0.0 {
+            return;
+        }
+        let key = &record.key;
+        let an_image = seconds / images(key);
+        self.by_config.entry(key.config().id()).or_default().push(seconds);
+        self.by_model.entry((key.kind, key.env.clone(), key.model.clone())).or_default().push(an_image);
+        self.by_env.entry((key.kind, key.env.clone())).or_default().push(an_image);
+    }
+
+    /// How long the job of `key` will take; `None` if nothing of its env and kind has ever finished.
+    pub fn estimate(&self, key: &Key) -> Option<Estimate> {
+        let middle = |values: Option<&Vec<f64>>| stats::median(values?).ok();
+        if let Some(seconds) = middle(self.by_config.get(&key.config().id())) {
+            return Some(Estimate { seconds, basis: Basis::Config });
+        }
+        let model = self.by_model.get(&(key.kind, key.env.clone(), key.model.clone()));
+        if let Some(an_image) = middle(model) {
+            return Some(Estimate { seconds: an_image * images(key), basis: Basis::Model });
+        }
+        let an_image = middle(self.by_env.get(&(key.kind, key.env.clone())))?;
+        Some(Estimate { seconds: an_image * images(key), basis: Basis::Env })
+    }
+
+    /// How long the jobs of `keys` will take, one after the other.
+    pub fn time_left<'a>(&self, keys: impl IntoIterator<Item = &'a Key>) -> TimeLeft {
+        let mut left = TimeLeft::default();
+        for key in keys {
+            left.jobs += 1;
+            left.seconds += self.cool_down.get(&key.env).copied().unwrap_or(0.0);
+            match self.estimate(key) {
+                Some(estimate) => left.seconds += estimate.seconds,
+                None => left.jobs_without_basis += 1,
+            }
+        }
+        left
+    }
+}
+
+/// How long the attempt took. An adopted attempt's end was perhaps seen late, so `time` knows better, unless the attempt
+/// was shorter than the hundredths of a second that it counts.
+pub fn wall_seconds(record: &Record) -> f64 {
+    let by_clock = || (record.ended_at - record.started_at).as_seconds_f64();
+    let by_time = record.process.as_ref().and_then(|process| process.wall_s);
+    by_time.filter(|seconds| *seconds > 0.0).unwrap_or_else(by_clock)
+}
+
+/// Images that a job trains on, warm-up included; at least 1.
+fn images(key: &Key) -> f64 {
+    let number = |name| match key.param(name) {
+        Some(ParamValue::Int(value)) => value as f64,
+        _ => 0.0,
+    };
+    (f64::from(key.batch) * (number("warmup") + number("iters"))).max(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::{DateTime, TimeDelta, Utc};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::job::{Device, KEY_SCHEMA, Params, Precision};
+    use crate::matrix::{Limits, Order};
+    use crate::plan::PlannedEnv;
+    use crate::record::{MatrixFacts, Observed, Outcome, ProcessStats, Provenance, RECORD_SCHEMA};
+
+    fn key(env: &str, model: &str, batch: u32, repeat: u32) -> Key {
+        Key {
+            schema: KEY_SCHEMA,
+            kind: Kind::Timing,
+            env: env.into(),
+            device: Device::Cpu,
+            model: model.into(),
+            batch,
+            precision: Precision::Fp32,
+            repeat,
+            params: Params::from([
+                ("warmup".into(), ParamValue::Int(1)),
+                ("iters".into(), ParamValue::Int(9)),
+            ]),
+            worker: Default::default(),
+        }
+    }
+
+    fn record(key: Key, wall_s: f64) -> Record {
+        Record {
+            schema: RECORD_SCHEMA,
+            id: key.id(),
+            label: key.label(),
+            key,
+            attempt: 1,
+            started_at: DateTime::<Utc>::UNIX_EPOCH,
+            ended_at: DateTime::<Utc>::UNIX_EPOCH + TimeDelta::seconds(1000),
+            outcome: Outcome::Succeeded,
+            measurement: None,
+            process: Some(ProcessStats { wall_s: Some(wall_s), ..ProcessStats::default() }),
+            observed: Observed::default(),
+            provenance: Provenance {
+                orchestrate: String::new(),
+                host: Default::default(),
+                worker: Default::default(),
+                matrix: MatrixFacts::default(),
+                git: None,
+                cloud: None,
+                command: Vec::new(),
+                environment: BTreeMap::new(),
+            },
+        }
+    }
+
+    fn plan(cool_down: u64) -> Plan {
+        let env = PlannedEnv {
+            place: Default::default(),
+            share: Default::default(),
+            peaks: None,
+            usd_per_hour: None,
+            cloud: None,
+            variables: BTreeMap::new(),
+            limits: Limits { cool_down: std::time::Duration::from_secs(cool_down), ..Limits::default() },
+        };
+        Plan {
+            schema: super::super::PLAN_SCHEMA,
+            matrix: MatrixFacts::default(),
+            description: None,
+            order: Order::Sequential,
+            order_seed: 0,
+            envs: BTreeMap::from([("cpu".into(), env)]),
+            jobs: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_best_basis_counts() {
+        let records = [
+            record(key("cpu", "resnet18", 16, 1), 10.0),
+            record(key("cpu", "resnet18", 16, 2), 14.0),
+            record(key("cpu", "resnet18", 16, 3), 99.0),
+            record(key("cpu", "vgg16", 8, 1), 40.0),
+        ];
+        let estimator = Estimator::new(&plan(0), &records);
+        let estimate = |key: Key| estimator.estimate(&key).map(|it| (it.seconds.round(), it.basis));
+        assert_eq!(estimate(key("cpu", "resnet18", 16, 4)), Some((14.0, Basis::Config)));
+        // 14 s for 160 images, so twice that for 320.
+        assert_eq!(estimate(key("cpu", "resnet18", 32, 1)), Some((28.0, Basis::Model)));
+        // Seconds an image: 10/160, 14/160, 40/80, 99/160; the middle of them is 0.294.
+        assert_eq!(estimate(key("cpu", "resnet50", 16, 1)), Some((47.0, Basis::Env)));
+        assert_eq!(estimate(key("gpu", "resnet18", 16, 1)), None);
+        let profiled = Key { kind: Kind::Ncu, ..key("cpu", "resnet18", 16, 1) };
+        assert_eq!(estimate(profiled), None);
+    }
+
+    #[test]
+    fn failures_and_clocks_that_stood_still_are_no_basis() {
+        let stood_still = |record: Record| Record { ended_at: record.started_at, ..record };
+        let failed =
+            Record { outcome: Outcome::TimedOut { after_s: 5.0 }, ..record(key("cpu", "vgg16", 8, 1), 5.0) };
+        let estimator =
+            Estimator::new(&plan(0), &[failed, stood_still(record(key("cpu", "vgg16", 8, 2), 0.0))]);
+        assert_eq!(estimator.estimate(&key("cpu", "vgg16", 8, 3)), None);
+    }
+
+    #[test]
+    fn without_a_report_of_time_the_clock_counts() {
+        assert_eq!(wall_seconds(&record(key("cpu", "vgg16", 8, 1), 0.0)), 1000.0);
+        let by_clock = Record { process: None, ..record(key("cpu", "vgg16", 8, 1), 5.0) };
+        assert_eq!(wall_seconds(&by_clock), 1000.0);
+    }
+
+    #[test]
+    fn time_left_counts_cool_downs_and_what_it_cannot_know() {
+        let estimator = Estimator::new(&plan(5), &[record(key("cpu", "vgg16", 8, 1), 20.0)]);
+        let keys = [key("cpu", "vgg16", 8, 2), key("cpu", "vgg16", 8, 3), key("gpu", "vgg16", 8, 1)];
+        let left = estimator.time_left(&keys);
+        assert_eq!(left, TimeLeft { seconds: 50.0, jobs: 3, jobs_without_basis: 1 });
+    }
+
+    proptest! {
+        /// Whatever was learnt, an estimate lies within what the jobs of its basis took.
+        #[test]
+        fn an_estimate_lies_between_the_least_and_the_most(walls in prop::collection::vec(0.1..1e4, 1..9)) {
+            let records: Vec<Record> = (1..)
+                .zip(&walls)
+                .map(|(repeat, wall)| record(key("cpu", "vgg16", 8, repeat), *wall))
+                .collect();
+            let seconds = Estimator::new(&plan(0), &records).estimate(&key("cpu", "vgg16", 8, 99)).unwrap().seconds;
+            let least = walls.iter().copied().fold(f64::INFINITY, f64::min);
+            let most = walls.iter().copied().fold(0.0, f64::max);
+            prop_assert!((least..=most).contains(&seconds));
+        }
+    }
+}

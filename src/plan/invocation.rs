@@ -1,0 +1,416 @@
+//! How a job's worker is called, as data: the argv and the environment, all of it.
+//!
+//! Nothing is inherited. A variable of `orchestrate`'s own environment reaches the worker only if [`PASSED_ON`] names
+//! it, so that the same command means the same run; what was passed on is in the record.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::PlannedEnv;
+use crate::job::{DataSource, Device, Key, PARAMETERS, ParamValue, WorkerTemplate};
+use crate::protocol::{ITERATIONS_VARIABLE, MEASUREMENT_VARIABLE};
+
+/// The variables of `orchestrate`'s environment that a worker gets as they are: where programs, libraries and scratch
+/// space are found, who the user is, and the time zone. An env adds others by `variables`.
+pub const PASSED_ON: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "TMPDIR",
+    "TZ",
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+    "DYLD_FALLBACK_LIBRARY_PATH",
+    "VIRTUAL_ENV",
+    "CUDA_HOME",
+];
+
+/// What an invocation takes from the place it happens at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Surroundings {
+    /// The absolute path of the shipped worker.
+    pub shipped_worker: String,
+    /// `orchestrate`'s own environment; only [`PASSED_ON`] is looked at.
+    pub ambient: BTreeMap<String, String>,
+}
+
+/// Where the worker is to write; absolute paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outputs {
+    /// `measurement.json`.
+    pub measurement: String,
+    /// `iterations.csv`.
+    pub iterations: String,
+}
+
+/// A worker's call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invocation {
+    /// The program and its arguments; at least one word.
+    pub argv: Vec<String>,
+    /// The whole environment.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// A job that cannot be called.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvocationError {
+    /// The worker's command has no words.
+    #[error("the worker's command is empty")]
+    EmptyCommand,
+    /// A placeholder stands for a parameter that the job does not have.
+    #[error("the worker's command asks for `{{{0}}}`, but the job has no value for it")]
+    NoValue(String),
+}
+
+/// The call of `key`'s worker.
+///
+/// # Errors
+/// [`InvocationError`]: the command is empty, or a placeholder has no value.
+pub fn invocation(
+    key: &Key,
+    env: &PlannedEnv,
+    surroundings: &Surroundings,
+    outputs: &Outputs,
+) -> Result<Invocation, InvocationError> {
+    let argv = match &key.worker {
+        WorkerTemplate::Shipped => shipped_argv(key, &surroundings.shipped_worker, outputs),
+        WorkerTemplate::Command(words) if words.is_empty() => return Err(InvocationError::EmptyCommand),
+        WorkerTemplate::Command(words) => {
+            words.iter().map(|word| fill(word, key, outputs)).collect::<Result<_, _>>()?
+        }
+    };
+    Ok(Invocation { argv, environment: environment(key, env, &surroundings.ambient, outputs) })
+}
+
+/// The shipped worker's flags. Every setting is said, also those at their default: the command then means the same run
+/// whatever a later worker's defaults are.
+fn shipped_argv(key: &Key, program: &str, outputs: &Outputs) -> Vec<String> {
+    let mut argv = vec![program.to_owned()];
+    let mut flag = |name: &str, value: &dyn std::fmt::Display| {
+        argv.push(name.to_owned());
+        argv.push(value.to_string());
+    };
+    flag("--arch", &key.model);
+    flag("--batch-size", &key.batch);
+    flag("--precision", &key.precision);
+    flag("--backend", &key.device.backend());
+    flag("--label", &key.label());
+    flag("--out", &outputs.measurement);
+    flag("--iterations-out", &outputs.iterations);
+    for parameter in PARAMETERS {
+        if let Some(value) = key.param(parameter.name) {
+            argv.extend(parameter_flag(parameter.name, &value));
+        }
+    }
+    argv
+}
+
+/// The words that tell the shipped worker one parameter; a switch that is off has none.
+fn parameter_flag(name: &str, value: &ParamValue) -> Vec<String> {
+    let flag = match name {
+        "warmup" => "--warmup-iters".to_owned(),
+        "loader_workers" => "--workers".to_owned(),
+        other => format!("--{}", other.replace('_', "-")),
+    };
+    match value {
+        // Augmentation is on unless told: its flag says the opposite.
+        ParamValue::Bool(on) if name == "augment" => {
+            if *on {
+                Vec::new()
+            } else {
+                vec!["--no-augment".to_owned()]
+            }
+        }
+        ParamValue::Bool(on) => {
+            if *on {
+                vec![flag]
+            } else {
+                Vec::new()
+            }
+        }
+        ParamValue::Data(DataSource::Synthetic) => vec!["--synthetic".to_owned()],
+        value => vec![flag, value.to_string()],
+    }
+}
+
+/// Fills the placeholders of one word of an external worker's command. Braces around anything but a name are left as
+/// they are, so that a word may hold JSON.
+fn fill(word: &str, key: &Key, outputs: &Outputs) -> Result<String, InvocationError> {
+    let mut filled = String::new();
+    let mut rest = word;
+    while let Some(open) = rest.find('{') {
+        let after = &rest[open + 1..];
+        match after.find('}').map(|close| &after[..close]).filter(|name| is_name(name)) {
+            Some(name) => {
+                filled.push_str(&rest[..open]);
+                filled.push_str(&placeholder(name, key, outputs)?);
+                rest = &after[name.len() + 1..];
+            }
+            None => {
+                filled.push_str(&rest[..=open]);
+                rest = after;
+            }
+        }
+    }
+    filled.push_str(rest);
+    Ok(filled)
+}
+
+/// As [`crate::matrix`] checks it: lower-case letters, digits and `_`.
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+}
+
+fn placeholder(name: &str, key: &Key, outputs: &Outputs) -> Result<String, InvocationError> {
+    Ok(match name {
+        "model" => key.model.clone(),
+        "batch" => key.batch.to_string(),
+        "precision" => key.precision.to_string(),
+        // The worker sees its one CUDA device as device 0, so an index would name another.
+        "device" => key.device.backend().to_owned(),
+        "repeat" => key.repeat.to_string(),
+        "label" => key.label(),
+        "out" => outputs.measurement.clone(),
+        other => key.param(other).ok_or_else(|| InvocationError::NoValue(other.to_owned()))?.to_string(),
+    })
+}
+
+/// The worker's environment. What an env declares wins over what we would set; only where to write is ours alone.
+fn environment(
+    key: &Key,
+    env: &PlannedEnv,
+    ambient: &BTreeMap<String, String>,
+    outputs: &Outputs,
+) -> BTreeMap<String, String> {
+    let mut variables: BTreeMap<String, String> =
+        PASSED_ON.iter().filter_map(|name| Some(((*name).to_owned(), ambient.get(*name)?.clone()))).collect();
+    let mut set = |name: &str, value: String| variables.insert(name.to_owned(), value);
+    set("LC_ALL", "C".to_owned());
+    // A worker sees its own GPU only. One on a processor sees none, so no context is made on a device it has no lock for.
+    let visible = if let Device::Cuda(index) = key.device { index.to_string() } else { String::new() };
+    set("CUDA_VISIBLE_DEVICES", visible);
+    set("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned());
+    if let Some(threads) = key.params.get("threads") {
+        set("OMP_NUM_THREADS", threads.to_string());
+        set("MKL_NUM_THREADS", threads.to_string());
+    }
+    variables.extend(env.variables.clone());
+    variables.insert(MEASUREMENT_VARIABLE.to_owned(), outputs.measurement.clone());
+    variables.insert(ITERATIONS_VARIABLE.to_owned(), outputs.iterations.clone());
+    variables
+}
+
+impl Invocation {
+    /// A shell script that calls the worker as it was called, from `directory`.
+    ///
+    /// `outputs` is the directory the worker wrote to. The script writes to its first argument instead, or to a fresh
+    /// directory, so that a repetition by hand never touches what was measured.
+    pub fn script(&self, label: &str, directory: &str, outputs: &str) -> String {
+        let mut text = format!(
+            "#!/bin/sh\n\
+             # Repeats {label} by hand, with the same command and environment:\n\
+             #   sh command.sh [OUTPUT DIRECTORY]\n\
+             # WRAP is put in front of the command, to profile it: WRAP=\"perf stat\" sh command.sh\n\
+             set -eu\n\
+             out=${{1:-$(mktemp -d)}}\n\
+             mkdir -p \"$out\"\n\
+             echo \"writes to $out\" >&2\n\
+             cd {}\n\
+             exec env -i",
+            quote(directory)
+        );
+        for (name, value) in &self.environment {
+            let _ = write!(text, " \\\n  {name}={}", quote_below(value, outputs));
+        }
+        text.push_str(" \\\n  ${WRAP:-}");
+        for word in &self.argv {
+            let _ = write!(text, " \\\n  {}", quote_below(word, outputs));
+        }
+        text.push('\n');
+        text
+    }
+
+    /// The command as a person would type it, without the environment.
+    pub fn command_line(&self) -> String {
+        self.argv.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// `word` as one word of a shell.
+pub fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// `word` as one word of a shell in which `outputs`, wherever it stands in the word, is the variable `out`.
+fn quote_below(word: &str, outputs: &str) -> String {
+    let parts: Vec<String> =
+        word.split(outputs).map(|part| if part.is_empty() { String::new() } else { quote(part) }).collect();
+    if parts.len() == 1 { quote(word) } else { parts.join("\"$out\"") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::{KEY_SCHEMA, Kind, Params, Precision};
+    use crate::matrix::{Limits, Place, Share};
+
+    fn key() -> Key {
+        Key {
+            schema: KEY_SCHEMA,
+            kind: Kind::Timing,
+            env: "gpu".into(),
+            device: Device::Cuda(1),
+            model: "resnet50".into(),
+            batch: 32,
+            precision: Precision::Amp,
+            repeat: 2,
+            params: Params::new(),
+            worker: WorkerTemplate::Shipped,
+        }
+    }
+
+    fn env() -> PlannedEnv {
+        PlannedEnv {
+            place: Place::default(),
+            share: Share::Nothing,
+            peaks: None,
+            usd_per_hour: None,
+            cloud: None,
+            variables: BTreeMap::new(),
+            limits: Limits::default(),
+        }
+    }
+
+    fn surroundings() -> Surroundings {
+        Surroundings {
+            shipped_worker: "/opt/worker".into(),
+            ambient: [("PATH", "/bin"), ("SECRET", "x"), ("LC_ALL", "de_DE")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+        }
+    }
+
+    fn outputs() -> Outputs {
+        Outputs {
+            measurement: "/runs/a b/measurement.json".into(),
+            iterations: "/runs/a b/iterations.csv".into(),
+        }
+    }
+
+    fn call(key: &Key) -> Result<Invocation, InvocationError> {
+        invocation(key, &env(), &surroundings(), &outputs())
+    }
+
+    fn external(words: &[&str]) -> Key {
+        Key {
+            worker: WorkerTemplate::Command(words.iter().map(|word| (*word).to_owned()).collect()),
+            ..key()
+        }
+    }
+
+    #[test]
+    fn the_shipped_worker_is_told_every_setting() {
+        let call = call(&key()).unwrap();
+        assert_eq!(
+            call.argv.join(" "),
+            "/opt/worker --arch resnet50 --batch-size 32 --precision amp --backend cuda \
+             --label gpu_resnet50_amp_bs32_run2 --out /runs/a b/measurement.json \
+             --iterations-out /runs/a b/iterations.csv --warmup-iters 10 --iters 100 --synthetic --workers 2 \
+             --prefetch-factor 2 --grad-accum-steps 1 --seed 0 --input-size 224 --classes 1000"
+        );
+    }
+
+    #[test]
+    fn switches_and_the_folder_have_the_seed_drivers_flags() {
+        for (name, value, expected) in [
+            ("augment", ParamValue::Bool(false), "--no-augment"),
+            ("channels_last", ParamValue::Bool(true), "--channels-last"),
+            ("pin_memory", ParamValue::Bool(true), "--pin-memory"),
+            ("cudnn_benchmark", ParamValue::Bool(true), "--cudnn-benchmark"),
+            ("threads", ParamValue::Int(2), "--threads 2"),
+            ("data", ParamValue::Data(DataSource::Folder("data/x".into())), "--data data/x"),
+        ] {
+            let with = Key { params: Params::from([(name.to_owned(), value)]), ..key() };
+            let line = call(&with).unwrap().argv.join(" ");
+            assert!(line.contains(expected), "{name}: {line}");
+            assert_ne!(line, call(&key()).unwrap().argv.join(" "));
+        }
+    }
+
+    #[test]
+    fn placeholders_are_filled_and_other_braces_are_left() {
+        let mut key = external(&[
+            "python3",
+            "{model}:{batch}",
+            "{device}",
+            "{\"a\": {lr}}",
+            "{out}",
+            "{iters}",
+            "{ x }",
+            "{",
+        ]);
+        key.params.insert("lr".into(), ParamValue::Float(0.1));
+        assert_eq!(
+            call(&key).unwrap().argv,
+            [
+                "python3",
+                "resnet50:32",
+                "cuda",
+                "{\"a\": 0.1}",
+                "/runs/a b/measurement.json",
+                "100",
+                "{ x }",
+                "{"
+            ]
+        );
+        assert_eq!(call(&external(&["x", "{threads}"])), Err(InvocationError::NoValue("threads".into())));
+        assert_eq!(call(&external(&[])), Err(InvocationError::EmptyCommand));
+    }
+
+    #[test]
+    fn the_environment_is_explicit() {
+        let mut env = env();
+        env.variables = BTreeMap::from([("LC_ALL".to_owned(), "C.UTF-8".to_owned())]);
+        let mut key = key();
+        key.params.insert("threads".into(), ParamValue::Int(3));
+        let call = invocation(&key, &env, &surroundings(), &outputs()).unwrap();
+        let lines: Vec<String> =
+            call.environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(
+            lines,
+            [
+                "CUDA_DEVICE_ORDER=PCI_BUS_ID",
+                "CUDA_VISIBLE_DEVICES=1",
+                "LC_ALL=C.UTF-8",
+                "MKL_NUM_THREADS=3",
+                "OMP_NUM_THREADS=3",
+                "ORCHESTRATE_ITERATIONS=/runs/a b/iterations.csv",
+                "ORCHESTRATE_MEASUREMENT=/runs/a b/measurement.json",
+                "PATH=/bin",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_script_quotes_everything_and_writes_elsewhere() {
+        let key = external(&["it's", "", "--out={out}", "a$b"]);
+        let script = call(&key).unwrap().script("x", "/my project", "/runs/a b");
+        for line in [
+            "cd '/my project'",
+            r"  'it'\''s' \",
+            r"  '' \",
+            r#"  --out="$out"/measurement.json \"#,
+            "  'a$b'",
+            r#"  ORCHESTRATE_MEASUREMENT="$out"/measurement.json \"#,
+        ] {
+            assert!(script.lines().any(|found| found == line), "{line}\n{script}");
+        }
+    }
+}

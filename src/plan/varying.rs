@@ -1,0 +1,46 @@
+use std::collections::BTreeSet;
+
+use crate::job::Key;
+
+/// Names of the parameters that are not the same in all of `keys`: the axes that vary beside model, batch and
+/// precision. Labels do not name them, so whoever shows jobs to people has to.
+pub fn varying_parameters<'a>(keys: impl IntoIterator<Item = &'a Key>) -> Vec<String> {
+    let keys: Vec<&Key> = keys.into_iter().collect();
+    let names: BTreeSet<&String> = keys.iter().flat_map(|key| key.params.keys()).collect();
+    let varies = |name: &&String| keys.iter().any(|key| key.param(name) != keys[0].param(name));
+    names.into_iter().filter(varies).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::{Device, KEY_SCHEMA, Kind, ParamValue, Params, Precision};
+
+    fn key(name: &str, value: ParamValue) -> Key {
+        Key {
+            schema: KEY_SCHEMA,
+            kind: Kind::Timing,
+            env: "cpu".into(),
+            device: Device::Cpu,
+            model: "resnet18".into(),
+            batch: 16,
+            precision: Precision::Fp32,
+            repeat: 1,
+            params: Params::from([(name.into(), value)]),
+            worker: Default::default(),
+        }
+    }
+
+    #[test]
+    fn a_parameter_at_its_default_does_not_vary() {
+        let keys = [
+            key("warmup", ParamValue::Int(10)),
+            key("augment", ParamValue::Bool(false)),
+            key("threads", ParamValue::Int(2)),
+        ];
+        // The default of `warmup` is 10; `threads` has none.
+        assert_eq!(varying_parameters(&keys), ["augment", "threads"]);
+        assert_eq!(varying_parameters(&keys[..1]), Vec::<String>::new());
+        assert_eq!(varying_parameters([]), Vec::<String>::new());
+    }
+}

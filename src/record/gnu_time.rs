@@ -1,0 +1,216 @@
+//! The report of GNU `time -v`.
+//!
+//! Format: perhaps `Command exited with non-zero status N` or `Command terminated by signal N`, then a block of lines
+//! `\t<name>: <value>` that starts with `Command being timed` and ends with `Exit status`. When `time` shares its
+//! stream with the program, anything may stand above the block. The `Exit status` of a program that a signal killed is
+//! 0, so only the first line tells the two apart.
+
+use super::time_values::{count, kilobytes, seconds};
+use super::{ProcessStats, ReportedExit, TimeReport, TimeReportError};
+
+const COMMAND: &str = "Command being timed";
+const USER: &str = "User time (seconds)";
+const SYSTEM: &str = "System time (seconds)";
+const ELAPSED: &str = "Elapsed (wall clock) time (h:mm:ss or m:ss)";
+const MAX_RSS: &str = "Maximum resident set size (kbytes)";
+const MAJOR_FAULTS: &str = "Major (requiring I/O) page faults";
+const MINOR_FAULTS: &str = "Minor (reclaiming a frame) page faults";
+const VOLUNTARY: &str = "Voluntary context switches";
+const INVOLUNTARY: &str = "Involuntary context switches";
+const EXIT_STATUS: &str = "Exit status";
+
+/// Parses the report of GNU `time -v`. Text above the report is passed over; of several reports the last counts.
+///
+/// # Errors
+/// An empty, truncated or malformed report.
+pub fn parse_gnu_time(text: &str) -> Result<TimeReport, TimeReportError> {
+    if text.trim().is_empty() {
+        return Err(TimeReportError::Empty);
+    }
+    // A line without its end may have lost digits, so it does not count as a line.
+    let lines: Vec<&str> = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')).collect();
+    let start = lines
+        .iter()
+        .rposition(|line| field(line, COMMAND).is_some())
+        .ok_or(TimeReportError::Truncated(COMMAND))?;
+    // The command may itself hold line breaks, so the figures are looked for by name, not counted off.
+    let block = Block { lines: &lines[start..] };
+    let stats = ProcessStats {
+        wall_s: Some(block.parse(ELAPSED, elapsed)?),
+        user_s: Some(block.parse(USER, seconds)?),
+        system_s: Some(block.parse(SYSTEM, seconds)?),
+        max_rss_bytes: Some(block.parse(MAX_RSS, kilobytes)?),
+        major_faults: Some(block.parse(MAJOR_FAULTS, count)?),
+        minor_faults: Some(block.parse(MINOR_FAULTS, count)?),
+        voluntary_switches: Some(block.parse(VOLUNTARY, count)?),
+        involuntary_switches: Some(block.parse(INVOLUNTARY, count)?),
+        ..ProcessStats::default()
+    };
+    let status = block.parse(EXIT_STATUS, |value| value.parse().ok())?;
+    let announced = start.checked_sub(1).and_then(|above| announced_exit(lines[above]));
+    let exit = agreed_exit(announced, status)?;
+    Ok(TimeReport { exit: Some(exit), stats })
+}
+
+/// The lines of one report, from `Command being timed` on.
+struct Block<'a> {
+    lines: &'a [&'a str],
+}
+
+impl Block<'_> {
+    /// The value of the line called `name`, read by `parse`.
+    fn parse<T>(
+        &self,
+        name: &'static str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, TimeReportError> {
+        let value = self
+            .lines
+            .iter()
+            .rev()
+            .find_map(|line| field(line, name))
+            .ok_or(TimeReportError::Truncated(name))?;
+        parse(value)
+            .ok_or_else(|| TimeReportError::Malformed { name: name.to_owned(), value: value.to_owned() })
+    }
+}
+
+/// The value of `line`, if it is the report's line called `name`.
+fn field<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    line.strip_prefix('\t')?.strip_prefix(name)?.strip_prefix(": ")
+}
+
+/// What a line above the block says of the program's end.
+fn announced_exit(line: &str) -> Option<ReportedExit> {
+    if let Some(code) = line.strip_prefix("Command exited with non-zero status ") {
+        return code.parse().ok().map(ReportedExit::Code);
+    }
+    let signal = line.strip_prefix("Command terminated by signal ")?;
+    signal.parse().ok().map(ReportedExit::Signal)
+}
+
+/// The program's end from the line above the block and the block's last line, which must not contradict each other.
+fn agreed_exit(announced: Option<ReportedExit>, status: i32) -> Result<ReportedExit, TimeReportError> {
+    match announced {
+        None => Ok(ReportedExit::Code(status)),
+        Some(ReportedExit::Code(code)) if code == status => Ok(ReportedExit::Code(code)),
+        Some(ReportedExit::Signal(signal)) if status == 0 => Ok(ReportedExit::Signal(signal)),
+        Some(_) => {
+            Err(TimeReportError::Malformed { name: EXIT_STATUS.to_owned(), value: status.to_string() })
+        }
+    }
+}
+
+/// Seconds of `m:ss.cc` or `h:mm:ss`.
+fn elapsed(value: &str) -> Option<f64> {
+    let parts: Vec<&str> = value.split(':').collect();
+    let (hours, minutes, rest) = match parts[..] {
+        [minutes, rest] => (0, count(minutes)?, rest),
+        [hours, minutes, rest] => (count(hours)?, count(minutes).filter(|minutes| *minutes < 60)?, rest),
+        _ => return None,
+    };
+    let rest = seconds(rest).filter(|rest| *rest < 60.0)?;
+    // In hundredths, which is all the clock shows, so that 1:13.96 becomes 73.96 and not 73.96000000000001.
+    let hundredths = hours as f64 * 360_000.0 + minutes as f64 * 6000.0 + (rest * 100.0).round();
+    Some(hundredths / 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const FAILED: &str = include_str!("../../tests/records/gnu_time_exit_1_below_a_traceback.txt");
+    const FINE: &str = include_str!("../../tests/records/gnu_time_exit_0.txt");
+    const KILLED: &str = include_str!("../../tests/records/gnu_time_signal_11.txt");
+    const LONG: &str = include_str!("../../tests/records/gnu_time_over_an_hour.txt");
+
+    #[test]
+    fn a_plain_report() {
+        let report = parse_gnu_time(FINE).unwrap();
+        assert_eq!(report.exit, Some(ReportedExit::Code(0)));
+        assert_eq!(
+            report.stats,
+            ProcessStats {
+                wall_s: Some(73.96),
+                user_s: Some(135.06),
+                system_s: Some(17.72),
+                max_rss_bytes: Some(1_407_860 * 1024),
+                major_faults: Some(3),
+                minor_faults: Some(3_044_851),
+                voluntary_switches: Some(4493),
+                involuntary_switches: Some(1647),
+                ..ProcessStats::default()
+            }
+        );
+    }
+
+    #[test]
+    fn the_line_above_the_block_tells_how_the_program_ended() {
+        assert_eq!(parse_gnu_time(FAILED).unwrap().exit, Some(ReportedExit::Code(1)));
+        // `time` says `Exit status: 0` below this one.
+        assert_eq!(parse_gnu_time(KILLED).unwrap().exit, Some(ReportedExit::Signal(11)));
+    }
+
+    #[test]
+    fn hours_have_no_hundredths() {
+        assert_eq!(parse_gnu_time(LONG).unwrap().stats.wall_s, Some(2.0 * 3600.0 + 51.0 * 60.0 + 37.0));
+        for (text, expected) in [
+            ("0:08.57", Some(8.57)),
+            ("59:59.99", Some(3599.99)),
+            ("1:60.00", None),
+            ("1:75:00", None),
+            ("12", None),
+        ] {
+            assert_eq!(elapsed(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_command_with_line_breaks_does_not_hide_the_figures() {
+        let text = FINE.replace("\"worker", "\"python3 -c import sys\n\tUser time (seconds): 1.00\nworker");
+        assert_eq!(parse_gnu_time(&text).unwrap(), parse_gnu_time(FINE).unwrap());
+    }
+
+    #[test]
+    fn a_bad_report_says_what_is_wrong_with_it() {
+        assert_eq!(parse_gnu_time(" \n"), Err(TimeReportError::Empty));
+        assert_eq!(parse_gnu_time("Traceback\n"), Err(TimeReportError::Truncated(COMMAND)));
+        let (head, _) = FINE.split_once("\tExit status").unwrap();
+        assert_eq!(parse_gnu_time(head), Err(TimeReportError::Truncated(EXIT_STATUS)));
+        for (from, to, name, value) in [
+            ("User time (seconds): 135.06", "User time (seconds): nan", USER, "nan"),
+            ("User time (seconds): 135.06", "User time (seconds): -1.00", USER, "-1.00"),
+            ("1407860", "1,407,860", MAX_RSS, "1,407,860"),
+            ("1407860", "18446744073709551615", MAX_RSS, "18446744073709551615"),
+            ("1:13.96", "1:13.96s", ELAPSED, "1:13.96s"),
+        ] {
+            assert_eq!(
+                parse_gnu_time(&FINE.replace(from, to)),
+                Err(TimeReportError::Malformed { name: name.to_owned(), value: value.to_owned() })
+            );
+        }
+        let contradiction = FAILED.replace("Exit status: 1", "Exit status: 3");
+        assert!(matches!(parse_gnu_time(&contradiction), Err(TimeReportError::Malformed { .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn a_torn_tail_is_an_error_never_another_report(
+            text in prop::sample::select(vec![FINE, FAILED, KILLED, LONG]),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let cut = cut.index(text.len());
+            let whole = parse_gnu_time(text).unwrap();
+            if let Ok(report) = parse_gnu_time(&text[..text.floor_char_boundary(cut)]) {
+                prop_assert_eq!(report, whole);
+            }
+        }
+
+        #[test]
+        fn no_text_is_a_panic(lines in prop::collection::vec("\\PC*|\t[A-Z][a-z ()]*: [0-9:.]*|\tCommand being timed: x", 0..8)) {
+            let _ = parse_gnu_time(&lines.join("\n"));
+        }
+    }
+}

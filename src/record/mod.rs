@@ -1,0 +1,83 @@
+//! One attempt, parsed: what it was, how it ended, what was measured and what was observed around it.
+//!
+//! [`Record`] is `record.json`, the one file that decides whether a job is done. Raw values only: whatever can be
+//! derived from them (throughput, foreign load, marks) is derived by [`crate::analysis`], never stored.
+
+mod bsd_time;
+mod gnu_time;
+mod outcome;
+mod process;
+mod provenance;
+mod time_values;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::job::{JobId, Key};
+use crate::protocol::Measurement;
+
+pub use bsd_time::parse_bsd_time;
+pub use gnu_time::parse_gnu_time;
+pub use outcome::{Ending, Outcome, decide_outcome};
+pub use process::{ProcessStats, ReportedExit, TimeReport, TimeReportError};
+pub use provenance::{
+    CloudFacts, CpuFacts, GitFacts, HostFacts, MatrixFacts, OsFacts, Provenance, WorkerFacts,
+};
+
+/// The version of `record.json`.
+///
+/// Changelog: 1, the first.
+pub const RECORD_SCHEMA: u32 = 1;
+
+/// `record.json`: what one attempt left behind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// [`RECORD_SCHEMA`].
+    pub schema: u32,
+    /// The job's id; equals the hash of `key`.
+    pub id: JobId,
+    /// The job's label.
+    pub label: String,
+    /// Everything declared.
+    pub key: Key,
+    /// Which attempt this is, from 1: the number of its directory below `attempts/`.
+    pub attempt: u32,
+    /// When the process chain was started.
+    pub started_at: DateTime<Utc>,
+    /// When it was seen to have ended.
+    pub ended_at: DateTime<Utc>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What the worker measured; present whenever the worker wrote a sound one, also if the outcome is a failure.
+    pub measurement: Option<Measurement>,
+    /// What `/usr/bin/time` said of the process; absent where it said nothing.
+    pub process: Option<ProcessStats>,
+    /// What was seen around the process.
+    pub observed: Observed,
+    /// Where it ran and with what.
+    pub provenance: Provenance,
+}
+
+/// What `orchestrate` saw around a running job. Raw values; shares and loads are derived from them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Observed {
+    /// The host's one-minute load average just before the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_before: Option<f64>,
+    /// Seconds of processor time that the whole host was busy between the job's start and its end, over all
+    /// processors. Less the job's own, it is what others took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_busy_s: Option<f64>,
+    /// Seconds of processor time that the hypervisor gave to others in that span, over all processors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_steal_s: Option<f64>,
+    /// The job's end was seen by another `orchestrate` than the one that started it.
+    #[serde(default)]
+    pub adopted: bool,
+    /// Labels of jobs that this host ran at the same time by permission (`share: device`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<String>,
+    /// The job left processes behind, which were killed.
+    #[serde(default)]
+    pub left_processes: bool,
+}

@@ -1,0 +1,435 @@
+//! How an attempt ended: decided by a pure function over what is known afterwards.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::ReportedExit;
+use crate::job::Key;
+use crate::protocol::{BadMeasurement, Failure, FailureKind, Mismatch, Report, exit_code};
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Outcome {
+    /// The worker exited with 0 and left a sound measurement of what was asked for.
+    Succeeded,
+    /// The worker exited with another code than 0.
+    Exited {
+        /// The code.
+        code: i32,
+        /// The last line of its standard error, if any.
+        message: Option<String>,
+    },
+    /// A signal that we did not send killed the worker.
+    Signalled {
+        /// The signal's number.
+        signal: i32,
+    },
+    /// It ran past its limit and was stopped.
+    TimedOut {
+        /// The limit, in seconds.
+        after_s: f64,
+    },
+    /// The device, or the host, had too little memory.
+    OutOfMemory {
+        /// What the worker said of it.
+        message: String,
+    },
+    /// The process could not be started.
+    FailedToSpawn {
+        /// What the system said.
+        message: String,
+    },
+    /// The worker exited with 0, but its measurement is missing or unusable.
+    BadOutput {
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The worker did something else than it was asked for.
+    SettingMismatch {
+        /// Every setting that differs.
+        mismatches: Vec<Mismatch>,
+    },
+    /// The user, or the system, stopped it.
+    Interrupted {
+        /// By what.
+        message: String,
+    },
+    /// The device, precision or network does not exist here.
+    Unsupported {
+        /// What the worker said of it.
+        message: String,
+    },
+}
+
+/// What is known of an attempt after its process chain has ended; the input of [`decide_outcome`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ending {
+    /// The chain could not be started.
+    NotStarted {
+        /// What the system said.
+        message: String,
+    },
+    /// The chain ended by itself, or by a signal that we did not send.
+    Ended {
+        /// The worker's exit code, if it had one.
+        code: Option<i32>,
+        /// The signal that killed the worker, if one did.
+        signal: Option<i32>,
+    },
+    /// We stopped it because it ran past its limit.
+    TimedOut {
+        /// The limit, in seconds.
+        after_s: f64,
+    },
+    /// We stopped it because we were told to stop, or it was cut off together with us.
+    Interrupted {
+        /// By what.
+        message: String,
+    },
+}
+
+impl Ending {
+    /// The ending of a chain that nobody stopped, from the `code` or `signal` that its first process ended with and
+    /// from what `time` reported of the worker. The report comes first: `time` itself ends with 128 + n where signal n
+    /// killed the worker, and so may a worker that simply chose such a code.
+    pub fn of_chain(code: Option<i32>, signal: Option<i32>, reported: Option<ReportedExit>) -> Ending {
+        match (reported, code) {
+            (Some(ReportedExit::Code(code)), _) => Ending::Ended { code: Some(code), signal: None },
+            (Some(ReportedExit::Signal(signal)), _) => Ending::Ended { code: None, signal: Some(signal) },
+            (None, Some(code @ 129..=192)) => Ending::Ended { code: None, signal: Some(code - 128) },
+            (None, _) => Ending::Ended { code, signal },
+        }
+    }
+}
+
+/// Decides how an attempt ended. `report` is what `measurement.json` says, `None` if there is no such file;
+/// `last_error_line` is the last non-empty line of the worker's standard error.
+///
+/// - A failure that the worker names counts for more than how its process ended: a worker out of memory may well
+///   crash or hang afterwards.
+/// - An attempt that we stopped is not a success even if it left a sound measurement: whether the signal came inside
+///   the window or behind it cannot be told from the files, and running one job again costs less than one wrong number.
+///   The measurement stays in the record.
+/// - Where neither code nor signal is known (a worker whose `orchestrate` died, on a system whose `time` does not say),
+///   a sound measurement decides, because a worker writes it last.
+pub fn decide_outcome(
+    key: &Key,
+    ending: &Ending,
+    report: Option<&Result<Report, BadMeasurement>>,
+    last_error_line: Option<&str>,
+) -> Outcome {
+    match (ending, report) {
+        (Ending::NotStarted { message }, _) => Outcome::FailedToSpawn { message: message.clone() },
+        (_, Some(Ok(Report::Failed(failure)))) => named_failure(failure),
+        (Ending::TimedOut { after_s }, _) => Outcome::TimedOut { after_s: *after_s },
+        (Ending::Interrupted { message }, _) => Outcome::Interrupted { message: message.clone() },
+        (Ending::Ended { signal: Some(signal), .. }, _) => Outcome::Signalled { signal: *signal },
+        (Ending::Ended { code: Some(0), .. }, _) => measured(key, report),
+        (Ending::Ended { code: Some(code), .. }, _) => exited(*code, last_error_line),
+        (Ending::Ended { code: None, signal: None }, None) => {
+            Outcome::Interrupted { message: "nobody saw its end, and it left no measurement".to_owned() }
+        }
+        (Ending::Ended { code: None, signal: None }, Some(_)) => measured(key, report),
+    }
+}
+
+fn named_failure(failure: &Failure) -> Outcome {
+    let message = failure.message.clone();
+    match failure.kind {
+        FailureKind::OutOfMemory => Outcome::OutOfMemory { message },
+        FailureKind::Unsupported => Outcome::Unsupported { message },
+    }
+}
+
+/// The outcome of a worker that exited with 0.
+fn measured(key: &Key, report: Option<&Result<Report, BadMeasurement>>) -> Outcome {
+    match report {
+        None => Outcome::BadOutput { message: "the worker wrote no measurement.json".to_owned() },
+        Some(Err(error)) => Outcome::BadOutput { message: with_sources(error) },
+        Some(Ok(Report::Failed(failure))) => named_failure(failure),
+        Some(Ok(Report::Measured(measurement))) => match measurement.mismatches(key) {
+            mismatches if mismatches.is_empty() => Outcome::Succeeded,
+            mismatches => Outcome::SettingMismatch { mismatches },
+        },
+    }
+}
+
+/// The outcome of a worker that exited with another code than 0.
+fn exited(code: i32, last_error_line: Option<&str>) -> Outcome {
+    let message = last_error_line.map(str::to_owned);
+    let said = |otherwise: &str| message.clone().unwrap_or_else(|| otherwise.to_owned());
+    match code {
+        exit_code::OUT_OF_MEMORY => {
+            Outcome::OutOfMemory { message: said("the worker said so by its exit code alone") }
+        }
+        exit_code::UNSUPPORTED => {
+            Outcome::Unsupported { message: said("the worker said so by its exit code alone") }
+        }
+        126 | 127 if last_error_line.is_some_and(time_could_not_run_it) => {
+            Outcome::FailedToSpawn { message: said("") }
+        }
+        _ => Outcome::Exited { code, message },
+    }
+}
+
+/// Whether `line` is how `time` says that it could not start the worker: `/usr/bin/time: cannot run worker: No such
+/// file or directory` (GNU), `time: worker: No such file or directory` (BSD).
+fn time_could_not_run_it(line: &str) -> bool {
+    line.starts_with("time: ") || line.contains("time: cannot run ")
+}
+
+/// An error and all of its sources, for a record: text is all that is kept of it.
+fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+impl Outcome {
+    /// The word for it, as `record.json` and the CSV files have it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Outcome::Succeeded => "succeeded",
+            Outcome::Exited { .. } => "exited",
+            Outcome::Signalled { .. } => "signalled",
+            Outcome::TimedOut { .. } => "timed_out",
+            Outcome::OutOfMemory { .. } => "out_of_memory",
+            Outcome::FailedToSpawn { .. } => "failed_to_spawn",
+            Outcome::BadOutput { .. } => "bad_output",
+            Outcome::SettingMismatch { .. } => "setting_mismatch",
+            Outcome::Interrupted { .. } => "interrupted",
+            Outcome::Unsupported { .. } => "unsupported",
+        }
+    }
+
+    /// Whether the job is done.
+    pub fn is_success(&self) -> bool {
+        *self == Outcome::Succeeded
+    }
+}
+
+impl fmt::Display for Outcome {
+    /// One sentence without its full stop, in the past: it completes "the attempt …".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Outcome::Succeeded => f.write_str("succeeded"),
+            Outcome::Exited { code, message: Some(message) } => {
+                write!(f, "exited with code {code}: {message}")
+            }
+            Outcome::Exited { code, message: None } => {
+                write!(f, "exited with code {code} and said nothing on standard error")
+            }
+            Outcome::Signalled { signal } => write_signal(f, *signal),
+            Outcome::TimedOut { after_s } => write!(f, "ran past its limit of {after_s} s and was stopped"),
+            Outcome::OutOfMemory { message } => write!(f, "ran out of memory: {message}"),
+            Outcome::FailedToSpawn { message } => write!(f, "could not be started: {message}"),
+            Outcome::BadOutput { message } => {
+                write!(f, "ended well but left no usable measurement: {message}")
+            }
+            Outcome::SettingMismatch { mismatches } => write_mismatches(f, mismatches),
+            Outcome::Interrupted { message } => write!(f, "was interrupted: {message}"),
+            Outcome::Unsupported { message } => write!(f, "is not supported here: {message}"),
+        }
+    }
+}
+
+fn write_signal(f: &mut fmt::Formatter<'_>, signal: i32) -> fmt::Result {
+    // Only signals whose number is the same on Linux and macOS: a record may be read elsewhere than it was made.
+    let name = match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL, an instruction this processor does not have",
+        5 => "SIGTRAP",
+        6 => "SIGABRT, an abort of its own",
+        8 => "SIGFPE, an arithmetic fault",
+        9 => "SIGKILL; if nobody killed it, the kernel did for want of memory, and `dmesg` says so",
+        11 => "SIGSEGV, a segmentation fault",
+        13 => "SIGPIPE",
+        15 => "SIGTERM",
+        _ => return write!(f, "was killed by signal {signal}"),
+    };
+    write!(f, "was killed by signal {signal} ({name})")
+}
+
+fn write_mismatches(f: &mut fmt::Formatter<'_>, mismatches: &[Mismatch]) -> fmt::Result {
+    f.write_str("did something else than it was asked for:")?;
+    for (index, Mismatch { setting, requested, effective }) in mismatches.iter().enumerate() {
+        let separator = if index == 0 { "" } else { "," };
+        write!(f, "{separator} {setting} {effective} instead of {requested}")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::{Device, Kind, Precision};
+
+    fn key() -> Key {
+        Key {
+            schema: 1,
+            kind: Kind::Timing,
+            env: "cpu".into(),
+            device: Device::Cpu,
+            model: "resnet18".into(),
+            batch: 16,
+            precision: Precision::Fp32,
+            repeat: 1,
+            params: Default::default(),
+            worker: Default::default(),
+        }
+    }
+
+    const SOUND: &str = r#"{ "schema": 1, "samples": 1600, "elapsed_s": 12.5, "synchronized": true,
+        "effective": { "device": "cpu", "precision": "fp32", "batch": 16 } }"#;
+    const OOM: &str = r#"{ "schema": 1, "failure": { "kind": "out_of_memory", "message": "wanted 3 GiB" } }"#;
+    const UNSUPPORTED: &str =
+        r#"{ "schema": 1, "failure": { "kind": "unsupported", "message": "no CUDA" } }"#;
+
+    /// What `measurement.json` says, by name; the columns of [`every_ending_times_every_report`].
+    fn reports() -> [Option<Result<Report, BadMeasurement>>; 6] {
+        let other = SOUND.replace("fp32", "bf16");
+        [
+            None,
+            Some(Report::parse("{ \"schema\": 1,")),
+            Some(Report::parse(SOUND)),
+            Some(Report::parse(&other)),
+            Some(Report::parse(OOM)),
+            Some(Report::parse(UNSUPPORTED)),
+        ]
+    }
+
+    #[test]
+    fn every_ending_times_every_report() {
+        let ended = |code, signal| Ending::Ended { code, signal };
+        // Columns: no file, half a file, sound, another precision, out of memory, unsupported.
+        let table = [
+            (
+                ended(Some(0), None),
+                "bad_output bad_output succeeded setting_mismatch out_of_memory unsupported",
+            ),
+            (ended(Some(1), None), "exited exited exited exited out_of_memory unsupported"),
+            (ended(Some(2), None), "exited exited exited exited out_of_memory unsupported"),
+            (
+                ended(Some(exit_code::UNSUPPORTED), None),
+                "unsupported unsupported unsupported unsupported out_of_memory unsupported",
+            ),
+            (
+                ended(Some(exit_code::OUT_OF_MEMORY), None),
+                "out_of_memory out_of_memory out_of_memory out_of_memory out_of_memory unsupported",
+            ),
+            (ended(None, Some(9)), "signalled signalled signalled signalled out_of_memory unsupported"),
+            (ended(Some(0), Some(11)), "signalled signalled signalled signalled out_of_memory unsupported"),
+            (
+                ended(None, None),
+                "interrupted bad_output succeeded setting_mismatch out_of_memory unsupported",
+            ),
+            (
+                Ending::TimedOut { after_s: 60.0 },
+                "timed_out timed_out timed_out timed_out out_of_memory unsupported",
+            ),
+            (
+                Ending::Interrupted { message: "Ctrl-C".into() },
+                "interrupted interrupted interrupted interrupted out_of_memory unsupported",
+            ),
+            (
+                Ending::NotStarted { message: "no such file".into() },
+                "failed_to_spawn failed_to_spawn failed_to_spawn failed_to_spawn failed_to_spawn failed_to_spawn",
+            ),
+        ];
+        for (ending, expected) in table {
+            let kinds: Vec<&str> = reports()
+                .iter()
+                .map(|report| decide_outcome(&key(), &ending, report.as_ref(), Some("boom")).kind())
+                .collect();
+            assert_eq!(kinds.join(" "), expected, "{ending:?}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_the_chain_is_not_the_end_of_the_worker() {
+        let ended = |code, signal| Ending::Ended { code, signal };
+        let reported = |exit| Some(exit);
+        for (code, signal, report, expected) in [
+            (Some(139), None, reported(ReportedExit::Signal(11)), ended(None, Some(11))),
+            (Some(139), None, reported(ReportedExit::Code(139)), ended(Some(139), None)),
+            (Some(139), None, None, ended(None, Some(11))),
+            (Some(128), None, None, ended(Some(128), None)),
+            (Some(255), None, None, ended(Some(255), None)),
+            (None, Some(9), None, ended(None, Some(9))),
+            // `time` finished its report and was killed then.
+            (None, Some(9), reported(ReportedExit::Code(0)), ended(Some(0), None)),
+            (None, None, None, ended(None, None)),
+        ] {
+            assert_eq!(Ending::of_chain(code, signal, report), expected, "{code:?} {signal:?} {report:?}");
+        }
+    }
+
+    #[test]
+    fn a_worker_that_time_cannot_run_was_not_started() {
+        let outcome = |code, line| {
+            let ending = Ending::Ended { code: Some(code), signal: None };
+            decide_outcome(&key(), &ending, None, line).kind()
+        };
+        let gnu = "/usr/bin/time: cannot run /opt/worker: No such file or directory";
+        assert_eq!(outcome(127, Some(gnu)), "failed_to_spawn");
+        assert_eq!(outcome(126, Some("time: ./worker: Permission denied")), "failed_to_spawn");
+        assert_eq!(outcome(127, Some("sh: 1: python3: not found")), "exited");
+        assert_eq!(outcome(1, Some(gnu)), "exited");
+        assert_eq!(outcome(127, None), "exited");
+    }
+
+    #[test]
+    fn every_outcome_is_a_sentence() {
+        let message = || "why".to_owned();
+        let mismatch = |setting: &str| Mismatch {
+            setting: setting.into(),
+            requested: "false".into(),
+            effective: "true".into(),
+        };
+        for (outcome, sentence) in [
+            (Outcome::Succeeded, "succeeded"),
+            (Outcome::Exited { code: 3, message: Some(message()) }, "exited with code 3: why"),
+            (
+                Outcome::Exited { code: 3, message: None },
+                "exited with code 3 and said nothing on standard error",
+            ),
+            (
+                Outcome::Signalled { signal: 9 },
+                "was killed by signal 9 (SIGKILL; if nobody killed it, the kernel did for want of memory, and `dmesg` says so)",
+            ),
+            (Outcome::Signalled { signal: 10 }, "was killed by signal 10"),
+            (Outcome::TimedOut { after_s: 1800.0 }, "ran past its limit of 1800 s and was stopped"),
+            (Outcome::OutOfMemory { message: message() }, "ran out of memory: why"),
+            (Outcome::FailedToSpawn { message: message() }, "could not be started: why"),
+            (Outcome::BadOutput { message: message() }, "ended well but left no usable measurement: why"),
+            (
+                Outcome::SettingMismatch { mismatches: vec![mismatch("tf32"), mismatch("augment")] },
+                "did something else than it was asked for: tf32 true instead of false, augment true instead of false",
+            ),
+            (Outcome::Interrupted { message: message() }, "was interrupted: why"),
+            (Outcome::Unsupported { message: message() }, "is not supported here: why"),
+        ] {
+            assert_eq!(outcome.to_string(), sentence);
+            // The word is the one that stands in record.json.
+            assert_eq!(serde_json::to_value(&outcome).unwrap()["kind"], outcome.kind());
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_measurement_is_said_in_full() {
+        let report = Report::parse("{ \"schema\": 1,");
+        let ending = Ending::Ended { code: Some(0), signal: None };
+        let Outcome::BadOutput { message } = decide_outcome(&key(), &ending, Some(&report), None) else {
+            panic!("half a file is bad output");
+        };
+        assert!(message.starts_with("measurement.json is not readable: EOF"), "{message}");
+    }
+}

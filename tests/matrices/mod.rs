@@ -1,0 +1,122 @@
+//! Matrix files: those that come with the program, those with mistakes, and what the schema says of both.
+#![expect(clippy::disallowed_methods, reason = "the tests read the matrix files of the checkout")]
+
+mod garbage;
+mod schema;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use orchestrate::matrix::{Matrix, check, render_notes};
+use orchestrate::plan::expand;
+use orchestrate::record::MatrixFacts;
+
+/// The YAML files in a directory of the checkout, in order, with their text.
+fn files(directory: &str) -> Vec<(PathBuf, String)> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(directory);
+    let entries = std::fs::read_dir(&directory).unwrap();
+    let mut paths: Vec<PathBuf> = entries
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+        .collect();
+    paths.sort();
+    assert!(!paths.is_empty(), "{}", directory.display());
+    paths.into_iter().map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect()
+}
+
+fn name(path: &Path) -> &str {
+    path.file_name().unwrap().to_str().unwrap()
+}
+
+fn checked(path: &Path, text: &str) -> Matrix {
+    check(text).unwrap_or_else(|notes| panic!("{}", render_notes(&path.display().to_string(), text, &notes)))
+}
+
+#[test]
+fn the_matrices_that_come_with_the_program_have_the_jobs_they_should() {
+    let expected: BTreeMap<&str, &[(&str, usize)]> = BTreeMap::from([
+        ("quickstart.yaml", &[("cpu", 15)][..]),
+        ("mac.yaml", &[("mac_cpu", 45), ("mac_mps", 45)]),
+        ("cuda.yaml", &[("gcp_l4", 120), ("rtx4090", 90)]),
+        ("rtx4080-t4-cpu.yaml", &[("i9_cpu", 5), ("rtx4080", 25), ("t4", 25)]),
+    ]);
+    let files = files("matrices");
+    assert_eq!(files.len(), expected.len());
+    for (path, text) in files {
+        let matrix = checked(&path, &text);
+        assert_eq!(format!("{}.yaml", matrix.name), name(&path));
+        let mut jobs: BTreeMap<String, usize> = BTreeMap::new();
+        for key in expand(&matrix, MatrixFacts::default()).jobs {
+            *jobs.entry(key.env).or_default() += 1;
+        }
+        let jobs: Vec<(&str, usize)> = jobs.iter().map(|(env, jobs)| (env.as_str(), *jobs)).collect();
+        assert_eq!(jobs, expected[name(&path)], "{}", path.display());
+    }
+}
+
+#[test]
+fn a_matrix_with_every_key_is_valid() {
+    for (path, text) in files("tests/matrices/valid") {
+        checked(&path, &text);
+    }
+}
+
+/// What a user sees of each file with mistakes. Read a changed snapshot with a user's eyes.
+#[test]
+fn mistakes_as_they_are_shown() {
+    for (path, text) in files("tests/matrices/invalid") {
+        let shown = render_notes(name(&path), &text, &check(&text).unwrap_err());
+        insta::assert_snapshot!(name(&path), shown);
+    }
+}
+
+fn orchestrate() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_orchestrate"));
+    command.current_dir(env!("CARGO_MANIFEST_DIR"));
+    command
+}
+
+#[test]
+fn check_tells_ten_mistakes_at_once_and_exits_3() {
+    let output = orchestrate()
+        .args(["check", "tests/matrices/invalid/ten.yaml"])
+        .assert()
+        .code(3)
+        .get_output()
+        .clone();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.starts_with("error: tests/matrices/invalid/ten.yaml has 10 mistakes\n"), "{stderr}");
+    assert_eq!(stderr.matches("tests/matrices/invalid/ten.yaml:").count(), 10, "{stderr}");
+    assert!(stderr.contains("hint: `orchestrate schema`"), "{stderr}");
+}
+
+#[test]
+fn check_tells_mistakes_as_json_and_exits_3() {
+    let output = orchestrate()
+        .args(["check", "--json", "tests/matrices/invalid/ten.yaml"])
+        .assert()
+        .code(3)
+        .get_output()
+        .clone();
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["valid"], false);
+    assert_eq!(json["mistakes"].as_array().unwrap().len(), 10);
+    assert_eq!(json["mistakes"][0]["line"], 2);
+    assert_eq!(json["mistakes"][0]["column"], 20);
+}
+
+#[test]
+fn check_says_what_a_valid_matrix_comes_to() {
+    let output = orchestrate().args(["check", "matrices/mac.yaml"]).assert().code(0).get_output().clone();
+    insta::assert_snapshot!("check_mac", String::from_utf8(output.stdout).unwrap());
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    let output =
+        orchestrate().args(["check", "--json", "matrices/mac.yaml"]).assert().code(0).get_output().clone();
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&json["valid"], &json["jobs"], &json["envs"][1]["jobs"]),
+        (&true.into(), &90.into(), &45.into())
+    );
+}
