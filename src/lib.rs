@@ -13,7 +13,10 @@
 //! | [`record`] | one attempt, parsed | none |
 //! | [`matrix`] | the YAML file, checked | none |
 //! | [`plan`] | expand, decide, order, invocation | none |
+//! | [`analysis`] | records in; table, groups, marks, roofline, findings out | none |
+//! | [`report`] | figures, Markdown, HTML | none |
 
+pub mod analysis;
 pub mod architecture;
 pub mod dataset;
 pub mod job;
@@ -21,4 +24,5 @@ pub mod matrix;
 pub mod plan;
 pub mod protocol;
 pub mod record;
+pub mod report;
 pub mod stats;

@@ -1,0 +1,161 @@
+//! What a config costs: parameters, MACs and FLOPs from the network's description, by a named convention.
+
+use std::fmt;
+
+use crate::architecture::{Network, network};
+use crate::job::{Key, ParamValue, Precision};
+use crate::protocol::Measurement;
+
+/// How training FLOPs are counted. Printed under every table that shows them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum FlopsConvention {
+    /// 2 FLOPs a MAC of forward pass, input gradients and weight gradients, layer by layer.
+    #[default]
+    LayerByLayer,
+    /// The first seed report's: 2 × the FLOPs of the forward pass.
+    Seed1,
+    /// The second seed report's: 3 × the MACs of the forward pass.
+    Seed2,
+}
+
+impl FlopsConvention {
+    /// Training FLOPs of one image.
+    pub fn training_flops(self, network: &Network) -> u64 {
+        match self {
+            FlopsConvention::LayerByLayer => network.training_flops(),
+            FlopsConvention::Seed1 => 2 * 2 * network.forward_macs(),
+            FlopsConvention::Seed2 => 3 * network.forward_macs(),
+        }
+    }
+}
+
+impl fmt::Display for FlopsConvention {
+    /// One sentence.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FlopsConvention::LayerByLayer => {
+                "Training FLOPs are 2 × the MACs of the forward pass, the input gradients and the weight gradients, \
+                 counted layer by layer over convolutions and linear layers; the first layer has no input gradient, \
+                 and the optimizer is not counted (convention `layer-by-layer`)."
+            }
+            FlopsConvention::Seed1 => {
+                "Training FLOPs are 2 × the FLOPs of the forward pass, which leaves out a third of the work; for \
+                 comparison with the first seed report alone (convention `seed1`)."
+            }
+            FlopsConvention::Seed2 => {
+                "Training FLOPs are 3 × the MACs of the forward pass, which is half of the work; for comparison with \
+                 the second seed report alone (convention `seed2`)."
+            }
+        })
+    }
+}
+
+/// What one image and one iteration of a config cost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// Trainable parameters.
+    pub parameters: u64,
+    /// MACs of one image's forward pass.
+    pub forward_macs: u64,
+    /// FLOPs of one image's training step, by the study's convention.
+    pub training_flops: u64,
+    /// Modelled bytes of one image: those of an iteration ÷ its batch.
+    pub modelled_bytes: f64,
+}
+
+/// Why the cost of a config is not known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoCost {
+    /// `architecture` does not describe the network.
+    #[error("orchestrate has no description of the network `{0}`")]
+    UnknownNetwork(String),
+    /// The worker trained another network than the one described.
+    #[error(
+        "the worker's {model} has {reported} parameters, but orchestrate's description of it has {described}"
+    )]
+    OtherNetwork {
+        /// The network's name.
+        model: String,
+        /// Parameters that the worker reports.
+        reported: u64,
+        /// Parameters of the description.
+        described: u64,
+    },
+}
+
+/// What `key` costs, held against what its worker measured, if it did.
+///
+/// # Errors
+/// [`NoCost`]: FLOPs of another network than the one that ran would be wrong, so there are none.
+pub fn cost(key: &Key, measured: Option<&Measurement>, convention: FlopsConvention) -> Result<Cost, NoCost> {
+    let unknown = || NoCost::UnknownNetwork(key.model.clone());
+    let size = |name: &str| match key.param(name) {
+        Some(ParamValue::Int(value)) => u32::try_from(value).ok(),
+        _ => None,
+    };
+    let (input_size, classes) = size("input_size").zip(size("classes")).ok_or_else(unknown)?;
+    let network = network(&key.model, input_size, classes).ok_or_else(unknown)?;
+    let described = network.parameters();
+    if let Some(reported) = measured.and_then(|measured| measured.details.parameters)
+        && reported != described
+    {
+        return Err(NoCost::OtherNetwork { model: key.model.clone(), reported, described });
+    }
+    let bytes = network.modelled_bytes(key.batch, element_bytes(key.precision));
+    Ok(Cost {
+        parameters: described,
+        forward_macs: network.forward_macs(),
+        training_flops: convention.training_flops(&network),
+        modelled_bytes: bytes as f64 / f64::from(key.batch),
+    })
+}
+
+/// Bytes of an activation in memory. Mixed precision keeps its activations in half precision; that some of its layers
+/// and its weights stay in single precision is left out of the model.
+fn element_bytes(precision: Precision) -> u32 {
+    match precision {
+        Precision::Fp32 | Precision::Tf32 => 4,
+        Precision::Amp | Precision::Bf16 => 2,
+    }
+}
+
+/// What a million images cost at `images_per_s` on a machine of `usd_per_hour`.
+pub fn usd_per_million_images(usd_per_hour: f64, images_per_s: f64) -> f64 {
+    usd_per_hour / 3600.0 * 1e6 / images_per_s
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::fixture;
+
+    #[test]
+    fn conventions_differ_as_the_seed_reports_do() {
+        let key = fixture::key("cpu", "resnet50", 16, 1);
+        let gflop = |convention| cost(&key, None, convention).unwrap().training_flops as f64 / 1e9;
+        assert!((gflop(FlopsConvention::LayerByLayer) - 24.299).abs() < 0.01);
+        assert!((gflop(FlopsConvention::Seed1) - 16.357).abs() < 0.01);
+        assert!((gflop(FlopsConvention::Seed2) - 12.268).abs() < 0.01);
+    }
+
+    #[test]
+    fn another_network_of_the_same_name_has_no_cost() {
+        let key = fixture::key("cpu", "resnet50", 16, 1);
+        let mut measurement = fixture::measurement(&key, 10.0);
+        measurement.details.parameters = Some(11_689_512);
+        assert_eq!(
+            cost(&key, Some(&measurement), FlopsConvention::default()).unwrap_err().to_string(),
+            "the worker's resnet50 has 11689512 parameters, but orchestrate's description of it has 25557032"
+        );
+        let key = fixture::key("cpu", "lenet", 16, 1);
+        assert_eq!(
+            cost(&key, None, FlopsConvention::default()),
+            Err(NoCost::UnknownNetwork("lenet".to_owned()))
+        );
+    }
+
+    #[test]
+    fn a_dollar_an_hour_at_a_hundred_images_a_second() {
+        assert!((usd_per_million_images(1.0, 100.0) - 2.777_777).abs() < 1e-4);
+    }
+}

@@ -1,0 +1,404 @@
+//! The sentences of a report. Each is backed by a threshold on a computed number and says both; nothing else may be said.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Run;
+use super::group::Row;
+use super::marks::{Thresholds, foreign_cores};
+use super::peaks::Origin;
+use super::roofline::{BytesSource, Roofline};
+
+/// What a finding is about; findings are listed in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Topic {
+    /// Some jobs have no result.
+    Completeness,
+    /// Runs that were not pooled, or were left out.
+    Comparability,
+    /// How much numbers scatter.
+    Spread,
+    /// What a host did beside training.
+    Host,
+    /// Peaks and rooflines.
+    Roof,
+}
+
+/// A sentence with its number and its threshold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What it is about.
+    pub topic: Topic,
+    /// The sentence.
+    pub text: String,
+}
+
+fn finding(topic: Topic, text: String) -> Finding {
+    Finding { topic, text }
+}
+
+/// All findings, by topic.
+pub fn findings(
+    runs: &[Run<'_>],
+    rows: &[Row<'_>],
+    rooflines: &[Roofline<'_>],
+    thresholds: &Thresholds,
+) -> Vec<Finding> {
+    let mut found = Vec::new();
+    found.extend(completeness(runs));
+    found.extend(rows.iter().filter_map(|row| split(row, rows)));
+    found.extend(mixed_settings(rows));
+    found.extend(left_out(rows));
+    found.extend(variation(rows, thresholds));
+    found.extend(marked_but_counted(runs));
+    found.extend(load_unknown(runs));
+    found.extend(waiting_for_data(rows, thresholds));
+    found.extend(unreadable_images(runs));
+    found.extend(missing_costs(rows));
+    found.extend(missing_peaks(rows));
+    found.extend(missing_ceilings(rows));
+    found.extend(other_thread_counts(rows));
+    found.extend(above_roof(rows, rooflines));
+    found.sort_by_key(|finding| finding.topic);
+    found
+}
+
+/// `1 run`, `3 runs`.
+fn count(n: usize, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+}
+
+/// The first few of `names`, and how many more there are.
+fn list<S: AsRef<str>>(names: &[S]) -> String {
+    const SHOWN: usize = 4;
+    let shown: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+fn completeness(runs: &[Run<'_>]) -> Option<Finding> {
+    let succeeded = runs.iter().filter(|run| run.cell.success().is_some()).count();
+    let failed = runs.iter().filter(|run| run.cell.is_failure()).count();
+    let not_run = runs.len() - succeeded - failed;
+    (failed + not_run > 0).then(|| {
+        let verb = if runs.len() == 1 { "has" } else { "have" };
+        finding(
+            Topic::Completeness,
+            format!(
+                "{succeeded} of {} {verb} a result; {failed} failed and {not_run} were not run.",
+                count(runs.len(), "job")
+            ),
+        )
+    })
+}
+
+fn split(row: &Row<'_>, rows: &[Row<'_>]) -> Option<Finding> {
+    let (part, of) = row.part;
+    if of < 2 || part < 2 {
+        return None;
+    }
+    let first = rows.iter().find(|other| other.config == row.config)?;
+    let differences = first.circumstances.as_ref()?.differences(row.circumstances.as_ref()?);
+    Some(finding(
+        Topic::Comparability,
+        format!(
+            "Runs of {} are not pooled: row {part} of {of} differs from row 1 in {}.",
+            row.config.label().trim_end_matches("_run1"),
+            list(&differences)
+        ),
+    ))
+}
+
+/// Settings that differ between rows without being declared to differ.
+fn mixed_settings(rows: &[Row<'_>]) -> Vec<Finding> {
+    let mut by_name: BTreeMap<&'static str, BTreeMap<String, BTreeSet<&str>>> = BTreeMap::new();
+    for row in rows {
+        let Some(circumstances) = &row.circumstances else { continue };
+        for (name, value) in circumstances.settings.parameters() {
+            if row.config.params.contains_key(name) {
+                continue;
+            }
+            by_name.entry(name).or_default().entry(value.to_string()).or_default().insert(&row.config.env);
+        }
+    }
+    by_name
+        .into_iter()
+        .filter(|(_, values)| values.len() > 1)
+        .map(|(name, values)| {
+            let values: Vec<String> = values
+                .into_iter()
+                .map(|(value, envs)| format!("{value} ({})", envs.into_iter().collect::<Vec<_>>().join(", ")))
+                .collect();
+            let text = format!(
+                "The setting `{name}` is not declared and took {} values: {}.",
+                values.len(),
+                values.join(", ")
+            );
+            finding(Topic::Comparability, text)
+        })
+        .collect()
+}
+
+fn left_out(rows: &[Row<'_>]) -> Vec<Finding> {
+    rows.iter()
+        .filter(|row| row.left_out() > 0)
+        .map(|row| {
+            let reasons: BTreeSet<String> = row
+                .runs
+                .iter()
+                .flat_map(|run| &run.marks)
+                .filter(|mark| mark.disqualifies())
+                .map(ToString::to_string)
+                .collect();
+            let reasons: Vec<String> = reasons.into_iter().collect();
+            let text = format!(
+                "{} of {} of {} left out of the statistics: {}.",
+                row.left_out(),
+                count(row.runs.len(), "run"),
+                row.label(),
+                list(&reasons)
+            );
+            finding(Topic::Comparability, text)
+        })
+        .collect()
+}
+
+fn variation(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
+    rows.iter()
+        .filter_map(|row| {
+            let statistics = row.statistics.as_ref().ok()?;
+            let cv = statistics.cv.ok()?;
+            (cv > thresholds.variation).then(|| {
+                let text = format!(
+                    "{} varies: its coefficient of variation over n = {} is {:.1} % (threshold {:.0} %).",
+                    row.label(),
+                    statistics.n,
+                    100.0 * cv,
+                    100.0 * thresholds.variation
+                );
+                finding(Topic::Spread, text)
+            })
+        })
+        .collect()
+}
+
+fn marked_but_counted(runs: &[Run<'_>]) -> Vec<Finding> {
+    let mut by_mark: BTreeMap<String, usize> = BTreeMap::new();
+    for mark in runs.iter().flat_map(|run| &run.marks).filter(|mark| !mark.disqualifies()) {
+        *by_mark.entry(mark.to_string()).or_default() += 1;
+    }
+    by_mark
+        .into_iter()
+        .map(|(mark, n)| finding(Topic::Host, format!("{} marked, and counted: {mark}.", count(n, "run"))))
+        .collect()
+}
+
+fn load_unknown(runs: &[Run<'_>]) -> Option<Finding> {
+    let unknown = runs
+        .iter()
+        .filter_map(|run| run.cell.success())
+        .filter(|(record, _)| foreign_cores(record).is_none())
+        .count();
+    (unknown > 0).then(|| {
+        let text = format!(
+            "The host's load during {} is not known, so only overlap with other runs of the store could be checked.",
+            count(unknown, "run")
+        );
+        finding(Topic::Host, text)
+    })
+}
+
+fn waiting_for_data(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
+    rows.iter()
+        .filter_map(|row| {
+            let shares: Vec<f64> = row
+                .runs
+                .iter()
+                .filter(|run| run.counts())
+                .filter_map(|run| run.cell.success())
+                .filter_map(|(_, measured)| Some(measured.details.data_wait_s? / measured.elapsed_s))
+                .collect();
+            let share = crate::stats::median(&shares).ok()?;
+            (share > thresholds.data_wait_share).then(|| {
+                let text = format!(
+                    "{} waited for data during {:.0} % of its window, median of n = {} (threshold {:.0} %).",
+                    row.label(),
+                    100.0 * share,
+                    shares.len(),
+                    100.0 * thresholds.data_wait_share
+                );
+                finding(Topic::Host, text)
+            })
+        })
+        .collect()
+}
+
+fn unreadable_images(runs: &[Run<'_>]) -> Option<Finding> {
+    let most = runs
+        .iter()
+        .filter_map(|run| run.cell.success())
+        .filter_map(|(record, measured)| Some((measured.details.unreadable_images?, &record.label)))
+        .filter(|(images, _)| *images > 0)
+        .max()?;
+    let text = format!(
+        "Up to {} images could not be decoded and were left out (in {}; threshold 0).",
+        most.0, most.1
+    );
+    Some(finding(Topic::Host, text))
+}
+
+/// Sentences with the number of rows they hold for.
+fn counted(topic: Topic, sentences: impl Iterator<Item = String>, tail: &str) -> Vec<Finding> {
+    let mut by_text: BTreeMap<String, usize> = BTreeMap::new();
+    for sentence in sentences {
+        *by_text.entry(sentence).or_default() += 1;
+    }
+    by_text
+        .into_iter()
+        .map(|(text, n)| {
+            let mut chars = text.chars();
+            let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
+            finding(topic, format!("{first}{} ({} {tail}).", chars.as_str(), count(n, "row")))
+        })
+        .collect()
+}
+
+fn missing_costs(rows: &[Row<'_>]) -> Vec<Finding> {
+    let sentences = rows.iter().filter_map(|row| Some(row.cost.as_ref().err()?.to_string()));
+    counted(Topic::Roof, sentences, "without FLOP/s")
+}
+
+fn missing_peaks(rows: &[Row<'_>]) -> Vec<Finding> {
+    let sentences = rows.iter().filter_map(|row| Some(row.peaks.as_ref()?.as_ref().err()?.to_string()));
+    counted(Topic::Roof, sentences, "without a share of the peak and without a roofline")
+}
+
+fn missing_ceilings(rows: &[Row<'_>]) -> Vec<Finding> {
+    let sentences = rows.iter().filter_map(|row| {
+        let peaks = row.ceilings()?;
+        let precision = row.config.precision;
+        if peaks.ceiling(precision).is_none() {
+            return Some(format!("the peaks `{}` have no figure for {precision}", peaks.name));
+        }
+        peaks.bandwidth.is_none().then(|| format!("the peaks `{}` have no bandwidth", peaks.name))
+    });
+    counted(Topic::Roof, sentences, "without a place on a roofline")
+}
+
+fn other_thread_counts(rows: &[Row<'_>]) -> Vec<Finding> {
+    let sentences = rows.iter().filter_map(|row| {
+        let peaks = row.ceilings()?;
+        let Origin::Measured { threads: Some(measured), .. } = peaks.origin else { return None };
+        let used = row.circumstances.as_ref()?.settings.threads?;
+        (used != measured).then(|| {
+            format!("the peaks `{}` were measured with {measured} threads, the runs used {used}", peaks.name)
+        })
+    });
+    counted(Topic::Roof, sentences, "held against them")
+}
+
+fn above_roof(rows: &[Row<'_>], rooflines: &[Roofline<'_>]) -> Vec<Finding> {
+    let points = rooflines.iter().flat_map(|roofline| &roofline.points);
+    points
+        .filter(|point| point.source != BytesSource::Estimated && point.is_above_roof())
+        .map(|point| {
+            let text = format!(
+                "{} lies above its roof: {:.0} GFLOP/s attained, {:.0} attainable at {:.1} FLOP/byte ({} bytes). The \
+                 roof is too low, or its bytes or FLOPs are too many.",
+                rows[point.row].label(),
+                point.attained / 1e9,
+                point.attainable / 1e9,
+                point.intensity,
+                point.source
+            );
+            finding(Topic::Roof, text)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::analysis::analyse;
+    use crate::analysis::fixture::{StudyBuilder, key, measured_peaks, study_with_peaks};
+    use crate::record::Record;
+
+    fn texts(study: &crate::analysis::Study) -> Vec<String> {
+        analyse(study).findings.into_iter().map(|finding| finding.text).collect()
+    }
+
+    /// Promise 10: nothing is said of a study in which no number passes its threshold.
+    #[test]
+    fn a_study_without_blemish_has_no_finding() {
+        let study = StudyBuilder::new()
+            .peaks(measured_peaks(250e9, 20e9))
+            .runs("cpu", "resnet18", 16, &[10.0, 10.1, 9.9])
+            .build();
+        assert_eq!(texts(&study), [""; 0]);
+    }
+
+    #[test]
+    fn findings_say_number_and_threshold() {
+        insta::assert_snapshot!(texts(&study_with_peaks()).join("\n"));
+    }
+
+    /// Promise 10: each sentence appears on one side of its threshold and not on the other.
+    #[test]
+    fn thresholds_decide() {
+        let with = |change: fn(&mut Record)| {
+            let study = StudyBuilder::new()
+                .peaks(measured_peaks(250e9, 20e9))
+                .run_with(key("cpu", "resnet18", 16, 1), 10.0, change)
+                .build();
+            texts(&study)
+        };
+        let wait = |share: f64| {
+            let study = StudyBuilder::new()
+                .peaks(measured_peaks(250e9, 20e9))
+                .run_with(key("cpu", "resnet18", 16, 1), 10.0, |record| {
+                    record.measurement.as_mut().unwrap().details.data_wait_s = Some(16.0 * share);
+                })
+                .build();
+            texts(&study).len()
+        };
+        assert_eq!((wait(0.09), wait(0.11)), (0, 1));
+        let spread = |other: f64| {
+            let builder = StudyBuilder::new().peaks(measured_peaks(250e9, 20e9));
+            texts(&builder.runs("cpu", "resnet18", 16, &[10.0, other]).build()).len()
+        };
+        assert_eq!((spread(10.7), spread(10.8)), (0, 1));
+        assert_eq!(
+            with(|record| record.measurement.as_mut().unwrap().details.unreadable_images = Some(3)),
+            [
+                "Up to 3 images could not be decoded and were left out (in cpu_resnet18_fp32_bs16_run1; threshold 0)."
+            ]
+        );
+        assert_eq!(
+            with(|record| record.measurement.as_mut().unwrap().effective.threads = Some(1)),
+            [
+                "The peaks `measured/bench-1-cpu` were measured with 2 threads, the runs used 1 (1 row held against \
+              them)."
+            ]
+        );
+    }
+
+    /// The seeds' seventh mistake: peaks of other hardware.
+    #[test]
+    fn peaks_of_another_device_are_refused_and_said() {
+        let mut study = StudyBuilder::new()
+            .peaks(measured_peaks(250e9, 20e9))
+            .run_with(key("cpu", "resnet18", 16, 1), 10.0, |record| {
+                record.measurement.as_mut().unwrap().details.device_name = Some("Other CPU".to_owned());
+            })
+            .build();
+        study.cells[0].peaks = Some("measured/bench-1-cpu".to_owned());
+        let analysis = analyse(&study);
+        assert!(analysis.rooflines.is_empty());
+        assert_eq!(analysis.rows[0].share_of_peak(), None);
+        let texts = texts(&study);
+        assert!(
+            texts[0].contains("`Test CPU @ 2.00 GHz` (cpu)") && texts[0].contains("`Other CPU` (cpu)"),
+            "{texts:?}"
+        );
+    }
+}

@@ -1,0 +1,213 @@
+//! A builder of synthetic studies for tests: one host, one device, undisturbed runs, unless told otherwise.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::cost::FlopsConvention;
+use super::peaks::{Catalogue, Ceiling, Confidence, Origin, Peaks, Range};
+use super::{Cell, Span, State, Study};
+use crate::job::{Device, Job, Key, Kind, Precision};
+use crate::protocol::{Details, Effective, Measurement};
+use crate::record::{
+    CpuFacts, HostFacts, MatrixFacts, Observed, OsFacts, Outcome, ProcessStats, Provenance, RECORD_SCHEMA,
+    Record, WorkerFacts,
+};
+
+pub(crate) const HOST: &str = "bench-1";
+pub(crate) const CPU: &str = "Test CPU @ 2.00 GHz";
+const ITERATIONS: u64 = 10;
+
+pub(crate) fn key(env: &str, model: &str, batch: u32, repeat: u32) -> Key {
+    Key {
+        schema: crate::job::KEY_SCHEMA,
+        kind: Kind::Timing,
+        env: env.into(),
+        device: Device::Cpu,
+        model: model.into(),
+        batch,
+        precision: Precision::Fp32,
+        repeat,
+        params: Default::default(),
+        worker: Default::default(),
+    }
+}
+
+/// A measurement of `key` at `images_per_s`, with every setting as asked for.
+pub(crate) fn measurement(key: &Key, images_per_s: f64) -> Measurement {
+    let samples = ITERATIONS * u64::from(key.batch);
+    let text = format!(
+        r#"{{ "device": "{}", "precision": "{}", "batch": {}, "threads": 2, "channels_last": false }}"#,
+        key.device.backend(),
+        key.precision,
+        key.batch
+    );
+    let effective: Effective = serde_json::from_str(&text).unwrap();
+    Measurement {
+        samples,
+        elapsed_s: samples as f64 / images_per_s,
+        synchronized: true,
+        effective,
+        details: Details {
+            data_wait_s: Some(0.0),
+            device_name: Some(CPU.to_owned()),
+            versions: [("libtorch".to_owned(), "2.11.0".to_owned())].into(),
+            ..Details::default()
+        },
+    }
+}
+
+/// A record of a success; `slot` places it in time, so that records of different slots do not overlap.
+pub(crate) fn record(key: Key, images_per_s: f64, slot: i64) -> Record {
+    let measurement = measurement(&key, images_per_s);
+    let started_at: DateTime<Utc> = DateTime::UNIX_EPOCH + TimeDelta::days(20_000) + TimeDelta::hours(slot);
+    let wall = measurement.elapsed_s + 2.0;
+    let job = Job::new(key.clone());
+    Record {
+        schema: RECORD_SCHEMA,
+        id: job.id(),
+        label: job.label(),
+        key,
+        attempt: 1,
+        started_at,
+        ended_at: started_at + TimeDelta::milliseconds((wall * 1000.0) as i64),
+        outcome: Outcome::Succeeded,
+        measurement: Some(measurement),
+        process: Some(ProcessStats {
+            wall_s: Some(wall),
+            user_s: Some(1.8 * wall),
+            system_s: Some(0.1 * wall),
+            max_rss_bytes: Some(1_500_000_000),
+            ..ProcessStats::default()
+        }),
+        observed: Observed { load_before: Some(0.1), host_busy_s: Some(1.95 * wall), ..Observed::default() },
+        provenance: provenance(),
+    }
+}
+
+fn matrix() -> MatrixFacts {
+    MatrixFacts { name: "test".into(), path: "matrices/test.yaml".into(), sha256: "cd".repeat(32) }
+}
+
+fn provenance() -> Provenance {
+    Provenance {
+        orchestrate: "0.1.0".into(),
+        host: HostFacts {
+            hostname: HOST.into(),
+            os: OsFacts { name: "linux".into(), architecture: "x86_64".into(), ..OsFacts::default() },
+            cpu: CpuFacts { model: Some(CPU.into()), logical: 2, usable: 2 },
+            memory_bytes: Some(8_000_000_000),
+            devices: vec!["cpu".into()],
+            ..HostFacts::default()
+        },
+        worker: WorkerFacts { path: "/opt/worker".into(), sha256: Some("ab".repeat(32)) },
+        matrix: matrix(),
+        git: None,
+        cloud: None,
+        command: vec!["/opt/worker".into()],
+        environment: Default::default(),
+    }
+}
+
+pub(crate) fn measured_peaks(flops: f64, bandwidth: f64) -> Peaks {
+    Peaks {
+        name: "measured/bench-1-cpu".into(),
+        device: CPU.into(),
+        backend: "cpu".into(),
+        names: vec![CPU.into()],
+        origin: Origin::Measured { host: HOST.into(), threads: Some(2) },
+        flops: vec![Ceiling {
+            precision: Precision::Fp32,
+            flops_per_s: Range::exactly(flops),
+            accumulate: "fp32".into(),
+        }],
+        bandwidth: Some(Range::exactly(bandwidth)),
+        clocks: None,
+        source: "orchestrate peaks measure".into(),
+        date: "2026-10-31".into(),
+        confidence: Confidence::High,
+        note: None,
+    }
+}
+
+/// Builds a [`Study`] cell by cell.
+#[derive(Default)]
+pub(crate) struct StudyBuilder {
+    cells: Vec<Cell>,
+    peaks: Vec<Peaks>,
+    usd_per_hour: Option<f64>,
+}
+
+impl StudyBuilder {
+    pub(crate) fn new() -> Self {
+        StudyBuilder::default()
+    }
+
+    pub(crate) fn peaks(mut self, peaks: Peaks) -> Self {
+        self.peaks.push(peaks);
+        self
+    }
+
+    pub(crate) fn usd_per_hour(mut self, usd: f64) -> Self {
+        self.usd_per_hour = Some(usd);
+        self
+    }
+
+    fn cell(mut self, key: Key, state: State) -> Self {
+        self.cells.push(Cell { job: Job::new(key), peaks: None, usd_per_hour: self.usd_per_hour, state });
+        self
+    }
+
+    /// An undisturbed success.
+    pub(crate) fn run(self, env: &str, model: &str, batch: u32, repeat: u32, images_per_s: f64) -> Self {
+        self.run_with(key(env, model, batch, repeat), images_per_s, |_| {})
+    }
+
+    /// Undisturbed successes, repeat by repeat.
+    pub(crate) fn runs(self, env: &str, model: &str, batch: u32, images_per_s: &[f64]) -> Self {
+        let repeats = images_per_s.iter().zip(1..);
+        repeats.fold(self, |builder, (rate, repeat)| builder.run(env, model, batch, repeat, *rate))
+    }
+
+    /// A success of `key` that `change` makes special.
+    pub(crate) fn run_with(self, key: Key, images_per_s: f64, change: impl FnOnce(&mut Record)) -> Self {
+        let slot = self.cells.len() as i64;
+        let mut record = record(key.clone(), images_per_s, slot);
+        change(&mut record);
+        self.cell(key, State::Recorded(Box::new(record)))
+    }
+
+    pub(crate) fn failure(self, key: Key, outcome: Outcome) -> Self {
+        self.run_with(key, 1.0, |record| {
+            record.outcome = outcome;
+            record.measurement = None;
+        })
+    }
+
+    pub(crate) fn not_run(self, key: Key, reason: &str) -> Self {
+        self.cell(key, State::NotRun { reason: reason.to_owned() })
+    }
+
+    pub(crate) fn build(self) -> Study {
+        Study {
+            matrix: matrix(),
+            description: Some("A matrix made for tests".into()),
+            spans: self.cells.iter().filter_map(Cell::record).map(Span::of).collect(),
+            cells: self.cells,
+            peaks: Catalogue::new(self.peaks),
+            convention: FlopsConvention::default(),
+        }
+    }
+}
+
+/// Two models by two batches with peaks, a failure and a job that never ran.
+pub(crate) fn study_with_peaks() -> Study {
+    StudyBuilder::new()
+        .peaks(measured_peaks(250e9, 20e9))
+        .usd_per_hour(0.36)
+        .runs("cpu", "resnet18", 4, &[8.0, 8.1, 8.2])
+        .runs("cpu", "resnet18", 16, &[10.0, 10.1, 9.9, 10.2, 9.8, 10.05])
+        .runs("cpu", "mobilenet_v2", 4, &[12.0])
+        .runs("cpu", "mobilenet_v2", 16, &[20.0, 26.0])
+        .failure(key("cpu", "vgg16", 16, 1), Outcome::OutOfMemory { message: "cannot allocate 9 GB".into() })
+        .not_run(key("cpu", "vgg16", 16, 2), "nobody has tried")
+        .build()
+}

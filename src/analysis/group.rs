@@ -1,0 +1,498 @@
+//! Rows: the runs of a config that may be pooled, with their statistics.
+//!
+//! Runs are pooled only within one config (everything declared but the repeat) *and* one set of [`Circumstances`]
+//! (everything observed that changes what a second means). A config whose runs differ in these becomes several rows.
+//! A config without any result is one row with a reason.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::cost::{Cost, NoCost, cost, usd_per_million_images};
+use super::peaks::{NoPeaks, Peaks, Wanted};
+use super::{Run, Study};
+use crate::job::{Key, Kind, Precision};
+use crate::protocol::{Effective, Measurement};
+use crate::record::Record;
+use crate::stats::{self, CONFIDENCE, Interval, TooFew};
+
+/// What was observed and makes runs incomparable if it differs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Circumstances {
+    /// The host's name.
+    pub host: String,
+    /// The device's own name.
+    pub device_name: Option<String>,
+    /// The device's UUID.
+    pub device_uuid: Option<String>,
+    /// The driver.
+    pub nvidia_driver: Option<String>,
+    /// What the worker really did.
+    pub settings: Effective,
+    /// The worker's bytes.
+    pub worker_sha256: Option<String>,
+    /// Versions of its libraries.
+    pub versions: BTreeMap<String, String>,
+}
+
+impl Circumstances {
+    fn of(record: &Record, measurement: &Measurement) -> Self {
+        let details = &measurement.details;
+        Circumstances {
+            host: record.provenance.host.hostname.clone(),
+            device_name: details.device_name.clone(),
+            device_uuid: details.device_uuid.clone(),
+            nvidia_driver: record.provenance.host.nvidia_driver.clone(),
+            settings: measurement.effective.clone(),
+            worker_sha256: record.provenance.worker.sha256.clone(),
+            versions: details.versions.clone(),
+        }
+    }
+
+    /// Each field as a name and a text, for saying in what two differ.
+    fn facts(&self) -> Vec<(String, String)> {
+        let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
+        let mut facts = vec![
+            ("host".to_owned(), self.host.clone()),
+            ("device".to_owned(), text(&self.device_name)),
+            ("device UUID".to_owned(), text(&self.device_uuid)),
+            ("driver".to_owned(), text(&self.nvidia_driver)),
+            ("worker".to_owned(), text(&self.worker_sha256).chars().take(12).collect()),
+            ("tf32".to_owned(), self.settings.tf32.map_or("unknown".to_owned(), |value| value.to_string())),
+        ];
+        let settings = self.settings.parameters();
+        facts.extend(settings.into_iter().map(|(name, value)| (name.to_owned(), value.to_string())));
+        facts.extend(self.versions.clone());
+        facts
+    }
+
+    /// In what `self` and `other` differ, as `name a / b`, the first of them first.
+    pub fn differences(&self, other: &Circumstances) -> Vec<String> {
+        let ours: BTreeMap<_, _> = self.facts().into_iter().collect();
+        let theirs: BTreeMap<_, _> = other.facts().into_iter().collect();
+        let names: BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
+        let value = |facts: &BTreeMap<String, String>, name: &String| {
+            facts.get(name).cloned().unwrap_or_else(|| "unknown".to_owned())
+        };
+        names
+            .into_iter()
+            .filter(|name| ours.get(*name) != theirs.get(*name))
+            .map(|name| format!("{name} {} / {}", value(&ours, name), value(&theirs, name)))
+            .collect()
+    }
+}
+
+/// Statistics of images a second over the runs that count.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Statistics {
+    /// How many runs.
+    pub n: usize,
+    /// Their median.
+    pub median: f64,
+    /// Median absolute deviation.
+    pub mad: Result<f64, TooFew>,
+    /// Their mean.
+    pub mean: f64,
+    /// Standard deviation.
+    pub sd: Result<f64, TooFew>,
+    /// Standard deviation ÷ mean.
+    pub cv: Result<f64, TooFew>,
+    /// The slowest run.
+    pub min: f64,
+    /// The fastest run.
+    pub max: f64,
+    /// Distribution-free interval of the median.
+    pub median_interval: Result<Interval, TooFew>,
+    /// Student's interval of the mean.
+    pub mean_interval: Result<Interval, TooFew>,
+}
+
+impl Statistics {
+    /// Statistics of `values`; `None` if there are none.
+    fn of(values: &[f64]) -> Option<Self> {
+        Some(Statistics {
+            n: values.len(),
+            median: stats::median(values).ok()?,
+            mad: stats::mad(values),
+            mean: stats::mean(values).ok()?,
+            sd: stats::standard_deviation(values),
+            cv: stats::coefficient_of_variation(values),
+            min: values.iter().copied().min_by(f64::total_cmp)?,
+            max: values.iter().copied().max_by(f64::total_cmp)?,
+            median_interval: stats::median_interval(values, CONFIDENCE),
+            mean_interval: stats::mean_interval(values, CONFIDENCE),
+        })
+    }
+}
+
+/// How the timing jobs of a config stand, over all of its rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// In the plan.
+    pub planned: usize,
+    /// With a result.
+    pub succeeded: usize,
+    /// Whose last attempt failed.
+    pub failed: usize,
+    /// Without a record.
+    pub not_run: usize,
+    /// Why those without a result have none, each reason with its number.
+    pub reasons: BTreeMap<String, usize>,
+}
+
+/// The runs of a config in the same circumstances, or a config without any result.
+#[derive(Clone, Debug)]
+pub struct Row<'a> {
+    /// The config: its key of repeat 1.
+    pub config: Key,
+    /// What its runs have in common; `None` if it has none with a result.
+    pub circumstances: Option<Circumstances>,
+    /// The row's number among those of its config, from 1, and how many there are.
+    pub part: (usize, usize),
+    /// Its runs with a result, marked ones included.
+    pub runs: Vec<Run<'a>>,
+    /// How all jobs of the config stand.
+    pub counts: Counts,
+    /// Over the runs that count; else why there are none.
+    pub statistics: Result<Statistics, String>,
+    /// What an image costs.
+    pub cost: Result<Cost, NoCost>,
+    /// The device's ceilings; `None` if it is not known which device it would be.
+    pub peaks: Option<Result<&'a Peaks, NoPeaks>>,
+    /// What an hour of the machine costs.
+    pub usd_per_hour: Option<f64>,
+}
+
+impl<'a> Row<'a> {
+    /// Median images a second, if any run counts.
+    pub fn median(&self) -> Option<f64> {
+        Some(self.statistics.as_ref().ok()?.median)
+    }
+
+    /// Runs with a result that are left out of the statistics.
+    pub fn left_out(&self) -> usize {
+        self.runs.iter().filter(|run| !run.counts()).count()
+    }
+
+    /// Names of all marks of its runs.
+    pub fn marks(&self) -> BTreeSet<&'static str> {
+        self.runs.iter().flat_map(|run| &run.marks).map(|mark| mark.name()).collect()
+    }
+
+    /// FLOP/s that the network's training needs at the median throughput.
+    pub fn attained(&self) -> Option<f64> {
+        Some(self.cost.as_ref().ok()?.training_flops as f64 * self.median()?)
+    }
+
+    /// The device's peaks, if there are any.
+    pub fn ceilings(&self) -> Option<&'a Peaks> {
+        self.peaks.as_ref()?.as_ref().ok().copied()
+    }
+
+    /// Attained FLOP/s ÷ peak FLOP/s at the config's precision: model FLOPs utilisation (MFU).
+    pub fn share_of_peak(&self) -> Option<f64> {
+        let ceiling = self.ceilings()?.ceiling(self.config.precision)?;
+        Some(self.attained()? / ceiling.flops_per_s.high)
+    }
+
+    /// What a million images cost.
+    pub fn usd_per_million(&self) -> Option<f64> {
+        Some(usd_per_million_images(self.usd_per_hour?, self.median()?))
+    }
+
+    /// `{env}_{model}_{precision}_bs{batch}`, with the parameters that differ from their defaults and the part of a
+    /// split config.
+    pub fn label(&self) -> String {
+        let Key { env, model, precision, batch, .. } = &self.config;
+        let part =
+            if self.part.1 > 1 { format!(" ({} of {})", self.part.0, self.part.1) } else { String::new() };
+        format!("{env}_{model}_{precision}_bs{batch}{part}")
+    }
+}
+
+/// What rows and runs are ordered by: env, model, precision, parameters, batch, repeat, kind.
+pub fn order(key: &Key) -> (String, String, Precision, String, u32, u32, Kind) {
+    let params = params_text(key);
+    (key.env.clone(), key.model.clone(), key.precision, params, key.batch, key.repeat, key.kind)
+}
+
+/// The parameters that differ from their defaults, and an external worker's command: `name=value; …`.
+pub fn params_text(key: &Key) -> String {
+    let mut words: Vec<String> = key.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    if let crate::job::WorkerTemplate::Command(argv) = &key.worker {
+        words.push(format!("worker={}", argv.join(" ")));
+    }
+    words.join("; ")
+}
+
+/// Names of the parameters that are not the same in all jobs.
+pub fn varying_parameters(runs: &[Run<'_>]) -> Vec<String> {
+    let keys: Vec<&Key> = runs.iter().map(|run| run.cell.job.key()).collect();
+    let names: BTreeSet<&String> = keys.iter().flat_map(|key| key.params.keys()).collect();
+    names
+        .into_iter()
+        .filter(|name| keys.iter().any(|key| key.param(name) != keys[0].param(name)))
+        .cloned()
+        .collect()
+}
+
+/// The rows of `runs`, which are in [`order`]. Only timing jobs make rows.
+pub fn rows<'a>(runs: &[Run<'a>], study: &'a Study) -> Vec<Row<'a>> {
+    let mut configs: Vec<(Key, Vec<Run<'a>>)> = Vec::new();
+    for run in runs.iter().filter(|run| run.cell.is_timing()) {
+        let config = run.cell.job.key().config();
+        match configs.last_mut().filter(|(last, _)| *last == config) {
+            Some((_, members)) => members.push(run.clone()),
+            None => configs.push((config, vec![run.clone()])),
+        }
+    }
+    configs.into_iter().flat_map(|(config, members)| rows_of_config(&config, &members, study)).collect()
+}
+
+fn rows_of_config<'a>(config: &Key, members: &[Run<'a>], study: &'a Study) -> Vec<Row<'a>> {
+    let counts = counts(members);
+    let mut parts: Vec<(Circumstances, Vec<Run<'a>>)> = Vec::new();
+    for run in members {
+        let Some((record, measurement)) = run.cell.success() else { continue };
+        let circumstances = Circumstances::of(record, measurement);
+        match parts.iter_mut().find(|(known, _)| *known == circumstances) {
+            Some((_, runs)) => runs.push(run.clone()),
+            None => parts.push((circumstances, vec![run.clone()])),
+        }
+    }
+    let of = parts.len();
+    if of == 0 {
+        return vec![empty_row(config, members, counts, study)];
+    }
+    parts
+        .into_iter()
+        .enumerate()
+        .map(|(index, (circumstances, runs))| Row {
+            part: (index + 1, of),
+            ..full_row(config, circumstances, runs, counts.clone(), study)
+        })
+        .collect()
+}
+
+fn counts(members: &[Run<'_>]) -> Counts {
+    let mut counts = Counts { planned: members.len(), ..Counts::default() };
+    for run in members {
+        match run.cell.reason() {
+            None => counts.succeeded += 1,
+            Some(reason) => {
+                *counts.reasons.entry(reason).or_default() += 1;
+                if run.cell.is_failure() { counts.failed += 1 } else { counts.not_run += 1 }
+            }
+        }
+    }
+    counts
+}
+
+fn full_row<'a>(
+    config: &Key,
+    circumstances: Circumstances,
+    runs: Vec<Run<'a>>,
+    counts: Counts,
+    study: &'a Study,
+) -> Row<'a> {
+    let values: Vec<f64> = runs.iter().filter(|run| run.counts()).filter_map(Run::images_per_s).collect();
+    let cell = runs[0].cell;
+    let measurement = cell.success().map(|(_, measurement)| measurement);
+    let wanted = Wanted {
+        named: cell.peaks.as_deref(),
+        backend: config.device.backend(),
+        host: &circumstances.host,
+        device_name: circumstances.device_name.as_deref(),
+    };
+    Row {
+        config: config.clone(),
+        part: (1, 1),
+        statistics: Statistics::of(&values).ok_or_else(|| all_left_out(&runs)),
+        cost: cost(config, measurement, study.convention),
+        peaks: Some(study.peaks.choose(&wanted)),
+        usd_per_hour: cell.usd_per_hour,
+        circumstances: Some(circumstances),
+        runs,
+        counts,
+    }
+}
+
+fn all_left_out(runs: &[Run<'_>]) -> String {
+    let marks: BTreeSet<&str> = runs
+        .iter()
+        .flat_map(|run| &run.marks)
+        .filter(|mark| mark.disqualifies())
+        .map(|mark| mark.name())
+        .collect();
+    let marks: Vec<&str> = marks.into_iter().collect();
+    match runs.len() {
+        1 => format!("its only run is {}", marks.join(" and ")),
+        n => format!("all {n} runs are {}", marks.join(" or ")),
+    }
+}
+
+fn empty_row<'a>(config: &Key, members: &[Run<'a>], counts: Counts, study: &'a Study) -> Row<'a> {
+    let reasons: Vec<String> = counts
+        .reasons
+        .iter()
+        .map(|(reason, n)| if *n == 1 { reason.clone() } else { format!("{reason} ({n} times)") })
+        .collect();
+    Row {
+        config: config.clone(),
+        circumstances: None,
+        part: (1, 1),
+        runs: Vec::new(),
+        counts,
+        statistics: Err(reasons.join("; ")),
+        cost: cost(config, None, study.convention),
+        peaks: None,
+        usd_per_hour: members[0].cell.usd_per_hour,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::fixture::{StudyBuilder, key};
+    use crate::analysis::{Analysis, analyse};
+    use crate::job::ParamValue;
+    use crate::record::Outcome;
+
+    fn medians(analysis: &Analysis<'_>) -> Vec<Option<f64>> {
+        analysis.rows.iter().map(Row::median).collect()
+    }
+
+    fn near(value: Option<f64>, expected: f64) -> bool {
+        value.is_some_and(|value| (value - expected).abs() < 1e-9 * expected)
+    }
+
+    /// Promise 4 and the seeds' fourth mistake: throughput is samples ÷ seconds of the window, so that 30 iterations in
+    /// 3 s are 30 iterations whatever number was asked for.
+    #[test]
+    fn throughput_is_samples_by_seconds() {
+        let study = StudyBuilder::new()
+            .run_with(key("cpu", "resnet18", 16, 1), 10.0, |record| {
+                let measured = record.measurement.as_mut().unwrap();
+                (measured.samples, measured.elapsed_s) = (30 * 16, 3.0);
+            })
+            .build();
+        assert_eq!(medians(&analyse(&study)), [Some(160.0)]);
+    }
+
+    /// Promise 4 and the seeds' sixth mistake.
+    #[test]
+    fn an_unsynchronised_window_is_not_published() {
+        let study = StudyBuilder::new()
+            .run("cpu", "resnet18", 16, 1, 10.0)
+            .run_with(key("cpu", "resnet18", 16, 2), 99.0, |record| {
+                record.measurement.as_mut().unwrap().synchronized = false;
+            })
+            .build();
+        let analysis = analyse(&study);
+        assert!(near(analysis.rows[0].median(), 10.0));
+        assert_eq!(analysis.rows[0].left_out(), 1);
+        assert_eq!(analysis.runs[1].images_per_s(), None);
+    }
+
+    /// Promise 6 and the seeds' first mistake.
+    #[test]
+    fn a_profiled_run_never_enters_a_timing_statistic() {
+        let plain = StudyBuilder::new().runs("cpu", "resnet18", 16, &[10.0, 11.0, 12.0]);
+        let profiled = [Kind::Ncu, Kind::Perf].into_iter().fold(plain, |builder, kind| {
+            builder.run_with(Key { kind, ..key("cpu", "resnet18", 16, 1) }, 0.5, |_| {})
+        });
+        let study = profiled.build();
+        let analysis = analyse(&study);
+        assert_eq!(analysis.runs.len(), 5);
+        assert_eq!(analysis.rows.len(), 1);
+        assert_eq!(analysis.rows[0].statistics.as_ref().unwrap().n, 3);
+        assert!(near(analysis.rows[0].median(), 11.0));
+    }
+
+    /// Promise 7 and the seeds' third mistake: two hosts, both called `cuda`, with two throughputs.
+    #[test]
+    fn nothing_incomparable_is_pooled() {
+        type Change = fn(&mut Record);
+        let changes: &[(&str, Change)] = &[
+            ("host", |record| record.provenance.host.hostname = "other".into()),
+            ("device", |record| details(record).device_name = Some("Other CPU".into())),
+            ("device UUID", |record| details(record).device_uuid = Some("GPU-1".into())),
+            ("driver", |record| record.provenance.host.nvidia_driver = Some("570.1".into())),
+            ("channels_last", |record| effective(record).channels_last = Some(true)),
+            ("threads", |record| effective(record).threads = Some(1)),
+            ("tf32", |record| effective(record).tf32 = Some(true)),
+            ("worker", |record| record.provenance.worker.sha256 = Some("ff".repeat(32))),
+            ("libtorch", |record| {
+                details(record).versions.insert("libtorch".into(), "2.12.0".into());
+            }),
+        ];
+        for (name, change) in changes {
+            let study = StudyBuilder::new()
+                .run("cpu", "resnet18", 16, 1, 10.0)
+                .run_with(key("cpu", "resnet18", 16, 2), 30.0, change)
+                .run("cpu", "resnet18", 16, 3, 10.0)
+                .build();
+            let analysis = analyse(&study);
+            let medians = medians(&analysis);
+            assert_eq!(medians.len(), 2, "{name} is pooled");
+            assert!(near(medians[0], 10.0) && near(medians[1], 30.0), "{name}");
+            let said = analysis.findings.iter().any(|finding| {
+                finding.text.contains("are not pooled") && finding.text.contains(&format!("{name} "))
+            });
+            assert!(said, "{name}: {:?}", analysis.findings);
+        }
+    }
+
+    fn details(record: &mut Record) -> &mut crate::protocol::Details {
+        &mut record.measurement.as_mut().unwrap().details
+    }
+
+    fn effective(record: &mut Record) -> &mut Effective {
+        &mut record.measurement.as_mut().unwrap().effective
+    }
+
+    #[test]
+    fn configs_that_are_declared_apart_stay_apart() {
+        let other = |repeat| Key {
+            params: [("channels_last".to_owned(), ParamValue::Bool(true))].into(),
+            ..key("cpu", "resnet18", 16, repeat)
+        };
+        let study = StudyBuilder::new()
+            .run("cpu", "resnet18", 16, 1, 10.0)
+            .run_with(other(1), 20.0, |_| {})
+            .run("cpu", "resnet18", 16, 2, 10.0)
+            .run_with(other(2), 20.0, |_| {})
+            .build();
+        let analysis = analyse(&study);
+        assert_eq!(analysis.varying, ["channels_last"]);
+        assert_eq!(analysis.rows.len(), 2);
+        assert!(near(analysis.rows[0].median(), 10.0) && near(analysis.rows[1].median(), 20.0));
+        assert!(analysis.rows.iter().all(|row| row.part == (1, 1)));
+    }
+
+    /// Promise 8.
+    #[test]
+    fn a_config_without_result_is_a_row_with_its_reason() {
+        let oom = || Outcome::OutOfMemory { message: "9 GB".into() };
+        let study = StudyBuilder::new()
+            .failure(key("cpu", "vgg16", 64, 1), oom())
+            .failure(key("cpu", "vgg16", 64, 2), oom())
+            .not_run(key("cpu", "vgg16", 64, 3), "nobody has tried")
+            .build();
+        let analysis = analyse(&study);
+        assert_eq!(analysis.rows.len(), 1);
+        let row = &analysis.rows[0];
+        assert_eq!(row.statistics, Err("nobody has tried; ran out of memory: 9 GB (2 times)".to_owned()));
+        assert_eq!((row.counts.planned, row.counts.failed, row.counts.not_run), (3, 2, 1));
+        assert_eq!((row.median(), row.attained(), row.usd_per_million()), (None, None, None));
+    }
+
+    /// The seeds' eighth mistake: "± 0.00" with n = 1.
+    #[test]
+    fn one_run_has_no_spread() {
+        let study = StudyBuilder::new().run("cpu", "resnet18", 16, 1, 10.0).build();
+        let analysis = analyse(&study);
+        let statistics = analysis.rows[0].statistics.as_ref().unwrap();
+        assert_eq!(statistics.mad, Err(TooFew { n: 1, needs: 2 }));
+        assert_eq!(statistics.sd, Err(TooFew { n: 1, needs: 2 }));
+        assert_eq!(statistics.median_interval, Err(TooFew { n: 1, needs: 6 }));
+    }
+}

@@ -1,0 +1,216 @@
+//! Which peaks are for a device: those its env names, if they are for exactly that device; else what was measured on
+//! exactly that device of exactly that host; else none, with the reason.
+
+use super::{Origin, Peaks};
+
+/// All peaks there are, by name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Catalogue {
+    all: Vec<Peaks>,
+}
+
+/// The device that peaks are wanted for, as its record says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted<'a> {
+    /// The peaks that the env names.
+    pub named: Option<&'a str>,
+    /// `cpu`, `mps` or `cuda`.
+    pub backend: &'a str,
+    /// The host's name.
+    pub host: &'a str,
+    /// The device's own name, where the worker said it.
+    pub device_name: Option<&'a str>,
+}
+
+/// Why a device has no peaks.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoPeaks {
+    /// The env names peaks that do not exist.
+    #[error(
+        "the matrix names the peaks `{name}`, but there is no such file; `orchestrate peaks list` shows those there are"
+    )]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// The peaks that the env names are for another device.
+    #[error("the matrix names the peaks `{name}`, which are for {expected}, but the runs were on {found}")]
+    OtherDevice {
+        /// The peaks' name.
+        name: String,
+        /// The names they are for.
+        expected: String,
+        /// The device of the runs.
+        found: String,
+    },
+    /// The worker did not say which device it is, and the env names no peaks.
+    #[error(
+        "the worker on {host} did not say its device's name (`details.device_name`), so no peaks can be for it"
+    )]
+    NoName {
+        /// The host.
+        host: String,
+    },
+    /// Nobody measured the device, and the env names no peaks.
+    #[error(
+        "there are no peaks for {device} on {host}; `orchestrate peaks measure --device {backend}` measures them"
+    )]
+    NotMeasured {
+        /// The device.
+        device: String,
+        /// The host.
+        host: String,
+        /// `cpu`, `mps` or `cuda`.
+        backend: String,
+    },
+}
+
+impl Catalogue {
+    /// A catalogue of `all`.
+    pub fn new(mut all: Vec<Peaks>) -> Self {
+        all.sort_by(|left, right| left.name.cmp(&right.name));
+        Catalogue { all }
+    }
+
+    /// All peaks, by name.
+    pub fn all(&self) -> &[Peaks] {
+        &self.all
+    }
+
+    /// The peaks for the device `wanted`.
+    ///
+    /// # Errors
+    /// [`NoPeaks`] says why there are none; its sentence says what to do.
+    pub fn choose(&self, wanted: &Wanted<'_>) -> Result<&Peaks, NoPeaks> {
+        match wanted.named {
+            Some(name) => self.named(name, wanted),
+            None => self.measured(wanted),
+        }
+    }
+
+    fn named(&self, name: &str, wanted: &Wanted<'_>) -> Result<&Peaks, NoPeaks> {
+        let Some(peaks) = self.all.iter().find(|peaks| peaks.name == name) else {
+            return Err(NoPeaks::Unknown { name: name.to_owned() });
+        };
+        let fits = peaks.backend == wanted.backend
+            && wanted.device_name.is_some_and(|found| peaks.names.iter().any(|name| name == found));
+        if fits {
+            return Ok(peaks);
+        }
+        Err(NoPeaks::OtherDevice {
+            name: name.to_owned(),
+            expected: format!("`{}` ({})", peaks.names.join("` or `"), peaks.backend),
+            found: wanted.describe(),
+        })
+    }
+
+    fn measured(&self, wanted: &Wanted<'_>) -> Result<&Peaks, NoPeaks> {
+        let Some(device_name) = wanted.device_name else {
+            return Err(NoPeaks::NoName { host: wanted.host.to_owned() });
+        };
+        let fits = |peaks: &&Peaks| {
+            matches!(&peaks.origin, Origin::Measured { host, .. } if host == wanted.host)
+                && peaks.backend == wanted.backend
+                && peaks.names.iter().any(|name| name == device_name)
+        };
+        self.all.iter().find(fits).ok_or_else(|| NoPeaks::NotMeasured {
+            device: wanted.describe(),
+            host: wanted.host.to_owned(),
+            backend: wanted.backend.to_owned(),
+        })
+    }
+}
+
+impl Wanted<'_> {
+    fn describe(&self) -> String {
+        match self.device_name {
+            Some(name) => format!("`{name}` ({})", self.backend),
+            None => format!("a {} device whose name the worker did not say", self.backend),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::peaks::{Ceiling, Confidence, Range};
+    use crate::job::Precision;
+
+    fn peaks(name: &str, backend: &str, device: &str, origin: Origin) -> Peaks {
+        Peaks {
+            name: name.into(),
+            device: device.into(),
+            backend: backend.into(),
+            names: vec![device.into()],
+            origin,
+            flops: vec![Ceiling {
+                precision: Precision::Fp32,
+                flops_per_s: Range::exactly(1e12),
+                accumulate: "fp32".into(),
+            }],
+            bandwidth: Some(Range::exactly(1e11)),
+            clocks: None,
+            source: "a test".into(),
+            date: "2026-10".into(),
+            confidence: Confidence::High,
+            note: None,
+        }
+    }
+
+    fn catalogue() -> Catalogue {
+        let measured = |host: &str| Origin::Measured { host: host.into(), threads: Some(2) };
+        Catalogue::new(vec![
+            peaks("nvidia-rtx-4090", "cuda", "NVIDIA GeForce RTX 4090", Origin::Vendor),
+            peaks("m3-gpu", "mps", "Apple M3 Max", Origin::Vendor),
+            peaks("measured/a-cpu", "cpu", "A CPU", measured("a")),
+        ])
+    }
+
+    fn choose(
+        named: Option<&str>,
+        backend: &str,
+        host: &str,
+        device: Option<&str>,
+    ) -> Result<String, String> {
+        let wanted = Wanted { named, backend, host, device_name: device };
+        catalogue().choose(&wanted).map(|peaks| peaks.name.clone()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_desktop_card_lends_a_laptop_nothing() {
+        assert_eq!(
+            choose(Some("nvidia-rtx-4090"), "cuda", "a", Some("NVIDIA GeForce RTX 4090")).as_deref(),
+            Ok("nvidia-rtx-4090")
+        );
+        assert_eq!(
+            choose(Some("nvidia-rtx-4090"), "cuda", "a", Some("NVIDIA GeForce RTX 4090 Laptop GPU")),
+            Err("the matrix names the peaks `nvidia-rtx-4090`, which are for `NVIDIA GeForce RTX 4090` (cuda), but \
+                 the runs were on `NVIDIA GeForce RTX 4090 Laptop GPU` (cuda)"
+                .to_owned())
+        );
+    }
+
+    /// An M3 Max calls its processor and its GPU by the same name.
+    #[test]
+    fn a_gpu_lends_a_processor_of_the_same_name_nothing() {
+        assert_eq!(choose(Some("m3-gpu"), "mps", "a", Some("Apple M3 Max")).as_deref(), Ok("m3-gpu"));
+        assert!(choose(Some("m3-gpu"), "cpu", "a", Some("Apple M3 Max")).is_err());
+    }
+
+    #[test]
+    fn measured_peaks_are_for_their_host_alone() {
+        assert_eq!(choose(None, "cpu", "a", Some("A CPU")).as_deref(), Ok("measured/a-cpu"));
+        assert_eq!(
+            choose(None, "cpu", "b", Some("A CPU")),
+            Err("there are no peaks for `A CPU` (cpu) on b; `orchestrate peaks measure --device cpu` measures them"
+                .to_owned())
+        );
+        assert!(choose(None, "cpu", "a", Some("A CPU 2")).is_err());
+        assert!(choose(None, "cpu", "a", None).unwrap_err().contains("did not say its device's name"));
+        assert!(
+            choose(None, "cuda", "a", Some("NVIDIA GeForce RTX 4090")).is_err(),
+            "vendor's only when named"
+        );
+        assert!(choose(Some("m4"), "mps", "a", Some("Apple M4")).unwrap_err().contains("no such file"));
+    }
+}

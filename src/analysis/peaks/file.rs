@@ -1,0 +1,366 @@
+//! The two kinds of YAML file below `peaks/`: figures that somebody published, and what `orchestrate peaks measure` saw.
+//!
+//! A published file says who, where, when and for exactly which device names. A measured file keeps every sample; the
+//! ceilings (the best of each precision and of the streams) are derived on reading.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Ceiling, Confidence, Origin, Peaks, Range};
+use crate::job::{Device, Precision};
+use crate::protocol::MeasuredPeaks;
+
+/// The version of a published peaks file.
+///
+/// Changelog: 1, the first.
+pub const PEAKS_SCHEMA: u32 = 1;
+
+/// The version of a measured peaks file.
+///
+/// Changelog: 1, the first.
+pub const MEASURED_SCHEMA: u32 = 1;
+
+/// A peaks file that cannot be used. The path is said by whoever read the file.
+#[derive(Debug, thiserror::Error)]
+pub enum PeaksError {
+    /// Not YAML of the form.
+    #[error("{name} is not a peaks file")]
+    Form {
+        /// The file's name without `.yaml`.
+        name: String,
+        /// Where and why.
+        #[source]
+        source: Box<serde_yaml::Error>,
+    },
+    /// A value that is missing or cannot be.
+    #[error("{name}: {message}")]
+    Value {
+        /// The file's name without `.yaml`.
+        name: String,
+        /// Which, and what was expected.
+        message: String,
+    },
+}
+
+/// A published peaks file as it stands.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PublishedFile {
+    schema: u32,
+    device: String,
+    backend: String,
+    names: Vec<String>,
+    origin: PublishedOrigin,
+    flops: Vec<CeilingFile>,
+    #[serde(default)]
+    bandwidth: Option<BandwidthFile>,
+    #[serde(default)]
+    clocks: Option<String>,
+    source: String,
+    date: String,
+    confidence: Confidence,
+    #[serde(default)]
+    note: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum PublishedOrigin {
+    Vendor,
+    Published,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CeilingFile {
+    precision: Precision,
+    #[serde(default)]
+    tflops: Option<f64>,
+    #[serde(default)]
+    tflops_range: Option<RangeFile>,
+    accumulate: String,
+    sparsity: Sparsity,
+}
+
+/// Dense work is what is trained here; a sparse figure is twice as high and would be a wrong roof.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Sparsity {
+    Dense,
+    Sparse,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BandwidthFile {
+    #[serde(default)]
+    gb_per_s: Option<f64>,
+    #[serde(default)]
+    gb_per_s_range: Option<RangeFile>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RangeFile {
+    low: f64,
+    high: f64,
+}
+
+/// A measured peaks file as it stands: the samples and where they were taken.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredFile {
+    /// [`MEASURED_SCHEMA`].
+    pub schema: u32,
+    /// The host's name.
+    pub host: String,
+    /// The day, `2026-10-31`.
+    pub date: String,
+    /// `orchestrate`'s own version.
+    pub orchestrate: String,
+    /// SHA-256 of the worker that measured.
+    pub worker_sha256: Option<String>,
+    /// What it printed.
+    pub measured: MeasuredPeaks,
+}
+
+/// Reads a published peaks file called `name`.
+///
+/// # Errors
+/// Text that is not of the form; a missing, null, impossible or sparse figure; no device name; a precision twice.
+pub fn parse(name: &str, text: &str) -> Result<Peaks, PeaksError> {
+    let file: PublishedFile = serde_yaml::from_str(text)
+        .map_err(|source| PeaksError::Form { name: name.to_owned(), source: Box::new(source) })?;
+    check(name, file).map_err(|message| PeaksError::Value { name: name.to_owned(), message })
+}
+
+/// Reads a measured peaks file called `name`.
+///
+/// # Errors
+/// Text that is not of the form, an unknown schema, or no usable sample.
+pub fn parse_measured(name: &str, text: &str) -> Result<Peaks, PeaksError> {
+    let file: MeasuredFile = serde_yaml::from_str(text)
+        .map_err(|source| PeaksError::Form { name: name.to_owned(), source: Box::new(source) })?;
+    if file.schema != MEASURED_SCHEMA {
+        let message = format!("schema is {}: expected {MEASURED_SCHEMA}", file.schema);
+        return Err(PeaksError::Value { name: name.to_owned(), message });
+    }
+    file.peaks(name).map_err(|message| PeaksError::Value { name: name.to_owned(), message })
+}
+
+fn check(name: &str, file: PublishedFile) -> Result<Peaks, String> {
+    if file.schema != PEAKS_SCHEMA {
+        return Err(format!("schema is {}: expected {PEAKS_SCHEMA}", file.schema));
+    }
+    if file.names.is_empty() {
+        return Err("names is empty: expected the device's name, exactly as its driver reports it".to_owned());
+    }
+    check_backend(&file.backend)?;
+    let mut flops: Vec<Ceiling> = Vec::new();
+    for entry in file.flops {
+        let precision = entry.precision;
+        if flops.iter().any(|ceiling| ceiling.precision == precision) {
+            return Err(format!("flops has {precision} twice"));
+        }
+        if entry.sparsity == Sparsity::Sparse {
+            return Err(format!("flops of {precision} are sparse: expected the dense figure, half of it"));
+        }
+        let what = format!("flops of {precision}: tflops");
+        let flops_per_s = range(&what, entry.tflops, entry.tflops_range, 1e12)?;
+        flops.push(Ceiling { precision, flops_per_s, accumulate: entry.accumulate });
+    }
+    let bandwidth = file
+        .bandwidth
+        .map(|file| range("bandwidth: gb_per_s", file.gb_per_s, file.gb_per_s_range, 1e9))
+        .transpose()?;
+    let origin = match file.origin {
+        PublishedOrigin::Vendor => Origin::Vendor,
+        PublishedOrigin::Published => Origin::Published,
+    };
+    Ok(Peaks {
+        name: name.to_owned(),
+        device: file.device,
+        backend: file.backend,
+        names: file.names,
+        origin,
+        flops,
+        bandwidth,
+        clocks: file.clocks,
+        source: file.source,
+        date: file.date,
+        confidence: file.confidence,
+        note: file.note,
+    })
+}
+
+fn check_backend(word: &str) -> Result<(), String> {
+    let known = [Device::Cpu, Device::Mps, Device::Cuda(0)].map(Device::backend);
+    if known.contains(&word) {
+        return Ok(());
+    }
+    Err(format!("backend is `{word}`: expected {}", known.map(|word| format!("`{word}`")).join(", ")))
+}
+
+/// The figure or the range, exactly one of which must be there, in units of `unit`.
+fn range(what: &str, value: Option<f64>, range: Option<RangeFile>, unit: f64) -> Result<Range, String> {
+    let (low, high) = match (value, range) {
+        (Some(value), None) => (value, value),
+        (None, Some(RangeFile { low, high })) => (low, high),
+        (None, None) => {
+            return Err(format!("{what} is missing or null: expected a number; leave out what is unknown"));
+        }
+        (Some(_), Some(_)) => return Err(format!("{what} and {what}_range: expected one of them")),
+    };
+    if !(low > 0.0 && low <= high && high.is_finite()) {
+        return Err(format!("{what} is {low} to {high}: expected positive numbers, the lower first"));
+    }
+    Ok(Range { low: low * unit, high: high * unit })
+}
+
+impl MeasuredFile {
+    /// The ceilings: the best product of each precision, the best pass of any stream.
+    ///
+    /// # Errors
+    /// There is no usable sample, or the host or device has no name; the message says which.
+    pub fn peaks(&self, name: &str) -> Result<Peaks, String> {
+        let measured = &self.measured;
+        if self.host.is_empty() || measured.device_name.is_empty() {
+            return Err(
+                "host and device_name must not be empty: peaks are for one device of one host".to_owned()
+            );
+        }
+        let best = |samples: &mut dyn Iterator<Item = f64>| {
+            samples
+                .filter(|value| value.is_finite() && *value > 0.0)
+                .max_by(f64::total_cmp)
+                .map(Range::exactly)
+        };
+        let flops: Vec<Ceiling> = Precision::ALL
+            .into_iter()
+            .filter_map(|precision| {
+                let of = measured.gemm.iter().filter(|sample| sample.precision == precision);
+                let flops_per_s = best(&mut of.flat_map(|sample| sample.flops_per_s.iter().copied()))?;
+                Some(Ceiling { precision, flops_per_s, accumulate: "fp32".to_owned() })
+            })
+            .collect();
+        if flops.is_empty() {
+            return Err("gemm has no sample above 0".to_owned());
+        }
+        let streams = measured.stream.iter().flat_map(|sample| sample.bytes_per_s.iter().copied());
+        Ok(Peaks {
+            name: name.to_owned(),
+            device: measured.device_name.clone(),
+            backend: measured.device.backend().to_owned(),
+            names: vec![measured.device_name.clone()],
+            origin: Origin::Measured { host: self.host.clone(), threads: measured.threads },
+            flops,
+            bandwidth: best(&mut { streams }),
+            clocks: None,
+            source: "orchestrate peaks measure: best GEMM on random data, best copy or triad, read and write counted"
+                .to_owned(),
+            date: self.date.clone(),
+            confidence: Confidence::High,
+            note: None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAPTOP: &str = "\
+schema: 1
+device: NVIDIA RTX 4090 Laptop
+backend: cuda
+names: [NVIDIA GeForce RTX 4090 Laptop GPU]
+origin: vendor
+flops:
+  - { precision: fp32, tflops_range: { low: 33.0, high: 37.9 }, accumulate: fp32, sparsity: dense }
+  - { precision: amp, tflops: 75.9, accumulate: fp32, sparsity: dense }
+bandwidth: { gb_per_s: 576 }
+source: a page
+date: 2026-10
+confidence: medium
+";
+
+    #[test]
+    fn a_range_stays_a_range_and_the_roof_is_its_upper_end() {
+        let peaks = parse("laptop", LAPTOP).unwrap();
+        let fp32 = peaks.ceiling(Precision::Fp32).unwrap();
+        assert_eq!((fp32.flops_per_s.low, fp32.flops_per_s.high), (33e12, 37.9e12));
+        assert!((peaks.knee(Precision::Fp32).unwrap() - 65.8).abs() < 0.01);
+        assert_eq!(peaks.attainable(Precision::Fp32, 10.0), Some(5760e9));
+        assert_eq!(peaks.attainable(Precision::Fp32, 1e6), Some(37.9e12));
+        assert_eq!(peaks.attainable(Precision::Bf16, 10.0), None);
+    }
+
+    #[test]
+    fn what_is_missing_null_sparse_or_impossible_is_refused() {
+        for (from, to, message) in [
+            (
+                "tflops: 75.9",
+                "tflops: null",
+                "laptop: flops of amp: tflops is missing or null: expected a number; leave out what is unknown",
+            ),
+            (
+                "tflops: 75.9, ",
+                "",
+                "laptop: flops of amp: tflops is missing or null: expected a number; leave out what is unknown",
+            ),
+            (
+                "gb_per_s: 576",
+                "gb_per_s: null",
+                "laptop: bandwidth: gb_per_s is missing or null: expected a number; leave out what is unknown",
+            ),
+            (
+                "gb_per_s: 576",
+                "gb_per_s: -1",
+                "laptop: bandwidth: gb_per_s is -1 to -1: expected positive numbers, the lower first",
+            ),
+            (
+                "accumulate: fp32, sparsity: dense }\nb",
+                "accumulate: fp32, sparsity: sparse }\nb",
+                "laptop: flops of amp are sparse: expected the dense figure, half of it",
+            ),
+            ("precision: amp", "precision: fp32", "laptop: flops has fp32 twice"),
+            (
+                "names: [NVIDIA GeForce RTX 4090 Laptop GPU]",
+                "names: []",
+                "laptop: names is empty: expected the device's name, exactly as its driver reports it",
+            ),
+            ("backend: cuda", "backend: cudo", "laptop: backend is `cudo`: expected `cpu`, `mps`, `cuda`"),
+            ("schema: 1", "schema: 2", "laptop: schema is 2: expected 1"),
+            ("source: a page", "sauce: a page", "laptop is not a peaks file"),
+        ] {
+            let text = LAPTOP.replace(from, to);
+            assert_ne!(text, LAPTOP, "{from} is not in the file");
+            assert_eq!(parse("laptop", &text).unwrap_err().to_string(), message);
+        }
+    }
+
+    #[test]
+    fn measured_ceilings_are_the_best_samples_and_survive_the_file() {
+        let file = MeasuredFile {
+            schema: MEASURED_SCHEMA,
+            host: "box".into(),
+            date: "2026-10-31".into(),
+            orchestrate: "0.1.0".into(),
+            worker_sha256: None,
+            measured: serde_json::from_str(
+                r#"{ "schema": 1, "device": "cpu", "device_name": "A CPU: @ 2.0 GHz", "threads": 2,
+                     "gemm": [{ "precision": "fp32", "size": 1024, "flops_per_s": [1e11, 1.2e11] },
+                              { "precision": "fp32", "size": 2048, "flops_per_s": [1.1e11] }],
+                     "stream": [{ "kernel": "copy", "bytes": 1000, "bytes_per_s": [1e10, 0.9e10] }] }"#,
+            )
+            .unwrap(),
+        };
+        let text = serde_yaml::to_string(&file).unwrap();
+        let peaks = parse_measured("measured/box", &text).unwrap();
+        assert_eq!(peaks.ceiling(Precision::Fp32).unwrap().flops_per_s, Range::exactly(1.2e11));
+        assert_eq!(peaks.bandwidth, Some(Range::exactly(1e10)));
+        assert_eq!(peaks.names, ["A CPU: @ 2.0 GHz"]);
+        assert_eq!(peaks.origin.to_string(), "measured on box with 2 threads");
+        let empty =
+            MeasuredFile { measured: MeasuredPeaks { gemm: vec![], ..file.measured.clone() }, ..file };
+        assert_eq!(empty.peaks("x"), Err("gemm has no sample above 0".to_owned()));
+    }
+}

@@ -1,0 +1,217 @@
+//! Points and roofs.
+//!
+//! attainable = min(peak, intensity × bandwidth); knee = peak ÷ bandwidth. Where the bytes of a point come from is part
+//! of its type: only counted bytes may say what bounds a config. Bytes estimated from the bandwidth roof place a point on
+//! that roof whatever happened, so such points go into the CSV for comparison and are never drawn.
+
+use std::fmt;
+
+use super::group::Row;
+use super::peaks::Peaks;
+use crate::job::Precision;
+
+/// The share of a roof from which on a point counts as being at it.
+pub const AT_ROOF: f64 = 0.6;
+
+/// The share of either roof below which a point counts as being far from both.
+pub const FAR_FROM_ROOF: f64 = 0.3;
+
+/// Where the bytes of a point come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BytesSource {
+    /// Counted by the device.
+    Measured,
+    /// Every layer's inputs, weights and outputs once, forward and backward.
+    Modelled,
+    /// Attained FLOP/s ÷ the peak bandwidth: says nothing, for comparison with the seed reports.
+    Estimated,
+}
+
+impl fmt::Display for BytesSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            BytesSource::Measured => "measured",
+            BytesSource::Modelled => "modelled",
+            BytesSource::Estimated => "estimated",
+        })
+    }
+}
+
+/// What keeps a config from being faster, as far as its place on the roofline tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// It is at the compute roof.
+    Compute,
+    /// It is at the bandwidth roof.
+    Memory,
+    /// It is far from both.
+    Latency,
+    /// It is between, or its bytes were not counted.
+    Unknown,
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Bound::Compute => "compute-bound",
+            Bound::Memory => "memory-bound",
+            Bound::Latency => "latency-bound",
+            Bound::Unknown => "unknown",
+        })
+    }
+}
+
+/// A row placed on a roofline.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// The row's index among the analysis's rows.
+    pub row: usize,
+    /// Its number in the figure, from 1; points of one row share it.
+    pub number: usize,
+    /// Where its bytes come from.
+    pub source: BytesSource,
+    /// FLOPs a byte.
+    pub intensity: f64,
+    /// FLOP/s that the network's training needs at the measured throughput.
+    pub attained: f64,
+    /// FLOP/s that the roofs allow at this intensity.
+    pub attainable: f64,
+    /// What bounds it.
+    pub bound: Bound,
+}
+
+impl Point {
+    /// Whether it lies above its roof, which cannot be: then the roof, the bytes or the FLOPs are wrong.
+    pub fn is_above_roof(&self) -> bool {
+        // An estimated point lies on the roof by construction; rounding must not lift it above.
+        self.attained > self.attainable * (1.0 + 1e-9)
+    }
+}
+
+/// The roofs of one device, and the points of one env below them.
+#[derive(Clone, Debug)]
+pub struct Roofline<'a> {
+    /// The env.
+    pub env: String,
+    /// Which roofline of the env this is, from 1: an env whose runs had several devices has several.
+    pub part: usize,
+    /// The device's ceilings.
+    pub peaks: &'a Peaks,
+    /// Precisions of its points that have a roof.
+    pub precisions: Vec<Precision>,
+    /// Modelled points and, for the CSV alone, estimated ones.
+    pub points: Vec<Point>,
+}
+
+/// Where [`Bound`] comes from. Only measured bytes say anything.
+pub fn bound(source: BytesSource, attained: f64, peak: f64, bandwidth_roof: f64) -> Bound {
+    if source != BytesSource::Measured {
+        return Bound::Unknown;
+    }
+    let (of_compute, of_memory) = (attained / peak, attained / bandwidth_roof);
+    if of_compute.max(of_memory) < FAR_FROM_ROOF {
+        Bound::Latency
+    } else if of_compute.max(of_memory) < AT_ROOF {
+        Bound::Unknown
+    } else if of_compute >= of_memory {
+        Bound::Compute
+    } else {
+        Bound::Memory
+    }
+}
+
+/// The rooflines of `rows`: one an env and peaks. A row without throughput, cost, bandwidth or a ceiling of its
+/// precision has no point.
+pub fn rooflines<'a>(rows: &[Row<'a>]) -> Vec<Roofline<'a>> {
+    let mut found: Vec<Roofline<'a>> = Vec::new();
+    for (index, row) in rows.iter().enumerate() {
+        let Some(peaks) = row.ceilings() else { continue };
+        let env = &row.config.env;
+        let known =
+            found.iter().position(|roofline| roofline.env == *env && roofline.peaks.name == peaks.name);
+        let place = known.unwrap_or(found.len());
+        let number = known.map_or(1, |place| found[place].points.last().map_or(1, |point| point.number + 1));
+        let points = points(index, row, peaks, number);
+        if points.is_empty() {
+            continue;
+        }
+        if known.is_none() {
+            let part = 1 + found.iter().filter(|roofline| roofline.env == *env).count();
+            found.push(Roofline {
+                env: env.clone(),
+                part,
+                peaks,
+                precisions: Vec::new(),
+                points: Vec::new(),
+            });
+        }
+        let roofline = &mut found[place];
+        roofline.points.extend(points);
+        if !roofline.precisions.contains(&row.config.precision) {
+            roofline.precisions.push(row.config.precision);
+        }
+    }
+    found
+}
+
+fn points(index: usize, row: &Row<'_>, peaks: &Peaks, number: usize) -> Vec<Point> {
+    let precision = row.config.precision;
+    let (Some(attained), Ok(cost), Some(bandwidth)) = (row.attained(), &row.cost, peaks.bandwidth) else {
+        return Vec::new();
+    };
+    let Some(ceiling) = peaks.ceiling(precision) else { return Vec::new() };
+    let point = |source, intensity: f64| Point {
+        row: index,
+        number,
+        source,
+        intensity,
+        attained,
+        attainable: ceiling.flops_per_s.high.min(intensity * bandwidth.high),
+        bound: bound(source, attained, ceiling.flops_per_s.high, intensity * bandwidth.high),
+    };
+    vec![
+        point(BytesSource::Modelled, cost.training_flops as f64 / cost.modelled_bytes),
+        point(BytesSource::Estimated, attained / bandwidth.high),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::{analyse, fixture};
+
+    /// The seeds' fifth mistake: every point on the memory roof, and "memory-bound" read off it.
+    #[test]
+    fn only_counted_bytes_say_what_bounds_a_config() {
+        let study = fixture::study_with_peaks();
+        let analysis = analyse(&study);
+        let points: Vec<&Point> = analysis.rooflines.iter().flat_map(|roofline| &roofline.points).collect();
+        assert!(!points.is_empty());
+        assert!(points.iter().all(|point| point.bound == Bound::Unknown));
+        let estimated: Vec<_> =
+            points.iter().filter(|point| point.source == BytesSource::Estimated).collect();
+        assert!(estimated.iter().all(|point| (point.attained / point.attainable - 1.0).abs() < 1e-9));
+        for source in [BytesSource::Modelled, BytesSource::Estimated] {
+            assert_eq!(bound(source, 1e12, 1e12, 1e12), Bound::Unknown);
+        }
+    }
+
+    #[test]
+    fn counted_bytes_place_a_config_at_a_roof_or_far_from_both() {
+        let of = |attained| bound(BytesSource::Measured, attained, 100.0, 50.0);
+        assert_eq!([of(10.0), of(20.0), of(30.0)], [Bound::Latency, Bound::Unknown, Bound::Memory]);
+        assert_eq!(bound(BytesSource::Measured, 70.0, 100.0, 500.0), Bound::Compute);
+    }
+
+    #[test]
+    fn a_point_above_its_roof_is_said_and_not_moved() {
+        let study = fixture::StudyBuilder::new()
+            .peaks(fixture::measured_peaks(1e9, 1e9))
+            .run("cpu", "resnet18", 16, 1, 100.0)
+            .build();
+        let analysis = analyse(&study);
+        let point = &analysis.rooflines[0].points[0];
+        assert!(point.is_above_roof() && point.attained > 1e12 && point.attainable <= 1e9);
+        assert!(analysis.findings.iter().any(|finding| finding.text.contains("above its roof")));
+    }
+}

@@ -1,0 +1,231 @@
+//! The files of a report: CSV tables, figures as SVG and PNG with a CSV beside each, `report.md` and `report.html`.
+//!
+//! Rendering is pure: [`render`] gives [`File`]s, the command line writes them. The same analysis gives the same bytes; no
+//! clock, no host, no directory is looked at. The pages come from the templates in `templates/`.
+
+pub mod number;
+mod page;
+mod png;
+mod roofline;
+mod scale;
+mod svg;
+mod throughput;
+
+use crate::analysis::{Analysis, Study, table};
+
+pub use page::PageError;
+pub use png::DrawError;
+
+/// The templates of the two pages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Templates {
+    /// `report.md.j2`
+    pub markdown: String,
+    /// `report.html.j2`
+    pub html: String,
+}
+
+impl Default for Templates {
+    /// Those that come with `orchestrate`.
+    fn default() -> Self {
+        Templates {
+            markdown: include_str!("../../templates/report.md.j2").to_owned(),
+            html: include_str!("../../templates/report.html.j2").to_owned(),
+        }
+    }
+}
+
+/// A file of a report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Its path within the report's directory.
+    pub path: String,
+    /// What is in it.
+    pub contents: Vec<u8>,
+}
+
+impl File {
+    fn text(path: impl Into<String>, text: String) -> Self {
+        File { path: path.into(), contents: text.into_bytes() }
+    }
+}
+
+/// A figure: the drawing and the numbers in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Figure {
+    /// Its file name without extension.
+    pub(crate) name: String,
+    /// What it shows.
+    pub(crate) title: String,
+    /// The drawing.
+    pub(crate) svg: String,
+    /// The numbers.
+    pub(crate) csv: String,
+}
+
+/// A report that cannot be rendered.
+#[derive(Debug, thiserror::Error)]
+pub enum RenderError {
+    /// A page.
+    #[error(transparent)]
+    Page(#[from] PageError),
+    /// A figure.
+    #[error("cannot draw the figure {name}")]
+    Draw {
+        /// Its name.
+        name: String,
+        /// Why.
+        #[source]
+        source: DrawError,
+    },
+}
+
+/// The CSV tables.
+pub fn tables(analysis: &Analysis<'_>) -> Vec<File> {
+    vec![
+        File::text("metrics.csv", table::metrics(analysis).csv()),
+        File::text("summary.csv", table::summary(analysis).csv()),
+        File::text("roofline_points.csv", table::roofline_points(analysis).csv()),
+        File::text("failures.csv", table::failures(analysis).csv()),
+    ]
+}
+
+/// The tables, the figures and the pages.
+///
+/// # Errors
+/// [`RenderError`]: a template that is wrong, or a figure that cannot be drawn.
+pub fn render(
+    study: &Study,
+    analysis: &Analysis<'_>,
+    templates: &Templates,
+) -> Result<Vec<File>, RenderError> {
+    let figures = figures(analysis);
+    let mut files = tables(analysis);
+    for figure in figures.throughput.iter().chain(&figures.rooflines) {
+        let path = |extension: &str| format!("figures/{}.{extension}", figure.name);
+        let pixels = png::png(&figure.svg)
+            .map_err(|source| RenderError::Draw { name: figure.name.clone(), source })?;
+        files.push(File::text(path("svg"), figure.svg.clone()));
+        files.push(File { path: path("png"), contents: pixels });
+        files.push(File::text(path("csv"), figure.csv.clone()));
+    }
+    let page = page::page(study, analysis, &figures);
+    files.push(File::text("report.md", page::render("report.md", &templates.markdown, &page)?));
+    files.push(File::text("report.html", page::render("report.html", &templates.html, &page)?));
+    Ok(files)
+}
+
+/// All figures of a report.
+pub(crate) struct Figures {
+    pub(crate) throughput: Vec<Figure>,
+    pub(crate) rooflines: Vec<Figure>,
+}
+
+fn figures(analysis: &Analysis<'_>) -> Figures {
+    let mut envs: Vec<&str> = analysis.rows.iter().map(|row| row.config.env.as_str()).collect();
+    envs.dedup();
+    Figures {
+        throughput: envs.into_iter().filter_map(|env| throughput::throughput(env, analysis)).collect(),
+        rooflines: analysis
+            .rooflines
+            .iter()
+            .filter_map(|roofline| roofline::roofline(roofline, analysis))
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::analyse;
+    use crate::analysis::fixture::{StudyBuilder, key, measured_peaks, study_with_peaks};
+    use crate::record::Outcome;
+
+    fn rendered(study: &Study) -> Vec<File> {
+        render(study, &analyse(study), &Templates::default()).unwrap()
+    }
+
+    fn text(files: &[File], path: &str) -> String {
+        let file = files.iter().find(|file| file.path == path).unwrap();
+        String::from_utf8(file.contents.clone()).unwrap()
+    }
+
+    fn failures_only() -> Study {
+        StudyBuilder::new()
+            .failure(key("cpu", "vgg16", 16, 1), Outcome::Signalled { signal: 11 })
+            .not_run(key("cpu", "vgg16", 16, 2), "nobody has tried")
+            .build()
+    }
+
+    #[test]
+    fn pages_of_a_study_with_everything() {
+        let mut study = study_with_peaks();
+        // A run that others disturbed, and a text that would break a table.
+        let crate::analysis::State::Recorded(record) = &mut study.cells[0].state else { unreachable!() };
+        record.observed.host_busy_s = Some(1000.0);
+        study.cells[13].state =
+            crate::analysis::State::NotRun { reason: "a | b\n<script>alert(1)</script>".to_owned() };
+        let files = rendered(&study);
+        insta::assert_snapshot!("report.md", text(&files, "report.md"));
+        let html = text(&files, "report.html");
+        assert!(!html.contains("<script>") && html.contains("&lt;script&gt;"));
+        assert!(!html.contains("src=") && !html.contains("@import"), "the page stands by itself");
+        assert_eq!(html.matches("<svg").count(), 2);
+    }
+
+    #[test]
+    fn pages_of_failures_alone() {
+        let files = rendered(&failures_only());
+        insta::assert_snapshot!("failures.md", text(&files, "report.md"));
+        assert!(!files.iter().any(|file| file.path.starts_with("figures/")));
+    }
+
+    #[test]
+    fn the_same_analysis_gives_the_same_bytes() {
+        let mut study = study_with_peaks();
+        let first = rendered(&study);
+        study.cells.reverse();
+        study.spans.reverse();
+        let second = rendered(&study);
+        for (first, second) in first.iter().zip(&second) {
+            assert!(first == second, "{} differs", first.path);
+        }
+        assert_eq!(first.len(), second.len());
+    }
+
+    /// Promise 10: every figure has its numbers beside it.
+    #[test]
+    fn every_figure_has_a_csv_beside_it() {
+        let files = rendered(&study_with_peaks());
+        let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+        for name in ["throughput_cpu", "roofline_cpu"] {
+            for extension in ["svg", "png", "csv"] {
+                assert!(
+                    paths.contains(&format!("figures/{name}.{extension}").as_str()),
+                    "{name}.{extension}"
+                );
+            }
+        }
+    }
+
+    /// Promise 9: a point whose bytes were not counted is hollow.
+    #[test]
+    fn modelled_points_are_hollow_and_estimated_ones_are_not_drawn() {
+        let study = StudyBuilder::new()
+            .peaks(measured_peaks(250e9, 20e9))
+            .runs("cpu", "resnet18", 16, &[10.0, 10.1])
+            .build();
+        let svg = text(&rendered(&study), "figures/roofline_cpu.svg");
+        let circles: Vec<&str> = svg.lines().filter(|line| line.starts_with("<circle")).collect();
+        assert_eq!(circles.len(), 2, "the point and its place in the key");
+        assert!(circles.iter().all(|circle| circle.contains("fill=\"#ffffff\"")), "{circles:?}");
+    }
+
+    #[test]
+    fn a_template_that_names_what_is_not_there_is_refused() {
+        let study = study_with_peaks();
+        let templates = Templates { markdown: "{{ matirx }}".to_owned(), ..Templates::default() };
+        let error = render(&study, &analyse(&study), &templates).unwrap_err();
+        assert_eq!(error.to_string(), "cannot render the template of report.md");
+    }
+}

@@ -1,0 +1,339 @@
+//! The roofline of a device: its roofs, their knees, and the configs as numbered points with a key beside the plot.
+//!
+//! Points whose bytes were counted are filled, all others hollow. Points placed by estimated bytes are not drawn: they lie
+//! on the roof by construction.
+
+use super::Figure;
+use super::number::{plain, significant};
+use super::scale::{Kind, Scale};
+use super::svg::{Anchor, GREY, INK, Shape, Stroke, Svg, colour, shape, text_width};
+use crate::analysis::Analysis;
+use crate::analysis::group::Row;
+use crate::analysis::peaks::Peaks;
+use crate::analysis::roofline::{BytesSource, Point, Roofline};
+use crate::analysis::table::roofline_table;
+use crate::job::Precision;
+
+const LEFT: f64 = 78.0;
+const TOP: f64 = 44.0;
+const PLOT_WIDTH: f64 = 560.0;
+const PLOT_HEIGHT: f64 = 420.0;
+const BELOW: f64 = 98.0;
+const LINE: f64 = 18.0;
+const SMALL: f64 = 12.0;
+const NUMBER: f64 = 11.0;
+
+/// A point as it is drawn.
+struct Drawn<'r> {
+    point: &'r Point,
+    ink: &'static str,
+    shape: Shape,
+    at: (f64, f64),
+}
+
+/// From FLOP/s to the unit of the figure.
+#[derive(Clone, Copy)]
+struct Unit {
+    name: &'static str,
+    flops: f64,
+}
+
+/// Draws `roofline`; `None` if it has no point to draw.
+pub(super) fn roofline(roofline: &Roofline<'_>, analysis: &Analysis<'_>) -> Option<Figure> {
+    let points: Vec<&Point> =
+        roofline.points.iter().filter(|point| point.source != BytesSource::Estimated).collect();
+    let bandwidth = roofline.peaks.bandwidth?.high;
+    let first = points.first()?;
+    let env = &roofline.env;
+    let unit = unit(roofline);
+    let keys: Vec<String> = points
+        .iter()
+        .map(|point| key_line(point, &analysis.rows[point.row], &analysis.varying, unit))
+        .collect();
+    let key_width = keys.iter().map(|text| text_width(text, SMALL)).fold(180.0, f64::max) + 60.0;
+    let key_height = (keys.len() + 1) as f64 * LINE;
+    let height = key_height.clamp(PLOT_HEIGHT, 1.5 * PLOT_HEIGHT);
+    let title = format!("Roofline, {env}: {}", roofline.peaks.device);
+    let below = BELOW.max(key_height - height);
+    let mut svg = Svg::new(LEFT + PLOT_WIDTH + key_width, TOP + height + below, &title);
+    svg.text((LEFT, 26.0), 16.0, Anchor::Start, INK, &title);
+    let (x, y) = scales(roofline, &points, bandwidth, unit, TOP + height);
+    axes(&mut svg, &x, &y, unit);
+    roofs(&mut svg, roofline, bandwidth, &x, &y, unit);
+    let drawn = place(&points, analysis, &x, &y, unit);
+    draw_points(&mut svg, &drawn);
+    draw_key(&mut svg, &drawn, &keys);
+    notes(&mut svg, roofline.peaks, first.source, TOP + height);
+    let suffix = if roofline.part > 1 { format!("_{}", roofline.part) } else { String::new() };
+    Some(Figure {
+        name: format!("roofline_{env}{suffix}"),
+        title,
+        svg: svg.finish(),
+        csv: roofline_table(analysis, std::slice::from_ref(roofline)).csv(),
+    })
+}
+
+fn unit(roofline: &Roofline<'_>) -> Unit {
+    let highest = roofline.points.iter().map(|point| point.attainable).fold(0.0, f64::max);
+    if highest >= 5e12 { Unit { name: "TFLOP/s", flops: 1e12 } } else { Unit { name: "GFLOP/s", flops: 1e9 } }
+}
+
+fn key_line(point: &Point, row: &Row<'_>, varying: &[String], unit: Unit) -> String {
+    let key = &row.config;
+    let params: String =
+        varying.iter().filter_map(|name| Some(format!(" {name}={}", key.param(name)?))).collect();
+    let above = if point.is_above_roof() { ", above its roof!" } else { "" };
+    let part = if row.part.1 > 1 { format!(" ({} of {})", row.part.0, row.part.1) } else { String::new() };
+    let share =
+        row.share_of_peak().map_or(String::new(), |share| format!(" ({} %)", significant(100.0 * share, 2)));
+    format!(
+        "{} {} batch {}{params}{part}: {} {}{share}{above}",
+        key.model,
+        key.precision,
+        key.batch,
+        significant(point.attained / unit.flops, 3),
+        unit.name
+    )
+}
+
+/// The ceilings that are drawn, in the figure's unit: precision, low, high.
+fn ceilings(roofline: &Roofline<'_>, unit: Unit) -> Vec<(Precision, f64, f64)> {
+    let all = roofline.precisions.iter().filter_map(|precision| {
+        let range = roofline.peaks.ceiling(*precision)?.flops_per_s;
+        Some((*precision, range.low / unit.flops, range.high / unit.flops))
+    });
+    all.collect()
+}
+
+fn scales(
+    roofline: &Roofline<'_>,
+    points: &[&Point],
+    bandwidth: f64,
+    unit: Unit,
+    bottom: f64,
+) -> (Scale, Scale) {
+    let roofs = ceilings(roofline, unit);
+    let knees = roofs.iter().map(|(_, _, high)| high * unit.flops / bandwidth);
+    let intensities: Vec<f64> = points.iter().map(|point| point.intensity).chain(knees).collect();
+    let attained = points.iter().map(|point| point.attained / unit.flops);
+    let heights: Vec<f64> = attained.chain(roofs.iter().map(|(_, _, high)| *high)).collect();
+    let ends = |values: &[f64], below: f64, above: f64| {
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min) / below;
+        let high = values.iter().copied().fold(0.0, f64::max) * above;
+        (low, high)
+    };
+    let (low, high) = ends(&intensities, 4.0, 4.0);
+    let x = Scale { kind: Kind::Log, low, high, from: LEFT, to: LEFT + PLOT_WIDTH };
+    let (low, high) = ends(&heights, 3.0, 2.2);
+    (x, Scale { kind: Kind::Log, low, high, from: bottom, to: TOP })
+}
+
+fn axes(svg: &mut Svg, x: &Scale, y: &Scale, unit: Unit) {
+    let (right, bottom) = (LEFT + PLOT_WIDTH, y.from);
+    for tick in y.ticks() {
+        let at = y.place(tick);
+        svg.line((LEFT, at), (right, at), Stroke::solid("#ececec", 1.0));
+        svg.text((LEFT - 8.0, at + 4.0), SMALL, Anchor::End, INK, &plain(tick));
+    }
+    for tick in x.ticks() {
+        let at = x.place(tick);
+        svg.line((at, TOP), (at, bottom), Stroke::solid("#ececec", 1.0));
+        svg.text((at, bottom + 18.0), SMALL, Anchor::Middle, INK, &plain(tick));
+    }
+    svg.frame(LEFT, TOP, right, bottom);
+    let name = "arithmetic intensity / FLOP per byte (log scale)";
+    svg.text((LEFT + PLOT_WIDTH / 2.0, bottom + 38.0), 13.0, Anchor::Middle, INK, name);
+    let name = format!("attained / {} (log scale)", unit.name);
+    svg.turned_text((20.0, f64::midpoint(TOP, bottom)), 13.0, Anchor::Middle, INK, -90.0, &name);
+}
+
+fn roofs(svg: &mut Svg, roofline: &Roofline<'_>, bandwidth: f64, x: &Scale, y: &Scale, unit: Unit) {
+    let roofs = ceilings(roofline, unit);
+    let slope = bandwidth / unit.flops;
+    let highest = roofs.iter().map(|(_, _, high)| *high).fold(0.0, f64::max);
+    let thick = Stroke::solid(INK, 2.0);
+    // The diagonal begins where it enters the plot and ends at the highest roof.
+    let enters = x.low.max(y.low / slope);
+    let (from, to) =
+        ((x.place(enters), y.place(enters * slope)), (x.place(highest / slope), y.place(highest)));
+    svg.line(from, to, thick);
+    let label = format!("{} GB/s", significant(bandwidth / 1e9, 3));
+    diagonal_label(svg, from, to, &label);
+    let mut taken: Vec<f64> = Vec::new();
+    let mut knees: Vec<f64> = Vec::new();
+    for (precision, low, high) in roofs {
+        let knee = high / slope;
+        let at = y.place(high);
+        svg.line((x.place(knee), at), (x.to, at), thick);
+        if low < high {
+            let at = y.place(low);
+            svg.line(
+                (x.place(low / slope), at),
+                (x.to, at),
+                Stroke { colour: INK, width: 1.0, dashes: "4 3" },
+            );
+        }
+        let value = if low < high {
+            format!("{} to {}", significant(low, 3), significant(high, 3))
+        } else {
+            significant(high, 3)
+        };
+        // Roofs of two precisions may coincide; their labels then stand one above the other.
+        let mut label_at = at - 7.0;
+        while taken.iter().any(|other| (other - label_at).abs() < 14.0) {
+            label_at -= 15.0;
+        }
+        taken.push(label_at);
+        let text = format!("{precision} {value} {}", unit.name);
+        svg.text((x.to - 6.0, label_at), SMALL, Anchor::End, INK, &text);
+        knee_mark(svg, knee, at, x, y, &mut knees);
+    }
+}
+
+/// The knee's place on the intensity axis. `taken` are the places of other knees' names: a second one that close stands
+/// on the other side of its line, a third one is left to the table.
+fn knee_mark(svg: &mut Svg, knee: f64, roof: f64, x: &Scale, y: &Scale, taken: &mut Vec<f64>) {
+    let at = x.place(knee);
+    svg.line((at, roof), (at, y.from), Stroke { colour: GREY, width: 1.0, dashes: "2 4" });
+    let free =
+        [at - 5.0, at + 12.0].into_iter().find(|side| taken.iter().all(|other| (other - side).abs() > 13.0));
+    if let Some(side) = free {
+        let text = format!("knee {}", significant(knee, 3));
+        svg.turned_text((side, y.from - 8.0), NUMBER, Anchor::Start, GREY, -90.0, &text);
+        taken.push(side);
+    }
+}
+
+/// A label along the diagonal, above it.
+fn diagonal_label(svg: &mut Svg, from: (f64, f64), to: (f64, f64), label: &str) {
+    let degrees = (to.1 - from.1).atan2(to.0 - from.0).to_degrees();
+    let middle = (f64::midpoint(from.0, to.0), f64::midpoint(from.1, to.1));
+    let (sine, cosine) = degrees.to_radians().sin_cos();
+    let lifted = (middle.0 + 7.0 * sine, middle.1 - 7.0 * cosine);
+    svg.turned_text(lifted, SMALL, Anchor::Middle, INK, degrees, label);
+}
+
+fn place<'r>(
+    points: &[&'r Point],
+    analysis: &Analysis<'_>,
+    x: &Scale,
+    y: &Scale,
+    unit: Unit,
+) -> Vec<Drawn<'r>> {
+    let mut models: Vec<String> = Vec::new();
+    points
+        .iter()
+        .map(|&point| {
+            let row = &analysis.rows[point.row];
+            let known = models.iter().position(|model| *model == row.config.model);
+            let model = known.unwrap_or(models.len());
+            if known.is_none() {
+                models.push(row.config.model.clone());
+            }
+            let at = (x.place(point.intensity), y.place(point.attained / unit.flops));
+            Drawn { point, ink: colour(model), shape: shape(model), at }
+        })
+        .collect()
+}
+
+fn draw_points(svg: &mut Svg, drawn: &[Drawn<'_>]) {
+    let mut taken: Vec<[f64; 4]> = drawn.iter().map(|point| around(point.at, 6.0, 6.0)).collect();
+    for point in drawn {
+        let filled = point.point.source == BytesSource::Measured;
+        svg.marker(point.shape, point.at, 5.0, point.ink, filled);
+    }
+    for point in drawn {
+        let text = point.point.number.to_string();
+        let half = text_width(&text, NUMBER) / 2.0 + 1.0;
+        let centre = free_place(point.at, half, &taken);
+        if (centre.0 - point.at.0).hypot(centre.1 - point.at.1) > 16.0 {
+            svg.line(point.at, centre, Stroke::solid("#bbbbbb", 0.8));
+        }
+        svg.text((centre.0, centre.1 + 4.0), NUMBER, Anchor::Middle, INK, &text);
+        taken.push(around(centre, half, 6.0));
+    }
+}
+
+/// A box as left, top, right, bottom.
+fn around(at: (f64, f64), half_width: f64, half_height: f64) -> [f64; 4] {
+    [at.0 - half_width, at.1 - half_height, at.0 + half_width, at.1 + half_height]
+}
+
+/// Where the number of the point at `at` covers the least of what is taken: close by if that is free, else further out.
+fn free_place(at: (f64, f64), half_width: f64, taken: &[[f64; 4]]) -> (f64, f64) {
+    let overlap = |[left, top, right, bottom]: [f64; 4]| -> f64 {
+        let covered = |other: &[f64; 4]| {
+            let width = right.min(other[2]) - left.max(other[0]);
+            let height = bottom.min(other[3]) - top.max(other[1]);
+            width.max(0.0) * height.max(0.0)
+        };
+        taken.iter().map(covered).sum()
+    };
+    let directions = [
+        (1.0, 0.0),
+        (-1.0, 0.0),
+        (0.0, -1.0),
+        (0.0, 1.0),
+        (0.8, -0.8),
+        (-0.8, -0.8),
+        (0.8, 0.8),
+        (-0.8, 0.8),
+    ];
+    let candidates = [13.0, 22.0, 32.0, 44.0, 58.0]
+        .into_iter()
+        .flat_map(|radius| directions.map(|(x, y)| (at.0 + radius * x, at.1 + radius * y)));
+    candidates
+        .map(|centre| (overlap(around(centre, half_width, 6.0)), centre))
+        .min_by(|left, right| left.0.total_cmp(&right.0))
+        .map_or(at, |(_, centre)| centre)
+}
+
+fn draw_key(svg: &mut Svg, drawn: &[Drawn<'_>], keys: &[String]) {
+    let left = LEFT + PLOT_WIDTH + 16.0;
+    let mut at = TOP + 10.0;
+    for (point, text) in drawn.iter().zip(keys) {
+        svg.text((left + 16.0, at + 4.0), SMALL, Anchor::End, INK, &point.point.number.to_string());
+        let filled = point.point.source == BytesSource::Measured;
+        svg.marker(point.shape, (left + 27.0, at), 4.6, point.ink, filled);
+        let ink = if point.point.is_above_roof() { "#B00020" } else { INK };
+        svg.text((left + 38.0, at + 4.0), SMALL, Anchor::Start, ink, text);
+        at += LINE;
+    }
+}
+
+fn notes(svg: &mut Svg, peaks: &Peaks, source: BytesSource, bottom: f64) {
+    let bytes = match source {
+        BytesSource::Measured => "Filled: bytes counted by the device.",
+        BytesSource::Modelled => {
+            "Hollow: the bytes are modelled, not counted, so what bounds these points is unknown."
+        }
+        BytesSource::Estimated => "Hollow: bytes estimated from the roof; the place says nothing.",
+    };
+    let roofs = format!("Roofs: {}, {} ({}).", peaks.name, peaks.origin, peaks.date);
+    for (index, text) in [bytes, &roofs].into_iter().enumerate() {
+        svg.text((LEFT, bottom + 62.0 + 17.0 * index as f64), SMALL, Anchor::Start, GREY, text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// As long as the points are not a heap, their numbers cover nothing.
+        #[test]
+        fn numbers_keep_clear_of_each_other(places in prop::collection::vec((0.0..500.0f64, 0.0..400.0f64), 1..12)) {
+            let mut taken: Vec<[f64; 4]> = places.iter().map(|at| around(*at, 6.0, 6.0)).collect();
+            for at in &places {
+                let centre = free_place(*at, 7.0, &taken);
+                let own = around(centre, 7.0, 6.0);
+                for other in &taken {
+                    let apart = own[2] <= other[0] || other[2] <= own[0] || own[3] <= other[1] || other[3] <= own[1];
+                    prop_assert!(apart, "{centre:?} covers {other:?}");
+                }
+                taken.push(own);
+            }
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Throughput by batch, one figure an env: a line a model, precision and varying parameters.
+//!
+//! Every run is a dot, runs that are left out of the statistics are crosses; the line joins the medians, bars are the
+//! median absolute deviation. The legend stands beside the plot, so that it never covers data.
+
+use std::collections::BTreeSet;
+
+use super::Figure;
+use super::number::plain;
+use super::scale::{Kind, Scale, round_up};
+use super::svg::{Anchor, GREY, INK, Stroke, Svg, colour, shape, text_width};
+use crate::analysis::group::Row;
+use crate::analysis::table::throughput_table;
+use crate::analysis::{Analysis, Run};
+use crate::job::{Key, Precision};
+
+const LEFT: f64 = 78.0;
+const TOP: f64 = 44.0;
+const PLOT_WIDTH: f64 = 520.0;
+const PLOT_HEIGHT: f64 = 380.0;
+const BELOW: f64 = 62.0;
+const LINE: f64 = 20.0;
+const SMALL: f64 = 12.0;
+
+/// From this ratio of the fastest to the slowest run on, the throughput axis is logarithmic.
+const LOG_FROM: f64 = 20.0;
+
+/// The rows of one line, by batch.
+struct Series<'r, 'a> {
+    name: String,
+    /// The model's number among those of the figure: its shape.
+    model: usize,
+    /// The model's number too, or the line's own where that would give two lines one look.
+    colour: usize,
+    precision: Precision,
+    rows: Vec<&'r Row<'a>>,
+}
+
+/// The throughput figure of `env`; `None` if no run of it has a throughput.
+pub(super) fn throughput(env: &str, analysis: &Analysis<'_>) -> Option<Figure> {
+    let rows: Vec<&Row<'_>> = analysis.rows.iter().filter(|row| row.config.env == env).collect();
+    let all = series(&rows, &analysis.varying);
+    let (lines, empty): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|line| line.rows.iter().any(|row| rates(row).next().is_some()));
+    let values: Vec<f64> = rows.iter().flat_map(|row| rates(row)).map(|(rate, _)| rate).collect();
+    let most = values.iter().copied().max_by(f64::total_cmp)?;
+    let least = values.iter().copied().min_by(f64::total_cmp)?;
+    let missing = missing(&lines, &empty);
+    let legend_width = lines.iter().map(|line| text_width(&line.name, 13.0)).fold(150.0, f64::max) + 62.0;
+    let legend_lines = lines.len() + 4;
+    let plot_height = PLOT_HEIGHT.max(legend_lines as f64 * LINE);
+    let below = BELOW + missing.len() as f64 * 16.0;
+    let title = format!("Training throughput by batch size, {env}");
+    let mut svg = Svg::new(LEFT + PLOT_WIDTH + legend_width, TOP + plot_height + below, &title);
+    let bottom = TOP + plot_height;
+    let x = batch_scale(&rows);
+    let y = rate_scale(least, most, bottom);
+    svg.text((LEFT, 26.0), 16.0, Anchor::Start, INK, &title);
+    axes(&mut svg, &x, &y, &rows, bottom);
+    for (index, line) in lines.iter().enumerate() {
+        draw(&mut svg, line, (index, lines.len()), &x, &y);
+    }
+    let crosses = rows.iter().any(|row| row.left_out() > 0);
+    legend(&mut svg, &lines, crosses);
+    for (index, text) in missing.iter().enumerate() {
+        svg.text((LEFT, bottom + 64.0 + 16.0 * index as f64), SMALL, Anchor::Start, GREY, text);
+    }
+    Some(Figure {
+        name: format!("throughput_{env}"),
+        title,
+        svg: svg.finish(),
+        csv: throughput_table(env, analysis).csv(),
+    })
+}
+
+/// The throughput of each run of `row` that has one, and whether it counts.
+fn rates<'r>(row: &'r Row<'_>) -> impl Iterator<Item = (f64, bool)> + 'r {
+    row.runs.iter().filter_map(|run: &Run<'_>| Some((run.images_per_s()?, run.counts())))
+}
+
+fn series<'r, 'a>(rows: &[&'r Row<'a>], varying: &[String]) -> Vec<Series<'r, 'a>> {
+    let mut found: Vec<Series<'r, 'a>> = Vec::new();
+    let mut models: Vec<&str> = rows.iter().map(|row| row.config.model.as_str()).collect();
+    models.dedup();
+    for row in rows {
+        let name = series_name(&row.config, varying, row.part);
+        match found.iter_mut().find(|line| line.name == name) {
+            Some(line) => line.rows.push(row),
+            None => found.push(Series {
+                name,
+                model: models.iter().position(|model| *model == row.config.model).unwrap_or(0),
+                colour: 0,
+                precision: row.config.precision,
+                rows: vec![row],
+            }),
+        }
+    }
+    let looks: BTreeSet<_> = found.iter().map(|line| (line.model, line.precision)).collect();
+    let by_model = looks.len() == found.len();
+    for (index, line) in found.iter_mut().enumerate() {
+        line.colour = if by_model { line.model } else { index };
+    }
+    found
+}
+
+/// `resnet18 fp32 channels_last=true`.
+fn series_name(key: &Key, varying: &[String], (part, of): (usize, usize)) -> String {
+    let mut words = vec![key.model.clone(), key.precision.to_string()];
+    words.extend(varying.iter().filter_map(|name| Some(format!("{name}={}", key.param(name)?))));
+    if of > 1 {
+        words.push(format!("({part} of {of})"));
+    }
+    words.join(" ")
+}
+
+/// Configs without a point, as lines of text.
+fn missing(lines: &[Series<'_, '_>], empty: &[Series<'_, '_>]) -> Vec<String> {
+    lines
+        .iter()
+        .chain(empty)
+        .filter_map(|line| {
+            let batches: Vec<String> = line
+                .rows
+                .iter()
+                .filter(|row| row.statistics.is_err())
+                .map(|row| format!("{}: {}", row.config.batch, brief(row)))
+                .collect();
+            (!batches.is_empty())
+                .then(|| format!("No result for {} at batch {}", line.name, batches.join(", ")))
+        })
+        .collect()
+}
+
+/// Why `row` has no result, in a word or two.
+fn brief(row: &Row<'_>) -> String {
+    let counts = &row.counts;
+    match (counts.succeeded, counts.failed) {
+        (0, 0) => "not run".to_owned(),
+        (0, failed) => format!("{failed} failed"),
+        _ => "left out".to_owned(),
+    }
+}
+
+/// Batches by their logarithm; one batch stands in the middle.
+fn batch_scale(rows: &[&Row<'_>]) -> Scale {
+    let batches = || rows.iter().map(|row| f64::from(row.config.batch));
+    let low = batches().fold(f64::INFINITY, f64::min);
+    let high = batches().fold(0.0, f64::max);
+    let reach = 2f64.powf(0.5);
+    Scale { kind: Kind::Log, low: low / reach, high: high * reach, from: LEFT, to: LEFT + PLOT_WIDTH }
+}
+
+/// From 0, unless the fastest is so much faster than the slowest that it would be pressed onto the axis.
+fn rate_scale(least: f64, most: f64, bottom: f64) -> Scale {
+    let (kind, low) = if most / least > LOG_FROM { (Kind::Log, least / 1.5) } else { (Kind::Linear, 0.0) };
+    let high = match kind {
+        Kind::Log => most * 1.5,
+        Kind::Linear => {
+            let step = round_up(most * 1.02 / 7.0);
+            (most * 1.02 / step).ceil() * step
+        }
+    };
+    Scale { kind, low, high, from: bottom, to: TOP }
+}
+
+fn axes(svg: &mut Svg, x: &Scale, y: &Scale, rows: &[&Row<'_>], bottom: f64) {
+    let right = LEFT + PLOT_WIDTH;
+    for tick in y.ticks() {
+        let at = y.place(tick);
+        svg.line((LEFT, at), (right, at), Stroke::solid("#e4e4e4", 1.0));
+        svg.text((LEFT - 8.0, at + 4.0), SMALL, Anchor::End, INK, &plain(tick));
+    }
+    let mut batches: Vec<u32> = rows.iter().map(|row| row.config.batch).collect();
+    batches.sort_unstable();
+    batches.dedup();
+    let mut free_from = f64::NEG_INFINITY;
+    for batch in batches {
+        let at = x.place(f64::from(batch));
+        svg.line((at, bottom), (at, bottom + 5.0), Stroke::solid(GREY, 1.0));
+        let text = batch.to_string();
+        let half = text_width(&text, SMALL) / 2.0 + 3.0;
+        // A batch that is close to the one before keeps its tick but not its number.
+        if at - half >= free_from {
+            svg.text((at, bottom + 20.0), SMALL, Anchor::Middle, INK, &text);
+            free_from = at + half;
+        }
+    }
+    svg.frame(LEFT, TOP, right, bottom);
+    let middle = LEFT + PLOT_WIDTH / 2.0;
+    svg.text((middle, bottom + 40.0), 13.0, Anchor::Middle, INK, "batch size / images (log scale)");
+    let name = if y.kind == Kind::Log {
+        "throughput / images per s (log scale)"
+    } else {
+        "throughput / images per s"
+    };
+    svg.turned_text((20.0, f64::midpoint(TOP, bottom)), 13.0, Anchor::Middle, INK, -90.0, name);
+}
+
+/// A precision's dashes, so that lines are told apart without colour.
+fn dashes(precision: Precision) -> &'static str {
+    match precision {
+        Precision::Fp32 => "",
+        Precision::Tf32 => "9 3",
+        Precision::Amp => "5 3",
+        Precision::Bf16 => "2 3",
+    }
+}
+
+fn draw(svg: &mut Svg, line: &Series<'_, '_>, (index, of): (usize, usize), x: &Scale, y: &Scale) {
+    let ink = colour(line.colour);
+    // Lines stand a little beside each other, so that their dots and bars do not cover each other.
+    let step = (30.0 / of as f64).min(7.0);
+    let shift = (index as f64 - (of as f64 - 1.0) / 2.0) * step;
+    let across = |row: &Row<'_>| x.place(f64::from(row.config.batch)) + shift;
+    let medians: Vec<(f64, f64)> =
+        line.rows.iter().filter_map(|row| Some((across(row), y.place(row.median()?)))).collect();
+    if medians.len() > 1 {
+        svg.polyline(&medians, Stroke { colour: ink, width: 1.8, dashes: dashes(line.precision) });
+    }
+    for row in &line.rows {
+        let at = across(row);
+        if let Ok(statistics) = &row.statistics
+            && let Ok(mad) = statistics.mad
+        {
+            error_bar(svg, at, statistics.median, mad, y, ink);
+        }
+        if let Some(median) = row.median() {
+            svg.marker(shape(line.model), (at, y.place(median)), 4.6, ink, false);
+        }
+        // Dots come last: within a marker they show how close the runs are.
+        for (rate, counts) in rates(row) {
+            let place = (at, y.place(rate));
+            if counts { svg.dot(place, ink) } else { svg.cross(place, ink) }
+        }
+    }
+}
+
+fn error_bar(svg: &mut Svg, at: f64, median: f64, mad: f64, y: &Scale, ink: &str) {
+    let low = if y.kind == Kind::Log { (median - mad).max(y.low) } else { (median - mad).max(0.0) };
+    let (top, bottom) = (y.place(median + mad), y.place(low));
+    let stroke = Stroke::solid(ink, 1.4);
+    svg.line((at, top), (at, bottom), stroke);
+    for end in [top, bottom] {
+        svg.line((at - 4.0, end), (at + 4.0, end), stroke);
+    }
+}
+
+fn legend(svg: &mut Svg, lines: &[Series<'_, '_>], crosses: bool) {
+    let left = LEFT + PLOT_WIDTH + 18.0;
+    let mut at = TOP + 10.0;
+    for line in lines {
+        let ink = colour(line.colour);
+        let stroke = Stroke { colour: ink, width: 1.8, dashes: dashes(line.precision) };
+        svg.line((left, at), (left + 30.0, at), stroke);
+        svg.marker(shape(line.model), (left + 15.0, at), 4.6, ink, false);
+        svg.text((left + 38.0, at + 4.5), 13.0, Anchor::Start, INK, &line.name);
+        at += LINE;
+    }
+    at += 6.0;
+    svg.text((left, at + 4.0), SMALL, Anchor::Start, GREY, "marker: median, bars: ± MAD");
+    at += LINE;
+    svg.dot((left + 5.0, at), GREY);
+    svg.text((left + 16.0, at + 4.0), SMALL, Anchor::Start, GREY, "one run");
+    if crosses {
+        at += LINE;
+        svg.cross((left + 5.0, at), GREY);
+        svg.text((left + 16.0, at + 4.0), SMALL, Anchor::Start, GREY, "one run, left out (marked)");
+    }
+}
