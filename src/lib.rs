@@ -15,6 +15,7 @@
 //! | [`plan`] | expand, decide, order, invocation | none |
 //! | [`analysis`] | records in; table, groups, marks, roofline, findings out | none |
 //! | [`report`] | figures, Markdown, HTML | none |
+//! | [`run`] | store, locks, processes, dispatch, progress, host | all of them |
 
 pub mod analysis;
 pub mod architecture;
@@ -25,4 +26,5 @@ pub mod plan;
 pub mod protocol;
 pub mod record;
 pub mod report;
+pub mod run;
 pub mod stats;

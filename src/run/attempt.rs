@@ -1,0 +1,384 @@
+//! One attempt on disk: `attempt.json` before it starts, the record after it has ended.
+//!
+//! `attempt.json` (ours alone; schema 1, the first) holds all that cannot be found out afterwards. With it and with what
+//! the process chain leaves behind, anybody can write the record: the `orchestrate` that saw the end, or a later one
+//! that adopts the attempt.
+#![expect(clippy::disallowed_methods, reason = "an attempt is files")]
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::atomic::{WriteError, write_atomic};
+use super::host::{HostCounters, TimeFlavour};
+use super::lock::JobLock;
+use super::store::{AttemptDir, JobDir};
+use crate::job::Job;
+use crate::matrix::Limits;
+use crate::protocol::{BadMeasurement, Report};
+use crate::record::{
+    Ending, Observed, Outcome, Provenance, RECORD_SCHEMA, Record, TimeReport, TimeReportError,
+    decide_outcome, parse_bsd_time, parse_gnu_time,
+};
+
+/// The version of `attempt.json`.
+const ATTEMPT_SCHEMA: u32 = 1;
+
+/// A worker's measurement larger than this is not one.
+const MEASUREMENT_LIMIT: u64 = 64 << 20;
+
+/// `attempt.json`: what is known before the start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Attempt {
+    schema: u32,
+    /// When the chain was started, to the moment of this file's writing.
+    pub started_at: DateTime<Utc>,
+    /// The limits it runs under.
+    pub limits: Limits,
+    /// The time tool at its head.
+    pub time: TimeFlavour,
+    /// Busy seconds of the host since it was started.
+    host_busy_s: Option<f64>,
+    /// Stolen seconds of the host since it was started.
+    host_steal_s: Option<f64>,
+    /// The load average.
+    load: Option<f64>,
+    /// Labels of the jobs that ran on other devices.
+    beside: Vec<String>,
+    /// Where it runs and with what; its boot id says for how long the counters can be compared.
+    pub provenance: Provenance,
+}
+
+/// What was seen of an attempt's end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct End {
+    /// How the chain ended.
+    pub how: HowEnded,
+    /// When.
+    pub at: DateTime<Utc>,
+    /// The host's counters right after it; `None` if the end was seen too late for that.
+    pub counters: Option<HostCounters>,
+    /// Seen by another `orchestrate` than the one that started it.
+    pub adopted: bool,
+    /// Processes of its group were still there and were killed.
+    pub left_processes: bool,
+}
+
+/// How a process chain ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HowEnded {
+    /// By itself: its first process exited with this code, or was killed by this signal.
+    ByItself {
+        /// The exit code.
+        code: Option<i32>,
+        /// The signal.
+        signal: Option<i32>,
+    },
+    /// Unseen: only what it left behind can tell.
+    Unseen,
+    /// We know already.
+    Known(Ending),
+}
+
+impl Attempt {
+    /// What is known just before the start.
+    pub fn new(
+        started_at: DateTime<Utc>,
+        limits: Limits,
+        time: TimeFlavour,
+        counters: HostCounters,
+        beside: Vec<String>,
+        provenance: Provenance,
+    ) -> Self {
+        let HostCounters { busy_s, steal_s, load } = counters;
+        Attempt {
+            schema: ATTEMPT_SCHEMA,
+            started_at,
+            limits,
+            time,
+            host_busy_s: busy_s,
+            host_steal_s: steal_s,
+            load,
+            beside,
+            provenance,
+        }
+    }
+
+    /// Writes `attempt.json`. From then on the attempt counts as begun.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn save(&self, dir: &AttemptDir) -> Result<(), WriteError> {
+        write_atomic(&dir.attempt(), &to_json(self))
+    }
+
+    /// Reads `attempt.json`.
+    ///
+    /// # Errors
+    /// It cannot be read, is not of the form, or is of another version.
+    pub fn load(dir: &AttemptDir) -> io::Result<Attempt> {
+        let attempt: Attempt = serde_json::from_slice(&fs::read(dir.attempt())?)?;
+        if attempt.schema != ATTEMPT_SCHEMA {
+            return Err(io::Error::other(format!("schema {}: expected {ATTEMPT_SCHEMA}", attempt.schema)));
+        }
+        Ok(attempt)
+    }
+
+    /// Reads what the attempt left in `dir` and makes its record.
+    pub fn conclude(self, job: &Job, dir: &AttemptDir, end: End) -> Record {
+        let report = self.load_time_report(dir);
+        let measured = load_measurement(&dir.measurement());
+        let ending = ending(end.how, &report);
+        let outcome =
+            decide_outcome(job.key(), &ending, measured.as_ref(), last_line(&dir.stderr()).as_deref());
+        let measurement = match measured {
+            Some(Ok(Report::Measured(measurement))) => Some(*measurement),
+            _ => None,
+        };
+        let before = HostCounters { busy_s: self.host_busy_s, steal_s: self.host_steal_s, load: self.load };
+        let (host_busy_s, host_steal_s) = end.counters.unwrap_or_default().since(&before);
+        Record {
+            schema: RECORD_SCHEMA,
+            id: job.id(),
+            label: job.label(),
+            key: job.key().clone(),
+            attempt: dir.number(),
+            started_at: self.started_at,
+            ended_at: end.at.max(self.started_at),
+            outcome,
+            measurement,
+            process: report.ok().map(|report| report.stats),
+            observed: Observed {
+                load_before: self.load,
+                host_busy_s,
+                host_steal_s,
+                adopted: end.adopted,
+                beside: self.beside,
+                left_processes: end.left_processes,
+            },
+            provenance: self.provenance,
+        }
+    }
+
+    fn load_time_report(&self, dir: &AttemptDir) -> Result<TimeReport, TimeReportError> {
+        let bytes = fs::read(dir.time()).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        match self.time {
+            TimeFlavour::Gnu => parse_gnu_time(&text),
+            TimeFlavour::Bsd => parse_bsd_time(&text),
+        }
+    }
+}
+
+/// A chain whose end nobody saw ended by itself if `time` lived to write its whole report. If not, it was cut off: by
+/// whatever ended `orchestrate` too, or by somebody who killed all of it.
+fn ending(how: HowEnded, report: &Result<TimeReport, TimeReportError>) -> Ending {
+    let reported = report.as_ref().ok().and_then(|report| report.exit);
+    match how {
+        HowEnded::Known(ending) => ending,
+        HowEnded::ByItself { code, signal } => Ending::of_chain(code, signal, reported),
+        HowEnded::Unseen if report.is_ok() => Ending::of_chain(None, None, reported),
+        HowEnded::Unseen => {
+            Ending::Interrupted { message: "cut off together with its orchestrate".to_owned() }
+        }
+    }
+}
+
+/// What `measurement.json` says; `None` if there is none.
+fn load_measurement(path: &Path) -> Option<Result<Report, BadMeasurement>> {
+    let unreadable = |error| Some(Err(BadMeasurement::Unreadable(serde::de::Error::custom(error))));
+    let mut bytes = Vec::new();
+    match File::open(path).and_then(|file| file.take(MEASUREMENT_LIMIT).read_to_end(&mut bytes)) {
+        Ok(_) => Some(Report::parse(&String::from_utf8_lossy(&bytes))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => unreadable(error.to_string()),
+    }
+}
+
+/// The last line of the file at `path` that is not blank; of very long files only the end is looked at.
+fn last_line(path: &Path) -> Option<String> {
+    let text = tail(path, 16_384)?;
+    text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
+}
+
+/// The last `bytes` bytes of the file at `path`; `None` if it cannot be read.
+pub(super) fn tail(path: &Path, bytes: u64) -> Option<String> {
+    let mut file = File::open(path).ok()?;
+    let length = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(bytes))).ok()?;
+    let mut read = Vec::new();
+    file.take(bytes).read_to_end(&mut read).ok()?;
+    Some(String::from_utf8_lossy(&read).into_owned())
+}
+
+/// Writes `key.json` and makes the directory of the next attempt.
+///
+/// # Errors
+/// Something cannot be written.
+pub fn begin(job: &Job, lock: &JobLock) -> Result<AttemptDir, WriteError> {
+    let dir = lock.dir();
+    remove_tmp(dir);
+    if !dir.key().exists() {
+        write_atomic(&dir.key(), &to_json(job.key()))?;
+    }
+    let wrong = |source| WriteError { path: dir.path().join("attempts"), source };
+    let last = dir.attempts().map_err(wrong)?.last().map_or(0, AttemptDir::number);
+    let attempt = dir.attempt(last + 1);
+    fs::create_dir_all(attempt.path()).map_err(wrong)?;
+    Ok(attempt)
+}
+
+/// Removes what a crash left of files that were being written. The job's lock keeps other writers away.
+fn remove_tmp(dir: &JobDir) {
+    for entry in fs::read_dir(dir.path()).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with('.') && name.ends_with(".tmp") {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Saves the record of an attempt: the moment a job is done.
+///
+/// A failure is kept in the attempt's directory too. It never takes the place of a success, and whatever stood there
+/// that could not be read is moved aside, not overwritten.
+///
+/// # Errors
+/// Something cannot be written. All that the record is made of is still there; a later `orchestrate` makes it again.
+pub fn save_record(lock: &JobLock, record: &Record) -> Result<(), WriteError> {
+    let dir = lock.dir();
+    let json = to_json(record);
+    if record.outcome != Outcome::Succeeded {
+        write_atomic(&dir.attempt(record.attempt).record(), &json)?;
+        if matches!(dir.load_record(), Ok(Some(earlier)) if earlier.outcome == Outcome::Succeeded) {
+            return Ok(());
+        }
+    }
+    if dir.load_record().is_err() {
+        let _ = fs::rename(dir.record(), dir.path().join("record.unreadable.json"));
+    }
+    write_atomic(&dir.record(), &json)
+}
+
+fn to_json(value: &impl Serialize) -> Vec<u8> {
+    let mut json =
+        serde_json::to_vec_pretty(value).expect("our files have string keys and no failing serializer");
+    json.push(b'\n');
+    json
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::{Device, KEY_SCHEMA, Key, Kind, Precision};
+    use crate::record::{HostFacts, MatrixFacts, WorkerFacts};
+    use crate::run::Store;
+
+    const MEASUREMENT: &str = r#"{"schema":1,"samples":8,"elapsed_s":0.5,"synchronized":true,
+        "effective":{"device":"cpu","precision":"fp32","batch":4}}"#;
+
+    /// A report of a program that exited with 0.
+    const REPORT: &str = include_str!("../../tests/records/gnu_time_exit_0.txt");
+
+    fn job() -> Job {
+        Job::new(Key {
+            schema: KEY_SCHEMA,
+            kind: Kind::Timing,
+            env: "cpu".into(),
+            device: Device::Cpu,
+            model: "m".into(),
+            batch: 4,
+            precision: Precision::Fp32,
+            repeat: 1,
+            params: Default::default(),
+            worker: Default::default(),
+        })
+    }
+
+    fn attempt() -> Attempt {
+        let provenance = Provenance {
+            orchestrate: "0".into(),
+            host: HostFacts::default(),
+            worker: WorkerFacts::default(),
+            matrix: MatrixFacts::default(),
+            git: None,
+            cloud: None,
+            command: Vec::new(),
+            environment: Default::default(),
+        };
+        let counters = HostCounters { busy_s: Some(100.0), steal_s: None, load: Some(0.5) };
+        let start = DateTime::from_timestamp(1_000_000, 0).unwrap();
+        Attempt::new(start, Limits::default(), TimeFlavour::Gnu, counters, Vec::new(), provenance)
+    }
+
+    fn unseen() -> End {
+        End {
+            how: HowEnded::Unseen,
+            at: DateTime::from_timestamp(1_000_100, 0).unwrap(),
+            counters: Some(HostCounters { busy_s: Some(150.0), steal_s: Some(1.0), load: None }),
+            adopted: true,
+            left_processes: false,
+        }
+    }
+
+    struct Place {
+        _directory: tempfile::TempDir,
+        dir: AttemptDir,
+    }
+
+    fn place() -> Place {
+        let directory = tempfile::tempdir().unwrap();
+        let dir = Store::at(directory.path()).unwrap().job_dir(&job()).attempt(1);
+        fs::create_dir_all(dir.path()).unwrap();
+        Place { _directory: directory, dir }
+    }
+
+    #[test]
+    fn attempt_json_survives_its_own_json() {
+        let place = place();
+        attempt().save(&place.dir).unwrap();
+        assert_eq!(Attempt::load(&place.dir).unwrap(), attempt());
+        fs::write(place.dir.attempt(), "{").unwrap();
+        assert!(Attempt::load(&place.dir).is_err());
+    }
+
+    #[test]
+    fn an_unseen_end_is_told_from_what_is_left() {
+        let place = place();
+        let outcome = || attempt().conclude(&job(), &place.dir, unseen()).outcome;
+        assert_eq!(outcome().kind(), "interrupted", "nothing is there");
+        fs::write(place.dir.measurement(), MEASUREMENT).unwrap();
+        assert_eq!(outcome().kind(), "interrupted", "`time` was killed as well");
+        for length in [0, 10, REPORT.len() / 2] {
+            fs::write(place.dir.time(), &REPORT[..length]).unwrap();
+            assert_eq!(outcome().kind(), "interrupted", "the report is cut at {length}");
+        }
+        fs::write(place.dir.time(), REPORT).unwrap();
+        let record = attempt().conclude(&job(), &place.dir, unseen());
+        assert_eq!(record.outcome, Outcome::Succeeded);
+        assert_eq!(record.observed.host_busy_s, Some(50.0));
+        assert_eq!(record.observed.host_steal_s, None, "there was no reading before");
+        assert!(record.observed.adopted && record.process.is_some() && record.measurement.is_some());
+        fs::write(place.dir.time(), format!("Command terminated by signal 9\n{REPORT}")).unwrap();
+        assert_eq!(outcome(), Outcome::Signalled { signal: 9 });
+    }
+
+    #[test]
+    fn the_last_line_of_a_log_is_found_from_its_end() {
+        let place = place();
+        let path = place.dir.stderr();
+        assert_eq!(last_line(&path), None);
+        for (text, last) in [("", None), ("\n \n", None), ("one\ntwo \n\n", Some("two"))] {
+            fs::write(&path, text).unwrap();
+            assert_eq!(last_line(&path).as_deref(), last, "{text:?}");
+        }
+        fs::write(&path, format!("{}\nthe end\n", "x".repeat(100_000))).unwrap();
+        assert_eq!(last_line(&path).as_deref(), Some("the end"));
+        fs::write(&path, b"\xff\xfe torn\n").unwrap();
+        assert!(last_line(&path).unwrap().ends_with("torn"));
+    }
+}

@@ -1,0 +1,126 @@
+//! Adoption: finishing the attempts of an `orchestrate` that is gone.
+//!
+//! Its worker, if it still runs, holds the job's lock; once that is ours, the worker and all of its children are gone
+//! and what they left tells how it ended. Nothing is started meanwhile, and nothing is killed but a worker past its
+//! time limit, which nobody else is there to stop.
+#![expect(clippy::disallowed_methods, reason = "a run happens in time")]
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use super::{Halt, Run};
+use crate::job::Job;
+use crate::matrix::Limits;
+use crate::plan::{Decided, Decision, NotDone, Standing};
+use crate::record::{Ending, Outcome, Record};
+use crate::run::attempt::{Attempt, End, HowEnded, save_record};
+use crate::run::host::HostCounters;
+use crate::run::lock::{JobLock, is_owner_alive};
+use crate::run::process::{Group, kill_escaped};
+use crate::run::store::{AttemptDir, Store};
+
+impl Run<'_> {
+    /// Finishes every attempt whose `orchestrate` is gone, before anything is started. Where its worker still runs,
+    /// that means waiting for it: it needs the device that we would need.
+    pub(super) async fn adopt_orphans(&mut self) -> Result<(), Halt> {
+        for Decided { job, decision } in self.order.decided {
+            let orphan = match decision {
+                Decision::Run(NotDone::Unfinished { .. }) => true,
+                Decision::Run(NotDone::Running) => !is_owner_alive(&self.order.store.job_dir(job)),
+                _ => false,
+            };
+            if orphan {
+                self.adopt_orphan(job, *decision == Decision::Run(NotDone::Running)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn adopt_orphan(&mut self, job: &Job, running: bool) -> Result<(), Halt> {
+        self.heed_signals().await?;
+        let attempt = last_attempt(self.order.store, job);
+        let deadline =
+            attempt.as_ref().filter(|_| running).and_then(|(dir, attempt)| Some((dir, ends_by(attempt)?)));
+        let Some((dir, ends_by)) = deadline else {
+            let lock = self.lock_job(job).await?;
+            return self.settle(job, &lock, running).map(|_| ());
+        };
+        // Its own orchestrate can no longer stop it at its limit.
+        let left = (ends_by - Utc::now()).to_std().unwrap_or(Duration::ZERO);
+        match tokio::time::timeout(left, self.lock_job(job)).await {
+            Ok(lock) => self.settle(job, &lock?, running).map(|_| ()),
+            Err(_) => self.stop_orphan(job, dir, &attempt_limits(attempt.as_ref())).await,
+        }
+    }
+
+    /// Stops an adopted worker that ran past its limit.
+    async fn stop_orphan(&mut self, job: &Job, dir: &AttemptDir, limits: &Limits) -> Result<(), Halt> {
+        let how = match Group::of_worker(&dir.measurement()) {
+            // It ended this very moment, or this system does not tell where it is.
+            None => HowEnded::Unseen,
+            Some(group) => {
+                group.interrupt();
+                group.is_gone_within(limits.grace).await;
+                group.kill();
+                kill_escaped(&dir.measurement());
+                HowEnded::Known(Ending::TimedOut { after_s: limits.timeout.as_secs_f64() })
+            }
+        };
+        let lock = self.lock_job(job).await?;
+        if matches!(self.order.store.load_standing(job), Standing::Done(_)) {
+            return self.settle(job, &lock, true).map(|_| ());
+        }
+        self.adopt(job, &lock, how, true).map(|_| ())
+    }
+
+    /// Writes the record of the last attempt of `job`, which has none. `waited`: its end was seen as it came.
+    /// `None` if the attempt cannot be understood; it is then left as it is.
+    pub(super) fn adopt(
+        &mut self,
+        job: &Job,
+        lock: &JobLock,
+        how: HowEnded,
+        waited: bool,
+    ) -> Result<Option<Record>, Halt> {
+        let Some((dir, attempt)) = last_attempt(self.order.store, job) else { return Ok(None) };
+        let same_boot = attempt.provenance.host.boot_id == self.order.host.boot_id;
+        let counters = (waited && same_boot).then(HostCounters::probe);
+        let at = if waited { Utc::now() } else { end_by_files(&dir).unwrap_or(attempt.started_at) };
+        let end = End { how, at, counters, adopted: true, left_processes: false };
+        let record = attempt.conclude(job, &dir, end);
+        save_record(lock, &record)?;
+        self.conclude_adopted(job, &record);
+        Ok(Some(record))
+    }
+
+    /// An adopted success is one; an adopted failure is tried again in its turn.
+    fn conclude_adopted(&mut self, job: &Job, record: &Record) {
+        let done = record.outcome == Outcome::Succeeded;
+        self.conclude(job, record, !done);
+    }
+}
+
+/// The last attempt of `job` that was begun.
+fn last_attempt(store: &Store, job: &Job) -> Option<(AttemptDir, Attempt)> {
+    let attempts = store.job_dir(job).attempts().ok()?;
+    let dir = attempts.into_iter().rev().find(|dir| dir.attempt().exists())?;
+    let attempt = Attempt::load(&dir).ok()?;
+    Some((dir, attempt))
+}
+
+fn attempt_limits(attempt: Option<&(AttemptDir, Attempt)>) -> Limits {
+    attempt.map(|(_, attempt)| attempt.limits).unwrap_or_default()
+}
+
+/// When an attempt reaches its limit; `None` if that is beyond all dates.
+fn ends_by(attempt: &Attempt) -> Option<DateTime<Utc>> {
+    attempt.started_at.checked_add_signed(chrono::TimeDelta::from_std(attempt.limits.timeout).ok()?)
+}
+
+/// When an attempt ended whose end nobody saw: when the last of its files was written.
+fn end_by_files(dir: &AttemptDir) -> Option<DateTime<Utc>> {
+    let files = [dir.time(), dir.measurement(), dir.stdout(), dir.stderr()];
+    let modified = files.iter().filter_map(|path| path.metadata().ok()?.modified().ok());
+    modified.max().map(DateTime::<Utc>::from)
+}

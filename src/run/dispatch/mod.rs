@@ -1,0 +1,387 @@
+//! Runs what is to be run: first the attempts that an `orchestrate` left which is gone, then job after job.
+//!
+//! The plan and its decisions leave no choice but one, which nobody can make beforehand: when a batch has run out of
+//! memory, larger ones of the same config are not tried.
+//!
+//! Locks are always taken in this order: host, device, job. Who waits for a job's lock alone (to adopt its attempt)
+//! holds nothing else.
+#![expect(clippy::disallowed_methods, reason = "a run happens in time")]
+
+mod adopt;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use chrono::Utc;
+
+use crate::job::{Job, JobId};
+use crate::matrix::Share;
+use crate::plan::{Ceilings, Decided, Decision, Inventory, NotDone, Plan, Standing, may_retry};
+use crate::record::{Ending, HostFacts, Outcome, Provenance, Record};
+use crate::run::atomic::WriteError;
+use crate::run::attempt::{Attempt, End, HowEnded, begin, save_record};
+use crate::run::event::{Event, Observer, Summary};
+use crate::run::host::{HostCounters, probe_host};
+use crate::run::lock::{DeviceLock, JobLock, LockDir, LockError, Patience, sign};
+use crate::run::process::{Chain, ChainCall};
+use crate::run::site::{Site, SiteError};
+use crate::run::stop::StopSignals;
+use crate::run::store::{AttemptDir, Store, write_plain};
+use crate::run::supervise::{stopping_event, supervise};
+
+/// A run that could not go on. Everything that was recorded stays recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum DispatchError {
+    /// A lock cannot be taken.
+    #[error(transparent)]
+    Lock(LockError),
+    /// The store cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// Something the run needs is gone.
+    #[error(transparent)]
+    Site(#[from] SiteError),
+    /// The system refuses a signal handler.
+    #[error("cannot listen to signals")]
+    Signals(#[source] std::io::Error),
+}
+
+/// What a run goes by.
+#[derive(Debug)]
+pub struct RunOrder<'a> {
+    /// The store.
+    pub store: &'a Store,
+    /// The plan.
+    pub plan: &'a Plan,
+    /// What to do with each selected job, in order.
+    pub decided: &'a [Decided],
+    /// What the store held when that was decided.
+    pub inventory: Inventory,
+    /// The host it was decided for.
+    pub host: &'a HostFacts,
+    /// Where the run takes place.
+    pub site: Site,
+    /// Give up at once when something is busy.
+    pub no_wait: bool,
+}
+
+/// Runs everything in `order` that is to be run, until all is done or a signal says stop.
+///
+/// # Errors
+/// [`DispatchError`]: the run ended early, and no worker of it is left.
+pub async fn dispatch(order: RunOrder<'_>, observer: &mut dyn Observer) -> Result<Summary, DispatchError> {
+    let signals = StopSignals::listen().map_err(DispatchError::Signals)?;
+    let locks = LockDir::create(&order.site.lock_dir).map_err(DispatchError::Lock)?;
+    let ceilings = Ceilings::of(&order.inventory, order.host);
+    observer.event(&Event::Began { jobs: order.decided });
+    let fates = BTreeMap::new();
+    let mut run = Run {
+        order,
+        locks,
+        signals,
+        observer,
+        ceilings,
+        fates,
+        tried: 0,
+        unspawned: 0,
+        cool_down: Duration::ZERO,
+    };
+    let stopped = match run.everything().await {
+        Ok(()) => None,
+        Err(Halt::Stopped(by)) => Some(by),
+        Err(Halt::NothingStarts) => None,
+        Err(Halt::Failed(error)) => return Err(error),
+    };
+    let summary = run.summary(stopped);
+    run.observer.event(&Event::Finished(&summary));
+    Ok(summary)
+}
+
+/// Why a run goes no further.
+#[derive(Debug)]
+enum Halt {
+    /// It was told to stop, by this.
+    Stopped(String),
+    /// Not one of the jobs tried could be started, so the rest is left.
+    NothingStarts,
+    Failed(DispatchError),
+}
+
+impl<E: Into<DispatchError>> From<E> for Halt {
+    fn from(error: E) -> Self {
+        Halt::Failed(error.into())
+    }
+}
+
+/// Where a job ended up in this run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Done,
+    Failed,
+    DoneByOthers,
+    Unsupported,
+    Pruned,
+}
+
+struct Run<'a> {
+    order: RunOrder<'a>,
+    locks: LockDir,
+    signals: StopSignals,
+    observer: &'a mut dyn Observer,
+    ceilings: Ceilings,
+    fates: BTreeMap<JobId, Fate>,
+    /// Jobs tried, and those of them that could not even be started.
+    tried: usize,
+    unspawned: usize,
+    /// How long to idle before the next start.
+    cool_down: Duration,
+}
+
+impl Run<'_> {
+    async fn everything(&mut self) -> Result<(), Halt> {
+        let decided = self.order.decided;
+        self.adopt_orphans().await?;
+        let mut waiting: Vec<&Job> = decided
+            .iter()
+            .filter(|decided| matches!(decided.decision, Decision::Run(_) | Decision::Pruned { .. }))
+            .map(|decided| &decided.job)
+            .collect();
+        // What is pruned is looked at again in the end: the smaller batch may have succeeded this time.
+        loop {
+            let mut pruned = Vec::new();
+            for job in std::mem::take(&mut waiting) {
+                if matches!(self.fates.get(&job.id()), None | Some(Fate::Pruned))
+                    && !self.run_or_prune(job).await?
+                {
+                    pruned.push(job);
+                }
+            }
+            waiting = pruned;
+            if waiting.iter().all(|job| self.ceilings.prunes(job.key()).is_some()) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Runs `job`, unless it is pruned: then says `false`.
+    async fn run_or_prune(&mut self, job: &Job) -> Result<bool, Halt> {
+        self.heed_signals().await?;
+        if let Some(why) = self.ceilings.prunes(job.key()) {
+            if self.fates.insert(job.id(), Fate::Pruned).is_none() {
+                self.observer.event(&Event::Left { job, decision: &Decision::Pruned { why } });
+            }
+            return Ok(false);
+        }
+        self.run_job(job).await?;
+        Ok(true)
+    }
+
+    /// Stops here if a signal has come meanwhile.
+    async fn heed_signals(&mut self) -> Result<(), Halt> {
+        // Signals are seen only while the run waits for something, so it waits for a moment.
+        self.idle(Duration::from_millis(1)).await
+    }
+
+    /// Idles for `span`, or until told to stop.
+    async fn idle(&mut self, span: Duration) -> Result<(), Halt> {
+        if let Some(by) = self.signals.stopping() {
+            return Err(Halt::Stopped(by.to_owned()));
+        }
+        tokio::select! {
+            () = tokio::time::sleep(span) => Ok(()),
+            stop = self.signals.next() => {
+                self.observer.event(&stopping_event(stop));
+                Err(Halt::Stopped(self.signals.stopping().unwrap_or("a signal").to_owned()))
+            }
+        }
+    }
+
+    /// Runs `job` until it succeeds or its attempts are used up.
+    async fn run_job(&mut self, job: &Job) -> Result<(), Halt> {
+        let limits = self.order.plan.env(job.key()).limits;
+        for retries_left in (0..=limits.retries).rev() {
+            self.cool_down().await?;
+            let Some(record) = self.run_once(job, retries_left).await? else { return Ok(()) };
+            self.cool_down = limits.cool_down;
+            if let Some(by) = self.signals.stopping() {
+                return Err(Halt::Stopped(by.to_owned()));
+            }
+            if !may_retry(&record.outcome) {
+                break;
+            }
+        }
+        self.stop_if_nothing_starts()
+    }
+
+    async fn cool_down(&mut self) -> Result<(), Halt> {
+        let span = std::mem::take(&mut self.cool_down);
+        if span.is_zero() {
+            return Ok(());
+        }
+        self.observer.event(&Event::CoolingDown(span));
+        self.idle(span).await
+    }
+
+    /// One attempt of `job` under its locks; `None` if somebody else finished it while we waited for them.
+    async fn run_once(&mut self, job: &Job, retries_left: u32) -> Result<Option<Record>, Halt> {
+        let share = self.order.plan.env(job.key()).share;
+        let locks = self.locks.clone();
+        let locked = locks.lock(job, share, &mut self.patience()).await;
+        let device_lock = self.unless_stopped(locked)?;
+        let job_lock = self.lock_job(job).await?;
+        if self.settle(job, &job_lock, false)? {
+            return Ok(None);
+        }
+        let beside = if share == Share::Device { locks.others(job.key().device) } else { Vec::new() };
+        sign(job, self.order.store.root(), &job_lock, Some(&device_lock));
+        let record = self.attempt(job, &job_lock, &device_lock, beside).await?;
+        let stopping = self.signals.stopping().is_some();
+        let retry = retries_left > 0 && may_retry(&record.outcome) && !stopping;
+        self.conclude(job, &record, retry);
+        Ok(Some(record))
+    }
+
+    fn patience(&mut self) -> Patience<'_> {
+        Patience { no_wait: self.order.no_wait, signals: &mut self.signals, observer: self.observer }
+    }
+
+    async fn lock_job(&mut self, job: &Job) -> Result<JobLock, Halt> {
+        let dir = self.order.store.job_dir(job);
+        let locked = JobLock::lock(job, dir, &mut self.patience()).await;
+        self.unless_stopped(locked)
+    }
+
+    fn unless_stopped<T>(&mut self, locked: Result<T, LockError>) -> Result<T, Halt> {
+        match locked {
+            Ok(lock) => Ok(lock),
+            Err(LockError::Stopped(stop)) => {
+                self.observer.event(&stopping_event(stop));
+                Err(Halt::Stopped(self.signals.stopping().unwrap_or("a signal").to_owned()))
+            }
+            Err(error) => Err(Halt::Failed(DispatchError::Lock(error))),
+        }
+    }
+
+    /// Reads again how `job` stands, now that its lock is ours: finishes an attempt that was left without a record, and
+    /// says whether the job is done.
+    fn settle(&mut self, job: &Job, lock: &JobLock, waited: bool) -> Result<bool, Halt> {
+        match self.order.store.load_standing(job) {
+            Standing::Done(_) => {
+                if self.fates.insert(job.id(), Fate::DoneByOthers).is_none() {
+                    self.observer.event(&Event::Left { job, decision: &Decision::Skip });
+                }
+                Ok(true)
+            }
+            // With the lock in our hand nobody else is running it, whatever the lock looks like from outside.
+            Standing::NotDone(NotDone::Unfinished { .. } | NotDone::Running) => {
+                let how = HowEnded::Unseen;
+                Ok(self
+                    .adopt(job, lock, how, waited)?
+                    .is_some_and(|record| record.outcome == Outcome::Succeeded))
+            }
+            Standing::NotDone(_) => Ok(false),
+        }
+    }
+
+    /// Starts the worker of `job`, stays with it to its end, and saves the record.
+    async fn attempt(
+        &mut self,
+        job: &Job,
+        job_lock: &JobLock,
+        device_lock: &DeviceLock,
+        beside: Vec<String>,
+    ) -> Result<Record, Halt> {
+        let limits = self.order.plan.env(job.key()).limits;
+        let dir = begin(job, job_lock)?;
+        let provenance = self.provenance(job, job_lock, &dir)?;
+        let time = self.order.site.time.flavour;
+        let attempt = Attempt::new(Utc::now(), limits, time, HostCounters::probe(), beside, provenance);
+        attempt.save(&dir)?;
+        let call = ChainCall {
+            argv: &attempt.provenance.command,
+            environment: &attempt.provenance.environment,
+            directory: &self.order.site.directory,
+        };
+        let (how, left_processes) = match Chain::spawn(call, &dir, job_lock, device_lock) {
+            Err(error) => (HowEnded::Known(Ending::NotStarted { message: error.to_string() }), false),
+            Ok(mut chain) => {
+                self.observer.event(&Event::Started { job, attempt: dir.number() });
+                let ended = supervise(job, &mut chain, &limits, &dir, &mut self.signals, self.observer).await;
+                (ended.how, ended.left_processes)
+            }
+        };
+        let counters = Some(HostCounters::probe());
+        let end = End { how, at: Utc::now(), counters, adopted: false, left_processes };
+        let record = attempt.conclude(job, &dir, end);
+        save_record(job_lock, &record)?;
+        Ok(record)
+    }
+
+    fn provenance(&mut self, job: &Job, lock: &JobLock, dir: &AttemptDir) -> Result<Provenance, Halt> {
+        let RunOrder { site, plan, .. } = &mut self.order;
+        let invocation = site.invocation(job, plan, dir)?;
+        let directory = site.directory.display().to_string();
+        let script = invocation.script(&job.label(), &directory, &dir.path().display().to_string());
+        write_plain(&lock.dir().command(), &script)?;
+        Ok(Provenance {
+            orchestrate: env!("CARGO_PKG_VERSION").to_owned(),
+            host: probe_host(),
+            worker: site.worker(job, &invocation),
+            matrix: plan.matrix.clone(),
+            git: site.git.clone(),
+            cloud: plan.env(job.key()).cloud.clone(),
+            command: site.chain(&invocation, dir)?,
+            environment: invocation.environment,
+        })
+    }
+
+    /// Takes note of an attempt's record and tells of it.
+    fn conclude(&mut self, job: &Job, record: &Record, retry: bool) {
+        let fate = match record.outcome {
+            Outcome::Succeeded => Fate::Done,
+            Outcome::Unsupported { .. } => Fate::Unsupported,
+            _ => Fate::Failed,
+        };
+        let standing = match fate {
+            Fate::Done => Standing::Done(Box::new(record.clone())),
+            _ => Standing::NotDone(NotDone::Failed(Box::new(record.clone()))),
+        };
+        self.order.inventory.jobs.insert(job.id(), standing);
+        self.ceilings = Ceilings::of(&self.order.inventory, self.order.host);
+        if !retry {
+            self.tried += 1;
+            self.unspawned += usize::from(matches!(record.outcome, Outcome::FailedToSpawn { .. }));
+            // What was interrupted is still to be run.
+            if !matches!(record.outcome, Outcome::Interrupted { .. }) {
+                self.fates.insert(job.id(), fate);
+            }
+        }
+        self.observer.event(&Event::Ended { job, record, retry });
+    }
+
+    /// When not one job could be started, the next ones will not be either.
+    fn stop_if_nothing_starts(&mut self) -> Result<(), Halt> {
+        if self.tried >= 2 && self.unspawned == self.tried {
+            self.observer.event(&Event::Warning("no job could be started; the rest is not tried"));
+            return Err(Halt::NothingStarts);
+        }
+        Ok(())
+    }
+
+    fn summary(&self, stopped_by: Option<String>) -> Summary {
+        let mut summary = Summary { stopped_by, ..Summary::default() };
+        for Decided { job, decision } in self.order.decided {
+            let fate = self.fates.get(&job.id());
+            let count = match (decision, fate) {
+                (Decision::Skip, _) | (_, Some(Fate::DoneByOthers)) => &mut summary.skipped,
+                (Decision::NotHere { .. }, _) | (_, Some(Fate::Unsupported)) => &mut summary.not_here,
+                (_, Some(Fate::Done)) => &mut summary.done,
+                (_, Some(Fate::Failed)) => &mut summary.failed,
+                (Decision::Pruned { .. }, None) | (_, Some(Fate::Pruned)) => &mut summary.pruned,
+                (Decision::Run(_), None) => &mut summary.left,
+            };
+            *count += 1;
+        }
+        summary
+    }
+}

@@ -1,0 +1,104 @@
+//! What a run tells whoever watches it. [`crate::run::dispatch`] speaks, the progress display listens.
+
+use std::time::Duration;
+
+use crate::job::Job;
+use crate::plan::{Decided, Decision};
+use crate::protocol::Progress;
+use crate::record::Record;
+
+/// Listens to a run. Nothing it does can disturb the run: it cannot fail, and a terminal that has gone away is its own
+/// affair.
+pub trait Observer {
+    /// Something happened.
+    fn event(&mut self, event: &Event<'_>);
+}
+
+/// Something that happened in a run.
+///
+/// Every job whose decision was [`Decision::Run`] leaves the queue exactly once: by [`Event::Ended`] without `retry`, or
+/// by [`Event::Left`]. After [`Event::Stopping`] the rest stays in the queue.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// The run begins; it will go through these in their order.
+    Began {
+        /// Every selected job and what is to be done with it.
+        jobs: &'a [Decided],
+    },
+    /// Nothing goes on until somebody else is done.
+    Waiting(&'a Waiting),
+    /// The wait is over.
+    Resumed,
+    /// The process chain of a job was started.
+    Started {
+        /// The job.
+        job: &'a Job,
+        /// Which attempt this is, from 1, over all runs.
+        attempt: u32,
+    },
+    /// The worker said how far it is.
+    Progress {
+        /// The job.
+        job: &'a Job,
+        /// How far it is.
+        progress: Progress,
+    },
+    /// An attempt ended, or that of an `orchestrate` that is gone was found to have ended
+    /// (`record.observed.adopted`). Its record is on disk.
+    Ended {
+        /// The job.
+        job: &'a Job,
+        /// The record.
+        record: &'a Record,
+        /// The job will be tried again in this run.
+        retry: bool,
+    },
+    /// A job that was to be run will not be, for this reason.
+    Left {
+        /// The job.
+        job: &'a Job,
+        /// Why: somebody else finished it ([`Decision::Skip`]), or a smaller batch ran out of memory meanwhile.
+        decision: &'a Decision,
+    },
+    /// Idle between two jobs, for this long.
+    CoolingDown(Duration),
+    /// The run was told to stop; nothing more is started.
+    Stopping {
+        /// By what: `SIGINT`, `SIGTERM`, `SIGHUP`.
+        by: &'a str,
+        /// The worker is killed at once, not asked first.
+        now: bool,
+    },
+    /// Something the user should know, as a sentence.
+    Warning(&'a str),
+    /// The run is over.
+    Finished(&'a Summary),
+}
+
+/// What a run waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// As a phrase that follows "waiting for": `the host`, `the worker of mac_cpu_vgg16_fp32_bs16_run1`.
+    pub what: String,
+    /// Who holds it, as a phrase, as far as that is known.
+    pub holder: Option<String>,
+}
+
+/// How a run ended: where each selected job ended up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Succeeded in this run, or found to have succeeded after `orchestrate` was gone.
+    pub done: usize,
+    /// Failed in their last attempt.
+    pub failed: usize,
+    /// Were done before, or were finished by another `orchestrate` meanwhile.
+    pub skipped: usize,
+    /// Do not belong on this host, or need what it does not have.
+    pub not_here: usize,
+    /// Left because a smaller batch of the same config ran out of memory.
+    pub pruned: usize,
+    /// Still to be run: the run was stopped before.
+    pub left: usize,
+    /// By what the run was stopped, if it was.
+    pub stopped_by: Option<String>,
+}

@@ -1,0 +1,269 @@
+//! What the machine is and how busy it is: the facts that go into a record's provenance, and the counters that are
+//! read before and after a job.
+//!
+//! Reading is here, understanding is in [`parse`]: every text that a system offers is understood by a pure function.
+//! A fact that a system does not offer is absent, never guessed. On Linux no process is started for any of it; macOS
+//! has its facts from `sysctl` and `pmset` alone.
+#![expect(clippy::disallowed_methods, reason = "this probes the machine")]
+
+mod parse;
+mod tools;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::record::{CpuFacts, HostFacts, OsFacts};
+
+pub use tools::{HashError, TimeFlavour, TimeTool, hash_file, probe_git, probe_time_tool};
+
+/// The machine, as far as it can be known without running a job.
+pub fn probe_host() -> HostFacts {
+    if cfg!(target_os = "macos") { probe_macos() } else { probe_linux() }
+}
+
+/// Processor time of the whole host since it was started, in seconds over all processors, and its load. The difference
+/// of two readings is what a job and everybody else used between them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct HostCounters {
+    /// Busy seconds. Absent where the system does not offer them (macOS, gVisor).
+    pub busy_s: Option<f64>,
+    /// Seconds in which a virtual processor was due but the hypervisor ran somebody else.
+    pub steal_s: Option<f64>,
+    /// The one-minute load average.
+    pub load: Option<f64>,
+}
+
+impl HostCounters {
+    /// Reads the counters now.
+    pub fn probe() -> HostCounters {
+        if cfg!(target_os = "macos") {
+            let load = sysctl(&["vm.loadavg"]).and_then(|text| parse::macos_load(&text));
+            return HostCounters { load, ..HostCounters::default() };
+        }
+        let times = read("/proc/stat").and_then(|text| parse::processor_ticks(&text));
+        let second = ticks_per_second();
+        HostCounters {
+            busy_s: times.map(|ticks| ticks.busy as f64 / second),
+            steal_s: times.map(|ticks| ticks.steal as f64 / second),
+            load: read("/proc/loadavg").and_then(|text| parse::first_number(&text)),
+        }
+    }
+
+    /// Busy and stolen seconds from `before` to `self`; absent where a reading is, or where a counter ran backwards.
+    pub fn since(&self, before: &HostCounters) -> (Option<f64>, Option<f64>) {
+        let difference = |after: Option<f64>, before: Option<f64>| {
+            Some(after? - before?).filter(|difference| *difference >= 0.0)
+        };
+        (difference(self.busy_s, before.busy_s), difference(self.steal_s, before.steal_s))
+    }
+}
+
+/// The unit of `/proc/stat`: 100 a second on every Linux anybody has seen, but it may be asked for.
+fn ticks_per_second() -> f64 {
+    let ticks = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK);
+    ticks.ok().flatten().filter(|ticks| *ticks > 0).unwrap_or(100) as f64
+}
+
+/// Processors that this process may run on: by its affinity and its cgroup's quota.
+fn usable_processors() -> u32 {
+    std::thread::available_parallelism().map_or(1, |number| u32::try_from(number.get()).unwrap_or(u32::MAX))
+}
+
+fn hostname() -> String {
+    let name = nix::unistd::gethostname().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+fn probe_linux() -> HostFacts {
+    let kernel = Kernel::probe();
+    let usable = usable_processors();
+    let cpu_info = read("/proc/cpuinfo").unwrap_or_default();
+    let online = read("/sys/devices/system/cpu/online").and_then(|text| parse::count_in_list(&text));
+    let logical = online.or_else(|| parse::count_processors(&cpu_info)).unwrap_or(usable);
+    HostFacts {
+        hostname: hostname(),
+        os: OsFacts {
+            name: "linux".to_owned(),
+            version: read("/etc/os-release").and_then(|text| parse::os_name(&text)),
+            kernel: Some(kernel.release.clone()).filter(|release| !release.is_empty()),
+            architecture: std::env::consts::ARCH.to_owned(),
+        },
+        cpu: CpuFacts { model: parse::cpu_model(&cpu_info), logical, usable },
+        memory_bytes: read("/proc/meminfo").and_then(|text| parse::memory_bytes(&text)),
+        devices: parse::linux_devices(nvidia_gpus()),
+        nvidia_driver: read("/sys/module/nvidia/version")
+            .map(|text| text.trim().to_owned())
+            .or_else(|| parse::nvidia_driver(&read("/proc/driver/nvidia/version")?)),
+        virtualisation: parse::virtualisation(&probe_layers(kernel, &cpu_info)),
+        governor: parse::governors(&read_in_each("/sys/devices/system/cpu/cpufreq", "scaling_governor")),
+        power_source: parse::power_source(&power_supplies()),
+        boot_id: read("/proc/sys/kernel/random/boot_id").map(|text| text.trim().to_owned()),
+    }
+}
+
+/// What `uname` says.
+struct Kernel {
+    release: String,
+    version: String,
+}
+
+impl Kernel {
+    fn probe() -> Kernel {
+        let text = |word: &std::ffi::OsStr| word.to_string_lossy().into_owned();
+        match nix::sys::utsname::uname() {
+            Ok(name) => Kernel { release: text(name.release()), version: text(name.version()) },
+            Err(_) => Kernel { release: String::new(), version: String::new() },
+        }
+    }
+}
+
+fn probe_layers(kernel: Kernel, cpu_info: &str) -> parse::Layers {
+    let dmi = |name: &str| read(&format!("/sys/class/dmi/id/{name}")).unwrap_or_default();
+    let clock = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+    parse::Layers {
+        kernel_release: kernel.release,
+        kernel_version: kernel.version,
+        container_file: Path::new("/.dockerenv").exists() || Path::new("/run/.containerenv").exists(),
+        first_cgroup: read("/proc/1/cgroup").unwrap_or_default(),
+        vendor: dmi("sys_vendor"),
+        product: dmi("product_name"),
+        hypervisor: read("/sys/hypervisor/type").unwrap_or_default(),
+        clock_sources: read(clock).unwrap_or_default(),
+        hypervisor_flag: parse::has_hypervisor_flag(cpu_info),
+    }
+}
+
+/// How many NVIDIA GPUs this process can reach. Containers hide device nodes but not always the driver's list, so the
+/// nodes come first; they are made on first use, so the list comes second. WSL2 has neither: its driver is a library.
+fn nvidia_gpus() -> u32 {
+    let nodes = entries("/dev").into_iter().filter(|name| parse::is_gpu_node(name)).count();
+    let listed = entries("/proc/driver/nvidia/gpus").len();
+    let in_wsl =
+        usize::from(Path::new("/dev/dxg").exists() && Path::new("/usr/lib/wsl/lib/libcuda.so.1").exists());
+    [nodes, listed, in_wsl].into_iter().find(|count| *count > 0).map_or(0, |count| count as u32)
+}
+
+fn power_supplies() -> Vec<parse::PowerSupply> {
+    let directory = "/sys/class/power_supply";
+    let supply = |name: String| {
+        let value = |file: &str| {
+            read(&format!("{directory}/{name}/{file}")).map(|text| text.trim().to_owned()).unwrap_or_default()
+        };
+        parse::PowerSupply {
+            kind: value("type"),
+            status: value("status"),
+            of_a_peripheral: value("scope") == "Device",
+        }
+    };
+    entries(directory).into_iter().map(supply).collect()
+}
+
+fn probe_macos() -> HostFacts {
+    // One process for all of them; `sysctl -n` prints a line each, in this order, and none for a name it does not know,
+    // so only names that every supported release knows stand here.
+    let names = [
+        "kern.osproductversion",
+        "kern.osrelease",
+        "machdep.cpu.brand_string",
+        "hw.logicalcpu",
+        "hw.memsize",
+        "kern.bootsessionuuid",
+    ];
+    let text = sysctl(&names).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let line = |index: usize| lines.get(index).map(|line| (*line).to_owned()).filter(|line| !line.is_empty());
+    let usable = usable_processors();
+    let on_apple_silicon = cfg!(target_arch = "aarch64");
+    HostFacts {
+        hostname: hostname(),
+        os: OsFacts {
+            name: "macos".to_owned(),
+            version: line(0).map(|version| format!("macOS {version}")),
+            kernel: line(1),
+            architecture: std::env::consts::ARCH.to_owned(),
+        },
+        cpu: CpuFacts {
+            model: line(2),
+            logical: line(3).and_then(|number| number.parse().ok()).unwrap_or(usable),
+            usable,
+        },
+        memory_bytes: line(4).and_then(|number| number.parse().ok()),
+        devices: ["cpu", "mps"][..if on_apple_silicon { 2 } else { 1 }]
+            .iter()
+            .map(|name| name.to_string())
+            .collect(),
+        nvidia_driver: None,
+        virtualisation: None,
+        governor: None,
+        power_source: output("pmset", &["-g", "batt"]).and_then(|text| parse::macos_power_source(&text)),
+        boot_id: line(5),
+    }
+}
+
+fn sysctl(names: &[&str]) -> Option<String> {
+    let mut arguments = vec!["-n"];
+    arguments.extend(names);
+    output("/usr/sbin/sysctl", &arguments)
+}
+
+/// Standard output of a program that succeeds. A program that is not there is a fact that is not offered.
+fn output(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program)
+        .args(arguments)
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The text of a small file of the system; `None` if there is none, or none that this user may read.
+fn read(path: &str) -> Option<String> {
+    fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The names in a directory of the system.
+fn entries(directory: &str) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// The texts of `directory/*/file`.
+fn read_in_each(directory: &str, file: &str) -> Vec<String> {
+    entries(directory).into_iter().filter_map(|name| read(&format!("{directory}/{name}/{file}"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_has_what_every_machine_has() {
+        let facts = probe_host();
+        assert_eq!(facts.devices[0], "cpu");
+        assert!(facts.cpu.usable >= 1 && facts.cpu.logical >= facts.cpu.usable, "{:?}", facts.cpu);
+        assert!(facts.memory_bytes.is_some_and(|bytes| bytes > 1 << 20));
+        assert_eq!(facts.os.name, std::env::consts::OS);
+        assert!(!facts.os.architecture.is_empty());
+        assert!(facts.boot_id.is_some_and(|id| !id.is_empty() && !id.contains('\n')));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn counters_only_grow() {
+        let before = HostCounters::probe();
+        let after = HostCounters::probe();
+        let (busy, steal) = after.since(&before);
+        assert!(busy.is_some() && steal.is_some(), "{before:?} {after:?}");
+        assert_eq!(before.since(&HostCounters::default()), (None, None));
+    }
+
+    #[test]
+    fn a_counter_that_ran_backwards_says_nothing() {
+        let counters = |busy| HostCounters { busy_s: Some(busy), steal_s: Some(busy), load: None };
+        assert_eq!(counters(5.0).since(&counters(3.0)), (Some(2.0), Some(2.0)));
+        assert_eq!(counters(3.0).since(&counters(5.0)), (None, None));
+    }
+}

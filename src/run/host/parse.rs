@@ -1,0 +1,360 @@
+//! Understands what Linux and macOS say of themselves. Pure: text in, facts out; absent is what the text does not say.
+
+use std::collections::BTreeSet;
+
+/// Processor time of the whole host since boot, in ticks over all processors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ticks {
+    pub(super) busy: u64,
+    pub(super) steal: u64,
+}
+
+/// The first line of `/proc/stat`: `cpu user nice system idle iowait irq softirq steal guest guest_nice`. Guests' time
+/// is already in `user` and `nice`. gVisor offers the line with zeros alone, which says nothing.
+pub(super) fn processor_ticks(stat: &str) -> Option<Ticks> {
+    let mut words = stat.lines().next()?.split_whitespace();
+    if words.next() != Some("cpu") {
+        return None;
+    }
+    let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
+    let [user, nice, system, idle, _iowait, irq, softirq, steal, ..] = ticks[..] else { return None };
+    let busy = user + nice + system + irq + softirq;
+    (busy + idle > 0).then_some(Ticks { busy, steal })
+}
+
+/// The first word as a number: the one-minute load in `/proc/loadavg`.
+pub(super) fn first_number(text: &str) -> Option<f64> {
+    text.split_whitespace().next()?.parse().ok()
+}
+
+/// The one-minute load in macOS's `{ 1.86 1.93 2.01 }`. Some locales print `1,86`.
+pub(super) fn macos_load(text: &str) -> Option<f64> {
+    first_number(&text.trim().trim_start_matches('{').replace(',', "."))
+}
+
+/// How many numbers a list such as `0-3,8,10-11` holds.
+pub(super) fn count_in_list(list: &str) -> Option<u32> {
+    list.trim().split(',').map(count_in_range).sum()
+}
+
+fn count_in_range(range: &str) -> Option<u32> {
+    let Some((first, last)) = range.split_once('-') else { return range.parse::<u32>().ok().map(|_| 1) };
+    last.parse::<u32>().ok()?.checked_sub(first.parse().ok()?)?.checked_add(1)
+}
+
+/// The processors that `/proc/cpuinfo` lists.
+pub(super) fn count_processors(cpu_info: &str) -> Option<u32> {
+    let count = cpu_info.lines().filter(|line| field(line, "processor").is_some()).count();
+    u32::try_from(count).ok().filter(|count| *count > 0)
+}
+
+/// The processor's name in `/proc/cpuinfo`. ARM kernels give numbers instead of a name.
+pub(super) fn cpu_model(cpu_info: &str) -> Option<String> {
+    let first = |name: &str| cpu_info.lines().find_map(|line| field(line, name)).filter(|it| !it.is_empty());
+    if let Some(name) = first("model name").or_else(|| first("cpu model")).or_else(|| first("Model")) {
+        return Some(name.split_whitespace().collect::<Vec<_>>().join(" "));
+    }
+    Some(format!("ARM implementer {} part {}", first("CPU implementer")?, first("CPU part")?))
+}
+
+/// Whether the processor says that a hypervisor runs it.
+pub(super) fn has_hypervisor_flag(cpu_info: &str) -> bool {
+    let flags = cpu_info.lines().find_map(|line| field(line, "flags"));
+    flags.is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"))
+}
+
+/// The value of a line `name\t: value` of `/proc/cpuinfo`.
+fn field<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    let (found, value) = line.split_once(':')?;
+    (found.trim() == name).then(|| value.trim())
+}
+
+/// `PRETTY_NAME` of `/etc/os-release`.
+pub(super) fn os_name(os_release: &str) -> Option<String> {
+    let value = os_release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    Some(value.trim().trim_matches(['"', '\'']).to_owned()).filter(|name| !name.is_empty())
+}
+
+/// `MemTotal` of `/proc/meminfo`, in bytes.
+pub(super) fn memory_bytes(memory_info: &str) -> Option<u64> {
+    let value = memory_info.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// The names of the devices of a Linux host with this many NVIDIA GPUs.
+pub(super) fn linux_devices(gpus: u32) -> Vec<String> {
+    let mut names = vec!["cpu".to_owned()];
+    if gpus > 0 {
+        names.push("cuda".to_owned());
+    }
+    names.extend((0..gpus).map(|index| format!("cuda:{index}")));
+    names
+}
+
+/// Whether `/dev/<name>` is an NVIDIA GPU: `nvidia0`, not `nvidiactl` or `nvidia-uvm`.
+pub(super) fn is_gpu_node(name: &str) -> bool {
+    name.strip_prefix("nvidia")
+        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The driver's version in `/proc/driver/nvidia/version`, whose first line reads `NVRM version: NVIDIA UNIX x86_64 Kernel
+/// Module  550.54.14  Thu Feb 22 …`.
+pub(super) fn nvidia_driver(text: &str) -> Option<String> {
+    let line = text.lines().find(|line| line.starts_with("NVRM version:"))?;
+    let is_version =
+        |word: &&str| word.contains('.') && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    line.split_whitespace().find(is_version).map(str::to_owned)
+}
+
+/// Everything that tells what lies between the program and the hardware.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Layers {
+    /// `uname -r`.
+    pub(super) kernel_release: String,
+    /// `uname -v`.
+    pub(super) kernel_version: String,
+    /// Docker's or Podman's mark at the root is there.
+    pub(super) container_file: bool,
+    /// `/proc/1/cgroup`.
+    pub(super) first_cgroup: String,
+    /// The board's maker, as the firmware says.
+    pub(super) vendor: String,
+    /// The board's name, as the firmware says.
+    pub(super) product: String,
+    /// `/sys/hypervisor/type`.
+    pub(super) hypervisor: String,
+    /// The clocks that the kernel could use.
+    pub(super) clock_sources: String,
+    /// The processor's `hypervisor` flag.
+    pub(super) hypervisor_flag: bool,
+}
+
+/// What lies between the program and the hardware, outermost last and joined by `+`: `wsl2`, `gvisor`, `container`, a
+/// hypervisor's name, `vm` for one without a name. `None` on bare metal, as far as can be told.
+pub(super) fn virtualisation(layers: &Layers) -> Option<String> {
+    if let Some(whole) = compatibility_layer(layers) {
+        return Some(whole.to_owned());
+    }
+    let words = ["docker", "kubepods", "lxc", "containerd", "libpod"];
+    let in_container = layers.container_file || words.iter().any(|word| layers.first_cgroup.contains(word));
+    let names: Vec<&str> =
+        in_container.then_some("container").into_iter().chain(hypervisor(layers)).collect();
+    (!names.is_empty()).then(|| names.join("+"))
+}
+
+/// A layer that hides what is below it. gVisor shows the same kernel version to everybody.
+fn compatibility_layer(layers: &Layers) -> Option<&'static str> {
+    let release = &layers.kernel_release;
+    if release.contains("gvisor") || layers.kernel_version.contains("Sun Jan 10 15:06:54 PST 2016") {
+        return Some("gvisor");
+    }
+    if release.contains("microsoft") || release.contains("WSL2") {
+        return Some("wsl2");
+    }
+    release.contains("Microsoft").then_some("wsl1")
+}
+
+fn hypervisor(layers: &Layers) -> Option<&'static str> {
+    let board = format!("{} {}", layers.vendor.trim(), layers.product.trim());
+    let by_board = [
+        ("Google Compute Engine", "gce"),
+        ("VMware", "vmware"),
+        ("VirtualBox", "virtualbox"),
+        ("Microsoft Corporation Virtual Machine", "hyper-v"),
+        ("Parallels", "parallels"),
+        ("Apple Virtualization", "apple"),
+        ("KVM", "kvm"),
+        ("QEMU", "kvm"),
+    ];
+    if let Some((_, name)) = by_board.into_iter().find(|(sign, _)| board.contains(sign)) {
+        return Some(name);
+    }
+    if board.contains("Amazon EC2") && !board.contains(".metal") {
+        return Some("ec2");
+    }
+    if layers.hypervisor.trim() == "xen" {
+        return Some("xen");
+    }
+    let by_clock = [("kvm-clock", "kvm"), ("hyperv", "hyper-v"), ("xen", "xen")];
+    let by_clock = by_clock.into_iter().find(|(sign, _)| layers.clock_sources.contains(sign));
+    by_clock.map(|(_, name)| name).or(layers.hypervisor_flag.then_some("vm"))
+}
+
+/// The governors of all processors; several are joined by `+`.
+pub(super) fn governors(texts: &[String]) -> Option<String> {
+    let names: BTreeSet<&str> =
+        texts.iter().map(|text| text.trim()).filter(|text| !text.is_empty()).collect();
+    (!names.is_empty()).then(|| names.into_iter().collect::<Vec<_>>().join("+"))
+}
+
+/// One entry of `/sys/class/power_supply`.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PowerSupply {
+    /// `Mains`, `USB`, `Battery`, …
+    pub(super) kind: String,
+    /// `Charging`, `Discharging`, …
+    pub(super) status: String,
+    /// It is a mouse's battery, not the machine's.
+    pub(super) of_a_peripheral: bool,
+}
+
+/// `mains` or `battery`; `None` on machines that have no supply to choose from, such as servers.
+pub(super) fn power_source(supplies: &[PowerSupply]) -> Option<String> {
+    let mut own = supplies.iter().filter(|supply| !supply.of_a_peripheral).peekable();
+    own.peek()?;
+    // A battery may discharge while the mains are plugged in and too weak: that, too, changes the clocks.
+    let on_battery = own.any(|supply| supply.kind == "Battery" && supply.status == "Discharging");
+    Some(if on_battery { "battery" } else { "mains" }.to_owned())
+}
+
+/// `mains` or `battery` of `pmset -g batt`, whose first line reads `Now drawing from 'AC Power'`.
+pub(super) fn macos_power_source(text: &str) -> Option<String> {
+    let line = text.lines().next()?;
+    let source = if line.contains("'AC Power'") {
+        "mains"
+    } else if line.contains("'Battery Power'") {
+        "battery"
+    } else {
+        return None;
+    };
+    Some(source.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_time_without_waiting_and_without_counting_guests_twice() {
+        let stat = "cpu  100 10 50 9000 700 3 7 25 40 4\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 5\n";
+        assert_eq!(processor_ticks(stat), Some(Ticks { busy: 170, steal: 25 }));
+        assert_eq!(processor_ticks("cpu  0 0 0 0 0 0 0 0 0 0\n"), None);
+        assert_eq!(processor_ticks("cpu  1 2 3\n"), None);
+        assert_eq!(processor_ticks("cpu0 100 10 50 9000 700 3 7 25\n"), None);
+        assert_eq!(processor_ticks(""), None);
+    }
+
+    #[test]
+    fn loads() {
+        assert_eq!(first_number("0.44 0.35 0.35 2/91 15387\n"), Some(0.44));
+        assert_eq!(macos_load("{ 1.86 1.93 2.01 }\n"), Some(1.86));
+        assert_eq!(macos_load("{ 1,86 1,93 2,01 }\n"), Some(1.86));
+        assert_eq!(macos_load(""), None);
+    }
+
+    #[test]
+    fn lists_of_processors() {
+        for (list, count) in [("0-1\n", Some(2)), ("0", Some(1)), ("0-3,8,10-11", Some(7))] {
+            assert_eq!(count_in_list(list), count, "{list}");
+        }
+        for list in ["", "3-1", "a", "0-"] {
+            assert_eq!(count_in_list(list), None, "{list}");
+        }
+    }
+
+    #[test]
+    fn processors_of_both_families() {
+        let x86 = "processor\t: 0\nmodel name\t: Intel(R) Xeon(R)  CPU @ 2.20GHz\nflags\t\t: fpu hypervisor lm\n\n\
+                   processor\t: 1\nmodel name\t: Intel(R) Xeon(R)  CPU @ 2.20GHz\n";
+        assert_eq!(count_processors(x86), Some(2));
+        assert_eq!(cpu_model(x86).as_deref(), Some("Intel(R) Xeon(R) CPU @ 2.20GHz"));
+        assert!(has_hypervisor_flag(x86));
+        let arm = "processor\t: 0\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd4f\n";
+        assert_eq!(cpu_model(arm).as_deref(), Some("ARM implementer 0x41 part 0xd4f"));
+        assert!(!has_hypervisor_flag(arm));
+        assert_eq!((cpu_model(""), count_processors("")), (None, None));
+    }
+
+    #[test]
+    fn names_and_sizes() {
+        let release = "NAME=\"Ubuntu\"\nPRETTY_NAME=\"Ubuntu 24.04.1 LTS\"\n";
+        assert_eq!(os_name(release).as_deref(), Some("Ubuntu 24.04.1 LTS"));
+        assert_eq!(os_name("NAME=x\n"), None);
+        assert_eq!(memory_bytes("MemTotal:       24684084 kB\nMemFree: 1 kB\n"), Some(24_684_084 * 1024));
+        assert_eq!(memory_bytes("MemFree: 1 kB\n"), None);
+    }
+
+    #[test]
+    fn nvidia() {
+        let closed = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu Feb 22 01:44:30 UTC 2024\n\
+                      GCC version:  gcc version 12.3.0\n";
+        let open = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build\n";
+        assert_eq!(nvidia_driver(closed).as_deref(), Some("550.54.14"));
+        assert_eq!(nvidia_driver(open).as_deref(), Some("570.86.15"));
+        assert_eq!(nvidia_driver("GCC version: 12.3.0\n"), None);
+        let nodes = ["nvidia0", "nvidia11", "nvidiactl", "nvidia-uvm", "nvidia", "null"];
+        assert_eq!(nodes.map(is_gpu_node), [true, true, false, false, false, false]);
+        assert_eq!(linux_devices(0), ["cpu"]);
+        assert_eq!(linux_devices(2), ["cpu", "cuda", "cuda:0", "cuda:1"]);
+    }
+
+    #[test]
+    fn what_lies_below() {
+        let bare = Layers {
+            kernel_release: "6.8.0-45-generic".into(),
+            kernel_version: "#45-Ubuntu SMP PREEMPT_DYNAMIC".into(),
+            vendor: "Dell Inc.\n".into(),
+            product: "PowerEdge R740\n".into(),
+            clock_sources: "tsc hpet acpi_pm".into(),
+            ..Layers::default()
+        };
+        type Change = fn(&mut Layers);
+        let cases: [(Option<&str>, Change); 13] = [
+            (None, |_| ()),
+            (Some("wsl2"), |it| it.kernel_release = "5.15.153.1-microsoft-standard-WSL2".into()),
+            (Some("wsl1"), |it| it.kernel_release = "4.4.0-19041-Microsoft".into()),
+            (Some("gvisor"), |it| it.kernel_release = "4.19.0-gvisor".into()),
+            (Some("gvisor"), |it| it.kernel_version = "#1 SMP Sun Jan 10 15:06:54 PST 2016".into()),
+            (Some("container"), |it| it.container_file = true),
+            (Some("container"), |it| it.first_cgroup = "0::/kubepods/besteffort/pod1".into()),
+            (Some("gce"), |it| (it.vendor, it.product) = ("Google".into(), "Google Compute Engine".into())),
+            (Some("kvm"), |it| it.vendor = "QEMU".into()),
+            (Some("ec2"), |it| (it.vendor, it.product) = ("Amazon EC2".into(), "g6.xlarge".into())),
+            (None, |it| (it.vendor, it.product) = ("Amazon EC2".into(), "m5.metal".into())),
+            (Some("vm"), |it| it.hypervisor_flag = true),
+            (Some("container+kvm"), |it| {
+                it.container_file = true;
+                it.hypervisor_flag = true;
+                it.clock_sources = "kvm-clock tsc".into();
+            }),
+        ];
+        for (expected, change) in cases {
+            let mut layers = bare.clone();
+            change(&mut layers);
+            assert_eq!(virtualisation(&layers).as_deref(), expected, "{layers:?}");
+        }
+    }
+
+    #[test]
+    fn power() {
+        let supply = |kind: &str, status: &str| PowerSupply {
+            kind: kind.into(),
+            status: status.into(),
+            of_a_peripheral: false,
+        };
+        let mouse = PowerSupply { of_a_peripheral: true, ..supply("Battery", "Discharging") };
+        let source = |supplies: &[PowerSupply]| power_source(supplies);
+        assert_eq!(source(&[]), None);
+        assert_eq!(source(std::slice::from_ref(&mouse)), None);
+        let plugged = [supply("Mains", ""), supply("Battery", "Charging"), mouse];
+        assert_eq!(source(&plugged).as_deref(), Some("mains"));
+        let unplugged = [supply("Mains", ""), supply("Battery", "Discharging")];
+        assert_eq!(source(&unplugged).as_deref(), Some("battery"));
+        assert_eq!(
+            macos_power_source("Now drawing from 'AC Power'\n -InternalBattery-0").as_deref(),
+            Some("mains")
+        );
+        assert_eq!(macos_power_source("Now drawing from 'Battery Power'\n").as_deref(), Some("battery"));
+        assert_eq!(macos_power_source(""), None);
+    }
+
+    #[test]
+    fn governors_are_joined() {
+        let texts = |words: &[&str]| words.iter().map(|word| format!("{word}\n")).collect::<Vec<_>>();
+        assert_eq!(
+            governors(&texts(&["powersave", "performance", "powersave"])).as_deref(),
+            Some("performance+powersave")
+        );
+        assert_eq!(governors(&[]), None);
+    }
+}

@@ -1,0 +1,116 @@
+//! Reads the store into an [`Inventory`]: how every job that has a directory stands.
+//!
+//! Done ⇔ `record.json` parses, its schema is known, its key hashes to the directory's id, and its outcome is success.
+//! Whatever cannot be understood is a [`Problem`] of its own directory and disturbs no other.
+#![expect(clippy::disallowed_methods, reason = "the store is the files")]
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+
+use super::store::{JobDir, Store, StoreError};
+use crate::job::{Job, Key};
+use crate::plan::{Inventory, NotDone, Problem, Standing};
+use crate::record::{Outcome, Record};
+
+impl Store {
+    /// Reads how every job of the store stands.
+    ///
+    /// # Errors
+    /// [`StoreError::Read`] if the store itself cannot be read; a directory in it that cannot is a [`Problem`].
+    pub fn load_inventory(&self) -> Result<Inventory, StoreError> {
+        let mut inventory = Inventory::default();
+        for dir in self.job_dirs()? {
+            read_job_dir(&dir, &mut inventory);
+        }
+        Ok(inventory)
+    }
+
+    /// Reads how `job` stands, now.
+    pub fn load_standing(&self, job: &Job) -> Standing {
+        let mut inventory = Inventory::default();
+        read_job_dir(&self.job_dir(job), &mut inventory);
+        inventory.standing(job)
+    }
+}
+
+fn read_job_dir(dir: &JobDir, inventory: &mut Inventory) {
+    let record = dir.load_record();
+    if let Ok(Some(record)) = record {
+        let standing = standing_with_record(dir, record);
+        inventory.jobs.insert(standing.0, standing.1);
+        return;
+    }
+    let job = match load_key(dir) {
+        Ok(Some(key)) => Job::new(key),
+        // The moment between the directory's making and its first file, or somebody's empty directory.
+        Ok(None) if matches!(record, Ok(None)) && !has_attempts(dir) => return,
+        Ok(None) => return problem(inventory, dir, "it has no key.json".to_owned()),
+        Err(message) => return problem(inventory, dir, message),
+    };
+    if job.dir_name() != dir.name() {
+        return problem(inventory, dir, format!("key.json is of the job {}", job.dir_name()));
+    }
+    let standing = match record {
+        Err(error) => {
+            let message = with_sources(&error);
+            problem(inventory, dir, message.clone());
+            NotDone::Corrupt { message }
+        }
+        Ok(_) => unfinished(dir, 0).unwrap_or(NotDone::NeverRan),
+    };
+    inventory.jobs.insert(job.id(), Standing::NotDone(standing));
+}
+
+fn standing_with_record(dir: &JobDir, record: Record) -> (crate::job::JobId, Standing) {
+    let id = record.id;
+    if record.outcome == Outcome::Succeeded {
+        return (id, Standing::Done(Box::new(record)));
+    }
+    let not_done = unfinished(dir, record.attempt).unwrap_or_else(|| NotDone::Failed(Box::new(record)));
+    (id, Standing::NotDone(not_done))
+}
+
+/// What an attempt after the one called `recorded` says of the job; `None` if none was begun.
+fn unfinished(dir: &JobDir, recorded: u32) -> Option<NotDone> {
+    let attempts = dir.attempts().ok()?;
+    let begun = attempts.iter().filter(|attempt| attempt.attempt().exists());
+    let last = begun.map(|attempt| attempt.number()).max().filter(|number| *number > recorded)?;
+    Some(if is_locked(dir) { NotDone::Running } else { NotDone::Unfinished { attempts: last } })
+}
+
+/// Whether somebody holds the job's lock. Asking takes the lock for a moment, so it is asked only of jobs that have an
+/// attempt without a record.
+fn is_locked(dir: &JobDir) -> bool {
+    let Ok(file) = File::open(dir.lock()) else { return false };
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+fn has_attempts(dir: &JobDir) -> bool {
+    dir.attempts().is_ok_and(|attempts| !attempts.is_empty())
+}
+
+fn load_key(dir: &JobDir) -> Result<Option<Key>, String> {
+    match fs::read_to_string(dir.key()) {
+        Ok(text) => serde_json::from_str(&text)
+            .map(Some)
+            .map_err(|error| format!("key.json is torn or not of the form: {error}")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("key.json cannot be read: {error}")),
+    }
+}
+
+fn problem(inventory: &mut Inventory, dir: &JobDir, message: String) {
+    inventory.problems.push(Problem { path: dir.path().to_owned(), message });
+}
+
+/// The error and its sources, as one sentence.
+pub(super) fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

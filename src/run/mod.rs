@@ -1,0 +1,44 @@
+//! Everything that touches the world on behalf of a run: the store, locks, processes, the loop that runs jobs.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`store`] | the `runs/` directory: where everything stands, and how it is written so that no crash can tear it |
+//! | [`inventory`] | reads the store into a [`crate::plan::Inventory`] |
+//! | [`host`] | what the machine is and how busy it is; the time tool, git |
+//! | [`lock`] | the right to run a job, and the right to measure on a device |
+//! | [`attempt`] | `attempt.json`, and how an attempt's files become its record, whoever saw it end |
+//! | [`process`] | the process chain, in a group of its own |
+//! | [`stop`] | the signals that say stop |
+//! | [`peaks`] | reads the files below `peaks/`, has the worker measure a device's ceilings |
+//! | [`dataset`] | makes and fetches data sets |
+//! | [`download`] | fetches a file, goes on where it was cut, checks its sum |
+//! | [`site`] | what a run needs of the place it happens at |
+//! | [`dispatch`] | runs what is to be run, one job after the other |
+//! | [`progress`] | shows a run while it goes on |
+//! | [`event`] | what a run tells whoever watches it |
+//!
+//! The truth about a job is its `record.json`, written last and renamed into place. Locks only keep two from working at
+//! the same time; no lock file's existence or contents ever decides anything.
+
+mod atomic;
+pub mod attempt;
+pub mod dataset;
+pub mod dispatch;
+pub mod download;
+pub mod event;
+pub mod host;
+pub mod inventory;
+pub mod lock;
+pub mod peaks;
+pub mod process;
+pub mod progress;
+pub mod site;
+pub mod stop;
+pub mod store;
+mod supervise;
+
+pub use atomic::{WriteError, write_atomic};
+pub use dispatch::{DispatchError, RunOrder, dispatch};
+pub use event::{Event, Observer, Summary, Waiting};
+pub use site::{Site, SiteError};
+pub use store::{AttemptDir, JobDir, Store, StoreError};

@@ -1,0 +1,201 @@
+//! The files below `peaks/`, and the measuring of a device's ceilings by the shipped worker.
+//!
+//! Reading here means bytes: what a peaks file says is understood by `analysis`, which `run` does not know.
+#![expect(clippy::disallowed_methods, reason = "peaks are files, and a worker measures them")]
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::event::Waiting;
+use super::lock::{LockDir, LockError};
+use super::site::shipped_worker;
+use crate::job::Device;
+use crate::protocol::{MEASUREMENT_SCHEMA, MeasuredPeaks, exit_code};
+
+/// The directory of measured peaks below that of all peaks.
+pub const MEASURED: &str = "measured";
+
+/// The text of a file below `peaks/`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeaksText {
+    /// The file.
+    pub path: PathBuf,
+    /// Its name without `.yaml`, with `measured/` before it for one below that directory.
+    pub name: String,
+    /// Whether it is below `measured/`.
+    pub is_measured: bool,
+    /// What is in it.
+    pub text: String,
+}
+
+/// A peaks directory or file that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {}", path.display())]
+pub struct LoadPeaksError {
+    path: PathBuf,
+    #[source]
+    source: io::Error,
+}
+
+/// All `*.yaml` in `directory` and in its `measured/`, by name. None if the directory does not exist.
+///
+/// # Errors
+/// [`LoadPeaksError`].
+pub fn load_peaks(directory: &Path) -> Result<Vec<PeaksText>, LoadPeaksError> {
+    let mut found = load_directory(directory, false)?;
+    found.extend(load_directory(&directory.join(MEASURED), true)?);
+    Ok(found)
+}
+
+fn load_directory(directory: &Path, is_measured: bool) -> Result<Vec<PeaksText>, LoadPeaksError> {
+    let wrong = |path: &Path, source| LoadPeaksError { path: path.to_owned(), source };
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other.map_err(|source| wrong(directory, source))?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|source| wrong(directory, source))?.path();
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if path.extension().is_none_or(|extension| extension != "yaml") || stem.starts_with('.') {
+            continue;
+        }
+        let text = fs::read_to_string(&path).map_err(|source| wrong(&path, source))?;
+        let name = if is_measured { format!("{MEASURED}/{stem}") } else { stem };
+        found.push(PeaksText { path, name, is_measured, text });
+    }
+    found.sort_by(|left, right| left.name.cmp(&right.name));
+    Ok(found)
+}
+
+/// Peaks that could not be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum MeasureError {
+    /// The worker is not where it should be.
+    #[error("there is no worker at {}", .0.display())]
+    NoWorker(PathBuf),
+    /// The host could not be kept free of others.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The worker could not be run.
+    #[error("cannot run {}", path.display())]
+    Run {
+        /// The worker.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The worker cannot measure this device.
+    #[error("the worker cannot measure {0}: see what it said above")]
+    Unsupported(Device),
+    /// The worker failed.
+    #[error("{} failed ({status}): see what it said above", path.display())]
+    Failed {
+        /// The worker.
+        path: PathBuf,
+        /// How it ended.
+        status: String,
+    },
+    /// What the worker printed is not the ceilings of the device.
+    #[error("{} printed no peaks: {message}", path.display())]
+    Output {
+        /// The worker.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+/// What to measure and with what.
+#[derive(Clone, Debug)]
+pub struct Measurement<'a> {
+    /// The device.
+    pub device: Device,
+    /// The worker; the shipped one if not given.
+    pub worker: Option<&'a Path>,
+    /// Flags for the worker.
+    pub flags: &'a [String],
+}
+
+impl Measurement<'_> {
+    /// The worker that will measure.
+    pub fn worker(&self) -> PathBuf {
+        self.worker
+            .map_or_else(shipped_worker, |path| std::path::absolute(path).unwrap_or_else(|_| path.into()))
+    }
+}
+
+/// Has the worker measure while nothing else of ours runs on the host. What it says on standard error goes to ours.
+/// `waiting` is told if somebody else has to finish first.
+///
+/// # Errors
+/// [`MeasureError`].
+pub fn measure_peaks(
+    wanted: &Measurement<'_>,
+    waiting: &mut dyn FnMut(&Waiting),
+) -> Result<MeasuredPeaks, MeasureError> {
+    let path = wanted.worker();
+    if !path.is_file() {
+        return Err(MeasureError::NoWorker(path));
+    }
+    let run = |source| MeasureError::Run { path: path.clone(), source };
+    let lock = LockDir::of_this_host()?.hold_host("peaks measure", waiting)?;
+    let mut arguments = vec!["peaks".to_owned(), "--device".to_owned(), wanted.device.to_string()];
+    arguments.extend(wanted.flags.iter().cloned());
+    let mut command = duct::cmd(&path, arguments).stdout_capture().unchecked();
+    // The worker holds the lock too, as its standard input: if we are killed, the host is not free before it ends.
+    command = match lock.handle().map_err(run)? {
+        Some(handle) => command.stdin_file(handle),
+        None => command.stdin_null(),
+    };
+    let output = command.run().map_err(run)?;
+    match output.status.code() {
+        Some(0) => {}
+        Some(exit_code::UNSUPPORTED) => return Err(MeasureError::Unsupported(wanted.device)),
+        _ => return Err(MeasureError::Failed { path, status: output.status.to_string() }),
+    }
+    parse(&output.stdout, wanted.device).map_err(|message| MeasureError::Output { path, message })
+}
+
+fn parse(stdout: &[u8], device: Device) -> Result<MeasuredPeaks, String> {
+    let measured: MeasuredPeaks = serde_json::from_slice(stdout).map_err(|error| error.to_string())?;
+    if measured.schema != MEASUREMENT_SCHEMA {
+        return Err(format!("schema is {}: expected {MEASUREMENT_SCHEMA}", measured.schema));
+    }
+    if measured.device.backend() != device.backend() {
+        return Err(format!("they are of {}: expected {device}", measured.device));
+    }
+    Ok(measured)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_found_by_name_and_kind() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("peaks");
+        assert_eq!(load_peaks(&path).unwrap(), []);
+        fs::create_dir_all(path.join(MEASURED)).unwrap();
+        for name in ["b.yaml", "a.yaml", "README.md", ".a.yaml.tmp", "measured/c.yaml"] {
+            fs::write(path.join(name), name).unwrap();
+        }
+        let found = load_peaks(&path).unwrap();
+        let names: Vec<_> = found.iter().map(|file| (file.name.as_str(), file.is_measured)).collect();
+        assert_eq!(names, [("a", false), ("b", false), ("measured/c", true)]);
+        assert_eq!(found[2].text, "measured/c.yaml");
+    }
+
+    #[test]
+    fn what_is_no_peaks_is_refused() {
+        let text = r#"{"schema":1,"device":"cpu","device_name":"x","gemm":[],"stream":[]}"#;
+        assert!(parse(text.as_bytes(), Device::Cpu).is_ok());
+        let wrong = |text: &str, device| parse(text.as_bytes(), device).unwrap_err();
+        assert_eq!(wrong(text, Device::Mps), "they are of cpu: expected mps");
+        assert_eq!(wrong(&text.replace(":1", ":2"), Device::Cpu), "schema is 2: expected 1");
+        assert!(wrong("cpu: fast", Device::Cpu).contains("expected value"));
+    }
+}

@@ -1,0 +1,229 @@
+//! The process chain: `time` → worker, in a process group of its own.
+//!
+//! The group is what signals go to. SIGINT is heeded by workers and ignored by GNU `time`, which then still writes its
+//! report; SIGTERM would cost us the report, and a signal to `time` alone would leave the worker running.
+#![expect(clippy::disallowed_methods, reason = "processes are started here")]
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+use tokio::task::JoinHandle;
+
+use super::lock::{DeviceLock, JobLock, inherited};
+use super::store::AttemptDir;
+use crate::protocol::MEASUREMENT_VARIABLE;
+
+/// A running process chain. The locks it was started with are open in all of its processes.
+#[derive(Debug)]
+pub struct Chain {
+    group: Group,
+    exit: JoinHandle<io::Result<ExitStatus>>,
+}
+
+/// What a chain is started with.
+#[derive(Clone, Copy, Debug)]
+pub struct ChainCall<'a> {
+    /// The program and its arguments.
+    pub argv: &'a [String],
+    /// The whole environment.
+    pub environment: &'a BTreeMap<String, String>,
+    /// The working directory.
+    pub directory: &'a Path,
+}
+
+impl Chain {
+    /// Starts the chain; its output goes to the attempt's files. Only who holds both locks can do this.
+    ///
+    /// # Errors
+    /// The files cannot be made, or the first program cannot be started.
+    pub fn spawn(
+        call: ChainCall<'_>,
+        attempt: &AttemptDir,
+        job_lock: &JobLock,
+        device_lock: &DeviceLock,
+    ) -> io::Result<Chain> {
+        let (program, arguments) = call.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let locks: Vec<RawFd> = inherited(job_lock, device_lock).map(|fd| fd.as_raw_fd()).collect();
+        let handle = duct::cmd(program, arguments)
+            .stdin_null()
+            .stdout_file(File::create(attempt.stdout())?)
+            .stderr_file(File::create(attempt.stderr())?)
+            .full_env(call.environment)
+            .dir(call.directory)
+            .unchecked()
+            .before_spawn(move |command| {
+                prepare(command, locks.clone());
+                Ok(())
+            })
+            .start()?;
+        let pid = handle.pids().first().copied().and_then(|pid| i32::try_from(pid).ok());
+        let group = Group(Pid::from_raw(pid.ok_or_else(|| io::Error::other("a started process has no id"))?));
+        let handle = Arc::new(handle);
+        let exit = tokio::task::spawn_blocking(move || handle.wait().map(|output| output.status));
+        Ok(Chain { group, exit })
+    }
+
+    /// The process group.
+    pub fn group(&self) -> Group {
+        self.group
+    }
+
+    /// Waits until the chain's first process is gone. May be dropped while it waits, but not called again afterwards.
+    ///
+    /// # Errors
+    /// The system does not say how it ended.
+    pub async fn wait(&mut self) -> io::Result<ExitStatus> {
+        (&mut self.exit).await.map_err(io::Error::other)?
+    }
+}
+
+/// Makes the child the head of a group of its own, lets it keep the locks, and gives it the default reaction to the
+/// signals that we send: a shell's background jobs inherit SIGINT ignored.
+fn prepare(command: &mut Command, locks: Vec<RawFd>) {
+    command.process_group(0);
+    let hook = move || {
+        for lock in &locks {
+            // SAFETY: plain system call on a file that our `JobLock` and `DeviceLock` keep open in the parent.
+            if unsafe { libc::fcntl(*lock, libc::F_SETFD, 0) } == -1 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
+            // SAFETY: setting a default disposition is allowed between fork and exec.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        Ok(())
+    };
+    // SAFETY: the hook makes system calls only; it allocates nothing and takes no lock.
+    unsafe { command.pre_exec(hook) };
+}
+
+/// The code and the signal that `status` tells.
+pub fn code_and_signal(status: ExitStatus) -> (Option<i32>, Option<i32>) {
+    (status.code(), status.signal())
+}
+
+/// A process group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group(Pid);
+
+impl Group {
+    /// The group of the worker that was told to write its measurement to `path`; `None` if it is gone, or on a system
+    /// without `/proc`.
+    pub fn of_worker(path: &Path) -> Option<Group> {
+        let first = processes_of_worker(path).into_iter().next()?;
+        stat(&first.to_string()).map(|(_, group)| Group(group))
+    }
+
+    /// Asks all of the group to end.
+    pub fn interrupt(self) {
+        self.send(Signal::SIGINT);
+    }
+
+    /// Ends all of the group.
+    pub fn kill(self) {
+        self.send(Signal::SIGKILL);
+    }
+
+    fn send(self, signal: Signal) {
+        // The group may be gone by now, which is what was wanted.
+        let _ = killpg(self.0, signal);
+    }
+
+    fn exists(self) -> bool {
+        killpg(self.0, None) != Err(Errno::ESRCH)
+    }
+
+    /// Ends what is left of the group after its first process is gone, and says whether there was anything.
+    ///
+    /// Children that end together with the worker are given a moment to do so. The group's number cannot name another
+    /// group before that: the system gives no number away while any process of the group is there, and an empty group
+    /// is asked about within microseconds.
+    pub async fn sweep(self) -> bool {
+        if self.is_gone_within(Duration::from_millis(200)).await || !self.has_living() {
+            return false;
+        }
+        self.kill();
+        self.is_gone_within(Duration::from_secs(2)).await;
+        true
+    }
+
+    /// Waits until nothing of the group is left, for at most `bound`; says whether it came to that.
+    pub async fn is_gone_within(self, bound: Duration) -> bool {
+        let step = Duration::from_millis(10);
+        let mut waited = Duration::ZERO;
+        while self.exists() {
+            if waited >= bound {
+                return false;
+            }
+            tokio::time::sleep(step).await;
+            waited += step;
+        }
+        true
+    }
+
+    /// Whether anything but zombies is in the group. In a container whose first process reaps nobody, zombies stay for
+    /// ever. Where `/proc` does not tell, everything that exists counts.
+    fn has_living(self) -> bool {
+        let stats = processes().filter_map(|pid| stat(&pid)).collect::<Vec<_>>();
+        stats.is_empty() || stats.iter().any(|(state, group)| *group == self.0 && *state != 'Z')
+    }
+}
+
+/// The processes of the worker that was told to write its measurement to `path`, wherever they have gone: also those
+/// in a group or session of their own. They are found by their environment, which no other process can have by
+/// accident. Empty on a system without `/proc`.
+pub fn processes_of_worker(path: &Path) -> Vec<Pid> {
+    let wanted = [MEASUREMENT_VARIABLE.as_bytes(), b"=", path.as_os_str().as_bytes()].concat();
+    let has = |environment: Vec<u8>| environment.split(|byte| *byte == 0).any(|entry| entry == wanted);
+    processes()
+        .filter(|pid| fs::read(format!("/proc/{pid}/environ")).is_ok_and(has))
+        .filter_map(|pid| pid.parse().ok().map(Pid::from_raw))
+        .collect()
+}
+
+/// Kills the processes of a worker that have left its group, and says whether there were any. They would keep the
+/// device, and its lock.
+pub fn kill_escaped(path: &Path) -> bool {
+    let mut found = false;
+    // A process may start another while we look; a few rounds catch all but the malicious.
+    for _ in 0..10 {
+        let escaped = processes_of_worker(path);
+        if escaped.is_empty() {
+            break;
+        }
+        found = true;
+        for pid in escaped {
+            let _ = kill(pid, Signal::SIGKILL);
+        }
+    }
+    found
+}
+
+fn processes() -> impl Iterator<Item = String> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// State and process group of a process. The name before them stands in parentheses and may hold anything.
+fn stat(pid: &str) -> Option<(char, Pid)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = text.rsplit_once(") ")?.1.split(' ');
+    let state = fields.next()?.chars().next()?;
+    let group = fields.nth(1)?.parse().ok()?;
+    Some((state, Pid::from_raw(group)))
+}

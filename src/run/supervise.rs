@@ -1,0 +1,159 @@
+//! Stays with a running process chain until it has ended: by itself, at its deadline, or because we are told to stop.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
+
+use super::attempt::{HowEnded, tail};
+use super::event::{Event, Observer};
+use super::process::{Chain, Group, code_and_signal, kill_escaped};
+use super::stop::{Stop, StopSignals};
+use super::store::AttemptDir;
+use crate::job::Job;
+use crate::matrix::Limits;
+use crate::protocol::Progress;
+use crate::record::Ending;
+
+/// How far ahead of now stands for "never" here: tokio wants a moment, not an absence.
+const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+
+/// How a supervised chain ended.
+#[derive(Debug)]
+pub(super) struct Supervised {
+    /// How.
+    pub how: HowEnded,
+    /// Processes were left and have been killed.
+    pub left_processes: bool,
+}
+
+/// Waits for the end of `chain`, which runs `job`, and brings it about where it must be.
+pub(super) async fn supervise(
+    job: &Job,
+    chain: &mut Chain,
+    limits: &Limits,
+    attempt: &AttemptDir,
+    signals: &mut StopSignals,
+    observer: &mut dyn Observer,
+) -> Supervised {
+    let mut progress = ProgressTail { path: attempt.stdout(), last: None };
+    let start = Instant::now();
+    let group = chain.group();
+    let mut stopping = Stopping { ending: None, kill_at: start + NEVER, killed: false };
+    let deadline = start + limits.timeout.min(NEVER);
+    let mut tick = interval_at(start + Duration::from_secs(1), Duration::from_secs(1));
+    // After a pause of the whole machine one look is enough.
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let exit = loop {
+        tokio::select! {
+            exit = chain.wait() => break exit,
+            () = sleep_until(deadline), if stopping.ending.is_none() => {
+                let after_s = limits.timeout.as_secs_f64();
+                stopping.gently(group, Ending::TimedOut { after_s }, limits.grace);
+            }
+            () = sleep_until(stopping.kill_at), if stopping.ending.is_some() && !stopping.killed => {
+                stopping.now(group);
+            }
+            stop = signals.next() => {
+                observer.event(&stopping_event(stop));
+                match stop {
+                    Stop::Gently(by) => stopping.gently(group, interrupted(by), limits.grace),
+                    Stop::Now(_) => stopping.now(group),
+                }
+            }
+            _ = tick.tick() => {
+                if let Some(progress) = progress.look() {
+                    observer.event(&Event::Progress { job, progress });
+                }
+            }
+        }
+    };
+    let left_in_group = group.sweep().await;
+    let left_processes = kill_escaped(&attempt.measurement()) || left_in_group;
+    let how = match (stopping.ending, exit) {
+        (Some(ending), _) => HowEnded::Known(ending),
+        (None, Ok(status)) => {
+            let (code, signal) = code_and_signal(status);
+            HowEnded::ByItself { code, signal }
+        }
+        // What it left behind says more than a failed wait does.
+        (None, Err(_)) => HowEnded::Unseen,
+    };
+    Supervised { how, left_processes }
+}
+
+/// The event that tells of `stop`.
+pub(super) fn stopping_event(stop: Stop) -> Event<'static> {
+    match stop {
+        Stop::Gently(by) => Event::Stopping { by, now: false },
+        Stop::Now(by) => Event::Stopping { by, now: true },
+    }
+}
+
+fn interrupted(by: &str) -> Ending {
+    Ending::Interrupted { message: format!("orchestrate was told to stop by {by}") }
+}
+
+/// How far the stop order has gone: SIGINT to the group, grace, SIGKILL to the group.
+struct Stopping {
+    /// Why we stop it; `None` while it runs.
+    ending: Option<Ending>,
+    kill_at: Instant,
+    killed: bool,
+}
+
+impl Stopping {
+    /// Begins to stop. The first reason is the one that counts.
+    fn gently(&mut self, group: Group, why: Ending, grace: Duration) {
+        if self.ending.is_none() {
+            group.interrupt();
+            self.ending = Some(why);
+            self.kill_at = Instant::now() + grace.min(NEVER);
+        }
+    }
+
+    fn now(&mut self, group: Group) {
+        group.kill();
+        self.killed = true;
+    }
+}
+
+/// Reads the last line of progress from a growing `stdout.log`.
+struct ProgressTail {
+    path: PathBuf,
+    last: Option<Progress>,
+}
+
+impl ProgressTail {
+    /// The progress that the worker told since the last look, if it told any.
+    fn look(&mut self) -> Option<Progress> {
+        let progress = last_progress(&tail(&self.path, 16_384)?);
+        if progress.is_none() || progress == self.last {
+            return None;
+        }
+        self.last = progress;
+        progress
+    }
+}
+
+/// The last whole line of `text` that tells progress.
+fn last_progress(text: &str) -> Option<Progress> {
+    let (whole, _) = text.rsplit_once('\n')?;
+    whole.lines().rev().find_map(Progress::parse)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_whole_line_of_progress_counts() {
+        let text = "{\"event\":\"preparing\"}\n{\"event\":\"measure\",\"done\":1,\"of\":9}\nloss 6.9\n";
+        let torn = format!("{text}{}", "{\"event\":\"measure\",\"done\":2,\"of\":9}");
+        for text in [text.to_owned(), torn.clone()] {
+            assert_eq!(last_progress(&text), Some(Progress::Measure { done: 1, of: 9 }));
+        }
+        assert_eq!(last_progress(&format!("{torn}\n")), Some(Progress::Measure { done: 2, of: 9 }));
+        assert_eq!(last_progress("no end of line"), None);
+    }
+}
