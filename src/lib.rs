@@ -16,9 +16,11 @@
 //! | [`analysis`] | records in; table, groups, marks, roofline, findings out | none |
 //! | [`report`] | figures, Markdown, HTML | none |
 //! | [`run`] | store, locks, processes, dispatch, progress, host | all of them |
+//! | [`cli`] | one file a verb; the only layer that sees everything | through `run` |
 
 pub mod analysis;
 pub mod architecture;
+pub mod cli;
 pub mod dataset;
 pub mod job;
 pub mod matrix;

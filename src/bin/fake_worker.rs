@@ -1,0 +1,239 @@
+//! Every way a worker can misbehave, by name. The tests' matrices call it through `worker.command`.
+//!
+//! ```text
+//! fake-worker --behave WORD --device D --precision P --batch N --label L --out FILE [--trace DIR] [--release FILE]
+//! ```
+//!
+//! With `--trace`, every execution appends `started <label> <pid>` and, if it comes to that, `ended <label>` to
+//! `DIR/executions`, and two that overlap in time leave `DIR/overlap`. With `--release`, it goes on only once that file
+//! exists, so that a test decides how long it runs.
+#![expect(clippy::disallowed_methods, reason = "a worker is a program of its own; this one may do anything")]
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, exit};
+use std::time::{Duration, Instant};
+
+use nix::libc;
+use nix::sys::signal::{SigHandler, Signal, raise, signal};
+use orchestrate::protocol::{MEASUREMENT_VARIABLE, Progress, exit_code};
+
+/// Longer than any test waits, short enough to leave nothing behind for long.
+const BOUND: Duration = Duration::from_secs(120);
+
+fn main() {
+    let flags = Flags::parse();
+    let trace = flags
+        .get("trace")
+        .map(|directory| Trace::start(Path::new(directory), flags.get("label").unwrap_or("?")));
+    println!("{}", Progress::Preparing.line());
+    println!("{}", Progress::Measure { done: 1, of: 2 }.line());
+    if let Some(release) = flags.get("release") {
+        wait_until(|| Path::new(release).exists());
+    }
+    let code = behave(&flags);
+    if let Some(trace) = trace {
+        trace.end();
+    }
+    exit(code);
+}
+
+/// Does what `--behave` says and tells the exit code.
+fn behave(flags: &Flags) -> i32 {
+    match flags.get("behave").unwrap_or("ok") {
+        "ok" => flags.measure(&[]),
+        "unsynchronised" => flags.measure(&[("\"synchronized\":true", "\"synchronized\":false")]),
+        "mismatch" => flags.measure(&[("\"precision\":\"fp32\"", "\"precision\":\"tf32\"")]),
+        "wrong-samples" => flags.measure(&[("\"iters\":2", "\"iters\":3")]),
+        "exit3" => {
+            eprintln!("first line\nRuntimeError: it went wrong\n");
+            3
+        }
+        "measured-exit1" => {
+            flags.measure(&[]);
+            1
+        }
+        "segfault" => die(Signal::SIGSEGV),
+        "abort" => die(Signal::SIGABRT),
+        "kill-self" => die(Signal::SIGKILL),
+        "hang" => hang(),
+        "ignore-sigint" => {
+            // SAFETY: ignoring a signal runs no handler.
+            let _ = unsafe { signal(Signal::SIGINT, SigHandler::SigIgn) };
+            hang()
+        }
+        "garbage" => flags.write("\u{0}\u{1}not JSON at all"),
+        "half-file" => flags.write(&flags.measurement()[..40]),
+        "no-output" => 0,
+        "directory" => {
+            let _ = fs::create_dir(flags.out());
+            0
+        }
+        "oom" => flags.fail("out_of_memory", "tried to allocate 20 GiB", exit_code::OUT_OF_MEMORY),
+        "oom-above-8" if flags.batch() <= 8 => flags.measure(&[]),
+        "oom-above-8" => flags.fail("out_of_memory", "tried to allocate 20 GiB", exit_code::OUT_OF_MEMORY),
+        "oom-code" => {
+            eprintln!("std::bad_alloc");
+            exit_code::OUT_OF_MEMORY
+        }
+        "unsupported" => flags.fail("unsupported", "no such device", exit_code::UNSUPPORTED),
+        "leave-child" => leave(Command::new("sleep"), flags),
+        "leave-daemon" => {
+            let mut command = Command::new("sleep");
+            // In a session of its own, out of reach of signals to our group.
+            // SAFETY: a plain system call, allowed between fork and exec.
+            unsafe { command.pre_exec(|| nix::unistd::setsid().map(drop).map_err(Into::into)) };
+            leave(command, flags)
+        }
+        "flaky" => flags.flaky(),
+        other => {
+            eprintln!("fake-worker: no behaviour `{other}`");
+            exit_code::USAGE
+        }
+    }
+}
+
+/// Does its work, but leaves a process behind.
+fn leave(mut command: Command, flags: &Flags) -> i32 {
+    let child = command.arg(BOUND.as_secs().to_string()).spawn();
+    println!("left {}", child.map_or(0, |child| child.id()));
+    flags.measure(&[])
+}
+
+/// The flags by name.
+struct Flags(BTreeMap<String, String>);
+
+impl Flags {
+    fn parse() -> Self {
+        let words: Vec<String> = std::env::args().skip(1).collect();
+        Flags(
+            words
+                .chunks_exact(2)
+                .map(|pair| (pair[0].trim_start_matches('-').to_owned(), pair[1].clone()))
+                .collect(),
+        )
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    fn batch(&self) -> u64 {
+        self.get("batch").and_then(|batch| batch.parse().ok()).unwrap_or(1)
+    }
+
+    fn out(&self) -> PathBuf {
+        let named = std::env::var_os(MEASUREMENT_VARIABLE).map(PathBuf::from);
+        self.get("out").map(PathBuf::from).or(named).unwrap_or_else(|| "measurement.json".into())
+    }
+
+    fn measurement(&self) -> String {
+        let word = |name: &str, otherwise: &str| self.get(name).unwrap_or(otherwise).to_owned();
+        format!(
+            r#"{{"schema":1,"samples":{},"elapsed_s":0.5,"synchronized":true,"effective":{{"device":"{}","precision":"{}","batch":{},"iters":2}}}}"#,
+            2 * self.batch(),
+            word("device", "cpu"),
+            word("precision", "fp32"),
+            self.batch(),
+        )
+    }
+
+    /// Writes a sound measurement, in which each first text has been replaced by its second.
+    fn measure(&self, changes: &[(&str, &str)]) -> i32 {
+        let text = changes.iter().fold(self.measurement(), |text, (from, to)| text.replace(from, to));
+        self.write(&text)
+    }
+
+    fn fail(&self, kind: &str, message: &str, code: i32) -> i32 {
+        self.write(&format!(r#"{{"schema":1,"failure":{{"kind":"{kind}","message":"{message}"}}}}"#));
+        code
+    }
+
+    fn write(&self, text: &str) -> i32 {
+        match fs::write(self.out(), text) {
+            Ok(()) => 0,
+            Err(error) => {
+                eprintln!("fake-worker: {}: {error}", self.out().display());
+                1
+            }
+        }
+    }
+
+    /// Fails the first time, and only then.
+    fn flaky(&self) -> i32 {
+        let label = self.get("label").unwrap_or("?");
+        let seen = PathBuf::from(self.get("trace").unwrap_or(".")).join(format!("flaky-{label}"));
+        if File::create_new(&seen).is_ok() {
+            return 5;
+        }
+        self.measure(&[])
+    }
+}
+
+/// Ends this process by a signal, with its default effect and without a core file.
+fn die(by: Signal) -> i32 {
+    // SAFETY: no handler of ours runs; the limit is a plain struct that the call reads.
+    unsafe {
+        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        libc::setrlimit(libc::RLIMIT_CORE, &none);
+        // Rust's own handler of SIGSEGV would come first.
+        let _ = signal(by, SigHandler::SigDfl);
+    }
+    let _ = raise(by);
+    hang()
+}
+
+fn hang() -> i32 {
+    wait_until(|| false);
+    0
+}
+
+/// Waits until `condition` holds, for at most [`BOUND`].
+fn wait_until(condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() && start.elapsed() < BOUND {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// What a test can read about executions.
+struct Trace {
+    directory: PathBuf,
+    label: String,
+    /// Held while we run; whoever cannot take it runs at the same time as somebody else.
+    _alone: File,
+}
+
+impl Trace {
+    fn start(directory: &Path, label: &str) -> Trace {
+        let _ = fs::create_dir_all(directory);
+        let alone = OpenOptions::new().create(true).append(true).open(directory.join("alone"));
+        let alone = alone.unwrap_or_else(|error| fail(&format!("{}: {error}", directory.display())));
+        if alone.try_lock().is_err() {
+            let _ = fs::write(directory.join("overlap"), label);
+        }
+        let trace = Trace { directory: directory.to_owned(), label: label.to_owned(), _alone: alone };
+        trace.append(&format!("started {label} {}\n", std::process::id()));
+        trace
+    }
+
+    fn append(&self, line: &str) {
+        let file = OpenOptions::new().create(true).append(true).open(self.directory.join("executions"));
+        // One write, so that the lines of two processes never mix.
+        if file.and_then(|mut file| file.write_all(line.as_bytes())).is_err() {
+            fail("cannot write the trace");
+        }
+    }
+
+    fn end(&self) {
+        self.append(&format!("ended {}\n", self.label));
+    }
+}
+
+fn fail(message: &str) -> ! {
+    eprintln!("fake-worker: {message}");
+    exit(99)
+}

@@ -1,0 +1,23 @@
+//! `orchestrate aggregate`: the CSV tables of a plan.
+
+use super::study::{StudyArgs, print, results_table};
+use super::{Exit, Failure, Global};
+use crate::analysis::analyse;
+use crate::report::tables;
+
+/// What `orchestrate aggregate` takes.
+#[derive(Debug, clap::Args)]
+pub(super) struct AggregateArgs {
+    #[command(flatten)]
+    study: StudyArgs,
+}
+
+/// Writes the tables, prints the results and names the directory.
+pub(super) fn run(args: AggregateArgs, global: &Global) -> Result<Exit, Failure> {
+    let study = args.study.load(global)?;
+    let analysis = analyse(&study);
+    let directory = args.study.write(&study.matrix.name, &tables(&analysis))?;
+    print(&results_table(&analysis));
+    print(&format!("tables: {}", directory.display()));
+    Ok(Exit::Done)
+}

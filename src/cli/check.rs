@@ -1,0 +1,128 @@
+//! `orchestrate check`.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::load::{LoadMatrixError, load_matrix};
+use super::{Exit, Failure, Global};
+use crate::matrix::{Matrix, Note};
+
+/// What `orchestrate check` takes.
+#[derive(Debug, clap::Args)]
+pub(super) struct CheckArgs {
+    /// The matrix file.
+    #[arg(value_name = "FILE")]
+    matrix: PathBuf,
+    /// Print JSON, also of the mistakes.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was found, as `--json` prints it.
+#[derive(Debug, Serialize)]
+struct Checked {
+    /// The file as given.
+    file: String,
+    /// Whether the file is a matrix without mistakes.
+    valid: bool,
+    /// The matrix's name; absent if there are mistakes.
+    name: Option<String>,
+    /// What each env comes to.
+    envs: Vec<CheckedEnv>,
+    /// Configs of all envs.
+    configs: usize,
+    /// Jobs of all envs.
+    jobs: u64,
+    /// All mistakes in the order of the file.
+    mistakes: Vec<Note>,
+}
+
+#[derive(Debug, Serialize)]
+struct CheckedEnv {
+    name: String,
+    device: String,
+    configs: usize,
+    jobs: u64,
+}
+
+/// Prints what the matrix comes to, or fails with all of its mistakes.
+pub(super) fn run(args: CheckArgs, _global: &Global) -> Result<Exit, Failure> {
+    let file = args.matrix.display().to_string();
+    match load_matrix(&args.matrix) {
+        Ok((matrix, _)) => {
+            let checked = summary(&file, &matrix);
+            if args.json {
+                print_json(&checked)?
+            } else {
+                print!("{}", table(&checked))
+            }
+            Ok(Exit::Done)
+        }
+        Err(LoadMatrixError::Invalid(invalid)) if args.json => {
+            print_json(&Checked {
+                file,
+                valid: false,
+                name: None,
+                envs: Vec::new(),
+                configs: 0,
+                jobs: 0,
+                mistakes: invalid.notes,
+            })?;
+            Ok(Exit::MatrixInvalid)
+        }
+        Err(error) => Err(error.failure()),
+    }
+}
+
+fn print_json(checked: &Checked) -> Result<(), Failure> {
+    println!("{}", serde_json::to_string_pretty(checked)?);
+    Ok(())
+}
+
+fn summary(file: &str, matrix: &Matrix) -> Checked {
+    let configs = matrix.configs();
+    let envs: Vec<CheckedEnv> = matrix
+        .envs
+        .iter()
+        .map(|env| {
+            let own = || configs.iter().filter(|config| config.key.env == env.name);
+            CheckedEnv {
+                name: env.name.clone(),
+                device: env.device.to_string(),
+                configs: own().count(),
+                jobs: own().map(|config| u64::from(config.repeats)).sum(),
+            }
+        })
+        .collect();
+    Checked {
+        file: file.to_owned(),
+        valid: true,
+        name: Some(matrix.name.clone()),
+        configs: configs.len(),
+        jobs: envs.iter().map(|env| env.jobs).sum(),
+        envs,
+        mistakes: Vec::new(),
+    }
+}
+
+/// One line an env, aligned, below a line for the whole.
+fn table(checked: &Checked) -> String {
+    let Checked { file, envs, configs, jobs, .. } = checked;
+    let count = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let mut text = format!(
+        "{file} is valid: {}, {}, {}\n",
+        count(envs.len() as u64, "env"),
+        count(*configs as u64, "config"),
+        count(*jobs, "job")
+    );
+    let name = envs.iter().map(|env| env.name.len()).max().unwrap_or(0);
+    let device = envs.iter().map(|env| env.device.len()).max().unwrap_or(0);
+    for env in envs {
+        text += &format!(
+            "  {:name$}  {:device$}  {:>4} configs  {:>5} jobs\n",
+            env.name, env.device, env.configs, env.jobs
+        );
+    }
+    text
+}

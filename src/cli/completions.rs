@@ -1,0 +1,20 @@
+//! `orchestrate completions`: what a shell needs to complete our verbs and flags.
+
+use clap::CommandFactory;
+
+use super::{Cli, Exit, Failure, Global};
+
+/// What `orchestrate completions` takes.
+#[derive(Debug, clap::Args)]
+pub(super) struct CompletionsArgs {
+    /// The shell to complete in.
+    shell: clap_complete::Shell,
+}
+
+/// Prints the completion script.
+pub(super) fn run(args: CompletionsArgs, _global: &Global) -> Result<Exit, Failure> {
+    let mut command = Cli::command();
+    let name = command.get_name().to_owned();
+    clap_complete::generate(args.shell, &mut command, name, &mut std::io::stdout());
+    Ok(Exit::Done)
+}

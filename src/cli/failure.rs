@@ -1,0 +1,65 @@
+//! How a verb fails: what happened, to which thing, why, and the next command to type.
+
+use std::error::Error;
+use std::fmt;
+
+use super::Exit;
+use crate::run::StoreError;
+
+/// A failed verb: the error, the exit code it means, and what the user can do next.
+///
+/// Printed as `error: <what>`, one `  caused by: <why>` for each source in the chain, and after a blank line
+/// `hint: <next command>`.
+#[derive(Debug)]
+pub struct Failure {
+    /// The exit code.
+    pub exit: Exit,
+    /// What happened, to which thing; its sources say why.
+    pub error: Box<dyn Error + Send + Sync>,
+    /// The next command to type, or the next thing to look at.
+    pub hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure with this exit code.
+    pub fn new(exit: Exit, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Failure { exit, error: error.into(), hint: None }
+    }
+
+    /// The store cannot be used.
+    pub fn store(error: StoreError) -> Self {
+        let hint = match &error {
+            StoreError::NoPlan { .. } => "run a matrix first: `orchestrate run MATRIX.yaml`",
+            StoreError::BadPlan { .. } => "make the plan anew: `orchestrate run MATRIX.yaml`",
+            _ => "`--store DIR` names another store; `orchestrate run` makes one that is missing",
+        };
+        Failure::new(Exit::StoreUnusable, error).hint(hint)
+    }
+
+    /// The same failure with a hint.
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Failure { hint: Some(hint.into()), ..self }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.error)?;
+        let mut source = self.error.source();
+        while let Some(cause) = source {
+            write!(f, "\n  caused by: {cause}")?;
+            source = cause.source();
+        }
+        if let Some(hint) = &self.hint {
+            write!(f, "\n\nhint: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+impl<E: Error + Send + Sync + 'static> From<E> for Failure {
+    /// An error that no verb expected.
+    fn from(error: E) -> Self {
+        Failure::new(Exit::Unexpected, error)
+    }
+}

@@ -1,0 +1,260 @@
+//! Finds what the user names: a saved plan, a job.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::load::load_matrix_plan;
+use super::output::nearest;
+use super::{Exit, Failure};
+use crate::job::Job;
+use crate::plan::{Inventory, Plan, varying_parameters};
+use crate::run::{JobDir, Store, StoreError};
+
+/// The plan of a matrix file, the saved plan of a name, or without either the plan saved last.
+///
+/// # Errors
+/// The matrix has mistakes; there is no such plan, then with the nearest name; the store cannot be read.
+pub(super) fn find_plan(store: &Store, wanted: Option<&str>) -> Result<Plan, Failure> {
+    match wanted {
+        Some(word) if is_file(word) => load_matrix_plan(Path::new(word)),
+        Some(name) => store.load_plan(name).map_err(|error| no_plan(error, store)),
+        None => {
+            let names = store.plan_names().map_err(Failure::store)?;
+            let last = names.first().ok_or_else(|| no_plans(store))?;
+            store.load_plan(last).map_err(Failure::store)
+        }
+    }
+}
+
+/// Whether `word` is a path and not a plan's name.
+fn is_file(word: &str) -> bool {
+    let path = Path::new(word);
+    path.is_file() || path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
+}
+
+fn no_plans(store: &Store) -> Failure {
+    let message = format!("the store {} has no saved plan", store.root().display());
+    Failure::new(Exit::StoreUnusable, message).hint("run a matrix first: `orchestrate run MATRIX.yaml`")
+}
+
+fn no_plan(error: StoreError, store: &Store) -> Failure {
+    let StoreError::NoPlan { name, .. } = &error else { return Failure::store(error) };
+    let names = store.plan_names().unwrap_or_default();
+    let near = nearest(name, names.iter().map(String::as_str));
+    let hint = match near.first() {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if names.is_empty() => "run a matrix first: `orchestrate run MATRIX.yaml`".to_owned(),
+        None => format!("the saved plans are: {}; a matrix file ends in `.yaml`", names.join(", ")),
+    };
+    Failure::new(Exit::StoreUnusable, error).hint(hint)
+}
+
+/// A job that the user named.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    /// Its directory, which need not be there for a job that never ran.
+    pub(super) dir: JobDir,
+    /// The job; `None` if neither a plan nor its directory can say what it is.
+    pub(super) job: Option<Job>,
+}
+
+/// The job called `wanted`: its label, its directory's name or path, or the first digits of its id, at least 4.
+///
+/// # Errors
+/// Exit 4 if there is none, with the nearest labels; exit 2 if there are several, with all of them.
+pub(super) fn find_job(store: &Store, wanted: &str) -> Result<Found, Failure> {
+    let known = known_jobs(store)?;
+    let word = wanted.trim_end_matches('/').rsplit('/').next().unwrap_or(wanted);
+    let mut matching: Vec<&String> = known.keys().filter(|name| names(word, name)).collect();
+    if let Some(exact) = matching.iter().find(|name| *name == &word) {
+        matching = vec![exact];
+    }
+    match matching[..] {
+        [] => Err(no_job(word, &known, store)),
+        [name] => Ok(known[name].clone()),
+        _ => Err(several_jobs(word, &matching, &known)),
+    }
+}
+
+/// Every job that has a directory or that a saved plan holds, by the name of its directory.
+fn known_jobs(store: &Store) -> Result<BTreeMap<String, Found>, Failure> {
+    let mut known = BTreeMap::new();
+    for dir in store.job_dirs().map_err(Failure::store)? {
+        known.insert(dir.name(), Found { dir, job: None });
+    }
+    for name in store.plan_names().map_err(Failure::store)? {
+        // A plan that cannot be read says nothing about jobs; `status` says what is wrong with it.
+        let Ok(plan) = store.load_plan(&name) else { continue };
+        for job in plan.jobs() {
+            let dir = store.job_dir(&job);
+            known.insert(job.dir_name(), Found { dir, job: Some(job) });
+        }
+    }
+    Ok(known)
+}
+
+/// Whether `word` names the job whose directory is called `dir_name`.
+fn names(word: &str, dir_name: &str) -> bool {
+    let Some((label, short)) = dir_name.rsplit_once('-') else { return word == dir_name };
+    let hex = word.len() >= 4 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let word_lower = word.to_ascii_lowercase();
+    word == dir_name
+        || word == label
+        || hex && (short.starts_with(&word_lower) || is_longer(&word_lower, short))
+}
+
+/// Whether `word` is a whole id, or more of it than directory names carry.
+fn is_longer(word: &str, short: &str) -> bool {
+    word.len() <= 64 && word.len() > short.len() && !short.is_empty() && word.starts_with(short)
+}
+
+fn no_job(word: &str, known: &BTreeMap<String, Found>, store: &Store) -> Failure {
+    let message = format!("the store {} knows no job `{word}`", store.root().display());
+    let labels = known.keys().filter_map(|name| name.rsplit_once('-')).map(|(label, _)| label);
+    let near: Vec<String> = nearest(word, labels).into_iter().map(|label| format!("`{label}`")).collect();
+    let hint = match near.is_empty() {
+        false => format!("did you mean {}?", near.join(" or ")),
+        true if known.is_empty() => "run a matrix first: `orchestrate run MATRIX.yaml`".to_owned(),
+        true => "`orchestrate plan MATRIX.yaml` lists the jobs of a matrix".to_owned(),
+    };
+    Failure::new(Exit::NothingSelected, message).hint(hint)
+}
+
+/// Lists the jobs with what tells them apart: labels do not name every parameter.
+fn several_jobs(word: &str, matching: &[&String], known: &BTreeMap<String, Found>) -> Failure {
+    let mut message = format!("`{word}` names {} jobs:", matching.len());
+    let job = |name: &String| known[name].job.as_ref();
+    let varying = varying_parameters(matching.iter().filter_map(|name| job(name)).map(Job::key));
+    for name in matching {
+        let value = |job: &Job, parameter: &String| {
+            job.key().param(parameter).map(|value| format!("{parameter}={value}"))
+        };
+        let values: Vec<String> = job(name)
+            .into_iter()
+            .flat_map(|job| varying.iter().filter_map(|parameter| value(job, parameter)).collect::<Vec<_>>())
+            .collect();
+        let values = if values.is_empty() { String::new() } else { format!("  ({})", values.join(", ")) };
+        message += &format!("\n  {name}{values}");
+    }
+    Failure::new(Exit::Usage, message).hint("name one of them as it stands in this list")
+}
+
+/// The inventory of `store`; empty if the store is not there yet.
+///
+/// # Errors
+/// The store is there but cannot be read.
+pub(super) fn load_inventory(store: &Store) -> Result<Inventory, Failure> {
+    if !store.root().exists() {
+        return Ok(Inventory::default());
+    }
+    store.load_inventory().map_err(Failure::store)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::fixture;
+    use crate::job::{Key, ParamValue};
+    use crate::matrix::{Limits, Order};
+    use crate::plan::{PLAN_SCHEMA, PlannedEnv};
+    use crate::record::MatrixFacts;
+
+    fn plan(name: &str, jobs: Vec<Key>) -> Plan {
+        let env = PlannedEnv {
+            place: Default::default(),
+            share: Default::default(),
+            peaks: None,
+            usd_per_hour: None,
+            cloud: None,
+            variables: BTreeMap::new(),
+            limits: Limits::default(),
+        };
+        Plan {
+            schema: PLAN_SCHEMA,
+            matrix: MatrixFacts { name: name.into(), path: format!("{name}.yaml"), sha256: String::new() },
+            description: None,
+            order: Order::Sequential,
+            order_seed: 0,
+            envs: BTreeMap::from([("cpu".into(), env)]),
+            jobs,
+        }
+    }
+
+    /// A store in which the plan `quickstart` is saved: `resnet18` twice under one label, `vgg16` once.
+    fn store(root: &Path) -> Store {
+        let store = Store::create(&root.join("runs")).unwrap();
+        let mut deterministic = fixture::key("cpu", "resnet18", 16, 1);
+        deterministic.params.insert("deterministic".into(), ParamValue::Bool(true));
+        let jobs =
+            vec![fixture::key("cpu", "resnet18", 16, 1), deterministic, fixture::key("cpu", "vgg16", 16, 1)];
+        store.save_plan(&plan("quickstart", jobs)).unwrap();
+        store
+    }
+
+    #[test]
+    fn a_job_has_several_names() {
+        let dir = "cpu_resnet18_fp32_bs16_run1-4d402d80fedc";
+        let id = "4d402d80fedcaace7f65b05ad5efc34fccb351442e45a85583780795f10a0b28";
+        for word in
+            [dir, "cpu_resnet18_fp32_bs16_run1", "4d40", "4D402D", "4d402d80fedc", "4d402d80fedcaa", id]
+        {
+            assert!(names(word, dir), "{word}");
+        }
+        for word in ["4d4", "4d41", "cpu_resnet18_fp32_bs16_run", "run1", "4d402d80fedcz", ""] {
+            assert!(!names(word, dir), "{word}");
+        }
+        assert!(!names("4d402d80fedb00", dir));
+    }
+
+    #[test]
+    fn the_plan_of_a_name_or_the_last_one() {
+        let root = tempfile::tempdir().unwrap();
+        let store = store(root.path());
+        assert_eq!(find_plan(&store, Some("quickstart")).unwrap().matrix.name, "quickstart");
+        assert_eq!(find_plan(&store, None).unwrap().jobs.len(), 3);
+        let failure = find_plan(&store, Some("quikstart")).unwrap_err();
+        assert_eq!(failure.exit, Exit::StoreUnusable);
+        assert_eq!(failure.hint.as_deref(), Some("did you mean `quickstart`?"));
+        let failure = find_plan(&store, Some("nothing-like-it")).unwrap_err();
+        let hint = failure.hint.unwrap();
+        assert!(hint.starts_with("the saved plans are: quickstart"), "{hint}");
+    }
+
+    #[test]
+    fn a_store_without_plans_says_how_to_get_one() {
+        let root = tempfile::tempdir().unwrap();
+        let store = Store::at(&root.path().join("missing")).unwrap();
+        let failure = find_plan(&store, None).unwrap_err();
+        assert_eq!(failure.exit, Exit::StoreUnusable);
+        assert!(failure.hint.unwrap().contains("orchestrate run"));
+        assert_eq!(load_inventory(&store).unwrap(), Inventory::default());
+    }
+
+    #[test]
+    fn a_label_that_names_two_jobs_lists_them_with_what_tells_them_apart() {
+        let root = tempfile::tempdir().unwrap();
+        let store = store(root.path());
+        let failure = find_job(&store, "cpu_resnet18_fp32_bs16_run1").unwrap_err();
+        assert_eq!(failure.exit, Exit::Usage);
+        let text = failure.error.to_string();
+        assert!(text.contains("names 2 jobs:") && text.contains("(deterministic=true)"), "{text}");
+        let name =
+            text.lines().find(|line| line.contains("deterministic=true")).unwrap().split_whitespace().next();
+        let found = find_job(&store, name.unwrap()).unwrap();
+        assert_eq!(found.job.unwrap().key().params["deterministic"], ParamValue::Bool(true));
+    }
+
+    #[test]
+    fn a_path_an_id_and_a_near_miss() {
+        let root = tempfile::tempdir().unwrap();
+        let store = store(root.path());
+        let job = Job::new(fixture::key("cpu", "vgg16", 16, 1));
+        for word in [format!("runs/{}/", job.dir_name()), job.id().short(), job.id().to_string(), job.label()]
+        {
+            assert_eq!(find_job(&store, &word).unwrap().job.as_ref(), Some(&job), "{word}");
+        }
+        let failure = find_job(&store, "cpu_vgg16_fp32_bs16_run2").unwrap_err();
+        assert_eq!(failure.exit, Exit::NothingSelected);
+        assert!(failure.hint.unwrap().starts_with("did you mean `cpu_vgg16_fp32_bs16_run1`"));
+    }
+}

@@ -1,0 +1,118 @@
+//! The command line: one file a verb. The only layer that sees everything.
+//!
+//! A verb is a `clap::Args` struct and a function `run(args, &Global) -> Result<Exit, Failure>`. Standard output is the
+//! result, standard error the progress and the diagnostics.
+
+mod aggregate;
+mod check;
+mod completions;
+mod dataset;
+mod exit;
+mod failure;
+mod find;
+mod load;
+mod logs;
+mod man;
+mod output;
+mod peaks;
+mod plan;
+mod report;
+mod resume;
+mod run;
+mod schema;
+mod select;
+mod show;
+mod status;
+mod study;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+pub use exit::Exit;
+pub use failure::Failure;
+
+/// Runs a declared matrix of deep-learning training bursts and turns the runs into evidence.
+#[derive(Debug, Parser)]
+#[command(name = "orchestrate", version, about, long_about = None, after_help = exit::HELP)]
+pub struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// What every verb understands.
+#[derive(Clone, Debug, Args)]
+pub struct Global {
+    /// Directory that holds the runs.
+    #[arg(long, global = true, value_name = "DIR", default_value = "runs", env = "ORCHESTRATE_STORE")]
+    pub store: PathBuf,
+    /// Say more on standard error.
+    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    pub verbose: bool,
+    /// Say nothing on standard error but errors.
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Run what a matrix declares and the store does not have yet.
+    Run(run::RunArgs),
+    /// Go on with the plan that `run` saved.
+    Resume(resume::ResumeArgs),
+    /// Show how far a plan is: done, failed, running, waiting.
+    Status(status::StatusArgs),
+    /// Show job by job what `run` would do, and why.
+    Plan(plan::PlanArgs),
+    /// Check a matrix and report all of its mistakes.
+    Check(check::CheckArgs),
+    /// Print the JSON Schema of a matrix file.
+    Schema(schema::SchemaArgs),
+    /// Show everything about one job.
+    Show(show::ShowArgs),
+    /// Print what a job's worker wrote.
+    Logs(logs::LogsArgs),
+    /// Turn records into metrics.csv, summary.csv, roofline_points.csv and failures.csv.
+    Aggregate(aggregate::AggregateArgs),
+    /// Aggregate, draw the figures and write report.md and report.html.
+    Report(report::ReportArgs),
+    /// Measure the ceilings of a device.
+    Peaks(peaks::PeaksArgs),
+    /// Make or fetch a data set.
+    Dataset(dataset::DatasetArgs),
+    /// Print a shell's completions.
+    Completions(completions::CompletionsArgs),
+    /// Write the man pages.
+    Man(man::ManArgs),
+}
+
+/// Parses the command line, does what it says, and tells the exit code.
+pub fn main() -> ExitCode {
+    let Cli { global, verb } = Cli::parse();
+    let result = match verb {
+        Verb::Run(args) => run::run(args, &global),
+        Verb::Resume(args) => resume::run(args, &global),
+        Verb::Status(args) => status::run(args, &global),
+        Verb::Plan(args) => plan::run(args, &global),
+        Verb::Check(args) => check::run(args, &global),
+        Verb::Schema(args) => schema::run(args, &global),
+        Verb::Show(args) => show::run(args, &global),
+        Verb::Logs(args) => logs::run(args, &global),
+        Verb::Aggregate(args) => aggregate::run(args, &global),
+        Verb::Report(args) => report::run(args, &global),
+        Verb::Peaks(args) => peaks::run(args, &global),
+        Verb::Dataset(args) => dataset::run(args, &global),
+        Verb::Completions(args) => completions::run(args, &global),
+        Verb::Man(args) => man::run(args, &global),
+    };
+    match result {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            eprintln!("{failure}");
+            failure.exit.into()
+        }
+    }
+}

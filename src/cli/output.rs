@@ -1,0 +1,107 @@
+//! What verbs print on standard output: text, JSON, tables.
+
+use std::io::{self, IsTerminal, Write};
+
+use comfy_table::{ContentArrangement, Table, presets};
+use serde::Serialize;
+
+use super::Failure;
+
+/// Prints `text`, which ends its lines itself. A reader that has gone away (`| head`) has seen enough: that is no
+/// error.
+///
+/// # Errors
+/// Standard output cannot be written to, such as a file on a full disk.
+pub(super) fn print(text: &str) -> Result<(), Failure> {
+    print_bytes(text.as_bytes())
+}
+
+/// Prints `bytes` as they are; see [`print`].
+///
+/// # Errors
+/// As [`print`].
+pub(super) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+/// Prints `value` as indented JSON.
+///
+/// # Errors
+/// As [`print`].
+pub(super) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value)?;
+    print(&format!("{text}\n"))
+}
+
+/// Says something beside the result, on standard error, unless `quiet`.
+pub(super) fn hint(quiet: bool, text: &str) {
+    if !quiet {
+        // Nobody reads any more: then nobody needs the hint.
+        let _ = writeln!(io::stderr(), "hint: {text}");
+    }
+}
+
+/// The narrowest terminal into which tables are fitted.
+const LEAST_WIDTH: u16 = 80;
+
+/// How tables look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// With lines, and no wider than the terminal.
+    Lines,
+    /// In plain columns, as wide as they are: for pipes and files.
+    Plain,
+}
+
+impl Layout {
+    /// [`Layout::Lines`] if standard output is a terminal.
+    pub(super) fn of_stdout() -> Layout {
+        if io::stdout().is_terminal() { Layout::Lines } else { Layout::Plain }
+    }
+}
+
+/// An empty table under `header`.
+pub(super) fn table(header: Vec<String>, layout: Layout) -> Table {
+    let mut table = Table::new();
+    // On a narrow terminal, and on one that does not tell its width, lines that the terminal breaks are easier to read
+    // than columns one letter wide.
+    let fits = layout == Layout::Lines && table.width().is_some_and(|width| width >= LEAST_WIDTH);
+    let arrangement = if fits { ContentArrangement::Dynamic } else { ContentArrangement::Disabled };
+    let style = if layout == Layout::Lines { presets::UTF8_FULL_CONDENSED } else { presets::NOTHING };
+    table.load_style(style).set_content_arrangement(arrangement).set_header(header);
+    table
+}
+
+/// The table's text, without blanks at the ends of its lines.
+pub(super) fn table_text(table: &Table) -> String {
+    format!("{}\n", table.trim_fmt())
+}
+
+/// The closest of `names` to `word`, the closest first, at most three; none that is far off.
+pub(super) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut scored: Vec<(f64, &str)> = names
+        .into_iter()
+        .map(|name| (strsim::normalized_damerau_levenshtein(word, name), name))
+        .filter(|(score, _)| *score >= 0.5)
+        .collect();
+    scored.sort_by(|left, right| right.0.total_cmp(&left.0).then(left.1.cmp(right.1)));
+    scored.dedup_by(|left, right| left.1 == right.1);
+    scored.into_iter().take(3).map(|(_, name)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_names_come_nearest_first_and_far_ones_not_at_all() {
+        let names = ["quickstart", "mac", "cuda", "quickstart2"];
+        assert_eq!(nearest("quikstart", names), ["quickstart", "quickstart2"]);
+        assert_eq!(nearest("zzz", names), Vec::<&str>::new());
+        assert_eq!(nearest("cuda", ["cuda", "cuda"]), ["cuda"]);
+    }
+}

@@ -1,0 +1,256 @@
+//! `orchestrate plan`: job by job what `run` would do, and why.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::find::load_inventory;
+use super::load::load_matrix_plan;
+use super::output::{Layout, print, print_json, table, table_text};
+use super::select::SelectArgs;
+use super::{Exit, Failure, Global};
+use crate::job::{JobId, Key};
+use crate::plan::{
+    Decided, Decision, Estimate, Estimator, Inventory, NotDone, Plan, TimeLeft, decide, varying_parameters,
+};
+use crate::run::Store;
+use crate::run::host::probe_host;
+use crate::run::progress::{duration_text, jobs_text, time_left_text};
+
+/// What `orchestrate plan` takes.
+#[derive(Debug, clap::Args)]
+pub(super) struct PlanArgs {
+    /// The matrix file.
+    matrix: PathBuf,
+    #[command(flatten)]
+    select: SelectArgs,
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints what would be done with every job of the matrix. Nothing is run, and nothing is written.
+pub(super) fn run(args: PlanArgs, global: &Global) -> Result<Exit, Failure> {
+    let plan = load_matrix_plan(&args.matrix)?;
+    let selection = args.select.apply(&plan)?;
+    let store = Store::at(&global.store).map_err(Failure::store)?;
+    let inventory = load_inventory(&store)?;
+    let mut decided = decide(&plan, &inventory, &probe_host());
+    decided.retain(|decided| selection.contains(decided.job.key()));
+    let view = PlanView::of(&plan, &inventory, &decided);
+    if args.json {
+        print_json(&view)?;
+    } else {
+        print(&view.text(Layout::of_stdout()))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The version of what `--json` prints.
+///
+/// Changelog: 1, the first.
+const VIEW_SCHEMA: u32 = 1;
+
+/// What is printed, and the JSON as it stands.
+#[derive(Debug, Serialize)]
+struct PlanView {
+    schema: u32,
+    /// The matrix's name.
+    matrix: String,
+    /// Its file.
+    file: String,
+    counts: DecisionCounts,
+    /// Of the jobs to run.
+    time_left: TimeLeft,
+    /// Names of the parameters that are not the same in all jobs.
+    varying: Vec<String>,
+    /// In the order in which they run.
+    jobs: Vec<JobView>,
+}
+
+/// Jobs by decision.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+struct DecisionCounts {
+    run: usize,
+    done: usize,
+    not_here: usize,
+    pruned: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct JobView {
+    id: JobId,
+    label: String,
+    key: Key,
+    decision: Word,
+    /// As a sentence; `None` for what is done.
+    why: Option<String>,
+    /// `None` for what is not run, and where there is no basis.
+    estimate: Option<Estimate>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Word {
+    Run,
+    Done,
+    NotHere,
+    Pruned,
+}
+
+impl Word {
+    fn text(self) -> &'static str {
+        match self {
+            Word::Run => "run",
+            Word::Done => "done",
+            Word::NotHere => "not here",
+            Word::Pruned => "pruned",
+        }
+    }
+}
+
+impl PlanView {
+    fn of(plan: &Plan, inventory: &Inventory, decided: &[Decided]) -> PlanView {
+        let estimator = Estimator::new(plan, inventory.records());
+        let jobs: Vec<JobView> = decided.iter().map(|decided| JobView::of(decided, &estimator)).collect();
+        let count = |word| jobs.iter().filter(|job| job.decision == word).count();
+        let to_run = jobs.iter().filter(|job| job.decision == Word::Run).map(|job| &job.key);
+        PlanView {
+            schema: VIEW_SCHEMA,
+            matrix: plan.matrix.name.clone(),
+            file: plan.matrix.path.clone(),
+            counts: DecisionCounts {
+                run: count(Word::Run),
+                done: count(Word::Done),
+                not_here: count(Word::NotHere),
+                pruned: count(Word::Pruned),
+            },
+            time_left: estimator.time_left(to_run),
+            varying: varying_parameters(jobs.iter().map(|job| &job.key)),
+            jobs,
+        }
+    }
+
+    fn text(&self, layout: Layout) -> String {
+        let mut header = vec!["job".to_owned()];
+        header.extend(self.varying.iter().cloned());
+        header.extend(["decision", "time", "why"].map(str::to_owned));
+        let mut rows = table(header, layout);
+        for job in &self.jobs {
+            let mut row = vec![job.label.clone()];
+            row.extend(self.varying.iter().map(|name| param_text(&job.key, name)));
+            let seconds = job.estimate.map(|estimate| format!("~{}", duration_text(estimate.seconds)));
+            let seconds =
+                seconds.unwrap_or_else(|| if job.decision == Word::Run { "?" } else { "" }.to_owned());
+            row.extend([job.decision.text().to_owned(), seconds, job.why.clone().unwrap_or_default()]);
+            rows.add_row(row);
+        }
+        let DecisionCounts { run, done, not_here, pruned } = self.counts;
+        let mut counts = format!("{}: {}: {run} to run", self.matrix, jobs_text(self.jobs.len()));
+        for (number, what) in [(done, "done"), (not_here, "not here"), (pruned, "pruned")] {
+            if number > 0 {
+                counts += &format!(", {number} {what}");
+            }
+        }
+        format!("{}{counts}; time left: {}\n", table_text(&rows), time_left_text(&self.time_left))
+    }
+}
+
+/// A parameter's value in a table; `auto` where the worker chooses.
+pub(super) fn param_text(key: &Key, name: &str) -> String {
+    key.param(name).map_or_else(|| "auto".to_owned(), |value| value.to_string())
+}
+
+impl JobView {
+    fn of(decided: &Decided, estimator: &Estimator) -> JobView {
+        let Decided { job, decision } = decided;
+        let (word, why) = match decision {
+            Decision::Run(not_done) => (Word::Run, Some(not_done_text(not_done))),
+            Decision::Skip => (Word::Done, None),
+            Decision::NotHere { why } => (Word::NotHere, Some(why.clone())),
+            Decision::Pruned { why } => (Word::Pruned, Some(why.clone())),
+        };
+        let estimate = if word == Word::Run { estimator.estimate(job.key()) } else { None };
+        JobView { id: job.id(), label: job.label(), key: job.key().clone(), decision: word, why, estimate }
+    }
+}
+
+/// Why a job is not done, as a sentence.
+pub(super) fn not_done_text(not_done: &NotDone) -> String {
+    match not_done {
+        NotDone::NeverRan => "it never ran".to_owned(),
+        NotDone::Failed(record) => format!("attempt {} {}", record.attempt, record.outcome),
+        NotDone::Unfinished { attempts: 1 } => "its attempt was cut off and left no record".to_owned(),
+        NotDone::Unfinished { attempts } => {
+            format!("the last of its {attempts} attempts was cut off and left no record")
+        }
+        NotDone::Running => "somebody runs it right now".to_owned(),
+        NotDone::Corrupt { message } => format!("its directory cannot be read: {message}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::analysis::fixture;
+    use crate::job::{Job, ParamValue};
+    use crate::matrix::Order;
+    use crate::plan::{Basis, PLAN_SCHEMA, Standing};
+    use crate::record::MatrixFacts;
+
+    fn plan(jobs: Vec<Key>) -> Plan {
+        Plan {
+            schema: PLAN_SCHEMA,
+            matrix: MatrixFacts { name: "test".into(), path: "test.yaml".into(), sha256: String::new() },
+            description: None,
+            order: Order::Sequential,
+            order_seed: 0,
+            envs: BTreeMap::new(),
+            jobs,
+        }
+    }
+
+    #[test]
+    fn every_decision_is_told_with_its_reason() {
+        let deterministic = |repeat| {
+            let mut key = fixture::key("cpu", "resnet18", 16, repeat);
+            key.params.insert("deterministic".into(), ParamValue::Bool(true));
+            key
+        };
+        let keys = [
+            fixture::key("cpu", "resnet18", 16, 1),
+            fixture::key("cpu", "resnet18", 16, 2),
+            deterministic(1),
+            fixture::key("cpu", "vgg16", 64, 1),
+            fixture::key("gpu", "vgg16", 64, 1),
+        ];
+        let mut inventory = Inventory::default();
+        let done = fixture::record(keys[0].clone(), 80.0, 0);
+        inventory.jobs.insert(done.id, Standing::Done(Box::new(done)));
+        let decisions = [
+            Decision::Skip,
+            Decision::Run(NotDone::NeverRan),
+            Decision::Run(NotDone::Unfinished { attempts: 2 }),
+            Decision::Pruned { why: "batch 32 ran out of memory".into() },
+            Decision::NotHere { why: "no device `cuda`".into() },
+        ];
+        let decided: Vec<Decided> = keys
+            .iter()
+            .zip(decisions)
+            .map(|(key, decision)| Decided { job: Job::new(key.clone()), decision })
+            .collect();
+        let view = PlanView::of(&plan(keys.to_vec()), &inventory, &decided);
+        assert_eq!(view.counts, DecisionCounts { run: 2, done: 1, not_here: 1, pruned: 1 });
+        assert_eq!(view.varying, ["deterministic"]);
+        let bases: Vec<_> = view.jobs.iter().map(|job| job.estimate.map(|estimate| estimate.basis)).collect();
+        assert_eq!(bases, [None, Some(Basis::Config), Some(Basis::Model), None, None]);
+        assert_eq!((view.time_left.jobs, view.time_left.jobs_without_basis), (2, 0));
+        insta::assert_snapshot!(view.text(Layout::Plain));
+        let json = serde_json::to_value(&view).unwrap();
+        assert_eq!(json["jobs"][2]["decision"], "run");
+        assert_eq!(json["jobs"][4]["decision"], "not_here");
+        assert_eq!(json["jobs"][0]["estimate"], serde_json::Value::Null);
+    }
+}

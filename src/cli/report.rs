@@ -1,0 +1,60 @@
+//! `orchestrate report`: tables, figures, `report.md` and `report.html` of a plan.
+#![expect(clippy::disallowed_methods, reason = "the command line reads the templates it is given")]
+
+use std::path::{Path, PathBuf};
+
+use super::study::{StudyArgs, print, results_table};
+use super::{Exit, Failure, Global};
+use crate::analysis::analyse;
+use crate::report::{RenderError, Templates, render};
+
+/// What `orchestrate report` takes.
+#[derive(Debug, clap::Args)]
+pub(super) struct ReportArgs {
+    #[command(flatten)]
+    study: StudyArgs,
+    /// Directory with a `report.md.j2` and a `report.html.j2` to use instead of the ones that come with this program.
+    #[arg(long, value_name = "DIR")]
+    templates: Option<PathBuf>,
+}
+
+/// A template that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read the template {}", path.display())]
+struct TemplateError {
+    path: PathBuf,
+    source: std::io::Error,
+}
+
+/// Writes everything, prints the results and names the report.
+pub(super) fn run(args: ReportArgs, global: &Global) -> Result<Exit, Failure> {
+    let templates = args.templates.as_deref().map_or_else(|| Ok(Templates::default()), load_templates)?;
+    let study = args.study.load(global)?;
+    let analysis = analyse(&study);
+    let files = render(&study, &analysis, &templates).map_err(render_failure)?;
+    let directory = args.study.write(&study.matrix.name, &files)?;
+    print(&results_table(&analysis));
+    for finding in &analysis.findings {
+        print(&format!("- {}", finding.text));
+    }
+    print(&format!("report: {} and report.html", directory.join("report.md").display()));
+    Ok(Exit::Done)
+}
+
+fn load_templates(directory: &Path) -> Result<Templates, TemplateError> {
+    let load = |name: &str| {
+        let path = directory.join(name);
+        std::fs::read_to_string(&path).map_err(|source| TemplateError { path, source })
+    };
+    Ok(Templates { markdown: load("report.md.j2")?, html: load("report.html.j2")? })
+}
+
+fn render_failure(error: RenderError) -> Failure {
+    let is_page = matches!(error, RenderError::Page(_));
+    let failure = Failure::new(Exit::Unexpected, error);
+    if is_page {
+        failure.hint("leave out `--templates` to use the ones that come with this program")
+    } else {
+        failure
+    }
+}

@@ -1,0 +1,249 @@
+//! `orchestrate run`, and what it shares with `resume`: from a plan to its end.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use super::load::load_matrix_plan;
+use super::select::SelectArgs;
+use super::{Exit, Failure, Global};
+use crate::plan::{Decided, Decision, Estimator, Inventory, Plan, Standing, decide, quote};
+use crate::record::HostFacts;
+use crate::run::host::probe_host;
+use crate::run::lock::LockError;
+use crate::run::progress::{Display, Style};
+use crate::run::{DispatchError, RunOrder, Site, SiteError, Store, Summary, dispatch};
+
+/// What `orchestrate run` takes.
+#[derive(Debug, clap::Args)]
+pub(super) struct RunArgs {
+    /// The matrix file.
+    matrix: PathBuf,
+    #[command(flatten)]
+    how: HowArgs,
+}
+
+/// How to run, in `run` and `resume` alike.
+#[derive(Debug, clap::Args)]
+pub(super) struct HowArgs {
+    #[command(flatten)]
+    select: SelectArgs,
+    /// Give up at once when the host, the device or a job is busy, instead of waiting.
+    #[arg(long)]
+    no_wait: bool,
+    /// Print the commands that would run, and run nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Runs what the matrix declares and the store does not have yet.
+pub(super) fn run(args: RunArgs, global: &Global) -> Result<Exit, Failure> {
+    execute(&load_matrix_plan(&args.matrix)?, &args.how, global)
+}
+
+/// Runs what is missing of `plan`.
+pub(super) fn execute(plan: &Plan, how: &HowArgs, global: &Global) -> Result<Exit, Failure> {
+    let selection = how.select.apply(plan)?;
+    let store = if how.dry_run { Store::at(&global.store) } else { Store::create(&global.store) };
+    let store = store.map_err(Failure::store)?;
+    let inventory = store.load_inventory().map_err(Failure::store)?;
+    for problem in &inventory.problems {
+        warn(&format!("{}: {}", problem.path.display(), problem.message));
+    }
+    let host = probe_host();
+    let mut decided = decide(plan, &inventory, &host);
+    decided.retain(|decided| selection.contains(decided.job.key()));
+    if !how.dry_run {
+        store.save_plan(plan).map_err(Failure::store)?;
+    }
+    let execution = Execution { plan, how, global, store: &store, host: &host, decided: &decided };
+    if !decided.iter().any(|decided| matches!(decided.decision, Decision::Run(_))) {
+        print(&execution.nothing_to_do());
+        return Ok(Exit::Done);
+    }
+    let site = Site::probe(plan, &decided).map_err(site_failure)?;
+    if how.dry_run {
+        return execution.print_commands(&site);
+    }
+    let summary = execution.dispatch(inventory, site)?;
+    Ok(execution.conclude(&summary))
+}
+
+/// Everything a run goes by.
+struct Execution<'a> {
+    plan: &'a Plan,
+    how: &'a HowArgs,
+    global: &'a Global,
+    store: &'a Store,
+    host: &'a HostFacts,
+    decided: &'a [Decided],
+}
+
+impl Execution<'_> {
+    fn nothing_to_do(&self) -> String {
+        let mut summary = Summary::default();
+        let mut reason = None;
+        for decided in self.decided {
+            match &decided.decision {
+                Decision::Skip | Decision::Run(_) => summary.skipped += 1,
+                Decision::Pruned { .. } => summary.pruned += 1,
+                Decision::NotHere { why } => {
+                    summary.not_here += 1;
+                    reason.get_or_insert(why);
+                }
+            }
+        }
+        let name = &self.plan.matrix.name;
+        match reason {
+            None if summary.pruned == 0 => format!("{name}: all {} jobs are done", summary.skipped),
+            None => format!("{name}: nothing to run: {}", describe(&summary)),
+            Some(why) => format!("{name}: nothing to run: {} ({why})", describe(&summary)),
+        }
+    }
+
+    /// The real path up to its last step: the commands, for a shell.
+    fn print_commands(&self, site: &Site) -> Result<Exit, Failure> {
+        for Decided { job, decision } in self.decided {
+            if !matches!(decision, Decision::Run(_)) {
+                continue;
+            }
+            let dir = self.store.job_dir(job).attempt(1);
+            let invocation = site.invocation(job, self.plan, &dir).map_err(site_failure)?;
+            print(&format!("# {}\n{}", job.label(), invocation.command_line()));
+        }
+        Ok(Exit::Done)
+    }
+
+    fn dispatch(&self, inventory: Inventory, site: Site) -> Result<Summary, Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let earlier = inventory.jobs.values().filter_map(|standing| match standing {
+            Standing::Done(record) => Some(&**record),
+            Standing::NotDone(_) => None,
+        });
+        let estimator = Estimator::new(self.plan, earlier);
+        let mut observer = Display::new(estimator, Style::choose(self.global.quiet));
+        let order = RunOrder {
+            store: self.store,
+            plan: self.plan,
+            decided: self.decided,
+            inventory,
+            host: self.host,
+            site,
+            no_wait: self.how.no_wait,
+        };
+        let result = runtime.block_on(dispatch(order, &mut observer));
+        // A thread that still waits for a lock must not keep us.
+        runtime.shutdown_background();
+        result.map_err(|error| self.dispatch_failure(error))
+    }
+
+    /// Says how the run ended and how to go on.
+    fn conclude(&self, summary: &Summary) -> Exit {
+        if self.global.quiet {
+            // Nobody was told so far.
+            print(&format!("{}: {}", self.plan.matrix.name, describe(summary)));
+        }
+        match &summary.stopped_by {
+            Some(by) if summary.left > 0 => {
+                self.advise(&format!("stopped by {by}; `{}` goes on", self.resume_command()));
+                Exit::Interrupted
+            }
+            _ if summary.failed + summary.pruned + summary.left > 0 => {
+                let store = self.store_flag();
+                self.advise(&format!(
+                    "`orchestrate status {}{store}` shows what failed and why; `{}` tries it again",
+                    self.plan.matrix.name,
+                    self.resume_command()
+                ));
+                Exit::SomeFailed
+            }
+            _ => Exit::Done,
+        }
+    }
+
+    fn advise(&self, line: &str) {
+        if !self.global.quiet {
+            note(line);
+        }
+    }
+
+    /// The command that goes on with this run.
+    fn resume_command(&self) -> String {
+        let mut command = format!("orchestrate resume {}", quote(&self.plan.matrix.name));
+        let SelectArgs { envs, models, only } = &self.how.select;
+        for (flag, values) in [("--env", envs), ("--model", models), ("--only", only)] {
+            for value in values {
+                command.push_str(&format!(" {flag} {}", quote(value)));
+            }
+        }
+        command + &self.store_flag()
+    }
+
+    fn store_flag(&self) -> String {
+        let store = self.global.store.display().to_string();
+        if store == "runs" { String::new() } else { format!(" --store {}", quote(&store)) }
+    }
+
+    fn dispatch_failure(&self, error: DispatchError) -> Failure {
+        let again = self.resume_command();
+        match error {
+            DispatchError::Lock(LockError::Busy(_)) => Failure::new(Exit::StoreUnusable, error)
+                .hint(format!("leave out `--no-wait` to wait for it, or try later: `{again}`")),
+            DispatchError::Lock(_) => Failure::new(Exit::StoreUnusable, error)
+                .hint("the directory of the host's locks can be chosen by ORCHESTRATE_LOCK_DIR"),
+            DispatchError::Write(_) => Failure::new(Exit::Unexpected, error)
+                .hint(format!("nothing that was measured is lost; make room, then `{again}`")),
+            DispatchError::Site(error) => site_failure(error),
+            DispatchError::Signals(_) => Failure::new(Exit::Unexpected, error),
+        }
+    }
+}
+
+fn site_failure(error: SiteError) -> Failure {
+    let hint = match &error {
+        SiteError::NoWorker(_) => {
+            "`just build` builds it; ORCHESTRATE_WORKER names one that stands elsewhere".to_owned()
+        }
+        SiteError::NoTime => "`./bootstrap.sh` installs it, or says how".to_owned(),
+        SiteError::NoData { path, .. } => format!(
+            "a relative folder is looked for below the current directory; `orchestrate dataset make {}` makes one",
+            quote(&path.display().to_string())
+        ),
+        SiteError::NoInvocation { .. } => "declare it under `params` or `axes`, or leave it out".to_owned(),
+        SiteError::CurrentDirectory(_) | SiteError::NotText(_) => {
+            "run `orchestrate` from the project's directory".to_owned()
+        }
+    };
+    Failure::new(Exit::Unexpected, error).hint(hint)
+}
+
+/// The counts that are not zero.
+fn describe(summary: &Summary) -> String {
+    let Summary { done, failed, skipped, not_here, pruned, left, stopped_by: _ } = summary;
+    let counts = [
+        (done, "done"),
+        (failed, "failed"),
+        (skipped, "done before"),
+        (not_here, "not here"),
+        (pruned, "pruned"),
+        (left, "left"),
+    ];
+    let words: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| **count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    words.join(", ")
+}
+
+/// Prints a line of the result. A reader that has gone away must not end a run.
+fn print(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+pub(super) fn note(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+fn warn(line: &str) {
+    note(&format!("warning: {line}"));
+}

@@ -1,0 +1,14 @@
+//! `orchestrate schema`.
+
+use super::{Exit, Failure, Global};
+use crate::matrix;
+
+/// What `orchestrate schema` takes.
+#[derive(Debug, clap::Args)]
+pub(super) struct SchemaArgs {}
+
+/// Prints the JSON Schema of a matrix file.
+pub(super) fn run(_args: SchemaArgs, _global: &Global) -> Result<Exit, Failure> {
+    println!("{}", serde_json::to_string_pretty(&matrix::schema())?);
+    Ok(Exit::Done)
+}

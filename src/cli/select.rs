@@ -1,0 +1,267 @@
+//! `--env`, `--model`, `--only`: which jobs a verb is about.
+
+use std::collections::BTreeSet;
+
+use super::{Exit, Failure};
+use crate::job::{Key, PARAMETERS, ParamValue, Precision, parameter};
+use crate::matrix::{
+    Condition, Operator, Selector, SelectorField, comma_separated, did_you_mean, one_of, placeholders,
+};
+use crate::plan::Plan;
+
+/// The selection flags shared by `run`, `plan` and `status`.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(super) struct SelectArgs {
+    /// Only jobs of this env; may be given several times.
+    #[arg(long = "env", value_name = "ENV")]
+    pub envs: Vec<String>,
+    /// Only jobs of this model; may be given several times.
+    #[arg(long = "model", value_name = "MODEL")]
+    pub models: Vec<String>,
+    /// Only jobs that meet this condition, such as `batch>=32`, `model=resnet18,resnet50` or `channels_last=true`;
+    /// several must all hold.
+    #[arg(long = "only", value_name = "CONDITION")]
+    pub only: Vec<String>,
+}
+
+/// The jobs that the selection flags leave: all of them if there were no flags.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Selection {
+    selectors: Vec<Selector>,
+}
+
+impl Selection {
+    /// Whether the job of `key` is selected.
+    pub(super) fn contains(&self, key: &Key) -> bool {
+        self.selectors.iter().all(|selector| selector.matches(key))
+    }
+}
+
+/// A selection that makes no sense, or selects nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum SelectError {
+    /// No operator, or nothing on one side of it.
+    #[error("`--only {0}` is no condition: expected a field, one of `=` `!=` `<` `<=` `>` `>=`, and a value")]
+    NoCondition(String),
+    /// A comparison of something that is no number, or with something that is none.
+    #[error("`--only {0}` compares numbers, but {1} is none")]
+    NoNumber(String, String),
+    /// A field that jobs do not have.
+    #[error("`--only {condition}`: jobs have no field `{field}`: expected {expected}")]
+    UnknownField {
+        /// The condition as given.
+        condition: String,
+        /// Its field.
+        field: String,
+        /// The fields there are.
+        expected: String,
+    },
+    /// An env, model or precision that no job of the plan has.
+    #[error("matrix `{matrix}` has no {field} `{word}`: expected {expected}")]
+    UnknownName {
+        /// The matrix's name.
+        matrix: String,
+        /// `env`, `model` or `precision`.
+        field: &'static str,
+        /// The name as given.
+        word: String,
+        /// The names there are.
+        expected: String,
+    },
+    /// Conditions that no job meets.
+    #[error("the selection leaves none of the {jobs} jobs of matrix `{matrix}`")]
+    Nothing {
+        /// The matrix's name.
+        matrix: String,
+        /// How many jobs it has.
+        jobs: usize,
+    },
+}
+
+impl SelectError {
+    fn failure(self, hint: Option<String>) -> Failure {
+        let exit = match self {
+            SelectError::NoCondition(_) | SelectError::NoNumber(..) | SelectError::UnknownField { .. } => {
+                Exit::Usage
+            }
+            SelectError::UnknownName { .. } | SelectError::Nothing { .. } => Exit::NothingSelected,
+        };
+        Failure { hint, ..Failure::new(exit, self) }
+    }
+}
+
+impl SelectArgs {
+    /// What the flags select of `plan`. Ask [`Selection::contains`] of each job.
+    ///
+    /// # Errors
+    /// Exit 2 for a condition that makes no sense or names a field that no job has; exit 4 if it names an env or a
+    /// model that the plan does not have, or if no job of the plan is left.
+    pub(super) fn apply(&self, plan: &Plan) -> Result<Selection, Failure> {
+        let mut selectors = Vec::new();
+        for (field, words) in [(SelectorField::Env, &self.envs), (SelectorField::Model, &self.models)] {
+            if !words.is_empty() {
+                let values = words.iter().cloned().map(ParamValue::Text).collect();
+                selectors.push(selector(plan, field, Condition::AnyOf(values))?);
+            }
+        }
+        for text in &self.only {
+            let (field, condition) = parse_condition(plan, text)?;
+            selectors.push(selector(plan, field, condition)?);
+        }
+        let selection = Selection { selectors };
+        if plan.jobs.iter().any(|key| selection.contains(key)) {
+            return Ok(selection);
+        }
+        let error = SelectError::Nothing { matrix: plan.matrix.name.clone(), jobs: plan.jobs.len() };
+        Err(error.failure(Some(format!("`orchestrate plan {}` shows the jobs there are", plan.matrix.path))))
+    }
+}
+
+/// `batch>=32` as a field and a condition.
+fn parse_condition(plan: &Plan, text: &str) -> Result<(SelectorField, Condition), Failure> {
+    let no_condition = || SelectError::NoCondition(text.to_owned());
+    let hint = || Some("for example `--only 'batch>=32'` or `--only model=resnet18,resnet50`".to_owned());
+    let (name, operator, rest) = Operator::split(text)
+        .filter(|(name, ..)| !name.is_empty())
+        .ok_or_else(|| no_condition().failure(hint()))?;
+    let field = SelectorField::named(name);
+    if let SelectorField::Param(name) = &field {
+        check_field(plan, text, name)?;
+    }
+    let is_word = matches!(field, SelectorField::Env | SelectorField::Model | SelectorField::Precision);
+    let compares = matches!(operator, Operator::Compare(_));
+    if compares && is_word {
+        return Err(SelectError::NoNumber(text.to_owned(), format!("`{name}`")).failure(hint()));
+    }
+    let values = comma_separated(rest);
+    if compares && !values.is_empty() && Condition::new(operator, values.clone()).is_none() {
+        return Err(SelectError::NoNumber(text.to_owned(), format!("`{rest}`")).failure(hint()));
+    }
+    let condition = Condition::new(operator, values).ok_or_else(|| no_condition().failure(hint()))?;
+    Ok((field, condition))
+}
+
+/// Checks that jobs of `plan` may have a parameter called `name`: a known one, or one of their own.
+fn check_field(plan: &Plan, condition: &str, name: &str) -> Result<(), Failure> {
+    let mut own: BTreeSet<&str> = BTreeSet::new();
+    for key in &plan.jobs {
+        own.extend(key.params.keys().map(String::as_str));
+        if let crate::job::WorkerTemplate::Command(words) = &key.worker {
+            own.extend(words.iter().flat_map(|word| placeholders(word)));
+        }
+    }
+    if parameter(name).is_some() || own.contains(name) {
+        return Ok(());
+    }
+    let parameters = PARAMETERS.iter().map(|parameter| parameter.name);
+    let known: BTreeSet<&str> = SelectorField::NAMES.into_iter().chain(parameters).chain(own).collect();
+    let hint = did_you_mean(name, known.iter().copied());
+    let error = SelectError::UnknownField {
+        condition: condition.to_owned(),
+        field: name.to_owned(),
+        expected: one_of(known),
+    };
+    Err(error.failure(hint))
+}
+
+/// A selector of one part, whose names exist.
+fn selector(plan: &Plan, field: SelectorField, condition: Condition) -> Result<Selector, Failure> {
+    let known: Option<(&'static str, BTreeSet<&str>)> = match field {
+        SelectorField::Env => Some(("env", plan.envs.keys().map(String::as_str).collect())),
+        SelectorField::Model => Some(("model", plan.jobs.iter().map(|key| key.model.as_str()).collect())),
+        SelectorField::Precision => {
+            Some(("precision", plan.jobs.iter().map(|key| Precision::as_str(key.precision)).collect()))
+        }
+        SelectorField::Batch | SelectorField::Repeat | SelectorField::Param(_) => None,
+    };
+    if let Some((what, known)) = known {
+        for value in condition.values() {
+            let word = value.to_string();
+            if !known.contains(word.as_str()) {
+                return Err(unknown_name(plan, what, word, &known));
+            }
+        }
+    }
+    Ok(Selector { parts: vec![(field, condition)] })
+}
+
+fn unknown_name(plan: &Plan, field: &'static str, word: String, known: &BTreeSet<&str>) -> Failure {
+    let hint = did_you_mean(&word, known.iter().copied());
+    let expected = one_of(known.iter().copied());
+    SelectError::UnknownName { matrix: plan.matrix.name.clone(), field, word, expected }.failure(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix::check;
+    use crate::plan::expand;
+    use crate::record::MatrixFacts;
+
+    fn plan() -> Plan {
+        let matrix = check(
+            "name: m\nmodels: [resnet18, vgg16]\nbatches: [16, 32, 64]\nrepeats: 2\nparams: { data: { folder: d } }\n\
+             envs:\n  a: { device: cpu, axes: { channels_last: [true, false] } }\n  b: { device: mps, precisions: [amp] }\n",
+        )
+        .unwrap();
+        expand(&matrix, MatrixFacts { name: "m".into(), path: "m.yaml".into(), sha256: String::new() })
+    }
+
+    fn args(envs: &[&str], models: &[&str], only: &[&str]) -> SelectArgs {
+        let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        SelectArgs { envs: owned(envs), models: owned(models), only: owned(only) }
+    }
+
+    /// How many jobs are left, against a count with the condition written in Rust.
+    fn assert_selects(envs: &[&str], models: &[&str], only: &[&str], wanted: impl Fn(&Key) -> bool) {
+        let plan = plan();
+        let selection = args(envs, models, only).apply(&plan).unwrap();
+        let selected: Vec<_> = plan.jobs.iter().filter(|key| selection.contains(key)).collect();
+        let expected: Vec<_> = plan.jobs.iter().filter(|key| wanted(key)).collect();
+        assert!(!expected.is_empty());
+        assert_eq!(selected, expected, "{envs:?} {models:?} {only:?}");
+    }
+
+    #[test]
+    fn flags_select() {
+        let is_nhwc = |key: &Key| key.params.get("channels_last") == Some(&ParamValue::Bool(true));
+        assert_selects(&[], &[], &[], |_| true);
+        assert_selects(&["a"], &[], &[], |key| key.env == "a");
+        assert_selects(&["a", "b"], &["vgg16"], &[], |key| key.model == "vgg16");
+        assert_selects(&[], &[], &["batch>=32"], |key| key.batch >= 32);
+        assert_selects(&[], &[], &["batch > 16", "batch<64"], |key| key.batch == 32);
+        assert_selects(&[], &[], &["batch=16,64"], |key| key.batch != 32);
+        assert_selects(&[], &[], &["batch!=16,64"], |key| key.batch == 32);
+        assert_selects(&[], &[], &["model==vgg16", "repeat=2"], |key| {
+            key.model == "vgg16" && key.repeat == 2
+        });
+        assert_selects(&[], &[], &["channels_last=true"], is_nhwc);
+        assert_selects(&[], &[], &["channels_last=false"], |key| !is_nhwc(key));
+        assert_selects(&["b"], &[], &["precision=amp", "data=d", "warmup<=10"], |key| key.env == "b");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_said() {
+        let failure = |envs: &[&str], models: &[&str], only: &[&str]| {
+            let failure = args(envs, models, only).apply(&plan()).unwrap_err();
+            (failure.exit, failure.to_string())
+        };
+        for (envs, models, only, exit, said) in [
+            (&["A1"][..], &[][..], &[][..], Exit::NothingSelected, "has no env `A1`: expected `a` or `b`"),
+            (&[], &["vgg6"], &[], Exit::NothingSelected, "hint: did you mean `vgg16`?"),
+            (&[], &[], &["model=vgg61"], Exit::NothingSelected, "hint: did you mean `vgg16`?"),
+            (&[], &[], &["batch>=99"], Exit::NothingSelected, "none of the 36 jobs"),
+            (&["b"], &[], &["channels_last=true"], Exit::NothingSelected, "orchestrate plan m.yaml"),
+            (&[], &[], &["bacth>=99"], Exit::Usage, "hint: did you mean `batch`?"),
+            (&[], &[], &["batch"], Exit::Usage, "is no condition"),
+            (&[], &[], &["batch="], Exit::Usage, "is no condition"),
+            (&[], &[], &[">=3"], Exit::Usage, "is no condition"),
+            (&[], &[], &["batch>=many"], Exit::Usage, "`many` is none"),
+            (&[], &[], &["model>=3"], Exit::Usage, "`model` is none"),
+        ] {
+            let (code, text) = failure(envs, models, only);
+            assert_eq!(code, exit, "{text}");
+            assert!(text.contains(said), "{text}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! `orchestrate show`: everything about one job.
+//!
+//! Reading is here; [`page`] says what is shown.
+#![expect(clippy::disallowed_methods, reason = "this verb reads a job's directory")]
+
+mod page;
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::find::{Found, find_job};
+use super::output::{hint, print, print_json};
+use super::{Exit, Failure, Global};
+use crate::job::{Job, Key};
+use crate::plan::{NotDone, Standing};
+use crate::record::Record;
+use crate::run::{JobDir, Store};
+
+use page::{AttemptPage, Page};
+
+/// What `orchestrate show` takes.
+#[derive(Debug, clap::Args)]
+pub(super) struct ShowArgs {
+    /// The job: its label, its directory, or at least four digits of its id.
+    job: String,
+    /// Print the record that decides about the job, as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the job's key, attempts, measurement, process, provenance, files and command.
+pub(super) fn run(args: ShowArgs, global: &Global) -> Result<Exit, Failure> {
+    let store = Store::open(&global.store).map_err(Failure::store)?;
+    let found = find_job(&store, &args.job)?;
+    let job = identify(&found)?;
+    let standing = store.load_standing(&job);
+    if args.json {
+        print_json(record_of(&standing).ok_or_else(|| no_record(&found, &standing))?)?;
+        return Ok(Exit::Done);
+    }
+    let page = load_page(&found.dir, job, standing)
+        .map_err(|source| ReadError { path: found.dir.path().to_owned(), source })?;
+    print(&page.text())?;
+    if !page.attempts.is_empty() {
+        hint(global.quiet, &format!("`orchestrate logs {}` prints what the worker wrote", found.dir.name()));
+    }
+    Ok(Exit::Done)
+}
+
+/// A job's directory that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {}", path.display())]
+struct ReadError {
+    path: std::path::PathBuf,
+    #[source]
+    source: io::Error,
+}
+
+/// The job that `found` is, from a plan, from its record, or from its `key.json`.
+fn identify(found: &Found) -> Result<Job, Failure> {
+    if let Some(job) = &found.job {
+        return Ok(job.clone());
+    }
+    if let Ok(Some(record)) = found.dir.load_record() {
+        return Ok(Job::new(record.key));
+    }
+    let path = found.dir.key();
+    let wrong = |error: Box<dyn std::error::Error + Send + Sync>| {
+        Failure::new(Exit::StoreUnusable, format!("{} does not say which job it is: {error}", path.display()))
+            .hint(format!("if nothing in it is of use, delete {}", found.dir.path().display()))
+    };
+    let text = fs::read_to_string(&path).map_err(|error| wrong(error.into()))?;
+    let key: Key = serde_json::from_str(&text).map_err(|error| wrong(error.into()))?;
+    Ok(Job::new(key))
+}
+
+fn record_of(standing: &Standing) -> Option<&Record> {
+    match standing {
+        Standing::Done(record) | Standing::NotDone(NotDone::Failed(record)) => Some(record),
+        Standing::NotDone(_) => None,
+    }
+}
+
+fn no_record(found: &Found, standing: &Standing) -> Failure {
+    let why = match standing {
+        Standing::NotDone(not_done) => super::plan::not_done_text(not_done),
+        Standing::Done(_) => "it is done".to_owned(),
+    };
+    Failure::new(Exit::NothingSelected, format!("the job {} has no record: {why}", found.dir.name()))
+        .hint(format!("`orchestrate show {}` without `--json` shows what there is", found.dir.name()))
+}
+
+fn load_page(dir: &JobDir, job: Job, standing: Standing) -> io::Result<Page> {
+    let last = dir.load_record().ok().flatten();
+    let mut attempts = Vec::new();
+    for attempt in dir.attempts()? {
+        let own = attempt.load_record().ok().flatten();
+        let record = own.or_else(|| last.clone().filter(|record| record.attempt == attempt.number()));
+        attempts.push(AttemptPage { number: attempt.number(), record });
+    }
+    let mut files = Vec::new();
+    collect_files(dir.path(), "", &mut files)?;
+    files.sort();
+    let command = fs::read_to_string(dir.command()).ok();
+    Ok(Page { job, directory: dir.path().display().to_string(), standing, attempts, files, command })
+}
+
+/// Every file below `directory` with its size in bytes, by its path from the job's directory.
+fn collect_files(directory: &Path, prefix: &str, files: &mut Vec<(String, u64)>) -> io::Result<()> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            collect_files(&entry.path(), &format!("{name}/"), files)?;
+        } else if let Ok(data) = entry.metadata() {
+            // A running job's files come and go; one that is gone is not there.
+            files.push((name, data.len()));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,300 @@
+//! The page about one job, as text. Pure.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::cli::plan::not_done_text;
+use crate::job::{Job, Kind, WorkerTemplate};
+use crate::plan::{Standing, quote, wall_seconds};
+use crate::protocol::Measurement;
+use crate::record::{Observed, ProcessStats, Provenance, Record};
+use crate::run::progress::{duration_text, rate_text};
+
+/// Everything there is to say about one job.
+#[derive(Debug)]
+pub(super) struct Page {
+    pub(super) job: Job,
+    pub(super) directory: String,
+    pub(super) standing: Standing,
+    /// In order.
+    pub(super) attempts: Vec<AttemptPage>,
+    /// Paths below the directory, and sizes in bytes.
+    pub(super) files: Vec<(String, u64)>,
+    /// What `command.sh` holds.
+    pub(super) command: Option<String>,
+}
+
+/// One attempt.
+#[derive(Debug)]
+pub(super) struct AttemptPage {
+    pub(super) number: u32,
+    /// `None` if it left none: it runs, or it was cut off.
+    pub(super) record: Option<Record>,
+}
+
+/// Names and values of a part of the page.
+type Lines = Vec<(String, String)>;
+
+impl Page {
+    /// The whole page.
+    pub(super) fn text(&self) -> String {
+        let mut text = format!("{}\n", self.job.label());
+        section(&mut text, "", self.head());
+        section(&mut text, "key", self.key());
+        section(&mut text, "attempts", self.attempt_lines());
+        // The last record says where the job stands; earlier ones have their outcome above.
+        if let Some(record) = self.attempts.iter().rev().find_map(|attempt| attempt.record.as_ref()) {
+            let title = format!("of attempt {}", record.attempt);
+            let measurement = record.measurement.as_ref().map(|it| measurement(it, record.key.kind));
+            section(&mut text, &format!("measurement {title}"), measurement.unwrap_or_default());
+            section(&mut text, &format!("process {title}"), process(record.process.as_ref()));
+            section(&mut text, &format!("observed {title}"), observed(&record.observed));
+            section(&mut text, &format!("provenance {title}"), provenance(&record.provenance));
+        }
+        let file = |(name, size): &(String, u64)| (name.clone(), size_text(*size));
+        section(&mut text, "files", self.files.iter().map(file).collect());
+        if let Some(command) = self.command_text() {
+            text += &format!("\ncommand\n{}\n", indented(command.trim_end()));
+        }
+        text
+    }
+
+    /// `command.sh`; where that is gone, the argv that the last record remembers.
+    fn command_text(&self) -> Option<String> {
+        let remembered = || {
+            let record = self.attempts.iter().rev().find_map(|attempt| attempt.record.as_ref())?;
+            let words: Vec<String> = record.provenance.command.iter().map(|word| quote(word)).collect();
+            Some(words.join(" "))
+        };
+        self.command.clone().or_else(remembered)
+    }
+
+    fn head(&self) -> Lines {
+        let state = match &self.standing {
+            Standing::Done(_) => "done".to_owned(),
+            Standing::NotDone(not_done) => format!("not done: {}", not_done_text(not_done)),
+        };
+        vec![line("id", self.job.id()), line("state", state), line("directory", &self.directory)]
+    }
+
+    fn key(&self) -> Lines {
+        let key = self.job.key();
+        let mut lines = vec![
+            line("kind", key.kind),
+            line("env", &key.env),
+            line("device", key.device),
+            line("model", &key.model),
+            line("precision", key.precision),
+            line("batch", key.batch),
+            line("repeat", key.repeat),
+        ];
+        if let WorkerTemplate::Command(argv) = &key.worker {
+            lines.push(line("worker", argv.join(" ")));
+        }
+        lines.extend(key.params.iter().map(|(name, value)| line(name, value)));
+        lines
+    }
+
+    fn attempt_lines(&self) -> Lines {
+        let text = |attempt: &AttemptPage| match &attempt.record {
+            None => "left no record: it runs right now, or it was cut off".to_owned(),
+            Some(record) => format!(
+                "{}, {}: {}",
+                record.started_at.format("%Y-%m-%d %H:%M:%S UTC"),
+                duration_text(wall_seconds(record)),
+                record.outcome
+            ),
+        };
+        self.attempts.iter().map(|attempt| line(attempt.number, text(attempt))).collect()
+    }
+}
+
+fn line(name: impl ToString, value: impl ToString) -> (String, String) {
+    (name.to_string(), value.to_string())
+}
+
+/// Adds a part with its names aligned; nothing if it has no lines.
+fn section(text: &mut String, title: &str, lines: Lines) {
+    if lines.is_empty() {
+        return;
+    }
+    if !title.is_empty() {
+        *text += &format!("\n{title}\n");
+    }
+    let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    for (name, value) in lines {
+        *text += &format!("  {name:width$}  {value}\n");
+    }
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}
+
+fn measurement(measurement: &Measurement, kind: Kind) -> Lines {
+    let synchronised = if measurement.synchronized { "yes" } else { "no: its seconds mean nothing" };
+    let mut lines = vec![
+        line("samples", measurement.samples),
+        line("seconds", number_text(measurement.elapsed_s)),
+        line("synchronised", synchronised),
+    ];
+    if kind == Kind::Timing && measurement.synchronized {
+        lines.push(line("images/s", rate_text(measurement.samples_per_s())));
+    }
+    lines.extend(fields("effective ", &measurement.effective));
+    lines.extend(fields("", &measurement.details));
+    lines
+}
+
+fn process(process: Option<&ProcessStats>) -> Lines {
+    let Some(process) = process else { return Vec::new() };
+    let seconds =
+        |name: &str, value: Option<f64>| value.map(|value| line(name, format!("{} s", number_text(value))));
+    let size = |name: &str, value: Option<u64>| value.map(|value| line(name, size_text(value)));
+    let number = |name: &str, value: Option<u64>| value.map(|value| line(name, value));
+    [
+        seconds("wall", process.wall_s),
+        seconds("user", process.user_s),
+        seconds("system", process.system_s),
+        size("peak resident", process.max_rss_bytes),
+        size("peak footprint", process.peak_footprint_bytes),
+        number("voluntary switches", process.voluntary_switches),
+        number("involuntary switches", process.involuntary_switches),
+        number("major faults", process.major_faults),
+        number("minor faults", process.minor_faults),
+        number("instructions", process.instructions),
+        number("cycles", process.cycles),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn observed(observed: &Observed) -> Lines {
+    fields("", observed)
+}
+
+fn provenance(provenance: &Provenance) -> Lines {
+    let mut lines = vec![line("orchestrate", &provenance.orchestrate)];
+    lines.extend(fields("host ", &provenance.host));
+    lines.extend(fields("worker ", &provenance.worker));
+    lines.extend(fields("matrix ", &provenance.matrix));
+    lines.extend(provenance.git.iter().flat_map(|git| fields("git ", git)));
+    lines.extend(provenance.cloud.iter().flat_map(|cloud| fields("cloud ", cloud)));
+    lines.extend(provenance.environment.iter().map(|(name, value)| line(format!("${name}"), value)));
+    lines
+}
+
+/// Every field of `value` that says something, named as `record.json` names it: a field that is added to a record is
+/// shown without anybody remembering to.
+fn fields(prefix: &str, value: &impl Serialize) -> Lines {
+    let mut lines = Vec::new();
+    // What a record holds was read from JSON, so it can be written as JSON.
+    if let Ok(value) = serde_json::to_value(value) {
+        add_fields(prefix.trim_end(), &value, &mut lines);
+    }
+    lines
+}
+
+fn add_fields(name: &str, value: &Value, lines: &mut Lines) {
+    match value {
+        Value::Null => {}
+        Value::Object(map) => {
+            for (field, value) in map {
+                let name = if name.is_empty() { field.clone() } else { format!("{name} {field}") };
+                add_fields(&name, value, lines);
+            }
+        }
+        Value::Array(values) if values.is_empty() => {}
+        Value::Array(values) => {
+            let words: Vec<String> = values.iter().map(scalar_text).collect();
+            lines.push(line(name, words.join(", ")));
+        }
+        scalar => lines.push(line(name, scalar_text(scalar))),
+    }
+}
+
+fn scalar_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) if number.is_f64() => number_text(number.as_f64().unwrap_or(f64::NAN)),
+        other => other.to_string(),
+    }
+}
+
+/// Millionths are the finest that any clock here tells; what is behind them is the binary fraction's.
+fn number_text(number: f64) -> String {
+    let rounded = (number * 1e6).round() / 1e6;
+    if rounded.is_finite() { rounded.to_string() } else { number.to_string() }
+}
+
+/// `512 B`, `1.5 KiB`, `2.4 GiB`.
+fn size_text(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::fixture;
+    use crate::job::ParamValue;
+    use crate::plan::NotDone;
+    use crate::record::Outcome;
+
+    #[test]
+    fn a_job_that_failed_once_and_then_succeeded() {
+        let mut key = fixture::key("cpu", "resnet18", 16, 2);
+        key.params.insert("warmup".into(), ParamValue::Int(3));
+        let success = Record { attempt: 2, ..fixture::record(key.clone(), 100.0, 1) };
+        let failure = Record {
+            outcome: Outcome::Exited { code: 3, message: Some("no such file".into()) },
+            measurement: None,
+            ..fixture::record(key.clone(), 100.0, 0)
+        };
+        let page = Page {
+            job: Job::new(key),
+            directory: "runs/x".into(),
+            standing: Standing::Done(Box::new(success.clone())),
+            attempts: vec![
+                AttemptPage { number: 1, record: Some(failure) },
+                AttemptPage { number: 2, record: Some(success) },
+            ],
+            files: vec![("attempts/02/stdout.log".into(), 2048), ("key.json".into(), 12)],
+            command: Some("#!/bin/sh\nexec worker --arch resnet18\n".into()),
+        };
+        insta::assert_snapshot!(page.text());
+    }
+
+    #[test]
+    fn a_job_that_never_ran_has_a_key_and_nothing_else() {
+        let page = Page {
+            job: Job::new(fixture::key("cpu", "resnet18", 16, 1)),
+            directory: "runs/x".into(),
+            standing: Standing::NotDone(NotDone::NeverRan),
+            attempts: Vec::new(),
+            files: Vec::new(),
+            command: None,
+        };
+        let text = page.text();
+        assert!(text.contains("not done: it never ran"), "{text}");
+        assert!(!text.contains("attempts") && !text.contains("files") && !text.contains("command"), "{text}");
+    }
+
+    #[test]
+    fn sizes() {
+        let sizes = [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (u64::MAX, "16777216.0 TiB")];
+        for (bytes, text) in sizes {
+            assert_eq!(size_text(bytes), text);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! `orchestrate status`: how far a plan is, and what it has measured so far.
+//!
+//! [`overview`] says what is to be seen, [`render`] how it looks; both are pure.
+
+mod overview;
+mod render;
+
+use std::time::Duration;
+
+use super::find::{find_plan, load_inventory};
+use super::output::{Layout, hint, print, print_json};
+use super::select::{SelectArgs, Selection};
+use super::{Exit, Failure, Global};
+use crate::plan::{Plan, decide, quote};
+use crate::record::HostFacts;
+use crate::run::Store;
+use crate::run::host::probe_host;
+
+use overview::Overview;
+
+/// Between two looks of `--watch`.
+const WATCH_PERIOD: Duration = Duration::from_secs(2);
+
+/// Clears a terminal, what scrolled out of it left alone, and goes to its first line.
+const CLEAR: &str = "\x1b[2J\x1b[H";
+
+/// What `orchestrate status` takes.
+#[derive(Debug, clap::Args)]
+pub(super) struct StatusArgs {
+    /// A matrix's name or file; the plan that was run last if not given.
+    plan: Option<String>,
+    #[command(flatten)]
+    select: SelectArgs,
+    /// Look again every two seconds until nothing is left to run, or until Ctrl-C.
+    #[arg(long)]
+    watch: bool,
+    /// Print JSON instead of tables; with `--watch` one document a line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints how far the plan is. Nothing is run, and nothing is written.
+pub(super) fn run(args: StatusArgs, global: &Global) -> Result<Exit, Failure> {
+    let store = Store::at(&global.store).map_err(Failure::store)?;
+    let plan = find_plan(&store, args.plan.as_deref())?;
+    let selection = args.select.apply(&plan)?;
+    let look = Look { args: &args, global, store, plan, selection, host: probe_host() };
+    if args.watch { look.watch() } else { look.once() }
+}
+
+/// Everything that a look at the store goes by.
+struct Look<'a> {
+    args: &'a StatusArgs,
+    global: &'a Global,
+    store: Store,
+    plan: Plan,
+    selection: Selection,
+    host: HostFacts,
+}
+
+impl Look<'_> {
+    fn overview(&self) -> Result<Overview, Failure> {
+        let inventory = load_inventory(&self.store)?;
+        let mut decided = decide(&self.plan, &inventory, &self.host);
+        decided.retain(|decided| self.selection.contains(decided.job.key()));
+        Ok(Overview::of(&self.plan, &inventory, &decided))
+    }
+
+    fn once(&self) -> Result<Exit, Failure> {
+        let overview = self.overview()?;
+        if self.args.json {
+            print_json(&overview)?;
+            return Ok(Exit::Done);
+        }
+        print(&render::text(&overview, Layout::of_stdout()))?;
+        for text in self.next_commands(&overview) {
+            hint(self.global.quiet, &text);
+        }
+        Ok(Exit::Done)
+    }
+
+    fn watch(&self) -> Result<Exit, Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let mut shown = String::new();
+            loop {
+                let overview = self.overview()?;
+                self.show_if_changed(&overview, &mut shown)?;
+                if overview.is_settled() {
+                    return Ok(Exit::Done);
+                }
+                tokio::select! {
+                    // Leaving is what Ctrl-C is for here.
+                    _ = tokio::signal::ctrl_c() => return Ok(Exit::Done),
+                    () = tokio::time::sleep(WATCH_PERIOD) => {}
+                }
+            }
+        })
+    }
+
+    fn show_if_changed(&self, overview: &Overview, shown: &mut String) -> Result<(), Failure> {
+        let text = if self.args.json {
+            format!("{}\n", serde_json::to_string(overview)?)
+        } else {
+            render::text(overview, Layout::of_stdout())
+        };
+        if text == *shown {
+            return Ok(());
+        }
+        let clear = if Layout::of_stdout() == Layout::Lines && !self.args.json { CLEAR } else { "" };
+        print(&format!("{clear}{text}"))?;
+        *shown = text;
+        Ok(())
+    }
+
+    /// What to type next, as far as that can be known.
+    fn next_commands(&self, overview: &Overview) -> Vec<String> {
+        let name = quote(&self.plan.matrix.name);
+        let store = self.store_flag();
+        let counts = &overview.counts;
+        let mut found = Vec::new();
+        if let Some(failure) = overview.failures.first() {
+            found.push(format!(
+                "`orchestrate logs {}{store}` prints what the worker wrote",
+                failure.directory
+            ));
+        }
+        if counts.failed + counts.waiting > 0 && counts.running == 0 {
+            let saved = self.store.load_plan(&self.plan.matrix.name).is_ok_and(|saved| saved == self.plan);
+            let again =
+                if saved { format!("resume {name}") } else { format!("run {}", quote(&overview.file)) };
+            found.push(format!("`orchestrate {again}{store}` runs what is missing"));
+        } else if counts.running > 0 {
+            found.push(format!("`orchestrate status {name} --watch{store}` follows the run"));
+        } else if counts.done > 0 {
+            found.push(format!("`orchestrate report {name}{store}` turns it into tables and figures"));
+        }
+        found
+    }
+
+    fn store_flag(&self) -> String {
+        let store = self.global.store.display().to_string();
+        if store == "runs" { String::new() } else { format!(" --store {}", quote(&store)) }
+    }
+}

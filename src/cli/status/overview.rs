@@ -1,0 +1,307 @@
+//! What there is to be seen of a plan: every config with its jobs by state and its throughput, and every failure with
+//! its reason. Pure; the JSON of `status --json` is this, as it stands.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::analysis::cost::FlopsConvention;
+use crate::analysis::group::{Row, order};
+use crate::analysis::peaks::Catalogue;
+use crate::analysis::{Cell, Span, State, Study, analyse};
+use crate::cli::plan::not_done_text;
+use crate::job::{JobId, Key};
+use crate::plan::{
+    Decided, Decision, Estimator, Inventory, NotDone, Plan, Standing, TimeLeft, varying_parameters,
+};
+use crate::record::{Outcome, Record};
+
+/// The version of what `--json` prints.
+///
+/// Changelog: 1, the first.
+const OVERVIEW_SCHEMA: u32 = 1;
+
+/// How far a plan is.
+#[derive(Debug, Serialize)]
+pub(super) struct Overview {
+    schema: u32,
+    /// The matrix's name.
+    pub(super) matrix: String,
+    /// Its file.
+    pub(super) file: String,
+    /// All selected jobs.
+    pub(super) counts: StateCounts,
+    /// Of the jobs that wait, failed or run.
+    pub(super) time_left: TimeLeft,
+    /// Names of the parameters that are not the same in all jobs.
+    pub(super) varying: Vec<String>,
+    /// By env, model, precision, parameters and batch.
+    pub(super) configs: Vec<ConfigView>,
+    /// Jobs whose last attempt failed.
+    pub(super) failures: Vec<FailureView>,
+    /// Why jobs are not here or pruned, each reason with its number.
+    pub(super) left_out: BTreeMap<String, usize>,
+    /// Directories of the store that say nothing usable.
+    pub(super) problems: Vec<ProblemView>,
+}
+
+/// Jobs by state. A job is in exactly one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct StateCounts {
+    pub(super) jobs: usize,
+    pub(super) done: usize,
+    pub(super) failed: usize,
+    pub(super) running: usize,
+    pub(super) waiting: usize,
+    pub(super) not_here: usize,
+    pub(super) pruned: usize,
+}
+
+/// One config.
+#[derive(Debug, Serialize)]
+pub(super) struct ConfigView {
+    /// Its key, of repeat 1.
+    pub(super) key: Key,
+    /// Its jobs.
+    pub(super) counts: StateCounts,
+    /// How its failed jobs ended, as `record.json` has it, each kind with its number.
+    pub(super) failed: BTreeMap<&'static str, usize>,
+    /// Over its timing jobs; several if their circumstances differ, since such are never pooled.
+    pub(super) throughput: Vec<ThroughputView>,
+}
+
+/// Images a second of runs that may be pooled.
+#[derive(Debug, Serialize)]
+pub(super) struct ThroughputView {
+    /// Runs that count.
+    pub(super) n: usize,
+    /// `None` if none counts.
+    pub(super) median: Option<f64>,
+    /// Median absolute deviation; `None` if `n` is too small.
+    pub(super) mad: Option<f64>,
+    /// Runs that succeeded but do not count, by the names of their marks.
+    pub(super) left_out: BTreeMap<String, usize>,
+    /// Where they ran.
+    pub(super) host: String,
+    /// In what they differ from the first group of the config, as `name first / this`.
+    pub(super) differences: Vec<String>,
+}
+
+/// A job whose last attempt failed.
+#[derive(Debug, Serialize)]
+pub(super) struct FailureView {
+    pub(super) id: JobId,
+    pub(super) label: String,
+    /// The name of its directory.
+    pub(super) directory: String,
+    pub(super) attempt: u32,
+    pub(super) outcome: Outcome,
+    /// The outcome as a sentence.
+    pub(super) sentence: String,
+}
+
+/// A directory of the store that says nothing usable.
+#[derive(Debug, Serialize)]
+pub(super) struct ProblemView {
+    pub(super) path: String,
+    pub(super) message: String,
+}
+
+/// How a job stands, for people.
+#[derive(Debug)]
+enum JobState<'a> {
+    Done,
+    Failed(&'a Record),
+    Running,
+    Waiting,
+    NotHere(String),
+    Pruned(String),
+}
+
+impl Overview {
+    /// The overview of `decided`, the selected jobs of `plan`.
+    pub(super) fn of(plan: &Plan, inventory: &Inventory, decided: &[Decided]) -> Overview {
+        let mut sorted: Vec<(&Decided, JobState<'_>)> =
+            decided.iter().map(|decided| (decided, state(decided, inventory))).collect();
+        sorted.sort_by_cached_key(|(decided, _)| order(decided.job.key()));
+        let mut overview = Overview {
+            schema: OVERVIEW_SCHEMA,
+            matrix: plan.matrix.name.clone(),
+            file: plan.matrix.path.clone(),
+            counts: StateCounts::default(),
+            time_left: time_left(plan, inventory, &sorted),
+            varying: varying_parameters(decided.iter().map(|decided| decided.job.key())),
+            configs: Vec::new(),
+            failures: Vec::new(),
+            left_out: BTreeMap::new(),
+            problems: problems(inventory),
+        };
+        for (decided, state) in &sorted {
+            overview.add(decided, state);
+        }
+        overview.add_throughput(plan, inventory, decided);
+        overview
+    }
+
+    /// Whether a run would find nothing to do and nobody is running anything.
+    pub(super) fn is_settled(&self) -> bool {
+        self.counts.running + self.counts.waiting == 0
+    }
+
+    fn add(&mut self, decided: &Decided, state: &JobState<'_>) {
+        let config = decided.job.key().config();
+        self.counts.add(state);
+        // A config's kinds may stand between each other in the order, so it is looked for, from the end.
+        let index = self.configs.iter().rposition(|view| view.key == config).unwrap_or_else(|| {
+            self.configs.push(ConfigView::of(config));
+            self.configs.len() - 1
+        });
+        let view = &mut self.configs[index];
+        view.counts.add(state);
+        match state {
+            JobState::Failed(record) => {
+                *view.failed.entry(record.outcome.kind()).or_default() += 1;
+                self.failures.push(FailureView::of(decided, record));
+            }
+            JobState::NotHere(why) | JobState::Pruned(why) => {
+                *self.left_out.entry(why.clone()).or_default() += 1;
+            }
+            JobState::Done | JobState::Running | JobState::Waiting => {}
+        }
+    }
+
+    fn add_throughput(&mut self, plan: &Plan, inventory: &Inventory, decided: &[Decided]) {
+        let study = study(plan, inventory, decided);
+        let analysis = analyse(&study);
+        let mut first: Option<&Row<'_>> = None;
+        for row in analysis.rows.iter().filter(|row| row.circumstances.is_some()) {
+            if row.part.0 == 1 {
+                first = Some(row);
+            }
+            if let Some(view) = self.configs.iter_mut().find(|view| view.key == row.config) {
+                view.throughput.push(ThroughputView::of(row, first));
+            }
+        }
+    }
+}
+
+fn state<'a>(decided: &Decided, inventory: &'a Inventory) -> JobState<'a> {
+    match (inventory.jobs.get(&decided.job.id()), &decided.decision) {
+        (Some(Standing::Done(_)), _) | (_, Decision::Skip) => JobState::Done,
+        (Some(Standing::NotDone(NotDone::Running)), _) => JobState::Running,
+        (Some(Standing::NotDone(NotDone::Failed(record))), decision) => failed(record, decision),
+        (_, Decision::NotHere { why }) => JobState::NotHere(why.clone()),
+        (_, Decision::Pruned { why }) => JobState::Pruned(why.clone()),
+        (_, Decision::Run(_)) => JobState::Waiting,
+    }
+}
+
+/// A failure stays one whatever would be done next, with two exceptions: who was interrupted has not failed, and what
+/// this host does not support is not here.
+fn failed<'a>(record: &'a Record, decision: &Decision) -> JobState<'a> {
+    match (&record.outcome, decision) {
+        (Outcome::Interrupted { .. }, Decision::Run(_)) => JobState::Waiting,
+        (Outcome::Unsupported { .. }, Decision::NotHere { why }) => JobState::NotHere(why.clone()),
+        (Outcome::Unsupported { message }, _) => JobState::NotHere(message.clone()),
+        _ => JobState::Failed(record),
+    }
+}
+
+fn time_left(plan: &Plan, inventory: &Inventory, sorted: &[(&Decided, JobState<'_>)]) -> TimeLeft {
+    let is_open =
+        |state: &JobState<'_>| matches!(state, JobState::Failed(_) | JobState::Running | JobState::Waiting);
+    let open = sorted.iter().filter(|(_, state)| is_open(state)).map(|(decided, _)| decided.job.key());
+    Estimator::new(plan, inventory.records()).time_left(open)
+}
+
+fn problems(inventory: &Inventory) -> Vec<ProblemView> {
+    let view = |problem: &crate::plan::Problem| ProblemView {
+        path: problem.path.display().to_string(),
+        message: problem.message.clone(),
+    };
+    inventory.problems.iter().map(view).collect()
+}
+
+/// The selected jobs as `analysis` wants them. Peaks and costs are not asked for here, so none are given.
+fn study(plan: &Plan, inventory: &Inventory, decided: &[Decided]) -> Study {
+    let cell = |decided: &Decided| Cell {
+        job: decided.job.clone(),
+        peaks: None,
+        usd_per_hour: None,
+        state: match inventory.standing(&decided.job) {
+            Standing::Done(record) | Standing::NotDone(NotDone::Failed(record)) => State::Recorded(record),
+            Standing::NotDone(not_done) => State::NotRun { reason: not_done_text(&not_done) },
+        },
+    };
+    Study {
+        matrix: plan.matrix.clone(),
+        description: plan.description.clone(),
+        cells: decided.iter().map(cell).collect(),
+        spans: inventory.records().map(Span::of).collect(),
+        peaks: Catalogue::default(),
+        convention: FlopsConvention::default(),
+    }
+}
+
+impl StateCounts {
+    fn add(&mut self, state: &JobState<'_>) {
+        self.jobs += 1;
+        *match state {
+            JobState::Done => &mut self.done,
+            JobState::Failed(_) => &mut self.failed,
+            JobState::Running => &mut self.running,
+            JobState::Waiting => &mut self.waiting,
+            JobState::NotHere(_) => &mut self.not_here,
+            JobState::Pruned(_) => &mut self.pruned,
+        } += 1;
+    }
+}
+
+impl ConfigView {
+    fn of(key: Key) -> ConfigView {
+        ConfigView { key, counts: StateCounts::default(), failed: BTreeMap::new(), throughput: Vec::new() }
+    }
+}
+
+impl FailureView {
+    fn of(decided: &Decided, record: &Record) -> FailureView {
+        FailureView {
+            id: record.id,
+            label: record.label.clone(),
+            directory: decided.job.dir_name(),
+            attempt: record.attempt,
+            outcome: record.outcome.clone(),
+            sentence: record.outcome.to_string(),
+        }
+    }
+}
+
+impl ThroughputView {
+    /// The view of `row`, a group of runs of the config whose first group is `first`.
+    fn of(row: &Row<'_>, first: Option<&Row<'_>>) -> ThroughputView {
+        let mut left_out = BTreeMap::new();
+        for run in row.runs.iter().filter(|run| !run.counts()) {
+            let marks = run.marks.iter().filter(|mark| mark.disqualifies());
+            let names: Vec<&str> = marks.map(|mark| mark.name()).collect();
+            *left_out.entry(names.join(" and ")).or_default() += 1;
+        }
+        let statistics = row.statistics.as_ref().ok();
+        let circumstances = row.circumstances.as_ref();
+        let differences = match (first.and_then(|first| first.circumstances.as_ref()), circumstances) {
+            (Some(first), Some(own)) => first.differences(own),
+            _ => Vec::new(),
+        };
+        ThroughputView {
+            n: statistics.map_or(0, |statistics| statistics.n),
+            median: statistics.map(|statistics| statistics.median),
+            mad: statistics.and_then(|statistics| statistics.mad.ok()),
+            left_out,
+            host: circumstances.map(|it| it.host.clone()).unwrap_or_default(),
+            differences,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "overview_tests.rs"]
+mod tests;

@@ -1,0 +1,139 @@
+use super::super::render;
+use super::*;
+use crate::analysis::fixture;
+use crate::cli::output::Layout;
+use crate::job::{Job, Kind};
+use crate::matrix::Order;
+use crate::plan::{PLAN_SCHEMA, Problem};
+use crate::record::MatrixFacts;
+
+/// Builds an inventory and what is decided with it, job by job.
+struct Scene {
+    inventory: Inventory,
+    decided: Vec<Decided>,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        Scene { inventory: Inventory::default(), decided: Vec::new() }
+    }
+
+    fn job(mut self, key: Key, decision: Decision, standing: Option<Standing>) -> Scene {
+        let job = Job::new(key);
+        if let Some(standing) = standing {
+            self.inventory.jobs.insert(job.id(), standing);
+        }
+        self.decided.push(Decided { job, decision });
+        self
+    }
+
+    fn done(self, key: Key, images_per_s: f64) -> Scene {
+        self.done_but(key, images_per_s, |_| ())
+    }
+
+    fn done_but(self, key: Key, images_per_s: f64, change: impl FnOnce(&mut Record)) -> Scene {
+        let slot = self.decided.len() as i64;
+        let mut record = fixture::record(key.clone(), images_per_s, slot);
+        change(&mut record);
+        self.job(key, Decision::Skip, Some(Standing::Done(Box::new(record))))
+    }
+
+    fn failed(self, key: Key, outcome: Outcome) -> Scene {
+        let slot = self.decided.len() as i64;
+        let record = Record { outcome, measurement: None, ..fixture::record(key.clone(), 1.0, slot) };
+        let not_done = NotDone::Failed(Box::new(record));
+        self.job(key, Decision::Run(not_done.clone()), Some(Standing::NotDone(not_done)))
+    }
+
+    fn running(self, key: Key) -> Scene {
+        self.job(key, Decision::Run(NotDone::Running), Some(Standing::NotDone(NotDone::Running)))
+    }
+
+    fn waiting(self, key: Key) -> Scene {
+        self.job(key, Decision::Run(NotDone::NeverRan), None)
+    }
+
+    fn overview(&self) -> Overview {
+        let plan = Plan {
+            schema: PLAN_SCHEMA,
+            matrix: MatrixFacts { name: "test".into(), path: "test.yaml".into(), sha256: String::new() },
+            description: None,
+            order: Order::Sequential,
+            order_seed: 0,
+            envs: BTreeMap::new(),
+            jobs: self.decided.iter().map(|decided| decided.job.key().clone()).collect(),
+        };
+        Overview::of(&plan, &self.inventory, &self.decided)
+    }
+}
+
+fn key(model: &str, batch: u32, repeat: u32) -> Key {
+    fixture::key("cpu", model, batch, repeat)
+}
+
+#[test]
+fn every_state_is_counted_once_and_explained() {
+    let not_here = Decision::NotHere { why: "this host has no device `cuda`".into() };
+    let pruned = Decision::Pruned { why: "batch 32 of the same config ran out of memory".into() };
+    let mut scene = Scene::new()
+        .done(key("resnet18", 16, 1), 120.0)
+        .done(key("resnet18", 16, 2), 128.0)
+        .done(key("resnet18", 16, 3), 129.0)
+        .done(key("resnet18", 8, 1), 64.0)
+        .running(key("resnet18", 8, 2))
+        .waiting(key("resnet18", 8, 3))
+        .failed(key("vgg16", 16, 1), Outcome::Signalled { signal: 11 })
+        .failed(key("vgg16", 16, 2), Outcome::Signalled { signal: 11 })
+        .failed(key("vgg16", 16, 3), Outcome::TimedOut { after_s: 60.0 })
+        .failed(key("vgg16", 8, 1), Outcome::Interrupted { message: "Ctrl-C".into() })
+        .job(key("vgg16", 64, 1), pruned, None)
+        .job(fixture::key("gpu", "vgg16", 8, 1), not_here, None);
+    scene.inventory.problems.push(Problem { path: "runs/x".into(), message: "it has no key.json".into() });
+    let overview = scene.overview();
+    let counts = StateCounts { jobs: 12, done: 4, failed: 3, running: 1, waiting: 2, not_here: 1, pruned: 1 };
+    assert_eq!(overview.counts, counts);
+    assert!(!overview.is_settled());
+    assert_eq!(overview.time_left.jobs, 6);
+    insta::assert_snapshot!(render::text(&overview, Layout::Plain));
+}
+
+#[test]
+fn what_does_not_count_is_left_out_and_said() {
+    let foreign = |record: &mut Record| record.observed.host_busy_s = Some(1e6);
+    let unsynchronised = |record: &mut Record| record.measurement.as_mut().unwrap().synchronized = false;
+    let overview = Scene::new()
+        .done(key("resnet18", 16, 1), 100.0)
+        .done_but(key("resnet18", 16, 2), 50.0, foreign)
+        .done_but(key("resnet18", 16, 3), 900.0, unsynchronised)
+        .done(Key { kind: Kind::Ncu, ..key("resnet18", 16, 1) }, 3.0)
+        .overview();
+    let group = &overview.configs[0].throughput[0];
+    assert_eq!((group.n, group.median, group.mad), (1, Some(100.0), None));
+    assert_eq!(group.left_out, BTreeMap::from([("contended".into(), 1), ("unsynchronised".into(), 1)]));
+    assert_eq!((overview.configs[1].key.kind, overview.configs[1].throughput.len()), (Kind::Ncu, 0));
+    insta::assert_snapshot!(render::text(&overview, Layout::Plain));
+}
+
+#[test]
+fn runs_of_two_hosts_are_never_pooled() {
+    let elsewhere = |record: &mut Record| record.provenance.host.hostname = "bench-2".into();
+    let overview = Scene::new()
+        .done(key("resnet18", 16, 1), 100.0)
+        .done_but(key("resnet18", 16, 2), 50.0, elsewhere)
+        .overview();
+    let groups: Vec<_> = overview.configs[0]
+        .throughput
+        .iter()
+        .map(|group| (group.host.as_str(), group.n, group.median))
+        .collect();
+    assert_eq!(groups, [("bench-1", 1, Some(100.0)), ("bench-2", 1, Some(50.0))]);
+    assert_eq!(overview.configs[0].throughput[1].differences, ["host bench-1 / bench-2"]);
+    assert!(overview.is_settled());
+    insta::assert_snapshot!(render::text(&overview, Layout::Plain));
+}
+
+#[test]
+fn a_plan_of_which_nothing_ran_says_so() {
+    let overview = Scene::new().waiting(key("resnet18", 16, 1)).waiting(key("resnet18", 16, 2)).overview();
+    insta::assert_snapshot!(render::text(&overview, Layout::Plain));
+}

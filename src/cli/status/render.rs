@@ -1,0 +1,199 @@
+//! How an [`Overview`] looks as text. Pure.
+
+use std::collections::BTreeMap;
+
+use super::overview::{ConfigView, FailureView, Overview, StateCounts, ThroughputView};
+use crate::cli::output::{Layout, table, table_text};
+use crate::cli::plan::param_text;
+use crate::job::Kind;
+use crate::run::progress::{jobs_text, rate_text, time_left_text};
+
+/// The tables, then what went wrong.
+pub(super) fn text(overview: &Overview, layout: Layout) -> String {
+    let mut text = configs_text(overview, layout);
+    text += &format!("{}: {}", overview.matrix, counts_text(&overview.counts));
+    if overview.time_left.jobs > 0 {
+        text += &format!("; time left: {}", time_left_text(&overview.time_left));
+    }
+    text.push('\n');
+    text += &failures_text(&overview.failures, !overview.varying.is_empty());
+    for (reason, number) in &overview.left_out {
+        text += &format!("\nleft out: {reason}: {}\n", jobs_text(*number));
+    }
+    for problem in &overview.problems {
+        text += &format!("\nunreadable: {}: {}\n", problem.path, problem.message);
+    }
+    text
+}
+
+/// `45 jobs: 12 done, 1 failed, 32 waiting`; without what there is none of.
+fn counts_text(counts: &StateCounts) -> String {
+    let states = [
+        (counts.done, "done"),
+        (counts.failed, "failed"),
+        (counts.running, "running"),
+        (counts.waiting, "waiting"),
+        (counts.not_here, "not here"),
+        (counts.pruned, "pruned"),
+    ];
+    let states: Vec<String> = states
+        .into_iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, state)| format!("{number} {state}"))
+        .collect();
+    format!("{}: {}", jobs_text(counts.jobs), states.join(", "))
+}
+
+/// A column whose content only some tables need.
+struct Column {
+    name: &'static str,
+    cell: fn(&ConfigView) -> String,
+}
+
+/// Columns that are shown only if one of their cells says something.
+const OPTIONAL: [Column; 6] = [
+    Column { name: "kind", cell: |config| kind_text(config.key.kind) },
+    Column { name: "failed (why)", cell: |config| failed_text(&config.failed) },
+    Column { name: "running", cell: |config| number_text(config.counts.running) },
+    Column { name: "waiting", cell: |config| number_text(config.counts.waiting) },
+    Column { name: "not here", cell: |config| number_text(config.counts.not_here) },
+    Column { name: "pruned", cell: |config| number_text(config.counts.pruned) },
+];
+
+fn configs_text(overview: &Overview, layout: Layout) -> String {
+    let says = |column: &&Column| overview.configs.iter().any(|config| !(column.cell)(config).is_empty());
+    let optional: Vec<&Column> = OPTIONAL.iter().filter(says).collect();
+    let noted = overview.configs.iter().flat_map(|config| &config.throughput).any(|it| !note(it).is_empty());
+    let mut header: Vec<String> = ["env", "model", "precision", "batch"].map(str::to_owned).into();
+    header.extend(overview.varying.iter().cloned());
+    header.push("done".to_owned());
+    header.extend(optional.iter().map(|column| column.name.to_owned()));
+    header.extend(["images/s (median ± MAD)", "n"].map(str::to_owned));
+    header.extend(noted.then(|| "note".to_owned()));
+    let mut rows = table(header, layout);
+    for config in &overview.configs {
+        let mut own = own_cells(config, &overview.varying);
+        own.extend(optional.iter().map(|column| (column.cell)(config)));
+        let groups: Vec<Option<&ThroughputView>> = match config.throughput.len() {
+            0 => vec![None],
+            _ => config.throughput.iter().map(Some).collect(),
+        };
+        for group in groups {
+            let mut row = own.clone();
+            row.extend(throughput_cells(group));
+            row.extend(noted.then(|| group.map(note).unwrap_or_default()));
+            rows.add_row(row);
+        }
+    }
+    table_text(&rows)
+}
+
+fn own_cells(config: &ConfigView, varying: &[String]) -> Vec<String> {
+    let key = &config.key;
+    let mut cells =
+        vec![key.env.clone(), key.model.clone(), key.precision.to_string(), key.batch.to_string()];
+    cells.extend(varying.iter().map(|name| param_text(key, name)));
+    cells.push(format!("{}/{}", config.counts.done, config.counts.jobs));
+    cells
+}
+
+/// Images a second and n.
+fn throughput_cells(group: Option<&ThroughputView>) -> [String; 2] {
+    let Some(group) = group else { return ["-".to_owned(), "0".to_owned()] };
+    let median = match (group.median, group.mad) {
+        (None, _) => "-".to_owned(),
+        (Some(median), None) => rate_text(median),
+        (Some(median), Some(mad)) => format!("{} ± {}", rate_text(median), spread_text(mad)),
+    };
+    [median, group.n.to_string()]
+}
+
+/// A spread with two significant digits: rounded to the digits of its median it would often read 0.00.
+fn spread_text(spread: f64) -> String {
+    if spread <= 0.0 {
+        return "0".to_owned();
+    }
+    let decimals = (1.0 - spread.log10().floor()).clamp(0.0, 6.0) as usize;
+    format!("{spread:.decimals$}")
+}
+
+/// What keeps runs out of the statistics, and what keeps groups of one config apart.
+fn note(group: &ThroughputView) -> String {
+    let left_out = group.left_out.iter().map(|(marks, number)| format!("{number} {marks} left out"));
+    let differences =
+        (!group.differences.is_empty()).then(|| format!("apart: {}", group.differences.join(", ")));
+    left_out.chain(differences).collect::<Vec<_>>().join("; ")
+}
+
+fn kind_text(kind: Kind) -> String {
+    if kind == Kind::Timing { String::new() } else { kind.to_string() }
+}
+
+fn number_text(number: usize) -> String {
+    if number == 0 { String::new() } else { number.to_string() }
+}
+
+/// `2 (exited, signalled)`
+fn failed_text(failed: &BTreeMap<&'static str, usize>) -> String {
+    let number: usize = failed.values().sum();
+    let kinds: Vec<&str> = failed.keys().copied().collect();
+    if number == 0 { String::new() } else { format!("{number} ({})", kinds.join(", ")) }
+}
+
+/// Every failure once: jobs that failed in the same way stand below one sentence. Where parameters vary, labels do not
+/// tell jobs apart, and the names of their directories do.
+fn failures_text(failures: &[FailureView], by_directory: bool) -> String {
+    let mut by_sentence: Vec<(&str, Vec<&FailureView>)> = Vec::new();
+    for failure in failures {
+        match by_sentence.iter_mut().find(|(sentence, _)| *sentence == failure.sentence) {
+            Some((_, group)) => group.push(failure),
+            None => by_sentence.push((&failure.sentence, vec![failure])),
+        }
+    }
+    let mut text = String::new();
+    for (sentence, group) in by_sentence {
+        text += &format!("\nfailed: {sentence}\n");
+        for failure in group {
+            let attempts =
+                if failure.attempt > 1 { format!(" (attempt {})", failure.attempt) } else { String::new() };
+            let name = if by_directory { &failure.directory } else { &failure.label };
+            text += &format!("  {name}{attempts}\n");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spreads_never_round_to_nothing() {
+        for (spread, text) in [
+            (12.3, "12"),
+            (1.26, "1.3"),
+            (0.0123, "0.012"),
+            (0.00004, "0.000040"),
+            (0.0, "0"),
+            (123.4, "123"),
+        ] {
+            assert_eq!(spread_text(spread), text);
+        }
+    }
+
+    #[test]
+    fn one_run_has_no_spread() {
+        let group = |n, median, mad| ThroughputView {
+            n,
+            median,
+            mad,
+            left_out: BTreeMap::new(),
+            host: String::new(),
+            differences: Vec::new(),
+        };
+        assert_eq!(throughput_cells(Some(&group(1, Some(128.0), None))), ["128.0", "1"]);
+        assert_eq!(throughput_cells(Some(&group(3, Some(128.0), Some(0.5)))), ["128.0 ± 0.50", "3"]);
+        assert_eq!(throughput_cells(Some(&group(0, None, None))), ["-", "0"]);
+        assert_eq!(throughput_cells(None), ["-", "0"]);
+    }
+}

@@ -1,0 +1,265 @@
+//! What `aggregate` and `report` have in common: a plan and what the store holds of it, as a [`Study`]; the files of a
+//! report, written; the table of results, printed.
+#![expect(clippy::disallowed_methods, reason = "the command line makes the report's directory")]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{CellAlignment, Table};
+
+use super::load::load_matrix_plan;
+use super::{Exit, Failure, Global};
+use crate::analysis::cost::FlopsConvention;
+use crate::analysis::group::Row;
+use crate::analysis::peaks::{Catalogue, Peaks, PeaksError, parse, parse_measured};
+use crate::analysis::{Analysis, Cell, Span, State, Study};
+use crate::plan::{Decided, Decision, Inventory, NotDone, Plan, Standing, decide};
+use crate::report::File;
+use crate::report::number::significant;
+use crate::run::host::probe_host;
+use crate::run::peaks::load_peaks;
+use crate::run::{Store, write_atomic};
+
+/// Which plan, and what to read beside the store.
+#[derive(Debug, clap::Args)]
+pub(super) struct StudyArgs {
+    /// Name of a matrix that was run, or a matrix file; the one that was run last if not given.
+    #[arg(value_name = "NAME|FILE")]
+    matrix: Option<String>,
+    /// Directory whose subdirectory of the matrix's name is written to.
+    #[arg(long, value_name = "DIR", default_value = "report")]
+    out: PathBuf,
+    /// Directory of the devices' peaks.
+    #[arg(long, value_name = "DIR", default_value = "peaks")]
+    peaks_dir: PathBuf,
+    /// How training FLOPs are counted; the seed reports' own ways are for comparison.
+    #[arg(long, value_name = "NAME", value_enum, default_value_t)]
+    flops_convention: FlopsConvention,
+}
+
+impl StudyArgs {
+    /// What the plan asked for and what the store holds of it.
+    pub(super) fn load(&self, global: &Global) -> Result<Study, Failure> {
+        let store = Store::open(&global.store).map_err(|error| {
+            Failure::new(Exit::NothingToAggregate, error)
+                .hint("run a matrix first: `orchestrate run MATRIX.yaml`")
+        })?;
+        let plan = self.plan(&store)?;
+        let inventory = store.load_inventory().map_err(Failure::store)?;
+        let cells = cells(&plan, &inventory);
+        if cells.iter().all(|cell| cell.record().is_none()) {
+            let message =
+                format!("the store {} holds no record of {}", store.root().display(), plan.matrix.name);
+            return Err(Failure::new(Exit::NothingToAggregate, message)
+                .hint(format!("run it first: `orchestrate run {}`", plan.matrix.path)));
+        }
+        Ok(Study {
+            matrix: plan.matrix,
+            description: plan.description,
+            cells,
+            spans: spans(&inventory),
+            peaks: load_catalogue(&self.peaks_dir, global)?,
+            convention: self.flops_convention,
+        })
+    }
+
+    fn plan(&self, store: &Store) -> Result<Plan, Failure> {
+        let nothing = |failure: Failure| Failure { exit: Exit::NothingToAggregate, ..failure };
+        match &self.matrix {
+            Some(name) if name.ends_with(".yaml") || name.ends_with(".yml") || name.contains('/') => {
+                load_matrix_plan(Path::new(name))
+            }
+            Some(name) => {
+                let known = store.plan_names().map_err(Failure::store)?;
+                store.load_plan(name).map_err(|error| match known.is_empty() {
+                    true => nothing(Failure::store(error)),
+                    false => nothing(Failure::store(error))
+                        .hint(format!("the saved plans are: {}", known.join(", "))),
+                })
+            }
+            None => {
+                let names = store.plan_names().map_err(Failure::store)?;
+                let Some(name) = names.first() else {
+                    let message = format!("the store {} has no saved plan", store.root().display());
+                    return Err(Failure::new(Exit::NothingToAggregate, message)
+                        .hint("run a matrix first: `orchestrate run MATRIX.yaml`"));
+                };
+                store.load_plan(name).map_err(Failure::store)
+            }
+        }
+    }
+
+    /// Writes `files` below the report's directory, and says which it is.
+    pub(super) fn write(&self, matrix: &str, files: &[File]) -> Result<PathBuf, Failure> {
+        let directory = self.out.join(matrix);
+        for file in files {
+            let path = directory.join(&file.path);
+            let parent = path.parent().unwrap_or(&directory);
+            std::fs::create_dir_all(parent)
+                .map_err(|error| MakeError { path: parent.into(), source: error })?;
+            write_atomic(&path, &file.contents)?;
+        }
+        remove_old_figures(&directory, files)?;
+        Ok(directory)
+    }
+}
+
+/// A directory that cannot be made or tidied.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot make or tidy {}", path.display())]
+struct MakeError {
+    path: PathBuf,
+    source: std::io::Error,
+}
+
+/// Figures of an earlier report that this one no longer has would contradict it. Only names that we give are removed.
+fn remove_old_figures(directory: &Path, files: &[File]) -> Result<(), MakeError> {
+    let figures = directory.join("figures");
+    let wrong = |source| MakeError { path: figures.clone(), source };
+    // `aggregate` draws none and leaves those of the last report.
+    if !files.iter().any(|file| file.path == "report.md") || !figures.is_dir() {
+        return Ok(());
+    }
+    for entry in std::fs::read_dir(&figures).map_err(wrong)? {
+        let entry = entry.map_err(wrong)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let ours = ["throughput_", "roofline_"].iter().any(|prefix| name.starts_with(prefix));
+        if ours && !files.iter().any(|file| file.path == format!("figures/{name}")) {
+            std::fs::remove_file(entry.path()).map_err(wrong)?;
+        }
+    }
+    Ok(())
+}
+
+fn cells(plan: &Plan, inventory: &Inventory) -> Vec<Cell> {
+    decide(plan, inventory, &probe_host())
+        .into_iter()
+        .map(|Decided { job, decision }| {
+            let env = plan.env(job.key());
+            let state = match inventory.standing(&job) {
+                Standing::Done(record) | Standing::NotDone(NotDone::Failed(record)) => {
+                    State::Recorded(record)
+                }
+                Standing::NotDone(standing) => State::NotRun { reason: reason(&decision, &standing) },
+            };
+            Cell { peaks: env.peaks.clone(), usd_per_hour: env.usd_per_hour, job, state }
+        })
+        .collect()
+}
+
+/// Why a job has no record.
+fn reason(decision: &Decision, standing: &NotDone) -> String {
+    match (decision, standing) {
+        (Decision::Pruned { why } | Decision::NotHere { why }, _) => why.clone(),
+        (_, NotDone::Running) => "running right now".to_owned(),
+        (_, NotDone::Unfinished { attempts: 1 }) => "an attempt was begun but left no record".to_owned(),
+        (_, NotDone::Unfinished { attempts }) => format!("{attempts} attempts were begun but left no record"),
+        (_, NotDone::Corrupt { message }) => format!("its directory cannot be read: {message}"),
+        (_, NotDone::NeverRan | NotDone::Failed(_)) => "not run yet".to_owned(),
+    }
+}
+
+fn spans(inventory: &Inventory) -> Vec<Span> {
+    let records = inventory.jobs.values().filter_map(|standing| match standing {
+        Standing::Done(record) | Standing::NotDone(NotDone::Failed(record)) => Some(record),
+        Standing::NotDone(_) => None,
+    });
+    records.map(|record| Span::of(record)).collect()
+}
+
+/// All peaks below `directory`. A file that cannot be used is said and left out: a report does not fail for the sake of
+/// a device that it is not about.
+pub(super) fn load_catalogue(directory: &Path, global: &Global) -> Result<Catalogue, Failure> {
+    let mut all = Vec::new();
+    for file in load_peaks(directory)? {
+        match parse_peaks(&file.name, &file.text, file.is_measured) {
+            Ok(peaks) => all.push(peaks),
+            Err(error) if !global.quiet => {
+                let why =
+                    std::error::Error::source(&error).map_or(String::new(), |source| format!(": {source}"));
+                say(&format!("warning: {} is left out: {error}{why}", file.path.display()));
+            }
+            Err(_) => {}
+        }
+    }
+    Ok(Catalogue::new(all))
+}
+
+fn parse_peaks(name: &str, text: &str, is_measured: bool) -> Result<Peaks, PeaksError> {
+    if is_measured { parse_measured(name, text) } else { parse(name, text) }
+}
+
+/// The results as a table for the terminal.
+pub(super) fn results_table(analysis: &Analysis<'_>) -> String {
+    let mut table = Table::new();
+    table.load_style(UTF8_FULL_CONDENSED);
+    let mut header: Vec<String> = ["env", "model", "precision", "batch"].map(str::to_owned).into();
+    header.extend(analysis.varying.iter().cloned());
+    header.extend(["n", "images/s", "MAD", "GFLOP/s", "% of peak", "note"].map(str::to_owned));
+    table.set_header(&header);
+    for row in &analysis.rows {
+        table.add_row(result_cells(row, &analysis.varying));
+    }
+    let texts = 3;
+    for (index, column) in table.column_iter_mut().enumerate() {
+        if index >= texts && index + 1 < header.len() {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.to_string()
+}
+
+fn result_cells(row: &Row<'_>, varying: &[String]) -> Vec<String> {
+    let key = &row.config;
+    let mut cells =
+        vec![key.env.clone(), key.model.clone(), key.precision.to_string(), key.batch.to_string()];
+    cells
+        .extend(varying.iter().map(|name| key.param(name).map_or("-".to_owned(), |value| value.to_string())));
+    let number =
+        |value: Option<f64>, digits| value.map_or("-".to_owned(), |value| significant(value, digits));
+    match &row.statistics {
+        Ok(statistics) => {
+            let spread = statistics
+                .mad
+                .map_or_else(|_| "one run".to_owned(), |mad| format!("± {}", significant(mad, 2)));
+            cells.extend([statistics.n.to_string(), significant(statistics.median, 4), spread]);
+            cells.push(number(row.attained().map(|attained| attained / 1e9), 4));
+            cells.push(number(row.share_of_peak().map(|share| 100.0 * share), 3));
+            cells.push(note(row));
+        }
+        Err(reason) => {
+            cells.extend(["0", "-", "-", "-", "-"].map(str::to_owned));
+            cells.push(reason.clone());
+        }
+    }
+    cells
+}
+
+/// What one should know of a row that has numbers.
+fn note(row: &Row<'_>) -> String {
+    let mut words: Vec<String> = row.marks().into_iter().map(str::to_owned).collect();
+    if row.left_out() > 0 {
+        words.push(format!("{} of {} left out", row.left_out(), row.runs.len()));
+    }
+    if row.counts.failed > 0 {
+        words.push(format!("{} failed", row.counts.failed));
+    }
+    if row.counts.not_run > 0 {
+        words.push(format!("{} not run", row.counts.not_run));
+    }
+    if row.part.1 > 1 {
+        words.push(format!("part {} of {}", row.part.0, row.part.1));
+    }
+    words.join(", ")
+}
+
+/// Prints a line of the result. A reader that has gone away is no failure.
+pub(super) fn print(text: &str) {
+    let _ = writeln!(std::io::stdout(), "{text}");
+}
+
+/// Says something beside the result.
+pub(super) fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}

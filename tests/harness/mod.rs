@@ -1,0 +1,372 @@
+//! A project in a temporary directory, with a matrix of fake workers, a store, and locks of its own, so that tests
+//! neither see nor wait for each other.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use orchestrate::plan::Inventory;
+use orchestrate::record::Record;
+use orchestrate::run::Store;
+
+/// The longest that any condition is waited for. Nothing but a failing test waits so long.
+const BOUND: Duration = Duration::from_secs(60);
+
+/// A matrix of fake workers, as YAML.
+#[derive(Clone, Debug)]
+pub(crate) struct Matrix {
+    name: &'static str,
+    behaviours: Vec<&'static str>,
+    batches: Vec<u32>,
+    repeats: u32,
+    limits: &'static str,
+    env: &'static str,
+    flags: Vec<String>,
+}
+
+impl Matrix {
+    /// One job that does its work.
+    pub(crate) fn new(name: &'static str) -> Self {
+        Matrix {
+            name,
+            behaviours: vec!["ok"],
+            batches: vec![4],
+            repeats: 1,
+            limits: "timeout: 60s, retries: 0, grace: 10s",
+            env: "device: cpu",
+            flags: Vec::new(),
+        }
+    }
+
+    /// What the workers do: an axis.
+    pub(crate) fn behave(self, behaviours: &[&'static str]) -> Self {
+        Matrix { behaviours: behaviours.to_vec(), ..self }
+    }
+
+    /// Their batches: an axis.
+    pub(crate) fn batches(self, batches: &[u32]) -> Self {
+        Matrix { batches: batches.to_vec(), ..self }
+    }
+
+    /// Repeats of every config.
+    pub(crate) fn repeats(self, repeats: u32) -> Self {
+        Matrix { repeats, ..self }
+    }
+
+    /// The limits, as the inside of a YAML mapping.
+    pub(crate) fn limits(self, limits: &'static str) -> Self {
+        Matrix { limits, ..self }
+    }
+
+    /// The env `cpu`, as the inside of a YAML mapping.
+    pub(crate) fn env(self, env: &'static str) -> Self {
+        Matrix { env, ..self }
+    }
+
+    /// Another flag of the fake worker.
+    pub(crate) fn flag(mut self, name: &str, value: &Path) -> Self {
+        self.flags.extend([name.to_owned(), value.display().to_string()]);
+        self
+    }
+
+    fn yaml(&self, trace: &Path) -> String {
+        let worker = env!("CARGO_BIN_EXE_fake-worker");
+        let mut command = vec![worker.to_owned()];
+        for name in ["behave", "device", "precision", "batch", "label", "out"] {
+            command.extend([format!("--{name}"), format!("{{{name}}}")]);
+        }
+        command.extend(["--trace".to_owned(), trace.display().to_string()]);
+        command.extend(self.flags.clone());
+        let Matrix { name, behaviours, batches, repeats, limits, env, flags: _ } = self;
+        format!(
+            "name: {name}\nmodels: [m]\nbatches: {batches:?}\nrepeats: {repeats}\naxes: {{ behave: {behaviours:?} }}\n\
+             order: sequential\nlimits: {{ {limits} }}\nworker: {{ command: {command:?}, result: json }}\n\
+             envs: {{ cpu: {{ {env} }} }}\n"
+        )
+    }
+}
+
+/// A project's directory.
+pub(crate) struct Project {
+    directory: tempfile::TempDir,
+}
+
+/// What a program left when it had ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ended {
+    /// Fails the test unless the exit code is this.
+    #[track_caller]
+    pub(crate) fn code(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        self
+    }
+
+    /// Fails the test unless standard error says this.
+    #[track_caller]
+    pub(crate) fn says(self, text: &str) -> Self {
+        assert!(self.stderr.contains(text), "no `{text}` in {self:?}");
+        self
+    }
+}
+
+impl Project {
+    /// An empty project.
+    pub(crate) fn new() -> Self {
+        Project { directory: tempfile::tempdir().expect("a temporary directory") }
+    }
+
+    /// A project with this matrix, as `<name>.yaml`.
+    pub(crate) fn with(matrix: Matrix) -> Self {
+        Project::new().and(matrix)
+    }
+
+    /// The same project with one more matrix.
+    pub(crate) fn and(self, matrix: Matrix) -> Self {
+        let text = matrix.yaml(&self.trace());
+        fs::write(self.path(&format!("{}.yaml", matrix.name)), text).expect("a writable project");
+        self
+    }
+
+    /// A path in the project.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Where the workers note their executions.
+    pub(crate) fn trace(&self) -> PathBuf {
+        self.path("trace")
+    }
+
+    /// A file for `Matrix::flag("--release", …)`: workers wait for it before they do anything.
+    pub(crate) fn release(&self) -> PathBuf {
+        self.path("release")
+    }
+
+    /// Lets the workers go on that wait for [`Project::release`].
+    pub(crate) fn let_go(&self) {
+        fs::write(self.release(), "").expect("a writable project");
+    }
+
+    /// `orchestrate` with these arguments, in the project's directory.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_orchestrate"));
+        command
+            .args(arguments)
+            .current_dir(self.directory.path())
+            .env("ORCHESTRATE_LOCK_DIR", self.path("locks"))
+            .env_remove("ORCHESTRATE_STORE")
+            .env_remove("ORCHESTRATE_WORKER")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs `orchestrate` to its end.
+    pub(crate) fn orchestrate(&self, arguments: &[&str]) -> Ended {
+        self.start(arguments).wait()
+    }
+
+    /// Starts `orchestrate`.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Running {
+        let mut command = self.command(arguments);
+        let child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("orchestrate starts");
+        Running { child }
+    }
+
+    /// Starts `orchestrate` as `nohup` does.
+    pub(crate) fn start_under_nohup(&self, arguments: &[&str]) -> Running {
+        let mut command = self.command(arguments);
+        // SAFETY: ignoring a signal is allowed between fork and exec.
+        unsafe {
+            command.pre_exec(|| {
+                nix::libc::signal(nix::libc::SIGHUP, nix::libc::SIG_IGN);
+                Ok(())
+            })
+        };
+        let child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("orchestrate starts");
+        Running { child }
+    }
+
+    /// The store called `runs`.
+    pub(crate) fn store(&self) -> Store {
+        Store::at(&self.path("runs")).expect("an absolute path")
+    }
+
+    /// What the store holds.
+    pub(crate) fn inventory(&self) -> Inventory {
+        self.store().load_inventory().expect("a readable store")
+    }
+
+    /// The record of every job, by directory.
+    pub(crate) fn records(&self) -> Vec<Record> {
+        let dirs = self.store().job_dirs().expect("a readable store");
+        dirs.iter().filter_map(|dir| dir.load_record().expect("a sound record")).collect()
+    }
+
+    /// The only record.
+    #[track_caller]
+    pub(crate) fn record(&self) -> Record {
+        let mut records = self.records();
+        assert_eq!(records.len(), 1);
+        records.remove(0)
+    }
+
+    /// Lines of the trace, without process ids: `started <label>`, `ended <label>`.
+    pub(crate) fn executions(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.trace().join("executions")).unwrap_or_default();
+        text.lines().map(|line| line.split(' ').take(2).collect::<Vec<_>>().join(" ")).collect()
+    }
+
+    /// How many executions were started.
+    pub(crate) fn started(&self) -> usize {
+        self.executions().iter().filter(|line| line.starts_with("started ")).count()
+    }
+
+    /// Process ids of all workers that were ever started.
+    pub(crate) fn workers(&self) -> Vec<i32> {
+        let text = fs::read_to_string(self.trace().join("executions")).unwrap_or_default();
+        text.lines()
+            .filter(|line| line.starts_with("started "))
+            .filter_map(|line| line.rsplit(' ').next()?.parse().ok())
+            .collect()
+    }
+
+    /// Waits until this many workers have been started.
+    #[track_caller]
+    pub(crate) fn wait_started(&self, number: usize) {
+        wait_for(&format!("{number} started workers"), || self.started() >= number);
+    }
+
+    /// Waits until no worker is there any more, and fails the test if two of them ever ran at once.
+    #[track_caller]
+    pub(crate) fn assert_quiet(&self) {
+        for worker in self.workers() {
+            wait_for("the end of a worker", || !is_alive(worker));
+        }
+        assert!(!self.trace().join("overlap").exists(), "two workers ran at once");
+    }
+}
+
+/// A running `orchestrate`. Killed if the test ends before it does.
+pub(crate) struct Running {
+    child: Child,
+}
+
+impl Running {
+    /// Sends a signal to it alone.
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill(self.pid(), signal).expect("it is still there");
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.child.id()).expect("a process id"))
+    }
+
+    /// Kills it and waits until it is gone.
+    pub(crate) fn kill(mut self) {
+        self.signal(Signal::SIGKILL);
+        self.child.wait().expect("it can be waited for");
+    }
+
+    /// Waits until it has written a line to standard error that holds `text`.
+    #[track_caller]
+    pub(crate) fn wait_for_line(&mut self, text: &str) {
+        let pipe = self.child.stderr.as_mut().expect("standard error is a pipe");
+        let mut seen = Vec::new();
+        let mut byte = [0];
+        while !String::from_utf8_lossy(&seen).contains(text) {
+            let read = std::io::Read::read(pipe, &mut byte).expect("a readable pipe");
+            assert!(read == 1, "it ended without `{text}`: {}", String::from_utf8_lossy(&seen));
+            seen.push(byte[0]);
+        }
+    }
+
+    /// Closes our ends of its output, as a terminal does that goes away.
+    pub(crate) fn close_output(&mut self) {
+        drop(self.child.stdout.take());
+        drop(self.child.stderr.take());
+    }
+
+    /// Sends `signal` again and again until it has ended.
+    pub(crate) fn signal_until_gone(mut self, signal: Signal) -> Ended {
+        wait_for("the end of orchestrate", || {
+            let gone = !matches!(self.child.try_wait(), Ok(None));
+            if !gone {
+                self.signal(signal);
+            }
+            gone
+        });
+        self.wait()
+    }
+
+    /// Kills it after `spins` turns of an empty loop, unless it has ended by then; tells its exit code if it has.
+    pub(crate) fn kill_after_spinning(&mut self, spins: u64) -> Option<i32> {
+        for turn in 0..spins {
+            std::hint::black_box(turn);
+            if turn % 4096 == 0 && !matches!(self.child.try_wait(), Ok(None)) {
+                break;
+            }
+        }
+        let _ = self.child.kill();
+        self.child.wait().expect("it can be waited for").code()
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(mut self) -> Ended {
+        let stdout = self.child.stdout.take().map(read_all);
+        let stderr = self.child.stderr.take().map(read_all);
+        let mut status = None;
+        wait_for("the end of orchestrate", || {
+            status = self.child.try_wait().expect("it can be waited for");
+            status.is_some()
+        });
+        let text = |reader: Option<std::thread::JoinHandle<String>>| {
+            reader.map_or_else(String::new, |reader| reader.join().expect("output can be read"))
+        };
+        Ended { code: status.and_then(|status| status.code()), stdout: text(stdout), stderr: text(stderr) }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn read_all(mut pipe: impl std::io::Read + Send + 'static) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = pipe.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// Waits until `condition` holds; fails the test if it never does.
+#[track_caller]
+pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < BOUND, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether the process is there and no zombie.
+pub(crate) fn is_alive(pid: i32) -> bool {
+    let zombie = fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "));
+    !zombie && kill(Pid::from_raw(pid), None).is_ok()
+}

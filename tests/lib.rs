@@ -1,0 +1,11 @@
+//! The integration tests: the real programs, driven from outside.
+#![expect(clippy::disallowed_methods, reason = "tests drive programs and read what they leave behind")]
+
+mod harness;
+mod layers;
+mod matrices;
+mod readme;
+mod reporting;
+mod running;
+mod training;
+mod viewing;

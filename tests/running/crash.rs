@@ -1,0 +1,182 @@
+//! `kill -9` of anybody, at any moment: nothing is lost, nothing runs twice, nothing overlaps.
+
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::{Pid, getpgid};
+use orchestrate::record::Outcome;
+
+use crate::harness::{Matrix, Project, wait_for};
+
+fn three_jobs() -> Project {
+    let project = Project::new();
+    let matrix = Matrix::new("t").repeats(3).flag("--release", &project.release());
+    project.and(matrix)
+}
+
+#[track_caller]
+fn assert_complete(project: &Project, executions: usize) {
+    let records = project.records();
+    assert_eq!(records.len(), 3);
+    for record in &records {
+        assert_eq!(record.outcome, Outcome::Succeeded);
+    }
+    assert_eq!(project.started(), executions);
+    project.assert_quiet();
+}
+
+#[test]
+fn a_worker_outlives_its_orchestrate_and_is_adopted() {
+    let project = three_jobs();
+    let run = project.start(&["run", "t.yaml"]);
+    project.wait_started(1);
+    run.kill();
+    let mut resume = project.start(&["resume"]);
+    resume.wait_for_line("the worker of cpu_m_fp32_bs4_run1");
+    assert_eq!(project.started(), 1);
+    project.let_go();
+    resume.wait().code(0);
+    assert_complete(&project, 3);
+    let adopted = project.records().into_iter().filter(|record| record.observed.adopted).count();
+    assert_eq!(adopted, 1);
+}
+
+#[test]
+fn a_worker_without_its_orchestrate_still_has_the_host_for_itself() {
+    let project = three_jobs();
+    let run = project.start(&["run", "t.yaml"]);
+    project.wait_started(1);
+    run.kill();
+    let other = project.orchestrate(&["run", "t.yaml", "--store", "other", "--no-wait"]).code(12);
+    assert!(other.stderr.contains("this host is busy: the worker of cpu_m_fp32_bs4_run1"), "{other:?}");
+    project.let_go();
+    project.orchestrate(&["resume"]).code(0);
+    assert_complete(&project, 3);
+}
+
+#[test]
+fn a_record_that_cannot_be_written_loses_nothing() {
+    let project = three_jobs();
+    let run = project.start(&["run", "t.yaml"]);
+    project.wait_started(1);
+    // In the way of the file that becomes the record: as good as a full disk, and it stops root too.
+    let obstacle = project.store().job_dirs().unwrap().remove(0).path().join(".record.json.tmp");
+    std::fs::create_dir(&obstacle).unwrap();
+    project.let_go();
+    run.wait().code(1).says("cannot write").says("nothing that was measured is lost");
+    assert_eq!((project.started(), project.records().len()), (1, 0));
+    std::fs::remove_dir(&obstacle).unwrap();
+    project.orchestrate(&["resume"]).code(0);
+    assert_complete(&project, 3);
+}
+
+#[test]
+fn a_worker_that_ended_meanwhile_is_adopted_too() {
+    let project = three_jobs();
+    let run = project.start(&["run", "t.yaml"]);
+    project.wait_started(1);
+    run.kill();
+    project.let_go();
+    project.assert_quiet();
+    wait_for("the report of time", || {
+        let dir = project.store().job_dirs().unwrap().remove(0);
+        std::fs::read_to_string(dir.attempt(1).time()).is_ok_and(|text| text.contains("Exit status"))
+    });
+    project.orchestrate(&["resume"]).code(0);
+    assert_complete(&project, 3);
+}
+
+#[test]
+fn resume_says_whom_it_waits_for_and_can_be_told_not_to() {
+    let project = three_jobs();
+    let run = project.start(&["run", "t.yaml"]);
+    project.wait_started(1);
+    run.kill();
+    let busy = project.orchestrate(&["resume", "--no-wait"]).code(12);
+    assert!(busy.stderr.contains("the worker of cpu_m_fp32_bs4_run1 is busy"), "{busy:?}");
+    assert!(busy.stderr.contains("an orchestrate that is gone"), "{busy:?}");
+    // Told to stop while it waits, it leaves the worker alone.
+    let mut resume = project.start(&["resume"]);
+    resume.wait_for_line("the worker of cpu_m_fp32_bs4_run1");
+    resume.signal(Signal::SIGINT);
+    resume.wait().code(11);
+    project.let_go();
+    project.orchestrate(&["resume"]).code(0);
+    assert_complete(&project, 3);
+}
+
+#[test]
+fn a_killed_worker_is_a_failure_and_runs_again() {
+    let project = three_jobs();
+    let run = project.start(&["run", "t.yaml"]);
+    project.wait_started(1);
+    kill(Pid::from_raw(project.workers()[0]), Signal::SIGKILL).unwrap();
+    project.let_go();
+    run.wait().code(10);
+    assert_eq!(project.started(), 3);
+    let killed =
+        project.records().into_iter().filter(|record| record.outcome == Outcome::Signalled { signal: 9 });
+    assert_eq!(killed.count(), 1);
+    project.orchestrate(&["resume"]).code(0);
+    assert_complete(&project, 4);
+}
+
+#[test]
+fn orchestrate_and_its_whole_group_of_workers_killed() {
+    let project = three_jobs();
+    let run = project.start(&["run", "t.yaml"]);
+    project.wait_started(1);
+    let group = getpgid(Some(Pid::from_raw(project.workers()[0]))).unwrap();
+    run.kill();
+    killpg(group, Signal::SIGKILL).unwrap();
+    project.let_go();
+    project.orchestrate(&["resume"]).code(0);
+    assert_complete(&project, 4);
+}
+
+#[test]
+fn an_adopted_worker_is_held_to_its_time_limit() {
+    let project = Project::with(
+        Matrix::new("t").behave(&["ignore-sigint"]).limits("timeout: 1s, retries: 0, grace: 100ms"),
+    );
+    let run = project.start(&["run", "t.yaml"]);
+    project.wait_started(1);
+    run.kill();
+    project.orchestrate(&["resume"]).code(10);
+    project.assert_quiet();
+    let record = project.record();
+    assert_eq!(record.outcome, Outcome::TimedOut { after_s: 1.0 });
+    // The adopted attempt, and the one that follows a failure.
+    assert_eq!(record.attempt, 2);
+}
+
+/// Kills `orchestrate` at many different moments, wherever they fall, until the plan is complete all the same.
+#[test]
+fn killed_again_and_again_it_completes_with_one_success_a_job() {
+    let project = Project::with(Matrix::new("t").repeats(4));
+    project.orchestrate(&["run", "t.yaml", "--dry-run"]).code(0);
+    let mut code = None;
+    for round in 0..200_u64 {
+        let verb = if round == 0 { &["run", "t.yaml"][..] } else { &["resume"] };
+        let mut run = project.start(if project.path("runs/.plans/t.json").exists() {
+            verb
+        } else {
+            &["run", "t.yaml"]
+        });
+        code = run.kill_after_spinning(round * 20_000);
+        if code == Some(0) {
+            break;
+        }
+    }
+    if code != Some(0) {
+        project.orchestrate(&["resume"]).code(0);
+    }
+    let records = project.records();
+    assert_eq!(records.len(), 4);
+    assert!(records.iter().all(|record| record.outcome == Outcome::Succeeded));
+    // Nothing ran again after it had succeeded: every execution that ended well is the job's last.
+    let executions = project.executions();
+    for record in &records {
+        let ended = executions.iter().filter(|line| **line == format!("ended {}", record.label)).count();
+        assert_eq!(ended, 1, "{executions:?}");
+    }
+    project.assert_quiet();
+}

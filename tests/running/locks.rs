@@ -1,0 +1,69 @@
+//! Two orchestrates never measure at once on one device, whatever their stores.
+
+use orchestrate::record::Outcome;
+
+use crate::harness::{Matrix, Project};
+
+#[test]
+fn two_stores_on_one_host_never_overlap() {
+    let project = Project::with(Matrix::new("t").repeats(4));
+    let stores = ["runs", "other"];
+    let runs: Vec<_> = stores.map(|store| project.start(&["run", "t.yaml", "--store", store])).into();
+    for run in runs {
+        run.wait().code(0);
+    }
+    assert_eq!(project.started(), 8);
+    project.assert_quiet();
+}
+
+#[test]
+fn two_runs_of_one_store_share_the_work() {
+    let project = Project::with(Matrix::new("t").repeats(4));
+    let runs = [0, 1].map(|_| project.start(&["run", "t.yaml"]));
+    for run in runs {
+        run.wait().code(0);
+    }
+    assert_eq!(project.started(), 4);
+    assert!(project.records().iter().all(|record| record.outcome == Outcome::Succeeded));
+    project.assert_quiet();
+}
+
+#[test]
+fn a_busy_host_is_waited_for_or_not() {
+    let project = Project::new();
+    let matrix = Matrix::new("t").flag("--release", &project.release());
+    let project = project.and(matrix);
+    let first = project.start(&["run", "t.yaml"]);
+    project.wait_started(1);
+    let busy = project.orchestrate(&["run", "t.yaml", "--store", "other", "--no-wait"]).code(12);
+    assert!(busy.stderr.contains("this host is busy: orchestrate (pid"), "{busy:?}");
+    assert!(busy.stderr.contains("runs cpu_m_fp32_bs4_run1"), "{busy:?}");
+    let mut second = project.start(&["run", "t.yaml", "--store", "other"]);
+    second.wait_for_line("this host");
+    assert_eq!(project.started(), 1);
+    project.let_go();
+    first.wait().code(0);
+    second.wait().code(0);
+    assert_eq!(project.started(), 2);
+    project.assert_quiet();
+}
+
+#[test]
+fn a_device_alone_leaves_the_host_to_others_of_its_kind() {
+    let project = Project::new();
+    let release = project.release();
+    let project = project
+        .and(Matrix::new("shared").env("device: cpu, share: device").flag("--release", &release))
+        .and(Matrix::new("alone").flag("--release", &release));
+    let first = project.start(&["run", "shared.yaml"]);
+    project.wait_started(1);
+    // The same device is taken; the host as a whole is too.
+    let same = project.orchestrate(&["run", "shared.yaml", "--store", "other", "--no-wait"]).code(12);
+    assert!(same.stderr.contains("the device cpu is busy"), "{same:?}");
+    let whole = project.orchestrate(&["run", "alone.yaml", "--store", "other", "--no-wait"]).code(12);
+    assert!(whole.stderr.contains("this host is busy"), "{whole:?}");
+    project.let_go();
+    first.wait().code(0);
+    project.orchestrate(&["run", "alone.yaml", "--store", "other", "--no-wait"]).code(0);
+    assert_eq!(project.started(), 2);
+}

@@ -1,0 +1,7 @@
+//! Running: every way a worker can end, and every way a run can be cut off.
+
+mod crash;
+mod locks;
+mod outcomes;
+mod stop;
+mod store;

@@ -1,0 +1,175 @@
+//! Every way a worker can end has its outcome, and the rest of the matrix runs.
+
+use orchestrate::record::Outcome;
+
+use crate::harness::{Matrix, Project, is_alive, wait_for};
+
+/// What each behaviour of the fake worker must come to: the outcome's kind, a part of its sentence, and the attempts
+/// made when one retry is allowed.
+const EXPECTED: &[(&str, &str, &str, u32)] = &[
+    ("ok", "succeeded", "", 1),
+    ("unsynchronised", "succeeded", "", 1),
+    ("leave-child", "succeeded", "", 1),
+    ("leave-daemon", "succeeded", "", 1),
+    ("flaky", "succeeded", "", 2),
+    ("exit3", "exited", "code 3: RuntimeError: it went wrong", 2),
+    ("measured-exit1", "exited", "code 1", 2),
+    ("segfault", "signalled", "signal 11", 2),
+    ("abort", "signalled", "signal 6", 2),
+    ("kill-self", "signalled", "signal 9", 2),
+    ("garbage", "bad_output", "measurement.json is not readable", 2),
+    ("half-file", "bad_output", "measurement.json is not readable", 2),
+    ("no-output", "bad_output", "no measurement.json", 2),
+    ("directory", "bad_output", "measurement.json is not readable", 2),
+    ("wrong-samples", "bad_output", "are not 3 iterations", 2),
+    ("mismatch", "setting_mismatch", "precision", 1),
+    ("oom", "out_of_memory", "tried to allocate 20 GiB", 1),
+    ("oom-code", "out_of_memory", "std::bad_alloc", 1),
+    ("unsupported", "unsupported", "no such device", 1),
+];
+
+#[test]
+fn every_behaviour_has_its_outcome_and_the_rest_runs() {
+    let behaviours: Vec<&str> = EXPECTED.iter().map(|(behaviour, ..)| *behaviour).collect();
+    let project =
+        Project::with(Matrix::new("t").behave(&behaviours).limits("timeout: 60s, retries: 1, grace: 10s"));
+    project.orchestrate(&["run", "t.yaml"]).code(10).says("orchestrate resume t");
+    let records = project.records();
+    assert_eq!(records.len(), EXPECTED.len());
+    for (behaviour, kind, sentence, attempts) in EXPECTED {
+        let of_behaviour =
+            |record: &&orchestrate::record::Record| record.key.params["behave"].to_string() == *behaviour;
+        let record = records.iter().find(of_behaviour).unwrap();
+        assert_eq!(record.outcome.kind(), *kind, "{behaviour}: {:?}", record.outcome);
+        assert!(record.outcome.to_string().contains(sentence), "{behaviour}: {}", record.outcome);
+        assert_eq!(record.attempt, *attempts, "{behaviour}");
+        assert!(record.process.is_some(), "{behaviour} has process statistics");
+        assert!(!record.observed.adopted);
+        assert_eq!(record.observed.left_processes, behaviour.starts_with("leave-"), "{behaviour}");
+    }
+    assert_eq!(project.started(), EXPECTED.iter().map(|(.., attempts)| *attempts as usize).sum::<usize>());
+    project.assert_quiet();
+}
+
+#[test]
+fn a_process_left_behind_is_killed_even_outside_the_group() {
+    for behaviour in ["leave-child", "leave-daemon"] {
+        let project = Project::with(Matrix::new("t").behave(&[behaviour]));
+        project.orchestrate(&["run", "t.yaml"]).code(0);
+        assert_nothing_left(&project);
+    }
+}
+
+fn assert_nothing_left(project: &Project) {
+    let record = project.record();
+    let job = orchestrate::job::Job::new(record.key);
+    let text = std::fs::read_to_string(project.store().job_dir(&job).attempt(1).stdout()).unwrap();
+    let child = text.lines().find_map(|line| line.strip_prefix("left ")).unwrap();
+    let child: i32 = child.parse().unwrap();
+    assert!(child > 0);
+    wait_for("the end of the child", || !is_alive(child));
+}
+
+#[test]
+fn a_worker_that_runs_too_long_is_stopped_whatever_it_does() {
+    let project = Project::with(
+        Matrix::new("t")
+            .behave(&["hang", "ignore-sigint", "ok"])
+            .limits("timeout: 1s, retries: 0, grace: 1s"),
+    );
+    project.orchestrate(&["run", "t.yaml"]).code(10);
+    let mut outcomes: Vec<Outcome> = project.records().into_iter().map(|record| record.outcome).collect();
+    outcomes.sort_by_key(Outcome::kind);
+    assert_eq!(
+        outcomes,
+        [Outcome::Succeeded, Outcome::TimedOut { after_s: 1.0 }, Outcome::TimedOut { after_s: 1.0 }]
+    );
+    project.assert_quiet();
+}
+
+#[test]
+fn out_of_memory_prunes_larger_batches_of_the_same_config_alone() {
+    let project =
+        Project::with(Matrix::new("t").behave(&["oom-above-8", "ok"]).batches(&[4, 16, 32, 64]).repeats(2));
+    let first = project.orchestrate(&["run", "t.yaml"]).code(10);
+    // Batch 4 twice and batch 16 twice, and everything that does not run out of memory.
+    assert_eq!(project.started(), 2 + 2 + 8, "{first:?}");
+    // What failed is tried again; what is pruned stays so.
+    project.orchestrate(&["resume"]).code(10);
+    assert_eq!(project.started(), 2 + 2 + 8 + 2);
+}
+
+#[test]
+fn a_program_that_cannot_be_started_stops_the_run_at_once() {
+    let project = Project::with(Matrix::new("t").repeats(5));
+    let yaml = std::fs::read_to_string(project.path("t.yaml")).unwrap();
+    let broken = yaml.replace(env!("CARGO_BIN_EXE_fake-worker"), "/no/such/program");
+    std::fs::write(project.path("t.yaml"), broken).unwrap();
+    project.orchestrate(&["run", "t.yaml"]).code(10).says("could not be started");
+    let kinds: Vec<_> = project.records().iter().map(|record| record.outcome.kind()).collect();
+    assert_eq!(kinds, ["failed_to_spawn", "failed_to_spawn"]);
+}
+
+#[test]
+fn a_failed_job_is_tried_again_with_fresh_retries_and_keeps_its_history() {
+    let project = Project::with(Matrix::new("t").behave(&["exit3"]).limits("retries: 1"));
+    project.orchestrate(&["run", "t.yaml"]).code(10);
+    project.orchestrate(&["resume"]).code(10);
+    let record = project.record();
+    assert_eq!(record.attempt, 4);
+    let dir = project.store().job_dir(&orchestrate::job::Job::new(record.key.clone()));
+    for attempt in dir.attempts().unwrap() {
+        let kept = attempt.load_record().unwrap().unwrap();
+        assert_eq!((kept.attempt, kept.outcome.kind()), (attempt.number(), "exited"));
+    }
+}
+
+#[test]
+fn a_second_run_starts_nothing_and_says_one_line() {
+    let project = Project::with(Matrix::new("t").repeats(3));
+    project.orchestrate(&["run", "t.yaml"]).code(0);
+    for verb in [&["run", "t.yaml"][..], &["resume"], &["resume", "t", "--no-wait"]] {
+        let again = project.orchestrate(verb).code(0);
+        assert_eq!((again.stdout.as_str(), again.stderr.as_str()), ("t: all 3 jobs are done\n", ""));
+    }
+    assert_eq!(project.started(), 3);
+}
+
+#[test]
+fn jobs_for_other_hosts_are_left_alone() {
+    let project = Project::with(Matrix::new("t").env("device: cpu, host: elsewhere"));
+    let ended = project.orchestrate(&["run", "t.yaml"]).code(0);
+    assert!(ended.stdout.starts_with("t: nothing to run: 1 not here (the env `cpu` belongs"), "{ended:?}");
+    assert_eq!(project.started(), 0);
+}
+
+#[test]
+fn a_dry_run_prints_the_commands_and_touches_nothing() {
+    let project = Project::with(Matrix::new("t").batches(&[4, 8]));
+    let ended = project.orchestrate(&["run", "t.yaml", "--dry-run"]).code(0);
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    assert_eq!(lines.len(), 4, "{ended:?}");
+    assert_eq!(lines[0], "# cpu_m_fp32_bs4_run1");
+    assert!(lines[1].contains("--behave ok --device cpu --precision fp32 --batch 4"), "{ended:?}");
+    assert!(!project.path("runs").exists() && !project.path("locks").exists());
+    assert_eq!(project.started(), 0);
+}
+
+#[test]
+fn a_missing_worker_or_data_folder_is_told_before_anything_runs() {
+    let project = Project::new();
+    let shipped = "name: t\nmodels: [resnet18]\nbatches: [4]\nenvs: { cpu: { device: cpu } }\n";
+    std::fs::write(project.path("t.yaml"), shipped).unwrap();
+    let mut command = project.command(&["run", "t.yaml"]);
+    let output = command.env("ORCHESTRATE_WORKER", "no/worker").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("no/worker") && said.contains("hint: `just build`"), "{said}");
+
+    let data = "params: { data: { folder: no/images } }\n";
+    std::fs::write(project.path("t.yaml"), format!("{shipped}{data}")).unwrap();
+    let worker = env!("CARGO_BIN_EXE_fake-worker");
+    let output = project.command(&["run", "t.yaml"]).env("ORCHESTRATE_WORKER", worker).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("no/images of cpu_resnet18_fp32_bs4_run1 does not exist"), "{said}");
+}

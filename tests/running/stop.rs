@@ -1,0 +1,98 @@
+//! Being told to stop: nothing is left behind, and nothing is lost.
+
+use nix::sys::signal::Signal;
+use orchestrate::record::Outcome;
+
+use crate::harness::{Matrix, Project};
+
+/// Every job has exactly one success, and only what was stopped ran twice.
+fn assert_complete(project: &Project, jobs: usize, executions: usize) {
+    let records = project.records();
+    assert_eq!(records.len(), jobs);
+    assert!(records.iter().all(|record| record.outcome == Outcome::Succeeded));
+    assert_eq!(project.started(), executions);
+    project.assert_quiet();
+}
+
+fn waiting_matrix(project: &Project) -> Matrix {
+    Matrix::new("t").repeats(3).flag("--release", &project.release())
+}
+
+#[test]
+fn a_first_signal_stops_gently_and_resume_completes() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        let project = Project::new();
+        let matrix = waiting_matrix(&project);
+        let project = project.and(matrix);
+        let run = project.start(&["run", "t.yaml"]);
+        project.wait_started(1);
+        run.signal(signal);
+        run.wait().code(11).says("orchestrate resume t").says(signal.as_str());
+        project.assert_quiet();
+        assert_eq!(project.record().outcome.kind(), "interrupted");
+        project.let_go();
+        project.orchestrate(&["resume"]).code(0);
+        assert_complete(&project, 3, 4);
+    }
+}
+
+#[test]
+fn a_second_interrupt_kills_at_once() {
+    let project = Project::with(
+        // A grace longer than the test waits for anything: only the second signal can end it in time.
+        Matrix::new("t").behave(&["ignore-sigint"]).limits("timeout: 1h, retries: 1, grace: 1h"),
+    );
+    let run = project.start(&["run", "t.yaml"]);
+    project.wait_started(1);
+    run.signal(Signal::SIGINT);
+    // It must have taken the first one before a second can be one: two pending signals are one.
+    let dir = project.store().job_dirs().unwrap().remove(0);
+    assert!(dir.attempt(1).attempt().exists());
+    let stopped = stop_until_gone(run);
+    assert_eq!(stopped.code, Some(11), "{stopped:?}");
+    project.assert_quiet();
+    assert_eq!(project.record().outcome.kind(), "interrupted");
+    assert_eq!(project.started(), 1);
+}
+
+/// Sends SIGINT again and again, as an impatient user does, until it has ended.
+fn stop_until_gone(run: crate::harness::Running) -> crate::harness::Ended {
+    run.signal_until_gone(Signal::SIGINT)
+}
+
+#[test]
+fn a_terminal_that_goes_away_loses_nothing() {
+    let project = Project::new();
+    let matrix = waiting_matrix(&project);
+    let project = project.and(matrix);
+    let mut run = project.start(&["run", "t.yaml"]);
+    project.wait_started(1);
+    run.close_output();
+    project.let_go();
+    run.wait().code(0);
+    assert_complete(&project, 3, 3);
+}
+
+#[test]
+fn under_nohup_a_hangup_means_nothing() {
+    let project = Project::new();
+    let matrix = waiting_matrix(&project);
+    let project = project.and(matrix);
+    let run = project.start_under_nohup(&["run", "t.yaml"]);
+    project.wait_started(1);
+    run.signal(Signal::SIGHUP);
+    project.let_go();
+    run.wait().code(0);
+    assert_complete(&project, 3, 3);
+}
+
+#[test]
+fn a_cool_down_can_be_interrupted() {
+    let project = Project::with(Matrix::new("t").repeats(2).limits("cool_down: 1h"));
+    let run = project.start(&["run", "t.yaml", "--env", "cpu", "--only", "batch>=4", "--store", "my runs"]);
+    crate::harness::wait_for("the end of the first worker", || project.executions().len() == 2);
+    run.signal(Signal::SIGINT);
+    // The command to go on with is complete: selection and store included.
+    run.wait().code(11).says("`orchestrate resume t --env cpu --only 'batch>=4' --store 'my runs'` goes on");
+    assert_eq!(project.started(), 1);
+}

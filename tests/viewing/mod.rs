@@ -1,0 +1,103 @@
+//! `plan`, `status`, `show` and `logs`, as a user meets them: before, during and after a run.
+
+use serde_json::Value;
+
+use crate::harness::{Ended, Matrix, Project};
+
+fn json(ended: Ended) -> Value {
+    let ended = ended.code(0);
+    serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error} in {ended:?}"))
+}
+
+fn project() -> Project {
+    Project::with(Matrix::new("t").behave(&["ok", "exit3"]).repeats(2))
+}
+
+#[test]
+fn before_anything_ran() {
+    let project = project();
+    let plan = json(project.orchestrate(&["plan", "t.yaml", "--json"]));
+    assert_eq!(plan["counts"]["run"], 4);
+    assert_eq!(plan["time_left"]["jobs_without_basis"], 4);
+    let status = json(project.orchestrate(&["status", "t.yaml", "--json"]));
+    assert_eq!((&status["counts"]["waiting"], &status["counts"]["jobs"]), (&4.into(), &4.into()));
+    project.orchestrate(&["status"]).code(12).says("orchestrate run MATRIX.yaml");
+    project.orchestrate(&["show", "cpu_m_fp32_bs4_run1"]).code(12);
+    assert!(!project.path("runs").exists(), "looking must not make a store");
+}
+
+#[test]
+fn after_a_run_the_views_agree_about_what_is_done_and_what_failed() {
+    let project = project();
+    project.orchestrate(&["run", "t.yaml"]).code(10);
+    let plan = json(project.orchestrate(&["plan", "t.yaml", "--json"]));
+    assert_eq!((&plan["counts"]["run"], &plan["counts"]["done"]), (&2.into(), &2.into()));
+    assert_eq!(plan["time_left"]["jobs_without_basis"], 0);
+    let status = json(project.orchestrate(&["status", "t", "--json"]));
+    assert_eq!((&status["counts"]["done"], &status["counts"]["failed"]), (&2.into(), &2.into()));
+    let configs = status["configs"].as_array().unwrap();
+    let good = configs.iter().find(|config| config["key"]["params"]["behave"] == "ok").unwrap();
+    let groups = good["throughput"].as_array().unwrap();
+    let left_out = |group: &Value| -> u64 {
+        group["left_out"].as_object().unwrap().values().filter_map(Value::as_u64).sum()
+    };
+    // On a busy host a run may be marked as contended; it is said then, not lost.
+    let seen: u64 = groups.iter().map(|group| group["n"].as_u64().unwrap() + left_out(group)).sum();
+    assert_eq!(seen, 2);
+    let bad = configs.iter().find(|config| config["key"]["params"]["behave"] == "exit3").unwrap();
+    assert_eq!(bad["failed"]["exited"], 2);
+    // Nothing is left but failures, so watching ends by itself.
+    let watched = project.orchestrate(&["status", "--watch"]).code(0);
+    assert!(watched.stdout.contains("RuntimeError: it went wrong"), "{watched:?}");
+    let selected = json(project.orchestrate(&["status", "--only", "behave=ok", "--json"]));
+    assert_eq!(selected["counts"]["jobs"], 2);
+}
+
+#[test]
+fn one_job_is_shown_by_any_of_its_names() {
+    let project = project();
+    project.orchestrate(&["run", "t.yaml"]).code(10);
+    let label = "cpu_m_fp32_bs4_run1";
+    let ambiguous = project.orchestrate(&["show", label]).code(2).says("behave=exit3");
+    assert!(ambiguous.stderr.contains("names 2 jobs"), "{ambiguous:?}");
+    let status = json(project.orchestrate(&["status", "t", "--json"]));
+    let failure = &status["failures"][0];
+    let directory = failure["directory"].as_str().unwrap();
+    let shown = project.orchestrate(&["show", &format!("runs/{directory}")]).code(0);
+    for part in ["exited with code 3: RuntimeError: it went wrong", "    exit3 \\\n", "host hostname"] {
+        assert!(shown.stdout.contains(part), "no `{part}` in {shown:?}");
+    }
+    let record = json(project.orchestrate(&["show", &failure["id"].as_str().unwrap()[..12], "--json"]));
+    assert_eq!(record["id"], failure["id"]);
+    let logs = project.orchestrate(&["logs", directory]).code(0).stdout;
+    assert!(logs.contains("stdout.log <==") && logs.contains("RuntimeError: it went wrong"), "{logs}");
+    let err = project.orchestrate(&["logs", directory, "--stderr"]).code(0).stdout;
+    assert!(err.contains("RuntimeError") && !err.contains("<=="), "{err}");
+    project.orchestrate(&["logs", directory, "--attempt", "9"]).code(4).says("its attempts are: 1");
+    project.orchestrate(&["logs", "cpu_m_fp32_bs4_run7"]).code(4).says("did you mean");
+}
+
+#[test]
+fn a_job_that_runs_is_seen_running() {
+    let project = Project::new();
+    let release = project.release();
+    let project = project.and(Matrix::new("t").repeats(2).flag("--release", &release));
+    let running = project.start(&["run", "t.yaml"]);
+    project.wait_started(1);
+    let counts = json(project.orchestrate(&["status", "--json"]))["counts"].clone();
+    assert_eq!((&counts["running"], &counts["waiting"]), (&1.into(), &1.into()));
+    project.let_go();
+    running.wait().code(0);
+    let status = json(project.orchestrate(&["status", "--json"]));
+    assert_eq!(status["counts"]["done"], 2);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let project = project();
+    let mut command = project.command(&["plan", "t.yaml"]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let status = command.stdout(writer).status().unwrap();
+    assert_eq!(status.code(), Some(0));
+}
