@@ -1,0 +1,45 @@
+//! Compiles the worker's C++ shim against libtorch's headers and tells its linker where libtorch lies at run time.
+//! Does nothing unless the feature `torch` is on.
+
+#![expect(clippy::disallowed_methods, reason = "a build script lives by its environment")]
+
+use std::env;
+use std::path::PathBuf;
+
+const SHIM: &str = "src/bin/worker/shim/shim.cpp";
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    if env::var_os("CARGO_FEATURE_TORCH").is_none() {
+        return;
+    }
+    println!("cargo::rerun-if-changed={SHIM}");
+    for name in ["LIBTORCH", "LIBTORCH_INCLUDE", "LIBTORCH_LIB"] {
+        println!("cargo::rerun-if-env-changed={name}");
+    }
+    let include = directory("LIBTORCH_INCLUDE").join("include");
+    let library = directory("LIBTORCH_LIB").join("lib");
+    cc::Build::new()
+        .cpp(true)
+        .std("c++17")
+        .opt_level(2)
+        .warnings(false)
+        .include(&include)
+        .include(include.join("torch/csrc/api/include"))
+        .define("_GLIBCXX_USE_CXX11_ABI", "1")
+        .file(SHIM)
+        .compile("shim");
+    println!("cargo::rustc-link-arg-bin=worker=-Wl,-rpath,{}", library.display());
+    // libtorch is linked by torch-sys, which stands before the shim on the linker's command line.
+    println!("cargo::rustc-link-search=native={}", library.display());
+    println!("cargo::rustc-link-lib=dylib=torch_cpu");
+    println!("cargo::rustc-link-lib=dylib=c10");
+}
+
+/// Where libtorch is: what `variable` says, else `LIBTORCH`, which the package's cargo configuration sets.
+fn directory(variable: &str) -> PathBuf {
+    env::var_os(variable)
+        .or_else(|| env::var_os("LIBTORCH"))
+        .map(PathBuf::from)
+        .expect("LIBTORCH is set by .cargo/config.toml: run ./bootstrap.sh, or point it at a libtorch 2.11.0")
+}

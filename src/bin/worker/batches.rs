@@ -1,0 +1,225 @@
+//! Where images come from: random tensors made once, or an ImageFolder.
+
+use std::path::Path;
+
+use orchestrate::job::{DataSource, Device};
+use tch::{Kind, TchError, Tensor};
+
+use super::arguments::Training;
+use super::data::{self, Layout, Loader, LoaderOptions};
+use super::device::OpenDevice;
+use super::failure::{WorkerError, with_causes};
+use super::model;
+
+/// A batch on its device.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    images: Tensor,
+    labels: Tensor,
+    /// What the tensors of the processor point into. Declared last, so that it is dropped last.
+    memory: Option<data::Batch>,
+}
+
+impl Batch {
+    /// Batch × 3 × height × width, single precision.
+    pub(crate) fn images(&self) -> &Tensor {
+        &self.images
+    }
+
+    /// Batch, whole numbers below the number of classes.
+    pub(crate) fn labels(&self) -> &Tensor {
+        &self.labels
+    }
+}
+
+/// An endless supply of batches.
+pub(crate) enum Batches {
+    /// The same random batch again and again: no decoding, no disk.
+    Synthetic(Batch),
+    /// Decoded images.
+    Folder(Box<Folder>),
+}
+
+/// An ImageFolder on its way to the device.
+pub(crate) struct Folder {
+    loader: Loader,
+    source: DataSource,
+    shape: [i64; 4],
+    options: LoaderOptions,
+    device: OpenDevice,
+    pin_memory: bool,
+}
+
+impl Batches {
+    /// Opens what the command line asks for.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or does not fit the batch or the classes; or libtorch's.
+    pub(crate) fn open(training: &Training, device: &OpenDevice) -> Result<Self, WorkerError> {
+        match &training.data {
+            Some(folder) => Folder::open(training, folder, device).map(Box::new).map(Batches::Folder),
+            None => Ok(Batches::Synthetic(synthetic(training, device)?)),
+        }
+    }
+
+    /// The next batch.
+    ///
+    /// # Errors
+    /// The loader's, or libtorch's.
+    pub(crate) fn next(&mut self) -> Result<Batch, WorkerError> {
+        match self {
+            Batches::Synthetic(Batch { images, labels, .. }) => {
+                Ok(Batch { images: images.shallow_clone(), labels: labels.shallow_clone(), memory: None })
+            }
+            Batches::Folder(folder) => folder.next(),
+        }
+    }
+
+    /// Gives back a batch that nobody computes on any more, so that its memory is used again.
+    pub(crate) fn recycle(&mut self, batch: Batch) {
+        let Batch { images, labels, memory } = batch;
+        // They point into the memory that is about to be written to.
+        drop((images, labels));
+        if let (Batches::Folder(folder), Some(memory)) = (self, memory) {
+            folder.loader.recycle(memory);
+        }
+    }
+
+    /// What it is, for the measurement.
+    pub(crate) fn source(&self) -> DataSource {
+        match self {
+            Batches::Synthetic(_) => DataSource::Synthetic,
+            Batches::Folder(folder) => folder.source.clone(),
+        }
+    }
+
+    /// How images were loaded, if they were.
+    pub(crate) fn loading(&self) -> Option<Loading> {
+        let Batches::Folder(folder) = self else { return None };
+        Some(Loading {
+            workers: u32::try_from(folder.options.workers).unwrap_or(u32::MAX),
+            prefetch_factor: u32::try_from(folder.options.prefetch_factor).unwrap_or(u32::MAX),
+            augment: folder.options.augment,
+            pin_memory: folder.pin_memory,
+            images: folder.loader.images(),
+            unreadable: folder.loader.unreadable_images(),
+        })
+    }
+}
+
+/// How images were loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Loading {
+    /// Threads that decoded.
+    pub(crate) workers: u32,
+    /// Batches each prepared ahead.
+    pub(crate) prefetch_factor: u32,
+    /// Whether images were augmented.
+    pub(crate) augment: bool,
+    /// Whether batches went through page-locked memory.
+    pub(crate) pin_memory: bool,
+    /// Images found.
+    pub(crate) images: u64,
+    /// Images left out.
+    pub(crate) unreadable: u64,
+}
+
+/// One batch of standard normal pixels and uniform labels, from `tch::manual_seed`'s state.
+fn synthetic(training: &Training, device: &OpenDevice) -> Result<Batch, TchError> {
+    let size = i64::from(training.input_size);
+    let batch = i64::from(training.batch_size);
+    let images = Tensor::f_randn([batch, 3, size, size], (Kind::Float, tch::Device::Cpu))?;
+    let labels = Tensor::f_randint(i64::from(training.classes), [batch], (Kind::Int64, tch::Device::Cpu))?;
+    let images = model::in_format(&images, training.channels_last)?.f_to(device.tch())?;
+    Ok(Batch { images, labels: labels.f_to(device.tch())?, memory: None })
+}
+
+impl Folder {
+    fn open(training: &Training, folder: &Path, device: &OpenDevice) -> Result<Self, WorkerError> {
+        let layout = if training.channels_last { Layout::Nhwc } else { Layout::Nchw };
+        let options = LoaderOptions {
+            folder: folder.to_owned(),
+            batch: usize::try_from(training.batch_size).unwrap_or(usize::MAX),
+            input_size: training.input_size,
+            augment: !training.no_augment,
+            layout,
+            workers: usize::try_from(training.workers).unwrap_or(usize::MAX),
+            prefetch_factor: usize::try_from(training.prefetch_factor).unwrap_or(usize::MAX),
+            seed: training.seed,
+        };
+        let loader = Loader::open(&options).map_err(data_error)?;
+        let classes = loader.classes().len();
+        if u32::try_from(classes).is_ok_and(|classes| classes <= training.classes) {
+            let size = i64::from(training.input_size);
+            let shape = [i64::from(training.batch_size), 3, size, size];
+            let source = DataSource::Folder(folder.to_string_lossy().into_owned());
+            let (device, pin_memory) = (device.clone(), training.pin_memory);
+            return Ok(Folder { loader, source, shape, options, device, pin_memory });
+        }
+        Err(WorkerError::Usage(format!(
+            "{} has {classes} classes, the network {}: ask for more with --classes",
+            folder.display(),
+            training.classes
+        )))
+    }
+
+    fn next(&mut self) -> Result<Batch, WorkerError> {
+        let memory = self.loader.next_batch().map_err(data_error)?;
+        // SAFETY: both tensors end before `memory` does, on the processor because `Batch` keeps them together, with
+        // another device because `to_device` has copied them when it returns.
+        let (images, labels) = unsafe { borrow(&memory, self.shape, self.options.layout)? };
+        if self.device.device == Device::Cpu {
+            return Ok(Batch { images, labels, memory: Some(memory) });
+        }
+        let batch =
+            Batch { images: self.to_device(&images)?, labels: self.to_device(&labels)?, memory: None };
+        drop((images, labels));
+        self.loader.recycle(memory);
+        Ok(batch)
+    }
+
+    /// A copy on the device. Through page-locked memory it runs while the device computes; libtorch keeps that memory
+    /// until the copy is done.
+    fn to_device(&self, tensor: &Tensor) -> Result<Tensor, TchError> {
+        let device = self.device.tch();
+        if self.pin_memory {
+            tensor.f_pin_memory(device)?.f_to_device_(device, tensor.f_kind()?, true, false)
+        } else {
+            tensor.f_to(device)
+        }
+    }
+}
+
+/// Tensors of the processor that point into `memory`: the pixels, in the order that `layout` says, and the labels.
+///
+/// # Safety
+/// `memory` must stay where it is, unchanged, as long as any of the tensors lives.
+unsafe fn borrow(
+    memory: &data::Batch,
+    shape: [i64; 4],
+    layout: Layout,
+) -> Result<(Tensor, Tensor), TchError> {
+    let [batch, channels, height, width] = shape;
+    let stride = match layout {
+        Layout::Nhwc => [height * width * channels, 1, width * channels, channels],
+        Layout::Nchw => [channels * height * width, height * width, width, 1],
+    };
+    assert_eq!(
+        i64::try_from(memory.images.len()),
+        Ok(shape.iter().product()),
+        "a batch has the pixels asked for"
+    );
+    assert_eq!(i64::try_from(memory.labels.len()), Ok(batch), "a batch has the labels asked for");
+    let (pixels, labels) = (memory.images.as_ptr().cast(), memory.labels.as_ptr().cast());
+    // SAFETY: the lengths are those of the shapes, as just checked; that they live long enough is the caller's promise.
+    unsafe {
+        Ok((
+            Tensor::f_from_blob(pixels, &shape, &stride, Kind::Float, tch::Device::Cpu)?,
+            Tensor::f_from_blob(labels, &[batch], &[1], Kind::Int64, tch::Device::Cpu)?,
+        ))
+    }
+}
+
+fn data_error(error: data::DataError) -> WorkerError {
+    WorkerError::Data(with_causes(&error))
+}

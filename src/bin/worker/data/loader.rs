@@ -1,0 +1,286 @@
+//! Hands out batches, made by threads or by the caller.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::decode::{DecodeError, Decoder};
+use super::order::{Order, Slots};
+use super::pool::Pool;
+use super::random::Random;
+use super::transform::Transform;
+use super::{Batch, DataError, ImageFolder, LoaderOptions};
+
+/// Hands out the batches of a data set, epoch after epoch without end.
+///
+/// Batch k of a seed is the same whatever the number of threads: its images follow from the seed's permutation of the
+/// epoch, their augmentation from seed, epoch and place. An image that cannot be decoded is replaced by the next one of
+/// the epoch's order that can.
+pub(crate) struct Loader {
+    source: Arc<Source>,
+    supply: Supply,
+    unreadable: BTreeSet<u32>,
+}
+
+enum Supply {
+    Caller { maker: Box<Maker>, number: u64, spare: Option<Batch> },
+    Threads(Pool<Batch>),
+}
+
+/// What all threads read.
+struct Source {
+    folder: ImageFolder,
+    options: LoaderOptions,
+    /// Images known to be unreadable, so that each is tried once.
+    unreadable: Vec<AtomicBool>,
+}
+
+/// What each thread has of its own.
+struct Maker {
+    source: Arc<Source>,
+    order: Order,
+    decoder: Decoder,
+    transform: Transform,
+}
+
+impl Loader {
+    /// Lists the data set and starts the threads, which begin to decode at once.
+    ///
+    /// # Errors
+    /// The folder is no data set, has fewer images than a batch takes, or no thread can be started.
+    pub(crate) fn open(options: &LoaderOptions) -> Result<Loader, DataError> {
+        let folder = ImageFolder::scan(&options.folder)?;
+        let images = folder.images.len();
+        if images < options.batch {
+            return Err(DataError::TooFew { folder: folder.root, images, batch: options.batch });
+        }
+        let unreadable = std::iter::repeat_with(|| AtomicBool::new(false)).take(images).collect();
+        let source = Arc::new(Source { folder, options: options.clone(), unreadable });
+        let supply = if options.workers == 0 {
+            Supply::Caller { maker: Box::new(Maker::new(&source)), number: 0, spare: None }
+        } else {
+            let maker = |_| {
+                let mut maker = Maker::new(&source);
+                move |number: u64, spare: Option<Batch>, closed: &AtomicBool| {
+                    maker.make(number, spare.unwrap_or_default(), closed)
+                }
+            };
+            let makers: Vec<_> = (0..options.workers).map(maker).collect();
+            Supply::Threads(Pool::start(makers, options.workers * options.prefetch_factor.max(1))?)
+        };
+        Ok(Loader { source, supply, unreadable: BTreeSet::new() })
+    }
+
+    /// The next batch, waited for or made now.
+    ///
+    /// # Errors
+    /// Not one image of the data set can be decoded, or a loader thread panicked.
+    pub(crate) fn next_batch(&mut self) -> Result<Batch, DataError> {
+        let batch = match &mut self.supply {
+            Supply::Threads(pool) => pool.next()?,
+            Supply::Caller { maker, number, spare } => {
+                *number += 1;
+                maker.make(*number - 1, spare.take().unwrap_or_default(), &AtomicBool::new(false))?
+            }
+        };
+        self.unreadable.extend(&batch.unreadable);
+        Ok(batch)
+    }
+
+    /// Gives a batch back, so that its memory is used again.
+    pub(crate) fn recycle(&mut self, batch: Batch) {
+        match &mut self.supply {
+            Supply::Threads(pool) => pool.recycle(batch),
+            Supply::Caller { spare, .. } => *spare = Some(batch),
+        }
+    }
+
+    /// The classes: the label of an image is the index of its class here.
+    pub(crate) fn classes(&self) -> &[String] {
+        &self.source.folder.classes
+    }
+
+    /// Images found in the data set.
+    pub(crate) fn images(&self) -> u64 {
+        self.source.folder.images.len() as u64
+    }
+
+    /// Images found unreadable and left out, in the batches handed out so far.
+    pub(crate) fn unreadable_images(&self) -> u64 {
+        self.unreadable.len() as u64
+    }
+}
+
+impl Maker {
+    fn new(source: &Arc<Source>) -> Self {
+        let options = &source.options;
+        let images = u32::try_from(source.folder.images.len()).expect("a folder holds fewer than 2³² images");
+        let batch = u32::try_from(options.batch).expect("a batch is no larger than the data set");
+        Maker {
+            source: Arc::clone(source),
+            order: Order::new(options.seed, images, batch),
+            decoder: Decoder::default(),
+            transform: Transform::new(options.input_size, options.augment, options.layout),
+        }
+    }
+
+    /// Makes batch `number` in the memory of `batch`; stops between two images once `closed` is set.
+    fn make(&mut self, number: u64, mut batch: Batch, closed: &AtomicBool) -> Result<Batch, DataError> {
+        let Maker { source, order, decoder, transform } = self;
+        let options = &source.options;
+        let size = 3 * (options.input_size as usize).pow(2);
+        batch.images.resize(options.batch * size, 0.0);
+        batch.labels.clear();
+        batch.unreadable.clear();
+        let slots = order.batch(number);
+        for (place, out) in batch.images.chunks_exact_mut(size).enumerate() {
+            if closed.load(Ordering::Relaxed) {
+                break;
+            }
+            let position = slots.start + place;
+            let mut random = Random::of(&[options.seed, slots.epoch, position as u64, 1]);
+            let mut write = |image: u32| -> Result<i64, DecodeError> {
+                let (path, class) = &source.folder.images[image as usize];
+                transform.apply(decoder.decode(path)?, &mut random, out);
+                Ok(i64::from(*class))
+            };
+            let label = source.first_readable(slots, position, &mut batch.unreadable, &mut write)?;
+            batch.labels.push(label);
+        }
+        Ok(batch)
+    }
+}
+
+impl Source {
+    /// Calls `write` for the image at `position` of the epoch or, while that cannot be decoded, for the next one; adds
+    /// those to `unreadable` that could not. Tells the label.
+    fn first_readable(
+        &self,
+        slots: Slots<'_>,
+        position: usize,
+        unreadable: &mut Vec<u32>,
+        write: &mut impl FnMut(u32) -> Result<i64, DecodeError>,
+    ) -> Result<i64, DataError> {
+        let (before, from) = slots.permutation.split_at(position);
+        for &image in from.iter().chain(before) {
+            let known = &self.unreadable[image as usize];
+            if !known.load(Ordering::Relaxed) {
+                if let Ok(label) = write(image) {
+                    return Ok(label);
+                }
+                known.store(true, Ordering::Relaxed);
+            }
+            unreadable.push(image);
+        }
+        // Once more for the first, to be able to say why.
+        let image = slots.permutation[position];
+        write(image).map_err(|source| DataError::AllUnreadable {
+            folder: self.folder.root.clone(),
+            images: self.folder.images.len(),
+            path: self.folder.images[image as usize].0.clone(),
+            source,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use super::super::Layout;
+    use super::super::testing::{Dir, data_set, image_path, touch, write};
+    use super::*;
+
+    fn options(dir: &Dir) -> LoaderOptions {
+        LoaderOptions {
+            folder: dir.path().to_owned(),
+            batch: 4,
+            input_size: 32,
+            augment: true,
+            layout: Layout::Nhwc,
+            workers: 2,
+            prefetch_factor: 2,
+            seed: 11,
+        }
+    }
+
+    /// The next `count` batches.
+    fn batches(loader: &mut Loader, count: usize) -> Vec<(Vec<f32>, Vec<i64>)> {
+        (0..count)
+            .map(|_| {
+                let batch = loader.next_batch().unwrap();
+                let copy = (batch.images.clone(), batch.labels.clone());
+                loader.recycle(batch);
+                copy
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_pixels_with_any_number_of_threads() {
+        let dir = data_set(3, 5);
+        // One image in fifteen cannot be read, so that replacing is part of what must be the same.
+        write(&image_path(dir.path(), 1, 2), b"no image");
+        let run = |workers, prefetch_factor, seed| {
+            let options = LoaderOptions { workers, prefetch_factor, seed, ..options(&dir) };
+            let mut loader = Loader::open(&options).unwrap();
+            let batches = batches(&mut loader, 9);
+            (batches, loader.unreadable_images())
+        };
+        let alone = run(0, 1, 11);
+        for (workers, prefetch_factor) in [(1, 1), (2, 2), (5, 3)] {
+            assert!(alone == run(workers, prefetch_factor, 11), "{workers} workers, {prefetch_factor} ahead");
+        }
+        assert!(alone != run(0, 1, 12), "another seed gives other pixels");
+        assert_eq!(alone.1, 1);
+        assert!(alone.0[0..3] != alone.0[3..6], "each epoch is another");
+    }
+
+    #[test]
+    fn a_batch_has_the_shape_asked_for_and_the_labels_of_its_images() {
+        let dir = data_set(2, 2);
+        let mut loader = Loader::open(&LoaderOptions { augment: false, ..options(&dir) }).unwrap();
+        assert_eq!((loader.images(), loader.classes()), (4, &["class0".to_owned(), "class1".to_owned()][..]));
+        for _ in 0..3 {
+            let batch = loader.next_batch().unwrap();
+            assert_eq!(batch.images.len(), 4 * 3 * 32 * 32);
+            assert_eq!(batch.labels.iter().sum::<i64>(), 2);
+            for (image, label) in batch.images.chunks_exact(3 * 32 * 32).zip(&batch.labels) {
+                // The green of every image is 40 × its class.
+                let green = (image[1] * 0.224 + 0.456) * 255.0;
+                assert!((green - 40.0 * *label as f32).abs() < 12.0, "green {green}, class {label}");
+            }
+        }
+    }
+
+    #[test]
+    fn unreadable_images_are_replaced_and_counted_once() {
+        let dir = data_set(2, 4);
+        touch(&image_path(dir.path(), 0, 0));
+        write(&image_path(dir.path(), 1, 3), b"\xff\xd8\xff\xe0 torn");
+        let mut loader = Loader::open(&options(&dir)).unwrap();
+        let labels: usize = batches(&mut loader, 6).iter().map(|(_, labels)| labels.len()).sum();
+        assert_eq!((labels, loader.unreadable_images()), (24, 2));
+    }
+
+    #[test]
+    fn a_data_set_without_a_readable_image_is_an_error_with_its_reason() {
+        let dir = Dir::new("none");
+        for image in 0..5 {
+            touch(&image_path(dir.path(), 0, image));
+        }
+        for workers in [0, 2] {
+            let mut loader = Loader::open(&LoaderOptions { workers, ..options(&dir) }).unwrap();
+            let error = loader.next_batch().unwrap_err();
+            assert!(error.to_string().starts_with("none of the 5 images in "), "{error}");
+            assert!(error.source().unwrap().to_string().ends_with("is neither JPEG nor PNG"));
+        }
+    }
+
+    #[test]
+    fn fewer_images_than_a_batch_are_an_error() {
+        let dir = data_set(1, 3);
+        let error = Loader::open(&options(&dir)).err().unwrap();
+        assert!(error.to_string().ends_with("has 3 images, fewer than a batch of 4"), "{error}");
+    }
+}

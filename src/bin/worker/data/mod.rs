@@ -1,0 +1,130 @@
+//! The data path of the worker: a folder of images in, normalised batches out. No tensor is known here.
+//!
+//! [`ImageFolder`] finds the images as torchvision's class of that name does, [`Loader`] decodes them with threads of its
+//! own and hands out [`Batch`]es in an order that depends on the seed alone: the same seed gives the same pixels with
+//! any number of threads.
+//!
+//! ```text
+//! let mut loader = Loader::open(&LoaderOptions { folder, batch: 16, … })?;
+//! loop {
+//!     let batch = loader.next_batch()?;        // the consumer times this call: its wait for data
+//!     train(&batch.images, &batch.labels);
+//!     loader.recycle(batch);                   // optional: gives the buffers back
+//! }
+//! ```
+
+#![expect(clippy::disallowed_methods, reason = "the worker reads the data set")]
+
+mod decode;
+mod folder;
+mod loader;
+mod order;
+mod pool;
+mod random;
+#[cfg(test)]
+mod testing;
+mod transform;
+
+use std::path::PathBuf;
+
+pub(crate) use folder::ImageFolder;
+pub(crate) use loader::Loader;
+
+/// The order of an image's numbers in a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// `[batch, height, width, channel]`: what a channels-last tensor holds in memory.
+    Nhwc,
+    /// `[batch, channel, height, width]`.
+    Nchw,
+}
+
+/// What a [`Loader`] is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct LoaderOptions {
+    /// The data set: `<folder>/train/<class>/…`, or `<folder>/<class>/…` where there is no `train`.
+    pub folder: PathBuf,
+    /// Images in a batch.
+    pub batch: usize,
+    /// Height and width of the images in a batch, in pixels.
+    pub input_size: u32,
+    /// `RandomResizedCrop` and flip instead of `Resize` and `CenterCrop`.
+    pub augment: bool,
+    /// The order of the numbers.
+    pub layout: Layout,
+    /// Threads that decode; 0 decodes in [`Loader::next_batch`].
+    pub workers: usize,
+    /// Batches that each thread prepares ahead.
+    pub prefetch_factor: usize,
+    /// Seed of the order and of the augmentation.
+    pub seed: u64,
+}
+
+/// One batch: `batch × 3 × input_size × input_size` numbers and `batch` labels.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    /// The images, normalised with ImageNet's mean and standard deviation, in the [`Layout`] asked for.
+    pub images: Vec<f32>,
+    /// The class of each image: its index in [`Loader::classes`].
+    pub labels: Vec<i64>,
+    /// Which images of the data set were found unreadable while this batch was made.
+    unreadable: Vec<u32>,
+}
+
+/// Why there is no batch.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DataError {
+    /// The folder does not exist or is not one.
+    #[error("data folder {} does not exist or is no folder", .0.display())]
+    NoFolder(PathBuf),
+    /// A directory of the data set cannot be listed.
+    #[error("cannot list {}", path.display())]
+    List {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The folder has no class.
+    #[error("data folder {} has no class: expected one directory of images for each class", .0.display())]
+    NoClasses(PathBuf),
+    /// Nothing in any class is an image.
+    #[error("no class in data folder {} has an image ({})", .0.display(), folder::EXTENSIONS.join(" "))]
+    NoImages(PathBuf),
+    /// Some classes have no image.
+    #[error("no image ({}) for class {} in {}", folder::EXTENSIONS.join(" "), classes.join(", "), folder.display())]
+    EmptyClasses {
+        /// The folder that holds the classes.
+        folder: PathBuf,
+        /// The names of the empty ones.
+        classes: Vec<String>,
+    },
+    /// There are fewer images than one batch takes.
+    #[error("data folder {} has {images} images, fewer than a batch of {batch}", folder.display())]
+    TooFew {
+        /// The folder that holds the classes.
+        folder: PathBuf,
+        /// Images found.
+        images: usize,
+        /// Images in a batch.
+        batch: usize,
+    },
+    /// Not a single image can be decoded.
+    #[error("none of the {images} images in {} can be decoded; one of them is {}", folder.display(), path.display())]
+    AllUnreadable {
+        /// The folder that holds the classes.
+        folder: PathBuf,
+        /// Images found.
+        images: usize,
+        /// One image.
+        path: PathBuf,
+        /// Why that one cannot be decoded.
+        source: decode::DecodeError,
+    },
+    /// The operating system gives no thread.
+    #[error("cannot start a loader thread")]
+    Spawn(#[source] std::io::Error),
+    /// A loader thread panicked: a bug of ours or of a decoder.
+    #[error("a loader thread panicked: {0}")]
+    Panicked(String),
+}

@@ -1,0 +1,132 @@
+//! The device: chosen, opened, named, synchronised.
+
+#![expect(clippy::disallowed_methods, reason = "a worker looks at the machine it runs on")]
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use orchestrate::job::Device;
+
+use super::failure::WorkerError;
+use super::request::Backend;
+use super::shim;
+
+/// A device that is ready to compute.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenDevice {
+    /// The protocol's word for it.
+    pub(crate) device: Device,
+    /// Its own name: the processor's or GPU's model.
+    pub(crate) name: String,
+    /// Its UUID, where it has one.
+    pub(crate) uuid: Option<String>,
+    /// Its compute capability, if it is CUDA's.
+    pub(crate) capability: Option<(i32, i32)>,
+}
+
+impl OpenDevice {
+    /// Opens the device that `backend` asks for.
+    ///
+    /// # Errors
+    /// [`WorkerError::Unsupported`] if it is not here.
+    pub(crate) fn open(backend: Backend) -> Result<Self, WorkerError> {
+        match backend {
+            Backend::Only(Device::Cpu) => Ok(Self::cpu()),
+            Backend::Only(Device::Mps) => Self::mps(),
+            Backend::Only(Device::Cuda(_)) => Self::cuda(),
+            Backend::Auto if has_nvidia_driver() => Self::cuda(),
+            Backend::Auto if tch::utils::has_mps() => Self::mps(),
+            Backend::Auto => Ok(Self::cpu()),
+        }
+    }
+
+    /// `tch`'s word for it.
+    pub(crate) fn tch(&self) -> tch::Device {
+        match self.device {
+            Device::Cpu => tch::Device::Cpu,
+            Device::Mps => tch::Device::Mps,
+            Device::Cuda(index) => tch::Device::Cuda(usize::try_from(index).unwrap_or(0)),
+        }
+    }
+
+    /// Waits until the device has done all it was given. A processor's work is done when its call returns.
+    pub(crate) fn synchronize(&self) -> Result<(), WorkerError> {
+        match self.device {
+            Device::Cpu => Ok(()),
+            Device::Mps | Device::Cuda(_) => shim::synchronize(),
+        }
+    }
+
+    fn cpu() -> Self {
+        OpenDevice { device: Device::Cpu, name: processor_name(), uuid: None, capability: None }
+    }
+
+    fn mps() -> Result<Self, WorkerError> {
+        if !tch::utils::has_mps() {
+            return Err(WorkerError::Unsupported("mps is not here: it needs an Apple GPU".to_owned()));
+        }
+        Ok(OpenDevice { device: Device::Mps, name: processor_name(), uuid: None, capability: None })
+    }
+
+    fn cuda() -> Result<Self, WorkerError> {
+        let absent = |reason: String| WorkerError::Unsupported(format!("cuda is not here: {reason}"));
+        if !has_nvidia_driver() {
+            return Err(absent("no NVIDIA driver is loaded".to_owned()));
+        }
+        shim::load_cuda().map_err(|reason| absent(format!("libtorch_cuda cannot be loaded: {reason}")))?;
+        if !tch::Cuda::is_available() {
+            return Err(absent("libtorch sees no CUDA device".to_owned()));
+        }
+        let facts = shim::cuda_facts().map_err(absent)?;
+        Ok(OpenDevice {
+            device: Device::Cuda(0),
+            name: facts.name,
+            uuid: Some(facts.uuid),
+            capability: Some(facts.capability),
+        })
+    }
+}
+
+/// Whether this machine has an NVIDIA driver: Linux's, or WSL's.
+fn has_nvidia_driver() -> bool {
+    ["/proc/driver/nvidia/version", "/dev/nvidiactl", "/usr/lib/wsl/lib/libcuda.so.1"]
+        .iter()
+        .any(|path| Path::new(path).exists())
+}
+
+/// The processor's model; its architecture where the system does not say more.
+fn processor_name() -> String {
+    let name = if cfg!(target_os = "macos") {
+        let output = Command::new("sysctl").args(["-n", "machdep.cpu.brand_string"]).output();
+        output
+            .ok()
+            .and_then(|output| String::from_utf8(output.stdout).ok())
+            .map(|name| name.trim().to_owned())
+    } else {
+        fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| model_name(&text))
+    };
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| env::consts::ARCH.to_owned())
+}
+
+/// The first `model name` of `/proc/cpuinfo`.
+fn model_name(cpuinfo: &str) -> Option<String> {
+    let line = cpuinfo.lines().find(|line| line.starts_with("model name"))?;
+    let (_, name) = line.split_once(':')?;
+    Some(name.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_processors_name_is_read_without_its_padding() {
+        let text =
+            "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Intel(R) Xeon(R)  CPU @ 2.20GHz \n";
+        assert_eq!(model_name(text), Some("Intel(R) Xeon(R) CPU @ 2.20GHz".into()));
+        assert_eq!(model_name("processor\t: 0\nCPU part\t: 0xd0c\n"), None);
+        assert!(!processor_name().is_empty());
+    }
+}

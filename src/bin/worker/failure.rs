@@ -1,0 +1,151 @@
+//! How the worker fails: the error, its exit code, and what `measurement.json` says of it.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use orchestrate::protocol::{Failure, FailureKind, exit_code};
+use tch::TchError;
+
+/// Why there is no measurement.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WorkerError {
+    /// Flags that do not go together.
+    #[error("{0}")]
+    Usage(String),
+    /// A network, device or precision that does not exist here.
+    #[error("{0}")]
+    Unsupported(String),
+    /// Too little memory, on the device or the host.
+    #[error("out of memory: {0}")]
+    OutOfMemory(String),
+    /// libtorch refused.
+    #[error("libtorch: {0}")]
+    Torch(String),
+    /// Something that was thought impossible.
+    #[error("the worker failed: {0}")]
+    Panicked(String),
+    /// The images cannot be had.
+    #[error("{0}")]
+    Data(String),
+    /// A result cannot be written.
+    #[error("cannot write {path}", path = path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+impl WorkerError {
+    /// libtorch's own words, told apart by whether memory was the matter.
+    pub(crate) fn torch(text: &str) -> Self {
+        let line = first_line(text);
+        if is_out_of_memory(text) { WorkerError::OutOfMemory(line) } else { WorkerError::Torch(line) }
+    }
+
+    /// A panic's words, likewise.
+    pub(crate) fn panicked(text: &str) -> Self {
+        let line = first_line(text);
+        if is_out_of_memory(text) { WorkerError::OutOfMemory(line) } else { WorkerError::Panicked(line) }
+    }
+
+    /// What `measurement.json` says of it, if the protocol has a name for it.
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        let kind = match self {
+            WorkerError::OutOfMemory(_) => FailureKind::OutOfMemory,
+            WorkerError::Unsupported(_) => FailureKind::Unsupported,
+            _ => return None,
+        };
+        Some(Failure { kind, message: self.to_string() })
+    }
+
+    /// The process's exit code.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        let code = match self {
+            WorkerError::Usage(_) => exit_code::USAGE,
+            WorkerError::Unsupported(_) => exit_code::UNSUPPORTED,
+            WorkerError::OutOfMemory(_) => exit_code::OUT_OF_MEMORY,
+            _ => 1,
+        };
+        ExitCode::from(u8::try_from(code).unwrap_or(1))
+    }
+}
+
+impl From<TchError> for WorkerError {
+    fn from(error: TchError) -> Self {
+        match error {
+            TchError::Torch(text) => WorkerError::torch(&text),
+            other => WorkerError::torch(&other.to_string()),
+        }
+    }
+}
+
+/// The error and its sources in one line: what the last line of standard error must say.
+pub(crate) fn one_line(error: &WorkerError) -> String {
+    with_causes(error).replace('\n', " ")
+}
+
+/// The error and its sources, with colons between them.
+pub(crate) fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+/// libtorch appends pages of backtrace to its messages.
+fn first_line(text: &str) -> String {
+    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no reason given").to_owned()
+}
+
+/// Whether these are the words with which an allocator of libtorch, or the C++ library, gives up.
+fn is_out_of_memory(text: &str) -> bool {
+    [
+        "DefaultCPUAllocator: can't allocate memory",
+        "DefaultCPUAllocator: not enough memory",
+        "CUDA out of memory",
+        "CUDA error: out of memory",
+        "CUBLAS_STATUS_ALLOC_FAILED",
+        "MPS backend out of memory",
+        "std::bad_alloc",
+        "memory allocation of",
+    ]
+    .iter()
+    .any(|words| text.contains(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allocators_words_are_out_of_memory_and_others_are_not() {
+        let cpu = "[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't allocate memory: you \
+                   tried to allocate 82208358400 bytes. Error code 12 (Cannot allocate memory)\nException raised from";
+        let cuda =
+            "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 139.80 GiB";
+        for text in [cpu, cuda, "std::bad_alloc", "MPS backend out of memory (MPS allocated: 18.0 GB)"] {
+            let error = WorkerError::torch(text);
+            assert!(matches!(error, WorkerError::OutOfMemory(_)), "{text}");
+            assert_eq!(error.failure().unwrap().kind, FailureKind::OutOfMemory);
+            assert!(!one_line(&error).contains('\n'));
+        }
+        let other =
+            WorkerError::torch("mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)\nException raised");
+        assert_eq!(one_line(&other), "libtorch: mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)");
+        assert_eq!(other.failure(), None);
+    }
+
+    #[test]
+    fn a_source_is_told_after_its_error() {
+        let source = std::io::Error::other("disk full");
+        let error = WorkerError::Write { path: "out/measurement.json".into(), source };
+        assert_eq!(one_line(&error), "cannot write out/measurement.json: disk full");
+    }
+}

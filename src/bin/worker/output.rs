@@ -1,0 +1,134 @@
+//! What the worker leaves behind: `measurement.json`, `iterations.csv`, progress lines.
+
+#![expect(clippy::disallowed_methods, reason = "a worker writes its results")]
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use orchestrate::protocol::{Failure, ITERATIONS_HEADER, Progress, WireMeasurement};
+
+use super::failure::WorkerError;
+
+/// Between two progress lines of the same phase.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Tells on standard output how far the worker is, a few times a second at most.
+#[derive(Debug, Default)]
+pub(crate) struct Reporter {
+    last: Option<Instant>,
+}
+
+impl Reporter {
+    /// Tells `progress`, unless something was told a moment ago and this is not the end of its phase.
+    pub(crate) fn tell(&mut self, progress: Progress) {
+        let ends = match progress {
+            Progress::Preparing => true,
+            Progress::Warmup { done, of } | Progress::Measure { done, of } => done == of,
+        };
+        let now = Instant::now();
+        if !ends && self.last.is_some_and(|last| now - last < PROGRESS_INTERVAL) {
+            return;
+        }
+        self.last = Some(now);
+        let mut out = io::stdout().lock();
+        // Nobody listening is no reason to stop measuring.
+        let _ = writeln!(out, "{}", progress.line()).and_then(|()| out.flush());
+    }
+}
+
+/// One measured iteration. Seconds; on an accelerator those of handing out the work, not of doing it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Iteration {
+    /// From its start to the next one's.
+    pub(crate) elapsed_s: f64,
+    /// Of them, waiting for data.
+    pub(crate) data_wait_s: f64,
+    /// Its loss.
+    pub(crate) loss: f64,
+}
+
+/// Writes the measurement to `out`, or to standard output if there is no such file to write.
+///
+/// # Errors
+/// [`WorkerError::Write`].
+pub(crate) fn write_measurement(
+    out: Option<&Path>,
+    measurement: &WireMeasurement,
+) -> Result<(), WorkerError> {
+    let text = serde_json::to_string_pretty(measurement)
+        .expect("a measurement has string keys and no failing serializer");
+    match out {
+        Some(path) => write_whole(path, text.as_bytes()),
+        None => writeln!(io::stdout(), "{text}")
+            .map_err(|source| WorkerError::Write { path: PathBuf::from("standard output"), source }),
+    }
+}
+
+/// Writes why there is no measurement. If that fails too, standard error and the exit code still say it.
+pub(crate) fn write_failure(out: Option<&Path>, failure: Failure) {
+    let Some(path) = out else { return };
+    if let Err(error) = write_measurement(Some(path), &WireMeasurement::failed(failure)) {
+        eprintln!("warning: {}", super::failure::one_line(&error));
+    }
+}
+
+/// Writes `iterations.csv`.
+///
+/// # Errors
+/// [`WorkerError::Write`].
+pub(crate) fn write_iterations(path: &Path, iterations: &[Iteration]) -> Result<(), WorkerError> {
+    let mut text = ITERATIONS_HEADER.join(",");
+    text.push('\n');
+    for (index, Iteration { elapsed_s, data_wait_s, loss }) in iterations.iter().enumerate() {
+        text.push_str(&format!("{index},{elapsed_s:.9},{data_wait_s:.9},{loss}\n"));
+    }
+    write_whole(path, text.as_bytes())
+}
+
+/// Writes a file that is whole or not there: beside it, synchronised, renamed.
+fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), WorkerError> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".tmp");
+    let beside = PathBuf::from(beside);
+    let write = || -> io::Result<()> {
+        let mut file = File::create(&beside)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&beside, path)
+    };
+    write().map_err(|source| {
+        // What is left of it is of no use to anyone; that it cannot be removed either changes nothing.
+        let _ = fs::remove_file(&beside);
+        WorkerError::Write { path: path.to_owned(), source }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn iterations_are_written_whole_under_the_protocols_header() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("iterations.csv");
+        let iterations = [
+            Iteration { elapsed_s: 0.25, data_wait_s: 0.0, loss: 6.9 },
+            Iteration { elapsed_s: 0.125, data_wait_s: 0.0625, loss: f64::NAN },
+        ];
+        write_iterations(&path, &iterations).unwrap();
+        assert_eq!(
+            fs::read_to_string(&path).unwrap(),
+            "iteration,elapsed_s,data_wait_s,loss\n0,0.250000000,0.000000000,6.9\n1,0.125000000,0.062500000,NaN\n"
+        );
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_named() {
+        let path = Path::new("no/such/directory/measurement.json");
+        let error = write_whole(path, b"{}").unwrap_err();
+        assert!(error.to_string().contains("no/such/directory/measurement.json"));
+    }
+}

@@ -1,0 +1,71 @@
+//! Threads and libtorch's global flags: set before the first tensor, read back for the measurement.
+
+#![expect(clippy::disallowed_methods, reason = "a worker looks at the machine it runs on")]
+
+use std::env;
+use std::thread;
+
+use orchestrate::job::{Device, Precision};
+
+use super::arguments::Training;
+use super::failure::WorkerError;
+use super::shim::Flags;
+
+/// Variables with which oneDNN can be told to round single precision behind libtorch's back.
+const ROUNDING_VARIABLES: [&str; 2] = ["ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE"];
+
+/// What cuBLAS needs to know before it starts if its results are to be the same twice.
+const CUBLAS_VARIABLE: &str = "CUBLAS_WORKSPACE_CONFIG";
+
+/// Prepares the process's environment. To be called first, while the process has one thread.
+///
+/// # Errors
+/// [`WorkerError::Usage`] if the environment asks oneDNN for another precision than the job's.
+pub(crate) fn prepare_environment(training: &Training) -> Result<(), WorkerError> {
+    for name in ROUNDING_VARIABLES {
+        let value = env::var(name).unwrap_or_default();
+        if !["", "STRICT", "strict"].contains(&value.as_str()) {
+            let message = format!("{name}={value} changes what fp32 means: unset it");
+            return Err(WorkerError::Usage(message));
+        }
+    }
+    if training.deterministic && env::var_os(CUBLAS_VARIABLE).is_none() {
+        // SAFETY: the caller has not started a thread yet, so nobody reads the environment meanwhile.
+        unsafe { env::set_var(CUBLAS_VARIABLE, ":4096:8") };
+    }
+    Ok(())
+}
+
+/// Sets libtorch's flags for `precision`. On a device without TF32 the flag has no meaning and is off.
+pub(crate) fn set_flags(
+    training: &Training,
+    precision: Precision,
+    device: Device,
+) -> Result<(), WorkerError> {
+    Flags {
+        tf32: precision == Precision::Tf32 && matches!(device, Device::Cuda(_)),
+        deterministic: training.deterministic,
+        cudnn_benchmark: training.cudnn_benchmark,
+    }
+    .set()
+}
+
+/// Sets the compute threads: those asked for, else as many as the process may use processors.
+///
+/// A second pool for independent operations would only compete, so it has one thread.
+pub(crate) fn set_threads(asked: Option<u32>) {
+    let threads = asked.unwrap_or_else(usable_processors);
+    tch::set_num_threads(i32::try_from(threads).unwrap_or(i32::MAX));
+    tch::set_num_interop_threads(1);
+}
+
+/// Compute threads as libtorch has them now.
+pub(crate) fn threads() -> u32 {
+    u32::try_from(tch::get_num_threads()).unwrap_or(1)
+}
+
+/// Processors that this process may use: its affinity, cut by its control group's quota.
+fn usable_processors() -> u32 {
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    u32::try_from(processors).unwrap_or(1)
+}
