@@ -1,0 +1,55 @@
+# The recipes. `./bootstrap.sh RECIPE` makes the machine ready first and then runs the same recipe.
+
+export PATH := justfile_directory() / ".venv/bin:" + env("PATH")
+
+orchestrate := "target/release/orchestrate"
+
+# Lists the recipes.
+default:
+    @just --list --unsorted
+
+# Builds orchestrate and the worker.
+build:
+    cargo build --release --locked --features torch --bin orchestrate --bin worker
+
+# Runs the main job: makes a small data set, measures this machine's roofs, runs matrices/quickstart.yaml, reports.
+quickstart: build
+    {{ orchestrate }} dataset make data/quickstart
+    {{ orchestrate }} peaks measure --device cpu --if-missing
+    {{ orchestrate }} run matrices/quickstart.yaml
+    {{ orchestrate }} report quickstart
+
+# Runs every test.
+test:
+    cargo test --locked --features torch
+
+# Formats, lints and tests: what CI runs.
+check: lint test
+
+# Looks at the format and at clippy's remarks, with and without the worker.
+lint:
+    cargo fmt --check
+    cargo clippy --locked --all-targets -- -D warnings
+    cargo clippy --locked --all-targets --features torch -- -D warnings
+
+# Formats the code.
+fmt:
+    cargo fmt
+
+# Writes the report of the plan that ran last, or of NAME.
+report *NAME: build
+    {{ orchestrate }} report {{ NAME }}
+
+# Measures what must not become slow, as ratios within one run.
+bench: bench-pytorch
+
+# Holds the worker's throughput against PyTorch's with torchvision, in turn, at the same settings.
+bench-pytorch *ARGS: build
+    bench/pytorch.sh {{ ARGS }}
+
+# Installs orchestrate, its worker, man pages and completions below PREFIX.
+install PREFIX=(env("HOME") / ".local"): build
+    install -d {{ PREFIX }}/bin {{ PREFIX }}/share/man/man1 {{ PREFIX }}/share/bash-completion/completions
+    install {{ orchestrate }} target/release/worker {{ PREFIX }}/bin/
+    {{ orchestrate }} man {{ PREFIX }}/share/man/man1
+    {{ orchestrate }} completions bash > {{ PREFIX }}/share/bash-completion/completions/orchestrate

@@ -1,0 +1,150 @@
+#!/usr/bin/env bash
+# Makes a fresh machine ready to build and run orchestrate, then hands its arguments over to `just`:
+#
+#     ./bootstrap.sh quickstart     runs the main job
+#     ./bootstrap.sh test           passes the tests
+#     ./bootstrap.sh                lists the recipes
+#
+# It looks for cargo, a C++ compiler, Python's venv (pip fetches libtorch; no Python code is ever run by the product) and
+# GNU time, and installs what is missing with apt where it may; elsewhere it says exactly what to type. libtorch and
+# `just` go into `.venv` beside this file. Everything is done once; a second call takes a fraction of a second.
+#
+#     LIBTORCH=/path/to/libtorch    uses that libtorch instead of fetching one
+#     ORCHESTRATE_NO_APT=1          never calls apt, only says what is missing
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+readonly TORCH=2.11.0
+readonly CUDA_RUNTIME=13.0.96 CUDA_CUPTI=13.0.85 # what libtorch_cpu.so of that wheel links besides itself
+readonly JUST=1.59.0
+readonly RUST_AT_LEAST=1.89
+
+say() { printf '%s\n' "bootstrap: $*" >&2; }
+die() { printf '%s\n' "error: $1" >&2; [ $# -lt 2 ] || printf '\nhint: %s\n' "$2" >&2; exit 1; }
+
+# --- what the system must have -----------------------------------------------------------------------------------------
+
+have_compiler() { command -v c++ >/dev/null || command -v g++ >/dev/null || command -v clang++ >/dev/null; }
+have_venv() { command -v python3 >/dev/null && python3 -c 'import venv, ensurepip' 2>/dev/null; }
+have_time() {
+  case "$(uname -s)" in
+    Darwin) [ -x /usr/bin/time ] ;;
+    *) [ -x /usr/bin/time ] && /usr/bin/time --version 2>&1 | grep -qi gnu ;;
+  esac
+}
+
+missing_packages() { # names as Debian and Ubuntu call them
+  have_compiler || echo g++
+  have_venv || echo python3-venv
+  have_time || echo time
+}
+
+install_packages() {
+  local as_root=()
+  if [ "$(id -u)" -ne 0 ]; then as_root=(sudo); fi
+  say "installing with apt: $*"
+  "${as_root[@]}" apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+may_use_apt() {
+  [ -z "${ORCHESTRATE_NO_APT:-}" ] && command -v apt-get >/dev/null &&
+    { [ "$(id -u)" -eq 0 ] || { command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; }; }
+}
+
+ensure_system() {
+  local packages
+  packages=$(missing_packages | tr '\n' ' ')
+  if [ -n "$packages" ]; then
+    # shellcheck disable=SC2086 # a list of words
+    if may_use_apt; then
+      install_packages $packages
+    elif [ "$(uname -s)" = Darwin ]; then
+      die "missing: $packages" "type \`xcode-select --install\` (compiler, python3) and run this again"
+    elif command -v apt-get >/dev/null; then
+      die "missing: $packages" "type \`sudo apt-get install $packages\` and run this again"
+    else
+      die "missing (by their Debian names): $packages" \
+        "install a C++ compiler, Python 3.10 or later with venv, and GNU time with your package manager (dnf: gcc-c++ python3 time; pacman: gcc python time; zypper: gcc-c++ python3 time), and run this again"
+    fi
+    [ -z "$(missing_packages)" ] || die "still missing after installing: $(missing_packages | tr '\n' ' ')"
+  fi
+}
+
+ensure_cargo() {
+  if ! command -v cargo >/dev/null && [ -x "${CARGO_HOME:-$HOME/.cargo}/bin/cargo" ]; then
+    PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+  fi
+  command -v cargo >/dev/null ||
+    die "cargo was not found" "install Rust $RUST_AT_LEAST or later: \`curl -sSf https://sh.rustup.rs | sh\`, open a new shell, and run this again"
+  local version
+  version=$(cargo --version | awk '{ print $2 }')
+  [ "$(printf '%s\n' "$RUST_AT_LEAST" "$version" | sort -V | head -1)" = "$RUST_AT_LEAST" ] ||
+    die "cargo is $version, orchestrate needs $RUST_AT_LEAST or later" "type \`rustup update stable\` and run this again"
+}
+
+# --- what goes into .venv ----------------------------------------------------------------------------------------------
+
+has_nvidia_gpu() { [ -n "$(ls -A /proc/driver/nvidia/gpus 2>/dev/null)" ] || nvidia-smi -L >/dev/null 2>&1; }
+
+# Which libtorch belongs here, as a word that is remembered in .venv: another word means another installation.
+libtorch_variant() {
+  if [ -n "${LIBTORCH:-}" ]; then echo "none"
+  elif [ "$(uname -s)" = Darwin ]; then echo "torch-$TORCH-macos"
+  elif has_nvidia_gpu; then echo "torch-$TORCH-cuda"
+  else echo "torch-$TORCH-cpu"
+  fi
+}
+
+pip_install() { # shows pip's download bar to a person, and nothing to a log
+  local quiet=(--quiet)
+  if [ -t 2 ]; then quiet=(); fi
+  .venv/bin/python -m pip install ${quiet[@]+"${quiet[@]}"} --disable-pip-version-check --no-cache-dir "$@" >&2
+}
+
+install_libtorch() { # $1 = variant
+  case "$1" in
+    none) return ;;
+    *-cuda)
+      say "fetching libtorch $TORCH with CUDA (some 3 GB, once)"
+      pip_install "torch==$TORCH" ;;
+    *-cpu)
+      say "fetching libtorch $TORCH (some 530 MB, once)"
+      if [ "$(uname -m)" = x86_64 ]; then
+        pip_install --no-deps "torch==$TORCH" "nvidia-cuda-runtime==$CUDA_RUNTIME" "nvidia-cuda-cupti==$CUDA_CUPTI"
+      else
+        pip_install --no-deps "torch==$TORCH"
+      fi ;;
+    *)
+      say "fetching libtorch $TORCH (some 80 MB, once)"
+      pip_install --no-deps "torch==$TORCH" ;;
+  esac
+  local torch
+  torch=$(echo .venv/lib/python3*/site-packages/torch)
+  [ -f "$torch/lib/libtorch_cpu.so" ] || [ -f "$torch/lib/libtorch_cpu.dylib" ] ||
+    die "pip ended well, but $torch holds no libtorch_cpu" "remove .venv and run this again"
+  ln -sfn "${torch#.venv/}" .venv/libtorch # .cargo/config.toml points here
+}
+
+ensure_venv() {
+  local variant marker=.venv/.orchestrate wanted
+  variant=$(libtorch_variant)
+  wanted="$variant just-$JUST"
+  # A libtorch of our own that is already there also serves a call that brings another by LIBTORCH.
+  if [ -f "$marker" ] && { [ "$(cat "$marker")" = "$wanted" ] || { [ "$variant" = none ] && [ -x .venv/bin/just ]; }; }; then
+    return
+  fi
+  rm -f "$marker"
+  [ -x .venv/bin/python ] || { rm -rf .venv && python3 -m venv .venv; }
+  .venv/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
+    die "python3 is $(python3 --version | awk '{ print $2 }'), the libtorch wheel needs 3.10 or later" \
+      "install a newer python3, remove .venv, and run this again"
+  pip_install "rust-just==$JUST"
+  install_libtorch "$variant"
+  echo "$wanted" >"$marker"
+}
+
+ensure_system
+ensure_cargo
+ensure_venv
+exec .venv/bin/just "$@"
