@@ -103,8 +103,9 @@ fn split(row: &Row<'_>, rows: &[Row<'_>]) -> Option<Finding> {
     Some(finding(
         Topic::Comparability,
         format!(
-            "Runs of {} are not pooled: row {part} of {of} differs from row 1 in {}.",
+            "Runs of {}{} are not pooled: row {part} of {of} differs from row 1 in {}.",
             row.config.label().trim_end_matches("_run1"),
+            row.distinction,
             list(&differences)
         ),
     ))

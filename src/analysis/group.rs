@@ -159,6 +159,8 @@ pub struct Row<'a> {
     pub peaks: Option<Result<&'a Peaks, NoPeaks>>,
     /// What an hour of the machine costs.
     pub usd_per_hour: Option<f64>,
+    /// The config's [`distinction`].
+    pub distinction: String,
 }
 
 impl<'a> Row<'a> {
@@ -198,13 +200,13 @@ impl<'a> Row<'a> {
         Some(usd_per_million_images(self.usd_per_hour?, self.median()?))
     }
 
-    /// `{env}_{model}_{precision}_bs{batch}`, with the parameters that differ from their defaults and the part of a
-    /// split config.
+    /// `{env}_{model}_{precision}_bs{batch}`, with the parameters that vary between configs and the part of a split
+    /// config.
     pub fn label(&self) -> String {
         let Key { env, model, precision, batch, .. } = &self.config;
         let part =
             if self.part.1 > 1 { format!(" ({} of {})", self.part.0, self.part.1) } else { String::new() };
-        format!("{env}_{model}_{precision}_bs{batch}{part}")
+        format!("{env}_{model}_{precision}_bs{batch}{}{part}", self.distinction)
     }
 }
 
@@ -234,6 +236,11 @@ pub fn varying_parameters(runs: &[Run<'_>]) -> Vec<String> {
         .collect()
 }
 
+/// ` name=value` for each of the parameters `varying`: what tells `key` from configs of the same label.
+pub fn distinction(key: &Key, varying: &[String]) -> String {
+    varying.iter().filter_map(|name| Some(format!(" {name}={}", key.param(name)?))).collect()
+}
+
 /// The rows of `runs`, which are in [`order`]. Only timing jobs make rows.
 pub fn rows<'a>(runs: &[Run<'a>], study: &'a Study) -> Vec<Row<'a>> {
     let mut configs: Vec<(Key, Vec<Run<'a>>)> = Vec::new();
@@ -244,7 +251,9 @@ pub fn rows<'a>(runs: &[Run<'a>], study: &'a Study) -> Vec<Row<'a>> {
             None => configs.push((config, vec![run.clone()])),
         }
     }
-    configs.into_iter().flat_map(|(config, members)| rows_of_config(&config, &members, study)).collect()
+    let varying = varying_parameters(runs);
+    let rows = configs.into_iter().flat_map(|(config, members)| rows_of_config(&config, &members, study));
+    rows.map(|row| Row { distinction: distinction(&row.config, &varying), ..row }).collect()
 }
 
 fn rows_of_config<'a>(config: &Key, members: &[Run<'a>], study: &'a Study) -> Vec<Row<'a>> {
@@ -309,6 +318,7 @@ fn full_row<'a>(
         cost: cost(config, measurement, study.convention),
         peaks: Some(study.peaks.choose(&wanted)),
         usd_per_hour: cell.usd_per_hour,
+        distinction: String::new(),
         circumstances: Some(circumstances),
         runs,
         counts,
@@ -345,6 +355,7 @@ fn empty_row<'a>(config: &Key, members: &[Run<'a>], counts: Counts, study: &'a S
         cost: cost(config, None, study.convention),
         peaks: None,
         usd_per_hour: members[0].cell.usd_per_hour,
+        distinction: String::new(),
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::number::{duration, gibibytes, grouped, significant};
 use super::{Figure, Figures};
-use crate::analysis::group::{Row, Statistics};
+use crate::analysis::group::{Row, Statistics, distinction};
 use crate::analysis::peaks::Peaks;
 use crate::analysis::table::NOT_KNOWN;
 use crate::analysis::{Analysis, Run, Study, marks};
@@ -165,7 +165,7 @@ pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &Figures) ->
         varying: analysis.varying.clone(),
         results: analysis.rows.iter().map(|row| result(row, &analysis.varying)).collect(),
         convention: study.convention.to_string(),
-        left_out: analysis.runs.iter().filter_map(left_out).collect(),
+        left_out: analysis.runs.iter().filter_map(|run| left_out(run, &analysis.varying)).collect(),
         failures: analysis.runs.iter().filter_map(failure).collect(),
         not_run: not_run(analysis),
         findings: analysis.findings.iter().map(|finding| finding.text.clone()).collect(),
@@ -341,7 +341,7 @@ fn marks_cell(row: &Row<'_>) -> String {
     }
 }
 
-fn left_out(run: &Run<'_>) -> Option<LeftOut> {
+fn left_out(run: &Run<'_>, varying: &[String]) -> Option<LeftOut> {
     run.cell.success()?;
     if run.counts() || !run.cell.is_timing() {
         return None;
@@ -349,7 +349,7 @@ fn left_out(run: &Run<'_>) -> Option<LeftOut> {
     let whys: Vec<String> =
         run.marks.iter().filter(|mark| mark.disqualifies()).map(ToString::to_string).collect();
     Some(LeftOut {
-        label: run.cell.job.label(),
+        label: format!("{}{}", run.cell.job.label(), distinction(run.cell.job.key(), varying)),
         images_per_s: run.images_per_s().map_or(NOT_KNOWN.to_owned(), |rate| significant(rate, 4)),
         why: whys.join("; "),
     })

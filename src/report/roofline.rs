@@ -46,10 +46,8 @@ pub(super) fn roofline(roofline: &Roofline<'_>, analysis: &Analysis<'_>) -> Opti
     let first = points.first()?;
     let env = &roofline.env;
     let unit = unit(roofline);
-    let keys: Vec<String> = points
-        .iter()
-        .map(|point| key_line(point, &analysis.rows[point.row], &analysis.varying, unit))
-        .collect();
+    let keys: Vec<String> =
+        points.iter().map(|point| key_line(point, &analysis.rows[point.row], unit)).collect();
     let key_width = keys.iter().map(|text| text_width(text, SMALL)).fold(180.0, f64::max) + 60.0;
     let key_height = (keys.len() + 1) as f64 * LINE;
     let height = key_height.clamp(PLOT_HEIGHT, 1.5 * PLOT_HEIGHT);
@@ -78,10 +76,9 @@ fn unit(roofline: &Roofline<'_>) -> Unit {
     if highest >= 5e12 { Unit { name: "TFLOP/s", flops: 1e12 } } else { Unit { name: "GFLOP/s", flops: 1e9 } }
 }
 
-fn key_line(point: &Point, row: &Row<'_>, varying: &[String], unit: Unit) -> String {
+fn key_line(point: &Point, row: &Row<'_>, unit: Unit) -> String {
     let key = &row.config;
-    let params: String =
-        varying.iter().filter_map(|name| Some(format!(" {name}={}", key.param(name)?))).collect();
+    let params = &row.distinction;
     let above = if point.is_above_roof() { ", above its roof!" } else { "" };
     let part = if row.part.1 > 1 { format!(" ({} of {})", row.part.0, row.part.1) } else { String::new() };
     let share =

@@ -39,7 +39,7 @@ struct Series<'r, 'a> {
 /// The throughput figure of `env`; `None` if no run of it has a throughput.
 pub(super) fn throughput(env: &str, analysis: &Analysis<'_>) -> Option<Figure> {
     let rows: Vec<&Row<'_>> = analysis.rows.iter().filter(|row| row.config.env == env).collect();
-    let all = series(&rows, &analysis.varying);
+    let all = series(&rows);
     let (lines, empty): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|line| line.rows.iter().any(|row| rates(row).next().is_some()));
     let values: Vec<f64> = rows.iter().flat_map(|row| rates(row)).map(|(rate, _)| rate).collect();
@@ -78,12 +78,12 @@ fn rates<'r>(row: &'r Row<'_>) -> impl Iterator<Item = (f64, bool)> + 'r {
     row.runs.iter().filter_map(|run: &Run<'_>| Some((run.images_per_s()?, run.counts())))
 }
 
-fn series<'r, 'a>(rows: &[&'r Row<'a>], varying: &[String]) -> Vec<Series<'r, 'a>> {
+fn series<'r, 'a>(rows: &[&'r Row<'a>]) -> Vec<Series<'r, 'a>> {
     let mut found: Vec<Series<'r, 'a>> = Vec::new();
     let mut models: Vec<&str> = rows.iter().map(|row| row.config.model.as_str()).collect();
     models.dedup();
     for row in rows {
-        let name = series_name(&row.config, varying, row.part);
+        let name = series_name(row);
         match found.iter_mut().find(|line| line.name == name) {
             Some(line) => line.rows.push(row),
             None => found.push(Series {
@@ -104,13 +104,10 @@ fn series<'r, 'a>(rows: &[&'r Row<'a>], varying: &[String]) -> Vec<Series<'r, 'a
 }
 
 /// `resnet18 fp32 channels_last=true`.
-fn series_name(key: &Key, varying: &[String], (part, of): (usize, usize)) -> String {
-    let mut words = vec![key.model.clone(), key.precision.to_string()];
-    words.extend(varying.iter().filter_map(|name| Some(format!("{name}={}", key.param(name)?))));
-    if of > 1 {
-        words.push(format!("({part} of {of})"));
-    }
-    words.join(" ")
+fn series_name(row: &Row<'_>) -> String {
+    let Key { model, precision, .. } = &row.config;
+    let part = if row.part.1 > 1 { format!(" ({} of {})", row.part.0, row.part.1) } else { String::new() };
+    format!("{model} {precision}{}{part}", row.distinction)
 }
 
 /// Configs without a point, as lines of text.
