@@ -165,9 +165,17 @@ mod tests {
         // Even numbers wait until the odd number after them has been made by the other thread.
         let (made, wait) = mpsc::channel::<u64>();
         let wait = Arc::new(Mutex::new(wait));
-        let make = move |number: u64, _: Option<u64>, _: &AtomicBool| {
+        let make = move |number: u64, _: Option<u64>, closed: &AtomicBool| {
             if number.is_multiple_of(2) {
-                assert_eq!(wait.lock().unwrap().recv().unwrap(), number + 1);
+                let wait = wait.lock().unwrap();
+                // Once the pool is closed, nobody may make the number waited for.
+                while !closed.load(Ordering::Relaxed) {
+                    if let Ok(after) = wait.try_recv() {
+                        assert_eq!(after, number + 1);
+                        break;
+                    }
+                    std::thread::yield_now();
+                }
             } else {
                 made.send(number).unwrap();
             }
