@@ -9,9 +9,9 @@ use super::harness::Project;
 const MATRIX: &str = "\
 name: tiny
 models: [resnet18, mobilenet_v2]
-batches: [2]
+batches: [4]
 repeats: 2
-params: { warmup: 1, iters: 2, input_size: 32, classes: 4, loader_workers: 1, augment: false, channels_last: true }
+params: { warmup: 1, iters: 2, input_size: 64, classes: 4, loader_workers: 1, augment: false, channels_last: true }
 axes:
   data: [{ synthetic: true }, { folder: images }]
 envs:
@@ -29,11 +29,11 @@ fn a_matrix_trains_and_two_runs_of_a_config_give_the_same_losses() {
     assert_eq!(records.len(), 8);
     for record in &records {
         let measurement = record.measurement.as_ref().unwrap();
-        assert_eq!(measurement.samples, 4);
+        assert_eq!(measurement.samples, 8);
         assert!(measurement.synchronized);
         assert_eq!(measurement.mismatches(&record.key), []);
         let parameters = measurement.details.parameters.unwrap();
-        let network = orchestrate::architecture::network(&record.key.model, 32, 4).unwrap();
+        let network = orchestrate::architecture::network(&record.key.model, 64, 4).unwrap();
         assert_eq!(parameters, network.parameters());
         assert!(measurement.details.last_loss.unwrap().is_finite());
         let twin = records
@@ -54,7 +54,7 @@ fn a_matrix_trains_and_two_runs_of_a_config_give_the_same_losses() {
 fn what_the_worker_cannot_do_is_said_and_the_rest_runs() {
     let project = Project::new();
     let matrix = MATRIX
-        .replace("batches: [2]", "batches: [2]\nprecisions: [fp32, tf32]")
+        .replace("batches: [4]", "batches: [4]\nprecisions: [fp32, tf32]")
         .replace("  data: [{ synthetic: true }, { folder: images }]", "  nvtx: [false]")
         .replace("repeats: 2", "repeats: 1");
     fs::write(project.path("tiny.yaml"), matrix).unwrap();
