@@ -5,8 +5,8 @@
 Pairs are run one after the other (A B A B …), so that a drift of the machine falls on both; each pair gives one ratio,
 and the median over the pairs is what counts. Both sides train with channels-last fp32 on the CPU: forward,
 cross-entropy, backward, SGD with momentum, on one random batch; both do the same warm-up in a process of their own and
-are timed over one whole window. Threads that wait sleep (`OMP_WAIT_POLICY=PASSIVE`, unless the environment says otherwise):
-with spinning ones any other process on the machine slows both sides many times. `just bench-pytorch` installs what this needs into `.venv-pytorch`.
+are timed over one whole window. The machine has to be otherwise idle: OpenMP's threads spin while they wait, and any other
+process slows both sides many times. `just bench-pytorch` installs what this needs into `.venv-pytorch`.
 """
 
 import argparse
@@ -110,7 +110,6 @@ def main():
         )
     if options.worker is None:
         parser.error("the path of the worker is missing: build it with `just build`")
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     print(f"batch {options.batch}, fp32, channels-last, {options.threads} threads, {options.iters} iterations, images/s")
     print(f"{'network':<14}{'worker':>10}{'PyTorch':>10}{'ratio':>8}{'least':>8}{'most':>8}{'pairs':>7}")
     medians = []
