@@ -55,8 +55,10 @@ pub enum LockError {
 }
 
 fn busy(waiting: &Waiting) -> String {
-    let holder = waiting.holder.as_deref().unwrap_or("another program");
-    format!("{} is busy: {holder}", waiting.what)
+    match &waiting.holder {
+        Some(holder) => format!("{} is busy: {holder}", waiting.what),
+        None => format!("{} is busy", waiting.what),
+    }
 }
 
 /// How to wait for locks, and whom to tell.
@@ -100,8 +102,12 @@ impl JobLock {
 fn job_waiting(job: &Job, holder: Option<&Holder>) -> Waiting {
     match holder {
         Some(holder) if !holder.is_alive() => Waiting {
-            what: format!("the worker of {}", job.label()),
-            holder: Some(format!("started by an orchestrate that is gone (pid {})", holder.pid)),
+            what: format!(
+                "the worker of {}, started by an orchestrate that is gone (pid {})",
+                job.label(),
+                holder.pid
+            ),
+            holder: None,
         },
         other => Waiting { what: job.label(), holder: other.map(Holder::describe) },
     }

@@ -91,7 +91,7 @@ fn resume_says_whom_it_waits_for_and_can_be_told_not_to() {
     project.wait_started(1);
     run.kill();
     let busy = project.orchestrate(&["resume", "--no-wait"]).code(12);
-    assert!(busy.stderr.contains("the worker of cpu_m_fp32_bs4_run1 is busy"), "{busy:?}");
+    assert!(busy.stderr.contains("the worker of cpu_m_fp32_bs4_run1, started by"), "{busy:?}");
     assert!(busy.stderr.contains("an orchestrate that is gone"), "{busy:?}");
     // Told to stop while it waits, it leaves the worker alone.
     let mut resume = project.start(&["resume"]);
