@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::architecture::{Network, network};
+use crate::architecture::{Network, NoNetwork, network};
 use crate::job::{Key, ParamValue, Precision};
 use crate::protocol::Measurement;
 
@@ -66,9 +66,17 @@ pub struct Cost {
 /// Why the cost of a config is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoCost {
-    /// `architecture` does not describe the network.
-    #[error("orchestrate has no description of the network `{0}`")]
-    UnknownNetwork(String),
+    /// `architecture` does not describe the network, or not for such images.
+    #[error("orchestrate has no description of the network `{model}`: {source}")]
+    NotDescribed {
+        /// The network's name.
+        model: String,
+        /// Why.
+        source: NoNetwork,
+    },
+    /// The key does not say for which images.
+    #[error("the key of this job says no input size or no classes")]
+    NoShape,
     /// The worker trained another network than the one described.
     #[error(
         "the worker's {model} has {reported} parameters, but orchestrate's description of it has {described}"
@@ -88,13 +96,13 @@ pub enum NoCost {
 /// # Errors
 /// [`NoCost`]: FLOPs of another network than the one that ran would be wrong, so there are none.
 pub fn cost(key: &Key, measured: Option<&Measurement>, convention: FlopsConvention) -> Result<Cost, NoCost> {
-    let unknown = || NoCost::UnknownNetwork(key.model.clone());
     let size = |name: &str| match key.param(name) {
         Some(ParamValue::Int(value)) => u32::try_from(value).ok(),
         _ => None,
     };
-    let (input_size, classes) = size("input_size").zip(size("classes")).ok_or_else(unknown)?;
-    let network = network(&key.model, input_size, classes).ok_or_else(unknown)?;
+    let (input_size, classes) = size("input_size").zip(size("classes")).ok_or(NoCost::NoShape)?;
+    let network = network(&key.model, input_size, classes)
+        .map_err(|source| NoCost::NotDescribed { model: key.model.clone(), source })?;
     let described = network.parameters();
     if let Some(reported) = measured.and_then(|measured| measured.details.parameters)
         && reported != described
@@ -150,7 +158,10 @@ mod tests {
         let key = fixture::key("cpu", "lenet", 16, 1);
         assert_eq!(
             cost(&key, None, FlopsConvention::default()),
-            Err(NoCost::UnknownNetwork("lenet".to_owned()))
+            Err(NoCost::NotDescribed {
+                model: "lenet".to_owned(),
+                source: NoNetwork::UnknownName("lenet".to_owned())
+            })
         );
     }
 

@@ -1,6 +1,10 @@
 //! Puts a network together layer by layer: every push works out the shape, so that a description says no size twice.
 
-use super::{Initialisations, Layer, Network, Op, Shape, Window};
+use super::layer::Layer;
+use super::op::Op;
+use super::shape::{Shape, Window};
+use super::start::Start;
+use super::{Network, start::Initialisation};
 
 /// The output of a layer already pushed.
 #[derive(Clone, Copy, Debug)]
@@ -17,15 +21,23 @@ impl Node {
 /// A network under construction.
 pub(super) struct Builder {
     layers: Vec<Layer>,
+    convolution: Start,
+    linear: Start,
 }
 
 impl Builder {
-    /// A network that so far has only its input: square RGB images.
+    /// A network that so far has only its input: square RGB images. Convolutions start by He's rule, linear layers by
+    /// PyTorch's default, until [`Builder::starting`] says otherwise.
     pub(super) fn new(input_size: u32) -> Self {
-        let mut builder = Builder { layers: Vec::new() };
+        let mut builder = Builder { layers: Vec::new(), convolution: Start::KAIMING, linear: Start::DEFAULT };
         let size = u64::from(input_size);
         builder.push("input", Op::Input(Shape::image(3, size, size)), &[]);
         builder
+    }
+
+    /// Sets how the parameters of layers pushed from now on start.
+    pub(super) fn starting(&mut self, convolution: Start, linear: Start) {
+        (self.convolution, self.linear) = (convolution, linear);
     }
 
     /// The images.
@@ -38,8 +50,29 @@ impl Builder {
         &self.layers[node.0].output
     }
 
+    /// Channels of a layer's output.
+    pub(super) fn channels(&self, node: Node) -> u64 {
+        self.shape(node).channels()
+    }
+
     /// Adds a layer that takes the outputs of `inputs`.
     pub(super) fn push(&mut self, name: impl Into<String>, op: Op, inputs: &[Node]) -> Node {
+        let start = match op {
+            Op::Conv2d { .. } => self.convolution,
+            Op::Linear { .. } => self.linear,
+            _ => Start::IDENTITY,
+        };
+        self.push_starting(name, op, inputs, start)
+    }
+
+    /// The same, with a start of its own.
+    pub(super) fn push_starting(
+        &mut self,
+        name: impl Into<String>,
+        op: Op,
+        inputs: &[Node],
+        start: Start,
+    ) -> Node {
         let before = || inputs.iter().map(|input| &self.layers[input.0]);
         let input_shapes: Vec<Shape> = before().map(|layer| layer.output.clone()).collect();
         let needs_input_gradient =
@@ -52,13 +85,9 @@ impl Builder {
             input_shapes,
             output,
             needs_input_gradient,
+            start,
         });
         Node(self.layers.len() - 1)
-    }
-
-    /// A convolution with a bias.
-    pub(super) fn biased_conv(&mut self, name: String, channels: u64, window: Window, input: Node) -> Node {
-        self.push(name, Op::Conv2d { out_channels: channels, window, groups: 1, bias: true }, &[input])
     }
 
     /// A linear layer with a bias.
@@ -66,8 +95,55 @@ impl Builder {
         self.push(name, Op::Linear { out_features: features, bias: true }, &[input])
     }
 
+    /// The mean of each channel as a vector: what most networks end in before their classifier.
+    pub(super) fn pooled(&mut self, input: Node) -> Node {
+        let pooled = self.push("avgpool", Op::AdaptiveAveragePool2d([1, 1]), &[input]);
+        self.push("flatten", Op::Flatten, &[pooled])
+    }
+
+    /// torchvision's `Conv2dNormActivation`: a convolution without bias, `norm`, and a function if there is one, called
+    /// `name.0`, `name.1`, `name.2`.
+    pub(super) fn conv_norm(
+        &mut self,
+        name: &str,
+        conv: Op,
+        norm: Op,
+        then: Option<Op>,
+        input: Node,
+    ) -> Node {
+        let conv = self.push(format!("{name}.0"), conv, &[input]);
+        let norm = self.push(format!("{name}.1"), norm, &[conv]);
+        match then {
+            Some(op) => self.push(format!("{name}.2"), op, &[norm]),
+            None => norm,
+        }
+    }
+
+    /// torchvision's `SqueezeExcitation` (Hu et al. 2018): each channel times a number that two small convolutions over
+    /// all channels' means give it. `inner` is between the two, `gate` at their end.
+    pub(super) fn squeeze_excitation(
+        &mut self,
+        name: &str,
+        squeezed: u64,
+        inner: Op,
+        gate: Op,
+        input: Node,
+    ) -> Node {
+        let channels = self.channels(input);
+        let point = |channels| Op::conv(channels, Window::square(1, 1, 0)).biased();
+        let mut x = self.push(format!("{name}.avgpool"), Op::AdaptiveAveragePool2d([1, 1]), &[input]);
+        x = self.push(format!("{name}.fc1"), point(squeezed), &[x]);
+        x = self.push(format!("{name}.activation"), inner, &[x]);
+        x = self.push(format!("{name}.fc2"), point(channels), &[x]);
+        x = self.push(format!("{name}.scale_activation"), gate, &[x]);
+        self.push(format!("{name}.multiply"), Op::Multiply, &[input, x])
+    }
+
     /// The network. Its output is the layer pushed last.
-    pub(super) fn finish(self, name: &'static str, initialisations: Initialisations) -> Network {
-        Network { name, initialisations, layers: self.layers }
+    pub(super) fn finish(self, name: &'static str) -> Network {
+        Network { name, layers: self.layers }
     }
 }
+
+/// A linear layer's start that several networks share: a small normal distribution, no bias.
+pub(super) const NORMAL_HEAD: Start = Start::unbiased(Initialisation::Normal(0.01));

@@ -1,19 +1,73 @@
-//! What training costs, layer by layer: FLOPs and modelled bytes.
+//! What training costs, layer by layer: multiply-accumulates, FLOPs, bytes that are kept and bytes that are moved.
 //!
-//! Both follow one convention, which tables print beside their numbers:
-//! - 1 MAC is 2 FLOPs; only convolutions and linear layers count.
-//! - Backward is the weight gradient and the input gradient, each as many MACs as forward. A layer before which nothing
-//!   has parameters needs no input gradient.
-//! - Bytes are modelled, not measured: every layer reads its inputs and weights and writes its outputs once, forward
-//!   and backward; no cache, no fusion, no second pass, no optimizer.
+//! All follow one convention, which tables print beside their numbers:
+//! - 1 MAC is 2 FLOPs; only convolutions, linear layers and the two matrix products of attention count.
+//! - Backward is the weight gradient and the input gradient, each as many MACs as forward; attention has no weights, but
+//!   two inputs to each product. A layer before which nothing has parameters needs no input gradient.
+//! - Moved bytes are modelled, not measured: every layer reads its inputs and weights and writes its outputs once,
+//!   forward and backward; no cache, no fusion, no second pass, no optimizer.
+
+use std::iter::Sum;
+use std::ops::Add;
 
 use super::{Layer, Network, Op};
 
+/// Multiply-accumulates of one image in the three parts of a training step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Macs {
+    /// Of the forward pass.
+    pub forward: u64,
+    /// Of the gradient of the inputs.
+    pub input_gradient: u64,
+    /// Of the gradient of the weights.
+    pub weight_gradient: u64,
+}
+
+impl Macs {
+    /// FLOPs of all three: 2 for each MAC.
+    pub fn training_flops(self) -> u64 {
+        2 * (self.forward + self.input_gradient + self.weight_gradient)
+    }
+}
+
+impl Add for Macs {
+    type Output = Macs;
+
+    fn add(self, other: Macs) -> Macs {
+        Macs {
+            forward: self.forward + other.forward,
+            input_gradient: self.input_gradient + other.input_gradient,
+            weight_gradient: self.weight_gradient + other.weight_gradient,
+        }
+    }
+}
+
+impl Sum for Macs {
+    fn sum<I: Iterator<Item = Macs>>(parts: I) -> Macs {
+        parts.fold(Macs::default(), Add::add)
+    }
+}
+
 impl Network {
+    /// MACs of one image's training step.
+    pub fn macs(&self) -> Macs {
+        self.layers().iter().map(Layer::macs).sum()
+    }
+
+    /// Multiply-accumulates of one image's forward pass, without biases, as torchvision publishes them.
+    pub fn forward_macs(&self) -> u64 {
+        self.macs().forward
+    }
+
     /// FLOPs of one image's training step: forward, input gradient, weight gradient, 2 for each MAC; the first layer
     /// needs no input gradient. The optimizer is not counted.
     pub fn training_flops(&self) -> u64 {
-        self.layers().iter().map(Layer::training_flops).sum()
+        self.macs().training_flops()
+    }
+
+    /// Elements of the outputs of all layers for one image; see [`Layer::activation_elements`].
+    pub fn activation_elements(&self) -> u64 {
+        self.layers().iter().map(Layer::activation_elements).sum()
     }
 
     /// Bytes that one training iteration of `batch` images moves if every layer reads its inputs and weights and
@@ -25,38 +79,76 @@ impl Network {
 }
 
 impl Layer {
-    /// FLOPs of one image's training step in this layer.
-    pub fn training_flops(&self) -> u64 {
-        let passes = if self.needs_input_gradient { 3 } else { 2 };
-        2 * passes * self.macs()
+    /// Multiply-accumulates of one image in this layer. For convolutions and linear layers forward is the weights that
+    /// each output element sees, times the output elements; for attention of L tokens with C channels it is L²·C for
+    /// the scores and as many for the weighted values; 0 for all others.
+    pub fn macs(&self) -> Macs {
+        match self.op {
+            Op::Conv2d { .. } | Op::Linear { .. } => {
+                let weight = self.op.weight_shape(&self.input_shapes).unwrap_or_default();
+                let forward = weight[1..].iter().product::<u64>() * self.output.elements();
+                let input_gradient = if self.needs_input_gradient { forward } else { 0 };
+                Macs { forward, input_gradient, weight_gradient: forward }
+            }
+            Op::Attention { .. } => {
+                let forward = 2 * self.output.dimensions()[0] * self.output.elements();
+                Macs { forward, input_gradient: 2 * forward, weight_gradient: 0 }
+            }
+            _ => Macs::default(),
+        }
+    }
+
+    /// Elements of this layer's output for one image: what it adds to the memory of a training step if nothing is freed
+    /// or overwritten. 0 where the output is its input seen in another shape.
+    pub fn activation_elements(&self) -> u64 {
+        if self.is_view() { 0 } else { self.output.elements() }
     }
 
     /// Elements that this layer moves in one training iteration of `batch` images.
     ///
     /// Forward reads inputs and weights and writes outputs. Backward reads the output's gradient, the weights and what
     /// forward kept for it (inputs, or a mask or indices of the output's size), and writes the gradients of weights
-    /// and, where needed, inputs. A sum hands its gradient on without touching it; flattening moves nothing.
+    /// and, where needed, inputs. Sums and concatenations hand their gradient on without touching it; attention keeps
+    /// its inputs and its output but never its scores (Dao et al. 2022); what only changes the shape moves nothing.
     pub fn modelled_elements(&self, batch: u32) -> u64 {
+        if self.is_view() || matches!(self.op, Op::Input(_)) {
+            return 0;
+        }
         let inputs: u64 = self.input_shapes.iter().map(|shape| shape.elements()).sum();
         let output = self.output.elements();
+        let weights = self.parameters();
         let kept = match self.op {
-            Op::Input(_) | Op::Flatten => return 0,
-            Op::Add => return u64::from(batch) * (inputs + output),
-            Op::Conv2d { .. } | Op::Linear { .. } | Op::BatchNorm2d => inputs,
-            Op::Relu | Op::Relu6 | Op::Dropout(_) | Op::MaxPool2d(_) => output,
-            Op::AdaptiveAveragePool2d(_) => 0,
+            Op::Add | Op::Concat => return u64::from(batch) * (inputs + output),
+            // The gradient is a part of the output's, the weight's its sum over the batch.
+            Op::ClassToken | Op::PositionEmbedding => {
+                return u64::from(batch) * (inputs + output + weights) + 2 * weights;
+            }
+            Op::Conv2d { .. }
+            | Op::Linear { .. }
+            | Op::BatchNorm2d { .. }
+            | Op::LayerNorm { .. }
+            | Op::Scale
+            | Op::Multiply => inputs,
+            Op::Activate(_) | Op::Dropout(_) | Op::MaxPool2d(_) => output,
+            Op::Attention { .. } => inputs + output,
+            _ => 0,
         };
         let input_gradient = if self.needs_input_gradient { inputs } else { 0 };
-        let weights = self.parameters();
         let weights_backward = if self.needs_input_gradient { 2 * weights } else { weights };
         let activations = (inputs + output) + (output + kept + input_gradient);
         u64::from(batch) * activations + weights + weights_backward
+    }
+
+    /// Whether its output is its input, seen in another shape.
+    fn is_view(&self) -> bool {
+        matches!(self.op, Op::Flatten | Op::Tokens | Op::FirstToken)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Initialisations, Op, Window, builder::Builder, network};
+    use super::super::{Op, Window, builder::Builder, network};
+    use super::*;
 
     /// The factors of METHOD: training is not quite three times forward.
     #[test]
@@ -74,11 +166,11 @@ mod tests {
     fn modelled_bytes_of_a_tiny_network_add_up_by_hand() {
         let mut net = Builder::new(32);
         let conv = net.push("conv", Op::conv(4, Window::square(1, 1, 0)), &[net.input()]);
-        let relu = net.push("relu", Op::Relu, &[conv]);
+        let relu = net.push("relu", Op::RELU, &[conv]);
         let sum = net.push("add", Op::Add, &[relu, relu]);
         let flat = net.push("flatten", Op::Flatten, &[sum]);
         net.linear("fc", 10, flat);
-        let net = net.finish("tiny", Initialisations::RESNET);
+        let net = net.finish("tiny");
         let pixels: u64 = 32 * 32;
         // Forward: 3 in, 4 out. Backward: 4 gradient, 3 kept, no input gradient. 12 weights read, 12 gradients written.
         let conv = |batch: u64| batch * pixels * (3 + 4 + 4 + 3) + 12 + 12;
@@ -91,6 +183,21 @@ mod tests {
             let elements: u64 = conv(batch) + relu(batch) + add(batch) + fc(batch);
             assert_eq!(net.modelled_bytes(u32::try_from(batch).unwrap(), 4), 4 * elements);
         }
+        // Conv, ReLU and sum of 4 channels, 10 classes, and the images.
+        assert_eq!(net.activation_elements(), pixels * (3 + 4 + 4 + 4) + 10);
+    }
+
+    #[test]
+    fn attention_is_two_products_forward_and_four_backward() {
+        let mut net = Builder::new(32);
+        let conv = net.push("conv", Op::conv(12, Window::square(16, 16, 0)), &[net.input()]);
+        let tokens = net.push("tokens", Op::Tokens, &[conv]);
+        let attention = net.push("attention", Op::Attention { heads: 2 }, &[tokens]);
+        let net = net.finish("tiny");
+        let layer = &net.layers()[attention.index()];
+        // 4 tokens of 4 channels: 4 × 4 scores of 4 products, and 4 × 4 values of 4.
+        assert_eq!(layer.output.dimensions(), [4, 4]);
+        assert_eq!(layer.macs(), Macs { forward: 128, input_gradient: 256, weight_gradient: 0 });
     }
 
     #[test]

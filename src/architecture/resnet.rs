@@ -1,79 +1,87 @@
 //! ResNet (He et al. 2015) as torchvision has it: in a bottleneck the stride stands at the 3 × 3 convolution ("v1.5").
+//! Wide ResNet (Zagoruyko and Komodakis 2016) widens that convolution, ResNeXt (Xie et al. 2016) also divides it.
 
 use super::builder::{Builder, Node};
-use super::{Initialisations, Network, Op, Window};
-
-/// 3 × 3 twice.
-pub(super) fn resnet18(input_size: u32, classes: u32) -> Network {
-    resnet("resnet18", Block::Basic, [2, 2, 2, 2], input_size, classes)
-}
-
-/// 1 × 1, 3 × 3, 1 × 1.
-pub(super) fn resnet50(input_size: u32, classes: u32) -> Network {
-    resnet("resnet50", Block::Bottleneck, [3, 4, 6, 3], input_size, classes)
-}
+use super::{Op, Window};
 
 /// The residual block that a ResNet repeats.
 #[derive(Clone, Copy)]
-enum Block {
+pub(super) enum Block {
+    /// 3 × 3 twice.
     Basic,
-    Bottleneck,
+    /// 1 × 1, 3 × 3, 1 × 1.
+    Bottleneck {
+        /// Channels of each group of the 3 × 3 convolution in the first stage; 64 in a plain ResNet.
+        width: u64,
+        /// Groups of the 3 × 3 convolution.
+        groups: u64,
+    },
 }
 
 impl Block {
-    /// Channels of its output for each of its width.
-    fn expansion(self) -> u64 {
+    /// A plain ResNet's.
+    pub(super) const BOTTLENECK: Block = Block::Bottleneck { width: 64, groups: 1 };
+
+    /// Its convolutions for a stage of `planes` channels.
+    fn convolutions(self, planes: u64, stride: u64) -> Vec<Op> {
         match self {
-            Block::Basic => 1,
-            Block::Bottleneck => 4,
+            Block::Basic => {
+                vec![Op::conv(planes, Window::same(3, stride)), Op::conv(planes, Window::same(3, 1))]
+            }
+            Block::Bottleneck { width, groups } => {
+                let inner = planes * width / 64 * groups;
+                vec![
+                    Op::conv(inner, Window::same(1, 1)),
+                    Op::conv(inner, Window::same(3, stride)).grouped(groups),
+                    Op::conv(4 * planes, Window::same(1, 1)),
+                ]
+            }
+        }
+    }
+
+    /// Channels of its output in a stage of `planes` channels.
+    fn out_channels(self, planes: u64) -> u64 {
+        match self {
+            Block::Basic => planes,
+            Block::Bottleneck { .. } => 4 * planes,
         }
     }
 }
 
-fn resnet(name: &'static str, block: Block, blocks: [u64; 4], input_size: u32, classes: u32) -> Network {
-    let mut net = Builder::new(input_size);
-    let conv = net.push("conv1", Op::conv(64, Window::square(7, 2, 3)), &[net.input()]);
-    let norm = net.push("bn1", Op::BatchNorm2d, &[conv]);
-    let relu = net.push("relu", Op::Relu, &[norm]);
-    let mut x = net.push("maxpool", Op::MaxPool2d(Window::square(3, 2, 1)), &[relu]);
-    for (stage, (blocks, width)) in blocks.into_iter().zip([64, 128, 256, 512]).enumerate() {
+/// `blocks` in each of four stages.
+pub(super) fn resnet(net: &mut Builder, classes: u64, block: Block, blocks: [u64; 4]) {
+    let conv = net.push("conv1", Op::conv(64, Window::same(7, 2)), &[net.input()]);
+    let norm = net.push("bn1", Op::BATCH_NORM, &[conv]);
+    let relu = net.push("relu", Op::RELU, &[norm]);
+    let mut x = net.push("maxpool", Op::MaxPool2d(Window::same(3, 2)), &[relu]);
+    for (stage, (blocks, planes)) in blocks.into_iter().zip([64, 128, 256, 512]).enumerate() {
         for index in 0..blocks {
             let stride = if stage > 0 && index == 0 { 2 } else { 1 };
-            x = residual(&mut net, &format!("layer{}.{index}", stage + 1), block, width, stride, x);
+            x = residual(net, &format!("layer{}.{index}", stage + 1), block, planes, stride, x);
         }
     }
-    let pooled = net.push("avgpool", Op::AdaptiveAveragePool2d([1, 1]), &[x]);
-    let flat = net.push("flatten", Op::Flatten, &[pooled]);
-    net.linear("fc", u64::from(classes), flat);
-    net.finish(name, Initialisations::RESNET)
+    let x = net.pooled(x);
+    net.linear("fc", classes, x);
 }
 
 /// One residual block: a chain of convolutions, added to its own input, which is projected where the shapes differ.
-fn residual(net: &mut Builder, name: &str, block: Block, width: u64, stride: u64, input: Node) -> Node {
-    let out = width * block.expansion();
-    let chain = match block {
-        Block::Basic => vec![(width, Window::square(3, stride, 1)), (out, Window::square(3, 1, 1))],
-        Block::Bottleneck => vec![
-            (width, Window::square(1, 1, 0)),
-            (width, Window::square(3, stride, 1)),
-            (out, Window::square(1, 1, 0)),
-        ],
-    };
+fn residual(net: &mut Builder, name: &str, block: Block, planes: u64, stride: u64, input: Node) -> Node {
+    let chain = block.convolutions(planes, stride);
     let last = chain.len();
     let mut x = input;
-    for (number, (channels, window)) in (1..).zip(chain) {
-        x = net.push(format!("{name}.conv{number}"), Op::conv(channels, window), &[x]);
-        x = net.push(format!("{name}.bn{number}"), Op::BatchNorm2d, &[x]);
+    for (number, conv) in (1..).zip(chain) {
+        x = net.push(format!("{name}.conv{number}"), conv, &[x]);
+        x = net.push(format!("{name}.bn{number}"), Op::BATCH_NORM, &[x]);
         if number < last {
-            x = net.push(format!("{name}.relu{number}"), Op::Relu, &[x]);
+            x = net.push(format!("{name}.relu{number}"), Op::RELU, &[x]);
         }
     }
     let mut identity = input;
-    if stride != 1 || net.shape(input).channels() != out {
-        let op = Op::conv(out, Window::square(1, stride, 0));
+    if stride != 1 || net.channels(input) != block.out_channels(planes) {
+        let op = Op::conv(block.out_channels(planes), Window::square(1, stride, 0));
         identity = net.push(format!("{name}.downsample.0"), op, &[identity]);
-        identity = net.push(format!("{name}.downsample.1"), Op::BatchNorm2d, &[identity]);
+        identity = net.push(format!("{name}.downsample.1"), Op::BATCH_NORM, &[identity]);
     }
     let sum = net.push(format!("{name}.add"), Op::Add, &[x, identity]);
-    net.push(format!("{name}.relu{last}"), Op::Relu, &[sum])
+    net.push(format!("{name}.relu{last}"), Op::RELU, &[sum])
 }

@@ -172,7 +172,7 @@ pub const PARAMETERS: &[Parameter] = &[
         help: "Compute threads; by default the processors that the process may run on.",
     },
     number("seed", 0, 0, i64::MAX, "Seed of weights, data order and augmentation."),
-    number("input_size", 224, 32, 4096, "Height and width of the images, in pixels."),
+    number("input_size", 224, 1, 4096, "Height and width of the images, in pixels."),
     number("classes", 1000, 1, 1_000_000, "Number of classes of the last layer."),
 ];
 

@@ -28,6 +28,14 @@ pub(crate) enum WorkerError {
     /// The images cannot be had.
     #[error("{0}")]
     Data(String),
+    /// Weights that are not those of the network.
+    #[error("cannot take the weights of {path}: {reason}", path = path.display())]
+    Weights {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
     /// A result cannot be written.
     #[error("cannot write {path}", path = path.display())]
     Write {

@@ -1,7 +1,7 @@
 //! What is to be trained and how: the command line, checked. Whoever holds a [`Request`] and an open device needs to
 //! ask nothing further.
 
-use orchestrate::architecture::{LEAST_INPUT_SIZE, NETWORKS, Network, network};
+use orchestrate::architecture::{Network, network};
 use orchestrate::job::{Device, Precision};
 
 use super::arguments::Training;
@@ -46,13 +46,8 @@ impl Request {
                 device => Backend::Only(device),
             },
         };
-        let network = network(&training.arch, training.input_size, training.classes).ok_or_else(|| {
-            let known = NETWORKS.join(", ");
-            WorkerError::Unsupported(format!(
-                "`{}` for images of {} pixels is not a network: expected one of {known}, from {LEAST_INPUT_SIZE} pixels",
-                training.arch, training.input_size
-            ))
-        })?;
+        let network = network(&training.arch, training.input_size, training.classes)
+            .map_err(|error| WorkerError::Unsupported(error.to_string()))?;
         Ok(Request { network, precision: training.precision.parse().map_err(unsupported)?, backend })
     }
 }

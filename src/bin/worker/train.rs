@@ -81,7 +81,10 @@ impl Trainer {
         // What the command line takes is at most i64::MAX.
         tch::manual_seed(i64::try_from(training.seed).unwrap_or(i64::MAX));
         let half = request::half(request.precision, device.device);
-        let model = Model::new(&request.network, device.tch(), training.channels_last)?;
+        let mut model = Model::new(&request.network, device.tch(), training.channels_last)?;
+        if let Some(file) = &training.weights {
+            model.load_weights(file)?;
+        }
         let optimizer = Optimizer::new(model.parameters(), half == Some(Half::Float16))?;
         let batches = Batches::open(training, &device)?;
         let accumulate = training.grad_accum_steps;
@@ -111,7 +114,7 @@ impl Trainer {
     fn forward_backward(&mut self, batch: &Batch) -> Result<Tensor, WorkerError> {
         let loss = {
             let _autocast = self.half.map(|half| Autocast::begin(self.device.tch(), half)).transpose()?;
-            let output = self.model.forward(batch.images())?;
+            let output = self.model.forward(batch.images(), true)?;
             self.output_kind = output.f_kind()?;
             output.f_cross_entropy_loss(batch.labels(), None::<Tensor>, Reduction::Mean, -100, 0.0)?
         };

@@ -1,0 +1,164 @@
+//! Weights from a file: torchvision's own, in the safetensors format.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use tch::Tensor;
+
+use super::Model;
+use crate::failure::WorkerError;
+
+/// Names of a mistake's tensors that are told; more would hide the sentence.
+const TOLD: usize = 5;
+
+impl Model {
+    /// Replaces all parameters and running statistics by those in `file`, whose names are those of torchvision's state
+    /// dict. Counters of batches are not needed and may be there.
+    ///
+    /// # Errors
+    /// [`WorkerError::Weights`] if the file cannot be read, lacks a tensor, has one of another shape, or has one that
+    /// the network has not: then nothing was replaced.
+    pub(crate) fn load_weights(&mut self, file: &Path) -> Result<(), WorkerError> {
+        let failed = |reason: String| WorkerError::Weights { path: file.to_owned(), reason };
+        let read = Tensor::read_safetensors(file).map_err(|error| failed(error.to_string()))?;
+        let mut tensors: BTreeMap<String, Tensor> = read
+            .into_iter()
+            .map(|(name, tensor)| (present_name(&name), tensor))
+            .filter(|(name, _)| !name.ends_with(".num_batches_tracked"))
+            .collect();
+        let (mut missing, mut misshaped, mut found) = (Vec::new(), Vec::new(), Vec::new());
+        for (name, own) in &self.state {
+            match tensors.remove(name) {
+                None => missing.push(name.clone()),
+                Some(tensor) if tensor.size() != own.size() => {
+                    misshaped.push(format!("{name} is {:?}, not {:?}", tensor.size(), own.size()));
+                }
+                Some(tensor) => found.push((own.shallow_clone(), tensor)),
+            }
+        }
+        let mistakes = [
+            ("lacks", missing),
+            ("has another shape of", misshaped),
+            ("has tensors that the network has not:", tensors.into_keys().collect()),
+        ];
+        let told: Vec<String> = mistakes
+            .into_iter()
+            .filter(|(_, names)| !names.is_empty())
+            .map(|(what, names)| format!("{what} {}", enumeration(&names)))
+            .collect();
+        if !told.is_empty() {
+            return Err(failed(told.join("; ")));
+        }
+        tch::no_grad(|| found.into_iter().try_for_each(|(mut own, tensor)| own.f_copy_(&tensor)))?;
+        Ok(())
+    }
+}
+
+/// The name that a tensor has now. Files published with torchvision's first versions have older ones, which torchvision
+/// itself replaces as it loads them: `norm.1` in DenseNet, `mlp.linear_1` in the vision transformer.
+fn present_name(name: &str) -> String {
+    let mut present = name.replace(".mlp.linear_1.", ".mlp.0.").replace(".mlp.linear_2.", ".mlp.3.");
+    if present.contains(".denselayer") {
+        for module in ["norm", "conv"] {
+            for number in ["1", "2"] {
+                present = present.replace(&format!(".{module}.{number}."), &format!(".{module}{number}."));
+            }
+        }
+    }
+    present
+}
+
+/// The first few of `names`, and how many more there are.
+fn enumeration(names: &[String]) -> String {
+    let told = names[..names.len().min(TOLD)].join(", ");
+    match names.len().saturating_sub(TOLD) {
+        0 => told,
+        more => format!("{told} and {more} more"),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests write the files that they read")]
+mod tests {
+    use orchestrate::architecture::network;
+    use tch::{Device, Kind};
+
+    use super::*;
+
+    fn model(classes: u32) -> Model {
+        tch::set_num_threads(1);
+        Model::new(&network("squeezenet1_1", 64, classes).unwrap(), Device::Cpu, true).unwrap()
+    }
+
+    fn message(error: WorkerError) -> String {
+        crate::failure::one_line(&error)
+    }
+
+    #[test]
+    fn weights_come_back_as_they_were_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("weights.safetensors");
+        tch::manual_seed(1);
+        let first = model(10);
+        let counter = Tensor::from(7_i64);
+        let named = || first.state.iter().map(|(name, tensor)| (name.clone(), tensor.contiguous()));
+        let with_counter: Vec<_> =
+            named().chain([("features.1.num_batches_tracked".to_owned(), counter)]).collect();
+        Tensor::write_safetensors(&with_counter, &file).unwrap();
+        let mut second = model(10);
+        second.load_weights(&file).unwrap();
+        for ((name, one), (_, two)) in first.state.iter().zip(&second.state) {
+            assert_eq!(one, two, "{name}");
+        }
+        assert!(second.parameters().iter().all(Tensor::requires_grad));
+    }
+
+    #[test]
+    fn a_file_of_another_network_is_refused_and_nothing_is_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("weights.safetensors");
+        let mut model = model(10);
+        let before: Vec<Tensor> = model.state.iter().map(|(_, tensor)| tensor.copy()).collect();
+        let mut written: Vec<(String, Tensor)> =
+            model.state.iter().map(|(name, tensor)| (name.clone(), tensor.contiguous())).collect();
+        written[0].0 = "conv1.weight".to_owned();
+        written[1].1 = Tensor::zeros([3], (Kind::Float, Device::Cpu));
+        Tensor::write_safetensors(&written, &file).unwrap();
+        let told = message(model.load_weights(&file).unwrap_err());
+        assert!(told.contains("weights.safetensors"), "{told}");
+        assert!(
+            told.ends_with(
+                "lacks features.0.weight; has another shape of features.0.bias is [3], not [64]; has tensors that the \
+                 network has not: conv1.weight"
+            ),
+            "{told}"
+        );
+        for (tensor, (name, now)) in before.iter().zip(&model.state) {
+            assert_eq!(tensor, now, "{name}");
+        }
+        std::fs::write(&file, b"no tensors").unwrap();
+        assert!(message(model.load_weights(&file).unwrap_err()).contains("weights.safetensors"));
+    }
+
+    #[test]
+    fn older_names_are_understood_as_torchvision_does() {
+        for (old, new) in [
+            (
+                "encoder.layers.encoder_layer_0.mlp.linear_1.weight",
+                "encoder.layers.encoder_layer_0.mlp.0.weight",
+            ),
+            ("encoder.layers.encoder_layer_0.mlp.linear_2.bias", "encoder.layers.encoder_layer_0.mlp.3.bias"),
+            (
+                "features.denseblock1.denselayer2.norm.1.running_mean",
+                "features.denseblock1.denselayer2.norm1.running_mean",
+            ),
+            (
+                "features.denseblock1.denselayer2.conv.2.weight",
+                "features.denseblock1.denselayer2.conv2.weight",
+            ),
+            ("layer1.0.conv1.weight", "layer1.0.conv1.weight"),
+        ] {
+            assert_eq!(present_name(old), new);
+        }
+    }
+}
