@@ -35,7 +35,7 @@ impl fmt::Display for FlopsConvention {
         f.write_str(match self {
             FlopsConvention::LayerByLayer => {
                 "Training FLOPs are 2 × the MACs of the forward pass, the input gradients and the weight gradients, \
-                 counted layer by layer over convolutions and linear layers; the first layer has no input gradient, \
+                 counted layer by layer over convolutions, linear layers and attention; the first layer has no input gradient, \
                  and the optimizer is not counted (convention `layer-by-layer`)."
             }
             FlopsConvention::Seed1 => {
@@ -120,7 +120,7 @@ pub fn cost(key: &Key, measured: Option<&Measurement>, convention: FlopsConventi
 
 /// Bytes of an activation in memory. Mixed precision keeps its activations in half precision; that some of its layers
 /// and its weights stay in single precision is left out of the model.
-fn element_bytes(precision: Precision) -> u32 {
+pub(super) fn element_bytes(precision: Precision) -> u32 {
     match precision {
         Precision::Fp32 | Precision::Tf32 => 4,
         Precision::Amp | Precision::Bf16 => 2,

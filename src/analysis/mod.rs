@@ -7,12 +7,14 @@
 //! |---|---|
 //! | [`marks`] | doubts about single runs, and which of them keep a run out of the statistics |
 //! | [`group`] | rows: the runs of a config that may be pooled, with their statistics |
+//! | [`complexity`] | what a network costs before it runs, layer by layer |
 //! | [`cost`] | parameters, MACs and FLOPs of a config, by a named convention |
 //! | [`peaks`] | the ceilings of a device |
 //! | [`roofline`] | points and roofs |
 //! | [`findings`] | the sentences of a report, each with its number and its threshold |
 //! | [`table`] | the CSV files |
 
+pub mod complexity;
 pub mod cost;
 pub mod findings;
 pub mod group;

@@ -106,6 +106,14 @@ pub enum NoNetwork {
 /// # Errors
 /// No network has this name, or it does not work on such images.
 pub fn network(name: &str, input_size: u32, classes: u32) -> Result<Network, NoNetwork> {
+    check(name, input_size, classes).map(|name| build(name, input_size, classes))
+}
+
+/// Whether there is such a network; gives its name. Cheaper than building it.
+///
+/// # Errors
+/// As [`network`].
+pub fn check(name: &str, input_size: u32, classes: u32) -> Result<&'static str, NoNetwork> {
     let name: &'static str = NETWORKS
         .iter()
         .copied()
@@ -121,7 +129,7 @@ pub fn network(name: &str, input_size: u32, classes: u32) -> Result<Network, NoN
     if name == "vit_b_16" && !input_size.is_multiple_of(vit::PATCH) {
         return Err(NoNetwork::Patches { name, input_size, patch: vit::PATCH });
     }
-    Ok(build(name, input_size, classes))
+    Ok(name)
 }
 
 /// The smallest images, in pixels, of which something is left at the end of the network.

@@ -6,6 +6,7 @@
 mod aggregate;
 mod check;
 mod completions;
+mod complexity;
 mod dataset;
 mod exit;
 mod failure;
@@ -81,6 +82,8 @@ enum Verb {
     Report(report::ReportArgs),
     /// Measure the ceilings of a device.
     Peaks(peaks::PeaksArgs),
+    /// Count parameters, FLOPs and bytes of networks without running them.
+    Complexity(complexity::ComplexityArgs),
     /// Make or fetch a data set.
     Dataset(dataset::DatasetArgs),
     /// Print a shell's completions.
@@ -104,6 +107,7 @@ pub fn main() -> ExitCode {
         Verb::Aggregate(args) => aggregate::run(args, &global),
         Verb::Report(args) => report::run(args, &global),
         Verb::Peaks(args) => peaks::run(args, &global),
+        Verb::Complexity(args) => complexity::run(args, &global),
         Verb::Dataset(args) => dataset::run(args, &global),
         Verb::Completions(args) => completions::run(args, &global),
         Verb::Man(args) => man::run(args, &global),

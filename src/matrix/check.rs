@@ -14,7 +14,8 @@ use super::note::{Note, Notes, Span, Spanned, did_you_mean, one_of};
 use super::reader::{count, mismatch, name, param, parsed, unknown_key};
 use super::tree::{self, Entry, Node, Value};
 use super::{AxisValue, Condition, Env, Include, Matrix, Operator, Selector, SelectorField, comma_separated};
-use crate::job::{PARAMETERS, ParamValue, Params, Precision, parameter};
+use crate::architecture::{self, NoNetwork};
+use crate::job::{Key, PARAMETERS, ParamValue, Params, Precision, WorkerTemplate, parameter};
 
 /// Checks the text of a matrix file.
 ///
@@ -323,6 +324,20 @@ fn is_number(field: &SelectorField) -> bool {
     }
 }
 
+/// Why the shipped worker has no network for the images of `key`; a name that it does not know at all is told
+/// elsewhere.
+fn no_network(key: &Key) -> Option<String> {
+    let size = |name: &str| match key.param(name) {
+        Some(ParamValue::Int(value)) => u32::try_from(value).ok(),
+        _ => None,
+    };
+    let (input_size, classes) = size("input_size").zip(size("classes"))?;
+    match architecture::check(&key.model, input_size, classes) {
+        Err(NoNetwork::UnknownName(_)) | Ok(_) => None,
+        Err(error) => (key.worker == WorkerTemplate::Shipped).then(|| error.to_string()),
+    }
+}
+
 /// What only the matrix as a whole can tell: its size, excludes that exclude nothing, configs that are there twice,
 /// envs that are left with nothing.
 fn check_whole(
@@ -344,6 +359,7 @@ fn check_whole(
     for (index, env) in known.built.iter().enumerate() {
         let Some(env) = env else { continue };
         let mut ids = HashSet::new();
+        let mut impossible = BTreeSet::new();
         for key in env.product() {
             let mut is_kept = true;
             for (hit, selector) in hits.iter_mut().zip(exclude) {
@@ -353,9 +369,17 @@ fn check_whole(
             }
             if is_kept {
                 ids.insert(key.id());
+                impossible.extend(no_network(&key));
             }
         }
+        for reason in impossible {
+            let name = &known.file.envs[index].name;
+            notes.add(name.span, &name.value, format!("has configs that cannot be: {reason}"));
+        }
         for include in include.iter().filter(|include| include.value.env == env.name) {
+            if let Some(reason) = no_network(&env.included(&include.value).key) {
+                notes.add(Span { length: 1, ..include.span }, "include", format!("cannot be: {reason}"));
+            }
             if !ids.insert(env.included(&include.value).key.id()) {
                 let span = Span { length: 1, ..include.span };
                 notes.add(span, "include", "this config is in the matrix already: leave it out here");

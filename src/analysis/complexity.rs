@@ -1,0 +1,263 @@
+//! What a network costs before it runs: arithmetic, memory and modelled traffic, as a whole and layer by layer.
+//!
+//! Everything here follows from the network's description; nothing is measured. [`Complexity`] is what
+//! `orchestrate complexity` prints as a table, as CSV and, in this very form, as JSON.
+
+use serde::Serialize;
+
+use super::cost::{FlopsConvention, element_bytes};
+use crate::architecture::{Layer, Macs, Network};
+use crate::job::Precision;
+
+/// Bytes of a parameter, of its gradient and of each number that an optimizer keeps for it: single precision, also
+/// where activations are halved.
+const PARAMETER_BYTES: u64 = 4;
+
+/// The optimizers whose memory is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Optimizer {
+    /// SGD with momentum.
+    #[default]
+    Sgd,
+    /// Adam with decoupled weight decay (Loshchilov and Hutter 2017).
+    Adamw,
+}
+
+impl Optimizer {
+    /// Numbers that it keeps for each parameter: the momentum, or the means of the gradient and of its square.
+    pub fn numbers_a_parameter(self) -> u64 {
+        match self {
+            Optimizer::Sgd => 1,
+            Optimizer::Adamw => 2,
+        }
+    }
+}
+
+/// By which rules a network is counted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Counting<'a> {
+    /// Images of an iteration, one count each.
+    pub batches: &'a [u32],
+    /// Arithmetic; decides the bytes of an activation.
+    pub precision: Precision,
+    /// Whose state is counted.
+    pub optimizer: Optimizer,
+    /// How training FLOPs are counted.
+    pub convention: FlopsConvention,
+}
+
+/// What a network costs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Complexity {
+    /// Its name, as torchvision spells it.
+    pub network: &'static str,
+    /// Trainable parameters.
+    pub parameters: u64,
+    /// Bytes of the parameters in single precision.
+    pub parameter_bytes: u64,
+    /// Bytes of their gradients.
+    pub gradient_bytes: u64,
+    /// Bytes of what the optimizer keeps.
+    pub optimizer_state_bytes: u64,
+    /// MACs of one image's forward pass.
+    pub forward_macs: u64,
+    /// MACs of one image's input gradients.
+    pub input_gradient_macs: u64,
+    /// MACs of one image's weight gradients.
+    pub weight_gradient_macs: u64,
+    /// FLOPs of one image's forward pass: 2 for each MAC.
+    pub forward_flops: u64,
+    /// FLOPs of one image's training step, by the convention asked for.
+    pub training_flops: u64,
+    /// What depends on the batch.
+    pub batches: Vec<BatchCost>,
+    /// The layers in the order of execution; empty where they were not asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<LayerCost>,
+}
+
+/// What an iteration of one batch size costs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct BatchCost {
+    /// Images.
+    pub batch: u32,
+    /// Bytes of all layers' outputs, none freed or overwritten.
+    pub activation_bytes: u64,
+    /// Parameters, gradients, optimizer state and activations together. An estimate that real allocators miss by up to
+    /// two times, either way: workspaces add, buffers used twice save.
+    pub memory_estimate_bytes: u64,
+    /// Modelled DRAM traffic of a training iteration: see [`Network::modelled_bytes`].
+    pub modelled_dram_bytes: u64,
+    /// Training FLOPs ÷ modelled DRAM bytes.
+    pub arithmetic_intensity: f64,
+}
+
+/// What one layer costs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LayerCost {
+    /// Its name within the network.
+    pub layer: String,
+    /// Its operation.
+    pub op: &'static str,
+    /// The shape of its output for one image.
+    pub output: String,
+    /// Trainable parameters.
+    pub parameters: u64,
+    /// MACs of one image's forward pass.
+    pub forward_macs: u64,
+    /// MACs of one image's input gradient.
+    pub input_gradient_macs: u64,
+    /// MACs of one image's weight gradient.
+    pub weight_gradient_macs: u64,
+    /// FLOPs of the three, 2 for each MAC.
+    pub training_flops: u64,
+    /// Bytes of its parameters' gradients.
+    pub gradient_bytes: u64,
+    /// Bytes of what the optimizer keeps for its parameters.
+    pub optimizer_state_bytes: u64,
+    /// What depends on the batch.
+    pub batches: Vec<LayerBatchCost>,
+}
+
+/// What one layer costs in an iteration of one batch size.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LayerBatchCost {
+    /// Images.
+    pub batch: u32,
+    /// Bytes of its output.
+    pub activation_bytes: u64,
+    /// Modelled DRAM traffic, forward and backward.
+    pub modelled_dram_bytes: u64,
+}
+
+impl Complexity {
+    /// Counts `network`, with its layers if `with_layers`.
+    pub fn of(network: &Network, counting: &Counting<'_>, with_layers: bool) -> Complexity {
+        let parameters = network.parameters();
+        let Macs { forward, input_gradient, weight_gradient } = network.macs();
+        let fixed_bytes = Bytes::of(parameters, counting.optimizer);
+        let training_flops = counting.convention.training_flops(network);
+        let batches = counting.batches.iter().map(|&batch| {
+            let element_bytes = element_bytes(counting.precision);
+            let activation_bytes =
+                u64::from(batch) * u64::from(element_bytes) * network.activation_elements();
+            let modelled_dram_bytes = network.modelled_bytes(batch, element_bytes);
+            BatchCost {
+                batch,
+                activation_bytes,
+                memory_estimate_bytes: fixed_bytes.all() + activation_bytes,
+                modelled_dram_bytes,
+                arithmetic_intensity: u64::from(batch) as f64 * training_flops as f64
+                    / modelled_dram_bytes as f64,
+            }
+        });
+        let layers = network.layers().iter().filter(|_| with_layers);
+        Complexity {
+            network: network.name(),
+            parameters,
+            parameter_bytes: fixed_bytes.parameters,
+            gradient_bytes: fixed_bytes.gradients,
+            optimizer_state_bytes: fixed_bytes.optimizer_state,
+            forward_macs: forward,
+            input_gradient_macs: input_gradient,
+            weight_gradient_macs: weight_gradient,
+            forward_flops: 2 * forward,
+            training_flops,
+            batches: batches.collect(),
+            layers: layers.map(|layer| LayerCost::of(layer, counting)).collect(),
+        }
+    }
+}
+
+impl LayerCost {
+    fn of(layer: &Layer, counting: &Counting<'_>) -> LayerCost {
+        let parameters = layer.parameters();
+        let macs = layer.macs();
+        let fixed_bytes = Bytes::of(parameters, counting.optimizer);
+        let element_bytes = u64::from(element_bytes(counting.precision));
+        let batches = counting.batches.iter().map(|&batch| LayerBatchCost {
+            batch,
+            activation_bytes: u64::from(batch) * element_bytes * layer.activation_elements(),
+            modelled_dram_bytes: element_bytes * layer.modelled_elements(batch),
+        });
+        LayerCost {
+            layer: layer.name.clone(),
+            op: layer.op.word(),
+            output: layer.output.to_string(),
+            parameters,
+            forward_macs: macs.forward,
+            input_gradient_macs: macs.input_gradient,
+            weight_gradient_macs: macs.weight_gradient,
+            training_flops: macs.training_flops(),
+            gradient_bytes: fixed_bytes.gradients,
+            optimizer_state_bytes: fixed_bytes.optimizer_state,
+            batches: batches.collect(),
+        }
+    }
+}
+
+/// Bytes that do not depend on the batch.
+struct Bytes {
+    parameters: u64,
+    gradients: u64,
+    optimizer_state: u64,
+}
+
+impl Bytes {
+    fn of(parameters: u64, optimizer: Optimizer) -> Bytes {
+        let bytes = PARAMETER_BYTES * parameters;
+        Bytes {
+            parameters: bytes,
+            gradients: bytes,
+            optimizer_state: optimizer.numbers_a_parameter() * bytes,
+        }
+    }
+
+    fn all(&self) -> u64 {
+        self.parameters + self.gradients + self.optimizer_state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::architecture::{NETWORKS, network};
+
+    fn counting(precision: Precision, optimizer: Optimizer) -> Counting<'static> {
+        Counting { batches: &[1, 16], precision, optimizer, convention: FlopsConvention::default() }
+    }
+
+    #[test]
+    fn a_network_is_the_sum_of_its_layers() {
+        for &name in NETWORKS {
+            let network = network(name, 224, 1000).unwrap();
+            let whole = Complexity::of(&network, &counting(Precision::Fp32, Optimizer::Sgd), true);
+            let sum = |part: fn(&LayerCost) -> u64| whole.layers.iter().map(part).sum::<u64>();
+            assert_eq!(sum(|layer| layer.parameters), whole.parameters, "{name}");
+            assert_eq!(sum(|layer| layer.forward_macs), whole.forward_macs, "{name}");
+            assert_eq!(sum(|layer| layer.training_flops), whole.training_flops, "{name}");
+            for (index, batch) in whole.batches.iter().enumerate() {
+                let sum = |part: fn(&LayerBatchCost) -> u64| {
+                    whole.layers.iter().map(|layer| part(&layer.batches[index])).sum::<u64>()
+                };
+                assert_eq!(sum(|layer| layer.activation_bytes), batch.activation_bytes, "{name}");
+                assert_eq!(sum(|layer| layer.modelled_dram_bytes), batch.modelled_dram_bytes, "{name}");
+            }
+        }
+    }
+
+    /// Of resnet18: 11 689 512 parameters. Two numbers for each in AdamW's state instead of one.
+    #[test]
+    fn bytes_follow_from_precision_and_optimizer() {
+        let network = network("resnet18", 224, 1000).unwrap();
+        let sgd = Complexity::of(&network, &counting(Precision::Fp32, Optimizer::Sgd), false);
+        let adamw = Complexity::of(&network, &counting(Precision::Amp, Optimizer::Adamw), false);
+        assert_eq!(sgd.parameter_bytes, 46_758_048);
+        assert_eq!((sgd.optimizer_state_bytes, adamw.optimizer_state_bytes), (46_758_048, 93_516_096));
+        assert_eq!(sgd.batches[1].activation_bytes, 2 * adamw.batches[1].activation_bytes);
+        assert_eq!(sgd.batches[1].activation_bytes, 16 * sgd.batches[0].activation_bytes);
+        assert_eq!(sgd.batches[0].memory_estimate_bytes, 3 * 46_758_048 + sgd.batches[0].activation_bytes);
+        assert!(sgd.layers.is_empty());
+    }
+}

@@ -1,0 +1,146 @@
+//! `orchestrate complexity`: what networks cost before they run, from their descriptions alone.
+
+mod render;
+
+use std::path::{Path, PathBuf};
+
+use super::output::{Layout, nearest, print, print_json};
+use super::{Exit, Failure, Global};
+use crate::analysis::complexity::{Complexity, Counting, Optimizer};
+use crate::analysis::cost::FlopsConvention;
+use crate::architecture::{NETWORKS, NoNetwork, network};
+use crate::job::Precision;
+use crate::run::write_atomic;
+use render::{Summary, layer_csv, layer_listing, summary_csv, summary_table};
+
+/// What `orchestrate complexity` takes.
+#[derive(Debug, clap::Args)]
+pub(super) struct ComplexityArgs {
+    /// Networks, as torchvision spells them.
+    #[arg(value_name = "NETWORK", required_unless_present = "all")]
+    networks: Vec<String>,
+    /// Every network there is.
+    #[arg(long, conflicts_with = "networks")]
+    all: bool,
+    /// Images of an iteration; several with commas.
+    #[arg(long = "batch", value_name = "N,…", value_delimiter = ',', default_value = "16",
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    batches: Vec<u32>,
+    /// Height and width of the images, in pixels.
+    #[arg(long, value_name = "N", default_value_t = 224)]
+    input_size: u32,
+    /// Classes of the last layer.
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    classes: u32,
+    /// Arithmetic, which decides the bytes of an activation: fp32, tf32, amp, bf16.
+    #[arg(long, value_name = "WORD", default_value = "fp32")]
+    precision: Precision,
+    /// The optimizer whose state is counted.
+    #[arg(long, value_name = "NAME", value_enum, default_value_t)]
+    optimizer: Optimizer,
+    /// How training FLOPs are counted; the seed reports' own ways are for comparison.
+    #[arg(long, value_name = "NAME", value_enum, default_value_t)]
+    flops_convention: FlopsConvention,
+    /// List layer by layer.
+    #[arg(long)]
+    layers: bool,
+    /// Print CSV: a row a network and batch, or with `--layers` a row a layer and batch.
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Write summary.csv, summary.json, and NETWORK.txt and NETWORK.csv with the layers of each network to this
+    /// directory.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["layers", "csv", "json"])]
+    out: Option<PathBuf>,
+}
+
+/// Counts, and prints or writes.
+pub(super) fn run(args: ComplexityArgs, _global: &Global) -> Result<Exit, Failure> {
+    let summary = args.count()?;
+    match &args.out {
+        Some(directory) => write(&summary, directory)?,
+        None if args.json => print_json(&summary)?,
+        None if args.csv && args.layers => print(&layer_csv(&summary.networks)?)?,
+        None if args.csv => print(&summary_csv(&summary.networks)?)?,
+        None if args.layers => {
+            for complexity in &summary.networks {
+                print(&layer_listing(&summary, complexity, Layout::of_stdout()))?;
+            }
+        }
+        None => print(&summary_table(&summary, Layout::of_stdout()))?,
+    }
+    Ok(Exit::Done)
+}
+
+impl ComplexityArgs {
+    /// All networks asked for, counted.
+    fn count(&self) -> Result<Summary, Failure> {
+        let mut batches = self.batches.clone();
+        batches.sort_unstable();
+        batches.dedup();
+        let counting = Counting {
+            batches: &batches,
+            precision: self.precision,
+            optimizer: self.optimizer,
+            convention: self.flops_convention,
+        };
+        let asked: Vec<&str> =
+            if self.all { NETWORKS.to_vec() } else { self.networks.iter().map(String::as_str).collect() };
+        let with_layers = self.layers || self.out.is_some();
+        let counted = asked.into_iter().map(|name| {
+            let network =
+                network(name, self.input_size, self.classes).map_err(|error| failure(error, name))?;
+            Ok(Complexity::of(&network, &counting, with_layers))
+        });
+        Ok(Summary {
+            schema: render::SCHEMA,
+            convention: self.flops_convention.to_string(),
+            input_size: self.input_size,
+            classes: self.classes,
+            precision: self.precision,
+            optimizer: self.optimizer,
+            networks: counted.collect::<Result<_, Failure>>()?,
+        })
+    }
+}
+
+fn failure(error: NoNetwork, name: &str) -> Failure {
+    let hint = match &error {
+        NoNetwork::UnknownName(_) => match nearest(name, NETWORKS.iter().copied())[..] {
+            [] => "`orchestrate complexity --all` lists them".to_owned(),
+            ref names => format!("did you mean `{}`?", names.join("` or `")),
+        },
+        NoNetwork::InputSize { least, .. } => format!("`--input-size {least}` is the least"),
+        NoNetwork::Patches { input_size, patch, .. } => {
+            format!("`--input-size {}` is the next", input_size.next_multiple_of(*patch))
+        }
+        NoNetwork::NoClasses => "`--classes 1000` is ImageNet's".to_owned(),
+    };
+    Failure::new(Exit::Usage, error).hint(hint)
+}
+
+/// Writes all files, each as a whole, and names them.
+fn write(summary: &Summary, directory: &Path) -> Result<(), Failure> {
+    let json = format!("{}\n", serde_json::to_string_pretty(summary)?);
+    let mut files =
+        vec![("summary.csv".to_owned(), summary_csv(&summary.networks)?), ("summary.json".to_owned(), json)];
+    for complexity in &summary.networks {
+        let name = complexity.network;
+        files.push((format!("{name}.txt"), layer_listing(summary, complexity, Layout::Plain)));
+        files.push((format!("{name}.csv"), layer_csv(std::slice::from_ref(complexity))?));
+    }
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the command line makes the directory it was told to write to"
+    )]
+    std::fs::create_dir_all(directory).map_err(|error| {
+        let message = format!("cannot make the directory {}: {error}", directory.display());
+        Failure::new(Exit::Unexpected, message).hint("`--out DIR` names another one")
+    })?;
+    for (name, text) in &files {
+        write_atomic(&directory.join(name), text.as_bytes())?;
+    }
+    print(&format!("{}: {} files\n", directory.display(), files.len()))
+}
