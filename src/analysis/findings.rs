@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Run;
 use super::group::Row;
 use super::marks::{Thresholds, foreign_cores};
 use super::peaks::Origin;
 use super::roofline::{BytesSource, Roofline};
+use super::{Run, pipeline};
 
 /// What a finding is about; findings are listed in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +52,7 @@ pub fn findings(
     found.extend(marked_but_counted(runs));
     found.extend(load_unknown(runs));
     found.extend(waiting_for_data(rows, thresholds));
+    found.extend(data_gaps(rows, thresholds));
     found.extend(unreadable_images(runs));
     found.extend(missing_costs(rows));
     found.extend(missing_peaks(rows));
@@ -213,13 +214,7 @@ fn load_unknown(runs: &[Run<'_>]) -> Option<Finding> {
 fn waiting_for_data(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
     rows.iter()
         .filter_map(|row| {
-            let shares: Vec<f64> = row
-                .runs
-                .iter()
-                .filter(|run| run.counts())
-                .filter_map(|run| run.cell.success())
-                .filter_map(|(_, measured)| Some(measured.details.data_wait_s? / measured.elapsed_s))
-                .collect();
+            let shares = pipeline::data_wait_shares(row);
             let share = crate::stats::median(&shares).ok()?;
             (share > thresholds.data_wait_share).then(|| {
                 let text = format!(
@@ -233,6 +228,11 @@ fn waiting_for_data(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
             })
         })
         .collect()
+}
+
+fn data_gaps(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
+    let gaps = pipeline::gaps(rows);
+    gaps.iter().map(|gap| finding(Topic::Host, gap.sentence(thresholds))).collect()
 }
 
 fn unreadable_images(runs: &[Run<'_>]) -> Option<Finding> {

@@ -64,6 +64,23 @@ impl Circumstances {
         facts
     }
 
+    /// Whether the two are the same but for where the images came from and how they were loaded.
+    pub(super) fn differ_at_most_in_data(&self, other: &Circumstances) -> bool {
+        let without_loading = |circumstances: &Circumstances| {
+            let mut rest = circumstances.clone();
+            rest.settings = Effective {
+                data: None,
+                loader_workers: None,
+                prefetch_factor: None,
+                pin_memory: None,
+                augment: None,
+                ..rest.settings
+            };
+            rest
+        };
+        without_loading(self) == without_loading(other)
+    }
+
     /// In what `self` and `other` differ, as `name a / b`, the first of them first.
     pub fn differences(&self, other: &Circumstances) -> Vec<String> {
         let ours: BTreeMap<_, _> = self.facts().into_iter().collect();

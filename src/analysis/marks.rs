@@ -22,13 +22,16 @@ pub struct Thresholds {
     pub overlap_s: f64,
     /// The share of the window spent waiting for data from which on a run is said to be bound by its data.
     pub data_wait_share: f64,
+    /// How much slower training on files may be than on synthetic tensors, as a share, before the host is said to be the
+    /// limit.
+    pub data_gap: f64,
     /// The coefficient of variation from which on a group is said to vary.
     pub variation: f64,
 }
 
 impl Default for Thresholds {
     fn default() -> Self {
-        Thresholds { overlap_s: 1.0, data_wait_share: 0.1, variation: 0.05 }
+        Thresholds { overlap_s: 1.0, data_wait_share: 0.1, data_gap: 0.05, variation: 0.05 }
     }
 }
 

@@ -10,6 +10,7 @@
 //! | [`complexity`] | what a network costs before it runs, layer by layer |
 //! | [`cost`] | parameters, MACs and FLOPs of a config, by a named convention |
 //! | [`peaks`] | the ceilings of a device |
+//! | [`pipeline`] | what reading and decoding files costs, against synthetic tensors |
 //! | [`roofline`] | points and roofs |
 //! | [`findings`] | the sentences of a report, each with its number and its threshold |
 //! | [`table`] | the CSV files |
@@ -20,6 +21,7 @@ pub mod findings;
 pub mod group;
 pub mod marks;
 pub mod peaks;
+pub mod pipeline;
 pub mod roofline;
 pub mod table;
 

@@ -1,0 +1,222 @@
+//! What the input costs: the same training on images from files and on tensors made once.
+
+use super::group::Row;
+use super::marks::Thresholds;
+use crate::job::{DataSource, Device, Key, ParamValue};
+use crate::stats;
+
+/// Two rows that differ in nothing declared but where their images come from, and in nothing observed.
+#[derive(Clone, Debug)]
+pub struct Gap<'a> {
+    /// The row that reads and decodes files.
+    pub real: &'a Row<'a>,
+    /// The row without any of that.
+    pub synthetic: &'a Row<'a>,
+    /// Medians, images a second, of `real` and `synthetic`.
+    pub images_per_s: [f64; 2],
+    /// How much slower `real` is, as a share of `synthetic`'s median; negative if it is faster.
+    pub slower: f64,
+    /// What both rows scatter: their median absolute deviations together, as a share of `synthetic`'s median; 0 where
+    /// there are too few runs to tell.
+    pub spread: f64,
+    /// The share of its window that `real` waited for images, median; `None` if its worker does not tell.
+    pub data_wait_share: Option<f64>,
+}
+
+/// What a gap says about the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Files are read and decoded as fast as they are trained on.
+    KeepsUp,
+    /// The training waits for images.
+    Waits,
+    /// Reading and decoding take the processors that train.
+    SharesProcessors,
+    /// The host holds the device up in another way than by late images.
+    HoldsUp,
+}
+
+impl Gap<'_> {
+    /// What it says about the host. A gap within what the rows scatter says nothing against it.
+    pub fn verdict(&self, thresholds: &Thresholds) -> Verdict {
+        if self.slower <= thresholds.data_gap.max(self.spread) {
+            Verdict::KeepsUp
+        } else if self.data_wait_share.is_some_and(|share| share > thresholds.data_wait_share) {
+            Verdict::Waits
+        } else if self.real.config.device == Device::Cpu {
+            Verdict::SharesProcessors
+        } else {
+            Verdict::HoldsUp
+        }
+    }
+
+    /// The gap in two sentences: how large it is, and whether the host is the limit.
+    pub fn sentence(&self, thresholds: &Thresholds) -> String {
+        let [real, synthetic] = self.images_per_s;
+        let n = |row: &Row<'_>| row.statistics.as_ref().map_or(0, |statistics| statistics.n);
+        let waited = match self.data_wait_share {
+            Some(share) => format!("it waited for images during {:.0} % of its window", 100.0 * share),
+            None => "how long it waited for images is not known".to_owned(),
+        };
+        let verdict = match self.verdict(thresholds) {
+            Verdict::KeepsUp => "the host is not the limit".to_owned(),
+            Verdict::Waits => format!("the host is the limit: {waited}"),
+            Verdict::SharesProcessors => {
+                format!("the host is the limit: decoding takes the processors that train ({waited})")
+            }
+            Verdict::HoldsUp => format!("the host is the limit, though {waited}"),
+        };
+        format!(
+            "{} is {:.1} % {} than the same on synthetic tensors: {real:.2} against {synthetic:.2} images/s, medians of \
+             n = {} and {} (threshold {:.0} %, spread {:.1} %); {verdict}.",
+            self.real.label(),
+            100.0 * self.slower.abs(),
+            if self.slower < 0.0 { "faster" } else { "slower" },
+            n(self.real),
+            n(self.synthetic),
+            100.0 * thresholds.data_gap,
+            100.0 * self.spread,
+        )
+    }
+}
+
+/// Every row on files with its row on synthetic tensors, where there is one.
+pub fn gaps<'a>(rows: &'a [Row<'a>]) -> Vec<Gap<'a>> {
+    rows.iter().filter_map(|real| rows.iter().find_map(|synthetic| gap(real, synthetic))).collect()
+}
+
+fn gap<'a>(real: &'a Row<'a>, synthetic: &'a Row<'a>) -> Option<Gap<'a>> {
+    let is_pair = source(&real.config) != Some(DataSource::Synthetic)
+        && source(&synthetic.config) == Some(DataSource::Synthetic)
+        && without_data(&real.config) == without_data(&synthetic.config)
+        && real.circumstances.as_ref()?.differ_at_most_in_data(synthetic.circumstances.as_ref()?);
+    if !is_pair {
+        return None;
+    }
+    let (with, without) = (real.statistics.as_ref().ok()?, synthetic.statistics.as_ref().ok()?);
+    let mads = [&with.mad, &without.mad].map(|mad| *mad.as_ref().unwrap_or(&0.0));
+    Some(Gap {
+        real,
+        synthetic,
+        images_per_s: [with.median, without.median],
+        slower: 1.0 - with.median / without.median,
+        spread: mads.iter().sum::<f64>() / without.median,
+        data_wait_share: data_wait_share(real),
+    })
+}
+
+/// The share of its window that a row's runs waited for data, median over those that count.
+pub fn data_wait_share(row: &Row<'_>) -> Option<f64> {
+    stats::median(&data_wait_shares(row)).ok()
+}
+
+/// The same, run by run.
+pub(super) fn data_wait_shares(row: &Row<'_>) -> Vec<f64> {
+    let counting = row.runs.iter().filter(|run| run.counts()).filter_map(|run| run.cell.success());
+    counting.filter_map(|(_, measured)| Some(measured.details.data_wait_s? / measured.elapsed_s)).collect()
+}
+
+fn source(key: &Key) -> Option<DataSource> {
+    match key.param("data") {
+        Some(ParamValue::Data(source)) => Some(source),
+        _ => None,
+    }
+}
+
+fn without_data(key: &Key) -> Key {
+    let mut key = key.clone();
+    key.params.remove("data");
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::analyse;
+    use crate::analysis::fixture::{StudyBuilder, key};
+
+    /// The findings about the gap of three runs on files at `real` images a second, waiting for `wait` of the window,
+    /// and three on synthetic tensors at 10.
+    fn told(real: f64, wait: Option<f64>, device: Device) -> Vec<String> {
+        let mut builder = StudyBuilder::new();
+        for repeat in 1..=3 {
+            let synthetic = Key { device, ..key("e", "resnet18", 16, repeat) };
+            let mut folder = synthetic.clone();
+            folder.params.insert("data".into(), ParamValue::Data(DataSource::Folder("images".into())));
+            builder = builder.run_with(synthetic, 10.0, |_| {}).run_with(folder, real, |record| {
+                let measured = record.measurement.as_mut().unwrap();
+                measured.details.data_wait_s = wait.map(|share| share * measured.elapsed_s);
+            });
+        }
+        let texts = analyse(&builder.build()).findings.into_iter().map(|finding| finding.text);
+        texts.filter(|text| text.contains("synthetic tensors")).collect()
+    }
+
+    #[test]
+    fn the_gap_is_stated_and_judged() {
+        let cases = [
+            (9.6, Some(0.0), Device::Cpu, "4.0 % slower", "; the host is not the limit."),
+            (10.2, Some(0.3), Device::Cpu, "2.0 % faster", "; the host is not the limit."),
+            (
+                5.0,
+                Some(0.45),
+                Device::Cuda(0),
+                "50.0 % slower",
+                "; the host is the limit: it waited for images during 45 % of its window.",
+            ),
+            (
+                8.0,
+                Some(0.02),
+                Device::Cpu,
+                "20.0 % slower",
+                "; the host is the limit: decoding takes the processors that train (it waited for images during 2 % of \
+                 its window).",
+            ),
+            (
+                8.0,
+                None,
+                Device::Mps,
+                "20.0 % slower",
+                "; the host is the limit, though how long it waited for images is not known.",
+            ),
+        ];
+        for (real, wait, device, size, verdict) in cases {
+            let told = told(real, wait, device);
+            assert_eq!(told.len(), 1, "{told:?}");
+            assert!(told[0].contains(&format!(" is {size} than ")), "{told:?}");
+            assert!(told[0].ends_with(verdict), "{told:?}");
+        }
+    }
+
+    #[test]
+    fn a_gap_within_the_spread_says_nothing_against_the_host() {
+        let mut builder = StudyBuilder::new().runs("cpu", "resnet18", 16, &[10.0, 12.0, 11.0]);
+        for (repeat, rate) in [(1, 9.0), (2, 10.0), (3, 11.5)] {
+            let mut key = key("cpu", "resnet18", 16, repeat);
+            key.params.insert("data".into(), ParamValue::Data(DataSource::Folder("images".into())));
+            builder = builder.run_with(key, rate, |_| {});
+        }
+        let study = builder.build();
+        let analysis = analyse(&study);
+        let gaps = gaps(&analysis.rows);
+        assert_eq!(gaps.len(), 1);
+        assert!((gaps[0].slower - 1.0 / 11.0).abs() < 1e-12);
+        assert!((gaps[0].spread - 2.0 / 11.0).abs() < 1e-12);
+        assert_eq!(gaps[0].verdict(&Thresholds::default()), Verdict::KeepsUp);
+    }
+
+    /// Rows of two hosts, or of other settings, tell nothing about the input.
+    #[test]
+    fn only_what_differs_in_the_data_alone_is_compared() {
+        let mut other = key("cpu", "resnet18", 16, 1);
+        other.params.insert("data".into(), ParamValue::Data(DataSource::Folder("images".into())));
+        let with = |change: fn(&mut crate::record::Record)| {
+            let builder = StudyBuilder::new().run("cpu", "resnet18", 16, 1, 10.0);
+            let study = builder.run_with(other.clone(), 5.0, change).build();
+            gaps(&analyse(&study).rows).len()
+        };
+        assert_eq!(with(|_| {}), 1);
+        assert_eq!(with(|record| record.provenance.host.hostname = "elsewhere".into()), 0);
+        assert_eq!(with(|record| record.measurement.as_mut().unwrap().effective.threads = Some(1)), 0);
+    }
+}
