@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::cost::{Cost, NoCost, cost, usd_per_million_images};
 use super::peaks::{NoPeaks, Peaks, Wanted};
 use super::{Run, Study};
-use crate::job::{Key, Kind, Precision};
+use crate::job::{Key, Kind, Precision, distinction, varying_parameters};
 use crate::protocol::{Effective, Measurement};
 use crate::record::Record;
 use crate::stats::{self, CONFIDENCE, Interval, TooFew};
@@ -242,22 +242,6 @@ pub fn params_text(key: &Key) -> String {
     words.join("; ")
 }
 
-/// Names of the parameters that are not the same in all jobs.
-pub fn varying_parameters(runs: &[Run<'_>]) -> Vec<String> {
-    let keys: Vec<&Key> = runs.iter().map(|run| run.cell.job.key()).collect();
-    let names: BTreeSet<&String> = keys.iter().flat_map(|key| key.params.keys()).collect();
-    names
-        .into_iter()
-        .filter(|name| keys.iter().any(|key| key.param(name) != keys[0].param(name)))
-        .cloned()
-        .collect()
-}
-
-/// ` name=value` for each of the parameters `varying`: what tells `key` from configs of the same label.
-pub fn distinction(key: &Key, varying: &[String]) -> String {
-    varying.iter().filter_map(|name| Some(format!(" {name}={}", key.param(name)?))).collect()
-}
-
 /// The rows of `runs`, which are in [`order`]. Only timing jobs make rows.
 pub fn rows<'a>(runs: &[Run<'a>], study: &'a Study) -> Vec<Row<'a>> {
     let mut configs: Vec<(Key, Vec<Run<'a>>)> = Vec::new();
@@ -268,7 +252,7 @@ pub fn rows<'a>(runs: &[Run<'a>], study: &'a Study) -> Vec<Row<'a>> {
             None => configs.push((config, vec![run.clone()])),
         }
     }
-    let varying = varying_parameters(runs);
+    let varying = varying_parameters(runs.iter().map(|run| run.cell.job.key()));
     let rows = configs.into_iter().flat_map(|(config, members)| rows_of_config(&config, &members, study));
     rows.map(|row| Row { distinction: distinction(&row.config, &varying), ..row }).collect()
 }

@@ -30,7 +30,7 @@ pub(crate) mod fixture;
 
 use chrono::{DateTime, Utc};
 
-use crate::job::{Job, Kind};
+use crate::job::{Job, Kind, varying_parameters};
 use crate::protocol::Measurement;
 use crate::record::{MatrixFacts, Outcome, Record};
 
@@ -198,7 +198,7 @@ pub fn analyse(study: &Study) -> Analysis<'_> {
         .collect();
     let rows = group::rows(&runs, study);
     let rooflines = roofline::rooflines(&rows);
-    let varying = group::varying_parameters(&runs);
+    let varying = varying_parameters(runs.iter().map(|run| run.cell.job.key()));
     let findings = findings::findings(&runs, &rows, &rooflines, &thresholds);
     Analysis { runs, rows, rooflines, findings, varying }
 }

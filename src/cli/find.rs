@@ -6,8 +6,8 @@ use std::path::Path;
 use super::load::load_matrix_plan;
 use super::output::nearest;
 use super::{Exit, Failure};
-use crate::job::Job;
-use crate::plan::{Inventory, Plan, varying_parameters};
+use crate::job::{Job, varying_parameters};
+use crate::plan::{Inventory, Plan};
 use crate::run::{JobDir, Store, StoreError};
 
 /// The plan of a matrix file, the saved plan of a name, or without either the plan saved last.
@@ -17,7 +17,7 @@ use crate::run::{JobDir, Store, StoreError};
 pub(super) fn find_plan(store: &Store, wanted: Option<&str>) -> Result<Plan, Failure> {
     match wanted {
         Some(word) if is_file(word) => load_matrix_plan(Path::new(word)),
-        Some(name) => store.load_plan(name).map_err(|error| no_plan(error, store)),
+        Some(name) => find_saved_plan(store, name),
         None => {
             let names = store.plan_names().map_err(Failure::store)?;
             let last = names.first().ok_or_else(|| no_plans(store))?;
@@ -26,13 +26,22 @@ pub(super) fn find_plan(store: &Store, wanted: Option<&str>) -> Result<Plan, Fai
     }
 }
 
+/// The saved plan called `name`.
+///
+/// # Errors
+/// There is none, then with the nearest name; it cannot be read.
+pub(super) fn find_saved_plan(store: &Store, name: &str) -> Result<Plan, Failure> {
+    store.load_plan(name).map_err(|error| no_plan(error, store))
+}
+
 /// Whether `word` is a path and not a plan's name.
 fn is_file(word: &str) -> bool {
     let path = Path::new(word);
     path.is_file() || path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
 }
 
-fn no_plans(store: &Store) -> Failure {
+/// The store has no saved plan at all.
+pub(super) fn no_plans(store: &Store) -> Failure {
     let message = format!("the store {} has no saved plan", store.root().display());
     Failure::new(Exit::StoreUnusable, message).hint("run a matrix first: `orchestrate run MATRIX.yaml`")
 }

@@ -26,6 +26,7 @@ mod show;
 mod status;
 mod study;
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -115,7 +116,8 @@ pub fn main() -> ExitCode {
     match result {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            eprintln!("{failure}");
+            // Nobody may be reading any more; the exit code still tells.
+            let _ = writeln!(std::io::stderr(), "{failure}");
             failure.exit.into()
         }
     }

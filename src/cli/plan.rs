@@ -9,10 +9,8 @@ use super::load::load_matrix_plan;
 use super::output::{Layout, print, print_json, table, table_text};
 use super::select::SelectArgs;
 use super::{Exit, Failure, Global};
-use crate::job::{JobId, Key};
-use crate::plan::{
-    Decided, Decision, Estimate, Estimator, Inventory, NotDone, Plan, TimeLeft, decide, varying_parameters,
-};
+use crate::job::{JobId, Key, varying_parameters};
+use crate::plan::{Decided, Decision, Estimate, Estimator, Inventory, NotDone, Plan, TimeLeft, decide};
 use crate::run::Store;
 use crate::run::host::probe_host;
 use crate::run::progress::{duration_text, jobs_text, time_left_text};

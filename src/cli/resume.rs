@@ -1,9 +1,10 @@
 //! `orchestrate resume`.
 
+use super::find::{find_saved_plan, no_plans};
 use super::run::{HowArgs, execute};
 use super::{Exit, Failure, Global};
 use crate::plan::{Plan, Standing};
-use crate::run::{Store, StoreError};
+use crate::run::Store;
 
 /// What `orchestrate resume` takes.
 #[derive(Debug, clap::Args)]
@@ -18,7 +19,7 @@ pub(super) struct ResumeArgs {
 pub(super) fn run(args: ResumeArgs, global: &Global) -> Result<Exit, Failure> {
     let store = Store::open(&global.store).map_err(Failure::store)?;
     let plan = match &args.name {
-        Some(name) => store.load_plan(name).map_err(|error| with_nearest(error, &store))?,
+        Some(name) => find_saved_plan(&store, name)?,
         None => most_recent(&store, global)?,
     };
     execute(&plan, &args.how, global)
@@ -28,9 +29,7 @@ pub(super) fn run(args: ResumeArgs, global: &Global) -> Result<Exit, Failure> {
 fn most_recent(store: &Store, global: &Global) -> Result<Plan, Failure> {
     let names = store.plan_names().map_err(Failure::store)?;
     let Some((name, others)) = names.split_first() else {
-        let message = format!("the store {} has no saved plan", store.root().display());
-        return Err(Failure::new(Exit::StoreUnusable, message)
-            .hint("run a matrix first: `orchestrate run MATRIX.yaml`"));
+        return Err(no_plans(store));
     };
     let plan = store.load_plan(name).map_err(Failure::store)?;
     if !others.is_empty() && !global.quiet {
@@ -47,18 +46,4 @@ fn most_recent(store: &Store, global: &Global) -> Result<Plan, Failure> {
         }
     }
     Ok(plan)
-}
-
-/// A plan that is not there, with the nearest name that is.
-fn with_nearest(error: StoreError, store: &Store) -> Failure {
-    let StoreError::NoPlan { name, .. } = &error else { return Failure::store(error) };
-    let names = store.plan_names().unwrap_or_default();
-    let nearest = names
-        .iter()
-        .max_by(|left, right| strsim::jaro_winkler(left, name).total_cmp(&strsim::jaro_winkler(right, name)));
-    let hint = match nearest {
-        Some(nearest) => format!("did you mean `{nearest}`? The saved plans are: {}", names.join(", ")),
-        None => "run a matrix first: `orchestrate run MATRIX.yaml`".to_owned(),
-    };
-    Failure::new(Exit::StoreUnusable, error).hint(hint)
 }

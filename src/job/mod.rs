@@ -9,6 +9,7 @@
 mod id;
 mod key;
 mod parameter;
+mod varying;
 mod word;
 
 pub use id::{JobId, ParseJobIdError};
@@ -16,6 +17,7 @@ pub use key::{KEY_SCHEMA, Key, WorkerTemplate};
 pub use parameter::{
     DataSource, PARAMETERS, ParamValue, Parameter, ParameterType, Params, WrongParameter, parameter,
 };
+pub use varying::{distinction, varying_parameters};
 pub use word::{Device, Kind, Precision, UnknownWord};
 
 /// One job: a [`Key`] and the id that follows from it.

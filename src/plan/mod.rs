@@ -10,7 +10,6 @@ mod expand;
 mod inventory;
 mod invocation;
 mod order;
-mod varying;
 
 use std::collections::BTreeMap;
 
@@ -25,7 +24,6 @@ pub use estimate::{Basis, Estimate, Estimator, TimeLeft, wall_seconds};
 pub use expand::expand;
 pub use inventory::{Inventory, NotDone, Problem, Standing};
 pub use invocation::{Invocation, InvocationError, Outputs, PASSED_ON, Surroundings, invocation, quote};
-pub use varying::varying_parameters;
 
 /// The version of a saved plan.
 ///

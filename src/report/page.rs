@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use super::number::{duration, gibibytes, grouped, significant};
 use super::{Figure, Figures};
-use crate::analysis::group::{Row, Statistics, distinction};
+use crate::analysis::group::{Row, Statistics};
 use crate::analysis::peaks::Peaks;
 use crate::analysis::table::NOT_KNOWN;
 use crate::analysis::{Analysis, Run, Study, marks};
-use crate::job::PARAMETERS;
+use crate::job::{PARAMETERS, distinction};
 use crate::record::{HostFacts, Record};
 use crate::stats::TooFew;
 

@@ -37,6 +37,7 @@ fn checked(path: &Path, text: &str) -> Matrix {
 fn the_matrices_that_come_with_the_program_have_the_jobs_they_should() {
     let expected: BTreeMap<&str, &[(&str, usize)]> = BTreeMap::from([
         ("quickstart.yaml", &[("cpu", 21)][..]),
+        ("pipeline.yaml", &[("cpu", 20)]),
         ("mac.yaml", &[("mac_cpu", 45), ("mac_mps", 45)]),
         ("cuda.yaml", &[("gcp_l4", 120), ("rtx4090", 90)]),
         ("rtx4080-t4-cpu.yaml", &[("i9_cpu", 5), ("rtx4080", 25), ("t4", 25)]),

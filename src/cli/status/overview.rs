@@ -10,10 +10,8 @@ use crate::analysis::group::{Row, order};
 use crate::analysis::peaks::Catalogue;
 use crate::analysis::{Cell, Span, State, Study, analyse};
 use crate::cli::plan::not_done_text;
-use crate::job::{JobId, Key};
-use crate::plan::{
-    Decided, Decision, Estimator, Inventory, NotDone, Plan, Standing, TimeLeft, varying_parameters,
-};
+use crate::job::{JobId, Key, varying_parameters};
+use crate::plan::{Decided, Decision, Estimator, Inventory, NotDone, Plan, Standing, TimeLeft};
 use crate::record::{Outcome, Record};
 
 /// The version of what `--json` prints.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::words::{duration_text, jobs_text, rate_text, time_left_text};
-use crate::job::{Job, JobId, Key, Kind};
-use crate::plan::{Decided, Decision, Estimator, TimeLeft, varying_parameters, wall_seconds};
+use crate::job::{Job, JobId, Key, Kind, varying_parameters};
+use crate::plan::{Decided, Decision, Estimator, TimeLeft, wall_seconds};
 use crate::protocol::Progress;
 use crate::record::Record;
 use crate::run::{Event, Waiting};

@@ -1,6 +1,8 @@
+//! What tells jobs of the same label apart.
+
 use std::collections::BTreeSet;
 
-use crate::job::Key;
+use super::Key;
 
 /// Names of the parameters that are not the same in all of `keys`: the axes that vary beside model, batch and
 /// precision. Labels do not name them, so whoever shows jobs to people has to.
@@ -9,6 +11,11 @@ pub fn varying_parameters<'a>(keys: impl IntoIterator<Item = &'a Key>) -> Vec<St
     let names: BTreeSet<&String> = keys.iter().flat_map(|key| key.params.keys()).collect();
     let varies = |name: &&String| keys.iter().any(|key| key.param(name) != keys[0].param(name));
     names.into_iter().filter(varies).cloned().collect()
+}
+
+/// ` name=value` for each of the parameters `varying`: what tells `key` from jobs of the same label.
+pub fn distinction(key: &Key, varying: &[String]) -> String {
+    varying.iter().filter_map(|name| Some(format!(" {name}={}", key.param(name)?))).collect()
 }
 
 #[cfg(test)]
@@ -42,5 +49,8 @@ mod tests {
         assert_eq!(varying_parameters(&keys), ["augment", "threads"]);
         assert_eq!(varying_parameters(&keys[..1]), Vec::<String>::new());
         assert_eq!(varying_parameters([]), Vec::<String>::new());
+        let varying = varying_parameters(&keys);
+        assert_eq!(distinction(&keys[1], &varying), " augment=false");
+        assert_eq!(distinction(&keys[2], &varying), " augment=true threads=2");
     }
 }
