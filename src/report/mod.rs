@@ -3,6 +3,7 @@
 //! Rendering is pure: [`render`] gives [`File`]s, the command line writes them. The same analysis gives the same bytes; no
 //! clock, no host, no directory is looked at. The pages come from the templates in `templates/`.
 
+mod frame;
 pub mod number;
 mod page;
 mod png;

@@ -4,6 +4,7 @@
 //! on the roof by construction.
 
 use super::Figure;
+use super::frame::{self, GRID, LEFT, SMALL, TOP};
 use super::number::{plain, significant};
 use super::scale::{Kind, Scale};
 use super::svg::{Anchor, GREY, INK, Shape, Stroke, Svg, colour, shape, text_width};
@@ -14,13 +15,10 @@ use crate::analysis::roofline::{BytesSource, Point, Roofline};
 use crate::analysis::table::roofline_table;
 use crate::job::Precision;
 
-const LEFT: f64 = 78.0;
-const TOP: f64 = 44.0;
 const PLOT_WIDTH: f64 = 560.0;
 const PLOT_HEIGHT: f64 = 420.0;
 const BELOW: f64 = 98.0;
 const LINE: f64 = 18.0;
-const SMALL: f64 = 12.0;
 const NUMBER: f64 = 11.0;
 
 /// A point as it is drawn.
@@ -54,7 +52,7 @@ pub(super) fn roofline(roofline: &Roofline<'_>, analysis: &Analysis<'_>) -> Opti
     let title = format!("Roofline, {env}: {}", roofline.peaks.device);
     let below = BELOW.max(key_height - height);
     let mut svg = Svg::new(LEFT + PLOT_WIDTH + key_width, TOP + height + below, &title);
-    svg.text((LEFT, 26.0), 16.0, Anchor::Start, INK, &title);
+    frame::title(&mut svg, &title);
     let (x, y) = scales(roofline, &points, bandwidth, unit, TOP + height);
     axes(&mut svg, &x, &y, unit);
     roofs(&mut svg, roofline, bandwidth, &x, &y, unit);
@@ -127,21 +125,14 @@ fn scales(
 
 fn axes(svg: &mut Svg, x: &Scale, y: &Scale, unit: Unit) {
     let (right, bottom) = (LEFT + PLOT_WIDTH, y.from);
-    for tick in y.ticks() {
-        let at = y.place(tick);
-        svg.line((LEFT, at), (right, at), Stroke::solid("#ececec", 1.0));
-        svg.text((LEFT - 8.0, at + 4.0), SMALL, Anchor::End, INK, &plain(tick));
-    }
+    frame::value_grid(svg, y, right);
     for tick in x.ticks() {
         let at = x.place(tick);
-        svg.line((at, TOP), (at, bottom), Stroke::solid("#ececec", 1.0));
+        svg.line((at, TOP), (at, bottom), Stroke::solid(GRID, 1.0));
         svg.text((at, bottom + 18.0), SMALL, Anchor::Middle, INK, &plain(tick));
     }
-    svg.frame(LEFT, TOP, right, bottom);
-    let name = "arithmetic intensity / FLOP per byte (log scale)";
-    svg.text((LEFT + PLOT_WIDTH / 2.0, bottom + 38.0), 13.0, Anchor::Middle, INK, name);
-    let name = format!("attained / {} (log scale)", unit.name);
-    svg.turned_text((20.0, f64::midpoint(TOP, bottom)), 13.0, Anchor::Middle, INK, -90.0, &name);
+    let x_name = "arithmetic intensity / FLOP per byte (log scale)";
+    frame::frame(svg, y, right, x_name, &format!("attained / {}", unit.name));
 }
 
 fn roofs(svg: &mut Svg, roofline: &Roofline<'_>, bandwidth: f64, x: &Scale, y: &Scale, unit: Unit) {

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::Figure;
-use super::number::plain;
+use super::frame::{self, LEFT, SMALL, TOP};
 use super::scale::{Kind, Scale, round_up};
 use super::svg::{Anchor, GREY, INK, Stroke, Svg, colour, shape, text_width};
 use crate::analysis::group::Row;
@@ -14,13 +14,10 @@ use crate::analysis::table::throughput_table;
 use crate::analysis::{Analysis, Run};
 use crate::job::{Key, Precision};
 
-const LEFT: f64 = 78.0;
-const TOP: f64 = 44.0;
 const PLOT_WIDTH: f64 = 520.0;
 const PLOT_HEIGHT: f64 = 380.0;
 const BELOW: f64 = 62.0;
 const LINE: f64 = 20.0;
-const SMALL: f64 = 12.0;
 
 /// From this ratio of the fastest to the slowest run on, the throughput axis is logarithmic.
 const LOG_FROM: f64 = 20.0;
@@ -55,7 +52,7 @@ pub(super) fn throughput(env: &str, analysis: &Analysis<'_>) -> Option<Figure> {
     let bottom = TOP + plot_height;
     let x = batch_scale(&rows);
     let y = rate_scale(least, most, bottom);
-    svg.text((LEFT, 26.0), 16.0, Anchor::Start, INK, &title);
+    frame::title(&mut svg, &title);
     axes(&mut svg, &x, &y, &rows, bottom);
     for (index, line) in lines.iter().enumerate() {
         draw(&mut svg, line, (index, lines.len()), &x, &y);
@@ -162,11 +159,7 @@ fn rate_scale(least: f64, most: f64, bottom: f64) -> Scale {
 
 fn axes(svg: &mut Svg, x: &Scale, y: &Scale, rows: &[&Row<'_>], bottom: f64) {
     let right = LEFT + PLOT_WIDTH;
-    for tick in y.ticks() {
-        let at = y.place(tick);
-        svg.line((LEFT, at), (right, at), Stroke::solid("#e4e4e4", 1.0));
-        svg.text((LEFT - 8.0, at + 4.0), SMALL, Anchor::End, INK, &plain(tick));
-    }
+    frame::value_grid(svg, y, right);
     let mut batches: Vec<u32> = rows.iter().map(|row| row.config.batch).collect();
     batches.sort_unstable();
     batches.dedup();
@@ -182,15 +175,7 @@ fn axes(svg: &mut Svg, x: &Scale, y: &Scale, rows: &[&Row<'_>], bottom: f64) {
             free_from = at + half;
         }
     }
-    svg.frame(LEFT, TOP, right, bottom);
-    let middle = LEFT + PLOT_WIDTH / 2.0;
-    svg.text((middle, bottom + 40.0), 13.0, Anchor::Middle, INK, "batch size / images (log scale)");
-    let name = if y.kind == Kind::Log {
-        "throughput / images per s (log scale)"
-    } else {
-        "throughput / images per s"
-    };
-    svg.turned_text((20.0, f64::midpoint(TOP, bottom)), 13.0, Anchor::Middle, INK, -90.0, name);
+    frame::frame(svg, y, right, "batch size / images (log scale)", "throughput / images per s");
 }
 
 /// A precision's dashes, so that lines are told apart without colour.
