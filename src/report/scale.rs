@@ -27,8 +27,16 @@ impl Scale {
         self.from + share * (self.to - self.from)
     }
 
-    /// Round values on the axis: at most about ten.
+    /// Round values on the axis: at most about ten. None where the ends are no numbers, or lie too close together or
+    /// too far apart for any.
     pub(super) fn ticks(&self) -> Vec<f64> {
+        let spread = match self.kind {
+            Kind::Linear => self.high - self.low,
+            Kind::Log => self.high / self.low,
+        };
+        if !(spread.is_normal() && spread > 0.0 && round_up(spread / 7.0).is_normal()) {
+            return Vec::new();
+        }
         match self.kind {
             Kind::Linear => linear_ticks(self.low, self.high),
             Kind::Log => log_ticks(self.low, self.high),
@@ -73,6 +81,17 @@ mod tests {
         assert_eq!(log_ticks(3.0, 120.0), [5.0, 10.0, 20.0, 50.0, 100.0]);
         assert_eq!(log_ticks(1.0, 1e5).len(), 6);
         assert_eq!([round_up(3.0), round_up(5.0), round_up(0.06), round_up(99.0)], [5.0, 5.0, 0.1, 100.0]);
+    }
+
+    #[test]
+    fn an_axis_without_proper_ends_has_no_ticks() {
+        for (low, high) in [(0.0, f64::INFINITY), (0.0, f64::NAN), (1.0, 1.0), (0.0, 1e-320), (0.0, f64::MAX)]
+        {
+            for kind in [Kind::Linear, Kind::Log] {
+                let ticks = Scale { kind, low, high, from: 0.0, to: 100.0 }.ticks();
+                assert!(ticks.len() <= 12, "{low} to {high}: {}", ticks.len());
+            }
+        }
     }
 
     proptest! {
