@@ -6,14 +6,20 @@
 use std::env;
 use std::path::PathBuf;
 
-const SHIM: &str = "src/bin/worker/shim/shim.cpp";
+/// Where the shim is.
+const SHIM: &str = "src/bin/worker/shim";
+
+/// Its files.
+const SOURCES: [&str; 4] = ["shim.cpp", "optimizer.cpp", "events.cpp", "profiler.cpp"];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     if env::var_os("CARGO_FEATURE_TORCH").is_none() {
         return;
     }
-    println!("cargo::rerun-if-changed={SHIM}");
+    for file in SOURCES.iter().chain(&["shim.h"]) {
+        println!("cargo::rerun-if-changed={SHIM}/{file}");
+    }
     for name in ["LIBTORCH", "LIBTORCH_INCLUDE", "LIBTORCH_LIB"] {
         println!("cargo::rerun-if-env-changed={name}");
     }
@@ -27,7 +33,7 @@ fn main() {
         .include(&include)
         .include(include.join("torch/csrc/api/include"))
         .define("_GLIBCXX_USE_CXX11_ABI", "1")
-        .file(SHIM)
+        .files(SOURCES.map(|source| format!("{SHIM}/{source}")))
         .compile("shim");
     println!("cargo::rustc-link-arg-bin=worker=-Wl,-rpath,{}", library.display());
     // libtorch is linked by torch-sys, which stands before the shim on the linker's command line.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::job::{DataSource, Device, Key, ParamValue, Precision};
+use crate::job::{DataSource, Device, Key, Optimizer, ParamValue, Precision};
 
 /// The version of `measurement.json`.
 ///
@@ -23,8 +23,35 @@ pub const MEASUREMENT_VARIABLE: &str = "ORCHESTRATE_MEASUREMENT";
 pub const ITERATIONS_VARIABLE: &str = "ORCHESTRATE_ITERATIONS";
 
 /// The header of `iterations.csv`: the iteration within the window from 0, its seconds, the seconds of them spent
-/// waiting for data, and the loss (empty where it was not read back).
-pub const ITERATIONS_HEADER: [&str; 4] = ["iteration", "elapsed_s", "data_wait_s", "loss"];
+/// waiting for data, the loss (empty where it was not read back), and the [`IterationClock`] that told the seconds.
+pub const ITERATIONS_HEADER: [&str; 5] = ["iteration", "elapsed_s", "data_wait_s", "loss", "clock"];
+
+/// The NVTX range around the measured window: what a profiler is told to look at.
+pub const NVTX_RANGE: &str = "orchestrate";
+
+/// What told the seconds of single iterations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IterationClock {
+    /// The host's clock, where a call returns when its work is done: each iteration is synchronised.
+    Host,
+    /// Events that the device records when it comes to them: each iteration is synchronised.
+    DeviceEvents,
+    /// The host's clock, where a call returns when its work is handed out: no iteration is synchronised, and only their
+    /// sum means anything.
+    Submission,
+}
+
+impl IterationClock {
+    /// The word for it, as `iterations.csv` and `measurement.json` have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            IterationClock::Host => "host",
+            IterationClock::DeviceEvents => "device_events",
+            IterationClock::Submission => "submission",
+        }
+    }
+}
 
 /// Exit codes with a meaning of their own. Any other code but 0 is a failure without a name.
 pub mod exit_code {
@@ -106,6 +133,12 @@ pub struct Failure {
     pub kind: FailureKind,
     /// One sentence, with the numbers where there are any.
     pub message: String,
+    /// Out of memory: the bytes that were asked for and not had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needed_bytes: Option<u64>,
+    /// Out of memory: the bytes that were free then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub free_bytes: Option<u64>,
 }
 
 /// The failures that a worker can name.
@@ -160,6 +193,9 @@ pub struct Effective {
     /// Passes for each optimizer step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grad_accum_steps: Option<u32>,
+    /// The rule by which a step changes the weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub optimizer: Option<Optimizer>,
     /// Whether an NVTX range marked the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nvtx: Option<bool>,
@@ -190,9 +226,10 @@ pub struct Details {
     /// Seconds of the window in which the device had no data to work on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_wait_s: Option<f64>,
-    /// Seconds from the process's start to the first training step.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub startup_s: Option<f64>,
+    /// Seconds from the process's start, as the kernel counts, to the beginning of the first training step: libraries,
+    /// network and data are ready then, and the first batch is at hand. Called `startup_s` at first.
+    #[serde(alias = "startup_s", skip_serializing_if = "Option::is_none")]
+    pub first_step_s: Option<f64>,
     /// Seconds since the Unix epoch at the window's start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_started_at: Option<f64>,
@@ -202,12 +239,38 @@ pub struct Details {
     /// Loss of the last measured iteration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_loss: Option<f64>,
+    /// The first measured iteration, counted from 0, whose loss is infinite or not a number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_non_finite_iteration: Option<u64>,
+    /// Optimizer steps within the window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optimizer_steps: Option<u64>,
+    /// What the loss was multiplied by at the window's end, with fp16.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss_scale: Option<f64>,
+    /// What told the seconds of single iterations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iteration_clock: Option<IterationClock>,
+    /// The type that automatic mixed precision computed in, as libtorch had it during the last forward pass:
+    /// `float16`, `bfloat16`, or `off`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub autocast: Option<String>,
+    /// What libtorch may compute single precision with (`ieee`, `tf32`, `bf16`), by library and operation:
+    /// `cuda_matmul`, `cuda_conv`, `onednn_matmul`, `onednn_conv`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub float32: BTreeMap<String, String>,
     /// Trainable parameters of the network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameters: Option<u64>,
-    /// The most the device's allocator held within the window.
+    /// The most the device's allocator held within the window: what tensors took, and what it kept for others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_device_memory_bytes: Option<u64>,
+    /// The most that tensors took of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_device_allocated_bytes: Option<u64>,
+    /// The most of the host's memory that the process held since its start (resident set).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_host_memory_bytes: Option<u64>,
     /// Images found in the folder, and those of them that could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dataset_images: Option<u64>,
@@ -220,6 +283,9 @@ pub struct Details {
     /// The device's UUID, where it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_uuid: Option<String>,
+    /// The compute capability of a CUDA device: `9.0`, …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compute_capability: Option<String>,
     /// Optimizer, learning rate and the like, as one phrase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optimizer: Option<String>,
@@ -464,6 +530,7 @@ impl Effective {
             ("augment", switch(self.augment)),
             ("channels_last", switch(self.channels_last)),
             ("grad_accum_steps", int(self.grad_accum_steps)),
+            ("optimizer", self.optimizer.map(|optimizer| ParamValue::Text(optimizer.to_string()))),
             ("nvtx", switch(self.nvtx)),
             ("deterministic", switch(self.deterministic)),
             ("cudnn_benchmark", switch(self.cudnn_benchmark)),
@@ -551,6 +618,28 @@ mod tests {
             ..key()
         };
         assert_eq!(names(&external), ["precision"]);
+    }
+
+    #[test]
+    fn another_optimizer_is_a_mismatch() {
+        let text = LEAST.replace("\"batch\": 16", "\"batch\": 16, \"optimizer\": \"adamw\"");
+        let mismatches = measured(&text).unwrap().mismatches(&key());
+        let [Mismatch { setting, requested, effective }] = &mismatches[..] else { panic!("{mismatches:?}") };
+        assert_eq!([setting, requested, effective], ["optimizer", "sgd", "adamw"]);
+    }
+
+    #[test]
+    fn what_was_called_startup_is_still_read() {
+        let text = LEAST.replace("\"effective\"", "\"details\": { \"startup_s\": 0.5 }, \"effective\"");
+        assert_eq!(measured(&text).unwrap().details.first_step_s, Some(0.5));
+    }
+
+    #[test]
+    fn a_clock_has_one_spelling() {
+        use IterationClock::{DeviceEvents, Host, Submission};
+        for clock in [Host, DeviceEvents, Submission] {
+            assert_eq!(serde_json::to_value(clock).unwrap(), clock.as_str());
+        }
     }
 
     #[test]

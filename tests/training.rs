@@ -4,6 +4,9 @@
 
 use std::fs;
 
+use orchestrate::job::Precision;
+use orchestrate::record::{Outcome, Record};
+
 use super::harness::Project;
 
 const MATRIX: &str = "\
@@ -11,7 +14,7 @@ name: tiny
 models: [resnet18, mobilenet_v2]
 batches: [4]
 repeats: 2
-params: { warmup: 1, iters: 2, input_size: 64, classes: 4, loader_workers: 1, augment: false, channels_last: true }
+params: { warmup: 1, iters: 2, threads: 1, input_size: 64, classes: 4, loader_workers: 1, augment: false, channels_last: true }
 axes:
   data: [{ synthetic: true }, { folder: images }]
 envs:
@@ -40,7 +43,7 @@ fn a_matrix_trains_and_two_runs_of_a_config_give_the_same_losses() {
             .iter()
             .find(|other| other.key.config() == record.key.config() && other.id != record.id)
             .unwrap();
-        let losses = |record: &orchestrate::record::Record| {
+        let losses = |record: &Record| {
             let details = &record.measurement.as_ref().unwrap().details;
             (details.first_loss, details.last_loss)
         };
@@ -48,6 +51,85 @@ fn a_matrix_trains_and_two_runs_of_a_config_give_the_same_losses() {
     }
     project.orchestrate(&["run", "tiny.yaml"]).code(0);
     assert_eq!(project.records(), records, "a finished job never runs again");
+}
+
+#[test]
+fn precision_and_optimizer_are_what_the_matrix_says() {
+    let project = Project::new();
+    let matrix = MATRIX
+        .replace("models: [resnet18, mobilenet_v2]", "models: [resnet18]")
+        .replace("batches: [4]", "batches: [4]\nprecisions: [fp32, bf16]")
+        .replace("  data: [{ synthetic: true }, { folder: images }]", "  optimizer: [sgd, adamw]")
+        .replace("repeats: 2", "repeats: 1");
+    fs::write(project.path("tiny.yaml"), matrix).unwrap();
+    project.orchestrate(&["run", "tiny.yaml"]).code(0);
+    let records = project.records();
+    assert_eq!(records.len(), 4);
+    let mut losses = Vec::new();
+    for record in &records {
+        let measurement = record.measurement.as_ref().unwrap();
+        assert_eq!(measurement.mismatches(&record.key), []);
+        let (effective, details) = (&measurement.effective, &measurement.details);
+        let asked = record.key.param("optimizer").unwrap().to_string();
+        assert_eq!(effective.optimizer.unwrap().to_string(), asked);
+        let autocast = if record.key.precision == Precision::Fp32 { "off" } else { "bfloat16" };
+        assert_eq!(details.autocast.as_deref(), Some(autocast));
+        assert!(details.float32.values().all(|float32| float32 == "ieee"), "{:?}", details.float32);
+        assert_eq!((details.optimizer_steps, details.first_non_finite_iteration), (Some(2), None));
+        assert!(details.first_step_s.unwrap() > 0.0);
+        assert!(details.peak_host_memory_bytes.unwrap() > 4 * network_bytes(record));
+        losses.push(details.last_loss.unwrap());
+        assert_eq!(clocks(&project, record), ["host", "host"]);
+    }
+    losses.sort_by(f64::total_cmp);
+    losses.dedup();
+    assert_eq!(losses.len(), 4, "each is a computation of its own: {losses:?}");
+}
+
+fn network_bytes(record: &Record) -> u64 {
+    4 * orchestrate::architecture::network(&record.key.model, 64, 4).unwrap().parameters()
+}
+
+/// The last column of the attempt's `iterations.csv`.
+fn clocks(project: &Project, record: &Record) -> Vec<String> {
+    let job = orchestrate::job::Job::new(record.key.clone());
+    let path = format!("runs/{}/attempts/01/iterations.csv", job.dir_name());
+    let text = fs::read_to_string(project.path(&path)).unwrap();
+    text.lines().skip(1).map(|line| line.rsplit(',').next().unwrap().to_owned()).collect()
+}
+
+/// More than any address space holds, so that no kernel promises it.
+#[test]
+fn out_of_memory_is_told_with_what_was_needed() {
+    let project = Project::new();
+    let matrix = "name: huge\nmodels: [resnet18]\nbatches: [1000000]\nrepeats: 1\n\
+                  params: { input_size: 4096 }\nenvs: { cpu: { device: cpu } }\n";
+    fs::write(project.path("huge.yaml"), matrix).unwrap();
+    project.orchestrate(&["run", "huge.yaml"]).code(10);
+    let [record] = &project.records()[..] else { panic!("one job, one record") };
+    let Outcome::OutOfMemory { message, needed_bytes, .. } = &record.outcome else {
+        panic!("{:?}", record.outcome)
+    };
+    assert_eq!(*needed_bytes, Some(1_000_000 * 3 * 4096 * 4096 * 4));
+    assert!(message.contains("GiB were needed"), "{message}");
+}
+
+#[test]
+fn flags_that_contradict_each_other_are_named() {
+    let project = Project::new();
+    let matrix = MATRIX
+        .replace("models: [resnet18, mobilenet_v2]", "models: [resnet18]")
+        .replace("repeats: 2", "repeats: 1")
+        .replace(
+            "  data: [{ synthetic: true }, { folder: images }]",
+            "  deterministic: [true]\n  cudnn_benchmark: [true]",
+        );
+    fs::write(project.path("tiny.yaml"), matrix).unwrap();
+    project.orchestrate(&["run", "tiny.yaml"]).code(10);
+    let Outcome::Exited { code: 2, message: Some(message) } = &project.records()[0].outcome else {
+        panic!("{:?}", project.records())
+    };
+    assert!(message.contains("'--deterministic' cannot be used with '--cudnn-benchmark'"), "{message}");
 }
 
 #[test]

@@ -7,30 +7,17 @@ use serde::Serialize;
 
 use super::cost::{FlopsConvention, element_bytes};
 use crate::architecture::{Layer, Macs, Network};
-use crate::job::Precision;
+use crate::job::{Optimizer, Precision};
 
 /// Bytes of a parameter, of its gradient and of each number that an optimizer keeps for it: single precision, also
 /// where activations are halved.
 const PARAMETER_BYTES: u64 = 4;
 
-/// The optimizers whose memory is counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum Optimizer {
-    /// SGD with momentum.
-    #[default]
-    Sgd,
-    /// Adam with decoupled weight decay (Loshchilov and Hutter 2017).
-    Adamw,
-}
-
-impl Optimizer {
-    /// Numbers that it keeps for each parameter: the momentum, or the means of the gradient and of its square.
-    pub fn numbers_a_parameter(self) -> u64 {
-        match self {
-            Optimizer::Sgd => 1,
-            Optimizer::Adamw => 2,
-        }
+/// Numbers that `optimizer` keeps for each parameter: the momentum, or the means of the gradient and of its square.
+fn numbers_a_parameter(optimizer: Optimizer) -> u64 {
+    match optimizer {
+        Optimizer::Sgd => 1,
+        Optimizer::AdamW => 2,
     }
 }
 
@@ -207,11 +194,7 @@ struct Bytes {
 impl Bytes {
     fn of(parameters: u64, optimizer: Optimizer) -> Bytes {
         let bytes = PARAMETER_BYTES * parameters;
-        Bytes {
-            parameters: bytes,
-            gradients: bytes,
-            optimizer_state: optimizer.numbers_a_parameter() * bytes,
-        }
+        Bytes { parameters: bytes, gradients: bytes, optimizer_state: numbers_a_parameter(optimizer) * bytes }
     }
 
     fn all(&self) -> u64 {
@@ -252,7 +235,7 @@ mod tests {
     fn bytes_follow_from_precision_and_optimizer() {
         let network = network("resnet18", 224, 1000).unwrap();
         let sgd = Complexity::of(&network, &counting(Precision::Fp32, Optimizer::Sgd), false);
-        let adamw = Complexity::of(&network, &counting(Precision::Amp, Optimizer::Adamw), false);
+        let adamw = Complexity::of(&network, &counting(Precision::Amp, Optimizer::AdamW), false);
         assert_eq!(sgd.parameter_bytes, 46_758_048);
         assert_eq!((sgd.optimizer_state_bytes, adamw.optimizer_state_bytes), (46_758_048, 93_516_096));
         assert_eq!(sgd.batches[1].activation_bytes, 2 * adamw.batches[1].activation_bytes);

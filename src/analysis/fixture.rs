@@ -207,7 +207,14 @@ pub(crate) fn study_with_peaks() -> Study {
         .runs("cpu", "resnet18", 16, &[10.0, 10.1, 9.9, 10.2, 9.8, 10.05])
         .runs("cpu", "mobilenet_v2", 4, &[12.0])
         .runs("cpu", "mobilenet_v2", 16, &[20.0, 26.0])
-        .failure(key("cpu", "vgg16", 16, 1), Outcome::OutOfMemory { message: "cannot allocate 9 GB".into() })
+        .failure(
+            key("cpu", "vgg16", 16, 1),
+            Outcome::OutOfMemory {
+                message: "cannot allocate 9 GB".into(),
+                needed_bytes: None,
+                free_bytes: None,
+            },
+        )
         .not_run(key("cpu", "vgg16", 16, 2), "nobody has tried")
         .build()
 }

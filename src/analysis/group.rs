@@ -483,7 +483,7 @@ mod tests {
     /// Promise 8.
     #[test]
     fn a_config_without_result_is_a_row_with_its_reason() {
-        let oom = || Outcome::OutOfMemory { message: "9 GB".into() };
+        let oom = || Outcome::OutOfMemory { message: "9 GB".into(), needed_bytes: None, free_bytes: None };
         let study = StudyBuilder::new()
             .failure(key("cpu", "vgg16", 64, 1), oom())
             .failure(key("cpu", "vgg16", 64, 2), oom())

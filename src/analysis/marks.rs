@@ -62,6 +62,11 @@ pub enum Mark {
     },
     /// The host ran on its battery.
     OnBattery,
+    /// The loss was infinite or not a number: the time is that of the arithmetic, but nothing was being learnt.
+    Diverged {
+        /// The first such iteration of the window, counted from 0.
+        iteration: u64,
+    },
 }
 
 impl Mark {
@@ -72,15 +77,17 @@ impl Mark {
             Mark::Unsynchronised => "unsynchronised",
             Mark::Oversubscribed { .. } => "oversubscribed",
             Mark::OnBattery => "on-battery",
+            Mark::Diverged { .. } => "diverged",
         }
     }
 
     /// Whether a run with this mark is left out of statistics. An oversubscribed run is what its settings ask for, and
-    /// settings are part of the group; a run on the battery is slower but its own.
+    /// settings are part of the group; a run on the battery is slower but its own; a network that diverged is still
+    /// computed whole, though a device that is limited by its power may compute what is not a number a little faster.
     pub fn disqualifies(&self) -> bool {
         match self {
             Mark::Contended { .. } | Mark::Unsynchronised => true,
-            Mark::Oversubscribed { .. } | Mark::OnBattery => false,
+            Mark::Oversubscribed { .. } | Mark::OnBattery | Mark::Diverged { .. } => false,
         }
     }
 }
@@ -96,6 +103,9 @@ impl fmt::Display for Mark {
                 write!(f, "oversubscribed: {threads} compute threads on {usable} usable processors")
             }
             Mark::OnBattery => f.write_str("on-battery: the host ran on its battery"),
+            Mark::Diverged { iteration } => {
+                write!(f, "diverged: the loss was not finite from measured iteration {iteration} on")
+            }
         }
     }
 }
@@ -120,6 +130,8 @@ pub fn marks(cell: &Cell, spans: &[Span], thresholds: &Thresholds) -> Vec<Mark> 
     if record.provenance.host.power_source.as_deref() == Some("battery") {
         found.push(Mark::OnBattery);
     }
+    found
+        .extend(measurement.details.first_non_finite_iteration.map(|iteration| Mark::Diverged { iteration }));
     found
 }
 
@@ -231,6 +243,29 @@ mod tests {
         assert_eq!(threads, ["oversubscribed"]);
         let battery = one(|record| record.provenance.host.power_source = Some("battery".to_owned()));
         assert_eq!(battery, ["on-battery"]);
+    }
+
+    #[test]
+    fn a_loss_that_is_not_finite_is_said_and_the_time_still_counts() {
+        let build = |first_non_finite_iteration| {
+            StudyBuilder::new()
+                .run_with(key("cpu", "resnet18", 16, 1), 10.0, |record| {
+                    let details = &mut record.measurement.as_mut().unwrap().details;
+                    details.first_non_finite_iteration = first_non_finite_iteration;
+                })
+                .build()
+        };
+        assert_eq!(names(&build(None)), [[""; 0]]);
+        let study = build(Some(7));
+        let analysis = analyse(&study);
+        let run = &analysis.runs[0];
+        assert_eq!(run.marks, [Mark::Diverged { iteration: 7 }]);
+        assert!(run.counts());
+        assert!(
+            run.marks[0]
+                .to_string()
+                .starts_with("diverged: the loss was not finite from measured iteration 7")
+        );
     }
 
     /// The seeds' second mistake: two matrices at once on one laptop.

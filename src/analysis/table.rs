@@ -143,16 +143,24 @@ fn measured_columns(line: &mut Line, run: &Run<'_>, analysis: &Analysis<'_>) {
     let usd = run.cell.usd_per_hour.zip(per_s).map(|(usd, rate)| usd_per_million_images(usd, rate));
     line.maybe("usd_per_million_images", usd);
     line.maybe("data_wait_s", details.and_then(|details| details.data_wait_s));
-    line.maybe("startup_s", details.and_then(|details| details.startup_s));
+    line.maybe("first_step_s", details.and_then(|details| details.first_step_s));
     line.maybe("first_loss", details.and_then(|details| details.first_loss));
     line.maybe("last_loss", details.and_then(|details| details.last_loss));
+    line.maybe("first_non_finite_iteration", details.and_then(|details| details.first_non_finite_iteration));
+    line.maybe("optimizer_steps", details.and_then(|details| details.optimizer_steps));
     line.maybe("parameters", details.and_then(|details| details.parameters));
     line.maybe("peak_device_memory_bytes", details.and_then(|details| details.peak_device_memory_bytes));
+    line.maybe(
+        "peak_device_allocated_bytes",
+        details.and_then(|details| details.peak_device_allocated_bytes),
+    );
+    line.maybe("peak_host_memory_bytes", details.and_then(|details| details.peak_host_memory_bytes));
     line.maybe("dataset_images", details.and_then(|details| details.dataset_images));
     line.maybe("unreadable_images", details.and_then(|details| details.unreadable_images));
     line.maybe("device_name", details.and_then(|details| details.device_name.as_ref()));
     line.maybe("device_uuid", details.and_then(|details| details.device_uuid.as_ref()));
-    line.maybe("optimizer", details.and_then(|details| details.optimizer.as_ref()));
+    line.maybe("compute_capability", details.and_then(|details| details.compute_capability.as_ref()));
+    line.maybe("optimizer_settings", details.and_then(|details| details.optimizer.as_ref()));
     let versions = details.map(|details| {
         details
             .versions

@@ -229,5 +229,12 @@ mod tests {
         );
         assert!(iters.check(&ParamValue::Bool(true)).is_err());
         assert!(parameter("itres").is_none());
+        let optimizer = parameter("optimizer").unwrap();
+        assert_eq!(optimizer.check(&ParamValue::Text("adamw".into())), Ok(()));
+        assert_eq!(
+            optimizer.check(&ParamValue::Text("adam".into())).unwrap_err().to_string(),
+            "optimizer is `adam`: expected `sgd` or `adamw`"
+        );
+        assert!(optimizer.check(&ParamValue::Int(1)).is_err());
     }
 }

@@ -15,10 +15,11 @@ mod word;
 pub use id::{JobId, ParseJobIdError};
 pub use key::{KEY_SCHEMA, Key, WorkerTemplate};
 pub use parameter::{
-    DataSource, PARAMETERS, ParamValue, Parameter, ParameterType, Params, WrongParameter, parameter,
+    DataSource, LOADER_PARAMETERS, PARAMETERS, ParamValue, Parameter, ParameterType, Params, WrongParameter,
+    parameter,
 };
 pub use varying::{distinction, varying_parameters};
-pub use word::{Device, Kind, Precision, UnknownWord};
+pub use word::{Device, Kind, Optimizer, Precision, UnknownWord};
 
 /// One job: a [`Key`] and the id that follows from it.
 #[derive(Clone, Debug, PartialEq)]

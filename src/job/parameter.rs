@@ -6,6 +6,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::Optimizer;
+
 /// A job's parameters by name. Names are those of [`PARAMETERS`], or of placeholders in an external worker's command.
 pub type Params = BTreeMap<String, ParamValue>;
 
@@ -99,6 +101,8 @@ pub enum ParameterType {
         /// The greatest value that makes sense.
         max: i64,
     },
+    /// One of these words.
+    Word(&'static [&'static str]),
     /// A [`DataSource`].
     Data,
 }
@@ -110,6 +114,8 @@ pub enum ParameterDefault {
     Bool(bool),
     /// A number's default.
     Int(i64),
+    /// A word's default.
+    Word(&'static str),
     /// Synthetic data.
     Synthetic,
     /// The worker chooses and reports what it chose.
@@ -137,6 +143,10 @@ const fn number(name: &'static str, default: i64, min: i64, max: i64, help: &'st
     Parameter { name, kind: ParameterType::Int { min, max }, default: ParameterDefault::Int(default), help }
 }
 
+/// The parameters that say how an ImageFolder is read. They mean nothing for synthetic data, and a worker is not told
+/// them then.
+pub const LOADER_PARAMETERS: &[&str] = &["loader_workers", "prefetch_factor", "pin_memory", "augment"];
+
 /// Every parameter of the shipped worker, in the order its command line shows them.
 ///
 /// A default here is part of every key ever hashed: a parameter at its default is left out of the key, so a changed
@@ -162,6 +172,12 @@ pub const PARAMETERS: &[Parameter] = &[
         1024,
         "Iterations (forward and backward of one batch) for each optimizer step.",
     ),
+    Parameter {
+        name: "optimizer",
+        kind: ParameterType::Word(Optimizer::WORDS),
+        default: ParameterDefault::Word(Optimizer::WORDS[0]),
+        help: "`sgd` (with momentum) or `adamw`, each in one fused call.",
+    },
     switch("nvtx", false, "Mark the measured window with an NVTX range."),
     switch("deterministic", false, "Only deterministic algorithms."),
     switch("cudnn_benchmark", false, "Let cuDNN time its algorithms and keep the fastest."),
@@ -199,6 +215,7 @@ impl Parameter {
         match self.default {
             ParameterDefault::Bool(value) => Some(ParamValue::Bool(value)),
             ParameterDefault::Int(value) => Some(ParamValue::Int(value)),
+            ParameterDefault::Word(word) => Some(ParamValue::Text(word.to_owned())),
             ParameterDefault::Synthetic => Some(ParamValue::Data(DataSource::Synthetic)),
             ParameterDefault::WorkerChooses => None,
         }
@@ -210,6 +227,10 @@ impl Parameter {
             ParameterType::Bool => "`true` or `false`".to_owned(),
             ParameterType::Int { min, max: i64::MAX } => format!("a whole number of at least {min}"),
             ParameterType::Int { min, max } => format!("a whole number from {min} to {max}"),
+            ParameterType::Word(words) => {
+                let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+                words.join(" or ")
+            }
             ParameterType::Data => "`{ synthetic: true }` or `{ folder: <path> }`".to_owned(),
         }
     }
@@ -222,6 +243,7 @@ impl Parameter {
         let fits = match (self.kind, value) {
             (ParameterType::Bool, ParamValue::Bool(_)) | (ParameterType::Data, ParamValue::Data(_)) => true,
             (ParameterType::Int { min, max }, ParamValue::Int(value)) => (min..=max).contains(value),
+            (ParameterType::Word(words), ParamValue::Text(word)) => words.contains(&word.as_str()),
             _ => false,
         };
         if fits {

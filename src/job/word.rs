@@ -1,4 +1,4 @@
-//! The closed vocabularies of a key: device, precision, kind. Each has one spelling, used in YAML, JSON, CSV, labels
+//! The closed vocabularies of a key: device, precision, optimizer, kind. Each has one spelling, used in YAML, JSON, CSV, labels
 //! and flags alike.
 
 use std::fmt;
@@ -8,9 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A word outside a closed vocabulary.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{word}` is not a {what}: expected {expected}")]
+#[error("`{word}` is not {what}: expected {expected}")]
 pub struct UnknownWord {
-    /// What was to be named: `device`, `precision`, `kind`.
+    /// What was to be named, with its article: `a device`, `a precision`, `an optimizer`, `a kind`.
     pub what: &'static str,
     /// The word as it stood.
     pub word: String,
@@ -61,7 +61,7 @@ impl FromStr for Device {
             _ => {
                 word.strip_prefix("cuda:").and_then(|index| index.parse().ok()).map(Device::Cuda).ok_or_else(
                     || UnknownWord {
-                        what: "device",
+                        what: "a device",
                         word: word.to_owned(),
                         expected: "`cpu`, `mps`, `cuda` or `cuda:<index>`",
                     },
@@ -110,10 +110,53 @@ impl FromStr for Precision {
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
         Precision::ALL.into_iter().find(|precision| precision.as_str() == word).ok_or_else(|| UnknownWord {
-            what: "precision",
+            what: "a precision",
             word: word.to_owned(),
             expected: "`fp32`, `tf32`, `amp` or `bf16`",
         })
+    }
+}
+
+/// The rule by which a training step changes the weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Optimizer {
+    /// Stochastic gradient descent with momentum.
+    Sgd,
+    /// Adam with decoupled weight decay.
+    AdamW,
+}
+
+impl Optimizer {
+    /// The words for all optimizers, in the order of the enum.
+    pub const WORDS: &'static [&'static str] = &["sgd", "adamw"];
+
+    /// The word for it, everywhere.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Optimizer::Sgd => "sgd",
+            Optimizer::AdamW => "adamw",
+        }
+    }
+}
+
+impl fmt::Display for Optimizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Optimizer {
+    type Err = UnknownWord;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        [Optimizer::Sgd, Optimizer::AdamW]
+            .into_iter()
+            .find(|optimizer| optimizer.as_str() == word)
+            .ok_or_else(|| UnknownWord {
+                what: "an optimizer",
+                word: word.to_owned(),
+                expected: "`sgd` or `adamw`",
+            })
     }
 }
 
@@ -150,7 +193,7 @@ impl FromStr for Kind {
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
         [Kind::Timing, Kind::Ncu, Kind::Perf].into_iter().find(|kind| kind.as_str() == word).ok_or_else(
-            || UnknownWord { what: "kind", word: word.to_owned(), expected: "`timing`, `ncu` or `perf`" },
+            || UnknownWord { what: "a kind", word: word.to_owned(), expected: "`timing`, `ncu` or `perf`" },
         )
     }
 }
@@ -172,4 +215,20 @@ macro_rules! serde_as_word {
     )*};
 }
 
-serde_as_word!(Device, Precision, Kind);
+serde_as_word!(Device, Precision, Optimizer, Kind);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_optimizer_has_one_spelling() {
+        for word in Optimizer::WORDS {
+            let optimizer: Optimizer = word.parse().unwrap();
+            assert_eq!(optimizer.to_string(), *word);
+            assert_eq!(serde_json::to_value(optimizer).unwrap(), *word);
+        }
+        let error = "adam".parse::<Optimizer>().unwrap_err();
+        assert_eq!(error.to_string(), "`adam` is not an optimizer: expected `sgd` or `adamw`");
+    }
+}

@@ -15,7 +15,7 @@ use super::reader::{count, mismatch, name, param, parsed, unknown_key};
 use super::tree::{self, Entry, Node, Value};
 use super::{AxisValue, Condition, Env, Include, Matrix, Operator, Selector, SelectorField, comma_separated};
 use crate::architecture::{self, NoNetwork};
-use crate::job::{Key, PARAMETERS, ParamValue, Params, Precision, WorkerTemplate, parameter};
+use crate::job::{Key, PARAMETERS, ParamValue, ParameterType, Params, Precision, WorkerTemplate, parameter};
 
 /// Checks the text of a matrix file.
 ///
@@ -202,6 +202,19 @@ impl<'a> Known<'a> {
                 unknown("a model", &self.models().into_iter().collect::<Vec<_>>())
             }
             SelectorField::Precision => unknown("a precision", &Precision::ALL.map(Precision::as_str)),
+            SelectorField::Param(name) => {
+                if let Some(ParameterType::Word(words)) = parameter(name).map(|parameter| parameter.kind)
+                    && !words.contains(&word.as_str())
+                {
+                    let message = format!("`{name}` expects {}", one_of(words.iter().copied()));
+                    notes.add_with_hint(
+                        value.span,
+                        &word,
+                        message,
+                        did_you_mean(&word, words.iter().copied()),
+                    );
+                }
+            }
             SelectorField::Batch if !matches!(value.value, ParamValue::Int(_)) => {
                 notes.add(value.span, &word, "expected a batch size");
             }
@@ -314,7 +327,6 @@ fn include_params(map: &[Entry], worker: &WorkerFile, notes: &mut Notes) -> Para
 
 /// Whether a field holds numbers. Of a parameter that only an external worker knows, anything may be asked.
 fn is_number(field: &SelectorField) -> bool {
-    use crate::job::ParameterType;
     match field {
         SelectorField::Batch | SelectorField::Repeat => true,
         SelectorField::Env | SelectorField::Model | SelectorField::Precision => false,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::keys::{KeyDoc, LONGEST_LIST, LONGEST_NAME, names};
 use super::note::{Notes, Span, Spanned, did_you_mean, one_of};
 use super::tree::{Entry, Node, Value};
-use crate::job::{DataSource, ParamValue, parameter};
+use crate::job::{DataSource, ParamValue, ParameterType, parameter};
 
 /// Notes that `node` is not what was expected; `expected` completes "expected …".
 pub(super) fn mismatch(node: &Node, expected: &str, notes: &mut Notes) {
@@ -226,7 +226,12 @@ pub(super) fn param(name: &str, node: &Node, notes: &mut Notes) -> Option<Spanne
             || "a word, a number, `true` or `false`".to_owned(),
             |parameter| parameter.expected(),
         );
-        notes.add(node.span, &node.value.word(), format!("`{name}` expects {expected}"));
+        let word = node.value.word();
+        let hint = match known.map(|parameter| parameter.kind) {
+            Some(ParameterType::Word(words)) => did_you_mean(&word, words.iter().copied()),
+            _ => None,
+        };
+        notes.add_with_hint(node.span, &word, format!("`{name}` expects {expected}"), hint);
         return None;
     }
     Some(Spanned { value: value?, span: node.span })

@@ -121,6 +121,7 @@ fn value_of(parameter: Option<&Parameter>) -> Value {
         None => reference("scalar"),
         Some(ParameterType::Bool) => json!({ "type": "boolean" }),
         Some(ParameterType::Int { min, max }) => whole(&(min..=max)),
+        Some(ParameterType::Word(words)) => json!({ "enum": words }),
         Some(ParameterType::Data) => reference("data"),
     }
 }

@@ -231,7 +231,7 @@ mod tests {
     }
 
     fn oom() -> Outcome {
-        Outcome::OutOfMemory { message: "no more".into() }
+        Outcome::OutOfMemory { message: "no more".into(), needed_bytes: None, free_bytes: None }
     }
 
     #[test]

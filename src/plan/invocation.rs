@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::PlannedEnv;
-use crate::job::{DataSource, Device, Key, PARAMETERS, ParamValue, WorkerTemplate};
+use crate::job::{
+    DataSource, Device, Key, LOADER_PARAMETERS, PARAMETERS, ParamValue, Parameter, WorkerTemplate,
+};
 use crate::protocol::{ITERATIONS_VARIABLE, MEASUREMENT_VARIABLE};
 
 /// The variables of `orchestrate`'s environment that a worker gets as they are: where programs, libraries and scratch
@@ -84,8 +86,8 @@ pub fn invocation(
     Ok(Invocation { argv, environment: environment(key, env, &surroundings.ambient, outputs) })
 }
 
-/// The shipped worker's flags. Every setting is said, also those at their default: the command then means the same run
-/// whatever a later worker's defaults are.
+/// The shipped worker's flags. Every setting that means something is said, also those at their default: the command
+/// then means the same run whatever a later worker's defaults are.
 fn shipped_argv(key: &Key, program: &str, outputs: &Outputs) -> Vec<String> {
     let mut argv = vec![program.to_owned()];
     let mut flag = |name: &str, value: &dyn std::fmt::Display| {
@@ -99,12 +101,24 @@ fn shipped_argv(key: &Key, program: &str, outputs: &Outputs) -> Vec<String> {
     flag("--label", &key.label());
     flag("--out", &outputs.measurement);
     flag("--iterations-out", &outputs.iterations);
-    for parameter in PARAMETERS {
+    for parameter in PARAMETERS.iter().filter(|parameter| applies(parameter, key)) {
         if let Some(value) = key.param(parameter.name) {
             argv.extend(parameter_flag(parameter.name, &value));
         }
     }
     argv
+}
+
+/// Whether `parameter` means anything for `key`. A matrix sets how images are loaded once for all of its configs; the
+/// worker refuses to be told where it loads none.
+fn applies(parameter: &Parameter, key: &Key) -> bool {
+    if !LOADER_PARAMETERS.contains(&parameter.name) {
+        return true;
+    }
+    let has_folder = matches!(key.param("data"), Some(ParamValue::Data(DataSource::Folder(_))));
+    let ahead =
+        parameter.name != "prefetch_factor" || key.param("loader_workers") != Some(ParamValue::Int(0));
+    has_folder && ahead
 }
 
 /// The words that tell the shipped worker one parameter; a switch that is off has none.
@@ -322,26 +336,53 @@ mod tests {
             call.argv.join(" "),
             "/opt/worker --arch resnet50 --batch-size 32 --precision amp --backend cuda \
              --label gpu_resnet50_amp_bs32_run2 --out /runs/a b/measurement.json \
-             --iterations-out /runs/a b/iterations.csv --warmup-iters 10 --iters 100 --synthetic --workers 2 \
-             --prefetch-factor 2 --grad-accum-steps 1 --seed 0 --input-size 224 --classes 1000"
+             --iterations-out /runs/a b/iterations.csv --warmup-iters 10 --iters 100 --synthetic \
+             --grad-accum-steps 1 --optimizer sgd --seed 0 --input-size 224 --classes 1000"
         );
+    }
+
+    fn line(params: &[(&str, ParamValue)]) -> String {
+        let params = params.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        call(&Key { params, ..key() }).unwrap().argv.join(" ")
+    }
+
+    fn folder() -> (&'static str, ParamValue) {
+        ("data", ParamValue::Data(DataSource::Folder("data/x".into())))
     }
 
     #[test]
     fn switches_and_the_folder_have_the_seed_drivers_flags() {
+        assert!(line(&[folder()]).contains("--data data/x --workers 2 --prefetch-factor 2"));
         for (name, value, expected) in [
             ("augment", ParamValue::Bool(false), "--no-augment"),
             ("channels_last", ParamValue::Bool(true), "--channels-last"),
             ("pin_memory", ParamValue::Bool(true), "--pin-memory"),
             ("cudnn_benchmark", ParamValue::Bool(true), "--cudnn-benchmark"),
             ("threads", ParamValue::Int(2), "--threads 2"),
-            ("data", ParamValue::Data(DataSource::Folder("data/x".into())), "--data data/x"),
+            ("optimizer", ParamValue::Text("adamw".into()), "--optimizer adamw"),
         ] {
-            let with = Key { params: Params::from([(name.to_owned(), value)]), ..key() };
-            let line = call(&with).unwrap().argv.join(" ");
-            assert!(line.contains(expected), "{name}: {line}");
-            assert_ne!(line, call(&key()).unwrap().argv.join(" "));
+            assert!(line(&[folder(), (name, value)]).contains(expected), "{name}");
+            assert!(!line(&[folder()]).contains(expected), "{name}");
         }
+    }
+
+    /// The id stays as declared; only the flag is left out.
+    #[test]
+    fn how_images_are_loaded_is_not_said_where_none_are() {
+        let plain = line(&[]);
+        for (name, value) in [
+            ("loader_workers", ParamValue::Int(8)),
+            ("prefetch_factor", ParamValue::Int(4)),
+            ("pin_memory", ParamValue::Bool(true)),
+            ("augment", ParamValue::Bool(false)),
+        ] {
+            assert!(LOADER_PARAMETERS.contains(&name));
+            assert_eq!(line(&[(name, value.clone())]), plain, "{name}");
+            assert_ne!(line(&[folder(), (name, value)]), line(&[folder()]), "{name}");
+        }
+        let none = ("loader_workers", ParamValue::Int(0));
+        let ahead = ("prefetch_factor", ParamValue::Int(4));
+        assert_eq!(line(&[folder(), none.clone(), ahead]), line(&[folder(), none]));
     }
 
     #[test]

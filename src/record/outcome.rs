@@ -33,8 +33,14 @@ pub enum Outcome {
     },
     /// The device, or the host, had too little memory.
     OutOfMemory {
-        /// What the worker said of it.
+        /// What the worker said of it, or the kernel did.
         message: String,
+        /// The bytes that were asked for and not had.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        needed_bytes: Option<u64>,
+        /// The bytes that were free then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        free_bytes: Option<u64>,
     },
     /// The process could not be started.
     FailedToSpawn {
@@ -78,6 +84,9 @@ pub enum Ending {
         /// The signal that killed the worker, if one did.
         signal: Option<i32>,
     },
+    /// Signal 9 killed the worker, and meanwhile the kernel killed for want of memory. On Linux a processor's memory ends
+    /// so: it is promised to whoever asks, and who uses what is not there is killed.
+    KilledForMemory,
     /// We stopped it because it ran past its limit.
     TimedOut {
         /// The limit, in seconds.
@@ -100,6 +109,14 @@ impl Ending {
             (Some(ReportedExit::Signal(signal)), _) => Ending::Ended { code: None, signal: Some(signal) },
             (None, Some(code @ 129..=192)) => Ending::Ended { code: None, signal: Some(code - 128) },
             (None, _) => Ending::Ended { code, signal },
+        }
+    }
+
+    /// The same ending, where it is known whether the kernel killed anything for want of memory meanwhile.
+    pub fn with_oom_killer(self, has_killed: bool) -> Ending {
+        match self {
+            Ending::Ended { signal: Some(9), .. } if has_killed => Ending::KilledForMemory,
+            other => other,
         }
     }
 }
@@ -125,6 +142,10 @@ pub fn decide_outcome(
         (_, Some(Ok(Report::Failed(failure)))) => named_failure(failure),
         (Ending::TimedOut { after_s }, _) => Outcome::TimedOut { after_s: *after_s },
         (Ending::Interrupted { message }, _) => Outcome::Interrupted { message: message.clone() },
+        (Ending::KilledForMemory, _) => out_of_memory("the kernel killed it with SIGKILL for want of memory"),
+        (Ending::Ended { signal: Some(6), .. }, _) if last_error_line.is_some_and(is_failed_allocation) => {
+            out_of_memory(last_error_line.unwrap_or_default())
+        }
         (Ending::Ended { signal: Some(signal), .. }, _) => Outcome::Signalled { signal: *signal },
         (Ending::Ended { code: Some(0), .. }, _) => measured(key, report),
         (Ending::Ended { code: Some(code), .. }, _) => exited(*code, last_error_line),
@@ -138,9 +159,22 @@ pub fn decide_outcome(
 fn named_failure(failure: &Failure) -> Outcome {
     let message = failure.message.clone();
     match failure.kind {
-        FailureKind::OutOfMemory => Outcome::OutOfMemory { message },
+        FailureKind::OutOfMemory => {
+            let Failure { needed_bytes, free_bytes, .. } = *failure;
+            Outcome::OutOfMemory { message, needed_bytes, free_bytes }
+        }
         FailureKind::Unsupported => Outcome::Unsupported { message },
     }
+}
+
+/// Out of memory, by somebody who does not say how much was wanted.
+fn out_of_memory(message: &str) -> Outcome {
+    Outcome::OutOfMemory { message: message.to_owned(), needed_bytes: None, free_bytes: None }
+}
+
+/// Whether `line` is the last that a program written in Rust says before it aborts for want of memory.
+fn is_failed_allocation(line: &str) -> bool {
+    line.starts_with("memory allocation of ") && line.contains(" bytes failed")
 }
 
 /// The outcome of a worker that exited with 0.
@@ -161,9 +195,7 @@ fn exited(code: i32, last_error_line: Option<&str>) -> Outcome {
     let message = last_error_line.map(str::to_owned);
     let said = |otherwise: &str| message.clone().unwrap_or_else(|| otherwise.to_owned());
     match code {
-        exit_code::OUT_OF_MEMORY => {
-            Outcome::OutOfMemory { message: said("the worker said so by its exit code alone") }
-        }
+        exit_code::OUT_OF_MEMORY => out_of_memory(&said("the worker said so by its exit code alone")),
         exit_code::UNSUPPORTED => {
             Outcome::Unsupported { message: said("the worker said so by its exit code alone") }
         }
@@ -227,7 +259,7 @@ impl fmt::Display for Outcome {
             }
             Outcome::Signalled { signal } => write_signal(f, *signal),
             Outcome::TimedOut { after_s } => write!(f, "ran past its limit of {after_s} s and was stopped"),
-            Outcome::OutOfMemory { message } => write!(f, "ran out of memory: {message}"),
+            Outcome::OutOfMemory { message, .. } => write!(f, "ran out of memory: {message}"),
             Outcome::FailedToSpawn { message } => write!(f, "could not be started: {message}"),
             Outcome::BadOutput { message } => {
                 write!(f, "ended well but left no usable measurement: {message}")
@@ -332,6 +364,10 @@ mod tests {
                 "interrupted bad_output succeeded setting_mismatch out_of_memory unsupported",
             ),
             (
+                Ending::KilledForMemory,
+                "out_of_memory out_of_memory out_of_memory out_of_memory out_of_memory unsupported",
+            ),
+            (
                 Ending::TimedOut { after_s: 60.0 },
                 "timed_out timed_out timed_out timed_out out_of_memory unsupported",
             ),
@@ -373,6 +409,42 @@ mod tests {
     }
 
     #[test]
+    fn want_of_memory_is_told_from_other_kills() {
+        let ended = |code, signal| Ending::Ended { code, signal };
+        for (ending, has_killed, expected) in [
+            (ended(None, Some(9)), true, Ending::KilledForMemory),
+            (ended(None, Some(9)), false, ended(None, Some(9))),
+            (ended(None, Some(11)), true, ended(None, Some(11))),
+            (ended(Some(0), None), true, ended(Some(0), None)),
+            (Ending::TimedOut { after_s: 1.0 }, true, Ending::TimedOut { after_s: 1.0 }),
+        ] {
+            assert_eq!(ending.clone().with_oom_killer(has_killed), expected, "{ending:?} {has_killed}");
+        }
+        let abort = |line| decide_outcome(&key(), &ended(None, Some(6)), None, Some(line)).kind();
+        assert_eq!(abort("memory allocation of 602112000 bytes failed"), "out_of_memory");
+        assert_eq!(abort("terminate called without an active exception"), "signalled");
+    }
+
+    #[test]
+    fn what_was_needed_and_free_is_kept() {
+        let text =
+            OOM.replace("\"message\"", "\"needed_bytes\": 3221225472, \"free_bytes\": 1024, \"message\"");
+        let report = Report::parse(&text);
+        let ending = Ending::Ended { code: Some(exit_code::OUT_OF_MEMORY), signal: None };
+        let outcome = decide_outcome(&key(), &ending, Some(&report), None);
+        let expected = Outcome::OutOfMemory {
+            message: "wanted 3 GiB".into(),
+            needed_bytes: Some(3 << 30),
+            free_bytes: Some(1024),
+        };
+        assert_eq!(outcome, expected);
+        let json = serde_json::to_string(&outcome).unwrap();
+        assert_eq!(serde_json::from_str::<Outcome>(&json).unwrap(), expected);
+        let older = r#"{ "kind": "out_of_memory", "message": "why" }"#;
+        assert_eq!(serde_json::from_str::<Outcome>(older).unwrap(), out_of_memory("why"));
+    }
+
+    #[test]
     fn a_worker_that_time_cannot_run_was_not_started() {
         let outcome = |code, line| {
             let ending = Ending::Ended { code: Some(code), signal: None };
@@ -407,7 +479,7 @@ mod tests {
             ),
             (Outcome::Signalled { signal: 10 }, "was killed by signal 10"),
             (Outcome::TimedOut { after_s: 1800.0 }, "ran past its limit of 1800 s and was stopped"),
-            (Outcome::OutOfMemory { message: message() }, "ran out of memory: why"),
+            (out_of_memory("why"), "ran out of memory: why"),
             (Outcome::FailedToSpawn { message: message() }, "could not be started: why"),
             (Outcome::BadOutput { message: message() }, "ended well but left no usable measurement: why"),
             (

@@ -46,6 +46,9 @@ pub struct Attempt {
     host_steal_s: Option<f64>,
     /// The load average.
     load: Option<f64>,
+    /// Kills for want of memory, as [`HostCounters`] counts them.
+    #[serde(default)]
+    oom_kills: Option<u64>,
     /// Labels of the jobs that ran on other devices.
     beside: Vec<String>,
     /// Where it runs and with what; its boot id says for how long the counters can be compared.
@@ -93,7 +96,7 @@ impl Attempt {
         beside: Vec<String>,
         provenance: Provenance,
     ) -> Self {
-        let HostCounters { busy_s, steal_s, load } = counters;
+        let HostCounters { busy_s, steal_s, load, oom_kills } = counters;
         Attempt {
             schema: ATTEMPT_SCHEMA,
             started_at,
@@ -102,6 +105,7 @@ impl Attempt {
             host_busy_s: busy_s,
             host_steal_s: steal_s,
             load,
+            oom_kills,
             beside,
             provenance,
         }
@@ -131,15 +135,16 @@ impl Attempt {
     pub fn conclude(self, job: &Job, dir: &AttemptDir, end: End) -> Record {
         let report = self.load_time_report(dir);
         let measured = load_measurement(&dir.measurement());
-        let ending = ending(end.how, &report);
+        let before = self.counters();
+        let after = end.counters.unwrap_or_default();
+        let ending = ending(end.how, &report).with_oom_killer(after.has_oom_killed_since(&before));
         let outcome =
             decide_outcome(job.key(), &ending, measured.as_ref(), last_line(&dir.stderr()).as_deref());
         let measurement = match measured {
             Some(Ok(Report::Measured(measurement))) => Some(*measurement),
             _ => None,
         };
-        let before = HostCounters { busy_s: self.host_busy_s, steal_s: self.host_steal_s, load: self.load };
-        let (host_busy_s, host_steal_s) = end.counters.unwrap_or_default().since(&before);
+        let (host_busy_s, host_steal_s) = after.since(&before);
         Record {
             schema: RECORD_SCHEMA,
             id: job.id(),
@@ -160,6 +165,16 @@ impl Attempt {
                 left_processes: end.left_processes,
             },
             provenance: self.provenance,
+        }
+    }
+
+    /// The host's counters as they were before the start.
+    fn counters(&self) -> HostCounters {
+        HostCounters {
+            busy_s: self.host_busy_s,
+            steal_s: self.host_steal_s,
+            load: self.load,
+            oom_kills: self.oom_kills,
         }
     }
 
@@ -310,7 +325,8 @@ mod tests {
             command: Vec::new(),
             environment: Default::default(),
         };
-        let counters = HostCounters { busy_s: Some(100.0), steal_s: None, load: Some(0.5) };
+        let counters =
+            HostCounters { busy_s: Some(100.0), steal_s: None, load: Some(0.5), oom_kills: Some(3) };
         let start = DateTime::from_timestamp(1_000_000, 0).unwrap();
         Attempt::new(start, Limits::default(), TimeFlavour::Gnu, counters, Vec::new(), provenance)
     }
@@ -319,7 +335,12 @@ mod tests {
         End {
             how: HowEnded::Unseen,
             at: DateTime::from_timestamp(1_000_100, 0).unwrap(),
-            counters: Some(HostCounters { busy_s: Some(150.0), steal_s: Some(1.0), load: None }),
+            counters: Some(HostCounters {
+                busy_s: Some(150.0),
+                steal_s: Some(1.0),
+                load: None,
+                oom_kills: Some(3),
+            }),
             adopted: true,
             left_processes: false,
         }
@@ -365,6 +386,9 @@ mod tests {
         assert!(record.observed.adopted && record.process.is_some() && record.measurement.is_some());
         fs::write(place.dir.time(), format!("Command terminated by signal 9\n{REPORT}")).unwrap();
         assert_eq!(outcome(), Outcome::Signalled { signal: 9 });
+        let mut end = unseen();
+        end.counters.as_mut().unwrap().oom_kills = Some(4);
+        assert_eq!(attempt().conclude(&job(), &place.dir, end).outcome.kind(), "out_of_memory");
     }
 
     #[test]

@@ -1,8 +1,12 @@
 //! The command line, with the flags of the seed reports' driver.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use orchestrate::architecture::NETWORKS;
 use orchestrate::protocol::{ITERATIONS_VARIABLE, MEASUREMENT_VARIABLE};
 
 /// Trains a network for a number of iterations and measures them.
@@ -24,11 +28,39 @@ pub(crate) enum Command {
     Peaks(Peaks),
 }
 
+impl Arguments {
+    /// Reads the command line. A flag that would do nothing beside the others is refused.
+    ///
+    /// # Errors
+    /// What is wrong with it, in clap's words; also the text that `--help` asks for.
+    pub(crate) fn read<W: Into<OsString> + Clone>(
+        words: impl IntoIterator<Item = W>,
+    ) -> clap::error::Result<Self> {
+        let mut command = Self::command();
+        let matches = command.try_get_matches_from_mut(words)?;
+        let arguments = Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+        let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+        if given("prefetch_factor") && arguments.training.workers == 0 {
+            let message =
+                "--prefetch-factor is for the threads of --workers, and with 0 there are none: leave it out";
+            return Err(command.error(ErrorKind::ArgumentConflict, message));
+        }
+        Ok(arguments)
+    }
+}
+
+/// What is wrong with a command line, in one line: the last line of standard error is what `orchestrate` keeps.
+pub(crate) fn one_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let sentence = text.split("\n\n").next().unwrap_or(&text);
+    let words: Vec<&str> = sentence.split_whitespace().collect();
+    words.join(" ").trim_start_matches("error: ").to_owned()
+}
+
 /// What to train, on what, for how long.
 #[derive(Debug, Args)]
 pub(crate) struct Training {
-    /// Network, as torchvision spells it; an unknown one names them all.
-    #[arg(long, value_name = "NAME", default_value = "resnet18")]
+    #[arg(long, value_name = "NAME", default_value = "resnet18", help = format!("Network: {}", NETWORKS.join(", ")))]
     pub(crate) arch: String,
     /// Images an iteration.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -39,7 +71,10 @@ pub(crate) struct Training {
     /// Iterations inside the measured window.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) iters: u32,
-    /// Arithmetic: fp32, tf32, amp, bf16.
+    /// Instead of --iters, for a run under a profiler: so many iterations, in a range as --nvtx makes it (CUDA).
+    #[arg(long, value_name = "N", conflicts_with = "iters", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) iters_profile: Option<u32>,
+    /// Arithmetic: fp32 (TF32 off), tf32, amp (fp16 with a loss scale on CUDA and MPS, bf16 on the CPU), bf16.
     #[arg(long, value_name = "WORD", default_value = "fp32")]
     pub(crate) precision: String,
     /// Device: auto, cpu, mps, cuda.
@@ -52,16 +87,16 @@ pub(crate) struct Training {
     #[arg(long)]
     pub(crate) synthetic: bool,
     /// Threads that decode images; 0 decodes in the training thread.
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=256))]
+    #[arg(long, value_name = "N", requires = "data", conflicts_with = "synthetic", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=256))]
     pub(crate) workers: u32,
     /// Batches each of them prepares ahead.
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=256))]
+    #[arg(long, value_name = "N", requires = "data", conflicts_with = "synthetic", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) prefetch_factor: u32,
     /// Copy batches through page-locked host memory (CUDA).
-    #[arg(long)]
+    #[arg(long, requires = "data", conflicts_with = "synthetic")]
     pub(crate) pin_memory: bool,
     /// Resize and crop the centre instead of a random part.
-    #[arg(long)]
+    #[arg(long, requires = "data", conflicts_with = "synthetic")]
     pub(crate) no_augment: bool,
     /// Keep activations and weights in NHWC order.
     #[arg(long)]
@@ -69,14 +104,17 @@ pub(crate) struct Training {
     /// Iterations for each optimizer step.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) grad_accum_steps: u32,
-    /// Mark the measured window with an NVTX range (CUDA).
+    /// Optimizer: sgd (with momentum), adamw.
+    #[arg(long, value_name = "WORD", default_value = "sgd")]
+    pub(crate) optimizer: String,
+    /// Mark the measured window with an NVTX range, and let profilers start and stop with it (CUDA).
     #[arg(long)]
     pub(crate) nvtx: bool,
     /// Allow only deterministic algorithms.
     #[arg(long)]
     pub(crate) deterministic: bool,
-    /// Let cuDNN time its algorithms and keep the fastest (CUDA).
-    #[arg(long)]
+    /// Let cuDNN time its algorithms and keep the fastest (CUDA), which may be another one in another run.
+    #[arg(long, conflicts_with = "deterministic")]
     pub(crate) cudnn_benchmark: bool,
     /// A name for the run, printed with its summary on standard error.
     #[arg(long, value_name = "TEXT")]
@@ -104,6 +142,18 @@ pub(crate) struct Training {
     pub(crate) iterations_out: Option<PathBuf>,
 }
 
+impl Training {
+    /// Iterations inside the measured window.
+    pub(crate) fn measured_iters(&self) -> u32 {
+        self.iters_profile.unwrap_or(self.iters)
+    }
+
+    /// Whether an NVTX range marks the window.
+    pub(crate) fn has_range(&self) -> bool {
+        self.nvtx || self.iters_profile.is_some()
+    }
+}
+
 /// What to measure the ceilings of.
 #[derive(Debug, Args)]
 pub(crate) struct Peaks {
@@ -120,13 +170,16 @@ pub(crate) struct Peaks {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
     use orchestrate::job::{PARAMETERS, ParamValue};
 
     use super::*;
 
-    fn training(words: &[&str]) -> Training {
-        Arguments::try_parse_from([&["worker"], words].concat()).unwrap().training
+    fn read(words: &str) -> clap::error::Result<Arguments> {
+        Arguments::read(std::iter::once("worker").chain(words.split_whitespace()))
+    }
+
+    fn training(words: &str) -> Training {
+        read(words).unwrap().training
     }
 
     #[test]
@@ -137,7 +190,7 @@ mod tests {
     /// A key leaves out parameters at their default, so the worker must take the same ones by itself.
     #[test]
     fn defaults_are_those_of_the_parameters() {
-        let training = training(&[]);
+        let training = training("");
         let switch = ParamValue::Bool;
         let number = |value: u32| ParamValue::Int(value.into());
         for (name, value) in [
@@ -149,6 +202,7 @@ mod tests {
             ("augment", switch(!training.no_augment)),
             ("channels_last", switch(training.channels_last)),
             ("grad_accum_steps", number(training.grad_accum_steps)),
+            ("optimizer", ParamValue::Text(training.optimizer)),
             ("nvtx", switch(training.nvtx)),
             ("deterministic", switch(training.deterministic)),
             ("cudnn_benchmark", switch(training.cudnn_benchmark)),
@@ -163,7 +217,53 @@ mod tests {
 
     #[test]
     fn data_is_either_synthetic_or_a_folder() {
-        assert!(Arguments::try_parse_from(["worker", "--synthetic", "--data", "images"]).is_err());
-        assert_eq!(training(&["--data", "images"]).data.unwrap(), PathBuf::from("images"));
+        assert!(read("--synthetic --data images").is_err());
+        assert_eq!(training("--data images").data.unwrap(), PathBuf::from("images"));
+    }
+
+    #[test]
+    fn a_flag_that_would_do_nothing_beside_the_others_is_refused() {
+        for flag in ["--workers 2", "--prefetch-factor 2", "--no-augment", "--pin-memory"] {
+            assert!(read(&format!("--data images {flag}")).is_ok(), "{flag}");
+            for data in ["", "--synthetic"] {
+                let error = read(&format!("{data} {flag}")).unwrap_err();
+                let name = flag.split(' ').next().unwrap();
+                let text = error.to_string();
+                assert!(text.contains("--data <DIR>") || text.contains(name), "{data} {flag}: {text}");
+            }
+        }
+        assert!(read("--data images --workers 0").is_ok());
+        let error = read("--data images --workers 0 --prefetch-factor 2").unwrap_err();
+        assert!(error.to_string().contains("--prefetch-factor is for the threads of --workers"), "{error}");
+    }
+
+    #[test]
+    fn a_mistake_is_told_in_one_line() {
+        for (words, line) in [
+            ("--workers 2", "the following required arguments were not provided: --data <DIR>"),
+            (
+                "--deterministic --cudnn-benchmark",
+                "the argument '--deterministic' cannot be used with '--cudnn-benchmark'",
+            ),
+            ("--iters 0", "invalid value '0' for '--iters <N>': 0 is not in 1..=4294967295"),
+        ] {
+            assert_eq!(one_line(&read(words).unwrap_err()), line);
+        }
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        for words in ["--iters 5 --iters-profile 2", "--deterministic --cudnn-benchmark"] {
+            assert_eq!(read(words).unwrap_err().kind(), ErrorKind::ArgumentConflict, "{words}");
+        }
+    }
+
+    #[test]
+    fn a_profiled_run_has_a_range_and_iterations_of_its_own() {
+        let profiled = training("--iters-profile 2");
+        assert_eq!((profiled.measured_iters(), profiled.has_range()), (2, true));
+        let timed = training("--iters 5");
+        assert_eq!((timed.measured_iters(), timed.has_range()), (5, false));
+        assert!(training("--nvtx").has_range());
     }
 }

@@ -1,11 +1,15 @@
 //! How the worker fails: the error, its exit code, and what `measurement.json` says of it.
 
+mod shortage;
+
 use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use orchestrate::protocol::{Failure, FailureKind, exit_code};
 use tch::TchError;
+
+pub(crate) use shortage::Shortage;
 
 /// Why there is no measurement.
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +22,7 @@ pub(crate) enum WorkerError {
     Unsupported(String),
     /// Too little memory, on the device or the host.
     #[error("out of memory: {0}")]
-    OutOfMemory(String),
+    OutOfMemory(Shortage),
     /// libtorch refused.
     #[error("libtorch: {0}")]
     Torch(String),
@@ -47,26 +51,26 @@ pub(crate) enum WorkerError {
 }
 
 impl WorkerError {
-    /// libtorch's own words, told apart by whether memory was the matter.
+    /// libtorch's own words, told apart by whether memory was the matter. If it was, what is free is looked at now, while
+    /// what took the rest is still there.
     pub(crate) fn torch(text: &str) -> Self {
-        let line = first_line(text);
-        if is_out_of_memory(text) { WorkerError::OutOfMemory(line) } else { WorkerError::Torch(line) }
+        Shortage::observe(text).map_or_else(|| WorkerError::Torch(first_line(text)), WorkerError::OutOfMemory)
     }
 
     /// A panic's words, likewise.
     pub(crate) fn panicked(text: &str) -> Self {
-        let line = first_line(text);
-        if is_out_of_memory(text) { WorkerError::OutOfMemory(line) } else { WorkerError::Panicked(line) }
+        Shortage::observe(text)
+            .map_or_else(|| WorkerError::Panicked(first_line(text)), WorkerError::OutOfMemory)
     }
 
     /// What `measurement.json` says of it, if the protocol has a name for it.
     pub(crate) fn failure(&self) -> Option<Failure> {
-        let kind = match self {
-            WorkerError::OutOfMemory(_) => FailureKind::OutOfMemory,
-            WorkerError::Unsupported(_) => FailureKind::Unsupported,
+        let (kind, needed_bytes, free_bytes) = match self {
+            WorkerError::OutOfMemory(shortage) => (FailureKind::OutOfMemory, shortage.needed, shortage.free),
+            WorkerError::Unsupported(_) => (FailureKind::Unsupported, None, None),
             _ => return None,
         };
-        Some(Failure { kind, message: self.to_string() })
+        Some(Failure { kind, message: self.to_string(), needed_bytes, free_bytes })
     }
 
     /// The process's exit code.
@@ -112,22 +116,6 @@ fn first_line(text: &str) -> String {
     text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no reason given").to_owned()
 }
 
-/// Whether these are the words with which an allocator of libtorch, or the C++ library, gives up.
-fn is_out_of_memory(text: &str) -> bool {
-    [
-        "DefaultCPUAllocator: can't allocate memory",
-        "DefaultCPUAllocator: not enough memory",
-        "CUDA out of memory",
-        "CUDA error: out of memory",
-        "CUBLAS_STATUS_ALLOC_FAILED",
-        "MPS backend out of memory",
-        "std::bad_alloc",
-        "memory allocation of",
-    ]
-    .iter()
-    .any(|words| text.contains(words))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,6 +132,9 @@ mod tests {
             assert_eq!(error.failure().unwrap().kind, FailureKind::OutOfMemory);
             assert!(!one_line(&error).contains('\n'));
         }
+        let failure = WorkerError::torch(cpu).failure().unwrap();
+        assert_eq!(failure.needed_bytes, Some(82_208_358_400));
+        assert_eq!(failure.free_bytes.is_some(), cfg!(target_os = "linux"));
         let other =
             WorkerError::torch("mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)\nException raised");
         assert_eq!(one_line(&other), "libtorch: mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)");

@@ -10,13 +10,14 @@
 //! | [`device`] | the device: chosen, opened, named, synchronised |
 //! | [`settings`] | threads and libtorch's global flags: set and read back |
 //! | [`model`] | a network of `architecture` as tensors: initialisation and forward pass |
-//! | [`optimizer`] | SGD with momentum, and the loss scale of fp16 |
+//! | [`optimizer`] | SGD with momentum or AdamW, and the loss scale of fp16 |
 //! | [`batches`] | where images come from |
 //! | [`data`] | an ImageFolder, decoded |
 //! | [`train`] | warm-up and window |
+//! | [`stretch`] | consecutive iterations: their times and losses |
 //! | [`measurement`] | what was really done, as the protocol says it |
 //! | [`output`] | `measurement.json`, `iterations.csv`, progress lines |
-//! | [`process`] | when this process started |
+//! | [`process`] | when this process started, and how much memory it has held |
 //! | [`peaks`] | matrix products and streams |
 //! | [`shim`] | the C++ that `tch` has no API for |
 
@@ -34,13 +35,12 @@ mod process;
 mod request;
 mod settings;
 mod shim;
+mod stretch;
 mod train;
 
 use std::panic;
 use std::process::ExitCode;
 use std::time::Instant;
-
-use clap::Parser;
 
 use arguments::{Arguments, Command};
 use failure::WorkerError;
@@ -48,7 +48,16 @@ use failure::WorkerError;
 #[expect(clippy::disallowed_methods, reason = "a worker measures time")]
 fn main() -> ExitCode {
     let started = Instant::now();
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::read(std::env::args_os()) {
+        Ok(arguments) => arguments,
+        // What `--help` and `--version` ask for is no error.
+        Err(text) if !text.use_stderr() => text.exit(),
+        Err(error) => {
+            let error = WorkerError::Usage(arguments::one_line(&error));
+            eprintln!("error: {error}");
+            return error.exit_code();
+        }
+    };
     let result = without_panic(|| match &arguments.command {
         Some(Command::Peaks(peaks)) => peaks::run(peaks),
         None => train::run(&arguments.training, started),

@@ -1,14 +1,24 @@
 //! What was really done, as the protocol says it.
 
-use orchestrate::job::{DataSource, Precision};
+use orchestrate::job::{DataSource, Device, Optimizer, Precision};
 use orchestrate::protocol::{Details, Effective, MEASUREMENT_SCHEMA, WireMeasurement};
 use tch::Kind;
 
 use super::arguments::Training;
 use super::batches::Loading;
 use super::device::OpenDevice;
-use super::output::Iteration;
-use super::shim::{self, Flags};
+use super::process;
+use super::shim::{self, EffectiveFlags, Half, PeakMemory};
+use super::stretch::Iterations;
+
+/// What a forward pass computed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arithmetic {
+    /// The kind of the network's output.
+    pub(crate) output: Kind,
+    /// What autocast computed in, as libtorch had it behind the last layer; `None` if it was off.
+    pub(crate) autocast: Option<Half>,
+}
 
 /// Everything read back after the window.
 #[derive(Debug)]
@@ -17,18 +27,24 @@ pub(crate) struct Observed {
     pub(crate) device: OpenDevice,
     /// The network's name.
     pub(crate) model: &'static str,
-    /// The arithmetic, by [`effective_precision`].
-    pub(crate) precision: Precision,
+    /// The arithmetic asked for.
+    pub(crate) requested: Precision,
+    /// That of the last forward pass.
+    pub(crate) arithmetic: Arithmetic,
     /// libtorch's global flags.
-    pub(crate) flags: Flags,
+    pub(crate) flags: EffectiveFlags,
     /// Whether all feature maps and weights were in NHWC order.
     pub(crate) channels_last: bool,
     /// Compute threads.
     pub(crate) threads: u32,
     /// Elements of all trainable tensors.
     pub(crate) parameters: usize,
+    /// The optimizer's rule.
+    pub(crate) optimizer: Optimizer,
     /// The optimizer, as a phrase.
-    pub(crate) optimizer: String,
+    pub(crate) optimizer_settings: String,
+    /// What the loss is multiplied by after the window, if it is.
+    pub(crate) loss_scale: Option<f64>,
     /// Where the images came from.
     pub(crate) source: DataSource,
     /// How they were loaded, if they were.
@@ -38,23 +54,31 @@ pub(crate) struct Observed {
     /// Seconds since the Unix epoch at the window's start.
     pub(crate) started_at: Option<f64>,
     /// Seconds from the process's start to the first step.
-    pub(crate) startup_s: f64,
-    /// The most bytes the accelerator's allocator held within the window.
-    pub(crate) peak_memory: Option<u64>,
+    pub(crate) first_step_s: Option<f64>,
+    /// The most bytes of the accelerator's memory within the window.
+    pub(crate) peak_memory: PeakMemory,
     /// The loss of the first step of all.
     pub(crate) first_loss: Option<f64>,
     /// The window's iterations.
-    pub(crate) iterations: Vec<Iteration>,
+    pub(crate) iterations: Iterations,
 }
 
-/// The arithmetic of which a network's output of this `kind` gives evidence. On the processor `amp` and `bf16` are the
-/// same arithmetic, and the evidence is for the one asked for.
-pub(crate) fn effective_precision(requested: Precision, kind: Kind, tf32: bool) -> Precision {
-    match kind {
-        Kind::BFloat16 if requested == Precision::Amp => Precision::Amp,
-        Kind::BFloat16 => Precision::Bf16,
-        Kind::Half => Precision::Amp,
-        _ if tf32 => Precision::Tf32,
+/// The precision of which a forward pass gives evidence: half precision if autocast was on and the network's output is of
+/// its type. On the processor `amp` and `bf16` are the same arithmetic, and the evidence is for the one asked for.
+/// `rounds` is whether libtorch was allowed to round single precision on this device.
+fn effective_precision(
+    requested: Precision,
+    device: Device,
+    arithmetic: Arithmetic,
+    rounds: bool,
+) -> Precision {
+    match (arithmetic.autocast, arithmetic.output) {
+        (Some(Half::Bfloat16), Kind::BFloat16) if device == Device::Cpu && requested == Precision::Amp => {
+            Precision::Amp
+        }
+        (Some(Half::Bfloat16), Kind::BFloat16) => Precision::Bf16,
+        (Some(Half::Float16), Kind::Half) => Precision::Amp,
+        _ if rounds => Precision::Tf32,
         _ => Precision::Fp32,
     }
 }
@@ -62,7 +86,7 @@ pub(crate) fn effective_precision(requested: Precision, kind: Kind, tf32: bool) 
 impl Observed {
     /// The measurement.
     pub(crate) fn measurement(&self, training: &Training) -> WireMeasurement {
-        let iterations = u32::try_from(self.iterations.len()).unwrap_or(u32::MAX);
+        let iterations = u32::try_from(self.iterations.all.len()).unwrap_or(u32::MAX);
         WireMeasurement {
             schema: MEASUREMENT_SCHEMA,
             failure: None,
@@ -75,26 +99,38 @@ impl Observed {
         }
     }
 
+    fn on_cuda(&self) -> bool {
+        matches!(self.device.device, Device::Cuda(_))
+    }
+
+    fn precision(&self) -> Precision {
+        let rounds = self.flags.rounds(self.on_cuda());
+        effective_precision(self.requested, self.device.device, self.arithmetic, rounds)
+    }
+
     fn effective(&self, training: &Training, iterations: u32) -> Effective {
-        let cuda = self.device.capability.is_some();
+        let flags = self.flags.flags;
+        // Without threads that prepare batches, none is prepared ahead.
+        let ahead = self.loading.filter(|loading| loading.workers > 0);
         Effective {
             device: self.device.device,
-            precision: self.precision,
+            precision: self.precision(),
             batch: training.batch_size,
             model: Some(self.model.to_owned()),
-            tf32: Some(self.flags.tf32),
+            tf32: Some(self.flags.rounds(self.on_cuda())),
             iters: Some(iterations),
             warmup: Some(training.warmup_iters),
             data: Some(self.source.clone()),
             loader_workers: self.loading.map(|loading| loading.workers),
-            prefetch_factor: self.loading.map(|loading| loading.prefetch_factor),
+            prefetch_factor: ahead.map(|loading| loading.prefetch_factor),
             pin_memory: self.loading.map(|loading| loading.pin_memory),
             augment: self.loading.map(|loading| loading.augment),
             channels_last: Some(self.channels_last),
             grad_accum_steps: Some(training.grad_accum_steps),
-            nvtx: Some(training.nvtx),
-            deterministic: Some(self.flags.deterministic),
-            cudnn_benchmark: Some(cuda && self.flags.cudnn_benchmark),
+            optimizer: Some(self.optimizer),
+            nvtx: Some(training.has_range()),
+            deterministic: Some(flags.deterministic),
+            cudnn_benchmark: Some(self.on_cuda() && flags.cudnn_benchmark),
             threads: Some(self.threads),
             seed: Some(training.seed),
             input_size: Some(training.input_size),
@@ -103,19 +139,30 @@ impl Observed {
     }
 
     fn details(&self) -> Details {
+        let capability = self.device.capability;
+        let last_loss = self.iterations.all.last().map(|iteration| iteration.loss);
         Details {
-            data_wait_s: Some(self.iterations.iter().map(|iteration| iteration.data_wait_s).sum()),
-            startup_s: Some(self.startup_s),
+            data_wait_s: Some(self.iterations.data_wait_s()),
+            first_step_s: self.first_step_s,
             window_started_at: self.started_at,
             first_loss: self.first_loss.filter(|loss| loss.is_finite()),
-            last_loss: self.iterations.last().map(|iteration| iteration.loss).filter(|loss| loss.is_finite()),
+            last_loss: last_loss.filter(|loss| loss.is_finite()),
+            first_non_finite_iteration: self.iterations.first_non_finite(),
+            optimizer_steps: Some(self.iterations.steps),
+            loss_scale: self.loss_scale,
+            iteration_clock: Some(self.iterations.clock),
+            autocast: Some(self.arithmetic.autocast.map_or("off", Half::as_str).to_owned()),
+            float32: self.flags.float32().collect(),
             parameters: u64::try_from(self.parameters).ok(),
-            peak_device_memory_bytes: self.peak_memory,
+            peak_device_memory_bytes: self.peak_memory.held,
+            peak_device_allocated_bytes: self.peak_memory.taken,
+            peak_host_memory_bytes: process::peak_host_memory(),
             dataset_images: self.loading.map(|loading| loading.images),
             unreadable_images: self.loading.map(|loading| loading.unreadable),
             device_name: Some(self.device.name.clone()),
             device_uuid: self.device.uuid.clone(),
-            optimizer: Some(self.optimizer.clone()),
+            compute_capability: capability.map(|(major, minor)| format!("{major}.{minor}")),
+            optimizer: Some(self.optimizer_settings.clone()),
             versions: shim::versions().collect(),
         }
     }
@@ -123,11 +170,11 @@ impl Observed {
     /// One line for a person.
     pub(crate) fn summary(&self, training: &Training) -> String {
         let label = training.label.as_ref().map(|label| format!("{label}: ")).unwrap_or_default();
-        let images = f64::from(training.batch_size) * self.iterations.len() as f64;
+        let images = f64::from(training.batch_size) * self.iterations.all.len() as f64;
         format!(
             "{label}{model} {precision} batch {batch} on {device} with {threads} threads: {rate:.2} images/s",
             model = self.model,
-            precision = self.precision,
+            precision = self.precision(),
             batch = training.batch_size,
             device = self.device.device,
             threads = self.threads,
@@ -141,19 +188,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn precision_is_what_the_output_gives_evidence_of() {
+    fn precision_is_what_the_forward_pass_gives_evidence_of() {
         use Precision::{Amp, Bf16, Fp32, Tf32};
-        for (requested, kind, tf32, effective) in [
-            (Fp32, Kind::Float, false, Fp32),
-            (Fp32, Kind::Float, true, Tf32),
-            (Tf32, Kind::Float, false, Fp32),
-            (Amp, Kind::BFloat16, false, Amp),
-            (Amp, Kind::Half, false, Amp),
-            (Amp, Kind::Float, false, Fp32),
-            (Bf16, Kind::BFloat16, false, Bf16),
-            (Bf16, Kind::Float, false, Fp32),
+        let (cpu, cuda) = (Device::Cpu, Device::Cuda(0));
+        let (bfloat16, float16) = (Some(Half::Bfloat16), Some(Half::Float16));
+        for (requested, device, output, autocast, rounds, effective) in [
+            (Fp32, cpu, Kind::Float, None, false, Fp32),
+            (Fp32, cuda, Kind::Float, None, true, Tf32),
+            (Tf32, cuda, Kind::Float, None, false, Fp32),
+            (Tf32, cuda, Kind::Float, None, true, Tf32),
+            (Amp, cpu, Kind::BFloat16, bfloat16, false, Amp),
+            (Amp, cuda, Kind::BFloat16, bfloat16, false, Bf16),
+            (Amp, cuda, Kind::Half, float16, false, Amp),
+            (Amp, Device::Mps, Kind::Half, float16, false, Amp),
+            (Amp, cuda, Kind::Half, None, false, Fp32),
+            (Amp, cuda, Kind::Float, float16, false, Fp32),
+            (Bf16, cpu, Kind::BFloat16, bfloat16, false, Bf16),
+            (Bf16, cuda, Kind::Float, None, false, Fp32),
         ] {
-            assert_eq!(effective_precision(requested, kind, tf32), effective, "{requested} {kind:?} {tf32}");
+            let arithmetic = Arithmetic { output, autocast };
+            let found = effective_precision(requested, device, arithmetic, rounds);
+            assert_eq!(found, effective, "{requested} on {device}: {arithmetic:?} {rounds}");
         }
     }
 }

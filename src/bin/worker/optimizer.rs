@@ -1,48 +1,66 @@
-//! SGD with momentum, and the loss scale that fp16 needs.
+//! SGD with momentum or AdamW, and the loss scale that fp16 needs.
 
+use orchestrate::job;
 use tch::{Kind, TchError, Tensor, no_grad};
 
 use super::failure::WorkerError;
-use super::shim::{self, Sgd};
+use super::shim::{self, AdamW, Moments, Scale, Sgd};
 
 /// PyTorch's usual choice for these networks, for short bursts from fresh weights.
 const SGD: Sgd = Sgd { learning_rate: 0.01, momentum: 0.9, weight_decay: 1e-4 };
 
+/// The defaults of `torch.optim.AdamW`.
+const ADAMW: AdamW = AdamW { learning_rate: 1e-3, betas: [0.9, 0.999], epsilon: 1e-8, weight_decay: 1e-2 };
+
 /// The first loss scale of PyTorch's GradScaler.
 const FIRST_SCALE: f64 = 65536.0;
 
-/// SGD with momentum over all parameters of a model.
+/// An optimizer of all parameters of a model.
 #[derive(Debug)]
 pub(crate) struct Optimizer {
     parameters: Vec<Tensor>,
-    momenta: Vec<Tensor>,
-    scale: Option<LossScale>,
+    state: State,
+    scale: Option<Scale>,
 }
 
-/// What the loss is multiplied by so that gradients do not vanish in fp16, and since how many steps it has been good.
+/// What an optimizer keeps of the past, by its rule.
 #[derive(Debug)]
-struct LossScale {
-    scale: Tensor,
-    growth_tracker: Tensor,
+enum State {
+    /// Momenta.
+    Sgd(Vec<Tensor>),
+    AdamW(Moments),
 }
 
 impl Optimizer {
-    /// An optimizer of `parameters`, with a loss scale if `scaled`.
+    /// An optimizer of `parameters` by `rule`, with a loss scale if `scaled`.
     ///
     /// # Errors
     /// libtorch's, for want of memory most likely.
-    pub(crate) fn new(parameters: &[Tensor], scaled: bool) -> Result<Self, TchError> {
-        let momenta =
-            no_grad(|| parameters.iter().map(Tensor::f_zeros_like).collect::<Result<Vec<_>, TchError>>())?;
+    pub(crate) fn with_rule(
+        rule: job::Optimizer,
+        parameters: &[Tensor],
+        scaled: bool,
+    ) -> Result<Self, TchError> {
         let device = parameters.first().map_or(tch::Device::Cpu, Tensor::device);
-        let scale = scaled
-            .then(|| -> Result<LossScale, TchError> {
-                let scale = Tensor::f_ones([1_i64], (Kind::Float, device))?.f_mul_scalar(FIRST_SCALE)?;
-                Ok(LossScale { scale, growth_tracker: Tensor::f_zeros([1_i64], (Kind::Int, device))? })
-            })
-            .transpose()?;
+        let zeros =
+            || no_grad(|| parameters.iter().map(Tensor::f_zeros_like).collect::<Result<Vec<_>, TchError>>());
+        let state = match rule {
+            job::Optimizer::Sgd => State::Sgd(zeros()?),
+            job::Optimizer::AdamW => State::AdamW(Moments {
+                first: zeros()?,
+                second: zeros()?,
+                step: Tensor::f_zeros([1_i64], (Kind::Float, device))?,
+            }),
+        };
+        let scale = if scaled { Some(first_scale(device)?) } else { None };
         let parameters = parameters.iter().map(Tensor::shallow_clone).collect();
-        Ok(Optimizer { parameters, momenta, scale })
+        Ok(Optimizer { parameters, state, scale })
+    }
+
+    /// SGD, for tests.
+    #[cfg(test)]
+    pub(crate) fn new(parameters: &[Tensor], scaled: bool) -> Result<Self, TchError> {
+        Self::with_rule(job::Optimizer::Sgd, parameters, scaled)
     }
 
     /// Adds the gradients of `loss`, times `share`, to those the parameters have.
@@ -54,8 +72,8 @@ impl Optimizer {
         if share != 1.0 {
             loss = loss.f_mul_scalar(share)?;
         }
-        if let Some(LossScale { scale, .. }) = &self.scale {
-            loss = loss.f_mul(scale)?;
+        if let Some(scale) = &self.scale {
+            loss = loss.f_mul(&scale.factor)?;
         }
         loss.f_backward()
     }
@@ -65,18 +83,54 @@ impl Optimizer {
     /// # Errors
     /// libtorch's.
     pub(crate) fn step(&self) -> Result<(), WorkerError> {
-        let scale = self.scale.as_ref().map(|scale| (&scale.scale, &scale.growth_tracker));
-        shim::sgd_step(SGD, &self.parameters, &self.momenta, scale)
+        let scale = self.scale.as_ref();
+        match &self.state {
+            State::Sgd(momenta) => shim::sgd_step(SGD, &self.parameters, momenta, scale),
+            State::AdamW(moments) => shim::adamw_step(ADAMW, &self.parameters, moments, scale),
+        }
+    }
+
+    /// The rule it follows.
+    pub(crate) fn rule(&self) -> job::Optimizer {
+        match self.state {
+            State::Sgd(_) => job::Optimizer::Sgd,
+            State::AdamW(_) => job::Optimizer::AdamW,
+        }
+    }
+
+    /// What the loss is multiplied by now, if it is.
+    ///
+    /// # Errors
+    /// libtorch's.
+    pub(crate) fn loss_scale(&self) -> Result<Option<f64>, TchError> {
+        self.scale.as_ref().map(|scale| scale.factor.f_double_value(&[0])).transpose()
     }
 
     /// What it does, as one phrase for the measurement.
     pub(crate) fn describe(&self) -> String {
-        let Sgd { learning_rate, momentum, weight_decay } = SGD;
         let scaled = if self.scale.is_some() { ", dynamic loss scale" } else { "" };
-        format!(
-            "fused SGD, learning rate {learning_rate}, momentum {momentum}, weight decay {weight_decay}{scaled}"
-        )
+        match self.state {
+            State::Sgd(_) => {
+                let Sgd { learning_rate, momentum, weight_decay } = SGD;
+                format!(
+                    "fused SGD, learning rate {learning_rate}, momentum {momentum}, weight decay {weight_decay}{scaled}"
+                )
+            }
+            State::AdamW(_) => {
+                let AdamW { learning_rate, betas: [first, second], epsilon, weight_decay } = ADAMW;
+                format!(
+                    "fused AdamW, learning rate {learning_rate}, betas {first} and {second}, epsilon {epsilon:e}, \
+                     weight decay {weight_decay}{scaled}"
+                )
+            }
+        }
     }
+}
+
+/// PyTorch's GradScaler at its start.
+fn first_scale(device: tch::Device) -> Result<Scale, TchError> {
+    let factor = Tensor::f_ones([1_i64], (Kind::Float, device))?.f_mul_scalar(FIRST_SCALE)?;
+    Ok(Scale { factor, growth_tracker: Tensor::f_zeros([1_i64], (Kind::Int, device))? })
 }
 
 #[cfg(test)]
@@ -115,23 +169,68 @@ mod tests {
         }
     }
 
+    /// The rule of the AdamW paper as PyTorch's documentation writes it, by hand.
+    #[test]
+    fn adamw_follows_the_rule() {
+        let start = [1.0_f32, -2.0];
+        let weight = parameter(&start);
+        let weights = [weight.shallow_clone()];
+        let optimizer = Optimizer::with_rule(job::Optimizer::AdamW, &weights, false).unwrap();
+        let (mut p, mut m, mut v) = (start.map(f64::from), [0.0; 2], [0.0; 2]);
+        for step in 1..=4 {
+            let factor = f64::from(step) - 2.5;
+            optimizer.backward(&((&weight * &weight).sum(Kind::Float) * factor), 1.0).unwrap();
+            optimizer.step().unwrap();
+            for index in 0..2 {
+                let gradient = factor * 2.0 * p[index];
+                p[index] *= 1.0 - 1e-3 * 1e-2;
+                m[index] = 0.9 * m[index] + 0.1 * gradient;
+                v[index] = 0.999 * v[index] + 0.001 * gradient * gradient;
+                let (mean, square) =
+                    (m[index] / (1.0 - 0.9_f64.powi(step)), v[index] / (1.0 - 0.999_f64.powi(step)));
+                p[index] -= 1e-3 * mean / (square.sqrt() + 1e-8);
+            }
+            assert!(!weight.grad().defined());
+        }
+        for (got, expected) in values(&weight).into_iter().zip(p) {
+            assert!((f64::from(got) - expected).abs() < 1e-6, "{got} {expected}");
+        }
+    }
+
     #[test]
     fn a_loss_scale_changes_nothing_but_skips_what_overflowed() {
-        let (plain, scaled) = (parameter(&[1.0, -2.0]), parameter(&[1.0, -2.0]));
-        let optimizers = [
-            Optimizer::new(&[plain.shallow_clone()], false).unwrap(),
-            Optimizer::new(&[scaled.shallow_clone()], true).unwrap(),
-        ];
-        for (optimizer, weight) in optimizers.iter().zip([&plain, &scaled]) {
-            optimizer.backward(&(weight * weight).sum(Kind::Float), 1.0).unwrap();
-            optimizer.step().unwrap();
+        for rule in [job::Optimizer::Sgd, job::Optimizer::AdamW] {
+            let (plain, scaled) = (parameter(&[1.0, -2.0]), parameter(&[1.0, -2.0]));
+            let optimizers = [(&plain, false), (&scaled, true)].map(|(weight, has_scale)| {
+                Optimizer::with_rule(rule, &[weight.shallow_clone()], has_scale).unwrap()
+            });
+            let train = |index: usize, weight: &Tensor| {
+                optimizers[index].backward(&(weight * weight).sum(Kind::Float), 1.0).unwrap();
+                optimizers[index].step().unwrap();
+            };
+            train(0, &plain);
+            train(1, &scaled);
+            assert_eq!(values(&plain), values(&scaled), "{rule}");
+            let before = values(&scaled);
+            optimizers[1].backward(&(&scaled * f64::INFINITY).sum(Kind::Float), 1.0).unwrap();
+            optimizers[1].step().unwrap();
+            assert_eq!(values(&scaled), before, "{rule}");
+            assert_eq!(optimizers[1].loss_scale().unwrap(), Some(FIRST_SCALE / 2.0));
+            assert_eq!(optimizers[0].loss_scale().unwrap(), None);
+            // A step that was left out has left no trace.
+            train(0, &plain);
+            train(1, &scaled);
+            assert_eq!(values(&plain), values(&scaled), "{rule}");
         }
-        assert_eq!(values(&plain), values(&scaled));
-        let before = values(&scaled);
-        optimizers[1].backward(&(&scaled * f64::INFINITY).sum(Kind::Float), 1.0).unwrap();
-        optimizers[1].step().unwrap();
-        assert_eq!(values(&scaled), before);
-        let scale = &optimizers[1].scale.as_ref().unwrap().scale;
-        assert_eq!(scale.double_value(&[0]), FIRST_SCALE / 2.0);
+    }
+
+    #[test]
+    fn an_optimizer_says_what_it_is() {
+        let weights = [parameter(&[1.0])];
+        for (rule, name) in [(job::Optimizer::Sgd, "fused SGD, "), (job::Optimizer::AdamW, "fused AdamW, ")] {
+            let optimizer = Optimizer::with_rule(rule, &weights, false).unwrap();
+            assert_eq!(optimizer.rule(), rule);
+            assert!(optimizer.describe().starts_with(name), "{}", optimizer.describe());
+        }
     }
 }

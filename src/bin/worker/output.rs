@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use orchestrate::protocol::{Failure, ITERATIONS_HEADER, Progress, WireMeasurement};
+use orchestrate::protocol::{Failure, ITERATIONS_HEADER, IterationClock, Progress, WireMeasurement};
 
 use super::failure::WorkerError;
 
@@ -38,12 +38,12 @@ impl Reporter {
     }
 }
 
-/// One measured iteration. Seconds; on an accelerator those of handing out the work, not of doing it.
+/// One measured iteration. Seconds; what they are of, an [`IterationClock`] says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Iteration {
     /// From its start to the next one's.
     pub(crate) elapsed_s: f64,
-    /// Of them, waiting for data.
+    /// Seconds in which the training thread waited for data, by the host's clock.
     pub(crate) data_wait_s: f64,
     /// Its loss.
     pub(crate) loss: f64,
@@ -74,15 +74,36 @@ pub(crate) fn write_failure(out: Option<&Path>, failure: Failure) {
     }
 }
 
-/// Writes `iterations.csv`.
+/// Checks that `path` can be written to as far as that can be known without doing it: a burst that is measured and then
+/// lost is the most expensive way to find a misspelt directory.
+///
+/// # Errors
+/// [`WorkerError::Usage`].
+pub(crate) fn check_destination(path: &Path) -> Result<(), WorkerError> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let wrong = if path.is_dir() {
+        "it is a directory"
+    } else if !parent.is_dir() {
+        "its directory does not exist"
+    } else {
+        return Ok(());
+    };
+    Err(WorkerError::Usage(format!("cannot write {}: {wrong}", path.display())))
+}
+
+/// Writes `iterations.csv`; their seconds are `clock`'s.
 ///
 /// # Errors
 /// [`WorkerError::Write`].
-pub(crate) fn write_iterations(path: &Path, iterations: &[Iteration]) -> Result<(), WorkerError> {
+pub(crate) fn write_iterations(
+    path: &Path,
+    iterations: &[Iteration],
+    clock: IterationClock,
+) -> Result<(), WorkerError> {
     let mut text = ITERATIONS_HEADER.join(",");
     text.push('\n');
     for (index, Iteration { elapsed_s, data_wait_s, loss }) in iterations.iter().enumerate() {
-        text.push_str(&format!("{index},{elapsed_s:.9},{data_wait_s:.9},{loss}\n"));
+        text.push_str(&format!("{index},{elapsed_s:.9},{data_wait_s:.9},{loss},{}\n", clock.as_str()));
     }
     write_whole(path, text.as_bytes())
 }
@@ -117,12 +138,24 @@ mod tests {
             Iteration { elapsed_s: 0.25, data_wait_s: 0.0, loss: 6.9 },
             Iteration { elapsed_s: 0.125, data_wait_s: 0.0625, loss: f64::NAN },
         ];
-        write_iterations(&path, &iterations).unwrap();
+        write_iterations(&path, &iterations, IterationClock::DeviceEvents).unwrap();
         assert_eq!(
             fs::read_to_string(&path).unwrap(),
-            "iteration,elapsed_s,data_wait_s,loss\n0,0.250000000,0.000000000,6.9\n1,0.125000000,0.062500000,NaN\n"
+            "iteration,elapsed_s,data_wait_s,loss,clock\n0,0.250000000,0.000000000,6.9,device_events\n\
+             1,0.125000000,0.062500000,NaN,device_events\n"
         );
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_misspelt_directory_is_found_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let refused = |path: &Path| check_destination(path).err().map(|error| error.to_string());
+        assert_eq!(refused(&directory.path().join("measurement.json")), None);
+        assert_eq!(refused(Path::new("measurement.json")), None);
+        let missing = refused(Path::new("no/such/measurement.json")).unwrap();
+        assert_eq!(missing, "cannot write no/such/measurement.json: its directory does not exist");
+        assert!(refused(directory.path()).unwrap().ends_with("it is a directory"));
     }
 
     #[test]

@@ -1,9 +1,11 @@
-//! When this process started.
+//! When this process started, and how much memory it has held.
 
 #![expect(clippy::disallowed_methods, reason = "a worker looks at the process it is")]
 
 use std::fs;
 use std::time::Instant;
+
+use nix::sys::resource::{UsageWho, getrusage};
 
 /// Seconds since the kernel started this process, loading of libraries included; where it does not say, since `main`
 /// began.
@@ -17,6 +19,13 @@ pub(crate) fn seconds_since_start(main_began: Instant) -> f64 {
         (seconds >= since_main).then_some(seconds)
     };
     from_kernel().unwrap_or(since_main)
+}
+
+/// The most bytes of the host's memory that this process held since its start (resident set).
+pub(crate) fn peak_host_memory() -> Option<u64> {
+    let resident = u64::try_from(getrusage(UsageWho::RUSAGE_SELF).ok()?.max_rss()).ok()?;
+    // Linux counts in KiB, macOS in bytes.
+    Some(if cfg!(target_os = "macos") { resident } else { resident * 1024 })
 }
 
 /// Seconds from boot to the process's start: field 22 of `/proc/self/stat`, in USER_HZ, which is 100 for every program
@@ -35,6 +44,13 @@ fn uptime_s(uptime: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_is_counted_in_bytes() {
+        // A process of ours is larger than this number, and smaller than as many KiB.
+        let peak = peak_host_memory().unwrap();
+        assert!((1 << 20..1 << 40).contains(&peak), "{peak}");
+    }
 
     #[test]
     fn the_kernels_files_are_read() {

@@ -1,8 +1,8 @@
 //! What is to be trained and how: the command line, checked. Whoever holds a [`Request`] and an open device needs to
 //! ask nothing further.
 
-use orchestrate::architecture::{Network, network};
-use orchestrate::job::{Device, Precision};
+use orchestrate::architecture::{Network, Op, network};
+use orchestrate::job::{Device, Optimizer, Precision};
 
 use super::arguments::Training;
 use super::failure::WorkerError;
@@ -24,15 +24,18 @@ pub(crate) struct Request {
     pub(crate) network: Network,
     /// Its arithmetic.
     pub(crate) precision: Precision,
+    /// The rule by which a step changes the weights.
+    pub(crate) optimizer: Optimizer,
     /// Where.
     pub(crate) backend: Backend,
 }
 
 impl Request {
-    /// Understands the words for network, precision and backend.
+    /// Understands the words for network, precision, optimizer and backend.
     ///
     /// # Errors
-    /// [`WorkerError::Unsupported`] names the word and those that would have been understood.
+    /// [`WorkerError::Unsupported`] names the word and those that would have been understood; [`WorkerError::Usage`] if
+    /// the network cannot be trained on so few pixels.
     pub(crate) fn parse(training: &Training) -> Result<Self, WorkerError> {
         let unsupported = |error: orchestrate::job::UnknownWord| WorkerError::Unsupported(error.to_string());
         let backend = match training.backend.as_str() {
@@ -48,8 +51,29 @@ impl Request {
         };
         let network = network(&training.arch, training.input_size, training.classes)
             .map_err(|error| WorkerError::Unsupported(error.to_string()))?;
-        Ok(Request { network, precision: training.precision.parse().map_err(unsupported)?, backend })
+        check_statistics(&network, training.batch_size)?;
+        Ok(Request {
+            network,
+            precision: training.precision.parse().map_err(unsupported)?,
+            optimizer: training.optimizer.parse().map_err(unsupported)?,
+            backend,
+        })
     }
+}
+
+/// Batch normalisation needs more than one value for each channel to have a spread.
+fn check_statistics(network: &Network, batch: u32) -> Result<(), WorkerError> {
+    let has_one_value = |layer: &orchestrate::architecture::Layer| {
+        matches!(layer.op, Op::BatchNorm2d { .. }) && layer.output.elements() == layer.output.channels()
+    };
+    if batch > 1 || !network.layers().iter().any(has_one_value) {
+        return Ok(());
+    }
+    Err(WorkerError::Usage(format!(
+        "{} normalises over a batch, and one image of this size leaves one pixel to normalise: raise --batch-size or \
+         --input-size",
+        network.name()
+    )))
 }
 
 /// Refuses what `device` cannot honour. `capability` is a CUDA device's compute capability.
@@ -67,6 +91,7 @@ pub(crate) fn check_device(
     let flags = [
         ("--pin-memory", training.pin_memory),
         ("--nvtx", training.nvtx),
+        ("--iters-profile", training.iters_profile.is_some()),
         ("--cudnn-benchmark", training.cudnn_benchmark),
     ];
     for (flag, given) in flags {
@@ -80,7 +105,6 @@ pub(crate) fn check_device(
     let reason = match (precision, device) {
         (Precision::Tf32, _) if !ampere => "an NVIDIA GPU of compute capability 8.0 or later",
         (Precision::Bf16, Device::Cuda(_)) if !ampere => "a compute capability of 8.0 or later",
-        (Precision::Bf16 | Precision::Amp, Device::Mps) => "a CPU or an NVIDIA GPU, in this version",
         _ => return Ok(()),
     };
     Err(WorkerError::Unsupported(format!("{precision} on {device} does not exist: it needs {reason}")))
@@ -97,15 +121,13 @@ pub(crate) fn half(precision: Precision, device: Device) -> Option<Half> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
     use orchestrate::protocol::exit_code;
 
     use super::super::arguments::Arguments;
     use super::*;
 
     fn training(words: &str) -> Training {
-        let words = std::iter::once("worker").chain(words.split_whitespace());
-        Arguments::try_parse_from(words).unwrap().training
+        Arguments::read(std::iter::once("worker").chain(words.split_whitespace())).unwrap().training
     }
 
     fn refused(words: &str, device: Device, capability: Option<(i32, i32)>) -> Option<(String, i32)> {
@@ -121,6 +143,7 @@ mod tests {
         for (words, name) in [
             ("--arch resnet51", "resnet51"),
             ("--precision fp8", "fp8"),
+            ("--optimizer adam", "adam"),
             ("--backend tpu", "tpu"),
             ("--backend cuda:1", "cuda:1"),
         ] {
@@ -128,22 +151,47 @@ mod tests {
             assert!(error.failure().is_some(), "{words}");
             assert!(error.to_string().contains(&format!("`{name}`")), "{error}");
         }
-        let request = Request::parse(&training("--arch vgg16 --precision bf16")).unwrap();
+        let request = Request::parse(&training("--arch vgg16 --precision bf16 --optimizer adamw")).unwrap();
         assert_eq!(
-            (request.network.name(), request.precision, request.backend),
-            ("vgg16", Precision::Bf16, Backend::Auto)
+            (request.network.name(), request.precision, request.optimizer, request.backend),
+            ("vgg16", Precision::Bf16, Optimizer::AdamW, Backend::Auto)
         );
     }
 
     #[test]
+    fn one_value_has_no_spread() {
+        let parse = |words: &str| Request::parse(&training(words)).err().map(|error| error.to_string());
+        let message = parse("--arch resnet18 --input-size 32 --batch-size 1").unwrap();
+        assert!(message.starts_with("resnet18 normalises over a batch"), "{message}");
+        assert_eq!(parse("--arch resnet18 --input-size 32 --batch-size 2"), None);
+        assert_eq!(parse("--arch resnet18 --input-size 64 --batch-size 1"), None);
+        assert_eq!(parse("--arch vgg16 --input-size 32 --batch-size 1"), None);
+    }
+
+    #[test]
+    fn half_precision_is_pytorchs_choice() {
+        use Half::{Bfloat16, Float16};
+        for (precision, on_cpu, on_cuda, on_mps) in [
+            (Precision::Fp32, None, None, None),
+            (Precision::Tf32, None, None, None),
+            (Precision::Amp, Some(Bfloat16), Some(Float16), Some(Float16)),
+            (Precision::Bf16, Some(Bfloat16), Some(Bfloat16), Some(Bfloat16)),
+        ] {
+            let halves = [Device::Cpu, Device::Cuda(0), Device::Mps].map(|device| half(precision, device));
+            assert_eq!(halves, [on_cpu, on_cuda, on_mps], "{precision}");
+        }
+    }
+
+    #[test]
     fn a_flag_that_would_do_nothing_is_refused() {
-        for flag in ["--pin-memory", "--nvtx", "--cudnn-benchmark"] {
+        for flag in ["--pin-memory", "--nvtx", "--iters-profile 1", "--cudnn-benchmark"] {
+            let words = if flag == "--pin-memory" { "--pin-memory --data images" } else { flag };
             for device in [Device::Cpu, Device::Mps] {
-                let (message, code) = refused(flag, device, None).unwrap();
-                assert!(message.starts_with(flag), "{message}");
+                let (message, code) = refused(words, device, None).unwrap();
+                assert!(message.starts_with(flag.trim_end_matches(" 1")), "{message}");
                 assert_eq!(code, exit_code::USAGE);
             }
-            assert_eq!(refused(flag, Device::Cuda(0), Some((7, 5))), None);
+            assert_eq!(refused(words, Device::Cuda(0), Some((7, 5))), None);
         }
     }
 
@@ -155,6 +203,8 @@ mod tests {
             ("amp", Device::Cpu, None, true),
             ("tf32", Device::Cpu, None, false),
             ("tf32", Device::Mps, None, false),
+            ("amp", Device::Mps, None, true),
+            ("bf16", Device::Mps, None, true),
             ("tf32", Device::Cuda(0), Some((7, 5)), false),
             ("tf32", Device::Cuda(0), Some((8, 9)), true),
             ("bf16", Device::Cuda(0), Some((7, 5)), false),

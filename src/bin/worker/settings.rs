@@ -36,7 +36,8 @@ pub(crate) fn prepare_environment(training: &Training) -> Result<(), WorkerError
     Ok(())
 }
 
-/// Sets libtorch's flags for `precision`. On a device without TF32 the flag has no meaning and is off.
+/// Sets libtorch's flags for `precision`: every one of them, so that none is left to libtorch's defaults. On a device
+/// without TF32 the flag has no meaning and is off.
 pub(crate) fn set_flags(
     training: &Training,
     precision: Precision,

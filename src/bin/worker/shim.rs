@@ -1,10 +1,18 @@
-//! The safe side of `shim/shim.cpp`: what `tch` has no API for.
+//! The safe side of the C++ in `shim/`: what `tch` has no API for.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_void};
+mod events;
+mod optimizer;
+mod profiler;
+
+use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_void};
 
 use tch::{Device, Tensor};
 
 use super::failure::WorkerError;
+
+pub(crate) use events::Events;
+pub(crate) use optimizer::{AdamW, Moments, Scale, Sgd, adamw_step, sgd_step};
+pub(crate) use profiler::Profile;
 
 // SAFETY: these are the declarations of `shim/shim.cpp`, which is compiled and linked by `build.rs`. None of them
 // throws, and `bool`, `int64_t` and pointers pass as they are.
@@ -13,7 +21,9 @@ unsafe extern "C" {
     safe fn shim_load_cuda() -> bool;
     safe fn shim_synchronize() -> bool;
     safe fn shim_reset_peak_memory() -> bool;
-    safe fn shim_peak_memory() -> i64;
+    fn shim_peak_memory(held: *mut i64, taken: *mut i64) -> bool;
+    safe fn shim_mps_memory() -> i64;
+    safe fn shim_free_memory() -> i64;
     fn shim_cuda_facts(
         name: *mut c_char,
         name_length: c_int,
@@ -22,27 +32,22 @@ unsafe extern "C" {
         minor: *mut c_int,
     ) -> bool;
     safe fn shim_set_flags(tf32: bool, deterministic: bool, cudnn_benchmark: bool) -> bool;
-    fn shim_get_flags(tf32: *mut bool, deterministic: *mut bool, cudnn_benchmark: *mut bool) -> bool;
+    fn shim_get_flags(
+        tf32: *mut bool,
+        deterministic: *mut bool,
+        cudnn_benchmark: *mut bool,
+        float32: *mut c_int,
+    ) -> bool;
     safe fn shim_keep_memory();
     safe fn shim_autocast_begin(device: c_int, bfloat16: bool) -> bool;
     safe fn shim_autocast_end(device: c_int) -> bool;
-    fn shim_sgd_step(
-        parameters: *const *mut c_void,
-        momenta: *const *mut c_void,
-        count: i64,
-        learning_rate: f64,
-        momentum: f64,
-        weight_decay: f64,
-        scale: *mut c_void,
-        growth_tracker: *mut c_void,
-    ) -> bool;
+    safe fn shim_autocast_state(device: c_int) -> c_int;
     fn shim_triad(c: *mut c_void, a: *mut c_void, b: *mut c_void, scalar: f64) -> bool;
-    fn shim_range_push(name: *const c_char) -> bool;
-    safe fn shim_range_pop() -> bool;
     safe fn shim_libtorch_version() -> *const c_char;
     safe fn shim_onednn_version() -> *const c_char;
     safe fn shim_cuda_version() -> i64;
     safe fn shim_cudnn_version() -> i64;
+    fn shim_nvidia_driver(version: *mut c_char, length: c_uint) -> bool;
 }
 
 /// What a shim function left as its reason.
@@ -63,7 +68,7 @@ fn checked(done: bool) -> Result<(), WorkerError> {
 /// libtorch's global flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flags {
-    /// Whether matrix products and convolutions may round to TF32.
+    /// Whether matrix products and convolutions of CUDA may round to TF32.
     pub(crate) tf32: bool,
     /// Whether only deterministic algorithms are allowed.
     pub(crate) deterministic: bool,
@@ -71,20 +76,91 @@ pub(crate) struct Flags {
     pub(crate) cudnn_benchmark: bool,
 }
 
+/// What libtorch may compute single precision with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Float32 {
+    /// Nothing was said; libtorch then keeps to single precision.
+    Unset,
+    /// Single precision.
+    Ieee,
+    /// TF32.
+    Tf32,
+    /// bfloat16.
+    Bfloat16,
+}
+
+/// The flags as libtorch has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EffectiveFlags {
+    /// Those that can be set, by libtorch's older getters.
+    pub(crate) flags: Flags,
+    /// What CUDA's matrix products and convolutions may compute with, by the newer getters.
+    pub(crate) cuda: [Float32; 2],
+    /// The same of oneDNN, which computes on the processor.
+    pub(crate) onednn: [Float32; 2],
+}
+
 impl Flags {
     /// Sets them for the whole process.
     pub(crate) fn set(self) -> Result<(), WorkerError> {
         checked(shim_set_flags(self.tf32, self.deterministic, self.cudnn_benchmark))
     }
+}
 
+impl EffectiveFlags {
     /// As libtorch has them now.
+    ///
+    /// # Errors
+    /// libtorch's older and newer flags contradict each other.
     pub(crate) fn get() -> Result<Self, WorkerError> {
         let mut flags = Flags { tf32: false, deterministic: false, cudnn_benchmark: false };
-        // SAFETY: three pointers to distinct booleans that live through the call.
+        let mut float32: [c_int; 4] = [0; 4];
+        // SAFETY: pointers to distinct booleans and to four numbers, which live through the call.
         checked(unsafe {
-            shim_get_flags(&mut flags.tf32, &mut flags.deterministic, &mut flags.cudnn_benchmark)
+            shim_get_flags(
+                &mut flags.tf32,
+                &mut flags.deterministic,
+                &mut flags.cudnn_benchmark,
+                float32.as_mut_ptr(),
+            )
         })?;
-        Ok(flags)
+        let [cuda_matmul, cuda_conv, onednn_matmul, onednn_conv] = float32.map(Float32::from_number);
+        Ok(EffectiveFlags { flags, cuda: [cuda_matmul, cuda_conv], onednn: [onednn_matmul, onednn_conv] })
+    }
+
+    /// Whether single precision may be rounded, on CUDA or on the processor.
+    pub(crate) fn rounds(&self, on_cuda: bool) -> bool {
+        let rounds = |float32: &Float32| matches!(float32, Float32::Tf32 | Float32::Bfloat16);
+        if on_cuda { self.flags.tf32 || self.cuda.iter().any(rounds) } else { self.onednn.iter().any(rounds) }
+    }
+
+    /// Words by library and operation, as the measurement has them.
+    pub(crate) fn float32(&self) -> impl Iterator<Item = (String, String)> {
+        let names = ["cuda_matmul", "cuda_conv", "onednn_matmul", "onednn_conv"];
+        let values = self.cuda.into_iter().chain(self.onednn);
+        names.into_iter().zip(values).map(|(name, value)| (name.to_owned(), value.as_str().to_owned()))
+    }
+}
+
+impl Float32 {
+    /// From libtorch's own numbers.
+    fn from_number(number: c_int) -> Self {
+        match number {
+            1 => Float32::Ieee,
+            2 => Float32::Tf32,
+            3 => Float32::Bfloat16,
+            _ => Float32::Unset,
+        }
+    }
+
+    /// libtorch's word for it.
+    fn as_str(self) -> &'static str {
+        match self {
+            Float32::Unset => "none",
+            Float32::Ieee => "ieee",
+            Float32::Tf32 => "tf32",
+            Float32::Bfloat16 => "bf16",
+        }
     }
 }
 
@@ -106,9 +182,29 @@ pub(crate) fn reset_peak_memory() -> bool {
     shim_reset_peak_memory()
 }
 
-/// The most bytes the accelerator's allocator held since [`reset_peak_memory`].
-pub(crate) fn peak_memory() -> Option<u64> {
-    u64::try_from(shim_peak_memory()).ok()
+/// Bytes of the accelerator's memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PeakMemory {
+    /// The most its allocator held.
+    pub(crate) held: Option<u64>,
+    /// The most that tensors took of them.
+    pub(crate) taken: Option<u64>,
+}
+
+/// The maxima since [`reset_peak_memory`], if that could be done (`counted`). MPS may count no maxima; what its
+/// allocator holds now is the most it held, for it gives nothing back while a network trains.
+pub(crate) fn peak_memory(counted: bool) -> PeakMemory {
+    let (mut held, mut taken) = (-1, -1);
+    // SAFETY: two pointers to distinct numbers that live through the call.
+    if counted && unsafe { shim_peak_memory(&mut held, &mut taken) } {
+        return PeakMemory { held: u64::try_from(held).ok(), taken: u64::try_from(taken).ok() };
+    }
+    PeakMemory { held: u64::try_from(shim_mps_memory()).ok(), taken: None }
+}
+
+/// The bytes of the accelerator that nobody has, where that is told.
+pub(crate) fn free_memory() -> Option<u64> {
+    u64::try_from(shim_free_memory()).ok()
 }
 
 /// What the driver says of the CUDA device.
@@ -167,6 +263,16 @@ pub(crate) enum Half {
     Float16,
 }
 
+impl Half {
+    /// libtorch's word for it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Half::Bfloat16 => "bfloat16",
+            Half::Float16 => "float16",
+        }
+    }
+}
+
 /// While it lives, operations of this thread that gain from it compute in half precision.
 #[derive(Debug)]
 pub(crate) struct Autocast(Device);
@@ -177,6 +283,15 @@ impl Autocast {
         checked(shim_autocast_begin(device_type(device), half == Half::Bfloat16))?;
         Ok(Autocast(device))
     }
+
+    /// What it computes in, as libtorch has it now; `None` if it is off.
+    pub(crate) fn state(&self) -> Option<Half> {
+        match shim_autocast_state(device_type(self.0)) {
+            1 => Some(Half::Float16),
+            2 => Some(Half::Bfloat16),
+            _ => None,
+        }
+    }
 }
 
 impl Drop for Autocast {
@@ -184,46 +299,6 @@ impl Drop for Autocast {
         // Turning a flag off cannot fail.
         shim_autocast_end(device_type(self.0));
     }
-}
-
-/// The constants of SGD.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Sgd {
-    /// Step size.
-    pub(crate) learning_rate: f64,
-    /// Share of the last step that the next one keeps.
-    pub(crate) momentum: f64,
-    /// L2 penalty.
-    pub(crate) weight_decay: f64,
-}
-
-/// One step of SGD over all `parameters` that have a gradient; afterwards none has. `momenta` are of the same shapes
-/// and memory formats. With `scale` (the loss scale and its growth tracker), see `shim.cpp`.
-pub(crate) fn sgd_step(
-    sgd: Sgd,
-    parameters: &[Tensor],
-    momenta: &[Tensor],
-    scale: Option<(&Tensor, &Tensor)>,
-) -> Result<(), WorkerError> {
-    assert_eq!(parameters.len(), momenta.len(), "every parameter has its momentum");
-    let pointers = |tensors: &[Tensor]| -> Vec<*mut c_void> { tensors.iter().map(pointer).collect() };
-    let (values, buffers) = (pointers(parameters), pointers(momenta));
-    let (scale, tracker) = scale.map_or((std::ptr::null_mut(), std::ptr::null_mut()), |(scale, tracker)| {
-        (pointer(scale), pointer(tracker))
-    });
-    // SAFETY: the pointers are those of live tensors, as many of each as `count` says; both vectors outlive the call.
-    checked(unsafe {
-        shim_sgd_step(
-            values.as_ptr(),
-            buffers.as_ptr(),
-            i64::try_from(values.len()).expect("a vector's length fits in 63 bits"),
-            sgd.learning_rate,
-            sgd.momentum,
-            sgd.weight_decay,
-            scale,
-            tracker,
-        )
-    })
 }
 
 /// c = a + `scalar` · b, in the memory of c. All of one shape.
@@ -237,27 +312,6 @@ fn pointer(tensor: &Tensor) -> *mut c_void {
     tensor.as_ptr().cast_mut().cast()
 }
 
-/// An NVTX range; it ends when dropped.
-#[derive(Debug)]
-pub(crate) struct Range(());
-
-impl Range {
-    /// Begins a range called `name`.
-    pub(crate) fn begin(name: &str) -> Result<Self, WorkerError> {
-        let name = CString::new(name.replace('\0', "")).expect("no zero is left in it");
-        // SAFETY: a terminated string that lives through the call.
-        checked(unsafe { shim_range_push(name.as_ptr()) })?;
-        Ok(Range(()))
-    }
-}
-
-impl Drop for Range {
-    fn drop(&mut self) {
-        // A range that does not end spoils a profile, not a result.
-        shim_range_pop();
-    }
-}
-
 /// Versions of libraries by name.
 pub(crate) fn versions() -> impl Iterator<Item = (String, String)> {
     let number = |version: i64| (version >= 0).then(|| version.to_string());
@@ -266,9 +320,20 @@ pub(crate) fn versions() -> impl Iterator<Item = (String, String)> {
         ("onednn", onednn_version(&text(shim_onednn_version()))),
         ("cuda", number(shim_cuda_version())),
         ("cudnn", number(shim_cudnn_version())),
+        ("nvidia_driver", if shim_cuda_version() < 0 { None } else { nvidia_driver() }),
     ]
     .into_iter()
     .filter_map(|(name, version)| Some((name.to_owned(), version?)))
+}
+
+/// `580.65.06`: the NVIDIA driver's version.
+fn nvidia_driver() -> Option<String> {
+    let mut version = [0_u8; 80];
+    // SAFETY: the library writes at most 80 bytes, its terminator among them, into a buffer of that size.
+    if !unsafe { shim_nvidia_driver(version.as_mut_ptr().cast(), 80) } {
+        return None;
+    }
+    CStr::from_bytes_until_nul(&version).ok().map(|version| version.to_string_lossy().into_owned())
 }
 
 /// `3.7.1` of `Intel(R) MKL-DNN v3.7.1 (Git Hash …)`.
@@ -289,15 +354,50 @@ mod tests {
         assert_eq!(onednn_version("MKLDNN not found"), None);
     }
 
+    /// The flags are the process's, so whatever looks at them is one test.
     #[test]
     fn flags_read_back_as_set() {
         for bits in 0..8 {
             let flags =
                 Flags { tf32: bits & 1 > 0, deterministic: bits & 2 > 0, cudnn_benchmark: bits & 4 > 0 };
             flags.set().unwrap();
-            assert_eq!(Flags::get().unwrap(), flags);
+            let effective = EffectiveFlags::get().unwrap();
+            let cuda = if flags.tf32 { Float32::Tf32 } else { Float32::Ieee };
+            assert_eq!(effective, EffectiveFlags { flags, cuda: [cuda; 2], onednn: [Float32::Ieee; 2] });
+            assert_eq!((effective.rounds(true), effective.rounds(false)), (flags.tf32, false));
         }
         Flags { tf32: false, deterministic: false, cudnn_benchmark: false }.set().unwrap();
+        let words: Vec<(String, String)> = EffectiveFlags::get().unwrap().float32().collect();
+        assert_eq!(words.len(), 4);
+        assert!(words.iter().all(|(_, word)| word == "ieee"), "{words:?}");
+    }
+
+    #[test]
+    fn rounding_counts_where_it_is_computed() {
+        let flags = Flags { tf32: false, deterministic: false, cudnn_benchmark: false };
+        let ieee = EffectiveFlags { flags, cuda: [Float32::Unset; 2], onednn: [Float32::Unset; 2] };
+        assert!(!ieee.rounds(true) && !ieee.rounds(false));
+        let processor = EffectiveFlags { onednn: [Float32::Ieee, Float32::Bfloat16], ..ieee };
+        assert!(!processor.rounds(true) && processor.rounds(false));
+        let cuda = EffectiveFlags { cuda: [Float32::Ieee, Float32::Tf32], ..ieee };
+        assert!(cuda.rounds(true) && !cuda.rounds(false));
+    }
+
+    #[test]
+    fn autocast_is_on_while_it_lives() {
+        for half in [Half::Bfloat16, Half::Float16] {
+            let autocast = Autocast::begin(Device::Cpu, half).unwrap();
+            assert_eq!(autocast.state(), Some(half));
+            drop(autocast);
+            assert_eq!(shim_autocast_state(device_type(Device::Cpu)), 0);
+        }
+    }
+
+    #[test]
+    fn without_an_accelerator_nothing_is_guessed() {
+        assert_eq!(peak_memory(false), PeakMemory::default());
+        assert_eq!(free_memory(), None);
+        assert!(Events::begin(Device::Cpu).is_err());
     }
 
     #[test]

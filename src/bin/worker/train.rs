@@ -5,26 +5,21 @@
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use orchestrate::job::Device;
-use orchestrate::protocol::Progress;
+use orchestrate::protocol::{NVTX_RANGE, Progress};
 use tch::{Kind, Reduction, Tensor};
 
 use super::arguments::Training;
 use super::batches::{Batch, Batches};
 use super::device::OpenDevice;
 use super::failure::WorkerError;
-use super::measurement::{Observed, effective_precision};
+use super::measurement::{Arithmetic, Observed};
 use super::model::{Layout, Model};
 use super::optimizer::Optimizer;
-use super::output::{self, Iteration, Reporter};
+use super::output::{self, Reporter};
 use super::request::{self, Request};
-use super::shim::{self, Autocast, Flags, Half};
+use super::shim::{self, Autocast, EffectiveFlags, Half, PeakMemory};
+use super::stretch::{Iterations, Stretch};
 use super::{process, settings};
-
-/// The NVTX range around the window; what a profiler is told to look at.
-const RANGE: &str = "orchestrate";
-
-/// Losses waiting on the device to be gathered into one tensor.
-const LOSSES_TOGETHER: usize = 256;
 
 /// Trains as the command line says and writes the results. `started` is when `main` began.
 ///
@@ -32,6 +27,9 @@ const LOSSES_TOGETHER: usize = 256;
 /// Whatever keeps it from a measurement.
 pub(crate) fn run(training: &Training, started: Instant) -> Result<(), WorkerError> {
     settings::prepare_environment(training)?;
+    for path in [&training.out, &training.iterations_out].into_iter().flatten() {
+        output::check_destination(path)?;
+    }
     let mut reporter = Reporter::default();
     reporter.tell(Progress::Preparing);
     let request = Request::parse(training)?;
@@ -40,15 +38,14 @@ pub(crate) fn run(training: &Training, started: Instant) -> Result<(), WorkerErr
     shim::keep_memory();
     settings::set_threads(training.threads);
     settings::set_flags(training, request.precision, device.device)?;
-    let mut trainer = Trainer::new(training, &request, device)?;
-    let startup_s = process::seconds_since_start(started);
-    let warmup = trainer
-        .iterate(training.warmup_iters, |done, of| reporter.tell(Progress::Warmup { done, of }))?
-        .read()?;
+    let mut trainer = Trainer::new(training, &request, device, started)?;
+    let warmup = Stretch::begin(&trainer.device, false);
+    let tell = |done, of| reporter.tell(Progress::Warmup { done, of });
+    let warmup = trainer.iterate(training.warmup_iters, warmup, tell)?.read()?;
     let window = trainer.measure(training, &mut reporter)?;
-    let observed = trainer.observe(&request, startup_s, &warmup, window)?;
+    let observed = trainer.observe(&request, &warmup, window)?;
     if let Some(path) = &training.iterations_out {
-        output::write_iterations(path, &observed.iterations)?;
+        output::write_iterations(path, &observed.iterations.all, observed.iterations.clock)?;
     }
     output::write_measurement(training.out.as_deref(), &observed.measurement(training))?;
     eprintln!("{}", observed.summary(training));
@@ -63,8 +60,12 @@ struct Trainer {
     optimizer: Optimizer,
     batches: Batches,
     accumulate: u32,
-    /// The kind of the network's output, as the last step saw it.
-    output_kind: Kind,
+    /// When `main` began.
+    started: Instant,
+    /// Seconds from the process's start to the first step.
+    first_step_s: Option<f64>,
+    /// What the last forward pass computed in.
+    arithmetic: Arithmetic,
 }
 
 /// The measured window, its losses still on the device.
@@ -72,12 +73,17 @@ struct Window {
     elapsed_s: f64,
     started_at: Option<f64>,
     stretch: Stretch,
-    peak_memory: Option<u64>,
+    peak_memory: PeakMemory,
 }
 
 impl Trainer {
     /// Makes network, optimizer and data ready.
-    fn new(training: &Training, request: &Request, device: OpenDevice) -> Result<Self, WorkerError> {
+    fn new(
+        training: &Training,
+        request: &Request,
+        device: OpenDevice,
+        started: Instant,
+    ) -> Result<Self, WorkerError> {
         // What the command line takes is at most i64::MAX.
         tch::manual_seed(i64::try_from(training.seed).unwrap_or(i64::MAX));
         let half = request::half(request.precision, device.device);
@@ -85,23 +91,39 @@ impl Trainer {
         if let Some(file) = &training.weights {
             model.load_weights(file)?;
         }
-        let optimizer = Optimizer::new(model.parameters(), half == Some(Half::Float16))?;
+        let scaled = half == Some(Half::Float16);
+        let optimizer = Optimizer::with_rule(request.optimizer, model.parameters(), scaled)?;
         let batches = Batches::open(training, &device)?;
-        let accumulate = training.grad_accum_steps;
-        Ok(Trainer { device, half, model, optimizer, batches, accumulate, output_kind: Kind::Float })
+        Ok(Trainer {
+            device,
+            half,
+            model,
+            optimizer,
+            batches,
+            accumulate: training.grad_accum_steps,
+            started,
+            first_step_s: None,
+            arithmetic: Arithmetic { output: Kind::Float, autocast: None },
+        })
     }
 
     /// Trains for `count` iterations. The last one always ends with an optimizer step, so that gradients never reach
     /// from the warm-up into the window.
-    fn iterate(&mut self, count: u32, mut tell: impl FnMut(u32, u32)) -> Result<Stretch, WorkerError> {
-        let mut stretch = Stretch::default();
+    fn iterate(
+        &mut self,
+        count: u32,
+        mut stretch: Stretch,
+        mut tell: impl FnMut(u32, u32),
+    ) -> Result<Stretch, WorkerError> {
         for done in 1..=count {
             let start = Instant::now();
             let batch = self.batches.next()?;
             let data_wait_s = start.elapsed().as_secs_f64();
+            self.first_step_s.get_or_insert_with(|| process::seconds_since_start(self.started));
             let loss = self.forward_backward(&batch)?;
             if done % self.accumulate == 0 || done == count {
                 self.optimizer.step()?;
+                stretch.count_step();
             }
             self.batches.recycle(batch);
             tell(done, count);
@@ -113,9 +135,12 @@ impl Trainer {
     /// Forward, loss, backward; returns the loss, still on the device.
     fn forward_backward(&mut self, batch: &Batch) -> Result<Tensor, WorkerError> {
         let loss = {
-            let _autocast = self.half.map(|half| Autocast::begin(self.device.tch(), half)).transpose()?;
+            let autocast = self.half.map(|half| Autocast::begin(self.device.tch(), half)).transpose()?;
             let output = self.model.forward(batch.images(), true)?;
-            self.output_kind = output.f_kind()?;
+            self.arithmetic = Arithmetic {
+                output: output.f_kind()?,
+                autocast: autocast.as_ref().and_then(Autocast::state),
+            };
             output.f_cross_entropy_loss(batch.labels(), None::<Tensor>, Reduction::Mean, -100, 0.0)?
         };
         self.optimizer.backward(&loss, 1.0 / f64::from(self.accumulate))?;
@@ -127,15 +152,16 @@ impl Trainer {
         let accelerator = self.device.device != Device::Cpu;
         self.device.synchronize()?;
         let counted = accelerator && shim::reset_peak_memory();
-        let range = training.nvtx.then(|| shim::Range::begin(RANGE)).transpose()?;
+        let range = training.has_range().then(|| shim::Profile::begin(NVTX_RANGE)).transpose()?;
         let started_at = SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|time| time.as_secs_f64());
         let start = Instant::now();
-        let stretch =
-            self.iterate(training.iters, |done, of| reporter.tell(Progress::Measure { done, of }))?;
+        let stretch = Stretch::begin(&self.device, true);
+        let tell = |done, of| reporter.tell(Progress::Measure { done, of });
+        let stretch = self.iterate(training.measured_iters(), stretch, tell)?;
         self.device.synchronize()?;
         let elapsed_s = start.elapsed().as_secs_f64();
         drop(range);
-        let peak_memory = counted.then(shim::peak_memory).flatten();
+        let peak_memory = if accelerator { shim::peak_memory(counted) } else { PeakMemory::default() };
         Ok(Window { elapsed_s, started_at, stretch, peak_memory })
     }
 
@@ -143,73 +169,32 @@ impl Trainer {
     fn observe(
         &self,
         request: &Request,
-        startup_s: f64,
-        warmup: &[Iteration],
+        warmup: &Iterations,
         window: Window,
     ) -> Result<Observed, WorkerError> {
         let Window { elapsed_s, started_at, stretch, peak_memory } = window;
-        let flags = Flags::get()?;
         let iterations = stretch.read()?;
+        let first = warmup.all.first().or(iterations.all.first());
         Ok(Observed {
             device: self.device.clone(),
             model: request.network.name(),
-            precision: effective_precision(request.precision, self.output_kind, flags.tf32),
-            flags,
+            requested: request.precision,
+            arithmetic: self.arithmetic,
+            flags: EffectiveFlags::get()?,
             channels_last: self.model.feature_maps() == Some(Layout::ChannelsLast),
             threads: settings::threads(),
             parameters: self.model.parameters().iter().map(Tensor::numel).sum(),
-            optimizer: self.optimizer.describe(),
+            optimizer: self.optimizer.rule(),
+            optimizer_settings: self.optimizer.describe(),
+            loss_scale: self.optimizer.loss_scale()?,
             source: self.batches.source(),
             loading: self.batches.loading(),
             elapsed_s,
             started_at,
-            startup_s,
+            first_step_s: self.first_step_s,
             peak_memory,
-            first_loss: warmup.first().or(iterations.first()).map(|iteration| iteration.loss),
+            first_loss: first.map(|iteration| iteration.loss),
             iterations,
         })
-    }
-}
-
-/// Consecutive iterations, their losses still on the device.
-#[derive(Default)]
-struct Stretch {
-    times: Vec<(f64, f64)>,
-    /// Losses one by one, and those gathered already.
-    pending: Vec<Tensor>,
-    gathered: Vec<Tensor>,
-}
-
-impl Stretch {
-    fn push(&mut self, elapsed_s: f64, data_wait_s: f64, loss: Tensor) -> Result<(), WorkerError> {
-        self.times.push((elapsed_s, data_wait_s));
-        self.pending.push(loss);
-        // On an accelerator a lone number takes a block of memory; reading it back would wait for the device.
-        if self.pending.len() == LOSSES_TOGETHER {
-            self.gather()?;
-        }
-        Ok(())
-    }
-
-    fn gather(&mut self) -> Result<(), WorkerError> {
-        if !self.pending.is_empty() {
-            self.gathered.push(Tensor::f_stack(&self.pending, 0)?);
-            self.pending.clear();
-        }
-        Ok(())
-    }
-
-    /// Reads the losses back.
-    fn read(mut self) -> Result<Vec<Iteration>, WorkerError> {
-        self.gather()?;
-        let mut losses: Vec<f64> = Vec::with_capacity(self.times.len());
-        for tensor in &self.gathered {
-            let tensor = tensor.f_to_device_(tch::Device::Cpu, Kind::Float, false, false)?;
-            losses.extend(Vec::<f32>::try_from(tensor)?.into_iter().map(f64::from));
-        }
-        let iterations = self.times.into_iter().zip(losses);
-        Ok(iterations
-            .map(|((elapsed_s, data_wait_s), loss)| Iteration { elapsed_s, data_wait_s, loss })
-            .collect())
     }
 }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use super::output::{Layout, nearest, print, print_json};
 use super::{Exit, Failure, Global};
-use crate::analysis::complexity::{Complexity, Counting, Optimizer};
+use crate::analysis::complexity::{Complexity, Counting};
 use crate::analysis::cost::FlopsConvention;
 use crate::architecture::{NETWORKS, NoNetwork, network};
-use crate::job::Precision;
+use crate::job::{Optimizer, Precision};
 use crate::run::write_atomic;
 use render::{Summary, layer_csv, layer_listing, summary_csv, summary_table};
 
@@ -35,8 +35,8 @@ pub(super) struct ComplexityArgs {
     /// Arithmetic, which decides the bytes of an activation: fp32, tf32, amp, bf16.
     #[arg(long, value_name = "WORD", default_value = "fp32")]
     precision: Precision,
-    /// The optimizer whose state is counted.
-    #[arg(long, value_name = "NAME", value_enum, default_value_t)]
+    /// The optimizer whose state is counted: sgd, adamw.
+    #[arg(long, value_name = "WORD", default_value = "sgd")]
     optimizer: Optimizer,
     /// How training FLOPs are counted; the seed reports' own ways are for comparison.
     #[arg(long, value_name = "NAME", value_enum, default_value_t)]

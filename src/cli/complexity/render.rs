@@ -3,9 +3,9 @@
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 
-use crate::analysis::complexity::{Complexity, LayerBatchCost, LayerCost, Optimizer};
+use crate::analysis::complexity::{Complexity, LayerBatchCost, LayerCost};
 use crate::cli::output::{Layout, table, table_text};
-use crate::job::Precision;
+use crate::job::{Optimizer, Precision};
 
 /// Version of the JSON. 1: the first.
 pub(super) const SCHEMA: u32 = 1;
@@ -24,9 +24,14 @@ pub(super) struct Summary {
     /// Arithmetic.
     pub(super) precision: Precision,
     /// Whose state is counted.
+    #[serde(serialize_with = "word")]
     pub(super) optimizer: Optimizer,
     /// The networks in the order asked for.
     pub(super) networks: Vec<Complexity>,
+}
+
+fn word<S: serde::Serializer>(optimizer: &Optimizer, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(optimizer.as_str())
 }
 
 /// What stands under every table: the conventions of its numbers.
@@ -42,7 +47,7 @@ fn notes(summary: &Summary) -> String {
         convention = summary.convention,
         optimizer = match summary.optimizer {
             Optimizer::Sgd => "SGD's",
-            Optimizer::Adamw => "AdamW's",
+            Optimizer::AdamW => "AdamW's",
         },
     )
 }

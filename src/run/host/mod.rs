@@ -32,6 +32,9 @@ pub struct HostCounters {
     pub steal_s: Option<f64>,
     /// The one-minute load average.
     pub load: Option<f64>,
+    /// Processes that the kernel killed for want of memory: those of our control group where it counts them, else of
+    /// the whole host. Absent where nobody counts (macOS, gVisor).
+    pub oom_kills: Option<u64>,
 }
 
 impl HostCounters {
@@ -47,7 +50,13 @@ impl HostCounters {
             busy_s: times.map(|ticks| ticks.busy as f64 / second),
             steal_s: times.map(|ticks| ticks.steal as f64 / second),
             load: read("/proc/loadavg").and_then(|text| parse::first_number(&text)),
+            oom_kills: probe_oom_kills(),
         }
+    }
+
+    /// Whether the kernel killed anything for want of memory between `before` and `self`.
+    pub fn has_oom_killed_since(&self, before: &HostCounters) -> bool {
+        matches!((self.oom_kills, before.oom_kills), (Some(after), Some(before)) if after > before)
     }
 
     /// Busy and stolen seconds from `before` to `self`; absent where a reading is, or where a counter ran backwards.
@@ -57,6 +66,15 @@ impl HostCounters {
         };
         (difference(self.busy_s, before.busy_s), difference(self.steal_s, before.steal_s))
     }
+}
+
+/// A worker lives in our own control group, so that group's counter is the exact one.
+fn probe_oom_kills() -> Option<u64> {
+    let group = read("/proc/self/cgroup").and_then(|text| parse::unified_cgroup(&text));
+    group
+        .and_then(|group| read(&format!("/sys/fs/cgroup{group}/memory.events")))
+        .and_then(|text| parse::oom_kills(&text))
+        .or_else(|| parse::oom_kills(&read("/proc/vmstat")?))
 }
 
 /// The unit of `/proc/stat`: 100 a second on every Linux anybody has seen, but it may be asked for.
@@ -261,8 +279,18 @@ mod tests {
     }
 
     #[test]
+    fn the_kernels_kills_are_told_by_their_counter() {
+        let counters = |oom_kills| HostCounters { oom_kills, ..HostCounters::default() };
+        assert!(counters(Some(4)).has_oom_killed_since(&counters(Some(3))));
+        for (after, before) in [(Some(3), Some(3)), (Some(3), None), (None, Some(3)), (None, None)] {
+            assert!(!counters(after).has_oom_killed_since(&counters(before)), "{after:?} {before:?}");
+        }
+    }
+
+    #[test]
     fn a_counter_that_ran_backwards_says_nothing() {
-        let counters = |busy| HostCounters { busy_s: Some(busy), steal_s: Some(busy), load: None };
+        let counters =
+            |busy| HostCounters { busy_s: Some(busy), steal_s: Some(busy), ..HostCounters::default() };
         assert_eq!(counters(5.0).since(&counters(3.0)), (Some(2.0), Some(2.0)));
         assert_eq!(counters(3.0).since(&counters(5.0)), (None, None));
     }

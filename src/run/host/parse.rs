@@ -22,6 +22,18 @@ pub(super) fn processor_ticks(stat: &str) -> Option<Ticks> {
     (busy + idle > 0).then_some(Ticks { busy, steal })
 }
 
+/// Our control group's path in the unified hierarchy, without a slash at its end: the line `0::PATH` of
+/// `/proc/self/cgroup`.
+pub(super) fn unified_cgroup(text: &str) -> Option<String> {
+    let path = text.lines().find_map(|line| line.strip_prefix("0::"))?;
+    Some(path.trim_end_matches('/').to_owned())
+}
+
+/// The count of `oom_kill` in a control group's `memory.events` or in `/proc/vmstat`, which look alike.
+pub(super) fn oom_kills(text: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
+}
+
 /// The first word as a number: the one-minute load in `/proc/loadavg`.
 pub(super) fn first_number(text: &str) -> Option<f64> {
     text.split_whitespace().next()?.parse().ok()
@@ -223,6 +235,17 @@ pub(super) fn macos_power_source(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kills_for_want_of_memory_are_counted() {
+        let events = "low 0\nhigh 0\nmax 12\noom 3\noom_kill 2\noom_group_kill 0\n";
+        assert_eq!(oom_kills(events), Some(2));
+        assert_eq!(oom_kills("nr_free_pages 5\noom_kill 0\n"), Some(0));
+        assert_eq!(oom_kills("oom_killed 7\n"), None);
+        assert_eq!(unified_cgroup("4:memory:/a\n0::/user.slice/b\n").as_deref(), Some("/user.slice/b"));
+        assert_eq!(unified_cgroup("0::/\n").as_deref(), Some(""));
+        assert_eq!(unified_cgroup("4:memory:/a\n"), None);
+    }
 
     #[test]
     fn processor_time_without_waiting_and_without_counting_guests_twice() {

@@ -1,19 +1,17 @@
 // What `tch` has no API for: accelerator synchronisation and memory statistics, the global flags of libtorch, autocast
-// on every device, NVTX, and one optimizer step over all parameters in one call.
+// on every device. Its neighbours are `optimizer.cpp`, `events.cpp` and `profiler.cpp`.
 //
 // Everything here lives in libtorch_cpu, for every device alike: CUDA registers itself there once libtorch_cuda is
 // loaded. No function throws: it returns false (or -1) and leaves its reason in `shim_error`, one thread's own.
+
+#include "shim.h"
 
 #include <ATen/Context.h>
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/Version.h>
 #include <ATen/autocast_mode.h>
-#include <ATen/ops/_amp_foreach_non_finite_check_and_unscale.h>
-#include <ATen/ops/_amp_update_scale.h>
-#include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/add.h>
 #include <torch/csrc/api/include/torch/version.h>
-#include <torch/csrc/profiler/stubs/base.h>
 
 #include <dlfcn.h>
 #ifdef __GLIBC__
@@ -22,31 +20,12 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <exception>
 #include <string>
-#include <vector>
+
+using shim::fail;
+using shim::guarded;
 
 namespace {
-
-thread_local std::string last_error;
-
-bool fail(const std::string& message) {
-  last_error = message;
-  return false;
-}
-
-// Runs `body`; an exception becomes `false` and `shim_error`.
-template <typename Body>
-bool guarded(Body body) {
-  try {
-    body();
-    return true;
-  } catch (const c10::Error& error) {
-    return fail(error.what_without_backtrace());
-  } catch (const std::exception& error) {
-    return fail(error.what());
-  }
-}
 
 // The directory of the libtorch_cpu that this process runs on, with its slash.
 std::string libtorch_directory() {
@@ -64,7 +43,7 @@ extern "C" {
 
 // Why the last call of this thread failed.
 const char* shim_error() {
-  return last_error.c_str();
+  return shim::last_error.c_str();
 }
 
 // ---- Devices -------------------------------------------------------------------------------------------------------
@@ -89,14 +68,33 @@ bool shim_reset_peak_memory() {
   return guarded([] { at::accelerator::resetPeakStats(at::accelerator::getDeviceIndex()); });
 }
 
-// The most bytes that the accelerator's allocator held since `shim_reset_peak_memory`; -1 where it does not count.
-int64_t shim_peak_memory() {
-  int64_t peak = -1;
-  guarded([&] {
+// The most bytes since `shim_reset_peak_memory` that the accelerator's allocator held, and that tensors took of them.
+bool shim_peak_memory(int64_t* held, int64_t* taken) {
+  return guarded([=] {
     const auto stats = at::accelerator::getDeviceStats(at::accelerator::getDeviceIndex());
-    peak = stats.reserved_bytes[static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE)].peak;
+    const auto all = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+    *held = stats.reserved_bytes[all].peak;
+    *taken = stats.allocated_bytes[all].peak;
   });
-  return peak;
+}
+
+// The bytes that MPS holds now; its allocator gives none of them back while a network trains. -1 elsewhere.
+int64_t shim_mps_memory() {
+  int64_t held = -1;
+  guarded([&] {
+    const auto& mps = at::detail::getMPSHooks();
+    held = mps.hasMPS() ? static_cast<int64_t>(mps.getDriverAllocatedMemory()) : -1;
+  });
+  return held;
+}
+
+// The bytes of the accelerator that nobody has; -1 where that is not told.
+int64_t shim_free_memory() {
+  int64_t free = -1;
+  guarded([&] {
+    free = static_cast<int64_t>(at::accelerator::getMemoryInfo(at::accelerator::getDeviceIndex()).first);
+  });
+  return free;
 }
 
 // Name, UUID and compute capability of CUDA's device 0, from the driver, whose interface is stable.
@@ -122,11 +120,18 @@ bool shim_cuda_facts(char* name, int name_length, unsigned char* uuid, int* majo
 
 // ---- Global flags --------------------------------------------------------------------------------------------------
 
+// TF32 is a matter of CUDA; oneDNN, which computes on the processor, keeps to single precision. The older setters come
+// first: they keep flags of their own, and libtorch's getters fail where the two kinds contradict each other.
 bool shim_set_flags(bool tf32, bool deterministic, bool cudnn_benchmark) {
   return guarded([=] {
     auto& context = at::globalContext();
     context.setAllowTF32CuDNN(tf32);
     context.setAllowTF32CuBLAS(tf32);
+    const auto cuda = tf32 ? at::Float32Precision::TF32 : at::Float32Precision::IEEE;
+    for (const auto op : {at::Float32Op::CONV, at::Float32Op::RNN, at::Float32Op::MATMUL}) {
+      context.setFloat32Precision(at::Float32Backend::CUDA, op, cuda);
+      context.setFloat32Precision(at::Float32Backend::MKLDNN, op, at::Float32Precision::IEEE);
+    }
     context.setDeterministicAlgorithms(deterministic, /*warn_only=*/false);
     context.setDeterministicCuDNN(deterministic);
     context.setDeterministicMkldnn(deterministic);
@@ -134,13 +139,22 @@ bool shim_set_flags(bool tf32, bool deterministic, bool cudnn_benchmark) {
   });
 }
 
-// As libtorch has them now. `tf32` is whether any of matrix products and convolutions may round.
-bool shim_get_flags(bool* tf32, bool* deterministic, bool* cudnn_benchmark) {
+// As libtorch has them now. `tf32` is by the older getters: whether any of CUDA's matrix products and convolutions may
+// round. `float32` is by the newer ones: what CUDA's matrix products and convolutions, then oneDNN's, may compute single
+// precision with (0 nothing said, 1 itself, 2 TF32, 3 bfloat16).
+bool shim_get_flags(bool* tf32, bool* deterministic, bool* cudnn_benchmark, int* float32) {
   return guarded([=] {
     auto& context = at::globalContext();
     *tf32 = context.allowTF32CuDNN() || context.allowTF32CuBLAS();
-    *deterministic = context.deterministicAlgorithms() && !context.deterministicAlgorithmsWarnOnly();
+    *deterministic = context.deterministicAlgorithms() && !context.deterministicAlgorithmsWarnOnly() &&
+        context.deterministicCuDNN() && context.deterministicMkldnn();
     *cudnn_benchmark = context.benchmarkCuDNN();
+    int* next = float32;
+    for (const auto backend : {at::Float32Backend::CUDA, at::Float32Backend::MKLDNN}) {
+      for (const auto op : {at::Float32Op::MATMUL, at::Float32Op::CONV}) {
+        *next++ = static_cast<int>(context.float32Precision(backend, op));
+      }
+    }
   });
 }
 
@@ -176,49 +190,15 @@ bool shim_autocast_end(int device) {
   });
 }
 
-// ---- Optimizer -----------------------------------------------------------------------------------------------------
-
-// SGD with momentum over `count` parameters in one fused call, which leaves them without gradients.
-//
-// With a `scale` (fp16), gradients are those of the loss times it: the step divides by it, is left out if any of them
-// is not finite, and adapts the scale as PyTorch's GradScaler does (twice after 2000 good steps, half after a bad
-// one). Nothing of it waits for the device.
-bool shim_sgd_step(
-    at::Tensor** parameters,
-    at::Tensor** momenta,
-    int64_t count,
-    double learning_rate,
-    double momentum,
-    double weight_decay,
-    at::Tensor* scale,
-    at::Tensor* growth_tracker) {
-  return guarded([=] {
-    at::NoGradGuard no_grad;
-    std::vector<at::Tensor> values, gradients, buffers;
-    for (int64_t index = 0; index < count; ++index) {
-      auto& gradient = parameters[index]->mutable_grad();
-      if (gradient.defined()) {
-        values.push_back(*parameters[index]);
-        gradients.push_back(gradient);
-        buffers.push_back(*momenta[index]);
-      }
-    }
-    std::optional<at::Tensor> grad_scale, found_inf;
-    if (scale != nullptr) {
-      grad_scale = *scale;
-      found_inf = at::zeros_like(*scale);
-      at::_amp_foreach_non_finite_check_and_unscale_(gradients, *found_inf, at::ones_like(*scale));
-    }
-    at::_fused_sgd_(
-        values, gradients, buffers, weight_decay, momentum, learning_rate, /*dampening=*/0.0,
-        /*nesterov=*/false, /*maximize=*/false, /*is_first_step=*/false, grad_scale, found_inf);
-    if (scale != nullptr) {
-      at::_amp_update_scale_(*scale, *growth_tracker, *found_inf, 2.0, 0.5, 2000);
-    }
-    for (int64_t index = 0; index < count; ++index) {
-      parameters[index]->mutable_grad().reset();
-    }
+// What autocast does on `device` in this thread now: 0 nothing, 1 float16, 2 bfloat16, 3 another type; -1 on failure.
+int shim_autocast_state(int device) {
+  int state = -1;
+  guarded([&] {
+    const auto type = static_cast<at::DeviceType>(device);
+    const auto kind = at::autocast::get_autocast_dtype(type);
+    state = !at::autocast::is_autocast_enabled(type) ? 0 : kind == at::kHalf ? 1 : kind == at::kBFloat16 ? 2 : 3;
   });
+  return state;
 }
 
 // ---- Streams -------------------------------------------------------------------------------------------------------
@@ -229,20 +209,6 @@ bool shim_triad(at::Tensor* c, at::Tensor* a, at::Tensor* b, double scalar) {
     at::NoGradGuard no_grad;
     at::add_out(*c, *a, *b, scalar);
   });
-}
-
-// ---- NVTX ----------------------------------------------------------------------------------------------------------
-
-bool shim_range_push(const char* name) {
-  return guarded([=] {
-    const auto* stubs = torch::profiler::impl::cudaStubs();
-    TORCH_CHECK(stubs != nullptr && stubs->enabled(), "this libtorch has no NVTX");
-    stubs->rangePush(name);
-  });
-}
-
-bool shim_range_pop() {
-  return guarded([] { torch::profiler::impl::cudaStubs()->rangePop(); });
 }
 
 // ---- Versions ------------------------------------------------------------------------------------------------------
@@ -258,17 +224,36 @@ const char* shim_onednn_version() {
   return version.c_str();
 }
 
-// As CUDA and cuDNN count: 13000, 91900; -1 without CUDA.
+// As CUDA and cuDNN count: 13000, 91900; -1 without CUDA. They are those of the libraries that are loaded, not those
+// that libtorch was built with.
 int64_t shim_cuda_version() {
-  int64_t version = -1;
-  guarded([&] { version = at::globalContext().hasCUDA() ? at::globalContext().versionCUDART() : -1; });
-  return version;
+  const auto get = reinterpret_cast<int (*)(int*)>(dlsym(RTLD_DEFAULT, "cudaRuntimeGetVersion"));
+  int version = -1;
+  const bool known = at::globalContext().hasCUDA() && get != nullptr && get(&version) == 0;
+  return known ? version : -1;
 }
 
 int64_t shim_cudnn_version() {
   int64_t version = -1;
-  guarded([&] { version = at::globalContext().hasCUDA() ? at::globalContext().versionCuDNN() : -1; });
+  guarded([&] { version = at::globalContext().hasCUDA() ? at::globalContext().versionRuntimeCuDNN() : -1; });
   return version;
+}
+
+// "580.65.06": the NVIDIA driver's version, from its management library.
+bool shim_nvidia_driver(char* version, unsigned length) {
+  void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+  if (library == nullptr) {
+    return fail("libnvidia-ml.so.1 cannot be loaded");
+  }
+  const auto init = reinterpret_cast<int (*)()>(dlsym(library, "nvmlInit_v2"));
+  const auto get = reinterpret_cast<int (*)(char*, unsigned)>(dlsym(library, "nvmlSystemGetDriverVersion"));
+  const auto shutdown = reinterpret_cast<int (*)()>(dlsym(library, "nvmlShutdown"));
+  if (!init || !get || !shutdown || init() != 0) {
+    return fail("the NVIDIA driver does not answer");
+  }
+  const bool done = get(version, length) == 0;
+  shutdown();
+  return done || fail("the NVIDIA driver does not tell its version");
 }
 
 } // extern "C"

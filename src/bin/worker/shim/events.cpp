@@ -1,0 +1,76 @@
+// Marks in the accelerator's stream of work, and the time between them by the accelerator's own clock. To set one costs
+// a microsecond and waits for nothing.
+
+#include "shim.h"
+
+#include <ATen/DeviceAccelerator.h>
+#include <c10/core/Event.h>
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+namespace {
+
+// So many may wait for the device before those that it has passed are read and freed.
+constexpr size_t MOST_WAITING = 512;
+
+struct Events {
+  c10::DeviceType type;
+  std::deque<c10::Event> waiting;
+  std::vector<double> seconds;
+
+  void record() {
+    c10::Event event(type, c10::EventFlag::BACKEND_DEFAULT);
+    event.record(at::accelerator::getCurrentStream(at::accelerator::getDeviceIndex()));
+    waiting.push_back(std::move(event));
+    while (waiting.size() > MOST_WAITING && waiting[1].query()) {
+      read_first();
+    }
+  }
+
+  // The device must have passed the first two.
+  void read_first() {
+    seconds.push_back(waiting[0].elapsedTime(waiting[1]) / 1e3);
+    waiting.pop_front();
+  }
+};
+
+} // namespace
+
+extern "C" {
+
+// A first mark on the accelerator, which must be of the type `device`; null on failure. For `shim_events_free`.
+void* shim_events_begin(int device) {
+  std::unique_ptr<Events> events(new Events{static_cast<c10::DeviceType>(device), {}, {}});
+  return shim::guarded([&] { events->record(); }) ? events.release() : nullptr;
+}
+
+// A further mark.
+bool shim_events_record(void* events) {
+  return shim::guarded([=] { static_cast<Events*>(events)->record(); });
+}
+
+// Writes the seconds from each mark to the next one, at most `capacity` of them, and tells how many there are; -1 on
+// failure. The device must have done all it was given.
+int64_t shim_events_seconds(void* events, double* seconds, int64_t capacity) {
+  int64_t count = -1;
+  shim::guarded([&] {
+    auto& all = *static_cast<Events*>(events);
+    while (all.waiting.size() > 1) {
+      all.read_first();
+    }
+    count = static_cast<int64_t>(all.seconds.size());
+    for (int64_t index = 0; index < count && index < capacity; ++index) {
+      seconds[index] = all.seconds[index];
+    }
+  });
+  return count;
+}
+
+void shim_events_free(void* events) {
+  delete static_cast<Events*>(events);
+}
+
+} // extern "C"

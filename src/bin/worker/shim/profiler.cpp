@@ -1,0 +1,41 @@
+// What tells a profiler of NVIDIA's which part of a run to look at.
+
+#include "shim.h"
+
+#include <torch/csrc/profiler/stubs/base.h>
+
+#include <dlfcn.h>
+
+namespace {
+
+// A function of the CUDA runtime that libtorch_cuda has loaded; by name, so that nothing here links CUDA.
+bool call_runtime(const char* name) {
+  const auto function = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, name));
+  if (function == nullptr) {
+    return shim::fail(std::string("the CUDA runtime has no ") + name);
+  }
+  return function() == 0 || shim::fail(std::string(name) + " failed");
+}
+
+} // namespace
+
+extern "C" {
+
+// Begins an NVTX range called `name` and lets profilers that wait for it (`ncu --profile-from-start off`,
+// `nsys --capture-range=cudaProfilerApi`) start. libtorch_cuda holds NVTX's own code, which finds a profiler by the
+// environment; without one, both cost nothing.
+bool shim_profile_begin(const char* name) {
+  const bool has_range = shim::guarded([=] {
+    const auto* stubs = torch::profiler::impl::cudaStubs();
+    TORCH_CHECK(stubs != nullptr && stubs->enabled(), "this libtorch has no NVTX");
+    stubs->rangePush(name);
+  });
+  return has_range && call_runtime("cudaProfilerStart");
+}
+
+bool shim_profile_end() {
+  const bool has_stopped = call_runtime("cudaProfilerStop");
+  return shim::guarded([] { torch::profiler::impl::cudaStubs()->rangePop(); }) && has_stopped;
+}
+
+} // extern "C"

@@ -1,0 +1,46 @@
+//! The safe side of `profiler.cpp`: the part of a run that a profiler of NVIDIA's looks at.
+
+use std::ffi::{CString, c_char};
+
+use super::{WorkerError, checked};
+
+// SAFETY: these are the declarations of `profiler.cpp`, of which none throws.
+unsafe extern "C" {
+    fn shim_profile_begin(name: *const c_char) -> bool;
+    safe fn shim_profile_end() -> bool;
+}
+
+/// An NVTX range in which profilers record; it ends when dropped.
+#[derive(Debug)]
+pub(crate) struct Profile(());
+
+impl Profile {
+    /// Begins a range called `name`. For CUDA alone.
+    ///
+    /// # Errors
+    /// This libtorch has no NVTX, or no CUDA runtime is loaded.
+    pub(crate) fn begin(name: &str) -> Result<Self, WorkerError> {
+        let name = CString::new(name.replace('\0', "")).expect("no zero is left in it");
+        // SAFETY: a terminated string that lives through the call.
+        checked(unsafe { shim_profile_begin(name.as_ptr()) })?;
+        Ok(Profile(()))
+    }
+}
+
+impl Drop for Profile {
+    fn drop(&mut self) {
+        // A range that does not end spoils a profile, not a result.
+        shim_profile_end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_cuda_there_is_nothing_to_profile() {
+        let error = Profile::begin("orchestrate").unwrap_err();
+        assert!(error.to_string().contains("this libtorch has no NVTX"), "{error}");
+    }
+}

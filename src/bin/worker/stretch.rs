@@ -1,0 +1,179 @@
+//! Consecutive iterations: their times, and their losses as long as these are on the device.
+
+use orchestrate::protocol::IterationClock;
+use tch::{Kind, Tensor};
+
+use super::device::OpenDevice;
+use super::failure::WorkerError;
+use super::output::Iteration;
+use super::shim::Events;
+
+/// Losses waiting on the device to be gathered into one tensor.
+const LOSSES_TOGETHER: usize = 256;
+
+/// Consecutive iterations, their losses still on the device.
+#[derive(Debug)]
+pub(crate) struct Stretch {
+    clock: IterationClock,
+    /// Marks between the iterations, where the device sets them.
+    events: Option<Events>,
+    times: Vec<(f64, f64)>,
+    /// Losses one by one, and those gathered already.
+    pending: Vec<Tensor>,
+    gathered: Vec<Tensor>,
+    steps: u64,
+}
+
+/// What is left of a stretch once its losses are read back.
+#[derive(Debug)]
+pub(crate) struct Iterations {
+    /// One by one.
+    pub(crate) all: Vec<Iteration>,
+    /// What told their seconds.
+    pub(crate) clock: IterationClock,
+    /// Optimizer steps among them.
+    pub(crate) steps: u64,
+}
+
+impl Stretch {
+    /// A stretch that begins now. The times of a `timed` one are those of the device where it has events.
+    pub(crate) fn begin(device: &OpenDevice, timed: bool) -> Self {
+        let on_host = device.device == orchestrate::job::Device::Cpu;
+        // Without events the times are poorer and say so; the window is measured all the same.
+        let events = if timed && !on_host { Events::begin(device.tch()).ok() } else { None };
+        let clock = match events {
+            _ if on_host => IterationClock::Host,
+            Some(_) => IterationClock::DeviceEvents,
+            None => IterationClock::Submission,
+        };
+        let (times, pending, gathered) = (Vec::new(), Vec::new(), Vec::new());
+        Stretch { clock, events, times, pending, gathered, steps: 0 }
+    }
+
+    /// Counts an optimizer step.
+    pub(crate) fn count_step(&mut self) {
+        self.steps += 1;
+    }
+
+    /// Adds an iteration: its seconds and those of them spent waiting for data, by the host's clock, and its loss.
+    ///
+    /// # Errors
+    /// libtorch's.
+    pub(crate) fn push(&mut self, elapsed_s: f64, data_wait_s: f64, loss: Tensor) -> Result<(), WorkerError> {
+        if self.events.as_mut().is_some_and(|events| events.record().is_err()) {
+            self.forget_events();
+        }
+        self.times.push((elapsed_s, data_wait_s));
+        self.pending.push(loss);
+        // On an accelerator a lone number takes a block of memory; reading it back would wait for the device.
+        if self.pending.len() == LOSSES_TOGETHER {
+            self.gather()?;
+        }
+        Ok(())
+    }
+
+    /// Reads times and losses back. The device must have done all it was given.
+    ///
+    /// # Errors
+    /// libtorch's.
+    pub(crate) fn read(mut self) -> Result<Iterations, WorkerError> {
+        self.gather()?;
+        if let Some(events) = self.events.take() {
+            match events.seconds(self.times.len()) {
+                Ok(seconds) => {
+                    for (time, seconds) in self.times.iter_mut().zip(seconds) {
+                        time.0 = seconds;
+                    }
+                }
+                Err(_) => self.forget_events(),
+            }
+        }
+        let mut losses: Vec<f64> = Vec::with_capacity(self.times.len());
+        for tensor in &self.gathered {
+            let tensor = tensor.f_to_device_(tch::Device::Cpu, Kind::Float, false, false)?;
+            losses.extend(Vec::<f32>::try_from(tensor)?.into_iter().map(f64::from));
+        }
+        let iterations = self.times.into_iter().zip(losses);
+        let all = iterations
+            .map(|((elapsed_s, data_wait_s), loss)| Iteration { elapsed_s, data_wait_s, loss })
+            .collect();
+        Ok(Iterations { all, clock: self.clock, steps: self.steps })
+    }
+
+    fn gather(&mut self) -> Result<(), WorkerError> {
+        if !self.pending.is_empty() {
+            self.gathered.push(Tensor::f_stack(&self.pending, 0)?);
+            self.pending.clear();
+        }
+        Ok(())
+    }
+
+    /// Events that fail on the way leave the host's times, which are only those of handing out the work.
+    fn forget_events(&mut self) {
+        self.events = None;
+        self.clock = IterationClock::Submission;
+    }
+}
+
+impl Iterations {
+    /// The first iteration, counted from 0, whose loss is infinite or not a number.
+    pub(crate) fn first_non_finite(&self) -> Option<u64> {
+        let first = self.all.iter().position(|iteration| !iteration.loss.is_finite())?;
+        u64::try_from(first).ok()
+    }
+
+    /// Seconds of waiting for data.
+    pub(crate) fn data_wait_s(&self) -> f64 {
+        self.all.iter().map(|iteration| iteration.data_wait_s).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use orchestrate::job::Device;
+
+    use super::*;
+
+    fn device(device: Device) -> OpenDevice {
+        OpenDevice { device, name: "test".into(), uuid: None, capability: None }
+    }
+
+    fn push(stretch: &mut Stretch, losses: &[f32]) {
+        for loss in losses {
+            stretch.push(0.5, 0.125, Tensor::from(*loss)).unwrap();
+        }
+    }
+
+    #[test]
+    fn losses_come_back_in_their_order() {
+        let mut stretch = Stretch::begin(&device(Device::Cpu), true);
+        let losses: Vec<f32> = (0..600_u16).map(f32::from).collect();
+        push(&mut stretch, &losses);
+        stretch.count_step();
+        let read = stretch.read().unwrap();
+        assert_eq!((read.clock, read.steps, read.all.len()), (IterationClock::Host, 1, 600));
+        assert!(read.all.iter().zip(losses).all(|(iteration, loss)| iteration.loss == f64::from(loss)));
+        assert_eq!(read.data_wait_s(), 75.0);
+        assert_eq!(read.first_non_finite(), None);
+    }
+
+    #[test]
+    fn the_first_loss_that_is_not_finite_is_found() {
+        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let mut stretch = Stretch::begin(&device(Device::Cpu), true);
+            push(&mut stretch, &[6.9, 7.1, bad, f32::NAN]);
+            assert_eq!(stretch.read().unwrap().first_non_finite(), Some(2), "{bad}");
+        }
+    }
+
+    /// There is no accelerator in a test, so its events fail and its times are those of handing out the work.
+    #[test]
+    fn a_device_without_events_is_not_called_synchronised() {
+        let accelerator = device(Device::Mps);
+        let mut stretch = Stretch::begin(&accelerator, true);
+        push(&mut stretch, &[1.0]);
+        let read = stretch.read().unwrap();
+        assert_eq!(read.clock, IterationClock::Submission);
+        assert_eq!(read.all[0].elapsed_s, 0.5);
+    }
+}
