@@ -11,8 +11,13 @@ use super::arguments::Training;
 use super::failure::WorkerError;
 use super::shim::Flags;
 
-/// Variables with which oneDNN can be told to round single precision behind libtorch's back.
-const ROUNDING_VARIABLES: [&str; 2] = ["ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE"];
+/// Variables with which oneDNN and NVIDIA's libraries can be told how to round single precision behind libtorch's back,
+/// and the values that change nothing.
+const ROUNDING_VARIABLES: [(&str, &[&str]); 3] = [
+    ("ONEDNN_DEFAULT_FPMATH_MODE", &["", "STRICT", "strict"]),
+    ("DNNL_DEFAULT_FPMATH_MODE", &["", "STRICT", "strict"]),
+    ("NVIDIA_TF32_OVERRIDE", &[""]),
+];
 
 /// What cuBLAS needs to know before it starts if its results are to be the same twice.
 const CUBLAS_VARIABLE: &str = "CUBLAS_WORKSPACE_CONFIG";
@@ -20,18 +25,25 @@ const CUBLAS_VARIABLE: &str = "CUBLAS_WORKSPACE_CONFIG";
 /// Prepares the process's environment. To be called first, while the process has one thread.
 ///
 /// # Errors
-/// [`WorkerError::Usage`] if the environment asks oneDNN for another precision than the job's.
+/// [`WorkerError::Usage`] if the environment asks for another precision than the job's.
 pub(crate) fn prepare_environment(training: &Training) -> Result<(), WorkerError> {
-    for name in ROUNDING_VARIABLES {
-        let value = env::var(name).unwrap_or_default();
-        if !["", "STRICT", "strict"].contains(&value.as_str()) {
-            let message = format!("{name}={value} changes what fp32 means: unset it");
-            return Err(WorkerError::Usage(message));
-        }
-    }
+    check_rounding(|name| env::var(name).unwrap_or_default())?;
     if training.deterministic && env::var_os(CUBLAS_VARIABLE).is_none() {
         // SAFETY: the caller has not started a thread yet, so nobody reads the environment meanwhile.
         unsafe { env::set_var(CUBLAS_VARIABLE, ":4096:8") };
+    }
+    Ok(())
+}
+
+/// Refuses variables that change what a precision means; `value` tells what each is set to.
+fn check_rounding(value: impl Fn(&str) -> String) -> Result<(), WorkerError> {
+    for (name, harmless) in ROUNDING_VARIABLES {
+        let value = value(name);
+        if !harmless.contains(&value.as_str()) {
+            return Err(WorkerError::Usage(format!(
+                "{name}={value} changes what a precision means: unset it"
+            )));
+        }
     }
     Ok(())
 }
@@ -69,4 +81,22 @@ pub(crate) fn threads() -> u32 {
 fn usable_processors() -> u32 {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     u32::try_from(processors).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_that_changes_a_precision_is_refused() {
+        let refused = |set: &str, to: &str| {
+            let value = |name: &str| if name == set { to.to_owned() } else { String::new() };
+            check_rounding(value).err().map(|error| error.to_string())
+        };
+        let message = refused("ONEDNN_DEFAULT_FPMATH_MODE", "BF16").unwrap();
+        assert_eq!(message, "ONEDNN_DEFAULT_FPMATH_MODE=BF16 changes what a precision means: unset it");
+        assert!(refused("NVIDIA_TF32_OVERRIDE", "0").is_some(), "tf32 would be fp32");
+        assert_eq!(refused("DNNL_DEFAULT_FPMATH_MODE", "STRICT"), None);
+        assert_eq!(refused("ANOTHER", "1"), None);
+    }
 }

@@ -154,9 +154,9 @@ impl Trainer {
         let counted = accelerator && shim::reset_peak_memory();
         let range = training.has_range().then(|| shim::Profile::begin(NVTX_RANGE)).transpose()?;
         let started_at = SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|time| time.as_secs_f64());
-        let start = Instant::now();
-        let stretch = Stretch::begin(&self.device, true);
         let tell = |done, of| reporter.tell(Progress::Measure { done, of });
+        let stretch = Stretch::begin(&self.device, true);
+        let start = Instant::now();
         let stretch = self.iterate(training.measured_iters(), stretch, tell)?;
         self.device.synchronize()?;
         let elapsed_s = start.elapsed().as_secs_f64();
