@@ -15,7 +15,7 @@ build:
 # Runs the main job: makes a small data set, measures this machine's roofs, runs matrices/quickstart.yaml, reports.
 quickstart: build
     {{ orchestrate }} dataset make data/quickstart
-    {{ orchestrate }} peaks measure --device cpu --if-missing
+    {{ orchestrate }} peaks measure --device cpu --quick --if-missing
     {{ orchestrate }} run matrices/quickstart.yaml
     {{ orchestrate }} report quickstart
 
@@ -41,11 +41,15 @@ report *NAME: build
     {{ orchestrate }} report {{ NAME }}
 
 # Measures what must not become slow, as ratios within one run.
-bench: bench-pytorch
+bench: bench-pytorch bench-peaks
 
 # Holds the worker's throughput against PyTorch's with torchvision, in turn, at the same settings.
 bench-pytorch *ARGS: build
     bench/pytorch.sh {{ ARGS }}
+
+# Holds the ceilings that the worker finds against a plain sweep of PyTorch's matrix products, in turn.
+bench-peaks *ARGS: build
+    bench/peaks.sh {{ ARGS }}
 
 # Installs orchestrate, its worker, man pages and completions below PREFIX.
 install PREFIX=(env("HOME") / ".local"): build

@@ -5,11 +5,15 @@
 //! Files a worker writes mirror as [`WireMeasurement`] and become a [`Measurement`], which cannot be wrong in itself.
 //! Whether it is what the job asked for is another question: see [`Measurement::mismatches`].
 
+mod peaks;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::job::{DataSource, Device, Key, Optimizer, ParamValue, Precision};
+
+pub use peaks::{Clocks, GemmSample, Layout, LeftOut, MeasuredPeaks, Operands, StreamSample};
 
 /// The version of `measurement.json`.
 ///
@@ -413,50 +417,6 @@ impl WireMeasurement {
             details: Details::default(),
         }
     }
-}
-
-/// What `worker peaks` prints on standard output, as one JSON object: the ceilings of one device as measured. Raw
-/// samples are kept; whoever reads them takes the best and says the spread.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MeasuredPeaks {
-    /// [`MEASUREMENT_SCHEMA`].
-    pub schema: u32,
-    /// The device measured.
-    pub device: Device,
-    /// Its own name.
-    pub device_name: String,
-    /// Compute threads, on a processor.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub threads: Option<u32>,
-    /// Matrix products on random data.
-    pub gemm: Vec<GemmSample>,
-    /// Streams through arrays larger than the caches.
-    pub stream: Vec<StreamSample>,
-    /// Versions of libraries by name.
-    #[serde(default)]
-    pub versions: BTreeMap<String, String>,
-}
-
-/// Repeated products of two square matrices of random numbers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GemmSample {
-    /// The arithmetic.
-    pub precision: Precision,
-    /// Rows and columns of each matrix.
-    pub size: u64,
-    /// 2 × size³ ÷ seconds of each product, in FLOP/s.
-    pub flops_per_s: Vec<f64>,
-}
-
-/// Repeated passes over large arrays.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StreamSample {
-    /// `copy` (b = a) or `triad` (c = a + s·b).
-    pub kernel: String,
-    /// Bytes read and written by each pass.
-    pub bytes: u64,
-    /// Bytes read and written ÷ seconds of each pass, in bytes/s.
-    pub bytes_per_s: Vec<f64>,
 }
 
 /// A setting that is not what the job asked for.

@@ -58,6 +58,7 @@ pub fn findings(
     found.extend(missing_peaks(rows));
     found.extend(missing_ceilings(rows));
     found.extend(other_thread_counts(rows));
+    found.extend(doubtful_peaks(rows));
     found.extend(above_roof(rows, rooflines));
     found.sort_by_key(|finding| finding.topic);
     found
@@ -280,7 +281,9 @@ fn missing_ceilings(rows: &[Row<'_>]) -> Vec<Finding> {
         let peaks = row.ceilings()?;
         let precision = row.config.precision;
         if peaks.ceiling(precision).is_none() {
-            return Some(format!("the peaks `{}` have no figure for {precision}", peaks.name));
+            let reason = peaks.reason_without(precision).map(|reason| format!(" ({reason})"));
+            let reason = reason.unwrap_or_default();
+            return Some(format!("the peaks `{}` have no figure for {precision}{reason}", peaks.name));
         }
         peaks.bandwidth.is_none().then(|| format!("the peaks `{}` have no bandwidth", peaks.name))
     });
@@ -295,6 +298,15 @@ fn other_thread_counts(rows: &[Row<'_>]) -> Vec<Finding> {
         (used != measured).then(|| {
             format!("the peaks `{}` were measured with {measured} threads, the runs used {used}", peaks.name)
         })
+    });
+    counted(Topic::Roof, sentences, "held against them")
+}
+
+/// Warnings of the day they were measured.
+fn doubtful_peaks(rows: &[Row<'_>]) -> Vec<Finding> {
+    let sentences = rows.iter().filter_map(Row::ceilings).flat_map(|peaks| {
+        let warnings = peaks.warnings.iter();
+        warnings.map(|warning| format!("the peaks `{}` are doubtful: {warning}", peaks.name))
     });
     counted(Topic::Roof, sentences, "held against them")
 }
@@ -322,6 +334,8 @@ fn above_roof(rows: &[Row<'_>], rooflines: &[Roofline<'_>]) -> Vec<Finding> {
 mod tests {
     use crate::analysis::analyse;
     use crate::analysis::fixture::{StudyBuilder, key, measured_peaks, study_with_peaks};
+    use crate::job::{Key, Precision};
+    use crate::protocol::LeftOut;
     use crate::record::Record;
 
     fn texts(study: &crate::analysis::Study) -> Vec<String> {
@@ -400,6 +414,33 @@ mod tests {
         assert!(
             texts[0].contains("`Test CPU @ 2.00 GHz` (cpu)") && texts[0].contains("`Other CPU` (cpu)"),
             "{texts:?}"
+        );
+    }
+
+    #[test]
+    fn what_a_measurement_of_peaks_left_out_or_doubted_is_said() {
+        let mut peaks = measured_peaks(250e9, 20e9);
+        peaks.warnings = vec!["the measured bandwidth is low".to_owned()];
+        let fp32 = key("cpu", "resnet18", 16, 1);
+        let bf16 = Key { precision: Precision::Bf16, ..fp32.clone() };
+        peaks.left_out =
+            vec![LeftOut { precision: Precision::Bf16, reason: "it is emulated: why".to_owned() }];
+        let doubted = StudyBuilder::new().peaks(peaks.clone()).run_with(fp32, 10.0, |_| ()).build();
+        assert_eq!(
+            texts(&doubted),
+            [
+                "The peaks `measured/bench-1-cpu` are doubtful: the measured bandwidth is low (1 row held against \
+              them)."
+            ]
+        );
+        peaks.warnings.clear();
+        let left_out = StudyBuilder::new().peaks(peaks).run_with(bf16, 10.0, |_| ()).build();
+        assert_eq!(
+            texts(&left_out),
+            [
+                "The peaks `measured/bench-1-cpu` have no figure for bf16 (it is emulated: why) (1 row without a \
+              place on a roofline)."
+            ]
         );
     }
 }

@@ -113,18 +113,26 @@ pub(crate) fn measured_peaks(flops: f64, bandwidth: f64) -> Peaks {
         device: CPU.into(),
         backend: "cpu".into(),
         names: vec![CPU.into()],
-        origin: Origin::Measured { host: HOST.into(), threads: Some(2) },
+        origin: Origin::Measured {
+            host: HOST.into(),
+            device: Device::Cpu,
+            uuid: None,
+            threads: Some(2),
+            quick: false,
+        },
         flops: vec![Ceiling {
             precision: Precision::Fp32,
             flops_per_s: Range::exactly(flops),
             accumulate: "fp32".into(),
         }],
+        left_out: Vec::new(),
         bandwidth: Some(Range::exactly(bandwidth)),
         clocks: None,
         source: "orchestrate peaks measure".into(),
         date: "2026-10-31".into(),
         confidence: Confidence::High,
         note: None,
+        warnings: Vec::new(),
     }
 }
 

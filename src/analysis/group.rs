@@ -311,6 +311,7 @@ fn full_row<'a>(
         backend: config.device.backend(),
         host: &circumstances.host,
         device_name: circumstances.device_name.as_deref(),
+        device_uuid: circumstances.device_uuid.as_deref(),
     };
     Row {
         config: config.clone(),

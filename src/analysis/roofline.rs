@@ -178,7 +178,9 @@ fn points(index: usize, row: &Row<'_>, peaks: &Peaks, number: usize) -> Vec<Poin
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::peaks::{Ceiling, Range};
     use crate::analysis::{analyse, fixture};
+    use crate::job::Key;
 
     /// The seeds' fifth mistake: every point on the memory roof, and "memory-bound" read off it.
     #[test]
@@ -213,5 +215,34 @@ mod tests {
         let point = &analysis.rooflines[0].points[0];
         assert!(point.is_above_roof() && point.attained > 1e12 && point.attainable <= 1e9);
         assert!(analysis.findings.iter().any(|finding| finding.text.contains("above its roof")));
+    }
+
+    #[test]
+    fn each_precision_has_its_own_roof() {
+        let mut peaks = fixture::measured_peaks(100e9, 1e15);
+        for (precision, flops) in
+            [(Precision::Bf16, 400e9), (Precision::Amp, 300e9), (Precision::Tf32, 200e9)]
+        {
+            let flops_per_s = Range::exactly(flops);
+            peaks.flops.push(Ceiling { precision, flops_per_s, accumulate: "fp32".into() });
+        }
+        let study =
+            Precision::ALL.into_iter().fold(fixture::StudyBuilder::new().peaks(peaks), |study, precision| {
+                let key = Key { precision, ..fixture::key("cpu", "resnet18", 16, 1) };
+                study.run_with(key, 1.0, |record| {
+                    record.measurement.as_mut().unwrap().effective.precision = precision;
+                })
+            });
+        let study = study.build();
+        let analysis = analyse(&study);
+        let roofs: Vec<_> = analysis.rooflines[0]
+            .points
+            .iter()
+            .filter(|point| point.source == BytesSource::Modelled)
+            .map(|point| (analysis.rows[point.row].config.precision.as_str(), point.attainable))
+            .collect();
+        for expected in [("fp32", 100e9), ("tf32", 200e9), ("amp", 300e9), ("bf16", 400e9)] {
+            assert!(roofs.contains(&expected), "{expected:?} is not in {roofs:?}");
+        }
     }
 }

@@ -11,18 +11,16 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 
 use super::study::{load_catalogue, print, say};
 use super::{Exit, Failure, Global};
-use crate::analysis::peaks::{Catalogue, MEASURED_SCHEMA, MeasuredFile, Origin, Peaks, Range};
+use crate::analysis::peaks::{
+    Catalogue, MEASURED_SCHEMA, METHOD, MeasuredFile, Origin, Peaks, Range, suspicions,
+};
 use crate::job::{Device, Precision};
+use crate::protocol::{GemmSample, Layout, Operands};
+use crate::record::HostFacts;
 use crate::run::host::{hash_file, probe_host};
 use crate::run::peaks::{MEASURED, MeasureError, Measurement, measure_peaks};
 use crate::run::write_atomic;
 use crate::stats;
-
-/// A measured bandwidth below this share of the vendor's is suspicious: few threads, or a slower memory than thought.
-const LEAST_BANDWIDTH: f64 = 0.5;
-
-/// Measured FLOP/s above this share of the vendor's cannot be: wrong device, zeros as operands, or wrong figures.
-const MOST_FLOPS: f64 = 1.05;
 
 /// What `orchestrate peaks` takes.
 #[derive(Debug, clap::Args)]
@@ -57,10 +55,11 @@ struct MeasureArgs {
     /// Compute threads; by default as many as there are usable processors.
     #[arg(long, value_name = "N")]
     threads: Option<u32>,
-    /// Fewer sizes and repetitions: a few seconds, a less certain ceiling.
+    /// Less time for fewer sizes and repetitions: some ten seconds instead of a minute, a less certain ceiling.
     #[arg(long)]
     quick: bool,
-    /// Do nothing if this host has a measured file for this device already.
+    /// Do nothing if this host has a measured file for this device already, one of a quick measurement only with
+    /// `--quick`.
     #[arg(long)]
     if_missing: bool,
     /// Directory of the devices' peaks; the file goes to `measured/` in it.
@@ -115,49 +114,77 @@ fn text(range: Range, unit: f64) -> String {
 
 fn measure(args: &MeasureArgs, global: &Global) -> Result<Exit, Failure> {
     let catalogue = load_catalogue(&args.peaks_dir, global)?;
-    let host = probe_host().hostname;
+    let host = probe_host();
     if args.if_missing
-        && let Some(known) = measured_here(&catalogue, &host, args.device)
+        && let Some(known) = measured_here(&catalogue, &host.hostname, args.device, args.quick)
     {
         print(&format!("{} are there already: {} of {}", args.device, known.name, known.date));
         return Ok(Exit::Done);
     }
     if !global.quiet {
-        say(&format!("measuring {}: this takes up to half a minute", args.device));
+        let time = if args.quick { "some ten seconds" } else { "about a minute" };
+        say(&format!("measuring {}: this takes {time}", args.device));
     }
-    let mut flags: Vec<String> = Vec::new();
-    flags.extend(args.threads.map(|threads| format!("--threads={threads}")));
-    flags.extend(args.quick.then(|| "--quick".to_owned()));
-    let wanted = Measurement { device: args.device, worker: args.worker.as_deref(), flags: &flags };
-    let measured = measure_peaks(&wanted, &mut |waiting| {
-        let holder = waiting.holder.as_deref().unwrap_or("another program");
-        say(&format!("waiting for {}: {holder}", waiting.what));
-    })
-    .map_err(failure)?;
-    let file = MeasuredFile {
-        schema: MEASURED_SCHEMA,
-        host,
-        date: chrono::Utc::now().format("%Y-%m-%d").to_string(),
-        orchestrate: env!("CARGO_PKG_VERSION").to_owned(),
-        worker_sha256: hash_file(wanted.worker()).ok(),
-        measured,
-    };
-    let name = format!("{MEASURED}/{}-{}", slug(&file.host), slug(&file.measured.device_name));
+    let mut file = measured_file(args, host, global.quiet)?;
+    let name = file_name(&file);
     let peaks = file.peaks(&name).map_err(|message| Failure::new(Exit::Unexpected, message))?;
+    file.warnings = suspicions(&peaks, &catalogue);
     let path = save(&args.peaks_dir, &name, &file)?;
     print(&samples_table(&file));
-    for warning in suspicions(&peaks, &catalogue) {
+    for left_out in &file.measured.left_out {
+        print(&format!("no ceiling for {}: {}", left_out.precision, left_out.reason));
+    }
+    for warning in &file.warnings {
         say(&format!("warning: {warning}"));
     }
     print(&format!("peaks: {}", path.display()));
     Ok(Exit::Done)
 }
 
-/// The peaks that were measured on this host's device.
-fn measured_here<'a>(catalogue: &'a Catalogue, host: &str, device: Device) -> Option<&'a Peaks> {
+/// Has the worker measure, and adds what only this program knows. The warnings are still missing.
+fn measured_file(args: &MeasureArgs, host: HostFacts, quiet: bool) -> Result<MeasuredFile, Failure> {
+    let mut flags: Vec<String> = Vec::new();
+    flags.extend(args.threads.map(|threads| format!("--threads={threads}")));
+    flags.extend(args.quick.then(|| "--quick".to_owned()));
+    let wanted = Measurement { device: args.device, worker: args.worker.as_deref(), flags: &flags, quiet };
+    let mut measured = measure_peaks(&wanted, &mut |waiting| {
+        let holder = waiting.holder.as_deref().unwrap_or("another program");
+        say(&format!("waiting for {}: {holder}", waiting.what));
+    })
+    .map_err(failure)?;
+    if let (Device::Cuda(_), Some(driver)) = (args.device, host.nvidia_driver) {
+        measured.versions.entry("driver".to_owned()).or_insert(driver);
+    }
+    Ok(MeasuredFile {
+        schema: MEASURED_SCHEMA,
+        method: Some(METHOD.to_owned()),
+        host: host.hostname,
+        date: chrono::Utc::now().format("%Y-%m-%d").to_string(),
+        orchestrate: env!("CARGO_PKG_VERSION").to_owned(),
+        worker_sha256: hash_file(wanted.worker()).ok(),
+        warnings: Vec::new(),
+        measured,
+    })
+}
+
+/// `measured/<host>-<device>`, with the beginning of the UUID where the device has one: a host may have several of a name.
+fn file_name(file: &MeasuredFile) -> String {
+    let MeasuredFile { host, measured, .. } = file;
+    let uuid = measured.device_uuid.as_deref().unwrap_or_default();
+    let first: String = uuid.trim_start_matches("GPU-").chars().take(8).collect();
+    format!("{MEASURED}/{}", slug(&format!("{host} {} {first}", measured.device_name)))
+}
+
+/// The peaks that were measured on this host's device; those of a quick measurement only if they will do.
+fn measured_here<'a>(
+    catalogue: &'a Catalogue,
+    host: &str,
+    device: Device,
+    quick_will_do: bool,
+) -> Option<&'a Peaks> {
     catalogue.all().iter().find(|peaks| {
-        matches!(&peaks.origin, Origin::Measured { host: other, .. } if other == host)
-            && peaks.backend == device.backend()
+        matches!(&peaks.origin, Origin::Measured { host: other, device: of, quick, .. }
+            if other == host && *of == device && (quick_will_do || !quick))
     })
 }
 
@@ -165,11 +192,22 @@ fn save(directory: &Path, name: &str, file: &MeasuredFile) -> Result<PathBuf, Fa
     let path = directory.join(format!("{name}.yaml"));
     std::fs::create_dir_all(directory.join(MEASURED))?;
     let yaml = serde_yaml::to_string(file)?;
-    let text = format!(
-        "# Measured by `orchestrate peaks measure`. The ceilings are the best samples, derived on reading.\n{yaml}"
-    );
+    let text = format!("{}{yaml}", heading(file));
     write_atomic(&path, text.as_bytes())?;
     Ok(path)
+}
+
+/// The summary as a comment. It is for people: whoever reads the file derives it from the samples, so that nothing in it
+/// can contradict them.
+fn heading(file: &MeasuredFile) -> String {
+    let mut text = "# Measured by `orchestrate peaks measure`. The ceilings are the best samples, derived on reading:\n#\n"
+        .to_owned();
+    for line in samples_table(file).lines() {
+        text.push_str(format!("# {line}").trim_end());
+        text.push('\n');
+    }
+    text.push_str("#\n");
+    text
 }
 
 /// `name` in lower case with `-` for everything but letters and digits.
@@ -198,12 +236,7 @@ fn samples_table(file: &MeasuredFile) -> String {
         ]);
     };
     for sample in &file.measured.gemm {
-        row(
-            format!("GEMM {} {} × {}", sample.precision, sample.size, sample.size),
-            &sample.flops_per_s,
-            1e9,
-            "GFLOP/s",
-        );
+        row(product(sample), &sample.flops_per_s, 1e9, "GFLOP/s");
     }
     for sample in &file.measured.stream {
         let size = format!("{} of {:.0} MB", sample.kernel, sample.bytes as f64 / 1e6);
@@ -212,43 +245,14 @@ fn samples_table(file: &MeasuredFile) -> String {
     format!("{} on {}\n{table}", file.measured.device_name, file.host)
 }
 
-/// What makes `measured` doubtful beside the vendor's figures for a device of the same name.
-fn suspicions(measured: &Peaks, catalogue: &Catalogue) -> Vec<String> {
-    let vendors = catalogue.all().iter().filter(|vendor| {
-        vendor.origin == Origin::Vendor
-            && vendor.backend == measured.backend
-            && vendor.names.iter().any(|name| measured.names.contains(name))
-    });
-    vendors.flat_map(|vendor| suspicions_beside(measured, vendor)).collect()
-}
-
-fn suspicions_beside(measured: &Peaks, vendor: &Peaks) -> Vec<String> {
-    let mut found = Vec::new();
-    if let (Some(ours), Some(theirs)) = (measured.bandwidth, vendor.bandwidth)
-        && ours.high < LEAST_BANDWIDTH * theirs.low
-    {
-        found.push(format!(
-            "the measured bandwidth of {:.0} GB/s is less than {:.0} % of the {:.0} GB/s of {}",
-            ours.high / 1e9,
-            100.0 * LEAST_BANDWIDTH,
-            theirs.low / 1e9,
-            vendor.name
-        ));
-    }
-    for ours in &measured.flops {
-        let Some(theirs) = vendor.ceiling(ours.precision) else { continue };
-        if ours.flops_per_s.high > MOST_FLOPS * theirs.flops_per_s.high {
-            found.push(format!(
-                "the measured {:.1} TFLOP/s at {} are more than {:.0} % of the {:.1} TFLOP/s of {}",
-                ours.flops_per_s.high / 1e12,
-                ours.precision,
-                100.0 * MOST_FLOPS,
-                theirs.flops_per_s.high / 1e12,
-                vendor.name
-            ));
-        }
-    }
-    found
+/// A product as a phrase: `GEMM bf16 NT 2048 × 2048`.
+fn product(sample: &GemmSample) -> String {
+    let operands = sample.operands.map_or(sample.precision.as_str(), Operands::as_str);
+    let layout = sample.layout.map_or("", Layout::as_str);
+    let emulated = if sample.emulated { "emulated" } else { "" };
+    let size = format!("{0} × {0}", sample.size);
+    let words = ["GEMM", operands, emulated, layout, &size];
+    words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 fn failure(error: MeasureError) -> Failure {
@@ -270,39 +274,82 @@ fn failure(error: MeasureError) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::peaks::parse;
-
-    const VENDOR: &str = include_str!("../../peaks/nvidia-l4.yaml");
-
-    fn measured(tflops: f64, gb_per_s: f64) -> Peaks {
-        let mut peaks = parse("measured", VENDOR).unwrap();
-        peaks.origin = Origin::Measured { host: "box".to_owned(), threads: None };
-        peaks.flops.retain(|ceiling| ceiling.precision == Precision::Fp32);
-        peaks.flops[0].flops_per_s = Range::exactly(tflops * 1e12);
-        peaks.bandwidth = Some(Range::exactly(gb_per_s * 1e9));
-        peaks
-    }
-
-    /// The seeds' seventh mistake: 92 of 400 GB/s.
-    #[test]
-    fn measured_peaks_are_held_against_the_vendors() {
-        let catalogue = Catalogue::new(vec![parse("nvidia-l4", VENDOR).unwrap()]);
-        assert_eq!(suspicions(&measured(31.0, 160.0), &catalogue), [""; 0]);
-        assert_eq!(
-            suspicions(&measured(33.0, 140.0), &catalogue),
-            [
-                "the measured bandwidth of 140 GB/s is less than 50 % of the 300 GB/s of nvidia-l4",
-                "the measured 33.0 TFLOP/s at fp32 are more than 105 % of the 30.3 TFLOP/s of nvidia-l4",
-            ]
-        );
-        let other = Peaks { names: vec!["NVIDIA L40S".to_owned()], ..measured(33.0, 140.0) };
-        assert_eq!(suspicions(&other, &catalogue), [""; 0]);
-    }
+    use crate::analysis::peaks::{parse, parse_measured};
+    use crate::protocol::MeasuredPeaks;
 
     #[test]
     fn slugs_are_file_names() {
         assert_eq!(slug("Intel(R) Xeon(R) @ 2.20GHz/x"), "intel-r-xeon-r-2-20ghz-x");
         assert_eq!(slug("../.."), "");
+    }
+
+    fn file(device: &str, uuid: Option<&str>, quick: bool) -> MeasuredFile {
+        let mut measured: MeasuredPeaks = serde_json::from_str(
+            r#"{ "schema": 1, "device": "cpu", "device_name": "NVIDIA L4",
+                 "gemm": [{ "precision": "fp32", "layout": "NT", "size": 2048,
+                            "flops_per_s": [1e14, 1.1e14, 1.2e14] },
+                          { "precision": "bf16", "emulated": true, "size": 256, "flops_per_s": [1e9] }],
+                 "stream": [{ "kernel": "copy", "bytes": 2000000, "bytes_per_s": [2e11, 2.5e11] }] }"#,
+        )
+        .unwrap();
+        measured.device = device.parse().unwrap();
+        measured.device_uuid = uuid.map(str::to_owned);
+        measured.quick = quick;
+        MeasuredFile {
+            schema: MEASURED_SCHEMA,
+            method: Some(METHOD.to_owned()),
+            host: "box".to_owned(),
+            date: "2026-10-31".to_owned(),
+            orchestrate: "0.1.0".to_owned(),
+            worker_sha256: None,
+            warnings: vec!["it is: slow".to_owned()],
+            measured,
+        }
+    }
+
+    #[test]
+    fn devices_of_one_name_have_files_of_their_own() {
+        let uuid = "GPU-00112233-4455-6677-8899-aabbccddeeff";
+        assert_eq!(file_name(&file("cuda:1", Some(uuid), false)), "measured/box-nvidia-l4-00112233");
+        assert_eq!(file_name(&file("mps", None, false)), "measured/box-nvidia-l4");
+    }
+
+    #[test]
+    fn what_is_measured_already_is_told_by_host_device_and_effort() {
+        let peaks = |device, quick| file(device, None, quick).peaks(device).unwrap();
+        let catalogue = Catalogue::new(vec![peaks("cpu", true), peaks("cuda:1", false)]);
+        let here = |host, device, quick_will_do| {
+            let found = measured_here(&catalogue, host, device, quick_will_do);
+            found.map(|peaks| peaks.name.clone())
+        };
+        assert_eq!(here("box", Device::Cpu, true).as_deref(), Some("cpu"));
+        assert_eq!(
+            here("box", Device::Cpu, false),
+            None,
+            "a quick measurement does not stand in for another"
+        );
+        assert_eq!(here("box", Device::Cuda(1), false).as_deref(), Some("cuda:1"));
+        assert_eq!(here("box", Device::Cuda(0), true), None);
+        assert_eq!(here("other", Device::Cpu, true), None);
+    }
+
+    /// Best, median, spread, n and size stand above the samples, for people; what is read back is the samples'.
+    #[test]
+    fn a_file_shows_its_summary_and_reads_back_whole() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = file("cuda", Some("GPU-1"), false);
+        let path = save(directory.path(), "measured/x", &file).unwrap();
+        let text = std::fs::read_to_string(path).unwrap();
+        let row = |start: &str| {
+            let line = text.lines().find(|line| line.contains(start)).unwrap();
+            line.split(['│', '┆']).skip(1).map(str::trim).collect::<Vec<_>>().join(" ").trim().to_owned()
+        };
+        assert_eq!(row("GEMM fp32 NT"), "GEMM fp32 NT 2048 × 2048 3 120000.00 110000.00 10000.00 GFLOP/s");
+        assert!(row("GEMM bf16 emulated 256").ends_with("GFLOP/s"));
+        assert!(row("copy of 2 MB").starts_with("copy of 2 MB 2 250.00"));
+        let read = parse_measured("measured/x", &text).unwrap();
+        assert_eq!(read, file.peaks("measured/x").unwrap());
+        assert_eq!(read.warnings, ["it is: slow"]);
     }
 
     #[test]

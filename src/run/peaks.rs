@@ -3,6 +3,8 @@
 //! Reading here means bytes: what a peaks file says is understood by `analysis`, which `run` does not know.
 #![expect(clippy::disallowed_methods, reason = "peaks are files, and a worker measures them")]
 
+use std::collections::BTreeMap;
+use std::env;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,6 +13,7 @@ use super::event::Waiting;
 use super::lock::{LockDir, LockError};
 use super::site::shipped_worker;
 use crate::job::Device;
+use crate::plan::PASSED_ON;
 use crate::protocol::{MEASUREMENT_SCHEMA, MeasuredPeaks, exit_code};
 
 /// The directory of measured peaks below that of all peaks.
@@ -117,6 +120,8 @@ pub struct Measurement<'a> {
     pub worker: Option<&'a Path>,
     /// Flags for the worker.
     pub flags: &'a [String],
+    /// Whether to keep how far the worker is from our standard error.
+    pub quiet: bool,
 }
 
 impl Measurement<'_> {
@@ -142,21 +147,46 @@ pub fn measure_peaks(
     }
     let run = |source| MeasureError::Run { path: path.clone(), source };
     let lock = LockDir::of_this_host()?.hold_host("peaks measure", waiting)?;
-    let mut arguments = vec!["peaks".to_owned(), "--device".to_owned(), wanted.device.to_string()];
+    let mut arguments = vec!["peaks".to_owned(), "--device".to_owned(), wanted.device.backend().to_owned()];
     arguments.extend(wanted.flags.iter().cloned());
-    let mut command = duct::cmd(&path, arguments).stdout_capture().unchecked();
+    let environment = environment(wanted.device, |name| env::var(name).ok());
+    let mut command = duct::cmd(&path, arguments).full_env(environment).stdout_capture().unchecked();
+    if wanted.quiet {
+        command = command.stderr_capture();
+    }
     // The worker holds the lock too, as its standard input: if we are killed, the host is not free before it ends.
     command = match lock.handle().map_err(run)? {
         Some(handle) => command.stdin_file(handle),
         None => command.stdin_null(),
     };
     let output = command.run().map_err(run)?;
+    if !output.status.success() {
+        // What was captured is now wanted.
+        eprint!("{}", String::from_utf8_lossy(&output.stderr));
+    }
     match output.status.code() {
         Some(0) => {}
         Some(exit_code::UNSUPPORTED) => return Err(MeasureError::Unsupported(wanted.device)),
         _ => return Err(MeasureError::Failed { path, status: output.status.to_string() }),
     }
-    parse(&output.stdout, wanted.device).map_err(|message| MeasureError::Output { path, message })
+    let measured = parse(&output.stdout, wanted.device);
+    let measured = measured.map_err(|message| MeasureError::Output { path, message })?;
+    // The worker sees its one CUDA device as device 0.
+    Ok(MeasuredPeaks { device: wanted.device, ..measured })
+}
+
+/// The worker's environment, as jobs have theirs: closed, so that a ceiling is measured under the same threads and
+/// rounding as what is held against it. `ambient` is our own.
+fn environment(device: Device, ambient: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
+    let passed_on = PASSED_ON.iter().filter_map(|name| Some(((*name).to_owned(), ambient(name)?)));
+    let mut variables: BTreeMap<String, String> = passed_on.collect();
+    let visible = if let Device::Cuda(index) = device { index.to_string() } else { String::new() };
+    for (name, value) in
+        [("LC_ALL", "C"), ("CUDA_VISIBLE_DEVICES", visible.as_str()), ("CUDA_DEVICE_ORDER", "PCI_BUS_ID")]
+    {
+        variables.insert(name.to_owned(), value.to_owned());
+    }
+    variables
 }
 
 fn parse(stdout: &[u8], device: Device) -> Result<MeasuredPeaks, String> {
@@ -187,6 +217,24 @@ mod tests {
         let names: Vec<_> = found.iter().map(|file| (file.name.as_str(), file.is_measured)).collect();
         assert_eq!(names, [("a", false), ("b", false), ("measured/c", true)]);
         assert_eq!(found[2].text, "measured/c.yaml");
+    }
+
+    #[test]
+    fn the_worker_sees_its_device_alone_and_nothing_that_changes_arithmetic() {
+        let ambient = |name: &str| {
+            ["PATH", "HOME", "OMP_NUM_THREADS", "ONEDNN_DEFAULT_FPMATH_MODE", "CUDA_VISIBLE_DEVICES"]
+                .contains(&name)
+                .then(|| "ours".to_owned())
+        };
+        let text = |device| {
+            let pairs = environment(device, ambient);
+            pairs.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(
+            text(Device::Cuda(3)),
+            "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=3 HOME=ours LC_ALL=C PATH=ours"
+        );
+        assert!(text(Device::Cpu).contains("CUDA_VISIBLE_DEVICES= "), "a processor's worker sees no GPU");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use super::harness::{Matrix, Project};
+use super::harness::{Ended, Matrix, Project};
 
 /// All files below `directory`, by path.
 fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -82,20 +82,72 @@ fn nothing_to_aggregate_is_13_with_a_hint() {
     project.orchestrate(&["report", "n.yaml"]).code(13).says("hint: run it first: `orchestrate run n.yaml`");
 }
 
+/// A script of this directory.
+fn script(name: &str) -> String {
+    format!("{}/tests/reporting/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn measure(project: &Project, flags: &[&str]) -> Ended {
+    let worker = script("fake_peaks.sh");
+    project.orchestrate(&[&["peaks", "measure", "--worker", &worker], flags].concat())
+}
+
 #[test]
 fn measured_peaks_are_kept_and_found_again() {
     let project = Project::new();
-    let worker = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reporting/fake_peaks.sh");
-    let measure =
-        |flags: &[&str]| project.orchestrate(&[&["peaks", "measure", "--worker", worker], flags].concat());
-    let ended = measure(&[]).code(0).says("called: peaks --device cpu");
+    let quick = measure(&project, &["--quick"]).code(0).says("called: peaks --device cpu --quick");
+    assert!(quick.stdout.contains("GEMM bf16 NT 2048 × 2048"), "{}", quick.stdout);
+    let again = measure(&project, &["--if-missing", "--quick"]).code(0);
+    assert!(again.stdout.contains("are there already") && !again.stderr.contains("called"), "{again:?}");
+    // A quick measurement does not stand in for a thorough one.
+    let ended = measure(&project, &["--if-missing"]).code(0).says("called: peaks --device cpu\n");
     assert!(ended.stdout.contains("125.00") && ended.stdout.contains("triad of 1500 MB"), "{}", ended.stdout);
-    let again = measure(&["--if-missing"]).code(0);
+    assert!(ended.stdout.contains("no ceiling for tf32: it needs another device"), "{}", ended.stdout);
+    let again = measure(&project, &["--if-missing"]).code(0);
     assert!(again.stdout.contains("are there already") && !again.stderr.contains("called"), "{again:?}");
     let list = project.orchestrate(&["peaks", "list"]).code(0);
     assert!(list.stdout.contains("Fake CPU @ 1 GHz") && list.stdout.contains("0.125"), "{}", list.stdout);
-    measure(&["--device", "cuda"]).code(1).says("error: the worker cannot measure cuda");
-    measure(&["--threads", "3"]).code(1).says("failed (exit status: 7)");
-    measure(&["--threads", "4"]).code(1).says("printed no peaks");
+    let silent = measure(&project, &["-q"]).code(0);
+    assert_eq!(silent.stderr, "");
+}
+
+#[test]
+fn peaks_that_cannot_be_measured_leave_nothing_behind() {
+    let project = Project::new();
+    let reason = "error: cuda is not here: GPUs visible: 1";
+    let absent = measure(&project, &["--device", "cuda:1"]).code(1).says(reason);
+    assert!(absent.stderr.contains("error: the worker cannot measure cuda:1"), "{}", absent.stderr);
+    measure(&project, &["--device", "cuda", "-q"]).code(1).says("error: cuda is not here");
+    measure(&project, &["--threads", "3"]).code(1).says("failed (exit status: 7)");
+    measure(&project, &["--threads", "4"]).code(1).says("printed no peaks");
     project.orchestrate(&["peaks", "measure", "--worker", "gone"]).code(1).says("there is no worker at");
+    assert!(!project.path("peaks").exists());
+}
+
+/// What was measured on a device is what its runs are held against, precision by precision.
+#[test]
+fn aggregate_holds_runs_against_what_was_measured_here() {
+    let project = Project::new();
+    let worker = script("fake_training.sh");
+    let matrix = format!(
+        "name: m\nmodels: [resnet18]\nbatches: [1]\nrepeats: 1\nprecisions: [fp32, tf32, amp, bf16]\n\
+         worker: {{ command: [sh, {worker:?}, \"{{precision}}\", \"{{batch}}\", \"{{out}}\"], result: json }}\n\
+         envs: {{ cpu: {{ device: cpu }} }}\n"
+    );
+    fs::write(project.path("m.yaml"), matrix).unwrap();
+    project.orchestrate(&["run", "m.yaml"]).code(0);
+    measure(&project, &[]).code(0);
+    project.orchestrate(&["aggregate", "m.yaml"]).code(0);
+    let mut peaks: Vec<_> = rows(&project, "summary.csv")
+        .into_iter()
+        .map(|row| [&row["precision"], &row["peak_gflop_per_s"], &row["peaks_origin"]].map(String::clone))
+        .collect();
+    peaks.sort();
+    let host = nix::unistd::gethostname().unwrap().to_string_lossy().into_owned();
+    let origin = format!("measured on {host} with 2 threads");
+    let expected = [("amp", "250"), ("bf16", "250"), ("fp32", "125"), ("tf32", "NA")];
+    assert_eq!(
+        peaks,
+        expected.map(|(precision, peak)| [precision.to_owned(), peak.to_owned(), origin.clone()])
+    );
 }

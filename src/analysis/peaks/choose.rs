@@ -1,5 +1,5 @@
 //! Which peaks are for a device: those its env names, if they are for exactly that device; else what was measured on
-//! exactly that device of exactly that host; else none, with the reason.
+//! exactly that device of exactly that host, the very same GPU before its twin; else none, with the reason.
 
 use super::{Origin, Peaks};
 
@@ -20,6 +20,8 @@ pub struct Wanted<'a> {
     pub host: &'a str,
     /// The device's own name, where the worker said it.
     pub device_name: Option<&'a str>,
+    /// The device's UUID, where it has one and the worker said it.
+    pub device_uuid: Option<&'a str>,
 }
 
 /// Why a device has no peaks.
@@ -108,12 +110,17 @@ impl Catalogue {
         let Some(device_name) = wanted.device_name else {
             return Err(NoPeaks::NoName { host: wanted.host.to_owned() });
         };
-        let fits = |peaks: &&Peaks| {
-            matches!(&peaks.origin, Origin::Measured { host, .. } if host == wanted.host)
-                && peaks.backend == wanted.backend
-                && peaks.names.iter().any(|name| name == device_name)
+        let of_host = self.all.iter().filter_map(|peaks| match &peaks.origin {
+            Origin::Measured { host, uuid, .. } if host == wanted.host => Some((peaks, uuid.as_deref())),
+            _ => None,
+        });
+        let fits = |(peaks, _): &(&Peaks, _)| {
+            peaks.backend == wanted.backend && peaks.names.iter().any(|name| name == device_name)
         };
-        self.all.iter().find(fits).ok_or_else(|| NoPeaks::NotMeasured {
+        // GPUs of one name in one host are alike enough to lend each other a roof, but each has its own first.
+        let is_another = |(_, uuid): &(&Peaks, Option<&str>)| *uuid != wanted.device_uuid;
+        let chosen = of_host.filter(fits).min_by_key(is_another).map(|(peaks, _)| peaks);
+        chosen.ok_or_else(|| NoPeaks::NotMeasured {
             device: wanted.describe(),
             host: wanted.host.to_owned(),
             backend: wanted.backend.to_owned(),
@@ -134,7 +141,7 @@ impl Wanted<'_> {
 mod tests {
     use super::*;
     use crate::analysis::peaks::{Ceiling, Confidence, Range};
-    use crate::job::Precision;
+    use crate::job::{Device, Precision};
 
     fn peaks(name: &str, backend: &str, device: &str, origin: Origin) -> Peaks {
         Peaks {
@@ -148,21 +155,27 @@ mod tests {
                 flops_per_s: Range::exactly(1e12),
                 accumulate: "fp32".into(),
             }],
+            left_out: Vec::new(),
             bandwidth: Some(Range::exactly(1e11)),
             clocks: None,
             source: "a test".into(),
             date: "2026-10".into(),
             confidence: Confidence::High,
             note: None,
+            warnings: Vec::new(),
         }
     }
 
+    fn measured(host: &str, device: Device, uuid: Option<&str>) -> Origin {
+        let threads = (device == Device::Cpu).then_some(2);
+        Origin::Measured { host: host.into(), device, uuid: uuid.map(str::to_owned), threads, quick: false }
+    }
+
     fn catalogue() -> Catalogue {
-        let measured = |host: &str| Origin::Measured { host: host.into(), threads: Some(2) };
         Catalogue::new(vec![
             peaks("nvidia-rtx-4090", "cuda", "NVIDIA GeForce RTX 4090", Origin::Vendor),
             peaks("m3-gpu", "mps", "Apple M3 Max", Origin::Vendor),
-            peaks("measured/a-cpu", "cpu", "A CPU", measured("a")),
+            peaks("measured/a-cpu", "cpu", "A CPU", measured("a", Device::Cpu, None)),
         ])
     }
 
@@ -172,7 +185,7 @@ mod tests {
         host: &str,
         device: Option<&str>,
     ) -> Result<String, String> {
-        let wanted = Wanted { named, backend, host, device_name: device };
+        let wanted = Wanted { named, backend, host, device_name: device, device_uuid: None };
         catalogue().choose(&wanted).map(|peaks| peaks.name.clone()).map_err(|error| error.to_string())
     }
 
@@ -212,5 +225,26 @@ mod tests {
             "vendor's only when named"
         );
         assert!(choose(Some("m4"), "mps", "a", Some("Apple M4")).unwrap_err().contains("no such file"));
+    }
+
+    /// Two GPUs of one name in one host, and a third that nobody measured.
+    #[test]
+    fn a_gpu_gets_its_own_peaks_before_its_twins() {
+        let gpu = |name: &str, index, uuid| {
+            peaks(name, "cuda", "NVIDIA L4", measured("a", Device::Cuda(index), Some(uuid)))
+        };
+        let elsewhere =
+            peaks("measured/b", "cuda", "NVIDIA L4", measured("b", Device::Cuda(0), Some("GPU-2")));
+        let catalogue =
+            Catalogue::new(vec![gpu("measured/a-0", 0, "GPU-0"), gpu("measured/a-1", 1, "GPU-1"), elsewhere]);
+        let choose = |uuid| {
+            let device_name = Some("NVIDIA L4");
+            let wanted = Wanted { named: None, backend: "cuda", host: "a", device_name, device_uuid: uuid };
+            catalogue.choose(&wanted).unwrap().name.clone()
+        };
+        assert_eq!(choose(Some("GPU-1")), "measured/a-1");
+        assert_eq!(choose(Some("GPU-0")), "measured/a-0");
+        assert_eq!(choose(Some("GPU-2")), "measured/a-0", "a twin's, never another host's");
+        assert_eq!(choose(None), "measured/a-0");
     }
 }

@@ -1,23 +1,15 @@
-//! The two kinds of YAML file below `peaks/`: figures that somebody published, and what `orchestrate peaks measure` saw.
-//!
-//! A published file says who, where, when and for exactly which device names. A measured file keeps every sample; the
-//! ceilings (the best of each precision and of the streams) are derived on reading.
+//! The YAML files in `peaks/`: figures that somebody published, with who, where, when and for exactly which device
+//! names.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::{Ceiling, Confidence, Origin, Peaks, Range};
 use crate::job::{Device, Precision};
-use crate::protocol::MeasuredPeaks;
 
 /// The version of a published peaks file.
 ///
 /// Changelog: 1, the first.
 pub const PEAKS_SCHEMA: u32 = 1;
-
-/// The version of a measured peaks file.
-///
-/// Changelog: 1, the first.
-pub const MEASURED_SCHEMA: u32 = 1;
 
 /// A peaks file that cannot be used. The path is said by whoever read the file.
 #[derive(Debug, thiserror::Error)]
@@ -105,23 +97,6 @@ struct RangeFile {
     high: f64,
 }
 
-/// A measured peaks file as it stands: the samples and where they were taken.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MeasuredFile {
-    /// [`MEASURED_SCHEMA`].
-    pub schema: u32,
-    /// The host's name.
-    pub host: String,
-    /// The day, `2026-10-31`.
-    pub date: String,
-    /// `orchestrate`'s own version.
-    pub orchestrate: String,
-    /// SHA-256 of the worker that measured.
-    pub worker_sha256: Option<String>,
-    /// What it printed.
-    pub measured: MeasuredPeaks,
-}
-
 /// Reads a published peaks file called `name`.
 ///
 /// # Errors
@@ -130,20 +105,6 @@ pub fn parse(name: &str, text: &str) -> Result<Peaks, PeaksError> {
     let file: PublishedFile = serde_yaml::from_str(text)
         .map_err(|source| PeaksError::Form { name: name.to_owned(), source: Box::new(source) })?;
     check(name, file).map_err(|message| PeaksError::Value { name: name.to_owned(), message })
-}
-
-/// Reads a measured peaks file called `name`.
-///
-/// # Errors
-/// Text that is not of the form, an unknown schema, or no usable sample.
-pub fn parse_measured(name: &str, text: &str) -> Result<Peaks, PeaksError> {
-    let file: MeasuredFile = serde_yaml::from_str(text)
-        .map_err(|source| PeaksError::Form { name: name.to_owned(), source: Box::new(source) })?;
-    if file.schema != MEASURED_SCHEMA {
-        let message = format!("schema is {}: expected {MEASURED_SCHEMA}", file.schema);
-        return Err(PeaksError::Value { name: name.to_owned(), message });
-    }
-    file.peaks(name).map_err(|message| PeaksError::Value { name: name.to_owned(), message })
 }
 
 fn check(name: &str, file: PublishedFile) -> Result<Peaks, String> {
@@ -182,12 +143,14 @@ fn check(name: &str, file: PublishedFile) -> Result<Peaks, String> {
         names: file.names,
         origin,
         flops,
+        left_out: Vec::new(),
         bandwidth,
         clocks: file.clocks,
         source: file.source,
         date: file.date,
         confidence: file.confidence,
         note: file.note,
+        warnings: Vec::new(),
     })
 }
 
@@ -213,54 +176,6 @@ fn range(what: &str, value: Option<f64>, range: Option<RangeFile>, unit: f64) ->
         return Err(format!("{what} is {low} to {high}: expected positive numbers, the lower first"));
     }
     Ok(Range { low: low * unit, high: high * unit })
-}
-
-impl MeasuredFile {
-    /// The ceilings: the best product of each precision, the best pass of any stream.
-    ///
-    /// # Errors
-    /// There is no usable sample, or the host or device has no name; the message says which.
-    pub fn peaks(&self, name: &str) -> Result<Peaks, String> {
-        let measured = &self.measured;
-        if self.host.is_empty() || measured.device_name.is_empty() {
-            return Err(
-                "host and device_name must not be empty: peaks are for one device of one host".to_owned()
-            );
-        }
-        let best = |samples: &mut dyn Iterator<Item = f64>| {
-            samples
-                .filter(|value| value.is_finite() && *value > 0.0)
-                .max_by(f64::total_cmp)
-                .map(Range::exactly)
-        };
-        let flops: Vec<Ceiling> = Precision::ALL
-            .into_iter()
-            .filter_map(|precision| {
-                let of = measured.gemm.iter().filter(|sample| sample.precision == precision);
-                let flops_per_s = best(&mut of.flat_map(|sample| sample.flops_per_s.iter().copied()))?;
-                Some(Ceiling { precision, flops_per_s, accumulate: "fp32".to_owned() })
-            })
-            .collect();
-        if flops.is_empty() {
-            return Err("gemm has no sample above 0".to_owned());
-        }
-        let streams = measured.stream.iter().flat_map(|sample| sample.bytes_per_s.iter().copied());
-        Ok(Peaks {
-            name: name.to_owned(),
-            device: measured.device_name.clone(),
-            backend: measured.device.backend().to_owned(),
-            names: vec![measured.device_name.clone()],
-            origin: Origin::Measured { host: self.host.clone(), threads: measured.threads },
-            flops,
-            bandwidth: best(&mut { streams }),
-            clocks: None,
-            source: "orchestrate peaks measure: best GEMM on random data, best copy or triad, read and write counted"
-                .to_owned(),
-            date: self.date.clone(),
-            confidence: Confidence::High,
-            note: None,
-        })
-    }
 }
 
 #[cfg(test)]
@@ -335,32 +250,5 @@ confidence: medium
             assert_ne!(text, LAPTOP, "{from} is not in the file");
             assert_eq!(parse("laptop", &text).unwrap_err().to_string(), message);
         }
-    }
-
-    #[test]
-    fn measured_ceilings_are_the_best_samples_and_survive_the_file() {
-        let file = MeasuredFile {
-            schema: MEASURED_SCHEMA,
-            host: "box".into(),
-            date: "2026-10-31".into(),
-            orchestrate: "0.1.0".into(),
-            worker_sha256: None,
-            measured: serde_json::from_str(
-                r#"{ "schema": 1, "device": "cpu", "device_name": "A CPU: @ 2.0 GHz", "threads": 2,
-                     "gemm": [{ "precision": "fp32", "size": 1024, "flops_per_s": [1e11, 1.2e11] },
-                              { "precision": "fp32", "size": 2048, "flops_per_s": [1.1e11] }],
-                     "stream": [{ "kernel": "copy", "bytes": 1000, "bytes_per_s": [1e10, 0.9e10] }] }"#,
-            )
-            .unwrap(),
-        };
-        let text = serde_yaml::to_string(&file).unwrap();
-        let peaks = parse_measured("measured/box", &text).unwrap();
-        assert_eq!(peaks.ceiling(Precision::Fp32).unwrap().flops_per_s, Range::exactly(1.2e11));
-        assert_eq!(peaks.bandwidth, Some(Range::exactly(1e10)));
-        assert_eq!(peaks.names, ["A CPU: @ 2.0 GHz"]);
-        assert_eq!(peaks.origin.to_string(), "measured on box with 2 threads");
-        let empty =
-            MeasuredFile { measured: MeasuredPeaks { gemm: vec![], ..file.measured.clone() }, ..file };
-        assert_eq!(empty.peaks("x"), Err("gemm has no sample above 0".to_owned()));
     }
 }

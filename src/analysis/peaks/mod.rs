@@ -1,18 +1,24 @@
 //! The ceilings of a device: what its vendor says, or what was measured on it.
 //!
-//! [`file`](parse) mirrors the YAML of `peaks/*.yaml`; [`Peaks`] is what it means once checked. A [`Catalogue`] is all of
+//! [`file`](parse) mirrors the YAML of `peaks/*.yaml`, [`MeasuredFile`] that of `peaks/measured/*.yaml`; [`Peaks`] is what
+//! they mean once checked. A [`Catalogue`] is all of
 //! them, and chooses for a device the one that is exactly for it, or says why there is none. "RTX 4090 Laptop GPU" never
 //! gets the peaks of "RTX 4090": names are compared whole.
 
 mod choose;
 mod file;
+mod measured;
+mod suspicion;
 
 use std::fmt;
 
-use crate::job::Precision;
+use crate::job::{Device, Precision};
+use crate::protocol::LeftOut;
 
 pub use choose::{Catalogue, NoPeaks, Wanted};
-pub use file::{MEASURED_SCHEMA, MeasuredFile, PEAKS_SCHEMA, PeaksError, parse, parse_measured};
+pub use file::{PEAKS_SCHEMA, PeaksError, parse};
+pub use measured::{MEASURED_SCHEMA, METHOD, MeasuredFile, parse_measured};
+pub use suspicion::suspicions;
 
 /// The ceilings of one device, checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +35,8 @@ pub struct Peaks {
     pub origin: Origin,
     /// At most one a precision.
     pub flops: Vec<Ceiling>,
+    /// Precisions that have none, where it is known why.
+    pub left_out: Vec<LeftOut>,
     /// Bytes a second between the device and its memory, where known.
     pub bandwidth: Option<Range>,
     /// Clocks that the figures are for.
@@ -41,6 +49,8 @@ pub struct Peaks {
     pub confidence: Confidence,
     /// Anything else to know.
     pub note: Option<String>,
+    /// What made the figures doubtful when they were measured, a sentence each.
+    pub warnings: Vec<String>,
 }
 
 /// Who says what the ceilings are.
@@ -54,8 +64,14 @@ pub enum Origin {
     Measured {
         /// The host's name.
         host: String,
+        /// The device, as it was asked for on that host.
+        device: Device,
+        /// The device's UUID, where it has one.
+        uuid: Option<String>,
         /// Compute threads, on a processor.
         threads: Option<u32>,
+        /// Whether little time was spent on it.
+        quick: bool,
     },
 }
 
@@ -64,9 +80,14 @@ impl fmt::Display for Origin {
         match self {
             Origin::Vendor => f.write_str("vendor"),
             Origin::Published => f.write_str("published measurement"),
-            Origin::Measured { host, threads: None } => write!(f, "measured on {host}"),
-            Origin::Measured { host, threads: Some(1) } => write!(f, "measured on {host} with 1 thread"),
-            Origin::Measured { host, threads: Some(n) } => write!(f, "measured on {host} with {n} threads"),
+            Origin::Measured { host, threads, quick, .. } => {
+                write!(f, "measured {}on {host}", if *quick { "quickly " } else { "" })?;
+                match threads {
+                    None => Ok(()),
+                    Some(1) => f.write_str(" with 1 thread"),
+                    Some(n) => write!(f, " with {n} threads"),
+                }
+            }
         }
     }
 }
@@ -117,6 +138,12 @@ impl Peaks {
     /// The ceiling for `precision`, if these peaks have one. There is no guessing from another precision.
     pub fn ceiling(&self, precision: Precision) -> Option<&Ceiling> {
         self.flops.iter().find(|ceiling| ceiling.precision == precision)
+    }
+
+    /// Why there is no ceiling for `precision`, where that is known.
+    pub fn reason_without(&self, precision: Precision) -> Option<&str> {
+        let left_out = self.left_out.iter().find(|left_out| left_out.precision == precision)?;
+        Some(&left_out.reason)
     }
 
     /// FLOPs a byte from which on the compute roof is the lower one, at `precision`.

@@ -157,10 +157,10 @@ impl Training {
 /// What to measure the ceilings of.
 #[derive(Debug, Args)]
 pub(crate) struct Peaks {
-    /// Device: cpu.
+    /// Device: cpu, mps, cuda.
     #[arg(long, value_name = "WORD", default_value = "cpu")]
     pub(crate) device: String,
-    /// Fewer sizes and repetitions: a few seconds, a less certain ceiling.
+    /// Less time for fewer sizes and repetitions: a less certain ceiling.
     #[arg(long)]
     pub(crate) quick: bool,
     /// Compute threads; by default as many as the process may use processors.

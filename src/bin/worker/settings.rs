@@ -27,12 +27,20 @@ const CUBLAS_VARIABLE: &str = "CUBLAS_WORKSPACE_CONFIG";
 /// # Errors
 /// [`WorkerError::Usage`] if the environment asks for another precision than the job's.
 pub(crate) fn prepare_environment(training: &Training) -> Result<(), WorkerError> {
-    check_rounding(|name| env::var(name).unwrap_or_default())?;
+    refuse_rounding()?;
     if training.deterministic && env::var_os(CUBLAS_VARIABLE).is_none() {
         // SAFETY: the caller has not started a thread yet, so nobody reads the environment meanwhile.
         unsafe { env::set_var(CUBLAS_VARIABLE, ":4096:8") };
     }
     Ok(())
+}
+
+/// Refuses an environment in which a precision would not be what it says.
+///
+/// # Errors
+/// [`WorkerError::Usage`] names the variable.
+pub(crate) fn refuse_rounding() -> Result<(), WorkerError> {
+    check_rounding(|name| env::var(name).unwrap_or_default())
 }
 
 /// Refuses variables that change what a precision means; `value` tells what each is set to.

@@ -4,7 +4,7 @@ mod events;
 mod optimizer;
 mod profiler;
 
-use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_uint, c_void};
 
 use tch::{Device, Tensor};
 
@@ -43,6 +43,8 @@ unsafe extern "C" {
     safe fn shim_autocast_end(device: c_int) -> bool;
     safe fn shim_autocast_state(device: c_int) -> c_int;
     fn shim_triad(c: *mut c_void, a: *mut c_void, b: *mut c_void, scalar: f64) -> bool;
+    safe fn shim_cuda_cache() -> i64;
+    fn shim_processor_has(name: *const c_char) -> bool;
     safe fn shim_libtorch_version() -> *const c_char;
     safe fn shim_onednn_version() -> *const c_char;
     safe fn shim_cuda_version() -> i64;
@@ -305,6 +307,18 @@ impl Drop for Autocast {
 pub(crate) fn triad(c: &Tensor, a: &Tensor, b: &Tensor, scalar: f64) -> Result<(), WorkerError> {
     // SAFETY: three pointers to live tensors; libtorch checks their shapes.
     checked(unsafe { shim_triad(pointer(c), pointer(a), pointer(b), scalar) })
+}
+
+/// Bytes of the last-level cache of CUDA's device 0, as the driver says.
+pub(crate) fn cuda_cache() -> Option<u64> {
+    u64::try_from(shim_cuda_cache()).ok()
+}
+
+/// Whether the processor has the instructions that libtorch calls `name`: `avx512_bf16`, …
+pub(crate) fn processor_has(name: &str) -> bool {
+    let Ok(name) = CString::new(name) else { return false };
+    // SAFETY: a terminated string that lives through the call.
+    unsafe { shim_processor_has(name.as_ptr()) }
 }
 
 /// The `at::Tensor` that a tensor of `tch` holds.

@@ -10,6 +10,7 @@
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/Version.h>
 #include <ATen/autocast_mode.h>
+#include <ATen/cpu/Utils.h>
 #include <ATen/ops/add.h>
 #include <torch/csrc/api/include/torch/version.h>
 
@@ -209,6 +210,35 @@ bool shim_triad(at::Tensor* c, at::Tensor* a, at::Tensor* b, double scalar) {
     at::NoGradGuard no_grad;
     at::add_out(*c, *a, *b, scalar);
   });
+}
+
+// ---- What a device is made of -----------------------------------------------------------------------------------------
+
+// Bytes of the last-level cache of CUDA's device 0, from the driver; -1 if it does not say.
+int64_t shim_cuda_cache() {
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW);
+  if (driver == nullptr) {
+    return -1;
+  }
+  const auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(driver, "cuInit"));
+  const auto get = reinterpret_cast<int (*)(int*, int)>(dlsym(driver, "cuDeviceGet"));
+  const auto attribute = reinterpret_cast<int (*)(int*, int, int)>(dlsym(driver, "cuDeviceGetAttribute"));
+  int device = 0;
+  int bytes = 0;
+  // 38 is CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE.
+  const bool done = init && get && attribute && init(0) == 0 && get(&device, 0) == 0 && attribute(&bytes, 38, device) == 0;
+  return done && bytes > 0 ? bytes : -1;
+}
+
+// Whether the processor has the instructions of this name, as `at::cpu::get_cpu_capabilities` lists them.
+bool shim_processor_has(const char* name) {
+  bool has = false;
+  guarded([&] {
+    const auto all = at::cpu::get_cpu_capabilities();
+    const auto found = all.find(name);
+    has = found != all.end() && found->second.isBool() && found->second.toBool();
+  });
+  return has;
 }
 
 // ---- Versions ------------------------------------------------------------------------------------------------------

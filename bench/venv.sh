@@ -1,0 +1,11 @@
+# Sourced by the scripts beside it, from the repository's root: sets `venv` to an environment with PyTorch, and makes it
+# if it is not there.
+venv=.venv-pytorch
+if [ ! -e "$venv/ready" ]; then
+    echo "installing PyTorch into $venv" >&2
+    python3 -m venv "$venv"
+    # Not only the subset that libtorch needs: Python's half of PyTorch loads every CUDA library, GPU or not.
+    "$venv/bin/pip" install --quiet torch==2.11.0 torchvision==0.26.0 numpy
+    "$venv/bin/python" -c 'import torch, torchvision'
+    touch "$venv/ready"
+fi

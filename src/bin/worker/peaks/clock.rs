@@ -1,0 +1,112 @@
+//! The clock of the arithmetic units while they work. A ceiling is for a clock, and a laptop's or a shared machine's
+//! is not the one of its data sheet.
+
+use nvml_wrapper::Nvml;
+use nvml_wrapper::enum_wrappers::device::Clock;
+use orchestrate::job::Device;
+use orchestrate::protocol::Clocks;
+
+use super::super::device::OpenDevice;
+use super::host;
+
+/// Looks at a clock now and then and remembers what it saw.
+#[derive(Debug)]
+pub(super) struct Watch {
+    source: Source,
+    /// MHz of each look.
+    seen: Vec<f64>,
+}
+
+/// Whom to ask.
+#[derive(Debug)]
+enum Source {
+    /// The system, about the processors that so many threads keep busy.
+    Processors(usize),
+    /// NVIDIA's management library, about the GPU of this UUID.
+    Nvidia(Box<Nvml>, String),
+    /// Nobody tells (MPS; a driver without its library).
+    Nobody,
+}
+
+impl Watch {
+    /// Watches `device`, on whose processors `threads` compute.
+    pub(super) fn of(device: &OpenDevice, threads: u32) -> Self {
+        let source = match (device.device, &device.uuid) {
+            (Device::Cpu, _) => Source::Processors(usize::try_from(threads).unwrap_or(usize::MAX)),
+            (Device::Cuda(_), Some(uuid)) => match Nvml::init() {
+                Ok(nvml) => Source::Nvidia(Box::new(nvml), uuid.clone()),
+                Err(_) => Source::Nobody,
+            },
+            (Device::Cuda(_) | Device::Mps, _) => Source::Nobody,
+        };
+        Watch { source, seen: Vec::new() }
+    }
+
+    /// Looks once.
+    pub(super) fn look(&mut self) {
+        let now = match &self.source {
+            Source::Processors(threads) => busiest(host::processor_clocks(), *threads),
+            Source::Nvidia(nvml, uuid) => ask(nvml, uuid, |gpu| gpu.clock_info(Clock::SM)),
+            Source::Nobody => None,
+        };
+        self.seen.extend(now);
+    }
+
+    /// What was seen; nothing where nobody tells.
+    pub(super) fn clocks(&self) -> Option<Clocks> {
+        let low_mhz = self.seen.iter().copied().min_by(f64::total_cmp)?;
+        let high_mhz = self.seen.iter().copied().max_by(f64::total_cmp)?;
+        let (most_mhz, memory_mhz) = match &self.source {
+            Source::Processors(_) => (host::most_processor_clock(), None),
+            Source::Nvidia(nvml, uuid) => (
+                ask(nvml, uuid, |gpu| gpu.max_clock_info(Clock::SM)),
+                ask(nvml, uuid, |gpu| gpu.clock_info(Clock::Memory)),
+            ),
+            Source::Nobody => (None, None),
+        };
+        Some(Clocks { low_mhz, high_mhz, most_mhz, memory_mhz })
+    }
+
+    /// The version of NVIDIA's driver.
+    pub(super) fn driver(&self) -> Option<String> {
+        match &self.source {
+            Source::Nvidia(nvml, _) => nvml.sys_driver_version().ok(),
+            Source::Processors(_) | Source::Nobody => None,
+        }
+    }
+}
+
+type Answer = Result<u32, nvml_wrapper::error::NvmlError>;
+
+fn ask(nvml: &Nvml, uuid: &str, question: impl Fn(&nvml_wrapper::Device<'_>) -> Answer) -> Option<f64> {
+    let gpu = nvml.device_by_uuid(uuid).ok()?;
+    question(&gpu).ok().map(f64::from)
+}
+
+/// The mean of the `threads` highest clocks: processors without work slow down and say nothing.
+fn busiest(mut clocks: Vec<f64>, threads: usize) -> Option<f64> {
+    clocks.sort_by(|left, right| right.total_cmp(left));
+    clocks.truncate(threads.max(1));
+    (!clocks.is_empty()).then(|| clocks.iter().sum::<f64>() / clocks.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idle_processors_do_not_count() {
+        assert_eq!(busiest(vec![800.0, 3000.0, 800.0, 3200.0], 2), Some(3100.0));
+        assert_eq!(busiest(vec![800.0], 4), Some(800.0));
+        assert_eq!(busiest(Vec::new(), 4), None);
+    }
+
+    #[test]
+    fn clocks_are_the_ends_of_what_was_seen() {
+        let watch = |seen: &[f64]| Watch { source: Source::Nobody, seen: seen.to_vec() };
+        let clocks = watch(&[1500.0, 1400.0, 1450.0]).clocks().unwrap();
+        assert_eq!((clocks.low_mhz, clocks.high_mhz, clocks.most_mhz), (1400.0, 1500.0, None));
+        assert_eq!(watch(&[]).clocks(), None);
+        assert_eq!(watch(&[]).driver(), None);
+    }
+}

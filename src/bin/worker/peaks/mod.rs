@@ -1,0 +1,218 @@
+//! `worker peaks`: the ceilings of a device, measured. Prints [`MeasuredPeaks`] as JSON on standard output, raw samples
+//! of which the reader takes the best and says the spread; how far it is goes to standard error.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`arithmetic`] | which operands a device multiplies in hardware |
+//! | [`search`] | which products are timed, how often: sizes, layouts, finalists |
+//! | [`gemm`] | the products: matrices of random numbers on the device |
+//! | [`stream`] | copy and triad |
+//! | [`timing`] | seconds, with the device synchronised on both sides |
+//! | [`host`] | caches, memory and clocks of the machine |
+//! | [`clock`] | the clock of the arithmetic units meanwhile |
+
+mod arithmetic;
+mod clock;
+mod gemm;
+mod host;
+mod search;
+mod stream;
+mod timing;
+
+use orchestrate::job::{Device, Precision};
+use orchestrate::protocol::{GemmSample, LeftOut, MEASUREMENT_SCHEMA, MeasuredPeaks, Operands};
+
+use super::arguments::Peaks;
+use super::device::OpenDevice;
+use super::failure::WorkerError;
+use super::request::Backend;
+use super::settings;
+use super::shim;
+use arithmetic::{Hardware, Standing};
+use clock::Watch;
+use host::Memory;
+
+/// How long to measure, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Effort {
+    /// For the products of each kind of operands.
+    gemm_s: f64,
+    /// For products that the hardware has no instruction for.
+    emulated_s: f64,
+    /// For each stream.
+    stream_s: f64,
+}
+
+const THOROUGH: Effort = Effort { gemm_s: 16.0, emulated_s: 4.0, stream_s: 4.0 };
+const QUICK: Effort = Effort { gemm_s: 4.0, emulated_s: 1.0, stream_s: 1.5 };
+
+/// Measures and prints.
+///
+/// # Errors
+/// [`WorkerError::Unsupported`] for a device that is not here, before anything of it is loaded; libtorch's.
+pub(crate) fn run(peaks: &Peaks) -> Result<(), WorkerError> {
+    settings::refuse_rounding()?;
+    let device = OpenDevice::open(backend(&peaks.device)?)?;
+    settings::set_threads(peaks.threads);
+    let measured = measure(&device, peaks.quick)?;
+    println!(
+        "{}",
+        serde_json::to_string_pretty(&measured).expect("peaks have string keys and no failing serializer")
+    );
+    Ok(())
+}
+
+fn backend(word: &str) -> Result<Backend, WorkerError> {
+    let device: Device = word
+        .parse()
+        .map_err(|error: orchestrate::job::UnknownWord| WorkerError::Unsupported(error.to_string()))?;
+    match device {
+        // Only one CUDA device is ever visible to a worker, so there is none but the first.
+        Device::Cuda(1..) => Err(WorkerError::Unsupported(format!(
+            "`{word}` cannot be chosen by name: make it the only one with CUDA_VISIBLE_DEVICES and say `cuda`"
+        ))),
+        device => Ok(Backend::Only(device)),
+    }
+}
+
+fn measure(device: &OpenDevice, quick: bool) -> Result<MeasuredPeaks, WorkerError> {
+    let effort = if quick { QUICK } else { THOROUGH };
+    let on_processor = device.device == Device::Cpu;
+    let threads = settings::threads();
+    let memory = Memory::probe(device);
+    let mut watch = Watch::of(device, threads);
+    let mut notes = Vec::new();
+    let products = all_products(device, memory.free, effort, &mut watch)?;
+    if on_processor {
+        notes.push("fp16 is not measured: no precision of a job computes in it on a processor".to_owned());
+    }
+    let arrays = stream::Arrays::fitting(memory);
+    notes.extend(arrays.shortfall(memory.cache));
+    let stream = stream::measure(device, arrays, effort.stream_s)?;
+    let mut versions: std::collections::BTreeMap<_, _> = shim::versions().collect();
+    if let Some(driver) = watch.driver() {
+        versions.entry("driver".to_owned()).or_insert(driver);
+    }
+    Ok(MeasuredPeaks {
+        schema: MEASUREMENT_SCHEMA,
+        device: device.device,
+        device_name: device.name.clone(),
+        device_uuid: device.uuid.clone(),
+        threads: on_processor.then_some(threads),
+        quick,
+        clocks: watch.clocks(),
+        gemm: products.samples,
+        stream,
+        left_out: products.left_out,
+        notes,
+        versions,
+    })
+}
+
+/// What came of all operands.
+#[derive(Debug, Default)]
+struct Products {
+    samples: Vec<GemmSample>,
+    left_out: Vec<LeftOut>,
+}
+
+fn all_products(
+    device: &OpenDevice,
+    free_memory: u64,
+    effort: Effort,
+    watch: &mut Watch,
+) -> Result<Products, WorkerError> {
+    let hardware = Hardware::probe(device);
+    let mut found = Products::default();
+    let on_processor = device.device == Device::Cpu;
+    for operands in [Operands::Fp32, Operands::Tf32, Operands::Bf16, Operands::Fp16] {
+        let (budget_s, accumulate, emulated) = match hardware.standing(operands) {
+            Standing::Native { accumulate } => (effort.gemm_s, accumulate, None),
+            Standing::Emulated { reason } => (effort.emulated_s, "fp32", Some(reason)),
+            Standing::Absent { reason } => {
+                found.left_out.extend(left_out(operands, on_processor, reason));
+                continue;
+            }
+        };
+        let wanted = gemm::Wanted { operands, accumulate, emulated: emulated.is_some(), budget_s };
+        match gemm::measure(device, wanted, free_memory, watch) {
+            Ok(samples) => found.samples.extend(samples),
+            // What a device has is known from documents; what libtorch does on it is known from libtorch.
+            Err(WorkerError::Torch(reason)) if operands != Operands::Fp32 => {
+                found.left_out.extend(left_out(
+                    operands,
+                    on_processor,
+                    &format!("libtorch refuses it: {reason}"),
+                ));
+                continue;
+            }
+            Err(error) => return Err(error),
+        }
+        if let Some(reason) = emulated {
+            found.left_out.extend(left_out(operands, on_processor, &format!("it is emulated: {reason}")));
+        }
+    }
+    Ok(found)
+}
+
+/// The precisions that have no ceiling if `operands` have none. On a processor automatic mixed precision is bf16's.
+fn left_out(operands: Operands, on_processor: bool, reason: &str) -> Vec<LeftOut> {
+    let precisions: &[Precision] = match operands {
+        Operands::Fp32 => &[Precision::Fp32],
+        Operands::Tf32 => &[Precision::Tf32],
+        Operands::Bf16 if on_processor => &[Precision::Bf16, Precision::Amp],
+        Operands::Bf16 => &[Precision::Bf16],
+        Operands::Fp16 if on_processor => &[],
+        Operands::Fp16 => &[Precision::Amp],
+    };
+    precisions.iter().map(|&precision| LeftOut { precision, reason: reason.to_owned() }).collect()
+}
+
+/// Says on standard error how far the measuring is.
+fn tell(line: &str) {
+    eprintln!("{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_understood_or_refused_by_name() {
+        assert_eq!(backend("cpu").unwrap(), Backend::Only(Device::Cpu));
+        assert_eq!(backend("cuda:0").unwrap(), Backend::Only(Device::Cuda(0)));
+        for word in ["cuda:1", "tpu"] {
+            let error = backend(word).unwrap_err();
+            assert!(error.failure().is_some() && error.to_string().contains(&format!("`{word}`")), "{error}");
+        }
+    }
+
+    #[test]
+    fn on_a_processor_mixed_precision_shares_the_fate_of_bf16() {
+        let precisions = |operands, on_processor| -> Vec<Precision> {
+            left_out(operands, on_processor, "why").into_iter().map(|left_out| left_out.precision).collect()
+        };
+        assert_eq!(precisions(Operands::Bf16, true), [Precision::Bf16, Precision::Amp]);
+        assert_eq!(precisions(Operands::Fp16, true), []);
+        assert_eq!(precisions(Operands::Bf16, false), [Precision::Bf16]);
+        assert_eq!(precisions(Operands::Fp16, false), [Precision::Amp]);
+    }
+
+    /// Every part at once, as small as it gets, on the device that is always here.
+    #[test]
+    fn a_processor_has_a_ceiling_for_each_precision_or_a_reason() {
+        let device = OpenDevice::open(Backend::Only(Device::Cpu)).unwrap();
+        let effort = Effort { gemm_s: 0.0, emulated_s: 0.0, stream_s: 0.0 };
+        let mut watch = Watch::of(&device, 1);
+        let found = all_products(&device, 64 << 20, effort, &mut watch).unwrap();
+        for precision in Precision::ALL {
+            let has_sample = found.samples.iter().any(|sample| {
+                sample.precision == precision && !sample.emulated && !sample.flops_per_s.is_empty()
+            });
+            let shares = precision == Precision::Amp
+                && found.samples.iter().any(|sample| sample.precision == Precision::Bf16 && !sample.emulated);
+            let is_left_out = found.left_out.iter().any(|left_out| left_out.precision == precision);
+            assert!((has_sample || shares) != is_left_out, "{precision}: {:?}", found.left_out);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Copy and triad through arrays that no cache holds, in single precision; bytes read and bytes written both count.
+
+use orchestrate::protocol::StreamSample;
+use tch::{Kind, Tensor};
+
+use super::super::device::OpenDevice;
+use super::super::failure::WorkerError;
+use super::super::shim;
+use super::host::Memory;
+use super::timing::{self, Timings};
+
+/// Each array is this many times the last-level caches.
+const CACHES: u64 = 4;
+
+/// Of the free memory, the three arrays together take no more than one part in this many.
+const SHARE_OF_FREE_MEMORY: u64 = 4;
+
+/// Arrays are not smaller than this, however small the caches are.
+const LEAST_BYTES: u64 = 32 << 20;
+
+/// Timings of each stream, whatever they take.
+const LEAST_TIMINGS: usize = 3;
+
+/// More timings than this say nothing new.
+const MOST_TIMINGS: usize = 50;
+
+/// Bytes of one number.
+const NUMBER: u64 = 4;
+
+/// Three arrays of one length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Arrays {
+    /// Numbers in each.
+    elements: u64,
+}
+
+impl Arrays {
+    /// As long as the caches ask for, unless memory is too small for that.
+    pub(super) fn fitting(memory: Memory) -> Self {
+        let wanted = memory.cache.saturating_mul(CACHES).max(LEAST_BYTES);
+        let possible = memory.free / SHARE_OF_FREE_MEMORY / 3;
+        Arrays { elements: (wanted.min(possible) / NUMBER).max(1) }
+    }
+
+    /// A sentence, if a copy's two arrays together are less than [`CACHES`] times the caches.
+    pub(super) fn shortfall(self, cache: u64) -> Option<String> {
+        let times = 2.0 * self.bytes() as f64 / cache as f64;
+        (times < CACHES as f64).then(|| {
+            format!(
+                "the arrays of the copy are only {times:.1} times the caches of {} MiB, for want of memory: the \
+                 bandwidth may be too high",
+                cache >> 20
+            )
+        })
+    }
+
+    fn bytes(self) -> u64 {
+        NUMBER * self.elements
+    }
+}
+
+/// Times both streams for `budget_s` seconds each.
+///
+/// # Errors
+/// libtorch's.
+pub(super) fn measure(
+    device: &OpenDevice,
+    arrays: Arrays,
+    budget_s: f64,
+) -> Result<Vec<StreamSample>, WorkerError> {
+    let length = i64::try_from(arrays.elements).expect("memory is below 2⁶³ bytes");
+    let filled = |value: f64| -> Result<Tensor, WorkerError> {
+        let mut array = Tensor::f_empty([length], (Kind::Float, device.tch()))?;
+        // Each thread touches its part first, so that it lies in memory near it.
+        drop(array.f_fill_(value)?);
+        Ok(array)
+    };
+    let (a, b, mut c) = (filled(1.0)?, filled(2.0)?, filled(0.0)?);
+    let time = |work: timing::Work<'_>| timing::time(device, LEAST_TIMINGS, MOST_TIMINGS, budget_s, work);
+    let copy = time(&mut || c.f_copy_(&a).map(drop).map_err(WorkerError::from))?;
+    let triad = time(&mut || shim::triad(&c, &a, &b, 3.0))?;
+    Ok(vec![sample("copy", 2 * arrays.bytes(), &copy), sample("triad", 3 * arrays.bytes(), &triad)])
+}
+
+fn sample(kernel: &str, bytes: u64, timings: &Timings) -> StreamSample {
+    let sample = StreamSample {
+        kernel: kernel.to_owned(),
+        bytes,
+        passes: Some(timings.calls),
+        bytes_per_s: timings.seconds.iter().map(|seconds| bytes as f64 / seconds).collect(),
+    };
+    let best = sample.bytes_per_s.iter().copied().fold(0.0, f64::max);
+    super::tell(&format!("{kernel} of {:.0} MB: {:.1} GB/s", bytes as f64 / 1e6, best / 1e9));
+    sample
+}
+
+#[cfg(test)]
+mod tests {
+    use orchestrate::job::Device;
+
+    use super::super::super::request::Backend;
+    use super::*;
+
+    #[test]
+    fn arrays_exceed_the_caches_and_leave_memory_to_others() {
+        let roomy = Memory { cache: 32 << 20, free: 64 << 30 };
+        let arrays = Arrays::fitting(roomy);
+        assert_eq!(arrays.bytes(), 4 * (32 << 20));
+        assert_eq!(arrays.shortfall(roomy.cache), None);
+        // A virtual machine that claims 2 GiB of cache and has 6 GiB: a quarter of the memory, and it is said.
+        let tight = Memory { cache: 2 << 30, free: 6 << 30 };
+        let arrays = Arrays::fitting(tight);
+        assert_eq!(3 * arrays.bytes(), 6 << 28);
+        let said = arrays.shortfall(tight.cache).unwrap();
+        assert!(said.contains("only 0.5 times the caches of 2048 MiB"), "{said}");
+        // A small board: short passes would be lost in the handing out of work.
+        assert_eq!(Arrays::fitting(Memory { cache: 1 << 20, free: 1 << 30 }).bytes(), LEAST_BYTES);
+    }
+
+    #[test]
+    fn streams_do_what_they_say() {
+        let device = OpenDevice::open(Backend::Only(Device::Cpu)).unwrap();
+        let samples = measure(&device, Arrays { elements: 1000 }, 0.0).unwrap();
+        let told: Vec<_> =
+            samples.iter().map(|s| (s.kernel.as_str(), s.bytes, s.bytes_per_s.len())).collect();
+        assert_eq!(told, [("copy", 8000, LEAST_TIMINGS), ("triad", 12000, LEAST_TIMINGS)]);
+        let [a, b] = [1.0_f32, 2.0].map(|value| Tensor::from_slice(&[value; 5]));
+        let c = Tensor::zeros([5], (Kind::Float, tch::Device::Cpu));
+        shim::triad(&c, &a, &b, 3.0).unwrap();
+        assert_eq!(Vec::<f32>::try_from(&c).unwrap(), [7.0; 5]);
+    }
+}

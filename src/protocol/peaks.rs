@@ -1,0 +1,238 @@
+//! What `worker peaks` prints: the ceilings of one device as measured.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::job::{Device, Precision};
+
+/// What `worker peaks` prints on standard output, as one JSON object: the ceilings of one device as measured. Raw
+/// samples are kept; whoever reads them takes the best and says the spread.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredPeaks {
+    /// [`super::MEASUREMENT_SCHEMA`].
+    pub schema: u32,
+    /// The device measured.
+    pub device: Device,
+    /// Its own name.
+    pub device_name: String,
+    /// Its UUID, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_uuid: Option<String>,
+    /// Compute threads, on a processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
+    /// Whether little time was spent: a less certain ceiling.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub quick: bool,
+    /// The clock of the arithmetic units meanwhile, where the system tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clocks: Option<Clocks>,
+    /// Matrix products on random data, all dense.
+    pub gemm: Vec<GemmSample>,
+    /// Streams through arrays larger than the caches.
+    pub stream: Vec<StreamSample>,
+    /// Precisions without a ceiling of the hardware's, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
+    /// What else a reader has to know, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Versions of libraries by name.
+    #[serde(default)]
+    pub versions: BTreeMap<String, String>,
+}
+
+/// Repeated products of two square matrices of random numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GemmSample {
+    /// The arithmetic. On a processor, what is measured as [`Precision::Bf16`] is [`Precision::Amp`]'s too.
+    pub precision: Precision,
+    /// What the matrices hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operands: Option<Operands>,
+    /// What products are added up in: `fp32`, or a phrase where nobody says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accumulate: Option<String>,
+    /// Whether the hardware has no instruction for it, so that this says nothing about its units.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub emulated: bool,
+    /// How the matrices lie in memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout: Option<Layout>,
+    /// Rows and columns of each matrix.
+    pub size: u64,
+    /// Products in each timing: on a fast device several, so that handing them out does not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub products: Option<u32>,
+    /// 2 × size³ × products ÷ seconds of each timing, in FLOP/s.
+    pub flops_per_s: Vec<f64>,
+}
+
+/// Numbers that matrices hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operands {
+    /// IEEE single precision.
+    Fp32,
+    /// Single precision, rounded to TF32 on the way into the multipliers.
+    Tf32,
+    /// bfloat16.
+    Bf16,
+    /// IEEE half precision.
+    Fp16,
+}
+
+impl Operands {
+    /// The word for it, everywhere.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Operands::Fp32 => "fp32",
+            Operands::Tf32 => "tf32",
+            Operands::Bf16 => "bf16",
+            Operands::Fp16 => "fp16",
+        }
+    }
+
+    /// The precision whose matrix products have these operands on a GPU and, but for [`Precision::Amp`], on a processor.
+    pub fn precision(self) -> Precision {
+        match self {
+            Operands::Fp32 => Precision::Fp32,
+            Operands::Tf32 => Precision::Tf32,
+            Operands::Bf16 => Precision::Bf16,
+            Operands::Fp16 => Precision::Amp,
+        }
+    }
+}
+
+impl std::fmt::Display for Operands {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Whether each of the two matrices is read as it lies in memory (N) or transposed (T), as BLAS says it. Libraries have
+/// a routine of its own for each, and which is fastest depends on the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Layout {
+    /// A · B.
+    NN,
+    /// A · Bᵀ: the forward pass of a linear layer.
+    NT,
+    /// Aᵀ · B: the gradient of its weights.
+    TN,
+}
+
+impl Layout {
+    /// Every layout that is measured.
+    pub const ALL: [Layout; 3] = [Layout::NN, Layout::NT, Layout::TN];
+
+    /// The word for it, everywhere.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Layout::NN => "NN",
+            Layout::NT => "NT",
+            Layout::TN => "TN",
+        }
+    }
+}
+
+impl std::fmt::Display for Layout {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Repeated passes over large arrays.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StreamSample {
+    /// `copy` (b = a) or `triad` (c = a + s·b).
+    pub kernel: String,
+    /// Bytes read and written by each pass.
+    pub bytes: u64,
+    /// Passes in each timing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passes: Option<u32>,
+    /// Bytes read and written ÷ seconds, of each timing, in bytes/s.
+    pub bytes_per_s: Vec<f64>,
+}
+
+/// A precision that has no ceiling of the hardware's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// The precision.
+    pub precision: Precision,
+    /// Why, as the end of a sentence.
+    pub reason: String,
+}
+
+/// Clocks of the arithmetic units, in MHz.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Clocks {
+    /// The lowest seen while matrices were multiplied.
+    pub low_mhz: f64,
+    /// The highest seen while matrices were multiplied.
+    pub high_mhz: f64,
+    /// The highest there is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_mhz: Option<f64>,
+    /// The memory's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_mhz: Option<f64>,
+}
+
+impl std::fmt::Display for Clocks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.0}", self.low_mhz)?;
+        if self.high_mhz > self.low_mhz {
+            write!(f, " to {:.0}", self.high_mhz)?;
+        }
+        f.write_str(" MHz while measured")?;
+        if let Some(most) = self.most_mhz {
+            write!(f, ", at most {most:.0}")?;
+        }
+        if let Some(memory) = self.memory_mhz {
+            write!(f, ", memory at {memory:.0}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_have_one_spelling() {
+        for operands in [Operands::Fp32, Operands::Tf32, Operands::Bf16, Operands::Fp16] {
+            assert_eq!(serde_json::to_value(operands).unwrap(), operands.as_str());
+        }
+        for layout in Layout::ALL {
+            assert_eq!(serde_json::to_value(layout).unwrap(), layout.as_str());
+        }
+    }
+
+    #[test]
+    fn clocks_say_what_is_known() {
+        let clocks = Clocks { low_mhz: 2596.1, high_mhz: 2596.1, most_mhz: None, memory_mhz: None };
+        assert_eq!(clocks.to_string(), "2596 MHz while measured");
+        let clocks =
+            Clocks { low_mhz: 1410.0, high_mhz: 1980.0, most_mhz: Some(1980.0), memory_mhz: Some(2619.0) };
+        assert_eq!(clocks.to_string(), "1410 to 1980 MHz while measured, at most 1980, memory at 2619");
+    }
+
+    /// What an earlier worker printed.
+    #[test]
+    fn the_least_that_is_printed_is_enough() {
+        let text = r#"{ "schema": 1, "device": "cpu", "device_name": "A",
+            "gemm": [{ "precision": "fp32", "size": 512, "flops_per_s": [1e9] }],
+            "stream": [{ "kernel": "copy", "bytes": 10, "bytes_per_s": [1e9] }] }"#;
+        let peaks: MeasuredPeaks = serde_json::from_str(text).unwrap();
+        assert!(!peaks.gemm[0].emulated && peaks.gemm[0].layout.is_none() && !peaks.quick);
+        assert_eq!(
+            serde_json::from_str::<MeasuredPeaks>(&serde_json::to_string(&peaks).unwrap()).unwrap(),
+            peaks
+        );
+    }
+}
