@@ -11,6 +11,7 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 
 use super::study::{load_catalogue, print, say};
 use super::{Exit, Failure, Global};
+use crate::analysis::marks::Thresholds;
 use crate::analysis::peaks::{
     Catalogue, MEASURED_SCHEMA, METHOD, MeasuredFile, Origin, Peaks, Range, suspicions,
 };
@@ -18,7 +19,7 @@ use crate::job::{Device, Precision};
 use crate::protocol::{GemmSample, Layout, Operands};
 use crate::record::HostFacts;
 use crate::run::host::{hash_file, probe_host};
-use crate::run::peaks::{MEASURED, MeasureError, Measurement, measure_peaks};
+use crate::run::peaks::{MEASURED, MeasureError, Measured, Measurement, measure_peaks};
 use crate::run::write_atomic;
 use crate::stats;
 
@@ -128,7 +129,7 @@ fn measure(args: &MeasureArgs, global: &Global) -> Result<Exit, Failure> {
     let mut file = measured_file(args, host, global.quiet)?;
     let name = file_name(&file);
     let peaks = file.peaks(&name).map_err(|message| Failure::new(Exit::Unexpected, message))?;
-    file.warnings = suspicions(&peaks, &catalogue);
+    file.warnings.extend(suspicions(&peaks, &catalogue));
     let path = save(&args.peaks_dir, &name, &file)?;
     print(&samples_table(&file));
     for left_out in &file.measured.left_out {
@@ -141,17 +142,18 @@ fn measure(args: &MeasureArgs, global: &Global) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Has the worker measure, and adds what only this program knows. The warnings are still missing.
+/// Has the worker measure, and adds what only this program knows. Its warnings are those of a busy host alone.
 fn measured_file(args: &MeasureArgs, host: HostFacts, quiet: bool) -> Result<MeasuredFile, Failure> {
     let mut flags: Vec<String> = Vec::new();
     flags.extend(args.threads.map(|threads| format!("--threads={threads}")));
     flags.extend(args.quick.then(|| "--quick".to_owned()));
     let wanted = Measurement { device: args.device, worker: args.worker.as_deref(), flags: &flags, quiet };
-    let mut measured = measure_peaks(&wanted, &mut |waiting| {
-        let holder = waiting.holder.as_deref().unwrap_or("another program");
-        say(&format!("waiting for {}: {holder}", waiting.what));
-    })
-    .map_err(failure)?;
+    let Measured { peaks: mut measured, foreign_cores, stolen_cores } =
+        measure_peaks(&wanted, &mut |waiting| {
+            let holder = waiting.holder.as_deref().unwrap_or("another program");
+            say(&format!("waiting for {}: {holder}", waiting.what));
+        })
+        .map_err(failure)?;
     if let (Device::Cuda(_), Some(driver)) = (args.device, host.nvidia_driver) {
         measured.versions.entry("driver".to_owned()).or_insert(driver);
     }
@@ -162,9 +164,20 @@ fn measured_file(args: &MeasureArgs, host: HostFacts, quiet: bool) -> Result<Mea
         date: chrono::Utc::now().format("%Y-%m-%d").to_string(),
         orchestrate: env!("CARGO_PKG_VERSION").to_owned(),
         worker_sha256: hash_file(wanted.worker()).ok(),
-        warnings: Vec::new(),
+        warnings: disturbances(foreign_cores, stolen_cores, host.cpu.usable),
         measured,
     })
+}
+
+/// What others did meanwhile, if it is more than an undisturbed job on a host with `usable` processors may have seen.
+fn disturbances(foreign_cores: Option<f64>, stolen_cores: Option<f64>, usable: u32) -> Vec<String> {
+    let limit = Thresholds::foreign_cores(usable);
+    let over = |cores: Option<f64>| cores.filter(|cores| *cores > limit);
+    let foreign = over(foreign_cores).map(|cores| format!("others kept {cores:.2} processors busy"));
+    let stolen =
+        over(stolen_cores).map(|cores| format!("the hypervisor gave {cores:.2} processors to others"));
+    let end = format!("meanwhile (threshold {limit}): the ceilings may be too low");
+    foreign.into_iter().chain(stolen).map(|start| format!("{start} {end}")).collect()
 }
 
 /// `measured/<host>-<device>`, with the beginning of the UUID where the device has one: a host may have several of a name.
@@ -331,6 +344,19 @@ mod tests {
         assert_eq!(here("box", Device::Cuda(1), false).as_deref(), Some("cuda:1"));
         assert_eq!(here("box", Device::Cuda(0), true), None);
         assert_eq!(here("other", Device::Cpu, true), None);
+    }
+
+    #[test]
+    fn a_busy_host_is_a_warning() {
+        assert_eq!(disturbances(Some(0.2), Some(0.0), 2), [""; 0]);
+        assert_eq!(disturbances(None, None, 2), [""; 0]);
+        assert_eq!(
+            disturbances(Some(0.94), Some(0.5), 2),
+            [
+                "others kept 0.94 processors busy meanwhile (threshold 0.25): the ceilings may be too low",
+                "the hypervisor gave 0.50 processors to others meanwhile (threshold 0.25): the ceilings may be too low",
+            ]
+        );
     }
 
     /// Best, median, spread, n and size stand above the samples, for people; what is read back is the samples'.

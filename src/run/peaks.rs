@@ -8,8 +8,13 @@ use std::env;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 
 use super::event::Waiting;
+use super::host::HostCounters;
 use super::lock::{LockDir, LockError};
 use super::site::shipped_worker;
 use crate::job::Device;
@@ -124,6 +129,17 @@ pub struct Measurement<'a> {
     pub quiet: bool,
 }
 
+/// What came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// What the worker printed.
+    pub peaks: MeasuredPeaks,
+    /// How many processors other processes kept busy on average meanwhile. Absent where the system does not tell.
+    pub foreign_cores: Option<f64>,
+    /// How many processors the hypervisor gave to others on average meanwhile.
+    pub stolen_cores: Option<f64>,
+}
+
 impl Measurement<'_> {
     /// The worker that will measure.
     pub fn worker(&self) -> PathBuf {
@@ -140,7 +156,7 @@ impl Measurement<'_> {
 pub fn measure_peaks(
     wanted: &Measurement<'_>,
     waiting: &mut dyn FnMut(&Waiting),
-) -> Result<MeasuredPeaks, MeasureError> {
+) -> Result<Measured, MeasureError> {
     let path = wanted.worker();
     if !path.is_file() {
         return Err(MeasureError::NoWorker(path));
@@ -159,7 +175,9 @@ pub fn measure_peaks(
         Some(handle) => command.stdin_file(handle),
         None => command.stdin_null(),
     };
+    let before = Usage::probe();
     let output = command.run().map_err(run)?;
+    let (foreign_cores, stolen_cores) = Usage::probe().others_since(&before);
     if !output.status.success() {
         // What was captured is now wanted.
         eprint!("{}", String::from_utf8_lossy(&output.stderr));
@@ -172,7 +190,37 @@ pub fn measure_peaks(
     let measured = parse(&output.stdout, wanted.device);
     let measured = measured.map_err(|message| MeasureError::Output { path, message })?;
     // The worker sees its one CUDA device as device 0.
-    Ok(MeasuredPeaks { device: wanted.device, ..measured })
+    let peaks = MeasuredPeaks { device: wanted.device, ..measured };
+    Ok(Measured { peaks, foreign_cores, stolen_cores })
+}
+
+/// Processor time used so far: by the whole host, and by the processes we have waited for.
+struct Usage {
+    now: Instant,
+    host: HostCounters,
+    children_s: Option<f64>,
+}
+
+impl Usage {
+    fn probe() -> Self {
+        let children = getrusage(UsageWho::RUSAGE_CHILDREN).ok();
+        let seconds = |time: nix::sys::time::TimeVal| time.num_microseconds() as f64 / 1e6;
+        Usage {
+            now: Instant::now(),
+            host: HostCounters::probe(),
+            children_s: children.map(|usage| seconds(usage.user_time()) + seconds(usage.system_time())),
+        }
+    }
+
+    /// Processors that others kept busy since `before`, and those that the hypervisor gave to others.
+    fn others_since(&self, before: &Usage) -> (Option<f64>, Option<f64>) {
+        let wall_s = self.now.duration_since(before.now).as_secs_f64();
+        let (busy_s, steal_s) = self.host.since(&before.host);
+        let ours_s = self.children_s.zip(before.children_s).map(|(after, before)| after - before);
+        let foreign_s = busy_s.zip(ours_s).map(|(busy, ours)| (busy - ours).max(0.0));
+        let cores = |seconds: Option<f64>| seconds.filter(|_| wall_s > 0.0).map(|seconds| seconds / wall_s);
+        (cores(foreign_s), cores(steal_s))
+    }
 }
 
 /// The worker's environment, as jobs have theirs: closed, so that a ceiling is measured under the same threads and
@@ -235,6 +283,23 @@ mod tests {
             "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=3 HOME=ours LC_ALL=C PATH=ours"
         );
         assert!(text(Device::Cpu).contains("CUDA_VISIBLE_DEVICES= "), "a processor's worker sees no GPU");
+    }
+
+    #[test]
+    fn what_others_did_is_what_the_host_did_and_we_did_not() {
+        let start = Instant::now();
+        let usage = |seconds: f64, busy_s, steal_s, children_s| Usage {
+            now: start + std::time::Duration::from_secs_f64(seconds),
+            host: HostCounters { busy_s, steal_s, ..HostCounters::default() },
+            children_s: Some(children_s),
+        };
+        let before = usage(0.0, Some(100.0), Some(1.0), 5.0);
+        let after = usage(10.0, Some(125.0), Some(2.0), 25.0);
+        assert_eq!(after.others_since(&before), (Some(0.5), Some(0.1)));
+        // Clocks of different grain: less than nothing is nothing.
+        assert_eq!(usage(10.0, Some(119.9), None, 25.0).others_since(&before), (Some(0.0), None));
+        assert_eq!(usage(10.0, None, None, 25.0).others_since(&before), (None, None));
+        assert!(Usage::probe().children_s.is_some());
     }
 
     #[test]
