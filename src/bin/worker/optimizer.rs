@@ -1,5 +1,7 @@
 //! SGD with momentum or AdamW, and the loss scale that fp16 needs.
 
+use std::cell::OnceCell;
+
 use orchestrate::job;
 use tch::{Kind, TchError, Tensor, no_grad};
 
@@ -19,7 +21,9 @@ const FIRST_SCALE: f64 = 65536.0;
 #[derive(Debug)]
 pub(crate) struct Optimizer {
     parameters: Vec<Tensor>,
-    state: State,
+    rule: job::Optimizer,
+    /// Made by the first step, as PyTorch's optimizers do, so that the first step does not have to wait for it.
+    state: OnceCell<State>,
     scale: Option<Scale>,
 }
 
@@ -41,20 +45,9 @@ impl Optimizer {
         parameters: &[Tensor],
         scaled: bool,
     ) -> Result<Self, TchError> {
-        let device = parameters.first().map_or(tch::Device::Cpu, Tensor::device);
-        let zeros =
-            || no_grad(|| parameters.iter().map(Tensor::f_zeros_like).collect::<Result<Vec<_>, TchError>>());
-        let state = match rule {
-            job::Optimizer::Sgd => State::Sgd(zeros()?),
-            job::Optimizer::AdamW => State::AdamW(Moments {
-                first: zeros()?,
-                second: zeros()?,
-                step: Tensor::f_zeros([1_i64], (Kind::Float, device))?,
-            }),
-        };
-        let scale = if scaled { Some(first_scale(device)?) } else { None };
+        let scale = if scaled { Some(first_scale(device(parameters))?) } else { None };
         let parameters = parameters.iter().map(Tensor::shallow_clone).collect();
-        Ok(Optimizer { parameters, state, scale })
+        Ok(Optimizer { parameters, rule, state: OnceCell::new(), scale })
     }
 
     /// SGD, for tests.
@@ -84,7 +77,11 @@ impl Optimizer {
     /// libtorch's.
     pub(crate) fn step(&self) -> Result<(), WorkerError> {
         let scale = self.scale.as_ref();
-        match &self.state {
+        if self.state.get().is_none() {
+            // Nobody else can have set it: the cell is this thread's alone.
+            let _ = self.state.set(State::new(self.rule, &self.parameters)?);
+        }
+        match self.state.get().expect("it has just been made") {
             State::Sgd(momenta) => shim::sgd_step(SGD, &self.parameters, momenta, scale),
             State::AdamW(moments) => shim::adamw_step(ADAMW, &self.parameters, moments, scale),
         }
@@ -92,10 +89,7 @@ impl Optimizer {
 
     /// The rule it follows.
     pub(crate) fn rule(&self) -> job::Optimizer {
-        match self.state {
-            State::Sgd(_) => job::Optimizer::Sgd,
-            State::AdamW(_) => job::Optimizer::AdamW,
-        }
+        self.rule
     }
 
     /// What the loss is multiplied by now, if it is.
@@ -109,14 +103,14 @@ impl Optimizer {
     /// What it does, as one phrase for the measurement.
     pub(crate) fn describe(&self) -> String {
         let scaled = if self.scale.is_some() { ", dynamic loss scale" } else { "" };
-        match self.state {
-            State::Sgd(_) => {
+        match self.rule {
+            job::Optimizer::Sgd => {
                 let Sgd { learning_rate, momentum, weight_decay } = SGD;
                 format!(
                     "fused SGD, learning rate {learning_rate}, momentum {momentum}, weight decay {weight_decay}{scaled}"
                 )
             }
-            State::AdamW(_) => {
+            job::Optimizer::AdamW => {
                 let AdamW { learning_rate, betas: [first, second], epsilon, weight_decay } = ADAMW;
                 format!(
                     "fused AdamW, learning rate {learning_rate}, betas {first} and {second}, epsilon {epsilon:e}, \
@@ -125,6 +119,27 @@ impl Optimizer {
             }
         }
     }
+}
+
+impl State {
+    /// The past of an optimizer that has none.
+    fn new(rule: job::Optimizer, parameters: &[Tensor]) -> Result<Self, TchError> {
+        let zeros =
+            || no_grad(|| parameters.iter().map(Tensor::f_zeros_like).collect::<Result<Vec<_>, TchError>>());
+        Ok(match rule {
+            job::Optimizer::Sgd => State::Sgd(zeros()?),
+            job::Optimizer::AdamW => State::AdamW(Moments {
+                first: zeros()?,
+                second: zeros()?,
+                step: Tensor::f_zeros([1_i64], (Kind::Float, device(parameters)))?,
+            }),
+        })
+    }
+}
+
+/// Where `parameters` are.
+fn device(parameters: &[Tensor]) -> tch::Device {
+    parameters.first().map_or(tch::Device::Cpu, Tensor::device)
 }
 
 /// PyTorch's GradScaler at its start.
