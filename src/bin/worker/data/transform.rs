@@ -43,43 +43,93 @@ impl Transform {
     /// Writes `image` to `out`, which has room for `3 × input_size × input_size` numbers. `random` decides on the crop and
     /// the flip of the augmentation.
     pub(super) fn apply(&mut self, image: Rgb<'_>, random: &mut Random, out: &mut [f32]) {
-        let source = ImageRef::new(image.width, image.height, image.pixels, PixelType::U8x3)
-            .expect("a decoded image has width × height × 3 bytes");
-        let bilinear = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(FilterType::Bilinear));
-        let flip = if self.augment {
+        if self.augment {
             let crop = random_crop(image.width, image.height, random);
-            let view = CroppedImage::new(&source, crop.left, crop.top, crop.width, crop.height)
-                .expect("the crop lies inside the image");
-            self.resizer
-                .resize(&view, &mut self.resized, &bilinear)
-                .expect("both images are U8x3 and not empty");
-            random.below(2) == 1
+            self.crop(image, crop);
+            self.normalise(random.below(2) == 1, out);
         } else {
-            let area = centre(image.width, image.height, self.input_size);
-            let options = bilinear.crop(area.left, area.top, area.width, area.height);
-            self.resizer
-                .resize(&source, &mut self.resized, &options)
-                .expect("both images are U8x3, and the area lies inside the image");
-            false
-        };
-        self.normalise(flip, out);
+            self.centre(image);
+            self.normalise(false, out);
+        }
     }
 
+    /// `Resize` and `CenterCrop`, into [`Transform::resized`].
+    fn centre(&mut self, image: Rgb<'_>) {
+        let area = centre(image.width, image.height, self.input_size);
+        // What lies around the area takes part at its edges, as if the whole image were resized and then cropped.
+        let options = bilinear().crop(area.left, area.top, area.width, area.height);
+        self.resizer
+            .resize(&source(image), &mut self.resized, &options)
+            .expect("both images are U8x3, and the area lies inside the image");
+    }
+
+    /// `resized_crop`, into [`Transform::resized`].
+    fn crop(&mut self, image: Rgb<'_>, crop: Crop) {
+        let source = source(image);
+        // What lies around the crop takes no part.
+        let view = CroppedImage::new(&source, crop.left, crop.top, crop.width, crop.height)
+            .expect("the crop lies inside the image");
+        self.resizer
+            .resize(&view, &mut self.resized, &bilinear())
+            .expect("both images are U8x3 and not empty");
+    }
+
+    /// Writes the resized image to `out`, as numbers, in the layout asked for, mirrored if `flip` says so.
     fn normalise(&self, flip: bool, out: &mut [f32]) {
         let size = self.input_size as usize;
-        let plane = size * size;
-        for (y, row) in self.resized.buffer().chunks_exact(size * 3).enumerate() {
-            for (x, pixel) in row.chunks_exact(3).enumerate() {
-                let at = y * size + if flip { size - 1 - x } else { x };
-                let rgb: [f32; 3] =
-                    std::array::from_fn(|channel| self.table[channel][usize::from(pixel[channel])]);
-                match self.layout {
-                    Layout::Nhwc => out[at * 3..at * 3 + 3].copy_from_slice(&rgb),
-                    Layout::Nchw => (0..3).for_each(|channel| out[channel * plane + at] = rgb[channel]),
+        let rows = self.resized.buffer().chunks_exact(size * 3).map(|row| row.as_chunks::<3>().0);
+        match self.layout {
+            Layout::Nhwc => {
+                for (row, out) in rows.zip(out.chunks_exact_mut(size * 3)) {
+                    self.interleaved(row, flip, out.as_chunks_mut::<3>().0);
+                }
+            }
+            Layout::Nchw => {
+                let (red, rest) = out.split_at_mut(size * size);
+                let (green, blue) = rest.split_at_mut(size * size);
+                for (channel, plane) in [red, green, blue].into_iter().enumerate() {
+                    for (row, out) in rows.clone().zip(plane.chunks_exact_mut(size)) {
+                        self.planar(row, channel, flip, out);
+                    }
                 }
             }
         }
     }
+
+    /// One row of pixels as numbers, pixel by pixel.
+    fn interleaved(&self, row: &[[u8; 3]], flip: bool, out: &mut [[f32; 3]]) {
+        let [red, green, blue] = &self.table;
+        let number = |pixel: &[u8; 3]| {
+            [red[usize::from(pixel[0])], green[usize::from(pixel[1])], blue[usize::from(pixel[2])]]
+        };
+        if flip {
+            out.iter_mut().zip(row.iter().rev()).for_each(|(out, pixel)| *out = number(pixel));
+        } else {
+            out.iter_mut().zip(row).for_each(|(out, pixel)| *out = number(pixel));
+        }
+    }
+
+    /// One channel of a row of pixels as numbers.
+    fn planar(&self, row: &[[u8; 3]], channel: usize, flip: bool, out: &mut [f32]) {
+        let table = &self.table[channel];
+        let number = |pixel: &[u8; 3]| table[usize::from(pixel[channel])];
+        if flip {
+            out.iter_mut().zip(row.iter().rev()).for_each(|(out, pixel)| *out = number(pixel));
+        } else {
+            out.iter_mut().zip(row).for_each(|(out, pixel)| *out = number(pixel));
+        }
+    }
+}
+
+/// Pillow's bilinear filter: as wide as the reduction asks for, so that nothing aliases.
+fn bilinear() -> ResizeOptions {
+    ResizeOptions::new().resize_alg(ResizeAlg::Convolution(FilterType::Bilinear))
+}
+
+/// The image as the resizer takes it.
+fn source(image: Rgb<'_>) -> ImageRef<'_> {
+    ImageRef::new(image.width, image.height, image.pixels, PixelType::U8x3)
+        .expect("a decoded image has width × height × 3 bytes")
 }
 
 /// A part of an image, in pixels of that image.
@@ -284,3 +334,7 @@ mod tests {
         );
     }
 }
+
+#[cfg(test)]
+#[path = "transform_fixture.rs"]
+mod fixture;
