@@ -191,6 +191,9 @@ pub struct Effective {
     /// Whether images were augmented.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub augment: Option<bool>,
+    /// Whether an image that cannot be decoded would have been an error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strict: Option<bool>,
     /// Whether activations and weights were in NHWC order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channels_last: Option<bool>,
@@ -227,7 +230,7 @@ pub struct Effective {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Details {
-    /// Seconds of the window in which the device had no data to work on.
+    /// Seconds of the window in which training waited for images, or decoded them itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_wait_s: Option<f64>,
     /// Seconds from the process's start, as the kernel counts, to the beginning of the first training step: libraries,
@@ -275,7 +278,7 @@ pub struct Details {
     /// The most of the host's memory that the process held since its start (resident set).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_host_memory_bytes: Option<u64>,
-    /// Images found in the folder, and those of them that could not be read.
+    /// Images found in the folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dataset_images: Option<u64>,
     /// Images that could not be decoded and were left out.
@@ -488,6 +491,7 @@ impl Effective {
             ("prefetch_factor", int(self.prefetch_factor)),
             ("pin_memory", switch(self.pin_memory)),
             ("augment", switch(self.augment)),
+            ("strict", switch(self.strict)),
             ("channels_last", switch(self.channels_last)),
             ("grad_accum_steps", int(self.grad_accum_steps)),
             ("optimizer", self.optimizer.map(|optimizer| ParamValue::Text(optimizer.to_string()))),

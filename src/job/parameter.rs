@@ -145,7 +145,8 @@ const fn number(name: &'static str, default: i64, min: i64, max: i64, help: &'st
 
 /// The parameters that say how an ImageFolder is read. They mean nothing for synthetic data, and a worker is not told
 /// them then.
-pub const LOADER_PARAMETERS: &[&str] = &["loader_workers", "prefetch_factor", "pin_memory", "augment"];
+pub const LOADER_PARAMETERS: &[&str] =
+    &["loader_workers", "prefetch_factor", "pin_memory", "augment", "strict"];
 
 /// Every parameter of the shipped worker, in the order its command line shows them.
 ///
@@ -164,6 +165,11 @@ pub const PARAMETERS: &[Parameter] = &[
     number("prefetch_factor", 2, 1, 256, "Batches each loader thread prepares ahead."),
     switch("pin_memory", false, "Copy batches through page-locked host memory (CUDA)."),
     switch("augment", true, "RandomResizedCrop and flip instead of Resize and CenterCrop."),
+    switch(
+        "strict",
+        false,
+        "An image that cannot be decoded is an error; otherwise it is left out and counted.",
+    ),
     switch("channels_last", false, "Keep activations and weights in NHWC order."),
     number(
         "grad_accum_steps",

@@ -355,6 +355,7 @@ mod tests {
         assert!(line(&[folder()]).contains("--data data/x --workers 2 --prefetch-factor 2"));
         for (name, value, expected) in [
             ("augment", ParamValue::Bool(false), "--no-augment"),
+            ("strict", ParamValue::Bool(true), "--strict"),
             ("channels_last", ParamValue::Bool(true), "--channels-last"),
             ("pin_memory", ParamValue::Bool(true), "--pin-memory"),
             ("cudnn_benchmark", ParamValue::Bool(true), "--cudnn-benchmark"),

@@ -98,6 +98,9 @@ pub(crate) struct Training {
     /// Resize and crop the centre instead of a random part.
     #[arg(long, requires = "data", conflicts_with = "synthetic")]
     pub(crate) no_augment: bool,
+    /// Fail on an image that cannot be decoded instead of leaving it out.
+    #[arg(long, requires = "data", conflicts_with = "synthetic")]
+    pub(crate) strict: bool,
     /// Keep activations and weights in NHWC order.
     #[arg(long)]
     pub(crate) channels_last: bool,
@@ -200,6 +203,7 @@ mod tests {
             ("prefetch_factor", number(training.prefetch_factor)),
             ("pin_memory", switch(training.pin_memory)),
             ("augment", switch(!training.no_augment)),
+            ("strict", switch(training.strict)),
             ("channels_last", switch(training.channels_last)),
             ("grad_accum_steps", number(training.grad_accum_steps)),
             ("optimizer", ParamValue::Text(training.optimizer)),
@@ -223,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_flag_that_would_do_nothing_beside_the_others_is_refused() {
-        for flag in ["--workers 2", "--prefetch-factor 2", "--no-augment", "--pin-memory"] {
+        for flag in ["--workers 2", "--prefetch-factor 2", "--no-augment", "--pin-memory", "--strict"] {
             assert!(read(&format!("--data images {flag}")).is_ok(), "{flag}");
             for data in ["", "--synthetic"] {
                 let error = read(&format!("{data} {flag}")).unwrap_err();

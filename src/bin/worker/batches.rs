@@ -1,6 +1,9 @@
 //! Where images come from: random tensors made once, or an ImageFolder.
 
+#![expect(clippy::disallowed_methods, reason = "a worker measures how long it waits for images")]
+
 use std::path::Path;
+use std::time::Instant;
 
 use orchestrate::job::{DataSource, Device};
 use tch::{Kind, TchError, Tensor};
@@ -16,6 +19,7 @@ use super::model;
 pub(crate) struct Batch {
     images: Tensor,
     labels: Tensor,
+    waited_s: f64,
     /// What the tensors of the processor point into. Declared last, so that it is dropped last.
     memory: Option<data::Batch>,
 }
@@ -29,6 +33,12 @@ impl Batch {
     /// Batch, whole numbers below the number of classes.
     pub(crate) fn labels(&self) -> &Tensor {
         &self.labels
+    }
+
+    /// Seconds the caller waited until the images were there; without loader threads, those of decoding them. The copy
+    /// to the device is not among them: one from pageable memory waits for all that the device has still to do.
+    pub(crate) fn waited_s(&self) -> f64 {
+        self.waited_s
     }
 }
 
@@ -69,7 +79,8 @@ impl Batches {
     pub(crate) fn next(&mut self) -> Result<Batch, WorkerError> {
         match self {
             Batches::Synthetic(Batch { images, labels, .. }) => {
-                Ok(Batch { images: images.shallow_clone(), labels: labels.shallow_clone(), memory: None })
+                let (images, labels) = (images.shallow_clone(), labels.shallow_clone());
+                Ok(Batch { images, labels, waited_s: 0.0, memory: None })
             }
             Batches::Folder(folder) => folder.next(),
         }
@@ -77,7 +88,7 @@ impl Batches {
 
     /// Gives back a batch that nobody computes on any more, so that its memory is used again.
     pub(crate) fn recycle(&mut self, batch: Batch) {
-        let Batch { images, labels, memory } = batch;
+        let Batch { images, labels, memory, .. } = batch;
         // They point into the memory that is about to be written to.
         drop((images, labels));
         if let (Batches::Folder(folder), Some(memory)) = (self, memory) {
@@ -93,6 +104,12 @@ impl Batches {
         }
     }
 
+    /// What to tell a person of images that were left out, if any were.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let Batches::Folder(folder) = self else { return None };
+        folder.loader.warning()
+    }
+
     /// How images were loaded, if they were.
     pub(crate) fn loading(&self) -> Option<Loading> {
         let Batches::Folder(folder) = self else { return None };
@@ -100,6 +117,7 @@ impl Batches {
             workers: u32::try_from(folder.options.workers).unwrap_or(u32::MAX),
             prefetch_factor: u32::try_from(folder.options.prefetch_factor).unwrap_or(u32::MAX),
             augment: folder.options.augment,
+            strict: folder.options.strict,
             pin_memory: folder.pin_memory,
             images: folder.loader.images(),
             unreadable: folder.loader.unreadable_images(),
@@ -116,6 +134,8 @@ pub(crate) struct Loading {
     pub(crate) prefetch_factor: u32,
     /// Whether images were augmented.
     pub(crate) augment: bool,
+    /// Whether an image that cannot be decoded would have been an error.
+    pub(crate) strict: bool,
     /// Whether batches went through page-locked memory.
     pub(crate) pin_memory: bool,
     /// Images found.
@@ -131,7 +151,7 @@ fn synthetic(training: &Training, device: &OpenDevice) -> Result<Batch, TchError
     let images = Tensor::f_randn([batch, 3, size, size], (Kind::Float, tch::Device::Cpu))?;
     let labels = Tensor::f_randint(i64::from(training.classes), [batch], (Kind::Int64, tch::Device::Cpu))?;
     let images = model::in_format(&images, training.channels_last)?.f_to(device.tch())?;
-    Ok(Batch { images, labels: labels.f_to(device.tch())?, memory: None })
+    Ok(Batch { images, labels: labels.f_to(device.tch())?, waited_s: 0.0, memory: None })
 }
 
 impl Folder {
@@ -146,6 +166,7 @@ impl Folder {
             workers: usize::try_from(training.workers).unwrap_or(usize::MAX),
             prefetch_factor: usize::try_from(training.prefetch_factor).unwrap_or(usize::MAX),
             seed: training.seed,
+            strict: training.strict,
         };
         let loader = Loader::open(&options).map_err(data_error)?;
         let classes = loader.classes().len();
@@ -164,22 +185,28 @@ impl Folder {
     }
 
     fn next(&mut self) -> Result<Batch, WorkerError> {
+        let start = Instant::now();
         let memory = self.loader.next_batch().map_err(data_error)?;
+        let waited_s = start.elapsed().as_secs_f64();
         // SAFETY: both tensors end before `memory` does, on the processor because `Batch` keeps them together, with
         // another device because `to_device` has copied them when it returns.
         let (images, labels) = unsafe { borrow(&memory, self.shape, self.options.layout)? };
         if self.device.device == Device::Cpu {
-            return Ok(Batch { images, labels, memory: Some(memory) });
+            return Ok(Batch { images, labels, waited_s, memory: Some(memory) });
         }
-        let batch =
-            Batch { images: self.to_device(&images)?, labels: self.to_device(&labels)?, memory: None };
+        let there = (self.to_device(&images)?, self.to_device(&labels)?);
         drop((images, labels));
         self.loader.recycle(memory);
-        Ok(batch)
+        Ok(Batch { images: there.0, labels: there.1, waited_s, memory: None })
     }
 
-    /// A copy on the device. Through page-locked memory it runs while the device computes; libtorch keeps that memory
-    /// until the copy is done.
+    /// A copy on the device; `tensor` is not looked at any more when this returns.
+    ///
+    /// Without page-locked memory the copy is over then. With it, the numbers are in memory of libtorch's pool, from which
+    /// the device fetches them when its queue comes to it, and the caller goes on. That memory may be dropped at once:
+    /// after a copy that does not block, libtorch notes an event of the copy's stream with the block
+    /// (`CachingHostAllocator_recordEvent` in `aten/src/ATen/native/cuda/Copy.cu`), and its pool hands the block out again
+    /// only once that event has passed.
     fn to_device(&self, tensor: &Tensor) -> Result<Tensor, TchError> {
         let device = self.device.tch();
         if self.pin_memory {
@@ -220,6 +247,7 @@ unsafe fn borrow(
     }
 }
 
-fn data_error(error: data::DataError) -> WorkerError {
+/// What the loader says, as the worker says it.
+pub(crate) fn data_error(error: data::DataError) -> WorkerError {
     WorkerError::Data(with_causes(&error))
 }

@@ -125,6 +125,7 @@ impl Observed {
             prefetch_factor: ahead.map(|loading| loading.prefetch_factor),
             pin_memory: self.loading.map(|loading| loading.pin_memory),
             augment: self.loading.map(|loading| loading.augment),
+            strict: self.loading.map(|loading| loading.strict),
             channels_last: Some(self.channels_last),
             grad_accum_steps: Some(training.grad_accum_steps),
             optimizer: Some(self.optimizer),

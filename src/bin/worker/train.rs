@@ -48,6 +48,9 @@ pub(crate) fn run(training: &Training, started: Instant) -> Result<(), WorkerErr
         output::write_iterations(path, &observed.iterations.all, observed.iterations.clock)?;
     }
     output::write_measurement(training.out.as_deref(), &observed.measurement(training))?;
+    if let Some(warning) = trainer.batches.warning() {
+        eprintln!("warning: {warning}");
+    }
     eprintln!("{}", observed.summary(training));
     Ok(())
 }
@@ -118,7 +121,7 @@ impl Trainer {
         for done in 1..=count {
             let start = Instant::now();
             let batch = self.batches.next()?;
-            let data_wait_s = start.elapsed().as_secs_f64();
+            let data_wait_s = batch.waited_s();
             self.first_step_s.get_or_insert_with(|| process::seconds_since_start(self.started));
             let loss = self.forward_backward(&batch)?;
             if done % self.accumulate == 0 || done == count {

@@ -15,7 +15,9 @@ use super::{Batch, DataError, ImageFolder, LoaderOptions};
 ///
 /// Batch k of a seed is the same whatever the number of threads: its images follow from the seed's permutation of the
 /// epoch, their augmentation from seed, epoch and place. An image that cannot be decoded is replaced by the next one of
-/// the epoch's order that can.
+/// the epoch's order that can, from its end on to its beginning, so a batch is always full; with
+/// [`LoaderOptions::strict`] it is an error instead. The images at an epoch's end that do not fill a batch are dropped, as
+/// by PyTorch's `DataLoader` with `drop_last`.
 pub(crate) struct Loader {
     source: Arc<Source>,
     supply: Supply,
@@ -74,7 +76,8 @@ impl Loader {
     /// The next batch, waited for or made now.
     ///
     /// # Errors
-    /// Not one image of the data set can be decoded, or a loader thread panicked.
+    /// Not one image of the data set can be decoded, or one of the batch cannot and none may be left out, or a loader
+    /// thread panicked.
     pub(crate) fn next_batch(&mut self) -> Result<Batch, DataError> {
         let batch = match &mut self.supply {
             Supply::Threads(pool) => pool.next()?,
@@ -108,6 +111,24 @@ impl Loader {
     /// Images found unreadable and left out, in the batches handed out so far.
     pub(crate) fn unreadable_images(&self) -> u64 {
         self.unreadable.len() as u64
+    }
+
+    /// One sentence on the images left out, with the first few by name; `None` if there are none.
+    pub(crate) fn warning(&self) -> Option<String> {
+        const NAMED: usize = 3;
+        let folder = &self.source.folder;
+        let mut names =
+            self.unreadable.iter().map(|&image| folder.images[image as usize].0.display().to_string());
+        let mut list = names.by_ref().take(NAMED).collect::<Vec<_>>().join(", ");
+        let (left_out, more) = (self.unreadable.len(), names.count());
+        if left_out == 0 {
+            return None;
+        }
+        if more > 0 {
+            list += &format!(" and {more} more");
+        }
+        let all = folder.images.len();
+        Some(format!("{left_out} of {all} images cannot be decoded and were left out: {list}"))
     }
 }
 
@@ -153,7 +174,8 @@ impl Maker {
 
 impl Source {
     /// Calls `write` for the image at `position` of the epoch or, while that cannot be decoded, for the next one; adds
-    /// those to `unreadable` that could not. Tells the label.
+    /// those to `unreadable` that could not. Tells the label. Which images are tried follows from the order alone, not
+    /// from what other threads have found out meanwhile, and each is tried once at most.
     fn first_readable(
         &self,
         slots: Slots<'_>,
@@ -165,10 +187,13 @@ impl Source {
         for &image in from.iter().chain(before) {
             let known = &self.unreadable[image as usize];
             if !known.load(Ordering::Relaxed) {
-                if let Ok(label) = write(image) {
-                    return Ok(label);
+                match write(image) {
+                    Ok(label) => return Ok(label),
+                    Err(source) if self.options.strict => {
+                        return Err(DataError::Unreadable { folder: self.folder.root.clone(), source });
+                    }
+                    Err(_) => known.store(true, Ordering::Relaxed),
                 }
-                known.store(true, Ordering::Relaxed);
             }
             unreadable.push(image);
         }
@@ -201,6 +226,7 @@ mod tests {
             workers: 2,
             prefetch_factor: 2,
             seed: 11,
+            strict: false,
         }
     }
 
@@ -261,6 +287,46 @@ mod tests {
         let mut loader = Loader::open(&options(&dir)).unwrap();
         let labels: usize = batches(&mut loader, 6).iter().map(|(_, labels)| labels.len()).sum();
         assert_eq!((labels, loader.unreadable_images()), (24, 2));
+        let (first, second) = (image_path(dir.path(), 0, 0), image_path(dir.path(), 1, 3));
+        let expected = format!(
+            "2 of 8 images cannot be decoded and were left out: {}, {}",
+            first.display(),
+            second.display()
+        );
+        assert_eq!(loader.warning(), Some(expected));
+    }
+
+    #[test]
+    fn a_warning_names_the_first_images_and_counts_the_rest() {
+        let dir = data_set(1, 12);
+        let mut loader = Loader::open(&options(&dir)).unwrap();
+        batches(&mut loader, 3);
+        assert_eq!(loader.warning(), None);
+        for image in 2..7 {
+            touch(&image_path(dir.path(), 0, image));
+        }
+        let mut loader = Loader::open(&options(&dir)).unwrap();
+        batches(&mut loader, 3);
+        let warning = loader.warning().unwrap();
+        assert!(warning.starts_with("5 of 12 images cannot be decoded"), "{warning}");
+        assert!(warning.ends_with("class0/004.jpg and 2 more"), "{warning}");
+    }
+
+    #[test]
+    fn strictly_an_image_that_cannot_be_decoded_is_an_error_with_its_name() {
+        let dir = data_set(2, 4);
+        write(&image_path(dir.path(), 1, 3), b"no image");
+        for workers in [0, 1, 3] {
+            let mut loader = Loader::open(&LoaderOptions { workers, strict: true, ..options(&dir) }).unwrap();
+            // Two batches show every image once.
+            let error = (0..2).find_map(|_| loader.next_batch().err()).unwrap();
+            assert!(error.to_string().contains("--strict"), "{error}");
+            let name = image_path(dir.path(), 1, 3).display().to_string();
+            assert_eq!(error.source().unwrap().to_string(), format!("{name} is neither JPEG nor PNG"));
+        }
+        let sound = data_set(2, 4);
+        let mut loader = Loader::open(&LoaderOptions { strict: true, ..options(&sound) }).unwrap();
+        assert_eq!(batches(&mut loader, 4).len(), 4);
     }
 
     #[test]

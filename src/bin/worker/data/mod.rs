@@ -22,7 +22,7 @@ mod order;
 mod pool;
 mod random;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod transform;
 
 use std::path::PathBuf;
@@ -58,6 +58,8 @@ pub(crate) struct LoaderOptions {
     pub prefetch_factor: usize,
     /// Seed of the order and of the augmentation.
     pub seed: u64,
+    /// Whether an image that cannot be decoded is an error; otherwise it is left out.
+    pub strict: bool,
 }
 
 /// One batch: `batch × 3 × input_size × input_size` numbers and `batch` labels.
@@ -108,6 +110,14 @@ pub(crate) enum DataError {
         images: usize,
         /// Images in a batch.
         batch: usize,
+    },
+    /// An image cannot be decoded, and none may be left out.
+    #[error("an image of data folder {} cannot be decoded, and --strict lets none be left out", folder.display())]
+    Unreadable {
+        /// The folder that holds the classes.
+        folder: PathBuf,
+        /// Which image, and why.
+        source: decode::DecodeError,
     },
     /// Not a single image can be decoded.
     #[error("none of the {images} images in {} can be decoded; one of them is {}", folder.display(), path.display())]

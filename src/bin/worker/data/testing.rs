@@ -5,38 +5,38 @@ use std::path::{Path, PathBuf};
 use jpeg_encoder::{ColorType, Encoder};
 
 /// A directory that is gone when dropped.
-pub(super) struct Dir(tempfile::TempDir);
+pub(crate) struct Dir(tempfile::TempDir);
 
 impl Dir {
-    pub(super) fn new(name: &str) -> Dir {
+    pub(crate) fn new(name: &str) -> Dir {
         Dir(tempfile::Builder::new().prefix(name).tempdir().unwrap())
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }
 }
 
 /// Writes `bytes` to `path`, making the directories above.
-pub(super) fn write(path: &Path, bytes: &[u8]) {
+pub(crate) fn write(path: &Path, bytes: &[u8]) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, bytes).unwrap();
 }
 
 /// An empty file.
-pub(super) fn touch(path: &Path) {
+pub(crate) fn touch(path: &Path) {
     write(path, b"");
 }
 
 /// A JPEG of these raw pixels.
-pub(super) fn jpeg(width: u32, height: u32, color: ColorType, pixels: &[u8]) -> Vec<u8> {
+pub(crate) fn jpeg(width: u32, height: u32, color: ColorType, pixels: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     Encoder::new(&mut bytes, 95).encode(pixels, width as u16, height as u16, color).unwrap();
     bytes
 }
 
 /// A PNG of these raw pixels.
-pub(super) fn png(width: u32, height: u32, color: png::ColorType, pixels: &[u8]) -> Vec<u8> {
+pub(crate) fn png(width: u32, height: u32, color: png::ColorType, pixels: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, width, height);
     encoder.set_color(color);
@@ -45,7 +45,7 @@ pub(super) fn png(width: u32, height: u32, color: png::ColorType, pixels: &[u8])
 }
 
 /// A data set of `classes` classes with `images` JPEGs each, every one with a gradient of its own.
-pub(super) fn data_set(classes: u8, images: u8) -> Dir {
+pub(crate) fn data_set(classes: u8, images: u8) -> Dir {
     let dir = Dir::new("set");
     for class in 0..classes {
         for image in 0..images {
@@ -62,6 +62,6 @@ pub(super) fn data_set(classes: u8, images: u8) -> Dir {
 }
 
 /// Where [`data_set`] puts an image.
-pub(super) fn image_path(root: &Path, class: u8, image: u8) -> PathBuf {
+pub(crate) fn image_path(root: &Path, class: u8, image: u8) -> PathBuf {
     root.join(format!("train/class{class}/{image:03}.jpg"))
 }
