@@ -41,7 +41,7 @@ report *NAME: build
     {{ orchestrate }} report {{ NAME }}
 
 # Measures what must not become slow, as ratios within one run.
-bench: bench-pytorch bench-peaks
+bench: bench-pytorch bench-data bench-peaks
 
 # Holds the worker's throughput against PyTorch's with torchvision, in turn, at the same settings.
 bench-pytorch *ARGS: build
@@ -50,6 +50,10 @@ bench-pytorch *ARGS: build
 # Holds the ceilings that the worker finds against a plain sweep of PyTorch's matrix products, in turn.
 bench-peaks *ARGS: build
     bench/peaks.sh {{ ARGS }}
+
+# Holds the worker's data path against torchvision's DataLoader, in turn, on the same JPEGs.
+bench-data *ARGS: build
+    bench/data.sh {{ ARGS }}
 
 # Installs orchestrate, its worker, man pages and completions below PREFIX.
 install PREFIX=(env("HOME") / ".local"): build

@@ -26,6 +26,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Measure the ceilings of a device and print them as JSON.
     Peaks(Peaks),
+    /// Load the images of a folder as for training, train nothing, and print how fast that was as JSON.
+    Data(Data),
 }
 
 impl Arguments {
@@ -169,6 +171,41 @@ pub(crate) struct Peaks {
     /// Compute threads; by default as many as the process may use processors.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) threads: Option<u32>,
+}
+
+/// What to load, and how.
+#[derive(Debug, Args)]
+pub(crate) struct Data {
+    /// The ImageFolder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+    /// Images to load within the measured window, rounded up to whole batches.
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) images: u32,
+    /// Images in a batch.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) batch_size: u32,
+    /// Threads that decode images; 0 decodes in the thread that asks for them.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=256))]
+    pub(crate) workers: u32,
+    /// Batches each of them prepares ahead.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) prefetch_factor: u32,
+    /// Resize and crop the centre instead of a random part.
+    #[arg(long)]
+    pub(crate) no_augment: bool,
+    /// Fail on an image that cannot be decoded instead of leaving it out.
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Make batches in NHWC order.
+    #[arg(long)]
+    pub(crate) channels_last: bool,
+    /// Height and width of the images in a batch, in pixels.
+    #[arg(long, value_name = "N", default_value_t = 224, value_parser = clap::value_parser!(u32).range(32..=4096))]
+    pub(crate) input_size: u32,
+    /// Seed of data order and augmentation.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
 }
 
 #[cfg(test)]

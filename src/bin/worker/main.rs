@@ -1,7 +1,7 @@
 //! `worker`: trains one network on libtorch for a number of iterations and says how long they took.
 //!
 //! Flags in, files and lines out, as [`orchestrate::protocol`] has it. `worker peaks` measures the ceilings of a
-//! device instead.
+//! device instead, `worker data` how fast images are loaded.
 //!
 //! | module | what it is |
 //! |---|---|
@@ -19,6 +19,7 @@
 //! | [`output`] | `measurement.json`, `iterations.csv`, progress lines |
 //! | [`process`] | when this process started, and how much memory it has held |
 //! | [`peaks`] | matrix products and streams |
+//! | [`loading`] | the data path alone, against the clock |
 //! | [`shim`] | the C++ that `tch` has no API for |
 
 mod arguments;
@@ -26,6 +27,7 @@ mod batches;
 mod data;
 mod device;
 mod failure;
+mod loading;
 mod measurement;
 mod model;
 mod optimizer;
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
     };
     let result = without_panic(|| match &arguments.command {
         Some(Command::Peaks(peaks)) => peaks::run(peaks),
+        Some(Command::Data(data)) => loading::run(data),
         None => train::run(&arguments.training, started),
     });
     let Err(error) = result else { return ExitCode::SUCCESS };
