@@ -153,6 +153,9 @@ pub enum FailureKind {
     OutOfMemory,
     /// The device, precision or network does not exist here.
     Unsupported,
+    /// Any other word: the message and the exit code tell.
+    #[serde(other)]
+    Other,
 }
 
 /// What the worker really did, read back where that is possible. Compared with what the job asked for.
@@ -301,8 +304,14 @@ pub struct Details {
     pub versions: BTreeMap<String, String>,
 }
 
-/// A measurement that is sound in itself: known schema, positive finite seconds, positive samples that are a whole
-/// number of batches.
+/// The shortest window that a clock can measure, in seconds. Whatever is shorter was not measured.
+const LEAST_WINDOW_S: f64 = 1e-6;
+
+/// The longest window that anybody has waited for, in seconds: some thirty years.
+const GREATEST_WINDOW_S: f64 = 1e9;
+
+/// A measurement that is sound in itself: known schema, seconds that a clock can measure, positive samples that are a
+/// whole number of batches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "WireMeasurement", into = "WireMeasurement")]
 pub struct Measurement {
@@ -350,6 +359,8 @@ impl Report {
     /// # Errors
     /// Text that is not JSON of the form, an unknown schema, a missing field, or an impossible value.
     pub fn parse(text: &str) -> Result<Report, BadMeasurement> {
+        // Some languages put a byte-order mark before everything they write.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let wire: WireMeasurement = serde_json::from_str(text).map_err(BadMeasurement::Unreadable)?;
         if wire.schema != MEASUREMENT_SCHEMA {
             return Err(BadMeasurement::UnknownSchema(wire.schema));
@@ -373,8 +384,10 @@ impl TryFrom<WireMeasurement> for Measurement {
         let synchronized = wire.synchronized.ok_or(BadMeasurement::Missing("synchronized"))?;
         let effective = wire.effective.ok_or(BadMeasurement::Missing("effective"))?;
         let impossible = |message: String| Err(BadMeasurement::Impossible(message));
-        if !(elapsed_s.is_finite() && elapsed_s > 0.0) {
-            return impossible(format!("elapsed_s is {elapsed_s}: expected a positive number of seconds"));
+        if !(LEAST_WINDOW_S..=GREATEST_WINDOW_S).contains(&elapsed_s) {
+            return impossible(format!(
+                "elapsed_s is {elapsed_s}: expected {LEAST_WINDOW_S} to {GREATEST_WINDOW_S} seconds"
+            ));
         }
         if effective.batch == 0 {
             return impossible("effective.batch is 0".to_owned());
@@ -464,7 +477,13 @@ impl Measurement {
         {
             compare("tf32", (key.precision == Precision::Tf32).to_string(), tf32.to_string());
         }
-        for (name, value) in effective.parameters() {
+        let mut reported = effective.parameters();
+        if effective.iters.is_none() {
+            // One iteration is one batch, so a worker that does not say tells by its samples.
+            let derived = self.samples / u64::from(effective.batch);
+            reported.push(("iters", ParamValue::Int(i64::try_from(derived).unwrap_or(i64::MAX))));
+        }
+        for (name, value) in reported {
             let requested =
                 if key.worker.is_shipped() { key.param(name) } else { key.params.get(name).cloned() };
             if let Some(requested) = requested {
@@ -553,7 +572,7 @@ mod tests {
         for (from, to, message) in [
             ("1600", "0", "measurement.json: 0 samples are not a positive number of batches of 16"),
             ("1600", "1601", "measurement.json: 1601 samples are not a positive number of batches of 16"),
-            ("12.5", "-1", "measurement.json: elapsed_s is -1: expected a positive number of seconds"),
+            ("12.5", "-1", "measurement.json: elapsed_s is -1: expected 0.000001 to 1000000000 seconds"),
             ("\"batch\": 16", "\"batch\": 0", "measurement.json: effective.batch is 0"),
             (
                 "\"batch\": 16",

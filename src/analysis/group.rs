@@ -19,6 +19,16 @@ use crate::stats::{self, CONFIDENCE, Interval, TooFew};
 pub struct Circumstances {
     /// The host's name.
     pub host: String,
+    /// The processor's model.
+    pub cpu: Option<String>,
+    /// Logical processors that the run could use.
+    pub usable_processors: u32,
+    /// `mains` or `battery`, where the host says.
+    pub power_source: Option<String>,
+    /// The rule by which the processor chose its clock.
+    pub governor: Option<String>,
+    /// The worker's environment, without what only says where things are.
+    pub environment: BTreeMap<String, String>,
     /// The device's own name.
     pub device_name: Option<String>,
     /// The device's UUID.
@@ -38,6 +48,11 @@ impl Circumstances {
         let details = &measurement.details;
         Circumstances {
             host: record.provenance.host.hostname.clone(),
+            cpu: record.provenance.host.cpu.model.clone(),
+            usable_processors: record.provenance.host.cpu.usable,
+            power_source: record.provenance.host.power_source.clone(),
+            governor: record.provenance.host.governor.clone(),
+            environment: telling(&record.provenance.environment),
             device_name: details.device_name.clone(),
             device_uuid: details.device_uuid.clone(),
             nvidia_driver: record.provenance.host.nvidia_driver.clone(),
@@ -58,6 +73,13 @@ impl Circumstances {
             ("worker".to_owned(), text(&self.worker_sha256).chars().take(12).collect()),
             ("tf32".to_owned(), self.settings.tf32.map_or("unknown".to_owned(), |value| value.to_string())),
         ];
+        facts.extend([
+            ("processor".to_owned(), text(&self.cpu)),
+            ("usable processors".to_owned(), self.usable_processors.to_string()),
+            ("power source".to_owned(), text(&self.power_source)),
+            ("governor".to_owned(), text(&self.governor)),
+        ]);
+        facts.extend(self.environment.iter().map(|(name, value)| (format!("${name}"), value.clone())));
         let settings = self.settings.parameters();
         facts.extend(settings.into_iter().map(|(name, value)| (name.to_owned(), value.to_string())));
         facts.extend(self.versions.clone());
@@ -95,6 +117,16 @@ impl Circumstances {
             .map(|name| format!("{name} {} / {}", value(&ours, name), value(&theirs, name)))
             .collect()
     }
+}
+
+/// Variables that say where things are, who runs them and in which time zone: they differ from run to run, and change
+/// nothing that is measured.
+const PLACES: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "VIRTUAL_ENV", "PWD"];
+
+/// The variables that may change what is measured.
+fn telling(environment: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let is_place = |name: &str| PLACES.contains(&name) || name.starts_with("ORCHESTRATE_");
+    environment.iter().filter(|(name, _)| !is_place(name)).map(|(k, v)| (k.clone(), v.clone())).collect()
 }
 
 /// Statistics of images a second over the runs that count.
@@ -429,6 +461,13 @@ mod tests {
             ("device", |record| details(record).device_name = Some("Other CPU".into())),
             ("device UUID", |record| details(record).device_uuid = Some("GPU-1".into())),
             ("driver", |record| record.provenance.host.nvidia_driver = Some("570.1".into())),
+            ("processor", |record| record.provenance.host.cpu.model = Some("Another".into())),
+            ("usable processors", |record| record.provenance.host.cpu.usable = 1),
+            ("power source", |record| record.provenance.host.power_source = Some("battery".into())),
+            ("governor", |record| record.provenance.host.governor = Some("powersave".into())),
+            ("$OMP_NUM_THREADS", |record| {
+                record.provenance.environment.insert("OMP_NUM_THREADS".into(), "1".into());
+            }),
             ("channels_last", |record| effective(record).channels_last = Some(true)),
             ("threads", |record| effective(record).threads = Some(1)),
             ("tf32", |record| effective(record).tf32 = Some(true)),
@@ -452,6 +491,19 @@ mod tests {
             });
             assert!(said, "{name}: {:?}", analysis.findings);
         }
+    }
+
+    #[test]
+    fn where_things_are_tells_no_runs_apart() {
+        let study = StudyBuilder::new()
+            .run("cpu", "resnet18", 16, 1, 10.0)
+            .run_with(key("cpu", "resnet18", 16, 2), 11.0, |record| {
+                for name in ["PATH", "HOME", "ORCHESTRATE_MEASUREMENT"] {
+                    record.provenance.environment.insert(name.into(), "/elsewhere".into());
+                }
+            })
+            .build();
+        assert_eq!(analyse(&study).rows.len(), 1);
     }
 
     fn details(record: &mut Record) -> &mut crate::protocol::Details {

@@ -1,6 +1,7 @@
 //! `orchestrate aggregate`: the CSV tables of a plan.
 
-use super::study::{StudyArgs, print, results_table};
+use super::output::print_line;
+use super::study::{StudyArgs, results_table};
 use super::{Exit, Failure, Global};
 use crate::analysis::analyse;
 use crate::report::tables;
@@ -17,7 +18,7 @@ pub(super) fn run(args: AggregateArgs, global: &Global) -> Result<Exit, Failure>
     let study = args.study.load(global)?;
     let analysis = analyse(&study);
     let directory = args.study.write(&study.matrix.name, &tables(&analysis))?;
-    print(&results_table(&analysis));
-    print(&format!("tables: {}", directory.display()));
+    print_line(&results_table(&analysis))?;
+    print_line(&format!("tables: {}", directory.display()))?;
     Ok(Exit::Done)
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::load::{LoadMatrixError, load_matrix};
+use super::output::{print, print_json};
 use super::{Exit, Failure, Global};
 use crate::matrix::{Matrix, Note};
 
@@ -55,7 +56,7 @@ pub(super) fn run(args: CheckArgs, _global: &Global) -> Result<Exit, Failure> {
             if args.json {
                 print_json(&checked)?
             } else {
-                print!("{}", table(&checked))
+                print(&table(&checked))?
             }
             Ok(Exit::Done)
         }
@@ -73,11 +74,6 @@ pub(super) fn run(args: CheckArgs, _global: &Global) -> Result<Exit, Failure> {
         }
         Err(error) => Err(error.failure()),
     }
-}
-
-fn print_json(checked: &Checked) -> Result<(), Failure> {
-    println!("{}", serde_json::to_string_pretty(checked)?);
-    Ok(())
 }
 
 fn summary(file: &str, matrix: &Matrix) -> Checked {

@@ -2,6 +2,7 @@
 
 use clap::CommandFactory;
 
+use super::output::print_bytes;
 use super::{Cli, Exit, Failure, Global};
 
 /// What `orchestrate completions` takes.
@@ -15,6 +16,8 @@ pub(super) struct CompletionsArgs {
 pub(super) fn run(args: CompletionsArgs, _global: &Global) -> Result<Exit, Failure> {
     let mut command = Cli::command();
     let name = command.get_name().to_owned();
-    clap_complete::generate(args.shell, &mut command, name, &mut std::io::stdout());
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut command, name, &mut script);
+    print_bytes(&script)?;
     Ok(Exit::Done)
 }

@@ -16,6 +16,14 @@ pub(super) fn print(text: &str) -> Result<(), Failure> {
     print_bytes(text.as_bytes())
 }
 
+/// Prints `text` as a line, or as several; see [`print`].
+///
+/// # Errors
+/// As [`print`].
+pub(super) fn print_line(text: &str) -> Result<(), Failure> {
+    print(&format!("{text}\n"))
+}
+
 /// Prints `bytes` as they are; see [`print`].
 ///
 /// # Errors

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use comfy_table::Table;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 
-use super::study::{load_catalogue, print, say};
+use super::output::print_line;
+use super::study::{load_catalogue, say};
 use super::{Exit, Failure, Global};
 use crate::analysis::marks::Thresholds;
 use crate::analysis::peaks::{
@@ -78,7 +79,7 @@ pub(super) fn run(args: PeaksArgs, global: &Global) -> Result<Exit, Failure> {
 
 fn list(args: &ListArgs, global: &Global) -> Result<Exit, Failure> {
     let catalogue = load_catalogue(&args.peaks_dir, global)?;
-    print(&table(catalogue.all()));
+    print_line(&table(catalogue.all()))?;
     Ok(Exit::Done)
 }
 
@@ -119,7 +120,7 @@ fn measure(args: &MeasureArgs, global: &Global) -> Result<Exit, Failure> {
     if args.if_missing
         && let Some(known) = measured_here(&catalogue, &host.hostname, args.device, args.quick)
     {
-        print(&format!("{} are there already: {} of {}", args.device, known.name, known.date));
+        print_line(&format!("{} are there already: {} of {}", args.device, known.name, known.date))?;
         return Ok(Exit::Done);
     }
     if !global.quiet {
@@ -131,14 +132,14 @@ fn measure(args: &MeasureArgs, global: &Global) -> Result<Exit, Failure> {
     let peaks = file.peaks(&name).map_err(|message| Failure::new(Exit::Unexpected, message))?;
     file.warnings.extend(suspicions(&peaks, &catalogue));
     let path = save(&args.peaks_dir, &name, &file)?;
-    print(&samples_table(&file));
+    print_line(&samples_table(&file))?;
     for left_out in &file.measured.left_out {
-        print(&format!("no ceiling for {}: {}", left_out.precision, left_out.reason));
+        print_line(&format!("no ceiling for {}: {}", left_out.precision, left_out.reason))?;
     }
     for warning in &file.warnings {
         say(&format!("warning: {warning}"));
     }
-    print(&format!("peaks: {}", path.display()));
+    print_line(&format!("peaks: {}", path.display()))?;
     Ok(Exit::Done)
 }
 

@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::study::{StudyArgs, print, results_table};
+use super::output::print_line;
+use super::study::{StudyArgs, results_table};
 use super::{Exit, Failure, Global};
 use crate::analysis::analyse;
 use crate::report::{RenderError, Templates, render};
@@ -33,11 +34,11 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> Result<Exit, Failure> {
     let analysis = analyse(&study);
     let files = render(&study, &analysis, &templates).map_err(render_failure)?;
     let directory = args.study.write(&study.matrix.name, &files)?;
-    print(&results_table(&analysis));
+    print_line(&results_table(&analysis))?;
     for finding in &analysis.findings {
-        print(&format!("- {}", finding.text));
+        print_line(&format!("- {}", finding.text))?;
     }
-    print(&format!("report: {} and report.html", directory.join("report.md").display()));
+    print_line(&format!("report: {} and report.html", directory.join("report.md").display()))?;
     Ok(Exit::Done)
 }
 

@@ -1,5 +1,6 @@
 //! `orchestrate schema`.
 
+use super::output::print_json;
 use super::{Exit, Failure, Global};
 use crate::matrix;
 
@@ -9,6 +10,6 @@ pub(super) struct SchemaArgs {}
 
 /// Prints the JSON Schema of a matrix file.
 pub(super) fn run(_args: SchemaArgs, _global: &Global) -> Result<Exit, Failure> {
-    println!("{}", serde_json::to_string_pretty(&matrix::schema())?);
+    print_json(&matrix::schema())?;
     Ok(Exit::Done)
 }

@@ -254,11 +254,6 @@ fn note(row: &Row<'_>) -> String {
     words.join(", ")
 }
 
-/// Prints a line of the result. A reader that has gone away is no failure.
-pub(super) fn print(text: &str) {
-    let _ = writeln!(std::io::stdout(), "{text}");
-}
-
 /// Says something beside the result.
 pub(super) fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");

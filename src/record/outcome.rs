@@ -122,7 +122,8 @@ impl Ending {
 }
 
 /// Decides how an attempt ended. `report` is what `measurement.json` says, `None` if there is no such file;
-/// `last_error_line` is the last non-empty line of the worker's standard error.
+/// `last_error_line` is the last non-empty line of the worker's standard error, `lived_s` the seconds that the process
+/// chain existed, as far as anybody can tell: a window that was longer was not measured in it.
 ///
 /// - A failure that the worker names counts for more than how its process ended: a worker out of memory may well
 ///   crash or hang afterwards.
@@ -136,10 +137,15 @@ pub fn decide_outcome(
     ending: &Ending,
     report: Option<&Result<Report, BadMeasurement>>,
     last_error_line: Option<&str>,
+    lived_s: Option<f64>,
 ) -> Outcome {
+    let last_error_line = last_error_line.map(plain);
+    let last_error_line = last_error_line.as_deref();
     match (ending, report) {
         (Ending::NotStarted { message }, _) => Outcome::FailedToSpawn { message: message.clone() },
-        (_, Some(Ok(Report::Failed(failure)))) => named_failure(failure),
+        (_, Some(Ok(Report::Failed(failure)))) if failure.kind != FailureKind::Other => {
+            named_failure(failure)
+        }
         (Ending::TimedOut { after_s }, _) => Outcome::TimedOut { after_s: *after_s },
         (Ending::Interrupted { message }, _) => Outcome::Interrupted { message: message.clone() },
         (Ending::KilledForMemory, _) => out_of_memory("the kernel killed it with SIGKILL for want of memory"),
@@ -147,23 +153,61 @@ pub fn decide_outcome(
             out_of_memory(last_error_line.unwrap_or_default())
         }
         (Ending::Ended { signal: Some(signal), .. }, _) => Outcome::Signalled { signal: *signal },
-        (Ending::Ended { code: Some(0), .. }, _) => measured(key, report),
+        (Ending::Ended { code: Some(0), .. }, _) => measured(key, report, lived_s),
+        (Ending::Ended { code: Some(code), .. }, Some(Ok(Report::Failed(failure)))) => {
+            Outcome::Exited { code: *code, message: Some(plain(&failure.message)) }
+        }
         (Ending::Ended { code: Some(code), .. }, _) => exited(*code, last_error_line),
         (Ending::Ended { code: None, signal: None }, None) => {
             Outcome::Interrupted { message: "nobody saw its end, and it left no measurement".to_owned() }
         }
-        (Ending::Ended { code: None, signal: None }, Some(_)) => measured(key, report),
+        (Ending::Ended { code: None, signal: None }, Some(_)) => measured(key, report, lived_s),
+    }
+}
+
+/// The longest message that is kept of a worker's words, in characters.
+const LONGEST_MESSAGE: usize = 500;
+
+/// Seconds by which two clocks may disagree about how long a process lived.
+const CLOCK_TOLERANCE_S: f64 = 1.0;
+
+/// A worker's words as they may go to a terminal and into a table: one line, no control characters, no escape
+/// sequences, and not longer than anybody reads.
+fn plain(words: &str) -> String {
+    let mut text = String::new();
+    let mut rest = words.chars().peekable();
+    while let Some(char) = rest.next() {
+        if char == '\u{1b}' {
+            // An escape sequence ends with its first letter.
+            if rest.next_if_eq(&'[').is_some() {
+                while rest.next().is_some_and(|char| !char.is_ascii_alphabetic()) {}
+            }
+        } else if char.is_control() || char.is_whitespace() {
+            if !text.ends_with(' ') {
+                text.push(' ');
+            }
+        } else {
+            text.push(char);
+        }
+    }
+    let text = text.trim();
+    match text.char_indices().nth(LONGEST_MESSAGE) {
+        Some((end, _)) => format!("{} …", &text[..end]),
+        None => text.to_owned(),
     }
 }
 
 fn named_failure(failure: &Failure) -> Outcome {
-    let message = failure.message.clone();
+    let message = plain(&failure.message);
     match failure.kind {
         FailureKind::OutOfMemory => {
             let Failure { needed_bytes, free_bytes, .. } = *failure;
             Outcome::OutOfMemory { message, needed_bytes, free_bytes }
         }
         FailureKind::Unsupported => Outcome::Unsupported { message },
+        FailureKind::Other => {
+            Outcome::BadOutput { message: format!("the worker says that it failed: {message}") }
+        }
     }
 }
 
@@ -178,15 +222,24 @@ fn is_failed_allocation(line: &str) -> bool {
 }
 
 /// The outcome of a worker that exited with 0.
-fn measured(key: &Key, report: Option<&Result<Report, BadMeasurement>>) -> Outcome {
+fn measured(key: &Key, report: Option<&Result<Report, BadMeasurement>>, lived_s: Option<f64>) -> Outcome {
     match report {
         None => Outcome::BadOutput { message: "the worker wrote no measurement.json".to_owned() },
         Some(Err(error)) => Outcome::BadOutput { message: with_sources(error) },
         Some(Ok(Report::Failed(failure))) => named_failure(failure),
-        Some(Ok(Report::Measured(measurement))) => match measurement.mismatches(key) {
-            mismatches if mismatches.is_empty() => Outcome::Succeeded,
-            mismatches => Outcome::SettingMismatch { mismatches },
-        },
+        Some(Ok(Report::Measured(measurement))) => {
+            let window_s = measurement.elapsed_s;
+            let mismatches = measurement.mismatches(key);
+            match lived_s {
+                _ if !mismatches.is_empty() => Outcome::SettingMismatch { mismatches },
+                Some(lived_s) if window_s > lived_s + CLOCK_TOLERANCE_S => Outcome::BadOutput {
+                    message: format!(
+                        "measurement.json: elapsed_s is {window_s}, and the process lived for {lived_s:.2} seconds"
+                    ),
+                },
+                _ => Outcome::Succeeded,
+            }
+        }
     }
 }
 
@@ -383,7 +436,7 @@ mod tests {
         for (ending, expected) in table {
             let kinds: Vec<&str> = reports()
                 .iter()
-                .map(|report| decide_outcome(&key(), &ending, report.as_ref(), Some("boom")).kind())
+                .map(|report| decide_outcome(&key(), &ending, report.as_ref(), Some("boom"), None).kind())
                 .collect();
             assert_eq!(kinds.join(" "), expected, "{ending:?}");
         }
@@ -420,7 +473,7 @@ mod tests {
         ] {
             assert_eq!(ending.clone().with_oom_killer(has_killed), expected, "{ending:?} {has_killed}");
         }
-        let abort = |line| decide_outcome(&key(), &ended(None, Some(6)), None, Some(line)).kind();
+        let abort = |line| decide_outcome(&key(), &ended(None, Some(6)), None, Some(line), None).kind();
         assert_eq!(abort("memory allocation of 602112000 bytes failed"), "out_of_memory");
         assert_eq!(abort("terminate called without an active exception"), "signalled");
     }
@@ -431,7 +484,7 @@ mod tests {
             OOM.replace("\"message\"", "\"needed_bytes\": 3221225472, \"free_bytes\": 1024, \"message\"");
         let report = Report::parse(&text);
         let ending = Ending::Ended { code: Some(exit_code::OUT_OF_MEMORY), signal: None };
-        let outcome = decide_outcome(&key(), &ending, Some(&report), None);
+        let outcome = decide_outcome(&key(), &ending, Some(&report), None, None);
         let expected = Outcome::OutOfMemory {
             message: "wanted 3 GiB".into(),
             needed_bytes: Some(3 << 30),
@@ -448,7 +501,7 @@ mod tests {
     fn a_worker_that_time_cannot_run_was_not_started() {
         let outcome = |code, line| {
             let ending = Ending::Ended { code: Some(code), signal: None };
-            decide_outcome(&key(), &ending, None, line).kind()
+            decide_outcome(&key(), &ending, None, line, None).kind()
         };
         let gnu = "/usr/bin/time: cannot run /opt/worker: No such file or directory";
         assert_eq!(outcome(127, Some(gnu)), "failed_to_spawn");
@@ -495,11 +548,63 @@ mod tests {
         }
     }
 
+    /// The seeds' fourth mistake: 30 iterations counted as 100, and a window that nobody lived through.
+    #[test]
+    fn a_window_that_cannot_have_been_is_no_result() {
+        let end = |samples: u64, elapsed_s: &str, lived_s| {
+            let text = format!(
+                r#"{{ "schema": 1, "samples": {samples}, "elapsed_s": {elapsed_s}, "synchronized": true,
+                     "effective": {{ "device": "cpu", "precision": "fp32", "batch": 16 }} }}"#
+            );
+            let ending = Ending::Ended { code: Some(0), signal: None };
+            decide_outcome(&key(), &ending, Some(&Report::parse(&text)), None, lived_s)
+        };
+        // The key asks for 100 iterations of 16 images, the default.
+        assert_eq!(end(1600, "10.0", Some(12.0)), Outcome::Succeeded);
+        assert_eq!(end(1600, "10.0", None), Outcome::Succeeded);
+        let Outcome::SettingMismatch { mismatches } = end(480, "10.0", Some(12.0)) else {
+            panic!("30 iterations are not 100");
+        };
+        assert_eq!(
+            mismatches,
+            [Mismatch { setting: "iters".into(), requested: "100".into(), effective: "30".into() }]
+        );
+        let Outcome::BadOutput { message } = end(1600, "10.0", Some(3.0)) else {
+            panic!("a process of 3 s holds no window of 10 s");
+        };
+        assert_eq!(message, "measurement.json: elapsed_s is 10, and the process lived for 3.00 seconds");
+        for elapsed_s in ["1e-320", "0", "-1", "1e300"] {
+            assert_eq!(end(1600, elapsed_s, None).kind(), "bad_output", "{elapsed_s}");
+        }
+    }
+
+    #[test]
+    fn a_workers_words_are_made_fit_for_a_terminal_and_a_table() {
+        assert_eq!(plain("\u{1b}[31mred\u{1b}[2J, tab\tand\u{7} bell"), "red, tab and bell");
+        assert_eq!(plain("two\nlines"), "two lines");
+        assert_eq!(plain("\u{1b}"), "");
+        let long = plain(&"ä".repeat(2000));
+        assert_eq!((long.chars().count(), long.ends_with(" …")), (LONGEST_MESSAGE + 2, true));
+    }
+
+    #[test]
+    fn a_failure_of_another_kind_keeps_its_words() {
+        let report =
+            Report::parse(r#"{ "schema": 1, "failure": { "kind": "no_licence", "message": "ask Bob" } }"#);
+        let end = |code| {
+            let ending = Ending::Ended { code: Some(code), signal: None };
+            decide_outcome(&key(), &ending, Some(&report), Some("other words"), None)
+        };
+        assert_eq!(end(3), Outcome::Exited { code: 3, message: Some("ask Bob".into()) });
+        assert_eq!(end(0), Outcome::BadOutput { message: "the worker says that it failed: ask Bob".into() });
+    }
+
     #[test]
     fn what_is_wrong_with_a_measurement_is_said_in_full() {
         let report = Report::parse("{ \"schema\": 1,");
         let ending = Ending::Ended { code: Some(0), signal: None };
-        let Outcome::BadOutput { message } = decide_outcome(&key(), &ending, Some(&report), None) else {
+        let Outcome::BadOutput { message } = decide_outcome(&key(), &ending, Some(&report), None, None)
+        else {
             panic!("half a file is bad output");
         };
         assert!(message.starts_with("measurement.json is not readable: EOF"), "{message}");

@@ -1,12 +1,14 @@
 //! Files that are there completely or not at all.
 //!
 //! tmp → fsync → rename → fsync(directory): whatever happens in between, a reader sees the old file or the new one.
-//! What a crash leaves behind is a hidden `.<name>.tmp`, which nobody reads and the next writer replaces.
+//! What a crash leaves behind is a hidden `.<name>.<pid>.tmp`, which nobody reads. Its name is the process's own, so that
+//! two programs that save the same plan at the same time each put their whole file there, one after the other.
 #![expect(clippy::disallowed_methods, reason = "this is the atomic writer that everybody else is sent to")]
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::process;
 
 /// A file that could not be written; what stood there before is untouched.
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +21,7 @@ pub struct WriteError {
     pub source: io::Error,
 }
 
-/// Makes `path` hold `contents`. Two writers of one path must be kept apart by a lock.
+/// Makes `path` hold `contents`.
 ///
 /// # Errors
 /// The directory is missing or not writable, the disk is full: then `path` is as it was.
@@ -29,7 +31,7 @@ pub fn write_atomic(path: &Path, contents: &[u8]) -> Result<(), WriteError> {
     let directory = path.parent().ok_or_else(|| wrong(io::ErrorKind::InvalidInput.into()))?;
     let mut hidden = std::ffi::OsString::from(".");
     hidden.push(name);
-    hidden.push(".tmp");
+    hidden.push(format!(".{}.tmp", process::id()));
     let tmp = directory.join(hidden);
     let written = write_synced(&tmp, contents).and_then(|()| fs::rename(&tmp, path));
     if let Err(source) = written {
@@ -66,7 +68,6 @@ mod tests {
     fn replaces_whole_files_and_leaves_no_tmp() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("record.json");
-        fs::write(directory.path().join(".record.json.tmp"), "a crash left this half").unwrap();
         write_atomic(&path, b"one").unwrap();
         write_atomic(&path, b"two").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "two");
@@ -79,7 +80,7 @@ mod tests {
         let path = directory.path().join("record.json");
         write_atomic(&path, b"one").unwrap();
         // A directory in the way of the tmp file fails the write for every user, root included.
-        fs::create_dir(directory.path().join(".record.json.tmp")).unwrap();
+        fs::create_dir(directory.path().join(format!(".record.json.{}.tmp", process::id()))).unwrap();
         let error = write_atomic(&path, b"two").unwrap_err();
         assert_eq!(error.to_string(), format!("cannot write {}", path.display()));
         assert_eq!(fs::read_to_string(&path).unwrap(), "one");

@@ -138,8 +138,12 @@ impl Attempt {
         let before = self.counters();
         let after = end.counters.unwrap_or_default();
         let ending = ending(end.how, &report).with_oom_killer(after.has_oom_killed_since(&before));
-        let outcome =
-            decide_outcome(job.key(), &ending, measured.as_ref(), last_line(&dir.stderr()).as_deref());
+        let ended_at = end.at.max(self.started_at);
+        let seen_s = (ended_at - self.started_at).as_seconds_f64();
+        let reported_s = report.as_ref().ok().and_then(|report| report.stats.wall_s);
+        let lived_s = Some(seen_s.max(reported_s.unwrap_or(0.0)));
+        let last_line = last_line(&dir.stderr());
+        let outcome = decide_outcome(job.key(), &ending, measured.as_ref(), last_line.as_deref(), lived_s);
         let measurement = match measured {
             Some(Ok(Report::Measured(measurement))) => Some(*measurement),
             _ => None,
@@ -152,7 +156,7 @@ impl Attempt {
             key: job.key().clone(),
             attempt: dir.number(),
             started_at: self.started_at,
-            ended_at: end.at.max(self.started_at),
+            ended_at,
             outcome,
             measurement,
             process: report.ok().map(|report| report.stats),
@@ -293,7 +297,7 @@ mod tests {
     use crate::record::{HostFacts, MatrixFacts, WorkerFacts};
     use crate::run::Store;
 
-    const MEASUREMENT: &str = r#"{"schema":1,"samples":8,"elapsed_s":0.5,"synchronized":true,
+    const MEASUREMENT: &str = r#"{"schema":1,"samples":400,"elapsed_s":0.5,"synchronized":true,
         "effective":{"device":"cpu","precision":"fp32","batch":4}}"#;
 
     /// A report of a program that exited with 0.

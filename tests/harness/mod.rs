@@ -269,7 +269,8 @@ impl Running {
         kill(self.pid(), signal).expect("it is still there");
     }
 
-    fn pid(&self) -> Pid {
+    /// Its process.
+    pub(crate) fn pid(&self) -> Pid {
         Pid::from_raw(i32::try_from(self.child.id()).expect("a process id"))
     }
 

@@ -58,7 +58,8 @@ fn a_record_that_cannot_be_written_loses_nothing() {
     let run = project.start(&["run", "t.yaml"]);
     project.wait_started(1);
     // In the way of the file that becomes the record: as good as a full disk, and it stops root too.
-    let obstacle = project.store().job_dirs().unwrap().remove(0).path().join(".record.json.tmp");
+    let tmp = format!(".record.json.{}.tmp", run.pid());
+    let obstacle = project.store().job_dirs().unwrap().remove(0).path().join(tmp);
     std::fs::create_dir(&obstacle).unwrap();
     project.let_go();
     run.wait().code(1).says("cannot write").says("nothing that was measured is lost");
