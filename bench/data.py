@@ -52,7 +52,8 @@ def load_torchvision(folder, mode, images, batch, workers, input_size, prefetch)
 
 def rate_of(words):
     """Images a second of the command, and what else both sides must agree on."""
-    result = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
+    output = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout
+    result = json.loads(output.splitlines()[-1])
     if result.get("unreadable_images"):
         sys.exit(f"the worker left out {result['unreadable_images']} images")
     return result["images"] / result["elapsed_s"], (result["images"], result["workers"])
