@@ -27,6 +27,8 @@ def load_torchvision(folder, mode, images, batch, workers, input_size, prefetch)
     from torchvision import datasets, transforms
 
     torch.manual_seed(0)
+    # As DataLoader's processes have it; without any, this one's threads would only spin for one another.
+    torch.set_num_threads(1)
     if mode == "augment":
         crop = [transforms.RandomResizedCrop(input_size), transforms.RandomHorizontalFlip()]
     else:
