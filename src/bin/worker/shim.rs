@@ -42,6 +42,7 @@ unsafe extern "C" {
     safe fn shim_autocast_begin(device: c_int, bfloat16: bool) -> bool;
     safe fn shim_autocast_end(device: c_int) -> bool;
     safe fn shim_autocast_state(device: c_int) -> c_int;
+    fn shim_draw(tensor: *mut c_void, normal: bool, a: f64, b: f64, seed: u64) -> bool;
     fn shim_triad(c: *mut c_void, a: *mut c_void, b: *mut c_void, scalar: f64) -> bool;
     safe fn shim_cuda_cache() -> i64;
     fn shim_processor_has(name: *const c_char) -> bool;
@@ -301,6 +302,25 @@ impl Drop for Autocast {
         // Turning a flag off cannot fail.
         shim_autocast_end(device_type(self.0));
     }
+}
+
+/// What [`draw`] draws from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Random {
+    /// A normal distribution around 0 of this deviation.
+    Normal(f64),
+    /// Uniform from minus this to this.
+    Uniform(f64),
+}
+
+/// Draws the elements of a tensor of the processor in the calling thread, with a generator that begins at `seed`.
+pub(crate) fn draw(tensor: &Tensor, random: Random, seed: u64) -> Result<(), WorkerError> {
+    let (normal, a, b) = match random {
+        Random::Normal(deviation) => (true, 0.0, deviation),
+        Random::Uniform(bound) => (false, -bound, bound),
+    };
+    // SAFETY: a pointer to a live tensor.
+    checked(unsafe { shim_draw(pointer(tensor), normal, a, b, seed) })
 }
 
 /// c = a + `scalar` · b, in the memory of c. All of one shape.

@@ -1,55 +1,141 @@
 //! The values that parameters start with.
 
+use std::sync::Mutex;
+use std::thread;
+
 use orchestrate::architecture::Distribution;
 use tch::{Device, Kind, TchError, Tensor};
 
-/// A tensor of this shape, drawn on the processor from `tch::manual_seed`'s state, so that a seed means the same weights
-/// on every device.
-///
-/// # Errors
-/// libtorch's, for want of memory most likely.
-pub(super) fn draw(shape: &[i64], distribution: Distribution) -> Result<Tensor, TchError> {
-    let mut tensor = Tensor::f_empty(shape, (Kind::Float, Device::Cpu))?;
-    match distribution {
-        Distribution::Constant(value) => tensor.f_fill_(value),
-        Distribution::Normal { deviation } => tensor.f_normal_(0.0, deviation),
-        Distribution::TruncatedNormal { deviation } => truncated_normal(&mut tensor, deviation),
-        Distribution::Uniform { bound } => tensor.f_uniform_(-bound, bound),
+use crate::failure::WorkerError;
+use crate::shim::{self, Random};
+
+/// Elements that one generator draws, a millisecond's work or so. The values depend on it.
+const CHUNK: i64 = 1 << 18;
+
+/// Draws one tensor after the other on the processor. Each piece of each tensor has a generator of its own, so that a
+/// seed means the same weights on every device and for any number of threads.
+#[derive(Debug)]
+pub(super) struct Drawer {
+    seed: u64,
+    tensors: u64,
+}
+
+impl Drawer {
+    /// Takes its seed from `tch::manual_seed`'s state.
+    ///
+    /// # Errors
+    /// libtorch's.
+    pub(super) fn new() -> Result<Self, TchError> {
+        let seed = Tensor::f_randint(i64::MAX, [1_i64], (Kind::Int64, Device::Cpu))?.f_int64_value(&[0])?;
+        Ok(Drawer { seed: seed.unsigned_abs(), tensors: 0 })
+    }
+
+    /// The next tensor, of this shape.
+    ///
+    /// # Errors
+    /// libtorch's, for want of memory most likely.
+    pub(super) fn draw(&mut self, shape: &[i64], distribution: Distribution) -> Result<Tensor, WorkerError> {
+        let mut tensor = Tensor::f_empty(shape, (Kind::Float, Device::Cpu))?;
+        self.tensors += 1;
+        match distribution {
+            Distribution::Constant(value) => tensor = tensor.f_fill_(value)?,
+            Distribution::Normal { deviation } => self.fill(&tensor, Random::Normal(deviation))?,
+            Distribution::TruncatedNormal { deviation } => {
+                // erf(cut ÷ (deviation · √2)) is the share of the normal distribution within the cut.
+                let within = Tensor::from(CUT / (deviation * std::f64::consts::SQRT_2));
+                self.fill(&tensor, Random::Uniform(within.f_erf()?.f_double_value(&[])?))?;
+                tensor = truncated_normal(&mut tensor, deviation)?;
+            }
+            Distribution::Uniform { bound } => self.fill(&tensor, Random::Uniform(bound))?,
+        }
+        Ok(tensor)
+    }
+
+    /// Draws all chunks of `tensor`, by as many threads as libtorch computes with.
+    fn fill(&self, tensor: &Tensor, random: Random) -> Result<(), WorkerError> {
+        let threads = usize::try_from(tch::get_num_threads()).unwrap_or(1);
+        let chunks = tensor.f_view([-1])?.f_split(CHUNK, 0)?;
+        let seeds = (0..).map(|chunk| mixed(mixed(self.seed ^ mixed(self.tensors)) ^ mixed(chunk)));
+        let helpers = threads.min(chunks.len()).saturating_sub(1);
+        let work = Mutex::new(chunks.into_iter().zip(seeds));
+        let draw_some = || -> Result<(), WorkerError> {
+            loop {
+                // Nothing that holds the lock can panic.
+                let next = work.lock().expect("a lock that nobody poisons").next();
+                let Some((chunk, seed)) = next else { return Ok(()) };
+                shim::draw(&chunk, random, seed)?;
+            }
+        };
+        thread::scope(|scope| {
+            let others: Vec<_> = (0..helpers).map(|_| scope.spawn(draw_some)).collect();
+            let own = draw_some();
+            let others = others.into_iter().map(|other| other.join().expect("drawing does not panic"));
+            others.fold(own, Result::and)
+        })
     }
 }
 
-/// Normal within ±2, by the inverse of its distribution function as `torch.nn.init.trunc_normal_` has it.
-fn truncated_normal(tensor: &mut Tensor, deviation: f64) -> Result<Tensor, TchError> {
-    const CUT: f64 = 2.0;
-    // erf(cut ÷ (deviation · √2)) is the share of the normal distribution within the cut.
-    let within = Tensor::from(CUT / (deviation * std::f64::consts::SQRT_2)).f_erf()?.f_double_value(&[])?;
-    let _ = tensor.f_uniform_(-within, within)?.f_erfinv_()?;
-    tensor.f_mul_scalar_(deviation * std::f64::consts::SQRT_2)?.f_clamp_(-CUT, CUT)
+/// Where a truncated normal distribution ends.
+const CUT: f64 = 2.0;
+
+/// Normal within the cut, of uniform values within the share that lies there: by the inverse of its distribution function,
+/// as `torch.nn.init.trunc_normal_` has it.
+fn truncated_normal(uniform: &mut Tensor, deviation: f64) -> Result<Tensor, TchError> {
+    uniform.f_erfinv_()?.f_mul_scalar_(deviation * std::f64::consts::SQRT_2)?.f_clamp_(-CUT, CUT)
+}
+
+/// Another number for each number, without a pattern: SplitMix64's output function (Steele et al. 2014).
+fn mixed(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn drawn(threads: i32, shape: &[i64], distribution: Distribution) -> [Tensor; 2] {
+        tch::set_num_threads(threads);
+        let mut drawer = Drawer { seed: 1, tensors: 0 };
+        [(); 2].map(|()| drawer.draw(shape, distribution).unwrap())
+    }
+
     #[test]
     fn values_follow_their_distribution() {
-        tch::manual_seed(1);
-        let size = [400, 500];
         let facts = |distribution| {
-            let drawn = draw(&size, distribution).unwrap();
+            let [drawn, _] = drawn(1, &[700, 1000], distribution);
             let number = |tensor: Tensor| tensor.double_value(&[]);
             (number(drawn.mean(Kind::Float)), number(drawn.std(false)), number(drawn.abs().max()))
         };
         let (mean, deviation, _) = facts(Distribution::Normal { deviation: 0.3 });
-        assert!(mean.abs() < 0.003 && (deviation - 0.3).abs() < 0.003, "{mean} {deviation}");
+        assert!(mean.abs() < 0.002 && (deviation - 0.3).abs() < 0.002, "{mean} {deviation}");
         let (mean, deviation, most) = facts(Distribution::Uniform { bound: 0.3 });
-        assert!(mean.abs() < 0.002 && (deviation - 0.3 / 3.0_f64.sqrt()).abs() < 0.002, "{mean} {deviation}");
-        assert!(most <= 0.3 && most > 0.299);
+        assert!(mean.abs() < 0.001 && (deviation - 0.3 / 3.0_f64.sqrt()).abs() < 0.001, "{mean} {deviation}");
+        // As single precision has them.
+        assert!(most <= f64::from(0.3_f32) && most > 0.299, "{most}");
         // Cut at one and a half deviations: the rest has a variance of 0.5512 deviations squared.
         let (mean, deviation, most) = facts(Distribution::TruncatedNormal { deviation: 4.0 / 3.0 });
         assert!(mean.abs() < 0.01, "{mean}");
         assert!((deviation - 4.0 / 3.0 * 0.5512_f64.sqrt()).abs() < 0.01, "{deviation}");
         assert!(most <= 2.0 && most > 1.99, "{most}");
         assert_eq!(facts(Distribution::Constant(0.25)), (0.25, 0.0, 0.25));
+    }
+
+    #[test]
+    fn values_do_not_depend_on_the_number_of_threads() {
+        let shape = [3, CHUNK - 5];
+        let normal = Distribution::Normal { deviation: 1.0 };
+        let ([first, second], [again, _]) = (drawn(1, &shape, normal), drawn(4, &shape, normal));
+        assert_eq!(first, again);
+        tch::set_num_threads(1);
+        // No two tensors and no two chunks are alike.
+        let close = |one: &Tensor, other: &Tensor| {
+            one.isclose(other, 0.0, 0.0, false).sum(Kind::Int64).int64_value(&[]) > one.numel() as i64 / 100
+        };
+        let chunk = |index| first.view([-1]).narrow(0, index * CHUNK, CHUNK);
+        assert!(!close(&first, &second));
+        assert!(!close(&chunk(0), &chunk(1)));
     }
 }

@@ -9,9 +9,11 @@ mod layout;
 mod step;
 mod weights;
 
-use orchestrate::architecture::{Layer, Network, Role};
+use orchestrate::architecture::{Layer, Network, ParameterTensor, Role};
 use tch::{Device, Kind, TchError, Tensor};
 
+use crate::failure::WorkerError;
+use draw::Drawer;
 use step::{Step, sizes};
 
 pub(crate) use layout::{Layout, in_format};
@@ -27,11 +29,23 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// The network with freshly drawn parameters.
+    /// The network with freshly drawn parameters, which follow from `tch::manual_seed`'s state.
     ///
     /// # Errors
     /// libtorch's, for want of memory most likely.
-    pub(crate) fn new(network: &Network, device: Device, channels_last: bool) -> Result<Self, TchError> {
+    pub(crate) fn new(network: &Network, device: Device, channels_last: bool) -> Result<Self, WorkerError> {
+        let mut drawer = Drawer::new()?;
+        let start = |tensor: &ParameterTensor| drawer.draw(&sizes(&tensor.shape), tensor.start);
+        Model::starting(network, device, channels_last, start)
+    }
+
+    /// The network with the parameters that `start` gives it, single precision on the processor.
+    fn starting(
+        network: &Network,
+        device: Device,
+        channels_last: bool,
+        mut start: impl FnMut(&ParameterTensor) -> Result<Tensor, WorkerError>,
+    ) -> Result<Self, WorkerError> {
         let layers = network.layers();
         let mut model = Model {
             steps: Vec::with_capacity(layers.len()),
@@ -41,32 +55,24 @@ impl Model {
         };
         for (index, layer) in layers.iter().enumerate() {
             let mut step = schedule(layers, index);
-            model.add_parameters(&mut step, layer, device, channels_last)?;
+            for tensor in layer.parameter_tensors() {
+                let placed = in_format(&start(&tensor)?, channels_last)?.f_to(device)?;
+                model.add_parameter(&mut step, tensor, placed.f_set_requires_grad(true)?);
+            }
             model.add_running_statistics(&mut step, layer, device)?;
             model.steps.push(step);
         }
         Ok(model)
     }
 
-    /// Draws the layer's parameters.
-    fn add_parameters(
-        &mut self,
-        step: &mut Step,
-        layer: &Layer,
-        device: Device,
-        channels_last: bool,
-    ) -> Result<(), TchError> {
-        for tensor in layer.parameter_tensors() {
-            let drawn = draw::draw(&sizes(&tensor.shape), tensor.start)?;
-            let placed = in_format(&drawn, channels_last)?.f_to(device)?.f_set_requires_grad(true)?;
-            self.parameters.push(placed.shallow_clone());
-            self.state.push((tensor.name, placed.shallow_clone()));
-            match tensor.role {
-                Role::Weight => step.weight = Some(placed),
-                Role::Bias => step.bias = Some(placed),
-            }
+    /// Hands the layer one of its parameters.
+    fn add_parameter(&mut self, step: &mut Step, tensor: ParameterTensor, values: Tensor) {
+        self.parameters.push(values.shallow_clone());
+        self.state.push((tensor.name, values.shallow_clone()));
+        match tensor.role {
+            Role::Weight => step.weight = Some(values),
+            Role::Bias => step.bias = Some(values),
         }
-        Ok(())
     }
 
     /// Mean 0 and variance 1, where the layer keeps them.

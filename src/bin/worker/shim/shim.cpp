@@ -1,11 +1,12 @@
 // What `tch` has no API for: accelerator synchronisation and memory statistics, the global flags of libtorch, autocast
-// on every device. Its neighbours are `optimizer.cpp`, `events.cpp` and `profiler.cpp`.
+// on every device, random numbers. Its neighbours are `optimizer.cpp`, `events.cpp` and `profiler.cpp`.
 //
 // Everything here lives in libtorch_cpu, for every device alike: CUDA registers itself there once libtorch_cuda is
 // loaded. No function throws: it returns false (or -1) and leaves its reason in `shim_error`, one thread's own.
 
 #include "shim.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/Version.h>
@@ -200,6 +201,22 @@ int shim_autocast_state(int device) {
     state = !at::autocast::is_autocast_enabled(type) ? 0 : kind == at::kHalf ? 1 : kind == at::kBFloat16 ? 2 : 3;
   });
   return state;
+}
+
+// ---- Random numbers ------------------------------------------------------------------------------------------------
+
+// Draws the elements of `tensor` with a generator of its own: normal with mean `a` and deviation `b`, or uniform from
+// `a` to `b`. By itself it takes one thread, so that several may draw parts of a tensor at once.
+bool shim_draw(at::Tensor* tensor, bool normal, double a, double b, uint64_t seed) {
+  return guarded([=] {
+    at::NoGradGuard no_grad;
+    const auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+    if (normal) {
+      tensor->normal_(a, b, generator);
+    } else {
+      tensor->uniform_(a, b, generator);
+    }
+  });
 }
 
 // ---- Streams -------------------------------------------------------------------------------------------------------
