@@ -212,6 +212,18 @@ impl Network {
     pub fn parameters(&self) -> u64 {
         self.layers.iter().map(Layer::parameters).sum()
     }
+
+    /// The same network with probability 0 in every dropout and stochastic depth, so that training draws nothing at
+    /// random. For comparing its numbers with another library's; a measurement keeps them, because they take time.
+    #[must_use]
+    pub fn without_dropout(mut self) -> Self {
+        for layer in &mut self.layers {
+            if let Op::Dropout(probability) | Op::StochasticDepth(probability) = &mut layer.op {
+                *probability = 0.0;
+            }
+        }
+        self
+    }
 }
 
 #[cfg(test)]
@@ -307,6 +319,23 @@ mod tests {
                 |size| build(name, size, 10).layers().iter().all(|layer| layer.output.elements() > 0);
             let least = (1..=224).find(|&size| something_left(size));
             assert_eq!(least, Some(least_input_size(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn without_dropout_nothing_else_changes() {
+        for &name in NETWORKS {
+            let (with, without) = (imagenet(name), imagenet(name).without_dropout());
+            assert_eq!(without.layers().len(), with.layers().len(), "{name}");
+            for (without, with) in without.layers().iter().zip(with.layers()) {
+                match (&without.op, &with.op) {
+                    (Op::Dropout(now), Op::Dropout(_))
+                    | (Op::StochasticDepth(now), Op::StochasticDepth(_)) => {
+                        assert_eq!(*now, 0.0, "{name}: {}", with.name);
+                    }
+                    _ => assert_eq!(without, with, "{name}"),
+                }
+            }
         }
     }
 

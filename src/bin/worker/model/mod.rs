@@ -5,6 +5,8 @@
 //! those of torchvision's own networks.
 
 mod draw;
+#[cfg(test)]
+mod fixture_tests;
 mod layout;
 mod step;
 mod weights;
