@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, exit};
@@ -19,6 +20,8 @@ use std::time::{Duration, Instant};
 
 use nix::libc;
 use nix::sys::signal::{SigHandler, Signal, raise, signal};
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 use orchestrate::protocol::{MEASUREMENT_VARIABLE, Progress, exit_code};
 
 /// Longer than any test waits, short enough to leave nothing behind for long.
@@ -72,6 +75,15 @@ fn behave(flags: &Flags) -> i32 {
             let _ = fs::create_dir(flags.out());
             0
         }
+        "fifo" => {
+            let _ = mkfifo(&flags.out(), Mode::S_IRWXU);
+            0
+        }
+        "device" => {
+            let _ = symlink("/dev/zero", flags.out());
+            0
+        }
+        "fifo-everywhere" => flags.fifo_everywhere(),
         "oom" => flags.fail("out_of_memory", "tried to allocate 20 GiB", exit_code::OUT_OF_MEMORY),
         "oom-above-8" if flags.batch() <= 8 => flags.measure(&[]),
         "oom-above-8" => flags.fail("out_of_memory", "tried to allocate 20 GiB", exit_code::OUT_OF_MEMORY),
@@ -160,6 +172,17 @@ impl Flags {
                 1
             }
         }
+    }
+
+    /// Puts a FIFO in the place of every file of the attempt.
+    fn fifo_everywhere(&self) -> i32 {
+        let out = self.out();
+        let names = ["measurement.json", "stdout.log", "stderr.log", "time.txt", "iterations.csv"];
+        for path in names.map(|name| out.with_file_name(name)) {
+            let _ = fs::remove_file(&path);
+            let _ = mkfifo(&path, Mode::S_IRWXU);
+        }
+        0
     }
 
     /// Fails the first time, and only then.

@@ -1,13 +1,13 @@
 //! `orchestrate logs`: what a job's worker wrote.
-#![expect(clippy::disallowed_methods, reason = "this verb prints files as they are")]
 
-use std::fs;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use super::find::{Found, find_job};
 use super::output::{print, print_bytes};
 use super::{Exit, Failure, Global};
+use crate::run::regular::open_regular;
 use crate::run::{AttemptDir, Store};
 
 /// What `orchestrate logs` takes.
@@ -72,9 +72,15 @@ struct ReadError {
     source: io::Error,
 }
 
+fn read_all(mut file: File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// The bytes of a log; none if the attempt was cut off before it made the file.
 fn read_log(path: &Path) -> Result<Vec<u8>, ReadError> {
-    match fs::read(path) {
+    match open_regular(path).and_then(read_all) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         other => other.map_err(|source| ReadError { path: path.to_owned(), source }),
     }
@@ -82,6 +88,8 @@ fn read_log(path: &Path) -> Result<Vec<u8>, ReadError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::analysis::fixture;
     use crate::job::Job;

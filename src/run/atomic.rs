@@ -6,9 +6,11 @@
 #![expect(clippy::disallowed_methods, reason = "this is the atomic writer that everybody else is sent to")]
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process;
+
+use super::regular::overwrite;
 
 /// A file that could not be written; what stood there before is untouched.
 #[derive(Debug, thiserror::Error)]
@@ -43,9 +45,7 @@ pub fn write_atomic(path: &Path, contents: &[u8]) -> Result<(), WriteError> {
 }
 
 fn write_synced(path: &Path, contents: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(contents)?;
-    file.sync_all()
+    overwrite(path, contents)?.sync_all()
 }
 
 /// Makes the names in `directory` survive a power cut.

@@ -5,7 +5,7 @@
 //! that adopts the attempt.
 #![expect(clippy::disallowed_methods, reason = "an attempt is files")]
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::atomic::{WriteError, write_atomic};
 use super::host::{HostCounters, TimeFlavour};
 use super::lock::JobLock;
+use super::regular::{FILE_LIMIT, open_regular, read_regular};
 use super::store::{AttemptDir, JobDir};
 use crate::job::Job;
 use crate::matrix::Limits;
@@ -26,9 +27,6 @@ use crate::record::{
 
 /// The version of `attempt.json`.
 const ATTEMPT_SCHEMA: u32 = 1;
-
-/// A worker's measurement larger than this is not one.
-const MEASUREMENT_LIMIT: u64 = 64 << 20;
 
 /// `attempt.json`: what is known before the start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -124,7 +122,7 @@ impl Attempt {
     /// # Errors
     /// It cannot be read, is not of the form, or is of another version.
     pub fn load(dir: &AttemptDir) -> io::Result<Attempt> {
-        let attempt: Attempt = serde_json::from_slice(&fs::read(dir.attempt())?)?;
+        let attempt: Attempt = serde_json::from_slice(&read_regular(&dir.attempt(), FILE_LIMIT)?)?;
         if attempt.schema != ATTEMPT_SCHEMA {
             return Err(io::Error::other(format!("schema {}: expected {ATTEMPT_SCHEMA}", attempt.schema)));
         }
@@ -183,7 +181,7 @@ impl Attempt {
     }
 
     fn load_time_report(&self, dir: &AttemptDir) -> Result<TimeReport, TimeReportError> {
-        let bytes = fs::read(dir.time()).unwrap_or_default();
+        let bytes = read_regular(&dir.time(), FILE_LIMIT).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         match self.time {
             TimeFlavour::Gnu => parse_gnu_time(&text),
@@ -209,9 +207,8 @@ fn ending(how: HowEnded, report: &Result<TimeReport, TimeReportError>) -> Ending
 /// What `measurement.json` says; `None` if there is none.
 fn load_measurement(path: &Path) -> Option<Result<Report, BadMeasurement>> {
     let unreadable = |error| Some(Err(BadMeasurement::Unreadable(serde::de::Error::custom(error))));
-    let mut bytes = Vec::new();
-    match File::open(path).and_then(|file| file.take(MEASUREMENT_LIMIT).read_to_end(&mut bytes)) {
-        Ok(_) => Some(Report::parse(&String::from_utf8_lossy(&bytes))),
+    match read_regular(path, FILE_LIMIT) {
+        Ok(bytes) => Some(Report::parse(&String::from_utf8_lossy(&bytes))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => unreadable(error.to_string()),
     }
@@ -223,9 +220,10 @@ fn last_line(path: &Path) -> Option<String> {
     text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }
 
-/// The last `bytes` bytes of the file at `path`; `None` if it cannot be read.
+/// The last `bytes` bytes of the file at `path`; `None` if it cannot be read, or is no
+/// regular file.
 pub(super) fn tail(path: &Path, bytes: u64) -> Option<String> {
-    let mut file = File::open(path).ok()?;
+    let mut file = open_regular(path).ok()?;
     let length = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(bytes))).ok()?;
     let mut read = Vec::new();

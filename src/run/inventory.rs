@@ -2,11 +2,11 @@
 //!
 //! Done ⇔ `record.json` parses, its schema is known, its key hashes to the directory's id, and its outcome is success.
 //! Whatever cannot be understood is a [`Problem`] of its own directory and disturbs no other.
-#![expect(clippy::disallowed_methods, reason = "the store is the files")]
 
-use std::fs::{self, File, TryLockError};
+use std::fs::TryLockError;
 use std::io;
 
+use super::regular::{open_regular, read_regular_text};
 use super::store::{JobDir, Store, StoreError};
 use crate::job::{Job, Key};
 use crate::plan::{Inventory, NotDone, Problem, Standing};
@@ -81,7 +81,7 @@ fn unfinished(dir: &JobDir, recorded: u32) -> Option<NotDone> {
 /// Whether somebody holds the job's lock. Asking takes the lock for a moment, so it is asked only of jobs that have an
 /// attempt without a record.
 fn is_locked(dir: &JobDir) -> bool {
-    let Ok(file) = File::open(dir.lock()) else { return false };
+    let Ok(file) = open_regular(&dir.lock()) else { return false };
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
@@ -90,7 +90,7 @@ fn has_attempts(dir: &JobDir) -> bool {
 }
 
 fn load_key(dir: &JobDir) -> Result<Option<Key>, String> {
-    match fs::read_to_string(dir.key()) {
+    match read_regular_text(&dir.key()) {
         Ok(text) => serde_json::from_str(&text)
             .map(Some)
             .map_err(|error| format!("key.json is torn or not of the form: {error}")),

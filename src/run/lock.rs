@@ -26,6 +26,7 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use super::event::{Event, Observer, Waiting};
+use super::regular::{open_or_make_regular, open_regular};
 use super::stop::{Stop, StopSignals};
 use super::store::JobDir;
 use crate::job::{Device, Job};
@@ -87,7 +88,7 @@ impl JobLock {
         let path = dir.lock();
         let wrong = |source| LockError::File { path: path.clone(), source };
         fs::create_dir_all(dir.path()).map_err(wrong)?;
-        let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let open = || open_or_make_regular(&path);
         let file =
             lock_file(&path, &open, Mode::Exclusive, patience, &|holder| job_waiting(job, holder)).await?;
         Ok(JobLock { file, dir })
@@ -115,7 +116,7 @@ fn job_waiting(job: &Job, holder: Option<&Holder>) -> Waiting {
 
 /// Whether the `orchestrate` that last took the lock of the job in `dir` is still there.
 pub(super) fn is_owner_alive(dir: &JobDir) -> bool {
-    File::open(dir.lock()).ok().and_then(|file| Holder::load(&file)).is_some_and(|holder| holder.is_alive())
+    open_regular(&dir.lock()).ok().and_then(|file| Holder::load(&file)).is_some_and(|holder| holder.is_alive())
 }
 
 /// The right to measure on a device.
@@ -238,7 +239,7 @@ impl LockDir {
             if !name.starts_with("device-") || name == own {
                 continue;
             }
-            let Ok(file) = File::open(entry.path()) else { continue };
+            let Ok(file) = open_regular(&entry.path()) else { continue };
             if matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
                 found.push(Holder::load(&file).map_or_else(|| "unknown".to_owned(), |holder| holder.job));
             }

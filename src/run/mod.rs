@@ -16,6 +16,7 @@
 //! | [`dispatch`] | runs what is to be run, one job after the other |
 //! | [`progress`] | shows a run while it goes on |
 //! | [`event`] | what a run tells whoever watches it |
+//! | [`regular`] | reads files that a worker may have put in our way: a FIFO is refused, not waited for |
 //!
 //! The truth about a job is its `record.json`, written last and renamed into place. Locks only keep two from working at
 //! the same time; no lock file's existence or contents ever decides anything.
@@ -32,6 +33,7 @@ pub mod lock;
 pub mod peaks;
 pub mod process;
 pub mod progress;
+pub mod regular;
 pub mod site;
 pub mod stop;
 pub mod store;

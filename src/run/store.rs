@@ -15,13 +15,14 @@
 #![expect(clippy::disallowed_methods, reason = "the store is the files")]
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::Deserialize;
 
 use super::atomic::{WriteError, write_atomic};
+use super::regular::{FILE_LIMIT, overwrite, read_regular, read_regular_text};
 use crate::job::{Job, JobId};
 use crate::plan::{PLAN_SCHEMA, Plan};
 use crate::record::{RECORD_SCHEMA, Record};
@@ -218,7 +219,7 @@ impl Store {
     /// [`StoreError::NoPlan`], [`StoreError::Read`], or [`StoreError::BadPlan`].
     pub fn load_plan(&self, name: &str) -> Result<Plan, StoreError> {
         let path = self.plans().join(format!("{name}.json"));
-        let text = match fs::read_to_string(&path) {
+        let text = match read_regular_text(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(StoreError::NoPlan { store: self.root.clone(), name: name.to_owned() });
             }
@@ -357,7 +358,7 @@ impl JobDir {
 
 /// Reads the record at `path` and holds it against the name of the job's directory.
 fn load_record(path: &Path, dir_name: &str) -> Result<Option<Record>, RecordError> {
-    let bytes = match fs::read(path) {
+    let bytes = match read_regular(path, FILE_LIMIT) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other.map_err(RecordError::Read)?,
     };
@@ -439,7 +440,7 @@ impl AttemptDir {
 
 /// Writes a small file that nobody reads while it is written and that the next attempt writes anew.
 pub(super) fn write_plain(path: &Path, contents: &str) -> Result<(), WriteError> {
-    File::create(path)
-        .and_then(|mut file| file.write_all(contents.as_bytes()))
+    overwrite(path, contents.as_bytes())
+        .map(drop)
         .map_err(|source| WriteError { path: path.to_owned(), source })
 }

@@ -21,6 +21,9 @@ const EXPECTED: &[(&str, &str, &str, u32)] = &[
     ("half-file", "bad_output", "measurement.json is not readable", 2),
     ("no-output", "bad_output", "no measurement.json", 2),
     ("directory", "bad_output", "measurement.json is not readable", 2),
+    ("fifo", "bad_output", "measurement.json is not readable: it is a FIFO", 2),
+    ("device", "bad_output", "measurement.json is not readable: it is a device", 2),
+    ("fifo-everywhere", "bad_output", "measurement.json is not readable: it is a FIFO", 2),
     ("wrong-samples", "bad_output", "are not 3 iterations", 2),
     ("mismatch", "setting_mismatch", "precision", 1),
     ("oom", "out_of_memory", "tried to allocate 20 GiB", 1),
@@ -43,7 +46,8 @@ fn every_behaviour_has_its_outcome_and_the_rest_runs() {
         assert_eq!(record.outcome.kind(), *kind, "{behaviour}: {:?}", record.outcome);
         assert!(record.outcome.to_string().contains(sentence), "{behaviour}: {}", record.outcome);
         assert_eq!(record.attempt, *attempts, "{behaviour}");
-        assert!(record.process.is_some(), "{behaviour} has process statistics");
+        let report_is_gone = *behaviour == "fifo-everywhere";
+        assert_eq!(record.process.is_none(), report_is_gone, "{behaviour} has process statistics");
         assert!(!record.observed.adopted);
         assert_eq!(record.observed.left_processes, behaviour.starts_with("leave-"), "{behaviour}");
     }

@@ -15,6 +15,7 @@ use super::{Exit, Failure, Global};
 use crate::job::{Job, Key};
 use crate::plan::{NotDone, Standing};
 use crate::record::Record;
+use crate::run::regular::read_regular_text;
 use crate::run::{JobDir, Store};
 
 use page::{AttemptPage, Page};
@@ -70,7 +71,7 @@ fn identify(found: &Found) -> Result<Job, Failure> {
         Failure::new(Exit::StoreUnusable, format!("{} does not say which job it is: {error}", path.display()))
             .hint(format!("if nothing in it is of use, delete {}", found.dir.path().display()))
     };
-    let text = fs::read_to_string(&path).map_err(|error| wrong(error.into()))?;
+    let text = read_regular_text(&path).map_err(|error| wrong(error.into()))?;
     let key: Key = serde_json::from_str(&text).map_err(|error| wrong(error.into()))?;
     Ok(Job::new(key))
 }
@@ -102,7 +103,7 @@ fn load_page(dir: &JobDir, job: Job, standing: Standing) -> io::Result<Page> {
     let mut files = Vec::new();
     collect_files(dir.path(), "", &mut files)?;
     files.sort();
-    let command = fs::read_to_string(dir.command()).ok();
+    let command = read_regular_text(&dir.command()).ok();
     Ok(Page { job, directory: dir.path().display().to_string(), standing, attempts, files, command })
 }
 
