@@ -75,6 +75,20 @@ fn behave(flags: &Flags) -> i32 {
             let _ = fs::create_dir(flags.out());
             0
         }
+        "remove-attempt" => {
+            let _ = fs::remove_dir_all(flags.attempt_dir());
+            0
+        }
+        "remove-job" => {
+            let _ = fs::remove_dir_all(flags.job_dir());
+            0
+        }
+        "attempts-file" => {
+            let attempts = flags.job_dir().join("attempts");
+            let _ = fs::remove_dir_all(&attempts);
+            let _ = fs::write(attempts, "");
+            0
+        }
         "fifo" => {
             let _ = mkfifo(&flags.out(), Mode::S_IRWXU);
             0
@@ -140,6 +154,14 @@ impl Flags {
     fn out(&self) -> PathBuf {
         let named = std::env::var_os(MEASUREMENT_VARIABLE).map(PathBuf::from);
         self.get("out").map(PathBuf::from).or(named).unwrap_or_else(|| "measurement.json".into())
+    }
+
+    fn attempt_dir(&self) -> PathBuf {
+        self.out().parent().expect("the measurement has a place").to_owned()
+    }
+
+    fn job_dir(&self) -> PathBuf {
+        self.out().ancestors().nth(3).expect("an attempt is two steps below its job").to_owned()
     }
 
     fn measurement(&self) -> String {

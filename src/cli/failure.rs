@@ -2,9 +2,10 @@
 
 use std::error::Error;
 use std::fmt;
+use std::io;
 
 use super::Exit;
-use crate::run::StoreError;
+use crate::run::{StoreError, WriteError};
 
 /// A failed verb: the error, the exit code it means, and what the user can do next.
 ///
@@ -31,7 +32,10 @@ impl Failure {
         let hint = match &error {
             StoreError::NoPlan { .. } => "run a matrix first: `orchestrate run MATRIX.yaml`",
             StoreError::BadPlan { .. } => "make the plan anew: `orchestrate run MATRIX.yaml`",
-            _ => "`--store DIR` names another store; `orchestrate run` makes one that is missing",
+            StoreError::Write(WriteError { source, .. })
+            | StoreError::Create { source, .. }
+            | StoreError::Read { source, .. } => disk_remedy(source)
+                .unwrap_or("`--store DIR` names another store; `orchestrate run` makes one that is missing"),
         };
         Failure::new(Exit::StoreUnusable, error).hint(hint)
     }
@@ -39,6 +43,21 @@ impl Failure {
     /// The same failure with a hint.
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Failure { hint: Some(hint.into()), ..self }
+    }
+}
+
+/// What helps where a disk refuses something; `None` if that is not what is wrong.
+pub(super) fn disk_remedy(error: &io::Error) -> Option<&'static str> {
+    match error.kind() {
+        io::ErrorKind::StorageFull => Some("make room on its disk"),
+        io::ErrorKind::QuotaExceeded => Some("make room in your quota"),
+        io::ErrorKind::ReadOnlyFilesystem => {
+            Some("its file system is read-only: mount it for writing, or copy the store elsewhere")
+        }
+        io::ErrorKind::PermissionDenied => {
+            Some("it is not yours to use: change its owner or its permissions")
+        }
+        _ => None,
     }
 }
 
@@ -61,5 +80,27 @@ impl<E: Error + Send + Sync + 'static> From<E> for Failure {
     /// An error that no verb expected.
     fn from(error: E) -> Self {
         Failure::new(Exit::Unexpected, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::errno::Errno;
+
+    use super::*;
+
+    #[test]
+    fn a_disk_that_refuses_is_named_as_what_is_wrong() {
+        let hint = |number: Errno| {
+            let source = io::Error::from_raw_os_error(number as i32);
+            let failure = Failure::store(WriteError { path: "runs/.plans/t.json".into(), source }.into());
+            assert_eq!(failure.exit, Exit::StoreUnusable);
+            failure.hint.unwrap()
+        };
+        assert_eq!(hint(Errno::ENOSPC), "make room on its disk");
+        assert_eq!(hint(Errno::EDQUOT), "make room in your quota");
+        assert!(hint(Errno::EROFS).contains("read-only"));
+        assert!(hint(Errno::EACCES).contains("permissions"));
+        assert!(hint(Errno::ENOTDIR).contains("--store DIR"));
     }
 }

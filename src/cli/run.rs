@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use super::failure::disk_remedy;
 use super::load::load_matrix_plan;
 use super::select::SelectArgs;
 use super::{Exit, Failure, Global};
@@ -11,7 +12,7 @@ use crate::record::HostFacts;
 use crate::run::host::probe_host;
 use crate::run::lock::LockError;
 use crate::run::progress::{Display, Style};
-use crate::run::{DispatchError, RunOrder, Site, SiteError, Store, Summary, dispatch};
+use crate::run::{DispatchError, RunOrder, Site, SiteError, Store, Summary, WriteError, dispatch};
 
 /// What `orchestrate run` takes.
 #[derive(Debug, clap::Args)]
@@ -183,15 +184,30 @@ impl Execution<'_> {
         if store == "runs" { String::new() } else { format!(" --store {}", quote(&store)) }
     }
 
+    /// What helps where the store cannot be written to.
+    fn store_remedy(&self, source: &std::io::Error) -> String {
+        let remedy = disk_remedy(source).unwrap_or("put right what is wrong with it");
+        format!("nothing that was measured is lost; {remedy}, then `{}`", self.resume_command())
+    }
+
     fn dispatch_failure(&self, error: DispatchError) -> Failure {
         let again = self.resume_command();
         match error {
             DispatchError::Lock(LockError::Busy(_)) => Failure::new(Exit::StoreUnusable, error)
                 .hint(format!("leave out `--no-wait` to wait for it, or try later: `{again}`")),
-            DispatchError::Lock(_) => Failure::new(Exit::StoreUnusable, error)
-                .hint("the directory of the host's locks can be chosen by ORCHESTRATE_LOCK_DIR"),
-            DispatchError::Write(_) => Failure::new(Exit::Unexpected, error)
-                .hint(format!("nothing that was measured is lost; make room, then `{again}`")),
+            DispatchError::Lock(LockError::File { ref path, ref source }) => {
+                let hint = if path.starts_with(self.store.root()) {
+                    self.store_remedy(source)
+                } else {
+                    "the directory of the host's locks can be chosen by ORCHESTRATE_LOCK_DIR".to_owned()
+                };
+                Failure::new(Exit::StoreUnusable, error).hint(hint)
+            }
+            DispatchError::Lock(LockError::Stopped(_)) => Failure::new(Exit::Interrupted, error),
+            DispatchError::Write(WriteError { ref source, .. }) => {
+                let hint = self.store_remedy(source);
+                Failure::new(Exit::StoreUnusable, error).hint(hint)
+            }
             DispatchError::Site(error) => site_failure(error),
             DispatchError::Signals(_) => Failure::new(Exit::Unexpected, error),
         }

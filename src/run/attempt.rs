@@ -13,11 +13,12 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::atomic::{WriteError, write_atomic};
+use super::dispatch::DispatchError;
 use super::host::{HostCounters, TimeFlavour};
 use super::lock::JobLock;
 use super::regular::{FILE_LIMIT, open_regular, read_regular};
 use super::store::{AttemptDir, JobDir};
-use crate::job::Job;
+use crate::job::{Job, Key};
 use crate::matrix::Limits;
 use crate::protocol::{BadMeasurement, Report};
 use crate::record::{
@@ -238,14 +239,44 @@ pub(super) fn tail(path: &Path, bytes: u64) -> Option<String> {
 pub fn begin(job: &Job, lock: &JobLock) -> Result<AttemptDir, WriteError> {
     let dir = lock.dir();
     remove_tmp(dir);
-    if !dir.key().exists() {
-        write_atomic(&dir.key(), &to_json(job.key()))?;
-    }
+    write_key(job, dir)?;
     let wrong = |source| WriteError { path: dir.path().join("attempts"), source };
     let last = dir.attempts().map_err(wrong)?.last().map_or(0, AttemptDir::number);
     let attempt = dir.attempt(last + 1);
     fs::create_dir_all(attempt.path()).map_err(wrong)?;
     Ok(attempt)
+}
+
+/// Writes `key.json` unless it is there and sound. Torn or foreign, it would hide the job's attempts from everybody.
+fn write_key(job: &Job, dir: &JobDir) -> Result<(), WriteError> {
+    let json = to_json(job.key());
+    let is_sound = || {
+        let found: Key = serde_json::from_slice(&read_regular(&dir.key(), FILE_LIMIT).ok()?).ok()?;
+        Some(Job::new(found).id() == job.id())
+    };
+    if is_sound() == Some(true) { Ok(()) } else { write_atomic(&dir.key(), &json) }
+}
+
+/// Makes anew what the record of `attempt` needs and what was taken away while its worker ran: a worker is a foreign
+/// program, and its failure is to be told all the same. Says whether anything was.
+///
+/// # Errors
+/// It cannot be made anew.
+pub(super) fn restore(
+    job: &Job,
+    lock: &mut JobLock,
+    dir: &AttemptDir,
+    attempt: &Attempt,
+) -> Result<bool, DispatchError> {
+    let lock_was_gone = lock.restore().map_err(DispatchError::Lock)?;
+    if dir.attempt().exists() {
+        return Ok(lock_was_gone);
+    }
+    write_key(job, lock.dir())?;
+    let wrong = |source| WriteError { path: dir.path().to_owned(), source };
+    fs::create_dir_all(dir.path()).map_err(wrong)?;
+    attempt.save(dir)?;
+    Ok(true)
 }
 
 /// Removes what a crash left of files that were being written. The job's lock keeps other writers away.
@@ -291,7 +322,7 @@ fn to_json(value: &impl Serialize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::{Device, KEY_SCHEMA, Key, Kind, Precision};
+    use crate::job::{Device, KEY_SCHEMA, Kind, Precision};
     use crate::record::{HostFacts, MatrixFacts, WorkerFacts};
     use crate::run::Store;
 

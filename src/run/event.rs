@@ -1,5 +1,6 @@
 //! What a run tells whoever watches it. [`crate::run::dispatch`] speaks, the progress display listens.
 
+use std::path::Path;
 use std::time::Duration;
 
 use crate::job::Job;
@@ -16,8 +17,8 @@ pub trait Observer {
 
 /// Something that happened in a run.
 ///
-/// Every job whose decision was [`Decision::Run`] leaves the queue exactly once: by [`Event::Ended`] without `retry`, or
-/// by [`Event::Left`]. After [`Event::Stopping`] the rest stays in the queue.
+/// Every job whose decision was [`Decision::Run`] leaves the queue exactly once: by [`Event::Ended`] without `retry`,
+/// by [`Event::Left`], or by [`Event::GivenUp`]. After [`Event::Stopping`] the rest stays in the queue.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// The run begins; it will go through these in their order.
@@ -60,19 +61,41 @@ pub enum Event<'a> {
         /// Why: somebody else finished it ([`Decision::Skip`]), or a smaller batch ran out of memory meanwhile.
         decision: &'a Decision,
     },
+    /// A job that was to be run cannot be, or what came of it cannot be kept: something is wrong with its directory.
+    GivenUp {
+        /// The job.
+        job: &'a Job,
+        /// What is wrong, as a sentence.
+        why: &'a str,
+        /// The job's directory.
+        directory: &'a Path,
+    },
     /// Idle between two jobs, for this long.
     CoolingDown(Duration),
     /// The run was told to stop; nothing more is started.
     Stopping {
         /// By what: `SIGINT`, `SIGTERM`, `SIGHUP`.
         by: &'a str,
-        /// The worker is killed at once, not asked first.
-        now: bool,
+        /// What that means for the worker there is.
+        fate: WorkerFate<'a>,
     },
     /// Something the user should know, as a sentence.
     Warning(&'a str),
     /// The run is over.
     Finished(&'a Summary),
+}
+
+/// What becomes of the worker when a run is told to stop.
+#[derive(Clone, Copy, Debug)]
+pub enum WorkerFate<'a> {
+    /// There is none.
+    None,
+    /// It is asked to end.
+    Asked,
+    /// It is killed at once, not asked first.
+    Killed,
+    /// It is the worker of this job and of an `orchestrate` that is gone; it was only waited for and goes on.
+    GoesOn(&'a Job),
 }
 
 /// What a run waits for.
@@ -89,7 +112,7 @@ pub struct Waiting {
 pub struct Summary {
     /// Succeeded in this run, or found to have succeeded after `orchestrate` was gone.
     pub done: usize,
-    /// Failed in their last attempt.
+    /// Failed in their last attempt, or something is wrong with their directory.
     pub failed: usize,
     /// Were done before, or were finished by another `orchestrate` meanwhile.
     pub skipped: usize,

@@ -86,18 +86,45 @@ impl JobLock {
     /// [`LockError`].
     pub async fn lock(job: &Job, dir: JobDir, patience: &mut Patience<'_>) -> Result<JobLock, LockError> {
         let path = dir.lock();
-        let wrong = |source| LockError::File { path: path.clone(), source };
-        fs::create_dir_all(dir.path()).map_err(wrong)?;
-        let open = || open_or_make_regular(&path);
+        // Made at every try: its directory may be taken away while we wait.
+        let open = || make_lock(&dir);
         let file =
             lock_file(&path, &open, Mode::Exclusive, patience, &|holder| job_waiting(job, holder)).await?;
         Ok(JobLock { file, dir })
+    }
+
+    /// Takes the lock anew if its file was taken away while we held it, for a lock without a name keeps nobody out. Says
+    /// whether it was.
+    ///
+    /// # Errors
+    /// [`LockError::File`] if it cannot be made anew, or somebody else has done so and runs the job now.
+    pub(super) fn restore(&mut self) -> Result<bool, LockError> {
+        let path = self.dir.lock();
+        if is_same_file(&self.file, &path) {
+            return Ok(false);
+        }
+        let wrong = |source| LockError::File { path: path.clone(), source };
+        let file = make_lock(&self.dir).map_err(wrong)?;
+        Mode::Exclusive.try_lock(&file).map_err(|error| match error {
+            TryLockError::Error(source) => wrong(source),
+            TryLockError::WouldBlock => {
+                wrong(io::Error::other("it was taken away, and another orchestrate runs the job meanwhile"))
+            }
+        })?;
+        self.file = file;
+        Ok(true)
     }
 
     /// The directory of the job.
     pub fn dir(&self) -> &JobDir {
         &self.dir
     }
+}
+
+/// Opens the lock file of a job; it and the directory are made if they are missing.
+fn make_lock(dir: &JobDir) -> io::Result<File> {
+    fs::create_dir_all(dir.path())?;
+    open_or_make_regular(&dir.lock())
 }
 
 fn job_waiting(job: &Job, holder: Option<&Holder>) -> Waiting {
@@ -116,7 +143,10 @@ fn job_waiting(job: &Job, holder: Option<&Holder>) -> Waiting {
 
 /// Whether the `orchestrate` that last took the lock of the job in `dir` is still there.
 pub(super) fn is_owner_alive(dir: &JobDir) -> bool {
-    open_regular(&dir.lock()).ok().and_then(|file| Holder::load(&file)).is_some_and(|holder| holder.is_alive())
+    open_regular(&dir.lock())
+        .ok()
+        .and_then(|file| Holder::load(&file))
+        .is_some_and(|holder| holder.is_alive())
 }
 
 /// The right to measure on a device.

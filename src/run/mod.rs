@@ -23,6 +23,7 @@
 
 mod atomic;
 pub mod attempt;
+mod concern;
 pub mod dataset;
 pub mod dispatch;
 pub mod download;
@@ -41,6 +42,6 @@ mod supervise;
 
 pub use atomic::{WriteError, write_atomic};
 pub use dispatch::{DispatchError, RunOrder, dispatch};
-pub use event::{Event, Observer, Summary, Waiting};
+pub use event::{Event, Observer, Summary, Waiting, WorkerFate};
 pub use site::{Site, SiteError};
 pub use store::{AttemptDir, JobDir, Store, StoreError};

@@ -48,6 +48,11 @@ impl StopSignals {
         self.stopping
     }
 
+    /// The signal that first asked to stop, for a sentence; for whoever knows that one did.
+    pub fn by(&self) -> &'static str {
+        self.stopping.unwrap_or("a signal")
+    }
+
     /// Waits for the next signal that asks for something new. May be dropped while it waits.
     pub async fn next(&mut self) -> Stop {
         loop {

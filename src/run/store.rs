@@ -197,7 +197,8 @@ impl Store {
         self.root.join(".plans")
     }
 
-    /// Saves `plan` under its matrix's name; from then on it is the most recent one.
+    /// Saves `plan` under its matrix's name; from then on it is the most recent one. One that is saved already is not
+    /// written again, so that a store that cannot be written does no harm where there is nothing to write.
     ///
     /// # Errors
     /// [`StoreError::Write`].
@@ -205,11 +206,16 @@ impl Store {
         let directory = self.plans();
         let path = directory.join(format!("{}.json", plan.matrix.name));
         let wrong = |source| WriteError { path: path.clone(), source };
+        let text = serde_json::to_vec_pretty(plan).expect("a plan has string keys and no failing serializer");
+        if read_regular(&path, FILE_LIMIT).is_ok_and(|saved| saved == text) {
+            // `resume` without a name takes the newest file. On a disk that cannot be written it keeps its old time.
+            let _ = File::open(&path).and_then(|file| file.set_modified(SystemTime::now()));
+            return Ok(());
+        }
         fs::create_dir_all(&directory).map_err(wrong)?;
         // Two runs may save the same plan at once; the lock ends with the file's scope.
         let lock = File::create(directory.join("lock")).map_err(wrong)?;
         lock.lock().map_err(wrong)?;
-        let text = serde_json::to_vec_pretty(plan).expect("a plan has string keys and no failing serializer");
         Ok(write_atomic(&path, &text)?)
     }
 

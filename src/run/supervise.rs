@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
 use super::attempt::{HowEnded, tail};
-use super::event::{Event, Observer};
+use super::event::{Event, Observer, WorkerFate};
 use super::process::{Chain, Group, code_and_signal, kill_escaped};
 use super::stop::{Stop, StopSignals};
 use super::store::AttemptDir;
@@ -82,11 +82,11 @@ pub(super) async fn supervise(
     Supervised { how, left_processes }
 }
 
-/// The event that tells of `stop`.
-pub(super) fn stopping_event(stop: Stop) -> Event<'static> {
+/// The event that tells of `stop` while a worker of ours runs.
+fn stopping_event(stop: Stop) -> Event<'static> {
     match stop {
-        Stop::Gently(by) => Event::Stopping { by, now: false },
-        Stop::Now(by) => Event::Stopping { by, now: true },
+        Stop::Gently(by) => Event::Stopping { by, fate: WorkerFate::Asked },
+        Stop::Now(by) => Event::Stopping { by, fate: WorkerFate::Killed },
     }
 }
 

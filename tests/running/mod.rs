@@ -1,5 +1,6 @@
 //! Running: every way a worker can end, and every way a run can be cut off.
 
+mod broken;
 mod crash;
 mod locks;
 mod outcomes;

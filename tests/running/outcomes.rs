@@ -24,6 +24,8 @@ const EXPECTED: &[(&str, &str, &str, u32)] = &[
     ("fifo", "bad_output", "measurement.json is not readable: it is a FIFO", 2),
     ("device", "bad_output", "measurement.json is not readable: it is a device", 2),
     ("fifo-everywhere", "bad_output", "measurement.json is not readable: it is a FIFO", 2),
+    ("remove-attempt", "bad_output", "no measurement.json", 2),
+    ("remove-job", "bad_output", "no measurement.json", 2),
     ("wrong-samples", "bad_output", "are not 3 iterations", 2),
     ("mismatch", "setting_mismatch", "precision", 1),
     ("oom", "out_of_memory", "tried to allocate 20 GiB", 1),
@@ -46,7 +48,7 @@ fn every_behaviour_has_its_outcome_and_the_rest_runs() {
         assert_eq!(record.outcome.kind(), *kind, "{behaviour}: {:?}", record.outcome);
         assert!(record.outcome.to_string().contains(sentence), "{behaviour}: {}", record.outcome);
         assert_eq!(record.attempt, *attempts, "{behaviour}");
-        let report_is_gone = *behaviour == "fifo-everywhere";
+        let report_is_gone = *behaviour == "fifo-everywhere" || behaviour.starts_with("remove-");
         assert_eq!(record.process.is_none(), report_is_gone, "{behaviour} has process statistics");
         assert!(!record.observed.adopted);
         assert_eq!(record.observed.left_processes, behaviour.starts_with("leave-"), "{behaviour}");

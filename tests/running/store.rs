@@ -87,6 +87,31 @@ fn a_store_that_is_no_directory_is_exit_12() {
     }
 }
 
+/// As on a read-only disk, but root is stopped too.
+#[test]
+fn a_store_that_cannot_be_written_does_no_harm_where_nothing_is_to_be_written() {
+    let project = Project::with(Matrix::new("t").repeats(2)).and(Matrix::new("other"));
+    project.orchestrate(&["run", "t.yaml"]).code(0);
+    let plans = project.path("runs/.plans");
+    fs::remove_file(plans.join("lock")).unwrap();
+    fs::create_dir(plans.join("lock")).unwrap();
+    for verb in [&["run", "t.yaml"][..], &["resume"]] {
+        let again = project.orchestrate(verb).code(0);
+        assert_eq!((again.stdout.as_str(), again.stderr.as_str()), ("t: all 2 jobs are done\n", ""));
+    }
+    project.orchestrate(&["run", "other.yaml"]).code(12).says("cannot write");
+    assert_eq!(project.started(), 2);
+}
+
+#[test]
+fn the_plan_that_was_run_last_is_the_last_one_even_if_it_was_saved_before() {
+    let project = Project::with(Matrix::new("first")).and(Matrix::new("second"));
+    for matrix in ["first.yaml", "second.yaml", "first.yaml"] {
+        project.orchestrate(&["run", matrix]).code(0);
+    }
+    assert_eq!(project.orchestrate(&["resume"]).code(0).stdout, "first: all 1 jobs are done\n");
+}
+
 #[test]
 fn resume_without_a_plan_or_with_a_wrong_name_says_what_there_is() {
     let project = Project::with(Matrix::new("mac"));

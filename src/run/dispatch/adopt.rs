@@ -15,6 +15,7 @@ use crate::matrix::Limits;
 use crate::plan::{Decided, Decision, NotDone, Standing};
 use crate::record::{Ending, Outcome, Record};
 use crate::run::attempt::{Attempt, End, HowEnded, save_record};
+use crate::run::event::WorkerFate;
 use crate::run::host::HostCounters;
 use crate::run::lock::{JobLock, is_owner_alive};
 use crate::run::process::{Group, kill_escaped};
@@ -31,7 +32,8 @@ impl Run<'_> {
                 _ => false,
             };
             if orphan {
-                self.adopt_orphan(job, *decision == Decision::Run(NotDone::Running)).await?;
+                let adopted = self.adopt_orphan(job, *decision == Decision::Run(NotDone::Running)).await;
+                self.spare_others(job, adopted)?;
             }
         }
         Ok(())
@@ -43,12 +45,12 @@ impl Run<'_> {
         let deadline =
             attempt.as_ref().filter(|_| running).and_then(|(dir, attempt)| Some((dir, ends_by(attempt)?)));
         let Some((dir, ends_by)) = deadline else {
-            let lock = self.lock_job(job).await?;
+            let lock = self.lock_job(job, WorkerFate::GoesOn(job)).await?;
             return self.settle(job, &lock, running).map(|_| ());
         };
         // Its own orchestrate can no longer stop it at its limit.
         let left = (ends_by - Utc::now()).to_std().unwrap_or(Duration::ZERO);
-        match tokio::time::timeout(left, self.lock_job(job)).await {
+        match tokio::time::timeout(left, self.lock_job(job, WorkerFate::GoesOn(job))).await {
             Ok(lock) => self.settle(job, &lock?, running).map(|_| ()),
             Err(_) => self.stop_orphan(job, dir, &attempt_limits(attempt.as_ref())).await,
         }
@@ -67,7 +69,7 @@ impl Run<'_> {
                 HowEnded::Known(Ending::TimedOut { after_s: limits.timeout.as_secs_f64() })
             }
         };
-        let lock = self.lock_job(job).await?;
+        let lock = self.lock_job(job, WorkerFate::None).await?;
         if matches!(self.order.store.load_standing(job), Standing::Done(_)) {
             return self.settle(job, &lock, true).map(|_| ());
         }

@@ -19,15 +19,17 @@ use crate::matrix::Share;
 use crate::plan::{Ceilings, Decided, Decision, Inventory, NotDone, Plan, Standing, may_retry};
 use crate::record::{Ending, HostFacts, Outcome, Provenance, Record};
 use crate::run::atomic::WriteError;
-use crate::run::attempt::{Attempt, End, HowEnded, begin, save_record};
-use crate::run::event::{Event, Observer, Summary};
+use crate::run::attempt::{Attempt, End, HowEnded, begin, restore, save_record};
+use crate::run::concern::concerns_one_job;
+use crate::run::event::{Event, Observer, Summary, WorkerFate};
 use crate::run::host::{HostCounters, probe_host};
+use crate::run::inventory::with_sources;
 use crate::run::lock::{DeviceLock, JobLock, LockDir, LockError, Patience, sign};
 use crate::run::process::{Chain, ChainCall};
 use crate::run::site::{Site, SiteError};
 use crate::run::stop::StopSignals;
 use crate::run::store::{AttemptDir, Store, write_plain};
-use crate::run::supervise::{stopping_event, supervise};
+use crate::run::supervise::supervise;
 
 /// A run that could not go on. Everything that was recorded stays recorded.
 #[derive(Debug, thiserror::Error)]
@@ -172,8 +174,24 @@ impl Run<'_> {
             }
             return Ok(false);
         }
-        self.run_job(job).await?;
+        let ran = self.run_job(job).await;
+        self.spare_others(job, ran)?;
         Ok(true)
+    }
+
+    /// Halts the run for what concerns all of its jobs. What is wrong with the directory of `job` alone fails that job
+    /// and no other.
+    fn spare_others(&mut self, job: &Job, result: Result<(), Halt>) -> Result<(), Halt> {
+        let dir = self.order.store.job_dir(job);
+        match result {
+            Err(Halt::Failed(error)) if concerns_one_job(&error, self.order.store, &dir) => {
+                self.fates.insert(job.id(), Fate::Failed);
+                let why = with_sources(&error);
+                self.observer.event(&Event::GivenUp { job, why: &why, directory: dir.path() });
+                Ok(())
+            }
+            other => other,
+        }
     }
 
     /// Stops here if a signal has come meanwhile.
@@ -189,11 +207,15 @@ impl Run<'_> {
         }
         tokio::select! {
             () = tokio::time::sleep(span) => Ok(()),
-            stop = self.signals.next() => {
-                self.observer.event(&stopping_event(stop));
-                Err(Halt::Stopped(self.signals.stopping().unwrap_or("a signal").to_owned()))
-            }
+            _ = self.signals.next() => Err(self.stopped(WorkerFate::None)),
         }
+    }
+
+    /// Tells that the run was told to stop just now, and what that means for the worker there is.
+    fn stopped(&mut self, fate: WorkerFate<'_>) -> Halt {
+        let by = self.signals.by();
+        self.observer.event(&Event::Stopping { by, fate });
+        Halt::Stopped(by.to_owned())
     }
 
     /// Runs `job` until it succeeds or its attempts are used up.
@@ -202,7 +224,6 @@ impl Run<'_> {
         for retries_left in (0..=limits.retries).rev() {
             self.cool_down().await?;
             let Some(record) = self.run_once(job, retries_left).await? else { return Ok(()) };
-            self.cool_down = limits.cool_down;
             if let Some(by) = self.signals.stopping() {
                 return Err(Halt::Stopped(by.to_owned()));
             }
@@ -227,14 +248,14 @@ impl Run<'_> {
         let share = self.order.plan.env(job.key()).share;
         let locks = self.locks.clone();
         let locked = locks.lock(job, share, &mut self.patience()).await;
-        let device_lock = self.unless_stopped(locked)?;
-        let job_lock = self.lock_job(job).await?;
+        let device_lock = self.unless_stopped(locked, WorkerFate::None)?;
+        let mut job_lock = self.lock_job(job, WorkerFate::None).await?;
         if self.settle(job, &job_lock, false)? {
             return Ok(None);
         }
         let beside = if share == Share::Device { locks.others(job.key().device) } else { Vec::new() };
         sign(job, self.order.store.root(), &job_lock, Some(&device_lock));
-        let record = self.attempt(job, &job_lock, &device_lock, beside).await?;
+        let record = self.attempt(job, &mut job_lock, &device_lock, beside).await?;
         let stopping = self.signals.stopping().is_some();
         let retry = retries_left > 0 && may_retry(&record.outcome) && !stopping;
         self.conclude(job, &record, retry);
@@ -245,19 +266,17 @@ impl Run<'_> {
         Patience { no_wait: self.order.no_wait, signals: &mut self.signals, observer: self.observer }
     }
 
-    async fn lock_job(&mut self, job: &Job) -> Result<JobLock, Halt> {
+    /// Takes the lock of `job`. `fate`: of the worker that may hold it, if we are told to stop meanwhile.
+    async fn lock_job(&mut self, job: &Job, fate: WorkerFate<'_>) -> Result<JobLock, Halt> {
         let dir = self.order.store.job_dir(job);
         let locked = JobLock::lock(job, dir, &mut self.patience()).await;
-        self.unless_stopped(locked)
+        self.unless_stopped(locked, fate)
     }
 
-    fn unless_stopped<T>(&mut self, locked: Result<T, LockError>) -> Result<T, Halt> {
+    fn unless_stopped<T>(&mut self, locked: Result<T, LockError>, fate: WorkerFate<'_>) -> Result<T, Halt> {
         match locked {
             Ok(lock) => Ok(lock),
-            Err(LockError::Stopped(stop)) => {
-                self.observer.event(&stopping_event(stop));
-                Err(Halt::Stopped(self.signals.stopping().unwrap_or("a signal").to_owned()))
-            }
+            Err(LockError::Stopped(_)) => Err(self.stopped(fate)),
             Err(error) => Err(Halt::Failed(DispatchError::Lock(error))),
         }
     }
@@ -287,7 +306,7 @@ impl Run<'_> {
     async fn attempt(
         &mut self,
         job: &Job,
-        job_lock: &JobLock,
+        job_lock: &mut JobLock,
         device_lock: &DeviceLock,
         beside: Vec<String>,
     ) -> Result<Record, Halt> {
@@ -311,6 +330,11 @@ impl Run<'_> {
             }
         };
         let counters = Some(HostCounters::probe());
+        self.cool_down = limits.cool_down;
+        if restore(job, job_lock, &dir, &attempt)? {
+            let what = "files of its job's directory were taken away while it ran; what the record needs is made again";
+            self.observer.event(&Event::Warning(&format!("{}: {what}", job.label())));
+        }
         let end = End { how, at: Utc::now(), counters, adopted: false, left_processes };
         let record = attempt.conclude(job, &dir, end);
         save_record(job_lock, &record)?;

@@ -1,14 +1,15 @@
 //! What is to be said of a run, decided without a terminal: events in, [`Saying`]s out.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use super::words::{duration_text, jobs_text, rate_text, time_left_text};
 use crate::job::{Job, JobId, Key, Kind, varying_parameters};
 use crate::plan::{Decided, Decision, Estimator, TimeLeft, wall_seconds};
 use crate::protocol::Progress;
-use crate::record::Record;
-use crate::run::{Event, Waiting};
+use crate::record::{Outcome, Record};
+use crate::run::{Event, Waiting, WorkerFate};
 
 /// One line about a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,11 +106,12 @@ impl Narrator {
             }
             Event::Ended { job, record, retry } => Some(self.ended(job, record, *retry)),
             Event::Left { job, decision } => news(self.left(job, decision)),
+            Event::GivenUp { job, why, directory } => Some(self.given_up(job, why, directory)),
             Event::CoolingDown(pause) => {
                 self.cooling_down(*pause);
                 None
             }
-            Event::Stopping { by, now } => news(stopping(by, *now)),
+            Event::Stopping { by, fate } => news(stopping(by, *fate)),
             Event::Warning(text) => news(format!("warning: {text}")),
             // How the run ended is a result: the verb says it on standard output.
             Event::Finished(_) => {
@@ -186,6 +188,10 @@ impl Narrator {
             let text = format!("{counter} done   {}{} in {took}", self.title(job), result(record));
             return Saying { text, weight: Weight::News };
         }
+        if matches!(record.outcome, Outcome::Interrupted { .. }) {
+            let text = format!("{counter} stopped {} {} after {took}", self.title(job), record.outcome);
+            return Saying { text, weight: Weight::News };
+        }
         let then = if retry {
             "; it will be tried again"
         } else {
@@ -205,6 +211,19 @@ impl Narrator {
             Decision::Run(_) => "it is left for the next run".to_owned(),
         };
         format!("{counter} left   {}: {why}", self.title(job))
+    }
+
+    fn given_up(&mut self, job: &Job, why: &str, directory: &Path) -> Saying {
+        let counter = self.counter();
+        self.current = None;
+        self.open.remove(&job.id());
+        self.failed += 1;
+        let text = format!(
+            "{counter} FAILED {}: {why}; put {} right or move it away, and the next run tries it again",
+            self.title(job),
+            directory.display()
+        );
+        Saying { text, weight: Weight::Error }
     }
 
     /// The job's label, with the parameters that differ between jobs.
@@ -236,11 +255,17 @@ fn result(record: &Record) -> String {
     }
 }
 
-fn stopping(by: &str, now: bool) -> String {
-    if now {
-        return format!("stopping at once ({by}): the worker is killed");
+fn stopping(by: &str, fate: WorkerFate<'_>) -> String {
+    match fate {
+        WorkerFate::None => format!("stopping ({by}): nothing more is started"),
+        WorkerFate::Asked => format!(
+            "stopping ({by}): nothing more is started, and the worker is asked to end; again kills it at once"
+        ),
+        WorkerFate::Killed => format!("stopping at once ({by}): the worker is killed"),
+        WorkerFate::GoesOn(job) => format!(
+            "stopping ({by}): nothing more is started; the worker of {} goes on, and `orchestrate resume` waits for \
+             it again",
+            job.label()
+        ),
     }
-    format!(
-        "stopping ({by}): nothing more is started, and the worker is asked to end; again kills it at once"
-    )
 }

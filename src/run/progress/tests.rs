@@ -8,7 +8,7 @@ use crate::job::{Device, Job, KEY_SCHEMA, Key, Kind, Params, Precision};
 use crate::plan::{Decided, Decision, NotDone};
 use crate::protocol::{Progress, Report};
 use crate::record::{Outcome, Provenance, RECORD_SCHEMA, Record};
-use crate::run::{Summary, Waiting};
+use crate::run::{Summary, Waiting, WorkerFate};
 
 fn job(repeat: u32) -> Job {
     Job::new(Key {
@@ -161,10 +161,45 @@ fn the_current_line_follows_the_worker() {
 #[test]
 fn stopping_says_how_to_insist() {
     let mut narrator = Narrator::new(Estimator::default());
-    let line = tell(&mut narrator, Event::Stopping { by: "SIGINT", now: false }).unwrap();
-    assert!(line.contains("again kills it at once"), "{line}");
-    let line = tell(&mut narrator, Event::Stopping { by: "SIGINT", now: true }).unwrap();
-    assert!(line.contains("is killed"), "{line}");
+    let mut line = |fate| tell(&mut narrator, Event::Stopping { by: "SIGINT", fate }).unwrap();
+    assert!(line(WorkerFate::Asked).contains("again kills it at once"));
+    assert!(line(WorkerFate::Killed).contains("is killed"));
+    assert_eq!(line(WorkerFate::None), "stopping (SIGINT): nothing more is started");
+    assert_eq!(
+        line(WorkerFate::GoesOn(&job(1))),
+        "stopping (SIGINT): nothing more is started; the worker of cpu_resnet18_fp32_bs16_run1 goes on, \
+         and `orchestrate resume` waits for it again"
+    );
+}
+
+#[test]
+fn who_was_stopped_has_not_failed() {
+    let mut narrator = Narrator::new(Estimator::default());
+    let one = job(1);
+    let _ = tell(&mut narrator, Event::Began { jobs: &[to_run(1)] });
+    let message = "orchestrate was told to stop by SIGINT".to_owned();
+    let stopped = record(&one, Outcome::Interrupted { message });
+    assert_eq!(
+        tell(&mut narrator, Event::Ended { job: &one, record: &stopped, retry: false }).unwrap(),
+        "[1/1] stopped cpu_resnet18_fp32_bs16_run1 was interrupted: orchestrate was told to stop by SIGINT \
+         after 20.0s"
+    );
+    assert_eq!(narrator.tally(), "");
+}
+
+#[test]
+fn a_job_whose_directory_is_bad_is_given_up_with_its_reason() {
+    let mut narrator = Narrator::new(Estimator::default());
+    let one = job(1);
+    let _ = tell(&mut narrator, Event::Began { jobs: &[to_run(1)] });
+    let event =
+        Event::GivenUp { job: &one, why: "cannot lock x: is a directory", directory: "runs/x".as_ref() };
+    assert_eq!(
+        tell(&mut narrator, event).unwrap(),
+        "![1/1] FAILED cpu_resnet18_fp32_bs16_run1: cannot lock x: is a directory; \
+         put runs/x right or move it away, and the next run tries it again"
+    );
+    assert_eq!((narrator.position(), narrator.tally().as_str()), ((1, 1), " · 1 failed"));
 }
 
 /// The bars are drawn into nothing here; what is tested is that no event upsets them.
