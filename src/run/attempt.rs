@@ -8,6 +8,7 @@
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,10 @@ pub struct Attempt {
     schema: u32,
     /// When the chain was started, to the moment of this file's writing.
     pub started_at: DateTime<Utc>,
+    /// The same moment in seconds since the system was started, which no setting of the clock moves. It means something
+    /// on the same boot only. Absent in attempts of older versions, and where the system does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    started_since_boot_s: Option<f64>,
     /// The limits it runs under.
     pub limits: Limits,
     /// The time tool at its head.
@@ -99,6 +104,7 @@ impl Attempt {
         Attempt {
             schema: ATTEMPT_SCHEMA,
             started_at,
+            started_since_boot_s: None,
             limits,
             time,
             host_busy_s: busy_s,
@@ -108,6 +114,25 @@ impl Attempt {
             beside,
             provenance,
         }
+    }
+
+    /// The same attempt, started at `since_boot` after the system was.
+    pub fn started_since_boot(self, since_boot: Option<Duration>) -> Self {
+        Attempt { started_since_boot_s: since_boot.map(|span| span.as_secs_f64()), ..self }
+    }
+
+    /// How long the attempt may still run before its limit, at `since_boot` on the boot `boot_id`.
+    ///
+    /// Without a clock that holds between its start and now, that is its whole limit once more: the wall clock may have
+    /// been set meanwhile, and a worker stopped late costs time, while one stopped early costs its measurement.
+    pub fn time_left(&self, boot_id: Option<&str>, since_boot: Option<Duration>) -> Duration {
+        let same_boot = boot_id.is_some() && self.provenance.host.boot_id.as_deref() == boot_id;
+        let elapsed = || {
+            let started = Duration::try_from_secs_f64(self.started_since_boot_s?).ok()?;
+            since_boot?.checked_sub(started)
+        };
+        let elapsed = elapsed().filter(|_| same_boot).unwrap_or_default();
+        self.limits.timeout.saturating_sub(elapsed)
     }
 
     /// Writes `attempt.json`. From then on the attempt counts as begun.
@@ -398,6 +423,30 @@ mod tests {
         assert_eq!(Attempt::load(&place.dir).unwrap(), attempt());
         fs::write(place.dir.attempt(), "{").unwrap();
         assert!(Attempt::load(&place.dir).is_err());
+    }
+
+    #[test]
+    fn only_a_clock_that_nobody_sets_shortens_the_limit() {
+        let seconds = Duration::from_secs;
+        let mut attempt = attempt().started_since_boot(Some(seconds(1000)));
+        attempt.limits.timeout = seconds(60);
+        attempt.provenance.host.boot_id = Some("one".into());
+        assert_eq!(attempt.time_left(Some("one"), Some(seconds(1045))), seconds(15));
+        assert_eq!(attempt.time_left(Some("one"), Some(seconds(5000))), Duration::ZERO);
+        for (boot, now) in [
+            (Some("two"), Some(seconds(1045))),
+            (None, Some(seconds(1045))),
+            (Some("one"), None),
+            (Some("one"), Some(seconds(999))),
+        ] {
+            assert_eq!(attempt.time_left(boot, now), seconds(60), "{boot:?} {now:?}");
+        }
+        let older = attempt.clone().started_since_boot(None);
+        assert_eq!(older.time_left(Some("one"), Some(seconds(5000))), seconds(60));
+        for torn in [f64::NAN, -1.0, 1e300] {
+            attempt.started_since_boot_s = Some(torn);
+            assert_eq!(attempt.time_left(Some("one"), Some(seconds(5000))), seconds(60), "{torn}");
+        }
     }
 
     #[test]

@@ -23,6 +23,7 @@
 
 mod atomic;
 pub mod attempt;
+mod clock;
 mod concern;
 pub mod dataset;
 pub mod dispatch;

@@ -16,7 +16,7 @@ use crate::protocol::Progress;
 use crate::record::Ending;
 
 /// How far ahead of now stands for "never" here: tokio wants a moment, not an absence.
-const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+pub(super) const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
 /// How a supervised chain ended.
 #[derive(Debug)]

@@ -98,7 +98,10 @@ fn resume_says_whom_it_waits_for_and_can_be_told_not_to() {
     let mut resume = project.start(&["resume"]);
     resume.wait_for_line("the worker of cpu_m_fp32_bs4_run1");
     resume.signal(Signal::SIGINT);
-    resume.wait().code(11);
+    resume
+        .wait()
+        .code(11)
+        .says("the worker of cpu_m_fp32_bs4_run1 goes on, and `orchestrate resume` waits for it again");
     project.let_go();
     project.orchestrate(&["resume"]).code(0);
     assert_complete(&project, 3);
@@ -147,6 +150,32 @@ fn an_adopted_worker_is_held_to_its_time_limit() {
     assert_eq!(record.outcome, Outcome::TimedOut { after_s: 1.0 });
     // The adopted attempt, and the one that follows a failure.
     assert_eq!(record.attempt, 2);
+}
+
+/// Whether the clock was set, or the attempt is of a version that did not note the time since boot: the worker is well.
+#[test]
+fn a_clock_that_was_set_does_not_end_an_adopted_worker() {
+    for without_time_since_boot in [false, true] {
+        let project = three_jobs();
+        let run = project.start(&["run", "t.yaml"]);
+        project.wait_started(1);
+        run.kill();
+        let path = project.store().job_dirs().unwrap().remove(0).attempt(1).attempt();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let mut attempt: serde_json::Value = serde_json::from_str(&text).unwrap();
+        attempt["started_at"] = "2001-01-01T00:00:00Z".into();
+        let noted = attempt["started_since_boot_s"].take();
+        assert!(noted.is_f64(), "{attempt}");
+        if !without_time_since_boot {
+            attempt["started_since_boot_s"] = noted;
+        }
+        std::fs::write(&path, attempt.to_string()).unwrap();
+        let mut resume = project.start(&["resume"]);
+        resume.wait_for_line("the worker of cpu_m_fp32_bs4_run1");
+        project.let_go();
+        resume.wait().code(0);
+        assert_complete(&project, 3);
+    }
 }
 
 /// Kills `orchestrate` at many different moments, wherever they fall, until the plan is complete all the same.

@@ -5,8 +5,6 @@
 //! time limit, which nobody else is there to stop.
 #![expect(clippy::disallowed_methods, reason = "a run happens in time")]
 
-use std::time::Duration;
-
 use chrono::{DateTime, Utc};
 
 use super::{Halt, Run};
@@ -15,11 +13,13 @@ use crate::matrix::Limits;
 use crate::plan::{Decided, Decision, NotDone, Standing};
 use crate::record::{Ending, Outcome, Record};
 use crate::run::attempt::{Attempt, End, HowEnded, save_record};
+use crate::run::clock::probe_since_boot;
 use crate::run::event::WorkerFate;
 use crate::run::host::HostCounters;
 use crate::run::lock::{JobLock, is_owner_alive};
 use crate::run::process::{Group, kill_escaped};
 use crate::run::store::{AttemptDir, Store};
+use crate::run::supervise::NEVER;
 
 impl Run<'_> {
     /// Finishes every attempt whose `orchestrate` is gone, before anything is started. Where its worker still runs,
@@ -42,17 +42,15 @@ impl Run<'_> {
     async fn adopt_orphan(&mut self, job: &Job, running: bool) -> Result<(), Halt> {
         self.heed_signals().await?;
         let attempt = last_attempt(self.order.store, job);
-        let deadline =
-            attempt.as_ref().filter(|_| running).and_then(|(dir, attempt)| Some((dir, ends_by(attempt)?)));
-        let Some((dir, ends_by)) = deadline else {
+        let Some((dir, limited)) = attempt.as_ref().filter(|_| running) else {
             let lock = self.lock_job(job, WorkerFate::GoesOn(job)).await?;
             return self.settle(job, &lock, running).map(|_| ());
         };
         // Its own orchestrate can no longer stop it at its limit.
-        let left = (ends_by - Utc::now()).to_std().unwrap_or(Duration::ZERO);
+        let left = limited.time_left(self.order.host.boot_id.as_deref(), probe_since_boot()).min(NEVER);
         match tokio::time::timeout(left, self.lock_job(job, WorkerFate::GoesOn(job))).await {
             Ok(lock) => self.settle(job, &lock?, running).map(|_| ()),
-            Err(_) => self.stop_orphan(job, dir, &attempt_limits(attempt.as_ref())).await,
+            Err(_) => self.stop_orphan(job, dir, &limited.limits).await,
         }
     }
 
@@ -109,15 +107,6 @@ fn last_attempt(store: &Store, job: &Job) -> Option<(AttemptDir, Attempt)> {
     let dir = attempts.into_iter().rev().find(|dir| dir.attempt().exists())?;
     let attempt = Attempt::load(&dir).ok()?;
     Some((dir, attempt))
-}
-
-fn attempt_limits(attempt: Option<&(AttemptDir, Attempt)>) -> Limits {
-    attempt.map(|(_, attempt)| attempt.limits).unwrap_or_default()
-}
-
-/// When an attempt reaches its limit; `None` if that is beyond all dates.
-fn ends_by(attempt: &Attempt) -> Option<DateTime<Utc>> {
-    attempt.started_at.checked_add_signed(chrono::TimeDelta::from_std(attempt.limits.timeout).ok()?)
 }
 
 /// When an attempt ended whose end nobody saw: when the last of its files was written.

@@ -20,6 +20,7 @@ use crate::plan::{Ceilings, Decided, Decision, Inventory, NotDone, Plan, Standin
 use crate::record::{Ending, HostFacts, Outcome, Provenance, Record};
 use crate::run::atomic::WriteError;
 use crate::run::attempt::{Attempt, End, HowEnded, begin, restore, save_record};
+use crate::run::clock::probe_since_boot;
 use crate::run::concern::concerns_one_job;
 use crate::run::event::{Event, Observer, Summary, WorkerFate};
 use crate::run::host::{HostCounters, probe_host};
@@ -314,7 +315,8 @@ impl Run<'_> {
         let dir = begin(job, job_lock)?;
         let provenance = self.provenance(job, job_lock, &dir)?;
         let time = self.order.site.time.flavour;
-        let attempt = Attempt::new(Utc::now(), limits, time, HostCounters::probe(), beside, provenance);
+        let attempt = Attempt::new(Utc::now(), limits, time, HostCounters::probe(), beside, provenance)
+            .started_since_boot(probe_since_boot());
         attempt.save(&dir)?;
         let call = ChainCall {
             argv: &attempt.provenance.command,
