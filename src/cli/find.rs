@@ -55,7 +55,9 @@ fn no_plan(error: StoreError, store: &Store) -> Failure {
         None if names.is_empty() => "run a matrix first: `orchestrate run MATRIX.yaml`".to_owned(),
         None => format!("the saved plans are: {}; a matrix file ends in `.yaml`", names.join(", ")),
     };
-    Failure::new(Exit::StoreUnusable, error).hint(hint)
+    // A name that is none selects nothing; a store without any plan is one that was never run.
+    let exit = if names.is_empty() { Exit::StoreUnusable } else { Exit::NothingSelected };
+    Failure::new(exit, error).hint(hint)
 }
 
 /// A job that the user named.
@@ -222,7 +224,7 @@ mod tests {
         assert_eq!(find_plan(&store, Some("quickstart")).unwrap().matrix.name, "quickstart");
         assert_eq!(find_plan(&store, None).unwrap().jobs.len(), 3);
         let failure = find_plan(&store, Some("quikstart")).unwrap_err();
-        assert_eq!(failure.exit, Exit::StoreUnusable);
+        assert_eq!(failure.exit, Exit::NothingSelected);
         assert_eq!(failure.hint.as_deref(), Some("did you mean `quickstart`?"));
         let failure = find_plan(&store, Some("nothing-like-it")).unwrap_err();
         let hint = failure.hint.unwrap();

@@ -73,6 +73,7 @@ struct DecisionCounts {
     done: usize,
     not_here: usize,
     pruned: usize,
+    blocked: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -94,6 +95,7 @@ enum Word {
     Done,
     NotHere,
     Pruned,
+    Blocked,
 }
 
 impl Word {
@@ -103,6 +105,7 @@ impl Word {
             Word::Done => "done",
             Word::NotHere => "not here",
             Word::Pruned => "pruned",
+            Word::Blocked => "blocked",
         }
     }
 }
@@ -122,6 +125,7 @@ impl PlanView {
                 done: count(Word::Done),
                 not_here: count(Word::NotHere),
                 pruned: count(Word::Pruned),
+                blocked: count(Word::Blocked),
             },
             time_left: estimator.time_left(to_run),
             varying: varying_parameters(jobs.iter().map(|job| &job.key)),
@@ -143,9 +147,9 @@ impl PlanView {
             row.extend([job.decision.text().to_owned(), seconds, job.why.clone().unwrap_or_default()]);
             rows.add_row(row);
         }
-        let DecisionCounts { run, done, not_here, pruned } = self.counts;
+        let DecisionCounts { run, done, not_here, pruned, blocked } = self.counts;
         let mut counts = format!("{}: {}: {run} to run", self.matrix, jobs_text(self.jobs.len()));
-        for (number, what) in [(done, "done"), (not_here, "not here"), (pruned, "pruned")] {
+        for (number, what) in [(done, "done"), (not_here, "not here"), (pruned, "pruned"), (blocked, "blocked")] {
             if number > 0 {
                 counts += &format!(", {number} {what}");
             }
@@ -167,6 +171,7 @@ impl JobView {
             Decision::Skip => (Word::Done, None),
             Decision::NotHere { why } => (Word::NotHere, Some(why.clone())),
             Decision::Pruned { why } => (Word::Pruned, Some(why.clone())),
+            Decision::Blocked { why } => (Word::Blocked, Some(why.clone())),
         };
         let estimate = if word == Word::Run { estimator.estimate(job.key()) } else { None };
         JobView { id: job.id(), label: job.label(), key: job.key().clone(), decision: word, why, estimate }
@@ -240,7 +245,7 @@ mod tests {
             .map(|(key, decision)| Decided { job: Job::new(key.clone()), decision })
             .collect();
         let view = PlanView::of(&plan(keys.to_vec()), &inventory, &decided);
-        assert_eq!(view.counts, DecisionCounts { run: 2, done: 1, not_here: 1, pruned: 1 });
+        assert_eq!(view.counts, DecisionCounts { run: 2, done: 1, not_here: 1, pruned: 1, blocked: 0 });
         assert_eq!(view.varying, ["deterministic"]);
         let bases: Vec<_> = view.jobs.iter().map(|job| job.estimate.map(|estimate| estimate.basis)).collect();
         assert_eq!(bases, [None, Some(Basis::Config), Some(Basis::Model), None, None]);

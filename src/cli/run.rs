@@ -59,7 +59,8 @@ pub(super) fn execute(plan: &Plan, how: &HowArgs, global: &Global) -> Result<Exi
     let execution = Execution { plan, how, global, store: &store, host: &host, decided: &decided };
     if !decided.iter().any(|decided| matches!(decided.decision, Decision::Run(_))) {
         print(&execution.nothing_to_do());
-        return Ok(Exit::Done);
+        let blocked = decided.iter().any(|decided| matches!(decided.decision, Decision::Blocked { .. }));
+        return Ok(if blocked { Exit::SomeFailed } else { Exit::Done });
     }
     let site = Site::probe(plan, &decided).map_err(site_failure)?;
     if how.dry_run {
@@ -87,6 +88,10 @@ impl Execution<'_> {
             match &decided.decision {
                 Decision::Skip | Decision::Run(_) => summary.skipped += 1,
                 Decision::Pruned { .. } => summary.pruned += 1,
+                Decision::Blocked { why } => {
+                    summary.blocked += 1;
+                    reason.get_or_insert(why);
+                }
                 Decision::NotHere { why } => {
                     summary.not_here += 1;
                     reason.get_or_insert(why);
@@ -148,7 +153,7 @@ impl Execution<'_> {
                 self.advise(&format!("stopped by {by}; `{}` goes on", self.resume_command()));
                 Exit::Interrupted
             }
-            _ if summary.failed + summary.pruned + summary.left > 0 => {
+            _ if summary.failed + summary.pruned + summary.blocked + summary.left > 0 => {
                 let store = self.store_flag();
                 self.advise(&format!(
                     "`orchestrate status {}{store}` shows what failed and why; `{}` tries it again",
@@ -234,13 +239,14 @@ fn site_failure(error: SiteError) -> Failure {
 
 /// The counts that are not zero.
 fn describe(summary: &Summary) -> String {
-    let Summary { done, failed, skipped, not_here, pruned, left, stopped_by: _ } = summary;
+    let Summary { done, failed, skipped, not_here, pruned, blocked, left, stopped_by: _ } = summary;
     let counts = [
         (done, "done"),
         (failed, "failed"),
         (skipped, "done before"),
         (not_here, "not here"),
         (pruned, "pruned"),
+        (blocked, "blocked"),
         (left, "left"),
     ];
     let words: Vec<String> = counts

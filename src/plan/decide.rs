@@ -18,6 +18,11 @@ pub enum Decision {
         /// Why, as a sentence.
         why: String,
     },
+    /// Leave it: a newer `orchestrate` has left something of it that we do not understand, and must not replace.
+    Blocked {
+        /// Why, as a sentence.
+        why: String,
+    },
     /// Leave it: it does not belong on this host.
     NotHere {
         /// Why, as a sentence.
@@ -59,6 +64,9 @@ fn decide_job(
         Standing::Done(_) => return Decision::Skip,
         Standing::NotDone(not_done) => not_done,
     };
+    if let Some(why) = inventory.blocks(job) {
+        return Decision::Blocked { why };
+    }
     if let Some(why) = not_here(job.key(), env, host) {
         return Decision::NotHere { why };
     }
@@ -147,7 +155,7 @@ mod tests {
     use super::*;
     use crate::job::{Device, KEY_SCHEMA, Kind, Precision};
     use crate::matrix::{Limits, Order, Place, Share};
-    use crate::plan::PLAN_SCHEMA;
+    use crate::plan::{PLAN_SCHEMA, Problem};
     use crate::record::{MatrixFacts, Observed, OsFacts, Provenance, Record, WorkerFacts};
 
     fn key(env: &str, device: Device, batch: u32, repeat: u32) -> Key {
@@ -262,6 +270,24 @@ mod tests {
         );
     }
 
+    #[test]
+    fn what_a_newer_orchestrate_left_is_blocked_and_what_is_torn_runs() {
+        let jobs = vec![key("here", Device::Cpu, 1, 1), key("here", Device::Cpu, 2, 1), key("here", Device::Cpu, 3, 1)];
+        let problem = |key: &Key, newer| Problem {
+            path: format!("runs/{}", Job::new(key.clone()).dir_name()).into(),
+            message: "it has schema 7".into(),
+            newer,
+        };
+        let problems = vec![problem(&jobs[0], true), problem(&jobs[1], false)];
+        let inventory = Inventory { problems, ..Inventory::default() };
+        let decided = decide(&plan(jobs), &inventory, &host("box"));
+        let Decision::Blocked { why } = &decided[0].decision else { panic!("{decided:?}") };
+        assert!(why.starts_with("it has schema 7; update orchestrate, or delete runs/here_"), "{why}");
+        let corrupt = NotDone::Corrupt { message: "it has schema 7".into() };
+        assert_eq!(decided[1].decision, Decision::Run(corrupt));
+        assert_eq!(decided[2].decision, Decision::Run(NotDone::NeverRan));
+    }
+
     /// What the store may hold of a job.
     #[derive(Clone, Copy, Debug)]
     enum Held {
@@ -346,6 +372,7 @@ mod tests {
                 let word = match &decided.decision {
                     Decision::Skip => "skip",
                     Decision::NotHere { .. } => "not here",
+                    Decision::Blocked { .. } => "blocked",
                     Decision::Pruned { .. } => "pruned",
                     Decision::Run(_) => "run",
                 };

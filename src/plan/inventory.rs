@@ -22,6 +22,8 @@ pub struct Problem {
     pub path: PathBuf,
     /// What is wrong with it, as a sentence.
     pub message: String,
+    /// What it holds is of a newer `orchestrate`: sound, but not for us to understand or to replace.
+    pub newer: bool,
 }
 
 /// How a job stands.
@@ -63,8 +65,28 @@ impl Inventory {
         })
     }
 
-    /// How `job` stands.
+    /// How `job` stands. A directory of its name that does not even say which job it is of is a corrupt one.
     pub fn standing(&self, job: &Job) -> Standing {
-        self.jobs.get(&job.id()).cloned().unwrap_or(Standing::NotDone(NotDone::NeverRan))
+        let from_problem = || match self.problem(job) {
+            Some(problem) => NotDone::Corrupt { message: problem.message.clone() },
+            None => NotDone::NeverRan,
+        };
+        self.jobs.get(&job.id()).cloned().unwrap_or_else(|| Standing::NotDone(from_problem()))
+    }
+
+    /// Why nothing may be started for `job`, as a sentence; `None` if it may.
+    pub fn blocks(&self, job: &Job) -> Option<String> {
+        let problem = self.problem(job).filter(|problem| problem.newer)?;
+        let directory = problem.path.display();
+        Some(format!("{}; update orchestrate, or delete {directory} to run it again", problem.message))
+    }
+
+    /// What is wrong with the directory of `job`.
+    fn problem(&self, job: &Job) -> Option<&Problem> {
+        if self.problems.is_empty() {
+            return None;
+        }
+        let name = job.dir_name();
+        self.problems.iter().find(|problem| problem.path.file_name().is_some_and(|file| *file == *name))
     }
 }

@@ -318,7 +318,7 @@ fn remove_tmp(dir: &JobDir) {
 /// Saves the record of an attempt: the moment a job is done.
 ///
 /// A failure is kept in the attempt's directory too. It never takes the place of a success, and whatever stood there
-/// that could not be read is moved aside, not overwritten.
+/// that could not be read is moved aside, not overwritten. What a newer `orchestrate` wrote stays where it is.
 ///
 /// # Errors
 /// Something cannot be written. All that the record is made of is still there; a later `orchestrate` makes it again.
@@ -331,10 +331,25 @@ pub fn save_record(lock: &JobLock, record: &Record) -> Result<(), WriteError> {
             return Ok(());
         }
     }
-    if dir.load_record().is_err() {
-        let _ = fs::rename(dir.record(), dir.path().join("record.unreadable.json"));
+    match dir.load_record() {
+        Err(error) if error.is_newer() => return write_atomic(&dir.attempt(record.attempt).record(), &json),
+        Err(_) => move_aside(dir),
+        Ok(_) => {}
     }
     write_atomic(&dir.record(), &json)
+}
+
+/// Moves a record that cannot be read to a name that is free: `record.unreadable.json`, `record.unreadable-2.json` …
+fn move_aside(dir: &JobDir) {
+    let names = (1..).map(|number: u32| match number {
+        1 => "record.unreadable.json".to_owned(),
+        _ => format!("record.unreadable-{number}.json"),
+    });
+    // The job's lock keeps everybody away who might take the name meanwhile.
+    let free = names.map(|name| dir.path().join(name)).find(|path| fs::symlink_metadata(path).is_err());
+    if let Some(free) = free {
+        let _ = fs::rename(dir.record(), free);
+    }
 }
 
 fn to_json(value: &impl Serialize) -> Vec<u8> {

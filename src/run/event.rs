@@ -120,6 +120,8 @@ pub struct Summary {
     pub not_here: usize,
     /// Left because a smaller batch of the same config ran out of memory.
     pub pruned: usize,
+    /// Left because a newer `orchestrate` has left something that we do not understand.
+    pub blocked: usize,
     /// Still to be run: the run was stopped before.
     pub left: usize,
     /// By what the run was stopped, if it was.

@@ -6,6 +6,7 @@
 use std::fs::TryLockError;
 use std::io;
 
+use super::attempt::Attempt;
 use super::regular::{open_regular, read_regular_text};
 use super::store::{JobDir, Store, StoreError};
 use crate::job::{Job, Key};
@@ -22,23 +23,46 @@ impl Store {
         for dir in self.job_dirs()? {
             read_job_dir(&dir, &mut inventory);
         }
+        for dir in self.no_job_dirs()? {
+            problem(&mut inventory, &dir, "it is named as a job's directory, but is none".to_owned());
+        }
         Ok(inventory)
     }
 
     /// Reads how `job` stands, now.
     pub fn load_standing(&self, job: &Job) -> Standing {
+        self.load_job(job).standing(job)
+    }
+
+    /// Reads why nothing may be started for `job`, now; `None` if it may.
+    pub fn load_block(&self, job: &Job) -> Option<String> {
+        self.load_job(job).blocks(job)
+    }
+
+    /// What the directory of `job` holds, and nothing else.
+    fn load_job(&self, job: &Job) -> Inventory {
         let mut inventory = Inventory::default();
         read_job_dir(&self.job_dir(job), &mut inventory);
-        inventory.standing(job)
+        inventory
     }
 }
 
 fn read_job_dir(dir: &JobDir, inventory: &mut Inventory) {
     let record = dir.load_record();
     if let Ok(Some(record)) = record {
+        if record.outcome != Outcome::Succeeded {
+            tell_torn_attempts(dir, inventory);
+        }
         let standing = standing_with_record(dir, record);
         inventory.jobs.insert(standing.0, standing.1);
         return;
+    }
+    if let Err(error) = &record
+        && error.is_newer()
+    {
+        // Its key may well be newer too, so the directory's name has to say which job it is.
+        let message = format!("{error}, so a newer orchestrate wrote it");
+        return inventory.problems.push(Problem { path: dir.path().to_owned(), message, newer: true });
     }
     let job = match load_key(dir) {
         Ok(Some(key)) => Job::new(key),
@@ -50,15 +74,35 @@ fn read_job_dir(dir: &JobDir, inventory: &mut Inventory) {
     if job.dir_name() != dir.name() {
         return problem(inventory, dir, format!("key.json is of the job {}", job.dir_name()));
     }
+    tell_torn_attempts(dir, inventory);
     let standing = match record {
         Err(error) => {
             let message = with_sources(&error);
             problem(inventory, dir, message.clone());
             NotDone::Corrupt { message }
         }
-        Ok(_) => unfinished(dir, 0).unwrap_or(NotDone::NeverRan),
+        Ok(_) => match dir.attempts() {
+            Ok(_) => unfinished(dir, 0).unwrap_or(NotDone::NeverRan),
+            Err(error) => {
+                let message = format!("attempts cannot be read: {error}");
+                problem(inventory, dir, message.clone());
+                NotDone::Corrupt { message }
+            }
+        },
     };
     inventory.jobs.insert(job.id(), Standing::NotDone(standing));
+}
+
+/// Tells if the last attempt that was begun is torn: it can then not be finished, only made again.
+fn tell_torn_attempts(dir: &JobDir, inventory: &mut Inventory) {
+    let attempts = dir.attempts().unwrap_or_default();
+    let begun = attempts.into_iter().rev().find(|attempt| attempt.attempt().exists());
+    if let Some(attempt) = begun.filter(|attempt| !attempt.record().exists())
+        && let Err(error) = Attempt::load(&attempt)
+    {
+        let number = attempt.number();
+        problem(inventory, dir, format!("attempts/{number:02}/attempt.json is torn or not of the form: {error}"));
+    }
 }
 
 fn standing_with_record(dir: &JobDir, record: Record) -> (crate::job::JobId, Standing) {
@@ -100,7 +144,7 @@ fn load_key(dir: &JobDir) -> Result<Option<Key>, String> {
 }
 
 fn problem(inventory: &mut Inventory, dir: &JobDir, message: String) {
-    inventory.problems.push(Problem { path: dir.path().to_owned(), message });
+    inventory.problems.push(Problem { path: dir.path().to_owned(), message, newer: false });
 }
 
 /// The error and its sources, as one sentence.

@@ -353,7 +353,7 @@ async fn lock_file(
             Ok(()) => {}
             Err(TryLockError::Error(source)) => return Err(wrong(source)),
             Err(TryLockError::WouldBlock) => {
-                let waiting = describe(Holder::load(&file).as_ref());
+                let waiting = describe(Holder::load(&file).as_ref()).with_keepers(&file);
                 if patience.no_wait {
                     return Err(LockError::Busy(waiting));
                 }
@@ -372,6 +372,46 @@ async fn lock_file(
             return Ok(file);
         }
     }
+}
+
+impl Waiting {
+    /// The same, with the ids of the processes that keep the lock on `file`, where the system tells. The one that took
+    /// it may be long gone: every process that it left behind keeps it.
+    fn with_keepers(self, file: &File) -> Waiting {
+        let keepers = keepers(file);
+        if keepers.is_empty() {
+            return self;
+        }
+        let kept = format!("kept by {}", keepers_text(&keepers));
+        let holder = self.holder.map_or(kept.clone(), |holder| format!("{holder}; {kept}"));
+        Waiting { holder: Some(holder), ..self }
+    }
+}
+
+fn keepers_text(keepers: &[u32]) -> String {
+    let numbers: Vec<String> = keepers.iter().map(u32::to_string).collect();
+    if numbers.len() == 1 { format!("process {}", numbers[0]) } else { format!("processes {}", numbers.join(", ")) }
+}
+
+/// The processes that have a locked handle on what `file` is, by id. Those that only wait for the lock have one without
+/// it. Empty on a system without `/proc`; another user's processes are not told.
+fn keepers(file: &File) -> Vec<u32> {
+    let Ok(wanted) = file.metadata() else { return Vec::new() };
+    let is_it = |path: &Path| {
+        fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (wanted.dev(), wanted.ino()))
+    };
+    let keeps = |pid: &u32| {
+        let handles = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        handles.filter(|handle| is_it(&handle.path())).any(|handle| {
+            let info = Path::new("/proc").join(pid.to_string()).join("fdinfo").join(handle.file_name());
+            fs::read_to_string(info).is_ok_and(|text| text.lines().any(|line| line.starts_with("lock:")))
+        })
+    };
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut found: Vec<u32> =
+        processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(keeps).collect();
+    found.sort_unstable();
+    found
 }
 
 /// Waits for a lock in a thread of its own, for the wait cannot be cut short: if we are told to stop, the thread is left
@@ -542,6 +582,21 @@ mod tests {
             drop(device_lock);
             assert_eq!(locks.others(two), Vec::<String>::new());
         });
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn who_keeps_a_lock_is_told_and_who_only_waits_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let held = open_or_make_regular(&path).unwrap();
+        assert_eq!(keepers(&held), Vec::<u32>::new(), "it is open, but nobody has locked it");
+        held.lock().unwrap();
+        let own = std::process::id();
+        assert_eq!(keepers(&open_regular(&path).unwrap()), [own]);
+        let waiting = Waiting { what: "x".into(), holder: None }.with_keepers(&held);
+        assert_eq!(waiting.holder, Some(format!("kept by process {own}")));
+        assert_eq!(keepers_text(&[3, 14]), "processes 3, 14");
     }
 
     #[test]

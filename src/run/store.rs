@@ -122,6 +122,13 @@ pub enum RecordError {
     },
 }
 
+impl RecordError {
+    /// Whether the record is of a newer `orchestrate`: not for us to understand or to replace.
+    pub fn is_newer(&self) -> bool {
+        matches!(self, RecordError::UnknownSchema(schema) if *schema > RECORD_SCHEMA)
+    }
+}
+
 /// The `runs/` directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Store {
@@ -186,6 +193,27 @@ impl Store {
             let entry = entry.map_err(read)?;
             let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
             if !hidden && entry.path().is_dir() {
+                found.push(JobDir { path: entry.path() });
+            }
+        }
+        found.sort_by(|left, right| left.path.cmp(&right.path));
+        Ok(found)
+    }
+
+    /// Everything that has the name of a job's directory and is none: a file, a symbolic link that leads nowhere.
+    ///
+    /// # Errors
+    /// [`StoreError::Read`].
+    pub(super) fn no_job_dirs(&self) -> Result<Vec<JobDir>, StoreError> {
+        let read = |source| StoreError::Read { path: self.root.clone(), source };
+        let mut found = Vec::new();
+        let entries = match fs::read_dir(&self.root) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+            other => other.map_err(read)?,
+        };
+        for entry in entries {
+            let entry = entry.map_err(read)?;
+            if is_job_name(&entry.file_name().to_string_lossy()) && !entry.path().is_dir() {
                 found.push(JobDir { path: entry.path() });
             }
         }
@@ -259,6 +287,12 @@ impl Store {
         found.sort_by(|left, right| right.cmp(left));
         Ok(found.into_iter().map(|(_, name)| name).collect())
     }
+}
+
+/// Whether `name` is of the form `<label>-<12 hex of id>`.
+fn is_job_name(name: &str) -> bool {
+    let digits = name.rsplit_once('-').map_or("", |(_, digits)| digits);
+    digits.len() == 12 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn parse_plan(text: &str) -> Result<Plan, PlanError> {

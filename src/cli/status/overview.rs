@@ -37,7 +37,7 @@ pub(super) struct Overview {
     pub(super) configs: Vec<ConfigView>,
     /// Jobs whose last attempt failed.
     pub(super) failures: Vec<FailureView>,
-    /// Why jobs are not here or pruned, each reason with its number.
+    /// Why jobs are not here, pruned or blocked, each reason with its number.
     pub(super) left_out: BTreeMap<String, usize>,
     /// Directories of the store that say nothing usable.
     pub(super) problems: Vec<ProblemView>,
@@ -53,6 +53,7 @@ pub(super) struct StateCounts {
     pub(super) waiting: usize,
     pub(super) not_here: usize,
     pub(super) pruned: usize,
+    pub(super) blocked: usize,
 }
 
 /// One config.
@@ -114,6 +115,7 @@ enum JobState<'a> {
     Waiting,
     NotHere(String),
     Pruned(String),
+    Blocked(String),
 }
 
 impl Overview {
@@ -161,7 +163,7 @@ impl Overview {
                 *view.failed.entry(record.outcome.kind()).or_default() += 1;
                 self.failures.push(FailureView::of(decided, record));
             }
-            JobState::NotHere(why) | JobState::Pruned(why) => {
+            JobState::NotHere(why) | JobState::Pruned(why) | JobState::Blocked(why) => {
                 *self.left_out.entry(why.clone()).or_default() += 1;
             }
             JobState::Done | JobState::Running | JobState::Waiting => {}
@@ -190,6 +192,7 @@ fn state<'a>(decided: &Decided, inventory: &'a Inventory) -> JobState<'a> {
         (Some(Standing::NotDone(NotDone::Failed(record))), decision) => failed(record, decision),
         (_, Decision::NotHere { why }) => JobState::NotHere(why.clone()),
         (_, Decision::Pruned { why }) => JobState::Pruned(why.clone()),
+        (_, Decision::Blocked { why }) => JobState::Blocked(why.clone()),
         (_, Decision::Run(_)) => JobState::Waiting,
     }
 }
@@ -251,6 +254,7 @@ impl StateCounts {
             JobState::Waiting => &mut self.waiting,
             JobState::NotHere(_) => &mut self.not_here,
             JobState::Pruned(_) => &mut self.pruned,
+            JobState::Blocked(_) => &mut self.blocked,
         } += 1;
     }
 }

@@ -35,6 +35,7 @@ fn counts_text(counts: &StateCounts) -> String {
         (counts.waiting, "waiting"),
         (counts.not_here, "not here"),
         (counts.pruned, "pruned"),
+        (counts.blocked, "blocked"),
     ];
     let states: Vec<String> = states
         .into_iter()
@@ -51,13 +52,14 @@ struct Column {
 }
 
 /// Columns that are shown only if one of their cells says something.
-const OPTIONAL: [Column; 6] = [
+const OPTIONAL: [Column; 7] = [
     Column { name: "kind", cell: |config| kind_text(config.key.kind) },
     Column { name: "failed (why)", cell: |config| failed_text(&config.failed) },
     Column { name: "running", cell: |config| number_text(config.counts.running) },
     Column { name: "waiting", cell: |config| number_text(config.counts.waiting) },
     Column { name: "not here", cell: |config| number_text(config.counts.not_here) },
     Column { name: "pruned", cell: |config| number_text(config.counts.pruned) },
+    Column { name: "blocked", cell: |config| number_text(config.counts.blocked) },
 ];
 
 fn configs_text(overview: &Overview, layout: Layout) -> String {

@@ -124,6 +124,7 @@ enum Fate {
     DoneByOthers,
     Unsupported,
     Pruned,
+    Blocked,
 }
 
 struct Run<'a> {
@@ -283,8 +284,14 @@ impl Run<'_> {
     }
 
     /// Reads again how `job` stands, now that its lock is ours: finishes an attempt that was left without a record, and
-    /// says whether the job is done.
+    /// says whether the job is done, or not for us to do.
     fn settle(&mut self, job: &Job, lock: &JobLock, waited: bool) -> Result<bool, Halt> {
+        if let Some(why) = self.order.store.load_block(job) {
+            if self.fates.insert(job.id(), Fate::Blocked).is_none() {
+                self.observer.event(&Event::Left { job, decision: &Decision::Blocked { why } });
+            }
+            return Ok(true);
+        }
         match self.order.store.load_standing(job) {
             Standing::Done(_) => {
                 if self.fates.insert(job.id(), Fate::DoneByOthers).is_none() {
@@ -400,6 +407,7 @@ impl Run<'_> {
             let fate = self.fates.get(&job.id());
             let count = match (decision, fate) {
                 (Decision::Skip, _) | (_, Some(Fate::DoneByOthers)) => &mut summary.skipped,
+                (Decision::Blocked { .. }, _) | (_, Some(Fate::Blocked)) => &mut summary.blocked,
                 (Decision::NotHere { .. }, _) | (_, Some(Fate::Unsupported)) => &mut summary.not_here,
                 (_, Some(Fate::Done)) => &mut summary.done,
                 (_, Some(Fate::Failed)) => &mut summary.failed,

@@ -128,6 +128,7 @@ impl Narrator {
                 Decision::Run(_) => drop(self.open.insert(job.id(), job.key().clone())),
                 Decision::Skip => *others.entry("done before").or_default() += 1,
                 Decision::Pruned { .. } => *others.entry("pruned").or_default() += 1,
+                Decision::Blocked { .. } => *others.entry("blocked").or_default() += 1,
                 Decision::NotHere { .. } => *others.entry("not here").or_default() += 1,
             }
         }
@@ -207,7 +208,7 @@ impl Narrator {
         self.open.remove(&job.id());
         let why = match decision {
             Decision::Skip => "somebody else finished it meanwhile".to_owned(),
-            Decision::Pruned { why } | Decision::NotHere { why } => why.clone(),
+            Decision::Pruned { why } | Decision::Blocked { why } | Decision::NotHere { why } => why.clone(),
             Decision::Run(_) => "it is left for the next run".to_owned(),
         };
         format!("{counter} left   {}: {why}", self.title(job))
