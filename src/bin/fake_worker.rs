@@ -114,6 +114,14 @@ fn behave(flags: &Flags) -> i32 {
             unsafe { command.pre_exec(|| nix::unistd::setsid().map(drop).map_err(Into::into)) };
             leave(command, flags)
         }
+        // By its environment it cannot be found either.
+        "leave-hidden-daemon" => {
+            let mut command = Command::new("/bin/sleep");
+            command.env_clear();
+            // SAFETY: a plain system call, allowed between fork and exec.
+            unsafe { command.pre_exec(|| nix::unistd::setsid().map(drop).map_err(Into::into)) };
+            leave(command, flags)
+        }
         "flaky" => flags.flaky(),
         other => {
             eprintln!("fake-worker: no behaviour `{other}`");

@@ -87,6 +87,7 @@ fn read_log(path: &Path) -> Result<Vec<u8>, ReadError> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make the files they look at")]
 mod tests {
     use std::fs;
 

@@ -149,7 +149,9 @@ impl PlanView {
         }
         let DecisionCounts { run, done, not_here, pruned, blocked } = self.counts;
         let mut counts = format!("{}: {}: {run} to run", self.matrix, jobs_text(self.jobs.len()));
-        for (number, what) in [(done, "done"), (not_here, "not here"), (pruned, "pruned"), (blocked, "blocked")] {
+        for (number, what) in
+            [(done, "done"), (not_here, "not here"), (pruned, "pruned"), (blocked, "blocked")]
+        {
             if number > 0 {
                 counts += &format!(", {number} {what}");
             }

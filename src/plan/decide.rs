@@ -272,7 +272,11 @@ mod tests {
 
     #[test]
     fn what_a_newer_orchestrate_left_is_blocked_and_what_is_torn_runs() {
-        let jobs = vec![key("here", Device::Cpu, 1, 1), key("here", Device::Cpu, 2, 1), key("here", Device::Cpu, 3, 1)];
+        let jobs = vec![
+            key("here", Device::Cpu, 1, 1),
+            key("here", Device::Cpu, 2, 1),
+            key("here", Device::Cpu, 3, 1),
+        ];
         let problem = |key: &Key, newer| Problem {
             path: format!("runs/{}", Job::new(key.clone()).dir_name()).into(),
             message: "it has schema 7".into(),

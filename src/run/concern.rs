@@ -2,7 +2,6 @@
 //!
 //! One bad directory must not stop a matrix, and a full disk must not be met once for every job. Two things tell them
 //! apart: what the system said, and whose path it said it of.
-#![expect(clippy::disallowed_methods, reason = "this looks at the paths that errors name")]
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -42,6 +41,7 @@ fn is_of_the_store(error: &io::Error, store: &Store, dir: &Path) -> bool {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make the files they look at")]
 mod tests {
     use super::*;
     use crate::job::{Device, Job, KEY_SCHEMA, Key, Kind, Precision};

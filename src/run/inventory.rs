@@ -101,7 +101,11 @@ fn tell_torn_attempts(dir: &JobDir, inventory: &mut Inventory) {
         && let Err(error) = Attempt::load(&attempt)
     {
         let number = attempt.number();
-        problem(inventory, dir, format!("attempts/{number:02}/attempt.json is torn or not of the form: {error}"));
+        problem(
+            inventory,
+            dir,
+            format!("attempts/{number:02}/attempt.json is torn or not of the form: {error}"),
+        );
     }
 }
 

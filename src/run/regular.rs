@@ -3,7 +3,6 @@
 //! A worker is a foreign program and may leave anything under the names we read: a FIFO, on which a plain `open` waits
 //! for ever, a device that never ends, a directory. Only regular files are read here, and no more of them than the
 //! reader expects; everything else is an error at once.
-#![expect(clippy::disallowed_methods, reason = "this is the reader that everybody else is sent to")]
 
 use std::fs::{File, FileType, OpenOptions};
 use std::io::{self, Read, Write};
@@ -87,6 +86,7 @@ pub(super) fn overwrite(path: &Path, contents: &[u8]) -> io::Result<File> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make the files they look at")]
 mod tests {
     use std::fs;
     use std::os::unix::net::UnixListener;

@@ -48,6 +48,25 @@ fn a_busy_host_is_waited_for_or_not() {
     project.assert_quiet();
 }
 
+/// It has left the worker's group, session and environment, so nobody can tell that it is the worker's. It keeps the
+/// locks, and whoever waits is told its id.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_daemon_that_keeps_the_locks_is_named_by_its_id() {
+    let project = Project::with(Matrix::new("t").behave(&["leave-hidden-daemon"]).repeats(2));
+    let busy = project.orchestrate(&["run", "t.yaml", "--no-wait"]).code(12);
+    let record = project.record();
+    let attempt = project.store().job_dir(&orchestrate::job::Job::new(record.key)).attempt(1);
+    let text = std::fs::read_to_string(attempt.stdout()).unwrap();
+    let daemon: i32 = text.lines().find_map(|line| line.strip_prefix("left ")).unwrap().parse().unwrap();
+    let gone = project.orchestrate(&["resume", "--no-wait"]).code(12);
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(daemon), nix::sys::signal::Signal::SIGKILL).unwrap();
+    busy.says("this host is busy: a process that cpu_m_fp32_bs4_run1 left behind (kept by process ")
+        .says(&format!("process {daemon})"));
+    gone.says("whose orchestrate (pid ").says(&format!("is gone (kept by process {daemon})"));
+    assert_eq!(project.started(), 1);
+}
+
 #[test]
 fn a_device_alone_leaves_the_host_to_others_of_its_kind() {
     let project = Project::new();

@@ -88,9 +88,22 @@ fn every_state_is_counted_once_and_explained() {
         .failed(key("vgg16", 8, 1), Outcome::Interrupted { message: "Ctrl-C".into() })
         .job(key("vgg16", 64, 1), pruned, None)
         .job(fixture::key("gpu", "vgg16", 8, 1), not_here, None);
-    scene.inventory.problems.push(Problem { path: "runs/x".into(), message: "it has no key.json".into(), newer: false });
+    scene.inventory.problems.push(Problem {
+        path: "runs/x".into(),
+        message: "it has no key.json".into(),
+        newer: false,
+    });
     let overview = scene.overview();
-    let counts = StateCounts { jobs: 12, done: 4, failed: 3, running: 1, waiting: 2, not_here: 1, pruned: 1, blocked: 0 };
+    let counts = StateCounts {
+        jobs: 12,
+        done: 4,
+        failed: 3,
+        running: 1,
+        waiting: 2,
+        not_here: 1,
+        pruned: 1,
+        blocked: 0,
+    };
     assert_eq!(overview.counts, counts);
     assert!(!overview.is_settled());
     assert_eq!(overview.time_left.jobs, 6);
