@@ -15,22 +15,22 @@
 //! A lock file's contents say who took it last. They are for people to read; nothing is decided by them.
 #![expect(clippy::disallowed_methods, reason = "locks are files")]
 
+mod holder;
+
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use nix::sys::signal::kill;
-use nix::unistd::Pid;
-use serde::{Deserialize, Serialize};
-
-use super::event::{Event, Observer, Waiting};
-use super::regular::{open_or_make_regular, open_regular};
-use super::stop::{Stop, StopSignals};
-use super::store::JobDir;
 use crate::job::{Device, Job};
 use crate::matrix::Share;
+use crate::run::event::{Event, Observer, Waiting};
+use crate::run::regular::{open_or_make_regular, open_regular};
+use crate::run::stop::{Stop, StopSignals};
+use crate::run::store::JobDir;
+
+use holder::Holder;
 
 /// Names the directory of the host's and its devices' locks.
 pub const LOCK_DIR_VARIABLE: &str = "ORCHESTRATE_LOCK_DIR";
@@ -98,7 +98,7 @@ impl JobLock {
     ///
     /// # Errors
     /// [`LockError::File`] if it cannot be made anew, or somebody else has done so and runs the job now.
-    pub(super) fn restore(&mut self) -> Result<bool, LockError> {
+    pub(in crate::run) fn restore(&mut self) -> Result<bool, LockError> {
         let path = self.dir.lock();
         if is_same_file(&self.file, &path) {
             return Ok(false);
@@ -142,7 +142,7 @@ fn job_waiting(job: &Job, holder: Option<&Holder>) -> Waiting {
 }
 
 /// Whether the `orchestrate` that last took the lock of the job in `dir` is still there.
-pub(super) fn is_owner_alive(dir: &JobDir) -> bool {
+pub(in crate::run) fn is_owner_alive(dir: &JobDir) -> bool {
     open_regular(&dir.lock())
         .ok()
         .and_then(|file| Holder::load(&file))
@@ -280,7 +280,7 @@ impl LockDir {
 }
 
 /// Where the locks of this host are by its environment: relative to the current directory, if at all.
-pub(super) fn lock_dir_path() -> PathBuf {
+pub(in crate::run) fn lock_dir_path() -> PathBuf {
     std::env::var_os(LOCK_DIR_VARIABLE).map_or_else(|| "/tmp/orchestrate-locks".into(), PathBuf::from)
 }
 
@@ -378,53 +378,6 @@ async fn lock_file(
     }
 }
 
-impl Waiting {
-    /// The same, with the ids of the processes that keep the lock on `file`, where the system tells. The one that took
-    /// it may be long gone: every process that it left behind keeps it.
-    fn with_keepers(self, file: &File) -> Waiting {
-        let keepers = keepers(file);
-        if keepers.is_empty() {
-            return self;
-        }
-        let keepers = keepers_text(&keepers);
-        let holder = match self.holder {
-            Some(holder) => format!("{holder} (kept by {keepers})"),
-            None => keepers,
-        };
-        Waiting { holder: Some(holder), ..self }
-    }
-}
-
-fn keepers_text(keepers: &[u32]) -> String {
-    let numbers: Vec<String> = keepers.iter().map(u32::to_string).collect();
-    if numbers.len() == 1 {
-        format!("process {}", numbers[0])
-    } else {
-        format!("processes {}", numbers.join(", "))
-    }
-}
-
-/// The processes that have a locked handle on what `file` is, by id. Those that only wait for the lock have one without
-/// it. Empty on a system without `/proc`; another user's processes are not told.
-fn keepers(file: &File) -> Vec<u32> {
-    let Ok(wanted) = file.metadata() else { return Vec::new() };
-    let is_it = |path: &Path| {
-        fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (wanted.dev(), wanted.ino()))
-    };
-    let keeps = |pid: &u32| {
-        let handles = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-        handles.filter(|handle| is_it(&handle.path())).any(|handle| {
-            let info = Path::new("/proc").join(pid.to_string()).join("fdinfo").join(handle.file_name());
-            fs::read_to_string(info).is_ok_and(|text| text.lines().any(|line| line.starts_with("lock:")))
-        })
-    };
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let mut found: Vec<u32> =
-        processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(keeps).collect();
-    found.sort_unstable();
-    found
-}
-
 /// Waits for a lock in a thread of its own, for the wait cannot be cut short: if we are told to stop, the thread is left
 /// behind and ends with the process.
 async fn wait(file: File, mode: Mode, signals: &mut StopSignals) -> Result<io::Result<File>, LockError> {
@@ -447,61 +400,8 @@ fn is_same_file(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Who took a lock, as its file says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Holder {
-    /// The process id of `orchestrate`.
-    pid: i32,
-    /// The job's label.
-    job: String,
-    /// The store's path.
-    store: String,
-}
-
-impl Holder {
-    fn new(job: &str, store: &Path) -> Holder {
-        let pid = i32::try_from(std::process::id()).unwrap_or(0);
-        Holder { pid, job: job.to_owned(), store: store.display().to_string() }
-    }
-
-    fn load(mut file: &File) -> Option<Holder> {
-        let mut text = String::new();
-        file.seek(SeekFrom::Start(0)).ok()?;
-        file.take(65_536).read_to_string(&mut text).ok()?;
-        serde_json::from_str(&text).ok()
-    }
-
-    fn save(&self, mut file: &File) -> io::Result<()> {
-        let text = serde_json::to_string(self).expect("a holder is a flat record");
-        file.set_len(0)?;
-        file.seek(SeekFrom::Start(0))?;
-        file.write_all(text.as_bytes())
-    }
-
-    fn is_alive(&self) -> bool {
-        // EPERM: it is there, but another user's.
-        !matches!(kill(Pid::from_raw(self.pid), None), Err(nix::errno::Errno::ESRCH))
-    }
-
-    /// Whether another `orchestrate` took the lock and is still there: then it is the one to look at.
-    fn is_at_work(&self) -> bool {
-        u32::try_from(self.pid) != Ok(std::process::id()) && self.is_alive()
-    }
-
-    fn describe(&self) -> String {
-        let Holder { pid, job, store } = self;
-        if u32::try_from(*pid) == Ok(std::process::id()) {
-            format!("a process that {job} left behind")
-        } else if self.is_alive() {
-            format!("orchestrate (pid {pid}) runs {job} of {store}")
-        } else {
-            format!("the worker of {job} of {store}, whose orchestrate (pid {pid}) is gone")
-        }
-    }
-}
-
 /// Writes into the lock files who holds them. It helps whoever waits; if it cannot be written, nothing is lost.
-pub(super) fn sign(job: &Job, store: &Path, job_lock: &JobLock, device_lock: Option<&DeviceLock>) {
+pub(in crate::run) fn sign(job: &Job, store: &Path, job_lock: &JobLock, device_lock: Option<&DeviceLock>) {
     let holder = Holder::new(&job.label(), store);
     let _ = holder.save(&job_lock.file);
     for file in device_lock.into_iter().flat_map(|lock| &lock.files) {
@@ -510,7 +410,7 @@ pub(super) fn sign(job: &Job, store: &Path, job_lock: &JobLock, device_lock: Opt
 }
 
 /// The open files of the two locks, for the child tree to inherit.
-pub(super) fn inherited<'a>(
+pub(in crate::run) fn inherited<'a>(
     job_lock: &'a JobLock,
     device_lock: &'a DeviceLock,
 ) -> impl Iterator<Item = std::os::fd::BorrowedFd<'a>> {
@@ -598,22 +498,6 @@ mod tests {
             drop(device_lock);
             assert_eq!(locks.others(two), Vec::<String>::new());
         });
-    }
-
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn who_keeps_a_lock_is_told_and_who_only_waits_is_not() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("lock");
-        let held = open_or_make_regular(&path).unwrap();
-        assert_eq!(keepers(&held), Vec::<u32>::new(), "it is open, but nobody has locked it");
-        held.lock().unwrap();
-        // A process that another test starts just now has it too, until it becomes another program.
-        assert!(keepers(&open_regular(&path).unwrap()).contains(&std::process::id()));
-        assert_eq!(
-            (keepers_text(&[3]).as_str(), keepers_text(&[3, 14]).as_str()),
-            ("process 3", "processes 3, 14")
-        );
     }
 
     #[test]
