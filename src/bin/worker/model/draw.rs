@@ -3,75 +3,93 @@
 use std::sync::Mutex;
 use std::thread;
 
-use orchestrate::architecture::Distribution;
+use orchestrate::architecture::{Distribution, ParameterTensor};
+use statrs::function::erf::erf;
 use tch::{Device, Kind, TchError, Tensor};
 
+use super::step::sizes;
 use crate::failure::WorkerError;
 use crate::shim::{self, Random};
 
 /// Elements that one generator draws, a millisecond's work or so. The values depend on it.
 const CHUNK: i64 = 1 << 18;
 
-/// Draws one tensor after the other on the processor. Each piece of each tensor has a generator of its own, so that a
-/// seed means the same weights on every device and for any number of threads.
-#[derive(Debug)]
-pub(super) struct Drawer {
-    seed: u64,
-    tensors: u64,
+/// A number that follows from `tch::manual_seed`'s state.
+///
+/// # Errors
+/// libtorch's.
+pub(super) fn seed() -> Result<u64, TchError> {
+    let seed = Tensor::f_randint(i64::MAX, [1_i64], (Kind::Int64, Device::Cpu))?.f_int64_value(&[0])?;
+    Ok(seed.unsigned_abs())
 }
 
-impl Drawer {
-    /// Takes its seed from `tch::manual_seed`'s state.
-    ///
-    /// # Errors
-    /// libtorch's.
-    pub(super) fn new() -> Result<Self, TchError> {
-        let seed = Tensor::f_randint(i64::MAX, [1_i64], (Kind::Int64, Device::Cpu))?.f_int64_value(&[0])?;
-        Ok(Drawer { seed: seed.unsigned_abs(), tensors: 0 })
-    }
-
-    /// The next tensor, of this shape.
-    ///
-    /// # Errors
-    /// libtorch's, for want of memory most likely.
-    pub(super) fn draw(&mut self, shape: &[i64], distribution: Distribution) -> Result<Tensor, WorkerError> {
-        let mut tensor = Tensor::f_empty(shape, (Kind::Float, Device::Cpu))?;
-        self.tensors += 1;
-        match distribution {
-            Distribution::Constant(value) => tensor = tensor.f_fill_(value)?,
-            Distribution::Normal { deviation } => self.fill(&tensor, Random::Normal(deviation))?,
-            Distribution::TruncatedNormal { deviation } => {
-                // erf(cut ÷ (deviation · √2)) is the share of the normal distribution within the cut.
-                let within = Tensor::from(CUT / (deviation * std::f64::consts::SQRT_2));
-                self.fill(&tensor, Random::Uniform(within.f_erf()?.f_double_value(&[])?))?;
-                tensor = truncated_normal(&mut tensor, deviation)?;
-            }
-            Distribution::Uniform { bound } => self.fill(&tensor, Random::Uniform(bound))?,
+/// Draws `tensors` on the processor, by as many threads as libtorch computes with. Each piece of each tensor has a
+/// generator of its own, so that a seed means the same weights on every device and for any number of threads.
+///
+/// All are drawn before libtorch's own threads have anything to do: those spin for a while after their work, on the
+/// processors that the drawing needs.
+///
+/// # Errors
+/// libtorch's, for want of memory most likely.
+pub(super) fn draw(tensors: &[ParameterTensor], seed: u64) -> Result<Vec<Tensor>, WorkerError> {
+    let empty = |tensor: &ParameterTensor| Tensor::f_empty(sizes(&tensor.shape), (Kind::Float, Device::Cpu));
+    let drawn: Vec<Tensor> = tensors.iter().map(empty).collect::<Result<_, _>>()?;
+    let mut pieces = Vec::new();
+    for ((number, tensor), values) in (0..).zip(tensors).zip(&drawn) {
+        let Some(random) = random(tensor.start) else { continue };
+        for (chunk, part) in (0..).zip(values.f_view([-1])?.f_split(CHUNK, 0)?) {
+            pieces.push(Piece { part, random, seed: mixed(mixed(seed ^ mixed(number)) ^ mixed(chunk)) });
         }
-        Ok(tensor)
     }
+    draw_pieces(pieces)?;
+    let finished = tensors.iter().zip(drawn).map(|(tensor, values)| finish(values, tensor.start));
+    Ok(finished.collect::<Result<_, _>>()?)
+}
 
-    /// Draws all chunks of `tensor`, by as many threads as libtorch computes with.
-    fn fill(&self, tensor: &Tensor, random: Random) -> Result<(), WorkerError> {
-        let threads = usize::try_from(tch::get_num_threads()).unwrap_or(1);
-        let chunks = tensor.f_view([-1])?.f_split(CHUNK, 0)?;
-        let seeds = (0..).map(|chunk| mixed(mixed(self.seed ^ mixed(self.tensors)) ^ mixed(chunk)));
-        let helpers = threads.min(chunks.len()).saturating_sub(1);
-        let work = Mutex::new(chunks.into_iter().zip(seeds));
-        let draw_some = || -> Result<(), WorkerError> {
-            loop {
-                // Nothing that holds the lock can panic.
-                let next = work.lock().expect("a lock that nobody poisons").next();
-                let Some((chunk, seed)) = next else { return Ok(()) };
-                shim::draw(&chunk, random, seed)?;
-            }
-        };
-        thread::scope(|scope| {
-            let others: Vec<_> = (0..helpers).map(|_| scope.spawn(draw_some)).collect();
-            let own = draw_some();
-            let others = others.into_iter().map(|other| other.join().expect("drawing does not panic"));
-            others.fold(own, Result::and)
-        })
+/// A part of a tensor, and what it is to be drawn from.
+struct Piece {
+    part: Tensor,
+    random: Random,
+    seed: u64,
+}
+
+/// Draws all pieces; each thread takes the next one.
+fn draw_pieces(pieces: Vec<Piece>) -> Result<(), WorkerError> {
+    let threads = usize::try_from(tch::get_num_threads()).unwrap_or(1);
+    let helpers = threads.min(pieces.len()).saturating_sub(1);
+    let work = Mutex::new(pieces.into_iter());
+    let draw_some = || -> Result<(), WorkerError> {
+        loop {
+            // Nothing that holds the lock can panic.
+            let next = work.lock().expect("a lock that nobody poisons").next();
+            let Some(Piece { part, random, seed }) = next else { return Ok(()) };
+            shim::draw(&part, random, seed)?;
+        }
+    };
+    thread::scope(|scope| {
+        let others: Vec<_> = (0..helpers).map(|_| scope.spawn(draw_some)).collect();
+        let own = draw_some();
+        let others = others.into_iter().map(|other| other.join().expect("drawing does not panic"));
+        others.fold(own, Result::and)
+    })
+}
+
+/// What the pieces of a tensor are drawn from; nothing where all values are the same.
+fn random(distribution: Distribution) -> Option<Random> {
+    match distribution {
+        Distribution::Constant(_) => None,
+        Distribution::Normal { deviation } => Some(Random::Normal(deviation)),
+        Distribution::TruncatedNormal { deviation } => Some(Random::Uniform(share_within(CUT / deviation))),
+        Distribution::Uniform { bound } => Some(Random::Uniform(bound)),
+    }
+}
+
+/// What is left to do once a tensor is drawn.
+fn finish(mut values: Tensor, distribution: Distribution) -> Result<Tensor, TchError> {
+    match distribution {
+        Distribution::Constant(value) => values.f_fill_(value),
+        Distribution::TruncatedNormal { deviation } => truncated_normal(&mut values, deviation),
+        Distribution::Normal { .. } | Distribution::Uniform { .. } => Ok(values),
     }
 }
 
@@ -84,6 +102,11 @@ fn truncated_normal(uniform: &mut Tensor, deviation: f64) -> Result<Tensor, TchE
     uniform.f_erfinv_()?.f_mul_scalar_(deviation * std::f64::consts::SQRT_2)?.f_clamp_(-CUT, CUT)
 }
 
+/// The share of a normal distribution within so many deviations.
+fn share_within(deviations: f64) -> f64 {
+    erf(deviations / std::f64::consts::SQRT_2)
+}
+
 /// Another number for each number, without a pattern: SplitMix64's output function (Steele et al. 2014).
 fn mixed(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -94,18 +117,22 @@ fn mixed(number: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use orchestrate::architecture::Role;
+
     use super::*;
 
-    fn drawn(threads: i32, shape: &[i64], distribution: Distribution) -> [Tensor; 2] {
+    /// Two tensors of this shape.
+    fn drawn(threads: i32, shape: [u64; 2], start: Distribution) -> [Tensor; 2] {
         tch::set_num_threads(threads);
-        let mut drawer = Drawer { seed: 1, tensors: 0 };
-        [(); 2].map(|()| drawer.draw(shape, distribution).unwrap())
+        let tensor =
+            ParameterTensor { name: "weight".into(), role: Role::Weight, shape: shape.to_vec(), start };
+        draw(&[tensor.clone(), tensor], 1).unwrap().try_into().unwrap()
     }
 
     #[test]
     fn values_follow_their_distribution() {
         let facts = |distribution| {
-            let [drawn, _] = drawn(1, &[700, 1000], distribution);
+            let [drawn, _] = drawn(1, [700, 1000], distribution);
             let number = |tensor: Tensor| tensor.double_value(&[]);
             (number(drawn.mean(Kind::Float)), number(drawn.std(false)), number(drawn.abs().max()))
         };
@@ -125,9 +152,9 @@ mod tests {
 
     #[test]
     fn values_do_not_depend_on_the_number_of_threads() {
-        let shape = [3, CHUNK - 5];
+        let shape = [3, CHUNK.unsigned_abs() - 5];
         let normal = Distribution::Normal { deviation: 1.0 };
-        let ([first, second], [again, _]) = (drawn(1, &shape, normal), drawn(4, &shape, normal));
+        let ([first, second], [again, _]) = (drawn(1, shape, normal), drawn(4, shape, normal));
         assert_eq!(first, again);
         tch::set_num_threads(1);
         // No two tensors and no two chunks are alike.

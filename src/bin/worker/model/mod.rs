@@ -15,7 +15,6 @@ use orchestrate::architecture::{Layer, Network, ParameterTensor, Role};
 use tch::{Device, Kind, TchError, Tensor};
 
 use crate::failure::WorkerError;
-use draw::Drawer;
 use step::{Step, sizes};
 
 pub(crate) use layout::{Layout, in_format};
@@ -36,8 +35,10 @@ impl Model {
     /// # Errors
     /// libtorch's, for want of memory most likely.
     pub(crate) fn new(network: &Network, device: Device, channels_last: bool) -> Result<Self, WorkerError> {
-        let mut drawer = Drawer::new()?;
-        let start = |tensor: &ParameterTensor| drawer.draw(&sizes(&tensor.shape), tensor.start);
+        let tensors: Vec<ParameterTensor> =
+            network.layers().iter().flat_map(Layer::parameter_tensors).collect();
+        let mut drawn = draw::draw(&tensors, draw::seed()?)?.into_iter();
+        let start = |_: &ParameterTensor| Ok(drawn.next().expect("as many are drawn as there are"));
         Model::starting(network, device, channels_last, start)
     }
 
