@@ -96,6 +96,7 @@ impl Circumstances {
                 prefetch_factor: None,
                 pin_memory: None,
                 augment: None,
+                strict: None,
                 ..rest.settings
             };
             rest

@@ -146,6 +146,11 @@ mod tests {
             builder = builder.run_with(synthetic, 10.0, |_| {}).run_with(folder, real, |record| {
                 let measured = record.measurement.as_mut().unwrap();
                 measured.details.data_wait_s = wait.map(|share| share * measured.elapsed_s);
+                let settings = &mut measured.effective;
+                settings.data = Some(DataSource::Folder("images".into()));
+                (settings.loader_workers, settings.prefetch_factor) = (Some(2), Some(2));
+                (settings.pin_memory, settings.augment, settings.strict) =
+                    (Some(false), Some(true), Some(false));
             });
         }
         let texts = analyse(&builder.build()).findings.into_iter().map(|finding| finding.text);
