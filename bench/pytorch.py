@@ -94,7 +94,7 @@ def run_worker(network, options):
         with open(out) as file:
             measurement = json.load(file)
     details = measurement["details"]
-    result = {"rate": measurement["samples"] / measurement["elapsed_s"], "startup": details["startup_s"]}
+    result = {"rate": measurement["samples"] / measurement["elapsed_s"], "startup": details["first_step_s"]}
     return result | {"parameters": details["parameters"], "threads": measurement["effective"]["threads"]}
 
 

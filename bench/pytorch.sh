@@ -1,6 +1,6 @@
 #!/bin/sh
 # Compares the worker with PyTorch: installs PyTorch into .venv-pytorch if it is not there, then runs bench/pytorch.py.
-# Arguments go to bench/pytorch.py; without any it compares target/release/worker on all of its networks.
+# Arguments go to bench/pytorch.py; without any it compares target/release/worker on the networks that bench/pytorch.py names.
 set -eu
 cd "$(dirname "$0")/.."
 
