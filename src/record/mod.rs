@@ -8,6 +8,7 @@ mod gnu_time;
 mod outcome;
 mod process;
 mod provenance;
+mod telemetry;
 mod time_values;
 
 use chrono::{DateTime, Utc};
@@ -23,6 +24,7 @@ pub use process::{ProcessStats, ReportedExit, TimeReport, TimeReportError};
 pub use provenance::{
     CloudFacts, CpuFacts, GitFacts, HostFacts, MatrixFacts, OsFacts, Provenance, WorkerFacts,
 };
+pub use telemetry::{ForeignProcess, GpuTelemetry, Readings, Telemetry};
 
 /// The version of `record.json`.
 ///
@@ -80,4 +82,7 @@ pub struct Observed {
     /// The job left processes behind, which were killed.
     #[serde(default)]
     pub left_processes: bool,
+    /// What sensors showed meanwhile; absent where nobody looked: an adopted attempt, a record of an older version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub telemetry: Option<Telemetry>,
 }

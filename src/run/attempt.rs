@@ -191,6 +191,7 @@ impl Attempt {
                 adopted: end.adopted,
                 beside: self.beside,
                 left_processes: end.left_processes,
+                telemetry: None,
             },
             provenance: self.provenance,
         }
