@@ -78,6 +78,7 @@ pub(crate) fn record(key: Key, images_per_s: f64, slot: i64) -> Record {
             max_rss_bytes: Some(1_500_000_000),
             ..ProcessStats::default()
         }),
+        counters: None,
         observed: Observed { load_before: Some(0.1), host_busy_s: Some(1.95 * wall), ..Observed::default() },
         provenance: provenance(),
     }

@@ -194,6 +194,7 @@ mod tests {
             outcome,
             measurement: None,
             process: None,
+            counters: None,
             observed: Observed::default(),
             provenance: Provenance {
                 orchestrate: String::new(),

@@ -170,6 +170,7 @@ mod tests {
             outcome: Outcome::Succeeded,
             measurement: None,
             process: Some(ProcessStats { wall_s: Some(wall_s), ..ProcessStats::default() }),
+            counters: None,
             observed: Observed::default(),
             provenance: Provenance {
                 orchestrate: String::new(),

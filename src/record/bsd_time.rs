@@ -174,5 +174,13 @@ mod tests {
         fn no_text_is_a_panic(text in "(\\PC*\n|[0-9. ]*(real|user|sys|  page faults)[ 0-9\n]*)*") {
             let _ = parse_bsd_time(&text);
         }
+
+        #[test]
+        fn no_garbled_report_is_a_panic(
+            text in prop::sample::select(vec![APPLE_SILICON, POSIX]),
+            edits in crate::record::garble::edits(),
+        ) {
+            let _ = parse_bsd_time(&crate::record::garble::garble(text, &edits));
+        }
     }
 }

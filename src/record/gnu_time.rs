@@ -212,5 +212,13 @@ mod tests {
         fn no_text_is_a_panic(lines in prop::collection::vec("\\PC*|\t[A-Z][a-z ()]*: [0-9:.]*|\tCommand being timed: x", 0..8)) {
             let _ = parse_gnu_time(&lines.join("\n"));
         }
+
+        #[test]
+        fn no_garbled_report_is_a_panic(
+            text in prop::sample::select(vec![FINE, FAILED, KILLED, LONG]),
+            edits in crate::record::garble::edits(),
+        ) {
+            let _ = parse_gnu_time(&crate::record::garble::garble(text, &edits));
+        }
     }
 }

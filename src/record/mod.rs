@@ -4,8 +4,12 @@
 //! derived from them (throughput, foreign load, marks) is derived by [`crate::analysis`], never stored.
 
 mod bsd_time;
+#[cfg(test)]
+mod garble;
 mod gnu_time;
+mod notation;
 mod outcome;
+pub mod perf;
 mod process;
 mod provenance;
 mod telemetry;
@@ -20,6 +24,7 @@ use crate::protocol::Measurement;
 pub use bsd_time::parse_bsd_time;
 pub use gnu_time::parse_gnu_time;
 pub use outcome::{Ending, Outcome, decide_outcome};
+pub use perf::PerfCounters;
 pub use process::{ProcessStats, ReportedExit, TimeReport, TimeReportError};
 pub use provenance::{
     CloudFacts, CpuFacts, GitFacts, HostFacts, MatrixFacts, OsFacts, Provenance, WorkerFacts,
@@ -54,10 +59,21 @@ pub struct Record {
     pub measurement: Option<Measurement>,
     /// What `/usr/bin/time` said of the process; absent where it said nothing.
     pub process: Option<ProcessStats>,
+    /// What a profiler counted; absent in timing jobs, and where it counted nothing that may be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counters: Option<Counters>,
     /// What was seen around the process.
     pub observed: Observed,
     /// Where it ran and with what.
     pub provenance: Provenance,
+}
+
+/// What a profiler counted, by the job's kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "profiler", rename_all = "snake_case")]
+pub enum Counters {
+    /// `perf stat`, over the whole run.
+    Perf(PerfCounters),
 }
 
 /// What `orchestrate` saw around a running job. Raw values; shares and loads are derived from them.

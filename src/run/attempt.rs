@@ -184,6 +184,7 @@ impl Attempt {
             outcome,
             measurement,
             process: report.ok().map(|report| report.stats),
+            counters: None,
             observed: Observed {
                 load_before: self.load,
                 host_busy_s,

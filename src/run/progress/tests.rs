@@ -43,6 +43,7 @@ fn record(job: &Job, outcome: Outcome) -> Record {
         outcome,
         measurement,
         process: None,
+        counters: None,
         observed: Default::default(),
         provenance: Provenance {
             orchestrate: String::new(),

@@ -1,0 +1,104 @@
+//! `perf stat`: which events to count, and what it counted.
+//!
+//! [`parse_perf`] turns the report of `perf stat -x,` (or one for people, from somebody's log) into [`PerfCounters`], or
+//! into a [`PerfFailure`] with its remedy. An event that the processor or the virtual machine does not count is there
+//! and not measured: that is no failure as long as anything was counted.
+
+mod counters;
+mod failure;
+mod human;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use self::counters::canonical;
+use self::human::{is_for_people, parse_human};
+use self::rows::{Row, parse_event, parse_rows};
+
+pub use counters::{Count, PERF_EVENTS, PerfCounters, PerfEvent};
+pub use failure::PerfFailure;
+
+/// What `perf stat` counted.
+///
+/// `report` is the file of `-o`, `stderr` what `perf` and the program wrote there, for `perf` says there what went
+/// wrong. `requested` are the events that were asked for.
+///
+/// # Errors
+/// Why there is nothing to be used: see [`PerfFailure`]. `perf` has a line for each event that it was asked for,
+/// counted or not, so a report that lacks one was cut.
+pub fn parse_perf(
+    report: &str,
+    stderr: &str,
+    requested: &[impl AsRef<str>],
+) -> Result<PerfCounters, PerfFailure> {
+    let rows = if is_for_people(report) { parse_human(report) } else { parse_rows(report) };
+    // A report without an event says nothing: the reason stands elsewhere, also if the file holds it.
+    let told = || PerfFailure::of_messages(stderr).or_else(|| PerfFailure::of_messages(report));
+    let rows = match rows {
+        Ok(rows) if rows.is_empty() => {
+            return Err(told().unwrap_or_else(|| PerfFailure::Empty(last_line(stderr))));
+        }
+        Ok(rows) => rows,
+        Err(failure) => return Err(told().unwrap_or(failure)),
+    };
+    let counters = PerfCounters { events: merge_threads(rows) };
+    if let Some(missing) = missing(&counters, requested) {
+        return Err(PerfFailure::Missing(missing));
+    }
+    if counters.events.iter().all(|event| event.count.value().is_none()) {
+        return Err(told().unwrap_or(PerfFailure::NothingCounted));
+    }
+    Ok(counters)
+}
+
+/// One event for all threads that have a line of it.
+fn merge_threads(rows: Vec<Row>) -> Vec<PerfEvent> {
+    let mut events: Vec<PerfEvent> = Vec::new();
+    for Row { mut event, thread } in rows {
+        event.threads = thread.is_some().then_some(1);
+        let is_same = |other: &&mut PerfEvent| {
+            event.threads.is_some()
+                && other.threads.is_some()
+                && (&other.name, &other.pmu, &other.modifiers) == (&event.name, &event.pmu, &event.modifiers)
+        };
+        match events.iter_mut().find(is_same) {
+            Some(sum) => add_thread(sum, &event),
+            None => events.push(event),
+        }
+    }
+    events
+}
+
+/// Adds what was counted for one more thread. A thread that has no count did not run on this type of core.
+fn add_thread(sum: &mut PerfEvent, thread: &PerfEvent) {
+    sum.threads = sum.threads.map(|threads| threads + 1);
+    sum.count = match (sum.count, thread.count) {
+        (Count::Counted { value, share }, Count::Counted { value: more, share: other }) => {
+            Count::Counted { value: value + more, share: share.min(other) }
+        }
+        (counted @ Count::Counted { .. }, _) => counted,
+        (_, of_thread) => of_thread,
+    };
+}
+
+/// An event that was asked for and has no line, or not one for each type of core that others have.
+fn missing(counters: &PerfCounters, requested: &[impl AsRef<str>]) -> Option<String> {
+    let requested: Vec<&str> = requested.iter().map(AsRef::as_ref).collect();
+    let lines = |name: &str| {
+        let name = parse_event(name).map_or(name.to_owned(), |event| canonical(&event.name).to_owned());
+        let of_name = counters.events.iter().filter(move |event| canonical(&event.name) == name);
+        of_name.fold((0, 0), |(all, of_core_types), event| {
+            (all + 1, of_core_types + usize::from(event.pmu.is_some()))
+        })
+    };
+    let core_types = requested.iter().map(|name| lines(name).1).max().unwrap_or(0);
+    let is_missing = |name: &&&str| {
+        let (all, of_core_types) = lines(name);
+        all == 0 || (of_core_types > 0 && of_core_types < core_types)
+    };
+    requested.iter().find(is_missing).map(|name| (*name).to_owned())
+}
+
+fn last_line(text: &str) -> Option<String> {
+    text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
+}

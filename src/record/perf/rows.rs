@@ -1,0 +1,211 @@
+//! The lines of a report of `perf stat -x,`.
+//!
+//! Format: `value,unit,event[,deviation%],running time,share[,derived value,its unit]`, perhaps with the thread that it
+//! is about before it. The value may be `<not supported>` or `<not counted>`. Names of events may hold commas between
+//! slashes. Comments begin with `#`; a line without an event only adds a derived value to the one above.
+
+use super::PerfFailure;
+use super::counters::{Count, PerfEvent};
+
+/// One line of the report.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Row {
+    /// The event with its count.
+    pub(super) event: PerfEvent,
+    /// The thread that it is about, where the report has a line for each.
+    pub(super) thread: Option<String>,
+}
+
+/// The lines that count something.
+///
+/// # Errors
+/// A line of another form, or one without its end.
+pub(super) fn parse_rows(text: &str) -> Result<Vec<Row>, PerfFailure> {
+    let mut rows = Vec::new();
+    for line in text.split_inclusive('\n') {
+        let content = line.trim();
+        if content.is_empty() || content.starts_with('#') {
+            continue;
+        }
+        // A line without its end may have lost digits.
+        if !line.ends_with('\n') {
+            return Err(PerfFailure::Torn(content.to_owned()));
+        }
+        let fields = split_fields(content);
+        if is_derived(&fields) {
+            continue;
+        }
+        rows.push(parse_row(&fields).ok_or_else(|| PerfFailure::Malformed(content.to_owned()))?);
+    }
+    Ok(rows)
+}
+
+/// The fields of a line. A comma between two slashes is part of an event's name.
+fn split_fields(line: &str) -> Vec<String> {
+    let mut fields: Vec<String> = Vec::new();
+    let mut is_open = false;
+    for field in line.split(',') {
+        match fields.last_mut() {
+            Some(last) if is_open => {
+                last.push(',');
+                last.push_str(field);
+            }
+            _ => fields.push(field.to_owned()),
+        }
+        // Only the name of an event begins with its unit and a slash; a derived unit is `M/sec`.
+        is_open = fields.last().is_some_and(|last| last.matches('/').count() == 1 && last.contains('='));
+    }
+    fields
+}
+
+/// Whether a line has no event: it adds a derived value to the one above, perhaps of a thread.
+fn is_derived(fields: &[String]) -> bool {
+    fields.windows(3).take(2).any(|fields| fields.iter().all(|field| field.is_empty()))
+}
+
+/// A line, the names of whose thread may hold commas.
+fn parse_row(fields: &[String]) -> Option<Row> {
+    (0..fields.len()).find_map(|start| {
+        let thread = (start > 0).then(|| fields[..start].join(","));
+        if thread.as_deref().is_some_and(|thread| !is_thread(thread)) {
+            return None;
+        }
+        Some(Row { event: parse_fields(&fields[start..])?, thread })
+    })
+}
+
+/// Whether `text` is a thread as `perf` names it: `worker-4711`.
+fn is_thread(text: &str) -> bool {
+    text.rsplit_once('-')
+        .is_some_and(|(_, id)| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn parse_fields(fields: &[String]) -> Option<PerfEvent> {
+    let [value, unit, event, rest @ ..] = fields else { return None };
+    let (deviation, rest) = match rest {
+        [deviation, rest @ ..] if deviation.ends_with('%') => {
+            (Some(decimal(deviation.trim_end_matches('%'), 0)?), rest)
+        }
+        rest => (None, rest),
+    };
+    let [running, share, ..] = rest else { return None };
+    decimal(running, 0)?;
+    let (count, unit) = parse_count(value, unit, parse_share(share)?)?;
+    Some(PerfEvent { count, unit, deviation_percent: deviation, ..parse_event(event)? })
+}
+
+/// What was counted, and its unit: seconds for all times, none for a number of events.
+pub(super) fn parse_count(value: &str, unit: &str, share: f64) -> Option<(Count, Option<String>)> {
+    let (exponent, unit) = match unit {
+        "" => (0, None),
+        "msec" => (-3, Some("s")),
+        "ns" => (-9, Some("s")),
+        other => (0, Some(other)),
+    };
+    let count = match value {
+        "<not supported>" => Count::NotSupported,
+        "<not counted>" => Count::NotCounted,
+        number => Count::Counted { value: decimal(number, exponent)?, share },
+    };
+    Some((count, unit.map(str::to_owned)))
+}
+
+/// Digits, with or without a fraction, times a power of ten. The power is read with the digits, so that 83.31 per cent
+/// are 0.8331 and not 0.8331000000000001.
+pub(super) fn decimal(text: &str, exponent: i32) -> Option<f64> {
+    // `f64` would also take signs, exponents, `inf` and `nan`.
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    if plain { format!("{text}e{exponent}").parse().ok() } else { None }
+}
+
+/// A share of 0 to 1 from per cent.
+pub(super) fn parse_share(percent: &str) -> Option<f64> {
+    decimal(percent, -2).filter(|share| *share <= 1.0)
+}
+
+/// An event as it is named, with nothing counted yet: `cycles:u`, `cpu_core/cycles/u`, `sched:sched_switch`.
+pub(super) fn parse_event(text: &str) -> Option<PerfEvent> {
+    let (pmu, name, modifiers) = match text.split_once('/') {
+        Some((pmu, rest)) => {
+            let (name, modifiers) = rest.rsplit_once('/')?;
+            (Some(pmu), name, modifiers)
+        }
+        None => match text.rsplit_once(':') {
+            Some((name, modifiers)) if is_modifiers(modifiers) => (None, name, modifiers),
+            _ => (None, text, ""),
+        },
+    };
+    let modifiers = modifiers.trim_start_matches(':');
+    let is_named = name.starts_with(|letter: char| letter.is_ascii_alphabetic());
+    let is_sound = is_named && (modifiers.is_empty() || is_modifiers(modifiers)) && pmu != Some("");
+    is_sound.then(|| PerfEvent {
+        name: name.to_owned(),
+        pmu: pmu.filter(|pmu| *pmu != "cpu").map(str::to_owned),
+        modifiers: (!modifiers.is_empty()).then(|| modifiers.to_owned()),
+        unit: None,
+        count: Count::NotCounted,
+        deviation_percent: None,
+        threads: None,
+    })
+}
+
+fn is_modifiers(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| b"ukhIGHpPSDWeb".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_told_from_their_modifiers() {
+        for (text, name, pmu, modifiers) in [
+            ("cycles", "cycles", None, None),
+            ("cycles:u", "cycles", None, Some("u")),
+            ("cpu_core/cycles/", "cycles", Some("cpu_core"), None),
+            ("cpu_atom/branch-misses/u", "branch-misses", Some("cpu_atom"), Some("u")),
+            ("cpu_atom/branch-misses/:u", "branch-misses", Some("cpu_atom"), Some("u")),
+            ("cpu/event=0x3c,umask=0x0/", "event=0x3c,umask=0x0", None, None),
+            ("sched:sched_switch", "sched:sched_switch", None, None),
+        ] {
+            let event = parse_event(text).unwrap();
+            assert_eq!(
+                (event.name.as_str(), event.pmu.as_deref(), event.modifiers.as_deref()),
+                (name, pmu, modifiers)
+            );
+        }
+        for text in ["", "100.00", "cpu_core/cycles", "/cycles/", "cpu/cycles/x"] {
+            assert_eq!(parse_event(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_with_commas_is_one_field() {
+        let row = "7,,cpu/event=0x3c,umask=0x0/,614065,100.00,,\n7,,branches,614065,100.00,5.741,M/sec\n";
+        let rows = parse_rows(row).unwrap();
+        assert_eq!(rows[0].event.name, "event=0x3c,umask=0x0");
+        assert_eq!((rows.len(), rows[1].event.count.value()), (2, Some(7.0)));
+    }
+
+    #[test]
+    fn a_line_of_another_form_is_an_error() {
+        for line in [
+            "1.000123,8054,,cycles,1604452556,100.00,,",
+            "cycles",
+            "7,,cycles",
+            "7,,cycles,x,100.00,,",
+            "7,,cycles,614065,100.01,,",
+            "-7,,cycles,614065,100.00,,",
+            "7,,,614065,100.00,,",
+            "7,,cycles,x%,614065,100.00,,",
+            "perf: command not found",
+        ] {
+            assert_eq!(parse_rows(&format!("{line}\n")), Err(PerfFailure::Malformed(line.to_owned())));
+        }
+        assert_eq!(
+            parse_rows("7,,cycles,614065,10"),
+            Err(PerfFailure::Torn("7,,cycles,614065,10".to_owned()))
+        );
+        assert_eq!(parse_rows(",,,,,2.50,insn per cycle\n# started\n\n"), Ok(vec![]));
+    }
+}

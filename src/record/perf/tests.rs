@@ -1,0 +1,154 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const MULTIPLEXED: &str = include_str!("../../../tests/records/perf_multiplexed.csv");
+const HYBRID: &str = include_str!("../../../tests/records/perf_hybrid.csv");
+const REPEATED: &str = include_str!("../../../tests/records/perf_virtual_machine_repeated.csv");
+const PER_THREAD: &str = include_str!("../../../tests/records/perf_per_thread.csv");
+const FOR_PEOPLE: &str = include_str!("../../../tests/records/perf_for_people.txt");
+
+const HYBRID_EVENTS: [&str; 4] = ["cycles", "instructions", "cache-references", "task-clock"];
+const THREAD_EVENTS: [&str; 3] = ["cycles", "instructions", "task-clock"];
+
+#[test]
+fn the_seeds_events_with_their_rates() {
+    let counters = parse_perf(MULTIPLEXED, "", &PERF_EVENTS).unwrap();
+    assert_eq!(counters.events.len(), 10);
+    assert_eq!(counters.total("cycles"), Some(48_120_345_678.0));
+    assert_eq!(counters.total("page-faults"), Some(203_456.0));
+    // Milliseconds in the file.
+    assert_eq!(counters.total("task-clock"), Some(15.04691));
+    // 96 240 691 356 ÷ 48 120 345 678, 203 086 400 ÷ 812 345 600, 35 000 000 ÷ 7 000 000 000.
+    assert_eq!(counters.ipc(), Some(2.0));
+    assert_eq!(counters.cache_miss_rate(), Some(0.25));
+    assert_eq!(counters.branch_miss_rate(), Some(0.005));
+    let cycles = &counters.events[0];
+    assert_eq!(cycles.count, Count::Counted { value: 48_120_345_678.0, share: 0.8331 });
+    assert_eq!(cycles.modifiers.as_deref(), Some("u"));
+    assert!(cycles.is_scaled() && !counters.events[9].is_scaled());
+    assert_eq!(counters.events[9].unit.as_deref(), Some("s"));
+}
+
+#[test]
+fn types_of_cores_are_kept_apart() {
+    let counters = parse_perf(HYBRID, "", &HYBRID_EVENTS).unwrap();
+    assert_eq!(counters.total("cycles"), Some(9e9));
+    assert_eq!(counters.total("instructions"), Some(24.9e9));
+    assert_eq!(counters.ipc(), None);
+    assert_eq!((counters.ipc_of("cpu_core"), counters.ipc_of("cpu_atom")), (Some(3.0), Some(0.9)));
+    // The small cores do not count it, so nobody knows the whole.
+    assert_eq!(counters.total("cache-references"), None);
+    assert_eq!(counters.total("task-clock"), Some(2000.0));
+}
+
+#[test]
+fn a_virtual_machine_gives_what_it_has() {
+    let counters = parse_perf(REPEATED, "", &["cycles", "instructions", "branches", "page-faults"]).unwrap();
+    assert_eq!(counters.events[0].count, Count::NotSupported);
+    assert_eq!(counters.events[2].count, Count::NotCounted);
+    assert_eq!((counters.total("cycles"), counters.ipc()), (None, None));
+    assert_eq!(counters.total("page-faults"), Some(47.0));
+    assert_eq!(counters.events[3].deviation_percent, Some(1.88));
+    assert_eq!(counters.total("duration_time"), Some(0.001_085_528));
+}
+
+#[test]
+fn lines_of_threads_are_added() {
+    let counters = parse_perf(PER_THREAD, "", &THREAD_EVENTS).unwrap();
+    assert_eq!((counters.total("cycles"), counters.total("instructions")), (Some(8e9), Some(12e9)));
+    assert_eq!(counters.ipc(), Some(1.5));
+    assert_eq!(counters.events[0].count, Count::Counted { value: 8e9, share: 0.75 });
+    let threads: Vec<_> = counters.events.iter().map(|event| event.threads).collect();
+    assert_eq!(threads, [Some(2), Some(2), Some(1)]);
+}
+
+#[test]
+fn a_report_for_people() {
+    let counters = parse_perf(FOR_PEOPLE, "", &["cycles", "instructions", "branches", "task-clock"]).unwrap();
+    assert_eq!(counters.total("task-clock"), Some(1.25777));
+    assert_eq!(counters.total("context-switches"), Some(0.0));
+    assert_eq!(counters.events[2].count, Count::Counted { value: 122_045_074.0, share: 0.9579 });
+    assert_eq!(counters.events[2].deviation_percent, Some(0.03));
+    assert_eq!(counters.ipc(), Some(2.0));
+    assert_eq!((counters.total("branches"), counters.events.len()), (None, 5));
+}
+
+#[test]
+fn what_went_wrong_is_said() {
+    let limited = "Error:\nAccess to performance monitoring and observability operations is limited.\n\
+        perf_event_paranoid setting is 3:\n";
+    let header = "# started on Tue Nov 18 09:12:44 2026\n\n";
+    for (report, stderr, failure) in [
+        ("", limited, PerfFailure::Permission { paranoid: Some(3) }),
+        (
+            header,
+            "Workload failed: No such file\n\n",
+            PerfFailure::Empty(Some("Workload failed: No such file".to_owned())),
+        ),
+        (header, "", PerfFailure::Empty(None)),
+        ("<not supported>,,cycles,0,100.00,,\n", "", PerfFailure::NothingCounted),
+        ("7,,cycles,614065,100.00,,\n", "", PerfFailure::Missing("branches".to_owned())),
+        ("7,,cycles,614065,100.", "", PerfFailure::Torn("7,,cycles,614065,100.".to_owned())),
+        ("what?\n", "", PerfFailure::Malformed("what?".to_owned())),
+        ("what?\n", limited, PerfFailure::Permission { paranoid: Some(3) }),
+    ] {
+        let requested: &[&str] =
+            if report.starts_with('7') { &["cycles:u", "branches"] } else { &["cycles"] };
+        let found = parse_perf(report, stderr, requested).unwrap_err();
+        assert_eq!(found, failure);
+        assert!(!found.remedy().is_empty() && !found.to_string().is_empty());
+    }
+}
+
+#[test]
+fn it_stands_in_the_record_as_it_was() {
+    for (text, requested) in [(HYBRID, &HYBRID_EVENTS[..]), (PER_THREAD, &THREAD_EVENTS[..])] {
+        let counters = parse_perf(text, "", requested).unwrap();
+        let json = serde_json::to_string(&crate::record::Counters::Perf(counters.clone())).unwrap();
+        assert!(json.starts_with(r#"{"profiler":"perf","events":"#), "{json}");
+        let back: crate::record::Counters = serde_json::from_str(&json).unwrap();
+        assert_eq!(back, crate::record::Counters::Perf(counters));
+    }
+}
+
+/// The totals of all events, with the threads that they are of.
+fn totals(counters: &PerfCounters) -> Vec<(String, Option<f64>, Option<u32>)> {
+    counters
+        .events
+        .iter()
+        .map(|event| (event.name.clone(), counters.total(&event.name), event.threads))
+        .collect()
+}
+
+proptest! {
+    #[test]
+    fn a_torn_report_never_gives_another_total(
+        (text, requested) in prop::sample::select(vec![
+            (MULTIPLEXED, &PERF_EVENTS[..]),
+            (HYBRID, &HYBRID_EVENTS[..]),
+            (REPEATED, &["cycles", "page-faults", "task-clock", "duration_time"]),
+            (PER_THREAD, &THREAD_EVENTS[..]),
+            (FOR_PEOPLE, &["task-clock", "cycles", "instructions", "branches"]),
+        ]),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let whole = totals(&parse_perf(text, "", requested).unwrap());
+        let cut = text.floor_char_boundary(cut.index(text.len()));
+        if let Ok(counters) = parse_perf(&text[..cut], "", requested) {
+            prop_assert_eq!(totals(&counters), whole);
+        }
+    }
+
+    #[test]
+    fn no_text_is_a_panic(
+        text in prop::sample::select(vec![MULTIPLEXED, HYBRID, REPEATED, PER_THREAD, FOR_PEOPLE]),
+        edits in crate::record::garble::edits(),
+    ) {
+        let text = crate::record::garble::garble(text, &edits);
+        if let Ok(counters) = parse_perf(&text, &text, &PERF_EVENTS[..2]) {
+            let rates = [counters.ipc(), counters.cache_miss_rate(), counters.ipc_of("cpu_core")];
+            prop_assert!(rates.into_iter().flatten().all(|rate| rate.is_finite() && rate >= 0.0));
+        }
+    }
+}
