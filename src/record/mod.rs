@@ -7,6 +7,7 @@ mod bsd_time;
 #[cfg(test)]
 mod garble;
 mod gnu_time;
+pub mod ncu;
 mod notation;
 mod outcome;
 pub mod perf;
@@ -23,6 +24,7 @@ use crate::protocol::Measurement;
 
 pub use bsd_time::parse_bsd_time;
 pub use gnu_time::parse_gnu_time;
+pub use ncu::NcuCounters;
 pub use outcome::{Ending, Outcome, decide_outcome};
 pub use perf::PerfCounters;
 pub use process::{ProcessStats, ReportedExit, TimeReport, TimeReportError};
@@ -72,6 +74,8 @@ pub struct Record {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "profiler", rename_all = "snake_case")]
 pub enum Counters {
+    /// Nsight Compute, over the kernels of the measured window.
+    Ncu(NcuCounters),
     /// `perf stat`, over the whole run.
     Perf(PerfCounters),
 }

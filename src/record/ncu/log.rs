@@ -1,0 +1,124 @@
+//! What Nsight Compute says of itself: lines `==PROF== …`, `==WARNING== …` and `==ERROR== …`.
+//!
+//! They stand in the log, around the table, or between lines of the program, wherever it was told to write.
+
+use std::collections::BTreeSet;
+
+/// The lines that matter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Log<'a> {
+    /// Errors, each once, in their order.
+    pub(super) errors: Vec<&'a str>,
+    /// Processes that it began to profile.
+    pub(super) connected: BTreeSet<&'a str>,
+    /// Processes that it saw end.
+    pub(super) disconnected: BTreeSet<&'a str>,
+    /// It said that there was no kernel to profile.
+    pub(super) no_kernels: bool,
+    /// Kernels that it announced, each as it was profiled; some versions announce none.
+    pub(super) announced: usize,
+}
+
+impl<'a> Log<'a> {
+    /// Reads what `text` has of it.
+    pub(super) fn of(text: &'a str) -> Log<'a> {
+        let mut log = Log::default();
+        // Progress is printed with carriage returns.
+        for line in text.split(['\n', '\r']) {
+            log.read(line.trim());
+        }
+        log
+    }
+
+    /// The log of two files, which may be one and the same.
+    pub(super) fn and(mut self, other: Log<'a>) -> Log<'a> {
+        for error in other.errors {
+            self.add_error(error);
+        }
+        self.connected.extend(other.connected);
+        self.disconnected.extend(other.disconnected);
+        self.no_kernels |= other.no_kernels;
+        self.announced = self.announced.max(other.announced);
+        self
+    }
+
+    fn read(&mut self, line: &'a str) {
+        if let Some(error) = line.strip_prefix("==ERROR==") {
+            self.add_error(error.trim());
+        } else if let Some(rest) = line.strip_prefix("==PROF== ") {
+            self.read_progress(rest);
+        }
+        // Older versions say it as progress, newer ones as a warning.
+        self.no_kernels |= line.starts_with("==") && line.contains("No kernels were profiled");
+    }
+
+    fn read_progress(&mut self, rest: &'a str) {
+        let process = |text: &'a str| text.split([' ', '(', '.']).next().unwrap_or_default();
+        if let Some(rest) = rest.strip_prefix("Connected to process ") {
+            self.connected.insert(process(rest));
+        } else if let Some(rest) = rest.strip_prefix("Disconnected from process ") {
+            self.disconnected.insert(process(rest));
+        } else if rest.strip_prefix("Profiling \"").is_some_and(is_announcement) {
+            self.announced += 1;
+        }
+    }
+
+    fn add_error(&mut self, error: &'a str) {
+        if !self.errors.contains(&error) {
+            self.errors.push(error);
+        }
+    }
+
+    /// A process that was profiled and never seen to end.
+    pub(super) fn lost_process(&self) -> Option<&'a str> {
+        self.connected.difference(&self.disconnected).next().copied()
+    }
+}
+
+/// Whether the rest of a line `Profiling "` is `name" - 0: 0%....` or `name" - 0 (1/10): 0%....`: a replay of the whole
+/// application says more of each kernel, in other words.
+fn is_announcement(rest: &str) -> bool {
+    let Some((_, rest)) = rest.rsplit_once("\" - ") else { return false };
+    let Some((number, progress)) = rest.split_once(':') else { return false };
+    number.starts_with(|letter: char| letter.is_ascii_digit()) && !progress.contains("replay pass")
+}
+
+/// The version in what `ncu --version` printed: `2025.3.1.0`.
+pub fn parse_ncu_version(text: &str) -> Option<String> {
+    let words = text.lines().find_map(|line| line.trim().strip_prefix("Version "))?;
+    let version = words.split_whitespace().next()?;
+    version.starts_with(|letter: char| letter.is_ascii_digit()).then(|| version.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lines_are_told_from_the_programs() {
+        let text = "==PROF== Connected to process 12 (/usr/bin/python3.12)\n\
+            ==PROF== Profiling \"void f<\"a\" - 1>\" - 0: 0%....50%....100% - 3 passes\r\n\
+            I say ==ERROR== here\n\
+            ==PROF== Profiling \"g\" - 1 (2/2): 0%....50%\n....100% - 3 passes\n\
+            ==PROF== Profiling \"g\" - 1: Application replay pass 2\n\
+            ==PROF== Connected to process 13\n\
+            ==ERROR== Out of luck.\n==ERROR== Out of luck.\n\
+            ==PROF== Disconnected from process 12\n";
+        let log = Log::of(text);
+        assert_eq!(log.errors, ["Out of luck."]);
+        assert_eq!(log.connected, BTreeSet::from(["12", "13"]));
+        assert_eq!(log.lost_process(), Some("13"));
+        assert_eq!(log.announced, 2);
+        assert!(!log.no_kernels);
+        assert_eq!(log.clone().and(log.clone()), log);
+    }
+
+    #[test]
+    fn the_version_is_found() {
+        let text = "NVIDIA (R) Nsight Compute Command Line Profiler\nCopyright (c) 2018-2025 NVIDIA Corporation\n\
+            Version 2025.3.1.0 (build 36398880) (public-release)\n";
+        assert_eq!(parse_ncu_version(text).as_deref(), Some("2025.3.1.0"));
+        assert_eq!(parse_ncu_version("Version unknown\n"), None);
+        assert_eq!(parse_ncu_version(""), None);
+    }
+}

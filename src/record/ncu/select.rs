@@ -1,0 +1,321 @@
+//! Which metrics are asked for on a device.
+//!
+//! Names differ by chip: `metrics.csv` has, by compute capability, the tensor paths that NVIDIA's own roofline adds
+//! and whether memory traffic is counted (from the section files of Nsight Compute, October 2025). What the device
+//! itself lists has the last word: a metric that it lacks is not asked for, since one wrong name fails the whole run,
+//! and is said to be not measured.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::metric::{Capability, CoreFormat, CoreOperation, Meaning, TensorPath, core_bases, disjoint_paths};
+use super::translate::{UnknownMetric, unknown_metrics};
+
+/// Capabilities and base names of metrics, a line each.
+const TABLE: &str = include_str!("metrics.csv");
+
+/// What cannot be told by a name, for a chip with no counter of tensor operations that we know.
+const ANY_TENSOR_PATH: &str = "sm__ops_path_tensor_src_*.sum";
+
+/// The metrics to ask for, and those that cannot be had. It is kept with the attempt: whoever reads the counters must
+/// know what was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Selection {
+    /// Whole names, `dram__bytes.sum`, each once.
+    pub metrics: Vec<String>,
+    /// Whole names of what will not be measured, with why.
+    pub missing: BTreeMap<String, String>,
+}
+
+impl Selection {
+    /// The value of `--metrics`.
+    pub fn argument(&self) -> String {
+        self.metrics.join(",")
+    }
+
+    fn take(&mut self, base: &str) {
+        let name = format!("{base}.sum");
+        if !self.metrics.contains(&name) {
+            self.metrics.push(name);
+        }
+    }
+
+    fn miss(&mut self, base: &str, why: &str) {
+        self.missing.insert(format!("{base}.sum"), why.to_owned());
+    }
+
+    /// Takes the first of `bases` that the device has, which all mean the same.
+    fn take_one(&mut self, device: &Device<'_>, bases: &[&str]) {
+        match bases.iter().find(|base| device.has(base)) {
+            Some(base) => self.take(base),
+            None => self.miss(bases[0], "the device does not offer it"),
+        }
+    }
+}
+
+/// What is known of the device before it is asked for metrics.
+struct Device<'a> {
+    capability: Option<Capability>,
+    listed: Option<&'a BTreeSet<String>>,
+}
+
+impl Device<'_> {
+    /// Whether it has the metric, as far as it said.
+    fn has(&self, base: &str) -> bool {
+        match self.listed {
+            Some(listed) => listed.contains(base),
+            None => presumed(self.capability, base),
+        }
+    }
+}
+
+/// The metrics for floating-point operations, memory and bus traffic and the kernels' durations.
+///
+/// `listed` are the base names of [`parse_query_metrics`]; `None` where the device could not be asked, so that only
+/// its capability tells. Integer tensor paths are not asked for: no floating-point operation goes along them.
+pub fn select_metrics(capability: Option<Capability>, listed: Option<&BTreeSet<String>>) -> Selection {
+    let device = Device { capability, listed };
+    let mut selection = Selection::default();
+    selection.take_one(&device, &["gpu__time_duration"]);
+    for format in CoreFormat::ALL {
+        for operation in CoreOperation::ALL {
+            let bases = core_bases(format, operation);
+            selection.take_one(&device, &bases.each_ref().map(String::as_str));
+        }
+    }
+    select_tensor(&mut selection, &device);
+    selection.take_one(&device, &["dram__bytes"]);
+    // The first name is that of the chip's own generation, so that it is the one said to be missing.
+    let [read, write] = split_names(capability);
+    selection.take_one(&device, &read);
+    selection.take_one(&device, &write);
+    selection.take_one(&device, &["pcie__read_bytes"]);
+    selection.take_one(&device, &["pcie__write_bytes"]);
+    selection
+}
+
+/// The metrics that a matrix names itself, resolved against the device.
+///
+/// # Errors
+/// Every name that the device does not know, with the translation where it is a name of `nvprof`, or whose values
+/// cannot be added over kernels.
+pub fn select_named(
+    names: &[String],
+    capability: Option<Capability>,
+    listed: Option<&BTreeSet<String>>,
+) -> Result<Selection, Vec<UnknownMetric>> {
+    let unknown = unknown_metrics(names, capability, listed);
+    if !unknown.is_empty() {
+        return Err(unknown);
+    }
+    let mut selection = Selection::default();
+    for name in names {
+        selection.take(name.strip_suffix(".sum").unwrap_or(name));
+    }
+    Ok(selection)
+}
+
+/// The base names in what `ncu --query-metrics` printed, as a table or as CSV. Whatever else stands there is passed over.
+pub fn parse_query_metrics(text: &str) -> BTreeSet<String> {
+    text.lines().filter_map(listed_metric).collect()
+}
+
+/// The metric that a line of the listing is about: its first word, which every metric parts with `__`.
+fn listed_metric(line: &str) -> Option<String> {
+    let end = |letter: char| letter == ',' || letter == '"' || letter.is_whitespace();
+    let word = line.trim_start().trim_start_matches('"').split(end).next()?;
+    // A listing with suffixes repeats the base name a line each.
+    let base = word.split_once('.').map_or(word, |(base, _)| base);
+    let is_name = base.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    let (unit, counted) = base.split_once("__")?;
+    (is_name && !unit.is_empty() && !counted.is_empty()).then(|| base.to_owned())
+}
+
+fn select_tensor(selection: &mut Selection, device: &Device<'_>) {
+    let tabled = tabled_paths(device.capability);
+    if tabled.is_empty() {
+        select_tensor_by_listing(selection, device.listed);
+        return;
+    }
+    for path in tabled {
+        if device.has(&path.base()) {
+            selection.take(&path.base());
+        } else {
+            selection.miss(&path.base(), "the device does not offer it");
+        }
+    }
+}
+
+/// For a chip that is not in the table: whatever it lists that can be added.
+fn select_tensor_by_listing(selection: &mut Selection, listed: Option<&BTreeSet<String>>) {
+    let listed = listed.into_iter().flatten().filter_map(|base| TensorPath::of(base));
+    let (taken, left_out) = disjoint_paths(listed);
+    if taken.is_empty() {
+        let why = "no counter of tensor operations is known for this device";
+        selection.missing.insert(ANY_TENSOR_PATH.to_owned(), why.to_owned());
+    }
+    for path in taken {
+        selection.take(&path.base());
+    }
+    for path in left_out {
+        selection.miss(&path.base(), "it may count operations that another path counts too");
+    }
+}
+
+/// The metrics that the table has for a capability.
+fn tabled(capability: Option<Capability>) -> impl Iterator<Item = &'static str> {
+    let capability = capability.map(|capability| capability.to_string());
+    TABLE.lines().filter_map(move |line| {
+        let (of, base) = line.split_once(',')?;
+        (Some(of) == capability.as_deref()).then_some(base)
+    })
+}
+
+/// The floating-point paths through the tensor cores that together are all, by the table; none if it lacks the chip.
+pub(super) fn tabled_paths(capability: Option<Capability>) -> Vec<TensorPath> {
+    tabled(capability).filter_map(TensorPath::of).collect()
+}
+
+/// Whether a device that was not asked has the metric. Nothing counts memory traffic on Orin, Thor and GB10.
+fn presumed(capability: Option<Capability>, base: &str) -> bool {
+    let is_tabled = |base: &str| tabled(capability).any(|known| known == base);
+    let generation = split_names(capability).map(|names| names[0]);
+    match Meaning::of(&format!("{base}.sum")) {
+        Some(Meaning::Tensor(_) | Meaning::DramBytes) => is_tabled(base),
+        Some(Meaning::DramRead | Meaning::DramWrite) => {
+            is_tabled("dram__bytes") && generation.contains(&base)
+        }
+        Some(Meaning::Core(..)) => base.starts_with("sm__"),
+        Some(_) => true,
+        None => false,
+    }
+}
+
+/// The base names for bytes read and bytes written, those of the chip's own generation first: they changed with
+/// Blackwell.
+pub(super) fn split_names(capability: Option<Capability>) -> [[&'static str; 2]; 2] {
+    let older = [["dram__bytes_read", "dram__bytes_op_read"], ["dram__bytes_write", "dram__bytes_op_write"]];
+    let is_blackwell = capability.is_some_and(|capability| capability.major >= 10);
+    if is_blackwell { older.map(|[old, new]| [new, old]) } else { older }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GH100: &str = include_str!("../../../tests/records/ncu_query_metrics_gh100.txt");
+    const UNKNOWN: &str = include_str!("../../../tests/records/ncu_query_metrics_unknown_chip.csv");
+
+    fn capability(text: &str) -> Option<Capability> {
+        Some(text.parse().unwrap())
+    }
+
+    #[test]
+    fn the_listing_is_read_as_a_table_and_as_csv() {
+        let listed = parse_query_metrics(GH100);
+        assert!(listed.contains("dram__bytes_read") && listed.contains("gpu__time_duration"));
+        assert_eq!(listed.iter().find(|name| name.contains([' ', '"', '.'])), None);
+        assert_eq!(listed.len(), 24);
+        assert_eq!(parse_query_metrics(UNKNOWN).len(), 20);
+        assert!(
+            parse_query_metrics("==ERROR== Unknown option.\n---- --\nMetric Name\n__x y\nx__\n").is_empty()
+        );
+    }
+
+    #[test]
+    fn hopper_is_asked_for_whole_paths_alone() {
+        let selection = select_metrics(capability("9.0"), Some(&parse_query_metrics(GH100)));
+        assert_eq!(selection.metrics.len(), 1 + 9 + 4 + 3 + 2);
+        for name in [
+            "sm__ops_path_tensor_src_bf16_dst_fp32.sum",
+            "sm__ops_path_tensor_src_fp16.sum",
+            "sm__ops_path_tensor_src_tf32_dst_fp32.sum",
+            "sm__ops_path_tensor_src_fp64.sum",
+            "dram__bytes.sum",
+            "dram__bytes_read.sum",
+            "dram__bytes_write.sum",
+            "sm__sass_thread_inst_executed_op_hfma_pred_on.sum",
+        ] {
+            assert!(selection.metrics.iter().any(|metric| metric == name), "{name}");
+        }
+        assert!(!selection.argument().contains("_op_hgmma_"), "a part beside its whole");
+        assert!(!selection.argument().contains("int8"));
+        // The table has them, this listing does not.
+        let missing: Vec<&str> = selection.missing.keys().map(String::as_str).collect();
+        assert_eq!(
+            missing,
+            ["sm__ops_path_tensor_src_fp8_sparsity_off.sum", "sm__ops_path_tensor_src_fp8_sparsity_on.sum"]
+        );
+    }
+
+    #[test]
+    fn a_chip_that_nobody_knows_is_asked_for_what_it_lists() {
+        let selection = select_metrics(capability("13.0"), Some(&parse_query_metrics(UNKNOWN)));
+        let tensor: Vec<&String> = selection.metrics.iter().filter(|name| name.contains("tensor")).collect();
+        assert_eq!(tensor, ["sm__ops_path_tensor_src_bf16_dst_fp32.sum", "sm__ops_path_tensor_src_fp16.sum"]);
+        assert!(selection.metrics.contains(&"dram__bytes_op_read.sum".to_owned()));
+        // Only quarters of the multiprocessor are counted there.
+        assert!(
+            selection.metrics.contains(&"smsp__sass_thread_inst_executed_op_ffma_pred_on.sum".to_owned())
+        );
+        assert_eq!(
+            selection.missing.keys().map(String::as_str).collect::<Vec<_>>(),
+            ["pcie__read_bytes.sum", "pcie__write_bytes.sum"]
+        );
+    }
+
+    #[test]
+    fn nothing_is_asked_for_that_is_not_there() {
+        let selection = select_metrics(capability("8.0"), Some(&BTreeSet::new()));
+        assert_eq!(selection.metrics, Vec::<String>::new());
+        assert!(selection.missing.contains_key("dram__bytes.sum"));
+        let volta = select_metrics(capability("7.0"), Some(&parse_query_metrics("dram__bytes x\n")));
+        assert_eq!(volta.metrics, ["dram__bytes.sum"]);
+        assert!(volta.missing.contains_key(ANY_TENSOR_PATH));
+        assert!(Meaning::of(ANY_TENSOR_PATH).unwrap().counts_flops());
+    }
+
+    #[test]
+    fn a_device_that_could_not_be_asked_goes_by_its_capability() {
+        let names = |text: &str| select_metrics(capability(text), None);
+        assert!(names("8.9").metrics.contains(&"dram__bytes_read.sum".to_owned()));
+        assert!(names("12.0").metrics.contains(&"dram__bytes_op_write.sum".to_owned()));
+        for shared_memory in ["8.7", "11.0", "12.1"] {
+            let selection = names(shared_memory);
+            assert!(!selection.argument().contains("dram__"), "{shared_memory}");
+            assert!(selection.missing.contains_key("dram__bytes.sum"), "{shared_memory}");
+        }
+        assert!(names("7.5").argument().contains("src_fp16_bf16_tf32_dst_fp32.sum"));
+    }
+
+    #[test]
+    fn the_paths_of_the_table_never_overlap() {
+        let capabilities: BTreeSet<&str> =
+            TABLE.lines().skip(1).map(|line| line.split_once(',').unwrap().0).collect();
+        assert_eq!(capabilities.len(), 12 - 1);
+        for text in capabilities {
+            let mut paths: Vec<TensorPath> = tabled(capability(text)).filter_map(TensorPath::of).collect();
+            paths.sort();
+            let (taken, left_out) = disjoint_paths(paths.clone());
+            assert_eq!((taken, left_out), (paths, vec![]), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_of_the_matrix_are_taken_or_all_refused() {
+        let listed = parse_query_metrics(GH100);
+        let names = ["dram__bytes.sum".to_owned(), "dram__bytes.sum".to_owned()];
+        assert_eq!(
+            select_named(&names, capability("9.0"), Some(&listed)).unwrap().metrics,
+            ["dram__bytes.sum"]
+        );
+        let seed = ["flop_count_sp", "flop_count_hp", "dram__bytes_read.sum"].map(str::to_owned);
+        let refused = select_named(&seed, capability("9.0"), Some(&listed)).unwrap_err();
+        assert_eq!(
+            refused.iter().map(|metric| metric.name.as_str()).collect::<Vec<_>>(),
+            ["flop_count_sp", "flop_count_hp"]
+        );
+    }
+}

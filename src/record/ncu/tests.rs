@@ -1,0 +1,359 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::table::Kernel;
+use super::*;
+use crate::record::Counters;
+use crate::record::garble::{edits, garble};
+
+/// H100, three kernels in the measured range, units with prefixes, a whole tensor path beside its part.
+const WIDE: &str = include_str!("../../../tests/records/ncu_wide_nvtx.csv");
+/// T4, a process and its child, each with a kernel 0; a second table with rules.
+const LONG: &str = include_str!("../../../tests/records/ncu_long_child_process_rules.csv");
+/// Of 2021, in a German locale, with nothing that announces the kernels.
+const GERMAN: &str = include_str!("../../../tests/records/ncu_wide_older_german.csv");
+
+const EXIT_0: Option<ReportedExit> = Some(ReportedExit::Code(0));
+
+fn ended_well(csv: &str) -> NcuOutput<'_> {
+    NcuOutput { csv, exit: EXIT_0, ..NcuOutput::default() }
+}
+
+fn hopper() -> Selection {
+    let listed = include_str!("../../../tests/records/ncu_query_metrics_gh100.txt");
+    select_metrics(Some("9.0".parse().unwrap()), Some(&parse_query_metrics(listed)))
+}
+
+fn parse(csv: &str) -> Result<NcuCounters, NcuFailure> {
+    parse_ncu(&ended_well(csv), &Selection::default())
+}
+
+#[test]
+fn a_wide_table_of_the_measured_range() {
+    let counters = parse(WIDE).unwrap();
+    assert_eq!((counters.kernels, counters.kernel_names), (3, 2));
+    assert_eq!(counters.capability, Some(Capability { major: 9, minor: 0 }));
+    let totals = counters.totals();
+    // fadd 1 000 + 1 001, fmul 2 000 + 2 000, and twice the ffma 30 000 + 30 000.
+    assert_eq!(totals.fp32_flops, Some(2_001 + 4_000 + 120_000));
+    // Twice the hfma 16 + 16.
+    assert_eq!(totals.fp16_flops, Some(64));
+    assert_eq!(totals.fp64_flops, Some(0));
+    assert_eq!(totals.tensor_flops["tf32_dst_fp32"], 2 * 2_147_483_648);
+    // Its part by instruction is not a path of its own.
+    assert_eq!(totals.tensor_flops.values().sum::<u64>(), 4_294_967_296);
+    assert_eq!(totals.flops, Some(4_294_967_296 + 126_001 + 64));
+    // 12.50 + 12.75 + 1.00 Mbyte; 8.25 + 8.50 + 0 Mbyte; 4 250 + 4 250 + 1 000 Kbyte.
+    assert_eq!(totals.dram_bytes, Some(26_250_000));
+    assert_eq!((totals.dram_read_bytes, totals.dram_write_bytes), (Some(16_750_000), Some(9_500_000)));
+    assert_eq!(totals.seconds, Some(220e-6));
+    assert_eq!((totals.pcie_read_bytes, totals.pcie_write_bytes), (None, None));
+    assert_eq!(counters.zero_flop_s, Some(10e-6));
+    assert_eq!(counters.zero_flop_share(), Some(10e-6 / 220e-6));
+    assert!(!counters.unproven);
+}
+
+#[test]
+fn kernels_are_grouped_by_name_the_longest_first() {
+    let [gemm, fill] = &parse(WIDE).unwrap().top_kernels[..] else { panic!("two names") };
+    assert!(gemm.name.ends_with("align4, \"tf32\">(T1::Params)"), "{}", gemm.name);
+    assert_eq!((gemm.launches, gemm.seconds), (2, Some(210e-6)));
+    assert_eq!((gemm.flops, gemm.dram_bytes), (Some(4_295_093_361), Some(25_250_000)));
+    assert!(fill.name.contains("FillFunctor<float>, at::detail::Array<char *, 1>>(int, T2, T3)"));
+    assert_eq!((fill.launches, fill.flops, fill.dram_bytes), (1, Some(0), Some(1_000_000)));
+}
+
+#[test]
+fn a_long_table_of_two_processes_with_rules() {
+    let counters = parse(LONG).unwrap();
+    assert_eq!((counters.kernels, counters.kernel_names), (3, 2));
+    let totals = counters.totals();
+    // 2 816 + 134 221 568 + 1 024, and 0 + 43 631 104 + 64.
+    assert_eq!((totals.dram_read_bytes, totals.dram_write_bytes), (Some(134_225_408), Some(43_631_168)));
+    assert_eq!(totals.dram_bytes, Some(177_856_576));
+    assert_eq!(totals.seconds, Some(302_112e-9));
+    let ffma = "sm__sass_thread_inst_executed_op_ffma_pred_on.sum";
+    assert_eq!(counters.metrics[ffma], 16_777_223);
+    // One kernel has `n/a`, so the additions are unknown, and with them all operations.
+    let fadd = "sm__sass_thread_inst_executed_op_fadd_pred_on.sum";
+    assert_eq!(
+        counters.not_measured,
+        BTreeMap::from([(fadd.to_owned(), "1 of 3 kernels have no value".to_owned())])
+    );
+    assert_eq!((totals.fp32_flops, totals.flops, counters.zero_flop_s), (None, None, None));
+    assert_eq!(counters.top_kernels[1].name, "branch()");
+    assert_eq!((counters.top_kernels[1].launches, counters.top_kernels[1].seconds), (2, Some(9_184e-9)));
+}
+
+#[test]
+fn another_locale_and_an_older_version() {
+    let counters = parse(GERMAN).unwrap();
+    let totals = counters.totals();
+    assert_eq!(
+        (totals.dram_read_bytes, totals.dram_write_bytes),
+        (Some(27_595_520 + 512), Some(1_024 + 2_048))
+    );
+    // 1 234,56 and 5,18 microseconds.
+    assert_eq!(totals.seconds, Some(1_239_740e-9));
+    assert_eq!((counters.capability, counters.kernels, counters.kernel_names), (None, 2, 1));
+    let unseen =
+        parse_ncu(&NcuOutput { csv: GERMAN, ..NcuOutput::default() }, &Selection::default()).unwrap();
+    assert!(unseen.unproven);
+    assert_eq!(NcuCounters { unproven: false, ..unseen }, counters);
+}
+
+#[test]
+fn what_was_asked_for_and_is_not_there_is_not_measured() {
+    let counters = parse_ncu(&ended_well(WIDE), &hopper()).unwrap();
+    let missing: Vec<(&str, &str)> =
+        counters.not_measured.iter().map(|(name, why)| (name.as_str(), why.as_str())).collect();
+    assert_eq!(
+        missing,
+        [
+            ("pcie__read_bytes.sum", "no kernel has a value for it"),
+            ("pcie__write_bytes.sum", "no kernel has a value for it"),
+            ("sm__ops_path_tensor_src_fp8_sparsity_off.sum", "the device does not offer it"),
+            ("sm__ops_path_tensor_src_fp8_sparsity_on.sum", "the device does not offer it"),
+        ]
+    );
+    // Some of the operations may be missing, so there is no number for all of them; the parts stay.
+    assert_eq!((counters.totals().flops, counters.totals().fp32_flops), (None, Some(126_001)));
+    let bytes = Selection { metrics: vec!["lts__t_sectors.sum".to_owned()], ..Selection::default() };
+    assert!(parse_ncu(&ended_well(WIDE), &bytes).unwrap().not_measured.contains_key("lts__t_sectors.sum"));
+}
+
+#[test]
+fn metrics_of_the_matrix_are_added_up_too() {
+    let csv = WIDE.replace("gpu__time_duration.sum", "lts__t_sectors.sum").replace("\"us\"", "\"sector\"");
+    let asked = Selection { metrics: vec!["lts__t_sectors.sum".to_owned()], ..Selection::default() };
+    assert!(!parse(&csv).unwrap().metrics.contains_key("lts__t_sectors.sum"));
+    assert_eq!(parse_ncu(&ended_well(&csv), &asked).unwrap().metrics["lts__t_sectors.sum"], 105 + 105 + 10);
+}
+
+#[test]
+fn the_same_table_with_other_ends_of_lines_and_without_quotes() {
+    let windows = format!("\u{feff}{}", GERMAN.replace('\n', "\r\n"));
+    assert_eq!(parse(&windows), parse(GERMAN));
+    let (_, table) = GERMAN.split_once("5268\n==PROF== Disconnected from process 5268\n").unwrap();
+    let saved_again = format!(
+        "\u{feff}{}",
+        table
+            .replace("(const float *, const float *, float *, int)", "")
+            .replace("5,18", "5.180")
+            .replace("1.234,56", "1234.56")
+            .replace("77,", "77.")
+            .replace("27.595.520", "27595520")
+            .replace("1.024", "1024")
+            .replace("2.048", "2048")
+            .replace('"', "")
+    );
+    let totals = parse(&saved_again).unwrap().totals();
+    assert_eq!(totals, parse(GERMAN).unwrap().totals());
+}
+
+#[test]
+fn a_table_that_does_not_hold_together_is_refused() {
+    let table = |failure: Result<NcuCounters, NcuFailure>| match failure {
+        Err(NcuFailure::Table(error)) => error.to_string(),
+        other => panic!("{other:?}"),
+    };
+    for (csv, from, to, words) in [
+        (WIDE, "\"105.25\"", "\"105,25\"", "different notations: `105,25`"),
+        (WIDE, "\"105.25\"", "\"-105.25\"", "`gpu__time_duration.sum` has `-105.25` in `us` in line 8"),
+        (WIDE, "\"us\"", "\"%\"", "has `105.25` in `%`"),
+        (WIDE, "\"us\"", "\"byte\"", "has `105.25` in `byte`"),
+        (WIDE, "\"105.25\",", "", "line 8 of the table is no row of it: it has not as many fields"),
+        (WIDE, "\"0\",\"41207\"", "\"\",\"41207\"", "it has no id"),
+        (WIDE, "\"1\",\"41207\"", "\"0\",\"41207\"", "has another value"),
+        (WIDE, "\"2\",\"41207\"", "\"1\",\"41207\"", "belongs to a kernel of another name"),
+        (
+            GERMAN,
+            "\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"byte\",\"byte\",\"usecond\",\"%\"\n",
+            "",
+            "units is missing",
+        ),
+        (LONG, "\"Metric Unit\"", "\"Unit\"", "its header lacks"),
+        (LONG, "\"134,221,568\"", "\"134,221,568", "no row of it"),
+    ] {
+        let changed = csv.replacen(from, to, 1);
+        assert_ne!(changed, csv, "{from}");
+        assert!(table(parse(&changed)).contains(words), "{from} → {to}: {}", table(parse(&changed)));
+    }
+    assert!(table(parse(&WIDE[..WIDE.len() - 5])).contains("breaks off in line 10"));
+}
+
+#[test]
+fn a_table_without_its_last_rows_is_told_from_a_whole_one() {
+    let without_last_row = |text: &str| {
+        let end = text.trim_end().rfind('\n').unwrap() + 1;
+        text[..end].to_owned()
+    };
+    let failure = parse(&without_last_row(WIDE)).unwrap_err();
+    assert_eq!(failure, NcuFailure::KernelsMissing { found: 2, announced: 3 });
+    // The last kernel has all its rows but one; the last row of all is a rule's.
+    let failure = parse(&without_last_row(&without_last_row(LONG))).unwrap_err();
+    assert!(failure.to_string().contains("lacks metrics that all others have"), "{failure}");
+}
+
+/// A log of a process that was profiled, with `lines` within.
+fn log(lines: &str) -> String {
+    format!(
+        "==PROF== Connected to process 77 (/usr/bin/worker)\n{lines}==PROF== Disconnected from process 77\n"
+    )
+}
+
+#[test]
+fn every_failure_is_recognised_with_its_remedy() {
+    let permission =
+        log("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU \
+        Performance Counters on the target device 0.\n==WARNING== No kernels were profiled.\n");
+    let library = "==PROF== Connected to process ...\n==ERROR== An error was reported by the counter measurement \
+        library:\n==ERROR== Failed to initialize the profiler: LibraryNotLoaded. Check the driver.\n\
+        ==ERROR== The application returned an error code (9).\n";
+    let unknown = "==PROF== Connected to process 77 (w)\n==ERROR== Failed to find metric \
+        regex:^flop_count_sp\\.(sum|min|max|avg|pct|ratio|max_rate)$\n";
+    let chips = log(
+        "==ERROR== Profiling is not supported on device 0. To find out supported GPUs refer --list-chips \
+        option.\n==WARNING== No kernels were profiled.\n",
+    );
+    let driver = "==ERROR== An error was reported by the driver:\n==ERROR== Cuda driver is not compatible with Nsight \
+        Compute.\n==ERROR== The application returned an error code (11).\n";
+    let busy = log(
+        "==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no other tool \
+        (like DCGM) is concurrently collecting profiling data.\n",
+    );
+    let program = log("") + "==ERROR== The application returned an error code (1).\n";
+    let other = log("==ERROR== Failed to profile \"gemm\" in process 77\n");
+    let none = log("") + "==WARNING== No kernels were profiled.\n";
+    let killed =
+        "==PROF== Connected to process 77 (/usr/bin/worker)\n==PROF== Profiling \"f\" - 0: 0%....50%";
+    for (text, words, remedy) in [
+        (permission.as_str(), "ERR_NVGPUCTRPERM", "NVreg_RestrictProfilingToAdminUsers=0"),
+        (library, "LibraryNotLoaded", "gVisor"),
+        (unknown, "no metric `flop_count_sp`", "`sm__sass_thread_inst_executed_op_fadd_pred_on.sum,"),
+        (&chips, "cannot profile this GPU: Profiling is not supported on device 0.", "newer Nsight Compute"),
+        (
+            driver,
+            "does not go with this Nsight Compute: Cuda driver is not compatible",
+            "update the GPU's driver",
+        ),
+        (&busy, "another program holds", "dcgmi profile --pause"),
+        (&program, "failed under Nsight Compute with exit code 1: ValueError: no data", "command.sh"),
+        (&other, "Nsight Compute says: Failed to profile \"gemm\" in process 77", "command.sh"),
+        (&none, "profiled no kernel, although it ended without an error", "NVTX"),
+        (killed, "was killed before Nsight Compute could finish", "limits.timeout"),
+        (&log(""), "wrote no table", "command.sh"),
+    ] {
+        let stderr = "Traceback (most recent call last):\nValueError: no data\n\n";
+        // Whichever of its two places the profiler wrote to.
+        for (csv, log) in [(text, ""), ("", text), (text, text)] {
+            let output = NcuOutput { csv, log, exit: EXIT_0, program_stderr: stderr };
+            let failure = parse_ncu(&output, &hopper()).unwrap_err();
+            assert!(failure.to_string().contains(words), "{failure}");
+            assert!(failure.remedy().contains(remedy), "{failure}: {}", failure.remedy());
+        }
+    }
+}
+
+#[test]
+fn a_good_table_of_a_run_that_failed_is_not_used() {
+    let exited =
+        |exit| parse_ncu(&NcuOutput { exit: Some(exit), ..ended_well(WIDE) }, &hopper()).unwrap_err();
+    assert_eq!(exited(ReportedExit::Code(3)), NcuFailure::Exited(3));
+    assert_eq!(exited(ReportedExit::Signal(9)), NcuFailure::Killed { signal: Some(9) });
+    let failed = format!("{WIDE}==ERROR== The application returned an error code (1).\n");
+    assert_eq!(parse(&failed), Err(NcuFailure::Application { code: Some(1), stderr: None }));
+    let unfinished = WIDE.replace("==PROF== Disconnected from process 41207\n", "");
+    assert_eq!(parse(&unfinished), Err(NcuFailure::Killed { signal: None }));
+}
+
+#[test]
+fn only_a_header_is_no_kernel() {
+    let header_alone = GERMAN.lines().take(4).map(|line| format!("{line}\n")).collect::<String>();
+    assert_eq!(parse(&header_alone), Err(NcuFailure::NoKernels));
+}
+
+#[test]
+fn it_stands_in_the_record_as_it_was() {
+    let counters = Counters::Ncu(parse_ncu(&ended_well(WIDE), &hopper()).unwrap());
+    let json = serde_json::to_string(&counters).unwrap();
+    assert!(json.starts_with(r#"{"profiler":"ncu","capability":"9.0","kernels":3,"#), "{json}");
+    assert_eq!(serde_json::from_str::<Counters>(&json).unwrap(), counters);
+}
+
+#[test]
+fn at_most_twenty_kernels_are_listed() {
+    let kernels: Vec<Kernel> = (0..30u64)
+        .map(|index| Kernel {
+            name: format!("kernel_{index:02}"),
+            capability: None,
+            metrics: Metrics::from([("gpu__time_duration.sum".to_owned(), 100 + index % 3)]),
+        })
+        .collect();
+    let counters = NcuCounters::of(&kernels, &Selection::default(), false);
+    let names: Vec<&str> = counters.top_kernels.iter().map(|group| group.name.as_str()).collect();
+    assert_eq!((names.len(), counters.kernel_names), (20, 30));
+    assert_eq!(names[..2], ["kernel_02", "kernel_05"]);
+    assert_eq!(names[10..12], ["kernel_01", "kernel_04"]);
+}
+
+#[test]
+fn a_sum_beyond_64_bits_is_not_measured() {
+    let kernel =
+        Kernel { metrics: Metrics::from([("dram__bytes.sum".to_owned(), u64::MAX)]), ..Kernel::default() };
+    let counters = NcuCounters::of(&[kernel.clone(), kernel], &Selection::default(), false);
+    assert_eq!(counters.totals().dram_bytes, None);
+    assert_eq!(counters.not_measured["dram__bytes.sum"], "its sum is beyond 64 bits");
+}
+
+proptest! {
+    #[test]
+    fn a_torn_file_never_gives_another_total(
+        text in prop::sample::select(vec![WIDE, LONG, GERMAN]),
+        cut in any::<prop::sample::Index>(),
+        exit in prop::sample::select(vec![None, EXIT_0]),
+    ) {
+        let cut = text.floor_char_boundary(cut.index(text.len()));
+        let whole = parse(text).unwrap();
+        if let Ok(counters) = parse_ncu(&NcuOutput { csv: &text[..cut], exit, ..NcuOutput::default() }, &Selection::default()) {
+            // Nothing but a seen exit speaks for the older table: one that ended between two rows says so.
+            let is_told = counters.unproven && counters.kernels < whole.kernels;
+            let is_whole = NcuCounters { unproven: false, ..counters.clone() } == whole;
+            let could_not_be_told = text == GERMAN && exit == EXIT_0;
+            prop_assert!(is_whole || is_told || could_not_be_told, "{:?}", counters);
+        }
+    }
+
+    #[test]
+    fn the_order_of_kernels_changes_no_total(seed in Just(WIDE).prop_map(|text| text.lines().collect::<Vec<_>>()).prop_flat_map(|lines| {
+        let rows = lines[7..].to_vec();
+        (Just(lines[..7].to_vec()), Just(rows).prop_shuffle())
+    })) {
+        let (head, rows) = seed;
+        let text: String = head.iter().chain(&rows).map(|line| format!("{line}\n")).collect();
+        prop_assert_eq!(parse(&text), parse(WIDE));
+    }
+
+    #[test]
+    fn no_text_is_a_panic(
+        text in prop::sample::select(vec![WIDE, LONG, GERMAN]),
+        edits in edits(),
+        exit in prop::sample::select(vec![None, EXIT_0]),
+    ) {
+        let text = garble(text, &edits);
+        let output = NcuOutput { csv: &text, log: &text, exit, program_stderr: &text };
+        if let Ok(counters) = parse_ncu(&output, &hopper()) {
+            prop_assert!(counters.kernels > 0);
+            prop_assert!(counters.zero_flop_share().is_none_or(|share| (0.0..=1.0).contains(&share)));
+        }
+    }
+
+    #[test]
+    fn no_listing_is_a_panic(text in "(\\PC*\n|\"?[a-z]{1,3}__[a-z]{1,3}[,. \"]\\PC*\n)*") {
+        let listed = parse_query_metrics(&text);
+        prop_assert!(listed.iter().all(|name| name.contains("__")));
+        let _ = select_metrics(None, Some(&listed));
+        let _ = parse_ncu_version(&text);
+    }
+}
