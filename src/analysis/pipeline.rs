@@ -28,6 +28,8 @@ pub struct Gap<'a> {
 pub enum Verdict {
     /// Files are read and decoded as fast as they are trained on.
     KeepsUp,
+    /// The rows scatter too much to tell.
+    Scatters,
     /// The training waits for images.
     Waits,
     /// Reading and decoding take the processors that train.
@@ -37,9 +39,12 @@ pub enum Verdict {
 }
 
 impl Gap<'_> {
-    /// What it says about the host. A gap within what the rows scatter says nothing against it.
+    /// What it says about the host. A gap within what the rows scatter says nothing, where they scatter by more than the
+    /// gap that would matter.
     pub fn verdict(&self, thresholds: &Thresholds) -> Verdict {
-        if self.slower <= thresholds.data_gap.max(self.spread) {
+        if self.spread > thresholds.data_gap && self.slower.abs() <= self.spread {
+            Verdict::Scatters
+        } else if self.slower <= thresholds.data_gap {
             Verdict::KeepsUp
         } else if self.data_wait_share.is_some_and(|share| share > thresholds.data_wait_share) {
             Verdict::Waits
@@ -60,6 +65,7 @@ impl Gap<'_> {
         };
         let verdict = match self.verdict(thresholds) {
             Verdict::KeepsUp => "the host is not the limit".to_owned(),
+            Verdict::Scatters => "the runs scatter too much to tell whether the host is the limit".to_owned(),
             Verdict::Waits => format!("the host is the limit: {waited}"),
             Verdict::SharesProcessors => {
                 format!("the host is the limit: decoding takes the processors that train ({waited})")
@@ -194,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_within_the_spread_says_nothing_against_the_host() {
+    fn a_gap_within_the_spread_says_nothing_of_the_host() {
         let mut builder = StudyBuilder::new().runs("cpu", "resnet18", 16, &[10.0, 12.0, 11.0]);
         for (repeat, rate) in [(1, 9.0), (2, 10.0), (3, 11.5)] {
             let mut key = key("cpu", "resnet18", 16, repeat);
@@ -207,7 +213,7 @@ mod tests {
         assert_eq!(gaps.len(), 1);
         assert!((gaps[0].slower - 1.0 / 11.0).abs() < 1e-12);
         assert!((gaps[0].spread - 2.0 / 11.0).abs() < 1e-12);
-        assert_eq!(gaps[0].verdict(&Thresholds::default()), Verdict::KeepsUp);
+        assert_eq!(gaps[0].verdict(&Thresholds::default()), Verdict::Scatters);
     }
 
     /// Rows of two hosts, or of other settings, tell nothing about the input.
