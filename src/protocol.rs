@@ -484,8 +484,8 @@ impl Measurement {
             reported.push(("iters", ParamValue::Int(i64::try_from(derived).unwrap_or(i64::MAX))));
         }
         for (name, value) in reported {
-            let requested =
-                if key.worker.is_shipped() { key.param(name) } else { key.params.get(name).cloned() };
+            let was_told = key.worker.is_shipped() || key.params.contains_key(name);
+            let requested = if was_told { key.asked(name) } else { None };
             if let Some(requested) = requested {
                 compare(name, requested.to_string(), value.to_string());
             }
@@ -555,6 +555,7 @@ mod tests {
             repeat: 1,
             params: Default::default(),
             worker: Default::default(),
+            profile: Default::default(),
         }
     }
 

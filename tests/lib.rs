@@ -5,6 +5,7 @@ mod complexity;
 mod harness;
 mod layers;
 mod matrices;
+mod profiling;
 mod readme;
 mod reporting;
 mod running;

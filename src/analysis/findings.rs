@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::counted::stray;
 use super::group::Row;
 use super::marks::{Thresholds, foreign_cores};
 use super::peaks::Origin;
-use super::roofline::{BytesSource, Roofline};
+use super::roofline::{AT_ROOF, Bound, BytesSource, FAR_FROM_ROOF, Point, Roofline};
 use super::{Run, pipeline};
 
 /// What a finding is about; findings are listed in this order.
@@ -47,6 +48,9 @@ pub fn findings(
     found.extend(completeness(runs));
     found.extend(rows.iter().filter_map(|row| split(row, rows)));
     found.extend(mixed_settings(rows));
+    found.extend(stray_profiles(runs, rows));
+    found.extend(bounds(rows, rooflines));
+    found.extend(far_from_model(rows, thresholds));
     found.extend(left_out(rows));
     found.extend(variation(rows, thresholds));
     found.extend(marked_but_counted(runs));
@@ -111,6 +115,70 @@ fn split(row: &Row<'_>, rows: &[Row<'_>]) -> Option<Finding> {
             list(&differences)
         ),
     ))
+}
+
+/// Profiled jobs that say nothing of any row.
+fn stray_profiles(runs: &[Run<'_>], rows: &[Row<'_>]) -> Vec<Finding> {
+    let sentence = |(cell, differences): (&super::Cell, Vec<String>)| {
+        let text = format!(
+            "What {} counted is not held beside the timing runs of its config: they differ in {}.",
+            cell.job.label(),
+            list(&differences)
+        );
+        finding(Topic::Comparability, text)
+    };
+    stray(runs, rows).into_iter().map(sentence).collect()
+}
+
+/// What bounds the configs whose bytes were counted.
+fn bounds(rows: &[Row<'_>], rooflines: &[Roofline<'_>]) -> Vec<Finding> {
+    let points =
+        rooflines.iter().flat_map(|roofline| roofline.points.iter().map(move |point| (roofline, point)));
+    let measured = points.filter(|(_, point)| point.source == BytesSource::Measured);
+    measured
+        .map(|(roofline, point)| finding(Topic::Roof, bound_text(&rows[point.row], roofline, point)))
+        .collect()
+}
+
+fn bound_text(row: &Row<'_>, roofline: &Roofline<'_>, point: &Point) -> String {
+    let ceiling = roofline.peaks.ceiling(row.config.precision).map(|ceiling| ceiling.flops_per_s.high);
+    let of_compute = ceiling.map_or(f64::NAN, |ceiling| 100.0 * point.attained / ceiling);
+    let of_memory = roofline
+        .peaks
+        .bandwidth
+        .map_or(f64::NAN, |bandwidth| 100.0 * point.attained / (point.intensity * bandwidth.high));
+    let verdict = match point.bound {
+        Bound::Compute | Bound::Memory | Bound::Latency => point.bound.to_string(),
+        Bound::Unknown => "between its roofs, so nothing says what bounds it".to_owned(),
+    };
+    format!(
+        "{} is {verdict}: with the bytes that ncu counted it reaches {of_compute:.0} % of the compute roof and \
+         {of_memory:.0} % of the memory roof (at a roof from {:.0} %, far from both below {:.0} %).",
+        row.label(),
+        100.0 * AT_ROOF,
+        100.0 * FAR_FROM_ROOF
+    )
+}
+
+/// Configs whose device executed another number of operations than the network has.
+fn far_from_model(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
+    let text = |row: &Row<'_>| {
+        let executed = row.counted.ncu.as_ref()?.flops_per_image()?;
+        let modelled = row.cost.as_ref().ok()?.training_flops as f64;
+        let share = executed / modelled - 1.0;
+        (share.abs() > thresholds.executed_flops).then(|| {
+            format!(
+                "For an image of {} the device executed {:.2} GFLOP, and the network has {:.2} ({:+.0} %; threshold \
+                 {:.0} %): algorithms such as Winograd's need fewer, padding and recomputation more.",
+                row.label(),
+                executed / 1e9,
+                modelled / 1e9,
+                100.0 * share,
+                100.0 * thresholds.executed_flops
+            )
+        })
+    };
+    rows.iter().filter_map(text).map(|text| finding(Topic::Roof, text)).collect()
 }
 
 /// Settings that differ between rows without being declared to differ.

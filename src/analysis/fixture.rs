@@ -28,6 +28,7 @@ pub(crate) fn key(env: &str, model: &str, batch: u32, repeat: u32) -> Key {
         repeat,
         params: Default::default(),
         worker: Default::default(),
+        profile: Default::default(),
     }
 }
 

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::cost::{Cost, NoCost, cost, usd_per_million_images};
+use super::counted::{Counted, counted};
 use super::peaks::{NoPeaks, Peaks, Wanted};
 use super::{Run, Study};
 use crate::job::{Key, Kind, Precision, distinction, varying_parameters};
@@ -44,7 +45,7 @@ pub struct Circumstances {
 }
 
 impl Circumstances {
-    fn of(record: &Record, measurement: &Measurement) -> Self {
+    pub(super) fn of(record: &Record, measurement: &Measurement) -> Self {
         let details = &measurement.details;
         Circumstances {
             host: record.provenance.host.hostname.clone(),
@@ -102,6 +103,13 @@ impl Circumstances {
             rest
         };
         without_loading(self) == without_loading(other)
+    }
+
+    /// The same but for what a profiled job does otherwise by its nature: fewer iterations, with a range around them.
+    pub(super) fn without_profiling(&self) -> Circumstances {
+        let mut rest = self.clone();
+        rest.settings = Effective { iters: None, nvtx: None, ..rest.settings };
+        rest
     }
 
     /// In what `self` and `other` differ, as `name a / b`, the first of them first.
@@ -211,6 +219,8 @@ pub struct Row<'a> {
     pub usd_per_hour: Option<f64>,
     /// The config's [`distinction`].
     pub distinction: String,
+    /// What profilers counted of the config.
+    pub counted: Counted<'a>,
 }
 
 impl<'a> Row<'a> {
@@ -287,7 +297,12 @@ pub fn rows<'a>(runs: &[Run<'a>], study: &'a Study) -> Vec<Row<'a>> {
     }
     let varying = varying_parameters(runs.iter().map(|run| run.cell.job.key()));
     let rows = configs.into_iter().flat_map(|(config, members)| rows_of_config(&config, &members, study));
-    rows.map(|row| Row { distinction: distinction(&row.config, &varying), ..row }).collect()
+    let complete = |row: Row<'a>| Row {
+        distinction: distinction(&row.config, &varying),
+        counted: counted(&row, runs),
+        ..row
+    };
+    rows.map(complete).collect()
 }
 
 fn rows_of_config<'a>(config: &Key, members: &[Run<'a>], study: &'a Study) -> Vec<Row<'a>> {
@@ -354,6 +369,7 @@ fn full_row<'a>(
         peaks: Some(study.peaks.choose(&wanted)),
         usd_per_hour: cell.usd_per_hour,
         distinction: String::new(),
+        counted: Counted::default(),
         circumstances: Some(circumstances),
         runs,
         counts,
@@ -391,6 +407,7 @@ fn empty_row<'a>(config: &Key, members: &[Run<'a>], counts: Counts, study: &'a S
         peaks: None,
         usd_per_hour: members[0].cell.usd_per_hour,
         distinction: String::new(),
+        counted: Counted::default(),
     }
 }
 

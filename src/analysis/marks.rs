@@ -27,11 +27,19 @@ pub struct Thresholds {
     pub data_gap: f64,
     /// The coefficient of variation from which on a group is said to vary.
     pub variation: f64,
+    /// How far the operations that a device executed may be from those that the network has, as a share.
+    pub executed_flops: f64,
 }
 
 impl Default for Thresholds {
     fn default() -> Self {
-        Thresholds { overlap_s: 1.0, data_wait_share: 0.1, data_gap: 0.05, variation: 0.05 }
+        Thresholds {
+            overlap_s: 1.0,
+            data_wait_share: 0.1,
+            data_gap: 0.05,
+            variation: 0.05,
+            executed_flops: 0.05,
+        }
     }
 }
 

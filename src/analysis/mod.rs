@@ -9,6 +9,7 @@
 //! | [`group`] | rows: the runs of a config that may be pooled, with their statistics |
 //! | [`complexity`] | what a network costs before it runs, layer by layer |
 //! | [`cost`] | parameters, MACs and FLOPs of a config, by a named convention |
+//! | [`counted`] | what profilers counted, beside the timing runs it belongs to |
 //! | [`peaks`] | the ceilings of a device |
 //! | [`pipeline`] | what reading and decoding files costs, against synthetic tensors |
 //! | [`roofline`] | points and roofs |
@@ -17,6 +18,7 @@
 
 pub mod complexity;
 pub mod cost;
+pub mod counted;
 pub mod findings;
 pub mod group;
 pub mod marks;

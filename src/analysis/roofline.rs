@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use super::counted::NcuRun;
 use super::group::Row;
 use super::peaks::Peaks;
 use crate::job::Precision;
@@ -99,7 +100,7 @@ pub struct Roofline<'a> {
     pub peaks: &'a Peaks,
     /// Precisions of its points that have a roof.
     pub precisions: Vec<Precision>,
-    /// Modelled points and, for the CSV alone, estimated ones.
+    /// Measured points where bytes were counted, modelled ones and, for the CSV alone, estimated ones.
     pub points: Vec<Point>,
 }
 
@@ -169,10 +170,15 @@ fn points(index: usize, row: &Row<'_>, peaks: &Peaks, number: usize) -> Vec<Poin
         attainable: ceiling.flops_per_s.high.min(intensity * bandwidth.high),
         bound: bound(source, attained, ceiling.flops_per_s.high, intensity * bandwidth.high),
     };
-    vec![
-        point(BytesSource::Modelled, cost.training_flops as f64 / cost.modelled_bytes),
+    let flops = cost.training_flops as f64;
+    let measured =
+        row.counted.ncu.as_ref().and_then(NcuRun::dram_bytes_per_image).filter(|bytes| *bytes > 0.0);
+    let measured = measured.map(|bytes| point(BytesSource::Measured, flops / bytes));
+    let others = [
+        point(BytesSource::Modelled, flops / cost.modelled_bytes),
         point(BytesSource::Estimated, attained / bandwidth.high),
-    ]
+    ];
+    measured.into_iter().chain(others).collect()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use super::cost::usd_per_million_images;
+use super::counted::{Counted, NcuRun};
 use super::group::{Row, Statistics, params_text};
 use super::marks::{foreign_cores, stolen_cores, wall_s};
 use super::peaks::Peaks;
@@ -10,7 +11,7 @@ use super::roofline::{Point, Roofline};
 use super::{Analysis, Cell, Run, State};
 use crate::job::{Key, PARAMETERS};
 use crate::protocol::Measurement;
-use crate::record::{ProcessStats, Record};
+use crate::record::{PerfCounters, ProcessStats, Record};
 
 /// What stands where a value is not known.
 pub const NOT_KNOWN: &str = "NA";
@@ -38,11 +39,12 @@ impl Table {
     }
 
     /// A table without rows whose columns are those of `line`.
-    fn like(line: Line) -> Self {
+    pub(super) fn like(line: Line) -> Self {
         Table { header: line.0.into_iter().map(|(name, _)| name).collect(), rows: Vec::new() }
     }
 
-    fn push(&mut self, line: Line) {
+    /// Adds a row; the first gives a table without columns its own.
+    pub(super) fn push(&mut self, line: Line) {
         if self.header.is_empty() {
             self.header = line.0.iter().map(|(name, _)| name.clone()).collect();
         }
@@ -52,15 +54,15 @@ impl Table {
 
 /// One row in the making: names and values together, so that they cannot get out of step.
 #[derive(Default)]
-struct Line(Vec<(String, String)>);
+pub(super) struct Line(Vec<(String, String)>);
 
 impl Line {
-    fn word(&mut self, name: &str, value: impl Display) {
+    pub(super) fn word(&mut self, name: &str, value: impl Display) {
         let value = value.to_string();
         self.0.push((name.to_owned(), if value.is_empty() { NOT_KNOWN.to_owned() } else { value }));
     }
 
-    fn maybe(&mut self, name: &str, value: Option<impl Display>) {
+    pub(super) fn maybe(&mut self, name: &str, value: Option<impl Display>) {
         match value {
             Some(value) => self.word(name, value),
             None => self.word(name, NOT_KNOWN),
@@ -71,7 +73,7 @@ impl Line {
         self.word(name, if value { "yes" } else { "no" });
     }
 
-    fn config(&mut self, key: Option<&Key>) {
+    pub(super) fn config(&mut self, key: Option<&Key>) {
         self.maybe("env", key.map(|key| &key.env));
         self.maybe("device", key.map(|key| key.device));
         self.maybe("model", key.map(|key| &key.model));
@@ -272,9 +274,23 @@ fn summary_line(row: &Row<'_>) -> Line {
     line.maybe("peaks", row.ceilings().map(|peaks| &peaks.name));
     line.maybe("peaks_origin", row.ceilings().map(|peaks| &peaks.origin));
     line.maybe("usd_per_million_images", row.usd_per_million());
+    counted_columns(&mut line, &row.counted);
     line.maybe("worker_sha256", circumstances.and_then(|found| found.worker_sha256.as_ref()));
     line.maybe("libtorch", circumstances.and_then(|found| found.versions.get("libtorch")));
     line
+}
+
+fn counted_columns(line: &mut Line, counted: &Counted<'_>) {
+    let ncu = counted.ncu.as_ref();
+    line.maybe("executed_gflop_per_image", ncu.and_then(NcuRun::flops_per_image).map(|flops| flops / 1e9));
+    line.maybe("dram_bytes_per_image", ncu.and_then(NcuRun::dram_bytes_per_image));
+    let share = ncu.and_then(|ncu| ncu.counters.zero_flop_share());
+    line.maybe("zero_flop_time_percent", share.map(|share| 100.0 * share));
+    let perf = counted.perf.as_ref().map(|perf| perf.counters);
+    line.maybe("ipc", perf.and_then(PerfCounters::ipc));
+    let percent = |share: Option<f64>| share.map(|share| 100.0 * share);
+    line.maybe("cache_miss_percent", percent(perf.and_then(PerfCounters::cache_miss_rate)));
+    line.maybe("branch_miss_percent", percent(perf.and_then(PerfCounters::branch_miss_rate)));
 }
 
 fn statistics_columns(line: &mut Line, statistics: Option<&Statistics>) {

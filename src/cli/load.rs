@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::{Exit, Failure};
+use crate::job::Kind;
 use crate::matrix::{Matrix, Note, check, render_notes};
 use crate::plan::{Plan, expand};
 use crate::record::MatrixFacts;
@@ -85,7 +86,41 @@ pub(super) fn load_matrix(path: &Path) -> Result<(Matrix, MatrixFacts), LoadMatr
 /// # Errors
 /// Exit 3 with all mistakes of the matrix, or if the file cannot be read.
 pub(super) fn load_matrix_plan(path: &Path) -> Result<Plan, Failure> {
-    let (matrix, facts) = load_matrix(path).map_err(LoadMatrixError::failure)?;
+    load_profiled_plan(path, &ProfileArgs::default())
+}
+
+/// `--profile`, in `run` and `plan` alike.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(super) struct ProfileArgs {
+    /// Look into every config by this profiler once, after its timing jobs, whether or not the matrix says so; may be
+    /// given twice.
+    #[arg(long = "profile", value_name = "PROFILER")]
+    profilers: Vec<ProfilerWord>,
+}
+
+/// A profiler that a command line can ask for.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum ProfilerWord {
+    /// NVIDIA's Nsight Compute, for envs on its GPUs
+    Ncu,
+    /// `perf stat`
+    Perf,
+}
+
+/// The plan of the matrix file at `path`, with the profilers that `profile` adds.
+///
+/// # Errors
+/// Exit 3 with all mistakes of the matrix, or if the file cannot be read. Exit 2 if a profiler has nothing to look into.
+pub(super) fn load_profiled_plan(path: &Path, profile: &ProfileArgs) -> Result<Plan, Failure> {
+    let (mut matrix, facts) = load_matrix(path).map_err(LoadMatrixError::failure)?;
+    for word in &profile.profilers {
+        let kind = match word {
+            ProfilerWord::Ncu => Kind::Ncu,
+            ProfilerWord::Perf => Kind::Perf,
+        };
+        let added = matrix.with_profiler(kind);
+        matrix = added.map_err(|error| Failure::new(Exit::Usage, error))?;
+    }
     Ok(expand(&matrix, facts))
 }
 

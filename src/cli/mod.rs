@@ -77,7 +77,7 @@ enum Verb {
     Show(show::ShowArgs),
     /// Print what a job's worker wrote.
     Logs(logs::LogsArgs),
-    /// Turn records into metrics.csv, summary.csv, roofline_points.csv and failures.csv.
+    /// Turn records into metrics.csv, summary.csv, roofline_points.csv, counters.csv, kernels.csv and failures.csv.
     Aggregate(aggregate::AggregateArgs),
     /// Aggregate, draw the figures and write report.md and report.html.
     Report(report::ReportArgs),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::find::load_inventory;
-use super::load::load_matrix_plan;
+use super::load::{ProfileArgs, load_profiled_plan};
 use super::output::{Layout, print, print_json, table, table_text};
 use super::select::SelectArgs;
 use super::{Exit, Failure, Global};
@@ -21,6 +21,8 @@ pub(super) struct PlanArgs {
     /// The matrix file.
     matrix: PathBuf,
     #[command(flatten)]
+    profile: ProfileArgs,
+    #[command(flatten)]
     select: SelectArgs,
     /// Print JSON instead of a table.
     #[arg(long)]
@@ -29,7 +31,7 @@ pub(super) struct PlanArgs {
 
 /// Prints what would be done with every job of the matrix. Nothing is run, and nothing is written.
 pub(super) fn run(args: PlanArgs, global: &Global) -> Result<Exit, Failure> {
-    let plan = load_matrix_plan(&args.matrix)?;
+    let plan = load_profiled_plan(&args.matrix, &args.profile)?;
     let selection = args.select.apply(&plan)?;
     let store = Store::at(&global.store).map_err(Failure::store)?;
     let inventory = load_inventory(&store)?;

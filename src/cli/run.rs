@@ -4,9 +4,10 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use super::failure::disk_remedy;
-use super::load::load_matrix_plan;
+use super::load::{ProfileArgs, load_profiled_plan};
 use super::select::SelectArgs;
 use super::{Exit, Failure, Global};
+use crate::job::Kind;
 use crate::plan::{Decided, Decision, Estimator, Inventory, Plan, Standing, decide, quote};
 use crate::record::HostFacts;
 use crate::run::host::probe_host;
@@ -19,6 +20,8 @@ use crate::run::{DispatchError, RunOrder, Site, SiteError, Store, Summary, Write
 pub(super) struct RunArgs {
     /// The matrix file.
     matrix: PathBuf,
+    #[command(flatten)]
+    profile: ProfileArgs,
     #[command(flatten)]
     how: HowArgs,
 }
@@ -38,7 +41,7 @@ pub(super) struct HowArgs {
 
 /// Runs what the matrix declares and the store does not have yet.
 pub(super) fn run(args: RunArgs, global: &Global) -> Result<Exit, Failure> {
-    execute(&load_matrix_plan(&args.matrix)?, &args.how, global)
+    execute(&load_profiled_plan(&args.matrix, &args.profile)?, &args.how, global)
 }
 
 /// Runs what is missing of `plan`.
@@ -113,8 +116,12 @@ impl Execution<'_> {
                 continue;
             }
             let dir = self.store.job_dir(job).attempt(1);
-            let invocation = site.invocation(job, self.plan, &dir).map_err(site_failure)?;
-            print(&format!("# {}\n{}", job.label(), invocation.command_line()));
+            let invocation = site.invocation(job, self.plan, &dir, None).map_err(site_failure)?;
+            let under = match job.key().kind {
+                Kind::Timing => String::new(),
+                kind => format!(", under {kind}, whose own words depend on what it can count here"),
+            };
+            print(&format!("# {}{under}\n{}", job.label(), invocation.command_line()));
         }
         Ok(Exit::Done)
     }

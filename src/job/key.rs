@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Device, JobId, Kind, ParamValue, Params, Precision, parameter};
+use super::{Device, JobId, Kind, ParamValue, Params, Precision, Profile, parameter};
 
 /// The version of the key's form.
 ///
@@ -36,6 +36,9 @@ pub struct Key {
     /// The program that does the work.
     #[serde(default, skip_serializing_if = "WorkerTemplate::is_shipped")]
     pub worker: WorkerTemplate,
+    /// What a profiled job asks of its profiler.
+    #[serde(default, skip_serializing_if = "Profile::is_default")]
+    pub profile: Profile,
 }
 
 /// The program that trains: ours, or any that speaks the protocol.
@@ -74,6 +77,19 @@ impl Key {
         self.params.get(name).cloned().or_else(|| parameter(name).and_then(super::Parameter::default_value))
     }
 
+    /// The value of the parameter `name` that the worker is called with. That of [`Key::param`] but for what a profiled
+    /// job asks for instead: other iterations, and for `ncu` a range around them.
+    pub fn asked(&self, name: &str) -> Option<ParamValue> {
+        match (self.kind, name) {
+            (Kind::Ncu, "iters") => Some(ParamValue::Int(self.profile.iters.unwrap_or(1).into())),
+            (Kind::Ncu, "nvtx") => Some(ParamValue::Bool(true)),
+            (Kind::Perf, "iters") => {
+                self.profile.iters.map(|iters| ParamValue::Int(iters.into())).or_else(|| self.param(name))
+            }
+            _ => self.param(name),
+        }
+    }
+
     /// The hash's preimage: JSON without white space, object keys sorted by bytes at every depth.
     pub fn canonical_json(&self) -> String {
         let normal = Key { params: Key::without_defaults(self.params.clone()), ..self.clone() };
@@ -88,16 +104,30 @@ impl Key {
         JobId::of(&self.canonical_json())
     }
 
-    /// `{env}_{model}_{precision}_bs{batch}_run{N}`.
+    /// `{env}_{model}_{precision}_bs{batch}_run{N}`, as the seed scripts named their runs; a profiled job, of which there
+    /// is one a config, has the profiler's name in place of the last word.
     pub fn label(&self) -> String {
-        let Key { env, model, precision, batch, repeat, .. } = self;
-        format!("{env}_{model}_{precision}_bs{batch}_run{repeat}")
+        let Key { env, model, precision, batch, repeat, kind, .. } = self;
+        match kind {
+            Kind::Timing => format!("{env}_{model}_{precision}_bs{batch}_run{repeat}"),
+            Kind::Ncu | Kind::Perf => format!("{env}_{model}_{precision}_bs{batch}_{kind}"),
+        }
     }
 
     /// The key's config: the point of the matrix without the repeat, as the key of repeat 1. Statistics are computed
     /// over the jobs that share it.
     pub fn config(&self) -> Key {
         Key { repeat: 1, ..self.clone() }
+    }
+
+    /// The config of the timing jobs that a profiled job belongs to.
+    pub fn timing_config(&self) -> Key {
+        Key { kind: Kind::Timing, profile: Profile::default(), ..self.config() }
+    }
+
+    /// The job of `kind` that looks into this config by a profiler.
+    pub fn profiled(&self, kind: Kind, profile: Profile) -> Key {
+        Key { kind, profile, ..self.config() }
     }
 }
 
@@ -152,6 +182,7 @@ mod tests {
                 ("data".into(), ParamValue::Data(DataSource::Folder("data/imagenet-mini".into()))),
             ]),
             worker: WorkerTemplate::Shipped,
+            profile: Profile::default(),
         }
     }
 
@@ -188,6 +219,8 @@ mod tests {
             ("params: added", |key| drop(key.params.insert("channels_last".into(), ParamValue::Bool(true)))),
             ("params: removed", |key| drop(key.params.remove("data"))),
             ("worker", |key| key.worker = WorkerTemplate::Command(vec!["python".into()])),
+            ("profile: iterations", |key| key.profile.iters = Some(2)),
+            ("profile: counters", |key| key.profile.counters.push("cycles".into())),
         ];
         let mut seen = vec![key().id()];
         for (name, change) in changes {
@@ -209,6 +242,26 @@ mod tests {
             explicit.params.insert(parameter.name.to_owned(), default);
             assert_eq!(explicit.id(), key().id(), "{}", parameter.name);
         }
+    }
+
+    #[test]
+    fn a_profiled_job_belongs_to_its_timing_config() {
+        let profile = Profile { iters: Some(3), counters: vec!["cycles".into()] };
+        let perf = key().profiled(Kind::Perf, profile.clone());
+        assert_eq!(perf.timing_config(), key().config());
+        assert_eq!(perf.label(), "mac_mps_resnet50_fp32_bs32_perf");
+        assert_eq!(
+            (perf.param("iters"), perf.asked("iters")),
+            (key().param("iters"), Some(ParamValue::Int(3)))
+        );
+        assert_eq!(key().profiled(Kind::Perf, Profile::default()).asked("iters"), key().param("iters"));
+        let ncu = key().profiled(Kind::Ncu, Profile::default());
+        assert_eq!(
+            (ncu.asked("iters"), ncu.asked("nvtx")),
+            (Some(ParamValue::Int(1)), Some(ParamValue::Bool(true)))
+        );
+        assert_eq!(ncu.asked("warmup"), key().param("warmup"));
+        assert_eq!((key().asked("iters"), key().asked("nvtx")), (key().param("iters"), key().param("nvtx")));
     }
 
     #[test]

@@ -9,6 +9,7 @@
 mod id;
 mod key;
 mod parameter;
+mod profile;
 mod varying;
 mod word;
 
@@ -18,6 +19,7 @@ pub use parameter::{
     DataSource, LOADER_PARAMETERS, PARAMETERS, ParamValue, Parameter, ParameterType, Params, WrongParameter,
     parameter,
 };
+pub use profile::Profile;
 pub use varying::{distinction, varying_parameters};
 pub use word::{Device, Kind, Optimizer, Precision, UnknownWord};
 
@@ -45,7 +47,7 @@ impl Job {
         self.id
     }
 
-    /// `{env}_{model}_{precision}_bs{batch}_run{N}`, as the seed scripts named their runs.
+    /// [`Key::label`].
     pub fn label(&self) -> String {
         self.key.label()
     }

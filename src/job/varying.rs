@@ -35,6 +35,7 @@ mod tests {
             repeat: 1,
             params: Params::from([(name.into(), value)]),
             worker: Default::default(),
+            profile: Default::default(),
         }
     }
 

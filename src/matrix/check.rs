@@ -11,6 +11,7 @@ use super::env::{build, check_model, check_param_name};
 use super::file::{self, EnvFile, MatrixFile, WorkerFile, get};
 use super::keys::{self, BATCH, MOST_JOBS, REPEATS};
 use super::note::{Note, Notes, Span, Spanned, did_you_mean, one_of};
+use super::profile::check_base;
 use super::reader::{count, mismatch, name, param, parsed, unknown_key};
 use super::tree::{self, Entry, Node, Value};
 use super::{AxisValue, Condition, Env, Include, Matrix, Operator, Selector, SelectorField, comma_separated};
@@ -359,7 +360,10 @@ fn check_whole(
     notes: &mut Notes,
 ) {
     let envs = || known.built.iter().flatten();
-    let size = |env: &Env| env.product_size().unwrap_or(u64::MAX).saturating_mul(env.repeats.into());
+    let size = |env: &Env| {
+        let jobs_of_config = u64::from(env.repeats) + env.profiles.len() as u64;
+        env.product_size().unwrap_or(u64::MAX).saturating_mul(jobs_of_config)
+    };
     let jobs = envs().map(size).fold(0, u64::saturating_add);
     if jobs > MOST_JOBS {
         let message =
@@ -367,6 +371,7 @@ fn check_whole(
         notes.add(Span { line: 1, column: 1, length: 1 }, "matrix", message);
         return;
     }
+    check_base(&known.file.base.profile, &known.built, notes);
     let mut hits = vec![false; exclude.len()];
     for (index, env) in known.built.iter().enumerate() {
         let Some(env) = env else { continue };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Axis, AxisName, AxisValue, Env, Include, Matrix};
-use crate::job::{KEY_SCHEMA, Key, Kind, ParamValue, Params, Precision};
+use crate::job::{KEY_SCHEMA, Key, Kind, ParamValue, Params, Precision, Profile};
 
 /// One config and how often it runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,6 +12,15 @@ pub struct Config {
     pub key: Key,
     /// Its repeats, at least 1.
     pub repeats: u32,
+    /// The profilers that look into it once, after its repeats.
+    pub profiles: BTreeMap<Kind, Profile>,
+}
+
+impl Config {
+    /// The keys of its profiled jobs.
+    pub fn profiled(&self) -> impl Iterator<Item = Key> + '_ {
+        self.profiles.iter().map(|(kind, profile)| self.key.profiled(*kind, profile.clone()))
+    }
 }
 
 impl Matrix {
@@ -20,7 +29,11 @@ impl Matrix {
         let mut configs = Vec::new();
         for env in &self.envs {
             let kept = env.product().filter(|key| !self.exclude.iter().any(|selector| selector.matches(key)));
-            configs.extend(kept.map(|key| Config { key, repeats: env.repeats }));
+            configs.extend(kept.map(|key| Config {
+                key,
+                repeats: env.repeats,
+                profiles: env.profiles.clone(),
+            }));
             let added = self.include.iter().filter(|include| include.env == env.name);
             configs.extend(added.map(|include| env.included(include)));
         }
@@ -76,7 +89,7 @@ impl Env {
         for (name, value) in &include.params {
             set(&mut key.params, name, value);
         }
-        Config { key: finished(key), repeats: include.repeats }
+        Config { key: finished(key), repeats: include.repeats, profiles: self.profiles.clone() }
     }
 
     /// What all configs of the env share. The axes `models`, `batches` and `precisions` fill in the rest.
@@ -92,6 +105,7 @@ impl Env {
             repeat: 1,
             params: self.params.clone(),
             worker: self.worker.clone(),
+            profile: Profile::default(),
         }
     }
 }

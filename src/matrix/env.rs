@@ -3,6 +3,7 @@
 use super::file::{EnvFile, LimitsFile, Overrides, SpannedList, WorkerFile};
 use super::keys::{MOST_JOBS, PLACEHOLDERS};
 use super::note::{Notes, Span, Spanned, did_you_mean, one_of};
+use super::profile::{check_own, profiles};
 use super::reader::unknown_key;
 use super::{Axis, AxisName, AxisValue, Env, Limits};
 use crate::architecture::NETWORKS;
@@ -26,6 +27,7 @@ pub(super) fn build(file: &EnvFile, base: &Overrides, notes: &mut Notes) -> Opti
     let worker = file.own.worker.as_ref().or(base.worker.as_ref()).unwrap_or(&WorkerFile::Shipped);
     let (params, param_axes) = merge_params(&file.own, base);
     check_worker(worker, &params, &param_axes, notes);
+    check_own(&file.own.profile, file.device, notes);
     let dimensions = dimensions(file, base, worker, &param_axes, notes);
     let zip = file.own.zip.as_ref().or(base.zip.as_ref());
     let axes = join(dimensions, zip.map_or(&[], Vec::as_slice), &file.name.value, notes);
@@ -49,6 +51,7 @@ pub(super) fn build(file: &EnvFile, base: &Overrides, notes: &mut Notes) -> Opti
             .collect::<Params>(),
         repeats: file.own.repeats.or(base.repeats).unwrap_or(DEFAULT_REPEATS),
         limits: limits(&file.own.limits, &base.limits),
+        profiles: profiles(&file.own.profile, &base.profile, file.device?),
     };
     if env.product_size().is_none_or(|size| size > MOST_JOBS) {
         let message = format!("has more than {MOST_JOBS} configs: shorten its axes, or zip some of them");

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::keys::{self, BATCH, ORDER_SEED, REPEATS, RETRIES};
 use super::note::{Notes, Span, Spanned};
+use super::profile::{self, ProfileFile};
 use super::reader::{
     check_keys, check_name, count, duration, entries, list, mismatch, name, optional_list, param, parsed,
     text, whole, word,
@@ -62,6 +63,7 @@ pub(super) struct Overrides {
     pub(super) axes: Vec<(Spanned<String>, SpannedList<ParamValue>)>,
     pub(super) zip: Option<Vec<SpannedList<String>>>,
     pub(super) limits: LimitsFile,
+    pub(super) profile: ProfileFile,
     pub(super) worker: Option<WorkerFile>,
 }
 
@@ -179,6 +181,7 @@ fn read_overrides(map: &[Entry], notes: &mut Notes) -> Overrides {
         axes: read_axes(get(map, "axes"), notes),
         zip: get(map, "zip").map(|node| read_zip(node, notes)),
         limits: get(map, "limits").map_or_else(LimitsFile::default, |node| read_limits(node, notes)),
+        profile: get(map, "profile").map_or_else(ProfileFile::default, |node| profile::read(node, notes)),
         worker: get(map, "worker").map(|node| read_worker(node, notes)),
     };
     for (axis, _) in &own.axes {

@@ -22,6 +22,7 @@ pub(super) const OVERRIDES: &[KeyDoc] = &[
     key("axes", "Further axes: parameters of the worker with the values they take."),
     key("zip", "Groups of axes that move together instead of being multiplied."),
     key("limits", "What a job may take, and what happens around it."),
+    key("profile", "Profilers that look into every config once, in jobs of their own."),
     key("worker", "The program that trains, if it is not the shipped one."),
 ];
 
@@ -54,6 +55,27 @@ pub(super) const LIMITS: &[KeyDoc] = &[
     key("retries", "Further attempts after a failure; 1 if absent."),
     key("grace", "Time between the gentle signal and SIGKILL; `10s` if absent."),
     key("cool_down", "Pause between the end of one job and the start of the next; none if absent."),
+];
+
+/// Keys of `profile`.
+pub(super) const PROFILE: &[KeyDoc] = &[
+    key(
+        "ncu",
+        "NVIDIA's Nsight Compute: operations and bytes by kernel; `{}`, or `false` for an env without it.",
+    ),
+    key("perf", "`perf stat`: events that the processor counts; `{}`, or `false` for an env without it."),
+];
+
+/// Keys of `profile: { ncu: … }`.
+pub(super) const NCU: &[KeyDoc] = &[
+    key("iters", "Measured iterations under the profiler; 1 if absent."),
+    key("metrics", "Names of the metrics to count; those that the tables need if absent."),
+];
+
+/// Keys of `profile: { perf: … }`.
+pub(super) const PERF: &[KeyDoc] = &[
+    key("iters", "Measured iterations under the profiler; those of the timing jobs if absent."),
+    key("events", "Names of the events to count; those that the tables need if absent."),
 ];
 
 /// Keys of `worker`.
@@ -102,6 +124,7 @@ pub(super) const PLACEHOLDERS: &[&str] = &["model", "batch", "precision", "devic
 pub(super) const BATCH: RangeInclusive<i64> = 1..=1_000_000;
 pub(super) const REPEATS: RangeInclusive<i64> = 1..=1_000;
 pub(super) const RETRIES: RangeInclusive<i64> = 0..=100;
+pub(super) const PROFILE_ITERS: RangeInclusive<i64> = 1..=1_000_000;
 pub(super) const ORDER_SEED: RangeInclusive<i64> = 0..=i64::MAX;
 
 /// The most characters of a name. Names make up the names of directories, which may have 255 bytes.

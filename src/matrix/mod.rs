@@ -14,6 +14,7 @@ mod env;
 mod file;
 mod keys;
 mod note;
+mod profile;
 mod reader;
 mod schema;
 mod selector;
@@ -24,7 +25,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::job::{Device, ParamValue, Params, Precision, WorkerTemplate};
+use crate::job::{Device, Kind, ParamValue, Params, Precision, Profile, WorkerTemplate};
 use crate::record::CloudFacts;
 
 pub use check::check;
@@ -32,6 +33,7 @@ pub use condition::{Operator, comma_separated};
 pub use configs::Config;
 pub use env::placeholders;
 pub use note::{Note, Span, Spanned, did_you_mean, nearest, one_of, render_notes};
+pub use profile::NothingToProfile;
 pub use schema::schema;
 
 /// A checked matrix.
@@ -83,6 +85,8 @@ pub struct Env {
     pub repeats: u32,
     /// Limits of every job.
     pub limits: Limits,
+    /// The profilers that look into every config once. `ncu` only where the device is one of NVIDIA's.
+    pub profiles: BTreeMap<Kind, Profile>,
 }
 
 /// One dimension of an env, or several that move together (`zip`).

@@ -144,7 +144,8 @@ pub fn may_retry(outcome: &Outcome) -> bool {
         | Outcome::FailedToSpawn { .. }
         | Outcome::SettingMismatch { .. }
         | Outcome::Interrupted { .. }
-        | Outcome::Unsupported { .. } => false,
+        | Outcome::Unsupported { .. }
+        | Outcome::NotProfiled(_) => false,
     }
 }
 
@@ -170,6 +171,7 @@ mod tests {
             repeat,
             params: Default::default(),
             worker: Default::default(),
+            profile: Default::default(),
         }
     }
 

@@ -155,6 +155,7 @@ mod tests {
                 ("iters".into(), ParamValue::Int(9)),
             ]),
             worker: Default::default(),
+            profile: Default::default(),
         }
     }
 

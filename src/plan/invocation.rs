@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::PlannedEnv;
+use super::{PlannedEnv, Profiler};
 use crate::job::{
     DataSource, Device, Key, LOADER_PARAMETERS, PARAMETERS, ParamValue, Parameter, WorkerTemplate,
 };
@@ -49,6 +49,8 @@ pub struct Outputs {
 /// A worker's call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invocation {
+    /// The profiler that starts the worker, with its arguments; empty for a timing job.
+    pub profiler: Vec<String>,
     /// The program and its arguments; at least one word.
     pub argv: Vec<String>,
     /// The whole environment.
@@ -83,7 +85,11 @@ pub fn invocation(
             words.iter().map(|word| fill(word, key, outputs)).collect::<Result<_, _>>()?
         }
     };
-    Ok(Invocation { argv, environment: environment(key, env, &surroundings.ambient, outputs) })
+    Ok(Invocation {
+        profiler: Vec::new(),
+        argv,
+        environment: environment(key, env, &surroundings.ambient, outputs),
+    })
 }
 
 /// The shipped worker's flags. Every setting that means something is said, also those at their default: the command
@@ -102,7 +108,7 @@ fn shipped_argv(key: &Key, program: &str, outputs: &Outputs) -> Vec<String> {
     flag("--out", &outputs.measurement);
     flag("--iterations-out", &outputs.iterations);
     for parameter in PARAMETERS.iter().filter(|parameter| applies(parameter, key)) {
-        if let Some(value) = key.param(parameter.name) {
+        if let Some(value) = key.asked(parameter.name) {
             argv.extend(parameter_flag(parameter.name, &value));
         }
     }
@@ -188,7 +194,7 @@ fn placeholder(name: &str, key: &Key, outputs: &Outputs) -> Result<String, Invoc
         "repeat" => key.repeat.to_string(),
         "label" => key.label(),
         "out" => outputs.measurement.clone(),
-        other => key.param(other).ok_or_else(|| InvocationError::NoValue(other.to_owned()))?.to_string(),
+        other => key.asked(other).ok_or_else(|| InvocationError::NoValue(other.to_owned()))?.to_string(),
     })
 }
 
@@ -218,6 +224,16 @@ fn environment(
 }
 
 impl Invocation {
+    /// The call under `profiler`, whose table goes to `output`.
+    pub fn under(self, profiler: &Profiler, output: &str) -> Invocation {
+        Invocation { profiler: profiler.argv(output), ..self }
+    }
+
+    /// All words, the profiler's first.
+    pub fn words(&self) -> impl Iterator<Item = &String> {
+        self.profiler.iter().chain(&self.argv)
+    }
+
     /// A shell script that calls the worker as it was called, from `directory`.
     ///
     /// `outputs` is the directory the worker wrote to. The script writes to its first argument instead, or to a fresh
@@ -240,7 +256,7 @@ impl Invocation {
             let _ = write!(text, " \\\n  {name}={}", quote_below(value, outputs));
         }
         text.push_str(" \\\n  ${WRAP:-}");
-        for word in &self.argv {
+        for word in self.words() {
             let _ = write!(text, " \\\n  {}", quote_below(word, outputs));
         }
         text.push('\n');
@@ -249,7 +265,7 @@ impl Invocation {
 
     /// The command as a person would type it, without the environment.
     pub fn command_line(&self) -> String {
-        self.argv.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
+        self.words().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -287,6 +303,7 @@ mod tests {
             repeat: 2,
             params: Params::new(),
             worker: WorkerTemplate::Shipped,
+            profile: Default::default(),
         }
     }
 

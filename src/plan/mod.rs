@@ -10,6 +10,7 @@ mod expand;
 mod inventory;
 mod invocation;
 mod order;
+mod profiler;
 
 use std::collections::BTreeMap;
 
@@ -24,6 +25,7 @@ pub use estimate::{Basis, Estimate, Estimator, TimeLeft, wall_seconds};
 pub use expand::expand;
 pub use inventory::{Inventory, NotDone, Problem, Standing};
 pub use invocation::{Invocation, InvocationError, Outputs, PASSED_ON, Surroundings, invocation, quote};
+pub use profiler::Profiler;
 
 /// The version of a saved plan.
 ///

@@ -6,22 +6,31 @@
 use crate::job::Key;
 use crate::matrix::{Config, Order};
 
-/// The jobs of `configs`, each config as often as it repeats, in `order`.
+/// The jobs of `configs`, each config as often as it repeats, in `order`. Profiled jobs come after the timing jobs of
+/// their config, and where those are mixed with others after all timing jobs: what is wanted first is seconds, and a
+/// profiler leaves the device at other clocks than it found it.
 pub(super) fn order(configs: &[Config], order: Order, seed: u64) -> Vec<Key> {
     match order {
         Order::Sequential => {
-            configs.iter().flat_map(|config| (1..=config.repeats).map(|repeat| job(config, repeat))).collect()
+            configs.iter().flat_map(|config| repeats(config).chain(config.profiled())).collect()
         }
         Order::Interleaved => {
             let rounds = configs.iter().map(|config| config.repeats).max().unwrap_or(0);
-            (1..=rounds).flat_map(|repeat| round(configs, repeat, seed)).collect()
+            let timed = (1..=rounds).flat_map(|repeat| round(configs, repeat, seed));
+            timed.chain(configs.iter().flat_map(Config::profiled)).collect()
         }
         Order::Random => {
-            let mut jobs = self::order(configs, Order::Sequential, seed);
+            let mut jobs: Vec<Key> = configs.iter().flat_map(repeats).collect();
             SplitMix64::new(seed).shuffle(&mut jobs);
+            jobs.extend(configs.iter().flat_map(Config::profiled));
             jobs
         }
     }
+}
+
+/// The timing jobs of a config.
+fn repeats(config: &Config) -> impl Iterator<Item = Key> + '_ {
+    (1..=config.repeats).map(|repeat| job(config, repeat))
 }
 
 fn job(config: &Config, repeat: u32) -> Key {
@@ -114,5 +123,38 @@ mod tests {
             }
         }
         assert_eq!(seen, [[true; 4]; 4]);
+    }
+
+    #[test]
+    fn profiled_jobs_come_after_what_they_look_into() {
+        let matrix = crate::matrix::check(
+            "name: m\nmodels: [resnet18, vgg16]\nbatches: [4]\nrepeats: 2\nprofile: { ncu: {}, perf: { iters: 3 } }\n\
+             envs: { gpu: { device: cuda, profile: { perf: false } }, cpu: { device: cpu } }\n",
+        );
+        let configs = matrix.unwrap().configs();
+        let labels = |order| self::order(&configs, order, 0).iter().map(Key::label).collect::<Vec<_>>();
+        let sequential = labels(Order::Sequential);
+        assert_eq!(
+            sequential[..3],
+            ["gpu_resnet18_fp32_bs4_run1", "gpu_resnet18_fp32_bs4_run2", "gpu_resnet18_fp32_bs4_ncu"]
+        );
+        assert_eq!(
+            sequential[6..9],
+            ["cpu_resnet18_fp32_bs4_run1", "cpu_resnet18_fp32_bs4_run2", "cpu_resnet18_fp32_bs4_perf"]
+        );
+        for order in [Order::Interleaved, Order::Random] {
+            let labels = labels(order);
+            assert_eq!(labels.len(), 12);
+            assert!(labels[..8].iter().all(|label| label.contains("_run")), "{labels:?}");
+            assert_eq!(
+                labels[8..],
+                [
+                    "gpu_resnet18_fp32_bs4_ncu",
+                    "gpu_vgg16_fp32_bs4_ncu",
+                    "cpu_resnet18_fp32_bs4_perf",
+                    "cpu_vgg16_fp32_bs4_perf"
+                ]
+            );
+        }
     }
 }

@@ -12,6 +12,7 @@ mod notation;
 mod outcome;
 pub mod perf;
 mod process;
+mod profiled;
 mod provenance;
 mod telemetry;
 mod time_values;
@@ -25,9 +26,10 @@ use crate::protocol::Measurement;
 pub use bsd_time::parse_bsd_time;
 pub use gnu_time::parse_gnu_time;
 pub use ncu::NcuCounters;
-pub use outcome::{Ending, Outcome, decide_outcome};
+pub use outcome::{Ending, NotProfiled, Outcome, decide_outcome};
 pub use perf::PerfCounters;
 pub use process::{ProcessStats, ReportedExit, TimeReport, TimeReportError};
+pub use profiled::{ProfilerOutput, decide_profiled};
 pub use provenance::{
     CloudFacts, CpuFacts, GitFacts, HostFacts, MatrixFacts, OsFacts, Provenance, WorkerFacts,
 };

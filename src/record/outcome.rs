@@ -67,6 +67,25 @@ pub enum Outcome {
         /// What the worker said of it.
         message: String,
     },
+    /// The profiler of a profiled job could not do its work, whatever the worker did.
+    NotProfiled(NotProfiled),
+}
+
+/// Why a profiler could not do its work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotProfiled {
+    /// In a word: `no_permission`, `no_kernels`, ….
+    pub cause: String,
+    /// As a sentence without its full stop.
+    pub message: String,
+    /// What to do about it, as a sentence without its full stop.
+    pub remedy: String,
+}
+
+impl fmt::Display for NotProfiled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.message, self.remedy)
+    }
 }
 
 /// What is known of an attempt after its process chain has ended; the input of [`decide_outcome`].
@@ -92,6 +111,8 @@ pub enum Ending {
         /// The limit, in seconds.
         after_s: f64,
     },
+    /// It was not started, because its profiler cannot work here.
+    Refused(NotProfiled),
     /// We stopped it because we were told to stop, or it was cut off together with us.
     Interrupted {
         /// By what.
@@ -143,6 +164,7 @@ pub fn decide_outcome(
     let last_error_line = last_error_line.as_deref();
     match (ending, report) {
         (Ending::NotStarted { message }, _) => Outcome::FailedToSpawn { message: message.clone() },
+        (Ending::Refused(why), _) => Outcome::NotProfiled(why.clone()),
         (_, Some(Ok(Report::Failed(failure)))) if failure.kind != FailureKind::Other => {
             named_failure(failure)
         }
@@ -290,6 +312,7 @@ impl Outcome {
             Outcome::SettingMismatch { .. } => "setting_mismatch",
             Outcome::Interrupted { .. } => "interrupted",
             Outcome::Unsupported { .. } => "unsupported",
+            Outcome::NotProfiled(_) => "not_profiled",
         }
     }
 
@@ -320,6 +343,7 @@ impl fmt::Display for Outcome {
             Outcome::SettingMismatch { mismatches } => write_mismatches(f, mismatches),
             Outcome::Interrupted { message } => write!(f, "was interrupted: {message}"),
             Outcome::Unsupported { message } => write!(f, "is not supported here: {message}"),
+            Outcome::NotProfiled(why) => write!(f, "was not profiled: {why}"),
         }
     }
 }
@@ -369,6 +393,7 @@ mod tests {
             repeat: 1,
             params: Default::default(),
             worker: Default::default(),
+            profile: Default::default(),
         }
     }
 

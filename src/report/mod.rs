@@ -7,12 +7,13 @@ mod frame;
 pub mod number;
 mod page;
 mod png;
+mod profiles;
 mod roofline;
 mod scale;
 mod svg;
 mod throughput;
 
-use crate::analysis::{Analysis, Study, table};
+use crate::analysis::{Analysis, Study, counted, table};
 
 pub use page::PageError;
 pub use png::DrawError;
@@ -88,6 +89,8 @@ pub fn tables(analysis: &Analysis<'_>) -> Vec<File> {
         File::text("summary.csv", table::summary(analysis).csv()),
         File::text("roofline_points.csv", table::roofline_points(analysis).csv()),
         File::text("failures.csv", table::failures(analysis).csv()),
+        File::text("counters.csv", counted::counters(analysis).csv()),
+        File::text("kernels.csv", counted::kernels(analysis).csv()),
     ]
 }
 

@@ -6,6 +6,7 @@ use minijinja::{Environment, UndefinedBehavior, syntax::SyntaxConfig};
 use serde::Serialize;
 
 use super::number::{duration, gibibytes, grouped, significant};
+use super::profiles::{Profiles, profiles};
 use super::{Figure, Figures};
 use crate::analysis::group::{Row, Statistics};
 use crate::analysis::peaks::Peaks;
@@ -43,6 +44,7 @@ pub(super) struct Page {
     rooflines: Vec<FigureView>,
     ceilings: Vec<CeilingRow>,
     complexity: Vec<ComplexityRow>,
+    profiles: Profiles,
     provenance: Vec<Fact>,
     commands: Vec<String>,
 }
@@ -173,6 +175,7 @@ pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &Figures) ->
         rooflines: figures.rooflines.iter().map(figure_view).collect(),
         ceilings: ceilings(analysis),
         complexity: complexity(analysis),
+        profiles: profiles(analysis),
         provenance: provenance(study, &records),
         commands: vec![
             format!("orchestrate run {}", study.matrix.path),

@@ -21,14 +21,21 @@ use super::regular::{FILE_LIMIT, open_regular, read_regular};
 use super::store::{AttemptDir, JobDir};
 use crate::job::{Job, Key};
 use crate::matrix::Limits;
+use crate::plan::Profiler;
 use crate::protocol::{BadMeasurement, Report};
 use crate::record::{
-    Ending, Observed, Outcome, Provenance, RECORD_SCHEMA, Record, TimeReport, TimeReportError,
-    decide_outcome, parse_bsd_time, parse_gnu_time,
+    Counters, Ending, Observed, Outcome, ProfilerOutput, Provenance, RECORD_SCHEMA, Record, TimeReport,
+    TimeReportError, decide_outcome, decide_profiled, parse_bsd_time, parse_gnu_time,
 };
 
 /// The version of `attempt.json`.
 const ATTEMPT_SCHEMA: u32 = 1;
+
+/// The longest table of a profiler that is read: a kernel has some thousand bytes, an iteration some thousand kernels.
+const TABLE_LIMIT: u64 = 1 << 30;
+
+/// Of what a chain said, as much is looked at for a profiler's words.
+const SAID_LIMIT: u64 = 1 << 16;
 
 /// `attempt.json`: what is known before the start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,6 +62,9 @@ pub struct Attempt {
     oom_kills: Option<u64>,
     /// Labels of the jobs that ran on other devices.
     beside: Vec<String>,
+    /// The profiler it runs under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    profiler: Option<Profiler>,
     /// Where it runs and with what; its boot id says for how long the counters can be compared.
     pub provenance: Provenance,
 }
@@ -112,8 +122,14 @@ impl Attempt {
             load,
             oom_kills,
             beside,
+            profiler: None,
             provenance,
         }
+    }
+
+    /// The same attempt, under `profiler`.
+    pub fn under(self, profiler: Option<Profiler>) -> Self {
+        Attempt { profiler, ..self }
     }
 
     /// The same attempt, started at `since_boot` after the system was.
@@ -168,6 +184,7 @@ impl Attempt {
         let lived_s = Some(seen_s.max(reported_s.unwrap_or(0.0)));
         let last_line = last_line(&dir.stderr());
         let outcome = decide_outcome(job.key(), &ending, measured.as_ref(), last_line.as_deref(), lived_s);
+        let (outcome, counters) = self.count(job, dir, outcome, &report);
         let measurement = match measured {
             Some(Ok(Report::Measured(measurement))) => Some(*measurement),
             _ => None,
@@ -184,7 +201,7 @@ impl Attempt {
             outcome,
             measurement,
             process: report.ok().map(|report| report.stats),
-            counters: None,
+            counters,
             observed: Observed {
                 load_before: self.load,
                 host_busy_s,
@@ -196,6 +213,32 @@ impl Attempt {
             },
             provenance: self.provenance,
         }
+    }
+
+    /// What the profiler counted, if there was one, and how the job ended if that is taken into account.
+    fn count(
+        &self,
+        job: &Job,
+        dir: &AttemptDir,
+        outcome: Outcome,
+        report: &Result<TimeReport, TimeReportError>,
+    ) -> (Outcome, Option<Counters>) {
+        let kind = job.key().kind;
+        let Some((profiler, table)) = self.profiler.as_ref().zip(dir.profile(kind)) else {
+            return (outcome, None);
+        };
+        let table = read_regular(&table, TABLE_LIMIT).unwrap_or_default();
+        let end = |path: &Path| tail(path, SAID_LIMIT).unwrap_or_default();
+        let (stdout, stderr) = (end(&dir.stdout()), end(&dir.stderr()));
+        let output = ProfilerOutput {
+            table: &String::from_utf8_lossy(&table),
+            said: &format!("{stdout}\n{stderr}"),
+            program_stderr: &stderr,
+            exit: report.as_ref().ok().and_then(|report| report.exit),
+            version: profiler.version(),
+            selection: profiler.selection(),
+        };
+        decide_profiled(kind, outcome, &output)
     }
 
     /// The host's counters as they were before the start.
@@ -386,6 +429,7 @@ mod tests {
             repeat: 1,
             params: Default::default(),
             worker: Default::default(),
+            profile: Default::default(),
         })
     }
 

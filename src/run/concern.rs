@@ -59,6 +59,7 @@ mod tests {
             repeat: 1,
             params: Default::default(),
             worker: Default::default(),
+            profile: Default::default(),
         })
     }
 

@@ -79,6 +79,8 @@ pub enum Event<'a> {
         /// What that means for the worker there is.
         fate: WorkerFate<'a>,
     },
+    /// Something that is as it should be and that the user may wonder about, as a sentence.
+    Note(&'a str),
     /// Something the user should know, as a sentence.
     Warning(&'a str),
     /// The run is over.

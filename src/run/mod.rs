@@ -8,6 +8,7 @@
 //! | [`lock`] | the right to run a job, and the right to measure on a device |
 //! | [`attempt`] | `attempt.json`, and how an attempt's files become its record, whoever saw it end |
 //! | [`process`] | the process chain, in a group of its own |
+//! | `profiler` | profilers made ready: found, asked what they can count here |
 //! | [`stop`] | the signals that say stop |
 //! | [`peaks`] | reads the files below `peaks/`, has the worker measure a device's ceilings |
 //! | [`dataset`] | makes and fetches data sets |
@@ -34,6 +35,7 @@ pub mod inventory;
 pub mod lock;
 pub mod peaks;
 pub mod process;
+mod profiler;
 pub mod progress;
 pub mod regular;
 pub mod site;

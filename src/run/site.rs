@@ -11,7 +11,8 @@ use super::lock::lock_dir_path;
 use super::store::AttemptDir;
 use crate::job::{DataSource, Job, ParamValue, WorkerTemplate};
 use crate::plan::{
-    Decided, Decision, Invocation, InvocationError, Outputs, PASSED_ON, Plan, Surroundings, invocation,
+    Decided, Decision, Invocation, InvocationError, Outputs, PASSED_ON, Plan, Profiler, Surroundings,
+    invocation,
 };
 use crate::record::{GitFacts, WorkerFacts};
 
@@ -86,15 +87,31 @@ impl Site {
         Ok(Site { directory, lock_dir, time, git, surroundings, hashes: BTreeMap::new() })
     }
 
-    /// The call of `job`'s worker in the attempt `dir`.
+    /// The call of `job`'s worker in the attempt `dir`, under `profiler` if there is one.
     ///
     /// # Errors
     /// [`SiteError::NoInvocation`], [`SiteError::NotText`].
-    pub fn invocation(&self, job: &Job, plan: &Plan, dir: &AttemptDir) -> Result<Invocation, SiteError> {
+    pub fn invocation(
+        &self,
+        job: &Job,
+        plan: &Plan,
+        dir: &AttemptDir,
+        profiler: Option<&Profiler>,
+    ) -> Result<Invocation, SiteError> {
         let outputs =
             Outputs { measurement: text(&dir.measurement())?, iterations: text(&dir.iterations())? };
-        invocation(job.key(), plan.env(job.key()), &self.surroundings, &outputs)
-            .map_err(|source| SiteError::NoInvocation { job: job.label(), source })
+        let bare = invocation(job.key(), plan.env(job.key()), &self.surroundings, &outputs)
+            .map_err(|source| SiteError::NoInvocation { job: job.label(), source })?;
+        match profiler.zip(dir.profile(job.key().kind)) {
+            Some((profiler, table)) => Ok(bare.under(profiler, &text(&table)?)),
+            None => Ok(bare),
+        }
+    }
+
+    /// The directories in which the programs of `job` are looked for, as `PATH` has them.
+    pub fn path(&self, job: &Job, plan: &Plan) -> String {
+        let own = plan.env(job.key()).variables.get("PATH");
+        own.or_else(|| self.surroundings.ambient.get("PATH")).cloned().unwrap_or_default()
     }
 
     /// The argv of the whole chain.
@@ -107,7 +124,7 @@ impl Site {
             TimeFlavour::Bsd => "-l",
         };
         let mut argv = vec![text(&self.time.path)?, flag.to_owned(), "-o".to_owned(), text(&dir.time())?];
-        argv.extend(invocation.argv.iter().cloned());
+        argv.extend(invocation.words().cloned());
         Ok(argv)
     }
 

@@ -6,6 +6,7 @@
 //!   command.sh          the command of the last attempt, to repeat or to profile by hand
 //!   lock                held (flock) by whoever runs the job, the worker included
 //!   attempts/01/        attempt.json stdout.log stderr.log time.txt measurement.json iterations.csv
+//!                       [ncu.csv | perf.csv]
 //!   record.json         last: tmp → fsync → rename → fsync(dir)
 //! runs/.plans/<matrix name>.json
 //! ```
@@ -23,7 +24,7 @@ use serde::Deserialize;
 
 use super::atomic::{WriteError, write_atomic};
 use super::regular::{FILE_LIMIT, overwrite, read_regular, read_regular_text};
-use crate::job::{Job, JobId};
+use crate::job::{Job, JobId, Kind};
 use crate::plan::{PLAN_SCHEMA, Plan};
 use crate::record::{RECORD_SCHEMA, Record};
 
@@ -461,6 +462,14 @@ impl AttemptDir {
     /// `iterations.csv`, written by the worker.
     pub fn iterations(&self) -> PathBuf {
         self.path.join("iterations.csv")
+    }
+
+    /// What the profiler of a job of `kind` writes to, its table and its complaints alike; `None` for a timing job.
+    pub fn profile(&self, kind: Kind) -> Option<PathBuf> {
+        match kind {
+            Kind::Timing => None,
+            Kind::Ncu | Kind::Perf => Some(self.path.join(format!("{kind}.csv"))),
+        }
     }
 
     /// `record.json`: this attempt's, kept if it failed.

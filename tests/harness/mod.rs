@@ -177,10 +177,7 @@ impl Project {
 
     /// Starts `orchestrate`.
     pub(crate) fn start(&self, arguments: &[&str]) -> Running {
-        let mut command = self.command(arguments);
-        let child =
-            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("orchestrate starts");
-        Running { child }
+        Running::start(self.command(arguments))
     }
 
     /// Starts `orchestrate` as `nohup` does.
@@ -193,9 +190,7 @@ impl Project {
                 Ok(())
             })
         };
-        let child =
-            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("orchestrate starts");
-        Running { child }
+        Running::start(command)
     }
 
     /// The store called `runs`.
@@ -264,6 +259,13 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Starts `command`, whose output is kept for [`Running::wait`].
+    pub(crate) fn start(mut command: Command) -> Running {
+        let child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("orchestrate starts");
+        Running { child }
+    }
+
     /// Sends a signal to it alone.
     pub(crate) fn signal(&self, signal: Signal) {
         kill(self.pid(), signal).expect("it is still there");

@@ -93,7 +93,7 @@ impl NcuFailure {
                 profile fewer iterations"
                 .to_owned(),
             NcuFailure::NoKernels => "the program ran no kernel within the range that was profiled: check that it runs \
-                on the GPU, and that it marks its measured iterations with NVTX as the matrix says"
+                on the GPU, and that it has its measured iterations in the NVTX range `orchestrate`"
                 .to_owned(),
             NcuFailure::Other(_) | NcuFailure::Exited(_) | NcuFailure::NoTable => "run the command in `command.sh` by \
                 hand and see what `ncu` says"

@@ -16,8 +16,8 @@ use chrono::Utc;
 
 use crate::job::{Job, JobId};
 use crate::matrix::Share;
-use crate::plan::{Ceilings, Decided, Decision, Inventory, NotDone, Plan, Standing, may_retry};
-use crate::record::{Ending, HostFacts, Outcome, Provenance, Record};
+use crate::plan::{Ceilings, Decided, Decision, Inventory, NotDone, Plan, Profiler, Standing, may_retry};
+use crate::record::{Ending, HostFacts, NotProfiled, Outcome, Provenance, Record};
 use crate::run::atomic::WriteError;
 use crate::run::attempt::{Attempt, End, HowEnded, begin, restore, save_record};
 use crate::run::clock::probe_since_boot;
@@ -27,6 +27,7 @@ use crate::run::host::{HostCounters, probe_host};
 use crate::run::inventory::with_sources;
 use crate::run::lock::{DeviceLock, JobLock, LockDir, LockError, Patience, sign};
 use crate::run::process::{Chain, ChainCall};
+use crate::run::profiler::Profilers;
 use crate::run::site::{Site, SiteError};
 use crate::run::stop::StopSignals;
 use crate::run::store::{AttemptDir, Store, write_plain};
@@ -84,6 +85,7 @@ pub async fn dispatch(order: RunOrder<'_>, observer: &mut dyn Observer) -> Resul
         signals,
         observer,
         ceilings,
+        profilers: Profilers::default(),
         fates,
         tried: 0,
         unspawned: 0,
@@ -133,6 +135,7 @@ struct Run<'a> {
     signals: StopSignals,
     observer: &'a mut dyn Observer,
     ceilings: Ceilings,
+    profilers: Profilers,
     fates: BTreeMap<JobId, Fate>,
     /// Jobs tried, and those of them that could not even be started.
     tried: usize,
@@ -319,19 +322,27 @@ impl Run<'_> {
         beside: Vec<String>,
     ) -> Result<Record, Halt> {
         let limits = self.order.plan.env(job.key()).limits;
+        let profiler = self.profiler(job).await?;
         let dir = begin(job, job_lock)?;
-        let provenance = self.provenance(job, job_lock, &dir)?;
+        let provenance =
+            self.provenance(job, job_lock, &dir, profiler.as_ref().and_then(|it| it.as_ref().ok()))?;
         let time = self.order.site.time.flavour;
         let attempt = Attempt::new(Utc::now(), limits, time, HostCounters::probe(), beside, provenance)
-            .started_since_boot(probe_since_boot());
+            .started_since_boot(probe_since_boot())
+            .under(profiler.as_ref().and_then(|it| it.as_ref().ok()).cloned());
         attempt.save(&dir)?;
         let call = ChainCall {
             argv: &attempt.provenance.command,
             environment: &attempt.provenance.environment,
             directory: &self.order.site.directory,
         };
-        let (how, left_processes) = match Chain::spawn(call, &dir, job_lock, device_lock) {
-            Err(error) => (HowEnded::Known(Ending::NotStarted { message: error.to_string() }), false),
+        let chain = match profiler {
+            Some(Err(why)) => Err(Ending::Refused(why)),
+            _ => Chain::spawn(call, &dir, job_lock, device_lock)
+                .map_err(|error| Ending::NotStarted { message: error.to_string() }),
+        };
+        let (how, left_processes) = match chain {
+            Err(ending) => (HowEnded::Known(ending), false),
             Ok(mut chain) => {
                 self.observer.event(&Event::Started { job, attempt: dir.number() });
                 let ended = supervise(job, &mut chain, &limits, &dir, &mut self.signals, self.observer).await;
@@ -350,9 +361,29 @@ impl Run<'_> {
         Ok(record)
     }
 
-    fn provenance(&mut self, job: &Job, lock: &JobLock, dir: &AttemptDir) -> Result<Provenance, Halt> {
+    /// The profiler of a profiled job, or why it cannot work here; tells what there is to say of it before its first job.
+    async fn profiler(&mut self, job: &Job) -> Result<Option<Result<Profiler, NotProfiled>>, Halt> {
+        let path = self.order.site.path(job, self.order.plan);
+        let answer = tokio::select! {
+            answer = self.profilers.ready(job.key(), &path, self.order.host) => answer,
+            _ = self.signals.next() => return Err(self.stopped(WorkerFate::None)),
+        };
+        let Some(answer) = answer else { return Ok(None) };
+        for sentence in &answer.sentences {
+            self.observer.event(&Event::Note(sentence));
+        }
+        Ok(Some(answer.profiler))
+    }
+
+    fn provenance(
+        &mut self,
+        job: &Job,
+        lock: &JobLock,
+        dir: &AttemptDir,
+        profiler: Option<&Profiler>,
+    ) -> Result<Provenance, Halt> {
         let RunOrder { site, plan, .. } = &mut self.order;
-        let invocation = site.invocation(job, plan, dir)?;
+        let invocation = site.invocation(job, plan, dir, profiler)?;
         let directory = site.directory.display().to_string();
         let script = invocation.script(&job.label(), &directory, &dir.path().display().to_string());
         write_plain(&lock.dir().command(), &script)?;

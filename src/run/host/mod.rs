@@ -17,9 +17,17 @@ use crate::record::{CpuFacts, HostFacts, OsFacts};
 
 pub use tools::{HashError, TimeFlavour, TimeTool, hash_file, probe_git, probe_time_tool};
 
+/// Names the devices of a host that cannot be asked for them, such as a board whose driver is unlike all others:
+/// `cpu,cuda`.
+pub const DEVICES_VARIABLE: &str = "ORCHESTRATE_DEVICES";
+
 /// The machine, as far as it can be known without running a job.
 pub fn probe_host() -> HostFacts {
-    if cfg!(target_os = "macos") { probe_macos() } else { probe_linux() }
+    let found = if cfg!(target_os = "macos") { probe_macos() } else { probe_linux() };
+    match std::env::var(DEVICES_VARIABLE) {
+        Ok(words) if !words.trim().is_empty() => HostFacts { devices: parse::devices(&words), ..found },
+        _ => found,
+    }
 }
 
 /// Processor time of the whole host since it was started, in seconds over all processors, and its load. The difference

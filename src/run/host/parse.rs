@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::job::Device;
+
 /// Processor time of the whole host since boot, in ticks over all processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticks {
@@ -101,6 +103,18 @@ pub(super) fn linux_devices(gpus: u32) -> Vec<String> {
     }
     names.extend((0..gpus).map(|index| format!("cuda:{index}")));
     names
+}
+
+/// The devices that a user names, with commas between them, each once. Whatever is no device is passed over.
+pub(super) fn devices(words: &str) -> Vec<String> {
+    let named = words.split(',').filter_map(|word| word.trim().parse::<Device>().ok());
+    let mut devices: Vec<String> = Vec::new();
+    for device in named.map(|device| device.to_string()) {
+        if !devices.contains(&device) {
+            devices.push(device);
+        }
+    }
+    devices
 }
 
 /// Whether `/dev/<name>` is an NVIDIA GPU: `nvidia0`, not `nvidiactl` or `nvidia-uvm`.
@@ -295,6 +309,12 @@ mod tests {
         assert_eq!(os_name("NAME=x\n"), None);
         assert_eq!(memory_bytes("MemTotal:       24684084 kB\nMemFree: 1 kB\n"), Some(24_684_084 * 1024));
         assert_eq!(memory_bytes("MemFree: 1 kB\n"), None);
+    }
+
+    #[test]
+    fn devices_may_be_named() {
+        assert_eq!(devices(" cpu,cuda, cuda:1,cuda:0,gpu,"), ["cpu", "cuda", "cuda:1"]);
+        assert_eq!(devices("gpu"), Vec::<String>::new());
     }
 
     #[test]

@@ -112,6 +112,7 @@ impl Narrator {
                 None
             }
             Event::Stopping { by, fate } => news(stopping(by, *fate)),
+            Event::Note(text) => news(format!("note: {text}")),
             Event::Warning(text) => news(format!("warning: {text}")),
             // How the run ended is a result: the verb says it on standard output.
             Event::Finished(_) => {

@@ -22,6 +22,7 @@ fn job(repeat: u32) -> Job {
         repeat,
         params: Params::new(),
         worker: Default::default(),
+        profile: Default::default(),
     })
 }
 

@@ -1,0 +1,225 @@
+//! What profilers counted, held beside the timing runs it belongs to.
+//!
+//! A profiled job and the timing jobs of its config are joined only where they ran in the same circumstances, for bytes
+//! counted on one device say nothing of another. Operations and bytes are per image of training; seconds under a
+//! profiler are never used.
+
+mod table;
+
+pub use table::{counters, kernels};
+
+use super::group::{Circumstances, Row};
+use super::{Cell, Run};
+use crate::job::Kind;
+use crate::record::Counters;
+use crate::record::ncu::{NcuCounters, NcuTotals};
+use crate::record::perf::PerfCounters;
+
+/// What profilers counted of the config of a row.
+#[derive(Clone, Debug, Default)]
+pub struct Counted<'a> {
+    /// By Nsight Compute.
+    pub ncu: Option<NcuRun<'a>>,
+    /// By `perf stat`.
+    pub perf: Option<PerfRun<'a>>,
+}
+
+/// What Nsight Compute counted of one config.
+#[derive(Clone, Debug)]
+pub struct NcuRun<'a> {
+    /// The job.
+    pub cell: &'a Cell,
+    /// As it was counted.
+    pub counters: &'a NcuCounters,
+    /// Its sums.
+    pub totals: NcuTotals,
+    /// Images trained on meanwhile.
+    pub images: u64,
+}
+
+impl NcuRun<'_> {
+    /// Floating-point operations that the device executed for an image: algorithms such as Winograd's need fewer than
+    /// the network has, padding more.
+    pub fn flops_per_image(&self) -> Option<f64> {
+        self.per_image(self.totals.flops)
+    }
+
+    /// Bytes between the chip and its memory for an image, both ways.
+    pub fn dram_bytes_per_image(&self) -> Option<f64> {
+        // Of a table that may have been cut, the sums are lower bounds: a point placed by them would be wrong.
+        self.per_image(self.totals.dram_bytes.filter(|_| !self.counters.unproven))
+    }
+
+    fn per_image(&self, value: Option<u64>) -> Option<f64> {
+        Some(value? as f64 / self.images as f64)
+    }
+}
+
+/// What `perf stat` counted of one config, over the whole life of the worker.
+#[derive(Clone, Debug)]
+pub struct PerfRun<'a> {
+    /// The job.
+    pub cell: &'a Cell,
+    /// As it was counted.
+    pub counters: &'a PerfCounters,
+}
+
+/// What the profiled jobs among `runs` counted of the config of `row`, in its circumstances.
+pub(super) fn counted<'a>(row: &Row<'a>, runs: &[Run<'a>]) -> Counted<'a> {
+    let mut counted = Counted::default();
+    for cell in profiled(runs).filter(|cell| cell.job.key().timing_config() == row.config) {
+        if !is_alike(row, cell) {
+            continue;
+        }
+        let Some((record, measurement)) = cell.success() else { continue };
+        match &record.counters {
+            Some(Counters::Ncu(counters)) => {
+                let totals = counters.totals();
+                counted.ncu = Some(NcuRun { cell, counters, totals, images: measurement.samples });
+            }
+            Some(Counters::Perf(counters)) => counted.perf = Some(PerfRun { cell, counters }),
+            None => {}
+        }
+    }
+    counted
+}
+
+/// Profiled jobs with a result that belongs to none of the rows of their config: its circumstances were others. Each with
+/// the differences from the config's first row.
+pub(super) fn stray<'a>(runs: &[Run<'a>], rows: &[Row<'a>]) -> Vec<(&'a Cell, Vec<String>)> {
+    let mut found = Vec::new();
+    for cell in profiled(runs).filter(|cell| cell.success().is_some()) {
+        let config = cell.job.key().timing_config();
+        let own: Vec<&Row<'a>> =
+            rows.iter().filter(|row| row.config == config && row.circumstances.is_some()).collect();
+        let (Some(first), Some(circumstances)) = (own.first(), circumstances(cell)) else { continue };
+        if !own.iter().any(|row| is_alike(row, cell)) {
+            let of_row = first.circumstances.as_ref().map(Circumstances::without_profiling);
+            let differences = of_row.map(|of_row| of_row.differences(&circumstances));
+            found.push((cell, differences.unwrap_or_default()));
+        }
+    }
+    found
+}
+
+fn profiled<'a>(runs: &[Run<'a>]) -> impl Iterator<Item = &'a Cell> {
+    runs.iter().map(|run| run.cell).filter(|cell| cell.job.key().kind != Kind::Timing)
+}
+
+fn is_alike(row: &Row<'_>, cell: &Cell) -> bool {
+    let of_row = row.circumstances.as_ref().map(Circumstances::without_profiling);
+    of_row.is_some() && of_row == circumstances(cell)
+}
+
+fn circumstances(cell: &Cell) -> Option<Circumstances> {
+    let (record, measurement) = cell.success()?;
+    Some(Circumstances::of(record, measurement).without_profiling())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::analysis::fixture::{StudyBuilder, key, measured_peaks};
+    use crate::analysis::roofline::{Bound, BytesSource};
+    use crate::analysis::{Study, analyse};
+    use crate::job::Profile;
+    use crate::record::Record;
+
+    /// Counters whose sums are known by hand: 160 images, 211 operations and 5120 bytes for all of them.
+    fn ncu() -> NcuCounters {
+        let names = |kind: &str| {
+            ["add", "mul", "fma"].map(|op| format!("sm__sass_thread_inst_executed_op_{kind}{op}_pred_on.sum"))
+        };
+        let zero = ["f", "h", "d"].into_iter().flat_map(names).map(|name| (name, 0));
+        let mut metrics: BTreeMap<String, u64> = zero.collect();
+        metrics.extend(
+            [
+                ("sm__sass_thread_inst_executed_op_fadd_pred_on.sum", 11),
+                ("sm__sass_thread_inst_executed_op_ffma_pred_on.sum", 100),
+            ]
+            .map(|(name, value)| (name.to_owned(), value)),
+        );
+        metrics.extend(
+            [("sm__ops_path_tensor_src_fp16.sum", 0), ("dram__bytes.sum", 5120)]
+                .map(|(name, value)| (name.to_owned(), value)),
+        );
+        NcuCounters { kernels: 2, metrics, ..NcuCounters::default() }
+    }
+
+    fn study(change: impl FnOnce(&mut Record)) -> Study {
+        let profiled = key("cpu", "resnet18", 16, 1).profiled(Kind::Ncu, Profile::default());
+        StudyBuilder::new()
+            .peaks(measured_peaks(250e9, 20e9))
+            .runs("cpu", "resnet18", 16, &[10.0, 10.1, 9.9])
+            .run_with(profiled, 0.5, |record| {
+                record.counters = Some(Counters::Ncu(ncu()));
+                let settings = &mut record.measurement.as_mut().unwrap().effective;
+                (settings.iters, settings.nvtx) = (Some(10), Some(true));
+                change(record);
+            })
+            .build()
+    }
+
+    #[test]
+    fn what_was_counted_is_per_image_and_places_a_measured_point() {
+        let study = study(|_| {});
+        let analysis = analyse(&study);
+        assert_eq!(analysis.rows.len(), 1, "a profiled job is no row");
+        let run = analysis.rows[0].counted.ncu.as_ref().unwrap();
+        assert_eq!(run.flops_per_image(), Some(211.0 / 160.0));
+        assert_eq!(run.dram_bytes_per_image(), Some(32.0));
+        let point = &analysis.rooflines[0].points[0];
+        assert_eq!(point.source, BytesSource::Measured);
+        let flops = analysis.rows[0].cost.as_ref().unwrap().training_flops as f64;
+        assert!((point.intensity - flops / 32.0).abs() < 1e-6 * point.intensity);
+        // 10 images a second of 10.8 GFLOP are 43 % of 250 GFLOP/s: at no roof, and not far from both.
+        assert_eq!(point.bound, Bound::Unknown);
+        let told = |words: &str| analysis.findings.iter().any(|finding| finding.text.contains(words));
+        assert!(told("43 % of the compute roof"), "{:?}", analysis.findings);
+        assert!(told("the device executed 0.00 GFLOP"), "{:?}", analysis.findings);
+    }
+
+    #[test]
+    fn bytes_counted_elsewhere_are_said_and_not_used() {
+        let study = study(|record| record.provenance.host.hostname = "elsewhere".into());
+        let analysis = analyse(&study);
+        assert!(analysis.rows[0].counted.ncu.is_none());
+        assert!(analysis.rooflines[0].points.iter().all(|point| point.source != BytesSource::Measured));
+        let text = "cpu_resnet18_fp32_bs16_ncu counted is not held beside the timing runs";
+        assert!(
+            analysis.findings.iter().any(|finding| finding.text.contains(text)),
+            "{:?}",
+            analysis.findings
+        );
+    }
+
+    #[test]
+    fn a_table_that_may_be_cut_places_no_point() {
+        let study = study(|record| {
+            record.counters = Some(Counters::Ncu(NcuCounters { unproven: true, ..ncu() }));
+        });
+        let analysis = analyse(&study);
+        assert_eq!(analysis.rows[0].counted.ncu.as_ref().unwrap().dram_bytes_per_image(), None);
+    }
+
+    #[test]
+    fn the_tables_hold_what_was_counted_and_what_was_not() {
+        let study = study(|record| {
+            let not_measured = BTreeMap::from([(
+                "pcie__read_bytes.sum".to_owned(),
+                "the device does not offer it".to_owned(),
+            )]);
+            record.counters = Some(Counters::Ncu(NcuCounters { not_measured, ..ncu() }));
+        });
+        let analysis = analyse(&study);
+        let csv = counters(&analysis).csv();
+        assert!(csv.contains(",ncu,executed,211,FLOP,1.31875,none"), "{csv}");
+        assert!(
+            csv.contains(",ncu,pcie__read_bytes.sum,NA,byte,NA,not measured: the device does not offer it"),
+            "{csv}"
+        );
+        assert_eq!(kernels(&analysis).rows.len(), 0);
+    }
+}

@@ -1,0 +1,120 @@
+//! What profilers counted, as the pages show it.
+
+use serde::Serialize;
+
+use super::number::{grouped, significant};
+use crate::analysis::Analysis;
+use crate::analysis::counted::{NcuRun, PerfRun};
+use crate::analysis::group::Row;
+use crate::analysis::table::NOT_KNOWN;
+use crate::record::ncu::KernelGroup;
+use crate::record::perf::Count;
+
+/// Kernels of a config that a page lists; `kernels.csv` has more.
+const KERNELS: usize = 5;
+
+/// The part of a page about profiled jobs.
+#[derive(Debug, Serialize)]
+pub(super) struct Profiles {
+    ncu: Vec<NcuView>,
+    kernels: Vec<KernelView>,
+    perf: Vec<PerfView>,
+}
+
+/// What Nsight Compute counted of a config, for an image.
+#[derive(Debug, Serialize)]
+struct NcuView {
+    label: String,
+    kernels: String,
+    executed: String,
+    modelled: String,
+    dram: String,
+    intensity: String,
+    zero_flop: String,
+    /// What was not measured, or nothing.
+    missing: String,
+}
+
+/// A kernel among those that took longest.
+#[derive(Debug, Serialize)]
+struct KernelView {
+    label: String,
+    kernel: String,
+    launches: String,
+    share: String,
+    gflop: String,
+    dram: String,
+}
+
+/// What `perf stat` counted of a config.
+#[derive(Debug, Serialize)]
+struct PerfView {
+    label: String,
+    ipc: String,
+    cache_miss: String,
+    branch_miss: String,
+    /// Events without a value, or nothing.
+    missing: String,
+}
+
+/// What the pages say of profiled jobs.
+pub(super) fn profiles(analysis: &Analysis<'_>) -> Profiles {
+    let ncu = || analysis.rows.iter().filter_map(|row| Some((row, row.counted.ncu.as_ref()?)));
+    let perf = analysis.rows.iter().filter_map(|row| Some((row, row.counted.perf.as_ref()?)));
+    Profiles {
+        ncu: ncu().map(|(row, run)| ncu_view(row, run)).collect(),
+        kernels: ncu().flat_map(|(row, run)| kernel_views(row, run)).collect(),
+        perf: perf.map(|(row, run)| perf_view(row, run)).collect(),
+    }
+}
+
+fn known(value: Option<f64>, digits: usize) -> String {
+    value.map_or_else(|| NOT_KNOWN.to_owned(), |value| significant(value, digits))
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| NOT_KNOWN.to_owned(), |share| format!("{:.1} %", 100.0 * share))
+}
+
+fn ncu_view(row: &Row<'_>, run: &NcuRun<'_>) -> NcuView {
+    let modelled = row.cost.as_ref().ok().map(|cost| cost.training_flops as f64);
+    let bytes = run.dram_bytes_per_image();
+    let intensity = modelled.zip(bytes).map(|(flops, bytes)| flops / bytes);
+    let missing: Vec<&str> = run.counters.not_measured.keys().map(String::as_str).collect();
+    NcuView {
+        label: row.label(),
+        kernels: grouped(run.counters.kernels),
+        executed: known(run.flops_per_image().map(|flops| flops / 1e9), 4),
+        modelled: known(modelled.map(|flops| flops / 1e9), 4),
+        dram: known(bytes.map(|bytes| bytes / 1e6), 4),
+        intensity: known(intensity, 3),
+        zero_flop: percent(run.counters.zero_flop_share()),
+        missing: missing.join(", "),
+    }
+}
+
+fn kernel_views(row: &Row<'_>, run: &NcuRun<'_>) -> Vec<KernelView> {
+    let whole = run.totals.seconds.filter(|seconds| *seconds > 0.0);
+    let view = |kernel: &KernelGroup| KernelView {
+        label: row.label(),
+        kernel: kernel.name.clone(),
+        launches: grouped(kernel.launches),
+        share: percent(kernel.seconds.zip(whole).map(|(seconds, whole)| seconds / whole)),
+        gflop: known(kernel.flops.map(|flops| flops as f64 / 1e9), 4),
+        dram: known(kernel.dram_bytes.map(|bytes| bytes as f64 / 1e6), 4),
+    };
+    run.counters.top_kernels.iter().take(KERNELS).map(view).collect()
+}
+
+fn perf_view(row: &Row<'_>, run: &PerfRun<'_>) -> PerfView {
+    let counters = run.counters;
+    let missing = counters.events.iter().filter(|event| !matches!(event.count, Count::Counted { .. }));
+    let missing: Vec<&str> = missing.map(|event| event.name.as_str()).collect();
+    PerfView {
+        label: row.label(),
+        ipc: known(counters.ipc(), 3),
+        cache_miss: percent(counters.cache_miss_rate()),
+        branch_miss: percent(counters.branch_miss_rate()),
+        missing: missing.join(", "),
+    }
+}

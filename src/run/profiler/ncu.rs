@@ -1,0 +1,191 @@
+//! NVIDIA's Nsight Compute: where it is, whether it may count, and what it can count on a device.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::tool::{AskError, ask, find};
+use super::{Purpose, Ready};
+use crate::job::Device;
+use crate::plan::Profiler;
+use crate::record::ncu::{
+    Capability, NcuFailure, NcuOutput, Selection, parse_ncu, parse_ncu_version, parse_query_metrics,
+    select_metrics, select_named,
+};
+use crate::record::{HostFacts, NotProfiled};
+
+/// Names the program, where it is not on `PATH`.
+const VARIABLE: &str = "ORCHESTRATE_NCU";
+
+/// Where NVIDIA's installers put it.
+const ELSEWHERE: [&str; 2] = ["/usr/local/cuda/bin", "/opt/nvidia/nsight-compute"];
+
+/// The oldest driver under WSL2 that lets anybody count.
+const WSL_DRIVER: u32 = 545;
+
+/// Finds `ncu` and asks it what the device can count.
+pub(super) async fn probe(purpose: &Purpose, host: &HostFacts) -> Result<Ready, NotProfiled> {
+    let program = find("ncu", VARIABLE, &purpose.path, &ELSEWHERE).ok_or_else(not_found)?;
+    let said = ask(&program, &["--version"]).await.map_err(|error| unusable(&program, &error))?;
+    let version = parse_ncu_version(&said.text);
+    check_permission()?;
+    let mut sentences = Vec::from_iter(old_wsl(host));
+    let listed = listing(&program).await?;
+    if listed.is_none() {
+        sentences.push(
+            "ncu does not say what the device can count; it is asked for what such devices usually can"
+                .to_owned(),
+        );
+    }
+    let capability = capability(purpose.device).await;
+    let selection = select(&purpose.counters, capability, listed.as_ref())?;
+    sentences.insert(0, cost(version.as_deref(), &selection));
+    sentences.extend(left_out(&selection));
+    let Selection { metrics, missing } = selection;
+    let program = program.display().to_string();
+    Ok(Ready { profiler: Profiler::Ncu { program, version, metrics, missing }, sentences })
+}
+
+fn not_found() -> NotProfiled {
+    NotProfiled {
+        cause: "not_found".to_owned(),
+        message: "there is no program `ncu`".to_owned(),
+        remedy: format!(
+            "install NVIDIA Nsight Compute, or name the program by {VARIABLE}; `sudo` drops PATH, so write \
+             `sudo -E env \"PATH=$PATH\" orchestrate …`"
+        ),
+    }
+}
+
+fn unusable(program: &Path, error: &AskError) -> NotProfiled {
+    NotProfiled {
+        cause: "unusable".to_owned(),
+        message: format!("{} cannot be asked anything: {error}", program.display()),
+        remedy: format!("`{} --version` shows what is wrong", program.display()),
+    }
+}
+
+/// What the driver allows, where it says so: an attempt would come to the same after all its training.
+fn check_permission() -> Result<(), NotProfiled> {
+    let parameters = std::fs::read_to_string("/proc/driver/nvidia/params").unwrap_or_default();
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    if is_for_admins_only(&parameters) && !has_sys_admin(&status) {
+        return Err(NcuFailure::Permission.into());
+    }
+    Ok(())
+}
+
+fn is_for_admins_only(parameters: &str) -> bool {
+    let value = parameters.lines().find_map(|line| line.strip_prefix("RmProfilingAdminOnly:"));
+    value.is_some_and(|value| value.trim() != "0")
+}
+
+/// Whether `CAP_SYS_ADMIN`, the 21st capability, is among the effective ones of `/proc/<pid>/status`. Root has it unless
+/// a container took it away.
+fn has_sys_admin(status: &str) -> bool {
+    let bits = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let bits = bits.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    bits.is_some_and(|bits| bits & (1 << 21) != 0)
+}
+
+/// Under WSL2 the driver is that of Windows, and older ones let nobody count.
+fn old_wsl(host: &HostFacts) -> Option<String> {
+    let driver = host.nvidia_driver.as_deref()?;
+    let major: u32 = driver.split('.').next()?.parse().ok()?;
+    let is_wsl = host.virtualisation.as_deref()?.starts_with("wsl");
+    (is_wsl && major < WSL_DRIVER).then(|| {
+        format!("the driver {driver} is older than {WSL_DRIVER}, the first that profiles under WSL2")
+    })
+}
+
+/// The base names of all metrics of this host's devices; `None` where `ncu` lists none and does not say why.
+///
+/// # Errors
+/// A failure that it names: the same would befall every job.
+async fn listing(program: &Path) -> Result<Option<BTreeSet<String>>, NotProfiled> {
+    let said = match ask(program, &["--query-metrics"]).await {
+        Ok(said) => said,
+        Err(AskError::Silent) => return Ok(None),
+        Err(error) => return Err(unusable(program, &error)),
+    };
+    let listed = parse_query_metrics(&said.text);
+    if !listed.is_empty() {
+        return Ok(Some(listed));
+    }
+    match parse_ncu(&NcuOutput { log: &said.text, ..NcuOutput::default() }, &Selection::default()) {
+        Err(NcuFailure::NoTable) | Ok(_) => Ok(None),
+        Err(failure) => Err(failure.into()),
+    }
+}
+
+/// The compute capability of `device`, by `nvidia-smi`.
+async fn capability(device: Device) -> Option<Capability> {
+    let Device::Cuda(index) = device else { return None };
+    let index = index.to_string();
+    let words = ["--query-gpu=compute_cap", "--format=csv,noheader", "-i", &index];
+    let said = ask(Path::new("nvidia-smi"), &words).await.ok()?;
+    said.text.lines().next()?.trim().parse().ok()
+}
+
+fn select(
+    counters: &[String],
+    capability: Option<Capability>,
+    listed: Option<&BTreeSet<String>>,
+) -> Result<Selection, NotProfiled> {
+    if counters.is_empty() {
+        return Ok(select_metrics(capability, listed));
+    }
+    select_named(counters, capability, listed).map_err(|unknown| {
+        let told: Vec<String> = unknown.iter().map(ToString::to_string).collect();
+        NotProfiled {
+            cause: "unknown_metric".to_owned(),
+            message: told.join("; "),
+            remedy: "change `metrics` in the matrix; `ncu --query-metrics` lists what the device has"
+                .to_owned(),
+        }
+    })
+}
+
+/// Nobody should wonder why a job takes minutes that took seconds before.
+fn cost(version: Option<&str>, selection: &Selection) -> String {
+    let version = version.unwrap_or("of an unknown version");
+    format!(
+        "ncu {version} counts {} metrics: it saves and restores the device's memory around each kernel and replays it \
+         several times, so a profiled iteration takes some ten to a hundred times as long as a timed one",
+        selection.metrics.len()
+    )
+}
+
+fn left_out(selection: &Selection) -> Option<String> {
+    if selection.missing.is_empty() {
+        return None;
+    }
+    let names: Vec<String> = selection.missing.iter().map(|(name, why)| format!("{name} ({why})")).collect();
+    Some(format!("not measured: {}", names.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_count() {
+        assert!(is_for_admins_only("ModifyDeviceFiles: 1\nRmProfilingAdminOnly: 1\n"));
+        assert!(!is_for_admins_only("RmProfilingAdminOnly: 0\n"));
+        assert!(!is_for_admins_only(""), "a host that does not say");
+        assert!(has_sys_admin("Name:\tx\nCapEff:\t000001ffffffffff\n"));
+        assert!(!has_sys_admin("CapEff:\t00000000a80425fb\n"), "a container's usual rights");
+        assert!(!has_sys_admin(""));
+    }
+
+    #[test]
+    fn an_old_driver_under_wsl_is_said() {
+        let host = |driver: &str, layer: &str| HostFacts {
+            nvidia_driver: Some(driver.to_owned()),
+            virtualisation: Some(layer.to_owned()),
+            ..HostFacts::default()
+        };
+        assert!(old_wsl(&host("537.13", "wsl2")).is_some_and(|sentence| sentence.contains("537.13")));
+        assert_eq!(old_wsl(&host("555.99", "wsl2")), None);
+        assert_eq!(old_wsl(&host("537.13", "kvm")), None);
+    }
+}

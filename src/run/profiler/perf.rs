@@ -1,0 +1,85 @@
+//! `perf stat`: where it is, whether it may count, and what this host does not count.
+
+use std::path::Path;
+
+use super::tool::{ask, find};
+use super::{Purpose, Ready};
+use crate::plan::Profiler;
+use crate::record::perf::{Count, PERF_EVENTS, PerfCounters, PerfEvent, parse_perf};
+use crate::record::{HostFacts, NotProfiled};
+
+/// Names the program, where it is not on `PATH`.
+const VARIABLE: &str = "ORCHESTRATE_PERF";
+
+/// Finds `perf` and lets it count a program that does nothing.
+pub(super) async fn probe(purpose: &Purpose, host: &HostFacts) -> Result<Ready, NotProfiled> {
+    let program = find("perf", VARIABLE, &purpose.path, &["/usr/bin"]).ok_or_else(|| not_found(host))?;
+    let events: Vec<String> = match &purpose.counters[..] {
+        [] => PERF_EVENTS.map(str::to_owned).into(),
+        named => named.to_vec(),
+    };
+    let counted = try_out(&program, &events).await?;
+    let sentences = Vec::from_iter(not_offered(&counted, host));
+    let program = program.display().to_string();
+    Ok(Ready { profiler: Profiler::Perf { program, events }, sentences })
+}
+
+fn not_found(host: &HostFacts) -> NotProfiled {
+    let remedy = match host.os.name.as_str() {
+        "macos" => {
+            "it counts events on Linux alone: leave `perf` out for this env by `profile: { perf: false }`"
+                .to_owned()
+        }
+        _ => format!(
+            "install it (`linux-perf` on Debian, `linux-tools-$(uname -r)` on Ubuntu), or name the program by {VARIABLE}"
+        ),
+    };
+    NotProfiled { cause: "not_found".to_owned(), message: "there is no program `perf`".to_owned(), remedy }
+}
+
+/// What `perf` counts of a program that does nothing: zero or not, an event that is offered has a number.
+async fn try_out(program: &Path, events: &[String]) -> Result<PerfCounters, NotProfiled> {
+    let list = events.join(",");
+    let said = ask(program, &["stat", "-x,", "-e", &list, "--", "true"]).await;
+    let said = said.map_err(|error| NotProfiled {
+        cause: "unusable".to_owned(),
+        message: format!("{} cannot be asked anything: {error}", program.display()),
+        remedy: format!("`{} stat true` shows what is wrong", program.display()),
+    })?;
+    let requested: Vec<&str> = events.iter().map(String::as_str).collect();
+    parse_perf(&said.text, &said.text, &requested).map_err(NotProfiled::from)
+}
+
+/// The events that nobody need look for in the results, said once.
+fn not_offered(counted: &PerfCounters, host: &HostFacts) -> Option<String> {
+    let is_missing = |event: &&PerfEvent| event.count == Count::NotSupported;
+    let names: Vec<&str> =
+        counted.events.iter().filter(is_missing).map(|event| event.name.as_str()).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let why = host.virtualisation.as_ref().map_or_else(
+        || "its processor or kernel does not offer them".to_owned(),
+        |layer| format!("a virtual machine or container ({layer}) often has no hardware counters"),
+    );
+    Some(format!(
+        "perf does not count {} on this host: {why}; the other events are counted",
+        names.join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_virtual_machine_lacks_is_said_once() {
+        let report = "<not supported>,,cycles,0,100.00,,\n7,,page-faults,1000,100.00,,\n";
+        let counted = parse_perf(report, "", &["cycles", "page-faults"]).unwrap();
+        let host = HostFacts { virtualisation: Some("kvm".to_owned()), ..HostFacts::default() };
+        let sentence = not_offered(&counted, &host).unwrap();
+        assert!(sentence.contains("cycles") && sentence.contains("kvm") && !sentence.contains("page-faults"));
+        let all = parse_perf("7,,page-faults,1000,100.00,,\n", "", &["page-faults"]).unwrap();
+        assert_eq!(not_offered(&all, &host), None);
+    }
+}
