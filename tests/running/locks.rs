@@ -28,6 +28,28 @@ fn two_runs_of_one_store_share_the_work() {
     project.assert_quiet();
 }
 
+/// The lock of a host would go to whoever asks first, and that is the run that has just let go of it.
+#[test]
+fn two_runs_on_one_host_take_turns() {
+    let project = Project::new();
+    let matrix =
+        |name, batch| Matrix::new(name).batches(&[batch]).repeats(3).flag("--release", &project.release());
+    let (one, other) = (matrix("one", 4), matrix("other", 8));
+    let project = project.and(one).and(other);
+    let first = project.start(&["run", "one.yaml"]);
+    project.wait_started(1);
+    let mut second = project.start(&["run", "other.yaml", "--store", "elsewhere"]);
+    second.wait_for_line("this host");
+    project.let_go();
+    first.wait().code(0);
+    second.wait().code(0);
+    let started: Vec<String> =
+        project.executions().into_iter().filter(|line| line.starts_with("started ")).collect();
+    assert_eq!(started[..2], ["started cpu_m_fp32_bs4_run1", "started cpu_m_fp32_bs8_run1"]);
+    assert_eq!(started.len(), 6);
+    project.assert_quiet();
+}
+
 #[test]
 fn a_busy_host_is_waited_for_or_not() {
     let project = Project::new();

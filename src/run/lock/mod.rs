@@ -11,6 +11,11 @@
 //! |---|---|
 //! | `host.lock` | a job that needs the host for itself (exclusively); jobs that need only their device (shared) |
 //! | `device-<device>.lock` | the job on that device, if it needs only the device |
+//! | `<either>.turn` | whoever waits for that lock longest |
+//!
+//! A lock that is free goes to whoever asks first, and whoever has just let go of it asks before the one that waited
+//! has woken up. So everybody takes the lock's turn first and keeps it until the lock is theirs: two runs on one host
+//! alternate, and none has to wait until the other is through.
 //!
 //! A lock file's contents say who took it last. They are for people to read; nothing is decided by them.
 #![expect(clippy::disallowed_methods, reason = "locks are files")]
@@ -88,8 +93,10 @@ impl JobLock {
         let path = dir.lock();
         // Made at every try: its directory may be taken away while we wait.
         let open = || make_lock(&dir);
-        let file =
-            lock_file(&path, &open, Mode::Exclusive, patience, &|holder| job_waiting(job, holder)).await?;
+        let mut wait = Wait::new(patience);
+        let tell = |file: &File| waiting_for(file, &|holder| job_waiting(job, holder));
+        let file = wait.lock(&path, &open, Mode::Exclusive, &tell).await?;
+        wait.over();
         Ok(JobLock { file, dir })
     }
 
@@ -226,9 +233,19 @@ impl LockDir {
         patience: &mut Patience<'_>,
     ) -> Result<File, LockError> {
         let path = self.path.join(format!("{name}.lock"));
+        let turn = self.path.join(format!("{name}.turn"));
         let describe =
             |holder: Option<&Holder>| Waiting { what: what.to_owned(), holder: holder.map(Holder::describe) };
-        lock_file(&path, &|| open_shared(&path), mode, patience, &describe).await
+        let tell = |file: &File| waiting_for(file, &describe);
+        // Who has the turn waits for the lock's holder, and so does whoever waits for the turn.
+        let tell_of_holder =
+            |turn: &File| open_regular(&path).map_or_else(|_| tell(turn), |file| tell(&file));
+        let mut wait = Wait::new(patience);
+        let turn = wait.lock(&turn, &|| open_shared(&turn), Mode::Exclusive, &tell_of_holder).await?;
+        let file = wait.lock(&path, &|| open_shared(&path), mode, &tell).await?;
+        drop(turn);
+        wait.over();
+        Ok(file)
     }
 
     /// Takes the whole host for something that is no job of a store, such as measuring its peaks. Blocks as long as
@@ -238,26 +255,19 @@ impl LockDir {
     /// [`LockError::File`].
     pub fn hold_host(&self, who: &str, on_wait: impl FnOnce(&Waiting)) -> Result<DeviceLock, LockError> {
         let path = self.path.join("host.lock");
-        let wrong = |source| LockError::File { path: path.clone(), source };
         let mut on_wait = Some(on_wait);
-        loop {
-            let file = open_shared(&path).map_err(wrong)?;
-            match Mode::Exclusive.try_lock(&file) {
-                Ok(()) => {}
-                Err(TryLockError::Error(source)) => return Err(wrong(source)),
-                Err(TryLockError::WouldBlock) => {
-                    let holder = Holder::load(&file).map(|holder| holder.describe());
-                    if let Some(on_wait) = on_wait.take() {
-                        on_wait(&Waiting { what: "this host".to_owned(), holder });
-                    }
-                    Mode::Exclusive.lock(&file).map_err(wrong)?;
-                }
+        let mut tell = || {
+            let holder = open_regular(&path).ok().and_then(|file| Holder::load(&file));
+            if let Some(on_wait) = on_wait.take() {
+                let holder = holder.map(|holder| holder.describe());
+                on_wait(&Waiting { what: "this host".to_owned(), holder });
             }
-            if is_same_file(&file, &path) {
-                let _ = Holder::new(who, Path::new("-")).save(&file);
-                return Ok(DeviceLock { files: vec![file] });
-            }
-        }
+        };
+        let turn = lock_blocking(&self.path.join("host.turn"), &mut tell)?;
+        let file = lock_blocking(&path, &mut tell)?;
+        drop(turn);
+        let _ = Holder::new(who, Path::new("-")).save(&file);
+        Ok(DeviceLock { files: vec![file] })
     }
 
     /// Labels of the jobs that hold other devices of this host than `own` right now.
@@ -337,42 +347,79 @@ impl Mode {
     }
 }
 
-/// Opens and locks the file at `path`; tells the observer if that takes a wait.
-async fn lock_file(
-    path: &Path,
-    open: &dyn Fn() -> io::Result<File>,
-    mode: Mode,
-    patience: &mut Patience<'_>,
-    describe: &dyn Fn(Option<&Holder>) -> Waiting,
-) -> Result<File, LockError> {
+/// A wait for one lock or for several, which the observer is told of once.
+struct Wait<'w, 'p> {
+    patience: &'w mut Patience<'p>,
+    told: bool,
+}
+
+impl<'w, 'p> Wait<'w, 'p> {
+    fn new(patience: &'w mut Patience<'p>) -> Self {
+        Wait { patience, told: false }
+    }
+
+    /// Opens and locks the file at `path`; tells the observer if that takes a wait, in the words that `tell` has for the
+    /// open file.
+    async fn lock(
+        &mut self,
+        path: &Path,
+        open: &dyn Fn() -> io::Result<File>,
+        mode: Mode,
+        tell: &dyn Fn(&File) -> Waiting,
+    ) -> Result<File, LockError> {
+        let wrong = |source| LockError::File { path: path.to_owned(), source };
+        loop {
+            let mut file = open().map_err(wrong)?;
+            match mode.try_lock(&file) {
+                Ok(()) => {}
+                Err(TryLockError::Error(source)) => return Err(wrong(source)),
+                Err(TryLockError::WouldBlock) if self.patience.no_wait => {
+                    return Err(LockError::Busy(tell(&file)));
+                }
+                Err(TryLockError::WouldBlock) => {
+                    if !self.told {
+                        self.patience.observer.event(&Event::Waiting(&tell(&file)));
+                        self.told = true;
+                    }
+                    file = wait(file, mode, self.patience.signals).await?.map_err(wrong)?;
+                }
+            }
+            // Whoever cleans up /tmp may have taken the file away meanwhile: then this lock keeps nobody out.
+            if is_same_file(&file, path) {
+                return Ok(file);
+            }
+        }
+    }
+
+    /// Tells the observer that it goes on.
+    fn over(self) {
+        if self.told {
+            self.patience.observer.event(&Event::Resumed);
+        }
+    }
+}
+
+/// Who holds the lock of `file`, in the words of `describe`; with the processes that keep it where its holder is gone.
+fn waiting_for(file: &File, describe: &dyn Fn(Option<&Holder>) -> Waiting) -> Waiting {
+    let holder = Holder::load(file);
+    let waiting = describe(holder.as_ref());
+    if holder.is_some_and(|holder| holder.is_at_work()) { waiting } else { waiting.with_keepers(file) }
+}
+
+/// Opens the shared file at `path` and locks it exclusively; calls `on_wait` before each wait.
+fn lock_blocking(path: &Path, on_wait: &mut dyn FnMut()) -> Result<File, LockError> {
     let wrong = |source| LockError::File { path: path.to_owned(), source };
-    let mut told = false;
     loop {
-        let mut file = open().map_err(wrong)?;
-        match mode.try_lock(&file) {
+        let file = open_shared(path).map_err(wrong)?;
+        match Mode::Exclusive.try_lock(&file) {
             Ok(()) => {}
             Err(TryLockError::Error(source)) => return Err(wrong(source)),
             Err(TryLockError::WouldBlock) => {
-                let holder = Holder::load(&file);
-                let mut waiting = describe(holder.as_ref());
-                if !holder.is_some_and(|holder| holder.is_at_work()) {
-                    waiting = waiting.with_keepers(&file);
-                }
-                if patience.no_wait {
-                    return Err(LockError::Busy(waiting));
-                }
-                if !told {
-                    patience.observer.event(&Event::Waiting(&waiting));
-                    told = true;
-                }
-                file = wait(file, mode, patience.signals).await?.map_err(wrong)?;
+                on_wait();
+                Mode::Exclusive.lock(&file).map_err(wrong)?;
             }
         }
-        // Whoever cleans up /tmp may have taken the file away meanwhile: then this lock keeps nobody out.
         if is_same_file(&file, path) {
-            if told {
-                patience.observer.event(&Event::Resumed);
-            }
             return Ok(file);
         }
     }
