@@ -35,6 +35,8 @@ fn a_matrix_trains_and_two_runs_of_a_config_give_the_same_losses() {
         assert_eq!(measurement.samples, 8);
         assert!(measurement.synchronized);
         assert_eq!(measurement.mismatches(&record.key), []);
+        let libraries = &record.provenance.worker.libraries;
+        assert!(libraries.keys().any(|name| name.starts_with("libtorch_cpu.")), "{libraries:?}");
         let parameters = measurement.details.parameters.unwrap();
         let network = orchestrate::architecture::network(&record.key.model, 64, 4).unwrap();
         assert_eq!(parameters, network.parameters());

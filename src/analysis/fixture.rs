@@ -100,7 +100,11 @@ fn provenance() -> Provenance {
             devices: vec!["cpu".into()],
             ..HostFacts::default()
         },
-        worker: WorkerFacts { path: "/opt/worker".into(), sha256: Some("ab".repeat(32)) },
+        worker: WorkerFacts {
+            path: "/opt/worker".into(),
+            sha256: Some("ab".repeat(32)),
+            ..WorkerFacts::default()
+        },
         matrix: matrix(),
         git: None,
         cloud: None,

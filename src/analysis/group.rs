@@ -12,7 +12,7 @@ use super::peaks::{NoPeaks, Peaks, Wanted};
 use super::{Run, Study};
 use crate::job::{Key, Kind, Precision, distinction, varying_parameters};
 use crate::protocol::{Effective, Measurement};
-use crate::record::Record;
+use crate::record::{Record, WorkerFacts};
 use crate::stats::{self, CONFIDENCE, Interval, TooFew};
 
 /// What was observed and makes runs incomparable if it differs.
@@ -40,6 +40,8 @@ pub struct Circumstances {
     pub settings: Effective,
     /// The worker's bytes.
     pub worker_sha256: Option<String>,
+    /// The bytes of the other programs that its command names, and of the libraries that it brings along, by file name.
+    pub worker_files: BTreeMap<String, String>,
     /// Versions of its libraries.
     pub versions: BTreeMap<String, String>,
 }
@@ -59,6 +61,7 @@ impl Circumstances {
             nvidia_driver: record.provenance.host.nvidia_driver.clone(),
             settings: measurement.effective.clone(),
             worker_sha256: record.provenance.worker.sha256.clone(),
+            worker_files: worker_files(&record.provenance.worker),
             versions: details.versions.clone(),
         }
     }
@@ -83,6 +86,8 @@ impl Circumstances {
         facts.extend(self.environment.iter().map(|(name, value)| (format!("${name}"), value.clone())));
         let settings = self.settings.parameters();
         facts.extend(settings.into_iter().map(|(name, value)| (name.to_owned(), value.to_string())));
+        let short = |hash: &String| hash.chars().take(12).collect::<String>();
+        facts.extend(self.worker_files.iter().map(|(name, hash)| (name.clone(), short(hash))));
         facts.extend(self.versions.clone());
         facts
     }
@@ -126,6 +131,12 @@ impl Circumstances {
             .map(|name| format!("{name} {} / {}", value(&ours, name), value(&theirs, name)))
             .collect()
     }
+}
+
+/// SHA-256 by file name.
+fn worker_files(worker: &WorkerFacts) -> BTreeMap<String, String> {
+    let libraries = worker.libraries.iter().map(|(name, library)| (name.clone(), library.sha256.clone()));
+    worker.others.clone().into_iter().chain(libraries).collect()
 }
 
 /// Variables that say where things are, who runs them and in which time zone: they differ from run to run, and change
@@ -490,6 +501,19 @@ mod tests {
             ("threads", |record| effective(record).threads = Some(1)),
             ("tf32", |record| effective(record).tf32 = Some(true)),
             ("worker", |record| record.provenance.worker.sha256 = Some("ff".repeat(32))),
+            ("python3", |record| {
+                record.provenance.worker.others.insert("python3".into(), "ff".repeat(32));
+            }),
+            ("libtorch_cpu.so", |record| {
+                let library = crate::record::LibraryFacts {
+                    path: "/opt/libtorch/lib/libtorch_cpu.so".into(),
+                    version: None,
+                    sha256: "ff".repeat(32),
+                    size_bytes: 1,
+                    modified_at: Default::default(),
+                };
+                record.provenance.worker.libraries.insert("libtorch_cpu.so".into(), library);
+            }),
             ("libtorch", |record| {
                 details(record).versions.insert("libtorch".into(), "2.12.0".into());
             }),

@@ -3,12 +3,14 @@
 //! A verb is a `clap::Args` struct and a function `run(args, &Global) -> Result<Exit, Failure>`. Standard output is the
 //! result, standard error the progress and the diagnostics.
 
+mod accept;
 mod aggregate;
 mod check;
 mod completions;
 mod complexity;
 mod dataset;
 mod exit;
+mod explain;
 mod failure;
 mod find;
 mod load;
@@ -23,6 +25,7 @@ mod run;
 mod schema;
 mod select;
 mod show;
+mod stale;
 mod status;
 mod study;
 
@@ -75,6 +78,10 @@ enum Verb {
     Schema(schema::SchemaArgs),
     /// Show everything about one job.
     Show(show::ShowArgs),
+    /// Say why a job stands as it does, and what changed since it ran.
+    Explain(explain::ExplainArgs),
+    /// Keep stale jobs as they are.
+    Accept(accept::AcceptArgs),
     /// Print what a job's worker wrote.
     Logs(logs::LogsArgs),
     /// Turn records into metrics.csv, summary.csv, roofline_points.csv, counters.csv, kernels.csv and failures.csv.
@@ -104,6 +111,8 @@ pub fn main() -> ExitCode {
         Verb::Check(args) => check::run(args, &global),
         Verb::Schema(args) => schema::run(args, &global),
         Verb::Show(args) => show::run(args, &global),
+        Verb::Explain(args) => explain::run(args, &global),
+        Verb::Accept(args) => accept::run(args, &global),
         Verb::Logs(args) => logs::run(args, &global),
         Verb::Aggregate(args) => aggregate::run(args, &global),
         Verb::Report(args) => report::run(args, &global),

@@ -6,13 +6,15 @@ use serde::Serialize;
 
 use super::find::load_inventory;
 use super::load::{ProfileArgs, load_profiled_plan};
-use super::output::{Layout, print, print_json, table, table_text};
+use super::output::{Layout, hint, print, print_json, table, table_text};
 use super::select::SelectArgs;
+use super::stale::{Here, stale_hint};
 use super::{Exit, Failure, Global};
 use crate::job::{JobId, Key, varying_parameters};
-use crate::plan::{Decided, Decision, Estimate, Estimator, Inventory, NotDone, Plan, TimeLeft, decide};
+use crate::plan::{
+    Decided, Decision, Estimate, Estimator, Inventory, NotDone, Plan, TimeLeft, changes_text, quote,
+};
 use crate::run::Store;
-use crate::run::host::probe_host;
 use crate::run::progress::{duration_text, jobs_text, time_left_text};
 
 /// What `orchestrate plan` takes.
@@ -35,20 +37,23 @@ pub(super) fn run(args: PlanArgs, global: &Global) -> Result<Exit, Failure> {
     let selection = args.select.apply(&plan)?;
     let store = Store::at(&global.store).map_err(Failure::store)?;
     let inventory = load_inventory(&store)?;
-    let mut decided = decide(&plan, &inventory, &probe_host());
+    let mut decided = Here::probe().decide(&plan, &inventory);
     decided.retain(|decided| selection.contains(decided.job.key()));
     let view = PlanView::of(&plan, &inventory, &decided);
     if args.json {
         print_json(&view)?;
     } else {
         print(&view.text(Layout::of_stdout()))?;
+        if view.counts.stale > 0 {
+            hint(global.quiet, &stale_hint(&format!("run {}", quote(&view.file)), global));
+        }
     }
     Ok(Exit::Done)
 }
 
 /// The version of what `--json` prints.
 ///
-/// Changelog: 1, the first.
+/// Changelog: 1, the first; since then with `stale`.
 const VIEW_SCHEMA: u32 = 1;
 
 /// What is printed, and the JSON as it stands.
@@ -73,6 +78,7 @@ struct PlanView {
 struct DecisionCounts {
     run: usize,
     done: usize,
+    stale: usize,
     not_here: usize,
     pruned: usize,
     blocked: usize,
@@ -84,7 +90,7 @@ struct JobView {
     label: String,
     key: Key,
     decision: Word,
-    /// As a sentence; `None` for what is done.
+    /// As a sentence, of a stale job what changed; `None` for what is done.
     why: Option<String>,
     /// `None` for what is not run, and where there is no basis.
     estimate: Option<Estimate>,
@@ -92,19 +98,37 @@ struct JobView {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Word {
+pub(super) enum Word {
     Run,
     Done,
+    Stale,
     NotHere,
     Pruned,
     Blocked,
 }
 
 impl Word {
-    fn text(self) -> &'static str {
+    /// The word for `decision`, and why, as a sentence or a phrase; `None` for what is done.
+    pub(super) fn of(decision: &Decision) -> (Word, Option<String>) {
+        match decision {
+            Decision::Run(not_done) => (Word::Run, Some(not_done_text(not_done))),
+            Decision::Rerun { changes } => {
+                (Word::Run, Some(format!("it is stale: {}", changes_text(changes))))
+            }
+            Decision::Skip => (Word::Done, None),
+            Decision::Stale { changes } => (Word::Stale, Some(changes_text(changes))),
+            Decision::NotHere { why } => (Word::NotHere, Some(why.clone())),
+            Decision::Pruned { why } => (Word::Pruned, Some(why.clone())),
+            Decision::Blocked { why } => (Word::Blocked, Some(why.clone())),
+        }
+    }
+
+    /// The word as people read it.
+    pub(super) fn text(self) -> &'static str {
         match self {
             Word::Run => "run",
             Word::Done => "done",
+            Word::Stale => "stale",
             Word::NotHere => "not here",
             Word::Pruned => "pruned",
             Word::Blocked => "blocked",
@@ -125,6 +149,7 @@ impl PlanView {
             counts: DecisionCounts {
                 run: count(Word::Run),
                 done: count(Word::Done),
+                stale: count(Word::Stale),
                 not_here: count(Word::NotHere),
                 pruned: count(Word::Pruned),
                 blocked: count(Word::Blocked),
@@ -149,11 +174,15 @@ impl PlanView {
             row.extend([job.decision.text().to_owned(), seconds, job.why.clone().unwrap_or_default()]);
             rows.add_row(row);
         }
-        let DecisionCounts { run, done, not_here, pruned, blocked } = self.counts;
+        let DecisionCounts { run, done, stale, not_here, pruned, blocked } = self.counts;
         let mut counts = format!("{}: {}: {run} to run", self.matrix, jobs_text(self.jobs.len()));
-        for (number, what) in
-            [(done, "done"), (not_here, "not here"), (pruned, "pruned"), (blocked, "blocked")]
-        {
+        for (number, what) in [
+            (done, "done"),
+            (stale, "stale"),
+            (not_here, "not here"),
+            (pruned, "pruned"),
+            (blocked, "blocked"),
+        ] {
             if number > 0 {
                 counts += &format!(", {number} {what}");
             }
@@ -170,13 +199,7 @@ pub(super) fn param_text(key: &Key, name: &str) -> String {
 impl JobView {
     fn of(decided: &Decided, estimator: &Estimator) -> JobView {
         let Decided { job, decision } = decided;
-        let (word, why) = match decision {
-            Decision::Run(not_done) => (Word::Run, Some(not_done_text(not_done))),
-            Decision::Skip => (Word::Done, None),
-            Decision::NotHere { why } => (Word::NotHere, Some(why.clone())),
-            Decision::Pruned { why } => (Word::Pruned, Some(why.clone())),
-            Decision::Blocked { why } => (Word::Blocked, Some(why.clone())),
-        };
+        let (word, why) = Word::of(decision);
         let estimate = if word == Word::Run { estimator.estimate(job.key()) } else { None };
         JobView { id: job.id(), label: job.label(), key: job.key().clone(), decision: word, why, estimate }
     }
@@ -204,7 +227,7 @@ mod tests {
     use crate::analysis::fixture;
     use crate::job::{Job, ParamValue};
     use crate::matrix::Order;
-    use crate::plan::{Basis, PLAN_SCHEMA, Standing};
+    use crate::plan::{Basis, Change, PLAN_SCHEMA, Standing};
     use crate::record::MatrixFacts;
 
     fn plan(jobs: Vec<Key>) -> Plan {
@@ -232,6 +255,7 @@ mod tests {
             deterministic(1),
             fixture::key("cpu", "vgg16", 64, 1),
             fixture::key("gpu", "vgg16", 64, 1),
+            fixture::key("cpu", "vgg16", 16, 1),
         ];
         let mut inventory = Inventory::default();
         let done = fixture::record(keys[0].clone(), 80.0, 0);
@@ -242,6 +266,9 @@ mod tests {
             Decision::Run(NotDone::Unfinished { attempts: 2 }),
             Decision::Pruned { why: "batch 32 ran out of memory".into() },
             Decision::NotHere { why: "no device `cuda`".into() },
+            Decision::Stale {
+                changes: vec![Change { what: "worker".into(), from: "ab".repeat(32), to: "cd".repeat(32) }],
+            },
         ];
         let decided: Vec<Decided> = keys
             .iter()
@@ -249,15 +276,19 @@ mod tests {
             .map(|(key, decision)| Decided { job: Job::new(key.clone()), decision })
             .collect();
         let view = PlanView::of(&plan(keys.to_vec()), &inventory, &decided);
-        assert_eq!(view.counts, DecisionCounts { run: 2, done: 1, not_here: 1, pruned: 1, blocked: 0 });
+        assert_eq!(
+            view.counts,
+            DecisionCounts { run: 2, done: 1, stale: 1, not_here: 1, pruned: 1, blocked: 0 }
+        );
         assert_eq!(view.varying, ["deterministic"]);
         let bases: Vec<_> = view.jobs.iter().map(|job| job.estimate.map(|estimate| estimate.basis)).collect();
-        assert_eq!(bases, [None, Some(Basis::Config), Some(Basis::Model), None, None]);
+        assert_eq!(bases, [None, Some(Basis::Config), Some(Basis::Model), None, None, None]);
         assert_eq!((view.time_left.jobs, view.time_left.jobs_without_basis), (2, 0));
         insta::assert_snapshot!(view.text(Layout::Plain));
         let json = serde_json::to_value(&view).unwrap();
         assert_eq!(json["jobs"][2]["decision"], "run");
         assert_eq!(json["jobs"][4]["decision"], "not_here");
+        assert_eq!(json["jobs"][5]["decision"], "stale");
         assert_eq!(json["jobs"][0]["estimate"], serde_json::Value::Null);
     }
 }

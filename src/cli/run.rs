@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use super::failure::disk_remedy;
 use super::load::{ProfileArgs, load_profiled_plan};
 use super::select::SelectArgs;
+use super::stale::{Here, store_flag, tell_stale};
 use super::{Exit, Failure, Global};
 use crate::job::Kind;
-use crate::plan::{Decided, Decision, Estimator, Inventory, Plan, Standing, decide, quote};
+use crate::plan::{Decided, Decision, Estimator, Inventory, Plan, Standing, quote, rerun_stale};
 use crate::record::HostFacts;
-use crate::run::host::probe_host;
 use crate::run::lock::LockError;
 use crate::run::progress::{Display, Style};
 use crate::run::{DispatchError, RunOrder, Site, SiteError, Store, Summary, WriteError, dispatch};
@@ -34,6 +34,9 @@ pub(super) struct HowArgs {
     /// Give up at once when the host, the device or a job is busy, instead of waiting.
     #[arg(long)]
     no_wait: bool,
+    /// Run stale jobs again too: those that are done, but whose worker, libtorch or device has changed since.
+    #[arg(long)]
+    rerun_stale: bool,
     /// Print the commands that would run, and run nothing.
     #[arg(long)]
     dry_run: bool,
@@ -53,19 +56,24 @@ pub(super) fn execute(plan: &Plan, how: &HowArgs, global: &Global) -> Result<Exi
     for problem in &inventory.problems {
         warn(&format!("{}: {}", problem.path.display(), problem.message));
     }
-    let host = probe_host();
-    let mut decided = decide(plan, &inventory, &host);
+    let mut here = Here::probe();
+    let mut decided = here.decide(plan, &inventory);
     decided.retain(|decided| selection.contains(decided.job.key()));
+    if how.rerun_stale {
+        rerun_stale(&mut decided);
+    }
     if !how.dry_run {
         store.save_plan(plan).map_err(Failure::store)?;
     }
+    let Here { host, programs } = here;
     let execution = Execution { plan, how, global, store: &store, host: &host, decided: &decided };
-    if !decided.iter().any(|decided| matches!(decided.decision, Decision::Run(_))) {
+    if !decided.iter().any(|decided| decided.decision.runs()) {
         print(&execution.nothing_to_do());
+        execution.advise_of_stale();
         let blocked = decided.iter().any(|decided| matches!(decided.decision, Decision::Blocked { .. }));
         return Ok(if blocked { Exit::SomeFailed } else { Exit::Done });
     }
-    let site = Site::probe(plan, &decided).map_err(site_failure)?;
+    let site = programs.and_then(|programs| Site::probe(plan, &decided, programs)).map_err(site_failure)?;
     if how.dry_run {
         return execution.print_commands(&site);
     }
@@ -89,7 +97,8 @@ impl Execution<'_> {
         let mut reason = None;
         for decided in self.decided {
             match &decided.decision {
-                Decision::Skip | Decision::Run(_) => summary.skipped += 1,
+                Decision::Skip | Decision::Stale { .. } => summary.skipped += 1,
+                Decision::Run(_) | Decision::Rerun { .. } => summary.left += 1,
                 Decision::Pruned { .. } => summary.pruned += 1,
                 Decision::Blocked { why } => {
                     summary.blocked += 1;
@@ -112,7 +121,7 @@ impl Execution<'_> {
     /// The real path up to its last step: the commands, for a shell.
     fn print_commands(&self, site: &Site) -> Result<Exit, Failure> {
         for Decided { job, decision } in self.decided {
-            if !matches!(decision, Decision::Run(_)) {
+            if !decision.runs() {
                 continue;
             }
             let dir = self.store.job_dir(job).attempt(1);
@@ -155,13 +164,14 @@ impl Execution<'_> {
             // Nobody was told so far.
             print(&format!("{}: {}", self.plan.matrix.name, describe(summary)));
         }
+        self.advise_of_stale();
         match &summary.stopped_by {
             Some(by) if summary.left > 0 => {
                 self.advise(&format!("stopped by {by}; `{}` goes on", self.resume_command()));
                 Exit::Interrupted
             }
             _ if summary.failed + summary.pruned + summary.blocked + summary.left > 0 => {
-                let store = self.store_flag();
+                let store = store_flag(self.global);
                 self.advise(&format!(
                     "`orchestrate status {}{store}` shows what failed and why; `{}` tries it again",
                     self.plan.matrix.name,
@@ -170,6 +180,13 @@ impl Execution<'_> {
                 Exit::SomeFailed
             }
             _ => Exit::Done,
+        }
+    }
+
+    /// Says which of the done jobs are stale, and what can be done about it.
+    fn advise_of_stale(&self) {
+        if let Some(line) = tell_stale(self.decided, &self.resume_command(), self.global) {
+            self.advise(&line);
         }
     }
 
@@ -188,12 +205,10 @@ impl Execution<'_> {
                 command.push_str(&format!(" {flag} {}", quote(value)));
             }
         }
-        command + &self.store_flag()
-    }
-
-    fn store_flag(&self) -> String {
-        let store = self.global.store.display().to_string();
-        if store == "runs" { String::new() } else { format!(" --store {}", quote(&store)) }
+        if self.how.rerun_stale {
+            command += " --rerun-stale";
+        }
+        command + &store_flag(self.global)
     }
 
     /// What helps where the store cannot be written to.

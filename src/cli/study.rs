@@ -14,7 +14,7 @@ use crate::analysis::cost::FlopsConvention;
 use crate::analysis::group::Row;
 use crate::analysis::peaks::{Catalogue, Peaks, PeaksError, parse, parse_measured};
 use crate::analysis::{Analysis, Cell, Span, State, Study};
-use crate::plan::{Decided, Decision, Inventory, NotDone, Plan, Standing, decide};
+use crate::plan::{Decided, Decision, Inventory, NotDone, Plan, Present, Standing, decide};
 use crate::report::File;
 use crate::report::number::significant;
 use crate::run::host::probe_host;
@@ -133,7 +133,8 @@ fn remove_old_figures(directory: &Path, files: &[File]) -> Result<(), MakeError>
 }
 
 fn cells(plan: &Plan, inventory: &Inventory) -> Vec<Cell> {
-    decide(plan, inventory, &probe_host())
+    // A stale job is a done one: what it ran with is in its record, and in the rows that are made of it.
+    decide(plan, inventory, &probe_host(), &Present::default())
         .into_iter()
         .map(|Decided { job, decision }| {
             let env = plan.env(job.key());

@@ -2,17 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use super::{Inventory, NotDone, Plan, PlannedEnv, Standing};
+use super::{Change, Inventory, NotDone, Plan, PlannedEnv, Present, Standing, changes};
 use crate::job::{Job, Key};
-use crate::record::{HostFacts, Outcome};
+use crate::record::{HostFacts, Outcome, Record};
 
 /// What is to be done with one job, and why.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
-    /// Run it: it is not done.
+    /// Run it: it is not done, or its re-run was begun and left no record.
     Run(NotDone),
+    /// Run it again: it is stale, and the user asked for that.
+    Rerun {
+        /// What changed since its record; not empty.
+        changes: Vec<Change>,
+    },
     /// Leave it: it is done.
     Skip,
+    /// Leave it: it is done, but it would run with something else today, and nobody has accepted that.
+    Stale {
+        /// What changed since its record; not empty.
+        changes: Vec<Change>,
+    },
     /// Leave it: a smaller batch of the same config ran out of memory.
     Pruned {
         /// Why, as a sentence.
@@ -30,6 +40,13 @@ pub enum Decision {
     },
 }
 
+impl Decision {
+    /// Whether the job is to be run.
+    pub fn runs(&self) -> bool {
+        matches!(self, Decision::Run(_) | Decision::Rerun { .. })
+    }
+}
+
 /// One job of a plan and what is to be done with it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decided {
@@ -41,38 +58,69 @@ pub struct Decided {
 
 /// Decides for every job of `plan`, in its order.
 ///
-/// What is done is done, wherever it was measured. What does not belong here is not asked for more. Of the rest, what
-/// is certain to need more memory than there is is pruned, and everything else runs.
-pub fn decide(plan: &Plan, inventory: &Inventory, host: &HostFacts) -> Vec<Decided> {
-    let ceilings = Ceilings::of(inventory, host);
+/// What is done is done, wherever it was measured; what was measured here and would run with something else than
+/// `present` now is stale. What does not belong here is not asked for more. Of the rest, what is certain to need more
+/// memory than there is is pruned, and everything else runs.
+pub fn decide(plan: &Plan, inventory: &Inventory, host: &HostFacts, present: &Present) -> Vec<Decided> {
+    let scene = Scene { inventory, host, present, ceilings: Ceilings::of(inventory, host) };
     plan.jobs()
         .map(|job| {
-            let decision = decide_job(&job, plan.env(job.key()), inventory, host, &ceilings);
+            let decision = scene.decide_job(&job, plan.env(job.key()));
             Decided { job, decision }
         })
         .collect()
 }
 
-fn decide_job(
-    job: &Job,
-    env: &PlannedEnv,
-    inventory: &Inventory,
-    host: &HostFacts,
-    ceilings: &Ceilings,
-) -> Decision {
-    let not_done = match inventory.standing(job) {
-        Standing::Done(_) => return Decision::Skip,
-        Standing::NotDone(not_done) => not_done,
-    };
-    if let Some(why) = inventory.blocks(job) {
-        return Decision::Blocked { why };
+/// Turns every stale job of `decided` into one that is run again.
+pub fn rerun_stale(decided: &mut [Decided]) {
+    for decided in decided {
+        if let Decision::Stale { changes } = &mut decided.decision {
+            decided.decision = Decision::Rerun { changes: std::mem::take(changes) };
+        }
     }
-    if let Some(why) = not_here(job.key(), env, host) {
-        return Decision::NotHere { why };
+}
+
+/// What every job is decided by.
+struct Scene<'a> {
+    inventory: &'a Inventory,
+    host: &'a HostFacts,
+    present: &'a Present,
+    ceilings: Ceilings,
+}
+
+impl Scene<'_> {
+    fn decide_job(&self, job: &Job, env: &PlannedEnv) -> Decision {
+        let not_done = match self.inventory.standing(job) {
+            Standing::Done(record) => return self.decide_done(job, env, &record),
+            Standing::NotDone(not_done) => not_done,
+        };
+        if let Some(why) = self.inventory.blocks(job) {
+            return Decision::Blocked { why };
+        }
+        if let Some(why) = not_here(job.key(), env, self.host) {
+            return Decision::NotHere { why };
+        }
+        match self.ceilings.prunes(job.key()) {
+            Some(why) => Decision::Pruned { why },
+            None => Decision::Run(not_done),
+        }
     }
-    match ceilings.prunes(job.key()) {
-        Some(why) => Decision::Pruned { why },
-        None => Decision::Run(not_done),
+
+    /// A re-run that was begun is gone on with: it was asked for, and its worker may still be at it. What does not
+    /// belong here cannot be repeated here, so nothing is said of it.
+    fn decide_done(&self, job: &Job, env: &PlannedEnv, record: &Record) -> Decision {
+        if not_here(job.key(), env, self.host).is_some() {
+            return Decision::Skip;
+        }
+        if let Some(not_done) = self.inventory.reruns.get(&job.id()) {
+            return Decision::Run(not_done.clone());
+        }
+        let changes = changes(record, self.host, self.present);
+        let accepted = self.inventory.accepted.get(&job.id());
+        if changes.is_empty() || accepted.is_some_and(|accepted| accepted.covers(record, &changes)) {
+            return Decision::Skip;
+        }
+        Decision::Stale { changes }
     }
 }
 
@@ -156,7 +204,7 @@ mod tests {
     use super::*;
     use crate::job::{Device, KEY_SCHEMA, Kind, Precision};
     use crate::matrix::{Limits, Order, Place, Share};
-    use crate::plan::{PLAN_SCHEMA, Problem};
+    use crate::plan::{ACCEPTANCE_SCHEMA, Acceptance, PLAN_SCHEMA, Problem};
     use crate::record::{MatrixFacts, Observed, OsFacts, Provenance, Record, WorkerFacts};
 
     fn key(env: &str, device: Device, batch: u32, repeat: u32) -> Key {
@@ -254,7 +302,7 @@ mod tests {
             key("here", Device::Cuda(1), 1, 1),
             key("here", Device::Cuda(0), 1, 1),
         ];
-        let whys: Vec<_> = decide(&plan(jobs), &Inventory::default(), &host("box"))
+        let whys: Vec<_> = decide(&plan(jobs), &Inventory::default(), &host("box"), &Present::default())
             .into_iter()
             .map(|decided| match decided.decision {
                 Decision::NotHere { why } => why,
@@ -287,7 +335,7 @@ mod tests {
         };
         let problems = vec![problem(&jobs[0], true), problem(&jobs[1], false)];
         let inventory = Inventory { problems, ..Inventory::default() };
-        let decided = decide(&plan(jobs), &inventory, &host("box"));
+        let decided = decide(&plan(jobs), &inventory, &host("box"), &Present::default());
         let Decision::Blocked { why } = &decided[0].decision else { panic!("{decided:?}") };
         assert!(why.starts_with("it has schema 7; update orchestrate, or delete runs/here_"), "{why}");
         let corrupt = NotDone::Corrupt { message: "it has schema 7".into() };
@@ -300,6 +348,13 @@ mod tests {
     enum Held {
         Nothing,
         Success,
+        /// With another worker than there is now.
+        Stale,
+        Accepted,
+        /// What was accepted is another change than there is now.
+        AcceptedBefore,
+        StaleElsewhere,
+        RerunCutOff,
         Failure,
         OutOfMemory,
         OutOfMemoryElsewhere,
@@ -310,6 +365,11 @@ mod tests {
         prop_oneof![
             Just(Held::Nothing),
             Just(Held::Success),
+            Just(Held::Stale),
+            Just(Held::Accepted),
+            Just(Held::AcceptedBefore),
+            Just(Held::StaleElsewhere),
+            Just(Held::RerunCutOff),
             Just(Held::Failure),
             Just(Held::OutOfMemory),
             Just(Held::OutOfMemoryElsewhere),
@@ -320,9 +380,16 @@ mod tests {
     fn standing(key: &Key, held: Held) -> Option<Standing> {
         let failed =
             |outcome, host| Some(Standing::NotDone(NotDone::Failed(Box::new(record(key, outcome, host)))));
+        let done = |worker: &str, host| {
+            let mut record = record(key, Outcome::Succeeded, host);
+            record.provenance.worker.sha256 = Some(worker.to_owned());
+            Some(Standing::Done(Box::new(record)))
+        };
         match held {
             Held::Nothing => None,
-            Held::Success => Some(Standing::Done(Box::new(record(key, Outcome::Succeeded, "box")))),
+            Held::Success => done("new", "box"),
+            Held::Stale | Held::Accepted | Held::AcceptedBefore | Held::RerunCutOff => done("old", "box"),
+            Held::StaleElsewhere => done("old", "other"),
             Held::Failure => failed(Outcome::Signalled { signal: 11 }, "box"),
             Held::OutOfMemory => failed(oom(), "box"),
             Held::OutOfMemoryElsewhere => failed(oom(), "other"),
@@ -333,11 +400,13 @@ mod tests {
     /// The word for what should happen to `jobs[index]`, found by looking at every pair of jobs and at nothing else.
     fn oracle(jobs: &[(Key, Held)], index: usize) -> &'static str {
         let (key, held) = &jobs[index];
-        if matches!(held, Held::Success) {
-            return "skip";
-        }
-        if key.env == "elsewhere" || !["cpu", "cuda"].contains(&key.device.to_string().as_str()) {
-            return "not here";
+        let is_here = key.env != "elsewhere" && ["cpu", "cuda"].contains(&key.device.to_string().as_str());
+        match held {
+            Held::Success | Held::Accepted | Held::StaleElsewhere => return "skip",
+            Held::Stale | Held::AcceptedBefore => return if is_here { "stale" } else { "skip" },
+            Held::RerunCutOff => return if is_here { "run" } else { "skip" },
+            _ if !is_here => return "not here",
+            _ => {}
         }
         let smaller_failed = jobs.iter().any(|(other, held)| {
             matches!(held, Held::OutOfMemory)
@@ -345,6 +414,46 @@ mod tests {
                 && (&other.env, other.device) == (&key.env, key.device)
         });
         if smaller_failed { "pruned" } else { "run" }
+    }
+
+    fn word(decision: &Decision) -> &'static str {
+        match decision {
+            Decision::Skip => "skip",
+            Decision::Stale { .. } => "stale",
+            Decision::Rerun { .. } => "rerun",
+            Decision::NotHere { .. } => "not here",
+            Decision::Blocked { .. } => "blocked",
+            Decision::Pruned { .. } => "pruned",
+            Decision::Run(_) => "run",
+        }
+    }
+
+    fn inventory(jobs: &[(Key, Held)]) -> Inventory {
+        let mut inventory = Inventory::default();
+        for (key, held) in jobs {
+            let id = key.id();
+            inventory.jobs.extend(standing(key, *held).map(|standing| (id, standing)));
+            let accepted = |from: &str| Acceptance {
+                schema: ACCEPTANCE_SCHEMA,
+                attempt: 1,
+                accepted_at: Default::default(),
+                changes: vec![Change { what: "worker".into(), from: from.into(), to: "new".into() }],
+            };
+            match held {
+                Held::Accepted => drop(inventory.accepted.insert(id, accepted("old"))),
+                Held::AcceptedBefore => drop(inventory.accepted.insert(id, accepted("older"))),
+                Held::RerunCutOff => drop(inventory.reruns.insert(id, NotDone::Unfinished { attempts: 2 })),
+                _ => {}
+            }
+        }
+        inventory
+    }
+
+    /// Every job would run with the worker called `new`.
+    fn present(jobs: &[(Key, Held)]) -> Present {
+        let worker = WorkerFacts { sha256: Some("new".into()), ..WorkerFacts::default() };
+        let workers = jobs.iter().map(|(key, _)| (key.id(), worker.clone())).collect();
+        Present { workers, gpus: Vec::new() }
     }
 
     proptest! {
@@ -363,27 +472,22 @@ mod tests {
                     (key(env, devices[usize::from(device)], batch * 8, repeat), held)
                 })
                 .collect();
-            let inventory = Inventory {
-                jobs: jobs
-                    .iter()
-                    .filter_map(|(key, held)| Some((key.id(), standing(key, *held)?)))
-                    .collect(),
-                problems: Vec::new(),
-            };
+            let inventory = inventory(&jobs);
+            let present = present(&jobs);
             let plan = plan(jobs.iter().map(|(key, _)| key.clone()).collect());
-            let decided = decide(&plan, &inventory, &host("box"));
-            prop_assert_eq!(&decided, &decide(&plan, &inventory, &host("box")), "deciding twice changes nothing");
+            let mut decided = decide(&plan, &inventory, &host("box"), &present);
+            let again = decide(&plan, &inventory, &host("box"), &present);
+            prop_assert_eq!(&decided, &again, "deciding twice changes nothing");
             prop_assert_eq!(decided.len(), jobs.len());
             for (index, decided) in decided.iter().enumerate() {
                 prop_assert_eq!(decided.job.key(), &jobs[index].0);
-                let word = match &decided.decision {
-                    Decision::Skip => "skip",
-                    Decision::NotHere { .. } => "not here",
-                    Decision::Blocked { .. } => "blocked",
-                    Decision::Pruned { .. } => "pruned",
-                    Decision::Run(_) => "run",
-                };
-                prop_assert_eq!(word, oracle(&jobs, index), "job {}", index);
+                prop_assert_eq!(word(&decided.decision), oracle(&jobs, index), "job {}", index);
+            }
+            let before = decided.clone();
+            rerun_stale(&mut decided);
+            for (before, after) in before.iter().zip(&decided) {
+                let expected = if word(&before.decision) == "stale" { "rerun" } else { word(&before.decision) };
+                prop_assert_eq!(word(&after.decision), expected);
             }
         }
     }

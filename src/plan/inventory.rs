@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use super::Acceptance;
 use crate::job::{Job, JobId};
 use crate::record::Record;
 
@@ -11,6 +12,10 @@ use crate::record::Record;
 pub struct Inventory {
     /// How each job that has a directory stands.
     pub jobs: BTreeMap<JobId, Standing>,
+    /// Re-runs of done jobs that were begun and have left no record yet: they run right now, or were cut off.
+    pub reruns: BTreeMap<JobId, NotDone>,
+    /// What the user accepted of done jobs.
+    pub accepted: BTreeMap<JobId, Acceptance>,
     /// Directories that say nothing usable. They are reported and skipped.
     pub problems: Vec<Problem>,
 }
@@ -29,7 +34,7 @@ pub struct Problem {
 /// How a job stands.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Standing {
-    /// There is a record of a success: the job never runs again.
+    /// There is a record of a success: the job never runs again, unless the user asks for a re-run.
     Done(Box<Record>),
     /// There is none.
     NotDone(NotDone),
@@ -72,6 +77,11 @@ impl Inventory {
             None => NotDone::NeverRan,
         };
         self.jobs.get(&job.id()).cloned().unwrap_or_else(|| Standing::NotDone(from_problem()))
+    }
+
+    /// Whether `job` is done and no re-run of it waits for its record.
+    pub fn is_settled(&self, job: &Job) -> bool {
+        matches!(self.jobs.get(&job.id()), Some(Standing::Done(_))) && !self.reruns.contains_key(&job.id())
     }
 
     /// Why nothing may be started for `job`, as a sentence; `None` if it may.

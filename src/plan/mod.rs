@@ -1,7 +1,7 @@
 //! What to do, decided before anything is done.
 //!
-//! [`expand`] turns a matrix into the ordered jobs of a [`Plan`]; [`decide`] holds them against what the store has and
-//! what the host is; [`invocation`] says how a job's process chain is called, as data. The executor
+//! [`expand`] turns a matrix into the ordered jobs of a [`Plan`]; [`decide`] holds them against what the store has, what
+//! the host is and what jobs would run with now; [`invocation`] says how a job's process chain is called, as data. The executor
 //! ([`crate::run`]) has no choices left. All pure: planning twice changes nothing.
 
 mod decide;
@@ -11,6 +11,7 @@ mod inventory;
 mod invocation;
 mod order;
 mod profiler;
+mod stale;
 
 use std::collections::BTreeMap;
 
@@ -20,12 +21,13 @@ use crate::job::{Job, Key};
 use crate::matrix::{Limits, Order, Place, Share};
 use crate::record::{CloudFacts, MatrixFacts};
 
-pub use decide::{Ceilings, Decided, Decision, decide, may_retry};
+pub use decide::{Ceilings, Decided, Decision, decide, may_retry, rerun_stale};
 pub use estimate::{Basis, Estimate, Estimator, TimeLeft, wall_seconds};
 pub use expand::expand;
 pub use inventory::{Inventory, NotDone, Problem, Standing};
 pub use invocation::{Invocation, InvocationError, Outputs, PASSED_ON, Surroundings, invocation, quote};
 pub use profiler::Profiler;
+pub use stale::{ACCEPTANCE_SCHEMA, Acceptance, Change, GpuFacts, Present, changes, changes_text};
 
 /// The version of a saved plan.
 ///

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 /// Where an attempt ran and with what.
@@ -88,6 +89,30 @@ pub struct WorkerFacts {
     pub path: String,
     /// SHA-256 of its bytes; absent if it could not be read.
     pub sha256: Option<String>,
+    /// SHA-256 of the other programs that its command names, by file name: the interpreter of a script, a second script.
+    /// Absent in records of older versions.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub others: BTreeMap<String, String>,
+    /// The shared libraries that it brings along, by file name: libtorch, not those of the system. Absent in records of
+    /// older versions, and of programs that do not name any themselves (scripts).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub libraries: BTreeMap<String, LibraryFacts>,
+}
+
+/// A shared library.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LibraryFacts {
+    /// Where it was found.
+    pub path: String,
+    /// The version that stands beside it, where one does: `2.11.0+cu130`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// SHA-256 of its bytes.
+    pub sha256: String,
+    /// Its size. With the time below it tells a file that was hashed already: hashing libtorch takes a second.
+    pub size_bytes: u64,
+    /// When it was last written.
+    pub modified_at: DateTime<Utc>,
 }
 
 /// The matrix file.

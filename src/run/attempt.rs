@@ -18,7 +18,7 @@ use super::dispatch::DispatchError;
 use super::host::{HostCounters, TimeFlavour};
 use super::lock::JobLock;
 use super::regular::{FILE_LIMIT, open_regular, read_regular};
-use super::store::{AttemptDir, JobDir};
+use super::store::{AttemptDir, JobDir, to_json};
 use crate::job::{Job, Key};
 use crate::matrix::Limits;
 use crate::plan::Profiler;
@@ -360,55 +360,11 @@ fn remove_tmp(dir: &JobDir) {
     }
 }
 
-/// Saves the record of an attempt: the moment a job is done.
-///
-/// A failure is kept in the attempt's directory too. It never takes the place of a success, and whatever stood there
-/// that could not be read is moved aside, not overwritten. What a newer `orchestrate` wrote stays where it is.
-///
-/// # Errors
-/// Something cannot be written. All that the record is made of is still there; a later `orchestrate` makes it again.
-pub fn save_record(lock: &JobLock, record: &Record) -> Result<(), WriteError> {
-    let dir = lock.dir();
-    let json = to_json(record);
-    if record.outcome != Outcome::Succeeded {
-        write_atomic(&dir.attempt(record.attempt).record(), &json)?;
-        if matches!(dir.load_record(), Ok(Some(earlier)) if earlier.outcome == Outcome::Succeeded) {
-            return Ok(());
-        }
-    }
-    match dir.load_record() {
-        Err(error) if error.is_newer() => return write_atomic(&dir.attempt(record.attempt).record(), &json),
-        Err(_) => move_aside(dir),
-        Ok(_) => {}
-    }
-    write_atomic(&dir.record(), &json)
-}
-
-/// Moves a record that cannot be read to a name that is free: `record.unreadable.json`, `record.unreadable-2.json` …
-fn move_aside(dir: &JobDir) {
-    let names = (1..).map(|number: u32| match number {
-        1 => "record.unreadable.json".to_owned(),
-        _ => format!("record.unreadable-{number}.json"),
-    });
-    // The job's lock keeps everybody away who might take the name meanwhile.
-    let free = names.map(|name| dir.path().join(name)).find(|path| fs::symlink_metadata(path).is_err());
-    if let Some(free) = free {
-        let _ = fs::rename(dir.record(), free);
-    }
-}
-
-fn to_json(value: &impl Serialize) -> Vec<u8> {
-    let mut json =
-        serde_json::to_vec_pretty(value).expect("our files have string keys and no failing serializer");
-    json.push(b'\n');
-    json
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::job::{Device, KEY_SCHEMA, Kind, Precision};
-    use crate::record::{HostFacts, MatrixFacts, WorkerFacts};
+    use crate::record::{HostFacts, MatrixFacts, Outcome, WorkerFacts};
     use crate::run::Store;
 
     const MEASUREMENT: &str = r#"{"schema":1,"samples":400,"elapsed_s":0.5,"synchronized":true,

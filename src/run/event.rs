@@ -17,7 +17,7 @@ pub trait Observer {
 
 /// Something that happened in a run.
 ///
-/// Every job whose decision was [`Decision::Run`] leaves the queue exactly once: by [`Event::Ended`] without `retry`,
+/// Every job whose decision [runs](Decision::runs) leaves the queue exactly once: by [`Event::Ended`] without `retry`,
 /// by [`Event::Left`], or by [`Event::GivenUp`]. After [`Event::Stopping`] the rest stays in the queue.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {

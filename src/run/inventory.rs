@@ -8,7 +8,7 @@ use std::io;
 
 use super::attempt::Attempt;
 use super::regular::{open_regular, read_regular_text};
-use super::store::{JobDir, Store, StoreError};
+use super::store::{AttemptDir, JobDir, Store, StoreError};
 use crate::job::{Job, Key};
 use crate::plan::{Inventory, NotDone, Problem, Standing};
 use crate::record::{Outcome, Record};
@@ -34,13 +34,8 @@ impl Store {
         self.load_job(job).standing(job)
     }
 
-    /// Reads why nothing may be started for `job`, now; `None` if it may.
-    pub fn load_block(&self, job: &Job) -> Option<String> {
-        self.load_job(job).blocks(job)
-    }
-
-    /// What the directory of `job` holds, and nothing else.
-    fn load_job(&self, job: &Job) -> Inventory {
+    /// What the directory of `job` holds, now, and nothing else.
+    pub fn load_job(&self, job: &Job) -> Inventory {
         let mut inventory = Inventory::default();
         read_job_dir(&self.job_dir(job), &mut inventory);
         inventory
@@ -50,7 +45,9 @@ impl Store {
 fn read_job_dir(dir: &JobDir, inventory: &mut Inventory) {
     let record = dir.load_record();
     if let Ok(Some(record)) = record {
-        if record.outcome != Outcome::Succeeded {
+        if record.outcome == Outcome::Succeeded {
+            read_beside(dir, &record, inventory);
+        } else {
             tell_torn_attempts(dir, inventory);
         }
         let standing = standing_with_record(dir, record);
@@ -93,11 +90,26 @@ fn read_job_dir(dir: &JobDir, inventory: &mut Inventory) {
     inventory.jobs.insert(job.id(), Standing::NotDone(standing));
 }
 
+/// Reads what stands beside the record of a done job: a re-run without a record, and what the user accepted.
+fn read_beside(dir: &JobDir, record: &Record, inventory: &mut Inventory) {
+    if let Some(rerun) = unfinished(dir, record.attempt)
+        && !was_interrupted(dir)
+    {
+        tell_torn_attempts(dir, inventory);
+        inventory.reruns.insert(record.id, rerun);
+    }
+    match dir.load_acceptance() {
+        Ok(accepted) => inventory.accepted.extend(accepted.map(|accepted| (record.id, accepted))),
+        Err(error) => {
+            let message = format!("{}, so nothing is accepted", with_sources(&error));
+            problem(inventory, dir, message);
+        }
+    }
+}
+
 /// Tells if the last attempt that was begun is torn: it can then not be finished, only made again.
 fn tell_torn_attempts(dir: &JobDir, inventory: &mut Inventory) {
-    let attempts = dir.attempts().unwrap_or_default();
-    let begun = attempts.into_iter().rev().find(|attempt| attempt.attempt().exists());
-    if let Some(attempt) = begun.filter(|attempt| !attempt.record().exists())
+    if let Some(attempt) = last_begun(dir).filter(|attempt| !attempt.record().exists())
         && let Err(error) = Attempt::load(&attempt)
     {
         let number = attempt.number();
@@ -120,10 +132,22 @@ fn standing_with_record(dir: &JobDir, record: Record) -> (crate::job::JobId, Sta
 
 /// What an attempt after the one called `recorded` says of the job; `None` if none was begun.
 fn unfinished(dir: &JobDir, recorded: u32) -> Option<NotDone> {
-    let attempts = dir.attempts().ok()?;
-    let begun = attempts.iter().filter(|attempt| attempt.attempt().exists());
-    let last = begun.map(|attempt| attempt.number()).max().filter(|number| *number > recorded)?;
+    let last = last_begun(dir)?.number();
+    if last <= recorded {
+        return None;
+    }
     Some(if is_locked(dir) { NotDone::Running } else { NotDone::Unfinished { attempts: last } })
+}
+
+/// The last attempt that was begun.
+fn last_begun(dir: &JobDir) -> Option<AttemptDir> {
+    dir.attempts().ok()?.into_iter().rev().find(|attempt| attempt.attempt().exists())
+}
+
+/// Whether the last attempt that was begun was interrupted: such a record never takes the place of a success.
+fn was_interrupted(dir: &JobDir) -> bool {
+    let record = last_begun(dir).and_then(|attempt| attempt.load_record().ok().flatten());
+    record.is_some_and(|record| matches!(record.outcome, Outcome::Interrupted { .. }))
 }
 
 /// Whether somebody holds the job's lock. Asking takes the lock for a moment, so it is asked only of jobs that have an

@@ -7,12 +7,15 @@
 //! | [`host`] | what the machine is and how busy it is; the time tool, git |
 //! | [`lock`] | the right to run a job, and the right to measure on a device |
 //! | [`attempt`] | `attempt.json`, and how an attempt's files become its record, whoever saw it end |
+//! | [`accepted`] | what the user accepted of a stale job |
 //! | [`process`] | the process chain, in a group of its own |
 //! | `profiler` | profilers made ready: found, asked what they can count here |
 //! | [`stop`] | the signals that say stop |
 //! | [`peaks`] | reads the files below `peaks/`, has the worker measure a device's ceilings |
 //! | [`dataset`] | makes and fetches data sets |
 //! | [`download`] | fetches a file, goes on where it was cut, checks its sum |
+//! | [`programs`] | what workers are, by their bytes and those of their libraries |
+//! | [`present`] | what jobs would run with now, for telling which are stale |
 //! | [`site`] | what a run needs of the place it happens at |
 //! | [`dispatch`] | runs what is to be run, one job after the other |
 //! | [`progress`] | shows a run while it goes on |
@@ -22,6 +25,7 @@
 //! The truth about a job is its `record.json`, written last and renamed into place. Locks only keep two from working at
 //! the same time; no lock file's existence or contents ever decides anything.
 
+pub mod accepted;
 mod atomic;
 pub mod attempt;
 mod clock;
@@ -32,12 +36,16 @@ pub mod download;
 pub mod event;
 pub mod host;
 pub mod inventory;
+mod libraries;
 pub mod lock;
 pub mod peaks;
+pub mod present;
 pub mod process;
 mod profiler;
+pub mod programs;
 pub mod progress;
 pub mod regular;
+mod save;
 pub mod site;
 pub mod stop;
 pub mod store;
@@ -46,5 +54,6 @@ mod supervise;
 pub use atomic::{WriteError, write_atomic};
 pub use dispatch::{DispatchError, RunOrder, dispatch};
 pub use event::{Event, Observer, Summary, Waiting, WorkerFate};
+pub use programs::Programs;
 pub use site::{Site, SiteError};
 pub use store::{AttemptDir, JobDir, Store, StoreError};

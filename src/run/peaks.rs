@@ -16,7 +16,7 @@ use nix::sys::time::TimeValLike;
 use super::event::Waiting;
 use super::host::HostCounters;
 use super::lock::{LockDir, LockError};
-use super::site::shipped_worker;
+use super::programs::shipped_worker;
 use crate::job::Device;
 use crate::plan::PASSED_ON;
 use crate::protocol::{MEASUREMENT_SCHEMA, MeasuredPeaks, exit_code};

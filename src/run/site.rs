@@ -1,19 +1,15 @@
 //! Where a run takes place: what is looked up once, before anything starts, and refused with one clear sentence if it
 //! is not there.
-#![expect(clippy::disallowed_methods, reason = "this looks up the surroundings of a run")]
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::host::{TimeFlavour, TimeTool, hash_file, probe_git, probe_time_tool};
+use super::host::{TimeFlavour, TimeTool, probe_git, probe_time_tool};
 use super::lock::lock_dir_path;
+use super::programs::Programs;
 use super::store::AttemptDir;
-use crate::job::{DataSource, Job, ParamValue, WorkerTemplate};
-use crate::plan::{
-    Decided, Decision, Invocation, InvocationError, Outputs, PASSED_ON, Plan, Profiler, Surroundings,
-    invocation,
-};
+use crate::job::{DataSource, Job, ParamValue};
+use crate::plan::{Decided, Invocation, InvocationError, Outputs, Plan, Profiler, Surroundings, invocation};
 use crate::record::{GitFacts, WorkerFacts};
 
 /// Names the shipped worker.
@@ -64,27 +60,26 @@ pub struct Site {
     pub time: TimeTool,
     /// The checkout that the matrix stands in.
     pub git: Option<GitFacts>,
-    surroundings: Surroundings,
-    hashes: BTreeMap<PathBuf, Option<String>>,
+    programs: Programs,
 }
 
 impl Site {
-    /// Looks up everything that the jobs of `decided` that are to be run need.
+    /// Looks up everything that the jobs of `decided` that are to be run need. Their workers are hashed here: libtorch
+    /// takes a second, which no signal should wait for later.
     ///
     /// # Errors
     /// [`SiteError`] names the first thing that is missing.
-    pub fn probe(plan: &Plan, decided: &[Decided]) -> Result<Site, SiteError> {
-        let directory = std::env::current_dir().map_err(SiteError::CurrentDirectory)?;
-        let surroundings = Surroundings { shipped_worker: text(&shipped_worker())?, ambient: ambient() };
+    pub fn probe(plan: &Plan, decided: &[Decided], mut programs: Programs) -> Result<Site, SiteError> {
+        let directory = programs.directory.clone();
         let time = probe_time_tool().ok_or(SiteError::NoTime)?;
-        let to_run = decided.iter().filter(|decided| matches!(decided.decision, Decision::Run(_)));
-        for Decided { job, .. } in to_run {
-            check_job(job, plan, &surroundings, &directory)?;
+        for Decided { job, .. } in decided.iter().filter(|decided| decided.decision.runs()) {
+            let call = check_job(job, plan, &programs.surroundings, &directory)?;
+            programs.worker(job, &call);
         }
         let matrix = directory.join(&plan.matrix.path);
         let git = probe_git(matrix.parent().unwrap_or(&directory));
         let lock_dir = directory.join(lock_dir_path());
-        Ok(Site { directory, lock_dir, time, git, surroundings, hashes: BTreeMap::new() })
+        Ok(Site { directory, lock_dir, time, git, programs })
     }
 
     /// The call of `job`'s worker in the attempt `dir`, under `profiler` if there is one.
@@ -100,7 +95,7 @@ impl Site {
     ) -> Result<Invocation, SiteError> {
         let outputs =
             Outputs { measurement: text(&dir.measurement())?, iterations: text(&dir.iterations())? };
-        let bare = invocation(job.key(), plan.env(job.key()), &self.surroundings, &outputs)
+        let bare = invocation(job.key(), plan.env(job.key()), &self.programs.surroundings, &outputs)
             .map_err(|source| SiteError::NoInvocation { job: job.label(), source })?;
         match profiler.zip(dir.profile(job.key().kind)) {
             Some((profiler, table)) => Ok(bare.under(profiler, &text(&table)?)),
@@ -111,7 +106,7 @@ impl Site {
     /// The directories in which the programs of `job` are looked for, as `PATH` has them.
     pub fn path(&self, job: &Job, plan: &Plan) -> String {
         let own = plan.env(job.key()).variables.get("PATH");
-        own.or_else(|| self.surroundings.ambient.get("PATH")).cloned().unwrap_or_default()
+        own.or_else(|| self.programs.surroundings.ambient.get("PATH")).cloned().unwrap_or_default()
     }
 
     /// The argv of the whole chain.
@@ -128,33 +123,19 @@ impl Site {
         Ok(argv)
     }
 
-    /// The program of `job` and its hash: of an external worker the first literal argument that names a file, which is
-    /// the script where the program is an interpreter, else the program. Hashed once a run.
+    /// The worker of `job`, by its bytes.
     pub fn worker(&mut self, job: &Job, invocation: &Invocation) -> WorkerFacts {
-        let program = self.program_file(&job.key().worker, invocation);
-        let hash = self.hashes.entry(program.clone()).or_insert_with(|| hash_file(&program).ok());
-        WorkerFacts { path: program.display().to_string(), sha256: hash.clone() }
-    }
-
-    fn program_file(&self, worker: &WorkerTemplate, invocation: &Invocation) -> PathBuf {
-        if let WorkerTemplate::Command(words) = worker {
-            let script = words.iter().skip(1).filter(|word| !word.contains('{'));
-            if let Some(script) = script.map(|word| self.directory.join(word)).find(|path| path.is_file()) {
-                return script;
-            }
-        }
-        let program = Path::new(&invocation.argv[0]);
-        let path = invocation.environment.get("PATH").map_or("", String::as_str);
-        if program.components().count() == 1 {
-            let found = std::env::split_paths(path).map(|directory| directory.join(program));
-            return found.into_iter().find(|path| path.is_file()).unwrap_or_else(|| program.to_owned());
-        }
-        self.directory.join(program)
+        self.programs.worker(job, invocation)
     }
 }
 
-/// What must hold of a job before anything is started.
-fn check_job(job: &Job, plan: &Plan, surroundings: &Surroundings, directory: &Path) -> Result<(), SiteError> {
+/// What must hold of a job before anything is started; how it will be called, but for where it writes.
+fn check_job(
+    job: &Job,
+    plan: &Plan,
+    surroundings: &Surroundings,
+    directory: &Path,
+) -> Result<Invocation, SiteError> {
     let key = job.key();
     if key.worker.is_shipped() && !Path::new(&surroundings.shipped_worker).is_file() {
         return Err(SiteError::NoWorker(surroundings.shipped_worker.clone().into()));
@@ -167,22 +148,7 @@ fn check_job(job: &Job, plan: &Plan, surroundings: &Surroundings, directory: &Pa
     }
     let outputs = Outputs { measurement: String::new(), iterations: String::new() };
     invocation(key, plan.env(key), surroundings, &outputs)
-        .map(|_| ())
         .map_err(|source| SiteError::NoInvocation { job: job.label(), source })
-}
-
-/// Where the shipped worker is: where the user says, else beside our own program.
-pub(super) fn shipped_worker() -> PathBuf {
-    if let Some(path) = std::env::var_os(WORKER_VARIABLE).filter(|path| !path.is_empty()) {
-        return std::path::absolute(&path).unwrap_or_else(|_| path.into());
-    }
-    let own = std::env::current_exe().unwrap_or_default();
-    own.parent().unwrap_or(Path::new("/")).join("worker")
-}
-
-/// What a worker may inherit. A variable that is not UTF-8 is none that we could record.
-fn ambient() -> BTreeMap<String, String> {
-    PASSED_ON.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?))).collect()
 }
 
 fn text(path: &Path) -> Result<String, SiteError> {

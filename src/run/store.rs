@@ -8,11 +8,12 @@
 //!   attempts/01/        attempt.json stdout.log stderr.log time.txt measurement.json iterations.csv
 //!                       [ncu.csv | perf.csv]
 //!   record.json         last: tmp → fsync → rename → fsync(dir)
+//!   accepted.json       what the user accepted of a stale job, if anything
 //! runs/.plans/<matrix name>.json
 //! ```
 //!
-//! A failed attempt's record is also kept as `attempts/NN/record.json`, for the next attempt's takes its place above.
-//! Only the `record.json` of the job's own directory counts.
+//! A failed attempt's record is also kept as `attempts/NN/record.json`, for the next attempt's takes its place above; a
+//! success is kept there when a re-run's record takes its place. Only the `record.json` of the job's own directory counts.
 #![expect(clippy::disallowed_methods, reason = "the store is the files")]
 
 use std::fs::{self, File};
@@ -20,7 +21,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::atomic::{WriteError, write_atomic};
 use super::regular::{FILE_LIMIT, overwrite, read_regular, read_regular_text};
@@ -312,7 +313,7 @@ fn parse_plan(text: &str) -> Result<Plan, PlanError> {
 }
 
 /// A newer version may well not parse; its schema then is the better thing to name.
-fn check_schema<E>(
+pub(super) fn check_schema<E>(
     text: &str,
     known: u32,
     syntax: impl FnOnce(serde_json::Error) -> E,
@@ -359,6 +360,11 @@ impl JobDir {
     /// `record.json`.
     pub fn record(&self) -> PathBuf {
         self.path.join("record.json")
+    }
+
+    /// `accepted.json`.
+    pub fn accepted(&self) -> PathBuf {
+        self.path.join("accepted.json")
     }
 
     /// `lock`.
@@ -472,12 +478,12 @@ impl AttemptDir {
         }
     }
 
-    /// `record.json`: this attempt's, kept if it failed.
+    /// `record.json`: this attempt's, kept if it failed or if a re-run's has taken its place.
     pub fn record(&self) -> PathBuf {
         self.path.join("record.json")
     }
 
-    /// The record that this attempt left when it failed, if it did.
+    /// The record of this attempt that was kept here, if one was.
     ///
     /// # Errors
     /// There is one, but it cannot be read as such.
@@ -485,6 +491,14 @@ impl AttemptDir {
         let job_dir = self.path.parent().and_then(Path::parent).and_then(Path::file_name).unwrap_or_default();
         load_record(&self.record(), &job_dir.to_string_lossy())
     }
+}
+
+/// `value` as the JSON of one of our files.
+pub(super) fn to_json(value: &impl Serialize) -> Vec<u8> {
+    let mut json =
+        serde_json::to_vec_pretty(value).expect("our files have string keys and no failing serializer");
+    json.push(b'\n');
+    json
 }
 
 /// Writes a small file that nobody reads while it is written and that the next attempt writes anew.

@@ -25,6 +25,7 @@ pub(crate) struct Matrix {
     repeats: u32,
     limits: &'static str,
     env: &'static str,
+    worker: PathBuf,
     flags: Vec<String>,
 }
 
@@ -38,6 +39,7 @@ impl Matrix {
             repeats: 1,
             limits: "timeout: 60s, retries: 0, grace: 10s",
             env: "device: cpu",
+            worker: env!("CARGO_BIN_EXE_fake-worker").into(),
             flags: Vec::new(),
         }
     }
@@ -67,6 +69,11 @@ impl Matrix {
         Matrix { env, ..self }
     }
 
+    /// The program that is called as the fake worker is.
+    pub(crate) fn worker(self, worker: &Path) -> Self {
+        Matrix { worker: worker.to_owned(), ..self }
+    }
+
     /// Another flag of the fake worker.
     pub(crate) fn flag(mut self, name: &str, value: &Path) -> Self {
         self.flags.extend([name.to_owned(), value.display().to_string()]);
@@ -74,14 +81,13 @@ impl Matrix {
     }
 
     fn yaml(&self, trace: &Path) -> String {
-        let worker = env!("CARGO_BIN_EXE_fake-worker");
-        let mut command = vec![worker.to_owned()];
+        let mut command = vec![self.worker.display().to_string()];
         for name in ["behave", "device", "precision", "batch", "label", "out"] {
             command.extend([format!("--{name}"), format!("{{{name}}}")]);
         }
         command.extend(["--trace".to_owned(), trace.display().to_string()]);
         command.extend(self.flags.clone());
-        let Matrix { name, behaviours, batches, repeats, limits, env, flags: _ } = self;
+        let Matrix { name, behaviours, batches, repeats, limits, env, worker: _, flags: _ } = self;
         format!(
             "name: {name}\nmodels: [m]\nbatches: {batches:?}\nrepeats: {repeats}\naxes: {{ behave: {behaviours:?} }}\n\
              order: sequential\nlimits: {{ {limits} }}\nworker: {{ command: {command:?}, result: json }}\n\

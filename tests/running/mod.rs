@@ -4,5 +4,6 @@ mod broken;
 mod crash;
 mod locks;
 mod outcomes;
+mod stale;
 mod stop;
 mod store;

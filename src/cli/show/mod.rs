@@ -59,7 +59,7 @@ struct ReadError {
 }
 
 /// The job that `found` is, from a plan, from its record, or from its `key.json`.
-fn identify(found: &Found) -> Result<Job, Failure> {
+pub(super) fn identify(found: &Found) -> Result<Job, Failure> {
     if let Some(job) = &found.job {
         return Ok(job.clone());
     }

@@ -10,11 +10,10 @@ use std::time::Duration;
 use super::find::{find_plan, load_inventory};
 use super::output::{Layout, hint, print, print_json};
 use super::select::{SelectArgs, Selection};
+use super::stale::{Here, stale_hint, store_flag};
 use super::{Exit, Failure, Global};
-use crate::plan::{Plan, decide, quote};
-use crate::record::HostFacts;
+use crate::plan::{Plan, quote};
 use crate::run::Store;
-use crate::run::host::probe_host;
 
 use overview::Overview;
 
@@ -44,7 +43,7 @@ pub(super) fn run(args: StatusArgs, global: &Global) -> Result<Exit, Failure> {
     let store = Store::at(&global.store).map_err(Failure::store)?;
     let plan = find_plan(&store, args.plan.as_deref())?;
     let selection = args.select.apply(&plan)?;
-    let look = Look { args: &args, global, store, plan, selection, host: probe_host() };
+    let mut look = Look { args: &args, global, store, plan, selection, here: Here::probe() };
     if args.watch { look.watch() } else { look.once() }
 }
 
@@ -55,18 +54,18 @@ struct Look<'a> {
     store: Store,
     plan: Plan,
     selection: Selection,
-    host: HostFacts,
+    here: Here,
 }
 
 impl Look<'_> {
-    fn overview(&self) -> Result<Overview, Failure> {
+    fn overview(&mut self) -> Result<Overview, Failure> {
         let inventory = load_inventory(&self.store)?;
-        let mut decided = decide(&self.plan, &inventory, &self.host);
+        let mut decided = self.here.decide(&self.plan, &inventory);
         decided.retain(|decided| self.selection.contains(decided.job.key()));
         Ok(Overview::of(&self.plan, &inventory, &decided))
     }
 
-    fn once(&self) -> Result<Exit, Failure> {
+    fn once(&mut self) -> Result<Exit, Failure> {
         let overview = self.overview()?;
         if self.args.json {
             print_json(&overview)?;
@@ -79,7 +78,7 @@ impl Look<'_> {
         Ok(Exit::Done)
     }
 
-    fn watch(&self) -> Result<Exit, Failure> {
+    fn watch(&mut self) -> Result<Exit, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
             let mut shown = String::new();
@@ -116,7 +115,7 @@ impl Look<'_> {
     /// What to type next, as far as that can be known.
     fn next_commands(&self, overview: &Overview) -> Vec<String> {
         let name = quote(&self.plan.matrix.name);
-        let store = self.store_flag();
+        let store = store_flag(self.global);
         let counts = &overview.counts;
         let mut found = Vec::new();
         if let Some(failure) = overview.failures.first() {
@@ -125,10 +124,12 @@ impl Look<'_> {
                 failure.directory
             ));
         }
+        let saved = self.store.load_plan(&self.plan.matrix.name).is_ok_and(|saved| saved == self.plan);
+        let again = if saved { format!("resume {name}") } else { format!("run {}", quote(&overview.file)) };
+        if !overview.stale.is_empty() {
+            found.push(stale_hint(&again, self.global));
+        }
         if counts.failed + counts.waiting > 0 && counts.running == 0 {
-            let saved = self.store.load_plan(&self.plan.matrix.name).is_ok_and(|saved| saved == self.plan);
-            let again =
-                if saved { format!("resume {name}") } else { format!("run {}", quote(&overview.file)) };
             found.push(format!("`orchestrate {again}{store}` runs what is missing"));
         } else if counts.running > 0 {
             found.push(format!("`orchestrate status {name} --watch{store}` follows the run"));
@@ -136,10 +137,5 @@ impl Look<'_> {
             found.push(format!("`orchestrate report {name}{store}` turns it into tables and figures"));
         }
         found
-    }
-
-    fn store_flag(&self) -> String {
-        let store = self.global.store.display().to_string();
-        if store == "runs" { String::new() } else { format!(" --store {}", quote(&store)) }
     }
 }

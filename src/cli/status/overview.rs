@@ -10,13 +10,14 @@ use crate::analysis::group::{Row, order};
 use crate::analysis::peaks::Catalogue;
 use crate::analysis::{Cell, Span, State, Study, analyse};
 use crate::cli::plan::not_done_text;
+use crate::cli::stale::stale_reasons;
 use crate::job::{JobId, Key, varying_parameters};
 use crate::plan::{Decided, Decision, Estimator, Inventory, NotDone, Plan, Standing, TimeLeft};
 use crate::record::{Outcome, Record};
 
 /// The version of what `--json` prints.
 ///
-/// Changelog: 1, the first.
+/// Changelog: 1, the first; since then with `stale`.
 const OVERVIEW_SCHEMA: u32 = 1;
 
 /// How far a plan is.
@@ -39,6 +40,8 @@ pub(super) struct Overview {
     pub(super) failures: Vec<FailureView>,
     /// Why jobs are not here, pruned or blocked, each reason with its number.
     pub(super) left_out: BTreeMap<String, usize>,
+    /// Done jobs that would run with something else now: what changed, each with its number.
+    pub(super) stale: BTreeMap<String, usize>,
     /// Directories of the store that say nothing usable.
     pub(super) problems: Vec<ProblemView>,
 }
@@ -134,6 +137,7 @@ impl Overview {
             configs: Vec::new(),
             failures: Vec::new(),
             left_out: BTreeMap::new(),
+            stale: stale_reasons(decided),
             problems: problems(inventory),
         };
         for (decided, state) in &sorted {
@@ -187,13 +191,15 @@ impl Overview {
 
 fn state<'a>(decided: &Decided, inventory: &'a Inventory) -> JobState<'a> {
     match (inventory.jobs.get(&decided.job.id()), &decided.decision) {
-        (Some(Standing::Done(_)), _) | (_, Decision::Skip) => JobState::Done,
-        (Some(Standing::NotDone(NotDone::Running)), _) => JobState::Running,
+        (_, Decision::Run(NotDone::Running)) | (Some(Standing::NotDone(NotDone::Running)), _) => {
+            JobState::Running
+        }
+        (Some(Standing::Done(_)), _) | (_, Decision::Skip | Decision::Stale { .. }) => JobState::Done,
         (Some(Standing::NotDone(NotDone::Failed(record))), decision) => failed(record, decision),
         (_, Decision::NotHere { why }) => JobState::NotHere(why.clone()),
         (_, Decision::Pruned { why }) => JobState::Pruned(why.clone()),
         (_, Decision::Blocked { why }) => JobState::Blocked(why.clone()),
-        (_, Decision::Run(_)) => JobState::Waiting,
+        (_, Decision::Run(_) | Decision::Rerun { .. }) => JobState::Waiting,
     }
 }
 

@@ -4,7 +4,7 @@ use crate::analysis::fixture;
 use crate::cli::output::Layout;
 use crate::job::{Job, Kind};
 use crate::matrix::Order;
-use crate::plan::{PLAN_SCHEMA, Problem};
+use crate::plan::{Change, PLAN_SCHEMA, Problem};
 use crate::record::MatrixFacts;
 
 /// Builds an inventory and what is decided with it, job by job.
@@ -143,6 +143,34 @@ fn runs_of_two_hosts_are_never_pooled() {
     assert_eq!(overview.configs[0].throughput[1].differences, ["host bench-1 / bench-2"]);
     assert!(overview.is_settled());
     insta::assert_snapshot!(render::text(&overview, Layout::Plain));
+}
+
+#[test]
+fn stale_jobs_are_done_and_said() {
+    let stale = |repeat, to: &str| {
+        let change = Change { what: "worker".into(), from: "old".into(), to: to.into() };
+        let record = fixture::record(key("resnet18", 16, repeat), 100.0, i64::from(repeat));
+        let standing = Some(Standing::Done(Box::new(record)));
+        (key("resnet18", 16, repeat), Decision::Stale { changes: vec![change] }, standing)
+    };
+    let mut scene = Scene::new().done(key("resnet18", 16, 1), 100.0);
+    for (key, decision, standing) in [stale(2, "new"), stale(3, "new"), stale(4, "newer")] {
+        scene = scene.job(key, decision, standing);
+    }
+    let overview = scene.overview();
+    assert_eq!((overview.counts.done, overview.counts.jobs), (4, 4));
+    assert!(overview.is_settled());
+    let text = render::text(&overview, Layout::Plain);
+    assert!(text.contains("\nstale: worker old → new: 2 jobs\n"), "{text}");
+    assert!(text.contains("\nstale: worker old → newer: 1 job\n"), "{text}");
+}
+
+#[test]
+fn a_rerun_that_goes_on_is_seen_running() {
+    let record = fixture::record(key("resnet18", 16, 1), 100.0, 0);
+    let standing = Some(Standing::Done(Box::new(record)));
+    let scene = Scene::new().job(key("resnet18", 16, 1), Decision::Run(NotDone::Running), standing);
+    assert_eq!(scene.overview().counts.running, 1);
 }
 
 #[test]

@@ -20,6 +20,9 @@ pub(super) fn text(overview: &Overview, layout: Layout) -> String {
     for (reason, number) in &overview.left_out {
         text += &format!("\nleft out: {reason}: {}\n", jobs_text(*number));
     }
+    for (changes, number) in &overview.stale {
+        text += &format!("\nstale: {changes}: {}\n", jobs_text(*number));
+    }
     for problem in &overview.problems {
         text += &format!("\nunreadable: {}: {}\n", problem.path, problem.message);
     }

@@ -10,14 +10,15 @@ use chrono::{DateTime, Utc};
 use super::{Halt, Run};
 use crate::job::Job;
 use crate::matrix::Limits;
-use crate::plan::{Decided, Decision, NotDone, Standing};
+use crate::plan::{Decided, Decision, NotDone};
 use crate::record::{Ending, Outcome, Record};
-use crate::run::attempt::{Attempt, End, HowEnded, save_record};
+use crate::run::attempt::{Attempt, End, HowEnded};
 use crate::run::clock::probe_since_boot;
 use crate::run::event::WorkerFate;
 use crate::run::host::HostCounters;
 use crate::run::lock::{JobLock, is_owner_alive};
 use crate::run::process::{Group, kill_escaped};
+use crate::run::save::save_record;
 use crate::run::store::{AttemptDir, Store};
 use crate::run::supervise::NEVER;
 
@@ -68,7 +69,7 @@ impl Run<'_> {
             }
         };
         let lock = self.lock_job(job, WorkerFate::None).await?;
-        if matches!(self.order.store.load_standing(job), Standing::Done(_)) {
+        if self.order.store.load_job(job).is_settled(job) {
             return self.settle(job, &lock, true).map(|_| ());
         }
         self.adopt(job, &lock, how, true).map(|_| ())

@@ -19,7 +19,7 @@ use crate::matrix::Share;
 use crate::plan::{Ceilings, Decided, Decision, Inventory, NotDone, Plan, Profiler, Standing, may_retry};
 use crate::record::{Ending, HostFacts, NotProfiled, Outcome, Provenance, Record};
 use crate::run::atomic::WriteError;
-use crate::run::attempt::{Attempt, End, HowEnded, begin, restore, save_record};
+use crate::run::attempt::{Attempt, End, HowEnded, begin, restore};
 use crate::run::clock::probe_since_boot;
 use crate::run::concern::concerns_one_job;
 use crate::run::event::{Event, Observer, Summary, WorkerFate};
@@ -28,6 +28,7 @@ use crate::run::inventory::with_sources;
 use crate::run::lock::{DeviceLock, JobLock, LockDir, LockError, Patience, sign};
 use crate::run::process::{Chain, ChainCall};
 use crate::run::profiler::Profilers;
+use crate::run::save::save_record;
 use crate::run::site::{Site, SiteError};
 use crate::run::stop::StopSignals;
 use crate::run::store::{AttemptDir, Store, write_plain};
@@ -78,6 +79,7 @@ pub async fn dispatch(order: RunOrder<'_>, observer: &mut dyn Observer) -> Resul
     let locks = LockDir::create(&order.site.lock_dir).map_err(DispatchError::Lock)?;
     let ceilings = Ceilings::of(&order.inventory, order.host);
     observer.event(&Event::Began { jobs: order.decided });
+    let reruns = attempts_to_replace(order.decided, &order.inventory);
     let fates = BTreeMap::new();
     let mut run = Run {
         order,
@@ -86,6 +88,7 @@ pub async fn dispatch(order: RunOrder<'_>, observer: &mut dyn Observer) -> Resul
         observer,
         ceilings,
         profilers: Profilers::default(),
+        reruns,
         fates,
         tried: 0,
         unspawned: 0,
@@ -100,6 +103,16 @@ pub async fn dispatch(order: RunOrder<'_>, observer: &mut dyn Observer) -> Resul
     let summary = run.summary(stopped);
     run.observer.event(&Event::Finished(&summary));
     Ok(summary)
+}
+
+/// The jobs of `decided` that are to be run although they are done, each with the attempt of its record. Once another
+/// record stands there, somebody has repeated the job.
+fn attempts_to_replace(decided: &[Decided], inventory: &Inventory) -> BTreeMap<JobId, u32> {
+    let attempt = |decided: &Decided| match inventory.jobs.get(&decided.job.id()) {
+        Some(Standing::Done(record)) => Some((decided.job.id(), record.attempt)),
+        _ => None,
+    };
+    decided.iter().filter(|decided| decided.decision.runs()).filter_map(attempt).collect()
 }
 
 /// Why a run goes no further.
@@ -136,6 +149,8 @@ struct Run<'a> {
     observer: &'a mut dyn Observer,
     ceilings: Ceilings,
     profilers: Profilers,
+    /// Done jobs that are to be run again, and the attempt whose record is to be replaced.
+    reruns: BTreeMap<JobId, u32>,
     fates: BTreeMap<JobId, Fate>,
     /// Jobs tried, and those of them that could not even be started.
     tried: usize,
@@ -150,7 +165,7 @@ impl Run<'_> {
         self.adopt_orphans().await?;
         let mut waiting: Vec<&Job> = decided
             .iter()
-            .filter(|decided| matches!(decided.decision, Decision::Run(_) | Decision::Pruned { .. }))
+            .filter(|Decided { decision, .. }| decision.runs() || matches!(decision, Decision::Pruned { .. }))
             .map(|decided| &decided.job)
             .collect();
         // What is pruned is looked at again in the end: the smaller batch may have succeeded this time.
@@ -289,13 +304,16 @@ impl Run<'_> {
     /// Reads again how `job` stands, now that its lock is ours: finishes an attempt that was left without a record, and
     /// says whether the job is done, or not for us to do.
     fn settle(&mut self, job: &Job, lock: &JobLock, waited: bool) -> Result<bool, Halt> {
-        if let Some(why) = self.order.store.load_block(job) {
+        let held = self.order.store.load_job(job);
+        if let Some(why) = held.blocks(job) {
             if self.fates.insert(job.id(), Fate::Blocked).is_none() {
                 self.observer.event(&Event::Left { job, decision: &Decision::Blocked { why } });
             }
             return Ok(true);
         }
-        match self.order.store.load_standing(job) {
+        match held.standing(job) {
+            Standing::Done(_) if !held.is_settled(job) => self.finish(job, lock, waited),
+            Standing::Done(record) if self.reruns.get(&job.id()) == Some(&record.attempt) => Ok(false),
             Standing::Done(_) => {
                 if self.fates.insert(job.id(), Fate::DoneByOthers).is_none() {
                     self.observer.event(&Event::Left { job, decision: &Decision::Skip });
@@ -304,13 +322,16 @@ impl Run<'_> {
             }
             // With the lock in our hand nobody else is running it, whatever the lock looks like from outside.
             Standing::NotDone(NotDone::Unfinished { .. } | NotDone::Running) => {
-                let how = HowEnded::Unseen;
-                Ok(self
-                    .adopt(job, lock, how, waited)?
-                    .is_some_and(|record| record.outcome == Outcome::Succeeded))
+                self.finish(job, lock, waited)
             }
             Standing::NotDone(_) => Ok(false),
         }
+    }
+
+    /// Finishes the attempt of `job` that was left without a record; says whether it succeeded.
+    fn finish(&mut self, job: &Job, lock: &JobLock, waited: bool) -> Result<bool, Halt> {
+        let record = self.adopt(job, lock, HowEnded::Unseen, waited)?;
+        Ok(record.is_some_and(|record| record.outcome == Outcome::Succeeded))
     }
 
     /// Starts the worker of `job`, stays with it to its end, and saves the record.
@@ -410,7 +431,12 @@ impl Run<'_> {
             Fate::Done => Standing::Done(Box::new(record.clone())),
             _ => Standing::NotDone(NotDone::Failed(Box::new(record.clone()))),
         };
-        self.order.inventory.jobs.insert(job.id(), standing);
+        // A re-run that was interrupted leaves the job as done as it was.
+        let keeps_its_success = matches!(record.outcome, Outcome::Interrupted { .. })
+            && matches!(self.order.inventory.jobs.get(&job.id()), Some(Standing::Done(_)));
+        if !keeps_its_success {
+            self.order.inventory.jobs.insert(job.id(), standing);
+        }
         self.ceilings = Ceilings::of(&self.order.inventory, self.order.host);
         if !retry {
             self.tried += 1;
@@ -437,13 +463,15 @@ impl Run<'_> {
         for Decided { job, decision } in self.order.decided {
             let fate = self.fates.get(&job.id());
             let count = match (decision, fate) {
-                (Decision::Skip, _) | (_, Some(Fate::DoneByOthers)) => &mut summary.skipped,
+                (Decision::Skip | Decision::Stale { .. }, _) | (_, Some(Fate::DoneByOthers)) => {
+                    &mut summary.skipped
+                }
                 (Decision::Blocked { .. }, _) | (_, Some(Fate::Blocked)) => &mut summary.blocked,
                 (Decision::NotHere { .. }, _) | (_, Some(Fate::Unsupported)) => &mut summary.not_here,
                 (_, Some(Fate::Done)) => &mut summary.done,
                 (_, Some(Fate::Failed)) => &mut summary.failed,
                 (Decision::Pruned { .. }, None) | (_, Some(Fate::Pruned)) => &mut summary.pruned,
-                (Decision::Run(_), None) => &mut summary.left,
+                (Decision::Run(_) | Decision::Rerun { .. }, None) => &mut summary.left,
             };
             *count += 1;
         }

@@ -100,6 +100,27 @@ impl JobLock {
         Ok(JobLock { file, dir })
     }
 
+    /// Takes the lock of `job` if nobody holds it, for a moment's work in its directory, which is made if it is missing.
+    ///
+    /// # Errors
+    /// [`LockError::Busy`], [`LockError::File`].
+    pub fn try_lock(job: &Job, dir: JobDir) -> Result<JobLock, LockError> {
+        let path = dir.lock();
+        let wrong = |source| LockError::File { path: path.clone(), source };
+        loop {
+            let file = make_lock(&dir).map_err(wrong)?;
+            match Mode::Exclusive.try_lock(&file) {
+                Ok(()) if is_same_file(&file, &path) => return Ok(JobLock { file, dir }),
+                // It was taken away between our opening and our locking it.
+                Ok(()) => {}
+                Err(TryLockError::Error(source)) => return Err(wrong(source)),
+                Err(TryLockError::WouldBlock) => {
+                    return Err(LockError::Busy(job_waiting(job, Holder::load(&file).as_ref())));
+                }
+            }
+        }
+    }
+
     /// Takes the lock anew if its file was taken away while we held it, for a lock without a name keeps nobody out. Says
     /// whether it was.
     ///

@@ -126,7 +126,10 @@ impl Narrator {
         let mut others: BTreeMap<&str, usize> = BTreeMap::new();
         for Decided { job, decision } in jobs {
             match decision {
-                Decision::Run(_) => drop(self.open.insert(job.id(), job.key().clone())),
+                Decision::Run(_) | Decision::Rerun { .. } => {
+                    self.open.insert(job.id(), job.key().clone());
+                }
+                Decision::Stale { .. } => *others.entry("stale").or_default() += 1,
                 Decision::Skip => *others.entry("done before").or_default() += 1,
                 Decision::Pruned { .. } => *others.entry("pruned").or_default() += 1,
                 Decision::Blocked { .. } => *others.entry("blocked").or_default() += 1,
@@ -208,9 +211,9 @@ impl Narrator {
         let counter = self.counter();
         self.open.remove(&job.id());
         let why = match decision {
-            Decision::Skip => "somebody else finished it meanwhile".to_owned(),
+            Decision::Skip | Decision::Stale { .. } => "somebody else finished it meanwhile".to_owned(),
             Decision::Pruned { why } | Decision::Blocked { why } | Decision::NotHere { why } => why.clone(),
-            Decision::Run(_) => "it is left for the next run".to_owned(),
+            Decision::Run(_) | Decision::Rerun { .. } => "it is left for the next run".to_owned(),
         };
         format!("{counter} left   {}: {why}", self.title(job))
     }

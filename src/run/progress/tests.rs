@@ -77,11 +77,12 @@ fn a_run_is_told_from_its_beginning_to_its_end() {
     let mut narrator = Narrator::new(Estimator::default());
     let mut jobs: Vec<Decided> = (1..=3).map(to_run).collect();
     jobs.push(Decided { job: job(4), decision: Decision::Skip });
+    jobs.push(Decided { job: job(5), decision: Decision::Stale { changes: Vec::new() } });
     let why = || "resnet18 ran out of memory at batch 8".to_owned();
     let pruned = Decision::Pruned { why: why() };
     assert_eq!(
         tell(&mut narrator, Event::Began { jobs: &jobs }).unwrap(),
-        "4 jobs: 3 to run, 1 done before; \
+        "5 jobs: 3 to run, 1 done before, 1 stale; \
          time left: unknown for all 3 jobs, as none of their envs has finished one yet"
     );
     let (one, two, three) = (job(1), job(2), job(3));

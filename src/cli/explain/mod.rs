@@ -1,0 +1,86 @@
+//! `orchestrate explain`: why a job stands as it does.
+//!
+//! Reading is here; [`page`] says what is shown.
+
+mod page;
+
+use super::find::{find_job, load_inventory};
+use super::output::{print, print_json};
+use super::show::identify;
+use super::stale::{Here, planned_jobs, store_flag};
+use super::{Exit, Failure, Global};
+use crate::job::Job;
+use crate::plan::{Change, Inventory, Standing, changes};
+use crate::record::Record;
+use crate::run::{AttemptDir, JobDir, Store};
+
+use page::{AttemptView, Explanation, Findings};
+
+/// What `orchestrate explain` takes.
+#[derive(Debug, clap::Args)]
+pub(super) struct ExplainArgs {
+    /// The job: its label, its directory, or at least four digits of its id.
+    job: String,
+    /// Print JSON instead of text.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the job's key, how it stands, what would be done with it, its attempts, what changed since, and how to go on.
+pub(super) fn run(args: ExplainArgs, global: &Global) -> Result<Exit, Failure> {
+    let store = Store::open(&global.store).map_err(Failure::store)?;
+    let found = find_job(&store, &args.job)?;
+    let job = identify(&found)?;
+    let inventory = load_inventory(&store)?;
+    let mut here = Here::probe();
+    let planned = planned_jobs(&store, &inventory, &mut here)?.remove(&job.id());
+    let findings = Findings {
+        changes: changes_since(
+            &store,
+            &job,
+            planned.as_ref().map(|planned| &*planned.plan),
+            &inventory,
+            &mut here,
+        ),
+        hostname: here.host.hostname.clone(),
+        attempts: attempts(&found.dir),
+        store_flag: store_flag(global),
+        planned,
+    };
+    let explanation = Explanation::of(&job, &inventory, findings);
+    if args.json {
+        print_json(&explanation)?;
+    } else {
+        print(&explanation.text())?;
+    }
+    Ok(Exit::Done)
+}
+
+/// What changed since the job ran, accepted or not; empty if it is not done, and if no plan tells how it would run now.
+fn changes_since(
+    store: &Store,
+    job: &Job,
+    plan: Option<&str>,
+    inventory: &Inventory,
+    here: &mut Here,
+) -> Vec<Change> {
+    let Some(Standing::Done(record)) = inventory.jobs.get(&job.id()) else { return Vec::new() };
+    let Some(plan) = plan.and_then(|name| store.load_plan(name).ok()) else { return Vec::new() };
+    let present = here.present(&plan, inventory);
+    changes(record, &here.host, &present)
+}
+
+/// Every attempt that has a directory, in order, with its record: its own, or the one that decides about the job.
+fn attempts(dir: &JobDir) -> Vec<AttemptView> {
+    let deciding = dir.load_record().ok().flatten();
+    let view = |attempt: AttemptDir| {
+        let number = attempt.number();
+        let decides = |record: &Record| record.attempt == number;
+        let record = match &deciding {
+            Some(record) if decides(record) => Some(record.clone()),
+            _ => attempt.load_record().ok().flatten(),
+        };
+        AttemptView::of(number, deciding.as_ref().is_some_and(decides), record.as_ref())
+    };
+    dir.attempts().unwrap_or_default().into_iter().map(view).collect()
+}

@@ -1,0 +1,299 @@
+//! What is to be said about how a job stands. Pure; the JSON of `explain --json` is [`Explanation`], as it stands.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use crate::cli::plan::{Word, not_done_text};
+use crate::cli::stale::Planned;
+use crate::job::{Job, JobId, Key};
+use crate::plan::{Acceptance, Change, Decision, Inventory, NotDone, Standing, wall_seconds};
+use crate::record::{Outcome, Record};
+use crate::run::progress::duration_text;
+
+/// The version of what `--json` prints.
+///
+/// Changelog: 1, the first.
+const EXPLANATION_SCHEMA: u32 = 1;
+
+/// What was found out about a job beside the inventory.
+pub(super) struct Findings {
+    /// The latest saved plan that holds it, and what is decided there.
+    pub(super) planned: Option<Planned>,
+    /// What changed since it ran, accepted or not.
+    pub(super) changes: Vec<Change>,
+    /// This host.
+    pub(super) hostname: String,
+    /// Its attempts, in order.
+    pub(super) attempts: Vec<AttemptView>,
+    /// `--store DIR` for commands to type, with a blank in front.
+    pub(super) store_flag: String,
+}
+
+/// Why a job stands as it does.
+#[derive(Debug, Serialize)]
+pub(super) struct Explanation {
+    schema: u32,
+    id: JobId,
+    label: String,
+    /// The name of its directory.
+    directory: String,
+    key: Key,
+    /// Whether there is a record of a success.
+    done: bool,
+    /// Why it is not done, as a sentence; `None` if it is.
+    why_not_done: Option<String>,
+    /// The latest saved plan that holds it.
+    plan: Option<String>,
+    /// What a run of that plan would do with it.
+    decision: Option<Word>,
+    /// Why, as a sentence; of a stale job, what changed.
+    why: Option<String>,
+    /// What changed since it ran, whether accepted or not.
+    changes: Vec<Change>,
+    /// What the user accepted of it.
+    accepted: Option<Acceptance>,
+    /// Where it ran, if that is another host: nothing is compared then.
+    elsewhere: Option<String>,
+    attempts: Vec<AttemptView>,
+    /// Commands that go on from here, each in a sentence.
+    next: Vec<String>,
+}
+
+/// One attempt.
+#[derive(Debug, Serialize)]
+pub(super) struct AttemptView {
+    number: u32,
+    /// Its record is the one that decides about the job.
+    decides: bool,
+    /// `None` without a record.
+    started_at: Option<DateTime<Utc>>,
+    /// From its start to its end; `None` without a record.
+    seconds: Option<f64>,
+    /// `None` without a record: it runs, or was cut off.
+    outcome: Option<Outcome>,
+}
+
+impl AttemptView {
+    /// The attempt called `number`, with its record if it left one.
+    pub(super) fn of(number: u32, decides: bool, record: Option<&Record>) -> AttemptView {
+        AttemptView {
+            number,
+            decides,
+            started_at: record.map(|record| record.started_at),
+            seconds: record.map(wall_seconds),
+            outcome: record.map(|record| record.outcome.clone()),
+        }
+    }
+
+    fn text(&self) -> String {
+        let (Some(started), Some(seconds), Some(outcome)) = (self.started_at, self.seconds, &self.outcome)
+        else {
+            return "left no record: it runs right now, or it was cut off".to_owned();
+        };
+        let decides = if self.decides { "; its record decides" } else { "" };
+        let (started, took) = (started.format("%Y-%m-%d %H:%M:%S UTC"), duration_text(seconds));
+        format!("{started}, {took}: {outcome}{decides}")
+    }
+}
+
+impl Explanation {
+    /// All that is to be said of `job`.
+    pub(super) fn of(job: &Job, inventory: &Inventory, findings: Findings) -> Explanation {
+        let standing = inventory.standing(job);
+        let next = next(job, &standing, &findings);
+        let Findings { planned, changes, hostname, attempts, .. } = findings;
+        let ran_on = match &standing {
+            Standing::Done(record) => Some(record.provenance.host.hostname.clone()),
+            Standing::NotDone(_) => None,
+        };
+        let (decision, why) = match &planned {
+            Some(planned) => {
+                let (word, why) = Word::of(&planned.decided.decision);
+                (Some(word), why)
+            }
+            None => (None, None),
+        };
+        Explanation {
+            schema: EXPLANATION_SCHEMA,
+            id: job.id(),
+            label: job.label(),
+            directory: job.dir_name(),
+            key: job.key().clone(),
+            done: matches!(standing, Standing::Done(_)),
+            why_not_done: match &standing {
+                Standing::Done(_) => None,
+                Standing::NotDone(not_done) => Some(not_done_text(not_done)),
+            },
+            plan: planned.map(|planned| planned.plan),
+            decision,
+            why,
+            changes,
+            accepted: inventory.accepted.get(&job.id()).cloned(),
+            elsewhere: ran_on.filter(|host| *host != hostname),
+            attempts,
+            next,
+        }
+    }
+
+    /// The page as text.
+    pub(super) fn text(&self) -> String {
+        let mut text = format!("{}\n  id         {}\n", self.label, self.id);
+        let mut line = |name: &str, value: &str| text += &format!("  {name:9}  {value}\n");
+        line("directory", &self.directory);
+        line("state", &self.state_text());
+        line("decision", &self.decision_text());
+        if let Some(host) = &self.elsewhere {
+            line("compared", &format!("not at all: it ran on {host}"));
+        }
+        if let Some(accepted) = &self.accepted {
+            line("accepted", &accepted_text(accepted));
+        }
+        text += &format!("\nkey, which the id is the hash of\n  {}\n", self.key.canonical_json());
+        section(
+            &mut text,
+            "attempts",
+            self.attempts.iter().map(|it| format!("{}  {}", it.number, it.text())),
+        );
+        section(&mut text, "changed since it ran", self.changes.iter().map(Change::text));
+        section(&mut text, "how to go on", self.next.iter().cloned());
+        text
+    }
+
+    fn state_text(&self) -> String {
+        match &self.why_not_done {
+            None => "done".to_owned(),
+            Some(why) => format!("not done: {why}"),
+        }
+    }
+
+    fn decision_text(&self) -> String {
+        let (Some(word), Some(plan)) = (self.decision, &self.plan) else {
+            return "none: no saved plan holds it, so it cannot be told what changed since".to_owned();
+        };
+        let why = self.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        format!("{}{why} (plan `{plan}`)", word.text())
+    }
+}
+
+fn accepted_text(accepted: &Acceptance) -> String {
+    let changes = crate::plan::changes_text(&accepted.changes);
+    format!("{}: {changes}", accepted.accepted_at.format("%Y-%m-%d %H:%M:%S UTC"))
+}
+
+/// Adds a part with a title, a line for each of `lines`; nothing if there is none.
+fn section(text: &mut String, title: &str, lines: impl Iterator<Item = String>) {
+    let lines: String = lines.map(|line| format!("  {line}\n")).collect();
+    if !lines.is_empty() {
+        *text += &format!("\n{title}\n{lines}");
+    }
+}
+
+/// What to type next, each in a sentence.
+fn next(job: &Job, standing: &Standing, findings: &Findings) -> Vec<String> {
+    let (name, store) = (job.dir_name(), &findings.store_flag);
+    let mut found = Vec::new();
+    let resume = |plan: &str| format!("orchestrate resume {plan}{store}");
+    match findings.planned.as_ref().map(|planned| (&*planned.plan, &planned.decided.decision)) {
+        Some((plan, Decision::Stale { .. })) => {
+            found.push(format!("`{} --rerun-stale` repeats it, with all that is stale", resume(plan)));
+            found.push(format!("`orchestrate accept {name}{store}` keeps it as it is"));
+        }
+        Some((plan, Decision::Run(NotDone::Running))) => {
+            found.push(format!("`orchestrate status {plan} --watch{store}` follows the run"));
+        }
+        Some((plan, Decision::Run(_) | Decision::Rerun { .. })) => {
+            found.push(format!("`{}` runs it", resume(plan)));
+        }
+        _ => {}
+    }
+    if matches!(standing, Standing::NotDone(NotDone::Failed(_))) {
+        found.push(format!("`orchestrate logs {name}{store}` prints what the worker wrote"));
+    }
+    if !findings.attempts.is_empty() {
+        found.push(format!("`orchestrate show {name}{store}` shows all that was measured and observed"));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::analysis::fixture;
+    use crate::plan::{ACCEPTANCE_SCHEMA, Decided};
+
+    fn change() -> Change {
+        Change { what: "worker".into(), from: "ab".repeat(32), to: "cd".repeat(32) }
+    }
+
+    fn findings(job: &Job, decision: Decision, changes: Vec<Change>, attempts: Vec<AttemptView>) -> Findings {
+        let decided = Decided { job: job.clone(), decision };
+        Findings {
+            planned: Some(Planned { plan: "t".into(), decided }),
+            changes,
+            hostname: fixture::HOST.into(),
+            attempts,
+            store_flag: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_stale_job_says_what_changed_and_how_to_go_on() {
+        let key = fixture::key("cpu", "resnet18", 16, 1);
+        let record = fixture::record(key.clone(), 100.0, 0);
+        let failure = Record {
+            attempt: 2,
+            outcome: Outcome::Interrupted { message: "Ctrl-C".into() },
+            ..fixture::record(key.clone(), 100.0, 1)
+        };
+        let job = Job::new(key);
+        let attempts = vec![
+            AttemptView::of(1, true, Some(&record)),
+            AttemptView::of(2, false, Some(&failure)),
+            AttemptView::of(3, false, None),
+        ];
+        let mut inventory = Inventory::default();
+        inventory.jobs.insert(job.id(), Standing::Done(Box::new(record)));
+        let stale = Decision::Stale { changes: vec![change()] };
+        let page = Explanation::of(&job, &inventory, findings(&job, stale, vec![change()], attempts));
+        insta::assert_snapshot!(page.text());
+        let json = serde_json::to_value(&page).unwrap();
+        assert_eq!(json["decision"], "stale");
+        assert_eq!(json["changes"][0]["to"], "cd".repeat(32));
+        assert_eq!(json["attempts"][1]["outcome"]["kind"], "interrupted");
+    }
+
+    #[test]
+    fn what_is_accepted_elsewhere_or_not_done_is_said() {
+        let key = fixture::key("cpu", "resnet18", 16, 1);
+        let job = Job::new(key.clone());
+        let mut inventory = Inventory::default();
+        inventory.jobs.insert(job.id(), Standing::Done(Box::new(fixture::record(key, 100.0, 0))));
+        let accepted = Acceptance {
+            schema: ACCEPTANCE_SCHEMA,
+            attempt: 1,
+            accepted_at: DateTime::UNIX_EPOCH,
+            changes: vec![change()],
+        };
+        inventory.accepted.insert(job.id(), accepted);
+        let mut here = findings(&job, Decision::Skip, vec![change()], Vec::new());
+        here.hostname = "another".into();
+        let text = Explanation::of(&job, &inventory, here).text();
+        for part in [
+            "state      done\n",
+            "decision   done (plan `t`)\n",
+            "compared   not at all: it ran on bench-1\n",
+            "accepted   1970-01-01 00:00:00 UTC: worker abababababab → cdcdcdcdcdcd\n",
+        ] {
+            assert!(text.contains(part), "no `{part}` in {text}");
+        }
+        let never = Job::new(fixture::key("cpu", "vgg16", 16, 1));
+        let unknown = Findings { planned: None, ..findings(&never, Decision::Skip, Vec::new(), Vec::new()) };
+        let text = Explanation::of(&never, &inventory, unknown).text();
+        assert!(text.contains("not done: it never ran") && text.contains("no saved plan holds it"), "{text}");
+        let waiting = findings(&never, Decision::Run(NotDone::NeverRan), Vec::new(), Vec::new());
+        let text = Explanation::of(&never, &inventory, waiting).text();
+        assert!(text.contains("`orchestrate resume t` runs it"), "{text}");
+    }
+}

@@ -1,0 +1,145 @@
+//! What the verbs that speak of stale jobs have in common: looking at what is here now, and what to say.
+
+use std::collections::BTreeMap;
+
+use super::{Failure, Global};
+use crate::job::JobId;
+use crate::plan::{Decided, Decision, Inventory, Plan, Present, changes_text, decide, quote};
+use crate::record::HostFacts;
+use crate::run::host::probe_host;
+use crate::run::present::probe_present;
+use crate::run::progress::jobs_text;
+use crate::run::{Programs, SiteError, Store};
+
+/// What is here now.
+pub(super) struct Here {
+    /// The machine.
+    pub(super) host: HostFacts,
+    /// Its programs; why not, if they cannot be looked for. Nothing is stale then.
+    pub(super) programs: Result<Programs, SiteError>,
+}
+
+impl Here {
+    /// Looks.
+    pub(super) fn probe() -> Here {
+        Here { host: probe_host(), programs: Programs::probe() }
+    }
+
+    /// What done jobs of `plan` would run with now.
+    pub(super) fn present(&mut self, plan: &Plan, inventory: &Inventory) -> Present {
+        match &mut self.programs {
+            Ok(programs) => probe_present(programs, plan, inventory, &self.host),
+            Err(_) => Present::default(),
+        }
+    }
+
+    /// Decides for every job of `plan`, in its order.
+    pub(super) fn decide(&mut self, plan: &Plan, inventory: &Inventory) -> Vec<Decided> {
+        let present = self.present(plan, inventory);
+        decide(plan, inventory, &self.host, &present)
+    }
+}
+
+/// A job as the latest saved plan that holds it has it.
+pub(super) struct Planned {
+    /// The name of the plan.
+    pub(super) plan: String,
+    /// The job, and what would be done with it.
+    pub(super) decided: Decided,
+}
+
+/// Every job of every saved plan. A plan that cannot be read says nothing about jobs.
+///
+/// # Errors
+/// The directory of the plans cannot be read.
+pub(super) fn planned_jobs(
+    store: &Store,
+    inventory: &Inventory,
+    here: &mut Here,
+) -> Result<BTreeMap<JobId, Planned>, Failure> {
+    let mut planned = BTreeMap::new();
+    for name in store.plan_names().map_err(Failure::store)? {
+        let Ok(plan) = store.load_plan(&name) else { continue };
+        for decided in here.decide(&plan, inventory) {
+            let id = decided.job.id();
+            planned.entry(id).or_insert_with(|| Planned { plan: name.clone(), decided });
+        }
+    }
+    Ok(planned)
+}
+
+/// What changed for the stale jobs of `decided`, each with their number.
+pub(super) fn stale_reasons(decided: &[Decided]) -> BTreeMap<String, usize> {
+    let mut reasons = BTreeMap::new();
+    for decided in decided {
+        if let Decision::Stale { changes } = &decided.decision {
+            *reasons.entry(changes_text(changes)).or_default() += 1;
+        }
+    }
+    reasons
+}
+
+/// Says how many of the done jobs are stale and why, and what can be done; `None` if none is. `again` is the command
+/// that goes on with their plan.
+pub(super) fn tell_stale(decided: &[Decided], again: &str, global: &Global) -> Option<String> {
+    let reasons = stale_reasons(decided);
+    let number: usize = reasons.values().sum();
+    let why = match reasons.first_key_value() {
+        None => return None,
+        Some((only, _)) if reasons.len() == 1 => only.clone(),
+        Some((first, _)) => format!("{first}; other changes for others"),
+    };
+    let are = if number == 1 { "is" } else { "are" };
+    Some(format!(
+        "{} {are} done but stale ({why}); `{again} --rerun-stale` repeats, `orchestrate accept --all{}` keeps what \
+         there is",
+        jobs_text(number),
+        store_flag(global)
+    ))
+}
+
+/// What can be done about stale jobs, where the reasons are seen already. `again` is the verb, and what follows it, that
+/// runs their plan.
+pub(super) fn stale_hint(again: &str, global: &Global) -> String {
+    let store = store_flag(global);
+    format!(
+        "`orchestrate {again} --rerun-stale{store}` repeats what is stale, `orchestrate accept --all{store}` keeps it"
+    )
+}
+
+/// `--store DIR` for a command to type, with a blank in front; empty for the usual store.
+pub(super) fn store_flag(global: &Global) -> String {
+    let store = global.store.display().to_string();
+    if store == "runs" { String::new() } else { format!(" --store {}", quote(&store)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::fixture;
+    use crate::job::Job;
+    use crate::plan::Change;
+
+    #[test]
+    fn stale_jobs_are_counted_by_what_changed() {
+        let global = Global { store: "runs".into(), verbose: false, quiet: false };
+        let stale = |repeat, to: &str| {
+            let change = Change { what: "driver".into(), from: "570.1".into(), to: to.into() };
+            let job = Job::new(fixture::key("cpu", "resnet18", 16, repeat));
+            Decided { job, decision: Decision::Stale { changes: vec![change] } }
+        };
+        let done = Decided { job: Job::new(fixture::key("cpu", "vgg16", 16, 1)), decision: Decision::Skip };
+        let tell = |decided: &[Decided]| tell_stale(decided, "orchestrate resume t", &global);
+        assert_eq!(tell(std::slice::from_ref(&done)), None);
+        assert_eq!(
+            tell(&[stale(1, "580.2"), done]).unwrap(),
+            "1 job is done but stale (driver 570.1 → 580.2); `orchestrate resume t --rerun-stale` repeats, \
+             `orchestrate accept --all` keeps what there is"
+        );
+        let several = tell(&[stale(1, "580.2"), stale(2, "580.2"), stale(3, "590.0")]).unwrap();
+        assert!(
+            several.starts_with("3 jobs are done but stale (driver 570.1 → 580.2; other changes for others)"),
+            "{several}"
+        );
+    }
+}

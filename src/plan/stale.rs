@@ -1,0 +1,352 @@
+//! Staleness: whether a done job would run with something else today than it ran with.
+//!
+//! A job's key is what is declared about it, and neither the worker's bytes, nor libtorch, nor the device are. When one
+//! of them has changed since its record, the job is still done, but it is *stale*: its number may be another now. The
+//! user decides: repeat it, or [accept](Acceptance) the change.
+//!
+//! Only what is known on both sides is compared. A record of an older version, a worker that cannot be read, a GPU
+//! whose UUID the driver does not tell: none of them makes a job stale. Nor is a record of another host compared, for
+//! what it ran with was never here.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::job::{Device, JobId, Key};
+use crate::record::{HostFacts, LibraryFacts, Record, WorkerFacts};
+
+/// The version of `accepted.json`.
+///
+/// Changelog: 1, the first.
+pub const ACCEPTANCE_SCHEMA: u32 = 1;
+
+/// What jobs would run with now, as far as it is known. The default knows nothing, so that nothing is stale by it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Present {
+    /// The worker of each job that is asked about.
+    pub workers: BTreeMap<JobId, WorkerFacts>,
+    /// The NVIDIA GPUs in the order of their PCI addresses, as workers count them; empty if they are not known.
+    pub gpus: Vec<GpuFacts>,
+}
+
+/// An NVIDIA GPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GpuFacts {
+    /// Its model.
+    pub name: String,
+    /// Its UUID, as `GPU-…`; absent where the driver does not tell it.
+    pub uuid: Option<String>,
+}
+
+/// One thing that is not what it was when a job ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// What changed: `worker`, `processor`, `device`, `driver`, or the file name of a library or of another program.
+    pub what: String,
+    /// What it was, in full.
+    pub from: String,
+    /// What it is now, in full.
+    pub to: String,
+}
+
+impl Change {
+    /// `worker 1f06d7c03a5b → 9e2b77f01c44`: hashes are cut to 12 digits.
+    pub fn text(&self) -> String {
+        format!("{} {} → {}", self.what, shortened(&self.from), shortened(&self.to))
+    }
+}
+
+/// All of `changes` as one phrase.
+pub fn changes_text(changes: &[Change]) -> String {
+    changes.iter().map(Change::text).collect::<Vec<_>>().join("; ")
+}
+
+/// `text` with every SHA-256 in it cut to its first 12 digits.
+fn shortened(text: &str) -> String {
+    let short = |word: &str| {
+        let is_hash = word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if is_hash { word[..12].to_owned() } else { word.to_owned() }
+    };
+    text.split(' ').map(short).collect::<Vec<_>>().join(" ")
+}
+
+/// `accepted.json`: the user keeps a stale job's record in spite of these changes. It stands beside the record, which
+/// is never edited, and holds for that record and those changes only.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Acceptance {
+    /// [`ACCEPTANCE_SCHEMA`].
+    pub schema: u32,
+    /// The attempt whose record is kept.
+    pub attempt: u32,
+    /// When it was said.
+    pub accepted_at: DateTime<Utc>,
+    /// The changes that do not matter.
+    pub changes: Vec<Change>,
+}
+
+impl Acceptance {
+    /// Whether it covers all of `changes` since `record`.
+    pub fn covers(&self, record: &Record, changes: &[Change]) -> bool {
+        self.attempt == record.attempt && changes.iter().all(|change| self.changes.contains(change))
+    }
+}
+
+/// What changed between the run of `record` and `present` on `host`; empty if nothing did, and if `record` is of
+/// another host.
+pub fn changes(record: &Record, host: &HostFacts, present: &Present) -> Vec<Change> {
+    if record.provenance.host.hostname != host.hostname {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    if let Some(worker) = present.workers.get(&record.id) {
+        found.extend(worker_changes(&record.provenance.worker, worker));
+    }
+    let then = &record.provenance.host;
+    found.extend(change("processor", then.cpu.model.as_ref(), host.cpu.model.as_ref()));
+    found.extend(device_change(record, present));
+    if matches!(record.key.device, Device::Cuda(_)) {
+        found.extend(change("driver", then.nvidia_driver.as_ref(), host.nvidia_driver.as_ref()));
+    }
+    found
+}
+
+/// The change from `from` to `to`, if both are known and they differ.
+fn change(what: &str, from: Option<&String>, to: Option<&String>) -> Option<Change> {
+    let (from, to) = (from?, to?);
+    (from != to).then(|| Change { what: what.to_owned(), from: from.clone(), to: to.clone() })
+}
+
+fn worker_changes(then: &WorkerFacts, now: &WorkerFacts) -> Vec<Change> {
+    let mut found: Vec<Change> =
+        change("worker", then.sha256.as_ref(), now.sha256.as_ref()).into_iter().collect();
+    for (name, hash) in &then.others {
+        found.extend(change(name, Some(hash), now.others.get(name)));
+    }
+    for (name, library) in &then.libraries {
+        let current = now.libraries.get(name).filter(|current| current.sha256 != library.sha256);
+        found.extend(change(name, Some(&identity(library)), current.map(identity).as_ref()));
+    }
+    found
+}
+
+/// What tells a library: its version where there is one, and its bytes.
+fn identity(library: &LibraryFacts) -> String {
+    match &library.version {
+        Some(version) => format!("{version} {}", library.sha256),
+        None => library.sha256.clone(),
+    }
+}
+
+/// Whether another GPU stands where the job's did. A part of a GPU (MIG) has a UUID of its own kind and is not compared.
+fn device_change(record: &Record, present: &Present) -> Option<Change> {
+    let gpu = present.gpus.get(gpu_index(&record.key)?)?;
+    let details = &record.measurement.as_ref()?.details;
+    let then = details.device_uuid.as_ref().filter(|uuid| uuid.starts_with("GPU-"))?;
+    let now = gpu.uuid.as_ref().filter(|uuid| *uuid != then)?;
+    let named = |name: &str, uuid: &String| format!("{name} {uuid}").trim_start().to_owned();
+    let from = named(details.device_name.as_deref().unwrap_or_default(), then);
+    Some(Change { what: "device".to_owned(), from, to: named(&gpu.name, now) })
+}
+
+fn gpu_index(key: &Key) -> Option<usize> {
+    match key.device {
+        Device::Cuda(index) => usize::try_from(index).ok(),
+        Device::Cpu | Device::Mps => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::{Job, KEY_SCHEMA, Kind, Precision};
+    use crate::protocol::{Details, Measurement};
+    use crate::record::{CpuFacts, MatrixFacts, Observed, Outcome, Provenance, RECORD_SCHEMA};
+
+    const UUID: &str = "GPU-00112233-4455-6677-8899-aabbccddeeff";
+
+    fn host() -> HostFacts {
+        HostFacts {
+            hostname: "box".into(),
+            cpu: CpuFacts { model: Some("Xeon A".into()), logical: 2, usable: 2 },
+            nvidia_driver: Some("570.1".into()),
+            ..HostFacts::default()
+        }
+    }
+
+    fn library(version: Option<&str>, sha256: &str) -> LibraryFacts {
+        LibraryFacts {
+            path: "/lib".into(),
+            version: version.map(str::to_owned),
+            sha256: sha256.into(),
+            size_bytes: 1,
+            modified_at: DateTime::UNIX_EPOCH,
+        }
+    }
+
+    fn worker() -> WorkerFacts {
+        WorkerFacts {
+            path: "/worker".into(),
+            sha256: Some("aa".repeat(32)),
+            others: [("python3".to_owned(), "bb".repeat(32))].into(),
+            libraries: [("libtorch_cpu.so".to_owned(), library(Some("2.11.0"), &"cc".repeat(32)))].into(),
+        }
+    }
+
+    fn present(record: &Record) -> Present {
+        let gpu = GpuFacts { name: "H200".into(), uuid: Some(UUID.into()) };
+        Present { workers: [(record.id, worker())].into(), gpus: vec![gpu] }
+    }
+
+    fn record(device: Device) -> Record {
+        let key = Key {
+            schema: KEY_SCHEMA,
+            kind: Kind::Timing,
+            env: "here".into(),
+            device,
+            model: "m".into(),
+            batch: 4,
+            precision: Precision::Fp32,
+            repeat: 1,
+            params: Default::default(),
+            worker: Default::default(),
+            profile: Default::default(),
+        };
+        let effective = format!(r#"{{"device":"{}","precision":"fp32","batch":4}}"#, device.backend());
+        let job = Job::new(key.clone());
+        Record {
+            schema: RECORD_SCHEMA,
+            id: job.id(),
+            label: job.label(),
+            key,
+            attempt: 1,
+            started_at: Default::default(),
+            ended_at: Default::default(),
+            outcome: Outcome::Succeeded,
+            measurement: Some(Measurement {
+                samples: 4,
+                elapsed_s: 1.0,
+                synchronized: true,
+                effective: serde_json::from_str(&effective).unwrap(),
+                details: Details {
+                    device_name: Some("H200".into()),
+                    device_uuid: Some(UUID.into()),
+                    ..Details::default()
+                },
+            }),
+            process: None,
+            counters: None,
+            observed: Observed::default(),
+            provenance: Provenance {
+                orchestrate: String::new(),
+                host: host(),
+                worker: worker(),
+                matrix: MatrixFacts::default(),
+                git: None,
+                cloud: None,
+                command: Vec::new(),
+                environment: Default::default(),
+            },
+        }
+    }
+
+    type Alter = fn(&mut HostFacts, &mut WorkerFacts, &mut Vec<GpuFacts>);
+
+    /// What is said if `alter` happens between a run on `device` and now.
+    fn said(device: Device, alter: Alter) -> String {
+        let record = record(device);
+        let (mut host, mut now) = (host(), present(&record));
+        let mut worker = worker();
+        alter(&mut host, &mut worker, &mut now.gpus);
+        now.workers.insert(record.id, worker);
+        changes_text(&changes(&record, &host, &now))
+    }
+
+    #[test]
+    fn each_thing_that_changed_is_said_from_old_to_new() {
+        let alterations: [(Alter, &str); 7] = [
+            (|_, _, _| {}, ""),
+            (|_, worker, _| worker.sha256 = Some("dd".repeat(32)), "worker aaaaaaaaaaaa → dddddddddddd"),
+            (
+                |_, worker, _| drop(worker.others.insert("python3".into(), "dd".repeat(32))),
+                "python3 bbbbbbbbbbbb → dddddddddddd",
+            ),
+            (
+                |_, worker, _| {
+                    let newer = library(Some("2.12.0"), &"dd".repeat(32));
+                    worker.libraries.insert("libtorch_cpu.so".into(), newer);
+                },
+                "libtorch_cpu.so 2.11.0 cccccccccccc → 2.12.0 dddddddddddd",
+            ),
+            (|host, _, _| host.cpu.model = Some("Xeon B".into()), "processor Xeon A → Xeon B"),
+            (|host, _, _| host.nvidia_driver = Some("580.2".into()), "driver 570.1 → 580.2"),
+            (
+                |_, _, gpus| gpus[0].uuid = Some("GPU-ff".into()),
+                "device H200 GPU-00112233-4455-6677-8899-aabbccddeeff → H200 GPU-ff",
+            ),
+        ];
+        for (alter, expected) in alterations {
+            assert_eq!(said(Device::Cuda(0), alter), expected);
+        }
+        // Neither the driver nor a GPU is any of a processor's business.
+        for (alter, _) in &alterations[5..] {
+            assert_eq!(said(Device::Cpu, *alter), "");
+        }
+        let both = said(Device::Cpu, |host, worker, _| {
+            host.cpu.model = Some("Xeon B".into());
+            worker.sha256 = Some("dd".repeat(32));
+        });
+        assert_eq!(both, "worker aaaaaaaaaaaa → dddddddddddd; processor Xeon A → Xeon B");
+    }
+
+    #[test]
+    fn what_one_side_does_not_know_changes_nothing() {
+        let unknown: [Alter; 6] = [
+            |_, worker, _| *worker = WorkerFacts::default(),
+            |_, worker, _| worker.libraries.clear(),
+            |host, _, _| host.cpu.model = None,
+            |host, _, _| host.nvidia_driver = None,
+            |_, _, gpus| gpus[0].uuid = None,
+            |_, _, gpus| gpus.clear(),
+        ];
+        for (index, alter) in unknown.into_iter().enumerate() {
+            assert_eq!(said(Device::Cuda(0), alter), "", "{index}");
+        }
+        assert_eq!(changes(&record(Device::Cpu), &host(), &Present::default()), []);
+        // Nor does the other side: a record of an older version.
+        let mut older = record(Device::Cuda(0));
+        let now = present(&older);
+        older.provenance.worker = WorkerFacts { sha256: worker().sha256, ..WorkerFacts::default() };
+        older.provenance.host = HostFacts { hostname: "box".into(), ..HostFacts::default() };
+        older.measurement.as_mut().unwrap().details = Details::default();
+        assert_eq!(changes(&older, &host(), &now), []);
+    }
+
+    #[test]
+    fn a_record_of_another_host_is_compared_with_nothing() {
+        let record = record(Device::Cpu);
+        let elsewhere = HostFacts { hostname: "other".into(), cpu: CpuFacts::default(), ..host() };
+        let mut now = present(&record);
+        now.workers.insert(record.id, WorkerFacts { sha256: Some("dd".repeat(32)), ..worker() });
+        assert_eq!(changes(&record, &elsewhere, &now), []);
+        assert_eq!(changes(&record, &host(), &now).len(), 1);
+    }
+
+    #[test]
+    fn an_acceptance_covers_its_own_changes_of_its_own_record() {
+        let change = |to: &str| Change { what: "worker".into(), from: "a".into(), to: to.into() };
+        let accepted = Acceptance {
+            schema: ACCEPTANCE_SCHEMA,
+            attempt: 1,
+            accepted_at: DateTime::UNIX_EPOCH,
+            changes: vec![change("b"), change("c")],
+        };
+        let kept = record(Device::Cpu);
+        assert!(accepted.covers(&kept, &[change("b")]) && accepted.covers(&kept, &[]));
+        assert!(!accepted.covers(&kept, &[change("b"), change("d")]));
+        let repeated = Record { attempt: 2, ..kept };
+        assert!(!accepted.covers(&repeated, &[change("b")]));
+        let json = serde_json::to_string(&accepted).unwrap();
+        assert_eq!(serde_json::from_str::<Acceptance>(&json).unwrap(), accepted);
+    }
+}

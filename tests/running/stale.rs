@@ -1,0 +1,310 @@
+//! Staleness: a done job whose worker changed since is said to be stale, and is repeated or accepted as the user says.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+use orchestrate::plan::{Inventory, NotDone, Standing};
+use orchestrate::record::{Outcome, Record};
+use orchestrate::run::JobDir;
+use serde_json::Value;
+
+use crate::harness::{Ended, Matrix, Project};
+
+/// A project whose worker is a copy of the fake one, so that a test can change it.
+struct Changeable {
+    project: Project,
+    worker: PathBuf,
+}
+
+impl Changeable {
+    fn with(matrix: impl FnOnce(Matrix, &Project) -> Matrix) -> Changeable {
+        let project = Project::new();
+        let worker = project.path("worker");
+        let matrix = matrix(Matrix::new("t").worker(&worker), &project);
+        let changeable = Changeable { project: project.and(matrix), worker };
+        changeable.install(Path::new(env!("CARGO_BIN_EXE_fake-worker")));
+        changeable
+    }
+
+    /// Puts a copy of `program` in the worker's place. By a process of its own: a file that this process has open for
+    /// writing might be inherited by another test's child, and could not be executed then.
+    fn install(&self, program: &Path) {
+        let status = Command::new("cp").arg("-f").arg(program).arg(&self.worker).status().unwrap();
+        assert!(status.success());
+    }
+
+    fn shell(&self, script: &str) {
+        let status = Command::new("sh").args(["-c", script, "sh"]).arg(&self.worker).status().unwrap();
+        assert!(status.success());
+    }
+
+    /// Changes the worker's bytes, and nothing that it does.
+    fn change(&self) {
+        self.shell("printf x >> \"$1\"");
+    }
+
+    fn touch(&self) {
+        self.shell("touch -d '2001-01-01 00:00:00' \"$1\" 2> /dev/null || touch -t 200101010000 \"$1\"");
+    }
+
+    /// From now on the worker fails.
+    fn break_it(&self) {
+        self.shell(
+            "printf '#!/bin/sh\\nexit 3\\n' > \"$1.new\" && chmod 755 \"$1.new\" && mv \"$1.new\" \"$1\"",
+        );
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ended {
+        self.project.orchestrate(arguments)
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let ended = self.run(arguments).code(0);
+        serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error} in {ended:?}"))
+    }
+
+    /// Jobs that a plan shows as done and as stale.
+    fn done_and_stale(&self) -> (u64, u64) {
+        let counts = self.json(&["plan", "t.yaml", "--json"])["counts"].clone();
+        (counts["done"].as_u64().unwrap(), counts["stale"].as_u64().unwrap())
+    }
+
+    /// The directory of the only job.
+    fn dir(&self) -> JobDir {
+        let mut dirs = self.project.store().job_dirs().unwrap();
+        assert_eq!(dirs.len(), 1);
+        dirs.remove(0)
+    }
+
+    /// The record that the attempt called `number` of the only job keeps for itself.
+    fn kept(&self, number: u32) -> Option<Record> {
+        self.dir().attempt(number).load_record().unwrap()
+    }
+
+    fn inventory(&self) -> Inventory {
+        self.project.inventory()
+    }
+}
+
+#[test]
+fn bytes_make_a_job_stale_and_a_touch_does_not() {
+    let scene = Changeable::with(|matrix, _| matrix.repeats(2));
+    scene.run(&["run", "t.yaml"]).code(0);
+    let records = scene.project.records();
+    scene.touch();
+    assert_eq!(scene.done_and_stale(), (2, 0));
+    scene.change();
+    assert_eq!(scene.done_and_stale(), (0, 2));
+    let plan = scene.run(&["plan", "t.yaml"]).code(0).says("run t.yaml --rerun-stale` repeats");
+    let old = &records[0].provenance.worker.sha256.as_ref().unwrap()[..12];
+    assert!(plan.stdout.contains(&format!("worker {old} → ")), "{plan:?}");
+    assert!(plan.stdout.contains("0 to run, 2 stale"), "{plan:?}");
+    // A stale job is still done: it is not repeated, but it is said.
+    let run = scene.run(&["run", "t.yaml"]).code(0).says("2 jobs are done but stale (worker ");
+    assert!(run.stdout.contains("all 2 jobs are done"), "{run:?}");
+    assert!(run.stderr.contains("`orchestrate resume t --rerun-stale` repeats"), "{run:?}");
+    assert_eq!((scene.project.started(), scene.project.records()), (2, records.clone()));
+    let status = scene.run(&["status"]).code(0).says("accept --all");
+    assert!(status.stdout.contains("\nstale: worker ") && status.stdout.contains(": 2 jobs"), "{status:?}");
+    // With the bytes of before nothing has changed.
+    scene.install(Path::new(env!("CARGO_BIN_EXE_fake-worker")));
+    assert_eq!(scene.done_and_stale(), (2, 0));
+}
+
+#[test]
+fn a_rerun_repeats_what_is_stale_and_keeps_what_was() {
+    let scene = Changeable::with(|matrix, _| matrix);
+    scene.run(&["run", "t.yaml"]).code(0);
+    let before = scene.project.record();
+    // Nothing is stale, so nothing is repeated.
+    scene.run(&["run", "t.yaml", "--rerun-stale"]).code(0);
+    assert_eq!(scene.project.started(), 1);
+    scene.change();
+    scene.run(&["resume", "--rerun-stale"]).code(0);
+    let after = scene.project.record();
+    assert_eq!((after.attempt, &after.outcome), (2, &Outcome::Succeeded));
+    assert_ne!(after.provenance.worker.sha256, before.provenance.worker.sha256);
+    assert_eq!(scene.kept(1), Some(before));
+    assert_eq!(scene.done_and_stale(), (1, 0));
+    scene.run(&["run", "t.yaml", "--rerun-stale"]).code(0);
+    assert_eq!(scene.project.started(), 2);
+}
+
+#[test]
+fn runs_of_two_workers_are_never_pooled() {
+    let scene = Changeable::with(|matrix, _| matrix.repeats(2));
+    scene.run(&["run", "t.yaml"]).code(0);
+    scene.change();
+    scene.run(&["run", "t.yaml", "--rerun-stale", "--only", "repeat=2"]).code(0);
+    assert_eq!(scene.project.started(), 3);
+    assert_eq!(scene.done_and_stale(), (1, 1));
+    let status = scene.json(&["status", "--json"]);
+    let groups = status["configs"][0]["throughput"].as_array().unwrap();
+    assert_eq!(groups.len(), 2, "{status}");
+    assert!(groups[1]["differences"][0].as_str().unwrap().starts_with("worker "), "{status}");
+}
+
+#[test]
+fn what_is_accepted_is_kept_until_something_else_changes() {
+    let scene = Changeable::with(|matrix, _| matrix.repeats(2));
+    scene.run(&["run", "t.yaml"]).code(0);
+    scene.run(&["accept", "--all"]).code(0);
+    scene.change();
+    let dirs = scene.project.store().job_dirs().unwrap();
+    let bytes = || dirs.iter().map(|dir| fs::read(dir.record()).unwrap()).collect::<Vec<_>>();
+    let before = bytes();
+    let accepted = scene.run(&["accept", "cpu_m_fp32_bs4_run1", "runs/cpu_m_fp32_bs4_run1"]).code(0);
+    assert_eq!(accepted.stdout.lines().count(), 1, "named twice, accepted once");
+    assert!(accepted.stdout.starts_with("accepted cpu_m_fp32_bs4_run1: worker "), "{accepted:?}");
+    assert_eq!(scene.done_and_stale(), (1, 1));
+    let again = scene.run(&["accept", "cpu_m_fp32_bs4_run1"]).code(0);
+    assert!(again.stdout.contains("is not stale"), "{again:?}");
+    let all = scene.run(&["accept", "--all"]).code(0);
+    assert!(all.stdout.ends_with("1 job accepted\n"), "{all:?}");
+    assert_eq!(scene.done_and_stale(), (2, 0));
+    scene.run(&["run", "t.yaml", "--rerun-stale"]).code(0);
+    assert_eq!((scene.project.started(), bytes()), (2, before), "records are never edited");
+    let explained = scene.run(&["explain", "cpu_m_fp32_bs4_run1"]).code(0).stdout;
+    assert!(explained.contains("  decision   done (plan `t`)\n  accepted   20"), "{explained}");
+    assert!(explained.contains("\nchanged since it ran\n  worker "), "{explained}");
+    scene.change();
+    assert_eq!(scene.done_and_stale(), (0, 2), "another change is not the one that was accepted");
+    // What cannot be read accepts nothing, and is said.
+    scene.run(&["accept", "--all"]).code(0);
+    fs::write(dirs[0].accepted(), "{").unwrap();
+    assert_eq!(scene.done_and_stale(), (1, 1));
+    scene.run(&["run", "t.yaml"]).code(0).says("accepted.json is torn").says("so nothing is accepted");
+}
+
+#[test]
+fn only_a_done_job_can_be_accepted() {
+    let scene = Changeable::with(|matrix, _| matrix.behave(&["exit3"]));
+    scene.run(&["run", "t.yaml"]).code(10);
+    scene
+        .run(&["accept", "cpu_m_fp32_bs4_run1"])
+        .code(4)
+        .says("is not done")
+        .says("orchestrate explain cpu_m");
+    scene.run(&["accept"]).code(2);
+    scene.run(&["accept", "cpu_m_fp32_bs4_run1", "--all"]).code(2);
+    scene.run(&["accept", "cpu_m_fp32_bs4_run9"]).code(4).says("did you mean");
+    assert!(!scene.dir().accepted().exists());
+    // A failure is not stale, whatever changes.
+    scene.change();
+    assert_eq!(scene.done_and_stale(), (0, 0));
+}
+
+#[test]
+fn a_rerun_that_fails_is_told_and_the_success_stays_readable() {
+    let scene = Changeable::with(|matrix, _| matrix);
+    scene.run(&["run", "t.yaml"]).code(0);
+    let before = scene.project.record();
+    scene.break_it();
+    scene.run(&["run", "t.yaml", "--rerun-stale"]).code(10).says("exited with code 3");
+    let record = scene.project.record();
+    assert_eq!((record.attempt, record.outcome.kind()), (2, "exited"));
+    assert_eq!(scene.kept(1), Some(before));
+    let explained = scene.json(&["explain", "cpu_m_fp32_bs4_run1", "--json"]);
+    assert_eq!((&explained["done"], &explained["decision"]), (&false.into(), &"run".into()));
+    let kinds: Vec<&Value> =
+        explained["attempts"].as_array().unwrap().iter().map(|it| &it["outcome"]["kind"]).collect();
+    assert_eq!(kinds, ["succeeded", "exited"]);
+    scene.install(Path::new(env!("CARGO_BIN_EXE_fake-worker")));
+    scene.run(&["resume"]).code(0);
+    assert_eq!((scene.project.record().attempt, scene.project.started()), (3, 2));
+    assert_eq!(scene.kept(2).unwrap().outcome.kind(), "exited");
+}
+
+/// A project with one done job, whose worker was changed and waits now to be let go.
+fn waiting_rerun() -> Changeable {
+    let scene = Changeable::with(|matrix, project| matrix.flag("--release", &project.release()));
+    scene.project.let_go();
+    scene.run(&["run", "t.yaml"]).code(0);
+    fs::remove_file(scene.project.release()).unwrap();
+    scene.change();
+    scene
+}
+
+#[test]
+fn a_rerun_that_is_stopped_leaves_the_success_where_it_was() {
+    let scene = waiting_rerun();
+    let before = scene.project.record();
+    let run = scene.project.start(&["run", "t.yaml", "--rerun-stale"]);
+    scene.project.wait_started(2);
+    run.signal(Signal::SIGINT);
+    run.wait().code(11).says("`orchestrate resume t --rerun-stale` goes on");
+    assert_eq!(scene.project.record(), before);
+    assert_eq!(scene.kept(2).unwrap().outcome.kind(), "interrupted");
+    assert_eq!(scene.done_and_stale(), (0, 1));
+    scene.project.let_go();
+    scene.run(&["resume", "--rerun-stale"]).code(0);
+    assert_eq!(scene.project.record().attempt, 3);
+    assert_eq!(scene.kept(1), Some(before));
+    scene.project.assert_quiet();
+}
+
+#[test]
+fn a_rerun_whose_orchestrate_was_killed_is_adopted() {
+    let scene = waiting_rerun();
+    let before = scene.project.record();
+    let run = scene.project.start(&["run", "t.yaml", "--rerun-stale"]);
+    scene.project.wait_started(2);
+    run.kill();
+    let reruns: Vec<NotDone> = scene.inventory().reruns.into_values().collect();
+    assert_eq!(reruns, [NotDone::Running]);
+    assert_eq!(scene.json(&["status", "--json"])["counts"]["running"], 1);
+    let accepted = scene.run(&["accept", "cpu_m_fp32_bs4_run1"]).code(0);
+    assert!(accepted.stdout.contains("is being repeated"), "{accepted:?}");
+    assert!(!scene.dir().accepted().exists());
+    let mut resume = scene.project.start(&["resume"]);
+    resume.wait_for_line("the worker of cpu_m_fp32_bs4_run1");
+    scene.project.let_go();
+    resume.wait().code(0);
+    let after = scene.project.record();
+    assert_eq!((after.attempt, after.observed.adopted, scene.project.started()), (2, true, 2));
+    assert_eq!(scene.kept(1), Some(before));
+    assert!(scene.inventory().reruns.is_empty());
+}
+
+#[test]
+fn a_rerun_that_was_cut_off_with_its_worker_is_made_again() {
+    let scene = waiting_rerun();
+    let before = scene.project.record();
+    let run = scene.project.start(&["run", "t.yaml", "--rerun-stale"]);
+    scene.project.wait_started(2);
+    let worker = nix::unistd::Pid::from_raw(scene.project.workers()[1]);
+    let group = nix::unistd::getpgid(Some(worker)).unwrap();
+    run.kill();
+    nix::sys::signal::killpg(group, Signal::SIGKILL).unwrap();
+    scene.project.assert_quiet();
+    assert!(scene.inventory().jobs.values().all(|standing| matches!(standing, Standing::Done(_))));
+    scene.project.let_go();
+    scene.run(&["resume"]).code(0);
+    let after = scene.project.record();
+    assert_eq!((after.attempt, &after.outcome), (3, &Outcome::Succeeded));
+    assert_eq!(scene.kept(1), Some(before));
+    assert_eq!(scene.kept(2).unwrap().outcome.kind(), "interrupted");
+}
+
+#[test]
+fn records_of_an_older_version_and_of_another_host_are_not_stale() {
+    let scene = Changeable::with(|matrix, _| matrix);
+    scene.run(&["run", "t.yaml"]).code(0);
+    scene.change();
+    assert_eq!(scene.done_and_stale(), (0, 1));
+    let path = scene.dir().record();
+    let whole = fs::read_to_string(&path).unwrap();
+    let edit = |change: fn(&mut Value)| {
+        let mut record: Value = serde_json::from_str(&whole).unwrap();
+        change(&mut record);
+        fs::write(&path, record.to_string()).unwrap();
+    };
+    edit(|record| drop(record["provenance"]["worker"].as_object_mut().unwrap().remove("sha256")));
+    assert_eq!(scene.done_and_stale(), (1, 0));
+    edit(|record| record["provenance"]["host"]["hostname"] = "another".into());
+    assert_eq!(scene.done_and_stale(), (1, 0));
+    let explained = scene.run(&["explain", "cpu_m_fp32_bs4_run1"]).code(0).stdout;
+    assert!(explained.contains("compared   not at all: it ran on another"), "{explained}");
+}
