@@ -5,6 +5,7 @@
 //! Files a worker writes mirror as [`WireMeasurement`] and become a [`Measurement`], which cannot be wrong in itself.
 //! Whether it is what the job asked for is another question: see [`Measurement::mismatches`].
 
+mod iterations;
 mod peaks;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::job::{DataSource, Device, Key, Optimizer, ParamValue, Precision};
 
+pub use iterations::{BadIterations, Iterations};
 pub use peaks::{Clocks, GemmSample, Layout, LeftOut, MeasuredPeaks, Operands, StreamSample};
 
 /// The version of `measurement.json`.
@@ -54,6 +56,12 @@ impl IterationClock {
             IterationClock::DeviceEvents => "device_events",
             IterationClock::Submission => "submission",
         }
+    }
+
+    /// The clock that `word` names.
+    pub fn of_word(word: &str) -> Option<IterationClock> {
+        let all = [IterationClock::Host, IterationClock::DeviceEvents, IterationClock::Submission];
+        all.into_iter().find(|clock| clock.as_str() == word)
     }
 }
 
@@ -623,6 +631,7 @@ mod tests {
         use IterationClock::{DeviceEvents, Host, Submission};
         for clock in [Host, DeviceEvents, Submission] {
             assert_eq!(serde_json::to_value(clock).unwrap(), clock.as_str());
+            assert_eq!(IterationClock::of_word(clock.as_str()), Some(clock));
         }
     }
 

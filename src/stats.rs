@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, Normal, StudentsT};
+use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, Hypergeometric, Normal, StudentsT};
 
 /// The confidence of every interval of a report.
 pub const CONFIDENCE: f64 = 0.95;
@@ -187,6 +187,25 @@ pub fn theil_sen(values: &[f64], confidence: f64) -> Result<Slope, TooFew> {
     Ok(Slope { per_step: median(&slopes)?, interval })
 }
 
+/// The medians of `most` parts of a series, as equal as they can be, in their order; the series itself if it is no
+/// longer than that.
+pub fn medians_of_parts(values: &[f64], most: usize) -> Vec<f64> {
+    let n = values.len();
+    if n <= most {
+        return values.to_vec();
+    }
+    let part = |index: usize| &values[index * n / most..(index + 1) * n / most];
+    (0..most).filter_map(|index| median(part(index)).ok()).collect()
+}
+
+/// The chance that at least `found` of `drawn` things are marked, drawn at random without putting back from `of` things
+/// of which `marked` are: the one-sided exact test of Fisher. No more can be drawn, or be marked, than there are; the
+/// chance is 1 where that is asked for.
+pub fn chance_of_at_least(found: usize, drawn: usize, marked: usize, of: usize) -> f64 {
+    let Ok(law) = Hypergeometric::new(of as u64, marked as u64, drawn as u64) else { return 1.0 };
+    if found == 0 { 1.0 } else { law.sf(found as u64 - 1) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,6 +273,23 @@ mod tests {
         values[7] = 1e6;
         let slope = theil_sen(&values, 0.95).unwrap();
         assert!(close(slope.per_step, 0.5) && slope.is_significant());
+    }
+
+    #[test]
+    fn parts_are_as_equal_as_they_can_be() {
+        let values: Vec<f64> = (0..7).map(f64::from).collect();
+        assert_eq!(medians_of_parts(&values, 7), values);
+        assert_eq!(medians_of_parts(&values, 3), [0.5, 2.5, 5.0]);
+        assert_eq!(medians_of_parts(&[], 3), [0.0; 0]);
+    }
+
+    /// Fisher's lady tasting tea: all four cups of eight are right once in 70 times, three or more 17 times in 70.
+    #[test]
+    fn the_lady_tasting_tea() {
+        assert!(close(chance_of_at_least(4, 4, 4, 8), 1.0 / 70.0));
+        assert!(close(chance_of_at_least(3, 4, 4, 8), 17.0 / 70.0));
+        assert_eq!(chance_of_at_least(0, 4, 4, 8), 1.0);
+        assert_eq!(chance_of_at_least(1, 9, 4, 8), 1.0);
     }
 
     proptest! {

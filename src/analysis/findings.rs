@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::counted::stray;
 use super::group::Row;
-use super::marks::{Thresholds, foreign_cores};
+use super::marks::{Mark, Thresholds, foreign_cores};
 use super::peaks::Origin;
 use super::roofline::{AT_ROOF, Bound, BytesSource, FAR_FROM_ROOF, Point, Roofline};
 use super::{Run, pipeline};
@@ -47,12 +47,14 @@ pub fn findings(
     let mut found = Vec::new();
     found.extend(completeness(runs));
     found.extend(rows.iter().filter_map(|row| split(row, rows)));
+    found.extend(settings_differ(rows));
     found.extend(mixed_settings(rows));
     found.extend(stray_profiles(runs, rows));
     found.extend(bounds(rows, rooflines));
     found.extend(far_from_model(rows, thresholds));
     found.extend(left_out(rows));
-    found.extend(variation(rows, thresholds));
+    found.extend(included(rows));
+    found.extend(variation(rows));
     found.extend(marked_but_counted(runs));
     found.extend(load_unknown(runs));
     found.extend(waiting_for_data(rows, thresholds));
@@ -181,7 +183,39 @@ fn far_from_model(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
     rows.iter().filter_map(text).map(|text| finding(Topic::Roof, text)).collect()
 }
 
-/// Settings that differ between rows without being declared to differ.
+/// What differs between rows of several envs beside what is declared.
+fn settings_differ(rows: &[Row<'_>]) -> Vec<Finding> {
+    let mut by_envs: BTreeMap<(&str, &str, String), usize> = BTreeMap::new();
+    for row in rows {
+        for doubt in &row.doubts {
+            let Mark::SettingsDiffer { env, differences } = doubt else { continue };
+            // The other row has the same to say, the other way round.
+            if row.config.env < *env {
+                *by_envs.entry((&row.config.env, env, differences.join(", "))).or_default() += 1;
+            }
+        }
+    }
+    let sentence = |((env, other, differences), n): ((&str, &str, String), usize)| {
+        let text = format!(
+            "{env} and {other} stand beside each other with undeclared differences (settings-differ, {}): {differences}.",
+            count(n, "row")
+        );
+        finding(Topic::Comparability, text)
+    };
+    by_envs.into_iter().map(sentence).collect()
+}
+
+/// Whether a row's mark says that `name` differs.
+fn is_said(rows: &[Row<'_>], name: &str) -> bool {
+    rows.iter().flat_map(|row| &row.doubts).any(|doubt| match doubt {
+        Mark::SettingsDiffer { differences, .. } => {
+            differences.iter().any(|difference| difference.split(' ').next() == Some(name))
+        }
+        _ => false,
+    })
+}
+
+/// Settings that differ between rows without being declared to differ, where no mark says so.
 fn mixed_settings(rows: &[Row<'_>]) -> Vec<Finding> {
     let mut by_name: BTreeMap<&'static str, BTreeMap<String, BTreeSet<&str>>> = BTreeMap::new();
     for row in rows {
@@ -195,7 +229,7 @@ fn mixed_settings(rows: &[Row<'_>]) -> Vec<Finding> {
     }
     by_name
         .into_iter()
-        .filter(|(_, values)| values.len() > 1)
+        .filter(|(name, values)| values.len() > 1 && !is_said(rows, name))
         .map(|(name, values)| {
             let values: Vec<String> = values
                 .into_iter()
@@ -215,13 +249,8 @@ fn left_out(rows: &[Row<'_>]) -> Vec<Finding> {
     rows.iter()
         .filter(|row| row.left_out() > 0)
         .map(|row| {
-            let reasons: BTreeSet<String> = row
-                .runs
-                .iter()
-                .flat_map(|run| &run.marks)
-                .filter(|mark| mark.disqualifies())
-                .map(ToString::to_string)
-                .collect();
+            let reasons: BTreeSet<String> =
+                row.runs.iter().flat_map(Run::left_out_by).map(ToString::to_string).collect();
             let reasons: Vec<String> = reasons.into_iter().collect();
             let text = format!(
                 "{} of {} of {} left out of the statistics: {}.",
@@ -235,34 +264,69 @@ fn left_out(rows: &[Row<'_>]) -> Vec<Finding> {
         .collect()
 }
 
-fn variation(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
-    rows.iter()
-        .filter_map(|row| {
-            let statistics = row.statistics.as_ref().ok()?;
-            let cv = statistics.cv.ok()?;
-            (cv > thresholds.variation).then(|| {
-                let text = format!(
-                    "{} varies: its coefficient of variation over n = {} is {:.1} % (threshold {:.0} %).",
-                    row.label(),
-                    statistics.n,
-                    100.0 * cv,
-                    100.0 * thresholds.variation
-                );
-                finding(Topic::Spread, text)
-            })
-        })
+/// Runs that marks would leave out, had they not been asked for.
+fn included(rows: &[Row<'_>]) -> Vec<Finding> {
+    let sentence = |row: &Row<'_>| {
+        let runs = row.runs.iter().filter(|run| run.is_included());
+        let reasons: BTreeSet<String> = runs
+            .flat_map(|run| run.marks.iter().filter(|mark| mark.disqualifies()))
+            .map(ToString::to_string)
+            .collect();
+        let reasons: Vec<String> = reasons.into_iter().collect();
+        let text = format!(
+            "{} of {} of {} in the statistics in spite of their marks, as asked for: {}.",
+            row.included(),
+            count(row.runs.len(), "run"),
+            row.label(),
+            list(&reasons)
+        );
+        finding(Topic::Comparability, text)
+    };
+    rows.iter().filter(|row| row.included() > 0).map(sentence).collect()
+}
+
+fn variation(rows: &[Row<'_>]) -> Vec<Finding> {
+    let doubts = rows.iter().flat_map(|row| row.doubts.iter().map(move |doubt| (row, doubt)));
+    doubts
+        .filter(|(_, doubt)| matches!(doubt, Mark::HighVariation { .. }))
+        .map(|(row, doubt)| finding(Topic::Spread, format!("{}: {doubt}.", row.label())))
         .collect()
 }
 
+/// Doubts that leave no run out, by their names. Those that say the same of all runs are said once; of others the first
+/// few are, each with its run.
 fn marked_but_counted(runs: &[Run<'_>]) -> Vec<Finding> {
-    let mut by_mark: BTreeMap<String, usize> = BTreeMap::new();
-    for mark in runs.iter().flat_map(|run| &run.marks).filter(|mark| !mark.disqualifies()) {
-        *by_mark.entry(mark.to_string()).or_default() += 1;
+    let mut by_name: BTreeMap<&'static str, Vec<(String, String)>> = BTreeMap::new();
+    for run in runs {
+        for mark in run.marks.iter().filter(|mark| !mark.disqualifies()) {
+            by_name.entry(mark.name()).or_default().push((run.cell.job.label(), mark.to_string()));
+        }
     }
-    by_mark
-        .into_iter()
-        .map(|(mark, n)| finding(Topic::Host, format!("{} marked, and counted: {mark}.", count(n, "run"))))
-        .collect()
+    let sentence = |(name, marks): (&'static str, Vec<(String, String)>)| {
+        let n = count(marks.len(), "run");
+        let says = |text: &str| marks.iter().all(|(_, other)| other == text);
+        if let Some((_, text)) = marks.first().filter(|(_, text)| says(text)) {
+            return finding(Topic::Host, format!("{n} marked, and counted: {text}."));
+        }
+        let details: Vec<String> = marks
+            .iter()
+            .map(|(label, text)| {
+                format!("{label}, {}", text.trim_start_matches(name).trim_start_matches(": "))
+            })
+            .collect();
+        finding(Topic::Host, format!("{n} marked {name}, and counted: {}.", details_list(&details)))
+    };
+    by_name.into_iter().map(sentence).collect()
+}
+
+/// As [`list`], of sentences that hold commas themselves.
+fn details_list(details: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let shown = details.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("; ");
+    match details.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown}; and {more} more"),
+    }
 }
 
 fn load_unknown(runs: &[Run<'_>]) -> Option<Finding> {

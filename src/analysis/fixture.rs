@@ -6,7 +6,7 @@ use super::cost::FlopsConvention;
 use super::peaks::{Catalogue, Ceiling, Confidence, Origin, Peaks, Range};
 use super::{Cell, Span, State, Study};
 use crate::job::{Device, Job, Key, Kind, Precision};
-use crate::protocol::{Details, Effective, Measurement};
+use crate::protocol::{Details, Effective, IterationClock, Iterations, Measurement};
 use crate::record::{
     CpuFacts, HostFacts, MatrixFacts, Observed, OsFacts, Outcome, ProcessStats, Provenance, RECORD_SCHEMA,
     Record, WorkerFacts,
@@ -148,6 +148,7 @@ pub(crate) struct StudyBuilder {
     cells: Vec<Cell>,
     peaks: Vec<Peaks>,
     usd_per_hour: Option<f64>,
+    include_marked: bool,
 }
 
 impl StudyBuilder {
@@ -166,7 +167,8 @@ impl StudyBuilder {
     }
 
     fn cell(mut self, key: Key, state: State) -> Self {
-        self.cells.push(Cell { job: Job::new(key), peaks: None, usd_per_hour: self.usd_per_hour, state });
+        let usd_per_hour = self.usd_per_hour;
+        self.cells.push(Cell { job: Job::new(key), peaks: None, usd_per_hour, state, iterations: None });
         self
     }
 
@@ -189,6 +191,18 @@ impl StudyBuilder {
         self.cell(key, State::Recorded(Box::new(record)))
     }
 
+    /// Gives the last run the seconds of its iterations, told by `clock`.
+    pub(crate) fn seconds(mut self, clock: IterationClock, seconds: &[f64]) -> Self {
+        let iterations: Vec<(f64, f64)> = seconds.iter().map(|seconds| (*seconds, 0.0)).collect();
+        self.cells.last_mut().unwrap().iterations = Iterations::new(clock, &iterations);
+        self
+    }
+
+    pub(crate) fn include_marked(mut self) -> Self {
+        self.include_marked = true;
+        self
+    }
+
     pub(crate) fn failure(self, key: Key, outcome: Outcome) -> Self {
         self.run_with(key, 1.0, |record| {
             record.outcome = outcome;
@@ -208,6 +222,7 @@ impl StudyBuilder {
             cells: self.cells,
             peaks: Catalogue::new(self.peaks),
             convention: FlopsConvention::default(),
+            include_marked: self.include_marked,
         }
     }
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::cost::{Cost, NoCost, cost, usd_per_million_images};
 use super::counted::{Counted, counted};
+use super::marks::Mark;
 use super::peaks::{NoPeaks, Peaks, Wanted};
 use super::{Run, Study};
 use crate::job::{Key, Kind, Precision, distinction, varying_parameters};
@@ -47,6 +48,7 @@ pub struct Circumstances {
 }
 
 impl Circumstances {
+    /// The circumstances of the run that left `record` with `measurement`.
     pub(super) fn of(record: &Record, measurement: &Measurement) -> Self {
         let details = &measurement.details;
         Circumstances {
@@ -115,6 +117,12 @@ impl Circumstances {
         let mut rest = self.clone();
         rest.settings = Effective { iters: None, nvtx: None, ..rest.settings };
         rest
+    }
+
+    /// Whether the two are the same but for how many images an iteration took.
+    pub(super) fn differ_at_most_in_batch(&self, other: &Circumstances) -> bool {
+        let settings = Effective { batch: other.settings.batch, ..self.settings.clone() };
+        Circumstances { settings, ..self.clone() } == *other
     }
 
     /// In what `self` and `other` differ, as `name a / b`, the first of them first.
@@ -218,6 +226,8 @@ pub struct Row<'a> {
     pub part: (usize, usize),
     /// Its runs with a result, marked ones included.
     pub runs: Vec<Run<'a>>,
+    /// Doubts about the row itself, as [`super::marks::row_marks`] raises them.
+    pub doubts: Vec<Mark>,
     /// How all jobs of the config stand.
     pub counts: Counts,
     /// Over the runs that count; else why there are none.
@@ -245,9 +255,14 @@ impl<'a> Row<'a> {
         self.runs.iter().filter(|run| !run.counts()).count()
     }
 
-    /// Names of all marks of its runs.
+    /// Runs that are in the statistics only because marked runs were asked for.
+    pub fn included(&self) -> usize {
+        self.runs.iter().filter(|run| run.is_included()).count()
+    }
+
+    /// Names of its own marks and of all those of its runs.
     pub fn marks(&self) -> BTreeSet<&'static str> {
-        self.runs.iter().flat_map(|run| &run.marks).map(|mark| mark.name()).collect()
+        self.runs.iter().flat_map(|run| &run.marks).chain(&self.doubts).map(Mark::name).collect()
     }
 
     /// FLOP/s that the network's training needs at the median throughput.
@@ -383,17 +398,13 @@ fn full_row<'a>(
         counted: Counted::default(),
         circumstances: Some(circumstances),
         runs,
+        doubts: Vec::new(),
         counts,
     }
 }
 
 fn all_left_out(runs: &[Run<'_>]) -> String {
-    let marks: BTreeSet<&str> = runs
-        .iter()
-        .flat_map(|run| &run.marks)
-        .filter(|mark| mark.disqualifies())
-        .map(|mark| mark.name())
-        .collect();
+    let marks: BTreeSet<&str> = runs.iter().flat_map(Run::left_out_by).map(Mark::name).collect();
     let marks: Vec<&str> = marks.into_iter().collect();
     match runs.len() {
         1 => format!("its only run is {}", marks.join(" and ")),
@@ -412,6 +423,7 @@ fn empty_row<'a>(config: &Key, members: &[Run<'a>], counts: Counts, study: &'a S
         circumstances: None,
         part: (1, 1),
         runs: Vec::new(),
+        doubts: Vec::new(),
         counts,
         statistics: Err(reasons.join("; ")),
         cost: cost(config, None, study.convention),

@@ -33,7 +33,7 @@ pub(crate) mod fixture;
 use chrono::{DateTime, Utc};
 
 use crate::job::{Job, Kind, varying_parameters};
-use crate::protocol::Measurement;
+use crate::protocol::{Iterations, Measurement};
 use crate::record::{MatrixFacts, Outcome, Record};
 
 use cost::FlopsConvention;
@@ -58,6 +58,8 @@ pub struct Study {
     pub peaks: Catalogue,
     /// How FLOPs are counted.
     pub convention: FlopsConvention,
+    /// Runs whose marks would leave them out of the statistics are kept in them.
+    pub include_marked: bool,
 }
 
 /// A job of the plan and what became of it.
@@ -71,6 +73,8 @@ pub struct Cell {
     pub usd_per_hour: Option<f64>,
     /// What became of it.
     pub state: State,
+    /// The seconds of its iterations, where its worker left them. Nothing that they say decides what counts.
+    pub iterations: Option<Iterations>,
 }
 
 /// What became of a job.
@@ -158,12 +162,25 @@ pub struct Run<'a> {
     pub cell: &'a Cell,
     /// The doubts, empty for a cell without a result.
     pub marks: Vec<Mark>,
+    /// It is kept in the statistics in spite of its marks, if it has a throughput at all.
+    pub include_marked: bool,
 }
 
 impl Run<'_> {
     /// Whether its throughput enters statistics.
     pub fn counts(&self) -> bool {
-        self.cell.is_timing() && self.cell.success().is_some() && !self.marks.iter().any(Mark::disqualifies)
+        self.cell.is_timing() && self.cell.success().is_some() && self.left_out_by().next().is_none()
+    }
+
+    /// The marks that keep it out of statistics.
+    pub fn left_out_by(&self) -> impl Iterator<Item = &Mark> {
+        let keeps_out = if self.include_marked { Mark::voids } else { Mark::disqualifies };
+        self.marks.iter().filter(move |mark| keeps_out(mark))
+    }
+
+    /// Whether it enters statistics only because marked runs were asked for.
+    pub fn is_included(&self) -> bool {
+        self.counts() && self.marks.iter().any(Mark::disqualifies)
     }
 
     /// Images a second over the whole window; `None` without a result, and for a window that was not synchronised,
@@ -194,13 +211,17 @@ pub fn analyse(study: &Study) -> Analysis<'_> {
     let thresholds = Thresholds::default();
     let mut cells: Vec<&Cell> = study.cells.iter().collect();
     cells.sort_by_cached_key(|cell| group::order(cell.job.key()));
-    let runs: Vec<Run<'_>> = cells
-        .into_iter()
-        .map(|cell| Run { cell, marks: marks::marks(cell, &study.spans, &thresholds) })
-        .collect();
-    let rows = group::rows(&runs, study);
-    let rooflines = roofline::rooflines(&rows);
+    let marks = marks::marks(&cells, &study.spans, &thresholds);
+    let include_marked = study.include_marked;
+    let runs: Vec<Run<'_>> =
+        cells.into_iter().zip(marks).map(|(cell, marks)| Run { cell, marks, include_marked }).collect();
     let varying = varying_parameters(runs.iter().map(|run| run.cell.job.key()));
+    let mut rows = group::rows(&runs, study);
+    let doubts = marks::row_marks(&rows, &varying, &thresholds);
+    for (row, doubts) in rows.iter_mut().zip(doubts) {
+        row.doubts = doubts;
+    }
+    let rooflines = roofline::rooflines(&rows);
     let findings = findings::findings(&runs, &rows, &rooflines, &thresholds);
     Analysis { runs, rows, rooflines, findings, varying }
 }

@@ -1,7 +1,7 @@
 //! `orchestrate aggregate`: the CSV tables of a plan.
 
 use super::output::print_line;
-use super::study::{StudyArgs, results_table};
+use super::study::{StudyArgs, results_text};
 use super::{Exit, Failure, Global};
 use crate::analysis::analyse;
 use crate::report::tables;
@@ -18,7 +18,7 @@ pub(super) fn run(args: AggregateArgs, global: &Global) -> Result<Exit, Failure>
     let study = args.study.load(global)?;
     let analysis = analyse(&study);
     let directory = args.study.write(&study.matrix.name, &tables(&analysis))?;
-    print_line(&results_table(&analysis))?;
+    print_line(&results_text(&study, &analysis))?;
     print_line(&format!("tables: {}", directory.display()))?;
     Ok(Exit::Done)
 }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::output::print_line;
-use super::study::{StudyArgs, results_table};
+use super::study::{StudyArgs, results_text};
 use super::{Exit, Failure, Global};
 use crate::analysis::analyse;
 use crate::report::{RenderError, Templates, render};
@@ -34,7 +34,7 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> Result<Exit, Failure> {
     let analysis = analyse(&study);
     let files = render(&study, &analysis, &templates).map_err(render_failure)?;
     let directory = args.study.write(&study.matrix.name, &files)?;
-    print_line(&results_table(&analysis))?;
+    print_line(&results_text(&study, &analysis))?;
     for finding in &analysis.findings {
         print_line(&format!("- {}", finding.text))?;
     }

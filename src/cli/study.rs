@@ -15,10 +15,12 @@ use crate::analysis::group::Row;
 use crate::analysis::peaks::{Catalogue, Peaks, PeaksError, parse, parse_measured};
 use crate::analysis::{Analysis, Cell, Span, State, Study};
 use crate::plan::{Decided, Decision, Inventory, NotDone, Plan, Present, Standing, decide};
+use crate::protocol::{BadIterations, Iterations, Measurement};
 use crate::report::File;
 use crate::report::number::significant;
 use crate::run::host::probe_host;
 use crate::run::peaks::load_peaks;
+use crate::run::regular::read_regular_text;
 use crate::run::{Store, write_atomic};
 
 /// Which plan, and what to read beside the store.
@@ -36,6 +38,10 @@ pub(super) struct StudyArgs {
     /// How training FLOPs are counted; the seed reports' own ways are for comparison.
     #[arg(long, value_name = "NAME", value_enum, default_value_t)]
     flops_convention: FlopsConvention,
+    /// Keep marked runs in the statistics: contended, throttled, spilled and swapped ones. The tables and the report say
+    /// so. A run whose window was not synchronised has no throughput to keep.
+    #[arg(long)]
+    include_marked: bool,
 }
 
 impl StudyArgs {
@@ -47,7 +53,8 @@ impl StudyArgs {
         })?;
         let plan = self.plan(&store)?;
         let inventory = store.load_inventory().map_err(Failure::store)?;
-        let cells = cells(&plan, &inventory);
+        let mut cells = cells(&plan, &inventory);
+        load_iterations(&mut cells, &store, global);
         if cells.iter().all(|cell| cell.record().is_none()) {
             let message =
                 format!("the store {} holds no record of {}", store.root().display(), plan.matrix.name);
@@ -61,6 +68,7 @@ impl StudyArgs {
             spans: spans(&inventory),
             peaks: load_catalogue(&self.peaks_dir, global)?,
             convention: self.flops_convention,
+            include_marked: self.include_marked,
         })
     }
 
@@ -144,9 +152,38 @@ fn cells(plan: &Plan, inventory: &Inventory) -> Vec<Cell> {
                 }
                 Standing::NotDone(standing) => State::NotRun { reason: reason(&decision, &standing) },
             };
-            Cell { peaks: env.peaks.clone(), usd_per_hour: env.usd_per_hour, job, state }
+            let (peaks, usd_per_hour) = (env.peaks.clone(), env.usd_per_hour);
+            Cell { job, peaks, usd_per_hour, state, iterations: None }
         })
         .collect()
+}
+
+/// Gives each timing job with a result the seconds of its iterations, where its worker left them. Who left none, or none
+/// that can be used, has no doubt cast on its window; a file that is there and cannot be used is said.
+fn load_iterations(cells: &mut [Cell], store: &Store, global: &Global) {
+    for cell in cells.iter_mut().filter(|cell| cell.is_timing()) {
+        let Some((record, measurement)) = cell.success() else { continue };
+        let path = store.job_dir(&cell.job).attempt(record.attempt).iterations();
+        match parse_iterations(&path, measurement) {
+            Ok(iterations) => cell.iterations = iterations,
+            Err(why) if !global.quiet => {
+                say(&format!("warning: {} is not looked at: {why}", path.display()));
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// The iterations in the file at `path`; `None` if there is no file, or if it is of an older worker, which told no clock.
+fn parse_iterations(path: &Path, measurement: &Measurement) -> Result<Option<Iterations>, String> {
+    let text = match read_regular_text(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        other => other.map_err(|error| error.to_string())?,
+    };
+    match Iterations::parse(&text, measurement) {
+        Err(BadIterations::NoColumn(_)) => Ok(None),
+        other => other.map(Some).map_err(|error| error.to_string()),
+    }
 }
 
 /// Why a job has no record.
@@ -191,8 +228,20 @@ fn parse_peaks(name: &str, text: &str, is_measured: bool) -> Result<Peaks, Peaks
     if is_measured { parse_measured(name, text) } else { parse(name, text) }
 }
 
-/// The results as a table for the terminal.
-pub(super) fn results_table(analysis: &Analysis<'_>) -> String {
+/// The results as a table for the terminal, with a line below it if marked runs are among them.
+pub(super) fn results_text(study: &Study, analysis: &Analysis<'_>) -> String {
+    let mut text = results_table(analysis);
+    if study.include_marked {
+        text += &format!("\n{}", MARKED_ARE_INCLUDED);
+    }
+    text
+}
+
+/// What `--include-marked` makes of the numbers above this line.
+pub(super) const MARKED_ARE_INCLUDED: &str =
+    "marked runs are in these statistics (--include-marked): they are not what the machine does undisturbed";
+
+fn results_table(analysis: &Analysis<'_>) -> String {
     let mut table = Table::new();
     table.load_style(UTF8_FULL_CONDENSED);
     let mut header: Vec<String> = ["env", "model", "precision", "batch"].map(str::to_owned).into();
@@ -240,8 +289,10 @@ fn result_cells(row: &Row<'_>, varying: &[String]) -> Vec<String> {
 /// What one should know of a row that has numbers.
 fn note(row: &Row<'_>) -> String {
     let mut words: Vec<String> = row.marks().into_iter().map(str::to_owned).collect();
-    if row.left_out() > 0 {
-        words.push(format!("{} of {} left out", row.left_out(), row.runs.len()));
+    for (n, what) in [(row.left_out(), "left out"), (row.included(), "included")] {
+        if n > 0 {
+            words.push(format!("{n} of {} {what}", row.runs.len()));
+        }
     }
     if row.counts.failed > 0 {
         words.push(format!("{} failed", row.counts.failed));

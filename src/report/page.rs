@@ -179,7 +179,10 @@ pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &Figures) ->
         provenance: provenance(study, &records),
         commands: vec![
             format!("orchestrate run {}", study.matrix.path),
-            format!("orchestrate report {name}"),
+            format!(
+                "orchestrate report {name}{}",
+                if study.include_marked { " --include-marked" } else { "" }
+            ),
         ],
     }
 }
@@ -209,10 +212,17 @@ fn overview(study: &Study, analysis: &Analysis<'_>, records: &[&Record]) -> Vec<
         Some(fact("Jobs", jobs)),
         maybe_fact("Measured", span),
         Some(fact("Time in jobs", duration(wall))),
+        study.include_marked.then(|| fact("Marked runs", included(analysis))),
     ]
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// What `--include-marked` did.
+fn included(analysis: &Analysis<'_>) -> String {
+    let n: usize = analysis.rows.iter().map(Row::included).sum();
+    format!("in the statistics in spite of their marks, as asked for by --include-marked: {n}")
 }
 
 fn hosts(records: &[&Record]) -> Vec<Section> {
@@ -334,14 +344,17 @@ fn numbers(row: &Row<'_>, statistics: &Statistics) -> Numbers {
     }
 }
 
-/// The marks of the row's runs, with how many are left out.
+/// The marks of the row and of its runs, with how many runs are left out, or are not though their marks say so.
 fn marks_cell(row: &Row<'_>) -> String {
     let names: Vec<&str> = row.marks().into_iter().collect();
-    match (names.is_empty(), row.left_out()) {
-        (true, _) => "none".to_owned(),
-        (false, 0) => names.join(", "),
-        (false, n) => format!("{} ({n} of {} left out)", names.join(", "), row.runs.len()),
+    if names.is_empty() {
+        return "none".to_owned();
     }
+    let of = row.runs.len();
+    let counts = [(row.left_out(), "left out"), (row.included(), "included")];
+    let counts = counts.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} of {of} {what}"));
+    let counts: Vec<String> = counts.collect();
+    if counts.is_empty() { names.join(", ") } else { format!("{} ({})", names.join(", "), counts.join(", ")) }
 }
 
 fn left_out(run: &Run<'_>, varying: &[String]) -> Option<LeftOut> {
@@ -349,8 +362,7 @@ fn left_out(run: &Run<'_>, varying: &[String]) -> Option<LeftOut> {
     if run.counts() || !run.cell.is_timing() {
         return None;
     }
-    let whys: Vec<String> =
-        run.marks.iter().filter(|mark| mark.disqualifies()).map(ToString::to_string).collect();
+    let whys: Vec<String> = run.left_out_by().map(ToString::to_string).collect();
     Some(LeftOut {
         label: format!("{}{}", run.cell.job.label(), distinction(run.cell.job.key(), varying)),
         images_per_s: run.images_per_s().map_or(NOT_KNOWN.to_owned(), |rate| significant(rate, 4)),

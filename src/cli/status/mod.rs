@@ -30,6 +30,9 @@ pub(super) struct StatusArgs {
     plan: Option<String>,
     #[command(flatten)]
     select: SelectArgs,
+    /// Keep marked runs in the statistics: contended, throttled, spilled and swapped ones.
+    #[arg(long)]
+    include_marked: bool,
     /// Look again every two seconds until nothing is left to run, or until Ctrl-C.
     #[arg(long)]
     watch: bool,
@@ -62,7 +65,7 @@ impl Look<'_> {
         let inventory = load_inventory(&self.store)?;
         let mut decided = self.here.decide(&self.plan, &inventory);
         decided.retain(|decided| self.selection.contains(decided.job.key()));
-        Ok(Overview::of(&self.plan, &inventory, &decided))
+        Ok(Overview::of(&self.plan, &inventory, &decided, self.args.include_marked))
     }
 
     fn once(&mut self) -> Result<Exit, Failure> {

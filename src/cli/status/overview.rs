@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::analysis::cost::FlopsConvention;
 use crate::analysis::group::{Row, order};
+use crate::analysis::marks::mark_names;
 use crate::analysis::peaks::Catalogue;
 use crate::analysis::{Cell, Span, State, Study, analyse};
 use crate::cli::plan::not_done_text;
@@ -32,6 +33,8 @@ pub(super) struct Overview {
     pub(super) counts: StateCounts,
     /// Of the jobs that wait, failed or run.
     pub(super) time_left: TimeLeft,
+    /// Runs whose marks would leave them out of the statistics are kept in them.
+    pub(super) include_marked: bool,
     /// Names of the parameters that are not the same in all jobs.
     pub(super) varying: Vec<String>,
     /// By env, model, precision, parameters and batch.
@@ -83,6 +86,8 @@ pub(super) struct ThroughputView {
     pub(super) mad: Option<f64>,
     /// Runs that succeeded but do not count, by the names of their marks.
     pub(super) left_out: BTreeMap<String, usize>,
+    /// Runs that count only because marked ones were asked for, by the names of the marks that would leave them out.
+    pub(super) included: BTreeMap<String, usize>,
     /// Where they ran.
     pub(super) host: String,
     /// In what they differ from the first group of the config, as `name first / this`.
@@ -122,8 +127,13 @@ enum JobState<'a> {
 }
 
 impl Overview {
-    /// The overview of `decided`, the selected jobs of `plan`.
-    pub(super) fn of(plan: &Plan, inventory: &Inventory, decided: &[Decided]) -> Overview {
+    /// The overview of `decided`, the selected jobs of `plan`. Statistics keep marked runs if `include_marked`.
+    pub(super) fn of(
+        plan: &Plan,
+        inventory: &Inventory,
+        decided: &[Decided],
+        include_marked: bool,
+    ) -> Overview {
         let mut sorted: Vec<(&Decided, JobState<'_>)> =
             decided.iter().map(|decided| (decided, state(decided, inventory))).collect();
         sorted.sort_by_cached_key(|(decided, _)| order(decided.job.key()));
@@ -133,6 +143,7 @@ impl Overview {
             file: plan.matrix.path.clone(),
             counts: StateCounts::default(),
             time_left: time_left(plan, inventory, &sorted),
+            include_marked,
             varying: varying_parameters(decided.iter().map(|decided| decided.job.key())),
             configs: Vec::new(),
             failures: Vec::new(),
@@ -175,7 +186,7 @@ impl Overview {
     }
 
     fn add_throughput(&mut self, plan: &Plan, inventory: &Inventory, decided: &[Decided]) {
-        let study = study(plan, inventory, decided);
+        let study = Study { include_marked: self.include_marked, ..study(plan, inventory, decided) };
         let analysis = analyse(&study);
         let mut first: Option<&Row<'_>> = None;
         for row in analysis.rows.iter().filter(|row| row.circumstances.is_some()) {
@@ -229,7 +240,8 @@ fn problems(inventory: &Inventory) -> Vec<ProblemView> {
     inventory.problems.iter().map(view).collect()
 }
 
-/// The selected jobs as `analysis` wants them. Peaks and costs are not asked for here, so none are given.
+/// The selected jobs as `analysis` wants them. Peaks and costs are not asked for here, so none are given; nor are the
+/// seconds of iterations, since nothing that they say decides what counts, and `--watch` looks every two seconds.
 fn study(plan: &Plan, inventory: &Inventory, decided: &[Decided]) -> Study {
     let cell = |decided: &Decided| Cell {
         job: decided.job.clone(),
@@ -239,6 +251,7 @@ fn study(plan: &Plan, inventory: &Inventory, decided: &[Decided]) -> Study {
             Standing::Done(record) | Standing::NotDone(NotDone::Failed(record)) => State::Recorded(record),
             Standing::NotDone(not_done) => State::NotRun { reason: not_done_text(&not_done) },
         },
+        iterations: None,
     };
     Study {
         matrix: plan.matrix.clone(),
@@ -247,6 +260,7 @@ fn study(plan: &Plan, inventory: &Inventory, decided: &[Decided]) -> Study {
         spans: inventory.records().map(Span::of).collect(),
         peaks: Catalogue::default(),
         convention: FlopsConvention::default(),
+        include_marked: false,
     }
 }
 
@@ -287,11 +301,13 @@ impl FailureView {
 impl ThroughputView {
     /// The view of `row`, a group of runs of the config whose first group is `first`.
     fn of(row: &Row<'_>, first: Option<&Row<'_>>) -> ThroughputView {
-        let mut left_out = BTreeMap::new();
-        for run in row.runs.iter().filter(|run| !run.counts()) {
-            let marks = run.marks.iter().filter(|mark| mark.disqualifies());
-            let names: Vec<&str> = marks.map(|mark| mark.name()).collect();
-            *left_out.entry(names.join(" and ")).or_default() += 1;
+        let (mut left_out, mut included) = (BTreeMap::new(), BTreeMap::new());
+        for run in &row.runs {
+            let names = mark_names(run.marks.iter().filter(|mark| mark.disqualifies())).join(" and ");
+            let by_names = if run.counts() { &mut included } else { &mut left_out };
+            if !names.is_empty() {
+                *by_names.entry(names).or_default() += 1;
+            }
         }
         let statistics = row.statistics.as_ref().ok();
         let circumstances = row.circumstances.as_ref();
@@ -304,6 +320,7 @@ impl ThroughputView {
             median: statistics.map(|statistics| statistics.median),
             mad: statistics.and_then(|statistics| statistics.mad.ok()),
             left_out,
+            included,
             host: circumstances.map(|it| it.host.clone()).unwrap_or_default(),
             differences,
         }

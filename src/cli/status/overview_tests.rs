@@ -54,6 +54,10 @@ impl Scene {
     }
 
     fn overview(&self) -> Overview {
+        self.overview_with(false)
+    }
+
+    fn overview_with(&self, include_marked: bool) -> Overview {
         let plan = Plan {
             schema: PLAN_SCHEMA,
             matrix: MatrixFacts { name: "test".into(), path: "test.yaml".into(), sha256: String::new() },
@@ -63,7 +67,7 @@ impl Scene {
             envs: BTreeMap::new(),
             jobs: self.decided.iter().map(|decided| decided.job.key().clone()).collect(),
         };
-        Overview::of(&plan, &self.inventory, &self.decided)
+        Overview::of(&plan, &self.inventory, &self.decided, include_marked)
     }
 }
 
@@ -124,6 +128,22 @@ fn what_does_not_count_is_left_out_and_said() {
     assert_eq!((group.n, group.median, group.mad), (1, Some(100.0), None));
     assert_eq!(group.left_out, BTreeMap::from([("contended".into(), 1), ("unsynchronised".into(), 1)]));
     assert_eq!((overview.configs[1].key.kind, overview.configs[1].throughput.len()), (Kind::Ncu, 0));
+    insta::assert_snapshot!(render::text(&overview, Layout::Plain));
+}
+
+#[test]
+fn marked_runs_are_included_where_that_is_asked_for_and_said() {
+    let foreign = |record: &mut Record| record.observed.host_busy_s = Some(1e6);
+    let unsynchronised = |record: &mut Record| record.measurement.as_mut().unwrap().synchronized = false;
+    let overview = Scene::new()
+        .done(key("resnet18", 16, 1), 100.0)
+        .done_but(key("resnet18", 16, 2), 50.0, foreign)
+        .done_but(key("resnet18", 16, 3), 900.0, unsynchronised)
+        .overview_with(true);
+    let group = &overview.configs[0].throughput[0];
+    assert_eq!((group.n, group.median), (2, Some(75.0)));
+    assert_eq!(group.included, BTreeMap::from([("contended".into(), 1)]));
+    assert_eq!(group.left_out, BTreeMap::from([("unsynchronised".into(), 1)]));
     insta::assert_snapshot!(render::text(&overview, Layout::Plain));
 }
 

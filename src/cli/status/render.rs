@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::overview::{ConfigView, FailureView, Overview, StateCounts, ThroughputView};
 use crate::cli::output::{Layout, table, table_text};
 use crate::cli::plan::param_text;
+use crate::cli::study::MARKED_ARE_INCLUDED;
 use crate::job::Kind;
 use crate::run::progress::{jobs_text, rate_text, time_left_text};
 
@@ -16,6 +17,9 @@ pub(super) fn text(overview: &Overview, layout: Layout) -> String {
         text += &format!("; time left: {}", time_left_text(&overview.time_left));
     }
     text.push('\n');
+    if overview.include_marked {
+        text += &format!("{MARKED_ARE_INCLUDED}\n");
+    }
     text += &failures_text(&overview.failures, !overview.varying.is_empty());
     for (reason, number) in &overview.left_out {
         text += &format!("\nleft out: {reason}: {}\n", jobs_text(*number));
@@ -125,9 +129,10 @@ fn spread_text(spread: f64) -> String {
 /// What keeps runs out of the statistics, and what keeps groups of one config apart.
 fn note(group: &ThroughputView) -> String {
     let left_out = group.left_out.iter().map(|(marks, number)| format!("{number} {marks} left out"));
+    let included = group.included.iter().map(|(marks, number)| format!("{number} {marks} included"));
     let differences =
         (!group.differences.is_empty()).then(|| format!("apart: {}", group.differences.join(", ")));
-    left_out.chain(differences).collect::<Vec<_>>().join("; ")
+    left_out.chain(included).chain(differences).collect::<Vec<_>>().join("; ")
 }
 
 fn kind_text(kind: Kind) -> String {
@@ -193,6 +198,7 @@ mod tests {
             median,
             mad,
             left_out: BTreeMap::new(),
+            included: BTreeMap::new(),
             host: String::new(),
             differences: Vec::new(),
         };

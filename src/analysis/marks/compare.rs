@@ -1,0 +1,76 @@
+//! Doubts about rows: how far their runs scatter, and whether they may stand beside rows of other envs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Mark, Thresholds};
+use crate::analysis::group::{Circumstances, Row};
+use crate::job::Device;
+
+/// The doubts about each of `rows`, in their order. `varying` are the parameters that tables have a column for: what
+/// differs in them is said.
+pub fn row_marks(rows: &[Row<'_>], varying: &[String], thresholds: &Thresholds) -> Vec<Vec<Mark>> {
+    let marks = |row: &Row<'_>| {
+        let mut found = Vec::from_iter(high_variation(row, thresholds));
+        found.extend(settings_differ(row, rows, varying));
+        found
+    };
+    rows.iter().map(marks).collect()
+}
+
+fn high_variation(row: &Row<'_>, thresholds: &Thresholds) -> Option<Mark> {
+    let statistics = row.statistics.as_ref().ok()?;
+    let (cv, n, threshold) = (statistics.cv.ok()?, statistics.n, thresholds.variation);
+    (cv > threshold).then_some(Mark::HighVariation { cv, n, threshold })
+}
+
+/// A mark for each other env that has rows of the same network, batch and precision of which none has the same settings:
+/// it names in what the nearest of them differs.
+fn settings_differ(row: &Row<'_>, rows: &[Row<'_>], varying: &[String]) -> Vec<Mark> {
+    let mut by_env: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for other in rows.iter().filter(|other| is_beside(row, other)) {
+        let Some(differences) = differences(row, other, varying) else { continue };
+        let nearest = by_env.entry(&other.config.env).or_insert_with(|| differences.clone());
+        if differences.len() < nearest.len() {
+            *nearest = differences;
+        }
+    }
+    by_env
+        .into_iter()
+        .filter(|(_, differences)| !differences.is_empty())
+        .map(|(env, differences)| Mark::SettingsDiffer { env: env.to_owned(), differences })
+        .collect()
+}
+
+/// Whether a reader compares the two.
+fn is_beside(row: &Row<'_>, other: &Row<'_>) -> bool {
+    let (this, that) = (&row.config, &other.config);
+    this.env != that.env
+        && (&this.model, this.batch, this.precision) == (&that.model, that.batch, that.precision)
+}
+
+/// In what the circumstances of the two differ that is meant to be the same wherever a config runs, and is in no column;
+/// `None` where one has no result. What only one of them knows cannot be compared.
+fn differences(row: &Row<'_>, other: &Row<'_>, varying: &[String]) -> Option<Vec<String>> {
+    let (ours, theirs) = (row.circumstances.as_ref()?, other.circumstances.as_ref()?);
+    // Compute threads are those of the host: beside an accelerator they only feed it.
+    let both_compute = [row, other].iter().all(|row| row.config.device == Device::Cpu);
+    let is_said =
+        |name: &str| varying.iter().any(|said| said == name) || (name == "threads" && !both_compute);
+    let (ours, theirs) = (comparable(ours), comparable(theirs));
+    let names: BTreeSet<&String> = ours.keys().filter(|name| !is_said(name)).collect();
+    let differ = |name: &String| {
+        let (this, that) = (ours.get(name)?, theirs.get(name)?);
+        (this != that).then(|| format!("{name} {this} / {that}"))
+    };
+    Some(names.into_iter().filter_map(differ).collect())
+}
+
+/// What should be the same on both sides of a comparison of machines: settings, libraries, where the power comes from.
+fn comparable(circumstances: &Circumstances) -> BTreeMap<String, String> {
+    let settings = &circumstances.settings;
+    let mut facts: BTreeMap<String, String> = circumstances.versions.clone();
+    facts.extend(settings.parameters().into_iter().map(|(name, value)| (name.to_owned(), value.to_string())));
+    facts.extend(settings.tf32.map(|tf32| ("tf32".to_owned(), tf32.to_string())));
+    facts.extend(circumstances.power_source.clone().map(|source| ("power source".to_owned(), source)));
+    facts
+}

@@ -1,0 +1,87 @@
+//! Others at work on the same host or device, as one record alone shows it.
+
+use super::{Mark, Thresholds};
+use crate::analysis::Span;
+use crate::record::{ForeignProcess, Record};
+
+/// Seconds between the job's start and its end.
+pub fn wall_s(record: &Record) -> f64 {
+    let span = (record.ended_at - record.started_at).as_seconds_f64();
+    record.process.as_ref().and_then(|process| process.wall_s).unwrap_or(span)
+}
+
+/// How many processors others kept busy on average while the job ran; `None` where the host's load or the job's own
+/// processor time is not known.
+pub fn foreign_cores(record: &Record) -> Option<f64> {
+    let process = record.process.as_ref()?;
+    let own = process.user_s? + process.system_s?;
+    let wall = wall_s(record);
+    (wall > 0.0).then_some(((record.observed.host_busy_s? - own) / wall).max(0.0))
+}
+
+/// How many processors the hypervisor gave to others on average while the job ran.
+pub fn stolen_cores(record: &Record) -> Option<f64> {
+    let wall = wall_s(record);
+    (wall > 0.0).then_some(record.observed.host_steal_s? / wall)
+}
+
+/// All that says of `record` alone that others were at work meanwhile.
+pub(super) fn contended(record: &Record, spans: &[Span], thresholds: &Thresholds) -> Vec<Mark> {
+    let whys = [by_load(record), by_overlap(record, spans, thresholds), by_processes_on_the_device(record)];
+    whys.into_iter().flatten().map(|by| Mark::Contended { by }).collect()
+}
+
+fn by_load(record: &Record) -> Option<String> {
+    // What others do by permission (`share: device`) is foreign too, and cannot be told apart from this number.
+    if !record.observed.beside.is_empty() {
+        return None;
+    }
+    let limit = Thresholds::foreign_cores(record.provenance.host.cpu.usable);
+    let over = |cores: Option<f64>| cores.filter(|cores| *cores > limit);
+    let sentence = if let Some(cores) = over(foreign_cores(record)) {
+        format!("other processes kept {cores:.2} processors busy")
+    } else {
+        let cores = over(stolen_cores(record))?;
+        format!("the hypervisor gave {cores:.2} processors to others")
+    };
+    Some(format!("{sentence} (threshold {limit:.2})"))
+}
+
+fn by_overlap(record: &Record, spans: &[Span], thresholds: &Thresholds) -> Option<String> {
+    let own = Span::of(record);
+    let mut others: Vec<String> = spans
+        .iter()
+        .filter(|other| other.host == own.host && other.job != own.job)
+        .filter(|other| !record.observed.beside.contains(&other.label))
+        .filter_map(|other| {
+            let from = own.started_at.max(other.started_at);
+            let to = own.ended_at.min(other.ended_at);
+            let seconds = (to - from).as_seconds_f64();
+            (seconds > thresholds.overlap_s).then(|| format!("{} for {seconds:.1} s", other.label))
+        })
+        .collect();
+    others.sort();
+    let limit = thresholds.overlap_s;
+    Some(format!("it ran beside {} (threshold {limit:.1} s)", first_of(&others)?))
+}
+
+/// Jobs that share a host by permission have devices of their own, so nobody else has any business on this one.
+fn by_processes_on_the_device(record: &Record) -> Option<String> {
+    let gpu = record.observed.telemetry.as_ref()?.gpu.as_ref()?;
+    let name = |process: &ForeignProcess| {
+        let name = process.name.as_deref().unwrap_or("a process");
+        let memory = process.memory_bytes.map(|bytes| format!(", {} MiB", bytes >> 20)).unwrap_or_default();
+        format!("{name} (pid {}{memory})", process.pid)
+    };
+    let others: Vec<String> = gpu.foreign_processes.iter().map(name).collect();
+    Some(format!("on its device there was also {} (threshold 0)", first_of(&others)?))
+}
+
+/// The first of `others` and how many more there are; `None` if there is none.
+fn first_of(others: &[String]) -> Option<String> {
+    let first = others.first()?;
+    Some(match others.len() {
+        1 => first.clone(),
+        n => format!("{first} and {} more", n - 1),
+    })
+}

@@ -1,0 +1,71 @@
+//! Doubts about single runs, derived from what their records observed, and about rows.
+//!
+//! A mark carries its number and the threshold it passed. Some marks disqualify: the run is shown with its mark and
+//! counted, but enters no statistic unless one asks for it.
+//!
+//! | module | what raises the doubt |
+//! |---|---|
+//! | `load` | other work on the host or the device, as the run's own record shows it |
+//! | `sensors` | heat, power, clocks, swap |
+//! | `times` | the seconds of single iterations |
+//! | `pools` | the other runs of the same group, and those at smaller batches |
+//! | `compare` | for rows: their scatter, and rows of other envs beside them |
+
+mod compare;
+mod load;
+mod mark;
+mod pools;
+mod sensors;
+mod thresholds;
+mod times;
+
+use super::{Cell, Span};
+use crate::job::Device;
+use crate::protocol::Measurement;
+use crate::record::Record;
+
+pub use compare::row_marks;
+pub use load::{foreign_cores, stolen_cores, wall_s};
+pub use mark::{Mark, mark_names};
+pub use thresholds::Thresholds;
+
+/// The doubts about each of `cells`, in their order; none for one without a result. `spans` says when which job ran
+/// where.
+pub fn marks(cells: &[&Cell], spans: &[Span], thresholds: &Thresholds) -> Vec<Vec<Mark>> {
+    let mut found: Vec<Vec<Mark>> = cells.iter().map(|cell| own_marks(cell, spans, thresholds)).collect();
+    for (index, mark) in pools::marks(cells, &found, thresholds) {
+        found[index].push(mark);
+    }
+    found
+}
+
+/// What a run says against itself.
+fn own_marks(cell: &Cell, spans: &[Span], thresholds: &Thresholds) -> Vec<Mark> {
+    let Some((record, measurement)) = cell.success() else { return Vec::new() };
+    let mut found = load::contended(record, spans, thresholds);
+    if !measurement.synchronized {
+        found.push(Mark::Unsynchronised);
+    }
+    found.extend(sensors::marks(record, thresholds));
+    found.extend(oversubscribed(record, measurement));
+    if record.provenance.host.power_source.as_deref() == Some("battery") {
+        found.push(Mark::OnBattery);
+    }
+    found
+        .extend(measurement.details.first_non_finite_iteration.map(|iteration| Mark::Diverged { iteration }));
+    // A profiler repeats and slows iterations as it likes.
+    if let Some(iterations) = cell.iterations.as_ref().filter(|_| cell.is_timing()) {
+        found.extend(times::marks(cell.job.key(), iterations, thresholds));
+    }
+    found
+}
+
+fn oversubscribed(record: &Record, measurement: &Measurement) -> Option<Mark> {
+    let usable = record.provenance.host.cpu.usable;
+    let threads = measurement.effective.threads?;
+    let is_over = record.key.device == Device::Cpu && usable > 0 && threads > usable;
+    is_over.then_some(Mark::Oversubscribed { threads, usable })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,226 @@
+//! What the other runs say against one: those of its own config and circumstances, and those at smaller batches.
+//!
+//! Other runs are a measure only if nothing stands against themselves.
+
+use super::load::wall_s;
+use super::{Mark, Thresholds, sensors};
+use crate::analysis::Cell;
+use crate::analysis::group::Circumstances;
+use crate::job::{Device, Key};
+use crate::record::{Readings, Record};
+use crate::stats;
+
+/// The fewest other runs that make a baseline. With this one they are three: with two nobody could say which of them is
+/// the odd one.
+const BASELINE_NEEDS: usize = 2;
+
+/// The fewest seconds, of wall clock or processor time, that a rate or a share is taken over: `time` counts hundredths.
+const LEAST_S: f64 = 1.0;
+
+/// Successful timing runs that may be pooled.
+struct Pool {
+    config: Key,
+    circumstances: Circumstances,
+    members: Vec<Member>,
+}
+
+/// One of them.
+#[derive(Clone, Copy)]
+struct Member {
+    /// Its place among the cells.
+    index: usize,
+    /// Nothing stands against it: it may be held up to others.
+    is_sound: bool,
+}
+
+/// A mark for the cell at an index.
+type Found = Vec<(usize, Mark)>;
+
+/// What the others say against each of `cells`, whose `own` marks are known.
+pub(super) fn marks(cells: &[&Cell], own: &[Vec<Mark>], thresholds: &Thresholds) -> Found {
+    let mut pools = pools(cells, own);
+    let mut found = Found::new();
+    for pool in &pools {
+        found.extend(contended(pool, cells, thresholds));
+        found.extend(clock_changed(pool, cells, thresholds));
+    }
+    for (index, mark) in &found {
+        let members = pools.iter_mut().flat_map(|pool| &mut pool.members);
+        for member in members.filter(|member| member.index == *index) {
+            member.is_sound &= !mark.disqualifies();
+        }
+    }
+    found.extend(spilled(pools, cells, thresholds));
+    found
+}
+
+fn pools(cells: &[&Cell], own: &[Vec<Mark>]) -> Vec<Pool> {
+    let mut pools: Vec<Pool> = Vec::new();
+    for (index, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.is_timing()) {
+        let Some((record, measurement)) = cell.success() else { continue };
+        let (config, circumstances) = (cell.job.key().config(), Circumstances::of(record, measurement));
+        let member = Member { index, is_sound: !own[index].iter().any(Mark::disqualifies) };
+        // The cells stand in the order of their configs, so the pool is one of the last.
+        match pools.iter_mut().rfind(|pool| pool.config == config && pool.circumstances == circumstances) {
+            Some(pool) => pool.members.push(member),
+            None => pools.push(Pool { config, circumstances, members: vec![member] }),
+        }
+    }
+    pools
+}
+
+fn record<'a>(cells: &[&'a Cell], member: Member) -> Option<&'a Record> {
+    Some(cells[member.index].success()?.0)
+}
+
+/// The median of `value` over the sound members of `pool` but `this`; `None` if too few of them have one.
+fn baseline(
+    pool: &Pool,
+    this: Member,
+    cells: &[&Cell],
+    value: impl Fn(&Record) -> Option<f64>,
+) -> Option<f64> {
+    let others = pool.members.iter().filter(|other| other.is_sound && other.index != this.index);
+    let values: Vec<f64> = others.filter_map(|other| value(record(cells, *other)?)).collect();
+    if values.len() < BASELINE_NEEDS { None } else { stats::median(&values).ok() }
+}
+
+/// Involuntary context switches a second. `None` where they are not known, and where others were at work by permission
+/// (`share: device`), who cause them too.
+fn switches_per_s(record: &Record) -> Option<f64> {
+    let switches = record.process.as_ref()?.involuntary_switches? as f64;
+    let wall = wall_s(record);
+    (record.observed.beside.is_empty() && wall >= LEAST_S).then_some(switches / wall)
+}
+
+/// Processor seconds and the share of them spent in the system.
+fn system_share(record: &Record) -> Option<(f64, f64)> {
+    let process = record.process.as_ref()?;
+    let (user, system) = (process.user_s?, process.system_s?);
+    (user + system >= LEAST_S).then(|| (user + system, system / (user + system)))
+}
+
+fn contended(pool: &Pool, cells: &[&Cell], thresholds: &Thresholds) -> Found {
+    let check = |member: &Member| {
+        let record = record(cells, *member).filter(|_| member.is_sound)?;
+        let by = by_switches(pool, *member, cells, record, thresholds)
+            .or_else(|| by_system_share(pool, *member, cells, record, thresholds))?;
+        Some((member.index, Mark::Contended { by }))
+    };
+    pool.members.iter().filter_map(check).collect()
+}
+
+fn by_switches(
+    pool: &Pool,
+    member: Member,
+    cells: &[&Cell],
+    record: &Record,
+    thresholds: &Thresholds,
+) -> Option<String> {
+    let own = switches_per_s(record)?;
+    let others = baseline(pool, member, cells, switches_per_s)?;
+    let limit = thresholds.switches(others, record.provenance.host.cpu.usable);
+    (own > limit).then(|| {
+        format!(
+            "{own:.0} involuntary context switches a second, where the other runs of its group had {others:.0} (threshold \
+             {limit:.0})"
+        )
+    })
+}
+
+fn by_system_share(
+    pool: &Pool,
+    member: Member,
+    cells: &[&Cell],
+    record: &Record,
+    thresholds: &Thresholds,
+) -> Option<String> {
+    let share = |record: &Record| {
+        let alone = record.observed.beside.is_empty();
+        Some(system_share(record).filter(|_| alone)?.1)
+    };
+    let own = share(record)?;
+    let others = baseline(pool, member, cells, share)?;
+    let limit = others + thresholds.system_share;
+    (own > limit).then(|| {
+        format!(
+            "{:.0} % of its processor time went to the system, where the other runs of its group had {:.0} % (threshold \
+             {:.0} %)",
+            100.0 * own,
+            100.0 * others,
+            100.0 * limit
+        )
+    })
+}
+
+/// Runs whose clock within the window was not the others'.
+fn clock_changed(pool: &Pool, cells: &[&Cell], thresholds: &Thresholds) -> Found {
+    let mean = |record: &Record| {
+        let (_, Readings { mean, .. }) = sensors::clock(record)?;
+        (mean > 0.0).then_some(mean)
+    };
+    let check = |member: &Member| {
+        let record = record(cells, *member)?;
+        let (of, _) = sensors::clock(record)?;
+        let (own, others) = (mean(record)?, baseline(pool, *member, cells, mean)?);
+        let limit = 100.0 * thresholds.clock_between;
+        let percent = 100.0 * (own / others - 1.0);
+        (percent.abs() > limit).then(|| {
+            let by = format!(
+                "the {of}'s clock was {own:.0} MHz, where the other runs of its group had {others:.0} MHz, {percent:+.0} % \
+                 (threshold {limit:.0} %)"
+            );
+            (member.index, Mark::ClockChanged { by })
+        })
+    };
+    pool.members.iter().filter_map(check).collect()
+}
+
+/// Runs on an accelerator whose throughput fell off a cliff from the next smaller batch that did not, with a processor
+/// pegged and half its time in the system. A driver that pages device memory to the host does that; a network that is
+/// slow for another reason does not.
+fn spilled(mut pools: Vec<Pool>, cells: &[&Cell], thresholds: &Thresholds) -> Found {
+    pools.retain(|pool| pool.config.device != Device::Cpu);
+    pools.sort_by_key(|pool| pool.config.batch);
+    let mut found = Found::new();
+    for position in 0..pools.len() {
+        let (smaller, rest) = pools.split_at_mut(position);
+        let Some(pool) = rest.first_mut() else { break };
+        let level = smaller.iter().rev().filter(|other| is_smaller(other, pool)).find_map(|other| {
+            let sound = other.members.iter().filter(|member| member.is_sound);
+            let rates: Vec<f64> = sound.filter_map(|member| rate(cells[member.index])).collect();
+            Some((other.config.batch, stats::median(&rates).ok()?))
+        });
+        let Some((batch, level)) = level else { continue };
+        for member in &mut pool.members {
+            if let Some(mark) = spill(cells[member.index], batch, level, thresholds) {
+                member.is_sound = false;
+                found.push((member.index, mark));
+            }
+        }
+    }
+    found
+}
+
+/// Whether `other` is the same as `pool` at a smaller batch.
+fn is_smaller(other: &Pool, pool: &Pool) -> bool {
+    other.config.batch < pool.config.batch
+        && Key { batch: pool.config.batch, ..other.config.clone() } == pool.config
+        && other.circumstances.differ_at_most_in_batch(&pool.circumstances)
+}
+
+fn rate(cell: &Cell) -> Option<f64> {
+    let (_, measurement) = cell.success()?;
+    measurement.synchronized.then(|| measurement.samples_per_s())
+}
+
+/// The mark of a run whose config makes `level` images a second at `batch`, if it spilled.
+fn spill(cell: &Cell, batch: u32, level: f64, thresholds: &Thresholds) -> Option<Mark> {
+    let (record, _) = cell.success()?;
+    let cliff = level / rate(cell)?;
+    let (busy_s, system_share) = system_share(record)?;
+    let cores = busy_s / wall_s(record);
+    let threshold = thresholds.spill_cliff;
+    let is_paging = system_share >= thresholds.spill_system_share && cores >= thresholds.spill_cores;
+    (cliff > threshold && is_paging).then_some(Mark::Spilled { batch, cliff, cores, system_share, threshold })
+}

@@ -1,0 +1,99 @@
+//! What sensors say against a run: heat, power, clocks, swap.
+
+use super::{Mark, Thresholds};
+use crate::job::Device;
+use crate::record::{GpuTelemetry, Readings, Record, Telemetry};
+
+/// The doubts that the telemetry of `record` alone raises; none where nobody looked.
+pub(super) fn marks(record: &Record, thresholds: &Thresholds) -> Vec<Mark> {
+    let Some(telemetry) = &record.observed.telemetry else { return Vec::new() };
+    let found = [
+        throttled_processor(telemetry, thresholds),
+        telemetry.gpu.as_ref().and_then(|gpu| throttled_gpu(gpu, telemetry.samples, thresholds)),
+        telemetry.gpu.as_ref().and_then(|gpu| power_capped(gpu, telemetry.samples, thresholds)),
+        swapped(telemetry, thresholds),
+        varied_clock(record, thresholds),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+/// The clock of what `record` computed on, where its readings are of the measured window alone: before and after it
+/// every clock is another.
+pub(super) fn clock(record: &Record) -> Option<(&'static str, Readings)> {
+    let telemetry = record.observed.telemetry.as_ref().filter(|telemetry| telemetry.of_window)?;
+    match record.key.device {
+        Device::Cpu => Some(("processor", telemetry.cpu_mhz?)),
+        _ => Some(("GPU", telemetry.gpu.as_ref()?.sm_mhz?)),
+    }
+}
+
+fn throttled_processor(telemetry: &Telemetry, thresholds: &Thresholds) -> Option<Mark> {
+    let events = telemetry.cpu_throttle_events.filter(|events| *events > thresholds.throttle_events)?;
+    let limit = thresholds.throttle_events;
+    let by = format!("processors slowed themselves down for heat {events} times (threshold {limit})");
+    Some(Mark::Throttled { by })
+}
+
+fn throttled_gpu(gpu: &GpuTelemetry, samples: u32, thresholds: &Thresholds) -> Option<Mark> {
+    let reasons: Vec<(&str, u32)> = reasons(gpu, samples, thresholds, is_protection).collect();
+    let (reason, most) = reasons.iter().copied().max_by_key(|(_, samples)| *samples)?;
+    let percent = 100.0 * thresholds.throttled_share;
+    let more = match reasons.len() {
+        1 => "",
+        2 => ", and by another reason",
+        _ => ", and by other reasons",
+    };
+    let by = format!(
+        "the driver held the GPU's clocks down by {reason} in {most} of {samples} samples (threshold {percent:.0} %){more}"
+    );
+    Some(Mark::Throttled { by })
+}
+
+fn power_capped(gpu: &GpuTelemetry, of: u32, thresholds: &Thresholds) -> Option<Mark> {
+    let (_, samples) = reasons(gpu, of, thresholds, |reason| reason == "sw_power_cap").next()?;
+    Some(Mark::PowerCapped { samples, of, threshold: thresholds.throttled_share })
+}
+
+/// The reasons that `wanted` takes and that held in more than the suffered share of `samples`, with their samples.
+fn reasons<'t>(
+    gpu: &'t GpuTelemetry,
+    samples: u32,
+    thresholds: &Thresholds,
+    wanted: fn(&str) -> bool,
+) -> impl Iterator<Item = (&'t str, u32)> {
+    let suffered = thresholds.throttled_share * f64::from(samples);
+    gpu.throttled_samples
+        .iter()
+        .filter(move |(reason, samples)| wanted(reason) && f64::from(**samples) > suffered)
+        .map(|(reason, samples)| (reason.as_str(), *samples))
+}
+
+/// Heat, and what the board does to protect itself: `sw_thermal_slowdown`, `hw_thermal_slowdown`,
+/// `hw_power_brake_slowdown`, `hw_slowdown`. A clock that somebody set, and boards that keep step, are no doubt.
+fn is_protection(reason: &str) -> bool {
+    reason.contains("thermal") || reason.contains("slowdown") || reason.contains("brake")
+}
+
+/// Only the host's own counts tell. Major faults do not: they are what reading libraries from the disk takes.
+fn swapped(telemetry: &Telemetry, thresholds: &Thresholds) -> Option<Mark> {
+    let out_bytes = telemetry.swapped_out_bytes.unwrap_or(0);
+    let in_bytes = telemetry.swapped_in_bytes.unwrap_or(0);
+    let threshold = thresholds.swapped_bytes;
+    (out_bytes.saturating_add(in_bytes) > threshold).then_some(Mark::Swapped {
+        out_bytes,
+        in_bytes,
+        threshold,
+    })
+}
+
+fn varied_clock(record: &Record, thresholds: &Thresholds) -> Option<Mark> {
+    let (of, Readings { min, mean, max, .. }) = clock(record)?;
+    (mean > 0.0 && max - min > thresholds.clock_within * mean).then(|| {
+        let (percent, limit) = (100.0 * (max - min) / mean, 100.0 * thresholds.clock_within);
+        let by = format!(
+            "the {of}'s clock went from {min:.0} to {max:.0} MHz within the window, {percent:.0} % of its mean \
+             (threshold {limit:.0} %)"
+        );
+        Mark::ClockChanged { by }
+    })
+}

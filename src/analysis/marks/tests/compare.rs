@@ -1,0 +1,92 @@
+//! Doubts about rows.
+
+use super::*;
+use crate::job::{Key, ParamValue};
+
+fn row_marks_of(study: &Study) -> Vec<Vec<String>> {
+    analyse(study).rows.iter().map(|row| row.doubts.iter().map(ToString::to_string).collect()).collect()
+}
+
+#[test]
+fn runs_that_scatter_are_a_doubt_about_their_row() {
+    let with = |other| StudyBuilder::new().runs("cpu", "resnet18", 16, &[10.0, other]).build();
+    assert_eq!(row_marks_of(&with(10.7)), [[""; 0]]);
+    let study = with(10.8);
+    assert_eq!(
+        row_marks_of(&study),
+        [["high-variation: the coefficient of variation over n = 2 is 5.4 % (threshold 5 %)"]]
+    );
+    let analysis = analyse(&study);
+    assert_eq!(Vec::from_iter(analysis.rows[0].marks()), ["high-variation"]);
+    assert!(analysis.runs.iter().all(|run| run.counts() && run.marks.is_empty()));
+}
+
+/// Two envs of one run each; `change` changes that of the second.
+fn two_envs(device: Device, change: impl FnOnce(&mut Record)) -> Study {
+    let key = Key { device, ..key("b", "resnet18", 16, 1) };
+    StudyBuilder::new().run("a", "resnet18", 16, 1, 10.0).run_with(key, 20.0, change).build()
+}
+
+fn effective(record: &mut Record) -> &mut crate::protocol::Effective {
+    &mut record.measurement.as_mut().unwrap().effective
+}
+
+/// The seeds' eighth mistake: flags that differ between compared hosts without a word.
+#[test]
+fn settings_that_differ_between_envs_without_a_word_are_said() {
+    assert_eq!(row_marks_of(&two_envs(Device::Cpu, |_| {})), [[""; 0]; 2]);
+    let study = two_envs(Device::Cpu, |record| {
+        record.provenance.host.hostname = "elsewhere".into();
+        effective(record).channels_last = Some(true);
+        record.measurement.as_mut().unwrap().details.versions.insert("libtorch".into(), "2.12.0".into());
+    });
+    assert_eq!(
+        row_marks_of(&study),
+        [
+            ["settings-differ: against b: channels_last false / true, libtorch 2.11.0 / 2.12.0"],
+            ["settings-differ: against a: channels_last true / false, libtorch 2.12.0 / 2.11.0"],
+        ]
+    );
+    let findings: Vec<String> = analyse(&study).findings.into_iter().map(|finding| finding.text).collect();
+    let about: Vec<&String> = findings.iter().filter(|text| text.contains("channels_last")).collect();
+    assert_eq!(
+        about,
+        [
+            "a and b stand beside each other with undeclared differences (settings-differ, 1 row): channels_last false / \
+             true, libtorch 2.11.0 / 2.12.0."
+        ]
+    );
+}
+
+#[test]
+fn what_is_in_a_column_is_said_already() {
+    let mut declared = key("b", "resnet18", 16, 1);
+    declared.params.insert("channels_last".into(), ParamValue::Bool(true));
+    let study = StudyBuilder::new()
+        .run("a", "resnet18", 16, 1, 10.0)
+        .run_with(declared, 20.0, |record| effective(record).channels_last = Some(true))
+        .build();
+    assert_eq!(row_marks_of(&study), [[""; 0]; 2]);
+}
+
+#[test]
+fn threads_beside_an_accelerator_only_feed_it() {
+    let threads = |device| row_marks_of(&two_envs(device, |record| effective(record).threads = Some(1)));
+    assert_eq!(threads(Device::Cuda(0)), [[""; 0]; 2]);
+    assert_eq!(threads(Device::Cpu)[0], ["settings-differ: against b: threads 2 / 1"]);
+}
+
+#[test]
+fn rows_that_nobody_compares_may_differ() {
+    let other = |key: Key| {
+        let study = StudyBuilder::new()
+            .run("a", "resnet18", 16, 1, 10.0)
+            .run_with(key, 20.0, |record| effective(record).tf32 = Some(true))
+            .build();
+        row_marks_of(&study).concat()
+    };
+    assert!(other(key("b", "vgg16", 16, 1)).is_empty());
+    assert!(other(key("b", "resnet18", 32, 1)).is_empty());
+    // What only one of the two tells cannot be compared.
+    assert!(other(key("b", "resnet18", 16, 1)).is_empty());
+}

@@ -1,0 +1,80 @@
+//! What leaves a run out, and what keeps it in.
+
+use super::*;
+use crate::analysis::table;
+use crate::protocol::IterationClock;
+
+/// Three runs: sound, contended, not synchronised.
+fn marked() -> StudyBuilder {
+    StudyBuilder::new()
+        .run("cpu", "resnet18", 16, 1, 10.0)
+        .run_with(key("cpu", "resnet18", 16, 2), 6.0, |record| record.observed.host_busy_s = Some(1e6))
+        .run_with(key("cpu", "resnet18", 16, 3), 99.0, |record| {
+            record.measurement.as_mut().unwrap().synchronized = false;
+        })
+}
+
+fn column(table: &table::Table, name: &str) -> Vec<String> {
+    let index = table.header.iter().position(|column| column == name).unwrap();
+    table.rows.iter().map(|row| row[index].clone()).collect()
+}
+
+#[test]
+fn marked_runs_are_left_out_unless_asked_for_and_either_is_said() {
+    for (study, n, counted, included, says) in [
+        (marked().build(), 1, ["yes", "no", "no"], "0", "2 of 3 runs of cpu_resnet18_fp32_bs16 left out"),
+        (
+            marked().include_marked().build(),
+            2,
+            ["yes", "yes", "no"],
+            "1",
+            "1 of 3 runs of cpu_resnet18_fp32_bs16 in the statistics in spite of their marks, as asked for: contended: ",
+        ),
+    ] {
+        let analysis = analyse(&study);
+        assert_eq!(analysis.rows[0].statistics.as_ref().unwrap().n, n);
+        assert_eq!(column(&table::metrics(&analysis), "in_statistics"), counted);
+        assert_eq!(
+            column(&table::metrics(&analysis), "marks"),
+            ["none", "contended", "unsynchronised"],
+            "marks stand there in any case"
+        );
+        assert_eq!(column(&table::summary(&analysis), "included_marked"), [included]);
+        let said = analysis.findings.iter().any(|finding| finding.text.starts_with(says));
+        assert!(said, "{:?}", analysis.findings);
+    }
+}
+
+/// Doubts that leave nothing out are said, those of one name in one sentence.
+#[test]
+fn doubts_about_counted_runs_are_said_by_their_names() {
+    let mut slow = vec![1.0; 12];
+    slow[0] = 2.5;
+    let study = StudyBuilder::new()
+        .run("cpu", "resnet18", 16, 1, 10.0)
+        .seconds(IterationClock::Host, &slow)
+        .run("cpu", "resnet18", 16, 2, 10.0)
+        .seconds(IterationClock::Host, &[[3.0].as_slice(), &slow[1..]].concat())
+        .build();
+    let analysis = analyse(&study);
+    assert!(analysis.runs.iter().all(|run| run.counts()));
+    let texts: Vec<&String> = analysis.findings.iter().map(|finding| &finding.text).collect();
+    let says = "2 runs marked slow-first, and counted: cpu_resnet18_fp32_bs16_run1, the first measured iteration took 2.5 \
+                times as long as the median of the others (threshold 1.5): the warm-up was too short; \
+                cpu_resnet18_fp32_bs16_run2, the first measured iteration took 3.0 times";
+    assert!(texts.iter().any(|text| text.starts_with(says)), "{texts:?}");
+}
+
+/// Submission times say nothing of single iterations.
+#[test]
+fn only_a_synchronised_clock_raises_doubts() {
+    let mut slow = vec![1.0; 12];
+    slow[0] = 2.5;
+    let marks = |clock| {
+        let study = StudyBuilder::new().run("cpu", "resnet18", 16, 1, 10.0).seconds(clock, &slow).build();
+        names(&study).remove(0)
+    };
+    assert_eq!(marks(IterationClock::Host), ["slow-first"]);
+    assert_eq!(marks(IterationClock::DeviceEvents), ["slow-first"]);
+    assert!(marks(IterationClock::Submission).is_empty());
+}

@@ -1,0 +1,106 @@
+//! Each mark both ways: beyond its threshold and just before it.
+
+mod compare;
+mod include;
+mod pools;
+mod sensors;
+
+use chrono::TimeDelta;
+
+use super::*;
+use crate::analysis::fixture::{StudyBuilder, key};
+use crate::analysis::{State, Study, analyse};
+
+fn names(study: &Study) -> Vec<Vec<&'static str>> {
+    analyse(study).runs.iter().map(|run| run.marks.iter().map(Mark::name).collect()).collect()
+}
+
+fn one(change: impl FnOnce(&mut Record)) -> Vec<&'static str> {
+    let study = StudyBuilder::new().run_with(key("cpu", "resnet18", 16, 1), 10.0, change).build();
+    names(&study).remove(0)
+}
+
+#[test]
+fn an_undisturbed_run_has_no_mark() {
+    assert!(one(|_| {}).is_empty());
+    assert!(one(|record| record.observed.host_busy_s = None).is_empty(), "unknown is not contended");
+}
+
+#[test]
+fn foreign_work_and_stolen_time_are_contention() {
+    let wall = 18.0;
+    let busy = |cores: f64| one(|record| record.observed.host_busy_s = Some((1.9 + cores) * wall));
+    assert!(busy(0.2).is_empty());
+    assert_eq!(busy(0.3), ["contended"]);
+    assert_eq!(one(|record| record.observed.host_steal_s = Some(0.3 * wall)), ["contended"]);
+    assert_eq!(Thresholds::foreign_cores(2), 0.25);
+    assert_eq!(Thresholds::foreign_cores(64), 3.2);
+}
+
+#[test]
+fn permitted_neighbours_are_no_contention() {
+    let marks = one(|record| {
+        record.observed.beside = vec!["other_resnet18_fp32_bs16_run1".to_owned()];
+        record.observed.host_busy_s = Some(1000.0);
+    });
+    assert!(marks.is_empty());
+}
+
+#[test]
+fn the_settings_that_make_seconds_doubtful_are_marked() {
+    let unsynchronised = one(|record| record.measurement.as_mut().unwrap().synchronized = false);
+    assert_eq!(unsynchronised, ["unsynchronised"]);
+    let threads = one(|record| record.measurement.as_mut().unwrap().effective.threads = Some(3));
+    assert_eq!(threads, ["oversubscribed"]);
+    let battery = one(|record| record.provenance.host.power_source = Some("battery".to_owned()));
+    assert_eq!(battery, ["on-battery"]);
+}
+
+#[test]
+fn a_loss_that_is_not_finite_is_said_and_the_time_still_counts() {
+    let build = |first_non_finite_iteration| {
+        StudyBuilder::new()
+            .run_with(key("cpu", "resnet18", 16, 1), 10.0, |record| {
+                let details = &mut record.measurement.as_mut().unwrap().details;
+                details.first_non_finite_iteration = first_non_finite_iteration;
+            })
+            .build()
+    };
+    assert_eq!(names(&build(None)), [[""; 0]]);
+    let study = build(Some(7));
+    let analysis = analyse(&study);
+    let run = &analysis.runs[0];
+    assert_eq!(run.marks, [Mark::Diverged { iteration: 7 }]);
+    assert!(run.counts());
+    assert!(
+        run.marks[0].to_string().starts_with("diverged: the loss was not finite from measured iteration 7")
+    );
+}
+
+/// The seeds' second mistake: two matrices at once on one laptop.
+#[test]
+fn runs_that_overlap_on_one_host_are_contended_and_left_out() {
+    let overlap = |other_host: bool, beside: bool| {
+        let mut study = StudyBuilder::new().runs("cpu", "mobilenet_v2", 16, &[5.3, 1.74]).build();
+        let State::Recorded(first) = study.cells[0].state.clone() else { unreachable!() };
+        let State::Recorded(second) = &mut study.cells[1].state else { unreachable!() };
+        second.started_at = first.started_at + TimeDelta::seconds(10);
+        second.ended_at = second.started_at + TimeDelta::seconds(40);
+        if beside {
+            second.observed.beside = vec![first.label.clone()];
+        }
+        study.spans = vec![Span::of(&first), Span::of(second)];
+        if other_host {
+            study.spans[0].host = "elsewhere".to_owned();
+        }
+        study
+    };
+    let study = overlap(false, false);
+    assert_eq!(names(&study), [["contended"], ["contended"]]);
+    let analysis = analyse(&study);
+    assert_eq!(analysis.rows[0].statistics, Err("all 2 runs are contended".to_owned()));
+    let text = analysis.runs[1].marks[0].to_string();
+    assert!(text.starts_with("contended: it ran beside cpu_mobilenet_v2_fp32_bs16_run1 for "), "{text}");
+    assert_eq!(names(&overlap(true, false))[1], [""; 0]);
+    assert_eq!(names(&overlap(false, true))[1], [""; 0]);
+}

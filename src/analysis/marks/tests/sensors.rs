@@ -1,0 +1,126 @@
+//! What sensors say.
+
+use super::*;
+use crate::record::{ForeignProcess, GpuTelemetry, Readings, Telemetry};
+
+/// The marks of a run with this telemetry, as sentences.
+fn told(device: Device, telemetry: Telemetry) -> Vec<String> {
+    let key = crate::job::Key { device, ..key("e", "resnet18", 16, 1) };
+    let study =
+        StudyBuilder::new().run_with(key, 10.0, |record| record.observed.telemetry = Some(telemetry)).build();
+    analyse(&study).runs[0].marks.iter().map(ToString::to_string).collect()
+}
+
+fn on_gpu(gpu: GpuTelemetry) -> Vec<String> {
+    told(Device::Cuda(0), Telemetry { samples: 40, of_window: true, gpu: Some(gpu), ..Telemetry::default() })
+}
+
+fn reasons(reasons: &[(&str, u32)]) -> Vec<String> {
+    let throttled_samples = reasons.iter().map(|(name, samples)| ((*name).to_owned(), *samples)).collect();
+    on_gpu(GpuTelemetry { throttled_samples, ..GpuTelemetry::default() })
+}
+
+#[test]
+fn clocks_held_down_by_heat_are_throttling_and_by_the_power_limit_are_not() {
+    assert_eq!(reasons(&[("hw_thermal_slowdown", 2), ("sw_power_cap", 2)]), [""; 0]);
+    assert_eq!(
+        reasons(&[("hw_thermal_slowdown", 3)]),
+        [
+            "throttled: the driver held the GPU's clocks down by hw_thermal_slowdown in 3 of 40 samples (threshold 5 %)"
+        ]
+    );
+    for reason in ["sw_thermal_slowdown", "hw_power_brake_slowdown", "hw_slowdown"] {
+        assert!(reasons(&[(reason, 40)])[0].starts_with("throttled: "), "{reason}");
+    }
+    let both =
+        reasons(&[("hw_slowdown", 4), ("hw_thermal_slowdown", 5), ("applications_clocks_setting", 40)]);
+    assert!(both.len() == 1 && both[0].contains("hw_thermal_slowdown in 5 of 40"), "{both:?}");
+    assert!(both[0].ends_with(", and by another reason"), "{both:?}");
+    assert_eq!(
+        reasons(&[("sw_power_cap", 30)]),
+        ["power-capped: the board was at its power limit in 30 of 40 samples (threshold 5 %)"]
+    );
+}
+
+#[test]
+fn a_processor_that_slowed_itself_down_is_throttled() {
+    let events = |events| {
+        let cpu_throttle_events = Some(events);
+        told(Device::Cpu, Telemetry { samples: 9, cpu_throttle_events, ..Telemetry::default() })
+    };
+    assert_eq!(events(0), [""; 0]);
+    assert_eq!(events(1), ["throttled: processors slowed themselves down for heat 1 times (threshold 0)"]);
+}
+
+#[test]
+fn only_heat_and_swap_leave_a_run_out() {
+    let counts = |telemetry: Telemetry| {
+        let study = StudyBuilder::new()
+            .run_with(key("e", "resnet18", 16, 1), 10.0, |record| record.observed.telemetry = Some(telemetry))
+            .build();
+        let analysis = analyse(&study);
+        (analysis.runs[0].marks.len(), analysis.runs[0].counts())
+    };
+    let gpu = |reason: &str| GpuTelemetry {
+        throttled_samples: [(reason.to_owned(), 9)].into(),
+        ..GpuTelemetry::default()
+    };
+    let with = |gpu| Telemetry { samples: 9, gpu: Some(gpu), ..Telemetry::default() };
+    assert_eq!(counts(with(gpu("hw_thermal_slowdown"))), (1, false));
+    assert_eq!(counts(with(gpu("sw_power_cap"))), (1, true));
+    assert_eq!(counts(Telemetry { swapped_in_bytes: Some(1 << 30), ..Telemetry::default() }), (1, false));
+    let cpu_mhz = Readings::of([3000.0, 2000.0]);
+    assert_eq!(counts(Telemetry { cpu_mhz, of_window: true, ..Telemetry::default() }), (1, true));
+}
+
+#[test]
+fn a_host_that_swaps_is_said_so() {
+    let swap = |written: u64, read: u64| {
+        let (swapped_out_bytes, swapped_in_bytes) = (Some(written << 20), Some(read << 20));
+        told(Device::Cpu, Telemetry { swapped_out_bytes, swapped_in_bytes, ..Telemetry::default() })
+    };
+    assert_eq!(swap(10, 6), [""; 0]);
+    assert_eq!(
+        swap(10, 7),
+        ["swapped: the host wrote 10 MiB to swap and read 7 MiB from it (threshold 16 MiB)"]
+    );
+}
+
+#[test]
+fn the_clock_of_what_computes_is_looked_at() {
+    let readings = |low: f64| Readings::of([2000.0, low, 2000.0]);
+    let of = |device, of_window, cpu: f64, gpu: f64| {
+        let gpu = Some(GpuTelemetry { sm_mhz: readings(gpu), ..GpuTelemetry::default() });
+        told(device, Telemetry { samples: 3, of_window, cpu_mhz: readings(cpu), gpu, ..Telemetry::default() })
+    };
+    assert_eq!(of(Device::Cpu, true, 1850.0, 500.0), [""; 0]);
+    assert_eq!(
+        of(Device::Cpu, true, 1700.0, 500.0),
+        [
+            "clock-changed: the processor's clock went from 1700 to 2000 MHz within the window, 16 % of its mean \
+             (threshold 10 %)"
+        ]
+    );
+    assert!(of(Device::Cuda(0), true, 2000.0, 1500.0)[0].starts_with("clock-changed: the GPU's clock"));
+    assert_eq!(of(Device::Cuda(0), true, 500.0, 2000.0), [""; 0]);
+    assert_eq!(of(Device::Cpu, false, 500.0, 500.0), [""; 0]);
+}
+
+#[test]
+fn another_process_on_the_device_is_contention() {
+    let process = |pid, name: Option<&str>, mebibytes: Option<u64>| ForeignProcess {
+        pid,
+        name: name.map(str::to_owned),
+        memory_bytes: mebibytes.map(|size| size << 20),
+    };
+    let with = |foreign_processes| on_gpu(GpuTelemetry { foreign_processes, ..GpuTelemetry::default() });
+    assert_eq!(with(vec![]), [""; 0]);
+    assert_eq!(
+        with(vec![process(7, Some("blender"), Some(900)), process(8, None, None)]),
+        ["contended: on its device there was also blender (pid 7, 900 MiB) and 1 more (threshold 0)"]
+    );
+    assert_eq!(
+        with(vec![process(8, None, None)]),
+        ["contended: on its device there was also a process (pid 8) (threshold 0)"]
+    );
+}

@@ -1,0 +1,325 @@
+//! What the seconds of single iterations say against a window. Only a synchronised clock tells them.
+
+use super::{Mark, Thresholds};
+use crate::job::{Key, ParamValue};
+use crate::protocol::Iterations;
+use crate::stats;
+
+/// How sure a trend has to be. A report looks at dozens of windows, so at 95 % every twentieth would have one by chance.
+const TREND_CONFIDENCE: f64 = 0.99;
+
+/// A slope is taken over this many numbers at most; of longer windows over the medians of as many equal parts. It takes
+/// the square of the number.
+const TREND_PARTS: usize = 200;
+
+/// The longest period looked for.
+const LONGEST_PERIOD: usize = 20;
+
+/// A period is looked for in this many iterations at most: one that is there is there from the beginning.
+const PERIOD_WITHIN: usize = 2000;
+
+/// The fewest times that a period has to recur.
+const RECURRENCES: usize = 3;
+
+/// The share of the iterations on either side that have to be slow or fast as the period says. The rest are outliers.
+const PERIOD_PURITY: f64 = 0.9;
+
+/// How often, at most, chance may make a period of a series that has none, over all periods looked for.
+const PERIOD_CHANCE: f64 = 1e-4;
+
+/// The fewest iterations of which the first can be called slow.
+const SLOW_FIRST_NEEDS: usize = 5;
+
+/// The share of the other iterations that may be as slow as a slow first one.
+const AS_SLOW: f64 = 0.05;
+
+/// The doubts about the window of a run of `key` that `iterations` raise.
+pub(super) fn marks(key: &Key, iterations: &Iterations, thresholds: &Thresholds) -> Vec<Mark> {
+    let Some(elapsed) = iterations.synchronised_s() else { return Vec::new() };
+    // Several passes for one optimizer step are a period that was asked for.
+    let asked = match key.param("grad_accum_steps") {
+        Some(ParamValue::Int(steps)) => usize::try_from(steps).ok().filter(|steps| *steps > 1),
+        _ => None,
+    };
+    let compute = iterations.compute_s().unwrap_or_default();
+    [slow_first(elapsed, thresholds), trend(elapsed, thresholds), periodic(&compute, asked, thresholds)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// The Theil–Sen slope over the whole window, beyond the threshold and beyond what noise makes of a level series.
+fn trend(seconds: &[f64], thresholds: &Thresholds) -> Option<Mark> {
+    let parts = stats::medians_of_parts(seconds, TREND_PARTS);
+    let slope = stats::theil_sen(&parts, TREND_CONFIDENCE).ok()?;
+    let median = stats::median(seconds).ok().filter(|median| *median > 0.0)?;
+    // From the first part to the last one the slope takes one step fewer than there are parts.
+    let whole = |per_step: f64| per_step * (parts.len() - 1) as f64 / median;
+    let change = whole(slope.per_step);
+    (slope.is_significant() && change.abs() > thresholds.trend).then(|| Mark::Trend {
+        change,
+        interval: (whole(slope.interval.low), whole(slope.interval.high)),
+        n: seconds.len(),
+        threshold: thresholds.trend,
+    })
+}
+
+fn slow_first(seconds: &[f64], thresholds: &Thresholds) -> Option<Mark> {
+    let (first, others) = seconds.split_first()?;
+    let median = stats::median(others).ok().filter(|median| *median > 0.0)?;
+    let ratio = first / median;
+    let as_slow = others.iter().filter(|other| *other >= first).count();
+    let is_alone = as_slow as f64 <= AS_SLOW * others.len() as f64;
+    (seconds.len() >= SLOW_FIRST_NEEDS && is_alone && ratio > thresholds.slow_first)
+        .then_some(Mark::SlowFirst { ratio, threshold: thresholds.slow_first })
+}
+
+/// The shortest period k of 2 to 20 iterations that `seconds` have, if they have one and it was not `asked` for.
+///
+/// Iterations at one phase of k are held against all others. They make a period if
+/// 1. their medians differ by the threshold's factor,
+/// 2. nine tenths of each side lie on their own side of the line halfway between the medians, and
+/// 3. Fisher's exact test gives such an arrangement of what is above and below that line a chance of 1 in 10⁴ at most,
+///    over all periods and phases looked at. That takes some two dozen iterations for k = 2 and a hundred for k = 20.
+///
+/// The second keeps multiples of k, and neighbours of a slow stretch, from passing for k; the third keeps noise.
+fn periodic(seconds: &[f64], asked: Option<usize>, thresholds: &Thresholds) -> Option<Mark> {
+    let seconds = &seconds[..seconds.len().min(PERIOD_WITHIN)];
+    let n = seconds.len();
+    let longest = LONGEST_PERIOD.min(n / RECURRENCES);
+    let tests: usize = (2..=longest).sum();
+    let was_asked = |every: usize| asked.is_some_and(|asked| every.is_multiple_of(asked));
+    (2..=longest).filter(|every| !was_asked(*every)).find_map(|every| {
+        let ratio = (0..every).find_map(|phase| {
+            let split = Phase::of(seconds, every, phase)?;
+            let is_far = split.ratio().max(1.0 / split.ratio()) > thresholds.period;
+            (is_far && split.is_pure() && split.chance() * tests as f64 <= PERIOD_CHANCE)
+                .then(|| split.ratio())
+        })?;
+        Some(Mark::Periodic { every, ratio, n, threshold: thresholds.period })
+    })
+}
+
+/// Iterations at one phase of a period, against the others.
+struct Phase {
+    /// How many there are: at the phase, and others.
+    numbers: [usize; 2],
+    /// Their medians, in seconds.
+    medians: [f64; 2],
+    /// How many of each lie above the line halfway between the medians.
+    above: [usize; 2],
+}
+
+impl Phase {
+    /// `None` where a median is 0, so that nothing can be said in multiples of it.
+    fn of(seconds: &[f64], every: usize, phase: usize) -> Option<Phase> {
+        let (mut own, mut others) = (Vec::new(), Vec::new());
+        for (index, value) in seconds.iter().enumerate() {
+            if index % every == phase { own.push(*value) } else { others.push(*value) }
+        }
+        let medians = [stats::median(&own).ok()?, stats::median(&others).ok()?];
+        let line = f64::midpoint(medians[0], medians[1]);
+        let above = [&own, &others].map(|side| side.iter().filter(|value| **value > line).count());
+        let phase = Phase { numbers: [own.len(), others.len()], medians, above };
+        medians.iter().all(|median| *median > 0.0).then_some(phase)
+    }
+
+    /// The median at the phase in multiples of that of the others.
+    fn ratio(&self) -> f64 {
+        self.medians[0] / self.medians[1]
+    }
+
+    /// How many of each side lie on their own side of the line: the slower ones above, the faster ones not.
+    fn right(&self) -> [usize; 2] {
+        let [own, others] = [0, 1].map(|side| (self.above[side], self.numbers[side] - self.above[side]));
+        if self.ratio() > 1.0 { [own.0, others.1] } else { [own.1, others.0] }
+    }
+
+    fn is_pure(&self) -> bool {
+        let right = self.right();
+        [0, 1].iter().all(|&side| right[side] as f64 >= PERIOD_PURITY * self.numbers[side] as f64)
+    }
+
+    /// The chance that as many at the phase lie on their side, if what lies there were spread at random.
+    fn chance(&self) -> f64 {
+        let [own, others] = self.right();
+        let there = own + self.numbers[1] - others;
+        stats::chance_of_at_least(own, self.numbers[0], there, self.numbers[0] + self.numbers[1])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::analysis::fixture;
+    use crate::protocol::IterationClock;
+
+    fn thresholds() -> Thresholds {
+        Thresholds::default()
+    }
+
+    /// A number in 0..1 that looks random, of a seed and a place: SplitMix64.
+    fn uniform(seed: u64, place: usize) -> f64 {
+        let mut z = seed.wrapping_add((place as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// What a virtual machine makes of a level series: most iterations within some percent, one in ten half as long
+    /// again.
+    fn noise(seed: u64, n: usize, width: f64) -> Vec<f64> {
+        noise_with(seed, n, width, 0.1)
+    }
+
+    fn noise_with(seed: u64, n: usize, width: f64, spikes: f64) -> Vec<f64> {
+        (0..n)
+            .map(|place| {
+                let spike = if uniform(seed ^ 0xFACE, place) < spikes { 0.5 } else { 0.0 };
+                1.0 + width * (uniform(seed, place) + uniform(!seed, place) - 1.0) + spike
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_trend_is_one_beyond_its_threshold_and_beyond_noise() {
+        let rising =
+            |change: f64| -> Vec<f64> { (0..50).map(|i| 1.0 + change * f64::from(i) / 49.0).collect() };
+        assert_eq!(trend(&rising(0.09), &thresholds()), None);
+        assert_eq!(trend(&rising(-0.09), &thresholds()), None);
+        let Some(Mark::Trend { change, interval: (low, high), n: 50, .. }) =
+            trend(&rising(0.3), &thresholds())
+        else {
+            panic!("no trend")
+        };
+        // As a share of the median, which lies halfway.
+        assert!((change - 0.3 / 1.15).abs() < 1e-9 && low <= change && change <= high);
+        assert!(
+            matches!(trend(&rising(-0.3), &thresholds()), Some(Mark::Trend { change, .. }) if change < -0.1)
+        );
+        assert_eq!(trend(&rising(0.3)[..9], &thresholds()), None, "too few");
+        assert_eq!(trend(&[0.0; 50], &thresholds()), None, "a clock that does not tell");
+    }
+
+    /// Longer windows are looked at part by part; the answer is the same.
+    #[test]
+    fn long_windows_have_the_same_trend() {
+        let rising: Vec<f64> = (0..5000).map(|i| 1.0 + 0.3 * f64::from(i) / 4999.0).collect();
+        let Some(Mark::Trend { change, n: 5000, .. }) = trend(&rising, &thresholds()) else {
+            panic!("no trend")
+        };
+        assert!((change - 0.3 / 1.15).abs() < 2.0 / TREND_PARTS as f64, "{change}");
+    }
+
+    #[test]
+    fn a_slow_first_iteration_is_one_that_others_do_not_match() {
+        let with = |first: f64, n: usize, other: f64| {
+            let mut seconds = vec![1.0; n];
+            seconds[0] = first;
+            seconds[n - 1] = other;
+            slow_first(&seconds, &thresholds()).is_some()
+        };
+        assert_eq!((with(1.49, 12, 1.0), with(1.51, 12, 1.0)), (false, true));
+        assert_eq!((with(1.6, 12, 1.7), with(1.6, 30, 1.7)), (false, true), "one in twenty may be as slow");
+        assert_eq!((with(1.6, 4, 1.0), with(1.6, 5, 1.0)), (false, true), "too few");
+        assert_eq!(slow_first(&[], &thresholds()), None);
+    }
+
+    /// Every k-th iteration, at some phase, takes `factor` times as long.
+    fn with_period(mut seconds: Vec<f64>, every: usize, factor: f64) -> Vec<f64> {
+        for value in seconds.iter_mut().skip(every / 2).step_by(every) {
+            *value *= factor;
+        }
+        seconds
+    }
+
+    fn found(seconds: &[f64]) -> Option<usize> {
+        match periodic(seconds, None, &thresholds()) {
+            Some(Mark::Periodic { every, .. }) => Some(every),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn every_period_from_2_to_20_is_found_as_itself() {
+        for every in 2..=LONGEST_PERIOD {
+            // Spikes that are as slow as the period's own iterations may drown it, so there are none at 0.7 and 1.4.
+            for (factor, spikes) in [(0.2, 0.04), (0.7, 0.0), (1.4, 0.0), (5.0, 0.04)] {
+                let seconds = with_period(noise_with(7, 100, 0.1, spikes), every, factor);
+                assert_eq!(found(&seconds), Some(every), "factor {factor}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_period_has_a_threshold_and_takes_its_time_to_be_told_from_chance() {
+        let level = vec![1.0; 100];
+        assert_eq!(found(&with_period(level.clone(), 4, 1.19)), None);
+        assert_eq!(found(&with_period(level.clone(), 4, 1.21)), Some(4));
+        assert_eq!(found(&with_period(level.clone(), 4, 1.0 / 1.19)), None);
+        assert_eq!(found(&with_period(level.clone(), 4, 1.0 / 1.21)), Some(4));
+        assert_eq!(found(&with_period(level[..12].to_vec(), 2, 2.0)), None);
+        assert_eq!(found(&with_period(level[..24].to_vec(), 2, 2.0)), Some(2));
+        assert_eq!(found(&with_period(level.clone(), 21, 2.0)), None);
+        assert_eq!((found(&level), found(&[0.0; 100]), found(&[])), (None, None, None));
+        // A slow half is no period, nor is a slow stretch that comes once.
+        let half: Vec<f64> = (0..100).map(|i| if i < 50 { 1.0 } else { 2.0 }).collect();
+        assert_eq!(found(&half), None);
+    }
+
+    /// Four passes for one step of the optimizer make every fourth iteration longer, and so every eighth.
+    #[test]
+    fn a_period_that_was_asked_for_is_none() {
+        for every in [4, 8, 20] {
+            let seconds = with_period(vec![1.0; 100], every, 1.5);
+            assert_eq!(periodic(&seconds, Some(4), &thresholds()), None, "every {every}");
+        }
+        let mut key = fixture::key("cpu", "resnet18", 16, 1);
+        let seconds: Vec<(f64, f64)> =
+            with_period(vec![1.0; 100], 4, 1.5).into_iter().map(|value| (value, 0.0)).collect();
+        let iterations = Iterations::new(IterationClock::Host, &seconds).unwrap();
+        let count = |key: &Key| marks(key, &iterations, &thresholds()).len();
+        assert_eq!(count(&key), 1);
+        key.params.insert("grad_accum_steps".into(), ParamValue::Int(4));
+        assert_eq!(count(&key), 0);
+    }
+
+    /// A loader that hands out batches in bursts makes the training wait with a period; that is another finding.
+    #[test]
+    fn waiting_for_data_with_a_period_is_no_missing_synchronisation() {
+        let seconds: Vec<(f64, f64)> =
+            with_period(vec![1.0; 100], 4, 3.0).into_iter().map(|value| (value, value - 1.0)).collect();
+        let iterations = Iterations::new(IterationClock::Host, &seconds).unwrap();
+        let key = fixture::key("cpu", "resnet18", 16, 1);
+        assert_eq!(marks(&key, &iterations, &thresholds()), []);
+    }
+
+    proptest! {
+        /// Noise, in windows short and long, has no period.
+        #[test]
+        fn noise_has_no_period(seed in any::<u64>(), n in 0..300usize, width in 0.0..0.3f64) {
+            prop_assert_eq!(found(&noise(seed, n, width)), None);
+        }
+
+        /// Nor has it a trend that anybody would mention.
+        #[test]
+        fn noise_has_no_trend(seed in any::<u64>(), n in 12..120usize) {
+            prop_assert_eq!(trend(&noise(seed, n, 0.05), &thresholds()), None);
+        }
+
+        #[test]
+        fn whatever_the_seconds_are_nothing_breaks(
+            seconds in prop::collection::vec(prop_oneof![Just(0.0), 0.0..1e9f64, Just(f64::MIN_POSITIVE)], 0..60)
+        ) {
+            let seconds: Vec<(f64, f64)> = seconds.into_iter().map(|value| (value, value / 2.0)).collect();
+            if let Some(iterations) = Iterations::new(IterationClock::Host, &seconds) {
+                let key = fixture::key("cpu", "resnet18", 16, 1);
+                for mark in marks(&key, &iterations, &thresholds()) {
+                    prop_assert!(!mark.disqualifies());
+                }
+            }
+        }
+    }
+}
