@@ -8,6 +8,7 @@ use super::marks::{Mark, Thresholds, foreign_cores};
 use super::peaks::Origin;
 use super::roofline::{AT_ROOF, Bound, BytesSource, FAR_FROM_ROOF, Point, Roofline};
 use super::{Run, pipeline};
+use crate::job::{distinction, varying_parameters};
 
 /// What a finding is about; findings are listed in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -296,10 +297,13 @@ fn variation(rows: &[Row<'_>]) -> Vec<Finding> {
 /// Doubts that leave no run out, by their names. Those that say the same of all runs are said once; of others the first
 /// few are, each with its run.
 fn marked_but_counted(runs: &[Run<'_>]) -> Vec<Finding> {
+    let varying = varying_parameters(runs.iter().map(|run| run.cell.job.key()));
+    let label =
+        |run: &Run<'_>| format!("{}{}", run.cell.job.label(), distinction(run.cell.job.key(), &varying));
     let mut by_name: BTreeMap<&'static str, Vec<(String, String)>> = BTreeMap::new();
     for run in runs {
         for mark in run.marks.iter().filter(|mark| !mark.disqualifies()) {
-            by_name.entry(mark.name()).or_default().push((run.cell.job.label(), mark.to_string()));
+            by_name.entry(mark.name()).or_default().push((label(run), mark.to_string()));
         }
     }
     let sentence = |(name, marks): (&'static str, Vec<(String, String)>)| {

@@ -1,6 +1,8 @@
 //! `aggregate`, `report` and `peaks`, driven from outside: real runs of fake workers, real files.
 #![expect(clippy::disallowed_methods, reason = "tests read what programs leave behind")]
 
+mod marks;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

@@ -302,22 +302,46 @@ mod tests {
         assert_eq!(mark_names(&marks), ["contended", "on-battery"]);
     }
 
-    /// A mark says its name, its number and its threshold.
-    #[test]
-    fn marks_read_as_sentences() {
-        let marks = [
+    /// One of each.
+    fn every_mark() -> Vec<Mark> {
+        vec![
+            Mark::Contended { by: "others were at work".into() },
+            Mark::Unsynchronised,
+            Mark::Throttled { by: "it was hot".into() },
             Mark::Spilled { batch: 128, cliff: 21.4, cores: 1.03, system_share: 0.628, threshold: 4.0 },
             Mark::Swapped { out_bytes: 17 << 20, in_bytes: 0, threshold: 16 << 20 },
             Mark::PowerCapped { samples: 12, of: 40, threshold: 0.05 },
+            Mark::Oversubscribed { threads: 3, usable: 2 },
+            Mark::OnBattery,
+            Mark::Diverged { iteration: 7 },
             Mark::Trend { change: 0.142, interval: (0.091, 0.18), n: 100, threshold: 0.1 },
             Mark::Trend { change: -0.2, interval: (-0.25, -0.1), n: 100, threshold: 0.1 },
             Mark::Periodic { every: 4, ratio: 0.25, n: 100, threshold: 1.2 },
             Mark::SlowFirst { ratio: 2.5, threshold: 1.5 },
+            Mark::ClockChanged { by: "it varied".into() },
             Mark::HighVariation { cv: 0.123, n: 5, threshold: 0.05 },
             Mark::SettingsDiffer { env: "gpu".into(), differences: vec!["tf32 false / true".into()] },
-        ];
+        ]
+    }
+
+    /// A mark says its name, its number and its threshold.
+    #[test]
+    fn marks_read_as_sentences() {
+        let marks = every_mark();
         let texts: Vec<String> = marks.iter().map(ToString::to_string).collect();
         insta::assert_snapshot!(texts.join("\n"));
         assert!(marks.iter().all(|mark| mark.to_string().starts_with(&format!("{}: ", mark.name()))));
+    }
+
+    #[test]
+    fn the_readme_explains_every_mark_and_says_what_it_does_to_a_run() {
+        let readme = include_str!("../../../README.md");
+        let marks = every_mark();
+        for name in mark_names(&marks) {
+            let row = readme.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
+            let row = row.unwrap_or_else(|| panic!("{name} is not in the README"));
+            let leaves_out = marks.iter().any(|mark| mark.name() == name && mark.disqualifies());
+            assert!(row.ends_with(if leaves_out { "| left out |" } else { "| kept |" }), "{row}");
+        }
     }
 }

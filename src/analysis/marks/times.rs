@@ -151,6 +151,7 @@ impl Phase {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
 
     use super::*;
     use crate::analysis::fixture;
@@ -296,7 +297,14 @@ mod tests {
         assert_eq!(marks(&key, &iterations, &thresholds()), []);
     }
 
+    /// The same noise on every machine and every day: a rule that holds for one in 10⁴ may be broken by one in 10⁴.
+    fn fixed() -> ProptestConfig {
+        ProptestConfig { cases: 128, rng_seed: RngSeed::Fixed(4), ..ProptestConfig::default() }
+    }
+
     proptest! {
+        #![proptest_config(fixed())]
+
         /// Noise, in windows short and long, has no period.
         #[test]
         fn noise_has_no_period(seed in any::<u64>(), n in 0..300usize, width in 0.0..0.3f64) {
@@ -305,7 +313,7 @@ mod tests {
 
         /// Nor has it a trend that anybody would mention.
         #[test]
-        fn noise_has_no_trend(seed in any::<u64>(), n in 12..120usize) {
+        fn noise_has_no_trend(seed in any::<u64>(), n in 10..120usize) {
             prop_assert_eq!(trend(&noise(seed, n, 0.05), &thresholds()), None);
         }
 

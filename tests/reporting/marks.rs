@@ -1,0 +1,105 @@
+//! Marked runs: left out, shown, and kept where that is asked for.
+#![expect(clippy::disallowed_methods, reason = "tests change what programs leave behind")]
+
+use std::fs;
+use std::path::PathBuf;
+
+use orchestrate::protocol::ITERATIONS_HEADER;
+use orchestrate::record::Record;
+
+use super::rows;
+use crate::harness::{Matrix, Project};
+
+/// A project with three undisturbed runs of one config, whatever this machine was at meanwhile.
+fn three_runs() -> Project {
+    let project = Project::with(Matrix::new("m").repeats(3));
+    project.orchestrate(&["run", "m.yaml"]).code(0);
+    change(&project, |record| {
+        record.observed = orchestrate::record::Observed::default();
+        record.process = None;
+    });
+    project
+}
+
+/// Changes every record as it stands in the store.
+fn change(project: &Project, change: impl Fn(&mut Record)) {
+    for dir in project.store().job_dirs().unwrap() {
+        let mut record = dir.load_record().unwrap().unwrap();
+        change(&mut record);
+        fs::write(dir.record(), serde_json::to_vec(&record).unwrap()).unwrap();
+    }
+}
+
+/// Where the iterations of a repeat's run lie.
+fn iterations(project: &Project, repeat: u32) -> PathBuf {
+    let dirs = project.store().job_dirs().unwrap();
+    let of = |repeat| move |record: &Record| record.key.repeat == repeat;
+    let dir = dirs.iter().find(|dir| dir.load_record().unwrap().as_ref().is_some_and(of(repeat))).unwrap();
+    dir.attempt(1).iterations()
+}
+
+fn column(project: &Project, file: &str, name: &str) -> Vec<String> {
+    rows(project, file).iter().map(|row| row[name].clone()).collect()
+}
+
+#[test]
+fn marked_runs_are_left_out_until_they_are_asked_for() {
+    let project = three_runs();
+    change(&project, |record| {
+        if record.key.repeat == 2 {
+            record.process = Some(Default::default());
+            record.observed.host_steal_s = Some(1e6);
+        }
+    });
+    let ended = project.orchestrate(&["aggregate"]).code(0);
+    assert!(ended.stdout.contains("contended, 1 of 3 left out"), "{}", ended.stdout);
+    assert_eq!(column(&project, "metrics.csv", "in_statistics"), ["yes", "no", "yes"]);
+    assert_eq!(column(&project, "summary.csv", "n"), ["2"]);
+
+    let ended = project.orchestrate(&["aggregate", "--include-marked"]).code(0);
+    assert!(ended.stdout.contains("contended, 1 of 3 included"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("marked runs are in these statistics"), "{}", ended.stdout);
+    assert_eq!(column(&project, "metrics.csv", "in_statistics"), ["yes"; 3]);
+    assert_eq!(column(&project, "metrics.csv", "marks"), ["none", "contended", "none"]);
+    assert_eq!(column(&project, "summary.csv", "n"), ["3"]);
+    assert_eq!(column(&project, "summary.csv", "included_marked"), ["1"]);
+
+    project.orchestrate(&["report", "--include-marked"]).code(0);
+    let page = fs::read_to_string(project.path("report/m/report.md")).unwrap();
+    for text in [
+        "| contended (1 of 3 included) |",
+        "as asked for by --include-marked: 1 |",
+        "orchestrate report m --include-marked",
+    ] {
+        assert!(page.contains(text), "no {text:?} in {page}");
+    }
+
+    let status = |flags: &[&str]| project.orchestrate(&[&["status", "m"], flags].concat()).code(0).stdout;
+    assert!(status(&[]).contains("1 contended left out"), "{}", status(&[]));
+    let included = status(&["--include-marked"]);
+    assert!(included.contains("1 contended included"), "{included}");
+    assert!(included.contains("marked runs are in these statistics"), "{included}");
+}
+
+#[test]
+fn iterations_are_looked_at_where_they_are_whole() {
+    let project = three_runs();
+    change(&project, |record| {
+        let measured = record.measurement.as_mut().unwrap();
+        measured.samples = 12 * u64::from(measured.effective.batch);
+        measured.effective.iters = Some(12);
+    });
+    let mut text = format!("{}\n0,9.0,0,6.9,host\n", ITERATIONS_HEADER.join(","));
+    text.extend((1..12).map(|iteration| format!("{iteration},1.0,0,6.9,host\n")));
+    fs::write(iterations(&project, 1), &text).unwrap();
+    let torn = iterations(&project, 2);
+    fs::write(&torn, &text[..text.len() - 3]).unwrap();
+    let ended = project.orchestrate(&["aggregate"]).code(0);
+    let said = ended.stderr.lines().filter(|line| line.contains("is not looked at")).count();
+    assert_eq!(said, 1, "{}", ended.stderr);
+    assert!(ended.stderr.contains(&torn.display().to_string()), "{}", ended.stderr);
+    assert_eq!(column(&project, "metrics.csv", "marks"), ["slow-first", "none", "none"]);
+    assert_eq!(column(&project, "metrics.csv", "in_statistics"), ["yes"; 3]);
+    let silent = project.orchestrate(&["aggregate", "-q"]).code(0);
+    assert_eq!(silent.stderr, "");
+}
