@@ -84,6 +84,15 @@ pub enum Mark {
         /// The ratio, or its inverse, that is suffered.
         threshold: f64,
     },
+    /// Iterations were of two kinds with nothing between them, in no regular turn.
+    Bimodal {
+        /// The slower kind's median, in multiples of the faster's.
+        ratio: f64,
+        /// Iterations of the faster kind, and of the slower.
+        numbers: (usize, usize),
+        /// The ratio that is suffered.
+        threshold: f64,
+    },
     /// The first measured iteration was slow: the warm-up was too short.
     SlowFirst {
         /// Its seconds, in multiples of the median of the others.
@@ -129,6 +138,7 @@ impl Mark {
             Mark::Diverged { .. } => "diverged",
             Mark::Trend { .. } => "trend",
             Mark::Periodic { .. } => "periodic",
+            Mark::Bimodal { .. } => "bimodal",
             Mark::SlowFirst { .. } => "slow-first",
             Mark::ClockChanged { .. } => "clock-changed",
             Mark::HighVariation { .. } => "high-variation",
@@ -152,7 +162,7 @@ impl Mark {
     /// - `diverged`: a network that diverged is still computed whole, though a device that is limited by its power may
     ///   compute what is not a number a little faster.
     /// - `power-capped`: many boards reach their power limit in normal operation and are sold so.
-    /// - `trend`, `periodic`, `slow-first`: the window was synchronised at both ends, so its seconds are true whatever
+    /// - `trend`, `periodic`, `bimodal`, `slow-first`: the window was synchronised at both ends, so its seconds are true whatever
     ///   happened within. The mark says that a longer window, or a later one, would have given another number.
     /// - `clock-changed`: where that was heat, `throttled` says it; else it is how this processor keeps its clock.
     /// - `high-variation`, `settings-differ` are about rows. No single run is to blame.
@@ -169,6 +179,7 @@ impl Mark {
             | Mark::Diverged { .. }
             | Mark::Trend { .. }
             | Mark::Periodic { .. }
+            | Mark::Bimodal { .. }
             | Mark::SlowFirst { .. }
             | Mark::ClockChanged { .. }
             | Mark::HighVariation { .. }
@@ -207,7 +218,9 @@ impl fmt::Display for Mark {
             Mark::Diverged { iteration } => {
                 write!(f, "the loss was not finite from measured iteration {iteration} on")
             }
-            Mark::Trend { .. } | Mark::Periodic { .. } | Mark::SlowFirst { .. } => self.fmt_of_times(f),
+            Mark::Trend { .. } | Mark::Periodic { .. } | Mark::Bimodal { .. } | Mark::SlowFirst { .. } => {
+                self.fmt_of_times(f)
+            }
             Mark::HighVariation { cv, n, threshold } => write!(
                 f,
                 "the coefficient of variation over n = {n} is {:.1} % (threshold {:.0} %)",
@@ -263,6 +276,11 @@ impl Mark {
                 "every {} iteration took {ratio:.2} times as long as the others (n = {n}, threshold {threshold:.1})",
                 ordinal(*every)
             ),
+            Mark::Bimodal { ratio, numbers: (fast, slow), threshold } => write!(
+                f,
+                "{slow} iterations took {ratio:.2} times as long as the other {fast}, with nothing between them (threshold \
+                 {threshold:.1})"
+            ),
             Mark::SlowFirst { ratio, threshold } => write!(
                 f,
                 "the first measured iteration took {ratio:.1} times as long as the median of the others (threshold \
@@ -317,6 +335,7 @@ mod tests {
             Mark::Trend { change: 0.142, interval: (0.091, 0.18), n: 100, threshold: 0.1 },
             Mark::Trend { change: -0.2, interval: (-0.25, -0.1), n: 100, threshold: 0.1 },
             Mark::Periodic { every: 4, ratio: 0.25, n: 100, threshold: 1.2 },
+            Mark::Bimodal { ratio: 1.53, numbers: (70, 30), threshold: 1.2 },
             Mark::SlowFirst { ratio: 2.5, threshold: 1.5 },
             Mark::ClockChanged { by: "it varied".into() },
             Mark::HighVariation { cv: 0.123, n: 5, threshold: 0.05 },

@@ -31,6 +31,8 @@ pub struct Thresholds {
     pub trend: f64,
     /// How many times as long every k-th iteration takes as the others, or they as it.
     pub period: f64,
+    /// How many times as long as the faster of two kinds of iterations the slower takes.
+    pub modes: f64,
     /// How many times as long as the median of the others the first measured iteration takes.
     pub slow_first: f64,
     /// By what throughput falls from one batch to a greater one where device memory spills to the host. Spills were 5
@@ -66,6 +68,7 @@ impl Default for Thresholds {
             swapped_bytes: 16 << 20,
             trend: 0.1,
             period: 1.2,
+            modes: 1.2,
             slow_first: 1.5,
             spill_cliff: 4.0,
             spill_system_share: 0.4,

@@ -27,6 +27,15 @@ const PERIOD_PURITY: f64 = 0.9;
 /// How often, at most, chance may make a period of a series that has none, over all periods looked for.
 const PERIOD_CHANCE: f64 = 1e-4;
 
+/// The fewest iterations that can be of two kinds: of fewer, chance leaves gaps between any two.
+const MODES_NEED: usize = 30;
+
+/// The share of the iterations that either kind has at least. Fewer are outliers.
+const MODE_SHARE: f64 = 0.2;
+
+/// The share of the way from one kind's median to the other's that has to be empty.
+const VALLEY: f64 = 0.5;
+
 /// The fewest iterations of which the first can be called slow.
 const SLOW_FIRST_NEEDS: usize = 5;
 
@@ -42,10 +51,9 @@ pub(super) fn marks(key: &Key, iterations: &Iterations, thresholds: &Thresholds)
         _ => None,
     };
     let compute = iterations.compute_s().unwrap_or_default();
-    [slow_first(elapsed, thresholds), trend(elapsed, thresholds), periodic(&compute, asked, thresholds)]
-        .into_iter()
-        .flatten()
-        .collect()
+    // What comes in a regular turn is of two kinds too, and the period says more.
+    let kinds = periodic(&compute, asked, thresholds).or_else(|| bimodal(&compute, asked, thresholds));
+    [slow_first(elapsed, thresholds), trend(elapsed, thresholds), kinds].into_iter().flatten().collect()
 }
 
 /// The Theil–Sen slope over the whole window, beyond the threshold and beyond what noise makes of a level series.
@@ -97,6 +105,28 @@ fn periodic(seconds: &[f64], asked: Option<usize>, thresholds: &Thresholds) -> O
                 .then(|| split.ratio())
         })?;
         Some(Mark::Periodic { every, ratio, n, threshold: thresholds.period })
+    })
+}
+
+/// Two kinds of iterations: the widest gap between neighbours in size that leaves a fifth of them on either side takes
+/// half the way between the medians of the sides, which differ by the threshold's factor. Where a period was `asked`
+/// for there are two kinds by design.
+fn bimodal(seconds: &[f64], asked: Option<usize>, thresholds: &Thresholds) -> Option<Mark> {
+    let n = seconds.len();
+    if n < MODES_NEED || asked.is_some() {
+        return None;
+    }
+    let mut sorted = seconds.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let least = (MODE_SHARE * n as f64).ceil() as usize;
+    let gap = |at: usize| sorted[at] - sorted[at - 1];
+    let at = (least..=n - least).max_by(|left, right| gap(*left).total_cmp(&gap(*right)))?;
+    let (fast, slow) = (stats::median(&sorted[..at]).ok()?, stats::median(&sorted[at..]).ok()?);
+    let is_valley = gap(at) >= VALLEY * (slow - fast);
+    (fast > 0.0 && slow / fast > thresholds.modes && is_valley).then(|| Mark::Bimodal {
+        ratio: slow / fast,
+        numbers: (at, n - at),
+        threshold: thresholds.modes,
     })
 }
 
@@ -270,6 +300,28 @@ mod tests {
         assert_eq!(found(&half), None);
     }
 
+    #[test]
+    fn two_kinds_of_iterations_are_told_from_noise_and_from_outliers() {
+        let with = |slow: usize, n: usize, factor: f64| {
+            // In no regular turn: those that a shuffled order puts first.
+            let mut order: Vec<usize> = (0..n).collect();
+            order.sort_by(|left, right| uniform(9, *left).total_cmp(&uniform(9, *right)));
+            let mut seconds = noise_with(5, n, 0.03, 0.0);
+            order[..slow].iter().for_each(|&place| seconds[place] *= factor);
+            bimodal(&seconds, None, &thresholds()).is_some()
+        };
+        assert_eq!((with(40, 100, 1.5), with(40, 100, 1.15)), (true, false), "the threshold");
+        assert_eq!((with(20, 100, 1.5), with(19, 100, 1.5)), (true, false), "outliers are no kind");
+        assert_eq!((with(80, 100, 1.5), with(81, 100, 1.5)), (true, false), "nor are fast ones");
+        assert_eq!((with(15, 30, 1.5), with(14, 29, 1.5)), (true, false), "too few");
+        let every_other = with_period(vec![1.0; 100], 2, 1.5);
+        assert!(bimodal(&every_other, Some(2), &thresholds()).is_none(), "asked for");
+        let all: Vec<(f64, f64)> = every_other.into_iter().map(|value| (value, 0.0)).collect();
+        let iterations = Iterations::new(IterationClock::Host, &all).unwrap();
+        let found = marks(&fixture::key("cpu", "resnet18", 16, 1), &iterations, &thresholds());
+        assert!(matches!(found[..], [Mark::Periodic { every: 2, .. }]), "{found:?}");
+    }
+
     /// Four passes for one step of the optimizer make every fourth iteration longer, and so every eighth.
     #[test]
     fn a_period_that_was_asked_for_is_none() {
@@ -309,6 +361,12 @@ mod tests {
         #[test]
         fn noise_has_no_period(seed in any::<u64>(), n in 0..300usize, width in 0.0..0.3f64) {
             prop_assert_eq!(found(&noise(seed, n, width)), None);
+        }
+
+        /// Nor is it of two kinds, unless a fifth of it are spikes by chance.
+        #[test]
+        fn noise_is_of_one_kind(seed in any::<u64>(), n in 0..300usize, width in 0.0..0.3f64) {
+            prop_assert_eq!(bimodal(&noise_with(seed, n, width, 0.03), None, &thresholds()), None);
         }
 
         /// Nor has it a trend that anybody would mention.
