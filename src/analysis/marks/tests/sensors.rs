@@ -115,6 +115,10 @@ fn another_process_on_the_device_is_contention() {
     };
     let with = |foreign_processes| on_gpu(GpuTelemetry { foreign_processes, ..GpuTelemetry::default() });
     assert_eq!(with(vec![]), [""; 0]);
+    let screen =
+        [process(5, Some("/usr/lib/xorg/Xorg vt2"), Some(90)), process(6, Some("gnome-shell"), None)];
+    assert_eq!(with(screen.to_vec()), [""; 0]);
+    assert!(with(vec![process(5, Some("my-Xorg"), None)])[0].starts_with("contended: "));
     assert_eq!(
         with(vec![process(7, Some("blender"), Some(900)), process(8, None, None)]),
         ["contended: on its device there was also blender (pid 7, 900 MiB) and 1 more (threshold 0)"]
