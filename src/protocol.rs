@@ -455,6 +455,12 @@ pub struct Mismatch {
 }
 
 impl Measurement {
+    /// The beginning and the end of the window in seconds since the Unix epoch, where the worker says when it was.
+    pub fn window(&self) -> Option<(f64, f64)> {
+        let from = self.details.window_started_at.filter(|second| second.is_finite())?;
+        Some((from, from + self.elapsed_s))
+    }
+
     /// Images a second over the whole window.
     pub fn samples_per_s(&self) -> f64 {
         self.samples as f64 / self.elapsed_s

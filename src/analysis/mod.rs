@@ -10,6 +10,7 @@
 //! | [`complexity`] | what a network costs before it runs, layer by layer |
 //! | [`cost`] | parameters, MACs and FLOPs of a config, by a named convention |
 //! | [`counted`] | what profilers counted, beside the timing runs it belongs to |
+//! | [`energy`] | power and joules an image of the measured window |
 //! | [`peaks`] | the ceilings of a device |
 //! | [`pipeline`] | what reading and decoding files costs, against synthetic tensors |
 //! | [`roofline`] | points and roofs |
@@ -19,6 +20,7 @@
 pub mod complexity;
 pub mod cost;
 pub mod counted;
+pub mod energy;
 pub mod findings;
 pub mod group;
 pub mod marks;
@@ -26,6 +28,7 @@ pub mod peaks;
 pub mod pipeline;
 pub mod roofline;
 pub mod table;
+mod telemetry_columns;
 
 #[cfg(test)]
 pub(crate) mod fixture;

@@ -8,6 +8,7 @@ use super::group::{Row, Statistics, params_text};
 use super::marks::{foreign_cores, mark_names, stolen_cores, wall_s};
 use super::peaks::Peaks;
 use super::roofline::{Point, Roofline};
+use super::telemetry_columns::telemetry_columns;
 use super::{Analysis, Cell, Run, State};
 use crate::job::{Key, PARAMETERS};
 use crate::protocol::Measurement;
@@ -93,6 +94,7 @@ pub fn metrics(analysis: &Analysis<'_>) -> Table {
         measured_columns(&mut line, run, analysis);
         setting_columns(&mut line, run.cell);
         process_columns(&mut line, run.cell.record());
+        telemetry_columns(&mut line, run.cell.record());
         host_columns(&mut line, run.cell.record());
         table.push(line);
     }

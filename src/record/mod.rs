@@ -33,7 +33,9 @@ pub use profiled::{ProfilerOutput, decide_profiled};
 pub use provenance::{
     CloudFacts, CpuFacts, GitFacts, HostFacts, LibraryFacts, MatrixFacts, OsFacts, Provenance, WorkerFacts,
 };
-pub use telemetry::{ForeignProcess, GpuTelemetry, Readings, Telemetry};
+pub use telemetry::{
+    ForeignProcess, GpuSample, GpuTelemetry, OnDevice, Readings, Sample, Telemetry, parse_samples,
+};
 
 /// The version of `record.json`.
 ///
@@ -104,7 +106,8 @@ pub struct Observed {
     /// The job left processes behind, which were killed.
     #[serde(default)]
     pub left_processes: bool,
-    /// What sensors showed meanwhile; absent where nobody looked: an adopted attempt, a record of an older version.
+    /// What sensors showed meanwhile, as far as `telemetry.csv` goes: of an adopted attempt until its `orchestrate` was
+    /// gone. Absent where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub telemetry: Option<Telemetry>,
 }

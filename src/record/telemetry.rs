@@ -1,11 +1,17 @@
-//! What sensors showed while a job ran, summed up. The samples stand in `telemetry.csv` of the attempt.
+//! What sensors showed while a job ran: [`Sample`]s, which stand in `telemetry.csv` of the attempt, and [`Telemetry`],
+//! their sum in the record.
 //!
 //! A sensor that the host does not offer is absent, never zero. Whatever can be derived from these values (mean power,
 //! joules a sample, doubts) is derived by [`crate::analysis`].
 
+mod sample;
+mod summary;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+pub use sample::{GpuSample, OnDevice, Sample, parse_samples};
 
 /// The readings of one sensor over a span.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,8 +49,9 @@ impl Readings {
 
 /// What sensors showed while a job ran.
 ///
-/// Clocks, temperatures, power and memory are over the measured window where the worker says when it was
-/// (`window_started_at`), else over the whole run; `of_window` tells. Counters of events are over the whole run.
+/// Clocks, temperatures, power, memory and throttle reasons are over the measured window where the worker says when it
+/// was (`window_started_at`) and a sample lies in it, else over the whole run; `of_window` tells. Counters of events and
+/// foreign processes are over the whole run. Energies are those of the measured window or absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Telemetry {
@@ -106,6 +113,15 @@ pub struct GpuTelemetry {
     /// Processes on the device that are not the job's, by pid: the name and, where the driver tells, the bytes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub foreign_processes: Vec<ForeignProcess>,
+    /// Samples in which processes were on the device, but not to be told whose they are: the driver counts processes as
+    /// the host does, and this container as itself.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unknown_processes_samples: u32,
+}
+
+/// For `serde`, which hands over a reference.
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// A process on the job's device that is not the job's.

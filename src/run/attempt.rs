@@ -19,6 +19,7 @@ use super::host::{HostCounters, TimeFlavour};
 use super::lock::JobLock;
 use super::regular::{FILE_LIMIT, open_regular, read_regular};
 use super::store::{AttemptDir, JobDir, to_json};
+use super::telemetry::load_telemetry;
 use crate::job::{Job, Key};
 use crate::matrix::Limits;
 use crate::plan::Profiler;
@@ -190,6 +191,7 @@ impl Attempt {
             _ => None,
         };
         let (host_busy_s, host_steal_s) = after.since(&before);
+        let telemetry = load_telemetry(&dir.telemetry(), measurement.as_ref());
         Record {
             schema: RECORD_SCHEMA,
             id: job.id(),
@@ -209,7 +211,7 @@ impl Attempt {
                 adopted: end.adopted,
                 beside: self.beside,
                 left_processes: end.left_processes,
-                telemetry: None,
+                telemetry,
             },
             provenance: self.provenance,
         }

@@ -18,6 +18,7 @@
 //! | [`present`] | what jobs would run with now, for telling which are stale |
 //! | [`site`] | what a run needs of the place it happens at |
 //! | [`dispatch`] | runs what is to be run, one job after the other |
+//! | [`telemetry`] | what sensors show while a job runs |
 //! | [`progress`] | shows a run while it goes on |
 //! | [`event`] | what a run tells whoever watches it |
 //! | [`regular`] | reads files that a worker may have put in our way: a FIFO is refused, not waited for |
@@ -50,6 +51,7 @@ pub mod site;
 pub mod stop;
 pub mod store;
 mod supervise;
+mod telemetry;
 
 pub use atomic::{WriteError, write_atomic};
 pub use dispatch::{DispatchError, RunOrder, dispatch};

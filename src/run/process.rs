@@ -124,7 +124,7 @@ impl Group {
     /// without `/proc`.
     pub fn of_worker(path: &Path) -> Option<Group> {
         let first = processes_of_worker(path).into_iter().next()?;
-        stat(&first.to_string()).map(|(_, group)| Group(group))
+        stat_of(first).map(|stat| Group(stat.group))
     }
 
     /// Asks all of the group to end.
@@ -174,12 +174,52 @@ impl Group {
         true
     }
 
+    /// Whose the process `pid` is: the group's, if it or one of its ancestors belongs to the group.
+    pub fn owner_of(self, pid: u32) -> Owner {
+        let Ok(number) = i32::try_from(pid) else { return Owner::Gone };
+        // Deeper trees than this are none; a parent's number may be given away while we climb.
+        const DEEPEST: usize = 64;
+        let parents = std::iter::successors(stat(&pid.to_string()), |stat| stat_of(stat.parent));
+        if parents.take(DEEPEST).any(|stat| stat.group == self.0) {
+            return Owner::Group;
+        }
+        match kill(Pid::from_raw(number), None) {
+            Err(Errno::ESRCH) => Owner::Gone,
+            _ => {
+                let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok();
+                Owner::Other { name: name.map(|name| name.trim().to_owned()) }
+            }
+        }
+    }
+
     /// Whether anything but zombies is in the group. In a container whose first process reaps nobody, zombies stay for
     /// ever. Where `/proc` does not tell, everything that exists counts.
     fn has_living(self) -> bool {
         let stats = processes().filter_map(|pid| stat(&pid)).collect::<Vec<_>>();
-        stats.is_empty() || stats.iter().any(|(state, group)| *group == self.0 && *state != 'Z')
+        stats.is_empty() || stats.iter().any(|stat| stat.group == self.0 && stat.state != 'Z')
     }
+}
+
+/// Whose a process is, seen from a [`Group`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// The group's.
+    Group,
+    /// Somebody else's.
+    Other {
+        /// Its program's name, where the system tells.
+        name: Option<String>,
+    },
+    /// Nobody's: it has ended.
+    Gone,
+}
+
+/// Whether this process and the kernel's drivers give processes the same numbers: it lives in the namespace of numbers
+/// that every other is below. A container has one of its own.
+pub fn is_in_first_pid_namespace() -> bool {
+    // `PROC_PID_INIT_INO` of Linux, part of what it promises to programs.
+    const FIRST: &str = "pid:[4026531836]";
+    fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == FIRST)
 }
 
 /// The processes of the worker that was told to write its measurement to `path`, wherever they have gone: also those
@@ -219,11 +259,45 @@ fn processes() -> impl Iterator<Item = String> {
         .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// State and process group of a process. The name before them stands in parentheses and may hold anything.
-fn stat(pid: &str) -> Option<(char, Pid)> {
+/// What the system says of a process.
+#[derive(Clone, Copy, Debug)]
+struct Stat {
+    state: char,
+    parent: Pid,
+    group: Pid,
+}
+
+fn stat_of(pid: Pid) -> Option<Stat> {
+    stat(&pid.to_string())
+}
+
+/// The name before the fields stands in parentheses and may hold anything.
+fn stat(pid: &str) -> Option<Stat> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = text.rsplit_once(") ")?.1.split(' ');
     let state = fields.next()?.chars().next()?;
-    let group = fields.nth(1)?.parse().ok()?;
-    Some((state, Pid::from_raw(group)))
+    let parent = Pid::from_raw(fields.next()?.parse().ok()?);
+    let group = Pid::from_raw(fields.next()?.parse().ok()?);
+    Some(Stat { state, parent, group })
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_belong_to_a_group_by_birth() {
+        let own = Group(nix::unistd::getpgrp());
+        let pid = std::process::id();
+        assert_eq!(own.owner_of(pid), Owner::Group);
+        let mut child = Command::new("sleep").arg("60").process_group(0).spawn().unwrap();
+        assert_eq!(own.owner_of(child.id()), Owner::Group, "a child in a group of its own");
+        let other = Group(Pid::from_raw(i32::try_from(child.id()).unwrap()));
+        assert!(matches!(other.owner_of(pid), Owner::Other { name: Some(_) }), "a parent is no child");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(own.owner_of(child.id()), Owner::Gone);
+        assert_eq!(own.owner_of(u32::MAX), Owner::Gone);
+    }
 }

@@ -470,6 +470,11 @@ impl AttemptDir {
         self.path.join("iterations.csv")
     }
 
+    /// `telemetry.csv`: what sensors showed meanwhile.
+    pub fn telemetry(&self) -> PathBuf {
+        self.path.join("telemetry.csv")
+    }
+
     /// What the profiler of a job of `kind` writes to, its table and its complaints alike; `None` for a timing job.
     pub fn profile(&self, kind: Kind) -> Option<PathBuf> {
         match kind {

@@ -10,6 +10,7 @@ use super::event::{Event, Observer, WorkerFate};
 use super::process::{Chain, Group, code_and_signal, kill_escaped};
 use super::stop::{Stop, StopSignals};
 use super::store::AttemptDir;
+use super::telemetry::Recorder;
 use crate::job::Job;
 use crate::matrix::Limits;
 use crate::protocol::Progress;
@@ -33,6 +34,7 @@ pub(super) async fn supervise(
     chain: &mut Chain,
     limits: &Limits,
     attempt: &AttemptDir,
+    recorder: &mut Recorder<'_>,
     signals: &mut StopSignals,
     observer: &mut dyn Observer,
 ) -> Supervised {
@@ -62,12 +64,15 @@ pub(super) async fn supervise(
                 }
             }
             _ = tick.tick() => {
+                tell_unrecorded(recorder.look(Some(group)), observer);
                 if let Some(progress) = progress.look() {
                     observer.event(&Event::Progress { job, progress });
                 }
             }
         }
     };
+    // The window may have ended just now: its energy is told by counters on both sides of its end.
+    tell_unrecorded(recorder.look(Some(group)), observer);
     let left_in_group = group.sweep().await;
     let left_processes = kill_escaped(&attempt.measurement()) || left_in_group;
     let how = match (stopping.ending, exit) {
@@ -80,6 +85,14 @@ pub(super) async fn supervise(
         (None, Err(_)) => HowEnded::Unseen,
     };
     Supervised { how, left_processes }
+}
+
+/// Warns if the sensors' samples cannot be written. The job is none the worse for it.
+pub(super) fn tell_unrecorded(written: std::io::Result<()>, observer: &mut dyn Observer) {
+    if let Err(error) = written {
+        let text = format!("cannot write telemetry.csv: {error}; sensors go unrecorded until the job's end");
+        observer.event(&Event::Warning(&text));
+    }
 }
 
 /// The event that tells of `stop` while a worker of ours runs.

@@ -7,3 +7,4 @@ mod outcomes;
 mod stale;
 mod stop;
 mod store;
+mod telemetry;

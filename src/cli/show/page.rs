@@ -1,13 +1,14 @@
 //! The page about one job, as text. Pure.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::analysis::energy::{Draw, cpu_draw, gpu_draw};
 use crate::cli::plan::not_done_text;
 use crate::job::{Job, Kind, WorkerTemplate};
 use crate::plan::{Standing, quote, wall_seconds};
 use crate::protocol::Measurement;
-use crate::record::{Observed, ProcessStats, Provenance, Record};
+use crate::record::{Observed, ProcessStats, Provenance, Readings, Record};
 use crate::run::progress::{duration_text, rate_text};
 
 /// Everything there is to say about one job.
@@ -49,6 +50,7 @@ impl Page {
             section(&mut text, &format!("measurement {title}"), measurement.unwrap_or_default());
             section(&mut text, &format!("process {title}"), process(record.process.as_ref()));
             section(&mut text, &format!("observed {title}"), observed(&record.observed));
+            section(&mut text, &format!("telemetry {title}"), telemetry(record));
             section(&mut text, &format!("provenance {title}"), provenance(&record.provenance));
         }
         let file = |(name, size): &(String, u64)| (name.clone(), size_text(*size));
@@ -171,7 +173,21 @@ fn process(process: Option<&ProcessStats>) -> Lines {
 }
 
 fn observed(observed: &Observed) -> Lines {
-    fields("", observed)
+    fields("", &Observed { telemetry: None, ..observed.clone() })
+}
+
+/// What sensors showed, and the power and energy that follow from it.
+fn telemetry(record: &Record) -> Lines {
+    let Some(telemetry) = &record.observed.telemetry else { return Vec::new() };
+    let mut lines = fields("", telemetry);
+    let draw = |name: &str, draw: Option<Draw>| {
+        let draw = draw?;
+        let power = number_text((draw.power_w * 10.0).round() / 10.0);
+        Some(line(name, format!("{power} W, {} J an image", rate_text(draw.joules_per_image))))
+    };
+    lines.extend(draw("processor power", cpu_draw(record)));
+    lines.extend(draw("GPU power", gpu_draw(record)));
+    lines
 }
 
 fn provenance(provenance: &Provenance) -> Lines {
@@ -200,6 +216,9 @@ fn add_fields(name: &str, value: &Value, lines: &mut Lines) {
     match value {
         Value::Null => {}
         Value::Object(map) => {
+            if let Ok(readings) = Readings::deserialize(value) {
+                return lines.push(line(name, readings_text(&readings)));
+            }
             for (field, value) in map {
                 let name = if name.is_empty() { field.clone() } else { format!("{name} {field}") };
                 add_fields(&name, value, lines);
@@ -212,6 +231,13 @@ fn add_fields(name: &str, value: &Value, lines: &mut Lines) {
         }
         scalar => lines.push(line(name, scalar_text(scalar))),
     }
+}
+
+/// All readings of a sensor in a few words.
+fn readings_text(readings: &Readings) -> String {
+    let [min, mean, max, first, last] =
+        [readings.min, readings.mean, readings.max, readings.first, readings.last].map(number_text);
+    format!("mean {mean}, from {min} to {max}; first {first}, last {last}")
 }
 
 fn scalar_text(value: &Value) -> String {
@@ -249,7 +275,7 @@ mod tests {
     use crate::analysis::fixture;
     use crate::job::ParamValue;
     use crate::plan::NotDone;
-    use crate::record::Outcome;
+    use crate::record::{Outcome, Telemetry};
 
     #[test]
     fn a_job_that_failed_once_and_then_succeeded() {
@@ -273,6 +299,38 @@ mod tests {
             command: Some("#!/bin/sh\nexec worker --arch resnet18\n".into()),
         };
         insta::assert_snapshot!(page.text());
+    }
+
+    #[test]
+    fn what_sensors_showed_has_a_line_each_and_power_one_more() {
+        let mut record = fixture::record(fixture::key("cpu", "resnet18", 16, 1), 100.0, 0);
+        record.observed.telemetry = Some(Telemetry {
+            samples: 9,
+            of_window: true,
+            cpu_mhz: Readings::of([3000.0, 2900.0, 2950.0]),
+            cpu_energy_j: Some(80.0),
+            swapped_out_bytes: Some(0),
+            ..Telemetry::default()
+        });
+        let page = Page {
+            job: Job::new(record.key.clone()),
+            directory: "runs/x".into(),
+            standing: Standing::Done(Box::new(record.clone())),
+            attempts: vec![AttemptPage { number: 1, record: Some(record) }],
+            files: Vec::new(),
+            command: None,
+        };
+        let text = page.text();
+        let section = text.split("\n\n").find(|part| part.starts_with("telemetry of attempt 1")).unwrap();
+        insta::assert_snapshot!(section, @r"
+        telemetry of attempt 1
+          cpu_energy_j       80
+          cpu_mhz            mean 2950, from 2900 to 3000; first 3000, last 2950
+          of_window          true
+          samples            9
+          swapped_out_bytes  0
+          processor power    50 W, 0.5000 J an image
+        ");
     }
 
     #[test]

@@ -32,7 +32,8 @@ use crate::run::save::save_record;
 use crate::run::site::{Site, SiteError};
 use crate::run::stop::StopSignals;
 use crate::run::store::{AttemptDir, Store, write_plain};
-use crate::run::supervise::supervise;
+use crate::run::supervise::{supervise, tell_unrecorded};
+use crate::run::telemetry::{Recorder, Sensors};
 
 /// A run that could not go on. Everything that was recorded stays recorded.
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +94,7 @@ pub async fn dispatch(order: RunOrder<'_>, observer: &mut dyn Observer) -> Resul
         tried: 0,
         unspawned: 0,
         cool_down: Duration::ZERO,
+        sensors: Sensors::open(),
     };
     let stopped = match run.everything().await {
         Ok(()) => None,
@@ -157,6 +159,7 @@ struct Run<'a> {
     unspawned: usize,
     /// How long to idle before the next start.
     cool_down: Duration,
+    sensors: Sensors,
 }
 
 impl Run<'_> {
@@ -348,10 +351,13 @@ impl Run<'_> {
         let provenance =
             self.provenance(job, job_lock, &dir, profiler.as_ref().and_then(|it| it.as_ref().ok()))?;
         let time = self.order.site.time.flavour;
-        let attempt = Attempt::new(Utc::now(), limits, time, HostCounters::probe(), beside, provenance)
+        let counters = HostCounters::probe();
+        let attempt = Attempt::new(Utc::now(), limits, time, counters, beside, provenance)
             .started_since_boot(probe_since_boot())
             .under(profiler.as_ref().and_then(|it| it.as_ref().ok()).cloned());
         attempt.save(&dir)?;
+        let (mut recorder, begun) = Recorder::start(&mut self.sensors, job.key().device, &dir.telemetry());
+        tell_unrecorded(begun, self.observer);
         let call = ChainCall {
             argv: &attempt.provenance.command,
             environment: &attempt.provenance.environment,
@@ -366,7 +372,9 @@ impl Run<'_> {
             Err(ending) => (HowEnded::Known(ending), false),
             Ok(mut chain) => {
                 self.observer.event(&Event::Started { job, attempt: dir.number() });
-                let ended = supervise(job, &mut chain, &limits, &dir, &mut self.signals, self.observer).await;
+                let signals = &mut self.signals;
+                let ended =
+                    supervise(job, &mut chain, &limits, &dir, &mut recorder, signals, self.observer).await;
                 (ended.how, ended.left_processes)
             }
         };

@@ -1,0 +1,81 @@
+//! Power and energy of a measured window, from what sensors showed while it was measured.
+
+use crate::protocol::Measurement;
+use crate::record::{Record, Telemetry};
+
+/// What a part of the machine took during the measured window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Draw {
+    /// Mean power, in watts.
+    pub power_w: f64,
+    /// Energy of one image, in joules.
+    pub joules_per_image: f64,
+}
+
+impl Draw {
+    fn of(power_w: f64, measurement: &Measurement) -> Draw {
+        Draw { power_w, joules_per_image: power_w * measurement.elapsed_s / measurement.samples as f64 }
+    }
+}
+
+/// What the processor packages took: their energy over the window's seconds. `None` where it was not measured, and for a
+/// window whose seconds mean nothing.
+pub fn cpu_draw(record: &Record) -> Option<Draw> {
+    let (telemetry, measurement) = measured(record)?;
+    Some(Draw::of(telemetry.cpu_energy_j? / measurement.elapsed_s, measurement))
+}
+
+/// What the board of the GPU took: by its energy counter where it has one, else by the mean of the power that it showed
+/// within the window. `None` as for [`cpu_draw`].
+pub fn gpu_draw(record: &Record) -> Option<Draw> {
+    let (telemetry, measurement) = measured(record)?;
+    let gpu = telemetry.gpu.as_ref()?;
+    let counted = gpu.energy_j.map(|joules| joules / measurement.elapsed_s);
+    let shown = gpu.power_w.filter(|_| telemetry.of_window).map(|power| power.mean);
+    Some(Draw::of(counted.or(shown)?, measurement))
+}
+
+fn measured(record: &Record) -> Option<(&Telemetry, &Measurement)> {
+    let measurement = record.measurement.as_ref().filter(|measurement| measurement.synchronized)?;
+    Some((record.observed.telemetry.as_ref()?, measurement))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::fixture;
+    use crate::record::{GpuTelemetry, Readings};
+
+    /// 160 images in 1.6 s.
+    fn record(telemetry: Telemetry) -> Record {
+        let mut record = fixture::record(fixture::key("cpu", "resnet18", 16, 1), 100.0, 0);
+        record.observed.telemetry = Some(telemetry);
+        record
+    }
+
+    #[test]
+    fn energy_over_seconds_is_power_and_over_images_joules_an_image() {
+        let cpu = cpu_draw(&record(Telemetry { cpu_energy_j: Some(80.0), ..Telemetry::default() })).unwrap();
+        assert!((cpu.power_w - 50.0).abs() < 1e-9 && (cpu.joules_per_image - 0.5).abs() < 1e-9, "{cpu:?}");
+        let gpu = |energy_j, of_window| {
+            let power_w = Readings::of([290.0, 310.0]);
+            let gpu = Some(GpuTelemetry { energy_j, power_w, ..GpuTelemetry::default() });
+            gpu_draw(&record(Telemetry { gpu, of_window, ..Telemetry::default() }))
+        };
+        assert!((gpu(Some(320.0), true).unwrap().power_w - 200.0).abs() < 1e-9, "the counter comes first");
+        let shown = gpu(None, true).unwrap();
+        assert!((shown.power_w - 300.0).abs() < 1e-9 && (shown.joules_per_image - 3.0).abs() < 1e-9);
+        assert_eq!(gpu(None, false), None, "readings of the whole run are not the window's");
+    }
+
+    #[test]
+    fn what_was_not_measured_is_absent() {
+        assert_eq!(cpu_draw(&record(Telemetry::default())), None);
+        assert_eq!(gpu_draw(&record(Telemetry::default())), None);
+        let mut record = record(Telemetry { cpu_energy_j: Some(80.0), ..Telemetry::default() });
+        record.measurement.as_mut().unwrap().synchronized = false;
+        assert_eq!(cpu_draw(&record), None);
+        record.observed.telemetry = None;
+        assert_eq!(cpu_draw(&record), None);
+    }
+}

@@ -1,0 +1,275 @@
+//! One look at the sensors, and `telemetry.csv`, which holds a line for each.
+//!
+//! Units stand in the names of the columns. What is not measured is `NA`. The columns are always the same; one that a
+//! reader does not know is passed over, and one that is missing is not measured.
+
+use super::ForeignProcess;
+
+/// What stands where nothing was measured.
+const NOT_MEASURED: &str = "NA";
+
+/// The column of the time: seconds since the Unix epoch.
+const TIME: &str = "time_unix_s";
+
+/// The column of the reasons for which the driver held the clocks down: `none`, or names with `;` between them.
+const REASONS: &str = "gpu_throttle_reasons";
+
+/// The column of others' processes on the device: `none`, `unknown`, or `pid:bytes:name` with `;` between them.
+const PROCESSES: &str = "gpu_foreign_processes";
+
+/// A column of numbers and the field it holds.
+type Number = (&'static str, fn(&mut Sample) -> &mut Option<f64>);
+
+const NUMBERS: [Number; 13] = [
+    ("cpu_mhz", |sample| &mut sample.cpu_mhz),
+    ("cpu_temperature_c", |sample| &mut sample.cpu_temperature_c),
+    ("cpu_throttle_events", |sample| &mut sample.cpu_throttle_events),
+    ("cpu_energy_j", |sample| &mut sample.cpu_energy_j),
+    ("memory_available_bytes", |sample| &mut sample.memory_available_bytes),
+    ("swapped_in_bytes", |sample| &mut sample.swapped_in_bytes),
+    ("swapped_out_bytes", |sample| &mut sample.swapped_out_bytes),
+    ("gpu_sm_mhz", |sample| &mut sample.gpu.sm_mhz),
+    ("gpu_memory_mhz", |sample| &mut sample.gpu.memory_mhz),
+    ("gpu_power_w", |sample| &mut sample.gpu.power_w),
+    ("gpu_energy_j", |sample| &mut sample.gpu.energy_j),
+    ("gpu_temperature_c", |sample| &mut sample.gpu.temperature_c),
+    ("gpu_memory_used_bytes", |sample| &mut sample.gpu.memory_used_bytes),
+];
+
+/// One look at the sensors. Counters run on from sample to sample; only their differences mean anything.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sample {
+    /// When, in seconds since the Unix epoch.
+    pub unix_s: f64,
+    /// Clock of the usable processors, their mean, in MHz.
+    pub cpu_mhz: Option<f64>,
+    /// The hottest sensor of the processor, in °C.
+    pub cpu_temperature_c: Option<f64>,
+    /// Counter: times that a processor slowed itself down for heat, over all processors.
+    pub cpu_throttle_events: Option<f64>,
+    /// Counter: joules that the processor packages took.
+    pub cpu_energy_j: Option<f64>,
+    /// Memory that the host could still give, in bytes.
+    pub memory_available_bytes: Option<f64>,
+    /// Counter: bytes that the host read back from swap.
+    pub swapped_in_bytes: Option<f64>,
+    /// Counter: bytes that the host wrote to swap.
+    pub swapped_out_bytes: Option<f64>,
+    /// The GPU that the job runs on; all absent for a job on the processor.
+    pub gpu: GpuSample,
+}
+
+/// The part of a [`Sample`] that is of the job's GPU.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GpuSample {
+    /// Clock of the multiprocessors, in MHz.
+    pub sm_mhz: Option<f64>,
+    /// Clock of the memory, in MHz.
+    pub memory_mhz: Option<f64>,
+    /// Power of the board, in watts.
+    pub power_w: Option<f64>,
+    /// Counter: joules that the board took.
+    pub energy_j: Option<f64>,
+    /// Temperature, in °C.
+    pub temperature_c: Option<f64>,
+    /// Memory in use by everybody, in bytes.
+    pub memory_used_bytes: Option<f64>,
+    /// Why the driver holds the clocks down; empty if it does not.
+    pub throttle_reasons: Option<Vec<String>>,
+    /// Whose processes are on the device beside the job's.
+    pub others: Option<OnDevice>,
+}
+
+/// What can be told of the processes on a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OnDevice {
+    /// These are not the job's. Perhaps none.
+    Foreign(Vec<ForeignProcess>),
+    /// There are some, and nobody can tell whose.
+    Unknown,
+}
+
+impl Sample {
+    /// The names of the columns, in order.
+    pub fn header() -> Vec<&'static str> {
+        let numbers = NUMBERS.iter().map(|(name, _)| *name);
+        std::iter::once(TIME).chain(numbers).chain([REASONS, PROCESSES]).collect()
+    }
+
+    /// The words of its line, in the order of [`Sample::header`].
+    pub fn words(&self) -> Vec<String> {
+        let mut copy = self.clone();
+        let mut words = vec![number_text(self.unix_s)];
+        words.extend(NUMBERS.iter().map(|(_, field)| match field(&mut copy) {
+            Some(value) => number_text(*value),
+            None => NOT_MEASURED.to_owned(),
+        }));
+        let reasons = self.gpu.throttle_reasons.as_ref();
+        words.push(reasons.map_or_else(|| NOT_MEASURED.to_owned(), |reasons| joined(reasons.clone())));
+        words.push(match &self.gpu.others {
+            None => NOT_MEASURED.to_owned(),
+            Some(OnDevice::Unknown) => "unknown".to_owned(),
+            Some(OnDevice::Foreign(processes)) => joined(processes.iter().map(process_text).collect()),
+        });
+        words
+    }
+
+    /// Takes in the word of one column. `None` if it is not what such a column holds.
+    fn read(&mut self, column: &str, word: &str) -> Option<()> {
+        if column == TIME {
+            self.unix_s = number(word)?;
+        } else if word == NOT_MEASURED {
+            // Absent is what it is already.
+        } else if let Some((_, field)) = NUMBERS.iter().find(|(name, _)| *name == column) {
+            *field(self) = Some(number(word)?);
+        } else if column == REASONS {
+            self.gpu.throttle_reasons = Some(parts(word).map(str::to_owned).collect());
+        } else if column == PROCESSES {
+            self.gpu.others = Some(match word {
+                "unknown" => OnDevice::Unknown,
+                list => OnDevice::Foreign(parts(list).map(process).collect::<Option<_>>()?),
+            });
+        }
+        Some(())
+    }
+}
+
+/// The samples that `text`, the contents of a `telemetry.csv`, holds. A line that was cut off, or is not of the form, is
+/// left out: whoever wrote it may have been killed at any byte.
+pub fn parse_samples(text: &str) -> Vec<Sample> {
+    let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(whole.as_bytes());
+    let Ok(header) = reader.headers().cloned() else { return Vec::new() };
+    if header.get(0) != Some(TIME) {
+        return Vec::new();
+    }
+    let sample = |record: csv::StringRecord| {
+        let mut sample = Sample::default();
+        let read = header.iter().zip(&record).try_for_each(|(column, word)| sample.read(column, word));
+        (read.is_some() && record.len() == header.len()).then_some(sample)
+    };
+    reader.into_records().filter_map(Result::ok).filter_map(sample).collect()
+}
+
+/// Thousandths are finer than any of the sensors.
+fn number_text(value: f64) -> String {
+    ((value * 1e3).round() / 1e3).to_string()
+}
+
+fn number(word: &str) -> Option<f64> {
+    word.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+fn joined(words: Vec<String>) -> String {
+    if words.is_empty() { "none".to_owned() } else { words.join(";") }
+}
+
+fn parts(list: &str) -> impl Iterator<Item = &str> {
+    list.split(';').filter(|part| *part != "none")
+}
+
+fn process_text(process: &ForeignProcess) -> String {
+    let bytes = process.memory_bytes.map_or_else(|| NOT_MEASURED.to_owned(), |bytes| bytes.to_string());
+    // A program may be called anything.
+    let plain = |letter: char| if letter == ';' || letter.is_control() { '_' } else { letter };
+    let name: String = process.name.as_deref().unwrap_or(NOT_MEASURED).chars().map(plain).collect();
+    format!("{}:{bytes}:{name}", process.pid)
+}
+
+fn process(text: &str) -> Option<ForeignProcess> {
+    let mut fields = text.splitn(3, ':');
+    let pid = fields.next()?.parse().ok()?;
+    let known = |word: &&str| *word != NOT_MEASURED;
+    let memory_bytes = match fields.next().filter(known) {
+        Some(bytes) => Some(bytes.parse().ok()?),
+        None => None,
+    };
+    Some(ForeignProcess { pid, name: fields.next().filter(known).map(str::to_owned), memory_bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn full() -> Sample {
+        Sample {
+            unix_s: 1_790_000_000.125,
+            cpu_mhz: Some(2_893.333),
+            cpu_temperature_c: Some(61.0),
+            cpu_throttle_events: Some(7.0),
+            cpu_energy_j: Some(1234.567),
+            memory_available_bytes: Some(64e9),
+            swapped_in_bytes: Some(0.0),
+            swapped_out_bytes: Some(4096.0),
+            gpu: GpuSample {
+                sm_mhz: Some(1980.0),
+                memory_mhz: Some(2619.0),
+                power_w: Some(312.5),
+                energy_j: Some(99_000.0),
+                temperature_c: Some(54.0),
+                memory_used_bytes: Some(8e9),
+                throttle_reasons: Some(vec!["sw_power_cap".to_owned(), "hw_slowdown".to_owned()]),
+                others: Some(OnDevice::Foreign(vec![
+                    ForeignProcess { pid: 7, name: Some("a \"b\",c:d".to_owned()), memory_bytes: None },
+                    ForeignProcess { pid: 8, name: None, memory_bytes: Some(5) },
+                ])),
+            },
+        }
+    }
+
+    fn csv(samples: &[Sample]) -> String {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.write_record(Sample::header()).unwrap();
+        for sample in samples {
+            writer.write_record(sample.words()).unwrap();
+        }
+        String::from_utf8(writer.into_inner().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_sample_survives_its_own_line() {
+        let bare = Sample { unix_s: 5.0, ..Sample::default() };
+        let mut unknown = bare.clone();
+        unknown.gpu.others = Some(OnDevice::Unknown);
+        let mut alone = bare.clone();
+        alone.gpu.others = Some(OnDevice::Foreign(Vec::new()));
+        alone.gpu.throttle_reasons = Some(Vec::new());
+        let samples = [full(), bare, unknown, alone];
+        let text = csv(&samples);
+        assert_eq!(parse_samples(&text), samples, "{text}");
+        let line = text.lines().nth(2).unwrap();
+        assert_eq!(line, "5,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA");
+        assert!(text.lines().nth(4).unwrap().ends_with("none,none"), "{text}");
+    }
+
+    #[test]
+    fn a_file_cut_at_any_byte_loses_its_last_line_alone() {
+        let samples = [full(), full(), full()];
+        let text = csv(&samples);
+        for length in 0..text.len() {
+            let cut = parse_samples(&text[..length]);
+            let whole = text[..length].matches('\n').count().saturating_sub(1);
+            assert_eq!(cut, samples[..whole], "{length}");
+        }
+    }
+
+    #[test]
+    fn columns_may_come_and_go_with_the_version() {
+        let text = "time_unix_s,fan_rpm,cpu_mhz\n1,900,2000\n2,x,many\n3,900\n4,NA,2100\n";
+        let read: Vec<_> = parse_samples(text).iter().map(|sample| (sample.unix_s, sample.cpu_mhz)).collect();
+        assert_eq!(read, [(1.0, Some(2000.0)), (4.0, Some(2100.0))]);
+        assert_eq!(parse_samples("a,b\n1,2\n"), []);
+        assert_eq!(parse_samples(""), []);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_makes_it_panic(text in "(time_unix_s,gpu_foreign_processes,cpu_mhz\n)?(\\PC|[0-9:;,\"\n])*") {
+            for sample in parse_samples(&text) {
+                prop_assert!(sample.unix_s.is_finite());
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Samples summed up. Energies are differences of counters between the ends of the measured window.
+
+use std::collections::BTreeMap;
+
+use super::{ForeignProcess, GpuSample, GpuTelemetry, OnDevice, Readings, Sample, Telemetry};
+
+/// The shortest window that has an energy, in seconds. What a counter was at the window's ends is not read but
+/// interpolated between samples a second apart, as if power did not change between them; a window of a few of them would
+/// be mostly guesswork.
+const LEAST_WINDOW_S: f64 = 5.0;
+
+/// The longest time between the two samples around an end of the window, in seconds.
+const GREATEST_GAP_S: f64 = 3.0;
+
+impl Telemetry {
+    /// Sums up `samples`, which are in the order they were taken. `window` is the beginning and the end of the measured
+    /// window in seconds since the Unix epoch, where the worker says. `None` if there are no samples.
+    pub fn of(samples: &[Sample], window: Option<(f64, f64)>) -> Option<Telemetry> {
+        if samples.is_empty() {
+            return None;
+        }
+        let is_inside =
+            |sample: &&Sample| window.is_some_and(|(from, to)| (from..=to).contains(&sample.unix_s));
+        let inside: Vec<&Sample> = samples.iter().filter(is_inside).collect();
+        let of_window = !inside.is_empty();
+        let read = if of_window { inside } else { samples.iter().collect() };
+        let readings =
+            |field: fn(&Sample) -> Option<f64>| Readings::of(read.iter().filter_map(|it| field(it)));
+        Some(Telemetry {
+            samples: u32::try_from(read.len()).unwrap_or(u32::MAX),
+            of_window,
+            cpu_mhz: readings(|sample| sample.cpu_mhz),
+            cpu_temperature_c: readings(|sample| sample.cpu_temperature_c),
+            cpu_throttle_events: growth(samples, |sample| sample.cpu_throttle_events),
+            cpu_energy_j: energy(samples, window, |sample| sample.cpu_energy_j),
+            memory_available_bytes: readings(|sample| sample.memory_available_bytes),
+            swapped_out_bytes: growth(samples, |sample| sample.swapped_out_bytes),
+            swapped_in_bytes: growth(samples, |sample| sample.swapped_in_bytes),
+            gpu: gpu(samples, &read, window),
+        })
+    }
+}
+
+/// `None` if no sample says anything of a GPU.
+fn gpu(samples: &[Sample], read: &[&Sample], window: Option<(f64, f64)>) -> Option<GpuTelemetry> {
+    if samples.iter().all(|sample| sample.gpu == GpuSample::default()) {
+        return None;
+    }
+    let readings = |field: fn(&GpuSample) -> Option<f64>| {
+        Readings::of(read.iter().filter_map(|sample| field(&sample.gpu)))
+    };
+    let mut throttled_samples = BTreeMap::new();
+    for reason in read.iter().filter_map(|sample| sample.gpu.throttle_reasons.as_ref()).flatten() {
+        *throttled_samples.entry(reason.clone()).or_default() += 1;
+    }
+    let unknown = samples.iter().filter(|sample| sample.gpu.others == Some(OnDevice::Unknown)).count();
+    Some(GpuTelemetry {
+        sm_mhz: readings(|gpu| gpu.sm_mhz),
+        memory_mhz: readings(|gpu| gpu.memory_mhz),
+        power_w: readings(|gpu| gpu.power_w),
+        energy_j: energy(samples, window, |sample| sample.gpu.energy_j),
+        temperature_c: readings(|gpu| gpu.temperature_c),
+        memory_used_bytes: readings(|gpu| gpu.memory_used_bytes),
+        throttled_samples,
+        foreign_processes: foreign_processes(samples),
+        unknown_processes_samples: u32::try_from(unknown).unwrap_or(u32::MAX),
+    })
+}
+
+/// Every foreign process that was ever seen, by pid, with the most memory it held.
+fn foreign_processes(samples: &[Sample]) -> Vec<ForeignProcess> {
+    let mut found: BTreeMap<u32, ForeignProcess> = BTreeMap::new();
+    for sample in samples {
+        let Some(OnDevice::Foreign(processes)) = &sample.gpu.others else { continue };
+        for process in processes {
+            let known = found.entry(process.pid).or_insert_with(|| process.clone());
+            known.name = known.name.take().or_else(|| process.name.clone());
+            known.memory_bytes = known.memory_bytes.max(process.memory_bytes);
+        }
+    }
+    found.into_values().collect()
+}
+
+/// How much a counter of whole things grew over all samples. `None` with fewer than two readings, and for a counter that
+/// ran backwards: somebody set it anew.
+fn growth(samples: &[Sample], field: fn(&Sample) -> Option<f64>) -> Option<u64> {
+    let readings: Vec<f64> = samples.iter().filter_map(field).collect();
+    let (first, last) = (readings.first()?, readings.last()?);
+    // Counters are whole numbers far below 2^53, so nothing is lost.
+    (readings.len() >= 2 && readings.is_sorted()).then_some((last - first) as u64)
+}
+
+/// Joules between the ends of `window` by the counter in `field`. `None` without a window, for one that is too short or
+/// that samples do not enclose closely, for a counter that ran backwards, and where the clock was set back meanwhile.
+fn energy(samples: &[Sample], window: Option<(f64, f64)>, field: fn(&Sample) -> Option<f64>) -> Option<f64> {
+    let (from, to) = window?;
+    let readings: Vec<(f64, f64)> =
+        samples.iter().filter_map(|sample| Some((sample.unix_s, field(sample)?))).collect();
+    let advances = readings.is_sorted_by(|left, right| left.0 < right.0 && left.1 <= right.1);
+    if !advances || to - from < LEAST_WINDOW_S {
+        return None;
+    }
+    Some(value_at(&readings, to)? - value_at(&readings, from)?)
+}
+
+/// The value at `time`, linearly between the two readings that closely enclose it.
+fn value_at(readings: &[(f64, f64)], time: f64) -> Option<f64> {
+    let encloses = |pair: &&[(f64, f64)]| {
+        let (before, after) = (pair[0].0, pair[1].0);
+        (before..=after).contains(&time) && after - before <= GREATEST_GAP_S
+    };
+    let enclosing = readings.windows(2).find(encloses)?;
+    let [(before, low), (after, high)] = enclosing else { return None };
+    Some(low + (high - low) * (time - before) / (after - before))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sample a second from 100 s on, with these joules.
+    fn counted(joules: &[f64]) -> Vec<Sample> {
+        let sample = |(second, joules): (usize, &f64)| Sample {
+            unix_s: 100.0 + second as f64,
+            cpu_energy_j: Some(*joules),
+            ..Sample::default()
+        };
+        joules.iter().enumerate().map(sample).collect()
+    }
+
+    fn cpu_energy(samples: &[Sample], from: f64, to: f64) -> Option<f64> {
+        Telemetry::of(samples, Some((from, to))).unwrap().cpu_energy_j
+    }
+
+    #[test]
+    fn energy_is_interpolated_at_the_windows_ends() {
+        // 10 W for two seconds, 50 W for six, 20 W for the rest.
+        let samples = counted(&[0.0, 10.0, 20.0, 70.0, 120.0, 170.0, 220.0, 270.0, 320.0, 340.0]);
+        assert_eq!(cpu_energy(&samples, 102.0, 108.0), Some(300.0), "both ends on a sample");
+        // From 102.5 (20 + 25) to 108.25 (320 + 5).
+        assert_eq!(cpu_energy(&samples, 102.5, 108.25), Some(325.0 - 45.0));
+        assert_eq!(
+            cpu_energy(&samples, 100.0, 109.0),
+            Some(340.0),
+            "the first and the last sample enclose it"
+        );
+    }
+
+    #[test]
+    fn energy_that_cannot_be_told_is_absent() {
+        let samples = counted(&[0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0]);
+        assert_eq!(cpu_energy(&samples, 100.5, 106.5), Some(60.0));
+        assert_eq!(cpu_energy(&samples, 100.5, 105.0), None, "too short");
+        assert_eq!(cpu_energy(&samples, 99.5, 106.0), None, "begins before the first sample");
+        assert_eq!(
+            cpu_energy(&samples, 101.0, 107.5),
+            None,
+            "ends behind the last: its orchestrate was gone"
+        );
+        assert_eq!(Telemetry::of(&samples, None).unwrap().cpu_energy_j, None, "no window");
+        let gap = [&samples[..2], &samples[6..]].concat();
+        assert_eq!(cpu_energy(&gap, 101.5, 107.0), None, "an end lies in a gap");
+        assert_eq!(cpu_energy(&gap, 101.0, 106.0), Some(50.0), "a gap between the ends costs nothing");
+        let mut set_anew = samples.clone();
+        set_anew[4].cpu_energy_j = Some(1.0);
+        assert_eq!(cpu_energy(&set_anew, 100.5, 106.5), None, "the counter ran backwards");
+        let mut clock_set = samples;
+        clock_set[4].unix_s = 100.0;
+        assert_eq!(cpu_energy(&clock_set, 100.5, 106.5), None, "the clock was set back");
+    }
+
+    #[test]
+    fn readings_are_of_the_window_and_counters_of_the_whole_run() {
+        let sample = |second: f64, mhz, events| Sample {
+            unix_s: second,
+            cpu_mhz: Some(mhz),
+            cpu_throttle_events: Some(events),
+            ..Sample::default()
+        };
+        let samples = [
+            sample(0.0, 800.0, 5.0),
+            sample(1.0, 3000.0, 6.0),
+            sample(2.0, 3200.0, 9.0),
+            sample(3.0, 900.0, 9.0),
+        ];
+        let sum = Telemetry::of(&samples, Some((0.5, 2.5))).unwrap();
+        assert_eq!((sum.samples, sum.of_window, sum.cpu_throttle_events), (2, true, Some(4)));
+        let mhz = Readings { first: 3000.0, min: 3000.0, mean: 3100.0, max: 3200.0, last: 3200.0 };
+        assert_eq!(sum.cpu_mhz, Some(mhz));
+        for window in [None, Some((1.2, 1.8))] {
+            let sum = Telemetry::of(&samples, window).unwrap();
+            assert_eq!((sum.samples, sum.of_window), (4, false), "{window:?}");
+            assert_eq!(sum.cpu_mhz.unwrap().min, 800.0);
+        }
+        assert_eq!((sum.gpu, sum.swapped_in_bytes, sum.cpu_temperature_c), (None, None, None));
+        assert_eq!(Telemetry::of(&samples[..1], None).unwrap().cpu_throttle_events, None, "one reading");
+        assert_eq!(Telemetry::of(&[], None), None);
+    }
+
+    #[test]
+    fn reasons_are_counted_and_foreign_processes_collected() {
+        let process = |pid, name: Option<&str>, memory_bytes| ForeignProcess {
+            pid,
+            name: name.map(str::to_owned),
+            memory_bytes,
+        };
+        let sample = |second: f64, reasons: &[&str], others| Sample {
+            unix_s: second,
+            gpu: GpuSample {
+                power_w: Some(100.0 * second),
+                throttle_reasons: Some(reasons.iter().map(|reason| (*reason).to_owned()).collect()),
+                others: Some(others),
+                ..GpuSample::default()
+            },
+            ..Sample::default()
+        };
+        let foreign = |processes: Vec<ForeignProcess>| OnDevice::Foreign(processes);
+        let samples = [
+            sample(1.0, &["hw_slowdown"], foreign(vec![process(9, None, Some(10))])),
+            sample(2.0, &["sw_power_cap"], OnDevice::Unknown),
+            sample(3.0, &["sw_power_cap", "hw_slowdown"], foreign(vec![])),
+            sample(4.0, &[], foreign(vec![process(9, Some("x"), Some(30)), process(3, None, None)])),
+        ];
+        let gpu = Telemetry::of(&samples, Some((2.0, 4.0))).unwrap().gpu.unwrap();
+        assert_eq!(gpu.throttled_samples, [("hw_slowdown".into(), 1), ("sw_power_cap".into(), 2)].into());
+        assert_eq!(gpu.foreign_processes, [process(3, None, None), process(9, Some("x"), Some(30))]);
+        assert_eq!(gpu.unknown_processes_samples, 1);
+        assert_eq!(gpu.power_w.map(|power| power.mean), Some(300.0));
+        assert_eq!(gpu.sm_mhz, None);
+    }
+}

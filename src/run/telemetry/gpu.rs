@@ -1,0 +1,132 @@
+//! The sensors of NVIDIA's GPUs, by the driver's own library. It is looked for when first asked, so a host without it
+//! is a host without these sensors.
+
+use std::collections::BTreeMap;
+
+use nvml_wrapper::bitmasks::device::ThrottleReasons;
+use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
+use nvml_wrapper::enums::device::UsedGpuMemory;
+use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::{Device as Gpu, Nvml};
+
+use crate::record::{ForeignProcess, GpuSample, OnDevice};
+use crate::run::process::{Group, Owner, is_in_first_pid_namespace};
+
+/// The driver's reasons to hold clocks down, by the names that `nvidia-smi` has for them. That a GPU is idle is none.
+const REASONS: [(ThrottleReasons, &str); 8] = [
+    (ThrottleReasons::APPLICATIONS_CLOCKS_SETTING, "applications_clocks_setting"),
+    (ThrottleReasons::SW_POWER_CAP, "sw_power_cap"),
+    (ThrottleReasons::HW_SLOWDOWN, "hw_slowdown"),
+    (ThrottleReasons::SYNC_BOOST, "sync_boost"),
+    (ThrottleReasons::SW_THERMAL_SLOWDOWN, "sw_thermal_slowdown"),
+    (ThrottleReasons::HW_THERMAL_SLOWDOWN, "hw_thermal_slowdown"),
+    (ThrottleReasons::HW_POWER_BRAKE_SLOWDOWN, "hw_power_brake_slowdown"),
+    (ThrottleReasons::DISPLAY_CLOCK_SETTING, "display_clock_setting"),
+];
+
+/// The library, or why not.
+#[derive(Debug)]
+pub(super) struct GpuSensors {
+    library: Result<Nvml, NvmlError>,
+    /// The driver counts processes as we do.
+    knows_our_processes: bool,
+}
+
+impl GpuSensors {
+    /// Looks for the library.
+    pub(super) fn open() -> GpuSensors {
+        GpuSensors { library: Nvml::init(), knows_our_processes: is_in_first_pid_namespace() }
+    }
+
+    /// The GPU that `nvidia-smi` calls `index`: in the order of their buses, as jobs count them.
+    fn gpu(&self, index: u32) -> Option<Gpu<'_>> {
+        self.library.as_ref().ok()?.device_by_index(index).ok()
+    }
+
+    /// Reads all of its sensors; `job` are the processes that belong there.
+    pub(super) fn look(&self, index: u32, job: Option<Group>) -> GpuSample {
+        let Some(gpu) = self.gpu(index) else { return GpuSample::default() };
+        let number = |answer: Result<u32, NvmlError>| answer.ok().map(f64::from);
+        GpuSample {
+            sm_mhz: number(gpu.clock_info(Clock::SM)),
+            memory_mhz: number(gpu.clock_info(Clock::Memory)),
+            power_w: number(gpu.power_usage()).map(|milliwatts| milliwatts / 1e3),
+            // Millijoules since the driver was loaded: exact as a float for a hundred thousand years.
+            energy_j: gpu.total_energy_consumption().ok().map(|millijoules| millijoules as f64 / 1e3),
+            temperature_c: number(gpu.temperature(TemperatureSensor::Gpu)),
+            memory_used_bytes: gpu.memory_info().ok().map(|memory| memory.used as f64),
+            throttle_reasons: gpu.current_throttle_reasons().ok().map(reasons),
+            others: job.and_then(|job| self.others(&gpu, job)),
+        }
+    }
+
+    /// The processes on `gpu` that are not of `job`; `None` where the driver does not list any.
+    fn others(&self, gpu: &Gpu<'_>, job: Group) -> Option<OnDevice> {
+        let computing = gpu.running_compute_processes().ok()?;
+        let drawing = gpu.running_graphics_processes().unwrap_or_default();
+        let listed = computing.into_iter().chain(drawing).map(|process| {
+            let bytes = match process.used_gpu_memory {
+                UsedGpuMemory::Used(bytes) => Some(bytes),
+                UsedGpuMemory::Unavailable => None,
+            };
+            (process.pid, bytes)
+        });
+        Some(tell_apart(listed.collect(), self.knows_our_processes, |pid| job.owner_of(pid)))
+    }
+}
+
+fn reasons(held_down: ThrottleReasons) -> Vec<String> {
+    let held = REASONS.iter().filter(|(reason, _)| held_down.contains(*reason));
+    held.map(|(_, name)| (*name).to_owned()).collect()
+}
+
+/// Which of the `listed` processes (a pid, and the bytes it holds) are not the job's. A process that both computes and
+/// draws is listed twice.
+fn tell_apart(
+    listed: BTreeMap<u32, Option<u64>>,
+    knows_our_processes: bool,
+    owner_of: impl Fn(u32) -> Owner,
+) -> OnDevice {
+    if !knows_our_processes && !listed.is_empty() {
+        return OnDevice::Unknown;
+    }
+    let foreign = listed.into_iter().filter_map(|(pid, memory_bytes)| match owner_of(pid) {
+        Owner::Other { name } => Some(ForeignProcess { pid, name, memory_bytes }),
+        Owner::Group | Owner::Gone => None,
+    });
+    OnDevice::Foreign(foreign.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_gpu_is_not_throttled() {
+        assert!(reasons(ThrottleReasons::GPU_IDLE).is_empty());
+        assert!(reasons(ThrottleReasons::NONE).is_empty());
+        let both = ThrottleReasons::SW_POWER_CAP | ThrottleReasons::HW_THERMAL_SLOWDOWN;
+        assert_eq!(reasons(both | ThrottleReasons::GPU_IDLE), ["sw_power_cap", "hw_thermal_slowdown"]);
+    }
+
+    #[test]
+    fn the_jobs_own_processes_and_those_that_are_gone_are_not_foreign() {
+        let owner_of = |pid| match pid {
+            1 => Owner::Group,
+            2 => Owner::Gone,
+            _ => Owner::Other { name: Some("trainer".to_owned()) },
+        };
+        let listed = BTreeMap::from([(1, Some(10)), (2, Some(20)), (3, None)]);
+        let foreign = ForeignProcess { pid: 3, name: Some("trainer".to_owned()), memory_bytes: None };
+        assert_eq!(tell_apart(listed.clone(), true, owner_of), OnDevice::Foreign(vec![foreign]));
+        assert_eq!(tell_apart(listed, false, owner_of), OnDevice::Unknown, "other numbers, no accusation");
+        assert_eq!(tell_apart(BTreeMap::new(), false, owner_of), OnDevice::Foreign(Vec::new()));
+    }
+
+    /// Where there is no driver; on a host with GPUs there is no GPU of this number.
+    #[test]
+    fn a_gpu_that_is_not_there_shows_nothing() {
+        let sensors = GpuSensors::open();
+        assert_eq!(sensors.look(u32::MAX, None), GpuSample::default());
+    }
+}

@@ -1,0 +1,375 @@
+//! The host's own sensors, on Linux: files below `/proc` and `/sys`, opened once and read again at every look.
+//!
+//! What the system does not offer, or not to this user, is absent. Nothing here starts a process, and no file is read
+//! that would wake an idle processor where another file says the same.
+#![expect(clippy::disallowed_methods, reason = "sensors are files")]
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::parse::{self, Unwrapped};
+use crate::record::Sample;
+
+/// The most processors whose clock is read. On larger hosts those are spread evenly over the usable ones.
+const MOST_CLOCKS: usize = 32;
+
+/// The most processors whose clocks are read from `/proc/cpuinfo`, which has all of them or none.
+const MOST_IN_CPUINFO: usize = 16;
+
+/// No file that is read here is longer.
+const LONGEST: usize = 64 * 1024;
+
+/// The sensors that this host offers.
+#[derive(Debug, Default)]
+pub(super) struct HostSensors {
+    clocks: Clocks,
+    /// Thousandths of a °C.
+    temperatures: Vec<Probe>,
+    throttle_counts: Vec<Probe>,
+    packages: Vec<Package>,
+    memory: Option<Probe>,
+    virtual_memory: Option<Probe>,
+    page_bytes: f64,
+    /// What is being read, kept for its memory.
+    text: Vec<u8>,
+}
+
+#[derive(Debug, Default)]
+enum Clocks {
+    #[default]
+    Nobody,
+    /// Files of one clock each, in kHz.
+    Each(Vec<Probe>),
+    /// `/proc/cpuinfo`, and the processors that matter.
+    CpuInfo(Probe, Vec<u32>),
+}
+
+/// The energy counter of one processor package, in microjoules.
+#[derive(Debug)]
+struct Package {
+    probe: Probe,
+    counter: Unwrapped,
+}
+
+/// A file that is read again and again.
+#[derive(Debug)]
+struct Probe(File);
+
+impl Probe {
+    fn open(path: PathBuf) -> Option<Probe> {
+        File::open(path).ok().map(Probe)
+    }
+
+    /// What the file says now, in `text`. Files below `/proc` hand out a page at a time, so it is read to its end.
+    fn read<'a>(&self, text: &'a mut Vec<u8>) -> Option<&'a str> {
+        text.resize(LONGEST, 0);
+        let mut length = 0;
+        while length < LONGEST {
+            match self.0.read_at(&mut text[length..], length as u64).ok()? {
+                0 => break,
+                read => length += read,
+            }
+        }
+        str::from_utf8(&text[..length]).ok()
+    }
+
+    /// The number that the file holds alone.
+    fn number(&self) -> Option<f64> {
+        let mut bytes = [0; 32];
+        let length = self.0.read_at(&mut bytes, 0).ok()?;
+        parse::number(str::from_utf8(&bytes[..length]).ok()?)
+    }
+}
+
+impl HostSensors {
+    /// Looks for sensors below `root`, which is `/` but in tests. A page of memory has `page_bytes` bytes.
+    pub(super) fn open(root: &Path, page_bytes: f64) -> HostSensors {
+        let status = read(&root.join("proc/self/status")).unwrap_or_default();
+        let usable = parse::allowed_processors(&status);
+        HostSensors {
+            clocks: open_clocks(root, &usable),
+            temperatures: open_temperatures(root),
+            throttle_counts: open_throttle_counts(root),
+            packages: open_packages(root),
+            memory: Probe::open(root.join("proc/meminfo")),
+            virtual_memory: Probe::open(root.join("proc/vmstat")),
+            page_bytes,
+            text: Vec::new(),
+        }
+    }
+
+    /// Reads all of them into `sample`.
+    pub(super) fn look(&mut self, sample: &mut Sample) {
+        sample.cpu_mhz = self.mhz();
+        sample.cpu_temperature_c = self.temperature_c();
+        sample.cpu_throttle_events = sum(self.throttle_counts.iter().map(Probe::number));
+        sample.cpu_energy_j = self.energy_j();
+        let memory = self.memory.as_ref().and_then(|probe| probe.read(&mut self.text));
+        sample.memory_available_bytes = memory.and_then(parse::available_bytes);
+        let pages = self.virtual_memory.as_ref().and_then(|probe| probe.read(&mut self.text));
+        let (pages_in, pages_out) = pages.map(parse::swapped_pages).unwrap_or_default();
+        sample.swapped_in_bytes = pages_in.map(|pages| pages * self.page_bytes);
+        sample.swapped_out_bytes = pages_out.map(|pages| pages * self.page_bytes);
+    }
+
+    /// The mean clock of the usable processors, in MHz.
+    fn mhz(&mut self) -> Option<f64> {
+        let clocks: Vec<f64> = match &self.clocks {
+            Clocks::Nobody => return None,
+            Clocks::Each(probes) => {
+                probes.iter().filter_map(Probe::number).map(|kilohertz| kilohertz / 1e3).collect()
+            }
+            Clocks::CpuInfo(probe, usable) => parse::measured_clocks(probe.read(&mut self.text)?, usable),
+        };
+        (!clocks.is_empty()).then(|| clocks.iter().sum::<f64>() / clocks.len() as f64)
+    }
+
+    /// The hottest sensor of the processor, in °C.
+    fn temperature_c(&self) -> Option<f64> {
+        let readings = self.temperatures.iter().filter_map(Probe::number);
+        readings.max_by(f64::total_cmp).map(|thousandths| thousandths / 1e3)
+    }
+
+    /// Joules that all packages together took since the first look. Absent where one of them cannot be read.
+    fn energy_j(&mut self) -> Option<f64> {
+        let advance = |package: &mut Package| {
+            package.probe.number().map(|microjoules| package.counter.advance(microjoules))
+        };
+        // Every counter is read every time, so that none of them wraps unseen.
+        let readings: Vec<Option<f64>> = self.packages.iter_mut().map(advance).collect();
+        sum(readings.into_iter()).map(|microjoules| microjoules / 1e6)
+    }
+}
+
+/// The sum of all of them; `None` if there are none, or if one of them is absent.
+fn sum(values: impl ExactSizeIterator<Item = Option<f64>>) -> Option<f64> {
+    if values.len() == 0 { None } else { values.sum() }
+}
+
+fn open_clocks(root: &Path, usable: &[u32]) -> Clocks {
+    let path =
+        |processor: u32| root.join(format!("sys/devices/system/cpu/cpu{processor}/cpufreq/scaling_cur_freq"));
+    let chosen = parse::spread(usable, MOST_CLOCKS);
+    let each: Vec<Probe> = chosen.into_iter().filter_map(|processor| Probe::open(path(processor))).collect();
+    if !each.is_empty() {
+        return Clocks::Each(each);
+    }
+    let cpu_info = root.join("proc/cpuinfo");
+    let text = read(&cpu_info).unwrap_or_default();
+    let is_short = text.lines().filter(|line| line.starts_with("processor")).count() <= MOST_IN_CPUINFO;
+    match Probe::open(cpu_info) {
+        Some(probe) if is_short && !parse::measured_clocks(&text, usable).is_empty() => {
+            Clocks::CpuInfo(probe, usable.to_vec())
+        }
+        _ => Clocks::Nobody,
+    }
+}
+
+/// Hardware monitors first; thermal zones, which repeat one of them, where there is none.
+fn open_temperatures(root: &Path) -> Vec<Probe> {
+    let mut found = Vec::new();
+    for monitor in directories(&root.join("sys/class/hwmon")) {
+        let driver = word(&monitor.join("name"));
+        let sensors = monitor_sensors(&monitor);
+        let labels: Vec<String> = sensors.iter().map(|(label, _)| label.clone()).collect();
+        let chosen =
+            sensors.into_iter().filter(|(label, _)| parse::is_processor_temperature(&driver, label, &labels));
+        found.extend(chosen.filter_map(|(_, path)| Probe::open(path)));
+    }
+    if found.is_empty() {
+        let zones = directories(&root.join("sys/class/thermal")).into_iter();
+        let zones = zones.filter(|zone| parse::is_processor_zone(&word(&zone.join("type"))));
+        found.extend(zones.filter_map(|zone| Probe::open(zone.join("temp"))));
+    }
+    found
+}
+
+/// Labels and files of the temperatures that a hardware monitor shows.
+fn monitor_sensors(monitor: &Path) -> Vec<(String, PathBuf)> {
+    let mut sensors = Vec::new();
+    for path in directories(monitor) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let Some(sensor) = name.strip_suffix("_input").filter(|name| name.starts_with("temp")) else {
+            continue;
+        };
+        sensors.push((word(&monitor.join(format!("{sensor}_label"))), path));
+    }
+    sensors
+}
+
+/// One counter a core: its threads share it.
+fn open_throttle_counts(root: &Path) -> Vec<Probe> {
+    let mut found = Vec::new();
+    for directory in directories(&root.join("sys/devices/system/cpu")) {
+        let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let Some(number) = name.strip_prefix("cpu").and_then(|number| number.parse::<u32>().ok()) else {
+            continue;
+        };
+        let threads = parse::processors(&word(&directory.join("topology/thread_siblings_list")));
+        if threads.first().is_none_or(|first| *first == number) {
+            found.extend(Probe::open(directory.join("thermal_throttle/core_throttle_count")));
+        }
+    }
+    found
+}
+
+/// The packages' energy counters; none unless this user may read all of them (mostly only root may).
+fn open_packages(root: &Path) -> Vec<Package> {
+    let domains = directories(&root.join("sys/class/powercap")).into_iter().filter(|domain| {
+        let name = domain.file_name().unwrap_or_default().to_string_lossy();
+        parse::is_package(&name, &word(&domain.join("name")))
+    });
+    let open = |domain: PathBuf| {
+        let greatest = parse::number(&read(&domain.join("max_energy_range_uj"))?)?;
+        let probe = Probe::open(domain.join("energy_uj"))?;
+        probe.number()?;
+        Some(Package { probe, counter: Unwrapped::new(greatest) })
+    };
+    domains.map(open).collect::<Option<Vec<Package>>>().unwrap_or_default()
+}
+
+/// The entries of a directory, in order; none if it cannot be read.
+fn directories(directory: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+fn word(path: &Path) -> String {
+    read(path).map(|text| text.trim().to_owned()).unwrap_or_default()
+}
+
+fn read(path: &Path) -> Option<String> {
+    fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A system made of files.
+    struct Root(tempfile::TempDir);
+
+    impl Root {
+        fn new(files: &[(&str, &str)]) -> Root {
+            let root = Root(tempfile::tempdir().unwrap());
+            files.iter().for_each(|(path, text)| root.set(path, text));
+            root
+        }
+
+        fn set(&self, path: &str, text: &str) {
+            let path = self.0.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+
+        fn open(&self) -> HostSensors {
+            HostSensors::open(self.0.path(), 4096.0)
+        }
+    }
+
+    fn look(sensors: &mut HostSensors) -> Sample {
+        let mut sample = Sample::default();
+        sensors.look(&mut sample);
+        sample
+    }
+
+    /// Two packages of two cores with two threads each.
+    fn server() -> Root {
+        let root = Root::new(&[
+            ("proc/self/status", "Name:\tx\nCpus_allowed_list:\t0-3\n"),
+            ("proc/meminfo", "MemTotal: 2000 kB\nMemAvailable: 1000 kB\n"),
+            ("proc/vmstat", "nr_free_pages 5\npswpin 2\npswpout 3\n"),
+            ("sys/class/hwmon/hwmon0/name", "nvme\n"),
+            ("sys/class/hwmon/hwmon0/temp1_input", "90000\n"),
+            ("sys/class/powercap/intel-rapl:0:0/name", "core\n"),
+            ("sys/class/powercap/intel-rapl:0:0/energy_uj", "5\n"),
+            ("sys/class/powercap/intel-rapl/enabled", "1\n"),
+        ]);
+        for (package, celsius) in [(0, 51), (1, 63)] {
+            let monitor = format!("sys/class/hwmon/hwmon{}", package + 1);
+            root.set(&format!("{monitor}/name"), "coretemp\n");
+            root.set(&format!("{monitor}/temp1_label"), &format!("Package id {package}\n"));
+            root.set(&format!("{monitor}/temp1_input"), &format!("{celsius}000\n"));
+            root.set(&format!("{monitor}/temp2_label"), "Core 0\n");
+            root.set(&format!("{monitor}/temp2_input"), "99000\n");
+            let domain = format!("sys/class/powercap/intel-rapl:{package}");
+            root.set(&format!("{domain}/name"), &format!("package-{package}\n"));
+            root.set(&format!("{domain}/max_energy_range_uj"), "1000000000\n");
+            root.set(&format!("{domain}/energy_uj"), "999000000\n");
+        }
+        for processor in 0..8 {
+            let directory = format!("sys/devices/system/cpu/cpu{processor}");
+            let frequency = 2_000_000 + 100_000 * processor;
+            root.set(&format!("{directory}/cpufreq/scaling_cur_freq"), &format!("{frequency}\n"));
+            root.set(&format!("{directory}/thermal_throttle/core_throttle_count"), "2\n");
+            let first = processor % 4;
+            root.set(
+                &format!("{directory}/topology/thread_siblings_list"),
+                &format!("{first},{}\n", first + 4),
+            );
+        }
+        root
+    }
+
+    #[test]
+    fn every_sensor_of_a_server_is_read() {
+        let sample = look(&mut server().open());
+        assert_eq!(sample.cpu_mhz, Some(2150.0), "the mean of the four usable processors");
+        assert_eq!(sample.cpu_temperature_c, Some(63.0), "the hotter package, no core, no disk");
+        assert_eq!(sample.cpu_throttle_events, Some(8.0), "four cores, not eight threads");
+        assert_eq!(sample.cpu_energy_j, Some(0.0), "the counter begins at the first look");
+        assert_eq!(sample.memory_available_bytes, Some(1_024_000.0));
+        assert_eq!((sample.swapped_in_bytes, sample.swapped_out_bytes), (Some(8192.0), Some(12_288.0)));
+        assert_eq!(sample.gpu, Default::default());
+    }
+
+    #[test]
+    fn files_are_read_again_at_every_look_and_energies_wrap() {
+        let root = server();
+        let mut sensors = root.open();
+        look(&mut sensors);
+        root.set("sys/class/powercap/intel-rapl:0/energy_uj", "999500000\n");
+        root.set("sys/class/powercap/intel-rapl:1/energy_uj", "3000000\n");
+        root.set("proc/meminfo", "MemAvailable: 7 kB\n");
+        let sample = look(&mut sensors);
+        // 0.5 J of the first; of the second 1 J to its end and 3 J from its beginning.
+        assert_eq!(sample.cpu_energy_j, Some(4.5));
+        assert_eq!(sample.memory_available_bytes, Some(7168.0));
+        root.set("sys/class/powercap/intel-rapl:1/energy_uj", "torn\n");
+        assert_eq!(look(&mut sensors).cpu_energy_j, None, "half of the packages is no energy");
+    }
+
+    #[test]
+    fn a_package_that_cannot_be_read_leaves_no_energy() {
+        let root = server();
+        fs::remove_file(root.0.path().join("sys/class/powercap/intel-rapl:1/energy_uj")).unwrap();
+        assert_eq!(look(&mut root.open()).cpu_energy_j, None);
+    }
+
+    #[test]
+    fn what_is_not_there_is_absent() {
+        assert_eq!(look(&mut Root::new(&[]).open()), Sample::default());
+        let zones = Root::new(&[
+            ("sys/class/thermal/thermal_zone0/type", "acpitz\n"),
+            ("sys/class/thermal/thermal_zone0/temp", "20000\n"),
+            ("sys/class/thermal/thermal_zone1/type", "x86_pkg_temp\n"),
+            ("sys/class/thermal/thermal_zone1/temp", "44500\n"),
+        ]);
+        assert_eq!(look(&mut zones.open()).cpu_temperature_c, Some(44.5));
+    }
+
+    #[test]
+    fn clocks_come_from_cpuinfo_where_they_are_measured_and_few() {
+        let system = |processors: u32, flags: &str| {
+            let one = |i| format!("processor\t: {i}\ncpu MHz\t\t: 3000.5\nflags\t\t: fpu {flags}\n\n");
+            let text: String = (0..processors).map(one).collect();
+            Root::new(&[("proc/cpuinfo", &text), ("proc/self/status", "Cpus_allowed_list:\t0-1\n")])
+        };
+        assert_eq!(look(&mut system(4, "aperfmperf").open()).cpu_mhz, Some(3000.5));
+        assert_eq!(look(&mut system(4, "hypervisor").open()).cpu_mhz, None);
+        assert_eq!(look(&mut system(64, "aperfmperf").open()).cpu_mhz, None);
+    }
+}

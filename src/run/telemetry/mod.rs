@@ -1,0 +1,148 @@
+//! What sensors show while a job runs: one look a second, each a line of `telemetry.csv`.
+//!
+//! [`host`] reads the processor's sensors and the memory's, [`gpu`] those of NVIDIA's GPUs; [`parse`] understands texts.
+//! What the samples come to is told by [`Telemetry::of`], from the file: whoever concludes an attempt, also one that it
+//! adopts, reads all that was written until then. macOS offers none of this without an administrator's rights.
+//!
+//! The looks are paid for by the host that is being measured: files stay open, nothing is spawned, nothing is synced to
+//! the disk. A line is one write, so a process that is killed has lost none, and a host that crashes the last moments.
+
+mod gpu;
+mod host;
+mod parse;
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use chrono::Utc;
+
+use self::gpu::GpuSensors;
+use self::host::HostSensors;
+use super::process::Group;
+use super::regular::{FILE_LIMIT, overwrite, read_regular};
+use crate::job::Device;
+use crate::protocol::Measurement;
+use crate::record::{Sample, Telemetry, parse_samples};
+
+/// All sensors that this host offers.
+#[derive(Debug)]
+pub(super) struct Sensors {
+    host: HostSensors,
+    /// Opened when a job on such a device first needs them.
+    gpu: Option<GpuSensors>,
+}
+
+impl Sensors {
+    /// Looks for the host's sensors.
+    pub(super) fn open() -> Sensors {
+        let page_bytes = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten();
+        // What has no such size has no such counters either.
+        let page_bytes = page_bytes.map_or(4096.0, |bytes| bytes as f64);
+        Sensors { host: HostSensors::open(Path::new("/"), page_bytes), gpu: None }
+    }
+
+    fn gpu(&mut self) -> &GpuSensors {
+        self.gpu.get_or_insert_with(GpuSensors::open)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a sample is of a moment")]
+    fn look(&mut self, device: Device, job: Option<Group>) -> Sample {
+        // Microseconds since 1970 are exact as a float.
+        let mut sample = Sample { unix_s: Utc::now().timestamp_micros() as f64 / 1e6, ..Sample::default() };
+        self.host.look(&mut sample);
+        if let Device::Cuda(index) = device {
+            sample.gpu = self.gpu().look(index, job);
+        }
+        sample
+    }
+}
+
+/// Writes what the sensors show beside one job.
+#[derive(Debug)]
+pub(super) struct Recorder<'a> {
+    sensors: &'a mut Sensors,
+    device: Device,
+    /// Closed after the first line that cannot be written.
+    file: Option<csv::Writer<File>>,
+}
+
+impl<'a> Recorder<'a> {
+    /// Begins the file at `path` and takes the first sample, for a job on `device` that is about to start.
+    ///
+    /// # Errors
+    /// The file cannot be written. Nothing is recorded then; the job needs none of it.
+    pub(super) fn start(
+        sensors: &'a mut Sensors,
+        device: Device,
+        path: &Path,
+    ) -> (Recorder<'a>, io::Result<()>) {
+        let begin = || {
+            let mut writer = csv::Writer::from_writer(overwrite(path, b"")?);
+            writer.write_record(Sample::header())?;
+            Ok(writer)
+        };
+        let mut recorder = Recorder { sensors, device, file: None };
+        let begun = match begin() {
+            Ok(file) => {
+                recorder.file = Some(file);
+                recorder.look(None)
+            }
+            Err(error) => Err(error),
+        };
+        (recorder, begun)
+    }
+
+    /// Takes a sample; `job` are the processes of the job, once there are any.
+    ///
+    /// # Errors
+    /// It cannot be written. That is told once: nothing is recorded from then on.
+    pub(super) fn look(&mut self, job: Option<Group>) -> io::Result<()> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let words = self.sensors.look(self.device, job).words();
+        let written = file.write_record(words).map_err(io::Error::from).and_then(|()| file.flush());
+        if written.is_err() {
+            self.file = None;
+        }
+        written
+    }
+}
+
+/// What the samples in the file at `path` come to, over the window of `measurement` if there is one. `None` without
+/// samples, and if a worker has put something else in the file's place.
+pub(super) fn load_telemetry(path: &Path, measurement: Option<&Measurement>) -> Option<Telemetry> {
+    let bytes = read_regular(path, FILE_LIMIT).ok()?;
+    Telemetry::of(&parse_samples(&String::from_utf8_lossy(&bytes)), measurement.and_then(Measurement::window))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_recorded_is_read_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("telemetry.csv");
+        let mut sensors = Sensors::open();
+        let (mut recorder, begun) = Recorder::start(&mut sensors, Device::Cpu, &path);
+        begun.unwrap();
+        assert_eq!(load_telemetry(&path, None).unwrap().samples, 1, "a line is written at once");
+        recorder.look(None).unwrap();
+        let telemetry = load_telemetry(&path, None).unwrap();
+        assert_eq!((telemetry.samples, telemetry.of_window, telemetry.gpu), (2, false, None));
+        if cfg!(target_os = "linux") {
+            assert!(telemetry.memory_available_bytes.is_some_and(|bytes| bytes.min > 0.0));
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_told_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut sensors = Sensors::open();
+        let (mut recorder, begun) =
+            Recorder::start(&mut sensors, Device::Cpu, &directory.path().join("gone/telemetry.csv"));
+        assert!(begun.is_err());
+        assert!(recorder.look(None).is_ok());
+        assert_eq!(load_telemetry(directory.path(), None), None, "a directory is no file");
+    }
+}
