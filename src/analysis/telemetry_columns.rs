@@ -22,6 +22,10 @@ pub(super) fn telemetry_columns(line: &mut Line, record: Option<&Record>) {
     line.maybe("swapped_in_bytes", telemetry.and_then(|it| it.swapped_in_bytes));
     line.maybe("swapped_out_bytes", telemetry.and_then(|it| it.swapped_out_bytes));
     gpu_columns(line, record, telemetry.and_then(|telemetry| telemetry.gpu.as_ref()));
+    let gate = record.and_then(|record| record.observed.gate.as_ref());
+    line.maybe("gate_waited_s", gate.map(|gate| gate.waited_s));
+    let gave_up = gate.map(|gate| gate.gave_up.clone().unwrap_or_else(|| "none".to_owned()));
+    line.maybe("gate_gave_up", gave_up);
 }
 
 fn gpu_columns(line: &mut Line, record: Option<&Record>, gpu: Option<&GpuTelemetry>) {
@@ -63,6 +67,7 @@ mod tests {
     use crate::analysis::analyse;
     use crate::analysis::fixture::{StudyBuilder, key};
     use crate::analysis::table::metrics;
+    use crate::record::Gate;
 
     fn columns(change: impl FnOnce(&mut Record)) -> impl Fn(&str) -> String {
         let study = StudyBuilder::new().run_with(key("cpu", "resnet18", 16, 1), 100.0, change).build();
@@ -73,6 +78,7 @@ mod tests {
     #[test]
     fn what_sensors_showed_stands_in_columns() {
         let column = columns(|record| {
+            record.observed.gate = Some(Gate { waited_s: 7.5, gave_up: Some("too hot".to_owned()) });
             record.observed.telemetry = Some(Telemetry {
                 samples: 9,
                 of_window: true,
@@ -102,6 +108,8 @@ mod tests {
             ("gpu_joules_per_image", "3"),
             ("gpu_throttle_reasons", "3 × sw_power_cap"),
             ("gpu_foreign_processes", "42 python3"),
+            ("gate_waited_s", "7.5"),
+            ("gate_gave_up", "too hot"),
         ] {
             assert_eq!(column(name), value, "{name}");
         }
@@ -120,7 +128,7 @@ mod tests {
         let unknown = GpuTelemetry { unknown_processes_samples: 2, ..GpuTelemetry::default() };
         assert_eq!(foreign(Some(unknown)), "unknown");
         let nobody_looked = columns(|_| {});
-        for name in ["telemetry_samples", "cpu_mean_mhz", "gpu_throttle_reasons"] {
+        for name in ["telemetry_samples", "cpu_mean_mhz", "gpu_throttle_reasons", "gate_gave_up"] {
             assert_eq!(nobody_looked(name), "NA", "{name}");
         }
     }

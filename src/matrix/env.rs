@@ -1,11 +1,12 @@
 //! From an env as it stands in the file, and what the matrix says for all envs, to a complete [`Env`].
 
-use super::file::{EnvFile, LimitsFile, Overrides, SpannedList, WorkerFile};
+use super::file::{EnvFile, Overrides, SpannedList, WorkerFile};
 use super::keys::{MOST_JOBS, PLACEHOLDERS};
+use super::limits::merge_limits;
 use super::note::{Notes, Span, Spanned, did_you_mean, one_of};
 use super::profile::{check_own, profiles};
 use super::reader::unknown_key;
-use super::{Axis, AxisName, AxisValue, Env, Limits};
+use super::{Axis, AxisName, AxisValue, Env};
 use crate::architecture::NETWORKS;
 use crate::job::{PARAMETERS, ParamValue, Params, Precision, WorkerTemplate, parameter};
 
@@ -50,7 +51,7 @@ pub(super) fn build(file: &EnvFile, base: &Overrides, notes: &mut Notes) -> Opti
             .map(|(name, value)| (name.value.clone(), value.value.clone()))
             .collect::<Params>(),
         repeats: file.own.repeats.or(base.repeats).unwrap_or(DEFAULT_REPEATS),
-        limits: limits(&file.own.limits, &base.limits),
+        limits: merge_limits(&file.own.limits, &base.limits),
         profiles: profiles(&file.own.profile, &base.profile, file.device?),
     };
     if env.product_size().is_none_or(|size| size > MOST_JOBS) {
@@ -97,16 +98,6 @@ fn template(worker: &WorkerFile) -> WorkerTemplate {
         WorkerFile::Command(words) => {
             WorkerTemplate::Command(words.iter().map(|word| word.value.clone()).collect())
         }
-    }
-}
-
-fn limits(own: &LimitsFile, base: &LimitsFile) -> Limits {
-    let default = Limits::default();
-    Limits {
-        timeout: own.timeout.or(base.timeout).unwrap_or(default.timeout),
-        retries: own.retries.or(base.retries).unwrap_or(default.retries),
-        grace: own.grace.or(base.grace).unwrap_or(default.grace),
-        cool_down: own.cool_down.or(base.cool_down).unwrap_or(default.cool_down),
     }
 }
 

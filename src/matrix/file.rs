@@ -3,14 +3,14 @@
 //! [`MatrixFile`] mirrors the YAML. What an env does not override is still absent here; [`super::check`] fills it in.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use super::keys::{self, BATCH, ORDER_SEED, REPEATS, RETRIES};
+use super::keys::{self, BATCH, ORDER_SEED, REPEATS};
+use super::limits::{LimitsFile, read_limits};
 use super::note::{Notes, Span, Spanned};
 use super::profile::{self, ProfileFile};
 use super::reader::{
-    check_keys, check_name, count, duration, entries, list, mismatch, name, optional_list, param, parsed,
-    text, whole, word,
+    check_keys, check_name, count, entries, list, mismatch, name, optional_list, param, parsed, text, whole,
+    word,
 };
 use super::tree::{Entry, Node, Value};
 use super::{Order, Place, Share};
@@ -65,15 +65,6 @@ pub(super) struct Overrides {
     pub(super) limits: LimitsFile,
     pub(super) profile: ProfileFile,
     pub(super) worker: Option<WorkerFile>,
-}
-
-/// Limits as far as they are said.
-#[derive(Debug, Default)]
-pub(super) struct LimitsFile {
-    pub(super) timeout: Option<Duration>,
-    pub(super) retries: Option<u32>,
-    pub(super) grace: Option<Duration>,
-    pub(super) cool_down: Option<Duration>,
 }
 
 /// The program that trains.
@@ -253,17 +244,6 @@ fn read_zip(node: &Node, notes: &mut Notes) -> Vec<SpannedList<String>> {
         }
     }
     read
-}
-
-fn read_limits(node: &Node, notes: &mut Notes) -> LimitsFile {
-    let map = entries(node, "limits such as `{ timeout: 30m, retries: 1 }`", notes);
-    check_keys(map, &[keys::LIMITS], "`limits`", notes);
-    LimitsFile {
-        timeout: get(map, "timeout").and_then(|node| duration(node, Duration::from_secs(1), notes)),
-        retries: get(map, "retries").and_then(|node| count(node, RETRIES, notes)).map(|count| count.value),
-        grace: get(map, "grace").and_then(|node| duration(node, Duration::ZERO, notes)),
-        cool_down: get(map, "cool_down").and_then(|node| duration(node, Duration::ZERO, notes)),
-    }
 }
 
 fn read_worker(node: &Node, notes: &mut Notes) -> WorkerFile {

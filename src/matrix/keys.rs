@@ -55,6 +55,19 @@ pub(super) const LIMITS: &[KeyDoc] = &[
     key("retries", "Further attempts after a failure; 1 if absent."),
     key("grace", "Time between the gentle signal and SIGKILL; `10s` if absent."),
     key("cool_down", "Pause between the end of one job and the start of the next; none if absent."),
+    key(
+        "quiet",
+        "The processors that others may keep busy when a job starts, or `true` for what a run may see without being \
+         marked; jobs do not wait if absent or `false`.",
+    ),
+    key(
+        "max_temperature",
+        "The degrees Celsius that the device may have when a job starts; jobs do not wait if absent or `false`.",
+    ),
+    key(
+        "gate_timeout",
+        "The longest that a job waits for `quiet` and `max_temperature` before it starts all the same; `5m` if absent.",
+    ),
 ];
 
 /// Keys of `profile`.
@@ -126,6 +139,12 @@ pub(super) const REPEATS: RangeInclusive<i64> = 1..=1_000;
 pub(super) const RETRIES: RangeInclusive<i64> = 0..=100;
 pub(super) const PROFILE_ITERS: RangeInclusive<i64> = 1..=1_000_000;
 pub(super) const ORDER_SEED: RangeInclusive<i64> = 0..=i64::MAX;
+
+/// Bounds of `quiet`: less than a thousandth of a processor is no less than none, which no machine is.
+pub(super) const QUIET: RangeInclusive<f64> = 0.001..=10_000.0;
+
+/// Bounds of `max_temperature`, in °C.
+pub(super) const TEMPERATURE: RangeInclusive<f64> = 1.0..=150.0;
 
 /// The most characters of a name. Names make up the names of directories, which may have 255 bytes.
 pub(super) const LONGEST_NAME: usize = 64;

@@ -13,6 +13,7 @@ mod configs;
 mod env;
 mod file;
 mod keys;
+mod limits;
 mod note;
 mod profile;
 mod reader;
@@ -146,7 +147,7 @@ pub enum Share {
 }
 
 /// What a job may take, and what happens around it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     /// The longest a job may run.
     pub timeout: Duration,
@@ -156,6 +157,40 @@ pub struct Limits {
     pub grace: Duration,
     /// Between the end of one job and the start of the next.
     pub cool_down: Duration,
+    /// How quiet the host must be before a job starts. Absent, as are the next ones, in plans of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quiet: Option<Quiet>,
+    /// How hot the device may be when a job starts, in °C.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_temperature: Option<f64>,
+    /// The longest that a job waits for the two before it starts all the same.
+    #[serde(default = "default_gate_timeout")]
+    pub gate_timeout: Duration,
+}
+
+/// How busy others may keep the processors when a job starts.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quiet {
+    /// As busy as a run may see them without being marked `contended`.
+    Usual,
+    /// So many processors.
+    Processors(f64),
+}
+
+impl Quiet {
+    /// The processors that others may keep busy on a host with `usable` of them: usually a quarter of one, or a twentieth
+    /// of all where that is more.
+    pub fn processors(self, usable: u32) -> f64 {
+        match self {
+            Quiet::Usual => f64::max(0.25, 0.05 * f64::from(usable)),
+            Quiet::Processors(processors) => processors,
+        }
+    }
+}
+
+fn default_gate_timeout() -> Duration {
+    Duration::from_secs(5 * 60)
 }
 
 impl Default for Limits {
@@ -165,6 +200,9 @@ impl Default for Limits {
             retries: 1,
             grace: Duration::from_secs(10),
             cool_down: Duration::ZERO,
+            quiet: None,
+            max_temperature: None,
+            gate_timeout: default_gate_timeout(),
         }
     }
 }

@@ -138,6 +138,34 @@ pub(super) fn duration(node: &Node, least: Duration, notes: &mut Notes) -> Optio
     }
 }
 
+/// A number within `range`, or a switch; `expected` completes "expected …".
+pub(super) fn number_or_switch(
+    node: &Node,
+    range: RangeInclusive<f64>,
+    expected: &str,
+    notes: &mut Notes,
+) -> Option<NumberOrSwitch> {
+    let number = match node.value {
+        Value::Bool(on) => return Some(NumberOrSwitch::Switch(on)),
+        Value::Float(number) => Some(number),
+        // Whole numbers beyond those that a float holds are beyond every range as well.
+        Value::Int(number) => Some(number as f64),
+        _ => None,
+    };
+    let number = number.filter(|number| range.contains(number)).map(NumberOrSwitch::Number);
+    if number.is_none() {
+        mismatch(node, &format!("{expected}, from {} to {}", range.start(), range.end()), notes);
+    }
+    number
+}
+
+/// See [`number_or_switch`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum NumberOrSwitch {
+    Number(f64),
+    Switch(bool),
+}
+
 /// A list with at least one item.
 pub(super) fn list<'a>(node: &'a Node, expected: &str, notes: &mut Notes) -> Option<&'a [Node]> {
     match &node.value {

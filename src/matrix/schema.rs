@@ -102,7 +102,9 @@ fn shape(key: &str, tables: &[&'static [KeyDoc]]) -> Value {
             "propertyNames": { "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" },
             "additionalProperties": reference("scalar"),
         }),
-        "timeout" | "grace" | "cool_down" => reference("duration"),
+        "timeout" | "grace" | "cool_down" | "gate_timeout" => reference("duration"),
+        "quiet" => json!({ "anyOf": [number(&keys::QUIET), { "type": "boolean" }] }),
+        "max_temperature" => json!({ "anyOf": [number(&keys::TEMPERATURE), { "const": false }] }),
         "description" => json!({ "type": ["string", "null"] }),
         _ => json!({ "type": "string", "minLength": 1 }),
     }
@@ -140,6 +142,10 @@ fn condition(value: &Value) -> Value {
 
 fn list(items: &Value) -> Value {
     json!({ "type": "array", "items": items, "minItems": 1, "maxItems": keys::LONGEST_LIST })
+}
+
+fn number(range: &std::ops::RangeInclusive<f64>) -> Value {
+    json!({ "type": "number", "minimum": range.start(), "maximum": range.end() })
 }
 
 fn whole(range: &std::ops::RangeInclusive<i64>) -> Value {

@@ -110,4 +110,17 @@ pub struct Observed {
     /// gone. Absent where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub telemetry: Option<Telemetry>,
+    /// How the start was waited for; absent where no limit asks for a quiet or a cool machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<Gate>,
+}
+
+/// How long a job waited for the machine to be as its limits ask (`quiet`, `max_temperature`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Gate {
+    /// Seconds from having the right to measure to the start.
+    pub waited_s: f64,
+    /// Why the machine never was as asked, with the last readings; the job was started all the same. Absent if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gave_up: Option<String>,
 }

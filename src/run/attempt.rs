@@ -25,7 +25,7 @@ use crate::matrix::Limits;
 use crate::plan::Profiler;
 use crate::protocol::{BadMeasurement, Report};
 use crate::record::{
-    Counters, Ending, Observed, Outcome, ProfilerOutput, Provenance, RECORD_SCHEMA, Record, TimeReport,
+    Counters, Ending, Gate, Observed, Outcome, ProfilerOutput, Provenance, RECORD_SCHEMA, Record, TimeReport,
     TimeReportError, decide_outcome, decide_profiled, parse_bsd_time, parse_gnu_time,
 };
 
@@ -66,6 +66,9 @@ pub struct Attempt {
     /// The profiler it runs under.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     profiler: Option<Profiler>,
+    /// How the start was waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    gate: Option<Gate>,
     /// Where it runs and with what; its boot id says for how long the counters can be compared.
     pub provenance: Provenance,
 }
@@ -124,6 +127,7 @@ impl Attempt {
             oom_kills,
             beside,
             profiler: None,
+            gate: None,
             provenance,
         }
     }
@@ -131,6 +135,11 @@ impl Attempt {
     /// The same attempt, under `profiler`.
     pub fn under(self, profiler: Option<Profiler>) -> Self {
         Attempt { profiler, ..self }
+    }
+
+    /// The same attempt, whose start was waited for.
+    pub fn behind_gate(self, gate: Option<Gate>) -> Self {
+        Attempt { gate, ..self }
     }
 
     /// The same attempt, started at `since_boot` after the system was.
@@ -212,6 +221,7 @@ impl Attempt {
                 beside: self.beside,
                 left_processes: end.left_processes,
                 telemetry,
+                gate: self.gate,
             },
             provenance: self.provenance,
         }

@@ -70,6 +70,15 @@ pub enum Event<'a> {
         /// The job's directory.
         directory: &'a Path,
     },
+    /// A job is not started before the machine is as its limits ask.
+    Gated {
+        /// The job.
+        job: &'a Job,
+        /// What the machine is instead, as a phrase: `other processes keep 1.20 processors busy (quiet: 0.25)`.
+        why: &'a str,
+        /// The first time for this start. From then on it is told about once a second.
+        first: bool,
+    },
     /// Idle between two jobs, for this long.
     CoolingDown(Duration),
     /// The run was told to stop; nothing more is started.

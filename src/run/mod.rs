@@ -19,6 +19,7 @@
 //! | [`site`] | what a run needs of the place it happens at |
 //! | [`dispatch`] | runs what is to be run, one job after the other |
 //! | [`telemetry`] | what sensors show while a job runs |
+//! | [`gate`] | whether the machine is as quiet and as cool as a job's limits ask |
 //! | [`progress`] | shows a run while it goes on |
 //! | [`event`] | what a run tells whoever watches it |
 //! | [`regular`] | reads files that a worker may have put in our way: a FIFO is refused, not waited for |
@@ -35,6 +36,7 @@ pub mod dataset;
 pub mod dispatch;
 pub mod download;
 pub mod event;
+mod gate;
 pub mod host;
 pub mod inventory;
 mod libraries;

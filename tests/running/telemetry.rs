@@ -1,9 +1,12 @@
-//! What sensors show beside a job.
+//! What sensors show beside a job, and waiting for a machine that is quiet.
 
 use std::fs;
+use std::process::{Child, Command, Stdio};
 
+use nix::sys::signal::Signal;
 use orchestrate::job::Job;
 use orchestrate::record::{Record, parse_samples};
+use orchestrate::run::host::HostCounters;
 
 use crate::harness::{Matrix, Project};
 
@@ -30,6 +33,7 @@ fn a_run_leaves_its_samples_and_their_sum() {
     if cfg!(target_os = "linux") {
         assert!(telemetry.memory_available_bytes.is_some_and(|bytes| bytes.min > 0.0));
     }
+    assert_eq!(record.observed.gate, None, "nothing was asked for");
     let shown = project.orchestrate(&["show", "cpu_m_fp32_bs4_run1"]).code(0);
     assert!(shown.stdout.contains("\ntelemetry of attempt 1\n"), "{shown:?}");
     project.orchestrate(&["aggregate", "t"]).code(0);
@@ -52,4 +56,62 @@ fn an_adopted_attempt_keeps_what_was_sampled() {
     let telemetry = record.observed.telemetry.clone().unwrap();
     assert_eq!(telemetry.samples as usize, samples(&project, &record).len());
     assert_eq!(telemetry.cpu_energy_j, None, "nobody saw the end of the window");
+}
+
+/// Keeps a processor busy until it is dropped.
+struct Hog(Child);
+
+impl Hog {
+    fn start() -> Hog {
+        let mut command = Command::new("sh");
+        command.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
+        Hog(command.spawn().unwrap())
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Whether this system says how busy its processors are. macOS and gVisor do not; there quiet is not waited for.
+fn tells_load() -> bool {
+    HostCounters::probe().busy_s.is_some()
+}
+
+#[test]
+fn a_job_that_waited_long_enough_runs_all_the_same_and_says_so() {
+    let limits = "timeout: 60s, retries: 0, quiet: 0.001, gate_timeout: 1s";
+    let project = Project::with(Matrix::new("t").limits(limits));
+    let _hog = Hog::start();
+    let ended = project.orchestrate(&["run", "t.yaml"]).code(0);
+    let gate = project.record().observed.gate.unwrap();
+    if tells_load() {
+        let why = gate.gave_up.unwrap();
+        assert!(why.contains("processors busy (quiet: 0.001)"), "{why}");
+        assert!(gate.waited_s >= 1.0, "{}", gate.waited_s);
+        ended.says("starts all the same after a wait of").says(&why);
+    } else {
+        assert_eq!(gate.gave_up, None);
+        ended.says("`quiet` is not waited for");
+    }
+    project.assert_quiet();
+}
+
+#[test]
+fn a_wait_for_quiet_obeys_the_signal_to_stop() {
+    if !tells_load() {
+        return;
+    }
+    let limits = "timeout: 60s, retries: 0, quiet: 0.001, gate_timeout: 1h";
+    let project = Project::with(Matrix::new("t").limits(limits));
+    let hog = Hog::start();
+    let mut running = project.start(&["run", "t.yaml"]);
+    running.wait_for_line("waiting to start cpu_m_fp32_bs4_run1");
+    running.signal(Signal::SIGINT);
+    running.wait().code(11);
+    assert_eq!(project.started(), 0);
+    drop(hog);
 }

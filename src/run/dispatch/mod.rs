@@ -8,8 +8,9 @@
 #![expect(clippy::disallowed_methods, reason = "a run happens in time")]
 
 mod adopt;
+mod pass_gate;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use chrono::Utc;
@@ -17,7 +18,7 @@ use chrono::Utc;
 use crate::job::{Job, JobId};
 use crate::matrix::Share;
 use crate::plan::{Ceilings, Decided, Decision, Inventory, NotDone, Plan, Profiler, Standing, may_retry};
-use crate::record::{Ending, HostFacts, NotProfiled, Outcome, Provenance, Record};
+use crate::record::{Ending, Gate, HostFacts, NotProfiled, Outcome, Provenance, Record};
 use crate::run::atomic::WriteError;
 use crate::run::attempt::{Attempt, End, HowEnded, begin, restore};
 use crate::run::clock::probe_since_boot;
@@ -95,6 +96,7 @@ pub async fn dispatch(order: RunOrder<'_>, observer: &mut dyn Observer) -> Resul
         unspawned: 0,
         cool_down: Duration::ZERO,
         sensors: Sensors::open(),
+        told: BTreeSet::new(),
     };
     let stopped = match run.everything().await {
         Ok(()) => None,
@@ -144,6 +146,14 @@ enum Fate {
     Blocked,
 }
 
+/// What was found before the start of an attempt, under its locks.
+struct Before {
+    /// Labels of jobs that run on other devices.
+    beside: Vec<String>,
+    /// How the start was waited for.
+    gate: Option<Gate>,
+}
+
 struct Run<'a> {
     order: RunOrder<'a>,
     locks: LockDir,
@@ -160,6 +170,8 @@ struct Run<'a> {
     /// How long to idle before the next start.
     cool_down: Duration,
     sensors: Sensors,
+    /// Warnings that are given once a run.
+    told: BTreeSet<String>,
 }
 
 impl Run<'_> {
@@ -278,7 +290,10 @@ impl Run<'_> {
         }
         let beside = if share == Share::Device { locks.others(job.key().device) } else { Vec::new() };
         sign(job, self.order.store.root(), &job_lock, Some(&device_lock));
-        let record = self.attempt(job, &mut job_lock, &device_lock, beside).await?;
+        // With the locks in hand: of two orchestrates that wait for a quiet machine, one starts first.
+        let gate = self.pass_gate(job, &beside).await?;
+        let before = Before { beside, gate };
+        let record = self.attempt(job, &mut job_lock, &device_lock, before).await?;
         let stopping = self.signals.stopping().is_some();
         let retry = retries_left > 0 && may_retry(&record.outcome) && !stopping;
         self.conclude(job, &record, retry);
@@ -343,7 +358,7 @@ impl Run<'_> {
         job: &Job,
         job_lock: &mut JobLock,
         device_lock: &DeviceLock,
-        beside: Vec<String>,
+        before: Before,
     ) -> Result<Record, Halt> {
         let limits = self.order.plan.env(job.key()).limits;
         let profiler = self.profiler(job).await?;
@@ -352,8 +367,9 @@ impl Run<'_> {
             self.provenance(job, job_lock, &dir, profiler.as_ref().and_then(|it| it.as_ref().ok()))?;
         let time = self.order.site.time.flavour;
         let counters = HostCounters::probe();
-        let attempt = Attempt::new(Utc::now(), limits, time, counters, beside, provenance)
+        let attempt = Attempt::new(Utc::now(), limits, time, counters, before.beside, provenance)
             .started_since_boot(probe_since_boot())
+            .behind_gate(before.gate)
             .under(profiler.as_ref().and_then(|it| it.as_ref().ok()).cloned());
         attempt.save(&dir)?;
         let (mut recorder, begun) = Recorder::start(&mut self.sensors, job.key().device, &dir.telemetry());

@@ -134,7 +134,13 @@ impl Bars {
     }
 
     fn show_current(&self, narrator: &Narrator, event: &Event<'_>) {
-        if matches!(event, Event::Started { .. } | Event::Waiting(_) | Event::CoolingDown(_)) {
+        if matches!(
+            event,
+            Event::Started { .. }
+                | Event::Waiting(_)
+                | Event::CoolingDown(_)
+                | Event::Gated { first: true, .. }
+        ) {
             self.current.reset();
             self.current.enable_steady_tick(Duration::from_secs(1));
         }

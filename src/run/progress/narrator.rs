@@ -107,6 +107,10 @@ impl Narrator {
             Event::Ended { job, record, retry } => Some(self.ended(job, record, *retry)),
             Event::Left { job, decision } => news(self.left(job, decision)),
             Event::GivenUp { job, why, directory } => Some(self.given_up(job, why, directory)),
+            Event::Gated { job, why, first } => {
+                let text = self.gated(job, why);
+                if *first { step(text) } else { None }
+            }
             Event::CoolingDown(pause) => {
                 self.cooling_down(*pause);
                 None
@@ -174,6 +178,12 @@ impl Narrator {
         };
         current.phase = phase.to_owned();
         current.iterations = iterations;
+    }
+
+    fn gated(&mut self, job: &Job, why: &str) -> String {
+        let text = format!("waiting to start {}: {why}", self.title(job));
+        self.current = Some(Current { title: text.clone(), phase: String::new(), iterations: None });
+        text
     }
 
     fn cooling_down(&mut self, pause: Duration) {

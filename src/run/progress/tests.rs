@@ -157,6 +157,17 @@ fn the_current_line_follows_the_worker() {
     assert!(current(&narrator).unwrap().title.starts_with("waiting for the host"));
     assert_eq!(tell(&mut narrator, Event::Resumed), None);
     assert_eq!(current(&narrator), None);
+    let job = job(2);
+    let gated = |why, first| Event::Gated { job: &job, why, first };
+    let busy = "other processes keep 1.20 processors busy (quiet: 0.25)";
+    let text = format!("waiting to start cpu_resnet18_fp32_bs16_run2: {busy}");
+    assert_eq!(tell(&mut narrator, gated(busy, true)), Some(format!(".{text}")));
+    assert_eq!(tell(&mut narrator, gated("it is at 71 °C", false)), None, "told again by bars alone");
+    assert_eq!(
+        current(&narrator).unwrap().title,
+        "waiting to start cpu_resnet18_fp32_bs16_run2: it is at 71 °C"
+    );
+    assert_eq!(tell(&mut narrator, Event::Resumed), None);
     assert_eq!(tell(&mut narrator, Event::CoolingDown(Duration::from_secs(5))), None);
     assert_eq!(current(&narrator).unwrap().title, "cooling down for 5.0s");
 }

@@ -43,6 +43,11 @@ impl GpuSensors {
         self.library.as_ref().ok()?.device_by_index(index).ok()
     }
 
+    /// Its temperature, in °C.
+    pub(super) fn temperature_c(&self, index: u32) -> Option<f64> {
+        self.gpu(index)?.temperature(TemperatureSensor::Gpu).ok().map(f64::from)
+    }
+
     /// Reads all of its sensors; `job` are the processes that belong there.
     pub(super) fn look(&self, index: u32, job: Option<Group>) -> GpuSample {
         let Some(gpu) = self.gpu(index) else { return GpuSample::default() };
@@ -128,5 +133,6 @@ mod tests {
     fn a_gpu_that_is_not_there_shows_nothing() {
         let sensors = GpuSensors::open();
         assert_eq!(sensors.look(u32::MAX, None), GpuSample::default());
+        assert_eq!(sensors.temperature_c(u32::MAX), None);
     }
 }

@@ -126,7 +126,7 @@ impl HostSensors {
     }
 
     /// The hottest sensor of the processor, in °C.
-    fn temperature_c(&self) -> Option<f64> {
+    pub(super) fn temperature_c(&self) -> Option<f64> {
         let readings = self.temperatures.iter().filter_map(Probe::number);
         readings.max_by(f64::total_cmp).map(|thousandths| thousandths / 1e3)
     }

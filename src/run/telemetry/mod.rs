@@ -42,6 +42,15 @@ impl Sensors {
         Sensors { host: HostSensors::open(Path::new("/"), page_bytes), gpu: None }
     }
 
+    /// The temperature of `device` in °C: of the GPU, or of the processor's hottest sensor.
+    pub(super) fn temperature_c(&mut self, device: Device) -> Option<f64> {
+        match device {
+            Device::Cpu => self.host.temperature_c(),
+            Device::Cuda(index) => self.gpu().temperature_c(index),
+            Device::Mps => None,
+        }
+    }
+
     fn gpu(&mut self) -> &GpuSensors {
         self.gpu.get_or_insert_with(GpuSensors::open)
     }

@@ -1,0 +1,156 @@
+//! Whether the machine is as quiet and as cool as a job's limits ask before it starts. Pure: readings and the time that
+//! was waited in, a verdict out. The run waits and reads (`dispatch/pass_gate.rs`).
+
+use std::time::Duration;
+
+use crate::job::Device;
+use crate::matrix::Limits;
+
+/// What the limits of a job ask of the machine. At least one of both.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Wanted {
+    /// The processors that others may keep busy.
+    pub quiet: Option<f64>,
+    /// The temperature that the device may have, in °C.
+    pub max_temperature: Option<f64>,
+    /// The longest wait.
+    pub timeout: Duration,
+}
+
+/// What the machine is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Reading {
+    /// The processors that others kept busy over the last second or more; `None` if the host does not tell.
+    pub foreign: Option<f64>,
+    /// The temperature of the device in °C; `None` if nobody tells.
+    pub temperature: Option<f64>,
+}
+
+/// What to do about a job that is to be started.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Verdict {
+    /// Start it.
+    Start,
+    /// Wait on: this is what the machine is instead.
+    Wait(String),
+    /// Start it all the same: this is what the machine is instead, and the wait has been long enough.
+    GiveUp(String),
+}
+
+impl Wanted {
+    /// What `limits` ask of a host with `usable` processors; `None` if nothing. `has_neighbours`: other jobs run on other
+    /// devices by permission. Their work cannot be told from others', so quiet cannot be asked for then.
+    pub(super) fn of(limits: &Limits, usable: u32, has_neighbours: bool) -> Option<Wanted> {
+        let quiet = limits.quiet.filter(|_| !has_neighbours).map(|quiet| quiet.processors(usable));
+        let max_temperature = limits.max_temperature;
+        (quiet.is_some() || max_temperature.is_some()).then_some(Wanted {
+            quiet,
+            max_temperature,
+            timeout: limits.gate_timeout,
+        })
+    }
+
+    /// What to do after `waited`, when the machine is as `reading` says. What nobody tells is not waited for.
+    pub(super) fn judge(&self, waited: Duration, reading: Reading) -> Verdict {
+        let over = |limit: Option<f64>, reading: Option<f64>| {
+            let (limit, reading) = (limit?, reading?);
+            (reading > limit).then_some((reading, limit))
+        };
+        let busy = over(self.quiet, reading.foreign).map(|(processors, limit)| {
+            format!("other processes keep {processors:.2} processors busy (quiet: {limit})")
+        });
+        let hot = over(self.max_temperature, reading.temperature)
+            .map(|(celsius, limit)| format!("the device is at {celsius} °C (max_temperature: {limit})"));
+        let why: Vec<String> = busy.into_iter().chain(hot).collect();
+        match why.join(", and ") {
+            why if why.is_empty() => Verdict::Start,
+            why if waited >= self.timeout => Verdict::GiveUp(why),
+            why => Verdict::Wait(why),
+        }
+    }
+
+    /// What is asked for but told by nobody, as sentences for a job on `device`.
+    pub(super) fn untold(&self, reading: Reading, device: Device) -> Vec<String> {
+        let quiet = self.quiet.is_some() && reading.foreign.is_none();
+        let temperature = self.max_temperature.is_some() && reading.temperature.is_none();
+        let mut sentences = Vec::new();
+        if quiet {
+            let what = "`quiet` is not waited for: this system does not tell how busy its processors are";
+            sentences.push(what.to_owned());
+        }
+        if temperature {
+            let what = "is not waited for: nobody tells the temperature of";
+            sentences.push(format!("`max_temperature` {what} `{device}` here"));
+        }
+        sentences
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix::Quiet;
+
+    fn wanted() -> Wanted {
+        Wanted { quiet: Some(0.25), max_temperature: Some(60.0), timeout: Duration::from_secs(300) }
+    }
+
+    fn reading(foreign: f64, temperature: f64) -> Reading {
+        Reading { foreign: Some(foreign), temperature: Some(temperature) }
+    }
+
+    fn judge(seconds: u64, reading: Reading) -> Verdict {
+        wanted().judge(Duration::from_secs(seconds), reading)
+    }
+
+    #[test]
+    fn a_quiet_and_cool_machine_starts_at_once() {
+        assert_eq!(judge(0, reading(0.25, 60.0)), Verdict::Start);
+        assert_eq!(judge(1000, reading(0.0, 20.0)), Verdict::Start, "however late");
+    }
+
+    #[test]
+    fn what_is_over_its_limit_is_waited_for_and_told() {
+        let busy = "other processes keep 1.20 processors busy (quiet: 0.25)";
+        let hot = "the device is at 71 °C (max_temperature: 60)";
+        assert_eq!(judge(0, reading(1.2, 20.0)), Verdict::Wait(busy.into()));
+        assert_eq!(judge(299, reading(0.0, 71.0)), Verdict::Wait(hot.into()));
+        assert_eq!(judge(300, reading(1.2, 71.0)), Verdict::GiveUp(format!("{busy}, and {hot}")));
+        let no_patience = Wanted { timeout: Duration::ZERO, ..wanted() };
+        assert_eq!(no_patience.judge(Duration::ZERO, reading(1.2, 20.0)), Verdict::GiveUp(busy.into()));
+    }
+
+    /// Second by second, as a run sees it.
+    #[test]
+    fn a_wait_ends_with_the_first_reading_that_fits() {
+        let readings = [(2.0, 70.0), (0.1, 70.0), (2.0, 50.0), (0.1, 50.0), (2.0, 70.0)];
+        let verdicts =
+            readings.iter().zip(0..).map(|((foreign, hot), second)| judge(second, reading(*foreign, *hot)));
+        assert_eq!(verdicts.take_while(|verdict| *verdict != Verdict::Start).count(), 3);
+    }
+
+    #[test]
+    fn what_nobody_tells_is_said_and_not_waited_for() {
+        let reading = Reading { foreign: Some(0.1), temperature: None };
+        assert_eq!(judge(0, reading), Verdict::Start);
+        assert_eq!(
+            wanted().untold(reading, Device::Mps),
+            ["`max_temperature` is not waited for: nobody tells the temperature of `mps` here"]
+        );
+        assert_eq!(wanted().untold(Reading::default(), Device::Cpu).len(), 2);
+        let quiet_alone = Wanted { max_temperature: None, ..wanted() };
+        assert!(quiet_alone.untold(reading, Device::Cpu).is_empty());
+    }
+
+    #[test]
+    fn limits_say_what_is_wanted() {
+        let limits = |quiet, max_temperature| Limits { quiet, max_temperature, ..Limits::default() };
+        assert_eq!(Wanted::of(&limits(None, None), 2, false), None);
+        let usual = Wanted::of(&limits(Some(Quiet::Usual), None), 64, false).unwrap();
+        assert_eq!((usual.quiet, usual.timeout), (Some(3.2), Duration::from_secs(300)));
+        let both = limits(Some(Quiet::Processors(0.5)), Some(60.0));
+        assert_eq!(Wanted::of(&both, 2, false).unwrap().quiet, Some(0.5));
+        let beside = Wanted::of(&both, 2, true).unwrap();
+        assert_eq!((beside.quiet, beside.max_temperature), (None, Some(60.0)));
+    }
+}
