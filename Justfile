@@ -41,7 +41,7 @@ report *NAME: build
     {{ orchestrate }} report {{ NAME }}
 
 # Measures what must not become slow, as ratios within one run.
-bench: bench-pytorch bench-data bench-peaks
+bench: bench-pytorch bench-data bench-peaks bench-observer
 
 # Holds the worker's throughput against PyTorch's with torchvision, in turn, at the same settings.
 bench-pytorch *ARGS: build
@@ -54,6 +54,10 @@ bench-peaks *ARGS: build
 # Holds the worker's data path against torchvision's DataLoader, in turn, on the same JPEGs.
 bench-data *ARGS: build
     bench/data.sh {{ ARGS }}
+
+# Holds the worker's throughput under orchestrate against the bare worker's, in turn, with the same command.
+bench-observer *ARGS: build
+    bench/observer.sh {{ ARGS }}
 
 # Installs orchestrate, its worker, man pages and completions below PREFIX.
 install PREFIX=(env("HOME") / ".local"): build
