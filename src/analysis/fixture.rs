@@ -95,7 +95,7 @@ fn provenance() -> Provenance {
         host: HostFacts {
             hostname: HOST.into(),
             os: OsFacts { name: "linux".into(), architecture: "x86_64".into(), ..OsFacts::default() },
-            cpu: CpuFacts { model: Some(CPU.into()), logical: 2, usable: 2 },
+            cpu: CpuFacts { model: Some(CPU.into()), logical: 2, usable: 2, ..CpuFacts::default() },
             memory_bytes: Some(8_000_000_000),
             devices: vec!["cpu".into()],
             ..HostFacts::default()

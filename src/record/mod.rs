@@ -31,7 +31,8 @@ pub use perf::PerfCounters;
 pub use process::{ProcessStats, ReportedExit, TimeReport, TimeReportError};
 pub use profiled::{ProfilerOutput, decide_profiled};
 pub use provenance::{
-    CloudFacts, CpuFacts, GitFacts, HostFacts, LibraryFacts, MatrixFacts, OsFacts, Provenance, WorkerFacts,
+    CloudFacts, CpuFacts, GitFacts, GpuFacts, HostFacts, LibraryFacts, MatrixFacts, OsFacts, Provenance,
+    WorkerFacts,
 };
 pub use telemetry::{
     ForeignProcess, GpuSample, GpuTelemetry, OnDevice, Readings, Sample, Telemetry, parse_samples,

@@ -242,14 +242,22 @@ fn host_facts(host: &HostFacts) -> Vec<Fact> {
         maybe_fact("Processor", host.cpu.model.clone()),
         Some(fact("Processors", format!("{} usable of {}", host.cpu.usable, host.cpu.logical))),
         maybe_fact("Memory", host.memory_bytes.map(gibibytes)),
+        maybe_fact("GPU", gpu_names(host)),
         maybe_fact("NVIDIA driver", host.nvidia_driver.clone()),
         maybe_fact("Virtualisation", host.virtualisation.clone()),
+        maybe_fact("Container", host.container.clone()),
         maybe_fact("Governor", host.governor.clone()),
         maybe_fact("Power", host.power_source.clone()),
     ]
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// Models of the host's GPUs, each as often as it is there; `None` without any.
+fn gpu_names(host: &HostFacts) -> Option<String> {
+    let names: Vec<&str> = host.gpus.iter().map(|gpu| gpu.name.as_str()).collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// What the runs of each env had in common; where they differ, all values are named.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::analysis::energy::{Draw, cpu_draw, gpu_draw};
+use crate::cli::output::size_text;
 use crate::cli::plan::not_done_text;
 use crate::job::{Job, Kind, WorkerTemplate};
 use crate::plan::{Standing, quote, wall_seconds};
@@ -225,6 +226,12 @@ fn add_fields(name: &str, value: &Value, lines: &mut Lines) {
             }
         }
         Value::Array(values) if values.is_empty() => {}
+        // GPUs, processes: things with fields of their own.
+        Value::Array(values) if values.iter().any(Value::is_object) => {
+            for (index, value) in values.iter().enumerate() {
+                add_fields(&format!("{name} {index}"), value, lines);
+            }
+        }
         Value::Array(values) => {
             let words: Vec<String> = values.iter().map(scalar_text).collect();
             lines.push(line(name, words.join(", ")));
@@ -254,28 +261,13 @@ fn number_text(number: f64) -> String {
     if rounded.is_finite() { rounded.to_string() } else { number.to_string() }
 }
 
-/// `512 B`, `1.5 KiB`, `2.4 GiB`.
-fn size_text(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
-    if bytes < 1024 {
-        return format!("{bytes} B");
-    }
-    let mut value = bytes as f64 / 1024.0;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    format!("{value:.1} {}", UNITS[unit])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::analysis::fixture;
     use crate::job::ParamValue;
     use crate::plan::NotDone;
-    use crate::record::{Outcome, Telemetry};
+    use crate::record::{GpuFacts, HostFacts, Outcome, Telemetry};
 
     #[test]
     fn a_job_that_failed_once_and_then_succeeded() {
@@ -349,10 +341,11 @@ mod tests {
     }
 
     #[test]
-    fn sizes() {
-        let sizes = [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (u64::MAX, "16777216.0 TiB")];
-        for (bytes, text) in sizes {
-            assert_eq!(size_text(bytes), text);
-        }
+    fn things_with_fields_are_numbered() {
+        let gpu = |name: &str| GpuFacts { name: name.into(), ..GpuFacts::default() };
+        let host = HostFacts { gpus: vec![gpu("L4"), gpu("T4")], ..HostFacts::default() };
+        let lines = fields("host ", &host);
+        assert!(lines.contains(&line("host gpus 0 name", "L4")), "{lines:?}");
+        assert!(lines.contains(&line("host gpus 1 name", "T4")), "{lines:?}");
     }
 }

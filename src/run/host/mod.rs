@@ -3,18 +3,22 @@
 //!
 //! Reading is here, understanding is in [`parse`]: every text that a system offers is understood by a pure function.
 //! A fact that a system does not offer is absent, never guessed. On Linux no process is started for any of it; macOS
-//! has its facts from `sysctl` and `pmset` alone.
+//! has its facts from `sysctl`, `pmset` and `ioreg` alone. All of it takes milliseconds, for it is done before every job.
 #![expect(clippy::disallowed_methods, reason = "this probes the machine")]
 
+mod macos;
+mod nvidia;
 mod parse;
+mod settings;
 mod tools;
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::record::{CpuFacts, HostFacts, OsFacts};
+use crate::record::{CpuFacts, GpuFacts, HostFacts, OsFacts};
 
+pub use nvidia::{GpuProcess, probe_gpu_processes};
 pub use tools::{HashError, TimeFlavour, TimeTool, hash_file, probe_git, probe_time_tool};
 
 /// Names the devices of a host that cannot be asked for them, such as a board whose driver is unlike all others:
@@ -85,8 +89,8 @@ fn probe_oom_kills() -> Option<u64> {
         .or_else(|| parse::oom_kills(&read("/proc/vmstat")?))
 }
 
-/// The unit of `/proc/stat`: 100 a second on every Linux anybody has seen, but it may be asked for.
-fn ticks_per_second() -> f64 {
+/// The unit of `/proc/stat` and `/proc/<pid>/stat`: 100 a second on every Linux anybody has seen, but it may be asked for.
+pub(super) fn ticks_per_second() -> f64 {
     let ticks = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK);
     ticks.ok().flatten().filter(|ticks| *ticks > 0).unwrap_or(100) as f64
 }
@@ -103,10 +107,10 @@ fn hostname() -> String {
 
 fn probe_linux() -> HostFacts {
     let kernel = Kernel::probe();
-    let usable = usable_processors();
     let cpu_info = read("/proc/cpuinfo").unwrap_or_default();
-    let online = read("/sys/devices/system/cpu/online").and_then(|text| parse::count_in_list(&text));
-    let logical = online.or_else(|| parse::count_processors(&cpu_info)).unwrap_or(usable);
+    let memory_info = read("/proc/meminfo").unwrap_or_default();
+    let nvidia = nvidia::probe_nvidia();
+    let swap = |name: &str| parse::memory_value(&memory_info, name);
     HostFacts {
         hostname: hostname(),
         os: OsFacts {
@@ -115,17 +119,37 @@ fn probe_linux() -> HostFacts {
             kernel: Some(kernel.release.clone()).filter(|release| !release.is_empty()),
             architecture: std::env::consts::ARCH.to_owned(),
         },
-        cpu: CpuFacts { model: parse::cpu_model(&cpu_info), logical, usable },
-        memory_bytes: read("/proc/meminfo").and_then(|text| parse::memory_bytes(&text)),
+        cpu: settings::probe_processor(&cpu_info, usable_processors()),
+        memory_bytes: parse::memory_value(&memory_info, "MemTotal"),
         devices: parse::linux_devices(nvidia_gpus()),
-        nvidia_driver: read("/sys/module/nvidia/version")
-            .map(|text| text.trim().to_owned())
-            .or_else(|| parse::nvidia_driver(&read("/proc/driver/nvidia/version")?)),
+        nvidia_driver: probe_nvidia_module().or(nvidia.driver),
         virtualisation: parse::virtualisation(&probe_layers(kernel, &cpu_info)),
         governor: parse::governors(&read_in_each("/sys/devices/system/cpu/cpufreq", "scaling_governor")),
         power_source: parse::power_source(&power_supplies()),
         boot_id: read("/proc/sys/kernel/random/boot_id").map(|text| text.trim().to_owned()),
+        container: settings::probe_container(),
+        gpus: nvidia.gpus,
+        cuda_driver: nvidia.cuda_driver,
+        swap_total_bytes: swap("SwapTotal"),
+        swap_used_bytes: swap("SwapTotal").zip(swap("SwapFree")).map(|(all, free)| all.saturating_sub(free)),
+        transparent_huge_pages: settings::probe_huge_pages(),
+        clock_source: settings::probe_clock_source(),
+        kernel_options: settings::probe_kernel_options(),
     }
+}
+
+/// The version of the driver that the kernel has loaded.
+fn probe_nvidia_module() -> Option<String> {
+    let version = read("/sys/module/nvidia/version").map(|text| text.trim().to_owned());
+    version.or_else(|| parse::nvidia_driver(&read("/proc/driver/nvidia/version")?))
+}
+
+/// Memory that the host can still give, in bytes.
+pub fn probe_memory_available() -> Option<u64> {
+    if cfg!(target_os = "macos") {
+        return output("/usr/bin/vm_stat", &[]).and_then(|text| macos::memory_available(&text));
+    }
+    parse::memory_value(&read("/proc/meminfo")?, "MemAvailable")
 }
 
 /// What `uname` says.
@@ -195,10 +219,14 @@ fn probe_macos() -> HostFacts {
         "hw.logicalcpu",
         "hw.memsize",
         "kern.bootsessionuuid",
+        "hw.physicalcpu",
+        "vm.swapusage",
     ];
     let text = sysctl(&names).unwrap_or_default();
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let line = |index: usize| lines.get(index).map(|line| (*line).to_owned()).filter(|line| !line.is_empty());
+    let number = |index: usize| line(index).and_then(|number| number.parse().ok());
+    let swap = |name: &str| macos::swap(&line(7)?, name);
     let usable = usable_processors();
     let on_apple_silicon = cfg!(target_arch = "aarch64");
     HostFacts {
@@ -211,19 +239,33 @@ fn probe_macos() -> HostFacts {
         },
         cpu: CpuFacts {
             model: line(2),
-            logical: line(3).and_then(|number| number.parse().ok()).unwrap_or(usable),
+            logical: number(3).unwrap_or(usable),
             usable,
+            cores: number(6),
+            ..CpuFacts::default()
         },
         memory_bytes: line(4).and_then(|number| number.parse().ok()),
         devices: ["cpu", "mps"][..if on_apple_silicon { 2 } else { 1 }]
             .iter()
             .map(|name| name.to_string())
             .collect(),
-        nvidia_driver: None,
-        virtualisation: None,
-        governor: None,
+        governor: output("pmset", &["-g"]).and_then(|text| macos::power_mode(&text)),
         power_source: output("pmset", &["-g", "batt"]).and_then(|text| parse::macos_power_source(&text)),
         boot_id: line(5),
+        gpus: if on_apple_silicon { vec![apple_gpu(line(2))] } else { Vec::new() },
+        swap_total_bytes: swap("total"),
+        swap_used_bytes: swap("used"),
+        ..HostFacts::default()
+    }
+}
+
+/// The GPU of the chip that is called `chip`.
+fn apple_gpu(chip: Option<String>) -> GpuFacts {
+    let registry = output("/usr/sbin/ioreg", &["-r", "-d", "1", "-c", "AGXAccelerator"]).unwrap_or_default();
+    GpuFacts {
+        name: macos::registry_value(&registry, "model").or(chip).unwrap_or_else(|| "Apple GPU".to_owned()),
+        cores: macos::registry_value(&registry, "gpu-core-count").and_then(|number| number.parse().ok()),
+        ..GpuFacts::default()
     }
 }
 
@@ -273,7 +315,12 @@ mod tests {
         assert!(facts.memory_bytes.is_some_and(|bytes| bytes > 1 << 20));
         assert_eq!(facts.os.name, std::env::consts::OS);
         assert!(!facts.os.architecture.is_empty());
-        assert!(facts.boot_id.is_some_and(|id| !id.is_empty() && !id.contains('\n')));
+        assert!(facts.boot_id.as_ref().is_some_and(|id| !id.is_empty() && !id.contains('\n')));
+        assert!(facts.swap_used_bytes <= facts.swap_total_bytes, "{facts:?}");
+        assert!(facts.gpus.iter().all(|gpu| !gpu.name.is_empty()), "{:?}", facts.gpus);
+        let json = serde_json::to_string(&facts).unwrap();
+        assert_eq!(serde_json::from_str::<HostFacts>(&json).unwrap(), facts, "a record must read it back");
+        assert!(probe_memory_available().is_some_and(|bytes| Some(bytes) <= facts.memory_bytes));
     }
 
     #[test]

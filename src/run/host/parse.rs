@@ -89,9 +89,9 @@ pub(super) fn os_name(os_release: &str) -> Option<String> {
     Some(value.trim().trim_matches(['"', '\'']).to_owned()).filter(|name| !name.is_empty())
 }
 
-/// `MemTotal` of `/proc/meminfo`, in bytes.
-pub(super) fn memory_bytes(memory_info: &str) -> Option<u64> {
-    let value = memory_info.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+/// The value called `name` of `/proc/meminfo`, in bytes.
+pub(super) fn memory_value(memory_info: &str, name: &str) -> Option<u64> {
+    let value = memory_info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
@@ -307,8 +307,10 @@ mod tests {
         let release = "NAME=\"Ubuntu\"\nPRETTY_NAME=\"Ubuntu 24.04.1 LTS\"\n";
         assert_eq!(os_name(release).as_deref(), Some("Ubuntu 24.04.1 LTS"));
         assert_eq!(os_name("NAME=x\n"), None);
-        assert_eq!(memory_bytes("MemTotal:       24684084 kB\nMemFree: 1 kB\n"), Some(24_684_084 * 1024));
-        assert_eq!(memory_bytes("MemFree: 1 kB\n"), None);
+        let memory = "MemTotal:       24684084 kB\nMemFree: 1 kB\nSwapTotal: 0 kB\n";
+        let value = |name| memory_value(memory, name);
+        assert_eq!(value("MemTotal"), Some(24_684_084 * 1024));
+        assert_eq!((value("SwapTotal"), value("Mem"), value("SwapFree")), (Some(0), None, None));
     }
 
     #[test]
