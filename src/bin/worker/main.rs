@@ -40,9 +40,12 @@ mod shim;
 mod stretch;
 mod train;
 
+use std::io::Write;
 use std::panic;
 use std::process::ExitCode;
 use std::time::Instant;
+
+use clap::error::ErrorKind;
 
 use arguments::{Arguments, Command};
 use failure::WorkerError;
@@ -52,7 +55,8 @@ fn main() -> ExitCode {
     let started = Instant::now();
     let arguments = match Arguments::read(std::env::args_os()) {
         Ok(arguments) => arguments,
-        // What `--help` and `--version` ask for is no error.
+        Err(text) if text.kind() == ErrorKind::DisplayVersion => return print_versions(&text.to_string()),
+        // What `--help` asks for is no error.
         Err(text) if !text.use_stderr() => text.exit(),
         Err(error) => {
             let error = WorkerError::Usage(arguments::one_line(&error));
@@ -71,6 +75,14 @@ fn main() -> ExitCode {
         output::write_failure(arguments.training.out.as_deref(), failure);
     }
     error.exit_code()
+}
+
+/// Prints `own` version and those of the libraries, a line each: what `orchestrate doctor` asks for.
+fn print_versions(own: &str) -> ExitCode {
+    let libraries: String = shim::versions().map(|(name, version)| format!("{name} {version}\n")).collect();
+    // A reader that has gone away has seen enough.
+    let _ = write!(std::io::stdout(), "{own}{libraries}");
+    ExitCode::SUCCESS
 }
 
 /// Runs `body`; a panic of this thread becomes an error instead of a page of text. Other threads' panics are printed
