@@ -7,7 +7,7 @@ use std::process::ExitCode;
 pub enum Exit {
     /// Everything asked for is done.
     Done = 0,
-    /// Something that should not happen did.
+    /// Something that should not happen did; also how `doctor` ends on a host on which no run can work.
     Unexpected = 1,
     /// The command line makes no sense.
     Usage = 2,

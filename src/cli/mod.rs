@@ -9,6 +9,8 @@ mod check;
 mod completions;
 mod complexity;
 mod dataset;
+mod doctor;
+mod env;
 mod exit;
 mod explain;
 mod failure;
@@ -94,6 +96,10 @@ enum Verb {
     Complexity(complexity::ComplexityArgs),
     /// Make or fetch a data set.
     Dataset(dataset::DatasetArgs),
+    /// Show what this host is, and what would spoil a measurement on it.
+    Doctor(doctor::DoctorArgs),
+    /// Write env_info.md and system.json: what this host is, for a report.
+    Env(env::EnvArgs),
     /// Print a shell's completions.
     Completions(completions::CompletionsArgs),
     /// Write the man pages.
@@ -119,6 +125,8 @@ pub fn main() -> ExitCode {
         Verb::Peaks(args) => peaks::run(args, &global),
         Verb::Complexity(args) => complexity::run(args, &global),
         Verb::Dataset(args) => dataset::run(args, &global),
+        Verb::Doctor(args) => doctor::run(args, &global),
+        Verb::Env(args) => env::run(args, &global),
         Verb::Completions(args) => completions::run(args, &global),
         Verb::Man(args) => man::run(args, &global),
     };

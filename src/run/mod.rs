@@ -17,6 +17,7 @@
 //! | [`programs`] | what workers are, by their bytes and those of their libraries |
 //! | [`present`] | what jobs would run with now, for telling which are stale |
 //! | [`site`] | what a run needs of the place it happens at |
+//! | [`survey`] | what `doctor` and `env` look at: who is busy, which programs there are, what may be counted and written |
 //! | [`dispatch`] | runs what is to be run, one job after the other |
 //! | [`telemetry`] | what sensors show while a job runs |
 //! | [`gate`] | whether the machine is as quiet and as cool as a job's limits ask |
@@ -53,6 +54,7 @@ pub mod site;
 pub mod stop;
 pub mod store;
 mod supervise;
+pub mod survey;
 mod telemetry;
 
 pub use atomic::{WriteError, write_atomic};

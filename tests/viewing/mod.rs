@@ -1,4 +1,6 @@
-//! `plan`, `status`, `show` and `logs`, as a user meets them: before, during and after a run.
+//! `plan`, `status`, `show`, `logs`, `doctor` and `env`, as a user meets them: before, during and after a run.
+
+mod host;
 
 use serde_json::Value;
 

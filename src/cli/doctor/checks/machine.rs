@@ -1,0 +1,254 @@
+//! Findings about power, GPUs, memory, the layers below, and clocks. Pure.
+
+use super::{Finding, Severity};
+use crate::cli::output::size_text;
+use crate::run::host::GpuProcess;
+use crate::run::survey::Survey;
+
+pub(super) fn battery(survey: &Survey) -> Option<Finding> {
+    (survey.host.power_source.as_deref() == Some("battery")).then(|| Finding {
+        code: "battery",
+        severity: Severity::Spoils,
+        what: "the machine runs on its battery".to_owned(),
+        why: "clocks are lower and change with the charge; runs are marked `on-battery`",
+        remedy: "plug it in".to_owned(),
+    })
+}
+
+/// Who computes on a GPU takes its time; who draws takes little of it, but some.
+pub(super) fn gpu_processes(survey: &Survey) -> Option<Finding> {
+    let computing: Vec<&GpuProcess> = survey.gpu_processes.iter().filter(|it| it.computes).collect();
+    let severity = if computing.is_empty() { Severity::Note } else { Severity::Spoils };
+    let shown = if computing.is_empty() { survey.gpu_processes.iter().collect() } else { computing };
+    let first = shown.first()?;
+    let what = match severity {
+        Severity::Spoils => format!("other processes compute on a GPU: {}", gpu_process_texts(&shown)),
+        _ => format!("the screen is drawn by a GPU: {}", gpu_process_texts(&shown)),
+    };
+    let (why, remedy) = match severity {
+        Severity::Spoils => (
+            "they take its time and memory, and a run beside them is marked `contended` and left out",
+            format!("end them: `nvidia-smi` shows all, `ps -fp {}` the first", first.process.pid),
+        ),
+        _ => (
+            "drawing takes a little of its time and memory",
+            "for the last percent: measure over ssh, with nobody at the screen".to_owned(),
+        ),
+    };
+    Some(Finding { code: "gpu_processes", severity, what, why, remedy })
+}
+
+/// `python (pid 7, 1.2 GiB) on GPU 0, pid 8 on GPU 1`
+fn gpu_process_texts(processes: &[&GpuProcess]) -> String {
+    let text = |it: &&GpuProcess| {
+        let memory = it.process.memory_bytes.map_or(String::new(), |bytes| format!(", {}", size_text(bytes)));
+        let name = match &it.process.name {
+            Some(name) => format!("{name} (pid {}{memory})", it.process.pid),
+            None => format!("pid {}{memory}", it.process.pid),
+        };
+        format!("{name} on GPU {}", it.gpu)
+    };
+    processes.iter().map(text).collect::<Vec<_>>().join(", ")
+}
+
+pub(super) fn gpu_without_driver(survey: &Survey) -> Option<Finding> {
+    let number = survey.gpus_without_driver;
+    (number > 0).then(|| Finding {
+        code: "gpu_without_driver",
+        severity: Severity::Limits,
+        what: format!(
+            "{number} NVIDIA GPU{} without NVIDIA's driver",
+            if number == 1 { " is" } else { "s are" }
+        ),
+        why: "jobs on `cuda` are not for this machine",
+        remedy: "install the driver (Ubuntu: `sudo ubuntu-drivers install`), then start the machine anew"
+            .to_owned(),
+    })
+}
+
+pub(super) fn gpu_persistence(survey: &Survey) -> Option<Finding> {
+    let off = survey.host.gpus.iter().filter(|gpu| gpu.persistence_mode == Some(false)).count();
+    // WSL's driver is Windows', which stays loaded whatever it says.
+    let in_wsl = survey.host.virtualisation.as_deref().is_some_and(|layer| layer.contains("wsl"));
+    (off > 0 && !in_wsl).then(|| Finding {
+        code: "gpu_persistence",
+        severity: Severity::Note,
+        what: format!("persistence mode is off on {off} of {} GPUs", survey.host.gpus.len()),
+        why: "between jobs the driver is unloaded and the GPU cools, so each job starts slower and differently",
+        remedy: "`sudo nvidia-smi -pm 1`".to_owned(),
+    })
+}
+
+/// Less swap than this in use is what systems put away at leisure.
+const LITTLE_SWAP: u64 = 64 << 20;
+
+pub(super) fn swap(survey: &Survey) -> Option<Finding> {
+    let used = survey.host.swap_used_bytes.filter(|used| *used > LITTLE_SWAP)?;
+    let total = survey.host.swap_total_bytes.unwrap_or(used);
+    Some(Finding {
+        code: "swap",
+        severity: Severity::Limits,
+        what: format!("{} of {} swap are in use", size_text(used), size_text(total)),
+        why: "memory has run short before; a run that touches what was put away waits for the disk",
+        remedy: match survey.host.os.name.as_str() {
+            "macos" => "close what needs much memory, or start the machine anew".to_owned(),
+            _ => "close what needs much memory, then `sudo swapoff -a && sudo swapon -a`".to_owned(),
+        },
+    })
+}
+
+/// Less than this, and not even a small network fits.
+const TOO_LITTLE_MEMORY: u64 = 1 << 30;
+/// Training the larger networks at usual batches takes as much.
+const LITTLE_MEMORY: u64 = 4 << 30;
+
+pub(super) fn memory(survey: &Survey) -> Option<Finding> {
+    let free = survey.memory_available_bytes.filter(|free| *free < LITTLE_MEMORY)?;
+    let total = survey.host.memory_bytes.map_or(String::new(), |all| format!(" of {}", size_text(all)));
+    let severity = if free < TOO_LITTLE_MEMORY { Severity::Spoils } else { Severity::Limits };
+    Some(Finding {
+        code: "memory",
+        severity,
+        what: format!("{}{total} memory are available", size_text(free)),
+        why: "larger batches will run out of memory, or will be swapped",
+        remedy: "close what needs much memory (`top -o %MEM` shows it), or keep to small batches".to_owned(),
+    })
+}
+
+/// What lies between the program and the hardware, containers aside.
+pub(super) fn layer(survey: &Survey) -> Option<Finding> {
+    let whole = survey.host.virtualisation.as_deref()?;
+    let name = whole.split('+').find(|layer| *layer != "container")?;
+    let (what, why, remedy) = match name {
+        "gvisor" => (
+            "this is gVisor's sandbox".to_owned(),
+            "system calls are dear, what others do cannot be seen, and there are no hardware counters",
+            "measure on a machine or container without it (`runc`)".to_owned(),
+        ),
+        "wsl1" | "wsl2" => (
+            format!("this is Windows' subsystem for Linux ({name})"),
+            "Windows takes processors and GPU memory unseen, and GPU memory spills to the host without an error",
+            "close what runs on Windows; for numbers to publish, measure on Linux itself".to_owned(),
+        ),
+        _ => (
+            format!("this is a virtual machine ({name})"),
+            "neighbours share caches, memory and clocks unseen; hardware counters and sensors are often missing",
+            "repeat more (`repeats`), compare only within one machine; a machine of its own has no neighbours"
+                .to_owned(),
+        ),
+    };
+    Some(Finding { code: "virtualisation", severity: Severity::Limits, what, why, remedy })
+}
+
+pub(super) fn container(survey: &Survey) -> Option<Finding> {
+    let kind = survey.host.container.as_deref()?;
+    Some(Finding {
+        code: "container",
+        severity: Severity::Note,
+        what: format!("this is a container ({kind})"),
+        why: "its limits on processors and memory count, and other containers of the host cannot be seen",
+        remedy: "keep the image's digest with the results: it is not in the provenance".to_owned(),
+    })
+}
+
+/// Sources that take a microsecond or more to be read, and that the kernel falls back to.
+const SLOW_CLOCKS: [&str; 5] = ["hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"];
+
+pub(super) fn clock_source(survey: &Survey) -> Option<Finding> {
+    let source = survey.host.clock_source.as_deref().filter(|source| SLOW_CLOCKS.contains(source))?;
+    Some(Finding {
+        code: "clock_source",
+        severity: Severity::Limits,
+        what: format!("the kernel reads the time from `{source}`"),
+        why: "each reading takes a microsecond or more, which shows in the times of single iterations",
+        remedy: "`journalctl -k | grep -i clocksource` says why the kernel gave up a faster one".to_owned(),
+    })
+}
+
+pub(super) fn clock_synchronised(survey: &Survey) -> Option<Finding> {
+    (survey.clock_synchronised == Some(false)).then(|| Finding {
+        code: "clock_synchronised",
+        severity: Severity::Note,
+        what: "no time server keeps the clock right".to_owned(),
+        why: "durations do not depend on it, but records of several machines are put in order by it",
+        remedy: "`sudo timedatectl set-ntp true`; in a virtual machine the host may see to it".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{found, sound};
+    use super::*;
+    use crate::record::{ForeignProcess, GpuFacts};
+
+    fn process(computes: bool) -> GpuProcess {
+        let process = ForeignProcess { pid: 7, name: Some("python".into()), memory_bytes: Some(3 << 29) };
+        GpuProcess { gpu: 1, computes, process }
+    }
+
+    #[test]
+    fn power() {
+        assert_eq!(
+            found(|it| it.host.power_source = Some("battery".into())),
+            [("battery", Severity::Spoils)]
+        );
+    }
+
+    #[test]
+    fn who_computes_on_a_gpu_spoils_and_who_draws_is_noted() {
+        let severity = |computes| found(|it| it.gpu_processes = vec![process(computes)]);
+        assert_eq!(severity(true), [("gpu_processes", Severity::Spoils)]);
+        assert_eq!(severity(false), [("gpu_processes", Severity::Note)]);
+        let mut survey = sound();
+        survey.gpu_processes = vec![process(false), process(true)];
+        let finding = gpu_processes(&survey).unwrap();
+        assert_eq!(finding.what, "other processes compute on a GPU: python (pid 7, 1.5 GiB) on GPU 1");
+    }
+
+    #[test]
+    fn drivers() {
+        assert_eq!(found(|it| it.gpus_without_driver = 1), [("gpu_without_driver", Severity::Limits)]);
+        let gpu = |mode| GpuFacts { persistence_mode: Some(mode), ..GpuFacts::default() };
+        assert_eq!(found(|it| it.host.gpus = vec![gpu(true)]), []);
+        assert_eq!(found(|it| it.host.gpus = vec![gpu(false)]), [("gpu_persistence", Severity::Note)]);
+        let in_wsl = found(|it| {
+            it.host.gpus = vec![gpu(false)];
+            it.host.virtualisation = Some("wsl2".into());
+        });
+        assert_eq!(in_wsl, [("virtualisation", Severity::Limits)]);
+    }
+
+    #[test]
+    fn memory_and_swap() {
+        assert_eq!(found(|it| it.host.swap_used_bytes = Some(LITTLE_SWAP)), []);
+        assert_eq!(found(|it| it.host.swap_used_bytes = Some(1 << 30)), [("swap", Severity::Limits)]);
+        let free = |bytes| found(|it| it.memory_available_bytes = Some(bytes));
+        assert_eq!(free(LITTLE_MEMORY), []);
+        assert_eq!(free(LITTLE_MEMORY - 1), [("memory", Severity::Limits)]);
+        assert_eq!(free(TOO_LITTLE_MEMORY - 1), [("memory", Severity::Spoils)]);
+    }
+
+    #[test]
+    fn layers_below_are_named() {
+        let what = |layers: &str| {
+            let mut survey = sound();
+            survey.host.virtualisation = Some(layers.into());
+            layer(&survey).map(|finding| finding.what)
+        };
+        assert_eq!(what("container+kvm").as_deref(), Some("this is a virtual machine (kvm)"));
+        assert_eq!(what("gvisor").as_deref(), Some("this is gVisor's sandbox"));
+        assert_eq!(what("wsl2").as_deref(), Some("this is Windows' subsystem for Linux (wsl2)"));
+        assert_eq!(what("container"), None);
+        assert_eq!(found(|it| it.host.container = Some("podman".into())), [("container", Severity::Note)]);
+    }
+
+    #[test]
+    fn clocks() {
+        assert_eq!(
+            found(|it| it.host.clock_source = Some("hpet".into())),
+            [("clock_source", Severity::Limits)]
+        );
+        assert_eq!(found(|it| it.host.clock_source = Some("kvm-clock".into())), []);
+        assert_eq!(found(|it| it.clock_synchronised = Some(false)), [("clock_synchronised", Severity::Note)]);
+    }
+}

@@ -1,0 +1,346 @@
+//! Findings about what a run needs or may use: programs, the worker, permissions, places. Pure.
+
+use super::{Finding, Severity};
+use crate::cli::doctor::facts::has_nvidia;
+use crate::cli::output::size_text;
+use crate::run::survey::{PlaceFacts, ProgramFacts, Survey, WorkerState};
+
+pub(super) fn time(survey: &Survey) -> Option<Finding> {
+    survey.time.is_none().then(|| Finding {
+        code: "time",
+        severity: Severity::Prevents,
+        what: "there is no `time` program that we understand in /usr/bin or on the PATH".to_owned(),
+        why: "every worker runs under it: processor time, memory and faults come from there",
+        remedy: "`sudo apt-get install time` (dnf, pacman, zypper: the package `time`)".to_owned(),
+    })
+}
+
+pub(super) fn worker(survey: &Survey) -> Option<Finding> {
+    let path = &survey.worker.path;
+    let (what, remedy) = match &survey.worker.state {
+        WorkerState::Ready => return None,
+        WorkerState::Missing => (
+            format!("there is no worker at {path}"),
+            "`just build` builds it; ORCHESTRATE_WORKER names one that stands elsewhere".to_owned(),
+        ),
+        WorkerState::NotExecutable => {
+            (format!("{path} may not be executed"), format!("`chmod +x {}`", crate::plan::quote(path)))
+        }
+        WorkerState::Broken { message } if is_about_libtorch(message) => (
+            format!("the worker does not find libtorch: {message}"),
+            "`./bootstrap.sh` fetches libtorch, `just build` builds the worker with its place".to_owned(),
+        ),
+        WorkerState::Broken { message } => (
+            format!("the worker at {path} does not start: {message}"),
+            format!("`{} --version` shows it; `just build` builds it anew", crate::plan::quote(path)),
+        ),
+    };
+    let why = "no job of the shipped worker can run; a matrix with a `worker.command` of its own can";
+    Some(Finding { code: "worker", severity: Severity::Prevents, what, why, remedy })
+}
+
+/// Whether a loader says that a library is missing: Linux's `error while loading shared libraries: …`, macOS's `Library
+/// not loaded: …`.
+fn is_about_libtorch(message: &str) -> bool {
+    ["shared librar", "Library not loaded", "libtorch"].iter().any(|word| message.contains(word))
+}
+
+/// CUDA is here, but the worker's libtorch is one without.
+pub(super) fn worker_cuda(survey: &Survey) -> Option<Finding> {
+    (has_nvidia(&survey.host) && survey.worker.has_cuda == Some(false)).then(|| Finding {
+        code: "worker_cuda",
+        severity: Severity::Limits,
+        what: "there is an NVIDIA GPU, but the worker's libtorch has no CUDA".to_owned(),
+        why: "jobs on `cuda` end as unsupported",
+        remedy: "`./bootstrap.sh` on this machine fetches a libtorch with CUDA, `just build` links it"
+            .to_owned(),
+    })
+}
+
+pub(super) fn store(survey: &Survey) -> Option<Finding> {
+    let problem = survey.store.problem.as_ref()?;
+    Some(Finding {
+        code: "store",
+        severity: Severity::Prevents,
+        what: format!("the store cannot be used: {problem}"),
+        why: "every run writes there",
+        remedy: "`--store DIR` names another store; or change the directory's owner or permissions"
+            .to_owned(),
+    })
+}
+
+pub(super) fn locks(survey: &Survey) -> Option<Finding> {
+    let problem = survey.locks.problem.as_ref()?;
+    Some(Finding {
+        code: "locks",
+        severity: Severity::Prevents,
+        what: format!("the directory of the host's locks cannot be used: {problem}"),
+        why: "without a lock two measurements would share this host",
+        remedy: format!(
+            "`sudo chmod 1777 {}`; ORCHESTRATE_LOCK_DIR chooses another, the same for everybody on this host",
+            crate::plan::quote(&survey.locks.path)
+        ),
+    })
+}
+
+/// With less than this not even a small matrix ends.
+const NO_ROOM: u64 = 50 << 20;
+/// Records are small, but workers' logs need not be, and neither are profiles.
+const LITTLE_ROOM: u64 = 1 << 30;
+
+pub(super) fn disk(survey: &Survey) -> Option<Finding> {
+    let free = survey.store.free_bytes.filter(|free| *free < LITTLE_ROOM)?;
+    let of = survey.store.total_bytes.map_or(String::new(), |total| format!(" of {}", size_text(total)));
+    Some(Finding {
+        code: "disk",
+        severity: if free < NO_ROOM { Severity::Prevents } else { Severity::Limits },
+        what: format!("{}{of} are free where the store is", size_text(free)),
+        why: "a full disk stops the run; nothing that was measured is lost",
+        remedy: "make room, or `--store DIR` on another disk".to_owned(),
+    })
+}
+
+/// Kinds of file systems that other machines serve.
+const SERVED: [&str; 17] = [
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "9p",
+    "afs",
+    "ceph",
+    "lustre",
+    "gpfs",
+    "beegfs",
+    "pvfs2",
+    "glusterfs",
+    "afpfs",
+    "webdav",
+    "fuse.sshfs",
+    "fuse.glusterfs",
+];
+
+pub(super) fn network_store(survey: &Survey) -> Option<Finding> {
+    let served = |place: &PlaceFacts| {
+        place.file_system.as_deref().is_some_and(|kind| SERVED.contains(&kind) || kind.starts_with("fuse.s3"))
+    };
+    let (name, place, variable) = if served(&survey.store) {
+        ("store", &survey.store, "`--store DIR`")
+    } else if served(&survey.locks) {
+        ("directory of locks", &survey.locks, "ORCHESTRATE_LOCK_DIR")
+    } else {
+        return None;
+    };
+    let kind = place.file_system.as_deref().unwrap_or_default();
+    Some(Finding {
+        code: "network_store",
+        severity: Severity::Limits,
+        what: format!("the {name} {} is on a network file system ({kind})", place.path),
+        why: "locks (`flock`) may not reach other machines, nor outlive a server that is started anew",
+        remedy: format!("{variable} on a disk of this machine"),
+    })
+}
+
+/// Why a profiler cannot be used: it is not there, or it does not run.
+fn unusable(program: Option<&ProgramFacts>, name: &str) -> Option<String> {
+    match program {
+        None => Some(format!("there is no `{name}`")),
+        Some(ProgramFacts { problem: Some(problem), path, .. }) => {
+            Some(format!("{path} does not run: {problem}"))
+        }
+        Some(_) => None,
+    }
+}
+
+pub(super) fn ncu(survey: &Survey) -> Option<Finding> {
+    let what = has_nvidia(&survey.host).then(|| unusable(survey.ncu.as_ref(), "ncu")).flatten()?;
+    Some(Finding {
+        code: "ncu",
+        severity: Severity::Limits,
+        what,
+        why: "FLOPs and bytes of kernels cannot be counted, so no point of the roofline has a bound",
+        remedy: "install NVIDIA Nsight Compute (apt: `nsight-compute`, or with the CUDA toolkit) and put it on the PATH"
+            .to_owned(),
+    })
+}
+
+pub(super) fn gpu_counters(survey: &Survey) -> Option<Finding> {
+    let counters = &survey.counters;
+    let closed = counters.gpu_counters_restricted == Some(true) && !counters.is_admin;
+    closed.then(|| Finding {
+        code: "gpu_counters",
+        severity: Severity::Limits,
+        what: "the NVIDIA driver keeps its counters for administrators (RmProfilingAdminOnly: 1)".to_owned(),
+        why: "`ncu` would end with ERR_NVGPUCTRPERM",
+        remedy: if survey.host.container.is_some() {
+            "start the container with `--cap-add SYS_ADMIN`; on a rented one ask its provider, nothing inside helps"
+                .to_owned()
+        } else {
+            "`echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' | sudo tee /etc/modprobe.d/nvidia-counters.conf`, \
+             then start the machine anew"
+                .to_owned()
+        },
+    })
+}
+
+pub(super) fn perf(survey: &Survey) -> Option<Finding> {
+    let on_linux = survey.host.os.name == "linux";
+    let what = on_linux.then(|| unusable(survey.perf.as_ref(), "perf")).flatten()?;
+    Some(Finding {
+        code: "perf",
+        severity: Severity::Limits,
+        what,
+        why: "instructions, cycles and cache misses cannot be counted; timing jobs do not need it",
+        remedy:
+            "Ubuntu: `sudo apt-get install linux-tools-$(uname -r)`, Debian: `linux-perf`, Fedora: `perf`"
+                .to_owned(),
+    })
+}
+
+pub(super) fn perf_permission(survey: &Survey) -> Option<Finding> {
+    let level = survey.counters.perf_event_paranoid.filter(|_| !survey.counters.may_count)?;
+    let (severity, why) = match level {
+        3.. => (Severity::Limits, "`perf` may count nothing for this user"),
+        2 => (Severity::Note, "`perf` counts the program, but not what the kernel does for it"),
+        _ => return None,
+    };
+    Some(Finding {
+        code: "perf_permission",
+        severity,
+        what: format!("kernel.perf_event_paranoid is {level}"),
+        why,
+        remedy: "`sudo sysctl kernel.perf_event_paranoid=1`".to_owned(),
+    })
+}
+
+pub(super) fn hardware_events(survey: &Survey) -> Option<Finding> {
+    (survey.counters.hardware_events == Some(false)).then(|| Finding {
+        code: "hardware_events",
+        severity: Severity::Limits,
+        what: "the kernel offers no hardware counters".to_owned(),
+        why: "`perf` jobs give times and faults, but no instructions, cycles or cache misses",
+        remedy: "a hypervisor keeps them to itself: let it pass on the PMU, or measure on bare metal"
+            .to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{found, sound};
+    use super::*;
+
+    #[test]
+    fn without_time_nothing_runs() {
+        assert_eq!(found(|it| it.time = None), [("time", Severity::Prevents)]);
+    }
+
+    #[test]
+    fn each_way_a_worker_fails_has_its_remedy() {
+        let finding = |state: WorkerState| {
+            let mut survey = sound();
+            survey.worker.state = state;
+            worker(&survey)
+        };
+        assert_eq!(finding(WorkerState::Ready), None);
+        let remedy = |state| finding(state).unwrap().remedy;
+        assert!(remedy(WorkerState::Missing).contains("just build"));
+        assert_eq!(remedy(WorkerState::NotExecutable), "`chmod +x /opt/worker`");
+        let broken = |message: &str| finding(WorkerState::Broken { message: message.into() }).unwrap();
+        let no_library = broken("error while loading shared libraries: libtorch_cpu.so: cannot open");
+        assert!(no_library.what.contains("does not find libtorch"), "{}", no_library.what);
+        let no_library_of_macos = broken("dyld: Library not loaded: @rpath/libc10.dylib");
+        assert!(no_library_of_macos.what.contains("does not find libtorch"), "{}", no_library_of_macos.what);
+        assert!(broken("it crashed").what.contains("does not start: it crashed"));
+        assert_eq!(no_library.severity, Severity::Prevents);
+    }
+
+    #[test]
+    fn places_that_cannot_be_written() {
+        let problem = || Some("cannot write in /x: Permission denied".to_owned());
+        assert_eq!(found(|it| it.store.problem = problem()), [("store", Severity::Prevents)]);
+        assert_eq!(found(|it| it.locks.problem = problem()), [("locks", Severity::Prevents)]);
+    }
+
+    #[test]
+    fn a_disk_fills_up_in_two_steps() {
+        let free = |bytes| found(|it| it.store.free_bytes = Some(bytes));
+        assert_eq!(free(LITTLE_ROOM), []);
+        assert_eq!(free(LITTLE_ROOM - 1), [("disk", Severity::Limits)]);
+        assert_eq!(free(NO_ROOM - 1), [("disk", Severity::Prevents)]);
+    }
+
+    #[test]
+    fn stores_that_another_machine_serves() {
+        let on = |kind: &str| found(|it| it.store.file_system = Some(kind.into()));
+        for kind in ["nfs4", "cifs", "fuse.sshfs", "lustre", "9p"] {
+            assert_eq!(on(kind), [("network_store", Severity::Limits)], "{kind}");
+        }
+        for kind in ["ext4", "overlay", "tmpfs", "apfs", "fuse.mergerfs"] {
+            assert_eq!(on(kind), [], "{kind}");
+        }
+        let locks = found(|it| it.locks.file_system = Some("nfs".into()));
+        assert_eq!(locks, [("network_store", Severity::Limits)]);
+    }
+
+    #[test]
+    fn ncu_is_missed_only_beside_a_gpu_that_it_knows() {
+        let with_gpu = |it: &mut Survey| it.host.devices.extend(["cuda".to_owned(), "cuda:0".to_owned()]);
+        assert_eq!(found(with_gpu), [("ncu", Severity::Limits)]);
+        let served = found(|it| {
+            with_gpu(it);
+            it.ncu = it.perf.clone();
+        });
+        assert_eq!(served, []);
+        let broken = found(|it| {
+            with_gpu(it);
+            it.ncu = Some(ProgramFacts { problem: Some("no".into()), ..ProgramFacts::default() });
+        });
+        assert_eq!(broken, [("ncu", Severity::Limits)]);
+        let without_cuda = found(|it| {
+            with_gpu(it);
+            it.ncu = it.perf.clone();
+            it.worker.has_cuda = Some(false);
+        });
+        assert_eq!(without_cuda, [("worker_cuda", Severity::Limits)]);
+    }
+
+    #[test]
+    fn the_drivers_counters_are_for_administrators_or_for_all() {
+        let restricted = |is_admin| {
+            found(|it| {
+                it.counters.gpu_counters_restricted = Some(true);
+                it.counters.is_admin = is_admin;
+            })
+        };
+        assert_eq!((restricted(false), restricted(true)), (vec![("gpu_counters", Severity::Limits)], vec![]));
+        let mut survey = sound();
+        survey.counters.gpu_counters_restricted = Some(true);
+        assert!(gpu_counters(&survey).unwrap().remedy.contains("NVreg_RestrictProfilingToAdminUsers=0"));
+        survey.host.container = Some("docker".into());
+        assert!(gpu_counters(&survey).unwrap().remedy.contains("SYS_ADMIN"));
+    }
+
+    #[test]
+    fn perf_and_its_permission() {
+        assert_eq!(found(|it| it.perf = None), [("perf", Severity::Limits)]);
+        let on_macos = found(|it| {
+            it.perf = None;
+            it.host.os.name = "macos".into();
+        });
+        assert_eq!(on_macos, []);
+        let at = |level, may_count| {
+            found(|it| {
+                it.counters.perf_event_paranoid = Some(level);
+                it.counters.may_count = may_count;
+            })
+        };
+        assert_eq!(at(4, false), [("perf_permission", Severity::Limits)]);
+        assert_eq!(at(2, false), [("perf_permission", Severity::Note)]);
+        assert_eq!((at(1, false), at(4, true)), (vec![], vec![]));
+        assert_eq!(
+            found(|it| it.counters.hardware_events = Some(false)),
+            [("hardware_events", Severity::Limits)]
+        );
+    }
+}

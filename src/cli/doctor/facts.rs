@@ -1,0 +1,287 @@
+//! A survey as sections of names and values, for people: in `doctor` as text, in `env` as Markdown. Pure.
+
+use crate::cli::output::size_text;
+use crate::record::{CpuFacts, GitFacts, GpuFacts, HostFacts};
+use crate::run::survey::{Activity, PlaceFacts, ProgramFacts, Survey, WorkerState, WorkerSurvey};
+
+/// A titled part.
+#[derive(Debug)]
+pub(in crate::cli) struct Section {
+    pub(in crate::cli) title: &'static str,
+    /// Names and values; never empty.
+    pub(in crate::cli) lines: Vec<(String, String)>,
+}
+
+/// Everything that `survey` knows. What is not known has no line.
+pub(in crate::cli) fn sections(survey: &Survey) -> Vec<Section> {
+    let sections = [
+        Section { title: "system", lines: system(survey) },
+        Section { title: "processor", lines: processor(&survey.host) },
+        Section { title: "memory", lines: memory(survey) },
+        Section { title: "GPU", lines: gpus(&survey.host) },
+        Section { title: "software", lines: software(survey) },
+        Section { title: "counters", lines: counters(survey) },
+        Section { title: "places", lines: places(survey) },
+        Section { title: "activity", lines: survey.activity.iter().flat_map(activity).collect() },
+    ];
+    sections.into_iter().filter(|section| !section.lines.is_empty()).collect()
+}
+
+fn line(name: &str, value: impl ToString) -> Option<(String, String)> {
+    Some((name.to_owned(), value.to_string()))
+}
+
+fn maybe(name: &str, value: Option<impl ToString>) -> Option<(String, String)> {
+    value.map(|value| (name.to_owned(), value.to_string()))
+}
+
+fn on_off(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}
+
+fn system(survey: &Survey) -> Vec<(String, String)> {
+    let HostFacts {
+        hostname, os, virtualisation, container, power_source, clock_source, kernel_options, ..
+    } = &survey.host;
+    let synchronised =
+        survey.clock_synchronised.map(|is| if is { "synchronised" } else { "not synchronised" });
+    let clock: Vec<&str> = clock_source.as_deref().into_iter().chain(synchronised).collect();
+    let options = kernel_options.join(" ");
+    [
+        line("host", hostname),
+        maybe("system", Some(os.version.as_deref().unwrap_or(&os.name))),
+        maybe("kernel", os.kernel.as_ref()),
+        line("architecture", &os.architecture),
+        maybe("virtualisation", virtualisation.as_ref()),
+        maybe("container", container.as_ref()),
+        maybe("power", power_source.as_ref()),
+        maybe("clock", Some(clock.join(", ")).filter(|text| !text.is_empty())),
+        maybe("kernel options", Some(options).filter(|text| !text.is_empty())),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn processor(host: &HostFacts) -> Vec<(String, String)> {
+    let cpu = &host.cpu;
+    let cores = cpu.cores.map_or(String::new(), |cores| format!(", on {cores} cores"));
+    [
+        maybe("model", cpu.model.as_ref()),
+        line("processors", format!("{} usable of {}{cores}", cpu.usable, cpu.logical)),
+        maybe("threads per core", cpu.smt.map(|smt| if smt { "several (SMT on)" } else { "one (SMT off)" })),
+        maybe("NUMA nodes", cpu.numa_nodes),
+        maybe("clock", clock_range(cpu)),
+        maybe("governor", host.governor.as_ref()),
+        maybe("frequency driver", cpu.frequency_driver.as_ref()),
+        maybe("turbo", cpu.turbo.map(on_off)),
+        maybe("microcode", cpu.microcode.as_ref()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// `800 to 4800 MHz`, `800 to 4800 MHz, at most 3000`.
+fn clock_range(cpu: &CpuFacts) -> Option<String> {
+    let (low, high) = cpu.min_mhz.zip(cpu.max_mhz)?;
+    let cap =
+        cpu.cap_mhz.filter(|cap| *cap < high).map_or(String::new(), |cap| format!(", at most {cap:.0}"));
+    Some(format!("{low:.0} to {high:.0} MHz{cap}"))
+}
+
+fn memory(survey: &Survey) -> Vec<(String, String)> {
+    let host = &survey.host;
+    let swap = host.swap_total_bytes.map(|total| match (total, host.swap_used_bytes) {
+        (0, _) => "none".to_owned(),
+        (_, Some(used)) => format!("{} of {} in use", size_text(used), size_text(total)),
+        (_, None) => size_text(total),
+    });
+    [
+        maybe("memory", host.memory_bytes.map(size_text)),
+        maybe("available", survey.memory_available_bytes.map(size_text)),
+        maybe("swap", swap),
+        maybe("huge pages", host.transparent_huge_pages.as_ref()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn gpus(host: &HostFacts) -> Vec<(String, String)> {
+    let numbered = |(index, gpu): (usize, &GpuFacts)| (format!("GPU {index}"), gpu_text(gpu));
+    let mut lines: Vec<(String, String)> = host.gpus.iter().enumerate().map(numbered).collect();
+    lines.extend(maybe("driver", host.nvidia_driver.as_ref()));
+    lines.extend(maybe("CUDA of the driver", host.cuda_driver.as_ref()));
+    lines
+}
+
+fn gpu_text(gpu: &GpuFacts) -> String {
+    let words = [
+        Some(gpu.name.clone()),
+        gpu.uuid.clone(),
+        gpu.memory_bytes.map(size_text),
+        gpu.compute_capability.as_ref().map(|capability| format!("compute capability {capability}")),
+        gpu.cores.map(|cores| format!("{cores} cores")),
+        gpu.power_limit_w.map(|watts| format!("at most {watts:.0} W")),
+        gpu.persistence_mode.map(|on| format!("persistence mode {}", on_off(on))),
+        gpu.ecc.map(|on| format!("ECC {}", on_off(on))),
+    ];
+    words.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn software(survey: &Survey) -> Vec<(String, String)> {
+    let mut lines: Vec<(String, String)> = Vec::new();
+    lines.extend(line("orchestrate", &survey.orchestrate));
+    lines.extend(worker(&survey.worker, has_nvidia(&survey.host)));
+    lines.extend(line("time", program_text(survey.time.as_ref())));
+    if survey.host.os.name != "macos" {
+        lines.extend(line("perf", program_text(survey.perf.as_ref())));
+    }
+    if has_nvidia(&survey.host) || survey.ncu.is_some() {
+        lines.extend(line("ncu", program_text(survey.ncu.as_ref())));
+    }
+    lines.extend(maybe("git", survey.git.as_ref().map(git_text)));
+    lines
+}
+
+/// Whether libtorch has CUDA is of interest beside a GPU alone.
+fn worker(worker: &WorkerSurvey, beside_gpu: bool) -> Vec<(String, String)> {
+    let state = match &worker.state {
+        WorkerState::Ready => worker.path.clone(),
+        WorkerState::Missing => format!("none at {}", worker.path),
+        WorkerState::NotExecutable => format!("{}, not executable", worker.path),
+        WorkerState::Broken { message } => format!("{}, does not start: {message}", worker.path),
+    };
+    let mut lines = vec![("worker".to_owned(), state)];
+    lines.extend(maybe("worker SHA-256", worker.sha256.as_ref()));
+    lines.extend(worker.versions.iter().filter(|(name, _)| *name != "worker").map(|(name, version)| {
+        let place = worker.libtorch.as_ref().filter(|_| name == "libtorch");
+        let place = place.map_or(String::new(), |path| format!(", {path}"));
+        (name.clone(), format!("{version}{place}"))
+    }));
+    if !worker.versions.contains_key("libtorch") {
+        lines.extend(maybe("libtorch", worker.libtorch.as_ref()));
+    }
+    let has_cuda = worker.has_cuda.filter(|_| beside_gpu);
+    lines.extend(maybe("CUDA in libtorch", has_cuda.map(|has| if has { "yes" } else { "no" })));
+    lines
+}
+
+fn program_text(program: Option<&ProgramFacts>) -> String {
+    let Some(program) = program else { return "none".to_owned() };
+    match (&program.problem, &program.version) {
+        (Some(problem), _) => format!("{}, does not run: {problem}", program.path),
+        (None, Some(version)) => format!("{version}, {}", program.path),
+        (None, None) => program.path.clone(),
+    }
+}
+
+fn git_text(git: &GitFacts) -> String {
+    let changed = if git.dirty { ", with changes that are not committed" } else { "" };
+    format!("{}{changed}", git.revision)
+}
+
+fn counters(survey: &Survey) -> Vec<(String, String)> {
+    let counters = &survey.counters;
+    let of_gpu = counters.gpu_counters_restricted;
+    let of_gpu = of_gpu.map(|restricted| if restricted { "for administrators" } else { "for everybody" });
+    [
+        maybe("hardware events", counters.hardware_events.map(|has| if has { "yes" } else { "none" })),
+        maybe("perf_event_paranoid", counters.perf_event_paranoid),
+        maybe("GPU counters", of_gpu),
+        counters
+            .hardware_events
+            .and_then(|_| line("administrator", if counters.is_admin { "yes" } else { "no" })),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn places(survey: &Survey) -> Vec<(String, String)> {
+    let place = |name: &str, place: &PlaceFacts| {
+        let missing = if place.exists { None } else { Some("not there yet".to_owned()) };
+        let free = place.free_bytes.map(|free| format!("{} free", size_text(free)));
+        let words =
+            [Some(place.path.clone()), missing, place.file_system.clone(), free, place.problem.clone()];
+        line(name, words.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    };
+    [place("store", &survey.store), place("locks", &survey.locks)].into_iter().flatten().collect()
+}
+
+fn activity(activity: &Activity) -> Vec<(String, String)> {
+    let over = format!("over {:.1} s", activity.over_s);
+    let cores = |cores: f64| format!("{cores:.2} processors {over}");
+    let mut lines: Vec<(String, String)> = [
+        maybe("load", activity.load.map(|load| format!("{load:.2}"))),
+        maybe("busy", activity.foreign_cores.map(cores)),
+        maybe("stolen", activity.stolen_cores.filter(|stolen| *stolen > 0.0).map(cores)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    lines.extend(activity.busiest.iter().map(|process| {
+        let name = format!("pid {}", process.pid);
+        (name, format!("{}, {:.2} processors", process.name, process.cores))
+    }));
+    lines
+}
+
+/// Whether the host has, or seems to have, a GPU of NVIDIA's.
+pub(super) fn has_nvidia(host: &HostFacts) -> bool {
+    host.devices.iter().any(|name| name.starts_with("cuda"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_has_no_line() {
+        let sections = sections(&Survey::default());
+        let titles: Vec<&str> = sections.iter().map(|section| section.title).collect();
+        assert_eq!(titles, ["system", "processor", "software", "places"]);
+        let lines = sections.iter().flat_map(|section| &section.lines);
+        assert!(lines.into_iter().all(|(name, _)| name != "governor" && name != "ncu"));
+    }
+
+    #[test]
+    fn a_gpu_in_one_line() {
+        let gpu = GpuFacts {
+            name: "NVIDIA L4".into(),
+            uuid: Some("GPU-1".into()),
+            memory_bytes: Some(24 << 30),
+            compute_capability: Some("8.9".into()),
+            power_limit_w: Some(72.0),
+            persistence_mode: Some(false),
+            ..GpuFacts::default()
+        };
+        let text = "NVIDIA L4, GPU-1, 24.0 GiB, compute capability 8.9, at most 72 W, persistence mode off";
+        assert_eq!(gpu_text(&gpu), text);
+    }
+
+    #[test]
+    fn clocks_with_and_without_a_cap() {
+        let cpu = |cap| CpuFacts {
+            min_mhz: Some(800.0),
+            max_mhz: Some(4800.0),
+            cap_mhz: cap,
+            ..CpuFacts::default()
+        };
+        assert_eq!(clock_range(&cpu(Some(4800.0))).unwrap(), "800 to 4800 MHz");
+        assert_eq!(clock_range(&cpu(Some(3000.0))).unwrap(), "800 to 4800 MHz, at most 3000");
+        assert_eq!(clock_range(&CpuFacts::default()), None);
+    }
+
+    #[test]
+    fn a_program_is_there_broken_or_none() {
+        let perf = ProgramFacts { path: "/usr/bin/perf".into(), ..ProgramFacts::default() };
+        assert_eq!(program_text(None), "none");
+        assert_eq!(program_text(Some(&perf)), "/usr/bin/perf");
+        let broken = ProgramFacts { problem: Some("no".into()), ..perf.clone() };
+        assert_eq!(program_text(Some(&broken)), "/usr/bin/perf, does not run: no");
+        let sound = ProgramFacts { version: Some("6.8".into()), ..perf };
+        assert_eq!(program_text(Some(&sound)), "6.8, /usr/bin/perf");
+    }
+}

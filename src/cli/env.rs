@@ -1,0 +1,197 @@
+//! `orchestrate env`: `env_info.md` and `system.json`, what a report says of the machine it was made on.
+//!
+//! `system.json` holds, under `schema`:
+//!
+//! ```text
+//! schema, taken_at, orchestrate      1, the moment (RFC 3339, UTC), this program's version
+//! host                               as `provenance.host` of a record
+//! memory_available_bytes, gpu_processes, gpus_without_driver, clock_synchronised
+//! time, perf, ncu                    the programs: path, version, problem; null for one that is not there
+//! counters, worker, store, locks, git
+//! clouds                             by env, what the saved plans declare: provider, region, zone, instance
+//! commands                           what runs the saved plans again
+//! ```
+#![expect(clippy::disallowed_methods, reason = "the files' directory is made here")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::doctor::facts::{Section, sections};
+use super::output::{print_json, print_line};
+use super::{Exit, Failure, Global};
+use crate::plan::{Plan, quote};
+use crate::record::CloudFacts;
+use crate::run::survey::Survey;
+use crate::run::{Store, write_atomic};
+
+/// The version of `system.json`.
+///
+/// Changelog: 1, the first.
+const SYSTEM_SCHEMA: u32 = 1;
+
+/// What `orchestrate env` takes.
+#[derive(Debug, clap::Args)]
+pub(super) struct EnvArgs {
+    /// Directory to write env_info.md and system.json to. Made if it is not there.
+    #[arg(long, value_name = "DIR", default_value = "report")]
+    out: PathBuf,
+    /// Print what system.json would hold, and write nothing.
+    #[arg(long, conflicts_with = "out")]
+    json: bool,
+}
+
+/// What both files say.
+#[derive(Debug, Serialize)]
+struct Environment {
+    schema: u32,
+    #[serde(flatten)]
+    survey: Survey,
+    clouds: BTreeMap<String, CloudFacts>,
+    commands: Vec<String>,
+}
+
+impl Environment {
+    /// Of a host and of the plans that were saved on it.
+    fn of(survey: Survey, plans: &[Plan], store: &Path) -> Environment {
+        let clouds = plans.iter().flat_map(|plan| &plan.envs);
+        let clouds = clouds.filter_map(|(name, env)| Some((name.clone(), env.cloud.clone()?))).collect();
+        let flag = match store.display().to_string().as_str() {
+            "runs" => String::new(),
+            other => format!(" --store {}", quote(other)),
+        };
+        let command = |plan: &Plan| format!("orchestrate run {}{flag}", quote(&plan.matrix.path));
+        Environment { schema: SYSTEM_SCHEMA, survey, clouds, commands: plans.iter().map(command).collect() }
+    }
+}
+
+/// Writes both files and says where they are.
+pub(super) fn run(args: EnvArgs, global: &Global) -> Result<Exit, Failure> {
+    // Who is busy right now says nothing about the machine.
+    let survey = Survey::probe(&global.store, Duration::ZERO);
+    let environment = Environment::of(survey, &saved_plans(&global.store), &global.store);
+    if args.json {
+        print_json(&environment)?;
+        return Ok(Exit::Done);
+    }
+    fs::create_dir_all(&args.out)?;
+    let system = format!("{}\n", serde_json::to_string_pretty(&environment)?);
+    let files = [("env_info.md", markdown(&environment)), ("system.json", system)];
+    for (name, text) in files {
+        let path = args.out.join(name);
+        write_atomic(&path, text.as_bytes())?;
+        print_line(&format!("wrote {}", path.display()))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The plans of the store by name. A store that is missing has none, and a plan that cannot be read says nothing here.
+fn saved_plans(store: &Path) -> Vec<Plan> {
+    let Ok(store) = Store::at(store) else { return Vec::new() };
+    let mut names = store.plan_names().unwrap_or_default();
+    names.sort();
+    names.iter().filter_map(|name| store.load_plan(name).ok()).collect()
+}
+
+/// `env_info.md`.
+fn markdown(environment: &Environment) -> String {
+    let Environment { survey, clouds, commands, schema: _ } = environment;
+    let mut text = format!(
+        "# {}\n\nWritten by orchestrate {} on {}.\n",
+        survey.host.hostname,
+        survey.orchestrate,
+        survey.taken_at.format("%Y-%m-%d %H:%M:%S UTC")
+    );
+    for section in sections(survey) {
+        text += &section_markdown(&section);
+    }
+    for (env, cloud) in clouds {
+        text += &format!("\n## Cloud of `{env}`\n\n{}", cloud_markdown(cloud));
+    }
+    if !commands.is_empty() {
+        let commands: String = commands.iter().map(|command| format!("{command}\n")).collect();
+        text += &format!("\n## Commands\n\n```sh\n{commands}```\n");
+    }
+    text
+}
+
+fn section_markdown(section: &Section) -> String {
+    let mut letters = section.title.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
+    let rows: String = section.lines.iter().map(|(name, value)| row(name, value)).collect();
+    format!("\n## {first}{}\n\n{HEADER}{rows}", letters.as_str())
+}
+
+const HEADER: &str = "| what | value |\n|---|---|\n";
+
+fn row(name: &str, value: &str) -> String {
+    format!("| {} | {} |\n", cell(name), cell(value))
+}
+
+/// What would end a cell stands for itself.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
+
+fn cloud_markdown(cloud: &CloudFacts) -> String {
+    let CloudFacts { provider, region, zone, instance } = cloud;
+    let values = [("provider", provider), ("region", region), ("zone", zone), ("instance", instance)];
+    let rows = values.into_iter().filter_map(|(name, value)| Some(row(name, value.as_deref()?)));
+    format!("{HEADER}{}", rows.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix::check;
+    use crate::plan::expand;
+    use crate::record::MatrixFacts;
+
+    fn plan() -> Plan {
+        let matrix = "name: l4\nmodels: [vgg16]\nbatches: [1]\nrepeats: 1\n\
+                      envs: { gcp: { device: cuda, cloud: { provider: gcp, zone: us-central1-a } }, own: { device: cpu } }\n";
+        let facts = MatrixFacts { name: "l4".into(), path: "my matrices/l4.yaml".into(), sha256: "0".into() };
+        expand(&check(matrix).unwrap(), facts)
+    }
+
+    fn environment(store: &str) -> Environment {
+        let mut survey = Survey::default();
+        survey.host.hostname = "bench-1".into();
+        survey.host.cpu.model = Some("A | B".into());
+        Environment::of(survey, &[plan()], Path::new(store))
+    }
+
+    #[test]
+    fn the_page_names_machine_cloud_and_commands() {
+        let page = markdown(&environment("runs"));
+        for part in [
+            "# bench-1\n",
+            "## Processor\n\n| what | value |\n|---|---|\n| model | A \\| B |\n",
+            "## Cloud of `gcp`\n",
+            "| zone | us-central1-a |\n",
+            "```sh\norchestrate run 'my matrices/l4.yaml'\n```\n",
+        ] {
+            assert!(page.contains(part), "no `{part}` in {page}");
+        }
+        assert!(!page.contains("Cloud of `own`"), "{page}");
+    }
+
+    #[test]
+    fn another_store_is_part_of_the_commands() {
+        assert_eq!(
+            environment("elsewhere").commands,
+            ["orchestrate run 'my matrices/l4.yaml' --store elsewhere"]
+        );
+    }
+
+    #[test]
+    fn the_json_has_its_version_first_and_the_host_as_a_record_has_it() {
+        let json = serde_json::to_value(environment("runs")).unwrap();
+        assert_eq!(json["schema"], SYSTEM_SCHEMA);
+        assert_eq!(json["host"]["hostname"], "bench-1");
+        assert_eq!(json["clouds"]["gcp"]["zone"], "us-central1-a");
+    }
+}

@@ -1,0 +1,154 @@
+//! `doctor` and `env`, on whatever machine the tests run.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use orchestrate::record::HostFacts;
+use serde_json::Value;
+
+use crate::harness::{Matrix, Project};
+
+/// A project whose shipped worker is this shell script.
+struct WithWorker {
+    project: Project,
+    worker: PathBuf,
+}
+
+impl WithWorker {
+    fn new(script: &str) -> Self {
+        let project = Project::with(Matrix::new("t"));
+        let worker = project.path("the worker");
+        // A child writes it: a test beside this one that forks while we had it open would keep it from being executed.
+        let write = r#"printf '#!/bin/sh\n%s\n' "$2" > "$1" && chmod 755 "$1""#;
+        let status = Command::new("/bin/sh").args(["-c", write, "sh"]).arg(&worker).arg(script).status();
+        assert!(status.unwrap().success());
+        WithWorker { project, worker }
+    }
+
+    /// Runs a verb, and tells its exit code, standard output and standard error.
+    fn orchestrate(&self, arguments: &[&str]) -> (i32, String, String) {
+        let output = self
+            .project
+            .command(arguments)
+            .env("ORCHESTRATE_WORKER", &self.worker)
+            .output()
+            .expect("orchestrate starts");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        (output.status.code().expect("an exit code"), text(output.stdout), text(output.stderr))
+    }
+
+    /// The names in the project's directory.
+    fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.project.path(".")).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+const SOUND: &str = "echo worker 0.1.0; echo libtorch 2.11.0";
+
+fn parse(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text}"))
+}
+
+fn findings(document: &Value) -> Vec<(&str, &str)> {
+    let findings = document["findings"].as_array().unwrap().iter();
+    findings.map(|it| (it["code"].as_str().unwrap(), it["severity"].as_str().unwrap())).collect()
+}
+
+#[test]
+fn doctor_finds_what_it_finds_and_every_finding_says_what_to_do() {
+    let here = WithWorker::new(SOUND);
+    let before = here.files();
+    let (code, out, err) = here.orchestrate(&["doctor", "--json", "--look", "0s"]);
+    let document = parse(&out);
+    assert_eq!(err, "");
+    assert_eq!(document["worker"]["versions"]["libtorch"], "2.11.0");
+    assert!(document["host"]["hostname"].as_str().is_some_and(|name| !name.is_empty()));
+    for finding in document["findings"].as_array().unwrap() {
+        for field in ["code", "what", "why", "remedy"] {
+            assert!(finding[field].as_str().is_some_and(|text| !text.is_empty()), "{field} of {finding}");
+        }
+    }
+    let severities: Vec<usize> = findings(&document)
+        .iter()
+        .map(|(_, severity)| {
+            ["prevents", "spoils", "limits", "note"].iter().position(|it| it == severity).unwrap()
+        })
+        .collect();
+    assert!(severities.is_sorted(), "the worst comes first: {severities:?}");
+    assert_eq!(code, i32::from(severities.contains(&0)), "only what prevents runs is a failure");
+    assert!(findings(&document).iter().all(|(code, _)| *code != "worker"), "{out}");
+    assert_eq!(here.files(), before, "looking leaves nothing behind");
+}
+
+#[test]
+fn doctor_watches_for_a_moment() {
+    let (_, out, _) = WithWorker::new(SOUND).orchestrate(&["doctor", "--json", "--look", "1ms"]);
+    let document = parse(&out);
+    assert!(document["activity"]["over_s"].as_f64().is_some_and(|over| over > 0.0), "{out}");
+    assert!(document["activity"]["busiest"].is_array(), "{out}");
+}
+
+#[test]
+fn a_worker_that_cannot_run_is_a_failure_with_its_remedy() {
+    let here = WithWorker::new("echo 'libtorch_cpu.so: cannot open shared object file' >&2; exit 127");
+    let (code, out, _) = here.orchestrate(&["doctor", "--look", "0s"]);
+    assert_eq!(code, 1, "{out}");
+    for part in
+        ["system\n", "processor\n", "prevents  the worker does not find libtorch", "do:  `./bootstrap.sh`"]
+    {
+        assert!(out.contains(part), "no `{part}` in {out}");
+    }
+    fs::remove_file(&here.worker).unwrap();
+    let (code, out, _) = here.orchestrate(&["doctor", "--look", "0s"]);
+    assert_eq!(code, 1, "{out}");
+    let line = format!("prevents  there is no worker at {}", here.worker.display());
+    assert!(out.contains(&line), "no `{line}` in {out}");
+}
+
+#[test]
+fn a_store_that_is_a_file_is_a_failure() {
+    let here = WithWorker::new(SOUND);
+    fs::write(here.project.path("runs"), "").unwrap();
+    let (code, out, _) = here.orchestrate(&["doctor", "--json", "--look", "0s"]);
+    assert_eq!(code, 1, "{out}");
+    assert!(findings(&parse(&out)).contains(&("store", "prevents")), "{out}");
+}
+
+#[test]
+fn env_writes_both_files_and_says_so() {
+    let here = WithWorker::new(SOUND);
+    here.project.orchestrate(&["run", "t.yaml"]).code(0);
+    let (code, out, err) = here.orchestrate(&["env"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert_eq!(out, "wrote report/env_info.md\nwrote report/system.json\n");
+    let page = fs::read_to_string(here.project.path("report/env_info.md")).unwrap();
+    for part in
+        ["## System\n", "## Processor\n", "| libtorch | 2.11.0", "```sh\norchestrate run t.yaml\n```\n"]
+    {
+        assert!(page.contains(part), "no `{part}` in {page}");
+    }
+    let system = parse(&fs::read_to_string(here.project.path("report/system.json")).unwrap());
+    assert_eq!(system["schema"], 1);
+    let host: HostFacts = serde_json::from_value(system["host"].clone()).unwrap();
+    let recorded = here.project.record().provenance.host;
+    assert_eq!((host.hostname, host.cpu, host.gpus), (recorded.hostname, recorded.cpu, recorded.gpus));
+}
+
+#[test]
+fn env_prints_or_writes_elsewhere() {
+    let here = WithWorker::new(SOUND);
+    let before = here.files();
+    let (code, out, _) = here.orchestrate(&["env", "--json"]);
+    assert_eq!((code, &parse(&out)["schema"]), (0, &1.into()));
+    assert_eq!(here.files(), before, "--json writes nothing");
+    let (code, out, _) = here.orchestrate(&["env", "--out", "logs/here"]);
+    assert_eq!((code, out.as_str()), (0, "wrote logs/here/env_info.md\nwrote logs/here/system.json\n"));
+    assert!(here.project.path("logs/here/system.json").is_file());
+    let (code, _, err) = here.orchestrate(&["env", "--json", "--out", "x"]);
+    assert_eq!(code, 2, "{err}");
+}
