@@ -168,7 +168,7 @@ mod tests {
     fn host() -> HostFacts {
         HostFacts {
             hostname: "box".into(),
-            cpu: CpuFacts { model: Some("Xeon A".into()), logical: 2, usable: 2 },
+            cpu: CpuFacts { model: Some("Xeon A".into()), logical: 2, usable: 2, ..CpuFacts::default() },
             nvidia_driver: Some("570.1".into()),
             ..HostFacts::default()
         }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::ask::{PATIENCE, ask, is_executable};
 use crate::run::host::hash_file;
-use crate::run::site::shipped_worker;
+use crate::run::programs::shipped_worker;
 
 /// The shipped worker, as far as it can be known without training.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
