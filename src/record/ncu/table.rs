@@ -92,7 +92,7 @@ struct Row<'a> {
     is_header: bool,
 }
 
-/// The headers and rows in `text`; whatever else stands there is left out.
+/// The headers and rows in `text`; whatever else stands there is left out. A line with an open quote goes on in the next.
 fn split_rows(text: &str) -> Result<Vec<Row<'_>>, TableError> {
     let mut rows: Vec<Row<'_>> = Vec::new();
     let mut is_quoted = None;
@@ -107,9 +107,12 @@ fn split_rows(text: &str) -> Result<Vec<Row<'_>>, TableError> {
             is_quoted = Some(raw.starts_with('"'));
         }
         if is_header || is_quoted.is_some_and(|is_quoted| is_row(raw, is_quoted)) {
-            while has_open_quote(&text[start..end]) && end < text.len() {
+            let mut quotes = quotes_in(raw);
+            while quotes % 2 == 1 && end < text.len() {
                 number += 1;
-                end = line_end(text, end);
+                let next = line_end(text, end);
+                quotes += quotes_in(&text[end..next]);
+                end = next;
             }
             let raw = text[start..end].trim_start_matches('\u{feff}').trim_end_matches(['\r', '\n']);
             rows.push(Row { line, raw, is_header });
@@ -138,8 +141,8 @@ fn is_row(line: &str, is_quoted: bool) -> bool {
     line.matches(',').count() > 1 && fields.next() == Some(true) && fields.next() == Some(true)
 }
 
-fn has_open_quote(text: &str) -> bool {
-    text.matches('"').count() % 2 == 1
+fn quotes_in(text: &str) -> usize {
+    text.matches('"').count()
 }
 
 /// Where a table has what.
