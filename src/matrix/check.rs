@@ -11,7 +11,6 @@ use super::env::{build, check_model, check_param_name};
 use super::file::{self, EnvFile, MatrixFile, WorkerFile, get};
 use super::keys::{self, BATCH, MOST_JOBS, REPEATS};
 use super::note::{Note, Notes, Span, Spanned, did_you_mean, one_of};
-use super::profile::check_base;
 use super::reader::{count, mismatch, name, param, parsed, unknown_key};
 use super::tree::{self, Entry, Node, Value};
 use super::{AxisValue, Condition, Env, Include, Matrix, Operator, Selector, SelectorField, comma_separated};
@@ -371,7 +370,6 @@ fn check_whole(
         notes.add(Span { line: 1, column: 1, length: 1 }, "matrix", message);
         return;
     }
-    check_base(&known.file.base.profile, &known.built, notes);
     let mut hits = vec![false; exclude.len()];
     for (index, env) in known.built.iter().enumerate() {
         let Some(env) = env else { continue };

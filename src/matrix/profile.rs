@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::Matrix;
 use super::file::get;
 use super::keys::{self, KeyDoc, PROFILE_ITERS};
 use super::note::{Notes, Spanned};
 use super::reader::{check_keys, count, entries, list, mismatch, text};
 use super::tree::{Node, Value};
-use super::{Env, Matrix};
 use crate::job::{Device, Kind, Profile};
 use crate::record::ncu::translate;
 
@@ -90,18 +90,6 @@ pub(super) fn check_own(own: &ProfileFile, device: Option<Device>, notes: &mut N
     {
         let message = format!("profiles GPUs of NVIDIA, and this env's device is `{device}`");
         notes.add(ncu.span, "ncu", message);
-    }
-}
-
-/// Notes what a matrix says for all envs and no env can do.
-pub(super) fn check_base(base: &ProfileFile, envs: &[Option<Env>], notes: &mut Notes) {
-    let ncu = base.0.get(&Kind::Ncu).filter(|ncu| ncu.value.is_some());
-    let is_known = envs.iter().all(Option::is_some);
-    if let Some(ncu) = ncu
-        && is_known
-        && !envs.iter().flatten().any(|env| can_profile(Kind::Ncu, env.device))
-    {
-        notes.add(ncu.span, "ncu", "profiles GPUs of NVIDIA, and no env has the device `cuda`");
     }
 }
 

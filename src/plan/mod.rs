@@ -27,7 +27,7 @@ pub use expand::expand;
 pub use inventory::{Inventory, NotDone, Problem, Standing};
 pub use invocation::{Invocation, InvocationError, Outputs, PASSED_ON, Surroundings, invocation, quote};
 pub use profiler::Profiler;
-pub use stale::{ACCEPTANCE_SCHEMA, Acceptance, Change, GpuFacts, Present, changes, changes_text};
+pub use stale::{ACCEPTANCE_SCHEMA, Acceptance, Change, Present, changes, changes_text};
 
 /// The version of a saved plan.
 ///

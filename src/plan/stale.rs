@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::job::{Device, JobId, Key};
-use crate::record::{HostFacts, LibraryFacts, Record, WorkerFacts};
+use crate::record::{GpuFacts, HostFacts, LibraryFacts, Record, WorkerFacts};
 
 /// The version of `accepted.json`.
 ///
@@ -28,15 +28,6 @@ pub struct Present {
     pub workers: BTreeMap<JobId, WorkerFacts>,
     /// The NVIDIA GPUs in the order of their PCI addresses, as workers count them; empty if they are not known.
     pub gpus: Vec<GpuFacts>,
-}
-
-/// An NVIDIA GPU.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GpuFacts {
-    /// Its model.
-    pub name: String,
-    /// Its UUID, as `GPU-…`; absent where the driver does not tell it.
-    pub uuid: Option<String>,
 }
 
 /// One thing that is not what it was when a job ran.
@@ -194,7 +185,7 @@ mod tests {
     }
 
     fn present(record: &Record) -> Present {
-        let gpu = GpuFacts { name: "H200".into(), uuid: Some(UUID.into()) };
+        let gpu = GpuFacts { name: "H200".into(), uuid: Some(UUID.into()), ..GpuFacts::default() };
         Present { workers: [(record.id, worker())].into(), gpus: vec![gpu] }
     }
 

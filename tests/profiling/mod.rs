@@ -13,20 +13,29 @@ use crate::harness::{Ended, Matrix, Project, Running};
 struct Lab {
     project: Project,
     ncu: PathBuf,
+    perf: PathBuf,
 }
 
 impl Lab {
     fn new(mode: &str, matrix: Matrix) -> Lab {
         let project = Project::with(matrix);
-        let ncu = project.path("ncu");
-        fs::write(&ncu, include_str!("fake_ncu.sh").replace("MODE", mode)).unwrap();
-        fs::set_permissions(&ncu, fs::Permissions::from_mode(0o755)).unwrap();
-        Lab { project, ncu }
+        let program = |name: &str, text: &str| {
+            let path = project.path(name);
+            fs::write(&path, text.replace("MODE", mode)).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            path
+        };
+        let ncu = program("ncu", include_str!("fake_ncu.sh"));
+        let perf = program("perf", include_str!("fake_perf.sh"));
+        Lab { project, ncu, perf }
     }
 
     fn orchestrate(&self, arguments: &[&str]) -> Ended {
         let mut command = self.project.command(arguments);
-        command.env("ORCHESTRATE_DEVICES", "cpu,cuda").env("ORCHESTRATE_NCU", &self.ncu);
+        command
+            .env("ORCHESTRATE_DEVICES", "cpu,cuda")
+            .env("ORCHESTRATE_NCU", &self.ncu)
+            .env("ORCHESTRATE_PERF", &self.perf);
         Running::start(command).wait()
     }
 
@@ -59,6 +68,45 @@ fn ncu_counts_what_the_timing_job_does() {
     assert_eq!(executions.last().map(String::as_str), Some("ended cpu_m_fp32_bs4_ncu"));
     lab.orchestrate(&["run", "t.yaml"]).code(0);
     assert_eq!(lab.project.started(), 3, "a profiled job is done once, too");
+}
+
+#[test]
+fn what_was_counted_is_shown_and_tabled() {
+    let lab = Lab::new("ok", gpu("t"));
+    lab.orchestrate(&["run", "t.yaml"]).code(0);
+    let shown = lab.orchestrate(&["show", "cpu_m_fp32_bs4_ncu"]).code(0).stdout;
+    assert!(shown.contains("dram_bytes") && shown.contains("5120"), "{shown}");
+    lab.orchestrate(&["aggregate", "t"]).code(0);
+    let table = |name: &str| fs::read_to_string(lab.project.path("report/t").join(name)).unwrap();
+    assert!(table("counters.csv").contains(",ncu,executed,211,FLOP,"), "{}", table("counters.csv"));
+    let kernels = table("kernels.csv");
+    assert_eq!(kernels.lines().count(), 3, "{kernels}");
+    assert!(kernels.contains("\"void copy_kernel(\"\"x\"\", float *)\""), "{kernels}");
+    let metrics = table("metrics.csv");
+    assert_eq!(metrics.lines().filter(|line| line.contains(",ncu,")).count(), 1, "{metrics}");
+    assert_eq!(table("summary.csv").lines().count(), 2, "a profiled job is no row of its own");
+}
+
+#[test]
+fn perf_without_hardware_counters_says_so_once_and_counts_the_rest() {
+    let lab = Lab::new("ok", Matrix::new("t").batches(&[4, 8]).env("device: cpu, profile: { perf: {} }"));
+    let ended = lab.orchestrate(&["run", "t.yaml"]).code(0);
+    assert_eq!(ended.stderr.matches("perf does not count cycles, instructions").count(), 1, "{ended:?}");
+    let records = lab.project.records();
+    let counted: Vec<_> = records.iter().filter_map(|record| record.counters.as_ref()).collect();
+    assert_eq!(counted.len(), 2);
+    for counters in counted {
+        let Counters::Perf(perf) = counters else { panic!("{counters:?}") };
+        assert_eq!((perf.total("page-faults"), perf.total("cycles"), perf.ipc()), (Some(321.0), None, None));
+    }
+}
+
+#[test]
+fn a_perf_that_may_not_count_is_refused_with_its_remedy() {
+    let lab = Lab::new("no_permission", Matrix::new("t").env("device: cpu, profile: { perf: {} }"));
+    lab.orchestrate(&["run", "t.yaml"]).code(10).says("kernel.perf_event_paranoid=2");
+    assert_eq!(lab.record(Kind::Timing).outcome, Outcome::Succeeded);
+    assert_eq!(lab.project.started(), 1, "the worker is not run for nothing");
 }
 
 /// What each failure must come to: the word for it, a part of its sentence, and a part of its remedy.

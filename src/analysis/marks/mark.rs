@@ -12,6 +12,11 @@ pub enum Mark {
     },
     /// The window was not synchronised with the device: its seconds mean nothing.
     Unsynchronised,
+    /// It was started although the machine was not as quiet or as cool as its limits ask.
+    Unsettled {
+        /// What the machine was, with the last readings.
+        by: String,
+    },
     /// Heat, or the hardware's own protection, held the clocks down.
     Throttled {
         /// By what, with the number and the threshold.
@@ -129,6 +134,7 @@ impl Mark {
         match self {
             Mark::Contended { .. } => "contended",
             Mark::Unsynchronised => "unsynchronised",
+            Mark::Unsettled { .. } => "unsettled",
             Mark::Throttled { .. } => "throttled",
             Mark::Spilled { .. } => "spilled",
             Mark::Swapped { .. } => "swapped",
@@ -151,6 +157,7 @@ impl Mark {
     /// Left out is what measured something else than this config on this machine:
     ///
     /// - `contended`, `swapped`: the machine was shared, with other processes or with its own memory's traffic.
+    /// - `unsettled`: the matrix asked for a quieter or cooler machine than this run had.
     /// - `throttled`: the device was not the device. Its clocks depend on the heat of what ran before.
     /// - `spilled`: the seconds are those of paging. The row says so instead of giving a throughput that nobody wants.
     /// - `unsynchronised`: there are no seconds.
@@ -170,6 +177,7 @@ impl Mark {
         match self {
             Mark::Contended { .. }
             | Mark::Unsynchronised
+            | Mark::Unsettled { .. }
             | Mark::Throttled { .. }
             | Mark::Spilled { .. }
             | Mark::Swapped { .. } => true,
@@ -208,7 +216,10 @@ impl fmt::Display for Mark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.name())?;
         match self {
-            Mark::Contended { by } | Mark::Throttled { by } | Mark::ClockChanged { by } => f.write_str(by),
+            Mark::Contended { by }
+            | Mark::Unsettled { by }
+            | Mark::Throttled { by }
+            | Mark::ClockChanged { by } => f.write_str(by),
             Mark::Unsynchronised => f.write_str("the device was not synchronised at both ends of the window"),
             Mark::Spilled { .. } | Mark::Swapped { .. } | Mark::PowerCapped { .. } => self.fmt_of_machine(f),
             Mark::Oversubscribed { threads, usable } => {

@@ -46,6 +46,8 @@ fn own_marks(cell: &Cell, spans: &[Span], thresholds: &Thresholds) -> Vec<Mark> 
     if !measurement.synchronized {
         found.push(Mark::Unsynchronised);
     }
+    let gave_up = record.observed.gate.as_ref().and_then(|gate| gate.gave_up.clone());
+    found.extend(gave_up.map(|by| Mark::Unsettled { by }));
     found.extend(sensors::marks(record, thresholds));
     found.extend(oversubscribed(record, measurement));
     if record.provenance.host.power_source.as_deref() == Some("battery") {

@@ -9,7 +9,8 @@ use crate::cli::plan::not_done_text;
 use crate::job::{Job, Kind, WorkerTemplate};
 use crate::plan::{Standing, quote, wall_seconds};
 use crate::protocol::Measurement;
-use crate::record::{Observed, ProcessStats, Provenance, Readings, Record};
+use crate::record::perf::{Count, PerfEvent};
+use crate::record::{Counters, Observed, ProcessStats, Provenance, Readings, Record};
 use crate::run::progress::{duration_text, rate_text};
 
 /// Everything there is to say about one job.
@@ -50,6 +51,8 @@ impl Page {
             let measurement = record.measurement.as_ref().map(|it| measurement(it, record.key.kind));
             section(&mut text, &format!("measurement {title}"), measurement.unwrap_or_default());
             section(&mut text, &format!("process {title}"), process(record.process.as_ref()));
+            let counters = record.counters.as_ref().map(counters).unwrap_or_default();
+            section(&mut text, &format!("counters {title}"), counters);
             section(&mut text, &format!("observed {title}"), observed(&record.observed));
             section(&mut text, &format!("telemetry {title}"), telemetry(record));
             section(&mut text, &format!("provenance {title}"), provenance(&record.provenance));
@@ -110,6 +113,40 @@ impl Page {
         };
         self.attempts.iter().map(|attempt| line(attempt.number, text(attempt))).collect()
     }
+}
+
+/// What a profiler counted, summed up; the sums alone, for `counters.csv` and `kernels.csv` have the rest.
+fn counters(counters: &Counters) -> Lines {
+    let mut lines = Lines::new();
+    match counters {
+        Counters::Ncu(ncu) => {
+            let totals = ncu.totals();
+            lines.push(line("kernels", ncu.kernels));
+            let missing = || "not measured".to_owned();
+            let number = |value: Option<u64>| value.map_or_else(missing, |value| value.to_string());
+            lines.push(line("executed_flops", number(totals.flops)));
+            lines.push(line("dram_bytes", number(totals.dram_bytes)));
+            let share = ncu.zero_flop_share().map(|share| format!("{:.1} %", 100.0 * share));
+            lines.push(line("zero_flop_time", share.unwrap_or_else(missing)));
+            lines.extend(
+                ncu.not_measured.iter().map(|(name, why)| line(name, format!("not measured: {why}"))),
+            );
+        }
+        Counters::Perf(perf) => {
+            let ratio = |value: Option<f64>| {
+                value.map_or_else(|| "not measured".to_owned(), |value| format!("{value:.3}"))
+            };
+            lines.push(line("instructions_a_cycle", ratio(perf.ipc())));
+            lines.push(line("cache_miss_rate", ratio(perf.cache_miss_rate())));
+            lines.push(line("branch_miss_rate", ratio(perf.branch_miss_rate())));
+            let value = |event: &PerfEvent| match event.count {
+                Count::Counted { value, .. } => value.to_string(),
+                Count::NotSupported | Count::NotCounted => "not measured".to_owned(),
+            };
+            lines.extend(perf.events.iter().map(|event| line(&event.name, value(event))));
+        }
+    }
+    lines
 }
 
 fn line(name: impl ToString, value: impl ToString) -> (String, String) {

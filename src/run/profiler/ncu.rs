@@ -12,6 +12,7 @@ use crate::record::ncu::{
     select_metrics, select_named,
 };
 use crate::record::{HostFacts, NotProfiled};
+use crate::run::survey::CounterAccess;
 
 /// Names the program, where it is not on `PATH`.
 const VARIABLE: &str = "ORCHESTRATE_NCU";
@@ -36,7 +37,7 @@ pub(super) async fn probe(purpose: &Purpose, host: &HostFacts) -> Result<Ready, 
                 .to_owned(),
         );
     }
-    let capability = capability(purpose.device).await;
+    let capability = capability(purpose.device, host);
     let selection = select(&purpose.counters, capability, listed.as_ref())?;
     sentences.insert(0, cost(version.as_deref(), &selection));
     sentences.extend(left_out(&selection));
@@ -66,25 +67,11 @@ fn unusable(program: &Path, error: &AskError) -> NotProfiled {
 
 /// What the driver allows, where it says so: an attempt would come to the same after all its training.
 fn check_permission() -> Result<(), NotProfiled> {
-    let parameters = std::fs::read_to_string("/proc/driver/nvidia/params").unwrap_or_default();
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    if is_for_admins_only(&parameters) && !has_sys_admin(&status) {
+    let access = CounterAccess::probe();
+    if access.gpu_counters_restricted == Some(true) && !access.is_admin {
         return Err(NcuFailure::Permission.into());
     }
     Ok(())
-}
-
-fn is_for_admins_only(parameters: &str) -> bool {
-    let value = parameters.lines().find_map(|line| line.strip_prefix("RmProfilingAdminOnly:"));
-    value.is_some_and(|value| value.trim() != "0")
-}
-
-/// Whether `CAP_SYS_ADMIN`, the 21st capability, is among the effective ones of `/proc/<pid>/status`. Root has it unless
-/// a container took it away.
-fn has_sys_admin(status: &str) -> bool {
-    let bits = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let bits = bits.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
-    bits.is_some_and(|bits| bits & (1 << 21) != 0)
 }
 
 /// Under WSL2 the driver is that of Windows, and older ones let nobody count.
@@ -117,13 +104,10 @@ async fn listing(program: &Path) -> Result<Option<BTreeSet<String>>, NotProfiled
     }
 }
 
-/// The compute capability of `device`, by `nvidia-smi`.
-async fn capability(device: Device) -> Option<Capability> {
+/// The compute capability of `device`, where the driver told it.
+fn capability(device: Device, host: &HostFacts) -> Option<Capability> {
     let Device::Cuda(index) = device else { return None };
-    let index = index.to_string();
-    let words = ["--query-gpu=compute_cap", "--format=csv,noheader", "-i", &index];
-    let said = ask(Path::new("nvidia-smi"), &words).await.ok()?;
-    said.text.lines().next()?.trim().parse().ok()
+    host.gpus.get(usize::try_from(index).ok()?)?.compute_capability.as_ref()?.parse().ok()
 }
 
 fn select(
@@ -166,16 +150,6 @@ fn left_out(selection: &Selection) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn who_may_count() {
-        assert!(is_for_admins_only("ModifyDeviceFiles: 1\nRmProfilingAdminOnly: 1\n"));
-        assert!(!is_for_admins_only("RmProfilingAdminOnly: 0\n"));
-        assert!(!is_for_admins_only(""), "a host that does not say");
-        assert!(has_sys_admin("Name:\tx\nCapEff:\t000001ffffffffff\n"));
-        assert!(!has_sys_admin("CapEff:\t00000000a80425fb\n"), "a container's usual rights");
-        assert!(!has_sys_admin(""));
-    }
 
     #[test]
     fn an_old_driver_under_wsl_is_said() {

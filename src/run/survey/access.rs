@@ -26,7 +26,7 @@ const CAP_PERFMON: u32 = 38;
 
 impl CounterAccess {
     /// Looks it up.
-    pub(super) fn probe() -> CounterAccess {
+    pub(in crate::run) fn probe() -> CounterAccess {
         let capabilities = read("/proc/self/status").and_then(|text| effective(&text)).unwrap_or(0);
         let has = |bit: u32| capabilities >> bit & 1 == 1;
         let sources = fs::read_dir("/sys/bus/event_source/devices").ok();

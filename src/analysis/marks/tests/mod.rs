@@ -10,6 +10,7 @@ use chrono::TimeDelta;
 use super::*;
 use crate::analysis::fixture::{StudyBuilder, key};
 use crate::analysis::{State, Study, analyse};
+use crate::record::Gate;
 
 fn names(study: &Study) -> Vec<Vec<&'static str>> {
     analyse(study).runs.iter().map(|run| run.marks.iter().map(Mark::name).collect()).collect()
@@ -54,6 +55,16 @@ fn the_settings_that_make_seconds_doubtful_are_marked() {
     assert_eq!(threads, ["oversubscribed"]);
     let battery = one(|record| record.provenance.host.power_source = Some("battery".to_owned()));
     assert_eq!(battery, ["on-battery"]);
+}
+
+#[test]
+fn a_start_that_was_not_worth_waiting_for_is_marked() {
+    let gate = |gave_up: Option<&str>| {
+        one(|record| record.observed.gate = Some(Gate { waited_s: 3.0, gave_up: gave_up.map(str::to_owned) }))
+    };
+    assert!(gate(None).is_empty(), "a wait that ended well");
+    assert_eq!(gate(Some("others keep 1.00 processors busy")), ["unsettled"]);
+    assert!(Mark::Unsettled { by: String::new() }.disqualifies());
 }
 
 #[test]
