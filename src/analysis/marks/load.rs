@@ -53,10 +53,10 @@ fn by_load(record: &Record) -> Option<String> {
     let limit = Thresholds::foreign_cores(record.provenance.host.cpu.usable);
     let over = |cores: Option<f64>| cores.filter(|cores| *cores > limit);
     let sentence = if let Some(cores) = over(foreign_cores(record)) {
-        format!("other processes kept {cores:.2} processors busy")
+        format!("other processes kept {cores:.3} processors busy")
     } else {
         let cores = over(stolen_cores(record))?;
-        format!("the hypervisor gave {cores:.2} processors to others")
+        format!("the hypervisor gave {cores:.3} processors to others")
     };
     Some(format!("{sentence} (threshold {limit:.2})"))
 }

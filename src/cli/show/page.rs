@@ -98,6 +98,10 @@ impl Page {
             lines.push(line("worker", argv.join(" ")));
         }
         lines.extend(key.params.iter().map(|(name, value)| line(name, value)));
+        lines.extend(key.profile.iters.map(|iters| line("profiled iters", iters)));
+        if !key.profile.counters.is_empty() {
+            lines.push(line("profiled counters", key.profile.counters.join(", ")));
+        }
         lines
     }
 
