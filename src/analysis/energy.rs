@@ -1,7 +1,11 @@
 //! Power and energy of a measured window, from what sensors showed while it was measured.
 
+use crate::job::Kind;
 use crate::protocol::Measurement;
 use crate::record::{Record, Telemetry};
+
+/// The fewest readings of a window whose mean is its power: boards show a mean over the second before.
+const LEAST_SAMPLES: u32 = 5;
 
 /// What a part of the machine took during the measured window.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,11 +35,16 @@ pub fn gpu_draw(record: &Record) -> Option<Draw> {
     let (telemetry, measurement) = measured(record)?;
     let gpu = telemetry.gpu.as_ref()?;
     let counted = gpu.energy_j.map(|joules| joules / measurement.elapsed_s);
-    let shown = gpu.power_w.filter(|_| telemetry.of_window).map(|power| power.mean);
+    let is_long = telemetry.of_window && telemetry.samples >= LEAST_SAMPLES;
+    let shown = gpu.power_w.filter(|_| is_long).map(|power| power.mean);
     Some(Draw::of(counted.or(shown)?, measurement))
 }
 
+/// What a profiler repeats takes energy that no training takes.
 fn measured(record: &Record) -> Option<(&Telemetry, &Measurement)> {
+    if record.key.kind != Kind::Timing {
+        return None;
+    }
     let measurement = record.measurement.as_ref().filter(|measurement| measurement.synchronized)?;
     Some((record.observed.telemetry.as_ref()?, measurement))
 }
@@ -57,15 +66,16 @@ mod tests {
     fn energy_over_seconds_is_power_and_over_images_joules_an_image() {
         let cpu = cpu_draw(&record(Telemetry { cpu_energy_j: Some(80.0), ..Telemetry::default() })).unwrap();
         assert!((cpu.power_w - 50.0).abs() < 1e-9 && (cpu.joules_per_image - 0.5).abs() < 1e-9, "{cpu:?}");
-        let gpu = |energy_j, of_window| {
+        let gpu = |energy_j, of_window, samples| {
             let power_w = Readings::of([290.0, 310.0]);
             let gpu = Some(GpuTelemetry { energy_j, power_w, ..GpuTelemetry::default() });
-            gpu_draw(&record(Telemetry { gpu, of_window, ..Telemetry::default() }))
+            gpu_draw(&record(Telemetry { samples, gpu, of_window, ..Telemetry::default() }))
         };
-        assert!((gpu(Some(320.0), true).unwrap().power_w - 200.0).abs() < 1e-9, "the counter comes first");
-        let shown = gpu(None, true).unwrap();
+        assert!((gpu(Some(320.0), true, 1).unwrap().power_w - 200.0).abs() < 1e-9, "the counter comes first");
+        let shown = gpu(None, true, 5).unwrap();
         assert!((shown.power_w - 300.0).abs() < 1e-9 && (shown.joules_per_image - 3.0).abs() < 1e-9);
-        assert_eq!(gpu(None, false), None, "readings of the whole run are not the window's");
+        assert_eq!(gpu(None, false, 5), None, "readings of the whole run are not the window's");
+        assert_eq!(gpu(None, true, 4), None, "a few readings are of the seconds before");
     }
 
     #[test]
@@ -76,6 +86,13 @@ mod tests {
         record.measurement.as_mut().unwrap().synchronized = false;
         assert_eq!(cpu_draw(&record), None);
         record.observed.telemetry = None;
+        assert_eq!(cpu_draw(&record), None);
+    }
+
+    #[test]
+    fn what_a_profiler_repeats_has_no_energy_of_training() {
+        let mut record = record(Telemetry { cpu_energy_j: Some(80.0), ..Telemetry::default() });
+        record.key.kind = Kind::Perf;
         assert_eq!(cpu_draw(&record), None);
     }
 }

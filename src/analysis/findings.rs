@@ -51,6 +51,7 @@ pub fn findings(
     found.extend(settings_differ(rows));
     found.extend(mixed_settings(rows));
     found.extend(stray_profiles(runs, rows));
+    found.extend(disturbed_profiles(runs));
     found.extend(bounds(rows, rooflines));
     found.extend(far_from_model(rows, thresholds));
     found.extend(left_out(rows));
@@ -133,6 +134,19 @@ fn stray_profiles(runs: &[Run<'_>], rows: &[Row<'_>]) -> Vec<Finding> {
     stray(runs, rows).into_iter().map(sentence).collect()
 }
 
+/// Profiled jobs that something disturbed: what else used the device or the host is counted with them.
+fn disturbed_profiles(runs: &[Run<'_>]) -> Vec<Finding> {
+    let sentence = |run: &Run<'_>| {
+        let marks: Vec<String> = run.left_out_by().map(ToString::to_string).collect();
+        let text = format!("What {} counted is left out: {}.", run.cell.job.label(), marks.join("; "));
+        finding(Topic::Comparability, text)
+    };
+    runs.iter()
+        .filter(|run| !run.cell.is_timing() && run.left_out_by().next().is_some())
+        .map(sentence)
+        .collect()
+}
+
 /// What bounds the configs whose bytes were counted.
 fn bounds(rows: &[Row<'_>], rooflines: &[Roofline<'_>]) -> Vec<Finding> {
     let points =
@@ -152,11 +166,15 @@ fn bound_text(row: &Row<'_>, roofline: &Roofline<'_>, point: &Point) -> String {
         .map_or(f64::NAN, |bandwidth| 100.0 * point.attained / (point.intensity * bandwidth.high));
     let verdict = match point.bound {
         Bound::Compute | Bound::Memory | Bound::Latency => point.bound.to_string(),
+        Bound::Unknown if point.is_above_roof() => {
+            "above its roof, so nothing says what bounds it".to_owned()
+        }
         Bound::Unknown => "between its roofs, so nothing says what bounds it".to_owned(),
     };
     format!(
         "{} is {verdict}: with the bytes that ncu counted it reaches {of_compute:.0} % of the compute roof and \
-         {of_memory:.0} % of the memory roof (at a roof from {:.0} %, far from both below {:.0} %).",
+         {of_memory:.0} % of the memory roof (at a roof from {:.0} %, far from both below {:.0} %; each kernel began with empty caches, so the run \
+         itself may have moved fewer bytes).",
         row.label(),
         100.0 * AT_ROOF,
         100.0 * FAR_FROM_ROOF
@@ -172,7 +190,7 @@ fn far_from_model(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
         (share.abs() > thresholds.executed_flops).then(|| {
             format!(
                 "For an image of {} the device executed {:.2} GFLOP, and the network has {:.2} ({:+.0} %; threshold \
-                 {:.0} %): algorithms such as Winograd's need fewer, padding and recomputation more.",
+                 {:.0} %): algorithms such as Winograd's need fewer, padding and what no layer of the description counts more.",
                 row.label(),
                 executed / 1e9,
                 modelled / 1e9,
@@ -301,7 +319,7 @@ fn marked_but_counted(runs: &[Run<'_>]) -> Vec<Finding> {
     let label =
         |run: &Run<'_>| format!("{}{}", run.cell.job.label(), distinction(run.cell.job.key(), &varying));
     let mut by_name: BTreeMap<&'static str, Vec<(String, String)>> = BTreeMap::new();
-    for run in runs {
+    for run in runs.iter().filter(|run| run.counts()) {
         for mark in run.marks.iter().filter(|mark| !mark.disqualifies()) {
             by_name.entry(mark.name()).or_default().push((label(run), mark.to_string()));
         }
@@ -336,6 +354,7 @@ fn details_list(details: &[String]) -> String {
 fn load_unknown(runs: &[Run<'_>]) -> Option<Finding> {
     let unknown = runs
         .iter()
+        .filter(|run| run.cell.is_timing())
         .filter_map(|run| run.cell.success())
         .filter(|(record, _)| foreign_cores(record).is_none())
         .count();

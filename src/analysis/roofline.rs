@@ -110,7 +110,10 @@ pub fn bound(source: BytesSource, attained: f64, peak: f64, bandwidth_roof: f64)
         return Bound::Unknown;
     }
     let (of_compute, of_memory) = (attained / peak, attained / bandwidth_roof);
-    if of_compute.max(of_memory) < FAR_FROM_ROOF {
+    if of_compute.max(of_memory) > 1.0 {
+        // The roof, the bytes or the FLOPs are wrong, and nobody knows which.
+        Bound::Unknown
+    } else if of_compute.max(of_memory) < FAR_FROM_ROOF {
         Bound::Latency
     } else if of_compute.max(of_memory) < AT_ROOF {
         Bound::Unknown
@@ -209,6 +212,7 @@ mod tests {
         let of = |attained| bound(BytesSource::Measured, attained, 100.0, 50.0);
         assert_eq!([of(10.0), of(20.0), of(30.0)], [Bound::Latency, Bound::Unknown, Bound::Memory]);
         assert_eq!(bound(BytesSource::Measured, 70.0, 100.0, 500.0), Bound::Compute);
+        assert_eq!(of(60.0), Bound::Unknown, "above the memory roof");
     }
 
     #[test]

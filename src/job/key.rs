@@ -81,12 +81,22 @@ impl Key {
     /// job asks for instead: other iterations, and for `ncu` a range around them.
     pub fn asked(&self, name: &str) -> Option<ParamValue> {
         match (self.kind, name) {
-            (Kind::Ncu, "iters") => Some(ParamValue::Int(self.profile.iters.unwrap_or(1).into())),
+            (Kind::Ncu, "iters") => Some(ParamValue::Int(self.profiled_iters())),
             (Kind::Ncu, "nvtx") => Some(ParamValue::Bool(true)),
             (Kind::Perf, "iters") => {
                 self.profile.iters.map(|iters| ParamValue::Int(iters.into())).or_else(|| self.param(name))
             }
             _ => self.param(name),
+        }
+    }
+
+    /// Iterations under `ncu`: those asked for, or one, made up to whole optimizer steps. What a step does belongs to all
+    /// of the iterations that it is due after.
+    fn profiled_iters(&self) -> i64 {
+        let asked = i64::from(self.profile.iters.unwrap_or(1));
+        match self.param("grad_accum_steps") {
+            Some(ParamValue::Int(steps)) if steps > 1 => (asked + steps - 1) / steps * steps,
+            _ => asked,
         }
     }
 
@@ -260,6 +270,11 @@ mod tests {
             (ncu.asked("iters"), ncu.asked("nvtx")),
             (Some(ParamValue::Int(1)), Some(ParamValue::Bool(true)))
         );
+        let mut accumulating = ncu.clone();
+        accumulating.params.insert("grad_accum_steps".into(), ParamValue::Int(4));
+        assert_eq!(accumulating.asked("iters"), Some(ParamValue::Int(4)));
+        accumulating.profile.iters = Some(5);
+        assert_eq!(accumulating.asked("iters"), Some(ParamValue::Int(8)));
         assert_eq!(ncu.asked("warmup"), key().param("warmup"));
         assert_eq!((key().asked("iters"), key().asked("nvtx")), (key().param("iters"), key().param("nvtx")));
     }

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Profile {
-    /// Measured iterations; `None` where it is not said: one for `ncu`, the config's own for `perf`.
+    /// Measured iterations; `None` where it is not said: one for `ncu`, the config's own for `perf`. `ncu` makes them up to whole
+    /// optimizer steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iters: Option<u32>,
     /// Names of the metrics (`ncu`) or events (`perf`) to count; empty for those that the tables need.

@@ -81,7 +81,7 @@ pub(super) const PROFILE: &[KeyDoc] = &[
 
 /// Keys of `profile: { ncu: … }`.
 pub(super) const NCU: &[KeyDoc] = &[
-    key("iters", "Measured iterations under the profiler; 1 if absent."),
+    key("iters", "Measured iterations under the profiler; 1 if absent; made up to whole optimizer steps."),
     key("metrics", "Names of the metrics to count; those that the tables need if absent."),
 ];
 

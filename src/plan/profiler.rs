@@ -54,7 +54,8 @@ impl Profiler {
     ///
     /// `ncu` looks at the range around the measured window alone, replays each kernel as often as the metrics need, and
     /// leaves the clocks alone: locking them needs rights that many hosts do not give, and seconds are the timing jobs'
-    /// affair. Its table is in base units, so that no number is rounded to three digits of a megabyte.
+    /// affair. Each kernel begins with empty caches, as is `ncu`'s own default: replays would otherwise find there what the
+    /// replay before left. The run itself may have moved fewer bytes. Its table is in base units, so that no number is rounded to three digits of a megabyte.
     pub fn argv(&self, output: &str) -> Vec<String> {
         let words = |program: &str, words: &[&str]| -> Vec<String> {
             std::iter::once(program).chain(words.iter().copied()).map(str::to_owned).collect()
@@ -73,6 +74,8 @@ impl Profiler {
                         &range,
                         "--clock-control",
                         "none",
+                        "--cache-control",
+                        "all",
                         "--replay-mode",
                         "kernel",
                         "--metrics",
@@ -108,7 +111,7 @@ mod tests {
         };
         assert_eq!(
             ncu.argv("/runs/x/ncu.csv").join(" "),
-            "/opt/ncu --target-processes all --nvtx --nvtx-include orchestrate/ --clock-control none --replay-mode \
+            "/opt/ncu --target-processes all --nvtx --nvtx-include orchestrate/ --clock-control none --cache-control all --replay-mode \
              kernel --metrics a.sum,b.sum --csv --page raw --print-units base --log-file /runs/x/ncu.csv"
         );
     }

@@ -316,6 +316,18 @@ impl Outcome {
         }
     }
 
+    /// Whether it says anything against an earlier success of the job. What was interrupted, never started, cannot be here
+    /// or could not be looked into by its profiler says nothing of what the job does.
+    pub fn is_verdict(&self) -> bool {
+        !matches!(
+            self,
+            Outcome::Interrupted { .. }
+                | Outcome::FailedToSpawn { .. }
+                | Outcome::Unsupported { .. }
+                | Outcome::NotProfiled(_)
+        )
+    }
+
     /// Whether the job is done.
     pub fn is_success(&self) -> bool {
         *self == Outcome::Succeeded

@@ -93,7 +93,7 @@ fn read_job_dir(dir: &JobDir, inventory: &mut Inventory) {
 /// Reads what stands beside the record of a done job: a re-run without a record, and what the user accepted.
 fn read_beside(dir: &JobDir, record: &Record, inventory: &mut Inventory) {
     if let Some(rerun) = unfinished(dir, record.attempt)
-        && !was_interrupted(dir)
+        && !came_to_nothing(dir)
     {
         tell_torn_attempts(dir, inventory);
         inventory.reruns.insert(record.id, rerun);
@@ -144,10 +144,10 @@ fn last_begun(dir: &JobDir) -> Option<AttemptDir> {
     dir.attempts().ok()?.into_iter().rev().find(|attempt| attempt.attempt().exists())
 }
 
-/// Whether the last attempt that was begun was interrupted: such a record never takes the place of a success.
-fn was_interrupted(dir: &JobDir) -> bool {
+/// Whether the last attempt that was begun says nothing of the job: such a record never takes the place of a success.
+fn came_to_nothing(dir: &JobDir) -> bool {
     let record = last_begun(dir).and_then(|attempt| attempt.load_record().ok().flatten());
-    record.is_some_and(|record| matches!(record.outcome, Outcome::Interrupted { .. }))
+    record.is_some_and(|record| !record.outcome.is_verdict())
 }
 
 /// Whether somebody holds the job's lock. Asking takes the lock for a moment, so it is asked only of jobs that have an

@@ -11,8 +11,8 @@ use crate::record::{Outcome, Record};
 /// Saves the record of an attempt: the moment a job is done.
 ///
 /// A failure is kept in the attempt's directory too. It takes the place of a success only if its attempt is a later one:
-/// such an attempt is begun by an explicit re-run alone. An interruption never does, for who was interrupted has not
-/// failed. A success that is replaced is first kept in its own attempt's directory. Whatever stood there that could not
+/// such an attempt is begun by an explicit re-run alone. What says nothing of the job never does: an interruption, a worker
+/// or profiler that could not be started, a device that is not there. A success that is replaced is first kept in its own attempt's directory. Whatever stood there that could not
 /// be read is moved aside, not overwritten, and what a newer `orchestrate` wrote stays where it is.
 ///
 /// # Errors
@@ -41,8 +41,7 @@ pub(super) fn save_record(lock: &JobLock, record: &Record) -> Result<(), WriteEr
 fn supersedes(record: &Record, success: &Record) -> bool {
     match record.outcome {
         Outcome::Succeeded => true,
-        Outcome::Interrupted { .. } => false,
-        _ => record.attempt > success.attempt,
+        ref outcome => outcome.is_verdict() && record.attempt > success.attempt,
     }
 }
 
@@ -146,6 +145,10 @@ pub(super) mod tests {
         assert_eq!(after(&[(1, ok()), (2, failed())]), (2, vec![1, 2]), "a re-run that failed");
         assert_eq!(after(&[(1, ok()), (2, failed()), (3, ok())]), (3, vec![1, 2]));
         assert_eq!(after(&[(1, ok()), (2, stopped())]), (1, vec![2]), "who was interrupted has not failed");
+        let not_here = || Outcome::Unsupported { message: "no such device".into() };
+        let not_started = || Outcome::FailedToSpawn { message: "no such file".into() };
+        assert_eq!(after(&[(1, ok()), (2, not_here())]), (1, vec![2]), "nothing was tried");
+        assert_eq!(after(&[(1, ok()), (2, not_started())]), (1, vec![2]), "nothing was tried");
         assert_eq!(after(&[(1, ok()), (1, failed())]), (1, vec![1]), "the same attempt, concluded twice");
     }
 

@@ -38,7 +38,7 @@ while [ $# -gt 0 ]; do
     case "$1" in
     --log-file) log=$2; shift 2 ;;
     --metrics) metrics=$2; shift 2 ;;
-    --target-processes | --nvtx-include | --clock-control | --replay-mode | --page | --print-units) shift 2 ;;
+    --target-processes | --nvtx-include | --clock-control | --cache-control | --replay-mode | --page | --print-units) shift 2 ;;
     --nvtx | --csv) shift ;;
     --*) echo "==ERROR== unrecognised option '$1'. Use --help for further details."; exit 1 ;;
     *) break ;;

@@ -76,7 +76,8 @@ fn what_was_counted_is_shown_and_tabled() {
     lab.orchestrate(&["run", "t.yaml"]).code(0);
     let shown = lab.orchestrate(&["show", "cpu_m_fp32_bs4_ncu"]).code(0).stdout;
     assert!(shown.contains("dram_bytes") && shown.contains("5120"), "{shown}");
-    lab.orchestrate(&["aggregate", "t"]).code(0);
+    // On a busy host a job of milliseconds is contended, and what it counted left out.
+    lab.orchestrate(&["aggregate", "t", "--include-marked"]).code(0);
     let table = |name: &str| fs::read_to_string(lab.project.path("report/t").join(name)).unwrap();
     assert!(table("counters.csv").contains(",ncu,executed,211,FLOP,"), "{}", table("counters.csv"));
     let kernels = table("kernels.csv");

@@ -10,7 +10,6 @@ pub use table::{counters, kernels};
 
 use super::group::{Circumstances, Row};
 use super::{Cell, Run};
-use crate::job::Kind;
 use crate::record::Counters;
 use crate::record::ncu::{NcuCounters, NcuTotals};
 use crate::record::perf::PerfCounters;
@@ -41,12 +40,12 @@ impl NcuRun<'_> {
     /// Floating-point operations that the device executed for an image: algorithms such as Winograd's need fewer than
     /// the network has, padding more.
     pub fn flops_per_image(&self) -> Option<f64> {
-        self.per_image(self.totals.flops)
+        self.per_image(self.totals.flops.filter(|_| !self.counters.unproven))
     }
 
     /// Bytes between the chip and its memory for an image, both ways.
     pub fn dram_bytes_per_image(&self) -> Option<f64> {
-        // Of a table that may have been cut, the sums are lower bounds: a point placed by them would be wrong.
+        // Of a table that may have been cut, all sums are lower bounds: a point placed by them would be wrong.
         self.per_image(self.totals.dram_bytes.filter(|_| !self.counters.unproven))
     }
 
@@ -67,7 +66,7 @@ pub struct PerfRun<'a> {
 /// What the profiled jobs among `runs` counted of the config of `row`, in its circumstances.
 pub(super) fn counted<'a>(row: &Row<'a>, runs: &[Run<'a>]) -> Counted<'a> {
     let mut counted = Counted::default();
-    for cell in profiled(runs).filter(|cell| cell.job.key().timing_config() == row.config) {
+    for cell in sound(runs).filter(|cell| cell.job.key().timing_config() == row.config) {
         if !is_alike(row, cell) {
             continue;
         }
@@ -88,7 +87,7 @@ pub(super) fn counted<'a>(row: &Row<'a>, runs: &[Run<'a>]) -> Counted<'a> {
 /// the differences from the config's first row.
 pub(super) fn stray<'a>(runs: &[Run<'a>], rows: &[Row<'a>]) -> Vec<(&'a Cell, Vec<String>)> {
     let mut found = Vec::new();
-    for cell in profiled(runs).filter(|cell| cell.success().is_some()) {
+    for cell in sound(runs).filter(|cell| cell.success().is_some()) {
         let config = cell.job.key().timing_config();
         let own: Vec<&Row<'a>> =
             rows.iter().filter(|row| row.config == config && row.circumstances.is_some()).collect();
@@ -102,8 +101,10 @@ pub(super) fn stray<'a>(runs: &[Run<'a>], rows: &[Row<'a>]) -> Vec<(&'a Cell, Ve
     found
 }
 
-fn profiled<'a>(runs: &[Run<'a>]) -> impl Iterator<Item = &'a Cell> {
-    runs.iter().map(|run| run.cell).filter(|cell| cell.job.key().kind != Kind::Timing)
+/// The profiled jobs that nothing disturbed.
+fn sound<'a>(runs: &[Run<'a>]) -> impl Iterator<Item = &'a Cell> {
+    let is_sound = |run: &&Run<'a>| !run.cell.is_timing() && run.left_out_by().next().is_none();
+    runs.iter().filter(is_sound).map(|run| run.cell)
 }
 
 fn is_alike(row: &Row<'_>, cell: &Cell) -> bool {
@@ -124,7 +125,7 @@ mod tests {
     use crate::analysis::fixture::{StudyBuilder, key, measured_peaks};
     use crate::analysis::roofline::{Bound, BytesSource};
     use crate::analysis::{Study, analyse};
-    use crate::job::Profile;
+    use crate::job::{Kind, Profile};
     use crate::record::Record;
 
     /// Counters whose sums are known by hand: 160 images, 211 operations and 5120 bytes for all of them.
@@ -196,12 +197,27 @@ mod tests {
     }
 
     #[test]
+    fn what_was_counted_beside_others_is_said_and_not_used() {
+        let study = study(|record| record.observed.host_busy_s = Some(1000.0));
+        let analysis = analyse(&study);
+        assert!(analysis.rows[0].counted.ncu.is_none());
+        let text = "What cpu_resnet18_fp32_bs16_ncu counted is left out: contended";
+        assert!(
+            analysis.findings.iter().any(|finding| finding.text.contains(text)),
+            "{:?}",
+            analysis.findings
+        );
+    }
+
+    #[test]
     fn a_table_that_may_be_cut_places_no_point() {
         let study = study(|record| {
             record.counters = Some(Counters::Ncu(NcuCounters { unproven: true, ..ncu() }));
         });
         let analysis = analyse(&study);
-        assert_eq!(analysis.rows[0].counted.ncu.as_ref().unwrap().dram_bytes_per_image(), None);
+        let run = analysis.rows[0].counted.ncu.as_ref().unwrap();
+        assert_eq!((run.dram_bytes_per_image(), run.flops_per_image()), (None, None));
+        assert!(counters(&analysis).csv().contains("a lower bound: the table may have been cut"));
     }
 
     #[test]

@@ -48,13 +48,14 @@ fn counter_line(row: Option<&Row<'_>>, counter: Option<&Counter>) -> Line {
 
 /// The sums first, then the metrics that they are made of, then what was not measured.
 fn ncu_counters(run: &NcuRun<'_>) -> Vec<Counter> {
+    let bound = || run.counters.unproven.then(|| "a lower bound: the table may have been cut".to_owned());
     let counter = |name: &str, value: Option<f64>, unit: &str, note: Option<String>| Counter {
         profiler: "ncu",
         name: name.to_owned(),
         value,
         unit: unit.to_owned(),
         images: Some(run.images),
-        note,
+        note: note.or_else(bound),
     };
     let sums = sums(&run.totals).map(|(name, value, unit)| counter(name, value, unit, None));
     let paths = run.totals.tensor_flops.iter();

@@ -2,7 +2,7 @@
 //!
 //! Other runs are a measure only if nothing stands against themselves.
 
-use super::load::wall_s;
+use super::load::{foreign_cores, wall_s};
 use super::{Mark, Thresholds, sensors};
 use crate::analysis::Cell;
 use crate::analysis::group::Circumstances;
@@ -103,11 +103,35 @@ fn system_share(record: &Record) -> Option<(f64, f64)> {
 fn contended(pool: &Pool, cells: &[&Cell], thresholds: &Thresholds) -> Found {
     let check = |member: &Member| {
         let record = record(cells, *member).filter(|_| member.is_sound)?;
-        let by = by_switches(pool, *member, cells, record, thresholds)
+        let by = by_foreign_work(pool, *member, cells, record, thresholds)
+            .or_else(|| by_switches(pool, *member, cells, record, thresholds))
             .or_else(|| by_system_share(pool, *member, cells, record, thresholds))?;
         Some((member.index, Mark::Contended { by }))
     };
     pool.members.iter().filter_map(check).collect()
+}
+
+/// Foreign work; `None` where it is not known, and where others were at work by permission (`share: device`).
+fn foreign_work(record: &Record) -> Option<f64> {
+    foreign_cores(record).filter(|_| record.observed.beside.is_empty() && wall_s(record) >= LEAST_S)
+}
+
+fn by_foreign_work(
+    pool: &Pool,
+    member: Member,
+    cells: &[&Cell],
+    record: &Record,
+    thresholds: &Thresholds,
+) -> Option<String> {
+    let own = foreign_work(record)?;
+    let others = baseline(pool, member, cells, foreign_work)?;
+    let limit = others + thresholds.foreign_above;
+    (own > limit).then(|| {
+        format!(
+            "other processes kept {own:.3} processors busy, where they kept {others:.3} during the other runs of its group \
+             (threshold {limit:.3})"
+        )
+    })
 }
 
 fn by_switches(

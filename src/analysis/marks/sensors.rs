@@ -1,5 +1,6 @@
 //! What sensors say against a run: heat, power, clocks, swap.
 
+use super::load::wall_s;
 use super::{Mark, Thresholds};
 use crate::job::Device;
 use crate::record::{GpuTelemetry, Readings, Record, Telemetry};
@@ -8,7 +9,7 @@ use crate::record::{GpuTelemetry, Readings, Record, Telemetry};
 pub(super) fn marks(record: &Record, thresholds: &Thresholds) -> Vec<Mark> {
     let Some(telemetry) = &record.observed.telemetry else { return Vec::new() };
     let found = [
-        throttled_processor(telemetry, thresholds),
+        throttled_processor(record, telemetry, thresholds),
         telemetry.gpu.as_ref().and_then(|gpu| throttled_gpu(gpu, telemetry.samples, thresholds)),
         telemetry.gpu.as_ref().and_then(|gpu| power_capped(gpu, telemetry.samples, thresholds)),
         swapped(telemetry, thresholds),
@@ -27,11 +28,15 @@ pub(super) fn clock(record: &Record) -> Option<(&'static str, Readings)> {
     }
 }
 
-fn throttled_processor(telemetry: &Telemetry, thresholds: &Thresholds) -> Option<Mark> {
-    let events = telemetry.cpu_throttle_events.filter(|events| *events > thresholds.throttle_events)?;
-    let limit = thresholds.throttle_events;
-    let by = format!("processors slowed themselves down for heat {events} times (threshold {limit})");
-    Some(Mark::Throttled { by })
+/// Processors count their events over the whole run and for the whole host, so a job on a GPU is not judged by them.
+fn throttled_processor(record: &Record, telemetry: &Telemetry, thresholds: &Thresholds) -> Option<Mark> {
+    let minutes = wall_s(record) / 60.0;
+    let usable = f64::from(record.provenance.host.cpu.usable.max(1));
+    let limit = (thresholds.throttle_events * minutes * usable).max(1.0);
+    let events = telemetry.cpu_throttle_events.filter(|_| record.key.device == Device::Cpu)?;
+    (events as f64 > limit).then(|| Mark::Throttled {
+        by: format!("processors slowed themselves down for heat {events} times (threshold {limit:.0})"),
+    })
 }
 
 fn throttled_gpu(gpu: &GpuTelemetry, samples: u32, thresholds: &Thresholds) -> Option<Mark> {

@@ -17,13 +17,18 @@ pub struct Thresholds {
     /// Involuntary context switches a second, in multiples of the other runs of the group. Undisturbed runs of one
     /// laptop had some 75 000, two matrices at once some 490 000, which is 6.5 times as many.
     pub switches: f64,
+    /// Processors' worth of foreign work above that of the other runs of the group. Undisturbed runs of a group on one
+    /// virtual machine had at most 0.04 in all; a tenth of a processor costs some tenth of the throughput of a run on
+    /// all of them, for its threads wait for one another.
+    pub foreign_above: f64,
     /// The share of its processor time that a run spends in the system, above that of the other runs of the group.
     /// Undisturbed runs of that laptop spent 0.18 to 0.20, two at once 0.45 to 0.65: this lies halfway.
     pub system_share: f64,
     /// The share of the telemetry's samples in which the driver held the clocks down.
     pub throttled_share: f64,
-    /// Times that a processor slowed itself down for heat.
-    pub throttle_events: u64,
+    /// Times that a processor slowed itself down for heat, a minute and usable processor. A laptop's does so now and then
+    /// as it leaves its highest clocks.
+    pub throttle_events: f64,
     /// Bytes that the host wrote to swap and read from it. A few pages go out whenever memory is taken; this is four
     /// thousand of them.
     pub swapped_bytes: u64,
@@ -62,9 +67,10 @@ impl Default for Thresholds {
         Thresholds {
             overlap_s: 1.0,
             switches: 3.0,
+            foreign_above: 0.1,
             system_share: 0.13,
             throttled_share: 0.05,
-            throttle_events: 0,
+            throttle_events: 1.0,
             swapped_bytes: 16 << 20,
             trend: 0.1,
             period: 1.2,

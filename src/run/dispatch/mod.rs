@@ -455,8 +455,8 @@ impl Run<'_> {
             Fate::Done => Standing::Done(Box::new(record.clone())),
             _ => Standing::NotDone(NotDone::Failed(Box::new(record.clone()))),
         };
-        // A re-run that was interrupted leaves the job as done as it was.
-        let keeps_its_success = matches!(record.outcome, Outcome::Interrupted { .. })
+        // A re-run that came to nothing leaves the job as done as it was.
+        let keeps_its_success = !record.outcome.is_verdict()
             && matches!(self.order.inventory.jobs.get(&job.id()), Some(Standing::Done(_)));
         if !keeps_its_success {
             self.order.inventory.jobs.insert(job.id(), standing);

@@ -297,7 +297,7 @@ impl LockDir {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            if !name.starts_with("device-") || name == own {
+            if !name.starts_with("device-") || !name.ends_with(".lock") || name == own {
                 continue;
             }
             let Ok(file) = open_regular(&entry.path()) else { continue };
@@ -564,6 +564,9 @@ mod tests {
             sign(&job, store.root(), &job_lock, Some(&device_lock));
             assert_eq!(locks.others(two), [job.label()]);
             assert_eq!(locks.others(one), Vec::<String>::new());
+            let turn = open_shared(&directory.path().join("locks").join("device-mps.turn")).unwrap();
+            turn.lock().unwrap();
+            assert_eq!(locks.others(two), [job.label()], "who only waits is beside nobody");
             drop(device_lock);
             assert_eq!(locks.others(two), Vec::<String>::new());
         });

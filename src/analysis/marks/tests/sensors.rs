@@ -48,8 +48,13 @@ fn a_processor_that_slowed_itself_down_is_throttled() {
         let cpu_throttle_events = Some(events);
         told(Device::Cpu, Telemetry { samples: 9, cpu_throttle_events, ..Telemetry::default() })
     };
-    assert_eq!(events(0), [""; 0]);
-    assert_eq!(events(1), ["throttled: processors slowed themselves down for heat 1 times (threshold 0)"]);
+    assert_eq!((events(0), events(1)), (Vec::new(), Vec::new()), "as a processor leaves its highest clock");
+    assert_eq!(events(2), ["throttled: processors slowed themselves down for heat 2 times (threshold 1)"]);
+    let cpu_throttle_events = Some(9);
+    assert_eq!(
+        told(Device::Cuda(0), Telemetry { samples: 9, cpu_throttle_events, ..Telemetry::default() }),
+        [""; 0]
+    );
 }
 
 #[test]

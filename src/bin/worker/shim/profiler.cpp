@@ -2,6 +2,7 @@
 
 #include "shim.h"
 
+#include <c10/core/AutogradState.h>
 #include <torch/csrc/profiler/stubs/base.h>
 
 #include <dlfcn.h>
@@ -24,18 +25,26 @@ extern "C" {
 // Begins an NVTX range called `name` and lets profilers that wait for it (`ncu --profile-from-start off`,
 // `nsys --capture-range=cudaProfilerApi`) start. libtorch_cuda holds NVTX's own code, which finds a profiler by the
 // environment; without one, both cost nothing.
+//
+// A range belongs to the thread that began it, and on CUDA autograd hands backward passes to a thread of its own, whose
+// kernels would be in no range: two thirds of a training step. So backward passes stay on this thread meanwhile.
 bool shim_profile_begin(const char* name) {
   const bool has_range = shim::guarded([=] {
     const auto* stubs = torch::profiler::impl::cudaStubs();
     TORCH_CHECK(stubs != nullptr && stubs->enabled(), "this libtorch has no NVTX");
     stubs->rangePush(name);
+    c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
   });
   return has_range && call_runtime("cudaProfilerStart");
 }
 
 bool shim_profile_end() {
   const bool has_stopped = call_runtime("cudaProfilerStop");
-  return shim::guarded([] { torch::profiler::impl::cudaStubs()->rangePop(); }) && has_stopped;
+  return shim::guarded([] {
+           c10::AutogradState::get_tls_state().set_multithreading_enabled(true);
+           torch::profiler::impl::cudaStubs()->rangePop();
+         }) &&
+      has_stopped;
 }
 
 } // extern "C"
