@@ -141,6 +141,26 @@ impl Key {
     }
 }
 
+#[cfg(test)]
+impl Key {
+    /// A timing job for tests that need any job at all: network `m` at batch 4 on the processor.
+    pub(crate) fn example() -> Key {
+        Key {
+            schema: KEY_SCHEMA,
+            kind: Kind::Timing,
+            env: "cpu".into(),
+            device: Device::Cpu,
+            model: "m".into(),
+            batch: 4,
+            precision: Precision::Fp32,
+            repeat: 1,
+            params: Params::new(),
+            worker: WorkerTemplate::Shipped,
+            profile: Profile::default(),
+        }
+    }
+}
+
 /// Writes `value` with sorted object keys, whatever map type `serde_json` was built with.
 fn write_canonical(value: &Value, out: &mut String) {
     match value {

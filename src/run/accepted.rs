@@ -53,24 +53,12 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::job::{Device, Job, KEY_SCHEMA, Key, Kind, Precision};
+    use crate::job::{Job, Key};
     use crate::plan::Change;
     use crate::run::Store;
 
     fn job() -> Job {
-        Job::new(Key {
-            schema: KEY_SCHEMA,
-            kind: Kind::Timing,
-            env: "cpu".into(),
-            device: Device::Cpu,
-            model: "m".into(),
-            batch: 4,
-            precision: Precision::Fp32,
-            repeat: 1,
-            params: Default::default(),
-            worker: Default::default(),
-            profile: Default::default(),
-        })
+        Job::new(Key::example())
     }
 
     #[test]

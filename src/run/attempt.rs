@@ -375,7 +375,6 @@ fn remove_tmp(dir: &JobDir) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::{Device, KEY_SCHEMA, Kind, Precision};
     use crate::record::{HostFacts, MatrixFacts, Outcome, WorkerFacts};
     use crate::run::Store;
 
@@ -386,19 +385,7 @@ mod tests {
     const REPORT: &str = include_str!("../../tests/records/gnu_time_exit_0.txt");
 
     fn job() -> Job {
-        Job::new(Key {
-            schema: KEY_SCHEMA,
-            kind: Kind::Timing,
-            env: "cpu".into(),
-            device: Device::Cpu,
-            model: "m".into(),
-            batch: 4,
-            precision: Precision::Fp32,
-            repeat: 1,
-            params: Default::default(),
-            worker: Default::default(),
-            profile: Default::default(),
-        })
+        Job::new(Key::example())
     }
 
     fn attempt() -> Attempt {

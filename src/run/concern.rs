@@ -44,23 +44,11 @@ fn is_of_the_store(error: &io::Error, store: &Store, dir: &Path) -> bool {
 #[expect(clippy::disallowed_methods, reason = "tests make the files they look at")]
 mod tests {
     use super::*;
-    use crate::job::{Device, Job, KEY_SCHEMA, Key, Kind, Precision};
+    use crate::job::{Job, Key};
     use crate::run::WriteError;
 
     fn job() -> Job {
-        Job::new(Key {
-            schema: KEY_SCHEMA,
-            kind: Kind::Timing,
-            env: "cpu".into(),
-            device: Device::Cpu,
-            model: "m".into(),
-            batch: 4,
-            precision: Precision::Fp32,
-            repeat: 1,
-            params: Default::default(),
-            worker: Default::default(),
-            profile: Default::default(),
-        })
+        Job::new(Key::example())
     }
 
     #[test]

@@ -234,22 +234,12 @@ fn ambient() -> BTreeMap<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::{KEY_SCHEMA, Kind, Precision};
     use crate::record::Outcome;
 
     fn job(words: &[&str]) -> Job {
         Job::new(Key {
-            schema: KEY_SCHEMA,
-            kind: Kind::Timing,
-            env: "cpu".into(),
-            device: Device::Cpu,
-            model: "m".into(),
-            batch: 4,
-            precision: Precision::Fp32,
-            repeat: 1,
-            params: Default::default(),
             worker: WorkerTemplate::Command(words.iter().map(|word| (*word).to_owned()).collect()),
-            profile: Default::default(),
+            ..Key::example()
         })
     }
 

@@ -70,24 +70,12 @@ fn move_aside(dir: &JobDir) {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::job::{Device, Job, KEY_SCHEMA, Key, Kind, Precision};
+    use crate::job::{Job, Key};
     use crate::record::{HostFacts, MatrixFacts, Observed, Provenance, RECORD_SCHEMA, WorkerFacts};
     use crate::run::Store;
 
     fn job() -> Job {
-        Job::new(Key {
-            schema: KEY_SCHEMA,
-            kind: Kind::Timing,
-            env: "cpu".into(),
-            device: Device::Cpu,
-            model: "m".into(),
-            batch: 4,
-            precision: Precision::Fp32,
-            repeat: 1,
-            params: Default::default(),
-            worker: Default::default(),
-            profile: Default::default(),
-        })
+        Job::new(Key::example())
     }
 
     pub(in crate::run) fn record(attempt: u32, outcome: Outcome) -> Record {
