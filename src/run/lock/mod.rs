@@ -548,6 +548,43 @@ mod tests {
         });
     }
 
+    /// Lets go of the host as soon as somebody waits for it, and notes whether whoever waits has the turn.
+    struct Holding {
+        held: Option<DeviceLock>,
+        turn: PathBuf,
+        has_turn: Option<bool>,
+    }
+
+    impl Observer for Holding {
+        fn event(&mut self, event: &Event<'_>) {
+            if matches!(event, Event::Waiting(_)) {
+                let turn = open_shared(&self.turn).unwrap();
+                self.has_turn = Some(matches!(turn.try_lock(), Err(TryLockError::WouldBlock)));
+                self.held = None;
+            }
+        }
+    }
+
+    #[test]
+    fn who_waits_has_the_turn_and_nobody_goes_before() {
+        let directory = tempfile::tempdir().unwrap();
+        let locks = LockDir::create(&directory.path().join("locks")).unwrap();
+        let turn = directory.path().join("locks").join("host.turn");
+        block_on(async {
+            let held = Some(take(&locks, Device::Cpu, Share::Nothing).await.unwrap());
+            let mut signals = StopSignals::listen().unwrap();
+            let mut observer = Holding { held, turn: turn.clone(), has_turn: None };
+            let mut patience = Patience { no_wait: false, signals: &mut signals, observer: &mut observer };
+            drop(locks.lock(&job(Device::Cpu), Share::Nothing, &mut patience).await.unwrap());
+            assert_eq!(observer.has_turn, Some(true));
+            let turn = open_shared(&turn).unwrap();
+            turn.lock().unwrap();
+            assert!(matches!(take(&locks, Device::Cpu, Share::Nothing).await, Err(LockError::Busy(_))));
+            drop(turn);
+            take(&locks, Device::Cpu, Share::Nothing).await.unwrap();
+        });
+    }
+
     #[test]
     fn those_on_other_devices_are_named_by_their_jobs() {
         let directory = tempfile::tempdir().unwrap();
