@@ -372,6 +372,11 @@ fn read_variables(node: &Node, notes: &mut Notes) -> BTreeMap<String, String> {
             );
             continue;
         }
+        if keys::DEVICE_VARIABLES.contains(&key.value.as_str()) {
+            let hint = Some("write `device: cuda:1` for the second GPU".to_owned());
+            notes.add_with_hint(key.span, &key.value, "is set by the env's device", hint);
+            continue;
+        }
         match &node.value {
             Value::List(_) | Value::Map(_) | Value::Null => mismatch(node, "the variable's value", notes),
             Value::Text(text) if text.contains('\0') => mismatch(node, "the variable's value", notes),

@@ -134,6 +134,10 @@ pub(super) const SHARES: &[&str] = &["nothing", "device"];
 /// Placeholders of a worker's command beside parameters' names.
 pub(super) const PLACEHOLDERS: &[&str] = &["model", "batch", "precision", "device", "repeat", "label", "out"];
 
+/// Variables that say which GPU a worker sees. Set to another one, sensors, locks and staleness would look at the wrong
+/// device.
+pub(super) const DEVICE_VARIABLES: [&str; 2] = ["CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"];
+
 pub(super) const BATCH: RangeInclusive<i64> = 1..=1_000_000;
 pub(super) const REPEATS: RangeInclusive<i64> = 1..=1_000;
 pub(super) const RETRIES: RangeInclusive<i64> = 0..=100;
