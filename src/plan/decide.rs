@@ -1,9 +1,9 @@
 //! What to do with each job of a plan, given what the store holds and what the host is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Change, Inventory, NotDone, Plan, PlannedEnv, Present, Standing, changes};
-use crate::job::{Job, Key};
+use crate::job::{Job, Key, Kind};
 use crate::record::{HostFacts, Outcome, Record};
 
 /// What is to be done with one job, and why.
@@ -139,29 +139,39 @@ fn not_here(key: &Key, env: &PlannedEnv, host: &HostFacts) -> Option<String> {
         })
 }
 
-/// The smallest batch of each config that ran out of memory on this host. A larger one needs more still.
+/// The smallest batch of each config that ran out of memory on this host. A larger one needs more still, and a profiled
+/// job no less than the timing jobs of its config.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ceilings {
     /// By the config without its batch.
     smallest: BTreeMap<String, u32>,
+    /// The configs of which a job has succeeded here. Where another repeat ran out of memory, somebody else had it.
+    fitting: BTreeSet<String>,
 }
 
 impl Ceilings {
     /// Those that the records of `inventory` show for `host`. A job that has succeeded since shows none.
     pub fn of(inventory: &Inventory, host: &HostFacts) -> Self {
-        let mut smallest = BTreeMap::new();
+        let mut ceilings = Ceilings::default();
         for standing in inventory.jobs.values() {
-            let Standing::NotDone(NotDone::Failed(record)) = standing else { continue };
-            let here = record.provenance.host.hostname == host.hostname;
-            if here && matches!(record.outcome, Outcome::OutOfMemory { .. }) {
+            let (Standing::Done(record) | Standing::NotDone(NotDone::Failed(record))) = standing else {
+                continue;
+            };
+            if record.provenance.host.hostname != host.hostname {
+                continue;
+            }
+            if matches!(record.outcome, Outcome::OutOfMemory { .. }) {
                 let batch = record.key.batch;
-                smallest
+                ceilings
+                    .smallest
                     .entry(without_batch(&record.key))
                     .and_modify(|least: &mut u32| *least = batch.min(*least))
                     .or_insert(batch);
+            } else if record.outcome == Outcome::Succeeded {
+                ceilings.fitting.insert(record.key.config().canonical_json());
             }
         }
-        Ceilings { smallest }
+        ceilings
     }
 
     /// Why `key` need not be tried, as a sentence; `None` if it may fit.
@@ -169,8 +179,25 @@ impl Ceilings {
         if self.smallest.is_empty() {
             return None;
         }
-        let least = self.smallest.get(&without_batch(key)).filter(|least| key.batch > **least)?;
+        let least = self.least_below(key).or_else(|| self.least_for_profiled(key))?;
         Some(format!("batch {least} of the same config already ran out of memory on this host"))
+    }
+
+    fn least_below(&self, key: &Key) -> Option<u32> {
+        self.smallest.get(&without_batch(key)).copied().filter(|least| key.batch > *least)
+    }
+
+    /// The batch of the timing jobs that shows that the profiled job `key` does not fit.
+    fn least_for_profiled(&self, key: &Key) -> Option<u32> {
+        if key.kind == Kind::Timing {
+            return None;
+        }
+        let timing = key.timing_config();
+        let least = self.smallest.get(&without_batch(&timing)).copied();
+        least.filter(|least| {
+            timing.batch > *least
+                || (timing.batch == *least && !self.fitting.contains(&timing.canonical_json()))
+        })
     }
 }
 
@@ -202,7 +229,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::job::{Device, KEY_SCHEMA, Kind, Precision};
+    use crate::job::{Device, KEY_SCHEMA, Precision, Profile};
     use crate::matrix::{Limits, Order, Place, Share};
     use crate::plan::{ACCEPTANCE_SCHEMA, Acceptance, PLAN_SCHEMA, Problem};
     use crate::record::{MatrixFacts, Observed, OsFacts, Provenance, Record, WorkerFacts};
@@ -341,6 +368,26 @@ mod tests {
         let corrupt = NotDone::Corrupt { message: "it has schema 7".into() };
         assert_eq!(decided[1].decision, Decision::Run(corrupt));
         assert_eq!(decided[2].decision, Decision::Run(NotDone::NeverRan));
+    }
+
+    /// The timing jobs of batch 16 ended as `sixteen`; whether the `ncu` jobs of batch 8, 16 and 32 are pruned.
+    fn profiled_jobs_pruned_after(sixteen: [Held; 2]) -> [bool; 3] {
+        let timing = |batch, repeat| key("here", Device::Cuda(0), batch, repeat);
+        let held = vec![(timing(16, 1), sixteen[0]), (timing(16, 2), sixteen[1])];
+        let ceilings = Ceilings::of(&inventory(&held), &host("box"));
+        [8, 16, 32].map(|batch| {
+            let profile = Profile { iters: Some(3), ..Profile::default() };
+            ceilings.prunes(&timing(batch, 1).profiled(Kind::Ncu, profile)).is_some()
+        })
+    }
+
+    #[test]
+    fn a_profiled_job_is_pruned_with_the_timing_jobs_of_its_config() {
+        assert_eq!(profiled_jobs_pruned_after([Held::OutOfMemory; 2]), [false, true, true]);
+        assert_eq!(profiled_jobs_pruned_after([Held::OutOfMemory, Held::Nothing]), [false, true, true]);
+        let one_fitted = profiled_jobs_pruned_after([Held::OutOfMemory, Held::Success]);
+        assert_eq!(one_fitted, [false, false, true], "the other had too little memory, not the config");
+        assert_eq!(profiled_jobs_pruned_after([Held::OutOfMemoryElsewhere; 2]), [false; 3]);
     }
 
     /// What the store may hold of a job.
