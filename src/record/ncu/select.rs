@@ -96,7 +96,11 @@ pub fn select_metrics(capability: Option<Capability>, listed: Option<&BTreeSet<S
     selection
 }
 
-/// The metrics that a matrix names itself, resolved against the device.
+/// What the matrix says of a metric that it leaves out.
+const NOT_NAMED: &str = "it is not among the `metrics` of the matrix";
+
+/// The metrics that a matrix names itself, resolved against the device. If some of them count floating-point operations,
+/// those that would make the count whole and are not named are among the missing ones: a part is not to pass for all.
 ///
 /// # Errors
 /// Every name that the device does not know, with the translation where it is a name of `nvprof`, or whose values
@@ -114,7 +118,18 @@ pub fn select_named(
     for name in names {
         selection.take(name.strip_suffix(".sum").unwrap_or(name));
     }
+    if selection.metrics.iter().any(|name| counts_flops(name)) {
+        let whole = select_metrics(capability, listed);
+        let unnamed = whole.metrics.into_iter().filter(|name| !selection.metrics.contains(name));
+        let unnamed = unnamed.map(|name| (name, NOT_NAMED.to_owned()));
+        let all: Vec<_> = unnamed.chain(whole.missing).filter(|(name, _)| counts_flops(name)).collect();
+        selection.missing.extend(all);
+    }
     Ok(selection)
+}
+
+fn counts_flops(name: &str) -> bool {
+    Meaning::of(name).is_some_and(|meaning| meaning.counts_flops())
 }
 
 /// The base names in what `ncu --query-metrics` printed, as a table or as CSV. Whatever else stands there is passed over.
@@ -311,11 +326,27 @@ mod tests {
             select_named(&names, capability("9.0"), Some(&listed)).unwrap().metrics,
             ["dram__bytes.sum"]
         );
+        assert!(select_named(&names, capability("9.0"), Some(&listed)).unwrap().missing.is_empty());
         let seed = ["flop_count_sp", "flop_count_hp", "dram__bytes_read.sum"].map(str::to_owned);
         let refused = select_named(&seed, capability("9.0"), Some(&listed)).unwrap_err();
         assert_eq!(
             refused.iter().map(|metric| metric.name.as_str()).collect::<Vec<_>>(),
             ["flop_count_sp", "flop_count_hp"]
         );
+    }
+
+    #[test]
+    fn a_list_that_counts_a_part_of_the_operations_says_which_it_lacks() {
+        let listed = parse_query_metrics(GH100);
+        let path = "sm__ops_path_tensor_src_bf16_dst_fp32.sum";
+        let part = [path.to_owned(), "dram__bytes.sum".to_owned()];
+        let selection = select_named(&part, capability("9.0"), Some(&listed)).unwrap();
+        assert_eq!(selection.metrics, part);
+        assert_eq!(selection.missing["sm__ops_path_tensor_src_fp16.sum"], NOT_NAMED);
+        assert_eq!(selection.missing["sm__sass_thread_inst_executed_op_ffma_pred_on.sum"], NOT_NAMED);
+        assert!(!selection.missing.contains_key("dram__bytes_read.sum"), "nothing is a part of it");
+        let all = select_metrics(capability("9.0"), Some(&listed));
+        let named = select_named(&all.metrics, capability("9.0"), Some(&listed)).unwrap();
+        assert_eq!(named, Selection { metrics: all.metrics, missing: all.missing }, "the whole list");
     }
 }
