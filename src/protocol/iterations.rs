@@ -2,6 +2,9 @@
 
 use super::{ITERATIONS_HEADER, IterationClock, Measurement};
 
+/// The share of a window that a device waits for data at most, if its events are to tell of its computation.
+const FED: f64 = 0.1;
+
 /// The iterations of one measured window, in their order. Never empty; all seconds are finite and not negative.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Iterations {
@@ -77,17 +80,19 @@ impl Iterations {
         (self.clock != IterationClock::Submission).then_some(&self.elapsed_s)
     }
 
-    /// Seconds of each iteration without those in which it waited for data, as far as that can be told: the wait is
-    /// told by the host's clock, and is no part of what a device's events tell. `None` as for
-    /// [`Iterations::synchronised_s`].
+    /// Seconds of each iteration without those in which it waited for data; `None` if that cannot be told.
+    ///
+    /// The wait is told by the host's clock, so only from its seconds can it be taken away. A device's events are as far
+    /// apart as the device idled meanwhile, which is the wait or nothing, as far ahead as the host was: where the wait
+    /// is more than a tenth of the window, they tell of the data and not of the computation.
     pub fn compute_s(&self) -> Option<Vec<f64>> {
-        let elapsed = self.synchronised_s()?.iter().zip(&self.data_wait_s);
-        let is_host = self.clock == IterationClock::Host;
-        Some(
-            elapsed
-                .map(|(elapsed, wait)| if is_host { (elapsed - wait).max(0.0) } else { *elapsed })
-                .collect(),
-        )
+        let elapsed = self.synchronised_s()?;
+        if self.clock == IterationClock::Host {
+            let both = elapsed.iter().zip(&self.data_wait_s);
+            return Some(both.map(|(elapsed, wait)| (elapsed - wait).max(0.0)).collect());
+        }
+        let is_fed = self.data_wait_s.iter().sum::<f64>() <= FED * elapsed.iter().sum::<f64>();
+        is_fed.then(|| elapsed.to_vec())
     }
 
     fn parse_alone(text: &str) -> Result<Iterations, BadIterations> {
@@ -169,7 +174,9 @@ mod tests {
     fn what_a_clock_cannot_tell_is_not_told() {
         let of = |clock| Iterations::new(clock, &[(0.5, 0.25), (0.75, 0.0)]).unwrap();
         assert_eq!(of(IterationClock::Host).compute_s(), Some(vec![0.25, 0.75]));
-        assert_eq!(of(IterationClock::DeviceEvents).compute_s(), Some(vec![0.5, 0.75]));
+        let events = |wait| Iterations::new(IterationClock::DeviceEvents, &[(0.5, wait), (0.75, 0.0)]);
+        assert_eq!(events(0.125).unwrap().compute_s(), Some(vec![0.5, 0.75]));
+        assert_eq!(events(0.126).unwrap().compute_s(), None, "they may tell of the wait");
         assert_eq!(of(IterationClock::DeviceEvents).synchronised_s(), Some(&[0.5, 0.75][..]));
         assert_eq!(of(IterationClock::Submission).synchronised_s(), None);
         assert_eq!(of(IterationClock::Submission).compute_s(), None);

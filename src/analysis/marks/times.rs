@@ -344,9 +344,11 @@ mod tests {
     fn waiting_for_data_with_a_period_is_no_missing_synchronisation() {
         let seconds: Vec<(f64, f64)> =
             with_period(vec![1.0; 100], 4, 3.0).into_iter().map(|value| (value, value - 1.0)).collect();
-        let iterations = Iterations::new(IterationClock::Host, &seconds).unwrap();
         let key = fixture::key("cpu", "resnet18", 16, 1);
-        assert_eq!(marks(&key, &iterations, &thresholds()), []);
+        for clock in [IterationClock::Host, IterationClock::DeviceEvents] {
+            let iterations = Iterations::new(clock, &seconds).unwrap();
+            assert_eq!(marks(&key, &iterations, &thresholds()), [], "{clock:?}");
+        }
     }
 
     /// The same noise on every machine and every day: a rule that holds for one in 10⁴ may be broken by one in 10⁴.
