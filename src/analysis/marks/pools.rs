@@ -85,12 +85,61 @@ fn baseline(
     if values.len() < BASELINE_NEEDS { None } else { stats::median(&values).ok() }
 }
 
-/// Involuntary context switches a second. `None` where they are not known, and where others were at work by permission
-/// (`share: device`), who cause them too.
+/// A trace that others' work leaves in a run. What it says against a run shows beside the other runs of its group alone.
+struct Trace {
+    /// How much of it is in a run; `None` where it is not known.
+    of: fn(&Record) -> Option<f64>,
+    /// The most that may be in a run on the same host, by the median of the others.
+    limit: fn(f64, &Record, &Thresholds) -> f64,
+    /// What a run has, what the others have, and the limit, as a sentence.
+    tell: fn(f64, f64, f64) -> String,
+}
+
+/// The plainest first.
+const TRACES: [Trace; 3] = [
+    Trace {
+        of: foreign_work,
+        limit: |others, _, thresholds| others + thresholds.foreign_above,
+        tell: |own, others, limit| {
+            format!(
+                "other processes kept {own:.3} processors busy, where they kept {others:.3} during the other runs of its \
+                 group (threshold {limit:.3})"
+            )
+        },
+    },
+    Trace {
+        of: switches_per_s,
+        limit: |others, record, thresholds| thresholds.switches(others, record.provenance.host.cpu.usable),
+        tell: |own, others, limit| {
+            format!(
+                "{own:.0} involuntary context switches a second, where the other runs of its group had {others:.0} \
+                 (threshold {limit:.0})"
+            )
+        },
+    },
+    Trace {
+        of: |record| Some(system_share(record)?.1),
+        limit: |others, _, thresholds| others + thresholds.system_share,
+        tell: |own, others, limit| {
+            let [own, others, limit] = [own, others, limit].map(|share| 100.0 * share);
+            format!(
+                "{own:.0} % of its processor time went to the system, where the other runs of its group had {others:.0} % \
+                 (threshold {limit:.0} %)"
+            )
+        },
+    },
+];
+
+/// Processors that others kept busy.
+fn foreign_work(record: &Record) -> Option<f64> {
+    foreign_cores(record).filter(|_| wall_s(record) >= LEAST_S)
+}
+
+/// Involuntary context switches a second.
 fn switches_per_s(record: &Record) -> Option<f64> {
     let switches = record.process.as_ref()?.involuntary_switches? as f64;
     let wall = wall_s(record);
-    (record.observed.beside.is_empty() && wall >= LEAST_S).then_some(switches / wall)
+    (wall >= LEAST_S).then_some(switches / wall)
 }
 
 /// Processor seconds and the share of them spent in the system.
@@ -103,78 +152,29 @@ fn system_share(record: &Record) -> Option<(f64, f64)> {
 fn contended(pool: &Pool, cells: &[&Cell], thresholds: &Thresholds) -> Found {
     let check = |member: &Member| {
         let record = record(cells, *member).filter(|_| member.is_sound)?;
-        let by = by_foreign_work(pool, *member, cells, record, thresholds)
-            .or_else(|| by_switches(pool, *member, cells, record, thresholds))
-            .or_else(|| by_system_share(pool, *member, cells, record, thresholds))?;
+        let by = TRACES.iter().find_map(|trace| trace.against(record, pool, *member, cells, thresholds))?;
         Some((member.index, Mark::Contended { by }))
     };
     pool.members.iter().filter_map(check).collect()
 }
 
-/// Foreign work; `None` where it is not known, and where others were at work by permission (`share: device`).
-fn foreign_work(record: &Record) -> Option<f64> {
-    foreign_cores(record).filter(|_| record.observed.beside.is_empty() && wall_s(record) >= LEAST_S)
-}
-
-fn by_foreign_work(
-    pool: &Pool,
-    member: Member,
-    cells: &[&Cell],
-    record: &Record,
-    thresholds: &Thresholds,
-) -> Option<String> {
-    let own = foreign_work(record)?;
-    let others = baseline(pool, member, cells, foreign_work)?;
-    let limit = others + thresholds.foreign_above;
-    (own > limit).then(|| {
-        format!(
-            "other processes kept {own:.3} processors busy, where they kept {others:.3} during the other runs of its group \
-             (threshold {limit:.3})"
-        )
-    })
-}
-
-fn by_switches(
-    pool: &Pool,
-    member: Member,
-    cells: &[&Cell],
-    record: &Record,
-    thresholds: &Thresholds,
-) -> Option<String> {
-    let own = switches_per_s(record)?;
-    let others = baseline(pool, member, cells, switches_per_s)?;
-    let limit = thresholds.switches(others, record.provenance.host.cpu.usable);
-    (own > limit).then(|| {
-        format!(
-            "{own:.0} involuntary context switches a second, where the other runs of its group had {others:.0} (threshold \
-             {limit:.0})"
-        )
-    })
-}
-
-fn by_system_share(
-    pool: &Pool,
-    member: Member,
-    cells: &[&Cell],
-    record: &Record,
-    thresholds: &Thresholds,
-) -> Option<String> {
-    let share = |record: &Record| {
-        let alone = record.observed.beside.is_empty();
-        Some(system_share(record).filter(|_| alone)?.1)
-    };
-    let own = share(record)?;
-    let others = baseline(pool, member, cells, share)?;
-    let limit = others + thresholds.system_share;
-    (own > limit).then(|| {
-        format!(
-            "{:.0} % of its processor time went to the system, where the other runs of its group had {:.0} % (threshold \
-             {:.0} %)",
-            100.0 * own,
-            100.0 * others,
-            100.0 * limit
-        )
-    })
+impl Trace {
+    /// What this trace says against the run `member`, whose record is `record`.
+    fn against(
+        &self,
+        record: &Record,
+        pool: &Pool,
+        member: Member,
+        cells: &[&Cell],
+        thresholds: &Thresholds,
+    ) -> Option<String> {
+        // Others that were at work by permission (`share: device`) leave traces too, and cannot be told apart.
+        let of = |record: &Record| (self.of)(record).filter(|_| record.observed.beside.is_empty());
+        let own = of(record)?;
+        let others = baseline(pool, member, cells, of)?;
+        let limit = (self.limit)(others, record, thresholds);
+        (own > limit).then(|| (self.tell)(own, others, limit))
+    }
 }
 
 /// Runs whose clock within the window was not the others'.
