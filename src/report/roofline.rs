@@ -17,7 +17,9 @@ use crate::job::Precision;
 
 const PLOT_WIDTH: f64 = 560.0;
 const PLOT_HEIGHT: f64 = 420.0;
+/// Room for the axis and two lines of notes.
 const BELOW: f64 = 98.0;
+const NOTE_LINE: f64 = 17.0;
 const LINE: f64 = 18.0;
 const NUMBER: f64 = 11.0;
 
@@ -41,7 +43,9 @@ pub(super) fn roofline(roofline: &Roofline<'_>, analysis: &Analysis<'_>) -> Opti
     let points: Vec<&Point> =
         roofline.points.iter().filter(|point| point.source != BytesSource::Estimated).collect();
     let bandwidth = roofline.peaks.bandwidth?.high;
-    let first = points.first()?;
+    if points.is_empty() {
+        return None;
+    }
     let env = &roofline.env;
     let unit = unit(roofline);
     let keys: Vec<String> =
@@ -50,7 +54,8 @@ pub(super) fn roofline(roofline: &Roofline<'_>, analysis: &Analysis<'_>) -> Opti
     let key_height = (keys.len() + 1) as f64 * LINE;
     let height = key_height.clamp(PLOT_HEIGHT, 1.5 * PLOT_HEIGHT);
     let title = format!("Roofline, {env}: {}", roofline.peaks.device);
-    let below = BELOW.max(key_height - height);
+    let notes_height = BELOW + NOTE_LINE * (fillings(&points).len() as f64 - 1.0);
+    let below = notes_height.max(key_height - height);
     let mut svg = Svg::new(LEFT + PLOT_WIDTH + key_width, TOP + height + below, &title);
     frame::title(&mut svg, &title);
     let (x, y) = scales(roofline, &points, bandwidth, unit, TOP + height);
@@ -59,7 +64,7 @@ pub(super) fn roofline(roofline: &Roofline<'_>, analysis: &Analysis<'_>) -> Opti
     let drawn = place(&points, analysis, &x, &y, unit);
     draw_points(&mut svg, &drawn);
     draw_key(&mut svg, &drawn, &keys);
-    notes(&mut svg, roofline.peaks, first.source, TOP + height);
+    notes(&mut svg, roofline.peaks, &points, TOP + height);
     let suffix = if roofline.part > 1 { format!("_{}", roofline.part) } else { String::new() };
     Some(Figure {
         name: format!("roofline_{env}{suffix}"),
@@ -289,24 +294,48 @@ fn draw_key(svg: &mut Svg, drawn: &[Drawn<'_>], keys: &[String]) {
     }
 }
 
-fn notes(svg: &mut Svg, peaks: &Peaks, source: BytesSource, bottom: f64) {
-    let bytes = match source {
-        BytesSource::Measured => "Filled: bytes counted by the device.",
-        BytesSource::Modelled => {
-            "Hollow: the bytes are modelled, not counted, so what bounds these points is unknown."
-        }
-        BytesSource::Estimated => "Hollow: bytes estimated from the roof; the place says nothing.",
-    };
+/// What the fillings of the markers say about the bytes, of those fillings that there are.
+fn fillings(points: &[&Point]) -> Vec<&'static str> {
+    let has = |source| points.iter().any(|point| point.source == source);
+    let filled = "Filled: bytes counted by the device.";
+    let hollow = "Hollow: the bytes are modelled, not counted, so what bounds these points is unknown.";
+    let said = [(BytesSource::Measured, filled), (BytesSource::Modelled, hollow)];
+    said.into_iter().filter(|(source, _)| has(*source)).map(|(_, text)| text).collect()
+}
+
+fn notes(svg: &mut Svg, peaks: &Peaks, points: &[&Point], bottom: f64) {
     let roofs = format!("Roofs: {}, {} ({}).", peaks.name, peaks.origin, peaks.date);
-    for (index, text) in [bytes, &roofs].into_iter().enumerate() {
-        svg.text((LEFT, bottom + 62.0 + 17.0 * index as f64), SMALL, Anchor::Start, GREY, text);
+    for (index, text) in fillings(points).into_iter().chain([&*roofs]).enumerate() {
+        svg.text((LEFT, bottom + 62.0 + NOTE_LINE * index as f64), SMALL, Anchor::Start, GREY, text);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::roofline::Bound;
     use proptest::prelude::*;
+
+    #[test]
+    fn the_note_speaks_of_every_filling_there_is() {
+        let point = |source| Point {
+            row: 0,
+            number: 1,
+            source,
+            intensity: 1.0,
+            attained: 1.0,
+            attainable: 2.0,
+            bound: Bound::Unknown,
+        };
+        let (counted, modelled) = (point(BytesSource::Measured), point(BytesSource::Modelled));
+        let words = |points: &[&Point]| {
+            let said = fillings(points);
+            said.iter().map(|text| text.split(':').next().unwrap()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(words(&[&modelled, &modelled]), "Hollow");
+        assert_eq!(words(&[&counted]), "Filled");
+        assert_eq!(words(&[&modelled, &counted]), "Filled Hollow");
+    }
 
     proptest! {
         /// As long as the points are not a heap, their numbers cover nothing.
