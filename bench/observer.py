@@ -3,9 +3,11 @@ what the watching costs the processor.
 
     python bench/observer.py target/release/orchestrate target/release/worker [--network resnet18] [--pairs 10] …
 
-Pairs are run one after the other (A B A B …), so that a drift of the machine falls on both; each pair gives one ratio,
-and the median over the pairs is what counts. Both sides are the same command with the same environment: the bare one is
-`command.sh`, which orchestrate left in the job's directory. Both are timed by the worker, over one whole window.
+Each pair has several windows of either side in a mirrored order (A B B A …), so that a drift of the machine falls on
+both alike; it gives one ratio, and the median over the pairs is what counts. Both sides are the same command with the same
+environment: the bare one is `command.sh`, which orchestrate left in the job's directory. Both are timed by the worker,
+over whole windows: their images by their seconds. The interval is that of the median, free of assumptions about the noise
+(binomial, 95 % or more): a machine whose interval is wider than the half percent asked for cannot tell.
 
 The processor time is orchestrate's own, all threads of it and none of the worker's, as the kernel counts it in
 `/proc/<pid>/task/*/schedstat`, from the job's first sample of the sensors to the end. The machine has to be otherwise
@@ -15,12 +17,14 @@ idle. Needs Python alone. `just bench-observer` builds what this needs.
 import argparse
 import glob
 import json
+import math
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+import typing
 
 # A worker that is watched is at least this fast, and watching takes at most this much of one processor.
 LEAST_RATIO, MOST_PROCESSOR = 0.995, 0.002
@@ -31,7 +35,7 @@ MATRIX = """\
 name: observer
 models: [{network}]
 batches: [{batch}]
-repeats: {pairs}
+repeats: {repeats}
 params: {{ warmup: {warmup}, iters: {iters}, data: {{ synthetic: true }}, channels_last: true }}
 envs:
   here: {{ device: {device} }}
@@ -73,46 +77,83 @@ def run(words, environment, is_watching):
     return (after - before) / 1e9 / (ended - began)
 
 
-def rate_of(measurement):
+class Window(typing.NamedTuple):
+    images: int
+    seconds: float
+
+
+def window_of(measurement):
     if not measurement["synchronized"]:
         sys.exit("the window was not synchronised")
-    return measurement["samples"] / measurement["elapsed_s"]
+    return Window(measurement["samples"], measurement["elapsed_s"])
 
 
 def run_watched(repeat, matrix, store, options):
-    """Images a second under orchestrate, its processor time a second, and the job's directory."""
+    """The window under orchestrate, its processor time a second, and the job's directory."""
     watched = lambda: bool(glob.glob(f"{store}/*_run{repeat}-*/attempts/01/telemetry.csv"))
     words = [os.path.abspath(options.orchestrate), "run", matrix, "--store", store, "--only", f"repeat=={repeat}"]
     environment = dict(os.environ, ORCHESTRATE_WORKER=os.path.abspath(options.worker))
     processor = run(words, environment, watched)
     directories = glob.glob(f"{store}/*_run{repeat}-*")
     if len(directories) != 1:
-        sys.exit(f"{matrix} has to have one config and {options.pairs} repeats; of repeat {repeat} there are {directories}")
+        least = options.pairs * options.windows
+        sys.exit(f"{matrix} has to have one config and {least} repeats; of repeat {repeat} there are {directories}")
     with open(f"{directories[0]}/record.json") as file:
         record = json.load(file)
     if not record["observed"].get("telemetry", {}).get("samples"):
         sys.exit(f"{directories[0]}: no sensor was looked at")
-    return rate_of(record["measurement"]), processor, directories[0]
+    return window_of(record["measurement"]), processor, directories[0]
 
 
 def run_bare(directory, place):
-    out = os.path.join(place, os.path.basename(directory))
+    out = tempfile.mkdtemp(prefix="bare-", dir=place)
     run(["sh", f"{directory}/command.sh", out], dict(os.environ), lambda: False)
     with open(f"{out}/measurement.json") as file:
-        return rate_of(json.load(file))
+        return window_of(json.load(file))
+
+
+def rate(windows):
+    return sum(window.images for window in windows) / sum(window.seconds for window in windows)
+
+
+def compare_once(pair, matrix, place, options):
+    """Images a second of the pair's windows, watched and bare, and what watching each took."""
+    watched, bare, processors = [], [], []
+    directory = None
+
+    def watch():
+        nonlocal directory
+        repeat = pair * options.windows + len(watched) + 1
+        window, processor, directory = run_watched(repeat, matrix, f"{place}/runs", options)
+        watched.append(window)
+        processors.extend([] if processor is None else [processor])
+
+    # The command of the bare side is that of a watched one, so the first window of a pair is a watched one.
+    for index in range(options.windows):
+        turns = [watch, lambda: bare.append(run_bare(directory, place))]
+        for turn in turns if index % 2 == 0 else reversed(turns):
+            turn()
+    return (rate(watched), rate(bare)), processors
 
 
 def compare(matrix, place, options):
     pairs, processors = [], []
-    for repeat in range(1, options.pairs + 1):
-        watched, processor, directory = run_watched(repeat, matrix, f"{place}/runs", options)
-        bare = run_bare(directory, place)
+    for pair in range(options.pairs):
+        (watched, bare), shares = compare_once(pair, matrix, place, options)
         pairs.append((watched, bare))
-        processors += [processor] if processor is not None else []
-        share = "NA" if processor is None else f"{100 * processor:.3f} %"
-        line = f"pair {repeat}: {watched:.2f} / {bare:.2f} = {watched / bare:.4f}, orchestrate {share} of a processor"
+        processors += shares
+        share = f"{100 * statistics.median(shares):.3f} %" if shares else "NA"
+        line = f"pair {pair + 1}: {watched:.2f} / {bare:.2f} = {watched / bare:.4f}, orchestrate {share} of a processor"
         print(line, file=sys.stderr, flush=True)
     return pairs, processors
+
+
+def median_interval(values):
+    """From the k-th least to the k-th greatest, with the greatest k that has the median in between in 95 % or more."""
+    n, values = len(values), sorted(values)
+    beyond = [2 * sum(math.comb(n, below) for below in range(k)) / 2**n for k in range(1, n // 2 + 1)]
+    k = sum(chance <= 0.05 for chance in beyond)
+    return (values[k - 1], values[n - k]) if k else None
 
 
 def table(what, pairs, processors):
@@ -121,9 +162,11 @@ def table(what, pairs, processors):
     median = statistics.median(ratios)
     verdicts = [median >= LEAST_RATIO]
     print(f"images/s: {what}; the median ratio is to be {LEAST_RATIO} or more")
-    print(f"{'watched':>10}{'bare':>10}{'ratio':>8}{'least':>8}{'most':>8}{'pairs':>7}")
+    print(f"{'watched':>10}{'bare':>10}{'ratio':>8}{'least':>8}{'most':>8}{'interval':>18}{'pairs':>7}")
     columns = "".join(f"{statistics.median(side):>10.2f}" for side in zip(*pairs))
-    columns += f"{median:>8.4f}{min(ratios):>8.4f}{max(ratios):>8.4f}{len(ratios):>7}"
+    interval = median_interval(ratios)
+    interval = "NA" if interval is None else "{:.4f}–{:.4f}".format(*interval)
+    columns += f"{median:>8.4f}{min(ratios):>8.4f}{max(ratios):>8.4f}{interval:>18}{len(ratios):>7}"
     print(f"{columns}  {'pass' if verdicts[0] else 'FAIL'}")
     print(f"\norchestrate's own processor time, % of one; the median is to be {100 * MOST_PROCESSOR} or less")
     if not processors:
@@ -145,9 +188,10 @@ def main():
     parser.add_argument("--network", default="resnet18")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--warmup", type=int, default=2, help="iterations before the window")
-    parser.add_argument("--iters", type=int, default=20, help="iterations inside the window")
+    parser.add_argument("--iters", type=int, default=8, help="iterations inside a window")
     parser.add_argument("--pairs", type=int, default=10)
-    parser.add_argument("--matrix", help="a matrix of one config and at least so many repeats, instead of all of these")
+    parser.add_argument("--windows", type=int, default=2, help="windows of either side in a pair")
+    parser.add_argument("--matrix", help="a matrix of one config and pairs × windows repeats, instead of these")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a verdict is FAIL")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
@@ -156,7 +200,7 @@ def main():
             matrix = f"{place}/observer.yaml"
             what = f"{options.network}, batch {options.batch}, {options.iters} iterations on {options.device}"
             with open(matrix, "w") as file:
-                file.write(MATRIX.format(**vars(options)))
+                file.write(MATRIX.format(**vars(options), repeats=options.pairs * options.windows))
         pairs, processors = compare(matrix, place, options)
     if not table(what, pairs, processors) and options.check:
         sys.exit(1)
