@@ -4,6 +4,7 @@
 //! derived from them (throughput, foreign load, marks) is derived by [`crate::analysis`], never stored.
 
 mod bsd_time;
+mod ending;
 #[cfg(test)]
 mod garble;
 mod gnu_time;
@@ -24,9 +25,10 @@ use crate::job::{JobId, Key};
 use crate::protocol::Measurement;
 
 pub use bsd_time::parse_bsd_time;
+pub use ending::{Ending, decide_outcome};
 pub use gnu_time::parse_gnu_time;
 pub use ncu::NcuCounters;
-pub use outcome::{Ending, NotProfiled, Outcome, decide_outcome};
+pub use outcome::{NotProfiled, Outcome};
 pub use perf::PerfCounters;
 pub use process::{ProcessStats, ReportedExit, TimeReport, TimeReportError};
 pub use profiled::{ProfilerOutput, decide_profiled};

@@ -1,0 +1,426 @@
+//! How an attempt ended is decided by a pure function over what is known afterwards.
+
+use super::{NotProfiled, Outcome, ReportedExit};
+use crate::job::Key;
+use crate::protocol::{BadMeasurement, Failure, FailureKind, Report, exit_code};
+
+/// What is known of an attempt after its process chain has ended; the input of [`decide_outcome`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ending {
+    /// The chain could not be started.
+    NotStarted {
+        /// What the system said.
+        message: String,
+    },
+    /// The chain ended by itself, or by a signal that we did not send.
+    Ended {
+        /// The worker's exit code, if it had one.
+        code: Option<i32>,
+        /// The signal that killed the worker, if one did.
+        signal: Option<i32>,
+    },
+    /// Signal 9 killed the worker, and meanwhile the kernel killed for want of memory. On Linux a processor's memory ends
+    /// so: it is promised to whoever asks, and who uses what is not there is killed.
+    KilledForMemory,
+    /// We stopped it because it ran past its limit.
+    TimedOut {
+        /// The limit, in seconds.
+        after_s: f64,
+    },
+    /// It was not started, because its profiler cannot work here.
+    Refused(NotProfiled),
+    /// We stopped it because we were told to stop, or it was cut off together with us.
+    Interrupted {
+        /// By what.
+        message: String,
+    },
+}
+
+impl Ending {
+    /// The ending of a chain that nobody stopped, from the `code` or `signal` that its first process ended with and
+    /// from what `time` reported of the worker. The report comes first: `time` itself ends with 128 + n where signal n
+    /// killed the worker, and so may a worker that simply chose such a code.
+    pub fn of_chain(code: Option<i32>, signal: Option<i32>, reported: Option<ReportedExit>) -> Ending {
+        match (reported, code) {
+            (Some(ReportedExit::Code(code)), _) => Ending::Ended { code: Some(code), signal: None },
+            (Some(ReportedExit::Signal(signal)), _) => Ending::Ended { code: None, signal: Some(signal) },
+            (None, Some(code @ 129..=192)) => Ending::Ended { code: None, signal: Some(code - 128) },
+            (None, _) => Ending::Ended { code, signal },
+        }
+    }
+
+    /// The same ending, where it is known whether the kernel killed anything for want of memory meanwhile.
+    pub fn with_oom_killer(self, has_killed: bool) -> Ending {
+        match self {
+            Ending::Ended { signal: Some(9), .. } if has_killed => Ending::KilledForMemory,
+            other => other,
+        }
+    }
+}
+
+/// Decides how an attempt ended. `report` is what `measurement.json` says, `None` if there is no such file;
+/// `last_error_line` is the last non-empty line of the worker's standard error, `lived_s` the seconds that the process
+/// chain existed, as far as anybody can tell: a window that was longer was not measured in it.
+///
+/// - A failure that the worker names counts for more than how its process ended: a worker out of memory may well
+///   crash or hang afterwards.
+/// - An attempt that we stopped is not a success even if it left a sound measurement: whether the signal came inside
+///   the window or behind it cannot be told from the files, and running one job again costs less than one wrong number.
+///   The measurement stays in the record.
+/// - Where neither code nor signal is known (a worker whose `orchestrate` died, on a system whose `time` does not say),
+///   a sound measurement decides, because a worker writes it last.
+pub fn decide_outcome(
+    key: &Key,
+    ending: &Ending,
+    report: Option<&Result<Report, BadMeasurement>>,
+    last_error_line: Option<&str>,
+    lived_s: Option<f64>,
+) -> Outcome {
+    let last_error_line = last_error_line.map(plain);
+    let last_error_line = last_error_line.as_deref();
+    match (ending, report) {
+        (Ending::NotStarted { message }, _) => Outcome::FailedToSpawn { message: message.clone() },
+        (Ending::Refused(why), _) => Outcome::NotProfiled(why.clone()),
+        (_, Some(Ok(Report::Failed(failure)))) if failure.kind != FailureKind::Other => {
+            named_failure(failure)
+        }
+        (Ending::TimedOut { after_s }, _) => Outcome::TimedOut { after_s: *after_s },
+        (Ending::Interrupted { message }, _) => Outcome::Interrupted { message: message.clone() },
+        (Ending::KilledForMemory, _) => out_of_memory("the kernel killed it with SIGKILL for want of memory"),
+        (Ending::Ended { signal: Some(6), .. }, _) if last_error_line.is_some_and(is_failed_allocation) => {
+            out_of_memory(last_error_line.unwrap_or_default())
+        }
+        (Ending::Ended { signal: Some(signal), .. }, _) => Outcome::Signalled { signal: *signal },
+        (Ending::Ended { code: Some(0), .. }, _) => measured(key, report, lived_s),
+        (Ending::Ended { code: Some(code), .. }, Some(Ok(Report::Failed(failure)))) => {
+            Outcome::Exited { code: *code, message: Some(plain(&failure.message)) }
+        }
+        (Ending::Ended { code: Some(code), .. }, _) => exited(*code, last_error_line),
+        (Ending::Ended { code: None, signal: None }, None) => {
+            Outcome::Interrupted { message: "nobody saw its end, and it left no measurement".to_owned() }
+        }
+        (Ending::Ended { code: None, signal: None }, Some(_)) => measured(key, report, lived_s),
+    }
+}
+
+/// The longest message that is kept of a worker's words, in characters.
+const LONGEST_MESSAGE: usize = 500;
+
+/// Seconds by which two clocks may disagree about how long a process lived.
+const CLOCK_TOLERANCE_S: f64 = 1.0;
+
+/// A worker's words as they may go to a terminal and into a table: one line, no control characters, no escape
+/// sequences, and not longer than anybody reads.
+fn plain(words: &str) -> String {
+    let mut text = String::new();
+    let mut rest = words.chars().peekable();
+    while let Some(char) = rest.next() {
+        if char == '\u{1b}' {
+            // An escape sequence ends with its first letter.
+            if rest.next_if_eq(&'[').is_some() {
+                while rest.next().is_some_and(|char| !char.is_ascii_alphabetic()) {}
+            }
+        } else if char.is_control() || char.is_whitespace() {
+            if !text.ends_with(' ') {
+                text.push(' ');
+            }
+        } else {
+            text.push(char);
+        }
+    }
+    let text = text.trim();
+    match text.char_indices().nth(LONGEST_MESSAGE) {
+        Some((end, _)) => format!("{} …", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn named_failure(failure: &Failure) -> Outcome {
+    let message = plain(&failure.message);
+    match failure.kind {
+        FailureKind::OutOfMemory => {
+            let Failure { needed_bytes, free_bytes, .. } = *failure;
+            Outcome::OutOfMemory { message, needed_bytes, free_bytes }
+        }
+        FailureKind::Unsupported => Outcome::Unsupported { message },
+        FailureKind::Other => {
+            Outcome::BadOutput { message: format!("the worker says that it failed: {message}") }
+        }
+    }
+}
+
+/// Out of memory, by somebody who does not say how much was wanted.
+fn out_of_memory(message: &str) -> Outcome {
+    Outcome::OutOfMemory { message: message.to_owned(), needed_bytes: None, free_bytes: None }
+}
+
+/// Whether `line` is the last that a program written in Rust says before it aborts for want of memory.
+fn is_failed_allocation(line: &str) -> bool {
+    line.starts_with("memory allocation of ") && line.contains(" bytes failed")
+}
+
+/// The outcome of a worker that exited with 0.
+fn measured(key: &Key, report: Option<&Result<Report, BadMeasurement>>, lived_s: Option<f64>) -> Outcome {
+    match report {
+        None => Outcome::BadOutput { message: "the worker wrote no measurement.json".to_owned() },
+        Some(Err(error)) => Outcome::BadOutput { message: with_sources(error) },
+        Some(Ok(Report::Failed(failure))) => named_failure(failure),
+        Some(Ok(Report::Measured(measurement))) => {
+            let window_s = measurement.elapsed_s;
+            let mismatches = measurement.mismatches(key);
+            match lived_s {
+                _ if !mismatches.is_empty() => Outcome::SettingMismatch { mismatches },
+                Some(lived_s) if window_s > lived_s + CLOCK_TOLERANCE_S => Outcome::BadOutput {
+                    message: format!(
+                        "measurement.json: elapsed_s is {window_s}, and the process lived for {lived_s:.2} seconds"
+                    ),
+                },
+                _ => Outcome::Succeeded,
+            }
+        }
+    }
+}
+
+/// The outcome of a worker that exited with another code than 0.
+fn exited(code: i32, last_error_line: Option<&str>) -> Outcome {
+    let message = last_error_line.map(str::to_owned);
+    let said = |otherwise: &str| message.clone().unwrap_or_else(|| otherwise.to_owned());
+    match code {
+        exit_code::OUT_OF_MEMORY => out_of_memory(&said("the worker said so by its exit code alone")),
+        exit_code::UNSUPPORTED => {
+            Outcome::Unsupported { message: said("the worker said so by its exit code alone") }
+        }
+        126 | 127 if last_error_line.is_some_and(time_could_not_run_it) => {
+            Outcome::FailedToSpawn { message: said("") }
+        }
+        _ => Outcome::Exited { code, message },
+    }
+}
+
+/// Whether `line` is how `time` says that it could not start the worker: `/usr/bin/time: cannot run worker: No such
+/// file or directory` (GNU), `time: worker: No such file or directory` (BSD).
+fn time_could_not_run_it(line: &str) -> bool {
+    line.starts_with("time: ") || line.contains("time: cannot run ")
+}
+
+/// An error and all of its sources, for a record: text is all that is kept of it.
+fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Mismatch;
+
+    fn key() -> Key {
+        Key { batch: 16, ..Key::example() }
+    }
+
+    const SOUND: &str = r#"{ "schema": 1, "samples": 1600, "elapsed_s": 12.5, "synchronized": true,
+        "effective": { "device": "cpu", "precision": "fp32", "batch": 16 } }"#;
+    const OOM: &str = r#"{ "schema": 1, "failure": { "kind": "out_of_memory", "message": "wanted 3 GiB" } }"#;
+    const UNSUPPORTED: &str =
+        r#"{ "schema": 1, "failure": { "kind": "unsupported", "message": "no CUDA" } }"#;
+
+    /// What `measurement.json` says, by name; the columns of [`every_ending_times_every_report`].
+    fn reports() -> [Option<Result<Report, BadMeasurement>>; 6] {
+        let other = SOUND.replace("fp32", "bf16");
+        [
+            None,
+            Some(Report::parse("{ \"schema\": 1,")),
+            Some(Report::parse(SOUND)),
+            Some(Report::parse(&other)),
+            Some(Report::parse(OOM)),
+            Some(Report::parse(UNSUPPORTED)),
+        ]
+    }
+
+    #[test]
+    fn every_ending_times_every_report() {
+        let ended = |code, signal| Ending::Ended { code, signal };
+        // Columns: no file, half a file, sound, another precision, out of memory, unsupported.
+        let table = [
+            (
+                ended(Some(0), None),
+                "bad_output bad_output succeeded setting_mismatch out_of_memory unsupported",
+            ),
+            (ended(Some(1), None), "exited exited exited exited out_of_memory unsupported"),
+            (ended(Some(2), None), "exited exited exited exited out_of_memory unsupported"),
+            (
+                ended(Some(exit_code::UNSUPPORTED), None),
+                "unsupported unsupported unsupported unsupported out_of_memory unsupported",
+            ),
+            (
+                ended(Some(exit_code::OUT_OF_MEMORY), None),
+                "out_of_memory out_of_memory out_of_memory out_of_memory out_of_memory unsupported",
+            ),
+            (ended(None, Some(9)), "signalled signalled signalled signalled out_of_memory unsupported"),
+            (ended(Some(0), Some(11)), "signalled signalled signalled signalled out_of_memory unsupported"),
+            (
+                ended(None, None),
+                "interrupted bad_output succeeded setting_mismatch out_of_memory unsupported",
+            ),
+            (
+                Ending::KilledForMemory,
+                "out_of_memory out_of_memory out_of_memory out_of_memory out_of_memory unsupported",
+            ),
+            (
+                Ending::TimedOut { after_s: 60.0 },
+                "timed_out timed_out timed_out timed_out out_of_memory unsupported",
+            ),
+            (
+                Ending::Interrupted { message: "Ctrl-C".into() },
+                "interrupted interrupted interrupted interrupted out_of_memory unsupported",
+            ),
+            (
+                Ending::NotStarted { message: "no such file".into() },
+                "failed_to_spawn failed_to_spawn failed_to_spawn failed_to_spawn failed_to_spawn failed_to_spawn",
+            ),
+        ];
+        for (ending, expected) in table {
+            let kinds: Vec<&str> = reports()
+                .iter()
+                .map(|report| decide_outcome(&key(), &ending, report.as_ref(), Some("boom"), None).kind())
+                .collect();
+            assert_eq!(kinds.join(" "), expected, "{ending:?}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_the_chain_is_not_the_end_of_the_worker() {
+        let ended = |code, signal| Ending::Ended { code, signal };
+        let reported = |exit| Some(exit);
+        for (code, signal, report, expected) in [
+            (Some(139), None, reported(ReportedExit::Signal(11)), ended(None, Some(11))),
+            (Some(139), None, reported(ReportedExit::Code(139)), ended(Some(139), None)),
+            (Some(139), None, None, ended(None, Some(11))),
+            (Some(128), None, None, ended(Some(128), None)),
+            (Some(255), None, None, ended(Some(255), None)),
+            (None, Some(9), None, ended(None, Some(9))),
+            // `time` finished its report and was killed then.
+            (None, Some(9), reported(ReportedExit::Code(0)), ended(Some(0), None)),
+            (None, None, None, ended(None, None)),
+        ] {
+            assert_eq!(Ending::of_chain(code, signal, report), expected, "{code:?} {signal:?} {report:?}");
+        }
+    }
+
+    #[test]
+    fn want_of_memory_is_told_from_other_kills() {
+        let ended = |code, signal| Ending::Ended { code, signal };
+        for (ending, has_killed, expected) in [
+            (ended(None, Some(9)), true, Ending::KilledForMemory),
+            (ended(None, Some(9)), false, ended(None, Some(9))),
+            (ended(None, Some(11)), true, ended(None, Some(11))),
+            (ended(Some(0), None), true, ended(Some(0), None)),
+            (Ending::TimedOut { after_s: 1.0 }, true, Ending::TimedOut { after_s: 1.0 }),
+        ] {
+            assert_eq!(ending.clone().with_oom_killer(has_killed), expected, "{ending:?} {has_killed}");
+        }
+        let abort = |line| decide_outcome(&key(), &ended(None, Some(6)), None, Some(line), None).kind();
+        assert_eq!(abort("memory allocation of 602112000 bytes failed"), "out_of_memory");
+        assert_eq!(abort("terminate called without an active exception"), "signalled");
+    }
+
+    #[test]
+    fn what_was_needed_and_free_is_kept() {
+        let text =
+            OOM.replace("\"message\"", "\"needed_bytes\": 3221225472, \"free_bytes\": 1024, \"message\"");
+        let report = Report::parse(&text);
+        let ending = Ending::Ended { code: Some(exit_code::OUT_OF_MEMORY), signal: None };
+        let outcome = decide_outcome(&key(), &ending, Some(&report), None, None);
+        let expected = Outcome::OutOfMemory {
+            message: "wanted 3 GiB".into(),
+            needed_bytes: Some(3 << 30),
+            free_bytes: Some(1024),
+        };
+        assert_eq!(outcome, expected);
+        let json = serde_json::to_string(&outcome).unwrap();
+        assert_eq!(serde_json::from_str::<Outcome>(&json).unwrap(), expected);
+        let older = r#"{ "kind": "out_of_memory", "message": "why" }"#;
+        assert_eq!(serde_json::from_str::<Outcome>(older).unwrap(), out_of_memory("why"));
+    }
+
+    #[test]
+    fn a_worker_that_time_cannot_run_was_not_started() {
+        let outcome = |code, line| {
+            let ending = Ending::Ended { code: Some(code), signal: None };
+            decide_outcome(&key(), &ending, None, line, None).kind()
+        };
+        let gnu = "/usr/bin/time: cannot run /opt/worker: No such file or directory";
+        assert_eq!(outcome(127, Some(gnu)), "failed_to_spawn");
+        assert_eq!(outcome(126, Some("time: ./worker: Permission denied")), "failed_to_spawn");
+        assert_eq!(outcome(127, Some("sh: 1: python3: not found")), "exited");
+        assert_eq!(outcome(1, Some(gnu)), "exited");
+        assert_eq!(outcome(127, None), "exited");
+    }
+
+    /// The seeds' fourth mistake: 30 iterations counted as 100, and a window that nobody lived through.
+    #[test]
+    fn a_window_that_cannot_have_been_is_no_result() {
+        let end = |samples: u64, elapsed_s: &str, lived_s| {
+            let text = format!(
+                r#"{{ "schema": 1, "samples": {samples}, "elapsed_s": {elapsed_s}, "synchronized": true,
+                     "effective": {{ "device": "cpu", "precision": "fp32", "batch": 16 }} }}"#
+            );
+            let ending = Ending::Ended { code: Some(0), signal: None };
+            decide_outcome(&key(), &ending, Some(&Report::parse(&text)), None, lived_s)
+        };
+        // The key asks for 100 iterations of 16 images, the default.
+        assert_eq!(end(1600, "10.0", Some(12.0)), Outcome::Succeeded);
+        assert_eq!(end(1600, "10.0", None), Outcome::Succeeded);
+        let Outcome::SettingMismatch { mismatches } = end(480, "10.0", Some(12.0)) else {
+            panic!("30 iterations are not 100");
+        };
+        assert_eq!(
+            mismatches,
+            [Mismatch { setting: "iters".into(), requested: "100".into(), effective: "30".into() }]
+        );
+        let Outcome::BadOutput { message } = end(1600, "10.0", Some(3.0)) else {
+            panic!("a process of 3 s holds no window of 10 s");
+        };
+        assert_eq!(message, "measurement.json: elapsed_s is 10, and the process lived for 3.00 seconds");
+        for elapsed_s in ["1e-320", "0", "-1", "1e300"] {
+            assert_eq!(end(1600, elapsed_s, None).kind(), "bad_output", "{elapsed_s}");
+        }
+    }
+
+    #[test]
+    fn a_workers_words_are_made_fit_for_a_terminal_and_a_table() {
+        assert_eq!(plain("\u{1b}[31mred\u{1b}[2J, tab\tand\u{7} bell"), "red, tab and bell");
+        assert_eq!(plain("two\nlines"), "two lines");
+        assert_eq!(plain("\u{1b}"), "");
+        let long = plain(&"ä".repeat(2000));
+        assert_eq!((long.chars().count(), long.ends_with(" …")), (LONGEST_MESSAGE + 2, true));
+    }
+
+    #[test]
+    fn a_failure_of_another_kind_keeps_its_words() {
+        let report =
+            Report::parse(r#"{ "schema": 1, "failure": { "kind": "no_licence", "message": "ask Bob" } }"#);
+        let end = |code| {
+            let ending = Ending::Ended { code: Some(code), signal: None };
+            decide_outcome(&key(), &ending, Some(&report), Some("other words"), None)
+        };
+        assert_eq!(end(3), Outcome::Exited { code: 3, message: Some("ask Bob".into()) });
+        assert_eq!(end(0), Outcome::BadOutput { message: "the worker says that it failed: ask Bob".into() });
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_measurement_is_said_in_full() {
+        let report = Report::parse("{ \"schema\": 1,");
+        let ending = Ending::Ended { code: Some(0), signal: None };
+        let Outcome::BadOutput { message } = decide_outcome(&key(), &ending, Some(&report), None, None)
+        else {
+            panic!("half a file is bad output");
+        };
+        assert!(message.starts_with("measurement.json is not readable: EOF"), "{message}");
+    }
+}
