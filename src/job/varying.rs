@@ -21,22 +21,10 @@ pub fn distinction(key: &Key, varying: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::{Device, KEY_SCHEMA, Kind, ParamValue, Params, Precision};
+    use crate::job::{ParamValue, Params};
 
     fn key(name: &str, value: ParamValue) -> Key {
-        Key {
-            schema: KEY_SCHEMA,
-            kind: Kind::Timing,
-            env: "cpu".into(),
-            device: Device::Cpu,
-            model: "resnet18".into(),
-            batch: 16,
-            precision: Precision::Fp32,
-            repeat: 1,
-            params: Params::from([(name.into(), value)]),
-            worker: Default::default(),
-            profile: Default::default(),
-        }
+        Key { params: Params::from([(name.into(), value)]), ..Key::example() }
     }
 
     #[test]

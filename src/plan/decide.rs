@@ -229,25 +229,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::job::{Device, KEY_SCHEMA, Precision, Profile};
+    use crate::job::{Device, Profile};
     use crate::matrix::{Limits, Order, Place, Share};
     use crate::plan::{ACCEPTANCE_SCHEMA, Acceptance, PLAN_SCHEMA, Problem};
     use crate::record::{MatrixFacts, Observed, OsFacts, Provenance, Record, WorkerFacts};
 
     fn key(env: &str, device: Device, batch: u32, repeat: u32) -> Key {
-        Key {
-            schema: KEY_SCHEMA,
-            kind: Kind::Timing,
-            env: env.into(),
-            device,
-            model: "resnet18".into(),
-            batch,
-            precision: Precision::Fp32,
-            repeat,
-            params: Default::default(),
-            worker: Default::default(),
-            profile: Default::default(),
-        }
+        Key { env: env.into(), device, model: "resnet18".into(), batch, repeat, ..Key::example() }
     }
 
     fn host(name: &str) -> HostFacts {

@@ -135,27 +135,22 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::job::{Device, KEY_SCHEMA, Params, Precision};
+    use crate::job::Params;
     use crate::matrix::{Limits, Order};
     use crate::plan::PlannedEnv;
     use crate::record::{MatrixFacts, Observed, Outcome, ProcessStats, Provenance, RECORD_SCHEMA};
 
     fn key(env: &str, model: &str, batch: u32, repeat: u32) -> Key {
         Key {
-            schema: KEY_SCHEMA,
-            kind: Kind::Timing,
             env: env.into(),
-            device: Device::Cpu,
             model: model.into(),
             batch,
-            precision: Precision::Fp32,
             repeat,
             params: Params::from([
                 ("warmup".into(), ParamValue::Int(1)),
                 ("iters".into(), ParamValue::Int(9)),
             ]),
-            worker: Default::default(),
-            profile: Default::default(),
+            ..Key::example()
         }
     }
 

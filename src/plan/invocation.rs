@@ -288,22 +288,18 @@ fn quote_below(word: &str, outputs: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::{KEY_SCHEMA, Kind, Params, Precision};
+    use crate::job::Precision;
     use crate::matrix::{Limits, Place, Share};
 
     fn key() -> Key {
         Key {
-            schema: KEY_SCHEMA,
-            kind: Kind::Timing,
             env: "gpu".into(),
             device: Device::Cuda(1),
             model: "resnet50".into(),
             batch: 32,
             precision: Precision::Amp,
             repeat: 2,
-            params: Params::new(),
-            worker: WorkerTemplate::Shipped,
-            profile: Default::default(),
+            ..Key::example()
         }
     }
 

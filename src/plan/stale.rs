@@ -150,7 +150,7 @@ fn gpu_index(key: &Key) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::{Job, KEY_SCHEMA, Kind, Precision};
+    use crate::job::Job;
     use crate::protocol::{Details, Measurement};
     use crate::record::{CpuFacts, MatrixFacts, Observed, Outcome, Provenance, RECORD_SCHEMA};
 
@@ -190,19 +190,7 @@ mod tests {
     }
 
     fn record(device: Device) -> Record {
-        let key = Key {
-            schema: KEY_SCHEMA,
-            kind: Kind::Timing,
-            env: "here".into(),
-            device,
-            model: "m".into(),
-            batch: 4,
-            precision: Precision::Fp32,
-            repeat: 1,
-            params: Default::default(),
-            worker: Default::default(),
-            profile: Default::default(),
-        };
+        let key = Key { device, ..Key::example() };
         let effective = format!(r#"{{"device":"{}","precision":"fp32","batch":4}}"#, device.backend());
         let job = Job::new(key.clone());
         Record {

@@ -4,26 +4,14 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::narrator::{Current, Narrator, Weight};
 use super::*;
-use crate::job::{Device, Job, KEY_SCHEMA, Key, Kind, Params, Precision};
+use crate::job::{Job, Key, Kind};
 use crate::plan::{Decided, Decision, NotDone};
 use crate::protocol::{Progress, Report};
 use crate::record::{Outcome, Provenance, RECORD_SCHEMA, Record};
 use crate::run::{Summary, Waiting, WorkerFate};
 
 fn job(repeat: u32) -> Job {
-    Job::new(Key {
-        schema: KEY_SCHEMA,
-        kind: Kind::Timing,
-        env: "cpu".into(),
-        device: Device::Cpu,
-        model: "resnet18".into(),
-        batch: 16,
-        precision: Precision::Fp32,
-        repeat,
-        params: Params::new(),
-        worker: Default::default(),
-        profile: Default::default(),
-    })
+    Job::new(Key { model: "resnet18".into(), batch: 16, repeat, ..Key::example() })
 }
 
 fn record(job: &Job, outcome: Outcome) -> Record {
