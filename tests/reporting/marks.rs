@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use orchestrate::protocol::ITERATIONS_HEADER;
-use orchestrate::record::Record;
+use orchestrate::record::{ProcessStats, Record};
 
 use super::rows;
 use crate::harness::{Matrix, Project};
@@ -47,7 +47,7 @@ fn marked_runs_are_left_out_until_they_are_asked_for() {
     let project = three_runs();
     change(&project, |record| {
         if record.key.repeat == 2 {
-            record.process = Some(Default::default());
+            record.process = Some(ProcessStats { wall_s: Some(10.0), ..ProcessStats::default() });
             record.observed.host_steal_s = Some(1e6);
         }
     });

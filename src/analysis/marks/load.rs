@@ -24,19 +24,28 @@ pub fn wall_s(record: &Record) -> f64 {
     record.process.as_ref().and_then(|process| process.wall_s).unwrap_or(span)
 }
 
+/// The fewest seconds, of wall clock or processor time, that a rate or a share is taken over: the kernel counts processors'
+/// time in hundredths of a second each, and so does `time`.
+pub(super) const LEAST_S: f64 = 1.0;
+
+/// Seconds that the host's own counters ran over: from before the job's start to after its end. `None` if they are too
+/// few for a rate.
+fn watched_s(record: &Record) -> Option<f64> {
+    let span = (record.ended_at - record.started_at).as_seconds_f64();
+    Some(span.max(wall_s(record))).filter(|seconds| *seconds >= LEAST_S)
+}
+
 /// How many processors others kept busy on average while the job ran; `None` where the host's load or the job's own
-/// processor time is not known.
+/// processor time is not known, or the job was too short to tell.
 pub fn foreign_cores(record: &Record) -> Option<f64> {
     let process = record.process.as_ref()?;
     let own = process.user_s? + process.system_s?;
-    let wall = wall_s(record);
-    (wall > 0.0).then_some(((record.observed.host_busy_s? - own) / wall).max(0.0))
+    Some(((record.observed.host_busy_s? - own) / watched_s(record)?).max(0.0))
 }
 
-/// How many processors the hypervisor gave to others on average while the job ran.
+/// How many processors the hypervisor gave to others on average while the job ran; `None` as for [`foreign_cores`].
 pub fn stolen_cores(record: &Record) -> Option<f64> {
-    let wall = wall_s(record);
-    (wall > 0.0).then_some(record.observed.host_steal_s? / wall)
+    Some(record.observed.host_steal_s? / watched_s(record)?)
 }
 
 /// All that says of `record` alone that others were at work meanwhile.

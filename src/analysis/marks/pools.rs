@@ -2,7 +2,7 @@
 //!
 //! Other runs are a measure only if nothing stands against themselves.
 
-use super::load::{foreign_cores, wall_s};
+use super::load::{LEAST_S, foreign_cores, wall_s};
 use super::{Mark, Thresholds, sensors};
 use crate::analysis::Cell;
 use crate::analysis::group::Circumstances;
@@ -13,9 +13,6 @@ use crate::stats;
 /// The fewest other runs that make a baseline. With this one they are three: with two nobody could say which of them is
 /// the odd one.
 const BASELINE_NEEDS: usize = 2;
-
-/// The fewest seconds, of wall clock or processor time, that a rate or a share is taken over: `time` counts hundredths.
-const LEAST_S: f64 = 1.0;
 
 /// Successful timing runs that may be pooled.
 struct Pool {
@@ -98,7 +95,7 @@ struct Trace {
 /// The plainest first.
 const TRACES: [Trace; 3] = [
     Trace {
-        of: foreign_work,
+        of: foreign_cores,
         limit: |others, _, thresholds| others + thresholds.foreign_above,
         tell: |own, others, limit| {
             format!(
@@ -129,11 +126,6 @@ const TRACES: [Trace; 3] = [
         },
     },
 ];
-
-/// Processors that others kept busy.
-fn foreign_work(record: &Record) -> Option<f64> {
-    foreign_cores(record).filter(|_| wall_s(record) >= LEAST_S)
-}
 
 /// Involuntary context switches a second.
 fn switches_per_s(record: &Record) -> Option<f64> {

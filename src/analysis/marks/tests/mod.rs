@@ -38,6 +38,21 @@ fn foreign_work_and_stolen_time_are_contention() {
     assert_eq!(Thresholds::foreign_cores(64), 3.2);
 }
 
+/// The kernel counts in hundredths of a second for each processor: over 20 ms that makes five busy processors of two.
+#[test]
+fn a_job_that_was_too_short_to_tell_is_not_contended() {
+    let lasting = |seconds: f64| {
+        one(|record| {
+            let process = record.process.as_mut().unwrap();
+            (process.wall_s, process.user_s, process.system_s) = (Some(seconds), Some(0.0), Some(0.0));
+            record.ended_at = record.started_at + TimeDelta::milliseconds((seconds * 1e3) as i64);
+            (record.observed.host_busy_s, record.observed.host_steal_s) = (Some(seconds), Some(seconds));
+        })
+    };
+    assert!(lasting(0.99).is_empty());
+    assert_eq!(lasting(1.0), ["contended"]);
+}
+
 #[test]
 fn permitted_neighbours_are_no_contention() {
     let marks = one(|record| {
