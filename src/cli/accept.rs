@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::Utc;
 
+use super::failure::disk_remedy;
 use super::find::find_job;
 use super::output::print_line;
 use super::show::identify;
@@ -120,7 +121,7 @@ fn no_plan(job: &Job) -> Failure {
 /// Writes down what is accepted, if the record is still the one that it was read of.
 fn accept(store: &Store, wanted: &Wanted) -> Result<(), Failure> {
     let Wanted { job, attempt, changes } = wanted;
-    let lock = JobLock::try_lock(job, store.job_dir(job)).map_err(busy)?;
+    let lock = JobLock::try_lock(job, store.job_dir(job)).map_err(not_locked)?;
     if !matches!(store.load_standing(job), Standing::Done(record) if record.attempt == *attempt) {
         let message = format!("{} was run again meanwhile, so nothing of it is accepted", job.label());
         return Err(Failure::new(Exit::StoreUnusable, message));
@@ -134,7 +135,13 @@ fn accept(store: &Store, wanted: &Wanted) -> Result<(), Failure> {
     save_acceptance(&lock, &acceptance).map_err(|error| Failure::store(StoreError::Write(error)))
 }
 
-fn busy(error: LockError) -> Failure {
-    Failure::new(Exit::StoreUnusable, error)
-        .hint("somebody runs it right now: `orchestrate status --watch` tells when that is over")
+fn not_locked(error: LockError) -> Failure {
+    let hint = match &error {
+        LockError::Busy(_) => {
+            "somebody runs it right now: `orchestrate status --watch` tells when that is over"
+        }
+        LockError::File { source, .. } => disk_remedy(source).unwrap_or("put right what is wrong with it"),
+        LockError::Stopped(_) => "call it again",
+    };
+    Failure::new(Exit::StoreUnusable, error).hint(hint)
 }

@@ -80,6 +80,11 @@ pub(super) fn find_job(store: &Store, wanted: &str) -> Result<Found, Failure> {
     if let Some(exact) = matching.iter().find(|name| *name == &word) {
         matching = vec![exact];
     }
+    // A directory that no plan holds any more is an older form of the job that the label names today.
+    let mut planned = matching.iter().filter(|name| known[**name].job.is_some());
+    if let (Some(only), None) = (planned.next(), planned.next()) {
+        matching = vec![only];
+    }
     match matching[..] {
         [] => Err(no_job(word, &known, store)),
         [name] => Ok(known[name].clone()),
@@ -122,7 +127,10 @@ fn is_longer(word: &str, short: &str) -> bool {
 fn no_job(word: &str, known: &BTreeMap<String, Found>, store: &Store) -> Failure {
     let message = format!("the store {} knows no job `{word}`", store.root().display());
     let labels = known.keys().filter_map(|name| name.rsplit_once('-')).map(|(label, _)| label);
-    let near: Vec<String> = nearest(word, labels).into_iter().map(|label| format!("`{label}`")).collect();
+    let longer = || labels.clone().filter(|label| !word.is_empty() && label.starts_with(word));
+    let mut near: Vec<&str> = nearest(word, labels.clone());
+    near.extend(longer().filter(|label| !near.contains(label)).take(3).collect::<Vec<_>>());
+    let near: Vec<String> = near.into_iter().map(|label| format!("`{label}`")).collect();
     let hint = match near.is_empty() {
         false => format!("did you mean {}?", near.join(" or ")),
         true if known.is_empty() => "run a matrix first: `orchestrate run MATRIX.yaml`".to_owned(),

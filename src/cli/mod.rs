@@ -18,6 +18,7 @@ mod find;
 mod load;
 mod logs;
 mod man;
+mod marked;
 mod output;
 mod peaks;
 mod plan;

@@ -112,9 +112,7 @@ impl Word {
     pub(super) fn of(decision: &Decision) -> (Word, Option<String>) {
         match decision {
             Decision::Run(not_done) => (Word::Run, Some(not_done_text(not_done))),
-            Decision::Rerun { changes } => {
-                (Word::Run, Some(format!("it is stale: {}", changes_text(changes))))
-            }
+            Decision::Rerun { why } => (Word::Run, Some(why.clone())),
             Decision::Skip => (Word::Done, None),
             Decision::Stale { changes } => (Word::Stale, Some(changes_text(changes))),
             Decision::NotHere { why } => (Word::NotHere, Some(why.clone())),

@@ -5,11 +5,14 @@ use std::path::PathBuf;
 
 use super::failure::disk_remedy;
 use super::load::{ProfileArgs, load_profiled_plan};
+use super::marked::{left_out, sentence, tell_left_out};
 use super::select::SelectArgs;
 use super::stale::{Here, store_flag, tell_stale};
 use super::{Exit, Failure, Global};
 use crate::job::Kind;
-use crate::plan::{Decided, Decision, Estimator, Inventory, Plan, Standing, quote, rerun_stale};
+use crate::plan::{
+    Decided, Decision, Estimator, Inventory, Plan, Standing, quote, rerun_marked, rerun_stale,
+};
 use crate::record::HostFacts;
 use crate::run::lock::LockError;
 use crate::run::progress::{Display, Style};
@@ -37,6 +40,10 @@ pub(super) struct HowArgs {
     /// Run stale jobs again too: those that are done, but whose worker, libtorch or device has changed since.
     #[arg(long)]
     rerun_stale: bool,
+    /// Run jobs again too that are done, but whose run is left out of the statistics: contended, throttled, spilled,
+    /// swapped and unsettled ones.
+    #[arg(long)]
+    rerun_marked: bool,
     /// Print the commands that would run, and run nothing.
     #[arg(long)]
     dry_run: bool,
@@ -62,6 +69,11 @@ pub(super) fn execute(plan: &Plan, how: &HowArgs, global: &Global) -> Result<Exi
     if how.rerun_stale {
         rerun_stale(&mut decided);
     }
+    if how.rerun_marked {
+        let marked = left_out(plan, &inventory);
+        let whys = marked.iter().map(|(id, marks)| (*id, sentence(marks))).collect();
+        rerun_marked(&mut decided, &whys, plan, &here.host);
+    }
     if !how.dry_run {
         store.save_plan(plan).map_err(Failure::store)?;
     }
@@ -70,6 +82,7 @@ pub(super) fn execute(plan: &Plan, how: &HowArgs, global: &Global) -> Result<Exi
     if !decided.iter().any(|decided| decided.decision.runs()) {
         print(&execution.nothing_to_do());
         execution.advise_of_stale();
+        execution.advise_of_marked(&inventory);
         let blocked = decided.iter().any(|decided| matches!(decided.decision, Decision::Blocked { .. }));
         return Ok(if blocked { Exit::SomeFailed } else { Exit::Done });
     }
@@ -165,6 +178,10 @@ impl Execution<'_> {
             print(&format!("{}: {}", self.plan.matrix.name, describe(summary)));
         }
         self.advise_of_stale();
+        // What just ended is in the store alone.
+        if let Ok(inventory) = self.store.load_inventory() {
+            self.advise_of_marked(&inventory);
+        }
         match &summary.stopped_by {
             Some(by) if summary.left > 0 => {
                 self.advise(&format!("stopped by {by}; `{}` goes on", self.resume_command()));
@@ -185,7 +202,17 @@ impl Execution<'_> {
 
     /// Says which of the done jobs are stale, and what can be done about it.
     fn advise_of_stale(&self) {
-        if let Some(line) = tell_stale(self.decided, &self.resume_command(), self.global) {
+        let again = self.resume_command_without(" --rerun-stale");
+        if let Some(line) = tell_stale(self.decided, &again, self.global) {
+            self.advise(&line);
+        }
+    }
+
+    /// Says which of the done jobs do not count, and what can be done about it.
+    fn advise_of_marked(&self, inventory: &Inventory) {
+        let ids = self.decided.iter().map(|decided| decided.job.id()).collect();
+        let again = self.resume_command_without(" --rerun-marked");
+        if let Some(line) = tell_left_out(&left_out(self.plan, inventory), &ids, &again, self.global) {
             self.advise(&line);
         }
     }
@@ -198,6 +225,11 @@ impl Execution<'_> {
 
     /// The command that goes on with this run.
     fn resume_command(&self) -> String {
+        self.resume_command_without("")
+    }
+
+    /// The same, but for the flag `without`, with a blank in front.
+    fn resume_command_without(&self, without: &str) -> String {
         let mut command = format!("orchestrate resume {}", quote(&self.plan.matrix.name));
         let SelectArgs { envs, models, only } = &self.how.select;
         for (flag, values) in [("--env", envs), ("--model", models), ("--only", only)] {
@@ -205,8 +237,9 @@ impl Execution<'_> {
                 command.push_str(&format!(" {flag} {}", quote(value)));
             }
         }
-        if self.how.rerun_stale {
-            command += " --rerun-stale";
+        let flags = [(self.how.rerun_stale, " --rerun-stale"), (self.how.rerun_marked, " --rerun-marked")];
+        for (_, flag) in flags.into_iter().filter(|(is_set, flag)| *is_set && *flag != without) {
+            command += flag;
         }
         command + &store_flag(self.global)
     }
@@ -288,7 +321,7 @@ pub(super) fn note(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-fn warn(line: &str) {
+pub(super) fn warn(line: &str) {
     note(&format!("warning: {line}"));
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::run::warn;
 use super::{Failure, Global};
 use crate::job::JobId;
 use crate::plan::{Decided, Decision, Inventory, Plan, Present, changes_text, decide, quote};
@@ -9,7 +10,7 @@ use crate::record::HostFacts;
 use crate::run::host::probe_host;
 use crate::run::present::probe_present;
 use crate::run::progress::jobs_text;
-use crate::run::{Programs, SiteError, Store};
+use crate::run::{Programs, SiteError, Store, StoreError};
 
 /// What is here now.
 pub(super) struct Here {
@@ -48,7 +49,7 @@ pub(super) struct Planned {
     pub(super) decided: Decided,
 }
 
-/// Every job of every saved plan. A plan that cannot be read says nothing about jobs.
+/// Every job of every saved plan. A plan that cannot be read says nothing about jobs, and is warned of.
 ///
 /// # Errors
 /// The directory of the plans cannot be read.
@@ -59,13 +60,30 @@ pub(super) fn planned_jobs(
 ) -> Result<BTreeMap<JobId, Planned>, Failure> {
     let mut planned = BTreeMap::new();
     for name in store.plan_names().map_err(Failure::store)? {
-        let Ok(plan) = store.load_plan(&name) else { continue };
+        let plan = match store.load_plan(&name) {
+            Ok(plan) => plan,
+            Err(error) => {
+                warn_of_plan(&name, &error);
+                continue;
+            }
+        };
         for decided in here.decide(&plan, inventory) {
             let id = decided.job.id();
             planned.entry(id).or_insert_with(|| Planned { plan: name.clone(), decided });
         }
     }
     Ok(planned)
+}
+
+/// Nobody should take the jobs of a plan that cannot be read for jobs of no plan.
+fn warn_of_plan(name: &str, error: &StoreError) {
+    let mut text = format!("the plan `{name}` is left out: {error}");
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text += &format!(": {cause}");
+        source = cause.source();
+    }
+    warn(&text);
 }
 
 /// What changed for the stale jobs of `decided`, each with their number.

@@ -160,7 +160,7 @@ fn cells(plan: &Plan, inventory: &Inventory) -> Vec<Cell> {
 
 /// Gives each timing job with a result the seconds of its iterations, where its worker left them. Who left none, or none
 /// that can be used, has no doubt cast on its window; a file that is there and cannot be used is said.
-fn load_iterations(cells: &mut [Cell], store: &Store, global: &Global) {
+pub(super) fn load_iterations(cells: &mut [Cell], store: &Store, global: &Global) {
     for cell in cells.iter_mut().filter(|cell| cell.is_timing()) {
         let Some((record, measurement)) = cell.success() else { continue };
         let path = store.job_dir(&cell.job).attempt(record.attempt).iterations();

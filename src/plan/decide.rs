@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Change, Inventory, NotDone, Plan, PlannedEnv, Present, Standing, changes};
-use crate::job::{Job, Key, Kind};
+use super::{Change, Inventory, NotDone, Plan, PlannedEnv, Present, Standing, changes, changes_text};
+use crate::job::{Job, JobId, Key, Kind};
 use crate::record::{HostFacts, Outcome, Record};
 
 /// What is to be done with one job, and why.
@@ -11,10 +11,10 @@ use crate::record::{HostFacts, Outcome, Record};
 pub enum Decision {
     /// Run it: it is not done, or its re-run was begun and left no record.
     Run(NotDone),
-    /// Run it again: it is stale, and the user asked for that.
+    /// Run it again: it is done, and the user asked for that.
     Rerun {
-        /// What changed since its record; not empty.
-        changes: Vec<Change>,
+        /// What speaks against its record, as a sentence.
+        why: String,
     },
     /// Leave it: it is done.
     Skip,
@@ -74,8 +74,25 @@ pub fn decide(plan: &Plan, inventory: &Inventory, host: &HostFacts, present: &Pr
 /// Turns every stale job of `decided` into one that is run again.
 pub fn rerun_stale(decided: &mut [Decided]) {
     for decided in decided {
-        if let Decision::Stale { changes } = &mut decided.decision {
-            decided.decision = Decision::Rerun { changes: std::mem::take(changes) };
+        if let Decision::Stale { changes } = &decided.decision {
+            decided.decision = Decision::Rerun { why: format!("it is stale: {}", changes_text(changes)) };
+        }
+    }
+}
+
+/// Turns every done job of `decided` that is among `marked`, by what stands against its run, into one that is run again:
+/// those of them that belong on `host`, for the others cannot be repeated here.
+pub fn rerun_marked(
+    decided: &mut [Decided],
+    marked: &BTreeMap<JobId, String>,
+    plan: &Plan,
+    host: &HostFacts,
+) {
+    for Decided { job, decision } in decided {
+        let is_done = matches!(decision, Decision::Skip | Decision::Stale { .. });
+        let is_here = not_here(job.key(), plan.env(job.key()), host).is_none();
+        if let Some(why) = marked.get(&job.id()).filter(|_| is_done && is_here) {
+            *decision = Decision::Rerun { why: format!("its run does not count: {why}") };
         }
     }
 }
@@ -376,6 +393,27 @@ mod tests {
         let one_fitted = profiled_jobs_pruned_after([Held::OutOfMemory, Held::Success]);
         assert_eq!(one_fitted, [false, false, true], "the other had too little memory, not the config");
         assert_eq!(profiled_jobs_pruned_after([Held::OutOfMemoryElsewhere; 2]), [false; 3]);
+    }
+
+    #[test]
+    fn what_is_marked_is_repeated_where_it_belongs() {
+        let held = [("here", Held::Success), ("here", Held::Stale), ("elsewhere", Held::Success)];
+        let jobs: Vec<(Key, Held)> = held
+            .iter()
+            .zip(1..)
+            .map(|((env, held), repeat)| (key(env, Device::Cpu, 8, repeat), *held))
+            .chain([(key("here", Device::Cpu, 16, 1), Held::Nothing)])
+            .collect();
+        let plan = plan(jobs.iter().map(|(key, _)| key.clone()).collect());
+        let decided = decide(&plan, &inventory(&jobs), &host("box"), &present(&jobs));
+        let repeat = |marked: &[usize]| {
+            let marked = marked.iter().map(|index| (jobs[*index].0.id(), "contended: by others".to_owned()));
+            let mut decided = decided.clone();
+            rerun_marked(&mut decided, &marked.collect(), &plan, &host("box"));
+            decided.iter().map(|decided| word(&decided.decision)).collect::<Vec<_>>()
+        };
+        assert_eq!(repeat(&[]), ["skip", "stale", "skip", "run"]);
+        assert_eq!(repeat(&[0, 1, 2, 3]), ["rerun", "rerun", "skip", "run"]);
     }
 
     /// What the store may hold of a job.

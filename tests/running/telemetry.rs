@@ -4,11 +4,12 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::Signal;
+use orchestrate::analysis::marks::Thresholds;
 use orchestrate::job::Job;
 use orchestrate::record::{Record, parse_samples};
-use orchestrate::run::host::HostCounters;
+use orchestrate::run::host::{HostCounters, probe_host};
 
-use crate::harness::{Matrix, Project};
+use crate::harness::{Matrix, Project, wait_for};
 
 /// The samples that the job's first attempt left.
 fn samples(project: &Project, record: &Record) -> Vec<orchestrate::record::Sample> {
@@ -39,6 +40,46 @@ fn a_run_leaves_its_samples_and_their_sum() {
     project.orchestrate(&["aggregate", "t"]).code(0);
     let metrics = fs::read_to_string(project.path("report/t/metrics.csv")).unwrap();
     assert!(metrics.contains(",telemetry_samples,"), "{metrics}");
+}
+
+/// The hog begins in the middle of a job, which is held until the sensors were looked at three times meanwhile.
+#[test]
+fn a_hog_in_the_middle_of_a_job_leaves_it_out_and_it_can_be_repeated() {
+    let project = Project::new();
+    let matrix = Matrix::new("t").flag("--release", &project.release());
+    let project = project.and(matrix);
+    let running = project.start(&["run", "t.yaml"]);
+    project.wait_started(1);
+    let hogs: Vec<Hog> = (0..hogs_needed()).map(|_| Hog::start()).collect();
+    let [job] = &project.store().job_dirs().unwrap()[..] else { panic!("one job") };
+    let telemetry = job.attempt(1).telemetry();
+    let looks = || fs::read_to_string(&telemetry).map_or(0, |text| text.lines().count());
+    let before = looks();
+    wait_for("three more looks at the sensors", || looks() >= before + 3);
+    project.let_go();
+    let ended = running.wait().code(0);
+    drop(hogs);
+    assert!(project.record().observed.telemetry.unwrap().samples >= 4);
+    if tells_load() {
+        ended
+            .says("1 job is done but left out of the statistics (contended")
+            .says("`orchestrate resume t --rerun-marked`");
+        let explained = project.orchestrate(&["explain", "cpu_m_fp32_bs4_run1"]).code(0);
+        assert!(
+            explained.stdout.contains("state      done, but left out of the statistics"),
+            "{explained:?}"
+        );
+        assert!(explained.stdout.contains("contended: other processes kept "), "{explained:?}");
+        let shown = project.orchestrate(&["show", "cpu_m_fp32_bs4_run1"]).code(0);
+        assert!(shown.stdout.contains("(left out of the statistics)"), "{shown:?}");
+        project.orchestrate(&["run", "t.yaml", "--rerun-marked"]).code(0);
+        assert_eq!(project.record().attempt, 2);
+    }
+}
+
+/// As many as keep more processors busy than this host lets pass.
+fn hogs_needed() -> usize {
+    Thresholds::foreign_cores(probe_host().cpu.usable).ceil() as usize + 1
 }
 
 #[test]

@@ -5,6 +5,7 @@
 mod page;
 
 use super::find::{find_job, load_inventory};
+use super::marked::marks_of;
 use super::output::{print, print_json};
 use super::show::identify;
 use super::stale::{Here, planned_jobs, store_flag};
@@ -34,7 +35,12 @@ pub(super) fn run(args: ExplainArgs, global: &Global) -> Result<Exit, Failure> {
     let inventory = load_inventory(&store)?;
     let mut here = Here::probe();
     let planned = planned_jobs(&store, &inventory, &mut here)?.remove(&job.id());
+    let plan = planned.as_ref().and_then(|planned| store.load_plan(&planned.plan).ok());
     let findings = Findings {
+        marks: match inventory.standing(&job) {
+            Standing::Done(_) => marks_of(&job, plan.as_ref(), &inventory, &store, global),
+            Standing::NotDone(_) => Vec::new(),
+        },
         changes: changes_since(
             &store,
             &job,

@@ -3,7 +3,9 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
+use crate::analysis::marks::Mark;
 use crate::cli::plan::{Word, not_done_text};
+use crate::cli::show::mark_text;
 use crate::cli::stale::Planned;
 use crate::job::{Job, JobId, Key};
 use crate::plan::{Acceptance, Change, Decision, Inventory, NotDone, Standing, wall_seconds};
@@ -12,7 +14,7 @@ use crate::run::progress::duration_text;
 
 /// The version of what `--json` prints.
 ///
-/// Changelog: 1, the first.
+/// Changelog: 1, the first; since then with `marks` and `left_out`.
 const EXPLANATION_SCHEMA: u32 = 1;
 
 /// What was found out about a job beside the inventory.
@@ -21,6 +23,8 @@ pub(super) struct Findings {
     pub(super) planned: Option<Planned>,
     /// What changed since it ran, accepted or not.
     pub(super) changes: Vec<Change>,
+    /// The doubts about its run; none if it is not done.
+    pub(super) marks: Vec<Mark>,
     /// This host.
     pub(super) hostname: String,
     /// Its attempts, in order.
@@ -50,8 +54,12 @@ pub(super) struct Explanation {
     why: Option<String>,
     /// What changed since it ran, whether accepted or not.
     changes: Vec<Change>,
-    /// What the user accepted of it.
+    /// What the user accepted of the run that decides; what was accepted of an earlier one says nothing any more.
     accepted: Option<Acceptance>,
+    /// Whether its run is left out of the statistics.
+    left_out: bool,
+    /// The doubts about its run, each as a sentence.
+    marks: Vec<String>,
     /// Where it ran, if that is another host: nothing is compared then.
     elsewhere: Option<String>,
     attempts: Vec<AttemptView>,
@@ -101,11 +109,12 @@ impl Explanation {
     pub(super) fn of(job: &Job, inventory: &Inventory, findings: Findings) -> Explanation {
         let standing = inventory.standing(job);
         let next = next(job, &standing, &findings);
-        let Findings { planned, changes, hostname, attempts, .. } = findings;
-        let ran_on = match &standing {
-            Standing::Done(record) => Some(record.provenance.host.hostname.clone()),
-            Standing::NotDone(_) => None,
+        let Findings { planned, changes, marks, hostname, attempts, .. } = findings;
+        let (ran_on, attempt) = match &standing {
+            Standing::Done(record) => (Some(record.provenance.host.hostname.clone()), Some(record.attempt)),
+            Standing::NotDone(_) => (None, None),
         };
+        let accepted = inventory.accepted.get(&job.id());
         let (decision, why) = match &planned {
             Some(planned) => {
                 let (word, why) = Word::of(&planned.decided.decision);
@@ -128,7 +137,9 @@ impl Explanation {
             decision,
             why,
             changes,
-            accepted: inventory.accepted.get(&job.id()).cloned(),
+            accepted: accepted.filter(|accepted| Some(accepted.attempt) == attempt).cloned(),
+            left_out: marks.iter().any(Mark::disqualifies),
+            marks: marks.iter().map(mark_text).collect(),
             elsewhere: ran_on.filter(|host| *host != hostname),
             attempts,
             next,
@@ -149,6 +160,7 @@ impl Explanation {
             line("accepted", &accepted_text(accepted));
         }
         text += &format!("\nkey, which the id is the hash of\n  {}\n", self.key.canonical_json());
+        section(&mut text, "marks", self.marks.iter().cloned());
         section(
             &mut text,
             "attempts",
@@ -161,6 +173,7 @@ impl Explanation {
 
     fn state_text(&self) -> String {
         match &self.why_not_done {
+            None if self.left_out => "done, but left out of the statistics".to_owned(),
             None => "done".to_owned(),
             Some(why) => format!("not done: {why}"),
         }
@@ -206,6 +219,13 @@ fn next(job: &Job, standing: &Standing, findings: &Findings) -> Vec<String> {
         }
         _ => {}
     }
+    if let Some(planned) = findings.planned.as_ref().filter(|_| findings.marks.iter().any(Mark::disqualifies))
+    {
+        let again = resume(&planned.plan);
+        found.push(format!(
+            "`{again} --rerun-marked` repeats it, with all that is left out of the statistics"
+        ));
+    }
     if matches!(standing, Standing::NotDone(NotDone::Failed(_))) {
         found.push(format!("`orchestrate logs {name}{store}` prints what the worker wrote"));
     }
@@ -232,6 +252,7 @@ mod tests {
         Findings {
             planned: Some(Planned { plan: "t".into(), decided }),
             changes,
+            marks: Vec::new(),
             hostname: fixture::HOST.into(),
             attempts,
             store_flag: String::new(),
@@ -288,6 +309,18 @@ mod tests {
         ] {
             assert!(text.contains(part), "no `{part}` in {text}");
         }
+        inventory.accepted.values_mut().for_each(|accepted| accepted.attempt = 2);
+        let mut marked = findings(&job, Decision::Skip, Vec::new(), Vec::new());
+        marked.marks = vec![Mark::Contended { by: "others".into() }, Mark::OnBattery];
+        let text = Explanation::of(&job, &inventory, marked).text();
+        for part in [
+            "state      done, but left out of the statistics\n",
+            "\nmarks\n  contended: others (left out of the statistics)\n  on-battery: the host ran on its battery (counted)\n",
+            "`orchestrate resume t --rerun-marked` repeats it",
+        ] {
+            assert!(text.contains(part), "no `{part}` in {text}");
+        }
+        assert!(!text.contains("accepted"), "what was accepted of another attempt: {text}");
         let never = Job::new(fixture::key("cpu", "vgg16", 16, 1));
         let unknown = Findings { planned: None, ..findings(&never, Decision::Skip, Vec::new(), Vec::new()) };
         let text = Explanation::of(&never, &inventory, unknown).text();

@@ -9,7 +9,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::find::{Found, find_job};
+use super::find::{Found, find_job, load_inventory};
+use super::marked::{marks_of, plan_of};
 use super::output::{hint, print, print_json};
 use super::{Exit, Failure, Global};
 use crate::job::{Job, Key};
@@ -18,6 +19,7 @@ use crate::record::Record;
 use crate::run::regular::read_regular_text;
 use crate::run::{JobDir, Store};
 
+pub(super) use page::mark_text;
 use page::{AttemptPage, Page};
 
 /// What `orchestrate show` takes.
@@ -40,7 +42,15 @@ pub(super) fn run(args: ShowArgs, global: &Global) -> Result<Exit, Failure> {
         print_json(record_of(&standing).ok_or_else(|| no_record(&found, &standing))?)?;
         return Ok(Exit::Done);
     }
+    let marks = match &standing {
+        Standing::Done(_) => {
+            let plan = plan_of(&store, &job);
+            marks_of(&job, plan.as_ref(), &load_inventory(&store)?, &store, global)
+        }
+        Standing::NotDone(_) => Vec::new(),
+    };
     let page = load_page(&found.dir, job, standing)
+        .map(|page| Page { marks, ..page })
         .map_err(|source| ReadError { path: found.dir.path().to_owned(), source })?;
     print(&page.text())?;
     if !page.attempts.is_empty() {
@@ -104,7 +114,15 @@ fn load_page(dir: &JobDir, job: Job, standing: Standing) -> io::Result<Page> {
     collect_files(dir.path(), "", &mut files)?;
     files.sort();
     let command = read_regular_text(&dir.command()).ok();
-    Ok(Page { job, directory: dir.path().display().to_string(), standing, attempts, files, command })
+    Ok(Page {
+        job,
+        directory: dir.path().display().to_string(),
+        standing,
+        attempts,
+        files,
+        command,
+        marks: Vec::new(),
+    })
 }
 
 /// Every file below `directory` with its size in bytes, by its path from the job's directory.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::analysis::energy::{Draw, cpu_draw, gpu_draw};
+use crate::analysis::marks::Mark;
 use crate::cli::output::size_text;
 use crate::cli::plan::not_done_text;
 use crate::job::{Job, Kind, WorkerTemplate};
@@ -25,6 +26,8 @@ pub(super) struct Page {
     pub(super) files: Vec<(String, u64)>,
     /// What `command.sh` holds.
     pub(super) command: Option<String>,
+    /// The doubts about the run that decides.
+    pub(super) marks: Vec<Mark>,
 }
 
 /// One attempt.
@@ -45,6 +48,7 @@ impl Page {
         section(&mut text, "", self.head());
         section(&mut text, "key", self.key());
         section(&mut text, "attempts", self.attempt_lines());
+        section(&mut text, "marks", self.mark_lines());
         // The last record says where the job stands; earlier ones have their outcome above.
         if let Some(record) = self.attempts.iter().rev().find_map(|attempt| attempt.record.as_ref()) {
             let title = format!("of attempt {}", record.attempt);
@@ -105,6 +109,14 @@ impl Page {
         lines
     }
 
+    fn mark_lines(&self) -> Lines {
+        let text = |mark: &Mark| match mark_text(mark).split_once(": ") {
+            Some((name, rest)) => line(name, rest),
+            None => line("", mark_text(mark)),
+        };
+        self.marks.iter().map(text).collect()
+    }
+
     fn attempt_lines(&self) -> Lines {
         let text = |attempt: &AttemptPage| match &attempt.record {
             None => "left no record: it runs right now, or it was cut off".to_owned(),
@@ -117,6 +129,16 @@ impl Page {
         };
         self.attempts.iter().map(|attempt| line(attempt.number, text(attempt))).collect()
     }
+}
+
+/// A mark and what it does to the statistics.
+pub(in crate::cli) fn mark_text(mark: &Mark) -> String {
+    let effect = match (mark.voids(), mark.disqualifies()) {
+        (true, _) => "it has no throughput",
+        (false, true) => "left out of the statistics",
+        (false, false) => "counted",
+    };
+    format!("{mark} ({effect})")
 }
 
 /// What a profiler counted, summed up; the sums alone, for `counters.csv` and `kernels.csv` have the rest.
@@ -330,6 +352,7 @@ mod tests {
             ],
             files: vec![("attempts/02/stdout.log".into(), 2048), ("key.json".into(), 12)],
             command: Some("#!/bin/sh\nexec worker --arch resnet18\n".into()),
+            marks: Vec::new(),
         };
         insta::assert_snapshot!(page.text());
     }
@@ -352,6 +375,7 @@ mod tests {
             attempts: vec![AttemptPage { number: 1, record: Some(record) }],
             files: Vec::new(),
             command: None,
+            marks: Vec::new(),
         };
         let text = page.text();
         let section = text.split("\n\n").find(|part| part.starts_with("telemetry of attempt 1")).unwrap();
@@ -375,6 +399,7 @@ mod tests {
             attempts: Vec::new(),
             files: Vec::new(),
             command: None,
+            marks: Vec::new(),
         };
         let text = page.text();
         assert!(text.contains("not done: it never ran"), "{text}");

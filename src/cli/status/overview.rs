@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::analysis::cost::FlopsConvention;
 use crate::analysis::group::{Row, order};
 use crate::analysis::marks::mark_names;
-use crate::analysis::peaks::Catalogue;
-use crate::analysis::{Cell, Span, State, Study, analyse};
-use crate::cli::plan::not_done_text;
+use crate::analysis::{Study, analyse};
+use crate::cli::marked::study;
 use crate::cli::stale::stale_reasons;
 use crate::job::{JobId, Key, varying_parameters};
 use crate::plan::{Decided, Decision, Estimator, Inventory, NotDone, Plan, Standing, TimeLeft};
@@ -186,7 +184,10 @@ impl Overview {
     }
 
     fn add_throughput(&mut self, plan: &Plan, inventory: &Inventory, decided: &[Decided]) {
-        let study = Study { include_marked: self.include_marked, ..study(plan, inventory, decided) };
+        let study = Study {
+            include_marked: self.include_marked,
+            ..study(plan, inventory, decided.iter().map(|decided| &decided.job))
+        };
         let analysis = analyse(&study);
         let mut first: Option<&Row<'_>> = None;
         for row in analysis.rows.iter().filter(|row| row.circumstances.is_some()) {
@@ -238,30 +239,6 @@ fn problems(inventory: &Inventory) -> Vec<ProblemView> {
         message: problem.message.clone(),
     };
     inventory.problems.iter().map(view).collect()
-}
-
-/// The selected jobs as `analysis` wants them. Peaks and costs are not asked for here, so none are given; nor are the
-/// seconds of iterations, since nothing that they say decides what counts, and `--watch` looks every two seconds.
-fn study(plan: &Plan, inventory: &Inventory, decided: &[Decided]) -> Study {
-    let cell = |decided: &Decided| Cell {
-        job: decided.job.clone(),
-        peaks: None,
-        usd_per_hour: None,
-        state: match inventory.standing(&decided.job) {
-            Standing::Done(record) | Standing::NotDone(NotDone::Failed(record)) => State::Recorded(record),
-            Standing::NotDone(not_done) => State::NotRun { reason: not_done_text(&not_done) },
-        },
-        iterations: None,
-    };
-    Study {
-        matrix: plan.matrix.clone(),
-        description: plan.description.clone(),
-        cells: decided.iter().map(cell).collect(),
-        spans: inventory.records().map(Span::of).collect(),
-        peaks: Catalogue::default(),
-        convention: FlopsConvention::default(),
-        include_marked: false,
-    }
 }
 
 impl StateCounts {
