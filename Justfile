@@ -23,6 +23,10 @@ quickstart: build
 test:
     cargo test --locked --features torch
 
+# Gives the parsers of other programs' output CASES garbled texts each: ncu, perf and both kinds of time.
+fuzz CASES="1000000":
+    PROPTEST_CASES={{ CASES }} cargo test --locked --release --lib -- record::ncu record::perf record::gnu_time record::bsd_time
+
 # Formats, lints and tests: what CI runs.
 check: lint test
 
