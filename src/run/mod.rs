@@ -23,12 +23,15 @@
 //! | [`gate`] | whether the machine is as quiet and as cool as a job's limits ask |
 //! | [`progress`] | shows a run while it goes on |
 //! | [`event`] | what a run tells whoever watches it |
+//! | `find` | where the profilers' programs are |
+//! | `ask` | asks a program something, for a bounded time |
 //! | [`regular`] | reads files that a worker may have put in our way: a FIFO is refused, not waited for |
 //!
 //! The truth about a job is its `record.json`, written last and renamed into place. Locks only keep two from working at
 //! the same time; no lock file's existence or contents ever decides anything.
 
 pub mod accepted;
+mod ask;
 mod atomic;
 pub mod attempt;
 mod clock;
@@ -37,6 +40,7 @@ pub mod dataset;
 pub mod dispatch;
 pub mod download;
 pub mod event;
+mod find;
 mod gate;
 pub mod host;
 pub mod inventory;

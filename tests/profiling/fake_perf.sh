@@ -20,6 +20,11 @@ if [ "$mode" = no_permission ]; then
     echo 'perf_event_paranoid setting is 4:' >&2
     exit 255
 fi
+if [ "$mode" = silent ]; then
+    sleep 1000 &
+    printf '%s\n' $$ $! >"$PIDS"
+    wait
+fi
 "$@"
 code=$?
 for event in $(echo "$events" | tr , ' '); do

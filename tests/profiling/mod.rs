@@ -4,10 +4,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
+use nix::sys::signal::Signal;
 use orchestrate::job::Kind;
 use orchestrate::record::{Counters, NotProfiled, Outcome, Record};
 
-use crate::harness::{Ended, Matrix, Project, Running};
+use crate::harness::{Ended, Matrix, Project, Running, is_alive, wait_for};
 
 /// A project whose host has a GPU by its own account, and whose `ncu` is a script that behaves as `mode` says.
 struct Lab {
@@ -155,6 +156,36 @@ fn a_missing_ncu_is_said_and_costs_no_result() {
     assert_eq!(lab.record(Kind::Timing).outcome, Outcome::Succeeded);
     assert!(matches!(&lab.record(Kind::Ncu).outcome, Outcome::NotProfiled(why) if why.cause == "not_found"));
     assert_eq!(lab.project.started(), 1, "the worker is not run for nothing");
+}
+
+#[test]
+fn a_program_that_the_variable_names_is_not_replaced_by_another() {
+    let lab = Lab::new("ok", Matrix::new("t").env("device: cpu, profile: { perf: {} }"));
+    fs::set_permissions(&lab.perf, fs::Permissions::from_mode(0o644)).unwrap();
+    let remedy = "let ORCHESTRATE_PERF name the program, or unset it to have it looked for";
+    lab.orchestrate(&["run", "t.yaml"]).code(10).says(remedy);
+    let Outcome::NotProfiled(why) = lab.record(Kind::Perf).outcome else { panic!("it was profiled") };
+    let named = format!("ORCHESTRATE_PERF names {}, which may not be executed", lab.perf.display());
+    assert_eq!((why.cause.as_str(), why.message), ("not_found", named));
+}
+
+#[test]
+fn a_stop_takes_along_what_a_profiler_was_asked() {
+    let lab = Lab::new("silent", Matrix::new("t").env("device: cpu, profile: { perf: {} }"));
+    let mut command = lab.project.command(&["run", "t.yaml"]);
+    let pids = lab.project.path("pids");
+    command.env("ORCHESTRATE_PERF", &lab.perf).env("PIDS", &pids);
+    let running = Running::start(command);
+    let asked = || -> Vec<i32> {
+        let text = fs::read_to_string(&pids).unwrap_or_default();
+        text.lines().filter_map(|line| line.parse().ok()).collect()
+    };
+    wait_for("a profiler that was asked", || asked().len() == 2);
+    running.signal(Signal::SIGINT);
+    running.wait().code(11);
+    for pid in asked() {
+        wait_for("the end of a process of the profiler", || !is_alive(pid));
+    }
 }
 
 #[test]

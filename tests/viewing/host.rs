@@ -1,7 +1,7 @@
 //! `doctor` and `env`, on whatever machine the tests run.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use orchestrate::record::HostFacts;
@@ -151,4 +151,24 @@ fn env_prints_or_writes_elsewhere() {
     assert!(here.project.path("logs/here/system.json").is_file());
     let (code, _, err) = here.orchestrate(&["env", "--json", "--out", "x"]);
     assert_eq!(code, 2, "{err}");
+}
+
+/// `doctor --json`, with this value of `ORCHESTRATE_PERF`.
+fn doctor_where_perf_is(here: &WithWorker, perf: &Path) -> Value {
+    let mut command = here.project.command(&["doctor", "--json", "--look", "0s"]);
+    let output = command.env("ORCHESTRATE_WORKER", &here.worker).env("ORCHESTRATE_PERF", perf).output();
+    parse(&String::from_utf8(output.unwrap().stdout).unwrap())
+}
+
+#[test]
+fn doctor_finds_a_profiler_where_a_run_does() {
+    let here = WithWorker::new(SOUND);
+    let other = WithWorker::new("echo perf version 42.0");
+    let document = doctor_where_perf_is(&here, &other.worker);
+    assert_eq!(document["perf"]["path"], other.worker.display().to_string());
+    assert_eq!(document["perf"]["version"], "42.0");
+    let gone = here.project.path("gone");
+    let document = doctor_where_perf_is(&here, &gone);
+    assert_eq!(document["perf"]["path"], gone.display().to_string());
+    assert_eq!(document["perf"]["problem"], "ORCHESTRATE_PERF names it, but it is not there");
 }

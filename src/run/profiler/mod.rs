@@ -3,17 +3,20 @@
 //! A profiler is asked once a run, before its first job, so that a host that cannot profile says so in seconds and not
 //! after each job's training. What is refused is a failure of the job, with its reason and its remedy; the timing jobs
 //! of the matrix come first and have their results by then.
-#![expect(clippy::disallowed_methods, reason = "this looks for other programs")]
 
 mod ncu;
 mod perf;
-mod tool;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use super::find::{FindError, Tool};
 use crate::job::{Device, Key, Kind};
 use crate::plan::Profiler;
 use crate::record::{HostFacts, NotProfiled};
+
+/// Longer than `ncu` takes to list what a device can count, on the slowest machine seen.
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A profiler that can be called, and what is to be said of it before its first job.
 #[derive(Clone, Debug)]
@@ -70,4 +73,15 @@ impl Profilers {
         self.known.insert(purpose, found);
         Some(Answer { profiler, sentences })
     }
+}
+
+/// The refusal of a profiler that is not found; `install` says where to have it from.
+fn not_found(tool: &Tool, error: &FindError, install: &str) -> NotProfiled {
+    let remedy = match error {
+        FindError::Nowhere(_) => install.to_owned(),
+        FindError::Named { .. } => {
+            format!("let {} name the program, or unset it to have it looked for", tool.variable)
+        }
+    };
+    NotProfiled { cause: "not_found".to_owned(), message: error.to_string(), remedy }
 }

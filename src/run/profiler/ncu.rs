@@ -1,10 +1,10 @@
 //! NVIDIA's Nsight Compute: where it is, whether it may count, and what it can count on a device.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::Path;
 
-use super::tool::{AskError, ask, find};
-use super::{Purpose, Ready};
+use super::{PATIENCE, Purpose, Ready, not_found};
 use crate::job::Device;
 use crate::plan::Profiler;
 use crate::record::ncu::{
@@ -12,22 +12,19 @@ use crate::record::ncu::{
     select_metrics, select_named,
 };
 use crate::record::{HostFacts, NotProfiled};
+use crate::run::ask::{AskError, ask};
+use crate::run::find::NCU;
 use crate::run::survey::CounterAccess;
-
-/// Names the program, where it is not on `PATH`.
-const VARIABLE: &str = "ORCHESTRATE_NCU";
-
-/// Where NVIDIA's installers put it.
-const ELSEWHERE: [&str; 2] = ["/usr/local/cuda/bin", "/opt/nvidia/nsight-compute"];
 
 /// The oldest driver under WSL2 that lets anybody count.
 const WSL_DRIVER: u32 = 545;
 
 /// Finds `ncu` and asks it what the device can count.
 pub(super) async fn probe(purpose: &Purpose, host: &HostFacts) -> Result<Ready, NotProfiled> {
-    let program = find("ncu", VARIABLE, &purpose.path, &ELSEWHERE).ok_or_else(not_found)?;
-    let said = ask(&program, &["--version"]).await.map_err(|error| unusable(&program, &error))?;
-    let version = parse_ncu_version(&said.text);
+    let program = NCU.find(OsStr::new(&purpose.path)).map_err(|error| not_found(&NCU, &error, &install()))?;
+    let said = ask(&program, &["--version"], &[], PATIENCE).await;
+    let said = said.map_err(|error| unusable(&program, &error))?;
+    let version = parse_ncu_version(&said.text());
     check_permission()?;
     let mut sentences = Vec::from_iter(old_wsl(host));
     let listed = listing(&program).await?;
@@ -46,15 +43,12 @@ pub(super) async fn probe(purpose: &Purpose, host: &HostFacts) -> Result<Ready, 
     Ok(Ready { profiler: Profiler::Ncu { program, version, metrics, missing }, sentences })
 }
 
-fn not_found() -> NotProfiled {
-    NotProfiled {
-        cause: "not_found".to_owned(),
-        message: "there is no program `ncu`".to_owned(),
-        remedy: format!(
-            "install NVIDIA Nsight Compute, or name the program by {VARIABLE}; `sudo` drops PATH, so write \
-             `sudo -E env \"PATH=$PATH\" orchestrate …`"
-        ),
-    }
+fn install() -> String {
+    format!(
+        "install NVIDIA Nsight Compute, or name the program by {}; `sudo` drops PATH, so write \
+         `sudo -E env \"PATH=$PATH\" orchestrate …`",
+        NCU.variable
+    )
 }
 
 fn unusable(program: &Path, error: &AskError) -> NotProfiled {
@@ -89,16 +83,17 @@ fn old_wsl(host: &HostFacts) -> Option<String> {
 /// # Errors
 /// A failure that it names: the same would befall every job.
 async fn listing(program: &Path) -> Result<Option<BTreeSet<String>>, NotProfiled> {
-    let said = match ask(program, &["--query-metrics"]).await {
+    let said = match ask(program, &["--query-metrics"], &[], PATIENCE).await {
         Ok(said) => said,
-        Err(AskError::Silent) => return Ok(None),
+        Err(AskError::Silent(_)) => return Ok(None),
         Err(error) => return Err(unusable(program, &error)),
     };
-    let listed = parse_query_metrics(&said.text);
+    let text = said.text();
+    let listed = parse_query_metrics(&text);
     if !listed.is_empty() {
         return Ok(Some(listed));
     }
-    match parse_ncu(&NcuOutput { log: &said.text, ..NcuOutput::default() }, &Selection::default()) {
+    match parse_ncu(&NcuOutput { log: &text, ..NcuOutput::default() }, &Selection::default()) {
         Err(NcuFailure::NoTable) | Ok(_) => Ok(None),
         Err(failure) => Err(failure.into()),
     }

@@ -1,19 +1,19 @@
 //! `perf stat`: where it is, whether it may count, and what this host does not count.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
-use super::tool::{ask, find};
-use super::{Purpose, Ready};
+use super::{PATIENCE, Purpose, Ready, not_found};
 use crate::plan::Profiler;
 use crate::record::perf::{Count, PERF_EVENTS, PerfCounters, PerfEvent, parse_perf};
 use crate::record::{HostFacts, NotProfiled};
-
-/// Names the program, where it is not on `PATH`.
-const VARIABLE: &str = "ORCHESTRATE_PERF";
+use crate::run::ask::ask;
+use crate::run::find::PERF;
 
 /// Finds `perf` and lets it count a program that does nothing.
 pub(super) async fn probe(purpose: &Purpose, host: &HostFacts) -> Result<Ready, NotProfiled> {
-    let program = find("perf", VARIABLE, &purpose.path, &["/usr/bin"]).ok_or_else(|| not_found(host))?;
+    let path = OsStr::new(&purpose.path);
+    let program = PERF.find(path).map_err(|error| not_found(&PERF, &error, &install(host)))?;
     let events: Vec<String> = match &purpose.counters[..] {
         [] => PERF_EVENTS.map(str::to_owned).into(),
         named => named.to_vec(),
@@ -24,30 +24,31 @@ pub(super) async fn probe(purpose: &Purpose, host: &HostFacts) -> Result<Ready, 
     Ok(Ready { profiler: Profiler::Perf { program, events }, sentences })
 }
 
-fn not_found(host: &HostFacts) -> NotProfiled {
-    let remedy = match host.os.name.as_str() {
+fn install(host: &HostFacts) -> String {
+    match host.os.name.as_str() {
         "macos" => {
             "it counts events on Linux alone: leave `perf` out for this env by `profile: { perf: false }`"
                 .to_owned()
         }
         _ => format!(
-            "install it (`linux-perf` on Debian, `linux-tools-$(uname -r)` on Ubuntu), or name the program by {VARIABLE}"
+            "install it (`linux-perf` on Debian, `linux-tools-$(uname -r)` on Ubuntu), or name the program by {}",
+            PERF.variable
         ),
-    };
-    NotProfiled { cause: "not_found".to_owned(), message: "there is no program `perf`".to_owned(), remedy }
+    }
 }
 
 /// What `perf` counts of a program that does nothing: zero or not, an event that is offered has a number.
 async fn try_out(program: &Path, events: &[String]) -> Result<PerfCounters, NotProfiled> {
     let list = events.join(",");
-    let said = ask(program, &["stat", "-x,", "-e", &list, "--", "true"]).await;
+    let said = ask(program, &["stat", "-x,", "-e", &list, "--", "true"], &[], PATIENCE).await;
     let said = said.map_err(|error| NotProfiled {
         cause: "unusable".to_owned(),
         message: format!("{} cannot be asked anything: {error}", program.display()),
         remedy: format!("`{} stat true` shows what is wrong", program.display()),
     })?;
+    let text = said.text();
     let requested: Vec<&str> = events.iter().map(String::as_str).collect();
-    parse_perf(&said.text, &said.text, &requested).map_err(NotProfiled::from)
+    parse_perf(&text, &text, &requested).map_err(NotProfiled::from)
 }
 
 /// The events that nobody need look for in the results, said once.

@@ -6,7 +6,6 @@
 
 mod access;
 mod activity;
-mod ask;
 mod place;
 mod programs;
 mod worker;

@@ -1,12 +1,12 @@
 //! The programs around a worker: `time`, `perf`, `ncu`.
-#![expect(clippy::disallowed_methods, reason = "this looks for programs")]
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::env;
+use std::path::Path;
 
 use serde::Serialize;
 
-use super::ask::{PATIENCE, ask, find_program};
+use crate::run::ask::{PATIENCE, ask_and_wait};
+use crate::run::find::{FindError, NCU, PERF, Tool};
 use crate::run::host::{TimeFlavour, probe_time_tool};
 
 /// A program that is there.
@@ -27,9 +27,9 @@ pub(super) fn probe_time() -> Option<ProgramFacts> {
     let tool = probe_time_tool()?;
     let version = match tool.flavour {
         TimeFlavour::Bsd => Some("BSD".to_owned()),
-        TimeFlavour::Gnu => ask(&tool.path, &["--version"], &[], PATIENCE)
+        TimeFlavour::Gnu => ask_and_wait(&tool.path, &["--version"], &[], PATIENCE)
             .ok()
-            .and_then(|answer| gnu_version(&format!("{}{}", answer.out, answer.err))),
+            .and_then(|answer| gnu_version(&answer.text())),
     };
     Some(ProgramFacts { path: tool.path.display().to_string(), version, problem: None })
 }
@@ -37,31 +37,33 @@ pub(super) fn probe_time() -> Option<ProgramFacts> {
 /// `perf`, which is part of the kernel's sources: distributions put a script in its place that looks for the one of the
 /// running kernel, and fails where that is not installed.
 pub(super) fn probe_perf() -> Option<ProgramFacts> {
-    Some(version_of(&find_program("perf", &[])?))
+    probe(&PERF)
 }
 
-/// `ncu`, which CUDA's installer does not put on the `PATH`.
+/// `ncu`, as a run would find it.
 pub(super) fn probe_ncu() -> Option<ProgramFacts> {
-    let mut elsewhere = below("/usr/local", "cuda", "bin");
-    elsewhere.extend(below("/opt/nvidia/nsight-compute", "", ""));
-    Some(version_of(&find_program("ncu", &elsewhere)?))
+    probe(&NCU)
 }
 
-/// The directories `directory/<prefix>*/<inner>`, the newest version first as far as names tell.
-fn below(directory: &str, prefix: &str, inner: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    names.retain(|name| name.starts_with(prefix));
-    names.sort_by(|left, right| right.cmp(left));
-    names.into_iter().map(|name| Path::new(directory).join(name).join(inner)).collect()
+/// `None` if it is nowhere; with its problem if the user names something else.
+#[expect(clippy::disallowed_methods, reason = "programs are looked for on our own `PATH`")]
+fn probe(tool: &Tool) -> Option<ProgramFacts> {
+    match tool.find(&env::var_os("PATH").unwrap_or_default()) {
+        Ok(path) => Some(version_of(&path)),
+        Err(FindError::Nowhere(_)) => None,
+        Err(FindError::Named { variable, program, problem }) => Some(ProgramFacts {
+            path: program.display().to_string(),
+            version: None,
+            problem: Some(format!("{variable} names it, but it {problem}")),
+        }),
+    }
 }
 
 fn version_of(path: &Path) -> ProgramFacts {
-    let (version, problem) = match ask(path, &["--version"], &[], PATIENCE) {
+    let (version, problem) = match ask_and_wait(path, &["--version"], &[], PATIENCE) {
         Ok(answer) if answer.success => (version_in(&answer.out), None),
         Ok(answer) => (None, Some(first_line(&answer.err).unwrap_or_else(|| "it fails".to_owned()))),
-        Err(problem) => (None, Some(problem)),
+        Err(error) => (None, Some(error.to_string())),
     };
     ProgramFacts { path: path.display().to_string(), version, problem }
 }
@@ -85,8 +87,8 @@ fn first_line(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ask::testing::write_program;
     use super::*;
+    use crate::run::ask::testing::write_program;
 
     #[test]
     fn versions_as_the_programs_print_them() {
@@ -116,17 +118,5 @@ mod tests {
             (facts.version, facts.problem.as_deref()),
             (None, Some("WARNING: perf not found for kernel 6.8.0-45"))
         );
-    }
-
-    #[test]
-    fn the_newest_of_several_versions_comes_first() {
-        let directory = tempfile::tempdir().unwrap();
-        for name in ["cuda-12.2", "cuda-12.4", "other"] {
-            fs::create_dir(directory.path().join(name)).unwrap();
-        }
-        let root = directory.path().display().to_string();
-        let found = below(&root, "cuda", "bin");
-        assert_eq!(found, ["cuda-12.4/bin", "cuda-12.2/bin"].map(|name| directory.path().join(name)));
-        assert!(below("/nowhere", "", "").is_empty());
     }
 }

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::ask::{PATIENCE, ask, is_executable};
+use crate::run::ask::{PATIENCE, ask_and_wait};
+use crate::run::find::is_executable;
 use crate::run::host::hash_file;
 use crate::run::programs::shipped_worker;
 
@@ -63,10 +64,10 @@ impl WorkerSurvey {
             return WorkerSurvey { state: WorkerState::NotExecutable, ..found };
         }
         // `--version` needs no device and computes nothing, but libtorch has to be loaded for it.
-        let (state, versions) = match ask(path, &["--version"], &[], PATIENCE) {
+        let (state, versions) = match ask_and_wait(path, &["--version"], &[], PATIENCE) {
             Ok(answer) if answer.success => (WorkerState::Ready, parse_versions(&answer.out)),
             Ok(answer) => (WorkerState::Broken { message: reason(&answer.err) }, BTreeMap::new()),
-            Err(message) => (WorkerState::Broken { message }, BTreeMap::new()),
+            Err(error) => (WorkerState::Broken { message: error.to_string() }, BTreeMap::new()),
         };
         let libtorch = probe_libtorch(path);
         let has_cuda = libtorch.as_ref().map(|library| library.with_file_name("libtorch_cuda.so").exists());
@@ -81,7 +82,7 @@ fn probe_libtorch(path: &Path) -> Option<PathBuf> {
     if !cfg!(target_os = "linux") {
         return None;
     }
-    let traced = ask(path, &["--version"], &[("LD_TRACE_LOADED_OBJECTS", "1")], PATIENCE).ok()?;
+    let traced = ask_and_wait(path, &["--version"], &[("LD_TRACE_LOADED_OBJECTS", "1")], PATIENCE).ok()?;
     loaded(&traced.out, "libtorch_cpu.so").map(PathBuf::from)
 }
 
@@ -109,8 +110,8 @@ fn reason(err: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ask::testing::write_program;
     use super::*;
+    use crate::run::ask::testing::write_program;
 
     fn worker(script: &str, mode: &str) -> WorkerSurvey {
         let directory = tempfile::tempdir().unwrap();

@@ -160,7 +160,8 @@ pub(super) fn ncu(survey: &Survey) -> Option<Finding> {
         severity: Severity::Limits,
         what,
         why: "FLOPs and bytes of kernels cannot be counted, so no point of the roofline has a bound",
-        remedy: "install NVIDIA Nsight Compute (apt: `nsight-compute`, or with the CUDA toolkit) and put it on the PATH"
+        remedy: "install NVIDIA Nsight Compute (apt: `nsight-compute`, or with the CUDA toolkit), or let ORCHESTRATE_NCU \
+                 name its `ncu`"
             .to_owned(),
     })
 }
@@ -193,7 +194,8 @@ pub(super) fn perf(survey: &Survey) -> Option<Finding> {
         what,
         why: "instructions, cycles and cache misses cannot be counted; timing jobs do not need it",
         remedy:
-            "Ubuntu: `sudo apt-get install linux-tools-$(uname -r)`, Debian: `linux-perf`, Fedora: `perf`"
+            "Ubuntu: `sudo apt-get install linux-tools-$(uname -r)`, Debian: `linux-perf`, Fedora: `perf`; or let \
+             ORCHESTRATE_PERF name one"
                 .to_owned(),
     })
 }
