@@ -11,22 +11,20 @@
 //! clouds                             by env, what the saved plans declare: provider, region, zone, instance
 //! commands                           what runs the saved plans again
 //! ```
-#![expect(clippy::disallowed_methods, reason = "the files' directory is made here")]
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
 
 use super::doctor::facts::{Section, sections};
-use super::output::{print_json, print_line};
+use super::output::{print_json, print_line, write_files};
 use super::{Exit, Failure, Global};
 use crate::plan::{Plan, quote};
 use crate::record::CloudFacts;
+use crate::run::Store;
 use crate::run::survey::Survey;
-use crate::run::{Store, write_atomic};
 
 /// The version of `system.json`.
 ///
@@ -77,13 +75,11 @@ pub(super) fn run(args: EnvArgs, global: &Global) -> Result<Exit, Failure> {
         print_json(&environment)?;
         return Ok(Exit::Done);
     }
-    fs::create_dir_all(&args.out)?;
     let system = format!("{}\n", serde_json::to_string_pretty(&environment)?);
     let files = [("env_info.md", markdown(&environment)), ("system.json", system)];
-    for (name, text) in files {
-        let path = args.out.join(name);
-        write_atomic(&path, text.as_bytes())?;
-        print_line(&format!("wrote {}", path.display()))?;
+    write_files(&args.out, &files)?;
+    for (name, _) in files {
+        print_line(&format!("wrote {}", args.out.join(name).display()))?;
     }
     Ok(Exit::Done)
 }

@@ -1,11 +1,14 @@
 //! What verbs print on standard output: text, JSON, tables.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
-use super::Failure;
+use super::failure::disk_remedy;
+use super::{Exit, Failure};
+use crate::run::write_atomic;
 
 /// Prints `text`, which ends its lines itself. A reader that has gone away (`| head`) has seen enough: that is no
 /// error.
@@ -43,6 +46,43 @@ pub(super) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
 pub(super) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value)?;
     print(&format!("{text}\n"))
+}
+
+/// A directory that cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot make the directory {}", path.display())]
+struct MakeError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// Writes `files`, by name, into `directory`, which `--out` named and which is made if it is not there; each as a whole.
+///
+/// # Errors
+/// The directory cannot be made, or a file not be written: which, why, and what to do.
+pub(super) fn write_files<N: AsRef<Path>>(directory: &Path, files: &[(N, String)]) -> Result<(), Failure> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the command line makes the directory it was told to write to"
+    )]
+    std::fs::create_dir_all(directory).map_err(|source| {
+        let hint = unwritable_hint(&source);
+        Failure::new(Exit::Unexpected, MakeError { path: directory.to_owned(), source }).hint(hint)
+    })?;
+    for (name, text) in files {
+        write_atomic(&directory.join(name), text.as_bytes()).map_err(|error| {
+            let hint = unwritable_hint(&error.source);
+            Failure::new(Exit::Unexpected, error).hint(hint)
+        })?;
+    }
+    Ok(())
+}
+
+fn unwritable_hint(source: &io::Error) -> String {
+    let elsewhere = "`--out DIR` names another directory";
+    // What helps with a read-only disk is to write elsewhere.
+    let remedy = disk_remedy(source).filter(|_| source.kind() != io::ErrorKind::ReadOnlyFilesystem);
+    remedy.map_or_else(|| elsewhere.to_owned(), |remedy| format!("{remedy}, or write elsewhere: {elsewhere}"))
 }
 
 /// Says something beside the result, on standard error, unless `quiet`.

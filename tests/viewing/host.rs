@@ -153,6 +153,25 @@ fn env_prints_or_writes_elsewhere() {
     assert_eq!(code, 2, "{err}");
 }
 
+#[test]
+fn env_that_cannot_write_says_what_and_why_and_what_to_do() {
+    let here = WithWorker::new(SOUND);
+    fs::write(here.project.path("taken"), "").unwrap();
+    let (code, out, err) = here.orchestrate(&["env", "--out", "taken/below"]);
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert_eq!(
+        err,
+        "error: cannot make the directory taken/below\n  caused by: Not a directory (os error 20)\n\n\
+         hint: `--out DIR` names another directory\n"
+    );
+    fs::create_dir_all(here.project.path("report/system.json")).unwrap();
+    let (code, _, err) = here.orchestrate(&["env"]);
+    assert_eq!(code, 1, "{err}");
+    for part in ["error: cannot write report/system.json\n  caused by: ", "\n\nhint: `--out DIR`"] {
+        assert!(err.contains(part), "no `{part}` in {err}");
+    }
+}
+
 /// `doctor --json`, with this value of `ORCHESTRATE_PERF`.
 fn doctor_where_perf_is(here: &WithWorker, perf: &Path) -> Value {
     let mut command = here.project.command(&["doctor", "--json", "--look", "0s"]);

@@ -4,13 +4,12 @@ mod render;
 
 use std::path::{Path, PathBuf};
 
-use super::output::{Layout, nearest, print, print_json};
+use super::output::{Layout, nearest, print, print_json, write_files};
 use super::{Exit, Failure, Global};
 use crate::analysis::complexity::{Complexity, Counting};
 use crate::analysis::cost::FlopsConvention;
 use crate::architecture::{NETWORKS, NoNetwork, network};
 use crate::job::{Optimizer, Precision};
-use crate::run::write_atomic;
 use render::{Summary, layer_csv, layer_listing, summary_csv, summary_table};
 
 /// What `orchestrate complexity` takes.
@@ -131,16 +130,6 @@ fn write(summary: &Summary, directory: &Path) -> Result<(), Failure> {
         files.push((format!("{name}.txt"), layer_listing(summary, complexity, Layout::Plain)));
         files.push((format!("{name}.csv"), layer_csv(std::slice::from_ref(complexity))?));
     }
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the command line makes the directory it was told to write to"
-    )]
-    std::fs::create_dir_all(directory).map_err(|error| {
-        let message = format!("cannot make the directory {}: {error}", directory.display());
-        Failure::new(Exit::Unexpected, message).hint("`--out DIR` names another one")
-    })?;
-    for (name, text) in &files {
-        write_atomic(&directory.join(name), text.as_bytes())?;
-    }
+    write_files(directory, &files)?;
     print(&format!("{}: {} files\n", directory.display(), files.len()))
 }
