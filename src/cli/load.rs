@@ -98,6 +98,13 @@ pub(super) struct ProfileArgs {
     profilers: Vec<ProfilerWord>,
 }
 
+impl ProfileArgs {
+    /// The same flags again, for a command to type, each with a blank in front.
+    pub(super) fn flags(&self) -> String {
+        self.profilers.iter().map(|word| format!(" --profile {}", word.kind())).collect()
+    }
+}
+
 /// A profiler that a command line can ask for.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum ProfilerWord {
@@ -107,6 +114,15 @@ enum ProfilerWord {
     Perf,
 }
 
+impl ProfilerWord {
+    fn kind(self) -> Kind {
+        match self {
+            ProfilerWord::Ncu => Kind::Ncu,
+            ProfilerWord::Perf => Kind::Perf,
+        }
+    }
+}
+
 /// The plan of the matrix file at `path`, with the profilers that `profile` adds.
 ///
 /// # Errors
@@ -114,11 +130,7 @@ enum ProfilerWord {
 pub(super) fn load_profiled_plan(path: &Path, profile: &ProfileArgs) -> Result<Plan, Failure> {
     let (mut matrix, facts) = load_matrix(path).map_err(LoadMatrixError::failure)?;
     for word in &profile.profilers {
-        let kind = match word {
-            ProfilerWord::Ncu => Kind::Ncu,
-            ProfilerWord::Perf => Kind::Perf,
-        };
-        let added = matrix.with_profiler(kind);
+        let added = matrix.with_profiler(word.kind());
         matrix = added.map_err(|error| Failure::new(Exit::Usage, error))?;
     }
     Ok(expand(&matrix, facts))
@@ -142,6 +154,15 @@ mod tests {
         assert_eq!(plan.matrix.path, path.display().to_string());
         // As `sha256sum` says of the same bytes.
         assert_eq!(plan.matrix.sha256, "cdf7e46c1e883389151d8dbc2b9b3059e17d6debc42553969ec279b1ba6ace82");
+    }
+
+    #[test]
+    fn a_profilers_flag_is_told_as_it_is_read() {
+        for word in <ProfilerWord as clap::ValueEnum>::value_variants() {
+            let flags = ProfileArgs { profilers: vec![*word] }.flags();
+            let read = clap::ValueEnum::to_possible_value(word).unwrap();
+            assert_eq!(flags, format!(" --profile {}", read.get_name()));
+        }
     }
 
     #[test]

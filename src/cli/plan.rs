@@ -31,6 +31,13 @@ pub(super) struct PlanArgs {
     json: bool,
 }
 
+impl PlanArgs {
+    /// The verb and its words that run what is shown.
+    fn run_words(&self, file: &str) -> String {
+        format!("run {}{}{}", quote(file), self.profile.flags(), self.select.flags())
+    }
+}
+
 /// Prints what would be done with every job of the matrix. Nothing is run, and nothing is written.
 pub(super) fn run(args: PlanArgs, global: &Global) -> Result<Exit, Failure> {
     let plan = load_profiled_plan(&args.matrix, &args.profile)?;
@@ -45,7 +52,7 @@ pub(super) fn run(args: PlanArgs, global: &Global) -> Result<Exit, Failure> {
     } else {
         print(&view.text(Layout::of_stdout()))?;
         if view.counts.stale > 0 {
-            hint(global.quiet, &stale_hint(&format!("run {}", quote(&view.file)), global));
+            hint(global.quiet, &stale_hint(&args.run_words(&view.file), global));
         }
     }
     Ok(Exit::Done)

@@ -230,18 +230,11 @@ impl Execution<'_> {
 
     /// The same, but for the flag `without`, with a blank in front.
     fn resume_command_without(&self, without: &str) -> String {
-        let mut command = format!("orchestrate resume {}", quote(&self.plan.matrix.name));
-        let SelectArgs { envs, models, only } = &self.how.select;
-        for (flag, values) in [("--env", envs), ("--model", models), ("--only", only)] {
-            for value in values {
-                command.push_str(&format!(" {flag} {}", quote(value)));
-            }
-        }
-        let flags = [(self.how.rerun_stale, " --rerun-stale"), (self.how.rerun_marked, " --rerun-marked")];
-        for (_, flag) in flags.into_iter().filter(|(is_set, flag)| *is_set && *flag != without) {
-            command += flag;
-        }
-        command + &store_flag(self.global)
+        let name = quote(&self.plan.matrix.name);
+        let reruns = [(self.how.rerun_stale, " --rerun-stale"), (self.how.rerun_marked, " --rerun-marked")];
+        let reruns = reruns.into_iter().filter(|(is_set, flag)| *is_set && *flag != without);
+        let reruns: String = reruns.map(|(_, flag)| flag).collect();
+        format!("orchestrate resume {name}{}{reruns}{}", self.how.select.flags(), store_flag(self.global))
     }
 
     /// What helps where the store cannot be written to.

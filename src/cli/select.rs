@@ -7,7 +7,7 @@ use crate::job::{Key, PARAMETERS, ParamValue, Precision, parameter};
 use crate::matrix::{
     Condition, Operator, Selector, SelectorField, comma_separated, did_you_mean, one_of, placeholders,
 };
-use crate::plan::Plan;
+use crate::plan::{Plan, quote};
 
 /// The selection flags shared by `run`, `plan` and `status`.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -91,6 +91,14 @@ impl SelectError {
 }
 
 impl SelectArgs {
+    /// The same flags again, for a command to type, each with a blank in front.
+    pub(super) fn flags(&self) -> String {
+        let SelectArgs { envs, models, only } = self;
+        let named = [("--env", envs), ("--model", models), ("--only", only)];
+        let each = named.into_iter().flat_map(|(flag, values)| values.iter().map(move |value| (flag, value)));
+        each.map(|(flag, value)| format!(" {flag} {}", quote(value))).collect()
+    }
+
     /// What the flags select of `plan`. Ask [`Selection::contains`] of each job.
     ///
     /// # Errors
@@ -113,7 +121,10 @@ impl SelectArgs {
             return Ok(selection);
         }
         let error = SelectError::Nothing { matrix: plan.matrix.name.clone(), jobs: plan.jobs.len() };
-        Err(error.failure(Some(format!("`orchestrate plan {}` shows the jobs there are", plan.matrix.path))))
+        Err(error.failure(Some(format!(
+            "`orchestrate plan {}` shows the jobs there are",
+            quote(&plan.matrix.path)
+        ))))
     }
 }
 
@@ -238,6 +249,15 @@ mod tests {
         assert_selects(&[], &[], &["channels_last=true"], is_nhwc);
         assert_selects(&[], &[], &["channels_last=false"], |key| !is_nhwc(key));
         assert_selects(&["b"], &[], &["precision=amp", "data=d", "warmup<=10"], |key| key.env == "b");
+    }
+
+    #[test]
+    fn flags_are_told_as_a_shell_takes_them() {
+        assert_eq!(SelectArgs::default().flags(), "");
+        assert_eq!(
+            args(&["a", "my env"], &["vgg16"], &["batch>=32", "data=it's"]).flags(),
+            r" --env a --env 'my env' --model vgg16 --only 'batch>=32' --only 'data=it'\''s'"
+        );
     }
 
     #[test]

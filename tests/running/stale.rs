@@ -114,6 +114,20 @@ fn bytes_make_a_job_stale_and_a_touch_does_not() {
 }
 
 #[test]
+fn the_hint_of_a_plan_runs_what_the_plan_shows() {
+    let scene = Changeable::with(|matrix, _| matrix.repeats(2));
+    scene.run(&["run", "t.yaml", "--store", "my runs"]).code(0);
+    scene.change();
+    let flags =
+        ["--profile", "perf", "--env", "cpu", "--model", "m", "--only", "batch>=4", "--store", "my runs"];
+    let told = "hint: `orchestrate run t.yaml --profile perf --env cpu --model m --only 'batch>=4' --rerun-stale \
+                --store 'my runs'` repeats what is stale";
+    scene.run(&[&["plan", "t.yaml"], &flags[..]].concat()).code(0).says(told);
+    let told = "hint: `orchestrate resume t --only 'repeat>1' --rerun-stale --store 'my runs'` repeats";
+    scene.run(&["status", "t", "--only", "repeat>1", "--store", "my runs"]).code(0).says(told);
+}
+
+#[test]
 fn a_rerun_repeats_what_is_stale_and_keeps_what_was() {
     let scene = Changeable::with(|matrix, _| matrix);
     scene.run(&["run", "t.yaml"]).code(0);

@@ -129,6 +129,7 @@ impl Look<'_> {
         }
         let saved = self.store.load_plan(&self.plan.matrix.name).is_ok_and(|saved| saved == self.plan);
         let again = if saved { format!("resume {name}") } else { format!("run {}", quote(&overview.file)) };
+        let again = again + &self.args.select.flags();
         if !overview.stale.is_empty() {
             found.push(stale_hint(&again, self.global));
         }
