@@ -11,8 +11,11 @@ use std::path::{Path, PathBuf};
 use super::parse::{self, Unwrapped};
 use crate::record::Sample;
 
-/// The most processors whose clock is read. On larger hosts those are spread evenly over the usable ones.
-const MOST_CLOCKS: usize = 32;
+/// The most processors whose clock is read, spread evenly over the usable ones and the same at every look. To read the
+/// file of one may interrupt that processor, or wait up to 20 ms for it, so to read all of a large host would disturb
+/// what is measured. A job that keeps the host busy has all of its processors near one clock: four tell of heat, of a
+/// power limit and of a governor as well as all do.
+const MOST_CLOCKS: usize = 4;
 
 /// The most processors whose clocks are read from `/proc/cpuinfo`, which has all of them or none.
 const MOST_IN_CPUINFO: usize = 16;
@@ -39,7 +42,7 @@ pub(super) struct HostSensors {
 enum Clocks {
     #[default]
     Nobody,
-    /// Files of one clock each, in kHz.
+    /// Files of one clock each, in kHz; at most [`MOST_CLOCKS`].
     Each(Vec<Probe>),
     /// `/proc/cpuinfo`, and the processors that matter.
     CpuInfo(Probe, Vec<u32>),
@@ -99,21 +102,24 @@ impl HostSensors {
         }
     }
 
-    /// Reads all of them into `sample`.
+    /// Reads all of them into `sample`: the energy first, which belongs to the sample's time, the clocks, which may keep
+    /// us waiting, last.
     pub(super) fn look(&mut self, sample: &mut Sample) {
-        sample.cpu_mhz = self.mhz();
+        sample.cpu_energy_j = self.energy_j();
         sample.cpu_temperature_c = self.temperature_c();
         sample.cpu_throttle_events = sum(self.throttle_counts.iter().map(Probe::number));
-        sample.cpu_energy_j = self.energy_j();
         let memory = self.memory.as_ref().and_then(|probe| probe.read(&mut self.text));
         sample.memory_available_bytes = memory.and_then(parse::available_bytes);
         let pages = self.virtual_memory.as_ref().and_then(|probe| probe.read(&mut self.text));
         let (pages_in, pages_out) = pages.map(parse::swapped_pages).unwrap_or_default();
         sample.swapped_in_bytes = pages_in.map(|pages| pages * self.page_bytes);
         sample.swapped_out_bytes = pages_out.map(|pages| pages * self.page_bytes);
+        sample.cpu_mhz = self.mhz();
     }
 
-    /// The mean clock of the usable processors, in MHz.
+    /// The mean clock in MHz, of at most [`MOST_CLOCKS`] of the usable processors, always the same. Processors that are
+    /// idle count too: which of them a job computes on is not known, and it moves. From `/proc/cpuinfo`, which has all
+    /// clocks at once, it is the mean of all usable processors.
     fn mhz(&mut self) -> Option<f64> {
         let clocks: Vec<f64> = match &self.clocks {
             Clocks::Nobody => return None,
@@ -324,6 +330,26 @@ mod tests {
         assert_eq!(sample.memory_available_bytes, Some(1_024_000.0));
         assert_eq!((sample.swapped_in_bytes, sample.swapped_out_bytes), (Some(8192.0), Some(12_288.0)));
         assert_eq!(sample.gpu, Default::default());
+    }
+
+    #[test]
+    fn a_large_host_has_four_clocks_read_and_always_the_same() {
+        let root = Root::new(&[("proc/self/status", "Cpus_allowed_list:\t64-127\n")]);
+        let set = |processor: u32, kilohertz: u32| {
+            let path = format!("sys/devices/system/cpu/cpu{processor}/cpufreq/scaling_cur_freq");
+            root.set(&path, &format!("{kilohertz}\n"));
+        };
+        (0..128).for_each(|processor| set(processor, 1000 * processor));
+        let mut sensors = root.open();
+        let Clocks::Each(probes) = &sensors.clocks else { panic!("{:?}", sensors.clocks) };
+        assert_eq!(probes.len(), 4);
+        assert_eq!(
+            sensors.mhz(),
+            Some((64.0 + 80.0 + 96.0 + 112.0) / 4.0),
+            "a quarter of the usable ones apart"
+        );
+        (0..128).filter(|processor| processor % 16 != 0).for_each(|processor| set(processor, 9_000_000));
+        assert_eq!(sensors.mhz(), Some(88.0), "no other is read");
     }
 
     #[test]

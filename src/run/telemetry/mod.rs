@@ -23,7 +23,7 @@ use super::process::Group;
 use super::regular::{FILE_LIMIT, overwrite, read_regular};
 use crate::job::Device;
 use crate::protocol::Measurement;
-use crate::record::{Sample, Telemetry, parse_samples};
+use crate::record::{GpuSample, Sample, Telemetry, parse_samples};
 
 /// All sensors that this host offers.
 #[derive(Debug)]
@@ -55,16 +55,24 @@ impl Sensors {
         self.gpu.get_or_insert_with(GpuSensors::open)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "a sample is of a moment")]
     fn look(&mut self, device: Device, job: Option<Group>) -> Sample {
-        // Microseconds since 1970 are exact as a float.
-        let mut sample = Sample { unix_s: Utc::now().timestamp_micros() as f64 / 1e6, ..Sample::default() };
-        self.host.look(&mut sample);
-        if let Device::Cuda(index) = device {
-            sample.gpu = self.gpu().look(index, job);
-        }
-        sample
+        let Sensors { host, gpu } = self;
+        look(host, || match device {
+            Device::Cuda(index) => gpu.get_or_insert_with(GpuSensors::open).look(index, job),
+            Device::Cpu | Device::Mps => GpuSample::default(),
+        })
     }
+}
+
+/// A sample of now. The GPU is read first, right after the clock: the host's files may take tens of milliseconds, each
+/// time others, and the GPU's energy is interpolated by the sample's time.
+#[expect(clippy::disallowed_methods, reason = "a sample is of a moment")]
+fn look(host: &mut HostSensors, gpu: impl FnOnce() -> GpuSample) -> Sample {
+    // Microseconds since 1970 are exact as a float.
+    let unix_s = Utc::now().timestamp_micros() as f64 / 1e6;
+    let mut sample = Sample { unix_s, gpu: gpu(), ..Sample::default() };
+    host.look(&mut sample);
+    sample
 }
 
 /// Writes what the sensors show beside one job.
@@ -142,6 +150,22 @@ mod tests {
         if cfg!(target_os = "linux") {
             assert!(telemetry.memory_available_bytes.is_some_and(|bytes| bytes.min > 0.0));
         }
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a sensor made of a file")]
+    fn the_gpu_is_read_before_the_hosts_files() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = root.path().join("proc");
+        std::fs::create_dir(&directory).unwrap();
+        let set = |text| std::fs::write(directory.join("meminfo"), text).unwrap();
+        set("MemAvailable: 1 kB\n");
+        let mut host = HostSensors::open(root.path(), 4096.0);
+        let sample = look(&mut host, || {
+            set("MemAvailable: 2 kB\n");
+            GpuSample { power_w: Some(300.0), ..GpuSample::default() }
+        });
+        assert_eq!((sample.gpu.power_w, sample.memory_available_bytes), (Some(300.0), Some(2048.0)));
     }
 
     #[test]
