@@ -51,7 +51,8 @@ fn foreign_text(gpu: &GpuTelemetry) -> String {
         return "unknown".to_owned();
     }
     let text = |process: &ForeignProcess| {
-        format!("{} {}", process.pid, process.name.as_deref().unwrap_or("without a name"))
+        let draws = if process.graphics { " (draws)" } else { "" };
+        format!("{} {}{draws}", process.pid, process.name.as_deref().unwrap_or("without a name"))
     };
     listed(gpu.foreign_processes.iter().map(text))
 }
@@ -75,6 +76,10 @@ mod tests {
         move |name| table.rows[0][table.header.iter().position(|column| column == name).unwrap()].clone()
     }
 
+    fn process(pid: u32, name: &str) -> ForeignProcess {
+        ForeignProcess { pid, name: Some(name.to_owned()), ..ForeignProcess::default() }
+    }
+
     #[test]
     fn what_sensors_showed_stands_in_columns() {
         let column = columns(|record| {
@@ -87,11 +92,10 @@ mod tests {
                 gpu: Some(GpuTelemetry {
                     power_w: Readings::of([300.0]),
                     throttled_samples: [("sw_power_cap".to_owned(), 3)].into(),
-                    foreign_processes: vec![ForeignProcess {
-                        pid: 42,
-                        name: Some("python3".to_owned()),
-                        memory_bytes: None,
-                    }],
+                    foreign_processes: vec![
+                        process(42, "python3"),
+                        ForeignProcess { graphics: true, ..process(43, "Xorg") },
+                    ],
                     ..GpuTelemetry::default()
                 }),
                 ..Telemetry::default()
@@ -107,7 +111,7 @@ mod tests {
             ("gpu_mean_power_w", "300"),
             ("gpu_joules_per_image", "3"),
             ("gpu_throttle_reasons", "3 × sw_power_cap"),
-            ("gpu_foreign_processes", "42 python3"),
+            ("gpu_foreign_processes", "42 python3; 43 Xorg (draws)"),
             ("gate_waited_s", "7.5"),
             ("gate_gave_up", "too hot"),
         ] {

@@ -59,7 +59,7 @@ pub struct Telemetry {
     pub samples: u32,
     /// The readings are of the measured window alone.
     pub of_window: bool,
-    /// Clock of the usable processors, their mean, in MHz.
+    /// Clock of the usable processors, the mean of some of them, in MHz.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_mhz: Option<Readings>,
     /// The hottest sensor of the processor, in °C.
@@ -135,6 +135,10 @@ pub struct ForeignProcess {
     /// Device memory that it held at most, in bytes, where the driver tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
+    /// It draws and does not compute: the driver listed it among its graphics processes only, in every sample. Absent in
+    /// older records, where everybody counts as computing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub graphics: bool,
 }
 
 #[cfg(test)]
@@ -147,6 +151,18 @@ mod tests {
         assert_eq!(readings, Readings { first: 3.0, min: 1.0, mean: 3.0, max: 5.0, last: 3.0 });
         assert_eq!(Readings::of([f64::NAN]), None);
         assert_eq!(Readings::of([]), None);
+    }
+
+    #[test]
+    fn a_process_of_an_older_record_computes() {
+        let older = r#"{"pid":7,"name":"python3"}"#;
+        let process: ForeignProcess = serde_json::from_str(older).unwrap();
+        assert!(!process.graphics);
+        assert_eq!(serde_json::to_string(&process).unwrap(), older);
+        let drawing = ForeignProcess { graphics: true, ..process };
+        let json = serde_json::to_string(&drawing).unwrap();
+        assert_eq!(json, r#"{"pid":7,"name":"python3","graphics":true}"#);
+        assert_eq!(serde_json::from_str::<ForeignProcess>(&json).unwrap(), drawing);
     }
 
     #[test]

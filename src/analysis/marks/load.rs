@@ -4,20 +4,6 @@ use super::{Mark, Thresholds};
 use crate::analysis::Span;
 use crate::record::{ForeignProcess, Record};
 
-/// Programs that put the screen on a GPU. On a desktop or a laptop one of them is always there, next to idle while nobody
-/// touches anything, and no run of such a machine would ever count.
-const DISPLAY_SERVERS: [&str; 9] = [
-    "Xorg",
-    "Xwayland",
-    "gnome-shell",
-    "kwin_wayland",
-    "kwin_x11",
-    "mutter",
-    "plasmashell",
-    "sway",
-    "weston",
-];
-
 /// Seconds between the job's start and its end.
 pub fn wall_s(record: &Record) -> f64 {
     let span = (record.ended_at - record.started_at).as_seconds_f64();
@@ -89,7 +75,7 @@ fn by_overlap(record: &Record, spans: &[Span], thresholds: &Thresholds) -> Optio
 }
 
 /// Jobs that share a host by permission have devices of their own, so nobody else has any business on this one but who
-/// draws the screen.
+/// draws: on a desktop or a laptop somebody always does, next to idle while nobody touches anything.
 fn by_processes_on_the_device(record: &Record) -> Option<String> {
     let gpu = record.observed.telemetry.as_ref()?.gpu.as_ref()?;
     let name = |process: &ForeignProcess| {
@@ -97,15 +83,9 @@ fn by_processes_on_the_device(record: &Record) -> Option<String> {
         let memory = process.memory_bytes.map(|bytes| format!(", {} MiB", bytes >> 20)).unwrap_or_default();
         format!("{name} (pid {}{memory})", process.pid)
     };
-    let others = gpu.foreign_processes.iter().filter(|process| !draws_the_screen(process));
+    let others = gpu.foreign_processes.iter().filter(|process| !process.graphics);
     let others: Vec<String> = others.map(name).collect();
     Some(format!("on its device there was also {} (threshold 0)", first_of(&others)?))
-}
-
-fn draws_the_screen(process: &ForeignProcess) -> bool {
-    // Its program, with or without its directory and its arguments.
-    let program = process.name.as_deref().and_then(|name| name.split_whitespace().next()?.rsplit('/').next());
-    program.is_some_and(|program| DISPLAY_SERVERS.contains(&program))
 }
 
 /// The first of `others` and how many more there are; `None` if there is none.

@@ -14,8 +14,12 @@ const TIME: &str = "time_unix_s";
 /// The column of the reasons for which the driver held the clocks down: `none`, or names with `;` between them.
 const REASONS: &str = "gpu_throttle_reasons";
 
-/// The column of others' processes on the device: `none`, `unknown`, or `pid:bytes:name` with `;` between them.
+/// The column of others' processes that compute on the device: `none`, `unknown`, or `pid:bytes:name` with `;` between
+/// them.
 const PROCESSES: &str = "gpu_foreign_processes";
+
+/// The column of others' processes that do nothing but draw there, in the same form.
+const DRAWING: &str = "gpu_graphics_processes";
 
 /// A column of numbers and the field it holds.
 type Number = (&'static str, fn(&mut Sample) -> &mut Option<f64>);
@@ -41,7 +45,7 @@ const NUMBERS: [Number; 13] = [
 pub struct Sample {
     /// When, in seconds since the Unix epoch.
     pub unix_s: f64,
-    /// Clock of the usable processors, their mean, in MHz.
+    /// Clock of the usable processors, the mean of some of them, in MHz.
     pub cpu_mhz: Option<f64>,
     /// The hottest sensor of the processor, in °C.
     pub cpu_temperature_c: Option<f64>,
@@ -83,7 +87,7 @@ pub struct GpuSample {
 /// What can be told of the processes on a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OnDevice {
-    /// These are not the job's. Perhaps none.
+    /// These are not the job's, by pid. Perhaps none.
     Foreign(Vec<ForeignProcess>),
     /// There are some, and nobody can tell whose.
     Unknown,
@@ -93,7 +97,7 @@ impl Sample {
     /// The names of the columns, in order.
     pub fn header() -> Vec<&'static str> {
         let numbers = NUMBERS.iter().map(|(name, _)| *name);
-        std::iter::once(TIME).chain(numbers).chain([REASONS, PROCESSES]).collect()
+        std::iter::once(TIME).chain(numbers).chain([REASONS, PROCESSES, DRAWING]).collect()
     }
 
     /// The words of its line, in the order of [`Sample::header`].
@@ -106,12 +110,20 @@ impl Sample {
         }));
         let reasons = self.gpu.throttle_reasons.as_ref();
         words.push(reasons.map_or_else(|| NOT_MEASURED.to_owned(), |reasons| joined(reasons.clone())));
-        words.push(match &self.gpu.others {
+        words.extend([false, true].map(|graphics| self.processes_text(graphics)));
+        words
+    }
+
+    /// Others' processes on the device that compute, or those that only draw.
+    fn processes_text(&self, graphics: bool) -> String {
+        match &self.gpu.others {
             None => NOT_MEASURED.to_owned(),
             Some(OnDevice::Unknown) => "unknown".to_owned(),
-            Some(OnDevice::Foreign(processes)) => joined(processes.iter().map(process_text).collect()),
-        });
-        words
+            Some(OnDevice::Foreign(processes)) => {
+                let of_kind = processes.iter().filter(|process| process.graphics == graphics);
+                joined(of_kind.map(process_text).collect())
+            }
+        }
     }
 
     /// Takes in the word of one column. `None` if it is not what such a column holds.
@@ -124,12 +136,30 @@ impl Sample {
             *field(self) = Some(number(word)?);
         } else if column == REASONS {
             self.gpu.throttle_reasons = Some(parts(word).map(str::to_owned).collect());
-        } else if column == PROCESSES {
-            self.gpu.others = Some(match word {
-                "unknown" => OnDevice::Unknown,
-                list => OnDevice::Foreign(parts(list).map(process).collect::<Option<_>>()?),
-            });
+        } else if column == PROCESSES || column == DRAWING {
+            self.read_processes(word, column == DRAWING)?;
         }
+        Some(())
+    }
+
+    /// Takes in the processes of one of the two columns.
+    fn read_processes(&mut self, word: &str, graphics: bool) -> Option<()> {
+        let others = match word {
+            "unknown" => OnDevice::Unknown,
+            list => {
+                let processes = parts(list).map(|text| process(text, graphics));
+                OnDevice::Foreign(processes.collect::<Option<_>>()?)
+            }
+        };
+        self.gpu.others = Some(match (self.gpu.others.take(), others) {
+            (Some(OnDevice::Foreign(mut all)), OnDevice::Foreign(processes)) => {
+                all.extend(processes);
+                all.sort_by_key(|process| process.pid);
+                OnDevice::Foreign(all)
+            }
+            (Some(OnDevice::Unknown), _) => OnDevice::Unknown,
+            (_, others) => others,
+        });
         Some(())
     }
 }
@@ -176,7 +206,7 @@ fn process_text(process: &ForeignProcess) -> String {
     format!("{}:{bytes}:{name}", process.pid)
 }
 
-fn process(text: &str) -> Option<ForeignProcess> {
+fn process(text: &str, graphics: bool) -> Option<ForeignProcess> {
     let mut fields = text.splitn(3, ':');
     let pid = fields.next()?.parse().ok()?;
     let known = |word: &&str| *word != NOT_MEASURED;
@@ -184,7 +214,8 @@ fn process(text: &str) -> Option<ForeignProcess> {
         Some(bytes) => Some(bytes.parse().ok()?),
         None => None,
     };
-    Some(ForeignProcess { pid, name: fields.next().filter(known).map(str::to_owned), memory_bytes })
+    let name = fields.next().filter(known).map(str::to_owned);
+    Some(ForeignProcess { pid, name, memory_bytes, graphics })
 }
 
 #[cfg(test)]
@@ -212,8 +243,9 @@ mod tests {
                 memory_used_bytes: Some(8e9),
                 throttle_reasons: Some(vec!["sw_power_cap".to_owned(), "hw_slowdown".to_owned()]),
                 others: Some(OnDevice::Foreign(vec![
-                    ForeignProcess { pid: 7, name: Some("a \"b\",c:d".to_owned()), memory_bytes: None },
-                    ForeignProcess { pid: 8, name: None, memory_bytes: Some(5) },
+                    process("6:1:compositor", true).unwrap(),
+                    process("7:NA:a \"b\",c:d", false).unwrap(),
+                    process("8:5:NA", false).unwrap(),
                 ])),
             },
         }
@@ -240,8 +272,8 @@ mod tests {
         let text = csv(&samples);
         assert_eq!(parse_samples(&text), samples, "{text}");
         let line = text.lines().nth(2).unwrap();
-        assert_eq!(line, "5,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA");
-        assert!(text.lines().nth(4).unwrap().ends_with("none,none"), "{text}");
+        assert_eq!(line, "5,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA");
+        assert!(text.lines().nth(4).unwrap().ends_with("none,none,none"), "{text}");
     }
 
     #[test]
@@ -262,6 +294,14 @@ mod tests {
         assert_eq!(read, [(1.0, Some(2000.0)), (4.0, Some(2100.0))]);
         assert_eq!(parse_samples("a,b\n1,2\n"), []);
         assert_eq!(parse_samples(""), []);
+    }
+
+    /// As a version wrote it that did not tell who draws.
+    #[test]
+    fn in_an_older_file_everybody_computes() {
+        let text = "time_unix_s,gpu_foreign_processes\n1,6:1:Xorg\n";
+        let others = parse_samples(text).remove(0).gpu.others;
+        assert_eq!(others, Some(OnDevice::Foreign(vec![process("6:1:Xorg", false).unwrap()])));
     }
 
     proptest! {

@@ -67,7 +67,7 @@ fn gpu(samples: &[Sample], read: &[&Sample], window: Option<(f64, f64)>) -> Opti
     })
 }
 
-/// Every foreign process that was ever seen, by pid, with the most memory it held.
+/// Every foreign process that was ever seen, by pid, with the most memory it held. One that ever computed computes.
 fn foreign_processes(samples: &[Sample]) -> Vec<ForeignProcess> {
     let mut found: BTreeMap<u32, ForeignProcess> = BTreeMap::new();
     for sample in samples {
@@ -76,6 +76,7 @@ fn foreign_processes(samples: &[Sample]) -> Vec<ForeignProcess> {
             let known = found.entry(process.pid).or_insert_with(|| process.clone());
             known.name = known.name.take().or_else(|| process.name.clone());
             known.memory_bytes = known.memory_bytes.max(process.memory_bytes);
+            known.graphics &= process.graphics;
         }
     }
     found.into_values().collect()
@@ -203,7 +204,9 @@ mod tests {
             pid,
             name: name.map(str::to_owned),
             memory_bytes,
+            graphics: false,
         };
+        let drawing = |pid| ForeignProcess { pid, graphics: true, ..ForeignProcess::default() };
         let sample = |second: f64, reasons: &[&str], others| Sample {
             unix_s: second,
             gpu: GpuSample {
@@ -216,16 +219,25 @@ mod tests {
         };
         let foreign = |processes: Vec<ForeignProcess>| OnDevice::Foreign(processes);
         let samples = [
-            sample(1.0, &["hw_slowdown"], foreign(vec![process(9, None, Some(10))])),
+            sample(1.0, &["hw_slowdown"], foreign(vec![process(9, None, Some(10)), drawing(4)])),
             sample(2.0, &["sw_power_cap"], OnDevice::Unknown),
             sample(3.0, &["sw_power_cap", "hw_slowdown"], foreign(vec![])),
-            sample(4.0, &[], foreign(vec![process(9, Some("x"), Some(30)), process(3, None, None)])),
+            sample(
+                4.0,
+                &[],
+                foreign(vec![process(9, Some("x"), Some(30)), process(3, None, None), drawing(5)]),
+            ),
+            sample(4.0, &[], foreign(vec![process(4, None, None)])),
         ];
         let gpu = Telemetry::of(&samples, Some((2.0, 4.0))).unwrap().gpu.unwrap();
         assert_eq!(gpu.throttled_samples, [("hw_slowdown".into(), 1), ("sw_power_cap".into(), 2)].into());
-        assert_eq!(gpu.foreign_processes, [process(3, None, None), process(9, Some("x"), Some(30))]);
+        let computed_at_last = process(4, None, None);
+        assert_eq!(
+            gpu.foreign_processes,
+            [process(3, None, None), computed_at_last, drawing(5), process(9, Some("x"), Some(30))]
+        );
         assert_eq!(gpu.unknown_processes_samples, 1);
-        assert_eq!(gpu.power_w.map(|power| power.mean), Some(300.0));
+        assert_eq!(gpu.power_w.map(|power| power.max), Some(400.0));
         assert_eq!(gpu.sm_mhz, None);
     }
 }

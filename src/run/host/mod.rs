@@ -19,6 +19,7 @@ use std::process::{Command, Stdio};
 use crate::record::{CpuFacts, GpuFacts, HostFacts, OsFacts};
 
 pub use nvidia::{GpuProcess, probe_gpu_processes};
+pub(super) use nvidia::{GpuUse, gpu_uses};
 pub use tools::{HashError, TimeFlavour, TimeTool, hash_file, probe_git, probe_time_tool};
 
 /// Names the devices of a host that cannot be asked for them, such as a board whose driver is unlike all others:

@@ -4,6 +4,7 @@
 //! loaded, and while it is open the driver stays so. Where there is no driver, nothing is loaded at all.
 #![expect(clippy::disallowed_methods, reason = "this probes the machine")]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -14,7 +15,7 @@ use nvml_wrapper::{Device, Nvml};
 use serde::Serialize;
 
 use super::{entries, read};
-use crate::record::{ForeignProcess, GpuFacts};
+use crate::record::GpuFacts;
 
 /// Where the driver lists its GPUs.
 const LISTED: &str = "/proc/driver/nvidia/gpus";
@@ -37,9 +38,23 @@ pub struct GpuProcess {
     pub gpu: usize,
     /// Whether it computes; otherwise it draws.
     pub computes: bool,
-    /// The process.
-    #[serde(flatten)]
-    pub process: ForeignProcess,
+    /// Its id.
+    pub pid: u32,
+    /// Its program, where it can be told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Device memory that it holds, in bytes, where the driver tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+}
+
+/// What a process does with a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::run) struct GpuUse {
+    /// Whether it computes; otherwise it draws.
+    pub(in crate::run) computes: bool,
+    /// Device memory that it holds, in bytes, where the driver tells.
+    pub(in crate::run) memory_bytes: Option<u64>,
 }
 
 /// Asks the driver. Everything is absent where there is none.
@@ -59,13 +74,34 @@ pub(super) fn probe_nvidia() -> NvidiaFacts {
 pub fn probe_gpu_processes() -> Vec<GpuProcess> {
     let Some(nvml) = library() else { return Vec::new() };
     let of_device = |(gpu, device): (usize, &Device<'_>)| {
-        let process = |info: ProcessInfo, computes| GpuProcess { gpu, computes, process: foreign(info) };
         let computing = device.running_compute_processes().unwrap_or_default();
         let drawing = device.running_graphics_processes().unwrap_or_default();
-        let computing = computing.into_iter().map(|info| process(info, true));
-        computing.chain(drawing.into_iter().map(|info| process(info, false))).collect::<Vec<_>>()
+        let processes = gpu_uses(computing, drawing).into_iter();
+        processes.map(move |(pid, GpuUse { computes, memory_bytes })| {
+            let name = read(&format!("/proc/{pid}/comm")).map(|name| name.trim().to_owned());
+            GpuProcess { gpu, computes, pid, name, memory_bytes }
+        })
     };
     devices(nvml).iter().enumerate().flat_map(of_device).collect()
+}
+
+/// The processes on a GPU, by pid, of the driver's two lists. Who does both is in both, with the same memory, and
+/// computes.
+pub(in crate::run) fn gpu_uses(
+    computing: Vec<ProcessInfo>,
+    drawing: Vec<ProcessInfo>,
+) -> BTreeMap<u32, GpuUse> {
+    let listed = |processes: Vec<ProcessInfo>, computes| {
+        processes.into_iter().map(move |process| {
+            let memory_bytes = match process.used_gpu_memory {
+                UsedGpuMemory::Used(bytes) => Some(bytes),
+                UsedGpuMemory::Unavailable => None,
+            };
+            (process.pid, GpuUse { computes, memory_bytes })
+        })
+    };
+    // Of two that are alike the later one stays.
+    listed(drawing, false).chain(listed(computing, true)).collect()
 }
 
 /// The driver's library; `None` without a driver, or with one that does not answer.
@@ -97,15 +133,6 @@ fn gpu_facts(device: &Device<'_>) -> GpuFacts {
         persistence_mode: device.is_in_persistent_mode().ok(),
         ecc: device.is_ecc_enabled().ok().map(|ecc| ecc.currently_enabled),
     }
-}
-
-fn foreign(info: ProcessInfo) -> ForeignProcess {
-    let memory_bytes = match info.used_gpu_memory {
-        UsedGpuMemory::Used(bytes) => Some(bytes),
-        UsedGpuMemory::Unavailable => None,
-    };
-    let name = read(&format!("/proc/{}/comm", info.pid)).map(|name| name.trim().to_owned());
-    ForeignProcess { pid: info.pid, name, memory_bytes }
 }
 
 /// `12.4` of 12040.
@@ -151,6 +178,24 @@ mod tests {
     #[test]
     fn cudas_version_is_a_number_of_the_driver() {
         assert_eq!([12040, 13000, 11080].map(cuda_version), ["12.4", "13.0", "11.8"]);
+    }
+
+    #[test]
+    fn who_computes_and_draws_computes() {
+        let process = |pid, used_gpu_memory| ProcessInfo {
+            pid,
+            used_gpu_memory,
+            gpu_instance_id: None,
+            compute_instance_id: None,
+        };
+        let computing = vec![process(2, UsedGpuMemory::Used(20)), process(3, UsedGpuMemory::Unavailable)];
+        let drawing = vec![process(1, UsedGpuMemory::Used(10)), process(2, UsedGpuMemory::Used(20))];
+        let uses = [
+            (1, GpuUse { computes: false, memory_bytes: Some(10) }),
+            (2, GpuUse { computes: true, memory_bytes: Some(20) }),
+            (3, GpuUse { computes: true, memory_bytes: None }),
+        ];
+        assert_eq!(gpu_uses(computing, drawing), uses.into());
     }
 
     #[test]

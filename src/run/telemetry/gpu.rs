@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use nvml_wrapper::bitmasks::device::ThrottleReasons;
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
-use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device as Gpu, Nvml};
 
 use crate::record::{ForeignProcess, GpuSample, OnDevice};
+use crate::run::host::{GpuUse, gpu_uses};
 use crate::run::process::{Group, Owner, is_in_first_pid_namespace};
 
 /// The driver's reasons to hold clocks down, by the names that `nvidia-smi` has for them. That a GPU is idle is none.
@@ -69,14 +69,8 @@ impl GpuSensors {
     fn others(&self, gpu: &Gpu<'_>, job: Group) -> Option<OnDevice> {
         let computing = gpu.running_compute_processes().ok()?;
         let drawing = gpu.running_graphics_processes().unwrap_or_default();
-        let listed = computing.into_iter().chain(drawing).map(|process| {
-            let bytes = match process.used_gpu_memory {
-                UsedGpuMemory::Used(bytes) => Some(bytes),
-                UsedGpuMemory::Unavailable => None,
-            };
-            (process.pid, bytes)
-        });
-        Some(tell_apart(listed.collect(), self.knows_our_processes, |pid| job.owner_of(pid)))
+        let listed = gpu_uses(computing, drawing);
+        Some(tell_apart(listed, self.knows_our_processes, |pid| job.owner_of(pid)))
     }
 }
 
@@ -85,18 +79,20 @@ fn reasons(held_down: ThrottleReasons) -> Vec<String> {
     held.map(|(_, name)| (*name).to_owned()).collect()
 }
 
-/// Which of the `listed` processes (a pid, and the bytes it holds) are not the job's. A process that both computes and
-/// draws is listed twice.
+/// Which of the `listed` processes, by pid, are not the job's.
 fn tell_apart(
-    listed: BTreeMap<u32, Option<u64>>,
+    listed: BTreeMap<u32, GpuUse>,
     knows_our_processes: bool,
     owner_of: impl Fn(u32) -> Owner,
 ) -> OnDevice {
     if !knows_our_processes && !listed.is_empty() {
         return OnDevice::Unknown;
     }
-    let foreign = listed.into_iter().filter_map(|(pid, memory_bytes)| match owner_of(pid) {
-        Owner::Other { name } => Some(ForeignProcess { pid, name, memory_bytes }),
+    let foreign = listed.into_iter().filter_map(|(pid, listed)| match owner_of(pid) {
+        Owner::Other { name } => {
+            let GpuUse { computes, memory_bytes } = listed;
+            Some(ForeignProcess { pid, name, memory_bytes, graphics: !computes })
+        }
         Owner::Group | Owner::Gone => None,
     });
     OnDevice::Foreign(foreign.collect())
@@ -121,9 +117,22 @@ mod tests {
             2 => Owner::Gone,
             _ => Owner::Other { name: Some("trainer".to_owned()) },
         };
-        let listed = BTreeMap::from([(1, Some(10)), (2, Some(20)), (3, None)]);
-        let foreign = ForeignProcess { pid: 3, name: Some("trainer".to_owned()), memory_bytes: None };
-        assert_eq!(tell_apart(listed.clone(), true, owner_of), OnDevice::Foreign(vec![foreign]));
+        let uses = |computes, memory_bytes| GpuUse { computes, memory_bytes };
+        let listed = [
+            (1, uses(true, Some(10))),
+            (2, uses(true, Some(20))),
+            (3, uses(true, None)),
+            (4, uses(false, Some(5))),
+        ];
+        let listed = BTreeMap::from(listed);
+        let foreign = |pid, memory_bytes, graphics| ForeignProcess {
+            pid,
+            name: Some("trainer".to_owned()),
+            memory_bytes,
+            graphics,
+        };
+        let both = vec![foreign(3, None, false), foreign(4, Some(5), true)];
+        assert_eq!(tell_apart(listed.clone(), true, owner_of), OnDevice::Foreign(both));
         assert_eq!(tell_apart(listed, false, owner_of), OnDevice::Unknown, "other numbers, no accusation");
         assert_eq!(tell_apart(BTreeMap::new(), false, owner_of), OnDevice::Foreign(Vec::new()));
     }

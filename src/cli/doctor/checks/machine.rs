@@ -28,7 +28,7 @@ pub(super) fn gpu_processes(survey: &Survey) -> Option<Finding> {
     let (why, remedy) = match severity {
         Severity::Spoils => (
             "they take its time and memory, and a run beside them is marked `contended` and left out",
-            format!("end them: `nvidia-smi` shows all, `ps -fp {}` the first", first.process.pid),
+            format!("end them: `nvidia-smi` shows all, `ps -fp {}` the first", first.pid),
         ),
         _ => (
             "drawing takes a little of its time and memory",
@@ -41,10 +41,10 @@ pub(super) fn gpu_processes(survey: &Survey) -> Option<Finding> {
 /// `python (pid 7, 1.2 GiB) on GPU 0, pid 8 on GPU 1`
 fn gpu_process_texts(processes: &[&GpuProcess]) -> String {
     let text = |it: &&GpuProcess| {
-        let memory = it.process.memory_bytes.map_or(String::new(), |bytes| format!(", {}", size_text(bytes)));
-        let name = match &it.process.name {
-            Some(name) => format!("{name} (pid {}{memory})", it.process.pid),
-            None => format!("pid {}{memory}", it.process.pid),
+        let memory = it.memory_bytes.map_or(String::new(), |bytes| format!(", {}", size_text(bytes)));
+        let name = match &it.name {
+            Some(name) => format!("{name} (pid {}{memory})", it.pid),
+            None => format!("pid {}{memory}", it.pid),
         };
         format!("{name} on GPU {}", it.gpu)
     };
@@ -179,11 +179,10 @@ pub(super) fn clock_synchronised(survey: &Survey) -> Option<Finding> {
 mod tests {
     use super::super::testing::{found, sound};
     use super::*;
-    use crate::record::{ForeignProcess, GpuFacts};
+    use crate::record::GpuFacts;
 
     fn process(computes: bool) -> GpuProcess {
-        let process = ForeignProcess { pid: 7, name: Some("python".into()), memory_bytes: Some(3 << 29) };
-        GpuProcess { gpu: 1, computes, process }
+        GpuProcess { gpu: 1, computes, pid: 7, name: Some("python".into()), memory_bytes: Some(3 << 29) }
     }
 
     #[test]
