@@ -172,10 +172,10 @@ mod tests {
         ask_and_wait(Path::new("/bin/sh"), &["-c", script], &[("GREETING", "hello")], patience)
     }
 
-    /// A FIFO that tells when a script has opened it for writing, and when nobody holds it open any more.
+    /// A FIFO that tells when a program has written to it, and when nobody holds it open any more.
     struct Held {
         directory: tempfile::TempDir,
-        opened: Option<oneshot::Receiver<()>>,
+        written: Option<oneshot::Receiver<()>>,
         closed: mpsc::Receiver<()>,
     }
 
@@ -184,22 +184,24 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("held");
             nix::unistd::mkfifo(&path, Mode::S_IRWXU).unwrap();
-            let (tell_opened, opened) = oneshot::channel();
+            let (tell_written, written) = oneshot::channel();
             let (tell_closed, closed) = mpsc::channel();
             thread::spawn(move || {
                 let mut file = File::options().read(true).open(path).unwrap();
-                tell_opened.send(()).ok();
+                file.read_exact(&mut [0]).unwrap();
+                tell_written.send(()).ok();
                 file.read_to_end(&mut Vec::new()).unwrap();
                 tell_closed.send(()).ok();
             });
-            Held { directory, opened: Some(opened), closed }
+            Held { directory, written: Some(written), closed }
         }
 
-        /// A program that holds the FIFO open with a child that outlives it, unless somebody kills that.
+        /// A program that starts a child, writes to the FIFO and ends with the words `last`. The child holds the FIFO and
+        /// the program's output open until somebody kills it.
         fn program(&self, last: &str) -> PathBuf {
             let path = self.directory.path().join("program");
             let held = self.directory.path().join("held");
-            let script = format!("exec 9>'{}'\nsleep 1000 &\necho hi\n{last}", held.display());
+            let script = format!("exec 9>'{}'\nsleep 100 &\necho hi\necho x >&9\n{last}", held.display());
             testing::write_program(&path, &script, "755");
             path
         }
@@ -220,7 +222,7 @@ mod tests {
 
     #[test]
     fn who_never_answers_is_not_waited_for() {
-        let error = shell("sleep 1000 & wait", Duration::from_millis(1)).unwrap_err().to_string();
+        let error = shell("sleep 100 & wait", Duration::from_millis(1)).unwrap_err().to_string();
         assert!(error.contains("did not answer"), "{error}");
     }
 
@@ -236,12 +238,12 @@ mod tests {
     fn a_question_that_is_dropped_takes_all_of_its_processes_along() {
         let mut held = Held::new();
         let program = held.program("wait");
-        let opened = held.opened.take().unwrap();
+        let written = held.written.take().unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             tokio::select! {
                 answer = ask(&program, &[], &[], BOUND) => panic!("{answer:?}"),
-                opened = opened => opened.unwrap(),
+                written = written => written.unwrap(),
             }
         });
         held.assert_released();

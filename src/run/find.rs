@@ -72,35 +72,34 @@ impl Tool {
     /// [`FindError`].
     pub(super) fn find(&self, path: &OsStr) -> Result<PathBuf, FindError> {
         let named = std::env::var_os(self.variable).filter(|named| !named.is_empty());
-        let elsewhere = || self.places.iter().flat_map(|place| place.directories());
+        let elsewhere = self.places.iter().flat_map(|place| place.directories());
         self.find_in(named.as_deref(), path, elsewhere)
     }
 
-    /// [`Tool::find`] where the variable has the value `named`. `elsewhere` is asked only if `path` has no such program.
-    fn find_in<I: Iterator<Item = PathBuf>>(
+    /// [`Tool::find`] where the variable has the value `named`, and installers put programs `elsewhere`.
+    fn find_in(
         &self,
         named: Option<&OsStr>,
         path: &OsStr,
-        elsewhere: impl FnOnce() -> I,
+        elsewhere: impl Iterator<Item = PathBuf>,
     ) -> Result<PathBuf, FindError> {
         if let Some(named) = named {
             return self.named(Path::new(named));
         }
         let listed = std::env::split_paths(path).filter(|directory| directory.is_absolute());
-        let mut programs = listed.map(|directory| directory.join(self.name));
-        let found = programs.find(|program| is_executable(program));
-        let among_others =
-            || elsewhere().map(|directory| directory.join(self.name)).find(|program| is_executable(program));
-        found.or_else(among_others).ok_or(FindError::Nowhere(self.name))
+        let mut programs = listed.chain(elsewhere).map(|directory| directory.join(self.name));
+        programs.find(|program| is_executable(program)).ok_or(FindError::Nowhere(self.name))
     }
 
     fn named(&self, named: &Path) -> Result<PathBuf, FindError> {
         let program = std::path::absolute(named).unwrap_or_else(|_| named.to_owned());
-        let problem = match (program.exists(), program.is_file()) {
-            _ if is_executable(&program) => return Ok(program),
-            (false, _) => "is not there",
-            (true, false) => "is no file",
-            (true, true) => "may not be executed",
+        if is_executable(&program) {
+            return Ok(program);
+        }
+        let problem = match fs::metadata(&program) {
+            Err(_) => "is not there",
+            Ok(data) if !data.is_file() => "is no file",
+            Ok(_) => "may not be executed",
         };
         Err(FindError::Named { variable: self.variable, program, problem })
     }
@@ -153,7 +152,7 @@ mod tests {
 
     fn find(named: Option<&Path>, path: &[&Path], elsewhere: &[&Path]) -> Result<PathBuf, FindError> {
         let path = std::env::join_paths(path).unwrap();
-        let elsewhere = || elsewhere.iter().map(|directory| directory.to_path_buf());
+        let elsewhere = elsewhere.iter().map(|directory| directory.to_path_buf());
         NCU.find_in(named.map(Path::as_os_str), &path, elsewhere)
     }
 
@@ -165,7 +164,18 @@ mod tests {
         assert_eq!(find(Some(&programs[0]), &[&listed], &[&known]).unwrap(), programs[0]);
         assert_eq!(find(None, &[&listed], &[&known]).unwrap(), programs[1]);
         assert_eq!(find(None, &[], &[&known]).unwrap(), programs[2]);
-        assert_eq!(find(None, &[Path::new("."), root.path()], &[]), Err(FindError::Nowhere("ncu")));
+        assert_eq!(find(None, &[root.path()], &[]), Err(FindError::Nowhere("ncu")));
+    }
+
+    #[test]
+    fn a_directory_that_is_not_absolute_is_passed_over() {
+        let root = tempfile::tempdir().unwrap();
+        program(root.path(), 0o755);
+        // As many steps up as there are, and down again from `/`.
+        let up: PathBuf = std::env::current_dir().unwrap().components().map(|_| "..").collect();
+        let relative = up.join(root.path().strip_prefix("/").unwrap());
+        assert!(is_executable(&relative.join("ncu")), "{}", relative.display());
+        assert_eq!(find(None, &[&relative], &[]), Err(FindError::Nowhere("ncu")));
     }
 
     #[test]
