@@ -301,7 +301,7 @@ impl Run<'_> {
     }
 
     fn patience(&mut self) -> Patience<'_> {
-        Patience { no_wait: self.order.no_wait, signals: &mut self.signals, observer: self.observer }
+        Patience { no_wait: self.order.no_wait, signals: Some(&mut self.signals), observer: self.observer }
     }
 
     /// Takes the lock of `job`. `fate`: of the worker that may hold it, if we are told to stop meanwhile.

@@ -64,6 +64,12 @@ impl Holder {
             format!("the worker of {job} of {store}, whose orchestrate (pid {pid}) is gone")
         }
     }
+
+    /// The same for whoever has a lock's turn. No worker inherits that.
+    pub(super) fn describe_next(&self) -> String {
+        let Holder { pid, job, store: _ } = self;
+        format!("orchestrate (pid {pid}), which is next to run {job}")
+    }
 }
 
 impl Waiting {
