@@ -34,7 +34,7 @@ pub(super) struct RunArgs {
 pub(super) struct HowArgs {
     #[command(flatten)]
     select: SelectArgs,
-    /// Give up at once when the host, the device or a job is busy, instead of waiting.
+    /// Give up at once if the host, the device or the first job is busy, instead of waiting. Later jobs wait.
     #[arg(long)]
     no_wait: bool,
     /// Run stale jobs again too: those that are done, but whose worker, libtorch or device has changed since.

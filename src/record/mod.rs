@@ -121,7 +121,7 @@ pub struct Observed {
 /// How long a job waited for the machine to be as its limits ask (`quiet`, `max_temperature`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Gate {
-    /// Seconds from having the right to measure to the start.
+    /// Seconds from having the right to measure, and the cool-down that was due, to the start.
     pub waited_s: f64,
     /// Why the machine never was as asked, with the last readings; the job was started all the same. Absent if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -58,7 +58,8 @@ pub enum Event<'a> {
     Left {
         /// The job.
         job: &'a Job,
-        /// Why: somebody else finished it ([`Decision::Skip`]), or a smaller batch ran out of memory meanwhile.
+        /// Why: somebody else finished it or stopped repeating it ([`Decision::Skip`]), or a smaller batch ran out of
+        /// memory meanwhile.
         decision: &'a Decision,
     },
     /// A job that was to be run cannot be, or what came of it cannot be kept: something is wrong with its directory.

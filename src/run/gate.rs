@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::job::Device;
 use crate::matrix::Limits;
 
-/// What the limits of a job ask of the machine. At least one of both.
+/// What the limits of a job ask of the machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Wanted {
     /// The processors that others may keep busy.
@@ -38,16 +38,25 @@ pub(super) enum Verdict {
 }
 
 impl Wanted {
-    /// What `limits` ask of a host with `usable` processors; `None` if nothing. `has_neighbours`: other jobs run on other
-    /// devices by permission. Their work cannot be told from others', so quiet cannot be asked for then.
-    pub(super) fn of(limits: &Limits, usable: u32, has_neighbours: bool) -> Option<Wanted> {
-        let quiet = limits.quiet.filter(|_| !has_neighbours).map(|quiet| quiet.processors(usable));
-        let max_temperature = limits.max_temperature;
-        (quiet.is_some() || max_temperature.is_some()).then_some(Wanted {
-            quiet,
-            max_temperature,
+    /// What `limits` ask of a host with `usable` processors; `None` if nothing.
+    pub(super) fn of(limits: &Limits, usable: u32) -> Option<Wanted> {
+        let wanted = Wanted {
+            quiet: limits.quiet.map(|quiet| quiet.processors(usable)),
+            max_temperature: limits.max_temperature,
             timeout: limits.gate_timeout,
-        })
+        };
+        (!wanted.is_nothing()).then_some(wanted)
+    }
+
+    /// What of it can be asked for now. `has_neighbours`: other jobs run on other devices by permission. Their work
+    /// cannot be told from others', so quiet cannot be asked for as long as they do.
+    pub(super) fn beside(&self, has_neighbours: bool) -> Wanted {
+        Wanted { quiet: self.quiet.filter(|_| !has_neighbours), ..*self }
+    }
+
+    /// Whether any machine will do.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.quiet.is_none() && self.max_temperature.is_none()
     }
 
     /// What to do after `waited`, when the machine is as `reading` says. What nobody tells is not waited for.
@@ -145,12 +154,24 @@ mod tests {
     #[test]
     fn limits_say_what_is_wanted() {
         let limits = |quiet, max_temperature| Limits { quiet, max_temperature, ..Limits::default() };
-        assert_eq!(Wanted::of(&limits(None, None), 2, false), None);
-        let usual = Wanted::of(&limits(Some(Quiet::Usual), None), 64, false).unwrap();
+        assert_eq!(Wanted::of(&limits(None, None), 2), None);
+        let usual = Wanted::of(&limits(Some(Quiet::Usual), None), 64).unwrap();
         assert_eq!((usual.quiet, usual.timeout), (Some(3.2), Duration::from_secs(300)));
         let both = limits(Some(Quiet::Processors(0.5)), Some(60.0));
-        assert_eq!(Wanted::of(&both, 2, false).unwrap().quiet, Some(0.5));
-        let beside = Wanted::of(&both, 2, true).unwrap();
-        assert_eq!((beside.quiet, beside.max_temperature), (None, Some(60.0)));
+        let both = Wanted::of(&both, 2).unwrap();
+        assert_eq!((both.quiet, both.max_temperature), (Some(0.5), Some(60.0)));
+    }
+
+    #[test]
+    fn quiet_is_asked_for_only_as_long_as_nobody_is_beside() {
+        let readings =
+            [(true, Verdict::Start), (false, judge(0, reading(1.2, 20.0))), (true, Verdict::Start)];
+        for (has_neighbours, verdict) in readings {
+            let wanted = wanted().beside(has_neighbours);
+            assert_eq!(wanted.judge(Duration::ZERO, reading(1.2, 20.0)), verdict);
+            assert_eq!((wanted.max_temperature, wanted.is_nothing()), (Some(60.0), false));
+        }
+        let quiet_alone = Wanted { max_temperature: None, ..wanted() };
+        assert!(quiet_alone.beside(true).is_nothing() && !quiet_alone.beside(false).is_nothing());
     }
 }

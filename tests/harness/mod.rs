@@ -12,6 +12,7 @@ use nix::unistd::Pid;
 use orchestrate::plan::Inventory;
 use orchestrate::record::Record;
 use orchestrate::run::Store;
+use orchestrate::run::host::HostCounters;
 
 /// The longest that any condition is waited for. Nothing but a failing test waits so long.
 const BOUND: Duration = Duration::from_secs(60);
@@ -354,6 +355,29 @@ impl Drop for Running {
             let _ = self.child.wait();
         }
     }
+}
+
+/// Keeps a processor busy until it is dropped.
+pub(crate) struct Hog(Child);
+
+impl Hog {
+    pub(crate) fn start() -> Hog {
+        let mut command = Command::new("sh");
+        command.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
+        Hog(command.spawn().expect("a shell"))
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Whether this system says how busy its processors are. macOS and gVisor do not; there quiet is not waited for.
+pub(crate) fn tells_load() -> bool {
+    HostCounters::probe().busy_s.is_some()
 }
 
 fn read_all(mut pipe: impl std::io::Read + Send + 'static) -> std::thread::JoinHandle<String> {

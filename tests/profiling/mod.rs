@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use orchestrate::job::Kind;
 use orchestrate::record::{Counters, NotProfiled, Outcome, Record};
 
-use crate::harness::{Ended, Matrix, Project, Running, is_alive, wait_for};
+use crate::harness::{Ended, Hog, Matrix, Project, Running, is_alive, tells_load, wait_for};
 
 /// A project whose host has a GPU by its own account, and whose `ncu` is a script that behaves as `mode` says.
 struct Lab {
@@ -29,6 +29,10 @@ impl Lab {
         let ncu = program("ncu", include_str!("fake_ncu.sh"));
         let perf = program("perf", include_str!("fake_perf.sh"));
         Lab { project, ncu, perf }
+    }
+
+    fn and(self, matrix: Matrix) -> Lab {
+        Lab { project: self.project.and(matrix), ..self }
     }
 
     fn orchestrate(&self, arguments: &[&str]) -> Ended {
@@ -109,6 +113,57 @@ fn a_perf_that_may_not_count_is_refused_with_its_remedy() {
     lab.orchestrate(&["run", "t.yaml"]).code(10).says("kernel.perf_event_paranoid=2");
     assert_eq!(lab.record(Kind::Timing).outcome, Outcome::Succeeded);
     assert_eq!(lab.project.started(), 1, "the worker is not run for nothing");
+}
+
+/// A project whose timing job is done, and a matrix `strict` that adds profiled jobs to it under these limits.
+fn strict(mode: &str, env: &'static str, limits: &'static str) -> Lab {
+    let plain = if env.starts_with("device: cuda") { "device: cuda" } else { "device: cpu" };
+    let lab = Lab::new(mode, Matrix::new("plain").env(plain));
+    lab.orchestrate(&["run", "plain.yaml"]).code(0);
+    lab.and(Matrix::new("strict").env(env).limits(limits))
+}
+
+#[test]
+fn a_refused_job_waits_for_no_quiet_machine() {
+    let limits = "timeout: 60s, retries: 0, quiet: 0.001, gate_timeout: 1h";
+    let lab = strict("no_permission", "device: cpu, profile: { perf: {} }", limits);
+    let _hog = Hog::start();
+    lab.orchestrate(&["run", "strict.yaml"]).code(10).says("kernel.perf_event_paranoid=2");
+    assert_eq!(lab.project.started(), 1);
+    assert_eq!(lab.record(Kind::Perf).observed.gate, None);
+}
+
+#[test]
+fn a_refused_job_waits_for_no_cool_down() {
+    let limits = "timeout: 60s, retries: 0, cool_down: 1h";
+    let matrix = Matrix::new("t").limits(limits).env("device: cpu, profile: { perf: {} }");
+    let lab = Lab::new("no_permission", matrix);
+    lab.orchestrate(&["run", "t.yaml"]).code(10);
+    assert_eq!(lab.project.started(), 1);
+}
+
+#[test]
+fn a_refused_job_leaves_nothing_to_cool_down_from() {
+    let limits = "timeout: 60s, retries: 0, cool_down: 1h";
+    let lab = strict("ok", "device: cuda, profile: { ncu: {}, perf: {} }", limits);
+    fs::remove_file(&lab.ncu).unwrap();
+    lab.orchestrate(&["run", "strict.yaml"]).code(10);
+    let (refused, counted) = (lab.record(Kind::Ncu), lab.record(Kind::Perf));
+    assert!(refused.started_at < counted.started_at, "otherwise this shows nothing");
+    assert_eq!((refused.outcome.kind(), counted.outcome), ("not_profiled", Outcome::Succeeded));
+}
+
+#[test]
+fn a_profiler_is_asked_before_the_machine_is_judged() {
+    if !tells_load() {
+        return;
+    }
+    let limits = "timeout: 60s, retries: 0, quiet: 0.001, gate_timeout: 1s";
+    let lab = strict("ok", "device: cpu, profile: { perf: {} }", limits);
+    let _hog = Hog::start();
+    let ended = lab.orchestrate(&["run", "strict.yaml"]).code(0);
+    let place = |text: &str| ended.stderr.find(text).unwrap_or_else(|| panic!("no `{text}` in {ended:?}"));
+    assert!(place("perf does not count cycles") < place("starts all the same after a wait"), "{ended:?}");
 }
 
 /// What each failure must come to: the word for it, a part of its sentence, and a part of its remedy.

@@ -1,5 +1,6 @@
 //! Two orchestrates never measure at once on one device, whatever their stores.
 
+use nix::sys::signal::Signal;
 use orchestrate::record::Outcome;
 
 use crate::harness::{Matrix, Project};
@@ -50,6 +51,25 @@ fn two_runs_on_one_host_take_turns() {
     project.assert_quiet();
 }
 
+/// Otherwise a run that was begun in the evening would be found in the morning with one job done.
+#[test]
+fn who_must_not_wait_for_the_first_job_waits_for_the_next() {
+    let project = Project::new();
+    let matrix =
+        |name, batch| Matrix::new(name).batches(&[batch]).repeats(2).flag("--release", &project.release());
+    let (one, other) = (matrix("one", 4), matrix("other", 8));
+    let project = project.and(one).and(other);
+    let first = project.start(&["run", "one.yaml", "--no-wait"]);
+    project.wait_started(1);
+    let mut second = project.start(&["run", "other.yaml", "--store", "elsewhere"]);
+    second.wait_for_line("this host");
+    project.let_go();
+    first.wait().code(0).says("waiting for this host");
+    second.wait().code(0);
+    assert_eq!(project.started(), 4);
+    project.assert_quiet();
+}
+
 #[test]
 fn a_busy_host_is_waited_for_or_not() {
     let project = Project::new();
@@ -76,15 +96,17 @@ fn a_busy_host_is_waited_for_or_not() {
 #[cfg(target_os = "linux")]
 fn a_daemon_that_keeps_the_locks_is_named_by_its_id() {
     let project = Project::with(Matrix::new("t").behave(&["leave-hidden-daemon"]).repeats(2));
-    let busy = project.orchestrate(&["run", "t.yaml", "--no-wait"]).code(12);
+    let mut run = project.start(&["run", "t.yaml"]);
+    run.wait_for_line("this host, held by a process that cpu_m_fp32_bs4_run1 left behind (kept by process ");
     let record = project.record();
     let attempt = project.store().job_dir(&orchestrate::job::Job::new(record.key)).attempt(1);
     let text = std::fs::read_to_string(attempt.stdout()).unwrap();
     let daemon: i32 = text.lines().find_map(|line| line.strip_prefix("left ")).unwrap().parse().unwrap();
+    run.wait_for_line(&format!("{daemon})"));
+    run.signal(Signal::SIGINT);
+    run.wait().code(11);
     let gone = project.orchestrate(&["resume", "--no-wait"]).code(12);
-    nix::sys::signal::kill(nix::unistd::Pid::from_raw(daemon), nix::sys::signal::Signal::SIGKILL).unwrap();
-    busy.says("this host is busy: a process that cpu_m_fp32_bs4_run1 left behind (kept by process ")
-        .says(&format!("process {daemon})"));
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(daemon), Signal::SIGKILL).unwrap();
     gone.says("whose orchestrate (pid ").says(&format!("is gone (kept by process {daemon})"));
     assert_eq!(project.started(), 1);
 }

@@ -283,6 +283,43 @@ fn a_rerun_whose_orchestrate_was_killed_is_adopted() {
 }
 
 #[test]
+fn a_rerun_that_somebody_else_gave_up_is_not_taken_over() {
+    let scene = waiting_rerun();
+    let before = scene.project.record();
+    let rerun = scene.project.start(&["run", "t.yaml", "--rerun-stale"]);
+    scene.project.wait_started(2);
+    // It finds the job under way, and was not told to repeat anything.
+    let mut plain = scene.project.start(&["run", "t.yaml"]);
+    plain.wait_for_line("waiting for this host");
+    rerun.signal(Signal::SIGINT);
+    rerun.wait().code(11);
+    scene.project.let_go();
+    plain.wait().code(0).says("it is done");
+    assert_eq!((scene.project.started(), scene.project.record()), (2, before));
+    assert_eq!(scene.done_and_stale(), (0, 1));
+}
+
+#[test]
+fn a_rerun_that_is_cut_off_while_it_is_waited_for_is_made_again() {
+    let scene = waiting_rerun();
+    let before = scene.project.record();
+    let run = scene.project.start(&["run", "t.yaml", "--rerun-stale"]);
+    scene.project.wait_started(2);
+    run.kill();
+    let mut resume = scene.project.start(&["resume"]);
+    resume.wait_for_line("the worker of cpu_m_fp32_bs4_run1");
+    let worker = nix::unistd::Pid::from_raw(scene.project.workers()[1]);
+    let group = nix::unistd::getpgid(Some(worker)).unwrap();
+    nix::sys::signal::killpg(group, Signal::SIGKILL).unwrap();
+    scene.project.let_go();
+    resume.wait().code(0);
+    let after = scene.project.record();
+    assert_eq!((after.attempt, &after.outcome, scene.project.started()), (3, &Outcome::Succeeded, 3));
+    assert_eq!(scene.kept(1), Some(before));
+    assert_eq!(scene.kept(2).unwrap().outcome.kind(), "interrupted");
+}
+
+#[test]
 fn a_rerun_that_was_cut_off_with_its_worker_is_made_again() {
     let scene = waiting_rerun();
     let before = scene.project.record();

@@ -1,15 +1,14 @@
 //! What sensors show beside a job, and waiting for a machine that is quiet.
 
 use std::fs;
-use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::Signal;
 use orchestrate::analysis::marks::Thresholds;
 use orchestrate::job::Job;
 use orchestrate::record::{Record, parse_samples};
-use orchestrate::run::host::{HostCounters, probe_host};
+use orchestrate::run::host::probe_host;
 
-use crate::harness::{Matrix, Project, wait_for};
+use crate::harness::{Hog, Matrix, Project, Running, tells_load, wait_for};
 
 /// The samples that the job's first attempt left.
 fn samples(project: &Project, record: &Record) -> Vec<orchestrate::record::Sample> {
@@ -99,29 +98,6 @@ fn an_adopted_attempt_keeps_what_was_sampled() {
     assert_eq!(telemetry.cpu_energy_j, None, "nobody saw the end of the window");
 }
 
-/// Keeps a processor busy until it is dropped.
-struct Hog(Child);
-
-impl Hog {
-    fn start() -> Hog {
-        let mut command = Command::new("sh");
-        command.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
-        Hog(command.spawn().unwrap())
-    }
-}
-
-impl Drop for Hog {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Whether this system says how busy its processors are. macOS and gVisor do not; there quiet is not waited for.
-fn tells_load() -> bool {
-    HostCounters::probe().busy_s.is_some()
-}
-
 #[test]
 fn a_job_that_waited_long_enough_runs_all_the_same_and_says_so() {
     let limits = "timeout: 60s, retries: 0, quiet: 0.001, gate_timeout: 1s";
@@ -155,4 +131,36 @@ fn a_wait_for_quiet_obeys_the_signal_to_stop() {
     running.wait().code(11);
     assert_eq!(project.started(), 0);
     drop(hog);
+}
+
+/// The other's work cannot be told from strangers', so there is no quiet to wait for once it is there.
+#[test]
+fn a_job_that_comes_to_stand_beside_another_waits_for_no_quiet_and_names_it() {
+    if !tells_load() {
+        return;
+    }
+    let limits = "timeout: 60s, retries: 0, quiet: 0.001, gate_timeout: 1h";
+    let waiting = Matrix::new("waiting").batches(&[8]).env("device: cuda, share: device").limits(limits);
+    let project = Project::new();
+    let beside =
+        Matrix::new("beside").env("device: cpu, share: device").flag("--release", &project.release());
+    let project = project.and(waiting).and(beside);
+    let start = |arguments: &[&str]| {
+        let mut command = project.command(arguments);
+        command.env("ORCHESTRATE_DEVICES", "cpu,cuda");
+        Running::start(command)
+    };
+    let _hog = Hog::start();
+    let mut waiting = start(&["run", "waiting.yaml"]);
+    waiting.wait_for_line("waiting to start cpu_m_fp32_bs8_run1");
+    let beside = start(&["run", "beside.yaml", "--store", "other"]);
+    waiting.wait().code(0);
+    project.let_go();
+    beside.wait().code(0);
+    let observed = project.record().observed;
+    // Its name is not in its lock yet if we looked at the very moment when it took that.
+    assert_eq!(observed.beside.len(), 1);
+    assert!(["cpu_m_fp32_bs4_run1", "unknown"].contains(&observed.beside[0].as_str()), "{observed:?}");
+    let gate = observed.gate.unwrap();
+    assert!(gate.gave_up.is_none() && gate.waited_s > 0.0, "{gate:?}");
 }

@@ -22,17 +22,22 @@ use crate::run::save::save_record;
 use crate::run::store::{AttemptDir, Store};
 use crate::run::supervise::NEVER;
 
+/// Whether the job of `decided` has an attempt without a record whose `orchestrate` is gone.
+pub(super) fn is_orphan(decided: &Decided, store: &Store) -> bool {
+    match decided.decision {
+        Decision::Run(NotDone::Unfinished { .. }) => true,
+        Decision::Run(NotDone::Running) => !is_owner_alive(&store.job_dir(&decided.job)),
+        _ => false,
+    }
+}
+
 impl Run<'_> {
     /// Finishes every attempt whose `orchestrate` is gone, before anything is started. Where its worker still runs,
     /// that means waiting for it: it needs the device that we would need.
     pub(super) async fn adopt_orphans(&mut self) -> Result<(), Halt> {
-        for Decided { job, decision } in self.order.decided {
-            let orphan = match decision {
-                Decision::Run(NotDone::Unfinished { .. }) => true,
-                Decision::Run(NotDone::Running) => !is_owner_alive(&self.order.store.job_dir(job)),
-                _ => false,
-            };
-            if orphan {
+        for decided in self.order.decided {
+            let Decided { job, decision } = decided;
+            if is_orphan(decided, self.order.store) {
                 let adopted = self.adopt_orphan(job, *decision == Decision::Run(NotDone::Running)).await;
                 self.spare_others(job, adopted)?;
             }

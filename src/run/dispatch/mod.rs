@@ -4,37 +4,31 @@
 //! memory, larger ones of the same config are not tried.
 //!
 //! Locks are always taken in this order: host, device, job. Who waits for a job's lock alone (to adopt its attempt)
-//! holds nothing else.
-#![expect(clippy::disallowed_methods, reason = "a run happens in time")]
+//! holds nothing else. What makes load or waits for a machine without it comes after the locks, in this order: the
+//! profiler's questions, the cool-down, the gate.
 
 mod adopt;
 mod pass_gate;
+mod start;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use chrono::Utc;
-
 use crate::job::{Job, JobId};
-use crate::matrix::Share;
-use crate::plan::{Ceilings, Decided, Decision, Inventory, NotDone, Plan, Profiler, Standing, may_retry};
-use crate::record::{Ending, Gate, HostFacts, NotProfiled, Outcome, Provenance, Record};
+use crate::plan::{Ceilings, Decided, Decision, Inventory, NotDone, Plan, Standing, may_retry};
+use crate::record::{HostFacts, Outcome, Record};
 use crate::run::atomic::WriteError;
-use crate::run::attempt::{Attempt, End, HowEnded, begin, restore};
-use crate::run::clock::probe_since_boot;
+use crate::run::attempt::HowEnded;
 use crate::run::concern::concerns_one_job;
 use crate::run::event::{Event, Observer, Summary, WorkerFate};
-use crate::run::host::{HostCounters, probe_host};
 use crate::run::inventory::with_sources;
-use crate::run::lock::{DeviceLock, JobLock, LockDir, LockError, Patience, sign};
-use crate::run::process::{Chain, ChainCall};
+use crate::run::lock::{JobLock, LockDir, LockError, Patience, sign};
 use crate::run::profiler::Profilers;
-use crate::run::save::save_record;
 use crate::run::site::{Site, SiteError};
 use crate::run::stop::StopSignals;
-use crate::run::store::{AttemptDir, Store, write_plain};
-use crate::run::supervise::{supervise, tell_unrecorded};
-use crate::run::telemetry::{Recorder, Sensors};
+use crate::run::store::Store;
+use crate::run::telemetry::Sensors;
+use adopt::is_orphan;
 
 /// A run that could not go on. Everything that was recorded stays recorded.
 #[derive(Debug, thiserror::Error)]
@@ -68,7 +62,7 @@ pub struct RunOrder<'a> {
     pub host: &'a HostFacts,
     /// Where the run takes place.
     pub site: Site,
-    /// Give up at once when something is busy.
+    /// Give up at once when something is busy before the first job starts. Later jobs wait.
     pub no_wait: bool,
 }
 
@@ -81,7 +75,7 @@ pub async fn dispatch(order: RunOrder<'_>, observer: &mut dyn Observer) -> Resul
     let locks = LockDir::create(&order.site.lock_dir).map_err(DispatchError::Lock)?;
     let ceilings = Ceilings::of(&order.inventory, order.host);
     observer.event(&Event::Began { jobs: order.decided });
-    let reruns = attempts_to_replace(order.decided, &order.inventory);
+    let reruns = attempts_to_replace(order.decided, &order.inventory, order.store);
     let fates = BTreeMap::new();
     let mut run = Run {
         order,
@@ -109,14 +103,18 @@ pub async fn dispatch(order: RunOrder<'_>, observer: &mut dyn Observer) -> Resul
     Ok(summary)
 }
 
-/// The jobs of `decided` that are to be run although they are done, each with the attempt of its record. Once another
-/// record stands there, somebody has repeated the job.
-fn attempts_to_replace(decided: &[Decided], inventory: &Inventory) -> BTreeMap<JobId, u32> {
+/// The jobs of `decided` that are ours to run although they are done, each with the attempt of its record: stale ones
+/// that the user wants again, and re-runs that an `orchestrate` left which is gone. A re-run that somebody is at is
+/// theirs: if it comes to nothing, the job is as done as it was. Once another record stands there, somebody has repeated
+/// the job.
+fn attempts_to_replace(decided: &[Decided], inventory: &Inventory, store: &Store) -> BTreeMap<JobId, u32> {
+    let is_ours =
+        |decided: &&Decided| matches!(decided.decision, Decision::Rerun { .. }) || is_orphan(decided, store);
     let attempt = |decided: &Decided| match inventory.jobs.get(&decided.job.id()) {
         Some(Standing::Done(record)) => Some((decided.job.id(), record.attempt)),
         _ => None,
     };
-    decided.iter().filter(|decided| decided.decision.runs()).filter_map(attempt).collect()
+    decided.iter().filter(is_ours).filter_map(attempt).collect()
 }
 
 /// Why a run goes no further.
@@ -144,14 +142,6 @@ enum Fate {
     Unsupported,
     Pruned,
     Blocked,
-}
-
-/// What was found before the start of an attempt, under its locks.
-struct Before {
-    /// Labels of jobs that run on other devices.
-    beside: Vec<String>,
-    /// How the start was waited for.
-    gate: Option<Gate>,
 }
 
 struct Run<'a> {
@@ -257,7 +247,6 @@ impl Run<'_> {
     async fn run_job(&mut self, job: &Job) -> Result<(), Halt> {
         let limits = self.order.plan.env(job.key()).limits;
         for retries_left in (0..=limits.retries).rev() {
-            self.cool_down().await?;
             let Some(record) = self.run_once(job, retries_left).await? else { return Ok(()) };
             if let Some(by) = self.signals.stopping() {
                 return Err(Halt::Stopped(by.to_owned()));
@@ -269,15 +258,6 @@ impl Run<'_> {
         self.stop_if_nothing_starts()
     }
 
-    async fn cool_down(&mut self) -> Result<(), Halt> {
-        let span = std::mem::take(&mut self.cool_down);
-        if span.is_zero() {
-            return Ok(());
-        }
-        self.observer.event(&Event::CoolingDown(span));
-        self.idle(span).await
-    }
-
     /// One attempt of `job` under its locks; `None` if somebody else finished it while we waited for them.
     async fn run_once(&mut self, job: &Job, retries_left: u32) -> Result<Option<Record>, Halt> {
         let share = self.order.plan.env(job.key()).share;
@@ -285,15 +265,13 @@ impl Run<'_> {
         let locked = locks.lock(job, share, &mut self.patience()).await;
         let device_lock = self.unless_stopped(locked, WorkerFate::None)?;
         let mut job_lock = self.lock_job(job, WorkerFate::None).await?;
+        // Whoever comes in between two of our jobs is waited for: the run has begun.
+        self.order.no_wait = false;
         if self.settle(job, &job_lock, false)? {
             return Ok(None);
         }
-        let beside = if share == Share::Device { locks.others(job.key().device) } else { Vec::new() };
         sign(job, self.order.store.root(), &job_lock, Some(&device_lock));
-        // With the locks in hand: of two orchestrates that wait for a quiet machine, one starts first.
-        let gate = self.pass_gate(job, &beside).await?;
-        let before = Before { beside, gate };
-        let record = self.attempt(job, &mut job_lock, &device_lock, before).await?;
+        let record = self.attempt(job, &mut job_lock, &device_lock).await?;
         let stopping = self.signals.stopping().is_some();
         let retry = retries_left > 0 && may_retry(&record.outcome) && !stopping;
         self.conclude(job, &record, retry);
@@ -350,98 +328,6 @@ impl Run<'_> {
     fn finish(&mut self, job: &Job, lock: &JobLock, waited: bool) -> Result<bool, Halt> {
         let record = self.adopt(job, lock, HowEnded::Unseen, waited)?;
         Ok(record.is_some_and(|record| record.outcome == Outcome::Succeeded))
-    }
-
-    /// Starts the worker of `job`, stays with it to its end, and saves the record.
-    async fn attempt(
-        &mut self,
-        job: &Job,
-        job_lock: &mut JobLock,
-        device_lock: &DeviceLock,
-        before: Before,
-    ) -> Result<Record, Halt> {
-        let limits = self.order.plan.env(job.key()).limits;
-        let profiler = self.profiler(job).await?;
-        let dir = begin(job, job_lock)?;
-        let provenance =
-            self.provenance(job, job_lock, &dir, profiler.as_ref().and_then(|it| it.as_ref().ok()))?;
-        let time = self.order.site.time.flavour;
-        let counters = HostCounters::probe();
-        let attempt = Attempt::new(Utc::now(), limits, time, counters, before.beside, provenance)
-            .started_since_boot(probe_since_boot())
-            .behind_gate(before.gate)
-            .under(profiler.as_ref().and_then(|it| it.as_ref().ok()).cloned());
-        attempt.save(&dir)?;
-        let (mut recorder, begun) = Recorder::start(&mut self.sensors, job.key().device, &dir.telemetry());
-        tell_unrecorded(begun, self.observer);
-        let call = ChainCall {
-            argv: &attempt.provenance.command,
-            environment: &attempt.provenance.environment,
-            directory: &self.order.site.directory,
-        };
-        let chain = match profiler {
-            Some(Err(why)) => Err(Ending::Refused(why)),
-            _ => Chain::spawn(call, &dir, job_lock, device_lock)
-                .map_err(|error| Ending::NotStarted { message: error.to_string() }),
-        };
-        let (how, left_processes) = match chain {
-            Err(ending) => (HowEnded::Known(ending), false),
-            Ok(mut chain) => {
-                self.observer.event(&Event::Started { job, attempt: dir.number() });
-                let signals = &mut self.signals;
-                let ended =
-                    supervise(job, &mut chain, &limits, &dir, &mut recorder, signals, self.observer).await;
-                (ended.how, ended.left_processes)
-            }
-        };
-        let counters = Some(HostCounters::probe());
-        self.cool_down = limits.cool_down;
-        if restore(job, job_lock, &dir, &attempt)? {
-            let what = "files of its job's directory were taken away while it ran; what the record needs is made again";
-            self.observer.event(&Event::Warning(&format!("{}: {what}", job.label())));
-        }
-        let end = End { how, at: Utc::now(), counters, adopted: false, left_processes };
-        let record = attempt.conclude(job, &dir, end);
-        save_record(job_lock, &record)?;
-        Ok(record)
-    }
-
-    /// The profiler of a profiled job, or why it cannot work here; tells what there is to say of it before its first job.
-    async fn profiler(&mut self, job: &Job) -> Result<Option<Result<Profiler, NotProfiled>>, Halt> {
-        let path = self.order.site.path(job, self.order.plan);
-        let answer = tokio::select! {
-            answer = self.profilers.ready(job.key(), &path, self.order.host) => answer,
-            _ = self.signals.next() => return Err(self.stopped(WorkerFate::None)),
-        };
-        let Some(answer) = answer else { return Ok(None) };
-        for sentence in &answer.sentences {
-            self.observer.event(&Event::Note(sentence));
-        }
-        Ok(Some(answer.profiler))
-    }
-
-    fn provenance(
-        &mut self,
-        job: &Job,
-        lock: &JobLock,
-        dir: &AttemptDir,
-        profiler: Option<&Profiler>,
-    ) -> Result<Provenance, Halt> {
-        let RunOrder { site, plan, .. } = &mut self.order;
-        let invocation = site.invocation(job, plan, dir, profiler)?;
-        let directory = site.directory.display().to_string();
-        let script = invocation.script(&job.label(), &directory, &dir.path().display().to_string());
-        write_plain(&lock.dir().command(), &script)?;
-        Ok(Provenance {
-            orchestrate: env!("CARGO_PKG_VERSION").to_owned(),
-            host: probe_host(),
-            worker: site.worker(job, &invocation),
-            matrix: plan.matrix.clone(),
-            git: site.git.clone(),
-            cloud: plan.env(job.key()).cloud.clone(),
-            command: site.chain(&invocation, dir)?,
-            environment: invocation.environment,
-        })
     }
 
     /// Takes note of an attempt's record and tells of it.

@@ -15,43 +15,50 @@ use crate::run::progress::duration_text;
 const LOOK: Duration = Duration::from_secs(1);
 
 impl Run<'_> {
-    /// Waits until `job` may start; `None` if its limits ask for nothing. Where quiet is asked for that takes at least a
-    /// second, for a load is over time. `beside`: jobs that run on other devices.
-    pub(super) async fn pass_gate(&mut self, job: &Job, beside: &[String]) -> Result<Option<Gate>, Halt> {
+    /// Waits until `job` may start; `None` if its limits ask for nothing, or for nothing that can be asked for beside
+    /// other jobs. Where quiet is asked for that takes at least a second, for a load is over time. Its locks are ours
+    /// meanwhile: of two orchestrates that wait for a quiet machine, one starts first.
+    pub(super) async fn pass_gate(&mut self, job: &Job) -> Result<Option<Gate>, Halt> {
         let limits = self.order.plan.env(job.key()).limits;
-        let usable = self.order.host.cpu.usable;
-        let Some(wanted) = Wanted::of(&limits, usable, !beside.is_empty()) else { return Ok(None) };
+        let Some(asked) = Wanted::of(&limits, self.order.host.cpu.usable) else { return Ok(None) };
         let begun = Instant::now();
-        let mut load = Load::begin(&wanted);
-        let mut first = true;
+        let mut load = Load::default();
+        let (mut first, mut was_asked) = (true, false);
         loop {
-            if load.is_told() || !first {
+            // Jobs on other devices come and go while we wait.
+            let wanted = asked.beside(!self.beside(job).is_empty());
+            was_asked |= !wanted.is_nothing();
+            let counters = wanted.quiet.map(|_| HostCounters::probe());
+            let Some(foreign) = load.look(Instant::now(), counters) else {
                 self.idle(LOOK).await?;
-            }
-            let reading = self.read_machine(&wanted, &mut load, job.key().device);
+                continue;
+            };
+            let reading = self.read_machine(&wanted, foreign, job.key().device);
             let waited = begun.elapsed();
-            let gate = |gave_up| Gate { waited_s: waited.as_secs_f64(), gave_up };
+            let gate = |gave_up| was_asked.then_some(Gate { waited_s: waited.as_secs_f64(), gave_up });
             match wanted.judge(waited, reading) {
                 Verdict::Start => {
                     self.observer.event(&Event::Resumed);
-                    return Ok(Some(gate(None)));
+                    return Ok(gate(None));
                 }
                 Verdict::GiveUp(why) => {
                     self.tell_given_up(job, &why, waited);
-                    return Ok(Some(gate(Some(why))));
+                    return Ok(gate(Some(why)));
                 }
                 Verdict::Wait(why) => {
                     self.observer.event(&Event::Gated { job, why: &why, first });
                     first = false;
                 }
             }
+            self.idle(LOOK).await?;
         }
     }
 
-    /// Reads what `wanted` asks for, and warns once a run of what nobody tells.
-    fn read_machine(&mut self, wanted: &Wanted, load: &mut Load, device: Device) -> Reading {
+    /// Reads what else `wanted` asks for, and warns once a run of what nobody tells. `foreign`: processors that others
+    /// keep busy.
+    fn read_machine(&mut self, wanted: &Wanted, foreign: Option<f64>, device: Device) -> Reading {
         let temperature = wanted.max_temperature.and_then(|_| self.sensors.temperature_c(device));
-        let reading = Reading { foreign: load.read(), temperature };
+        let reading = Reading { foreign, temperature };
         for sentence in wanted.untold(reading, device) {
             if self.told.insert(sentence.clone()) {
                 self.observer.event(&Event::Warning(&sentence));
@@ -69,28 +76,52 @@ impl Run<'_> {
 }
 
 /// The host's load between two looks. No job of ours runs meanwhile, so all of it is others'.
+#[derive(Debug, Default)]
 struct Load {
-    /// The last look; `None` where load does not matter or is not told.
+    /// The last look; `None` where load did not matter or was not told then.
     last: Option<(Instant, HostCounters)>,
 }
 
 impl Load {
-    fn begin(wanted: &Wanted) -> Load {
-        let counters = wanted.quiet.map(|_| HostCounters::probe()).filter(|it| it.busy_s.is_some());
-        Load { last: counters.map(|counters| (Instant::now(), counters)) }
-    }
-
-    fn is_told(&self) -> bool {
-        self.last.is_some()
-    }
-
-    /// Processors that were busy since the last look.
-    fn read(&mut self) -> Option<f64> {
-        let (then, before) = self.last.take()?;
-        let (now, after) = (Instant::now(), HostCounters::probe());
+    /// Takes in the host's `counters` at `now`, `None` if load does not matter. Gives the processors that were busy
+    /// since the last look, which are `None` where they do not matter or the host does not tell; nothing at all at the
+    /// first look that matters, for a load is over time. What was spent while it did not matter is in no load.
+    fn look(&mut self, now: Instant, counters: Option<HostCounters>) -> Option<Option<f64>> {
+        let counters = counters.filter(|counters| counters.busy_s.is_some());
+        let last = std::mem::replace(&mut self.last, counters.map(|counters| (now, counters)));
+        let Some(counters) = counters else { return Some(None) };
+        let (then, before) = last?;
         let seconds = now.duration_since(then).as_secs_f64();
-        let (busy_s, _) = after.since(&before);
-        self.last = Some((now, after));
-        busy_s.filter(|_| seconds > 0.0).map(|busy| busy / seconds)
+        let (busy_s, _) = counters.since(&before);
+        Some(busy_s.filter(|_| seconds > 0.0).map(|busy| busy / seconds))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn load_is_taken_between_two_looks_at_which_it_matters() {
+        let start = Instant::now();
+        let mut load = Load::default();
+        let mut look = |second, busy_s: Option<f64>| {
+            let counters = busy_s.map(|busy_s| HostCounters { busy_s: Some(busy_s), ..Default::default() });
+            load.look(start + Duration::from_secs(second), counters)
+        };
+        assert_eq!(look(0, Some(100.0)), None);
+        assert_eq!(look(1, Some(100.5)), Some(Some(0.5)));
+        // Jobs on other devices come and go. Their work is nobody's load.
+        assert_eq!(look(2, None), Some(None));
+        assert_eq!(look(3, Some(108.0)), None);
+        assert_eq!(look(5, Some(108.5)), Some(Some(0.25)));
+        // A counter that runs backwards tells nothing.
+        assert_eq!(look(6, Some(7.0)), Some(None));
+    }
+
+    #[test]
+    fn a_host_that_does_not_tell_its_load_is_not_waited_for() {
+        let mut load = Load::default();
+        assert_eq!(load.look(Instant::now(), Some(HostCounters::default())), Some(None));
     }
 }

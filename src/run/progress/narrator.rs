@@ -221,7 +221,9 @@ impl Narrator {
         let counter = self.counter();
         self.open.remove(&job.id());
         let why = match decision {
-            Decision::Skip | Decision::Stale { .. } => "somebody else finished it meanwhile".to_owned(),
+            Decision::Skip | Decision::Stale { .. } => {
+                "it is done; somebody else was at it meanwhile".to_owned()
+            }
             Decision::Pruned { why } | Decision::Blocked { why } | Decision::NotHere { why } => why.clone(),
             Decision::Run(_) | Decision::Rerun { .. } => "it is left for the next run".to_owned(),
         };

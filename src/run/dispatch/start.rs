@@ -1,0 +1,182 @@
+//! One attempt under its locks: what comes before its worker starts, the worker, and the record.
+#![expect(clippy::disallowed_methods, reason = "a run happens in time")]
+
+use chrono::Utc;
+
+use super::{Halt, Run, RunOrder};
+use crate::job::Job;
+use crate::matrix::Share;
+use crate::plan::Profiler;
+use crate::record::{Ending, Gate, NotProfiled, Provenance, Record};
+use crate::run::attempt::{Attempt, End, HowEnded, begin, restore};
+use crate::run::clock::probe_since_boot;
+use crate::run::event::{Event, WorkerFate};
+use crate::run::host::{HostCounters, probe_host};
+use crate::run::lock::{DeviceLock, JobLock};
+use crate::run::process::{Chain, ChainCall};
+use crate::run::save::save_record;
+use crate::run::store::{AttemptDir, write_plain};
+use crate::run::supervise::{Supervised, supervise, tell_unrecorded};
+use crate::run::telemetry::Recorder;
+
+/// An attempt whose `attempt.json` is on disk.
+struct Begun {
+    dir: AttemptDir,
+    attempt: Attempt,
+}
+
+impl Run<'_> {
+    /// One attempt of `job`, from its locks to its record.
+    pub(super) async fn attempt(
+        &mut self,
+        job: &Job,
+        job_lock: &mut JobLock,
+        device_lock: &DeviceLock,
+    ) -> Result<Record, Halt> {
+        // First of all, for asking a profiler makes load. A job that it refuses starts nothing and waits for nothing.
+        let profiler = match self.profiler(job).await? {
+            Some(Err(why)) => return self.refuse(job, job_lock, why),
+            Some(Ok(profiler)) => Some(profiler),
+            None => None,
+        };
+        self.cool_down().await?;
+        let gate = self.pass_gate(job).await?;
+        let begun = self.begin(job, job_lock, profiler, gate)?;
+        let ended = self.work(job, job_lock, device_lock, &begun).await;
+        self.end(job, job_lock, begun, ended)
+    }
+
+    /// The profiler of a profiled job, or why it cannot work here; tells what there is to say of it before its first job.
+    async fn profiler(&mut self, job: &Job) -> Result<Option<Result<Profiler, NotProfiled>>, Halt> {
+        let path = self.order.site.path(job, self.order.plan);
+        let answer = tokio::select! {
+            answer = self.profilers.ready(job.key(), &path, self.order.host) => answer,
+            _ = self.signals.next() => return Err(self.stopped(WorkerFate::None)),
+        };
+        let Some(answer) = answer else { return Ok(None) };
+        for sentence in &answer.sentences {
+            self.observer.event(&Event::Note(sentence));
+        }
+        Ok(Some(answer.profiler))
+    }
+
+    /// The record of a job that no profiler can count here.
+    fn refuse(&mut self, job: &Job, job_lock: &mut JobLock, why: NotProfiled) -> Result<Record, Halt> {
+        let begun = self.begin(job, job_lock, None, None)?;
+        let how = HowEnded::Known(Ending::Refused(why));
+        self.end(job, job_lock, begun, Supervised { how, left_processes: false })
+    }
+
+    /// Idles as long as the last worker's limits ask. With the locks in hand: nobody else warms the machine meanwhile.
+    async fn cool_down(&mut self) -> Result<(), Halt> {
+        let span = std::mem::take(&mut self.cool_down);
+        if span.is_zero() {
+            return Ok(());
+        }
+        self.observer.event(&Event::CoolingDown(span));
+        self.idle(span).await
+    }
+
+    /// Labels of the jobs that run on other devices just now, by permission of `job`.
+    pub(super) fn beside(&self, job: &Job) -> Vec<String> {
+        match self.order.plan.env(job.key()).share {
+            Share::Device => self.locks.others(job.key().device),
+            Share::Nothing => Vec::new(),
+        }
+    }
+
+    /// Writes down all that has to be known of an attempt before it starts.
+    fn begin(
+        &mut self,
+        job: &Job,
+        job_lock: &JobLock,
+        profiler: Option<Profiler>,
+        gate: Option<Gate>,
+    ) -> Result<Begun, Halt> {
+        let dir = begin(job, job_lock)?;
+        let provenance = self.provenance(job, job_lock, &dir, profiler.as_ref())?;
+        let limits = self.order.plan.env(job.key()).limits;
+        let time = self.order.site.time.flavour;
+        // Whoever ran beside us when the wait began may be gone, and somebody else there.
+        let beside = self.beside(job);
+        let attempt = Attempt::new(Utc::now(), limits, time, HostCounters::probe(), beside, provenance)
+            .started_since_boot(probe_since_boot())
+            .behind_gate(gate)
+            .under(profiler);
+        attempt.save(&dir)?;
+        Ok(Begun { dir, attempt })
+    }
+
+    fn provenance(
+        &mut self,
+        job: &Job,
+        lock: &JobLock,
+        dir: &AttemptDir,
+        profiler: Option<&Profiler>,
+    ) -> Result<Provenance, Halt> {
+        let RunOrder { site, plan, .. } = &mut self.order;
+        let invocation = site.invocation(job, plan, dir, profiler)?;
+        let directory = site.directory.display().to_string();
+        let script = invocation.script(&job.label(), &directory, &dir.path().display().to_string());
+        write_plain(&lock.dir().command(), &script)?;
+        Ok(Provenance {
+            orchestrate: env!("CARGO_PKG_VERSION").to_owned(),
+            host: probe_host(),
+            worker: site.worker(job, &invocation),
+            matrix: plan.matrix.clone(),
+            git: site.git.clone(),
+            cloud: plan.env(job.key()).cloud.clone(),
+            command: site.chain(&invocation, dir)?,
+            environment: invocation.environment,
+        })
+    }
+
+    /// Starts the worker of `job` and stays with it to its end.
+    async fn work(
+        &mut self,
+        job: &Job,
+        job_lock: &JobLock,
+        device_lock: &DeviceLock,
+        Begun { dir, attempt }: &Begun,
+    ) -> Supervised {
+        let limits = &attempt.limits;
+        let device = job.key().device;
+        let (mut recorder, recorded) = Recorder::start(&mut self.sensors, device, &dir.telemetry());
+        tell_unrecorded(recorded, self.observer);
+        let call = ChainCall {
+            argv: &attempt.provenance.command,
+            environment: &attempt.provenance.environment,
+            directory: &self.order.site.directory,
+        };
+        let mut chain = match Chain::spawn(call, dir, job_lock, device_lock) {
+            Ok(chain) => chain,
+            Err(error) => {
+                let how = HowEnded::Known(Ending::NotStarted { message: error.to_string() });
+                return Supervised { how, left_processes: false };
+            }
+        };
+        self.cool_down = limits.cool_down;
+        self.observer.event(&Event::Started { job, attempt: dir.number() });
+        supervise(job, &mut chain, limits, dir, &mut recorder, &mut self.signals, self.observer).await
+    }
+
+    /// Saves the record of an attempt that has `ended`.
+    fn end(
+        &mut self,
+        job: &Job,
+        job_lock: &mut JobLock,
+        Begun { dir, attempt }: Begun,
+        ended: Supervised,
+    ) -> Result<Record, Halt> {
+        let counters = Some(HostCounters::probe());
+        if restore(job, job_lock, &dir, &attempt)? {
+            let what = "files of its job's directory were taken away while it ran; what the record needs is made again";
+            self.observer.event(&Event::Warning(&format!("{}: {what}", job.label())));
+        }
+        let Supervised { how, left_processes } = ended;
+        let end = End { how, at: Utc::now(), counters, adopted: false, left_processes };
+        let record = attempt.conclude(job, &dir, end);
+        save_record(job_lock, &record)?;
+        Ok(record)
+    }
+}
