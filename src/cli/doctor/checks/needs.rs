@@ -39,10 +39,11 @@ pub(super) fn worker(survey: &Survey) -> Option<Finding> {
     Some(Finding { code: "worker", severity: Severity::Prevents, what, why, remedy })
 }
 
-/// Whether a loader says that a library is missing: Linux's `error while loading shared libraries: …`, macOS's `Library
-/// not loaded: …`.
+/// Whether a loader says that a part of libtorch is missing: Linux's `error while loading shared libraries:
+/// libtorch_cpu.so: …`, macOS's `Library not loaded: @rpath/libc10.dylib`. What else is missing is no matter of libtorch's
+/// place.
 fn is_about_libtorch(message: &str) -> bool {
-    ["shared librar", "Library not loaded", "libtorch"].iter().any(|word| message.contains(word))
+    ["libtorch", "libc10"].iter().any(|part| message.contains(part))
 }
 
 /// CUDA is here, but the worker's libtorch is one without.
@@ -253,6 +254,8 @@ mod tests {
         assert!(no_library.what.contains("does not find libtorch"), "{}", no_library.what);
         let no_library_of_macos = broken("dyld: Library not loaded: @rpath/libc10.dylib");
         assert!(no_library_of_macos.what.contains("does not find libtorch"), "{}", no_library_of_macos.what);
+        let no_openmp = broken("error while loading shared libraries: libgomp.so.1: cannot open");
+        assert!(no_openmp.what.contains("does not start: "), "{}", no_openmp.what);
         assert!(broken("it crashed").what.contains("does not start: it crashed"));
         assert_eq!(no_library.severity, Severity::Prevents);
     }
