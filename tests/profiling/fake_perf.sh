@@ -20,6 +20,13 @@ if [ "$mode" = no_permission ]; then
     echo 'perf_event_paranoid setting is 4:' >&2
     exit 255
 fi
+case ",$events," in
+*,nosuch,*)
+    # Of a long list it prints the end alone.
+    printf "event syntax error: '..%s'\n" "$(printf %s "$events" | tail -c 20)" >&2
+    exit 129
+    ;;
+esac
 if [ "$mode" = silent ]; then
     sleep 1000 &
     printf '%s\n' $$ $! >"$PIDS"

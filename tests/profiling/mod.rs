@@ -166,6 +166,15 @@ fn a_profiler_is_asked_before_the_machine_is_judged() {
     assert!(place("perf does not count cycles") < place("starts all the same after a wait"), "{ended:?}");
 }
 
+/// Real perf prints of such a list only where it stopped reading, and all that follows.
+#[test]
+fn an_event_that_perf_does_not_know_is_named_and_no_other() {
+    let events = "device: cpu, profile: { perf: { events: [task-clock, nosuch, page-faults] } }";
+    let lab = Lab::new("normal", Matrix::new("t").env(events));
+    lab.orchestrate(&["run", "t.yaml"]).code(10).says("perf knows no event `nosuch`").says("perf list");
+    assert_eq!(lab.record(Kind::Timing).outcome, Outcome::Succeeded);
+}
+
 /// What each failure must come to: the word for it, a part of its sentence, and a part of its remedy.
 const FAILURES: &[(&str, &str, &str, &str)] = &[
     ("no_permission", "no_permission", "ERR_NVGPUCTRPERM", "NVreg_RestrictProfilingToAdminUsers=0"),

@@ -5,10 +5,13 @@ use std::path::Path;
 
 use super::{PATIENCE, Purpose, Ready, not_found};
 use crate::plan::Profiler;
-use crate::record::perf::{Count, PERF_EVENTS, PerfCounters, PerfEvent, parse_perf};
+use crate::record::perf::{Count, PERF_EVENTS, PerfCounters, PerfEvent, PerfFailure, parse_perf};
 use crate::record::{HostFacts, NotProfiled};
 use crate::run::ask::ask;
 use crate::run::find::PERF;
+
+/// How a record calls an event that `perf` does not know.
+const UNKNOWN_EVENT: &str = "unknown_event";
 
 /// Finds `perf` and lets it count a program that does nothing.
 pub(super) async fn probe(purpose: &Purpose, host: &HostFacts) -> Result<Ready, NotProfiled> {
@@ -18,7 +21,12 @@ pub(super) async fn probe(purpose: &Purpose, host: &HostFacts) -> Result<Ready, 
         [] => PERF_EVENTS.map(str::to_owned).into(),
         named => named.to_vec(),
     };
-    let counted = try_out(&program, &events).await?;
+    let counted = match try_out(&program, &events).await {
+        Err(refused) if refused.cause == UNKNOWN_EVENT => {
+            return Err(name_unknown(&program, &events, refused).await);
+        }
+        other => other?,
+    };
     let sentences = Vec::from_iter(not_offered(&counted, host));
     let program = program.display().to_string();
     Ok(Ready { profiler: Profiler::Perf { program, events }, sentences })
@@ -49,6 +57,22 @@ async fn try_out(program: &Path, events: &[String]) -> Result<PerfCounters, NotP
     let text = said.text();
     let requested: Vec<&str> = events.iter().map(String::as_str).collect();
     parse_perf(&text, &text, &requested).map_err(NotProfiled::from)
+}
+
+/// What perf prints of a list with a mistake in it may begin anywhere, and goes on to the list's end. So each event is
+/// asked for alone, and the refusal names those that are refused then; it is `refused` itself if none is.
+async fn name_unknown(program: &Path, events: &[String], refused: NotProfiled) -> NotProfiled {
+    let mut unknown = Vec::new();
+    for event in events {
+        match try_out(program, std::slice::from_ref(event)).await {
+            Err(alone) if alone.cause == UNKNOWN_EVENT => unknown.push(event.clone()),
+            _ => {}
+        }
+    }
+    match unknown.is_empty() {
+        true => refused,
+        false => PerfFailure::UnknownEvent(unknown.join("`, `")).into(),
+    }
 }
 
 /// The events that nobody need look for in the results, said once.
