@@ -10,6 +10,8 @@ pub(super) fn telemetry_columns(line: &mut Line, record: Option<&Record>) {
     line.maybe("telemetry_samples", telemetry.map(|telemetry| telemetry.samples));
     line.maybe("telemetry_of_window", telemetry.map(|telemetry| telemetry.of_window));
     let of = |field: fn(&Telemetry) -> Option<Readings>| telemetry.and_then(field);
+    line.maybe("cpu_mean_busy", of(|it| it.cpu_busy).map(|it| it.mean));
+    line.maybe("cpu_max_busy", of(|it| it.cpu_busy).map(|it| it.max));
     line.maybe("cpu_mean_mhz", of(|it| it.cpu_mhz).map(|it| it.mean));
     line.maybe("cpu_min_mhz", of(|it| it.cpu_mhz).map(|it| it.min));
     line.maybe("cpu_max_temperature_c", of(|it| it.cpu_temperature_c).map(|it| it.max));
@@ -87,6 +89,7 @@ mod tests {
             record.observed.telemetry = Some(Telemetry {
                 samples: 9,
                 of_window: true,
+                cpu_busy: Readings::of([1.5, 2.0]),
                 cpu_mhz: Readings::of([2000.0, 3000.0]),
                 cpu_energy_j: Some(80.0),
                 gpu: Some(GpuTelemetry {
@@ -103,6 +106,8 @@ mod tests {
         });
         for (name, value) in [
             ("telemetry_samples", "9"),
+            ("cpu_mean_busy", "1.75"),
+            ("cpu_max_busy", "2"),
             ("cpu_mean_mhz", "2500"),
             ("cpu_mean_power_w", "50"),
             ("cpu_joules_per_image", "0.5"),

@@ -59,6 +59,9 @@ pub struct Telemetry {
     pub samples: u32,
     /// The readings are of the measured window alone.
     pub of_window: bool,
+    /// Processors of the host that were busy from one sample to the next, with the job or with anything else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_busy: Option<Readings>,
     /// Clock of the usable processors, the mean of some of them, in MHz.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_mhz: Option<Readings>,

@@ -30,6 +30,7 @@ fn a_run_leaves_its_samples_and_their_sum() {
     let started = record.started_at.timestamp_millis() as f64 / 1e3;
     assert!((samples[0].unix_s - started).abs() < 60.0, "{} {started}", samples[0].unix_s);
     assert_eq!(telemetry.gpu, None, "a job on the processor");
+    assert_eq!(samples[0].cpu_busy_s.is_some(), tells_load());
     if cfg!(target_os = "linux") {
         assert!(telemetry.memory_available_bytes.is_some_and(|bytes| bytes.min > 0.0));
     }

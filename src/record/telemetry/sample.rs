@@ -24,7 +24,8 @@ const DRAWING: &str = "gpu_graphics_processes";
 /// A column of numbers and the field it holds.
 type Number = (&'static str, fn(&mut Sample) -> &mut Option<f64>);
 
-const NUMBERS: [Number; 13] = [
+const NUMBERS: [Number; 14] = [
+    ("cpu_busy_s", |sample| &mut sample.cpu_busy_s),
     ("cpu_mhz", |sample| &mut sample.cpu_mhz),
     ("cpu_temperature_c", |sample| &mut sample.cpu_temperature_c),
     ("cpu_throttle_events", |sample| &mut sample.cpu_throttle_events),
@@ -45,6 +46,8 @@ const NUMBERS: [Number; 13] = [
 pub struct Sample {
     /// When, in seconds since the Unix epoch.
     pub unix_s: f64,
+    /// Counter: seconds that the host's processors were busy, with whatever, summed over all of them.
+    pub cpu_busy_s: Option<f64>,
     /// Clock of the usable processors, the mean of some of them, in MHz.
     pub cpu_mhz: Option<f64>,
     /// The hottest sensor of the processor, in °C.
@@ -227,6 +230,7 @@ mod tests {
     fn full() -> Sample {
         Sample {
             unix_s: 1_790_000_000.125,
+            cpu_busy_s: Some(12_345.67),
             cpu_mhz: Some(2_893.333),
             cpu_temperature_c: Some(61.0),
             cpu_throttle_events: Some(7.0),
@@ -272,7 +276,7 @@ mod tests {
         let text = csv(&samples);
         assert_eq!(parse_samples(&text), samples, "{text}");
         let line = text.lines().nth(2).unwrap();
-        assert_eq!(line, "5,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA");
+        assert_eq!(line, "5,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA");
         assert!(text.lines().nth(4).unwrap().ends_with("none,none,none"), "{text}");
     }
 

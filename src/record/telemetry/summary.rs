@@ -29,6 +29,7 @@ impl Telemetry {
         Some(Telemetry {
             samples: u32::try_from(read.len()).unwrap_or(u32::MAX),
             of_window,
+            cpu_busy: Readings::of(read.windows(2).filter_map(|pair| busy(pair[0], pair[1]))),
             cpu_mhz: readings(|sample| sample.cpu_mhz),
             cpu_temperature_c: readings(|sample| sample.cpu_temperature_c),
             cpu_throttle_events: growth(samples, |sample| sample.cpu_throttle_events),
@@ -39,6 +40,17 @@ impl Telemetry {
             gpu: gpu(samples, &read, window),
         })
     }
+}
+
+/// The fewest seconds between two samples that a load is taken over: the kernel counts hundredths of them.
+const LEAST_BETWEEN_S: f64 = 0.5;
+
+/// Processors that were busy from one sample to the next. `None` where that is not counted, and where a clock or a counter
+/// was set back meanwhile.
+fn busy(from: &Sample, to: &Sample) -> Option<f64> {
+    let seconds = to.unix_s - from.unix_s;
+    let busy = (to.cpu_busy_s? - from.cpu_busy_s?) / seconds;
+    (seconds >= LEAST_BETWEEN_S && busy >= 0.0).then_some(busy)
 }
 
 /// `None` if no sample says anything of a GPU.
@@ -131,6 +143,25 @@ mod tests {
 
     fn cpu_energy(samples: &[Sample], from: f64, to: f64) -> Option<f64> {
         Telemetry::of(samples, Some((from, to))).unwrap().cpu_energy_j
+    }
+
+    #[test]
+    fn load_is_taken_between_samples() {
+        let at = |(unix_s, busy): &(f64, Option<f64>)| Sample {
+            unix_s: *unix_s,
+            cpu_busy_s: *busy,
+            ..Sample::default()
+        };
+        let load = |readings: &[(f64, Option<f64>)]| {
+            let samples: Vec<Sample> = readings.iter().map(at).collect();
+            Telemetry::of(&samples, None).unwrap().cpu_busy.map(|load| (load.min, load.mean, load.max))
+        };
+        let counted = [(10.0, Some(5.0)), (11.0, Some(7.0)), (13.0, Some(7.0)), (14.0, Some(8.0))];
+        assert_eq!(load(&counted), Some((0.0, 1.0, 2.0)));
+        // Too close together to tell, set back, not counted.
+        assert_eq!(load(&[(10.0, Some(5.0)), (10.1, Some(5.2))]), None);
+        assert_eq!(load(&[(10.0, Some(5.0)), (11.0, Some(4.0)), (10.5, Some(5.0))]), None);
+        assert_eq!(load(&[(10.0, None), (11.0, Some(4.0))]), None);
     }
 
     #[test]

@@ -81,6 +81,11 @@ impl HostCounters {
     }
 }
 
+/// Seconds that all processors of the host were busy, by the contents of `/proc/stat`.
+pub(in crate::run) fn busy_seconds(stat: &str) -> Option<f64> {
+    Some(parse::processor_ticks(stat)?.busy as f64 / ticks_per_second())
+}
+
 /// A worker lives in our own control group, so that group's counter is the exact one.
 fn probe_oom_kills() -> Option<u64> {
     let group = read("/proc/self/cgroup").and_then(|text| parse::unified_cgroup(&text));

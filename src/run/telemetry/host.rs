@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::parse::{self, Unwrapped};
 use crate::record::Sample;
+use crate::run::host::busy_seconds;
 
 /// The most processors whose clock is read, spread evenly over the usable ones and the same at every look. To read the
 /// file of one may interrupt that processor, or wait up to 20 ms for it, so to read all of a large host would disturb
@@ -31,6 +32,7 @@ pub(super) struct HostSensors {
     temperatures: Vec<Probe>,
     throttle_counts: Vec<Probe>,
     packages: Vec<Package>,
+    load: Option<Probe>,
     memory: Option<Probe>,
     virtual_memory: Option<Probe>,
     page_bytes: f64,
@@ -95,6 +97,7 @@ impl HostSensors {
             temperatures: open_temperatures(root),
             throttle_counts: open_throttle_counts(root),
             packages: open_packages(root),
+            load: Probe::open(root.join("proc/stat")),
             memory: Probe::open(root.join("proc/meminfo")),
             virtual_memory: Probe::open(root.join("proc/vmstat")),
             page_bytes,
@@ -108,6 +111,8 @@ impl HostSensors {
         sample.cpu_energy_j = self.energy_j();
         sample.cpu_temperature_c = self.temperature_c();
         sample.cpu_throttle_events = sum(self.throttle_counts.iter().map(Probe::number));
+        let load = self.load.as_ref().and_then(|probe| probe.read(&mut self.text));
+        sample.cpu_busy_s = load.and_then(busy_seconds);
         let memory = self.memory.as_ref().and_then(|probe| probe.read(&mut self.text));
         sample.memory_available_bytes = memory.and_then(parse::available_bytes);
         let pages = self.virtual_memory.as_ref().and_then(|probe| probe.read(&mut self.text));
