@@ -41,6 +41,7 @@ impl Run<'_> {
         };
         self.cool_down().await?;
         let gate = self.pass_gate(job).await?;
+        self.sensors.prepare(job.key().device);
         let begun = self.begin(job, job_lock, profiler, gate)?;
         let ended = self.work(job, job_lock, device_lock, &begun).await;
         self.end(job, job_lock, begun, ended)

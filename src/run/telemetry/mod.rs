@@ -51,6 +51,14 @@ impl Sensors {
         }
     }
 
+    /// Opens what a job on `device` needs, before the host's load is counted: NVIDIA's driver may take a second to wake,
+    /// and that is no foreign work.
+    pub(super) fn prepare(&mut self, device: Device) {
+        if matches!(device, Device::Cuda(_)) {
+            self.gpu();
+        }
+    }
+
     fn gpu(&mut self) -> &GpuSensors {
         self.gpu.get_or_insert_with(GpuSensors::open)
     }
