@@ -80,10 +80,13 @@ pub(super) fn find_job(store: &Store, wanted: &str) -> Result<Found, Failure> {
     if let Some(exact) = matching.iter().find(|name| *name == &word) {
         matching = vec![exact];
     }
-    // A directory that no plan holds any more is an older form of the job that the label names today.
-    let mut planned = matching.iter().filter(|name| known[**name].job.is_some());
-    if let (Some(only), None) = (planned.next(), planned.next()) {
-        matching = vec![only];
+    // A directory that no plan holds any more is an older form of the job that the label names today. Digits of an id
+    // promise no such thing: whoever types them means one directory.
+    if matching.iter().all(|name| label_of(name) == Some(word)) {
+        let mut planned = matching.iter().filter(|name| known[**name].job.is_some());
+        if let (Some(only), None) = (planned.next(), planned.next()) {
+            matching = vec![only];
+        }
     }
     match matching[..] {
         [] => Err(no_job(word, &known, store)),
@@ -109,6 +112,11 @@ fn known_jobs(store: &Store) -> Result<BTreeMap<String, Found>, Failure> {
     Ok(known)
 }
 
+/// The label in the name of a job's directory.
+fn label_of(dir_name: &str) -> Option<&str> {
+    dir_name.rsplit_once('-').map(|(label, _)| label)
+}
+
 /// Whether `word` names the job whose directory is called `dir_name`.
 fn names(word: &str, dir_name: &str) -> bool {
     let Some((label, short)) = dir_name.rsplit_once('-') else { return word == dir_name };
@@ -126,7 +134,7 @@ fn is_longer(word: &str, short: &str) -> bool {
 
 fn no_job(word: &str, known: &BTreeMap<String, Found>, store: &Store) -> Failure {
     let message = format!("the store {} knows no job `{word}`", store.root().display());
-    let labels = known.keys().filter_map(|name| name.rsplit_once('-')).map(|(label, _)| label);
+    let labels = known.keys().filter_map(|name| label_of(name));
     let longer = || labels.clone().filter(|label| !word.is_empty() && label.starts_with(word));
     let mut near: Vec<&str> = nearest(word, labels.clone());
     near.extend(longer().filter(|label| !near.contains(label)).take(3).collect::<Vec<_>>());
@@ -261,6 +269,40 @@ mod tests {
             text.lines().find(|line| line.contains("deterministic=true")).unwrap().split_whitespace().next();
         let found = find_job(&store, name.unwrap()).unwrap();
         assert_eq!(found.job.unwrap().key().params["deterministic"], ParamValue::Bool(true));
+    }
+
+    /// The directory of a job that no plan holds, with the label of `like` and an id that begins with `digits`.
+    #[expect(clippy::disallowed_methods, reason = "a directory that no run of ours makes")]
+    fn unplanned(store: &Store, like: &Job, digits: &str) -> String {
+        let name = format!("{}-{digits:0<12}", like.label());
+        std::fs::create_dir_all(store.root().join(&name)).unwrap();
+        name
+    }
+
+    #[test]
+    fn a_label_names_the_job_that_a_plan_holds_and_digits_of_an_id_whatever_begins_with_them() {
+        let root = tempfile::tempdir().unwrap();
+        let store = store(root.path());
+        let job = Job::new(fixture::key("cpu", "vgg16", 16, 1));
+        let digits = &job.id().to_string()[..4];
+        let older = unplanned(&store, &job, digits);
+        assert_ne!(older, job.dir_name());
+        assert_eq!(find_job(&store, &job.label()).unwrap().job.as_ref(), Some(&job));
+        let failure = find_job(&store, digits).unwrap_err();
+        assert_eq!(failure.exit, Exit::Usage);
+        let text = failure.error.to_string();
+        assert!(text.contains(&older) && text.contains(&job.dir_name()), "{text}");
+        assert!(find_job(&store, &older).unwrap().job.is_none());
+    }
+
+    #[test]
+    fn the_beginning_of_a_label_gets_the_labels_that_begin_so() {
+        let root = tempfile::tempdir().unwrap();
+        let failure = find_job(&store(root.path()), "cpu_vgg").unwrap_err();
+        assert_eq!(failure.exit, Exit::NothingSelected);
+        assert_eq!(failure.hint.as_deref(), Some("did you mean `cpu_vgg16_fp32_bs16_run1`?"));
+        let failure = find_job(&store(root.path()), "").unwrap_err();
+        assert!(!failure.hint.unwrap().starts_with("did you mean"), "nothing begins with nothing");
     }
 
     #[test]
