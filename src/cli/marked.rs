@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Global;
 use super::plan::not_done_text;
 use super::stale::store_flag;
-use super::study::load_iterations;
+use super::study::{cell, load_iterations};
 use crate::analysis::cost::FlopsConvention;
 use crate::analysis::marks::{Mark, Thresholds, mark_names, marks};
 use crate::analysis::peaks::Catalogue;
-use crate::analysis::{Cell, Span, State, Study};
+use crate::analysis::{Cell, Span, Study};
 use crate::job::{Job, JobId};
-use crate::plan::{Inventory, NotDone, Plan, Standing};
+use crate::plan::{Inventory, Plan};
 use crate::run::Store;
 use crate::run::progress::jobs_text;
 
@@ -21,20 +21,12 @@ pub(super) fn study<'a>(plan: &Plan, inventory: &Inventory, jobs: impl Iterator<
     Study {
         matrix: plan.matrix.clone(),
         description: plan.description.clone(),
-        cells: jobs.map(|job| cell(job, inventory)).collect(),
+        cells: jobs.map(|job| cell(job.clone(), inventory, not_done_text)).collect(),
         spans: inventory.records().map(Span::of).collect(),
         peaks: Catalogue::default(),
         convention: FlopsConvention::default(),
         include_marked: false,
     }
-}
-
-fn cell(job: &Job, inventory: &Inventory) -> Cell {
-    let state = match inventory.standing(job) {
-        Standing::Done(record) | Standing::NotDone(NotDone::Failed(record)) => State::Recorded(record),
-        Standing::NotDone(not_done) => State::NotRun { reason: not_done_text(&not_done) },
-    };
-    Cell { job: job.clone(), peaks: None, usd_per_hour: None, state, iterations: None }
 }
 
 /// The marks that keep runs of `plan` out of its statistics, by job; none of them without one.
@@ -99,9 +91,9 @@ pub(super) fn marks_of(
     global: &Global,
 ) -> Vec<Mark> {
     let others = plan.into_iter().flat_map(Plan::jobs).filter(|other| other.id() != job.id());
-    let mut own = [cell(job, inventory)];
+    let mut own = [cell(job.clone(), inventory, not_done_text)];
     load_iterations(&mut own, store, global);
-    let others: Vec<Cell> = others.map(|other| cell(&other, inventory)).collect();
+    let others: Vec<Cell> = others.map(|other| cell(other, inventory, not_done_text)).collect();
     let cells: Vec<&Cell> = own.iter().chain(&others).collect();
     let spans: Vec<Span> = inventory.records().map(Span::of).collect();
     marks(&cells, &spans, &Thresholds::default()).swap_remove(0)

@@ -41,7 +41,7 @@ pub(super) struct HowArgs {
     #[arg(long)]
     rerun_stale: bool,
     /// Run jobs again too that are done, but whose run is left out of the statistics: contended, throttled, spilled,
-    /// swapped and unsettled ones.
+    /// swapped, unsettled and unsynchronised ones.
     #[arg(long)]
     rerun_marked: bool,
     /// Print the commands that would run, and run nothing.

@@ -14,7 +14,8 @@ use crate::analysis::cost::FlopsConvention;
 use crate::analysis::group::Row;
 use crate::analysis::peaks::{Catalogue, Peaks, PeaksError, parse, parse_measured};
 use crate::analysis::{Analysis, Cell, Span, State, Study};
-use crate::plan::{Decided, Decision, Inventory, NotDone, Plan, Present, Standing, decide};
+use crate::job::Job;
+use crate::plan::{Decided, Decision, Inventory, NotDone, Plan, PlannedEnv, Present, Standing, decide};
 use crate::protocol::{BadIterations, Iterations, Measurement};
 use crate::report::File;
 use crate::report::number::significant;
@@ -145,17 +146,20 @@ fn cells(plan: &Plan, inventory: &Inventory) -> Vec<Cell> {
     decide(plan, inventory, &probe_host(), &Present::default())
         .into_iter()
         .map(|Decided { job, decision }| {
-            let env = plan.env(job.key());
-            let state = match inventory.standing(&job) {
-                Standing::Done(record) | Standing::NotDone(NotDone::Failed(record)) => {
-                    State::Recorded(record)
-                }
-                Standing::NotDone(standing) => State::NotRun { reason: reason(&decision, &standing) },
-            };
-            let (peaks, usd_per_hour) = (env.peaks.clone(), env.usd_per_hour);
-            Cell { job, peaks, usd_per_hour, state, iterations: None }
+            let PlannedEnv { peaks, usd_per_hour, .. } = plan.env(job.key()).clone();
+            let cell = cell(job, inventory, |not_done| reason(&decision, not_done));
+            Cell { peaks, usd_per_hour, ..cell }
         })
         .collect()
+}
+
+/// `job` as `analysis` wants it, without what its env says of peaks and prices; `reason` says why it has no record.
+pub(super) fn cell(job: Job, inventory: &Inventory, reason: impl FnOnce(&NotDone) -> String) -> Cell {
+    let state = match inventory.standing(&job) {
+        Standing::Done(record) | Standing::NotDone(NotDone::Failed(record)) => State::Recorded(record),
+        Standing::NotDone(not_done) => State::NotRun { reason: reason(&not_done) },
+    };
+    Cell { job, peaks: None, usd_per_hour: None, state, iterations: None }
 }
 
 /// Gives each timing job with a result the seconds of its iterations, where its worker left them. Who left none, or none

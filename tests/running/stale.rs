@@ -210,6 +210,37 @@ fn only_a_done_job_can_be_accepted() {
     assert_eq!(scene.done_and_stale(), (0, 0));
 }
 
+/// Its jobs would pass for jobs of no plan otherwise.
+#[test]
+fn a_plan_that_cannot_be_read_is_warned_of_with_the_cause() {
+    let scene = Changeable::with(|matrix, _| matrix);
+    scene.run(&["run", "t.yaml"]).code(0);
+    let path = scene.project.path("runs/.plans/t.json");
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    for verb in [&["explain", "cpu_m_fp32_bs4_run1"][..], &["accept", "--all"]] {
+        let told = scene.run(verb).code(0).stderr;
+        assert!(told.contains("warning: the plan `t` is left out: ") && told.contains("EOF"), "{told}");
+    }
+}
+
+#[test]
+fn a_lock_that_cannot_be_opened_is_no_busy_job() {
+    let scene = Changeable::with(|matrix, _| matrix);
+    scene.run(&["run", "t.yaml"]).code(0);
+    scene.change();
+    let lock = scene.dir().lock();
+    fs::remove_file(&lock).unwrap();
+    // It stops root too.
+    fs::create_dir(&lock).unwrap();
+    let refused =
+        scene.run(&["accept", "--all"]).code(12).says("cannot lock").says("put right what is wrong with it");
+    assert!(!refused.stderr.contains("somebody runs it"), "{refused:?}");
+    fs::remove_dir(&lock).unwrap();
+    scene.run(&["accept", "--all"]).code(0);
+    assert_eq!(scene.done_and_stale(), (1, 0));
+}
+
 #[test]
 fn a_rerun_that_fails_is_told_and_the_success_stays_readable() {
     let scene = Changeable::with(|matrix, _| matrix);
