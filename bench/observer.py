@@ -1,24 +1,32 @@
-"""Runs the worker under `orchestrate run`, which watches it, and bare in turn, and prints the ratio of their speeds and
-what the watching costs the processor.
+"""Runs the worker under `orchestrate run`, stops orchestrate in every other turn, and prints the ratio of the worker's
+speed while it is watched to its speed while nobody watches, and what the watching costs the processor.
 
-    python bench/observer.py target/release/orchestrate target/release/worker [--network resnet18] [--pairs 10] …
+    python bench/observer.py target/release/orchestrate target/release/worker [--network squeezenet1_1] [--pairs 10] …
 
-Each pair has several windows of either side in a mirrored order (A B B A …), so that a drift of the machine falls on
-both alike; it gives one ratio, and the median over the pairs is what counts. Both sides are the same command with the same
-environment: the bare one is `command.sh`, which orchestrate left in the job's directory. Both are timed by the worker,
-over whole windows: their images by their seconds. The interval is that of the median, free of assumptions about the noise
-(binomial, 95 % or more): a machine whose interval is wider than the half percent asked for cannot tell.
+Two processes that run the same command differ from each other by more than the half percent that is asked about, and one
+process differs from itself half a minute later: others use the machine's memory and caches. So both sides are one
+process, which is never disturbed itself: in the bare turns, of half a second each, orchestrate is stopped (SIGSTOP) and
+the worker has the machine to itself. Which of two turns comes first is drawn, lest something periodic falls on one side.
+The iterations that lie wholly within a turn count, as the worker timed them. A run of the worker, some 100 s, is one
+pair of rates; the median over the pairs is what counts. The interval is that of the median, free of assumptions about
+the noise (binomial, 95 % or more).
 
-The processor time is orchestrate's own, all threads of it and none of the worker's, as the kernel counts it in
-`/proc/<pid>/task/*/schedstat`, from the job's first sample of the sensors to the end. The machine has to be otherwise
-idle. Needs Python alone. `just bench-observer` builds what this needs.
+An orchestrate that was stopped is late when it goes on, and looks at the sensors at once. So it looks more often than
+once a second of the watched turns, up to twice: what is measured is an upper bound.
+
+The processor time is orchestrate's own in the watched turns, all threads of it and none of the worker's, as the kernel
+counts it in `/proc/<pid>/task/*/schedstat`. The machine has to be otherwise idle. Needs Python alone.
+`just bench-observer` builds what this needs.
 """
 
 import argparse
+import csv
 import glob
 import json
 import math
 import os
+import random
+import signal
 import statistics
 import subprocess
 import sys
@@ -28,14 +36,12 @@ import typing
 
 # A worker that is watched is at least this fast, and watching takes at most this much of one processor.
 LEAST_RATIO, MOST_PROCESSOR = 0.995, 0.002
-# Processor time within less than this is mostly that of starting up.
-LEAST_WATCHED_S = 3.0
 
 MATRIX = """\
 name: observer
 models: [{network}]
 batches: [{batch}]
-repeats: {repeats}
+repeats: {pairs}
 params: {{ warmup: {warmup}, iters: {iters}, data: {{ synthetic: true }}, channels_last: true }}
 envs:
   here: {{ device: {device} }}
@@ -44,140 +50,195 @@ limits: {{ retries: 0 }}
 """
 
 
-def processor_ns(pid):
-    """Nanoseconds that all threads of the process ran; None if the system does not tell."""
+class Turn(typing.NamedTuple):
+    """Part of a run, in seconds of the system's clock."""
+
+    watched: bool
+    began: float
+    ended: float
+    # Processor time of orchestrate in it; None if the system does not tell.
+    processor_s: float | None
+
+
+class Pair(typing.NamedTuple):
+    """What one run of the worker gives: images a second, and orchestrate's share of a processor while it watched."""
+
+    watched: float
+    bare: float
+    processor: float | None
+
+
+def processor_s(pid):
+    """Seconds that all threads of the process ran; None if the system does not tell."""
     total = None
     for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
         try:
             with open(path) as file:
-                total = (total or 0) + int(file.read().split()[0])
+                total = (total or 0) + int(file.read().split()[0]) / 1e9
         except (OSError, IndexError, ValueError):
             pass  # The thread has ended.
     return total
 
 
-def run(words, environment, is_watching):
-    """Runs the command; its own processor time a second once `is_watching` holds, or None."""
-    # To files, not pipes: nobody reads while it runs.
+def take_turn(orchestrate, watched, seconds):
+    """One turn, in which orchestrate runs or is stopped. Both kinds are looked at alike."""
+    if not watched:
+        orchestrate.send_signal(signal.SIGSTOP)
+    try:
+        before, began = processor_s(orchestrate.pid), time.time()
+        time.sleep(seconds)
+        ended, after = time.time(), processor_s(orchestrate.pid)
+    finally:
+        if not watched:
+            orchestrate.send_signal(signal.SIGCONT)
+    known = before is not None and after is not None
+    return Turn(watched, began, ended, after - before if known else None)
+
+
+def take_turns(words, environment, attempt, seconds):
+    """Runs orchestrate to its end, in turns for as long as its worker runs; `attempt` is a pattern of the directory."""
+    there = lambda name: bool(glob.glob(f"{attempt}/{name}"))
+    # To a file, not a pipe: nobody reads while it runs.
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-        looks = []
-        while process.poll() is None:
-            # Both sides are looked at alike, so that looking costs both the same.
-            look = time.monotonic(), processor_ns(process.pid)
-            if look[1] is not None and is_watching():
-                looks = [*looks[:1], look]
-            time.sleep(0.25)
-        if process.returncode != 0:
+        turns = []
+        # The first look at the sensors: the worker runs.
+        while process.poll() is None and not there("telemetry.csv"):
+            time.sleep(0.1)
+        while process.poll() is None and not there("measurement.json"):
+            turns += [take_turn(process, watched, seconds) for watched in random.sample((True, False), 2)]
+        if process.wait() != 0:
             output.seek(0)
             sys.exit(f"{' '.join(words)} failed with {process.returncode}:\n{output.read()}")
-    if len(looks) < 2 or looks[1][0] - looks[0][0] < LEAST_WATCHED_S:
-        return None
-    (began, before), (ended, after) = looks
-    return (after - before) / 1e9 / (ended - began)
+    return turns
 
 
-class Window(typing.NamedTuple):
-    images: int
-    seconds: float
-
-
-def window_of(measurement):
+def iterations_of(directory):
+    """Start and end of each iteration of the job's only attempt, in seconds of the system's clock, and its images."""
+    with open(f"{directory}/record.json") as file:
+        record = json.load(file)
+    measurement = record["measurement"]
+    if not record["observed"].get("telemetry", {}).get("samples"):
+        sys.exit(f"{directory}: no sensor was looked at")
     if not measurement["synchronized"]:
-        sys.exit("the window was not synchronised")
-    return Window(measurement["samples"], measurement["elapsed_s"])
+        sys.exit(f"{directory}: the window was not synchronised")
+    with open(f"{directory}/attempts/{record['attempt']:02}/iterations.csv") as file:
+        seconds = [float(row["elapsed_s"]) for row in csv.DictReader(file)]
+    ends = [measurement["details"]["window_started_at"]]
+    for elapsed in seconds:
+        ends.append(ends[-1] + elapsed)
+    return list(zip(ends, ends[1:])), measurement["samples"] / len(seconds)
 
 
-def run_watched(repeat, matrix, store, options):
-    """The window under orchestrate, its processor time a second, and the job's directory."""
-    watched = lambda: bool(glob.glob(f"{store}/*_run{repeat}-*/attempts/01/telemetry.csv"))
+def within(turns, iterations):
+    """The seconds of the iterations that lie wholly within a turn: those of watched turns, those of bare ones.
+
+    >>> turns = [Turn(True, 0.0, 1.0, None), Turn(False, 1.0, 2.0, None)]
+    >>> within(turns, [(0.0, 0.25), (0.25, 0.75), (0.75, 1.25), (1.25, 2.0), (2.0, 2.5)])
+    ([0.25, 0.5], [0.75])
+    >>> within(turns, [(0.5, 1.5)])
+    ([], [])
+    """
+    watched, bare = [], []
+    for turn in turns:
+        whole = [end - start for start, end in iterations if turn.began <= start and end <= turn.ended]
+        (watched if turn.watched else bare).extend(whole)
+    return watched, bare
+
+
+def processor_share(turns):
+    """The share of a processor that orchestrate took in the watched turns.
+
+    >>> processor_share([Turn(True, 0.0, 1.0, 0.25), Turn(False, 1.0, 2.0, 0.0), Turn(True, 2.0, 3.0, 0.75)])
+    0.5
+    >>> processor_share([Turn(True, 0.0, 1.0, None)]) is None
+    True
+    """
+    known = [turn for turn in turns if turn.watched and turn.processor_s is not None]
+    seconds = sum(turn.ended - turn.began for turn in known)
+    return sum(turn.processor_s for turn in known) / seconds if known else None
+
+
+def compare_once(repeat, matrix, store, options):
+    job = f"{store}/*_run{repeat}-*"
     words = [os.path.abspath(options.orchestrate), "run", matrix, "--store", store, "--only", f"repeat=={repeat}"]
     environment = dict(os.environ, ORCHESTRATE_WORKER=os.path.abspath(options.worker))
-    processor = run(words, environment, watched)
-    directories = glob.glob(f"{store}/*_run{repeat}-*")
+    turns = take_turns(words, environment, f"{job}/attempts/01", options.turn)
+    directories = glob.glob(job)
     if len(directories) != 1:
-        least = options.pairs * options.windows
-        sys.exit(f"{matrix} has to have one config and {least} repeats; of repeat {repeat} there are {directories}")
-    with open(f"{directories[0]}/record.json") as file:
-        record = json.load(file)
-    if not record["observed"].get("telemetry", {}).get("samples"):
-        sys.exit(f"{directories[0]}: no sensor was looked at")
-    return window_of(record["measurement"]), processor, directories[0]
-
-
-def run_bare(directory, place):
-    out = tempfile.mkdtemp(prefix="bare-", dir=place)
-    run(["sh", f"{directory}/command.sh", out], dict(os.environ), lambda: False)
-    with open(f"{out}/measurement.json") as file:
-        return window_of(json.load(file))
-
-
-def rate(windows):
-    return sum(window.images for window in windows) / sum(window.seconds for window in windows)
-
-
-def compare_once(pair, matrix, place, options):
-    """Images a second of the pair's windows, watched and bare, and what watching each took."""
-    watched, bare, processors = [], [], []
-    directory = None
-
-    def watch():
-        nonlocal directory
-        repeat = pair * options.windows + len(watched) + 1
-        window, processor, directory = run_watched(repeat, matrix, f"{place}/runs", options)
-        watched.append(window)
-        processors.extend([] if processor is None else [processor])
-
-    # The command of the bare side is that of a watched one, so the first window of a pair is a watched one.
-    for index in range(options.windows):
-        turns = [watch, lambda: bare.append(run_bare(directory, place))]
-        for turn in turns if index % 2 == 0 else reversed(turns):
-            turn()
-    return (rate(watched), rate(bare)), processors
+        sys.exit(f"{matrix} has to have one config and {options.pairs} repeats; of repeat {repeat} there are {directories}")
+    iterations, images = iterations_of(directories[0])
+    watched, bare = within(turns, iterations)
+    if not watched or not bare:
+        sys.exit(f"no iteration lies wholly within a turn of {options.turn} s: take longer turns, or a smaller batch")
+    return Pair(images / statistics.fmean(watched), images / statistics.fmean(bare), processor_share(turns))
 
 
 def compare(matrix, place, options):
-    pairs, processors = [], []
-    for pair in range(options.pairs):
-        (watched, bare), shares = compare_once(pair, matrix, place, options)
-        pairs.append((watched, bare))
-        processors += shares
-        share = f"{100 * statistics.median(shares):.3f} %" if shares else "NA"
-        line = f"pair {pair + 1}: {watched:.2f} / {bare:.2f} = {watched / bare:.4f}, orchestrate {share} of a processor"
-        print(line, file=sys.stderr, flush=True)
-    return pairs, processors
+    pairs = []
+    for repeat in range(1, options.pairs + 1):
+        pair = compare_once(repeat, matrix, f"{place}/runs", options)
+        pairs.append(pair)
+        share = "NA" if pair.processor is None else f"{100 * pair.processor:.3f} %"
+        ratio = f"{pair.watched:.2f} / {pair.bare:.2f} = {pair.watched / pair.bare:.4f}"
+        print(f"pair {repeat}: {ratio}, orchestrate {share} of a processor", file=sys.stderr, flush=True)
+    return pairs
 
 
 def median_interval(values):
-    """From the k-th least to the k-th greatest, with the greatest k that has the median in between in 95 % or more."""
+    """From the k-th least to the k-th greatest, with the greatest k that has the median in between in 95 % or more; None
+    if there are too few.
+
+    >>> median_interval([9, 8, 7, 6, 5, 4, 3, 2, 1, 0])
+    (1, 8)
+    >>> median_interval([6, 5, 4, 3, 2, 1])
+    (1, 6)
+    >>> median_interval([1, 2, 3, 4, 5]) is None
+    True
+    """
     n, values = len(values), sorted(values)
     beyond = [2 * sum(math.comb(n, below) for below in range(k)) / 2**n for k in range(1, n // 2 + 1)]
     k = sum(chance <= 0.05 for chance in beyond)
     return (values[k - 1], values[n - k]) if k else None
 
 
-def table(what, pairs, processors):
+def verdict(median, interval):
+    """
+    >>> verdict(0.999, (0.996, 1.002)), verdict(0.990, (0.98, 0.994)), verdict(0.999, None)
+    ('pass', 'FAIL', 'pass')
+    >>> verdict(0.999, (0.99, 1.01))
+    'pass, but the interval has less'
+    >>> verdict(0.990, (0.98, 1.01))
+    'FAIL, but the interval has more'
+    """
+    passes = median >= LEAST_RATIO
+    word = "pass" if passes else "FAIL"
+    if interval is None or (interval[0] >= LEAST_RATIO if passes else interval[1] < LEAST_RATIO):
+        return word
+    return f"{word}, but the interval has {'less' if passes else 'more'}"
+
+
+def table(what, pairs):
     """Prints both verdicts and says whether they are good."""
-    ratios = [watched / bare for watched, bare in pairs]
-    median = statistics.median(ratios)
-    verdicts = [median >= LEAST_RATIO]
+    ratios = [pair.watched / pair.bare for pair in pairs]
+    median, interval = statistics.median(ratios), median_interval(ratios)
     print(f"images/s: {what}; the median ratio is to be {LEAST_RATIO} or more")
     print(f"{'watched':>10}{'bare':>10}{'ratio':>8}{'least':>8}{'most':>8}{'interval':>18}{'pairs':>7}")
-    columns = "".join(f"{statistics.median(side):>10.2f}" for side in zip(*pairs))
-    interval = median_interval(ratios)
-    interval = "NA" if interval is None else "{:.4f}–{:.4f}".format(*interval)
-    columns += f"{median:>8.4f}{min(ratios):>8.4f}{max(ratios):>8.4f}{interval:>18}{len(ratios):>7}"
-    print(f"{columns}  {'pass' if verdicts[0] else 'FAIL'}")
+    rates = [statistics.median(pair.watched for pair in pairs), statistics.median(pair.bare for pair in pairs)]
+    columns = "".join(f"{rate:>10.2f}" for rate in rates)
+    between = "NA" if interval is None else "{:.4f}–{:.4f}".format(*interval)
+    columns += f"{median:>8.4f}{min(ratios):>8.4f}{max(ratios):>8.4f}{between:>18}{len(ratios):>7}"
+    print(f"{columns}  {verdict(median, interval)}")
     print(f"\norchestrate's own processor time, % of one; the median is to be {100 * MOST_PROCESSOR} or less")
-    if not processors:
-        print(f"NA: this system does not tell, or no run was watched for {LEAST_WATCHED_S:g} s")
-        return verdicts[0]
-    middle = statistics.median(processors)
-    verdicts.append(middle <= MOST_PROCESSOR)
+    shares = [pair.processor for pair in pairs if pair.processor is not None]
+    if not shares:
+        print("NA: this system does not tell")
+        return median >= LEAST_RATIO
+    middle = statistics.median(shares)
     print(f"{'median':>10}{'least':>10}{'most':>10}{'runs':>7}")
-    columns = "".join(f"{100 * share:>10.3f}" for share in (middle, min(processors), max(processors)))
-    print(f"{columns}{len(processors):>7}  {'pass' if verdicts[1] else 'FAIL'}")
-    return all(verdicts)
+    columns = "".join(f"{100 * share:>10.3f}" for share in (middle, min(shares), max(shares)))
+    print(f"{columns}{len(shares):>7}  {'pass' if middle <= MOST_PROCESSOR else 'FAIL'}")
+    return median >= LEAST_RATIO and middle <= MOST_PROCESSOR
 
 
 def main():
@@ -185,13 +246,13 @@ def main():
     parser.add_argument("orchestrate", help="orchestrate's binary")
     parser.add_argument("worker", help="the worker's binary")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--network", default="resnet18")
-    parser.add_argument("--batch", type=int, default=16)
-    parser.add_argument("--warmup", type=int, default=2, help="iterations before the window")
-    parser.add_argument("--iters", type=int, default=8, help="iterations inside a window")
-    parser.add_argument("--pairs", type=int, default=10)
-    parser.add_argument("--windows", type=int, default=2, help="windows of either side in a pair")
-    parser.add_argument("--matrix", help="a matrix of one config and pairs × windows repeats, instead of these")
+    parser.add_argument("--network", default="squeezenet1_1")
+    parser.add_argument("--batch", type=int, default=2)
+    parser.add_argument("--warmup", type=int, default=5, help="iterations before the window")
+    parser.add_argument("--iters", type=int, default=2000, help="iterations inside a window")
+    parser.add_argument("--pairs", type=int, default=10, help="runs of the worker")
+    parser.add_argument("--turn", type=float, default=0.5, help="seconds for which orchestrate watches, or does not")
+    parser.add_argument("--matrix", help="a matrix of one config and as many repeats as pairs, instead of these")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a verdict is FAIL")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
@@ -200,9 +261,9 @@ def main():
             matrix = f"{place}/observer.yaml"
             what = f"{options.network}, batch {options.batch}, {options.iters} iterations on {options.device}"
             with open(matrix, "w") as file:
-                file.write(MATRIX.format(**vars(options), repeats=options.pairs * options.windows))
-        pairs, processors = compare(matrix, place, options)
-    if not table(what, pairs, processors) and options.check:
+                file.write(MATRIX.format(**vars(options)))
+        pairs = compare(matrix, place, options)
+    if not table(what, pairs) and options.check:
         sys.exit(1)
 
 
