@@ -24,6 +24,23 @@ test:
     cargo test --locked --features torch
     python3 -B -m doctest bench/observer.py
 
+# Runs the worker's tests with the kernels that older x86-64 processors get, on one thread and on two.
+test-isa:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo test --locked --features torch --bin worker --no-run
+    # oneDNN's kernels and libtorch's own are limited by a variable each.
+    for limits in SSE41:default AVX2:avx2 AVX512_CORE:avx512 DEFAULT:; do
+        for threads in 1 2; do
+            echo "== kernels up to ${limits%:*}, $threads thread(s)"
+            (
+                export ONEDNN_MAX_CPU_ISA=${limits%:*} ATEN_CPU_CAPABILITY=${limits#*:} OMP_NUM_THREADS=$threads
+                [ -n "$ATEN_CPU_CAPABILITY" ] || unset ATEN_CPU_CAPABILITY
+                cargo test --locked --features torch --bin worker
+            )
+        done
+    done
+
 # Gives the parsers of other programs' output CASES garbled texts each: ncu, perf and both kinds of time. Without the
 # order of kernels, which garbles nothing.
 fuzz CASES="1000000":

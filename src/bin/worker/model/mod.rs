@@ -39,13 +39,13 @@ impl Model {
             network.layers().iter().flat_map(Layer::parameter_tensors).collect();
         let mut drawn = draw::draw(&tensors, draw::seed()?)?.into_iter();
         let start = |_: &ParameterTensor| Ok(drawn.next().expect("as many are drawn as there are"));
-        Model::starting(network, device, channels_last, start)
+        Model::starting(network, (Kind::Float, device), channels_last, start)
     }
 
-    /// The network with the parameters that `start` gives it, single precision on the processor.
+    /// The network with the parameters that `start` gives it: on the processor, and of the kind in `options`.
     fn starting(
         network: &Network,
-        device: Device,
+        options: (Kind, Device),
         channels_last: bool,
         mut start: impl FnMut(&ParameterTensor) -> Result<Tensor, WorkerError>,
     ) -> Result<Self, WorkerError> {
@@ -59,10 +59,10 @@ impl Model {
         for (index, layer) in layers.iter().enumerate() {
             let mut step = schedule(layers, index);
             for tensor in layer.parameter_tensors() {
-                let placed = in_format(&start(&tensor)?, channels_last)?.f_to(device)?;
+                let placed = in_format(&start(&tensor)?, channels_last)?.f_to(options.1)?;
                 model.add_parameter(&mut step, tensor, placed.f_set_requires_grad(true)?);
             }
-            model.add_running_statistics(&mut step, layer, device)?;
+            model.add_running_statistics(&mut step, layer, options)?;
             model.steps.push(step);
         }
         Ok(model)
@@ -83,10 +83,10 @@ impl Model {
         &mut self,
         step: &mut Step,
         layer: &Layer,
-        device: Device,
+        options: (Kind, Device),
     ) -> Result<(), TchError> {
         let Some([mean, variance]) = layer.running_statistics() else { return Ok(()) };
-        let (channels, options) = (sizes(&[layer.output.channels()]), (Kind::Float, device));
+        let channels = sizes(&[layer.output.channels()]);
         let start = [Tensor::f_zeros(&channels, options)?, Tensor::f_ones(&channels, options)?];
         self.state.extend([mean, variance].into_iter().zip(start.iter().map(Tensor::shallow_clone)));
         step.running = Some(start);
@@ -109,14 +109,25 @@ impl Model {
     /// # Errors
     /// libtorch's, for want of memory most likely.
     pub(crate) fn forward(&mut self, images: &Tensor, training: bool) -> Result<Tensor, TchError> {
+        self.forward_through(images, training, |_, output| output)
+    }
+
+    /// The same with every layer's output, and the layer's index, handed through `pass`.
+    fn forward_through(
+        &mut self,
+        images: &Tensor,
+        training: bool,
+        mut pass: impl FnMut(usize, Tensor) -> Tensor,
+    ) -> Result<Tensor, TchError> {
         let mut activations: Vec<Option<Tensor>> = Vec::with_capacity(self.steps.len());
         let mut all_channels_last = true;
-        for step in &self.steps {
+        for (index, step) in self.steps.iter().enumerate() {
             let output = if step.inputs.is_empty() {
                 images.shallow_clone()
             } else {
                 step.compute(&activations, training)?
             };
+            let output = pass(index, output);
             if self.feature_maps.is_none() {
                 all_channels_last &=
                     [Some(&output), step.weight.as_ref()].into_iter().flatten().all(layout::is_channels_last);
@@ -155,38 +166,23 @@ fn schedule(layers: &[Layer], index: usize) -> Step {
     }
 }
 
+/// Has libtorch compute with `OMP_NUM_THREADS` threads, or one: tests run side by side, and a pool of threads for each
+/// would only make them wait for one another.
+#[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test that is to run with several threads is told by the environment"
+)]
+fn use_test_threads() {
+    let threads = std::env::var("OMP_NUM_THREADS").ok().and_then(|threads| threads.parse().ok());
+    tch::set_num_threads(threads.unwrap_or(1));
+}
+
 #[cfg(test)]
 mod tests {
     use orchestrate::architecture::network;
 
     use super::*;
-
-    fn tiny(name: &str, channels_last: bool) -> Model {
-        // Tests run side by side: a pool of threads for each would only make them wait for one another.
-        tch::set_num_threads(1);
-        Model::new(&network(name, 64, 10).unwrap(), Device::Cpu, channels_last).unwrap()
-    }
-
-    /// Numbers from -1 to 1 that look random and are exactly the same everywhere.
-    fn pattern(size: &[i64]) -> Tensor {
-        let n = Tensor::arange(size.iter().product::<i64>(), (Kind::Int64, Device::Cpu));
-        let mixed = (&n * &n * 7919 + &n * 104_729).remainder(65_537);
-        (mixed.to_kind(Kind::Float) / 32_768.0 - 1.0).reshape(size)
-    }
-
-    fn fill(model: &Model) {
-        tch::no_grad(|| {
-            for parameter in model.parameters() {
-                let scale = (2.0 / (parameter.numel() as f64 / parameter.size()[0] as f64).max(4.0)).sqrt();
-                let values = if parameter.dim() == 1 {
-                    pattern(&parameter.size()) * 0.1 + 1.0
-                } else {
-                    pattern(&parameter.size()) * scale
-                };
-                parameter.shallow_clone().copy_(&values);
-            }
-        });
-    }
 
     #[test]
     fn tensors_are_those_of_the_description() {
@@ -201,74 +197,6 @@ mod tests {
                 .collect();
             assert_eq!(model.parameters().iter().map(Tensor::size).collect::<Vec<_>>(), shapes, "{name}");
             assert!(model.parameters().iter().all(|tensor| tensor.requires_grad() && tensor.is_leaf()));
-        }
-    }
-
-    #[test]
-    fn memory_format_changes_no_number() {
-        for name in ["resnet18", "squeezenet1_1"] {
-            let images = pattern(&[8, 3, 64, 64]);
-            let [planar, packed] = [false, true].map(|channels_last| {
-                let mut model = tiny(name, channels_last);
-                fill(&model);
-                let output = model.forward(&in_format(&images, channels_last).unwrap(), true).unwrap();
-                let layout = if channels_last { Layout::ChannelsLast } else { Layout::Other };
-                assert_eq!(model.feature_maps(), Some(layout), "{name}");
-                assert_eq!(output.size(), [8, 10]);
-                output.sum(Kind::Float).backward();
-                assert!(model.parameters().iter().all(|parameter| parameter.grad().defined()), "{name}");
-                output
-            });
-            // Dropout draws in the order of memory, so that squeezenet's numbers cannot be the same.
-            if name == "resnet18" {
-                let difference = (&planar - &packed).abs().max().double_value(&[]);
-                assert!(difference < 1e-3 * planar.abs().max().double_value(&[]), "{name}: {difference}");
-            }
-        }
-    }
-
-    /// The slope of the loss along its gradient, against the difference quotient.
-    #[test]
-    fn gradients_are_slopes() {
-        let images = pattern(&[8, 3, 64, 64]);
-        let labels = Tensor::arange(8, (Kind::Int64, Device::Cpu));
-        let mut model = tiny("resnet18", true);
-        fill(&model);
-        let loss =
-            |model: &mut Model| model.forward(&images, true).unwrap().cross_entropy_for_logits(&labels);
-        loss(&mut model).backward();
-        let gradients: Vec<Tensor> = model.parameters().iter().map(Tensor::grad).collect();
-        let square: f64 = gradients.iter().map(|g| g.square().sum(Kind::Double).double_value(&[])).sum();
-        let step = 1e-2 / square.sqrt();
-        let moved = |model: &mut Model, by: f64| {
-            tch::no_grad(|| {
-                for (parameter, gradient) in model.parameters().iter().zip(&gradients) {
-                    let _ = parameter.shallow_clone().g_add_(&(gradient * by));
-                }
-                loss(model).double_value(&[])
-            })
-        };
-        let above = moved(&mut model, step);
-        let below = moved(&mut model, -2.0 * step);
-        let slope = (above - below) / (2.0 * step);
-        assert!((slope / square - 1.0).abs() < 0.05, "slope {slope}, gradient squared {square}");
-    }
-
-    /// Three steps of PyTorch 2.11.0 with torchvision 0.26.0 from the same pattern of weights and pixels: the losses that
-    /// `torch.optim.SGD(lr=0.01, momentum=0.9, weight_decay=1e-4)` gives. The numbers are as PyTorch printed them.
-    #[test]
-    fn losses_are_pytorchs() {
-        let images = in_format(&pattern(&[8, 3, 64, 64]), true).unwrap();
-        let labels = Tensor::arange(8, (Kind::Int64, Device::Cpu));
-        let mut model = tiny("resnet18", true);
-        fill(&model);
-        let optimizer = crate::optimizer::Optimizer::new(model.parameters(), false).unwrap();
-        for expected in [3.367_926_6, 1.272_442_3, 1.070_759_4] {
-            let loss = model.forward(&images, true).unwrap().cross_entropy_for_logits(&labels);
-            optimizer.backward(&loss, 1.0).unwrap();
-            optimizer.step().unwrap();
-            let loss = loss.double_value(&[]);
-            assert!((loss - expected).abs() < 1e-3 * expected, "{loss}, PyTorch {expected}");
         }
     }
 }

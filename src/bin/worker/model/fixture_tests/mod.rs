@@ -1,0 +1,181 @@
+//! That a [`Model`] computes what PyTorch with torchvision does: every network, in inference and in training.
+//!
+//! `tests/fixtures/networks.json` holds PyTorch's numbers in double precision; `tests/fixtures/networks.py` wrote them
+//! and says what they are. Weights and images follow on both sides from the same formula. The comparison is in double
+//! precision too, so it holds for every processor's kernels; what single precision, bfloat16 and channels-last may add
+//! is in [`rounding`].
+
+mod quantities;
+mod rounding;
+mod values;
+
+use std::collections::BTreeMap;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use orchestrate::architecture::{NETWORKS, Network, ParameterTensor, network};
+use serde::Deserialize;
+use tch::{Device, Kind, Tensor};
+
+use super::step::sizes;
+use super::{Layout, Model, use_test_threads};
+use crate::optimizer::Optimizer;
+use crate::shim;
+use quantities::quantities;
+
+/// How far a number may be from PyTorch's, relative to the largest of its quantity. Rounding in double precision,
+/// amplified ten thousand times, stays a hundred times below it.
+const TOLERANCE: f64 = 1e-9;
+
+/// What stands in the file.
+#[derive(Deserialize)]
+struct Fixture {
+    batch: i64,
+    classes: u32,
+    step: f64,
+    losses: Losses,
+    networks: BTreeMap<String, Case>,
+}
+
+/// The losses of the first iterations of training one network, by optimizer.
+#[derive(Deserialize)]
+struct Losses {
+    network: String,
+    sgd: Vec<f64>,
+    adamw: Vec<f64>,
+}
+
+/// What PyTorch computed with one network.
+#[derive(Deserialize)]
+struct Case {
+    input_size: u32,
+    /// Around what the scales of normalisations lie.
+    scale: f64,
+    eval: Quantities,
+    train: Quantities,
+}
+
+/// Numbers by the name of what they are.
+type Quantities = BTreeMap<String, Vec<f64>>;
+
+static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
+    let text = include_str!("../../../../../tests/fixtures/networks.json");
+    serde_json::from_str(text).expect("tests/fixtures/networks.py writes what is read here")
+});
+
+macro_rules! networks {
+    ($($name:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                compare(stringify!($name));
+            }
+        )*
+
+        #[test]
+        fn every_network_is_compared() {
+            assert_eq!([$(stringify!($name)),*].as_slice(), NETWORKS);
+            assert_eq!(FIXTURE.networks.keys().len(), NETWORKS.len());
+        }
+    };
+}
+
+networks! {
+    alexnet convnext_tiny densenet121 densenet169 efficientnet_b0 mobilenet_v2 mobilenet_v3_large mobilenet_v3_small
+    resnet18 resnet34 resnet50 resnet101 resnet152 resnext50_32x4d squeezenet1_0 squeezenet1_1 vgg11 vgg11_bn vgg13
+    vgg13_bn vgg16 vgg16_bn vgg19 vgg19_bn vit_b_16 wide_resnet50_2
+}
+
+/// Compares everything that the file holds of this network, and reports every number that is too far from PyTorch's.
+fn compare(name: &str) {
+    let case = &FIXTURE.networks[name];
+    let _turn = case.prepare(name);
+    let mut model = case.model(name, Kind::Double, false);
+    let images = case.images(Kind::Double, false);
+    let mut wrong = Vec::new();
+    for (mode, expected) in case.modes() {
+        let found =
+            quantities(&mut model, expected, |model| model.forward(&images, mode == "train").unwrap());
+        let far = differences(&found, expected).filter(|(_, difference)| *difference > TOLERANCE);
+        wrong.extend(far.map(|(quantity, difference)| {
+            format!(
+                "{name}, {mode}: {quantity} is {:?}, PyTorch {:?}: {difference:.1e} apart",
+                found[quantity], expected[quantity]
+            )
+        }));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    case.keeps_its_memory_format(name);
+}
+
+/// The losses of training are those of PyTorch's own optimizers.
+#[test]
+fn optimizers_are_pytorchs() {
+    let Losses { network, sgd, adamw } = &FIXTURE.losses;
+    let case = &FIXTURE.networks[network];
+    let _turn = case.prepare(network);
+    for (rule, expected) in
+        [(orchestrate::job::Optimizer::Sgd, sgd), (orchestrate::job::Optimizer::AdamW, adamw)]
+    {
+        let mut model = case.model(network, Kind::Double, false);
+        let images = case.images(Kind::Double, false);
+        let optimizer = Optimizer::with_rule(rule, model.parameters(), false).unwrap();
+        for expected in expected {
+            let loss = quantities::loss(&model.forward(&images, true).unwrap());
+            optimizer.backward(&loss, 1.0).unwrap();
+            optimizer.step().unwrap();
+            let found = loss.double_value(&[]);
+            assert!((found - expected).abs() <= TOLERANCE * expected, "{rule}: {found}, PyTorch {expected}");
+        }
+    }
+}
+
+/// The largest difference of each quantity that is expected, relative to its largest number; infinite where a number is
+/// missing or is not one.
+fn differences<'a>(found: &Quantities, expected: &'a Quantities) -> impl Iterator<Item = (&'a str, f64)> {
+    expected.iter().map(|(quantity, expected)| {
+        let found = &found[quantity];
+        let largest = expected.iter().map(|number| number.abs()).fold(0.0, f64::max);
+        let apart = found.iter().zip(expected).map(|(one, other)| (one - other).abs());
+        let most =
+            apart.fold(0.0, |most, one| if one.is_finite() { f64::max(most, one) } else { f64::INFINITY });
+        let difference =
+            if found.len() == expected.len() { most / largest.max(f64::MIN_POSITIVE) } else { f64::INFINITY };
+        (quantity.as_str(), difference)
+    })
+}
+
+impl Case {
+    /// The description of the network, without dropout.
+    fn network(&self, name: &str) -> Network {
+        network(name, self.input_size, FIXTURE.classes).unwrap().without_dropout()
+    }
+
+    /// That feature maps stay in the memory format that the images are in. Single precision, since libtorch computes
+    /// convolutions of doubles in one format only.
+    fn keeps_its_memory_format(&self, name: &str) {
+        for (channels_last, layout) in [(false, Layout::Other), (true, Layout::ChannelsLast)] {
+            let options = (Kind::Float, Device::Cpu);
+            let zeros = |tensor: &ParameterTensor| Ok(Tensor::zeros(sizes(&tensor.shape), options));
+            let mut model = Model::starting(&self.network(name), options, channels_last, zeros).unwrap();
+            let images = self.images(Kind::Float, channels_last);
+            let _ = tch::no_grad(|| model.forward(&images, false)).unwrap();
+            assert_eq!(model.feature_maps(), Some(layout), "{name}");
+        }
+    }
+
+    /// What PyTorch computed, by the mode that the network was in.
+    fn modes(&self) -> [(&'static str, &Quantities); 2] {
+        [("eval", &self.eval), ("train", &self.train)]
+    }
+
+    /// Makes libtorch ready. Networks of more than some parameters wait for their turn: weights and gradients of each
+    /// take a gigabyte or more.
+    fn prepare(&self, name: &str) -> Option<MutexGuard<'static, ()>> {
+        const LARGE: u64 = 50_000_000;
+        static ONE_LARGE: Mutex<()> = Mutex::new(());
+        use_test_threads();
+        shim::keep_memory();
+        let is_large = self.network(name).parameters() > LARGE;
+        is_large.then(|| ONE_LARGE.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,179 @@
+//! That single precision, bfloat16 and channels-last add rounding to a network's numbers, and nothing else.
+//!
+//! How far rounding may move a number is not guessed but found out in double precision, with the same network. A dot
+//! product computed with unit roundoff u, in whatever order, is the exact one of factors that are off by a relative
+//! error of some √n·u for n products (Higham and Mary, *A new approach to probabilistic rounding error analysis*, 2019).
+//! So every weight and every activation gets a relative error of that size, drawn at random. The multiplication does the
+//! same to the gradients on their way back. The spread of the numbers over a few draws is what rounding does to them,
+//! whatever the processor's kernels are.
+
+use std::collections::BTreeMap;
+
+use orchestrate::architecture::{Layer, Network};
+use tch::{Device, Kind, Tensor};
+
+use super::quantities::{AFTER_A_STEP, quantities};
+use super::values::uniform;
+use super::{Case, FIXTURE, Quantities, differences};
+use crate::model::Layout;
+use crate::model::step::sizes;
+use crate::shim::{Autocast, Half};
+
+/// How often errors are drawn.
+const DRAWS: usize = 3;
+
+/// Differences beyond so many standard deviations are no rounding.
+const DEVIATIONS: f64 = 6.0;
+
+/// A bound above this share of the quantity could hide a wrong computation, so it is no check.
+const LOOSE: f64 = 0.25;
+
+macro_rules! networks {
+    ($($name:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                compare(stringify!($name));
+            }
+        )*
+    };
+}
+
+// One of each kind: plain, residual, depthwise, concatenating, squeezing and without batch normalisation.
+networks! { convnext_tiny densenet121 mobilenet_v2 mobilenet_v3_small resnet18 squeezenet1_1 }
+
+/// An arithmetic that rounds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Arithmetic {
+    Single,
+    /// Autocast to bfloat16: factors and results are rounded to it, and sums are kept in single precision.
+    Bfloat16,
+}
+
+impl Arithmetic {
+    /// The size of the relative error of a factor in a dot product of `terms` products.
+    fn error(self, terms: f64) -> f64 {
+        match self {
+            Arithmetic::Single => terms.sqrt() * 2.0_f64.powi(-24),
+            Arithmetic::Bfloat16 => 2.0_f64.powi(-9),
+        }
+    }
+}
+
+/// Compares the network in both arithmetics and both memory formats with the numbers in double precision.
+fn compare(name: &str) {
+    let case = &FIXTURE.networks[name];
+    let _turn = case.prepare(name);
+    let mut wrong = Vec::new();
+    for arithmetic in [Arithmetic::Single, Arithmetic::Bfloat16] {
+        for (mode, expected) in case.modes() {
+            let training = mode == "train";
+            let bounds = case.bounds(name, arithmetic, training, expected);
+            let (least, is_single) = (["logits", "loss"], arithmetic == Arithmetic::Single);
+            assert!(
+                !bounds.is_empty() && (!is_single || least.iter().all(|name| bounds.contains_key(*name)))
+            );
+            for channels_last in [false, true] {
+                let found = case.computed(name, arithmetic, training, channels_last, expected);
+                wrong.extend(differences(&found, expected).filter_map(|(quantity, difference)| {
+                    let bound = *bounds.get(quantity)?;
+                    let what =
+                        format!("{name}, {arithmetic:?}, channels-last {channels_last}, {mode}: {quantity}");
+                    (difference > bound).then(|| format!("{what} is {difference:.1e} off, bound {bound:.1e}"))
+                }));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The terms of the network's longest sum: over the inputs of an output in the forward pass, over the pixels of all images
+/// in the gradient of a weight.
+fn longest_sum(network: &Network) -> i64 {
+    let weights = network.layers().iter().flat_map(Layer::parameter_tensors);
+    let inputs = weights.map(|tensor| sizes(&tensor.shape)[1..].iter().product());
+    let pixels = network
+        .layers()
+        .iter()
+        .map(|layer| FIXTURE.batch * sizes(&[layer.output.elements() / layer.output.channels()])[0]);
+    inputs.chain(pixels).max().expect("a network has layers")
+}
+
+impl Case {
+    /// What rounding may do to each quantity, relative to its largest number; without those that it may change beyond
+    /// recognition.
+    fn bounds(
+        &self,
+        name: &str,
+        arithmetic: Arithmetic,
+        training: bool,
+        expected: &Quantities,
+    ) -> BTreeMap<String, f64> {
+        let error = arithmetic.error(longest_sum(&self.network(name)) as f64);
+        let draws: Vec<Quantities> =
+            (0..DRAWS).map(|draw| self.disturbed(name, error, draw, training, expected)).collect();
+        let mut bounds = BTreeMap::new();
+        for quantity in expected.keys().filter(|quantity| *quantity != AFTER_A_STEP) {
+            let square = |draw: &Quantities| {
+                let (_, off) = differences(draw, expected).find(|(name, _)| name == quantity).unwrap();
+                off * off
+            };
+            let deviation = (draws.iter().map(square).sum::<f64>() / DRAWS as f64).sqrt();
+            if DEVIATIONS * deviation <= LOOSE {
+                bounds.insert(quantity.clone(), DEVIATIONS * deviation);
+            }
+        }
+        bounds
+    }
+
+    /// The quantities in double precision, all factors off by relative errors of standard deviation `error`.
+    fn disturbed(
+        &self,
+        name: &str,
+        error: f64,
+        draw: usize,
+        training: bool,
+        expected: &Quantities,
+    ) -> Quantities {
+        let mut model = self.model(name, Kind::Double, false);
+        let off = |tensor: &Tensor, what: &str| {
+            // Uniform in -1 .. 1, so their variance is a third.
+            let noise = uniform(&format!("{what} in draw {draw}"), &tensor.size());
+            tensor * (noise * (error * 3.0_f64.sqrt()) + 1.0)
+        };
+        tch::no_grad(|| {
+            for (name, tensor) in model.state.iter().filter(|(_, tensor)| tensor.requires_grad()) {
+                tensor.shallow_clone().copy_(&off(tensor, &format!("noise on {name}")));
+            }
+        });
+        let images = self.images(Kind::Double, false);
+        quantities(&mut model, expected, |model| {
+            model
+                .forward_through(&images, training, |index, output| {
+                    off(&output, &format!("noise on layer {index}"))
+                })
+                .unwrap()
+        })
+    }
+
+    /// The quantities as the worker computes them.
+    fn computed(
+        &self,
+        name: &str,
+        arithmetic: Arithmetic,
+        training: bool,
+        channels_last: bool,
+        expected: &Quantities,
+    ) -> Quantities {
+        let mut model = self.model(name, Kind::Float, channels_last);
+        let images = self.images(Kind::Float, channels_last);
+        let found = quantities(&mut model, expected, |model| {
+            let _autocast = (arithmetic == Arithmetic::Bfloat16)
+                .then(|| Autocast::begin(Device::Cpu, Half::Bfloat16).unwrap());
+            model.forward(&images, training).unwrap().to_kind(Kind::Float)
+        });
+        let layout = if channels_last { Layout::ChannelsLast } else { Layout::Other };
+        assert_eq!(model.feature_maps(), Some(layout), "{name}");
+        found
+    }
+}
