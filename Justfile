@@ -46,6 +46,10 @@ test-isa:
 fuzz CASES="1000000":
     PROPTEST_CASES={{ CASES }} cargo test --locked --release --lib -- record::ncu record::perf record::gnu_time record::bsd_time --skip the_order_of_kernels
 
+# Prints which file uses which, with the names that are the reason, and whether any leads back to itself.
+graph:
+    @cargo test --locked --quiet --test integration -- layers::print_the_graph_of_files --exact --nocapture
+
 # Formats, lints and tests: what CI runs.
 check: lint test
 

@@ -1,32 +1,50 @@
 //! `orchestrate` runs a declared matrix of deep-learning training bursts and turns the runs into evidence.
 //!
-//! The map, from the ground up; a module may use those above it in this list, and the arrows in `ARCHITECTURE.md` say
-//! exactly which. A test holds them.
+//! The map, from the ground up; a room may use those above it in this list, and the table in `ARCHITECTURE.md` says
+//! exactly which. A test holds it.
 //!
-//! | module | what it is | effects |
+//! | room | what it is | effects |
 //! |---|---|---|
 //! | [`job`] | a job's key, id, label, kind | none |
 //! | [`protocol`] | what passes between `orchestrate` and a worker | none |
 //! | [`stats`] | numbers in, statistics out | none |
+//! | [`text`] | words for numbers and errors | none |
+//! | [`metric`] | the names of a GPU's metrics: what they mean, what to ask for instead | none |
 //! | [`architecture`] | networks as data: layers, shapes, parameters, MACs | none |
-//! | [`dataset`] | data sets made or fetched: recipes, photographs, checksums | none |
+//! | [`dataset`] | data sets as data: recipes, photographs, checksums | none |
 //! | [`record`] | one attempt, parsed | none |
 //! | [`matrix`] | the YAML file, checked | none |
 //! | [`plan`] | expand, decide, order, invocation | none |
+//! | [`event`] | what a run tells, and the sentences that tell it | none |
 //! | [`analysis`] | records in; table, groups, marks, roofline, findings out | none |
 //! | [`report`] | figures, Markdown, HTML | none |
-//! | [`run`] | store, locks, processes, dispatch, progress, host | all of them |
-//! | [`cli`] | one file a verb; the only layer that sees everything | through `run` |
+//! | [`files`] | files as such, and where those of a job stand | files |
+//! | [`stop`] | the signals that say stop | signals |
+//! | [`lock`] | the right to run a job and to measure on a device | files, processes |
+//! | [`store`] | the `runs/` directory, read and written | files |
+//! | [`host`] | what this machine is and what is on it | all of them |
+//! | [`prepare`] | data sets made or fetched, ceilings measured | all of them |
+//! | [`run`] | the loop that runs jobs | all of them |
+//! | [`cli`] | one file a verb; the only room that sees every other | the terminal |
 
 pub mod analysis;
 pub mod architecture;
 pub mod cli;
 pub mod dataset;
+pub mod event;
+pub mod files;
+pub mod host;
 pub mod job;
+pub mod lock;
 pub mod matrix;
+pub mod metric;
 pub mod plan;
+pub mod prepare;
 pub mod protocol;
 pub mod record;
 pub mod report;
 pub mod run;
 pub mod stats;
+pub mod stop;
+pub mod store;
+pub mod text;

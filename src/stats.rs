@@ -1,4 +1,6 @@
 //! Numbers in, statistics out.
+//! Everybody may call it, for it knows nobody.
+//! It never knows what a number is of, and never guesses one that is missing.
 //!
 //! Every function takes finite numbers and gives [`TooFew`] instead of a value that so few of them cannot carry: "n too
 //! small" is a type here, never a zero and never an interval of no width.

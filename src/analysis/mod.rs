@@ -1,4 +1,6 @@
-//! Records in; tables, groups, marks, rooflines and findings out. All pure.
+//! Records in; tables, groups, marks, rooflines and findings out.
+//! The verbs and `report` call it; whoever asks what counts asks here.
+//! It never reads a file, never knows how a job came to run, and stores nothing: every number is derived anew.
 //!
 //! A [`Study`] is what a plan asked for with what the store holds of it: one [`Cell`] a job, whether it succeeded,
 //! failed or never ran. [`analyse`] derives everything that a report says from it. Nothing derived is ever stored.
@@ -17,12 +19,15 @@
 //! | [`findings`] | the sentences of a report, each with its number and its threshold |
 //! | [`table`] | the CSV files |
 
+mod analyse;
+mod circumstances;
 pub mod complexity;
 pub mod cost;
 pub mod counted;
 pub mod energy;
 pub mod findings;
 pub mod group;
+mod line;
 pub mod marks;
 pub mod peaks;
 pub mod pipeline;
@@ -35,16 +40,15 @@ pub(crate) mod fixture;
 
 use chrono::{DateTime, Utc};
 
-use crate::job::{Job, Kind, varying_parameters};
+use crate::job::{Job, Kind};
 use crate::protocol::{Iterations, Measurement};
 use crate::record::{MatrixFacts, Outcome, Record};
 
 use cost::FlopsConvention;
-use findings::Finding;
-use group::Row;
-use marks::{Mark, Thresholds};
+use marks::Mark;
 use peaks::Catalogue;
-use roofline::Roofline;
+
+pub use analyse::{Analysis, analyse};
 
 /// What a plan asked for, with what the store holds of it.
 #[derive(Clone, Debug)]
@@ -192,39 +196,4 @@ impl Run<'_> {
         let (_, measurement) = self.cell.success()?;
         measurement.synchronized.then(|| measurement.samples_per_s())
     }
-}
-
-/// Everything that a report says.
-#[derive(Clone, Debug)]
-pub struct Analysis<'a> {
-    /// Every job of the plan, ordered by config, repeat and kind.
-    pub runs: Vec<Run<'a>>,
-    /// A row a config and circumstances, in the same order.
-    pub rows: Vec<Row<'a>>,
-    /// A roofline a device with peaks, by env.
-    pub rooflines: Vec<Roofline<'a>>,
-    /// The sentences.
-    pub findings: Vec<Finding>,
-    /// Names of the parameters that are not the same in all configs.
-    pub varying: Vec<String>,
-}
-
-/// Derives everything from `study`.
-pub fn analyse(study: &Study) -> Analysis<'_> {
-    let thresholds = Thresholds::default();
-    let mut cells: Vec<&Cell> = study.cells.iter().collect();
-    cells.sort_by_cached_key(|cell| group::order(cell.job.key()));
-    let marks = marks::marks(&cells, &study.spans, &thresholds);
-    let include_marked = study.include_marked;
-    let runs: Vec<Run<'_>> =
-        cells.into_iter().zip(marks).map(|(cell, marks)| Run { cell, marks, include_marked }).collect();
-    let varying = varying_parameters(runs.iter().map(|run| run.cell.job.key()));
-    let mut rows = group::rows(&runs, study);
-    let doubts = marks::row_marks(&rows, &varying, &thresholds);
-    for (row, doubts) in rows.iter_mut().zip(doubts) {
-        row.doubts = doubts;
-    }
-    let rooflines = roofline::rooflines(&rows);
-    let findings = findings::findings(&runs, &rows, &rooflines, &thresholds);
-    Analysis { runs, rows, rooflines, findings, varying }
 }

@@ -1,7 +1,7 @@
 //! The columns of `metrics.csv` that tell what sensors showed.
 
 use super::energy::{cpu_draw, gpu_draw};
-use super::table::Line;
+use super::line::Line;
 use crate::record::{ForeignProcess, GpuTelemetry, Readings, Record, Telemetry};
 
 /// Adds them to `line`; `NA` in all of them where nobody looked.

@@ -7,18 +7,18 @@ use chrono::Utc;
 
 use super::failure::disk_remedy;
 use super::find::find_job;
+use super::global::store_flag;
 use super::output::print_line;
 use super::show::identify;
-use super::stale::{Here, Planned, planned_jobs, store_flag};
+use super::stale::{Here, Planned, planned_jobs};
 use super::{Exit, Failure, Global};
 use crate::job::{Job, JobId};
+use crate::lock::{JobLock, LockError};
 use crate::plan::{
     ACCEPTANCE_SCHEMA, Acceptance, Change, Decided, Decision, Inventory, Standing, changes_text,
 };
-use crate::run::accepted::save_acceptance;
-use crate::run::lock::{JobLock, LockError};
-use crate::run::progress::jobs_text;
-use crate::run::{Store, StoreError};
+use crate::store::{Store, StoreError, save_acceptance};
+use crate::text::jobs_text;
 
 /// What `orchestrate accept` takes.
 #[derive(Debug, clap::Args)]

@@ -1,9 +1,9 @@
 //! `orchestrate completions`: what a shell needs to complete our verbs and flags.
 
-use clap::CommandFactory;
+use clap::Command;
 
 use super::output::print_bytes;
-use super::{Cli, Exit, Failure, Global};
+use super::{Exit, Failure};
 
 /// What `orchestrate completions` takes.
 #[derive(Debug, clap::Args)]
@@ -12,9 +12,8 @@ pub(super) struct CompletionsArgs {
     shell: clap_complete::Shell,
 }
 
-/// Prints the completion script.
-pub(super) fn run(args: CompletionsArgs, _global: &Global) -> Result<Exit, Failure> {
-    let mut command = Cli::command();
+/// Prints the completion script of `command`.
+pub(super) fn run(args: CompletionsArgs, mut command: Command) -> Result<Exit, Failure> {
     let name = command.get_name().to_owned();
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, name, &mut script);

@@ -8,7 +8,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::output::print;
 use super::{Exit, Failure, Global};
 use crate::dataset::{Archive, GENERATOR, IMAGENETTE, IMAGENETTE_URL, Origin, Recipe};
-use crate::run::dataset::{DatasetError, Outcome, Step, fetch_archive, make_generated};
+use crate::prepare::Step;
+use crate::prepare::dataset::{DatasetError, Outcome, fetch_archive, make_generated};
 
 /// What `orchestrate dataset` takes.
 #[derive(Debug, Args)]

@@ -21,10 +21,11 @@ use serde::Serialize;
 use super::doctor::facts::{Section, sections};
 use super::output::{print_json, print_line, write_files};
 use super::{Exit, Failure, Global};
+use crate::host::survey::Survey;
+use crate::lock::lock_dir_path;
 use crate::plan::{Plan, quote};
 use crate::record::CloudFacts;
-use crate::run::Store;
-use crate::run::survey::Survey;
+use crate::store::Store;
 
 /// The version of `system.json`.
 ///
@@ -69,7 +70,7 @@ impl Environment {
 /// Writes both files and says where they are.
 pub(super) fn run(args: EnvArgs, global: &Global) -> Result<Exit, Failure> {
     // Who is busy right now says nothing about the machine.
-    let survey = Survey::probe(&global.store, Duration::ZERO);
+    let survey = Survey::probe(&global.store, &lock_dir_path(), Duration::ZERO);
     let environment = Environment::of(survey, &saved_plans(&global.store), &global.store);
     if args.json {
         print_json(&environment)?;

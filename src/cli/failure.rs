@@ -5,7 +5,8 @@ use std::fmt;
 use std::io;
 
 use super::Exit;
-use crate::run::{StoreError, WriteError};
+use crate::files::WriteError;
+use crate::store::StoreError;
 
 /// A failed verb: the error, the exit code it means, and what the user can do next.
 ///

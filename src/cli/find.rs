@@ -6,9 +6,10 @@ use std::path::Path;
 use super::load::load_matrix_plan;
 use super::output::nearest;
 use super::{Exit, Failure};
+use crate::files::JobDir;
 use crate::job::{Job, varying_parameters};
 use crate::plan::{Inventory, Plan};
-use crate::run::{JobDir, Store, StoreError};
+use crate::store::{Store, StoreError};
 
 /// The plan of a matrix file, the saved plan of a name, or without either the plan saved last.
 ///

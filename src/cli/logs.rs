@@ -7,8 +7,8 @@ use std::path::Path;
 use super::find::{Found, find_job};
 use super::output::{print, print_bytes};
 use super::{Exit, Failure, Global};
-use crate::run::regular::open_regular;
-use crate::run::{AttemptDir, Store};
+use crate::files::{AttemptDir, open_regular};
+use crate::store::Store;
 
 /// What `orchestrate logs` takes.
 #[derive(Debug, clap::Args)]

@@ -4,9 +4,9 @@
 
 use std::path::PathBuf;
 
-use clap::CommandFactory;
+use clap::Command;
 
-use super::{Cli, Exit, Failure, Global};
+use super::{Exit, Failure};
 
 /// What `orchestrate man` takes.
 #[derive(Debug, clap::Args)]
@@ -15,9 +15,9 @@ pub(super) struct ManArgs {
     directory: PathBuf,
 }
 
-/// Writes the pages.
-pub(super) fn run(args: ManArgs, _global: &Global) -> Result<Exit, Failure> {
+/// Writes the pages of `command`.
+pub(super) fn run(args: ManArgs, command: Command) -> Result<Exit, Failure> {
     std::fs::create_dir_all(&args.directory)?;
-    clap_mangen::generate_to(Cli::command(), &args.directory)?;
+    clap_mangen::generate_to(command, &args.directory)?;
     Ok(Exit::Done)
 }

@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Global;
-use super::plan::not_done_text;
-use super::stale::store_flag;
+use super::global::store_flag;
 use super::study::{cell, load_iterations};
+use super::words::not_done_text;
 use crate::analysis::cost::FlopsConvention;
 use crate::analysis::marks::{Mark, Thresholds, mark_names, marks};
 use crate::analysis::peaks::Catalogue;
 use crate::analysis::{Cell, Span, Study};
 use crate::job::{Job, JobId};
 use crate::plan::{Inventory, Plan};
-use crate::run::Store;
-use crate::run::progress::jobs_text;
+use crate::store::Store;
+use crate::text::jobs_text;
 
 /// `jobs` of `plan` as `analysis` wants them. Peaks and costs are not asked for here, so none are given; nor are the
 /// seconds of iterations, since nothing that they say decides what counts, and `status --watch` looks every two seconds.

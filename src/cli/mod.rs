@@ -1,4 +1,6 @@
-//! The command line: one file a verb. The only layer that sees everything.
+//! The command line: one file a verb, and what verbs have in common.
+//! `main` alone calls it; it is the only room that sees every other.
+//! It never decides what runs or what counts, and keeps no state: it parses, calls, prints and chooses the exit code.
 //!
 //! A verb is a `clap::Args` struct and a function `run(args, &Global) -> Result<Exit, Failure>`. Standard output is the
 //! result, standard error the progress and the diagnostics.
@@ -15,6 +17,7 @@ mod exit;
 mod explain;
 mod failure;
 mod find;
+mod global;
 mod load;
 mod logs;
 mod man;
@@ -22,6 +25,7 @@ mod marked;
 mod output;
 mod peaks;
 mod plan;
+mod progress;
 mod report;
 mod resume;
 mod run;
@@ -31,15 +35,16 @@ mod show;
 mod stale;
 mod status;
 mod study;
+mod words;
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 pub use exit::Exit;
 pub use failure::Failure;
+pub use global::Global;
 
 /// Runs a declared matrix of deep-learning training bursts and turns the runs into evidence.
 #[derive(Debug, Parser)]
@@ -49,20 +54,6 @@ pub struct Cli {
     global: Global,
     #[command(subcommand)]
     verb: Verb,
-}
-
-/// What every verb understands.
-#[derive(Clone, Debug, Args)]
-pub struct Global {
-    /// Directory that holds the runs.
-    #[arg(long, global = true, value_name = "DIR", default_value = "runs", env = "ORCHESTRATE_STORE")]
-    pub store: PathBuf,
-    /// Say more on standard error.
-    #[arg(short, long, global = true, conflicts_with = "quiet")]
-    pub verbose: bool,
-    /// Say nothing on standard error but errors.
-    #[arg(short, long, global = true)]
-    pub quiet: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -128,8 +119,8 @@ pub fn main() -> ExitCode {
         Verb::Dataset(args) => dataset::run(args, &global),
         Verb::Doctor(args) => doctor::run(args, &global),
         Verb::Env(args) => env::run(args, &global),
-        Verb::Completions(args) => completions::run(args, &global),
-        Verb::Man(args) => man::run(args, &global),
+        Verb::Completions(args) => completions::run(args, Cli::command()),
+        Verb::Man(args) => man::run(args, Cli::command()),
     };
     match result {
         Ok(exit) => exit.into(),

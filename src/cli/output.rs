@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::failure::disk_remedy;
 use super::{Exit, Failure};
-use crate::run::write_atomic;
+use crate::files::write_atomic;
 
 /// Prints `text`, which ends its lines itself. A reader that has gone away (`| head`) has seen enough: that is no
 /// error.
@@ -91,6 +91,17 @@ pub(super) fn hint(quiet: bool, text: &str) {
         // Nobody reads any more: then nobody needs the hint.
         let _ = writeln!(io::stderr(), "hint: {text}");
     }
+}
+
+/// Says something beside the result, on standard error.
+pub(super) fn say(text: &str) {
+    // Nobody reads any more: then nobody needs to know.
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// Warns, on standard error.
+pub(super) fn warn(text: &str) {
+    say(&format!("warning: {text}"));
 }
 
 /// The narrowest terminal into which tables are fitted.

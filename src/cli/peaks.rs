@@ -9,19 +9,19 @@ use std::path::{Path, PathBuf};
 use comfy_table::Table;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 
-use super::output::print_line;
-use super::study::{load_catalogue, say};
+use super::output::{print_line, say};
+use super::study::load_catalogue;
 use super::{Exit, Failure, Global};
 use crate::analysis::marks::Thresholds;
 use crate::analysis::peaks::{
     Catalogue, MEASURED_SCHEMA, METHOD, MeasuredFile, Origin, Peaks, Range, suspicions,
 };
+use crate::files::write_atomic;
+use crate::host::{hash_file, probe_host};
 use crate::job::{Device, Precision};
+use crate::prepare::peaks::{MEASURED, MeasureError, Measured, Measurement, measure_peaks};
 use crate::protocol::{GemmSample, Layout, Operands};
 use crate::record::HostFacts;
-use crate::run::host::{hash_file, probe_host};
-use crate::run::peaks::{MEASURED, MeasureError, Measured, Measurement, measure_peaks};
-use crate::run::write_atomic;
 use crate::stats;
 
 /// What `orchestrate peaks` takes.
@@ -382,7 +382,7 @@ mod tests {
     #[test]
     fn every_file_that_comes_with_the_program_is_sound() {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("peaks");
-        let files = crate::run::peaks::load_peaks(&directory).unwrap();
+        let files = crate::prepare::peaks::load_peaks(&directory).unwrap();
         let shipped: Vec<_> = files.iter().filter(|file| !file.is_measured).collect();
         assert!(shipped.len() >= 17);
         for file in shipped {

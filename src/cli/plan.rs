@@ -9,13 +9,12 @@ use super::load::{ProfileArgs, load_profiled_plan};
 use super::output::{Layout, hint, print, print_json, table, table_text};
 use super::select::SelectArgs;
 use super::stale::{Here, stale_hint};
+use super::words::{Word, param_text};
 use super::{Exit, Failure, Global};
 use crate::job::{JobId, Key, varying_parameters};
-use crate::plan::{
-    Decided, Decision, Estimate, Estimator, Inventory, NotDone, Plan, TimeLeft, changes_text, quote,
-};
-use crate::run::Store;
-use crate::run::progress::{duration_text, jobs_text, time_left_text};
+use crate::plan::{Decided, Estimate, Estimator, Inventory, Plan, TimeLeft, quote};
+use crate::store::Store;
+use crate::text::{duration_text, jobs_text};
 
 /// What `orchestrate plan` takes.
 #[derive(Debug, clap::Args)]
@@ -103,44 +102,6 @@ struct JobView {
     estimate: Option<Estimate>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Word {
-    Run,
-    Done,
-    Stale,
-    NotHere,
-    Pruned,
-    Blocked,
-}
-
-impl Word {
-    /// The word for `decision`, and why, as a sentence or a phrase; `None` for what is done.
-    pub(super) fn of(decision: &Decision) -> (Word, Option<String>) {
-        match decision {
-            Decision::Run(not_done) => (Word::Run, Some(not_done_text(not_done))),
-            Decision::Rerun { why } => (Word::Run, Some(why.clone())),
-            Decision::Skip => (Word::Done, None),
-            Decision::Stale { changes } => (Word::Stale, Some(changes_text(changes))),
-            Decision::NotHere { why } => (Word::NotHere, Some(why.clone())),
-            Decision::Pruned { why } => (Word::Pruned, Some(why.clone())),
-            Decision::Blocked { why } => (Word::Blocked, Some(why.clone())),
-        }
-    }
-
-    /// The word as people read it.
-    pub(super) fn text(self) -> &'static str {
-        match self {
-            Word::Run => "run",
-            Word::Done => "done",
-            Word::Stale => "stale",
-            Word::NotHere => "not here",
-            Word::Pruned => "pruned",
-            Word::Blocked => "blocked",
-        }
-    }
-}
-
 impl PlanView {
     fn of(plan: &Plan, inventory: &Inventory, decided: &[Decided]) -> PlanView {
         let estimator = Estimator::new(plan, inventory.records());
@@ -192,13 +153,8 @@ impl PlanView {
                 counts += &format!(", {number} {what}");
             }
         }
-        format!("{}{counts}; time left: {}\n", table_text(&rows), time_left_text(&self.time_left))
+        format!("{}{counts}; time left: {}\n", table_text(&rows), self.time_left)
     }
-}
-
-/// A parameter's value in a table; `auto` where the worker chooses.
-pub(super) fn param_text(key: &Key, name: &str) -> String {
-    key.param(name).map_or_else(|| "auto".to_owned(), |value| value.to_string())
 }
 
 impl JobView {
@@ -210,20 +166,6 @@ impl JobView {
     }
 }
 
-/// Why a job is not done, as a sentence.
-pub(super) fn not_done_text(not_done: &NotDone) -> String {
-    match not_done {
-        NotDone::NeverRan => "it never ran".to_owned(),
-        NotDone::Failed(record) => format!("attempt {} {}", record.attempt, record.outcome),
-        NotDone::Unfinished { attempts: 1 } => "its attempt was cut off and left no record".to_owned(),
-        NotDone::Unfinished { attempts } => {
-            format!("the last of its {attempts} attempts was cut off and left no record")
-        }
-        NotDone::Running => "somebody runs it right now".to_owned(),
-        NotDone::Corrupt { message } => format!("its directory cannot be read: {message}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -232,7 +174,7 @@ mod tests {
     use crate::analysis::fixture;
     use crate::job::{Job, ParamValue};
     use crate::matrix::Order;
-    use crate::plan::{Basis, Change, PLAN_SCHEMA, Standing};
+    use crate::plan::{Basis, Change, Decision, NotDone, PLAN_SCHEMA, Standing};
     use crate::record::MatrixFacts;
 
     fn plan(jobs: Vec<Key>) -> Plan {

@@ -1,10 +1,11 @@
 //! `orchestrate resume`.
 
 use super::find::{find_saved_plan, no_plans};
+use super::output::say;
 use super::run::{HowArgs, execute};
 use super::{Exit, Failure, Global};
 use crate::plan::{Plan, Standing};
-use crate::run::Store;
+use crate::store::Store;
 
 /// What `orchestrate resume` takes.
 #[derive(Debug, clap::Args)]
@@ -42,7 +43,7 @@ fn most_recent(store: &Store, global: &Global) -> Result<Plan, Failure> {
         };
         let left: Vec<&str> = others.iter().filter(unfinished).map(String::as_str).collect();
         if !left.is_empty() {
-            super::run::note(&format!("resuming {name}; jobs are also left in: {}", left.join(", ")));
+            say(&format!("resuming {name}; jobs are also left in: {}", left.join(", ")));
         }
     }
     Ok(plan)

@@ -4,19 +4,24 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use super::failure::disk_remedy;
+use super::global::store_flag;
 use super::load::{ProfileArgs, load_profiled_plan};
 use super::marked::{left_out, sentence, tell_left_out};
+use super::output::{say, warn};
+use super::progress::{Display, Style};
 use super::select::SelectArgs;
-use super::stale::{Here, store_flag, tell_stale};
+use super::stale::{Here, tell_stale};
 use super::{Exit, Failure, Global};
+use crate::event::Summary;
+use crate::files::WriteError;
 use crate::job::Kind;
+use crate::lock::LockError;
 use crate::plan::{
     Decided, Decision, Estimator, Inventory, Plan, Standing, quote, rerun_marked, rerun_stale,
 };
 use crate::record::HostFacts;
-use crate::run::lock::LockError;
-use crate::run::progress::{Display, Style};
-use crate::run::{DispatchError, RunOrder, Site, SiteError, Store, Summary, WriteError, dispatch};
+use crate::run::{DispatchError, RunOrder, Site, SiteError, dispatch};
+use crate::store::Store;
 
 /// What `orchestrate run` takes.
 #[derive(Debug, clap::Args)]
@@ -86,7 +91,10 @@ pub(super) fn execute(plan: &Plan, how: &HowArgs, global: &Global) -> Result<Exi
         let blocked = decided.iter().any(|decided| matches!(decided.decision, Decision::Blocked { .. }));
         return Ok(if blocked { Exit::SomeFailed } else { Exit::Done });
     }
-    let site = programs.and_then(|programs| Site::probe(plan, &decided, programs)).map_err(site_failure)?;
+    let site = programs
+        .map_err(SiteError::from)
+        .and_then(|programs| Site::probe(plan, &decided, programs))
+        .map_err(site_failure)?;
     if how.dry_run {
         return execution.print_commands(&site);
     }
@@ -219,7 +227,7 @@ impl Execution<'_> {
 
     fn advise(&self, line: &str) {
         if !self.global.quiet {
-            note(line);
+            say(line);
         }
     }
 
@@ -278,7 +286,7 @@ fn site_failure(error: SiteError) -> Failure {
             quote(&path.display().to_string())
         ),
         SiteError::NoInvocation { .. } => "declare it under `params` or `axes`, or leave it out".to_owned(),
-        SiteError::CurrentDirectory(_) | SiteError::NotText(_) => {
+        SiteError::Programs(_) | SiteError::NotText(_) => {
             "run `orchestrate` from the project's directory".to_owned()
         }
     };
@@ -308,14 +316,6 @@ fn describe(summary: &Summary) -> String {
 /// Prints a line of the result. A reader that has gone away must not end a run.
 fn print(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
-}
-
-pub(super) fn note(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
-}
-
-pub(super) fn warn(line: &str) {
-    note(&format!("warning: {line}"));
 }
 
 #[cfg(test)]

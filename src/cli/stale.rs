@@ -2,22 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use super::run::warn;
+use super::global::store_flag;
+use super::output::warn;
 use super::{Failure, Global};
+use crate::host::{Programs, ProgramsError, probe_host, probe_present};
 use crate::job::JobId;
-use crate::plan::{Decided, Decision, Inventory, Plan, Present, changes_text, decide, quote};
+use crate::plan::{Decided, Decision, Inventory, Plan, Present, changes_text, decide};
 use crate::record::HostFacts;
-use crate::run::host::probe_host;
-use crate::run::present::probe_present;
-use crate::run::progress::jobs_text;
-use crate::run::{Programs, SiteError, Store, StoreError};
+use crate::store::{Store, StoreError};
+use crate::text::jobs_text;
 
 /// What is here now.
 pub(super) struct Here {
     /// The machine.
     pub(super) host: HostFacts,
     /// Its programs; why not, if they cannot be looked for. Nothing is stale then.
-    pub(super) programs: Result<Programs, SiteError>,
+    pub(super) programs: Result<Programs, ProgramsError>,
 }
 
 impl Here {
@@ -123,12 +123,6 @@ pub(super) fn stale_hint(again: &str, global: &Global) -> String {
     format!(
         "`orchestrate {again} --rerun-stale{store}` repeats what is stale, `orchestrate accept --all{store}` keeps it"
     )
-}
-
-/// `--store DIR` for a command to type, with a blank in front; empty for the usual store.
-pub(super) fn store_flag(global: &Global) -> String {
-    let store = global.store.display().to_string();
-    if store == "runs" { String::new() } else { format!(" --store {}", quote(&store)) }
 }
 
 #[cfg(test)]

@@ -2,27 +2,27 @@
 //! report, written; the table of results, printed.
 #![expect(clippy::disallowed_methods, reason = "the command line makes the report's directory")]
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 
 use super::load::load_matrix_plan;
+use super::output::say;
 use super::{Exit, Failure, Global};
 use crate::analysis::cost::FlopsConvention;
 use crate::analysis::group::Row;
 use crate::analysis::peaks::{Catalogue, Peaks, PeaksError, parse, parse_measured};
 use crate::analysis::{Analysis, Cell, Span, State, Study};
+use crate::files::{read_regular_text, write_atomic};
+use crate::host::probe_host;
 use crate::job::Job;
 use crate::plan::{Decided, Decision, Inventory, NotDone, Plan, PlannedEnv, Present, Standing, decide};
+use crate::prepare::peaks::load_peaks;
 use crate::protocol::{BadIterations, Iterations, Measurement};
 use crate::report::File;
 use crate::report::number::significant;
-use crate::run::host::probe_host;
-use crate::run::peaks::load_peaks;
-use crate::run::regular::read_regular_text;
-use crate::run::{Store, write_atomic};
+use crate::store::Store;
 
 /// Which plan, and what to read beside the store.
 #[derive(Debug, clap::Args)]
@@ -308,9 +308,4 @@ fn note(row: &Row<'_>) -> String {
         words.push(format!("part {} of {}", row.part.0, row.part.1));
     }
     words.join(", ")
-}
-
-/// Says something beside the result.
-pub(super) fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
 }

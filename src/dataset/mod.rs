@@ -1,4 +1,6 @@
-//! Data sets that `orchestrate` makes or fetches: what they consist of. Files are written in [`crate::run::dataset`].
+//! Data sets that `orchestrate` makes or fetches, as data: what they consist of.
+//! The verb `dataset` calls it, and [`crate::prepare::dataset`], which writes the files.
+//! It never writes anything itself, and the same recipe always gives the same pixels.
 //!
 //! Main types: [`Recipe`] (a generated data set, all of it), [`Archive`] (a published one), [`Manifest`] (the file
 //! `dataset.json` that is written last and tells a whole data set from half of one).

@@ -1,4 +1,6 @@
 //! A job: one config, one repeat, one kind. What everything else speaks about.
+//! Everybody may call it, for it knows nobody.
+//! It never holds anything observed: a key is what was declared, and nothing about a host or a run is part of it.
 //!
 //! [`Key`] is everything *declared* about a job and nothing else: its canonical JSON is hashed to the [`JobId`], and
 //! the id names the job's directory in the store. Two things follow. Whoever changes a declared value gets another

@@ -8,10 +8,10 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::env::{build, check_model, check_param_name};
-use super::file::{self, EnvFile, MatrixFile, WorkerFile, get};
+use super::file::{self, EnvFile, MatrixFile, WorkerFile};
 use super::keys::{self, BATCH, MOST_JOBS, REPEATS};
 use super::note::{Note, Notes, Span, Spanned, did_you_mean, one_of};
-use super::reader::{count, mismatch, name, param, parsed, unknown_key};
+use super::reader::{count, get, mismatch, name, param, parsed, unknown_key};
 use super::tree::{self, Entry, Node, Value};
 use super::{AxisValue, Condition, Env, Include, Matrix, Operator, Selector, SelectorField, comma_separated};
 use crate::architecture::{self, NoNetwork};

@@ -9,8 +9,8 @@ use super::limits::{LimitsFile, read_limits};
 use super::note::{Notes, Span, Spanned};
 use super::profile::{self, ProfileFile};
 use super::reader::{
-    check_keys, check_name, count, entries, list, mismatch, name, optional_list, param, parsed, text, whole,
-    word,
+    check_keys, check_name, count, entries, get, list, mismatch, name, optional_list, param, parsed, text,
+    whole, word,
 };
 use super::tree::{Entry, Node, Value};
 use super::{Order, Place, Share};
@@ -120,11 +120,6 @@ fn read_entries(top: &[Entry], notes: &mut Notes) -> MatrixFile {
         order,
         order_seed: seed.map_or(0, |seed| seed.value.unsigned_abs()),
     }
-}
-
-/// The value of `key`.
-pub(super) fn get<'a>(entries: &'a [Entry], key: &str) -> Option<&'a Node> {
-    entries.iter().find(|(name, _)| name.value == key).map(|(_, node)| node)
 }
 
 fn description(node: &Node, notes: &mut Notes) -> Option<String> {

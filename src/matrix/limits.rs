@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use super::file::get;
 use super::keys::{self, QUIET, RETRIES, TEMPERATURE};
 use super::note::Notes;
-use super::reader::{NumberOrSwitch, check_keys, count, duration, entries, mismatch, number_or_switch};
+use super::reader::{NumberOrSwitch, check_keys, count, duration, entries, get, mismatch, number_or_switch};
 use super::tree::Node;
 use super::{Limits, Quiet};
 

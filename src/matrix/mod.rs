@@ -1,4 +1,6 @@
 //! The matrix: one YAML file, checked once, that declares what is to be run.
+//! The verbs call [`check()`] with the file's text; `plan` takes the checked [`Matrix`].
+//! It never looks at the store or the host, and never lets a mistake through to be found later.
 //!
 //! `file.rs` mirrors the YAML, with the place of every value; [`check()`] turns it into a [`Matrix`] that cannot be
 //! wrong, or into all of its mistakes at once; [`schema()`] is the JSON Schema of the file for editors. A matrix gives

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::Matrix;
-use super::file::get;
 use super::keys::{self, KeyDoc, PROFILE_ITERS};
 use super::note::{Notes, Spanned};
-use super::reader::{check_keys, count, entries, list, mismatch, text};
+use super::reader::{check_keys, count, entries, get, list, mismatch, text};
 use super::tree::{Node, Value};
 use crate::job::{Device, Kind, Profile};
-use crate::record::ncu::translate;
+use crate::metric::translate;
 
 /// What a profiler's name in a matrix stands for, and its keys.
 const PROFILERS: [(Kind, &[KeyDoc], &str); 2] =

@@ -288,3 +288,8 @@ fn data_source(entries: &[Entry]) -> Option<DataSource> {
         _ => None,
     }
 }
+
+/// The value of `key`.
+pub(super) fn get<'a>(entries: &'a [Entry], key: &str) -> Option<&'a Node> {
+    entries.iter().find(|(name, _)| name.value == key).map(|(_, node)| node)
+}

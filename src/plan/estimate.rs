@@ -5,6 +5,7 @@
 //! an estimate is rough, and it says what it rests on.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::Serialize;
 
@@ -12,6 +13,7 @@ use super::Plan;
 use crate::job::{JobId, Key, Kind, ParamValue};
 use crate::record::Record;
 use crate::stats;
+use crate::text::duration_text;
 
 /// What an estimate rests on, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -43,6 +45,23 @@ pub struct TimeLeft {
     pub jobs: usize,
     /// Jobs for which there is no basis; their time comes on top.
     pub jobs_without_basis: usize,
+}
+
+impl fmt::Display for TimeLeft {
+    /// `about 12m 5s`, `about 12m 5s and 3 jobs of unknown length`, `unknown for all 40 jobs`, `nothing`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TimeLeft { seconds, jobs, jobs_without_basis: unknown } = *self;
+        match (jobs, unknown) {
+            (0, _) => f.write_str("nothing"),
+            (1, 1) => f.write_str("unknown, as no job of its env has finished yet"),
+            (_, 0) => write!(f, "about {}", duration_text(seconds)),
+            _ if unknown == jobs => {
+                write!(f, "unknown for all {jobs} jobs, as none of their envs has finished one yet")
+            }
+            (_, 1) => write!(f, "about {} and a job of unknown length", duration_text(seconds)),
+            _ => write!(f, "about {} and {unknown} jobs of unknown length", duration_text(seconds)),
+        }
+    }
 }
 
 /// Durations of finished jobs, sorted by what they can be a basis for.
@@ -260,5 +279,17 @@ mod tests {
             let most = walls.iter().copied().fold(0.0, f64::max);
             prop_assert!((least..=most).contains(&seconds));
         }
+    }
+
+    #[test]
+    fn times_left() {
+        let text =
+            |seconds, jobs, jobs_without_basis| TimeLeft { seconds, jobs, jobs_without_basis }.to_string();
+        assert_eq!(text(0.0, 0, 0), "nothing");
+        assert_eq!(text(90.0, 3, 0), "about 1m 30s");
+        assert_eq!(text(90.0, 3, 1), "about 1m 30s and a job of unknown length");
+        assert_eq!(text(90.0, 3, 2), "about 1m 30s and 2 jobs of unknown length");
+        assert_eq!(text(5.0, 3, 3), "unknown for all 3 jobs, as none of their envs has finished one yet");
+        assert_eq!(text(0.0, 1, 1), "unknown, as no job of its env has finished yet");
     }
 }

@@ -1,8 +1,10 @@
 //! What to do, decided before anything is done.
+//! The verbs call it, and `run` obeys it; `store` and `host` bring what it decides from.
+//! It never touches the world and never changes its mind: planning twice changes nothing.
 //!
 //! [`expand`] turns a matrix into the ordered jobs of a [`Plan`]; [`decide`] holds them against what the store has, what
 //! the host is and what jobs would run with now; [`invocation`] says how a job's process chain is called, as data. The executor
-//! ([`crate::run`]) has no choices left. All pure: planning twice changes nothing.
+//! ([`crate::run`]) has no choices left.
 
 mod decide;
 mod estimate;

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Measurement;
 use crate::job::{DataSource, Device, Key, Optimizer, ParamValue, Precision};
 
 /// What the worker really did, read back where that is possible. Compared with what the job asked for.
@@ -121,14 +120,15 @@ impl Effective {
     }
 }
 
-impl Measurement {
-    /// The settings that the worker reports and that are not what `key` asks for; empty if all is as requested.
+impl Effective {
+    /// The settings that the worker reports and that are not what `key` asks for; empty if all is as requested. It
+    /// trained on `samples` images.
     ///
     /// A setting that the worker does not report cannot be compared, except device, precision and batch, which every
     /// worker reports. A parameter that an external worker was never told (it is neither declared in the key nor at
     /// a default the worker has to know) is compared only if the key declares it.
-    pub fn mismatches(&self, key: &Key) -> Vec<Mismatch> {
-        let effective = &self.effective;
+    pub(super) fn mismatches(&self, samples: u64, key: &Key) -> Vec<Mismatch> {
+        let effective = self;
         let mut found = Vec::new();
         let mut compare = |setting: &str, requested: String, effective: String| {
             if requested != effective {
@@ -150,7 +150,7 @@ impl Measurement {
         let mut reported = effective.parameters();
         if effective.iters.is_none() {
             // One iteration is one batch, so a worker that does not say tells by its samples.
-            let derived = self.samples / u64::from(effective.batch);
+            let derived = samples / u64::from(effective.batch);
             reported.push(("iters", ParamValue::Int(i64::try_from(derived).unwrap_or(i64::MAX))));
         }
         for (name, value) in reported {
@@ -166,7 +166,7 @@ impl Measurement {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Report;
+    use super::super::{Measurement, Report};
     use super::*;
 
     const LEAST: &str = r#"{ "schema": 1, "samples": 1600, "elapsed_s": 12.5, "synchronized": true,

@@ -1,4 +1,6 @@
 //! One attempt, parsed: what it was, how it ended, what was measured and what was observed around it.
+//! Rooms that read or write records call it, and so do those that ask other programs; texts come in as arguments.
+//! It never opens a file, never derives a statistic, and never marks a run.
 //!
 //! [`Record`] is `record.json`, the one file that decides whether a job is done. Raw values only: whatever can be
 //! derived from them (throughput, foreign load, marks) is derived by [`crate::analysis`], never stored.
@@ -8,6 +10,7 @@ mod ending;
 #[cfg(test)]
 mod garble;
 mod gnu_time;
+mod host_counters;
 pub mod ncu;
 mod notation;
 mod outcome;
@@ -16,6 +19,8 @@ mod process;
 mod profiled;
 mod provenance;
 mod telemetry;
+#[cfg(test)]
+pub(crate) mod testing;
 mod time_values;
 
 use chrono::{DateTime, Utc};
@@ -27,10 +32,11 @@ use crate::protocol::Measurement;
 pub use bsd_time::parse_bsd_time;
 pub use ending::{Ending, decide_outcome};
 pub use gnu_time::parse_gnu_time;
+pub use host_counters::HostCounters;
 pub use ncu::NcuCounters;
 pub use outcome::{NotProfiled, Outcome};
 pub use perf::PerfCounters;
-pub use process::{ProcessStats, ReportedExit, TimeReport, TimeReportError};
+pub use process::{ProcessStats, ReportedExit, TimeFlavour, TimeReport, TimeReportError};
 pub use profiled::{ProfilerOutput, decide_profiled};
 pub use provenance::{
     CloudFacts, CpuFacts, GitFacts, GpuFacts, HostFacts, LibraryFacts, MatrixFacts, OsFacts, Provenance,

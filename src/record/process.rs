@@ -1,5 +1,15 @@
 use serde::{Deserialize, Serialize};
 
+/// The two kinds of `time` we understand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimeFlavour {
+    /// GNU: `-v -o FILE`; read by [`super::parse_gnu_time`].
+    Gnu,
+    /// BSD, as macOS has it: `-l -o FILE`; read by [`super::parse_bsd_time`].
+    Bsd,
+}
+
 /// What `/usr/bin/time` says of a finished process and its waited-for children. Seconds and bytes throughout, whatever
 /// unit the tool printed. Absent means the tool did not say.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

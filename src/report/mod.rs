@@ -1,8 +1,9 @@
 //! The files of a report: CSV tables, figures as SVG and PNG with a CSV beside each, `report.md` and `report.html`.
-//!
-//! Rendering is pure: [`render`] gives [`File`]s, the command line writes them. The same analysis gives the same bytes; no
-//! clock, no host, no directory is looked at. The pages come from the templates in `templates/`.
+//! The verbs `aggregate` and `report` call [`render`], which gives [`File`]s for them to write.
+//! It never derives a number that `analysis` has not, and never looks at a clock, a host or a directory: the same analysis
+//! gives the same bytes. The pages come from the templates in `templates/`.
 
+mod figure;
 mod frame;
 pub mod number;
 mod page;
@@ -14,6 +15,7 @@ mod svg;
 mod throughput;
 
 use crate::analysis::{Analysis, Study, counted, table};
+use figure::Figures;
 
 pub use page::PageError;
 pub use png::DrawError;
@@ -50,19 +52,6 @@ impl File {
     fn text(path: impl Into<String>, text: String) -> Self {
         File { path: path.into(), contents: text.into_bytes() }
     }
-}
-
-/// A figure: the drawing and the numbers in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Figure {
-    /// Its file name without extension.
-    pub(crate) name: String,
-    /// What it shows.
-    pub(crate) title: String,
-    /// The drawing.
-    pub(crate) svg: String,
-    /// The numbers.
-    pub(crate) csv: String,
 }
 
 /// A report that cannot be rendered.
@@ -117,12 +106,6 @@ pub fn render(
     files.push(File::text("report.md", page::render("report.md", &templates.markdown, &page)?));
     files.push(File::text("report.html", page::render("report.html", &templates.html, &page)?));
     Ok(files)
-}
-
-/// All figures of a report.
-pub(crate) struct Figures {
-    pub(crate) throughput: Vec<Figure>,
-    pub(crate) rooflines: Vec<Figure>,
 }
 
 fn figures(analysis: &Analysis<'_>) -> Figures {

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use minijinja::{Environment, UndefinedBehavior, syntax::SyntaxConfig};
 use serde::Serialize;
 
+use super::figure::{Figure, Figures};
 use super::number::{duration, gibibytes, grouped, significant};
 use super::profiles::{Profiles, profiles};
-use super::{Figure, Figures};
 use crate::analysis::group::{Row, Statistics};
 use crate::analysis::peaks::Peaks;
 use crate::analysis::table::NOT_KNOWN;

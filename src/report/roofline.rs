@@ -3,7 +3,7 @@
 //! Points whose bytes were counted are filled, all others hollow. Points placed by estimated bytes are not drawn: they lie
 //! on the roof by construction.
 
-use super::Figure;
+use super::figure::Figure;
 use super::frame::{self, GRID, LEFT, SMALL, TOP};
 use super::number::{plain, significant};
 use super::scale::{Kind, Scale};

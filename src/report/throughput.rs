@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Figure;
+use super::figure::Figure;
 use super::frame::{self, LEFT, SMALL, TOP};
 use super::scale::{Kind, Scale, round_up};
 use super::svg::{Anchor, GREY, INK, Stroke, Svg, colour, shape, text_width};

@@ -9,9 +9,10 @@ use std::path::Path;
 
 use nix::errno::Errno;
 
-use super::dispatch::DispatchError;
-use super::lock::LockError;
-use super::store::{JobDir, Store};
+use super::error::DispatchError;
+use crate::files::JobDir;
+use crate::lock::LockError;
+use crate::store::Store;
 
 /// Whether `error`, met while the job of `dir` was run, is of that directory alone, so that other jobs can run.
 pub(super) fn concerns_one_job(error: &DispatchError, store: &Store, dir: &JobDir) -> bool {
@@ -44,8 +45,8 @@ fn is_of_the_store(error: &io::Error, store: &Store, dir: &Path) -> bool {
 #[expect(clippy::disallowed_methods, reason = "tests make the files they look at")]
 mod tests {
     use super::*;
+    use crate::files::WriteError;
     use crate::job::{Job, Key};
-    use crate::run::WriteError;
 
     fn job() -> Job {
         Job::new(Key::example())

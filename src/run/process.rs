@@ -21,8 +21,8 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use tokio::task::JoinHandle;
 
-use super::lock::{DeviceLock, JobLock, inherited};
-use super::store::AttemptDir;
+use crate::files::AttemptDir;
+use crate::lock::{DeviceLock, JobLock, inherited};
 use crate::protocol::MEASUREMENT_VARIABLE;
 
 /// A running process chain. The locks it was started with are open in all of its processes.

@@ -1,26 +1,21 @@
 //! Where a run takes place: what is looked up once, before anything starts, and refused with one clear sentence if it
 //! is not there.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
-use super::host::{TimeFlavour, TimeTool, probe_git, probe_time_tool};
-use super::lock::lock_dir_path;
-use super::programs::Programs;
-use super::store::AttemptDir;
+use crate::files::AttemptDir;
+use crate::host::{Programs, ProgramsError, TimeTool, probe_git, probe_time_tool};
 use crate::job::{DataSource, Job, ParamValue};
+use crate::lock::lock_dir_path;
 use crate::plan::{Decided, Invocation, InvocationError, Outputs, Plan, Profiler, Surroundings, invocation};
-use crate::record::{GitFacts, WorkerFacts};
-
-/// Names the shipped worker.
-pub const WORKER_VARIABLE: &str = "ORCHESTRATE_WORKER";
+use crate::record::{GitFacts, TimeFlavour, WorkerFacts};
 
 /// Something a run needs is not there.
 #[derive(Debug, thiserror::Error)]
 pub enum SiteError {
-    /// The current directory is gone or unreadable.
-    #[error("cannot tell the current directory")]
-    CurrentDirectory(#[source] io::Error),
+    /// Programs cannot even be looked for.
+    #[error(transparent)]
+    Programs(#[from] ProgramsError),
     /// The shipped worker is not where it should be.
     #[error("there is no worker at {}", .0.display())]
     NoWorker(PathBuf),

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
-use super::attempt::{HowEnded, tail};
-use super::event::{Event, Observer, WorkerFate};
 use super::process::{Chain, Group, code_and_signal, kill_escaped};
-use super::stop::{Stop, StopSignals};
-use super::store::AttemptDir;
 use super::telemetry::Recorder;
+use crate::event::{Event, Observer, WorkerFate};
+use crate::files::{AttemptDir, tail};
 use crate::job::Job;
 use crate::matrix::Limits;
 use crate::protocol::Progress;
 use crate::record::Ending;
+use crate::stop::{Stop, StopSignals};
+use crate::store::HowEnded;
 
 /// How far ahead of now stands for "never" here: tokio wants a moment, not an absence.
 pub(super) const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use orchestrate::host::probe_counters;
 use orchestrate::plan::Inventory;
 use orchestrate::record::Record;
-use orchestrate::run::Store;
-use orchestrate::run::host::HostCounters;
+use orchestrate::store::Store;
 
 /// The longest that any condition is waited for. Nothing but a failing test waits so long.
 const BOUND: Duration = Duration::from_secs(60);
@@ -377,7 +377,7 @@ impl Drop for Hog {
 
 /// Whether this system says how busy its processors are. macOS and gVisor do not; there quiet is not waited for.
 pub(crate) fn tells_load() -> bool {
-    HostCounters::probe().busy_s.is_some()
+    probe_counters().busy_s.is_some()
 }
 
 fn read_all(mut pipe: impl std::io::Read + Send + 'static) -> std::thread::JoinHandle<String> {

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nix::sys::signal::Signal;
+use orchestrate::files::JobDir;
 use orchestrate::plan::{Inventory, NotDone, Standing};
 use orchestrate::record::{Outcome, Record};
-use orchestrate::run::JobDir;
 use serde_json::Value;
 
 use crate::harness::{Ended, Matrix, Project};

@@ -4,9 +4,9 @@ use std::fs;
 
 use nix::sys::signal::Signal;
 use orchestrate::analysis::marks::Thresholds;
+use orchestrate::host::probe_host;
 use orchestrate::job::Job;
 use orchestrate::record::{Record, parse_samples};
-use orchestrate::run::host::probe_host;
 
 use crate::harness::{Hog, Matrix, Project, Running, tells_load, wait_for};
 

@@ -4,12 +4,15 @@
 //! counted on one device say nothing of another. Operations and bytes are per image of training; seconds under a
 //! profiler are never used.
 
+mod stray;
 mod table;
 
+pub(super) use stray::stray;
 pub use table::{counters, kernels};
 
-use super::group::{Circumstances, Row};
+use super::circumstances::Circumstances;
 use super::{Cell, Run};
+use crate::job::Key;
 use crate::record::Counters;
 use crate::record::ncu::{NcuCounters, NcuTotals};
 use crate::record::perf::PerfCounters;
@@ -63,11 +66,15 @@ pub struct PerfRun<'a> {
     pub counters: &'a PerfCounters,
 }
 
-/// What the profiled jobs among `runs` counted of the config of `row`, in its circumstances.
-pub(super) fn counted<'a>(row: &Row<'a>, runs: &[Run<'a>]) -> Counted<'a> {
+/// What the profiled jobs among `runs` counted of `config`, in these circumstances.
+pub(super) fn counted<'a>(
+    config: &Key,
+    circumstances: Option<&Circumstances>,
+    runs: &[Run<'a>],
+) -> Counted<'a> {
     let mut counted = Counted::default();
-    for cell in sound(runs).filter(|cell| cell.job.key().timing_config() == row.config) {
-        if !is_alike(row, cell) {
+    for cell in sound(runs).filter(|cell| cell.job.key().timing_config() == *config) {
+        if !is_alike(circumstances, cell) {
             continue;
         }
         let Some((record, measurement)) = cell.success() else { continue };
@@ -83,32 +90,15 @@ pub(super) fn counted<'a>(row: &Row<'a>, runs: &[Run<'a>]) -> Counted<'a> {
     counted
 }
 
-/// Profiled jobs with a result that belongs to none of the rows of their config: its circumstances were others. Each with
-/// the differences from the config's first row.
-pub(super) fn stray<'a>(runs: &[Run<'a>], rows: &[Row<'a>]) -> Vec<(&'a Cell, Vec<String>)> {
-    let mut found = Vec::new();
-    for cell in sound(runs).filter(|cell| cell.success().is_some()) {
-        let config = cell.job.key().timing_config();
-        let own: Vec<&Row<'a>> =
-            rows.iter().filter(|row| row.config == config && row.circumstances.is_some()).collect();
-        let (Some(first), Some(circumstances)) = (own.first(), circumstances(cell)) else { continue };
-        if !own.iter().any(|row| is_alike(row, cell)) {
-            let of_row = first.circumstances.as_ref().map(Circumstances::without_profiling);
-            let differences = of_row.map(|of_row| of_row.differences(&circumstances));
-            found.push((cell, differences.unwrap_or_default()));
-        }
-    }
-    found
-}
-
 /// The profiled jobs that nothing disturbed.
 fn sound<'a>(runs: &[Run<'a>]) -> impl Iterator<Item = &'a Cell> {
     let is_sound = |run: &&Run<'a>| !run.cell.is_timing() && run.left_out_by().next().is_none();
     runs.iter().filter(is_sound).map(|run| run.cell)
 }
 
-fn is_alike(row: &Row<'_>, cell: &Cell) -> bool {
-    let of_row = row.circumstances.as_ref().map(Circumstances::without_profiling);
+/// Whether `cell` ran in the circumstances `of_row`, but for its profiler.
+fn is_alike(of_row: Option<&Circumstances>, cell: &Cell) -> bool {
+    let of_row = of_row.map(Circumstances::without_profiling);
     of_row.is_some() && of_row == circumstances(cell)
 }
 

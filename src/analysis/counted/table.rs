@@ -3,7 +3,7 @@
 use super::{NcuRun, PerfRun};
 use crate::analysis::Analysis;
 use crate::analysis::group::Row;
-use crate::analysis::table::{Line, Table};
+use crate::analysis::line::{Line, Table};
 use crate::record::ncu::NcuTotals;
 use crate::record::perf::{Count, PerfEvent};
 

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Mark, Thresholds};
-use crate::analysis::group::{Circumstances, Row};
+use crate::analysis::circumstances::Circumstances;
+use crate::analysis::group::Row;
 use crate::job::Device;
 
 /// The doubts about each of `rows`, in their order. `varying` are the parameters that tables have a column for: what

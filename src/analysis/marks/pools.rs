@@ -5,7 +5,7 @@
 use super::load::{LEAST_S, foreign_cores, wall_s};
 use super::{Mark, Thresholds, sensors};
 use crate::analysis::Cell;
-use crate::analysis::group::Circumstances;
+use crate::analysis::circumstances::Circumstances;
 use crate::job::{Device, Key};
 use crate::record::{Readings, Record};
 use crate::stats;

@@ -1,8 +1,8 @@
 //! A survey as sections of names and values, for people: in `doctor` as text, in `env` as Markdown. Pure.
 
 use crate::cli::output::size_text;
+use crate::host::survey::{Activity, PlaceFacts, ProgramFacts, Survey, WorkerState, WorkerSurvey};
 use crate::record::{CpuFacts, GitFacts, GpuFacts, HostFacts};
-use crate::run::survey::{Activity, PlaceFacts, ProgramFacts, Survey, WorkerState, WorkerSurvey};
 
 /// A titled part.
 #[derive(Debug)]

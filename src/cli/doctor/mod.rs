@@ -1,9 +1,10 @@
 //! `orchestrate doctor`: what this host is, and what would spoil a measurement on it.
 //!
-//! [`crate::run::survey`] looks, [`checks`] judges, [`facts`] and [`render`] say how it reads; the last three are pure.
+//! [`crate::host::survey`] looks, [`checks`] judges, [`facts`] and [`render`] say how it reads; the last three are pure.
 
 mod checks;
 pub(super) mod facts;
+mod finding;
 mod render;
 
 use std::time::Duration;
@@ -12,9 +13,11 @@ use serde::Serialize;
 
 use super::output::{print, print_json};
 use super::{Exit, Failure, Global};
-use crate::run::survey::Survey;
+use crate::host::survey::Survey;
+use crate::lock::lock_dir_path;
 
-use checks::{Finding, Severity, check};
+use checks::check;
+use finding::{Finding, Severity};
 
 /// What `orchestrate doctor` takes.
 #[derive(Debug, clap::Args)]
@@ -39,7 +42,7 @@ struct Document<'a> {
 ///
 /// Exit 0 with any finding but one that keeps `orchestrate run` from working: so a script may go on with `&&`.
 pub(super) fn run(args: DoctorArgs, global: &Global) -> Result<Exit, Failure> {
-    let survey = Survey::probe(&global.store, args.look);
+    let survey = Survey::probe(&global.store, &lock_dir_path(), args.look);
     let findings = check(&survey);
     if args.json {
         print_json(&Document { survey: &survey, findings: &findings })?;

@@ -1,7 +1,7 @@
 //! How a survey and its findings read as text. Pure.
 
-use super::checks::{Finding, Severity};
 use super::facts::Section;
+use super::finding::{Finding, Severity};
 
 /// The host, then the findings, so that those stand last on a terminal.
 pub(super) fn text(sections: &[Section], findings: &[Finding]) -> String {

@@ -5,15 +5,17 @@
 mod page;
 
 use super::find::{find_job, load_inventory};
+use super::global::store_flag;
 use super::marked::marks_of;
 use super::output::{print, print_json};
 use super::show::identify;
-use super::stale::{Here, planned_jobs, store_flag};
+use super::stale::{Here, planned_jobs};
 use super::{Exit, Failure, Global};
+use crate::files::{AttemptDir, JobDir};
 use crate::job::Job;
 use crate::plan::{Change, Inventory, Standing, changes};
 use crate::record::Record;
-use crate::run::{AttemptDir, JobDir, Store};
+use crate::store::Store;
 
 use page::{AttemptView, Explanation, Findings};
 

@@ -4,13 +4,12 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use crate::analysis::marks::Mark;
-use crate::cli::plan::{Word, not_done_text};
-use crate::cli::show::mark_text;
 use crate::cli::stale::Planned;
+use crate::cli::words::{Word, mark_text, not_done_text};
 use crate::job::{Job, JobId, Key};
 use crate::plan::{Acceptance, Change, Decision, Inventory, NotDone, Standing, wall_seconds};
 use crate::record::{Outcome, Record};
-use crate::run::progress::duration_text;
+use crate::text::duration_text;
 
 /// The version of what `--json` prints.
 ///

@@ -6,13 +6,13 @@ use serde_json::Value;
 use crate::analysis::energy::{Draw, cpu_draw, gpu_draw};
 use crate::analysis::marks::Mark;
 use crate::cli::output::size_text;
-use crate::cli::plan::not_done_text;
+use crate::cli::words::{mark_text, not_done_text};
 use crate::job::{Job, Kind, WorkerTemplate};
 use crate::plan::{Standing, quote, wall_seconds};
 use crate::protocol::Measurement;
 use crate::record::perf::{Count, PerfEvent};
 use crate::record::{Counters, Observed, ProcessStats, Provenance, Readings, Record};
-use crate::run::progress::{duration_text, rate_text};
+use crate::text::{duration_text, rate_text};
 
 /// Everything there is to say about one job.
 #[derive(Debug)]
@@ -129,16 +129,6 @@ impl Page {
         };
         self.attempts.iter().map(|attempt| line(attempt.number, text(attempt))).collect()
     }
-}
-
-/// A mark and what it does to the statistics.
-pub(in crate::cli) fn mark_text(mark: &Mark) -> String {
-    let effect = match (mark.voids(), mark.disqualifies()) {
-        (true, _) => "it has no throughput",
-        (false, true) => "left out of the statistics",
-        (false, false) => "counted",
-    };
-    format!("{mark} ({effect})")
 }
 
 /// What a profiler counted, summed up; the sums alone, for `counters.csv` and `kernels.csv` have the rest.

@@ -8,12 +8,13 @@ mod render;
 use std::time::Duration;
 
 use super::find::{find_plan, load_inventory};
+use super::global::store_flag;
 use super::output::{Layout, hint, print, print_json};
 use super::select::{SelectArgs, Selection};
-use super::stale::{Here, stale_hint, store_flag};
+use super::stale::{Here, stale_hint};
 use super::{Exit, Failure, Global};
 use crate::plan::{Plan, quote};
-use crate::run::Store;
+use crate::store::Store;
 
 use overview::Overview;
 

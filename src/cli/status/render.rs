@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use super::overview::{ConfigView, FailureView, Overview, StateCounts, ThroughputView};
 use crate::cli::output::{Layout, table, table_text};
-use crate::cli::plan::param_text;
 use crate::cli::study::MARKED_ARE_INCLUDED;
+use crate::cli::words::param_text;
 use crate::job::Kind;
-use crate::run::progress::{jobs_text, rate_text, time_left_text};
+use crate::text::{jobs_text, rate_text};
 
 /// The tables, then what went wrong.
 pub(super) fn text(overview: &Overview, layout: Layout) -> String {
     let mut text = configs_text(overview, layout);
     text += &format!("{}: {}", overview.matrix, counts_text(&overview.counts));
     if overview.time_left.jobs > 0 {
-        text += &format!("; time left: {}", time_left_text(&overview.time_left));
+        text += &format!("; time left: {}", overview.time_left);
     }
     text.push('\n');
     if overview.include_marked {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Metrics;
-use super::metric::{Capability, CoreFormat, CoreOperation, Meaning, TensorPath, core_bases, disjoint_paths};
+use super::output::Metrics;
 use super::select::{Selection, tabled_paths};
 use super::table::Kernel;
+use crate::metric::{Capability, CoreFormat, CoreOperation, Meaning, TensorPath, core_bases, disjoint_paths};
 
 /// How many kernels are listed by name.
 const TOP_KERNELS: usize = 20;

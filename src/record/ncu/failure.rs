@@ -2,9 +2,8 @@
 
 use super::NcuOutput;
 use super::log::Log;
-use super::metric::Capability;
 use super::table::TableError;
-use super::translate::{Translation, UnknownMetric, translate};
+use crate::metric::{Capability, Translation, UnknownMetric, translate};
 use crate::record::ReportedExit;
 
 /// Why a run under Nsight Compute gave nothing that may be used. The message says what happened, [`NcuFailure::remedy`]

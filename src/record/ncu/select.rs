@@ -9,8 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::metric::{Capability, CoreFormat, CoreOperation, Meaning, TensorPath, core_bases, disjoint_paths};
-use super::translate::{UnknownMetric, unknown_metrics};
+use crate::metric::{
+    Capability, CoreFormat, CoreOperation, Meaning, TensorPath, UnknownMetric, core_bases, disjoint_paths,
+    split_names, unknown_metrics,
+};
 
 /// Capabilities and base names of metrics, a line each.
 const TABLE: &str = include_str!("metrics.csv");
@@ -206,14 +208,6 @@ fn presumed(capability: Option<Capability>, base: &str) -> bool {
         Some(_) => true,
         None => false,
     }
-}
-
-/// The base names for bytes read and bytes written, those of the chip's own generation first: they changed with
-/// Blackwell.
-pub(super) fn split_names(capability: Option<Capability>) -> [[&'static str; 2]; 2] {
-    let older = [["dram__bytes_read", "dram__bytes_op_read"], ["dram__bytes_write", "dram__bytes_op_write"]];
-    let is_blackwell = capability.is_some_and(|capability| capability.major >= 10);
-    if is_blackwell { older.map(|[old, new]| [new, old]) } else { older }
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@
 
 use std::collections::BTreeMap;
 
-use super::Metrics;
-use super::metric::{Capability, Meaning};
+use super::output::Metrics;
 use super::unit::{Dimension, parse_unit, to_base};
+use crate::metric::{Capability, Meaning};
 use crate::record::notation::Notation;
 
 /// A kernel of the table.

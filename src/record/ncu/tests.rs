@@ -2,10 +2,12 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
+use super::output::Metrics;
 use super::table::Kernel;
 use super::*;
-use crate::record::Counters;
+use crate::metric::Capability;
 use crate::record::garble::{edits, garble};
+use crate::record::{Counters, ReportedExit};
 
 /// H100, three kernels in the measured range, units with prefixes, a whole tensor path beside its part.
 const WIDE: &str = include_str!("../../../tests/records/ncu_wide_nvtx.csv");

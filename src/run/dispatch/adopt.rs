@@ -7,20 +7,19 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Halt, Run};
+use super::state::{Fate, Halt, Run};
+use crate::event::{Event, WorkerFate};
+use crate::files::AttemptDir;
+use crate::host::probe_counters;
 use crate::job::Job;
+use crate::lock::{JobLock, is_owner_alive};
 use crate::matrix::Limits;
-use crate::plan::{Decided, Decision, NotDone};
+use crate::plan::{Decided, Decision, NotDone, Standing};
 use crate::record::{Ending, Outcome, Record};
-use crate::run::attempt::{Attempt, End, HowEnded};
 use crate::run::clock::probe_since_boot;
-use crate::run::event::WorkerFate;
-use crate::run::host::HostCounters;
-use crate::run::lock::{JobLock, is_owner_alive};
 use crate::run::process::{Group, kill_escaped};
-use crate::run::save::save_record;
-use crate::run::store::{AttemptDir, Store};
 use crate::run::supervise::NEVER;
+use crate::store::{Attempt, End, HowEnded, Store, save_record};
 
 /// Whether the job of `decided` has an attempt without a record whose `orchestrate` is gone.
 pub(super) fn is_orphan(decided: &Decided, store: &Store) -> bool {
@@ -80,6 +79,39 @@ impl Run<'_> {
         self.adopt(job, &lock, how, true).map(|_| ())
     }
 
+    /// Reads again how `job` stands, now that its lock is ours: finishes an attempt that was left without a record, and
+    /// says whether the job is done, or not for us to do.
+    pub(super) fn settle(&mut self, job: &Job, lock: &JobLock, waited: bool) -> Result<bool, Halt> {
+        let held = self.order.store.load_job(job);
+        if let Some(why) = held.blocks(job) {
+            if self.fates.insert(job.id(), Fate::Blocked).is_none() {
+                self.observer.event(&Event::Left { job, decision: &Decision::Blocked { why } });
+            }
+            return Ok(true);
+        }
+        match held.standing(job) {
+            Standing::Done(_) if !held.is_settled(job) => self.finish(job, lock, waited),
+            Standing::Done(record) if self.reruns.get(&job.id()) == Some(&record.attempt) => Ok(false),
+            Standing::Done(_) => {
+                if self.fates.insert(job.id(), Fate::DoneByOthers).is_none() {
+                    self.observer.event(&Event::Left { job, decision: &Decision::Skip });
+                }
+                Ok(true)
+            }
+            // With the lock in our hand nobody else is running it, whatever the lock looks like from outside.
+            Standing::NotDone(NotDone::Unfinished { .. } | NotDone::Running) => {
+                self.finish(job, lock, waited)
+            }
+            Standing::NotDone(_) => Ok(false),
+        }
+    }
+
+    /// Finishes the attempt of `job` that was left without a record; says whether it succeeded.
+    fn finish(&mut self, job: &Job, lock: &JobLock, waited: bool) -> Result<bool, Halt> {
+        let record = self.adopt(job, lock, HowEnded::Unseen, waited)?;
+        Ok(record.is_some_and(|record| record.outcome == Outcome::Succeeded))
+    }
+
     /// Writes the record of the last attempt of `job`, which has none. `waited`: its end was seen as it came.
     /// `None` if the attempt cannot be understood; it is then left as it is.
     pub(super) fn adopt(
@@ -91,7 +123,7 @@ impl Run<'_> {
     ) -> Result<Option<Record>, Halt> {
         let Some((dir, attempt)) = last_attempt(self.order.store, job) else { return Ok(None) };
         let same_boot = attempt.provenance.host.boot_id == self.order.host.boot_id;
-        let counters = (waited && same_boot).then(HostCounters::probe);
+        let counters = (waited && same_boot).then(probe_counters);
         let at = if waited { Utc::now() } else { end_by_files(&dir).unwrap_or(attempt.started_at) };
         let end = End { how, at, counters, adopted: true, left_processes: false };
         let record = attempt.conclude(job, &dir, end);

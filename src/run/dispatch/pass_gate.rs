@@ -3,13 +3,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Halt, Run};
+use super::state::{Halt, Run};
+use crate::event::Event;
+use crate::host::probe_counters;
 use crate::job::{Device, Job};
-use crate::record::Gate;
-use crate::run::event::Event;
+use crate::record::{Gate, HostCounters};
 use crate::run::gate::{Reading, Verdict, Wanted};
-use crate::run::host::HostCounters;
-use crate::run::progress::duration_text;
+use crate::text::duration_text;
 
 /// Between two looks. It is also the time over which the processors' load is taken.
 const LOOK: Duration = Duration::from_secs(1);
@@ -28,7 +28,7 @@ impl Run<'_> {
             // Jobs on other devices come and go while we wait.
             let wanted = asked.beside(!self.beside(job).is_empty());
             was_asked |= !wanted.is_nothing();
-            let counters = wanted.quiet.map(|_| HostCounters::probe());
+            let counters = wanted.quiet.map(|_| probe_counters());
             let Some(foreign) = load.look(Instant::now(), counters) else {
                 self.idle(LOOK).await?;
                 continue;

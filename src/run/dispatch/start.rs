@@ -3,21 +3,21 @@
 
 use chrono::Utc;
 
-use super::{Halt, Run, RunOrder};
+use super::RunOrder;
+use super::state::{Halt, Run};
+use crate::event::{Event, WorkerFate};
+use crate::files::{AttemptDir, write_plain};
+use crate::host::{probe_counters, probe_host};
 use crate::job::Job;
+use crate::lock::{DeviceLock, JobLock};
 use crate::matrix::Share;
 use crate::plan::Profiler;
 use crate::record::{Ending, Gate, NotProfiled, Provenance, Record};
-use crate::run::attempt::{Attempt, End, HowEnded, begin, restore};
 use crate::run::clock::probe_since_boot;
-use crate::run::event::{Event, WorkerFate};
-use crate::run::host::{HostCounters, probe_host};
-use crate::run::lock::{DeviceLock, JobLock};
 use crate::run::process::{Chain, ChainCall};
-use crate::run::save::save_record;
-use crate::run::store::{AttemptDir, write_plain};
 use crate::run::supervise::{Supervised, supervise, tell_unrecorded};
 use crate::run::telemetry::Recorder;
+use crate::store::{Attempt, End, HowEnded, begin, restore, save_record};
 
 /// An attempt whose `attempt.json` is on disk.
 struct Begun {
@@ -100,7 +100,7 @@ impl Run<'_> {
         let time = self.order.site.time.flavour;
         // Whoever ran beside us when the wait began may be gone, and somebody else there.
         let beside = self.beside(job);
-        let attempt = Attempt::new(Utc::now(), limits, time, HostCounters::probe(), beside, provenance)
+        let attempt = Attempt::new(Utc::now(), limits, time, probe_counters(), beside, provenance)
             .started_since_boot(probe_since_boot())
             .behind_gate(gate)
             .under(profiler);
@@ -169,7 +169,7 @@ impl Run<'_> {
         Begun { dir, attempt }: Begun,
         ended: Supervised,
     ) -> Result<Record, Halt> {
-        let counters = Some(HostCounters::probe());
+        let counters = Some(probe_counters());
         if restore(job, job_lock, &dir, &attempt)? {
             let what = "files of its job's directory were taken away while it ran; what the record needs is made again";
             self.observer.event(&Event::Warning(&format!("{}: {what}", job.label())));

@@ -4,17 +4,18 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::Path;
 
-use super::{PATIENCE, Purpose, Ready, not_found};
+use super::ready::{PATIENCE, Purpose, Ready, not_found};
+use crate::host::ask::{AskError, ask};
+use crate::host::find::NCU;
+use crate::host::survey::CounterAccess;
 use crate::job::Device;
+use crate::metric::Capability;
 use crate::plan::Profiler;
 use crate::record::ncu::{
-    Capability, NcuFailure, NcuOutput, Selection, parse_ncu, parse_ncu_version, parse_query_metrics,
-    select_metrics, select_named,
+    NcuFailure, NcuOutput, Selection, parse_ncu, parse_ncu_version, parse_query_metrics, select_metrics,
+    select_named,
 };
 use crate::record::{HostFacts, NotProfiled};
-use crate::run::ask::{AskError, ask};
-use crate::run::find::NCU;
-use crate::run::survey::CounterAccess;
 
 /// The oldest driver under WSL2 that lets anybody count.
 const WSL_DRIVER: u32 = 545;

@@ -3,12 +3,12 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use super::{PATIENCE, Purpose, Ready, not_found};
+use super::ready::{PATIENCE, Purpose, Ready, not_found};
+use crate::host::ask::ask;
+use crate::host::find::PERF;
 use crate::plan::Profiler;
 use crate::record::perf::{Count, PERF_EVENTS, PerfCounters, PerfEvent, PerfFailure, parse_perf};
 use crate::record::{HostFacts, NotProfiled};
-use crate::run::ask::ask;
-use crate::run::find::PERF;
 
 /// How a record calls an event that `perf` does not know.
 const UNKNOWN_EVENT: &str = "unknown_event";

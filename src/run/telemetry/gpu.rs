@@ -8,8 +8,8 @@ use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device as Gpu, Nvml};
 
+use crate::host::{GpuUse, gpu_uses};
 use crate::record::{ForeignProcess, GpuSample, OnDevice};
-use crate::run::host::{GpuUse, gpu_uses};
 use crate::run::process::{Group, Owner, is_in_first_pid_namespace};
 
 /// The driver's reasons to hold clocks down, by the names that `nvidia-smi` has for them. That a GPU is idle is none.

@@ -9,8 +9,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::parse::{self, Unwrapped};
+use crate::host::busy_seconds;
 use crate::record::Sample;
-use crate::run::host::busy_seconds;
 
 /// The most processors whose clock is read, spread evenly over the usable ones and the same at every look. To read the
 /// file of one may interrupt that processor, or wait up to 20 ms for it, so to read all of a large host would disturb

@@ -1,7 +1,7 @@
 //! What sensors show while a job runs: one look a second, each a line of `telemetry.csv`.
 //!
 //! [`host`] reads the processor's sensors and the memory's, [`gpu`] those of NVIDIA's GPUs; [`parse`] understands texts.
-//! What the samples come to is told by [`Telemetry::of`], from the file: whoever concludes an attempt, also one that it
+//! What the samples come to is told by [`crate::record::Telemetry::of`], from the file: whoever concludes an attempt, also one that it
 //! adopts, reads all that was written until then. macOS offers none of this without an administrator's rights.
 //!
 //! The looks are paid for by the host that is being measured: files stay open, nothing is spawned, nothing is synced to
@@ -20,10 +20,9 @@ use chrono::Utc;
 use self::gpu::GpuSensors;
 use self::host::HostSensors;
 use super::process::Group;
-use super::regular::{FILE_LIMIT, overwrite, read_regular};
+use crate::files::overwrite;
 use crate::job::Device;
-use crate::protocol::Measurement;
-use crate::record::{GpuSample, Sample, Telemetry, parse_samples};
+use crate::record::{GpuSample, Sample};
 
 /// All sensors that this host offers.
 #[derive(Debug)]
@@ -133,16 +132,10 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// What the samples in the file at `path` come to, over the window of `measurement` if there is one. `None` without
-/// samples, and if a worker has put something else in the file's place.
-pub(super) fn load_telemetry(path: &Path, measurement: Option<&Measurement>) -> Option<Telemetry> {
-    let bytes = read_regular(path, FILE_LIMIT).ok()?;
-    Telemetry::of(&parse_samples(&String::from_utf8_lossy(&bytes)), measurement.and_then(Measurement::window))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::load_telemetry;
 
     #[test]
     fn what_is_recorded_is_read_back() {

@@ -1,15 +1,12 @@
 //! Finds the images of a data set, as torchvision's `ImageFolder` does.
 //!
 //! A class is a directory; classes are numbered in the order of their names. Its images are all files below it that end
-//! in one of [`EXTENSIONS`]; links are followed.
+//! in one of `EXTENSIONS`; links are followed.
 
 use std::path::{Path, PathBuf};
 
-use super::DataError;
-
-/// What the name of an image ends in: `torchvision.datasets.folder.IMG_EXTENSIONS`.
-pub(super) const EXTENSIONS: &[&str] =
-    &[".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"];
+use super::error::DataError;
+use super::extensions::EXTENSIONS;
 
 /// A data set's images with their classes; every class has at least one.
 #[derive(Clone, Debug)]

@@ -16,6 +16,8 @@
 #![expect(clippy::disallowed_methods, reason = "the worker reads the data set")]
 
 mod decode;
+mod error;
+mod extensions;
 mod folder;
 mod loader;
 mod order;
@@ -27,6 +29,7 @@ mod transform;
 
 use std::path::PathBuf;
 
+pub(crate) use error::DataError;
 pub(crate) use folder::ImageFolder;
 pub(crate) use loader::Loader;
 
@@ -71,70 +74,4 @@ pub(crate) struct Batch {
     pub labels: Vec<i64>,
     /// Which images of the data set were found unreadable while this batch was made.
     unreadable: Vec<u32>,
-}
-
-/// Why there is no batch.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum DataError {
-    /// The folder does not exist or is not one.
-    #[error("data folder {} does not exist or is no folder", .0.display())]
-    NoFolder(PathBuf),
-    /// A directory of the data set cannot be listed.
-    #[error("cannot list {}", path.display())]
-    List {
-        /// The directory.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The folder has no class.
-    #[error("data folder {} has no class: expected one directory of images for each class", .0.display())]
-    NoClasses(PathBuf),
-    /// Nothing in any class is an image.
-    #[error("no class in data folder {} has an image ({})", .0.display(), folder::EXTENSIONS.join(" "))]
-    NoImages(PathBuf),
-    /// Some classes have no image.
-    #[error("no image ({}) for class {} in {}", folder::EXTENSIONS.join(" "), classes.join(", "), folder.display())]
-    EmptyClasses {
-        /// The folder that holds the classes.
-        folder: PathBuf,
-        /// The names of the empty ones.
-        classes: Vec<String>,
-    },
-    /// There are fewer images than one batch takes.
-    #[error("data folder {} has {images} images, fewer than a batch of {batch}", folder.display())]
-    TooFew {
-        /// The folder that holds the classes.
-        folder: PathBuf,
-        /// Images found.
-        images: usize,
-        /// Images in a batch.
-        batch: usize,
-    },
-    /// An image cannot be decoded, and none may be left out.
-    #[error("an image of data folder {} cannot be decoded, and --strict lets none be left out", folder.display())]
-    Unreadable {
-        /// The folder that holds the classes.
-        folder: PathBuf,
-        /// Which image, and why.
-        source: decode::DecodeError,
-    },
-    /// Not a single image can be decoded.
-    #[error("none of the {images} images in {} can be decoded; one of them is {}", folder.display(), path.display())]
-    AllUnreadable {
-        /// The folder that holds the classes.
-        folder: PathBuf,
-        /// Images found.
-        images: usize,
-        /// One image.
-        path: PathBuf,
-        /// Why that one cannot be decoded.
-        source: decode::DecodeError,
-    },
-    /// The operating system gives no thread.
-    #[error("cannot start a loader thread")]
-    Spawn(#[source] std::io::Error),
-    /// A loader thread panicked: a bug of ours or of a decoder.
-    #[error("a loader thread panicked: {0}")]
-    Panicked(String),
 }

@@ -5,8 +5,7 @@
 use std::fmt;
 use std::fs;
 
-use super::first_line;
-use crate::shim;
+use crate::shim::free_memory;
 
 /// Memory that was wanted and not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +47,7 @@ impl Shortage {
         let (place, shortage) = parse(text)?;
         let free = shortage.free.or_else(|| match place {
             Place::Host => mem_available(&fs::read_to_string("/proc/meminfo").ok()?),
-            Place::Cuda | Place::Mps => shim::free_memory(),
+            Place::Cuda | Place::Mps => free_memory(),
         });
         Some(Shortage { free, ..shortage })
     }
@@ -128,6 +127,11 @@ fn size(text: &str) -> Option<u64> {
 fn mem_available(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+}
+
+/// libtorch appends pages of backtrace to its messages.
+pub(super) fn first_line(text: &str) -> String {
+    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no reason given").to_owned()
 }
 
 #[cfg(test)]

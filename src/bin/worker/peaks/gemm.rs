@@ -15,6 +15,7 @@ use super::super::failure::WorkerError;
 use super::super::shim::{EffectiveFlags, Flags};
 use super::clock::Watch;
 use super::search::{self, Bench, Shape, TIMINGS_OF_A_TRIAL, Trial};
+use super::tell::tell;
 use super::timing::{self, Timings};
 
 /// Which products to time.
@@ -163,7 +164,7 @@ impl Bench for Products<'_> {
         let timings = timing::time(device, TIMINGS_OF_A_TRIAL, TIMINGS_OF_A_TRIAL, 0.0, &mut work)?;
         let trial = Trial { shape, timings };
         let Shape { size, layout } = shape;
-        super::tell(&format!("{operands} {layout} {size} × {size}: {:.1} GFLOP/s", trial.best() / 1e9));
+        tell(&format!("{operands} {layout} {size} × {size}: {:.1} GFLOP/s", trial.best() / 1e9));
         Ok(trial.timings)
     }
 

@@ -17,6 +17,7 @@ mod gemm;
 mod host;
 mod search;
 mod stream;
+mod tell;
 mod timing;
 
 use orchestrate::job::{Device, Precision};
@@ -166,11 +167,6 @@ fn left_out(operands: Operands, on_processor: bool, reason: &str) -> Vec<LeftOut
         Operands::Fp16 => &[Precision::Amp],
     };
     precisions.iter().map(|&precision| LeftOut { precision, reason: reason.to_owned() }).collect()
-}
-
-/// Says on standard error how far the measuring is.
-fn tell(line: &str) {
-    eprintln!("{line}");
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use super::super::device::OpenDevice;
 use super::super::failure::WorkerError;
 use super::super::shim;
 use super::host::Memory;
+use super::tell::tell;
 use super::timing::{self, Timings};
 
 /// Each array is this many times the last-level caches.
@@ -90,7 +91,7 @@ fn sample(kernel: &str, bytes: u64, timings: &Timings) -> StreamSample {
         bytes_per_s: timings.seconds.iter().map(|seconds| bytes as f64 / seconds).collect(),
     };
     let best = sample.bytes_per_s.iter().copied().fold(0.0, f64::max);
-    super::tell(&format!("{kernel} of {:.0} MB: {:.1} GB/s", bytes as f64 / 1e6, best / 1e9));
+    tell(&format!("{kernel} of {:.0} MB: {:.1} GB/s", bytes as f64 / 1e6, best / 1e9));
     sample
 }
 

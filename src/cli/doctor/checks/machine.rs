@@ -1,9 +1,9 @@
 //! Findings about power, GPUs, memory, the layers below, and clocks. Pure.
 
-use super::{Finding, Severity};
+use crate::cli::doctor::finding::{Finding, Severity};
 use crate::cli::output::size_text;
-use crate::run::host::GpuProcess;
-use crate::run::survey::Survey;
+use crate::host::GpuProcess;
+use crate::host::survey::Survey;
 
 pub(super) fn battery(survey: &Survey) -> Option<Finding> {
     (survey.host.power_source.as_deref() == Some("battery")).then(|| Finding {

@@ -1,9 +1,9 @@
 //! Findings about what a run needs or may use: programs, the worker, permissions, places. Pure.
 
-use super::{Finding, Severity};
 use crate::cli::doctor::facts::has_nvidia;
+use crate::cli::doctor::finding::{Finding, Severity};
 use crate::cli::output::size_text;
-use crate::run::survey::{PlaceFacts, ProgramFacts, Survey, WorkerState};
+use crate::host::survey::{PlaceFacts, ProgramFacts, Survey, WorkerState};
 
 pub(super) fn time(survey: &Survey) -> Option<Finding> {
     survey.time.is_none().then(|| Finding {

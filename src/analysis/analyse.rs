@@ -1,0 +1,43 @@
+//! Everything that a report says, derived from a study in one go.
+
+use super::findings::{self, Finding};
+use super::group::{self, Row};
+use super::marks::{self, Thresholds};
+use super::roofline::{self, Roofline};
+use super::{Cell, Run, Study};
+use crate::job::varying_parameters;
+
+/// Everything that a report says.
+#[derive(Clone, Debug)]
+pub struct Analysis<'a> {
+    /// Every job of the plan, ordered by config, repeat and kind.
+    pub runs: Vec<Run<'a>>,
+    /// A row a config and circumstances, in the same order.
+    pub rows: Vec<Row<'a>>,
+    /// A roofline a device with peaks, by env.
+    pub rooflines: Vec<Roofline<'a>>,
+    /// The sentences.
+    pub findings: Vec<Finding>,
+    /// Names of the parameters that are not the same in all configs.
+    pub varying: Vec<String>,
+}
+
+/// Derives everything from `study`.
+pub fn analyse(study: &Study) -> Analysis<'_> {
+    let thresholds = Thresholds::default();
+    let mut cells: Vec<&Cell> = study.cells.iter().collect();
+    cells.sort_by_cached_key(|cell| group::order(cell.job.key()));
+    let marks = marks::marks(&cells, &study.spans, &thresholds);
+    let include_marked = study.include_marked;
+    let runs: Vec<Run<'_>> =
+        cells.into_iter().zip(marks).map(|(cell, marks)| Run { cell, marks, include_marked }).collect();
+    let varying = varying_parameters(runs.iter().map(|run| run.cell.job.key()));
+    let mut rows = group::rows(&runs, study);
+    let doubts = marks::row_marks(&rows, &varying, &thresholds);
+    for (row, doubts) in rows.iter_mut().zip(doubts) {
+        row.doubts = doubts;
+    }
+    let rooflines = roofline::rooflines(&rows);
+    let findings = findings::findings(&runs, &rows, &rooflines, &thresholds);
+    Analysis { runs, rows, rooflines, findings, varying }
+}

@@ -1,0 +1,143 @@
+//! The error, its exit code, and what `measurement.json` says of it.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use orchestrate::protocol::{Failure, FailureKind, exit_code};
+use tch::TchError;
+
+use super::shortage::{Shortage, first_line};
+
+/// Why there is no measurement.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WorkerError {
+    /// Flags that do not go together.
+    #[error("{0}")]
+    Usage(String),
+    /// A network, device or precision that does not exist here.
+    #[error("{0}")]
+    Unsupported(String),
+    /// Too little memory, on the device or the host.
+    #[error("out of memory: {0}")]
+    OutOfMemory(Shortage),
+    /// libtorch refused.
+    #[error("libtorch: {0}")]
+    Torch(String),
+    /// Something that was thought impossible.
+    #[error("the worker failed: {0}")]
+    Panicked(String),
+    /// The images cannot be had.
+    #[error("{0}")]
+    Data(String),
+    /// Weights that are not those of the network.
+    #[error("cannot take the weights of {path}: {reason}", path = path.display())]
+    Weights {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A result cannot be written.
+    #[error("cannot write {path}", path = path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+impl WorkerError {
+    /// libtorch's own words, told apart by whether memory was the matter. If it was, what is free is looked at now, while
+    /// what took the rest is still there.
+    pub(crate) fn torch(text: &str) -> Self {
+        Shortage::observe(text).map_or_else(|| WorkerError::Torch(first_line(text)), WorkerError::OutOfMemory)
+    }
+
+    /// A panic's words, likewise.
+    pub(crate) fn panicked(text: &str) -> Self {
+        Shortage::observe(text)
+            .map_or_else(|| WorkerError::Panicked(first_line(text)), WorkerError::OutOfMemory)
+    }
+
+    /// What `measurement.json` says of it, if the protocol has a name for it.
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        let (kind, needed_bytes, free_bytes) = match self {
+            WorkerError::OutOfMemory(shortage) => (FailureKind::OutOfMemory, shortage.needed, shortage.free),
+            WorkerError::Unsupported(_) => (FailureKind::Unsupported, None, None),
+            _ => return None,
+        };
+        Some(Failure { kind, message: self.to_string(), needed_bytes, free_bytes })
+    }
+
+    /// The process's exit code.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        let code = match self {
+            WorkerError::Usage(_) => exit_code::USAGE,
+            WorkerError::Unsupported(_) => exit_code::UNSUPPORTED,
+            WorkerError::OutOfMemory(_) => exit_code::OUT_OF_MEMORY,
+            _ => 1,
+        };
+        ExitCode::from(u8::try_from(code).unwrap_or(1))
+    }
+}
+
+impl From<TchError> for WorkerError {
+    fn from(error: TchError) -> Self {
+        match error {
+            TchError::Torch(text) => WorkerError::torch(&text),
+            other => WorkerError::torch(&other.to_string()),
+        }
+    }
+}
+
+/// The error and its sources in one line: what the last line of standard error must say.
+pub(crate) fn one_line(error: &WorkerError) -> String {
+    with_causes(error).replace('\n', " ")
+}
+
+/// The error and its sources, with colons between them.
+pub(crate) fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allocators_words_are_out_of_memory_and_others_are_not() {
+        let cpu = "[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't allocate memory: you \
+                   tried to allocate 82208358400 bytes. Error code 12 (Cannot allocate memory)\nException raised from";
+        let cuda =
+            "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 139.80 GiB";
+        for text in [cpu, cuda, "std::bad_alloc", "MPS backend out of memory (MPS allocated: 18.0 GB)"] {
+            let error = WorkerError::torch(text);
+            assert!(matches!(error, WorkerError::OutOfMemory(_)), "{text}");
+            assert_eq!(error.failure().unwrap().kind, FailureKind::OutOfMemory);
+            assert!(!one_line(&error).contains('\n'));
+        }
+        let failure = WorkerError::torch(cpu).failure().unwrap();
+        assert_eq!(failure.needed_bytes, Some(82_208_358_400));
+        assert_eq!(failure.free_bytes.is_some(), cfg!(target_os = "linux"));
+        let other =
+            WorkerError::torch("mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)\nException raised");
+        assert_eq!(one_line(&other), "libtorch: mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)");
+        assert_eq!(other.failure(), None);
+    }
+
+    #[test]
+    fn a_source_is_told_after_its_error() {
+        let source = std::io::Error::other("disk full");
+        let error = WorkerError::Write { path: "out/measurement.json".into(), source };
+        assert_eq!(one_line(&error), "cannot write out/measurement.json: disk full");
+    }
+}

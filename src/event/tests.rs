@@ -1,0 +1,221 @@
+//! What is told of a run, event by event.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::{Current, Event, Narrator, Summary, Waiting, Weight, WorkerFate};
+use crate::job::{Job, Key, Kind};
+use crate::plan::{Decided, Decision, Estimator, NotDone, TimeLeft};
+use crate::protocol::{Progress, Report};
+use crate::record::{Outcome, Provenance, RECORD_SCHEMA, Record};
+
+fn job(repeat: u32) -> Job {
+    Job::new(Key { model: "resnet18".into(), batch: 16, repeat, ..Key::example() })
+}
+
+fn record(job: &Job, outcome: Outcome) -> Record {
+    let measurement = r#"{ "schema": 1, "samples": 1600, "elapsed_s": 12.5, "synchronized": true,
+        "effective": { "device": "cpu", "precision": "fp32", "batch": 16 } }"#;
+    let measurement = match Report::parse(measurement) {
+        Ok(Report::Measured(measurement)) => Some(*measurement),
+        other => panic!("{other:?}"),
+    };
+    Record {
+        schema: RECORD_SCHEMA,
+        id: job.id(),
+        label: job.label(),
+        key: job.key().clone(),
+        attempt: 1,
+        started_at: DateTime::<Utc>::UNIX_EPOCH,
+        ended_at: DateTime::<Utc>::UNIX_EPOCH + TimeDelta::seconds(20),
+        outcome,
+        measurement,
+        process: None,
+        counters: None,
+        observed: Default::default(),
+        provenance: Provenance {
+            orchestrate: String::new(),
+            host: Default::default(),
+            worker: Default::default(),
+            matrix: Default::default(),
+            git: None,
+            cloud: None,
+            command: Vec::new(),
+            environment: Default::default(),
+        },
+    }
+}
+
+fn to_run(repeat: u32) -> Decided {
+    Decided { job: job(repeat), decision: Decision::Run(NotDone::NeverRan) }
+}
+
+/// Tells the narrator and gives back the line, with an `!` in front of errors and a `.` in front of mere steps.
+fn tell(narrator: &mut Narrator, event: Event<'_>) -> Option<String> {
+    narrator.tell(&event).map(|saying| match saying.weight {
+        Weight::Step => format!(".{}", saying.text),
+        Weight::News => saying.text,
+        Weight::Error => format!("!{}", saying.text),
+    })
+}
+
+#[test]
+fn a_run_is_told_from_its_beginning_to_its_end() {
+    let mut narrator = Narrator::new(Estimator::default());
+    let mut jobs: Vec<Decided> = (1..=3).map(to_run).collect();
+    jobs.push(Decided { job: job(4), decision: Decision::Skip });
+    jobs.push(Decided { job: job(5), decision: Decision::Stale { changes: Vec::new() } });
+    let why = || "resnet18 ran out of memory at batch 8".to_owned();
+    let pruned = Decision::Pruned { why: why() };
+    assert_eq!(
+        tell(&mut narrator, Event::Began { jobs: &jobs }).unwrap(),
+        "5 jobs: 3 to run, 1 done before, 1 stale; \
+         time left: unknown for all 3 jobs, as none of their envs has finished one yet"
+    );
+    let (one, two, three) = (job(1), job(2), job(3));
+    assert_eq!(
+        tell(&mut narrator, Event::Started { job: &one, attempt: 1 }).unwrap(),
+        ".[1/3] start  cpu_resnet18_fp32_bs16_run1"
+    );
+    let good = record(&one, Outcome::Succeeded);
+    assert_eq!(
+        tell(&mut narrator, Event::Ended { job: &one, record: &good, retry: false }).unwrap(),
+        "[1/3] done   cpu_resnet18_fp32_bs16_run1  128.0 images/s in 20.0s"
+    );
+    assert_eq!(narrator.time_left(), TimeLeft { seconds: 40.0, jobs: 2, jobs_without_basis: 0 });
+    let bad = record(&two, Outcome::Signalled { signal: 11 });
+    assert_eq!(
+        tell(&mut narrator, Event::Ended { job: &two, record: &bad, retry: true }).unwrap(),
+        "[2/3] FAILED cpu_resnet18_fp32_bs16_run2 was killed by signal 11 (SIGSEGV, a segmentation fault) \
+         after 20.0s; it will be tried again"
+    );
+    assert_eq!(
+        tell(&mut narrator, Event::Started { job: &two, attempt: 2 }).unwrap(),
+        ".[2/3] start  cpu_resnet18_fp32_bs16_run2 (attempt 2)"
+    );
+    let last = tell(&mut narrator, Event::Ended { job: &two, record: &bad, retry: false }).unwrap();
+    assert!(last.starts_with("![2/3] FAILED") && last.ends_with("after 20.0s"), "{last}");
+    assert_eq!(
+        tell(&mut narrator, Event::Left { job: &three, decision: &pruned }).unwrap(),
+        format!("[3/3] left   cpu_resnet18_fp32_bs16_run3: {}", why())
+    );
+    assert_eq!((narrator.position(), narrator.tally().as_str()), ((3, 3), " · 1 failed"));
+    assert_eq!(narrator.time_left(), TimeLeft::default());
+    assert_eq!(tell(&mut narrator, Event::Finished(&Summary::default())), None);
+    assert_eq!(narrator.current(), None);
+}
+
+#[test]
+fn only_a_synchronised_window_without_a_profiler_has_a_throughput() {
+    let line = |change: fn(&mut Record)| {
+        let mut record = record(&job(1), Outcome::Succeeded);
+        change(&mut record);
+        let mut narrator = Narrator::new(Estimator::default());
+        tell(&mut narrator, Event::Ended { job: &job(1), record: &record, retry: false }).unwrap()
+    };
+    assert!(line(|_| ()).contains("images/s"));
+    assert!(!line(|record| record.key.kind = Kind::Ncu).contains("images/s"));
+    assert!(!line(|record| record.measurement.as_mut().unwrap().synchronized = false).contains("images/s"));
+    assert!(!line(|record| record.measurement = None).contains("images/s"));
+}
+
+#[test]
+fn the_current_line_follows_the_worker() {
+    let mut narrator = Narrator::new(Estimator::default());
+    let one = job(1);
+    let _ = tell(&mut narrator, Event::Began { jobs: &[to_run(1)] });
+    let current = |narrator: &Narrator| narrator.current().cloned();
+    assert_eq!(current(&narrator), None);
+    let _ = tell(&mut narrator, Event::Started { job: &one, attempt: 2 });
+    let progress = Progress::Measure { done: 34, of: 100 };
+    assert_eq!(tell(&mut narrator, Event::Progress { job: &one, progress }), None);
+    let expected = Current {
+        title: "cpu_resnet18_fp32_bs16_run1 (attempt 2)".into(),
+        phase: "measuring".into(),
+        iterations: Some((34, 100)),
+    };
+    assert_eq!(current(&narrator), Some(expected));
+    let waiting =
+        Waiting { what: "the host".into(), holder: Some("orchestrate run mac.yaml (process 42)".into()) };
+    assert_eq!(
+        tell(&mut narrator, Event::Waiting(&waiting)).unwrap(),
+        ".waiting for the host, held by orchestrate run mac.yaml (process 42)"
+    );
+    assert!(current(&narrator).unwrap().title.starts_with("waiting for the host"));
+    assert_eq!(tell(&mut narrator, Event::Resumed), None);
+    assert_eq!(current(&narrator), None);
+    let job = job(2);
+    let gated = |why, first| Event::Gated { job: &job, why, first };
+    let busy = "other processes keep 1.20 processors busy (quiet: 0.25)";
+    let text = format!("waiting to start cpu_resnet18_fp32_bs16_run2: {busy}");
+    assert_eq!(tell(&mut narrator, gated(busy, true)), Some(format!(".{text}")));
+    assert_eq!(tell(&mut narrator, gated("it is at 71 °C", false)), None, "told again by bars alone");
+    assert_eq!(
+        current(&narrator).unwrap().title,
+        "waiting to start cpu_resnet18_fp32_bs16_run2: it is at 71 °C"
+    );
+    assert_eq!(tell(&mut narrator, Event::Resumed), None);
+    assert_eq!(tell(&mut narrator, Event::CoolingDown(Duration::from_secs(5))), None);
+    assert_eq!(current(&narrator).unwrap().title, "cooling down for 5.0s");
+}
+
+#[test]
+fn stopping_says_how_to_insist() {
+    let mut narrator = Narrator::new(Estimator::default());
+    let mut line = |fate| tell(&mut narrator, Event::Stopping { by: "SIGINT", fate }).unwrap();
+    assert!(line(WorkerFate::Asked).contains("again kills it at once"));
+    assert!(line(WorkerFate::Killed).contains("is killed"));
+    assert_eq!(line(WorkerFate::None), "stopping (SIGINT): nothing more is started");
+    assert_eq!(
+        line(WorkerFate::GoesOn(&job(1))),
+        "stopping (SIGINT): nothing more is started; the worker of cpu_resnet18_fp32_bs16_run1 goes on, \
+         and `orchestrate resume` waits for it again"
+    );
+}
+
+#[test]
+fn who_was_stopped_has_not_failed() {
+    let mut narrator = Narrator::new(Estimator::default());
+    let one = job(1);
+    let _ = tell(&mut narrator, Event::Began { jobs: &[to_run(1)] });
+    let message = "orchestrate was told to stop by SIGINT".to_owned();
+    let stopped = record(&one, Outcome::Interrupted { message });
+    assert_eq!(
+        tell(&mut narrator, Event::Ended { job: &one, record: &stopped, retry: false }).unwrap(),
+        "[1/1] stopped cpu_resnet18_fp32_bs16_run1 was interrupted: orchestrate was told to stop by SIGINT \
+         after 20.0s"
+    );
+    assert_eq!(narrator.tally(), "");
+}
+
+#[test]
+fn a_job_whose_directory_is_bad_is_given_up_with_its_reason() {
+    let mut narrator = Narrator::new(Estimator::default());
+    let one = job(1);
+    let _ = tell(&mut narrator, Event::Began { jobs: &[to_run(1)] });
+    let event =
+        Event::GivenUp { job: &one, why: "cannot lock x: is a directory", directory: "runs/x".as_ref() };
+    assert_eq!(
+        tell(&mut narrator, event).unwrap(),
+        "![1/1] FAILED cpu_resnet18_fp32_bs16_run1: cannot lock x: is a directory; \
+         put runs/x right or move it away, and the next run tries it again"
+    );
+    assert_eq!((narrator.position(), narrator.tally().as_str()), ((1, 1), " · 1 failed"));
+}
+
+#[test]
+fn what_labels_do_not_name_is_said() {
+    let with = |deterministic| {
+        let mut key = job(1).key().clone();
+        key.params.insert("deterministic".into(), crate::job::ParamValue::Bool(deterministic));
+        Decided { job: Job::new(key), decision: Decision::Run(NotDone::NeverRan) }
+    };
+    let mut narrator = Narrator::new(Estimator::default());
+    let jobs = [with(true), with(false)];
+    let _ = tell(&mut narrator, Event::Began { jobs: &jobs });
+    assert_eq!(
+        tell(&mut narrator, Event::Started { job: &jobs[0].job, attempt: 1 }).unwrap(),
+        ".[1/2] start  cpu_resnet18_fp32_bs16_run1 deterministic=true"
+    );
+}

@@ -1,0 +1,145 @@
+//! Where everything of a job and of an attempt stands: names of directories and of the files in them.
+#![expect(clippy::disallowed_methods, reason = "attempts are found by looking into a directory")]
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::job::Kind;
+
+/// A job's directory.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct JobDir {
+    path: PathBuf,
+}
+
+impl JobDir {
+    /// The directory at `path`, which need not exist.
+    pub fn at(path: PathBuf) -> JobDir {
+        JobDir { path }
+    }
+
+    /// The directory itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its name: `<label>-<12 hex of id>` if it really is a job's.
+    pub fn name(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// `key.json`.
+    pub fn key(&self) -> PathBuf {
+        self.path.join("key.json")
+    }
+
+    /// `command.sh`.
+    pub fn command(&self) -> PathBuf {
+        self.path.join("command.sh")
+    }
+
+    /// `record.json`.
+    pub fn record(&self) -> PathBuf {
+        self.path.join("record.json")
+    }
+
+    /// `accepted.json`.
+    pub fn accepted(&self) -> PathBuf {
+        self.path.join("accepted.json")
+    }
+
+    /// `lock`.
+    pub fn lock(&self) -> PathBuf {
+        self.path.join("lock")
+    }
+
+    /// The directory of the attempt `number`, from 1.
+    pub fn attempt(&self, number: u32) -> AttemptDir {
+        AttemptDir { path: self.path.join("attempts").join(format!("{number:02}")), number }
+    }
+
+    /// The attempts that have a directory, in order; empty if none has.
+    ///
+    /// # Errors
+    /// `attempts/` is there but cannot be read.
+    pub fn attempts(&self) -> io::Result<Vec<AttemptDir>> {
+        let entries = match fs::read_dir(self.path.join("attempts")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other?,
+        };
+        let mut numbers = Vec::new();
+        for entry in entries {
+            numbers.extend(entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
+        }
+        numbers.sort_unstable();
+        Ok(numbers.into_iter().map(|number| self.attempt(number)).collect())
+    }
+}
+
+/// The directory of one attempt.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AttemptDir {
+    path: PathBuf,
+    number: u32,
+}
+
+impl AttemptDir {
+    /// The directory itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Which attempt it is, from 1.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// `attempt.json`: written before the start; what whoever sees the end needs to write the record.
+    pub fn attempt(&self) -> PathBuf {
+        self.path.join("attempt.json")
+    }
+
+    /// `stdout.log`.
+    pub fn stdout(&self) -> PathBuf {
+        self.path.join("stdout.log")
+    }
+
+    /// `stderr.log`.
+    pub fn stderr(&self) -> PathBuf {
+        self.path.join("stderr.log")
+    }
+
+    /// `time.txt`: the report of `/usr/bin/time`.
+    pub fn time(&self) -> PathBuf {
+        self.path.join("time.txt")
+    }
+
+    /// `measurement.json`, written by the worker.
+    pub fn measurement(&self) -> PathBuf {
+        self.path.join("measurement.json")
+    }
+
+    /// `iterations.csv`, written by the worker.
+    pub fn iterations(&self) -> PathBuf {
+        self.path.join("iterations.csv")
+    }
+
+    /// `telemetry.csv`: what sensors showed meanwhile.
+    pub fn telemetry(&self) -> PathBuf {
+        self.path.join("telemetry.csv")
+    }
+
+    /// What the profiler of a job of `kind` writes to, its table and its complaints alike; `None` for a timing job.
+    pub fn profile(&self, kind: Kind) -> Option<PathBuf> {
+        match kind {
+            Kind::Timing => None,
+            Kind::Ncu | Kind::Perf => Some(self.path.join(format!("{kind}.csv"))),
+        }
+    }
+
+    /// `record.json`: this attempt's, kept if it failed or if a re-run's has taken its place.
+    pub fn record(&self) -> PathBuf {
+        self.path.join("record.json")
+    }
+}

@@ -1,0 +1,143 @@
+//! Reading files that others can put in our way.
+//!
+//! A worker is a foreign program and may leave anything under the names we read: a FIFO, on which a plain `open` waits
+//! for ever, a device that never ends, a directory. Only regular files are read here, and no more of them than the
+//! reader expects; everything else is an error at once.
+
+use std::fs::{File, FileType, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+use nix::libc;
+
+/// No file of ours is larger than this.
+pub const FILE_LIMIT: u64 = 64 << 20;
+
+/// Opens the regular file at `path` for reading; symbolic links are followed.
+///
+/// # Errors
+/// There is none, it cannot be opened, or it is something else than a regular file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    check(OpenOptions::new().read(true).custom_flags(FLAGS).open(path)?)
+}
+
+/// Opens the regular file at `path` for reading and writing; it is made if there is none, and kept as it is if there is.
+///
+/// # Errors
+/// As [`open_regular`].
+pub fn open_or_make_regular(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    check(options.custom_flags(FLAGS).open(path)?)
+}
+
+/// Opens at once even what would keep others waiting, and makes no terminal ours. Regular files know neither flag.
+const FLAGS: i32 = libc::O_NONBLOCK | libc::O_NOCTTY;
+
+fn check(file: File) -> io::Result<File> {
+    let kind = file.metadata()?.file_type();
+    if kind.is_file() { Ok(file) } else { Err(io::Error::other(format!("it is {}", kind_text(kind)))) }
+}
+
+fn kind_text(kind: FileType) -> &'static str {
+    match kind {
+        kind if kind.is_dir() => "a directory, not a file",
+        kind if kind.is_fifo() => "a FIFO, not a regular file",
+        kind if kind.is_socket() => "a socket, not a regular file",
+        kind if kind.is_block_device() || kind.is_char_device() => "a device, not a regular file",
+        _ => "not a regular file",
+    }
+}
+
+/// The bytes of the regular file at `path`.
+///
+/// # Errors
+/// As [`open_regular`]; it cannot be read; it is longer than `limit` bytes.
+pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let file = open_regular(path)?;
+    let mut bytes = Vec::new();
+    // It may grow while it is read: the metadata's length decides nothing.
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(io::Error::other(format!("it is longer than {limit} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// The text of the regular file at `path`.
+///
+/// # Errors
+/// As [`read_regular`] with [`FILE_LIMIT`]; it is not UTF-8.
+pub fn read_regular_text(path: &Path) -> io::Result<String> {
+    String::from_utf8(read_regular(path, FILE_LIMIT)?)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// Makes the file at `path` hold `contents`; what stood there is cut off first.
+///
+/// # Errors
+/// It cannot be written, or it is something that would keep its writer waiting.
+pub fn overwrite(path: &Path, contents: &[u8]) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).custom_flags(FLAGS).open(path)?;
+    file.write_all(contents)?;
+    Ok(file)
+}
+
+/// The last `bytes` bytes of the file at `path`; `None` if it cannot be read, or is no
+/// regular file.
+pub fn tail(path: &Path, bytes: u64) -> Option<String> {
+    let mut file = open_regular(path).ok()?;
+    let length = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(bytes))).ok()?;
+    let mut read = Vec::new();
+    file.take(bytes).read_to_end(&mut read).ok()?;
+    Some(String::from_utf8_lossy(&read).into_owned())
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make the files they look at")]
+mod tests {
+    use std::fs;
+    use std::os::unix::net::UnixListener;
+
+    use nix::sys::stat::Mode;
+    use nix::unistd::mkfifo;
+
+    use super::*;
+
+    #[test]
+    fn only_regular_files_are_read_and_nothing_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::write(path("file"), "text").unwrap();
+        std::os::unix::fs::symlink(path("file"), path("link")).unwrap();
+        mkfifo(&path("fifo"), Mode::S_IRWXU).unwrap();
+        fs::create_dir(path("directory")).unwrap();
+        let _socket = UnixListener::bind(path("socket")).unwrap();
+        assert_eq!(read_regular(&path("file"), 4).unwrap(), b"text");
+        assert_eq!(read_regular_text(&path("link")).unwrap(), "text");
+        let error = |path: &Path| read_regular(path, 4).unwrap_err().to_string();
+        assert_eq!(error(&path("fifo")), "it is a FIFO, not a regular file");
+        assert_eq!(error(&path("directory")), "it is a directory, not a file");
+        assert_eq!(error(Path::new("/dev/zero")), "it is a device, not a regular file");
+        // A socket has no `open` at all; the system says so in its own words.
+        assert!(open_regular(&path("socket")).is_err());
+        assert_eq!(open_regular(&path("nothing")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(
+            open_or_make_regular(&path("fifo")).unwrap_err().to_string(),
+            "it is a FIFO, not a regular file"
+        );
+        assert!(overwrite(&path("fifo"), b"text").is_err());
+    }
+
+    #[test]
+    fn a_file_longer_than_expected_is_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        fs::write(&path, "12345").unwrap();
+        assert_eq!(read_regular(&path, 4).unwrap_err().to_string(), "it is longer than 4 bytes");
+        assert_eq!(read_regular(&path, 5).unwrap(), b"12345");
+    }
+}

@@ -1,0 +1,257 @@
+//! Other programs, asked something before they are used: bounded in time, never in the way of a signal, and gone with
+//! all that they started when nobody waits for them any more.
+
+use std::env;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{Child, Command};
+
+/// For a question about a version: profilers take a second to answer it; a worker on a network file system takes some to
+/// be loaded.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a program said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    /// It ended with 0.
+    pub(crate) success: bool,
+    /// What it wrote to standard output.
+    pub(crate) out: String,
+    /// What it wrote to standard error.
+    pub(crate) err: String,
+}
+
+impl Answer {
+    /// Both of its outputs.
+    pub(crate) fn text(&self) -> String {
+        format!("{}{}", self.out, self.err)
+    }
+}
+
+/// Why a program said nothing, as a sentence about it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AskError {
+    /// It is no program, or none for this machine or user.
+    #[error("it cannot be started: {0}")]
+    Start(io::Error),
+    /// Its output cannot be read.
+    #[error("it cannot be listened to: {0}")]
+    Listen(io::Error),
+    /// It did not end; it is killed.
+    #[error("it did not answer within {} s", .0.as_secs())]
+    Silent(Duration),
+}
+
+/// Calls `program` and waits for its end, at most as long as `patience`.
+///
+/// It runs in a process group of its own. The group is killed when the program has ended, for what it leaves behind
+/// could hold its output open for ever, when `patience` is over, and when the future is dropped, for then the user wants
+/// to stop.
+///
+/// # Errors
+/// [`AskError`].
+pub(crate) async fn ask(
+    program: &Path,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+    patience: Duration,
+) -> Result<Answer, AskError> {
+    let mut child = Command::new(program)
+        .args(arguments)
+        .env("LC_ALL", "C")
+        .envs(variables.iter().copied())
+        .current_dir(directory())
+        .process_group(0)
+        .kill_on_drop(true)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(AskError::Start)?;
+    // Dropped before the child, whose number is nobody else's until it has been waited for.
+    let group = Group::of(&child);
+    let answer = tokio::time::timeout(patience, listen(&mut child, group)).await;
+    answer.map_err(|_| AskError::Silent(patience))?.map_err(AskError::Listen)
+}
+
+/// [`ask`], for callers outside of a runtime.
+///
+/// # Errors
+/// [`AskError`].
+pub(crate) fn ask_and_wait(
+    program: &Path,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+    patience: Duration,
+) -> Result<Answer, AskError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(AskError::Start)?.block_on(ask(program, arguments, variables, patience))
+}
+
+/// Whatever a program may write by mistake is better there than in the user's project.
+fn directory() -> PathBuf {
+    Some(env::temp_dir()).filter(|directory| directory.is_dir()).unwrap_or_else(|| PathBuf::from("/"))
+}
+
+/// What `child` says until it ends. What it wrote before is in its pipes still when its group is killed.
+async fn listen(child: &mut Child, group: Group) -> io::Result<Answer> {
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    let end = async {
+        let status = child.wait().await;
+        drop(group);
+        status
+    };
+    let (status, out, err): (io::Result<ExitStatus>, _, _) = tokio::join!(end, read(out), read(err));
+    Ok(Answer { success: status?.success(), out: out?, err: err? })
+}
+
+async fn read(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    if let Some(mut pipe) = pipe {
+        pipe.read_to_end(&mut bytes).await?;
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A process group that is killed with this.
+struct Group(Option<Pid>);
+
+impl Group {
+    /// The one that `child` is the head of.
+    fn of(child: &Child) -> Group {
+        Group(child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // At the latest right after its head was waited for: the kernel gives numbers anew only after all others were
+        // used. It may be gone, which is what is wanted.
+        let _ = self.0.map(|group| killpg(group, Signal::SIGKILL));
+    }
+}
+
+/// Programs made by tests.
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+
+    /// Writes a shell script with these permissions, in octal. A child writes it: a test beside this one that forks while
+    /// we had it open for writing would keep everybody from executing it.
+    #[expect(clippy::disallowed_methods, reason = "a shell writes it")]
+    pub(crate) fn write_program(path: &Path, script: &str, mode: &str) {
+        let write = r#"printf '#!/bin/sh\n%s\n' "$2" > "$1" && chmod "$3" "$1""#;
+        let mut shell = std::process::Command::new("/bin/sh");
+        let status = shell.args(["-c", write, "sh"]).arg(path).args([script, mode]).status().unwrap();
+        assert!(status.success(), "{}", path.display());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read;
+    use std::sync::mpsc;
+    use std::thread;
+
+    use nix::sys::stat::Mode;
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    /// No test that passes waits so long.
+    const BOUND: Duration = Duration::from_secs(60);
+
+    fn shell(script: &str, patience: Duration) -> Result<Answer, AskError> {
+        ask_and_wait(Path::new("/bin/sh"), &["-c", script], &[("GREETING", "hello")], patience)
+    }
+
+    /// A FIFO that tells when a program has written to it, and when nobody holds it open any more.
+    struct Held {
+        directory: tempfile::TempDir,
+        written: Option<oneshot::Receiver<()>>,
+        closed: mpsc::Receiver<()>,
+    }
+
+    impl Held {
+        fn new() -> Held {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("held");
+            nix::unistd::mkfifo(&path, Mode::S_IRWXU).unwrap();
+            let (tell_written, written) = oneshot::channel();
+            let (tell_closed, closed) = mpsc::channel();
+            thread::spawn(move || {
+                let mut file = File::options().read(true).open(path).unwrap();
+                file.read_exact(&mut [0]).unwrap();
+                tell_written.send(()).ok();
+                file.read_to_end(&mut Vec::new()).unwrap();
+                tell_closed.send(()).ok();
+            });
+            Held { directory, written: Some(written), closed }
+        }
+
+        /// A program that starts a child, writes to the FIFO and ends with the words `last`. The child holds the FIFO and
+        /// the program's output open until somebody kills it.
+        fn program(&self, last: &str) -> PathBuf {
+            let path = self.directory.path().join("program");
+            let held = self.directory.path().join("held");
+            let script = format!("exec 9>'{}'\nsleep 100 &\necho hi\necho x >&9\n{last}", held.display());
+            testing::write_program(&path, &script, "755");
+            path
+        }
+
+        #[track_caller]
+        fn assert_released(&self) {
+            assert_eq!(self.closed.recv_timeout(BOUND), Ok(()), "a process is left");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_what_was_said_and_how_it_ended() {
+        let answer = shell("echo $GREETING; echo oh >&2; exit 3", PATIENCE).unwrap();
+        assert_eq!(answer, Answer { success: false, out: "hello\n".into(), err: "oh\n".into() });
+        assert_eq!(answer.text(), "hello\noh\n");
+        assert!(shell("true", PATIENCE).unwrap().success);
+    }
+
+    #[test]
+    fn who_never_answers_is_not_waited_for() {
+        let error = shell("sleep 100 & wait", Duration::from_millis(1)).unwrap_err().to_string();
+        assert!(error.contains("did not answer"), "{error}");
+    }
+
+    #[test]
+    fn what_a_program_leaves_behind_neither_delays_its_answer_nor_stays() {
+        let held = Held::new();
+        let answer = ask_and_wait(&held.program("exit 0"), &[], &[], BOUND).unwrap();
+        assert_eq!((answer.success, answer.out.as_str()), (true, "hi\n"));
+        held.assert_released();
+    }
+
+    #[test]
+    fn a_question_that_is_dropped_takes_all_of_its_processes_along() {
+        let mut held = Held::new();
+        let program = held.program("wait");
+        let written = held.written.take().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            tokio::select! {
+                answer = ask(&program, &[], &[], BOUND) => panic!("{answer:?}"),
+                written = written => written.unwrap(),
+            }
+        });
+        held.assert_released();
+    }
+
+    #[test]
+    fn what_cannot_be_started_is_said() {
+        let error = ask_and_wait(Path::new("/nowhere/x"), &[], &[], PATIENCE).unwrap_err().to_string();
+        assert!(error.contains("cannot be started"), "{error}");
+    }
+}

@@ -1,0 +1,290 @@
+//! What the machine is and how busy it is: the facts that go into a record's provenance, and the counters that are
+//! read before and after a job.
+//!
+//! Reading is here, understanding is in `parse`: every text that a system offers is understood by a pure function.
+//! A fact that a system does not offer is absent, never guessed. On Linux no process is started for any of it; macOS
+//! has its facts from `sysctl`, `pmset` and `ioreg` alone. All of it takes milliseconds, for it is done before every job.
+#![expect(clippy::disallowed_methods, reason = "this probes the machine")]
+
+use std::path::Path;
+
+use super::system::{entries, output, read, read_in_each};
+use super::{macos, nvidia, parse, settings};
+use crate::record::{CpuFacts, GpuFacts, HostCounters, HostFacts, OsFacts};
+
+/// Names the devices of a host that cannot be asked for them, such as a board whose driver is unlike all others:
+/// `cpu,cuda`.
+pub const DEVICES_VARIABLE: &str = "ORCHESTRATE_DEVICES";
+
+/// The machine, as far as it can be known without running a job.
+pub fn probe_host() -> HostFacts {
+    let found = if cfg!(target_os = "macos") { probe_macos() } else { probe_linux() };
+    match std::env::var(DEVICES_VARIABLE) {
+        Ok(words) if !words.trim().is_empty() => HostFacts { devices: parse::devices(&words), ..found },
+        _ => found,
+    }
+}
+
+/// Reads the counters of the host now.
+pub fn probe_counters() -> HostCounters {
+    if cfg!(target_os = "macos") {
+        let load = sysctl(&["vm.loadavg"]).and_then(|text| parse::macos_load(&text));
+        return HostCounters { load, ..HostCounters::default() };
+    }
+    let times = read("/proc/stat").and_then(|text| parse::processor_ticks(&text));
+    let second = ticks_per_second();
+    HostCounters {
+        busy_s: times.map(|ticks| ticks.busy as f64 / second),
+        steal_s: times.map(|ticks| ticks.steal as f64 / second),
+        load: read("/proc/loadavg").and_then(|text| parse::first_number(&text)),
+        oom_kills: probe_oom_kills(),
+    }
+}
+
+/// Seconds that all processors of the host were busy, by the contents of `/proc/stat`.
+pub(crate) fn busy_seconds(stat: &str) -> Option<f64> {
+    Some(parse::processor_ticks(stat)?.busy as f64 / ticks_per_second())
+}
+
+/// A worker lives in our own control group, so that group's counter is the exact one.
+fn probe_oom_kills() -> Option<u64> {
+    let group = read("/proc/self/cgroup").and_then(|text| parse::unified_cgroup(&text));
+    group
+        .and_then(|group| read(&format!("/sys/fs/cgroup{group}/memory.events")))
+        .and_then(|text| parse::oom_kills(&text))
+        .or_else(|| parse::oom_kills(&read("/proc/vmstat")?))
+}
+
+/// The unit of `/proc/stat` and `/proc/<pid>/stat`: 100 a second on every Linux anybody has seen, but it may be asked for.
+pub(crate) fn ticks_per_second() -> f64 {
+    let ticks = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK);
+    ticks.ok().flatten().filter(|ticks| *ticks > 0).unwrap_or(100) as f64
+}
+
+/// Processors that this process may run on: by its affinity and its cgroup's quota.
+fn usable_processors() -> u32 {
+    std::thread::available_parallelism().map_or(1, |number| u32::try_from(number.get()).unwrap_or(u32::MAX))
+}
+
+fn hostname() -> String {
+    let name = nix::unistd::gethostname().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+fn probe_linux() -> HostFacts {
+    let kernel = Kernel::probe();
+    let cpu_info = read("/proc/cpuinfo").unwrap_or_default();
+    let memory_info = read("/proc/meminfo").unwrap_or_default();
+    let nvidia = nvidia::probe_nvidia();
+    let swap = |name: &str| parse::memory_value(&memory_info, name);
+    HostFacts {
+        hostname: hostname(),
+        os: OsFacts {
+            name: "linux".to_owned(),
+            version: read("/etc/os-release").and_then(|text| parse::os_name(&text)),
+            kernel: Some(kernel.release.clone()).filter(|release| !release.is_empty()),
+            architecture: std::env::consts::ARCH.to_owned(),
+        },
+        cpu: settings::probe_processor(&cpu_info, usable_processors()),
+        memory_bytes: parse::memory_value(&memory_info, "MemTotal"),
+        devices: parse::linux_devices(nvidia_gpus()),
+        nvidia_driver: probe_nvidia_module().or(nvidia.driver),
+        virtualisation: parse::virtualisation(&probe_layers(kernel, &cpu_info)),
+        governor: parse::governors(&read_in_each("/sys/devices/system/cpu/cpufreq", "scaling_governor")),
+        power_source: parse::power_source(&power_supplies()),
+        boot_id: read("/proc/sys/kernel/random/boot_id").map(|text| text.trim().to_owned()),
+        container: settings::probe_container(),
+        gpus: nvidia.gpus,
+        cuda_driver: nvidia.cuda_driver,
+        swap_total_bytes: swap("SwapTotal"),
+        swap_used_bytes: swap("SwapTotal").zip(swap("SwapFree")).map(|(all, free)| all.saturating_sub(free)),
+        transparent_huge_pages: settings::probe_huge_pages(),
+        clock_source: settings::probe_clock_source(),
+        kernel_options: settings::probe_kernel_options(),
+    }
+}
+
+/// The version of the driver that the kernel has loaded.
+fn probe_nvidia_module() -> Option<String> {
+    let version = read("/sys/module/nvidia/version").map(|text| text.trim().to_owned());
+    version.or_else(|| parse::nvidia_driver(&read("/proc/driver/nvidia/version")?))
+}
+
+/// Memory that the host can still give, in bytes.
+pub fn probe_memory_available() -> Option<u64> {
+    if cfg!(target_os = "macos") {
+        return output("/usr/bin/vm_stat", &[]).and_then(|text| macos::memory_available(&text));
+    }
+    parse::memory_value(&read("/proc/meminfo")?, "MemAvailable")
+}
+
+/// What `uname` says.
+struct Kernel {
+    release: String,
+    version: String,
+}
+
+impl Kernel {
+    fn probe() -> Kernel {
+        let text = |word: &std::ffi::OsStr| word.to_string_lossy().into_owned();
+        match nix::sys::utsname::uname() {
+            Ok(name) => Kernel { release: text(name.release()), version: text(name.version()) },
+            Err(_) => Kernel { release: String::new(), version: String::new() },
+        }
+    }
+}
+
+fn probe_layers(kernel: Kernel, cpu_info: &str) -> parse::Layers {
+    let dmi = |name: &str| read(&format!("/sys/class/dmi/id/{name}")).unwrap_or_default();
+    let clock = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+    parse::Layers {
+        kernel_release: kernel.release,
+        kernel_version: kernel.version,
+        container_file: Path::new("/.dockerenv").exists() || Path::new("/run/.containerenv").exists(),
+        first_cgroup: read("/proc/1/cgroup").unwrap_or_default(),
+        vendor: dmi("sys_vendor"),
+        product: dmi("product_name"),
+        hypervisor: read("/sys/hypervisor/type").unwrap_or_default(),
+        clock_sources: read(clock).unwrap_or_default(),
+        hypervisor_flag: parse::has_hypervisor_flag(cpu_info),
+    }
+}
+
+/// How many NVIDIA GPUs this process can reach. Containers hide device nodes but not always the driver's list, so the
+/// nodes come first; they are made on first use, so the list comes second. WSL2 has neither: its driver is a library.
+fn nvidia_gpus() -> u32 {
+    let nodes = entries("/dev").into_iter().filter(|name| parse::is_gpu_node(name)).count();
+    let listed = entries("/proc/driver/nvidia/gpus").len();
+    let in_wsl =
+        usize::from(Path::new("/dev/dxg").exists() && Path::new("/usr/lib/wsl/lib/libcuda.so.1").exists());
+    [nodes, listed, in_wsl].into_iter().find(|count| *count > 0).map_or(0, |count| count as u32)
+}
+
+fn power_supplies() -> Vec<parse::PowerSupply> {
+    let directory = "/sys/class/power_supply";
+    let supply = |name: String| {
+        let value = |file: &str| {
+            read(&format!("{directory}/{name}/{file}")).map(|text| text.trim().to_owned()).unwrap_or_default()
+        };
+        parse::PowerSupply {
+            kind: value("type"),
+            status: value("status"),
+            of_a_peripheral: value("scope") == "Device",
+        }
+    };
+    entries(directory).into_iter().map(supply).collect()
+}
+
+fn probe_macos() -> HostFacts {
+    // One process for all of them; `sysctl -n` prints a line each, in this order, and none for a name it does not know,
+    // so only names that every supported release knows stand here.
+    let names = [
+        "kern.osproductversion",
+        "kern.osrelease",
+        "machdep.cpu.brand_string",
+        "hw.logicalcpu",
+        "hw.memsize",
+        "kern.bootsessionuuid",
+        "hw.physicalcpu",
+        "vm.swapusage",
+    ];
+    let text = sysctl(&names).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let line = |index: usize| lines.get(index).map(|line| (*line).to_owned()).filter(|line| !line.is_empty());
+    let number = |index: usize| line(index).and_then(|number| number.parse().ok());
+    let swap = |name: &str| macos::swap(&line(7)?, name);
+    let usable = usable_processors();
+    let on_apple_silicon = cfg!(target_arch = "aarch64");
+    HostFacts {
+        hostname: hostname(),
+        os: OsFacts {
+            name: "macos".to_owned(),
+            version: line(0).map(|version| format!("macOS {version}")),
+            kernel: line(1),
+            architecture: std::env::consts::ARCH.to_owned(),
+        },
+        cpu: CpuFacts {
+            model: line(2),
+            logical: number(3).unwrap_or(usable),
+            usable,
+            cores: number(6),
+            ..CpuFacts::default()
+        },
+        memory_bytes: line(4).and_then(|number| number.parse().ok()),
+        devices: ["cpu", "mps"][..if on_apple_silicon { 2 } else { 1 }]
+            .iter()
+            .map(|name| name.to_string())
+            .collect(),
+        governor: output("pmset", &["-g"]).and_then(|text| macos::power_mode(&text)),
+        power_source: output("pmset", &["-g", "batt"]).and_then(|text| parse::macos_power_source(&text)),
+        boot_id: line(5),
+        gpus: if on_apple_silicon { vec![apple_gpu(line(2))] } else { Vec::new() },
+        swap_total_bytes: swap("total"),
+        swap_used_bytes: swap("used"),
+        ..HostFacts::default()
+    }
+}
+
+/// The GPU of the chip that is called `chip`.
+fn apple_gpu(chip: Option<String>) -> GpuFacts {
+    let registry = output("/usr/sbin/ioreg", &["-r", "-d", "1", "-c", "AGXAccelerator"]).unwrap_or_default();
+    GpuFacts {
+        name: macos::registry_value(&registry, "model").or(chip).unwrap_or_else(|| "Apple GPU".to_owned()),
+        cores: macos::registry_value(&registry, "gpu-core-count").and_then(|number| number.parse().ok()),
+        ..GpuFacts::default()
+    }
+}
+
+fn sysctl(names: &[&str]) -> Option<String> {
+    let mut arguments = vec!["-n"];
+    arguments.extend(names);
+    output("/usr/sbin/sysctl", &arguments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_has_what_every_machine_has() {
+        let facts = probe_host();
+        assert_eq!(facts.devices[0], "cpu");
+        assert!(facts.cpu.usable >= 1 && facts.cpu.logical >= facts.cpu.usable, "{:?}", facts.cpu);
+        assert!(facts.memory_bytes.is_some_and(|bytes| bytes > 1 << 20));
+        assert_eq!(facts.os.name, std::env::consts::OS);
+        assert!(!facts.os.architecture.is_empty());
+        assert!(facts.boot_id.as_ref().is_some_and(|id| !id.is_empty() && !id.contains('\n')));
+        assert!(facts.swap_used_bytes <= facts.swap_total_bytes, "{facts:?}");
+        assert!(facts.gpus.iter().all(|gpu| !gpu.name.is_empty()), "{:?}", facts.gpus);
+        let json = serde_json::to_string(&facts).unwrap();
+        assert_eq!(serde_json::from_str::<HostFacts>(&json).unwrap(), facts, "a record must read it back");
+        assert!(probe_memory_available().is_some_and(|bytes| Some(bytes) <= facts.memory_bytes));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn counters_only_grow() {
+        let before = probe_counters();
+        let after = probe_counters();
+        let (busy, steal) = after.since(&before);
+        assert!(busy.is_some() && steal.is_some(), "{before:?} {after:?}");
+        assert_eq!(before.since(&HostCounters::default()), (None, None));
+    }
+
+    #[test]
+    fn the_kernels_kills_are_told_by_their_counter() {
+        let counters = |oom_kills| HostCounters { oom_kills, ..HostCounters::default() };
+        assert!(counters(Some(4)).has_oom_killed_since(&counters(Some(3))));
+        for (after, before) in [(Some(3), Some(3)), (Some(3), None), (None, Some(3)), (None, None)] {
+            assert!(!counters(after).has_oom_killed_since(&counters(before)), "{after:?} {before:?}");
+        }
+    }
+
+    #[test]
+    fn a_counter_that_ran_backwards_says_nothing() {
+        let counters =
+            |busy| HostCounters { busy_s: Some(busy), steal_s: Some(busy), ..HostCounters::default() };
+        assert_eq!(counters(5.0).since(&counters(3.0)), (Some(2.0), Some(2.0)));
+        assert_eq!(counters(3.0).since(&counters(5.0)), (None, None));
+    }
+}

@@ -1,0 +1,205 @@
+//! NVIDIA's GPUs: from the driver's own library (NVML), else from what the driver lists in `/proc`.
+//!
+//! The library is opened once a process and stays open. To open it may take a second where the driver is not kept
+//! loaded, and while it is open the driver stays so. Where there is no driver, nothing is loaded at all.
+#![expect(clippy::disallowed_methods, reason = "this probes the machine")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use nvml_wrapper::enums::device::UsedGpuMemory;
+use nvml_wrapper::struct_wrappers::device::ProcessInfo;
+use nvml_wrapper::{Device, Nvml};
+use serde::Serialize;
+
+use super::system::{entries, read};
+use crate::record::GpuFacts;
+
+/// Where the driver lists its GPUs.
+const LISTED: &str = "/proc/driver/nvidia/gpus";
+
+/// What NVIDIA's driver says of this host.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct NvidiaFacts {
+    /// In the driver's order.
+    pub(super) gpus: Vec<GpuFacts>,
+    /// The driver's version.
+    pub(super) driver: Option<String>,
+    /// The newest CUDA that it can serve.
+    pub(super) cuda_driver: Option<String>,
+}
+
+/// A process that uses a GPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct GpuProcess {
+    /// Which GPU of [`crate::record::HostFacts::gpus`], from 0.
+    pub gpu: usize,
+    /// Whether it computes; otherwise it draws.
+    pub computes: bool,
+    /// Its id.
+    pub pid: u32,
+    /// Its program, where it can be told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Device memory that it holds, in bytes, where the driver tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+}
+
+/// What a process does with a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GpuUse {
+    /// Whether it computes; otherwise it draws.
+    pub(crate) computes: bool,
+    /// Device memory that it holds, in bytes, where the driver tells.
+    pub(crate) memory_bytes: Option<u64>,
+}
+
+/// Asks the driver. Everything is absent where there is none.
+pub(super) fn probe_nvidia() -> NvidiaFacts {
+    let Some(nvml) = library() else {
+        return NvidiaFacts { gpus: listed_gpus(), ..NvidiaFacts::default() };
+    };
+    let gpus: Vec<GpuFacts> = devices(nvml).iter().map(gpu_facts).collect();
+    NvidiaFacts {
+        gpus: if gpus.is_empty() { listed_gpus() } else { gpus },
+        driver: nvml.sys_driver_version().ok(),
+        cuda_driver: nvml.sys_cuda_driver_version().ok().map(cuda_version),
+    }
+}
+
+/// Every process that uses a GPU of this host now. In a container, ids are the host's and names may be unknown.
+pub fn probe_gpu_processes() -> Vec<GpuProcess> {
+    let Some(nvml) = library() else { return Vec::new() };
+    let of_device = |(gpu, device): (usize, &Device<'_>)| {
+        let computing = device.running_compute_processes().unwrap_or_default();
+        let drawing = device.running_graphics_processes().unwrap_or_default();
+        let processes = gpu_uses(computing, drawing).into_iter();
+        processes.map(move |(pid, GpuUse { computes, memory_bytes })| {
+            let name = read(&format!("/proc/{pid}/comm")).map(|name| name.trim().to_owned());
+            GpuProcess { gpu, computes, pid, name, memory_bytes }
+        })
+    };
+    devices(nvml).iter().enumerate().flat_map(of_device).collect()
+}
+
+/// The processes on a GPU, by pid, of the driver's two lists. Who does both is in both, with the same memory, and
+/// computes.
+pub(crate) fn gpu_uses(computing: Vec<ProcessInfo>, drawing: Vec<ProcessInfo>) -> BTreeMap<u32, GpuUse> {
+    let listed = |processes: Vec<ProcessInfo>, computes| {
+        processes.into_iter().map(move |process| {
+            let memory_bytes = match process.used_gpu_memory {
+                UsedGpuMemory::Used(bytes) => Some(bytes),
+                UsedGpuMemory::Unavailable => None,
+            };
+            (process.pid, GpuUse { computes, memory_bytes })
+        })
+    };
+    // Of two that are alike the later one stays.
+    listed(drawing, false).chain(listed(computing, true)).collect()
+}
+
+/// The driver's library; `None` without a driver, or with one that does not answer.
+fn library() -> Option<&'static Nvml> {
+    static LIBRARY: OnceLock<Option<Nvml>> = OnceLock::new();
+    LIBRARY.get_or_init(|| if has_driver() { Nvml::init().ok() } else { None }).as_ref()
+}
+
+/// Linux's driver, or WSL's.
+fn has_driver() -> bool {
+    ["/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg"].iter().any(|path| Path::new(path).exists())
+}
+
+/// GPUs that do not answer are left out: one that fell off the bus must not hide the others.
+fn devices(nvml: &Nvml) -> Vec<Device<'_>> {
+    let count = nvml.device_count().unwrap_or(0);
+    (0..count).filter_map(|index| nvml.device_by_index(index).ok()).collect()
+}
+
+fn gpu_facts(device: &Device<'_>) -> GpuFacts {
+    let capability = device.cuda_compute_capability().ok();
+    GpuFacts {
+        name: device.name().unwrap_or_else(|_| "NVIDIA GPU".to_owned()),
+        uuid: device.uuid().ok(),
+        memory_bytes: device.memory_info().ok().map(|memory| memory.total),
+        compute_capability: capability.map(|capability| format!("{}.{}", capability.major, capability.minor)),
+        cores: None,
+        power_limit_w: device.enforced_power_limit().ok().map(|milliwatts| f64::from(milliwatts) / 1e3),
+        persistence_mode: device.is_in_persistent_mode().ok(),
+        ecc: device.is_ecc_enabled().ok().map(|ecc| ecc.currently_enabled),
+    }
+}
+
+/// `12.4` of 12040.
+fn cuda_version(number: i32) -> String {
+    format!("{}.{}", number / 1000, number % 1000 / 10)
+}
+
+/// The GPUs that the driver lists in `/proc`, in the order of their addresses on the bus.
+fn listed_gpus() -> Vec<GpuFacts> {
+    let mut addresses = entries(LISTED);
+    addresses.sort();
+    let listed = |address: &String| fs::read_to_string(format!("{LISTED}/{address}/information")).ok();
+    addresses.iter().filter_map(listed).filter_map(|text| listed_gpu(&text)).collect()
+}
+
+/// A GPU of `/proc/driver/nvidia/gpus/*/information`. Its UUID is full of question marks before its first use.
+fn listed_gpu(information: &str) -> Option<GpuFacts> {
+    let value = |name: &str| {
+        let lines = information.lines().filter_map(|line| line.split_once(':'));
+        let found = lines.into_iter().find(|(found, _)| found.trim() == name);
+        found.map(|(_, value)| value.trim().to_owned()).filter(|value| !value.is_empty())
+    };
+    let uuid = value("GPU UUID").filter(|uuid| !uuid.contains('?'));
+    Some(GpuFacts { name: value("Model")?, uuid, ..GpuFacts::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INFORMATION: &str = "Model: \t\t NVIDIA L4\nIRQ:   \t\t 36\nGPU UUID: \t GPU-3e8c2b1a-0f5d\n\
+                               Video BIOS: \t 95.04.29.00.06\nBus Location: \t 0000:00:03.0\n";
+
+    #[test]
+    fn a_listed_gpu_has_a_name_and_a_uuid_once_it_was_used() {
+        let gpu = listed_gpu(INFORMATION).unwrap();
+        assert_eq!((gpu.name.as_str(), gpu.uuid.as_deref()), ("NVIDIA L4", Some("GPU-3e8c2b1a-0f5d")));
+        let unused = INFORMATION.replace("GPU-3e8c2b1a-0f5d", "GPU-????????-????");
+        assert_eq!(listed_gpu(&unused).unwrap().uuid, None);
+        assert_eq!(listed_gpu("IRQ: 36\n"), None);
+    }
+
+    #[test]
+    fn cudas_version_is_a_number_of_the_driver() {
+        assert_eq!([12040, 13000, 11080].map(cuda_version), ["12.4", "13.0", "11.8"]);
+    }
+
+    #[test]
+    fn who_computes_and_draws_computes() {
+        let process = |pid, used_gpu_memory| ProcessInfo {
+            pid,
+            used_gpu_memory,
+            gpu_instance_id: None,
+            compute_instance_id: None,
+        };
+        let computing = vec![process(2, UsedGpuMemory::Used(20)), process(3, UsedGpuMemory::Unavailable)];
+        let drawing = vec![process(1, UsedGpuMemory::Used(10)), process(2, UsedGpuMemory::Used(20))];
+        let uses = [
+            (1, GpuUse { computes: false, memory_bytes: Some(10) }),
+            (2, GpuUse { computes: true, memory_bytes: Some(20) }),
+            (3, GpuUse { computes: true, memory_bytes: None }),
+        ];
+        assert_eq!(gpu_uses(computing, drawing), uses.into());
+    }
+
+    #[test]
+    fn without_a_driver_there_is_nothing_and_no_error() {
+        if !has_driver() {
+            assert_eq!(probe_nvidia(), NvidiaFacts::default());
+            assert_eq!(probe_gpu_processes(), []);
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! The programs that workers are, by their bytes: what goes into a record, and what a later plan is held against.
+//!
+//! A file is read again only if its size or its time of writing is another than when it was last hashed. libtorch's
+//! libraries have hundreds of megabytes, so records carry both beside the hash, and a plan of a hundred jobs reads none
+//! of them: only a file that was written meanwhile is hashed anew, and only its bytes decide.
+#![expect(clippy::disallowed_methods, reason = "this looks up the programs of a run")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+
+use super::libraries::{find_libraries, load_version};
+use super::tools::hash_file;
+use super::worker::shipped_worker;
+use crate::files::open_regular;
+use crate::job::{Device, Job, JobId, Key, WorkerTemplate};
+use crate::plan::{Inventory, Invocation, Outputs, PASSED_ON, Plan, Standing, Surroundings, invocation};
+use crate::record::{LibraryFacts, Record, WorkerFacts};
+
+/// Endings of files that an interpreter or a virtual machine runs.
+const SCRIPT_ENDINGS: [&str; 16] =
+    ["bash", "dll", "jar", "jl", "js", "lua", "mjs", "php", "pl", "py", "pyc", "pyz", "r", "rb", "sh", "ts"];
+
+/// Programs that cannot even be looked for.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramsError {
+    /// The current directory is gone or unreadable.
+    #[error("cannot tell the current directory")]
+    CurrentDirectory(#[source] io::Error),
+    /// The path of the shipped worker, which must stand in files, is not UTF-8.
+    #[error("the path {} is not UTF-8", .0.display())]
+    NotText(PathBuf),
+}
+
+/// Looks up programs and remembers their hashes.
+#[derive(Debug)]
+pub struct Programs {
+    /// The current directory, which relative words of a command are below.
+    pub(crate) directory: PathBuf,
+    pub(crate) surroundings: Surroundings,
+    /// Of every file as it was whenever it was read.
+    hashes: BTreeMap<(PathBuf, Stamp), String>,
+    /// By program and by what its libraries are looked for with.
+    libraries: BTreeMap<(PathBuf, Stamp, Option<String>), BTreeMap<String, PathBuf>>,
+}
+
+/// What tells a file that was read before, without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Stamp {
+    size_bytes: u64,
+    modified_at: DateTime<Utc>,
+}
+
+impl Stamp {
+    fn probe(path: &Path) -> io::Result<Stamp> {
+        let data = fs::metadata(path)?;
+        Ok(Stamp { size_bytes: data.len(), modified_at: data.modified()?.into() })
+    }
+}
+
+impl Programs {
+    /// Looks up where programs are looked for.
+    ///
+    /// # Errors
+    /// [`ProgramsError::CurrentDirectory`], [`ProgramsError::NotText`].
+    pub fn probe() -> Result<Programs, ProgramsError> {
+        let directory = std::env::current_dir().map_err(ProgramsError::CurrentDirectory)?;
+        let worker = shipped_worker();
+        let shipped_worker = worker.to_str().map(str::to_owned).ok_or(ProgramsError::NotText(worker))?;
+        Ok(Programs {
+            directory,
+            surroundings: Surroundings { shipped_worker, ambient: ambient() },
+            hashes: BTreeMap::new(),
+            libraries: BTreeMap::new(),
+        })
+    }
+
+    /// Takes over the hashes of libraries that `records`, all of this host, hold.
+    pub fn trust<'a>(&mut self, records: impl Iterator<Item = &'a Record>) {
+        for library in records.flat_map(|record| record.provenance.worker.libraries.values()) {
+            let LibraryFacts { size_bytes, modified_at, .. } = *library;
+            let known = (PathBuf::from(&library.path), Stamp { size_bytes, modified_at });
+            self.hashes.insert(known, library.sha256.clone());
+        }
+    }
+
+    /// The worker of every done job of `plan` that ran on the host called `hostname`, as it would be called now. A job
+    /// that could not be called is left out.
+    pub fn workers_of_done(
+        &mut self,
+        plan: &Plan,
+        inventory: &Inventory,
+        hostname: &str,
+    ) -> BTreeMap<JobId, WorkerFacts> {
+        let is_ours = |record: &Record| record.provenance.host.hostname == hostname;
+        self.trust(inventory.records().filter(|record| is_ours(record)));
+        let outputs = Outputs { measurement: String::new(), iterations: String::new() };
+        let mut workers = BTreeMap::new();
+        for job in plan.jobs() {
+            let done = match inventory.jobs.get(&job.id()) {
+                Some(Standing::Done(record)) => is_ours(record),
+                _ => false,
+            };
+            let key = job.key();
+            if done && let Ok(call) = invocation(key, plan.env(key), &self.surroundings, &outputs) {
+                workers.insert(job.id(), self.worker(&job, &call));
+            }
+        }
+        workers
+    }
+
+    /// The worker that `invocation` of `job` calls.
+    ///
+    /// Of an external worker it is the first program among the literal words of its command (the script, where the
+    /// first word is an interpreter), and the others are named beside it.
+    pub fn worker(&mut self, job: &Job, invocation: &Invocation) -> WorkerFacts {
+        let mut files = self.program_files(job.key(), invocation);
+        let own = files.remove(0);
+        let mut others = BTreeMap::new();
+        for path in &files {
+            if let Some(hash) = self.hash(path) {
+                others.insert(file_name(path), hash);
+            }
+        }
+        let libraries = self.libraries_of(files.iter().chain([&own]), job.key(), invocation);
+        WorkerFacts { path: own.display().to_string(), sha256: self.hash(&own), others, libraries }
+    }
+
+    /// The files that are the worker of `key`: at least one, the one that it is named after first.
+    fn program_files(&self, key: &Key, invocation: &Invocation) -> Vec<PathBuf> {
+        let program = self.program(invocation);
+        let WorkerTemplate::Command(words) = &key.worker else { return vec![program] };
+        let literal = words.iter().skip(1).filter(|word| !word.contains('{'));
+        let paths = literal.map(|word| self.directory.join(word));
+        let mut files: Vec<PathBuf> = paths.filter(|path| is_program(path)).collect();
+        files.push(program);
+        files
+    }
+
+    /// The file behind the first word of the command.
+    fn program(&self, invocation: &Invocation) -> PathBuf {
+        let program = Path::new(&invocation.argv[0]);
+        let path = invocation.environment.get("PATH").map_or("", String::as_str);
+        if program.components().count() == 1 {
+            let found = std::env::split_paths(path).map(|directory| directory.join(program));
+            return found.into_iter().find(|path| path.is_file()).unwrap_or_else(|| program.to_owned());
+        }
+        self.directory.join(program)
+    }
+
+    /// SHA-256 of the file at `path`; `None` if it cannot be read.
+    fn hash(&mut self, path: &Path) -> Option<String> {
+        let known = (path.to_owned(), Stamp::probe(path).ok()?);
+        if let Some(hash) = self.hashes.get(&known) {
+            return Some(hash.clone());
+        }
+        let hash = hash_file(path).ok()?;
+        self.hashes.insert(known, hash.clone());
+        Some(hash)
+    }
+
+    /// The libraries that `programs` bring along.
+    fn libraries_of<'a>(
+        &mut self,
+        programs: impl Iterator<Item = &'a PathBuf>,
+        key: &Key,
+        invocation: &Invocation,
+    ) -> BTreeMap<String, LibraryFacts> {
+        let mut paths = BTreeMap::new();
+        for program in programs {
+            paths.extend(self.library_paths(program, invocation));
+        }
+        if matches!(key.device, Device::Cuda(_)) {
+            paths.extend(cuda_half(&paths));
+        }
+        paths.into_iter().filter_map(|(name, path)| Some((name, self.library(&path)?))).collect()
+    }
+
+    fn library_paths(&mut self, program: &Path, invocation: &Invocation) -> BTreeMap<String, PathBuf> {
+        let Ok(stamp) = Stamp::probe(program) else { return BTreeMap::new() };
+        let environment = &invocation.environment;
+        let known = (program.to_owned(), stamp, environment.get("LD_LIBRARY_PATH").cloned());
+        let find = || find_libraries(program, environment);
+        self.libraries.entry(known).or_insert_with(find).clone()
+    }
+
+    fn library(&mut self, path: &Path) -> Option<LibraryFacts> {
+        let Stamp { size_bytes, modified_at } = Stamp::probe(path).ok()?;
+        Some(LibraryFacts {
+            path: path.display().to_string(),
+            version: load_version(path),
+            sha256: self.hash(path)?,
+            size_bytes,
+            modified_at,
+        })
+    }
+}
+
+/// libtorch's half for CUDA, which the worker loads from beside the other one and does not name.
+fn cuda_half(paths: &BTreeMap<String, PathBuf>) -> Option<(String, PathBuf)> {
+    let name = "libtorch_cuda.so";
+    let path = paths.get("libtorch_cpu.so")?.with_file_name(name);
+    path.is_file().then(|| (name.to_owned(), path))
+}
+
+/// Whether the file at `path` is a program, and no data that a command names: it may be executed, ends as scripts do, or
+/// says by its first two bytes what runs it.
+fn is_program(path: &Path) -> bool {
+    let Ok(data) = fs::metadata(path) else { return false };
+    let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    data.is_file()
+        && (data.permissions().mode() & 0o111 != 0
+            || SCRIPT_ENDINGS.contains(&ending.as_str())
+            || begins_with_shebang(path))
+}
+
+fn begins_with_shebang(path: &Path) -> bool {
+    let mut start = [0; 2];
+    let read = open_regular(path).and_then(|mut file| io::Read::read_exact(&mut file, &mut start));
+    read.is_ok() && start == *b"#!"
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// What a worker may inherit. A variable that is not UTF-8 is none that we could record.
+fn ambient() -> BTreeMap<String, String> {
+    PASSED_ON.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Outcome;
+
+    fn job(words: &[&str]) -> Job {
+        Job::new(Key {
+            worker: WorkerTemplate::Command(words.iter().map(|word| (*word).to_owned()).collect()),
+            ..Key::example()
+        })
+    }
+
+    fn programs(directory: &Path) -> Programs {
+        Programs {
+            directory: directory.to_owned(),
+            surroundings: Surroundings { shipped_worker: "/opt/worker".into(), ambient: BTreeMap::new() },
+            hashes: BTreeMap::new(),
+            libraries: BTreeMap::new(),
+        }
+    }
+
+    fn call(words: &[&str], path: &Path) -> Invocation {
+        let environment = [("PATH".to_owned(), path.display().to_string())].into();
+        Invocation {
+            profiler: Vec::new(),
+            argv: words.iter().map(|word| (*word).to_owned()).collect(),
+            environment,
+        }
+    }
+
+    fn write(path: &Path, text: &str, mode: u32) {
+        fs::write(path, text).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_worker_is_its_script_and_its_interpreter_and_no_data() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        write(&path("python"), "interpreter", 0o755);
+        write(&path("train.py"), "script", 0o644);
+        write(&path("tool"), "#!/bin/sh", 0o644);
+        write(&path("settings.yaml"), "a: 1", 0o644);
+        let words = ["python", "-u", "train.py", "--model", "{model}", "--config", "settings.yaml", "tool"];
+        let facts = programs(directory.path()).worker(&job(&words), &call(&words, directory.path()));
+        assert_eq!(facts.path, path("train.py").display().to_string());
+        assert_eq!(facts.sha256, hash_file(path("train.py")).ok());
+        let names: Vec<&str> = facts.others.keys().map(String::as_str).collect();
+        assert_eq!(names, ["python", "tool"]);
+        assert_eq!(facts.others["python"], hash_file(path("python")).unwrap());
+        let missing = programs(directory.path()).worker(&job(&["gone"]), &call(&["gone"], directory.path()));
+        assert_eq!((missing.sha256, missing.others.len()), (None, 0));
+    }
+
+    #[test]
+    fn a_file_is_hashed_again_when_it_was_written_and_its_bytes_decide() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("worker");
+        write(&path, "one", 0o755);
+        let set_time = |seconds| {
+            let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+            fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+        };
+        set_time(1000);
+        let mut programs = programs(directory.path());
+        let first = programs.hash(&path).unwrap();
+        // As `touch` does: the same bytes at another time.
+        set_time(2000);
+        assert_eq!(programs.hash(&path).unwrap(), first);
+        write(&path, "two", 0o755);
+        set_time(3000);
+        assert_ne!(programs.hash(&path).unwrap(), first);
+        // Size and time of a file that was hashed already are trusted: it is not read.
+        fs::write(&path, "six").unwrap();
+        set_time(3000);
+        assert_eq!(programs.hash(&path).unwrap(), hash_of("two", directory.path()));
+        fs::remove_file(&path).unwrap();
+        assert_eq!(programs.hash(&path), None);
+    }
+
+    #[test]
+    fn a_library_that_a_record_knows_is_not_read_while_it_is_as_it_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("libtorch_cpu.so");
+        write(&path, "library", 0o644);
+        let mut programs = programs(directory.path());
+        let Stamp { size_bytes, modified_at } = Stamp::probe(&path).unwrap();
+        let library = |modified_at, sha256: &str| {
+            let mut record = crate::record::testing::record(1, Outcome::Succeeded);
+            let facts = LibraryFacts {
+                path: path.display().to_string(),
+                version: None,
+                sha256: sha256.to_owned(),
+                size_bytes,
+                modified_at,
+            };
+            record.provenance.worker.libraries.insert("libtorch_cpu.so".to_owned(), facts);
+            record
+        };
+        let records =
+            [library(modified_at, "as recorded"), library(DateTime::UNIX_EPOCH, "as it was before")];
+        programs.trust(records.iter());
+        assert_eq!(programs.hash(&path).as_deref(), Some("as recorded"));
+        fs::File::options().write(true).open(&path).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+        assert_eq!(programs.hash(&path).as_deref(), Some("as it was before"));
+        write(&path, "library 2", 0o644);
+        assert_eq!(programs.hash(&path), hash_file(&path).ok());
+    }
+
+    fn hash_of(text: &str, directory: &Path) -> String {
+        let path = directory.join("other");
+        fs::write(&path, text).unwrap();
+        hash_file(path).unwrap()
+    }
+}

@@ -1,0 +1,241 @@
+//! How processor and kernel are set: clocks, turbo, SMT, huge pages, mitigations, and the kind of container.
+//!
+//! Small files of `/sys` and `/proc` alone. Every text is understood by a pure function.
+#![expect(clippy::disallowed_methods, reason = "this probes the machine")]
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::parse;
+use super::system::{read, read_in_each};
+use crate::record::CpuFacts;
+
+const CPU: &str = "/sys/devices/system/cpu";
+const POLICIES: &str = "/sys/devices/system/cpu/cpufreq";
+
+/// The processor of a Linux host, whose `/proc/cpuinfo` reads `cpu_info`.
+pub(super) fn probe_processor(cpu_info: &str, usable: u32) -> CpuFacts {
+    let online = read(&format!("{CPU}/online")).and_then(|text| parse::count_in_list(&text));
+    let numa = read("/sys/devices/system/node/online").and_then(|text| parse::count_in_list(&text));
+    let megahertz = |file: &str| -> Vec<f64> {
+        read_in_each(POLICIES, file).iter().filter_map(|text| megahertz(text)).collect()
+    };
+    CpuFacts {
+        model: parse::cpu_model(cpu_info),
+        logical: online.or_else(|| parse::count_processors(cpu_info)).unwrap_or(usable),
+        usable,
+        cores: cores(cpu_info),
+        smt: read(&format!("{CPU}/smt/active")).and_then(|text| switch(&text)),
+        numa_nodes: numa,
+        microcode: first_field(cpu_info, "microcode"),
+        turbo: probe_turbo(),
+        frequency_driver: parse::governors(&read_in_each(POLICIES, "scaling_driver")),
+        min_mhz: megahertz("cpuinfo_min_freq").into_iter().reduce(f64::min),
+        max_mhz: megahertz("cpuinfo_max_freq").into_iter().reduce(f64::max),
+        cap_mhz: megahertz("scaling_max_freq").into_iter().reduce(f64::max),
+    }
+}
+
+/// Intel's driver says whether turbo is off; the others whether boost is on, for all processors or for each.
+fn probe_turbo() -> Option<bool> {
+    let off = read(&format!("{CPU}/intel_pstate/no_turbo")).and_then(|text| switch(&text));
+    let on = || {
+        let boost = read(&format!("{POLICIES}/boost"));
+        boost.into_iter().chain(read_in_each(POLICIES, "boost")).find_map(|text| switch(&text))
+    };
+    off.map(|off| !off).or_else(on)
+}
+
+/// When the kernel uses huge pages by itself.
+pub(super) fn probe_huge_pages() -> Option<String> {
+    read("/sys/kernel/mm/transparent_hugepage/enabled").and_then(|text| chosen(&text))
+}
+
+/// What the kernel reads the time from.
+pub(super) fn probe_clock_source() -> Option<String> {
+    let text = read("/sys/devices/system/clocksource/clocksource0/current_clocksource")?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+/// What the kernel was told that changes how fast it runs programs.
+pub(super) fn probe_kernel_options() -> Vec<String> {
+    read("/proc/cmdline").map(|text| options(&text)).unwrap_or_default()
+}
+
+/// The kind of container that this process is in.
+pub(super) fn probe_container() -> Option<String> {
+    let has = |name: &str| std::env::var_os(name).is_some();
+    container(&ContainerSigns {
+        systemd: read("/run/systemd/container").unwrap_or_default(),
+        docker_file: Path::new("/.dockerenv").exists(),
+        podman_file: Path::new("/run/.containerenv").exists(),
+        cgroup: read("/proc/1/cgroup").unwrap_or_default(),
+        in_pod: has("KUBERNETES_SERVICE_HOST"),
+        in_apptainer: has("APPTAINER_CONTAINER") || has("SINGULARITY_CONTAINER"),
+    })
+}
+
+/// What tells one kind of container from another.
+#[derive(Clone, Debug, Default)]
+struct ContainerSigns {
+    /// `/run/systemd/container`: where systemd runs in the container it keeps the name it was told.
+    systemd: String,
+    /// Docker's mark at the root.
+    docker_file: bool,
+    /// Podman's mark.
+    podman_file: bool,
+    /// `/proc/1/cgroup`.
+    cgroup: String,
+    /// The environment names a Kubernetes cluster.
+    in_pod: bool,
+    /// The environment names an Apptainer or Singularity image.
+    in_apptainer: bool,
+}
+
+/// Who manages a container is named before who runs it: a pod's containers are containerd's or Docker's.
+fn container(signs: &ContainerSigns) -> Option<String> {
+    let in_group = |word: &str| signs.cgroup.contains(word);
+    let systemd = signs.systemd.trim();
+    let kinds = [
+        (signs.in_pod || in_group("kubepods"), "kubernetes"),
+        (signs.in_apptainer, "apptainer"),
+        (!systemd.is_empty(), systemd),
+        (signs.podman_file || in_group("libpod"), "podman"),
+        (signs.docker_file || in_group("docker"), "docker"),
+        (in_group("lxc"), "lxc"),
+        (in_group("containerd"), "containerd"),
+    ];
+    kinds.into_iter().find(|(is, _)| *is).map(|(_, kind)| kind.to_owned())
+}
+
+/// `0` or `1`.
+fn switch(text: &str) -> Option<bool> {
+    match text.trim() {
+        "0" => Some(false),
+        "1" => Some(true),
+        _ => None,
+    }
+}
+
+/// The kernel gives clocks in kHz.
+fn megahertz(kilohertz: &str) -> Option<f64> {
+    kilohertz.trim().parse::<f64>().ok().map(|kilohertz| kilohertz / 1e3).filter(|clock| *clock > 0.0)
+}
+
+/// The word in brackets of `always [madvise] never`.
+fn chosen(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once('[')?;
+    rest.split_once(']').map(|(word, _)| word.to_owned())
+}
+
+/// The first value of a line `name\t: value` of `/proc/cpuinfo`.
+fn first_field(cpu_info: &str, name: &str) -> Option<String> {
+    let mut fields = cpu_info.lines().filter_map(|line| line.split_once(':'));
+    let (_, value) = fields.find(|(found, _)| found.trim() == name)?;
+    Some(value.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
+/// Physical cores: the pairs of `physical id` and `core id` in `/proc/cpuinfo`, which only x86 kernels list.
+fn cores(cpu_info: &str) -> Option<u32> {
+    let pair =
+        |processor: &str| Some((first_field(processor, "physical id")?, first_field(processor, "core id")?));
+    let pairs: BTreeSet<(String, String)> = cpu_info.split("\n\n").filter_map(pair).collect();
+    u32::try_from(pairs.len()).ok().filter(|count| *count > 0)
+}
+
+/// Words of the kernel's command line that change how fast programs run: what guards against leaky processors costs
+/// time, idle states and kept-apart processors change latencies.
+fn options(command_line: &str) -> Vec<String> {
+    const NAMES: &[&str] = &[
+        "mitigations",
+        "nopti",
+        "pti",
+        "nospectre_v1",
+        "nospectre_v2",
+        "spectre_v2",
+        "spectre_v2_user",
+        "spec_store_bypass_disable",
+        "nospec_store_bypass_disable",
+        "l1tf",
+        "mds",
+        "tsx",
+        "tsx_async_abort",
+        "mmio_stale_data",
+        "retbleed",
+        "spec_rstack_overflow",
+        "gather_data_sampling",
+        "kpti",
+        "nosmt",
+        "maxcpus",
+        "isolcpus",
+        "nohz_full",
+        "idle",
+        "intel_idle.max_cstate",
+        "processor.max_cstate",
+        "intel_pstate",
+        "amd_pstate",
+        "preempt",
+        "transparent_hugepage",
+        "clocksource",
+        "tsc",
+    ];
+    let is_one = |word: &&str| NAMES.contains(&word.split_once('=').map_or(*word, |(name, _)| name));
+    command_line.split_whitespace().filter(is_one).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_of_container() {
+        let none = ContainerSigns::default();
+        assert_eq!(container(&none), None);
+        let cases: [(&str, ContainerSigns); 8] = [
+            ("docker", ContainerSigns { docker_file: true, ..none.clone() }),
+            ("docker", ContainerSigns { cgroup: "12:cpu:/docker/af3".into(), ..none.clone() }),
+            ("podman", ContainerSigns { podman_file: true, ..none.clone() }),
+            ("lxc", ContainerSigns { cgroup: "0::/lxc.payload/web".into(), ..none.clone() }),
+            ("lxc", ContainerSigns { systemd: "lxc\n".into(), ..none.clone() }),
+            ("apptainer", ContainerSigns { in_apptainer: true, ..none.clone() }),
+            ("kubernetes", ContainerSigns { in_pod: true, docker_file: true, ..none.clone() }),
+            (
+                "kubernetes",
+                ContainerSigns { cgroup: "0::/kubepods/pod1/cri-containerd-2".into(), ..none.clone() },
+            ),
+        ];
+        for (kind, signs) in cases {
+            assert_eq!(container(&signs).as_deref(), Some(kind), "{signs:?}");
+        }
+    }
+
+    #[test]
+    fn switches_and_clocks() {
+        assert_eq!([switch("0\n"), switch("1\n"), switch("notsupported\n")], [Some(false), Some(true), None]);
+        assert_eq!(
+            [megahertz("3500000\n"), megahertz("<unknown>"), megahertz("0")],
+            [Some(3500.0), None, None]
+        );
+        assert_eq!(chosen("always [madvise] never\n").as_deref(), Some("madvise"));
+        assert_eq!(chosen("always\n"), None);
+    }
+
+    #[test]
+    fn threads_of_one_core_are_one_core() {
+        let thread = |package: u32, core: u32| {
+            format!("processor\t: 0\nmicrocode\t: 0x1a\nphysical id\t: {package}\ncore id\t\t: {core}\n\n")
+        };
+        let text = [thread(0, 0), thread(0, 1), thread(0, 0), thread(1, 0)].concat();
+        assert_eq!(cores(&text), Some(3));
+        assert_eq!(first_field(&text, "microcode").as_deref(), Some("0x1a"));
+        assert_eq!(cores("processor\t: 0\nCPU part\t: 0xd4f\n"), None);
+    }
+
+    #[test]
+    fn of_the_kernels_command_line_only_what_matters_is_kept() {
+        let line =
+            "BOOT_IMAGE=/vmlinuz root=UUID=4f quiet mitigations=off nosmt tsc=reliable password=secret\n";
+        assert_eq!(options(line), ["mitigations=off", "nosmt", "tsc=reliable"]);
+        assert_eq!(options("ro quiet\n"), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,208 @@
+//! Who keeps the processors busy.
+//!
+//! On Linux two readings of `/proc`, a moment apart: what the host's processors did, and what each process did. On
+//! macOS, which offers no such counters, what `ps` says, a mean over up to a minute.
+#![expect(clippy::disallowed_methods, reason = "this watches the machine for a moment")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::{self, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::host::facts::{probe_counters, ticks_per_second};
+use crate::record::HostCounters;
+
+/// Processes that use less than this much of a processor are not named.
+const LEAST_CORES: f64 = 0.05;
+/// At most so many are named.
+const MOST: usize = 5;
+
+/// What others did on this host for a moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Activity {
+    /// How long was looked, in seconds.
+    pub over_s: f64,
+    /// The one-minute load average at its end.
+    pub load: Option<f64>,
+    /// How many processors others kept busy.
+    pub foreign_cores: Option<f64>,
+    /// How many processors the hypervisor gave to others.
+    pub stolen_cores: Option<f64>,
+    /// The busiest processes, the busiest first.
+    pub busiest: Vec<BusyProcess>,
+}
+
+/// A process that used the processor.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct BusyProcess {
+    /// Its id.
+    pub pid: u32,
+    /// Its name, as the kernel has it.
+    pub name: String,
+    /// How many processors it kept busy.
+    pub cores: f64,
+}
+
+impl Activity {
+    /// Watches for as long as `look`.
+    pub(super) fn probe(look: Duration) -> Activity {
+        if cfg!(target_os = "macos") {
+            let processes = ps().map(|text| parse_ps(&text, process::id())).unwrap_or_default();
+            let foreign = processes.iter().map(|process| process.cores).sum();
+            return Activity {
+                over_s: 60.0,
+                load: probe_counters().load,
+                foreign_cores: (!processes.is_empty()).then_some(foreign),
+                stolen_cores: None,
+                busiest: busiest(processes),
+            };
+        }
+        let before = Reading::take();
+        // Nothing is waited for here: the time that passes is what is measured.
+        thread::sleep(look);
+        Reading::take().since(&before)
+    }
+}
+
+/// What Linux said at one moment.
+struct Reading {
+    at: Instant,
+    host: HostCounters,
+    /// Ticks and name by process.
+    processes: BTreeMap<u32, (u64, String)>,
+}
+
+impl Reading {
+    fn take() -> Reading {
+        let stat = |pid: u32| {
+            let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+            Some((pid, process_ticks(&String::from_utf8_lossy(&text))?))
+        };
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let processes = pids.filter_map(stat).collect();
+        Reading { at: Instant::now(), host: probe_counters(), processes }
+    }
+
+    fn since(&self, before: &Reading) -> Activity {
+        let over_s = self.at.duration_since(before.at).as_secs_f64();
+        let (busy, stolen) = self.host.since(&before.host);
+        let used = processes_since(&self.processes, &before.processes, over_s);
+        let own: f64 = used.iter().filter(|it| it.pid == process::id()).map(|it| it.cores).sum();
+        let others = used.into_iter().filter(|it| it.pid != process::id()).collect();
+        Activity {
+            over_s,
+            load: self.host.load,
+            foreign_cores: busy.map(|busy| (busy / over_s - own).max(0.0)),
+            stolen_cores: stolen.map(|stolen| stolen / over_s),
+            busiest: busiest(others),
+        }
+    }
+}
+
+/// What each process used between two readings that are `over_s` seconds apart. One that was not there before has used
+/// all it has since.
+fn processes_since(
+    after: &BTreeMap<u32, (u64, String)>,
+    before: &BTreeMap<u32, (u64, String)>,
+    over_s: f64,
+) -> Vec<BusyProcess> {
+    let used = |(pid, (ticks, name)): (&u32, &(u64, String))| {
+        let earlier = before.get(pid).map_or(0, |(ticks, _)| *ticks);
+        let seconds = ticks.saturating_sub(earlier) as f64 / ticks_per_second();
+        BusyProcess { pid: *pid, name: name.clone(), cores: seconds / over_s }
+    };
+    after.iter().map(used).collect()
+}
+
+/// The busiest of `processes` that are worth a name.
+fn busiest(mut processes: Vec<BusyProcess>) -> Vec<BusyProcess> {
+    processes.retain(|process| process.cores >= LEAST_CORES);
+    processes.sort_by(|left, right| right.cores.total_cmp(&left.cores).then(left.pid.cmp(&right.pid)));
+    processes.truncate(MOST);
+    processes
+}
+
+/// Processor time in ticks and the name, of `/proc/<pid>/stat`: `7 (a name) S ppid …`, where the 14th and 15th field are
+/// the times in user and system mode. A name may hold blanks and parentheses.
+fn process_ticks(stat: &str) -> Option<(u64, String)> {
+    let (head, rest) = stat.rsplit_once(')')?;
+    let (_, name) = head.split_once('(')?;
+    // The field behind the name is the third.
+    let mut fields = rest.split_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some((user + system, name.to_owned()))
+}
+
+fn ps() -> Option<String> {
+    let output = Command::new("/bin/ps")
+        .args(["-Aceo", "pid=,pcpu=,comm="])
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The processes but `own` in lines `pid percent name`.
+fn parse_ps(text: &str, own: u32) -> Vec<BusyProcess> {
+    let line = |line: &str| {
+        let (pid, rest) = line.trim_start().split_once(' ')?;
+        let (percent, name) = rest.trim_start().split_once(' ')?;
+        let cores = percent.parse::<f64>().ok()? / 100.0;
+        Some(BusyProcess { pid: pid.parse().ok()?, name: name.trim().to_owned(), cores })
+    };
+    text.lines().filter_map(line).filter(|process| process.pid != own).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_processs_times_stand_behind_its_name() {
+        let stat = "7 (tmux: (server)) S 1 7 7 0 -1 4194304 1 2 3 4 120 30 5 6 20 0 1 0 99 1000 20";
+        assert_eq!(process_ticks(stat), Some((150, "tmux: (server)".into())));
+        assert_eq!(process_ticks("7 (x) S 1 2"), None);
+        assert_eq!(process_ticks(""), None);
+    }
+
+    #[test]
+    fn what_a_process_used_is_what_it_has_more_than_before() {
+        let second = ticks_per_second() as u64;
+        let before = BTreeMap::from([(1, (50, "old".into())), (2, (9 * second, "reused".into()))]);
+        let after = BTreeMap::from([
+            (1, (50 + second, "old".into())),
+            (2, (0, "reused".into())),
+            (3, (3 * second, "new".into())),
+        ]);
+        let used = processes_since(&after, &before, 2.0);
+        assert_eq!(
+            used.iter().map(|it| (it.pid, it.cores)).collect::<Vec<_>>(),
+            [(1, 0.5), (2, 0.0), (3, 1.5)]
+        );
+        let named: Vec<u32> = busiest(used).iter().map(|it| it.pid).collect();
+        assert_eq!(named, [3, 1], "the idle one is not worth a name");
+    }
+
+    #[test]
+    fn only_the_busiest_are_named() {
+        let process = |pid: u32| BusyProcess { pid, name: "x".into(), cores: f64::from(pid) };
+        let pids: Vec<u32> = busiest((1..10).map(process).collect()).iter().map(|it| it.pid).collect();
+        assert_eq!(pids, [9, 8, 7, 6, 5]);
+    }
+
+    #[test]
+    fn what_ps_says() {
+        let text = "    1   0.0 launchd\n  352 123.4 Google Chrome He\n  999   5.0 orchestrate\nbroken\n";
+        let processes = parse_ps(text, 999);
+        assert_eq!(processes.len(), 2);
+        assert_eq!((processes[1].pid, processes[1].name.as_str()), (352, "Google Chrome He"));
+        assert!((processes[1].cores - 1.234).abs() < 1e-9);
+    }
+}

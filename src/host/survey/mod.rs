@@ -1,0 +1,113 @@
+//! What `doctor` and `env` look at: the host, who is busy on it, the programs a run needs or may use, the permission to
+//! count, and the places that a run writes to.
+//!
+//! Everything is gathered once into a [`Survey`], plain data; what it means is judged elsewhere. Nothing is written, no
+//! lock is taken, and what the system does not tell is absent.
+
+mod access;
+mod activity;
+mod place;
+mod programs;
+mod worker;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use super::{GpuProcess, probe_git, probe_gpu_processes, probe_host, probe_memory_available};
+use crate::record::{GitFacts, HostFacts};
+
+pub use access::CounterAccess;
+pub use activity::{Activity, BusyProcess};
+pub use place::PlaceFacts;
+pub use programs::ProgramFacts;
+pub use worker::{WorkerState, WorkerSurvey};
+
+/// What there is to know about a host before anything is measured on it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Survey {
+    /// When it was made.
+    pub taken_at: DateTime<Utc>,
+    /// `orchestrate`'s own version.
+    pub orchestrate: String,
+    /// The machine, as a record's provenance has it.
+    pub host: HostFacts,
+    /// Bytes of memory that the host can still give.
+    pub memory_available_bytes: Option<u64>,
+    /// Who kept the processors busy; absent where nobody looked.
+    pub activity: Option<Activity>,
+    /// Processes that use a GPU.
+    pub gpu_processes: Vec<GpuProcess>,
+    /// NVIDIA GPUs on the bus that no driver serves.
+    pub gpus_without_driver: u32,
+    /// GNU's or BSD's `time`.
+    pub time: Option<ProgramFacts>,
+    /// `perf`.
+    pub perf: Option<ProgramFacts>,
+    /// NVIDIA Nsight Compute.
+    pub ncu: Option<ProgramFacts>,
+    /// What this user may count.
+    pub counters: CounterAccess,
+    /// The worker that comes with this program.
+    pub worker: WorkerSurvey,
+    /// Where the runs go.
+    pub store: PlaceFacts,
+    /// Where the locks of the host are.
+    pub locks: PlaceFacts,
+    /// Whether the wall clock is kept right by a time server; absent where the kernel does not say.
+    pub clock_synchronised: Option<bool>,
+    /// The checkout that this program was called in.
+    pub git: Option<GitFacts>,
+}
+
+impl Survey {
+    /// Looks at this host, at the store at `store` and at the locks in `lock_dir`, for as long as `look` at who is busy, and a second or so at the
+    /// rest.
+    pub fn probe(store: &Path, lock_dir: &Path, look: Duration) -> Survey {
+        // First of all, before our own questions keep anybody busy.
+        let activity = (!look.is_zero()).then(|| Activity::probe(look));
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path));
+        let locks = absolute(lock_dir);
+        Survey {
+            taken_at: now(),
+            orchestrate: env!("CARGO_PKG_VERSION").to_owned(),
+            host: probe_host(),
+            memory_available_bytes: probe_memory_available(),
+            activity,
+            gpu_processes: probe_gpu_processes(),
+            gpus_without_driver: access::probe_gpus_without_driver(),
+            time: programs::probe_time(),
+            perf: programs::probe_perf(),
+            ncu: programs::probe_ncu(),
+            counters: CounterAccess::probe(),
+            worker: WorkerSurvey::probe(),
+            store: PlaceFacts::probe(&absolute(store), None),
+            locks: PlaceFacts::probe(&locks, Some("host.lock")),
+            clock_synchronised: access::probe_clock_synchronised(),
+            git: probe_git(Path::new(".")),
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a survey is of a moment")]
+fn now() -> DateTime<Utc> {
+    Utc::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looking_leaves_no_trace_and_never_fails() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = directory.path().join("runs");
+        let survey = Survey::probe(&store, directory.path(), Duration::ZERO);
+        assert_eq!(survey.host.devices[0], "cpu");
+        assert_eq!(survey.activity, None);
+        assert!(!survey.store.exists && survey.store.problem.is_none(), "{:?}", survey.store);
+        assert!(!store.exists());
+    }
+}

@@ -1,0 +1,152 @@
+//! The shipped worker: whether it is there, starts, and finds its libtorch.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::host::ask::{PATIENCE, ask_and_wait};
+use crate::host::find::is_executable;
+use crate::host::{hash_file, shipped_worker};
+
+/// The shipped worker, as far as it can be known without training.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct WorkerSurvey {
+    /// Where it is, or should be.
+    pub path: String,
+    /// SHA-256 of its bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// Whether it can be used.
+    pub state: WorkerState,
+    /// What `worker --version` says of itself and its libraries.
+    pub versions: BTreeMap<String, String>,
+    /// The libtorch that it loads; absent where the system does not tell (macOS).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub libtorch: Option<String>,
+    /// Whether that libtorch has CUDA.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub has_cuda: Option<bool>,
+}
+
+/// Whether a worker can be used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum WorkerState {
+    /// It starts.
+    #[default]
+    Ready,
+    /// There is none.
+    Missing,
+    /// This user may not execute it.
+    NotExecutable,
+    /// It does not start.
+    Broken {
+        /// What it says.
+        message: String,
+    },
+}
+
+impl WorkerSurvey {
+    /// Asks the worker that a run would use.
+    pub(super) fn probe() -> WorkerSurvey {
+        WorkerSurvey::probe_at(&shipped_worker())
+    }
+
+    fn probe_at(path: &Path) -> WorkerSurvey {
+        let found = WorkerSurvey { path: path.display().to_string(), ..WorkerSurvey::default() };
+        if !path.is_file() {
+            return WorkerSurvey { state: WorkerState::Missing, ..found };
+        }
+        let found = WorkerSurvey { sha256: hash_file(path).ok(), ..found };
+        if !is_executable(path) {
+            return WorkerSurvey { state: WorkerState::NotExecutable, ..found };
+        }
+        // `--version` needs no device and computes nothing, but libtorch has to be loaded for it.
+        let (state, versions) = match ask_and_wait(path, &["--version"], &[], PATIENCE) {
+            Ok(answer) if answer.success => (WorkerState::Ready, parse_versions(&answer.out)),
+            Ok(answer) => (WorkerState::Broken { message: reason(&answer.err) }, BTreeMap::new()),
+            Err(error) => (WorkerState::Broken { message: error.to_string() }, BTreeMap::new()),
+        };
+        let libtorch = probe_libtorch(path);
+        let has_cuda = libtorch.as_ref().map(|library| library.with_file_name("libtorch_cuda.so").exists());
+        let libtorch = libtorch.map(|library| library.display().to_string());
+        WorkerSurvey { state, versions, libtorch, has_cuda, ..found }
+    }
+}
+
+/// The libtorch that the loader finds for the worker at `path`. Told to trace, the loader of glibc lists the libraries
+/// instead of starting the program, as `ldd` does; another loader starts it, and it says its version.
+fn probe_libtorch(path: &Path) -> Option<PathBuf> {
+    if !cfg!(target_os = "linux") {
+        return None;
+    }
+    let traced = ask_and_wait(path, &["--version"], &[("LD_TRACE_LOADED_OBJECTS", "1")], PATIENCE).ok()?;
+    loaded(&traced.out, "libtorch_cpu.so").map(PathBuf::from)
+}
+
+/// Where a library is in the loader's list, whose lines read `libx.so => /path/libx.so (0x…)` or `libx.so => not found`.
+fn loaded<'a>(list: &'a str, library: &str) -> Option<&'a str> {
+    let mut lines = list.lines().filter_map(|line| line.trim().split_once(" => "));
+    let (_, place) = lines.find(|(name, _)| *name == library)?;
+    let path = place.rsplit_once(" (").map_or(place, |(path, _)| path).trim();
+    path.starts_with('/').then_some(path)
+}
+
+/// Lines `name version`.
+fn parse_versions(text: &str) -> BTreeMap<String, String> {
+    let pair =
+        |line: &str| line.trim().split_once(' ').map(|(name, version)| (name.to_owned(), version.to_owned()));
+    text.lines().filter_map(pair).collect()
+}
+
+/// The line that says why a program did not start: the loader's about a library, else the last.
+fn reason(err: &str) -> String {
+    let said = || err.lines().map(str::trim).filter(|line| !line.is_empty());
+    let about_library = |line: &&str| line.contains("shared librar") || line.contains("Library not loaded");
+    said().find(about_library).or_else(|| said().next_back()).unwrap_or("it fails without a word").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::ask::testing::write_program;
+
+    fn worker(script: &str, mode: &str) -> WorkerSurvey {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("worker");
+        write_program(&path, script, mode);
+        WorkerSurvey::probe_at(&path)
+    }
+
+    #[test]
+    fn a_worker_that_starts_says_its_versions() {
+        let found = worker("echo worker 0.1.0; echo libtorch 2.11.0", "755");
+        assert_eq!(found.state, WorkerState::Ready);
+        assert_eq!(found.versions["libtorch"], "2.11.0");
+        assert_eq!(found.sha256.map(|hash| hash.len()), Some(64));
+    }
+
+    #[test]
+    fn a_worker_that_does_not_start_says_why() {
+        let line =
+            "worker: error while loading shared libraries: libtorch_cpu.so: cannot open shared object file";
+        let found = worker(&format!("echo '{line}' >&2; echo more >&2; exit 127"), "755");
+        assert_eq!(found.state, WorkerState::Broken { message: line.into() });
+        assert_eq!(reason("\n"), "it fails without a word");
+    }
+
+    #[test]
+    fn a_worker_that_is_no_program_or_not_there() {
+        assert_eq!(worker("true", "644").state, WorkerState::NotExecutable);
+        assert_eq!(WorkerSurvey::probe_at(Path::new("/nowhere/worker")).state, WorkerState::Missing);
+    }
+
+    #[test]
+    fn the_loaders_list() {
+        let list = "\tlinux-vdso.so.1 (0x00007fff)\n\tlibc10.so => not found\n\
+                    \tlibtorch_cpu.so => /opt/torch (2)/lib/libtorch_cpu.so (0x00007f01)\n";
+        assert_eq!(loaded(list, "libtorch_cpu.so"), Some("/opt/torch (2)/lib/libtorch_cpu.so"));
+        assert_eq!((loaded(list, "libc10.so"), loaded(list, "libm.so.6")), (None, None));
+    }
+}

@@ -1,0 +1,33 @@
+//! Asking the system: its small files, its directories, its programs. What it does not offer is absent.
+#![expect(clippy::disallowed_methods, reason = "this probes the machine")]
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+/// Standard output of a program that succeeds. A program that is not there is a fact that is not offered.
+pub(super) fn output(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program)
+        .args(arguments)
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The text of a small file of the system; `None` if there is none, or none that this user may read.
+pub(super) fn read(path: &str) -> Option<String> {
+    fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The names in a directory of the system.
+pub(super) fn entries(directory: &str) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// The texts of `directory/*/file`.
+pub(super) fn read_in_each(directory: &str, file: &str) -> Vec<String> {
+    entries(directory).into_iter().filter_map(|name| read(&format!("{directory}/{name}/{file}"))).collect()
+}

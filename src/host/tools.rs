@@ -1,0 +1,152 @@
+//! Other programs and files that a record speaks of: the time tool, git, a program's bytes.
+#![expect(clippy::disallowed_methods, reason = "this asks other programs and reads files")]
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use sha2::{Digest, Sha256};
+
+use crate::record::{GitFacts, TimeFlavour};
+
+/// The program that measures a worker's process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimeTool {
+    /// The program.
+    pub path: PathBuf,
+    /// How it is called and what its report looks like.
+    pub flavour: TimeFlavour,
+}
+
+/// Finds `time`: `/usr/bin/time`, else the first on `PATH`. `None` if there is none that we understand (BusyBox's knows
+/// no `-o`); jobs then run without it, and their records have no process statistics.
+pub fn probe_time_tool() -> Option<TimeTool> {
+    let from_path = std::env::var_os("PATH").unwrap_or_default();
+    let candidates = std::iter::once(PathBuf::from("/usr/bin"))
+        .chain(std::env::split_paths(&from_path).collect::<Vec<_>>());
+    candidates.map(|directory| directory.join("time")).filter(|path| path.is_file()).find_map(time_tool_at)
+}
+
+fn time_tool_at(path: PathBuf) -> Option<TimeTool> {
+    if cfg!(target_os = "macos") && path == Path::new("/usr/bin/time") {
+        return Some(TimeTool { path, flavour: TimeFlavour::Bsd });
+    }
+    let output = Command::new(&path).arg("--version").stdin(Stdio::null()).output().ok()?;
+    // Version 1.7 says it on standard error.
+    let said = [output.stdout, output.stderr].concat();
+    is_gnu_time(&String::from_utf8_lossy(&said)).then_some(TimeTool { path, flavour: TimeFlavour::Gnu })
+}
+
+fn is_gnu_time(version: &str) -> bool {
+    version.to_lowercase().lines().next().is_some_and(|line| line.contains("gnu time"))
+}
+
+/// The git checkout that `directory` stands in. `None` without git, outside a checkout, or before the first commit.
+pub fn probe_git(directory: &Path) -> Option<GitFacts> {
+    let output = Command::new("git")
+        .arg("-C")
+        .arg(directory)
+        .args(["status", "--porcelain=v2", "--branch", "--untracked-files=no"])
+        // Otherwise `status` takes the index's lock to refresh it, in the user's way.
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .env_remove("GIT_DIR")
+        .env_remove("GIT_WORK_TREE")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    if !output.status.success() {
+        return None;
+    }
+    parse_git_status(&String::from_utf8_lossy(&output.stdout))
+}
+
+/// `# branch.oid <commit>` among headers that start with `#`, then a line for each file that differs.
+fn parse_git_status(text: &str) -> Option<GitFacts> {
+    let revision = text.lines().find_map(|line| line.strip_prefix("# branch.oid "))?;
+    if revision == "(initial)" {
+        return None;
+    }
+    let dirty = text.lines().any(|line| !line.starts_with('#'));
+    Some(GitFacts { revision: revision.to_owned(), dirty })
+}
+
+/// A file whose bytes could not be hashed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {}", path.display())]
+pub struct HashError {
+    /// The file.
+    pub path: PathBuf,
+    /// Why.
+    #[source]
+    pub source: io::Error,
+}
+
+/// SHA-256 of a file's bytes, as 64 lower-case hex digits.
+///
+/// # Errors
+/// The file cannot be opened or read.
+pub fn hash_file(path: impl AsRef<OsStr>) -> Result<String, HashError> {
+    let path = Path::new(path.as_ref());
+    let wrong = |source| HashError { path: path.to_owned(), source };
+    let mut file = File::open(path).map_err(wrong)?;
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let read = match file.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(wrong(error)),
+        };
+        hasher.update(&buffer[..read]);
+    }
+    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gnu_time_says_so() {
+        assert!(is_gnu_time("time (GNU Time) 1.9\nCopyright (C) 2018"));
+        assert!(is_gnu_time("GNU time 1.7\n"));
+        assert!(!is_gnu_time("BusyBox v1.36.1 multi-call binary.\n"));
+        assert!(!is_gnu_time(""));
+    }
+
+    #[test]
+    fn git_says_what_is_checked_out() {
+        let clean = "# branch.oid 1f06d7c\n# branch.head main\n# branch.ab +0 -0\n";
+        let facts = |dirty| GitFacts { revision: "1f06d7c".into(), dirty };
+        assert_eq!(parse_git_status(clean), Some(facts(false)));
+        let changed = format!("{clean}1 .M N... 100644 100644 100644 abc def src/lib.rs\n");
+        assert_eq!(parse_git_status(&changed), Some(facts(true)));
+        assert_eq!(parse_git_status("# branch.oid (initial)\n# branch.head main\n"), None);
+        assert_eq!(parse_git_status(""), None);
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_has_no_git_facts() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(probe_git(&directory.path().join("missing")), None);
+    }
+
+    #[test]
+    fn a_file_is_hashed_or_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("abc");
+        std::fs::write(&path, "abc").unwrap();
+        // The test vector of FIPS 180-2.
+        let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(hash_file(&path).unwrap(), expected);
+        let missing = directory.path().join("missing");
+        assert_eq!(
+            hash_file(&missing).unwrap_err().to_string(),
+            format!("cannot read {}", missing.display())
+        );
+    }
+}

@@ -1,0 +1,377 @@
+//! The right to measure on a device: the locks of a host and its devices, which all stores of the host share.
+#![expect(clippy::disallowed_methods, reason = "locks are files")]
+
+use std::fs::{self, File, Permissions, TryLockError};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::holder::Holder;
+use super::patience::{LockError, Patience};
+use super::wait::{InTurn, LOOK, Line, Mode, Wait};
+use crate::event::{Event, Observer, Waiting};
+use crate::files::open_regular;
+use crate::job::{Device, Job};
+use crate::matrix::Share;
+
+/// Names the directory of the host's and its devices' locks.
+pub const LOCK_DIR_VARIABLE: &str = "ORCHESTRATE_LOCK_DIR";
+
+/// The right to measure on a device.
+#[derive(Debug)]
+pub struct DeviceLock {
+    pub(super) files: Vec<File>,
+}
+
+impl DeviceLock {
+    /// Another handle on the lock, for a child to hold as long as it lives; `None` for a lock on nothing.
+    ///
+    /// # Errors
+    /// The system has no more handles.
+    pub fn handle(&self) -> io::Result<Option<File>> {
+        self.files.first().map(File::try_clone).transpose()
+    }
+}
+
+/// Where the locks of this host and its devices are.
+#[derive(Clone, Debug)]
+pub struct LockDir {
+    path: PathBuf,
+    line: Line,
+}
+
+impl LockDir {
+    /// The directory that `ORCHESTRATE_LOCK_DIR` names, else the one of all users.
+    ///
+    /// # Errors
+    /// [`LockError::File`] if it cannot be made.
+    pub fn of_this_host() -> Result<LockDir, LockError> {
+        LockDir::create(&lock_dir_path())
+    }
+
+    /// The directory at `path`; made, for everybody to use, if it is missing.
+    ///
+    /// # Errors
+    /// [`LockError::File`] if it cannot be made.
+    pub fn create(path: &Path) -> Result<LockDir, LockError> {
+        if !path.is_dir() {
+            fs::create_dir_all(path).map_err(|source| LockError::File { path: path.to_owned(), source })?;
+            // As /tmp itself: everybody may add, nobody may take away another's. The umask was in the way so far; if
+            // this fails, the directory is somebody else's, who has seen to it.
+            let _ = fs::set_permissions(path, Permissions::from_mode(0o1777));
+        }
+        Ok(LockDir { path: path.to_owned(), line: Line::new(LOOK) })
+    }
+
+    /// Takes the right to measure on `device`, and on the whole host unless `share` lets others be.
+    ///
+    /// # Errors
+    /// [`LockError`].
+    pub async fn lock(
+        &self,
+        job: &Job,
+        share: Share,
+        patience: &mut Patience<'_>,
+    ) -> Result<DeviceLock, LockError> {
+        // Always the host first: two that take both in this order can never wait for each other.
+        let host = match share {
+            Share::Nothing => Mode::Exclusive,
+            Share::Device => Mode::Shared,
+        };
+        let label = job.label();
+        let mut files = vec![self.lock_host(host, &label, patience).await?];
+        if share == Share::Device {
+            files.push(self.lock_device(job.key().device, &label, patience).await?);
+        }
+        Ok(DeviceLock { files })
+    }
+
+    async fn lock_host(&self, mode: Mode, who: &str, patience: &mut Patience<'_>) -> Result<File, LockError> {
+        let (lock, turn) = self.files_of("host");
+        let place = InTurn { lock: &lock, turn: &turn, mode, probe: mode, what: "this host", who };
+        self.lock_in_turn(&place, patience).await
+    }
+
+    async fn lock_device(
+        &self,
+        device: Device,
+        who: &str,
+        patience: &mut Patience<'_>,
+    ) -> Result<File, LockError> {
+        let (lock, turn) = self.files_of(&device_name(device));
+        let what = &format!("the device {device}");
+        let (mode, probe) = (Mode::Exclusive, Mode::Shared);
+        let place = InTurn { lock: &lock, turn: &turn, mode, probe, what, who };
+        self.lock_in_turn(&place, patience).await
+    }
+
+    /// The files of a lock and of its turn.
+    fn files_of(&self, name: &str) -> (PathBuf, PathBuf) {
+        (self.path.join(format!("{name}.lock")), self.path.join(format!("{name}.turn")))
+    }
+
+    async fn lock_in_turn(&self, place: &InTurn<'_>, patience: &mut Patience<'_>) -> Result<File, LockError> {
+        let mut wait = Wait::new(patience);
+        let file = wait.lock_in_turn(place, &self.line).await?;
+        wait.over();
+        Ok(file)
+    }
+
+    /// Takes the whole host for something that is no job of a store, such as measuring its peaks. Blocks as long as
+    /// others hold it, whatever signals come; `on_wait` is told of that, and again if it comes to be somebody else. Not
+    /// for asynchronous code.
+    ///
+    /// # Errors
+    /// [`LockError::File`].
+    pub fn hold_host(&self, who: &str, on_wait: impl FnMut(&Waiting)) -> Result<DeviceLock, LockError> {
+        let wrong = |source| LockError::File { path: self.path.clone(), source };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(wrong)?;
+        let mut observer = OnWait(on_wait);
+        let mut patience = Patience { no_wait: false, signals: None, observer: &mut observer };
+        let file = runtime.block_on(self.lock_host(Mode::Exclusive, who, &mut patience))?;
+        let _ = Holder::new(who, Path::new("-")).save(&file);
+        Ok(DeviceLock { files: vec![file] })
+    }
+
+    /// Labels of the jobs that hold other devices of this host than `own` right now.
+    pub fn others(&self, own: Device) -> Vec<String> {
+        let own = format!("{}.lock", device_name(own));
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if !name.starts_with("device-") || !name.ends_with(".lock") || name == own {
+                continue;
+            }
+            let Ok(file) = open_regular(&entry.path()) else { continue };
+            if matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+                found.push(Holder::load(&file).map_or_else(|| "unknown".to_owned(), |holder| holder.job));
+            }
+        }
+        found.sort();
+        found
+    }
+}
+
+/// Calls a function at each wait.
+struct OnWait<F>(F);
+
+impl<F: FnMut(&Waiting)> Observer for OnWait<F> {
+    fn event(&mut self, event: &Event<'_>) {
+        if let Event::Waiting(waiting) = event {
+            self.0(waiting);
+        }
+    }
+}
+
+/// Where the locks of this host are by its environment: relative to the current directory, if at all.
+pub fn lock_dir_path() -> PathBuf {
+    std::env::var_os(LOCK_DIR_VARIABLE).map_or_else(|| "/tmp/orchestrate-locks".into(), PathBuf::from)
+}
+
+fn device_name(device: Device) -> String {
+    format!("device-{}", device.to_string().replace(':', "-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file::{is_same_file, open_shared};
+    use super::super::job::{JobLock, sign};
+    use super::*;
+    use crate::job::{KEY_SCHEMA, Key, Kind, Precision};
+    use crate::stop::StopSignals;
+    use crate::store::Store;
+    use std::io::Write;
+    use std::time::Duration;
+
+    /// Fails the test if it hears of a wait: nothing here may wait.
+    struct Listener;
+
+    impl Observer for Listener {
+        fn event(&mut self, event: &Event<'_>) {
+            assert!(!matches!(event, Event::Waiting(_)), "{event:?}");
+        }
+    }
+
+    fn job(device: Device) -> Job {
+        Job::new(Key {
+            schema: KEY_SCHEMA,
+            kind: Kind::Timing,
+            env: format!("env_{}", device.backend()),
+            device,
+            model: "m".into(),
+            batch: 4,
+            precision: Precision::Fp32,
+            repeat: 1,
+            params: Default::default(),
+            worker: Default::default(),
+            profile: Default::default(),
+        })
+    }
+
+    fn block_on<T>(future: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+    }
+
+    async fn take(locks: &LockDir, device: Device, share: Share) -> Result<DeviceLock, LockError> {
+        let mut signals = StopSignals::listen().unwrap();
+        let mut observer = Listener;
+        let mut patience = Patience { no_wait: true, signals: Some(&mut signals), observer: &mut observer };
+        locks.lock(&job(device), share, &mut patience).await
+    }
+
+    #[test]
+    fn a_host_is_for_one_job_or_for_one_a_device() {
+        let directory = tempfile::tempdir().unwrap();
+        let locks = LockDir::create(&directory.path().join("locks")).unwrap();
+        let (one, two) = (Device::Cuda(0), Device::Cuda(1));
+        block_on(async {
+            let first = take(&locks, one, Share::Device).await.unwrap();
+            let second = take(&locks, two, Share::Device).await.unwrap();
+            assert!(matches!(take(&locks, one, Share::Device).await, Err(LockError::Busy(_))));
+            assert!(matches!(take(&locks, one, Share::Nothing).await, Err(LockError::Busy(_))));
+            drop((first, second));
+            let alone = take(&locks, one, Share::Nothing).await.unwrap();
+            assert!(matches!(take(&locks, two, Share::Device).await, Err(LockError::Busy(_))));
+            drop(alone);
+            take(&locks, two, Share::Device).await.unwrap();
+        });
+    }
+
+    #[test]
+    fn a_host_is_held_for_what_is_no_job() {
+        let directory = tempfile::tempdir().unwrap();
+        let locks = LockDir::create(&directory.path().join("locks")).unwrap();
+        let whole = locks.hold_host("peaks", |_| panic!("nobody has it")).unwrap();
+        let busy = block_on(take(&locks, Device::Cpu, Share::Device));
+        assert!(matches!(busy, Err(LockError::Busy(_))));
+        drop(whole);
+        block_on(take(&locks, Device::Cpu, Share::Device)).unwrap();
+    }
+
+    /// A directory of locks whose waits do not take their time, and the turn of its host, which somebody has.
+    struct Overdue {
+        _directory: tempfile::TempDir,
+        locks: LockDir,
+        turn: File,
+    }
+
+    fn overdue() -> Overdue {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("locks");
+        let locks = LockDir { line: Line::new(Duration::from_millis(1)), ..LockDir::create(&path).unwrap() };
+        let turn = open_shared(&path.join("host.turn")).unwrap();
+        turn.lock().unwrap();
+        Overdue { _directory: directory, locks, turn }
+    }
+
+    #[test]
+    fn a_turn_that_nobody_uses_stalls_nobody() {
+        let Overdue { _directory, locks, turn } = overdue();
+        let mut told = Vec::new();
+        let held = locks.hold_host("peaks", |waiting| told.push(waiting.clone())).unwrap();
+        let ourselves = std::process::id().to_string();
+        for Waiting { what, holder } in &told {
+            assert_eq!(what, "the turn on this host");
+            if cfg!(target_os = "linux") {
+                let mut words = holder.as_deref().unwrap().split(|letter: char| !letter.is_ascii_digit());
+                assert!(words.any(|word| word == ourselves), "{holder:?}");
+            }
+        }
+        assert!(!told.is_empty());
+        let busy = block_on(take(&locks, Device::Cpu, Share::Nothing));
+        assert!(matches!(busy, Err(LockError::Busy(_))), "it is held all the same");
+        drop(held);
+        // The thread that waited for the turn still does; the next wait goes without one.
+        assert!(locks.line.is_stood_in());
+        drop(locks.hold_host("peaks", |_| ()).unwrap());
+        drop(turn);
+        drop(locks.hold_host("peaks", |_| ()).unwrap());
+    }
+
+    #[test]
+    fn who_must_not_wait_does_not_pass_over_whoever_is_next() {
+        let Overdue { _directory, locks, turn } = overdue();
+        let next = r#"{"pid":1,"job":"cpu_m_fp32_bs4_run1","store":"-"}"#;
+        (&turn).write_all(next.as_bytes()).unwrap();
+        let busy = block_on(take(&locks, Device::Cpu, Share::Nothing)).unwrap_err();
+        let text =
+            "the turn on this host is busy: orchestrate (pid 1), which is next to run cpu_m_fp32_bs4_run1";
+        assert_eq!(busy.to_string(), text);
+    }
+
+    /// Lets go of the host as soon as somebody waits for it, and notes whether whoever waits has the turn.
+    struct Holding {
+        held: Option<DeviceLock>,
+        turn: PathBuf,
+        has_turn: Option<bool>,
+    }
+
+    impl Observer for Holding {
+        fn event(&mut self, event: &Event<'_>) {
+            if matches!(event, Event::Waiting(_)) {
+                let turn = open_shared(&self.turn).unwrap();
+                self.has_turn = Some(matches!(turn.try_lock(), Err(TryLockError::WouldBlock)));
+                self.held = None;
+            }
+        }
+    }
+
+    #[test]
+    fn who_waits_has_the_turn_and_nobody_goes_before() {
+        let directory = tempfile::tempdir().unwrap();
+        let locks = LockDir::create(&directory.path().join("locks")).unwrap();
+        let turn = directory.path().join("locks").join("host.turn");
+        block_on(async {
+            let held = Some(take(&locks, Device::Cpu, Share::Nothing).await.unwrap());
+            let mut signals = StopSignals::listen().unwrap();
+            let mut observer = Holding { held, turn: turn.clone(), has_turn: None };
+            let mut patience =
+                Patience { no_wait: false, signals: Some(&mut signals), observer: &mut observer };
+            drop(locks.lock(&job(Device::Cpu), Share::Nothing, &mut patience).await.unwrap());
+            assert_eq!(observer.has_turn, Some(true));
+            let turn = open_shared(&turn).unwrap();
+            turn.lock().unwrap();
+            assert!(matches!(take(&locks, Device::Cpu, Share::Nothing).await, Err(LockError::Busy(_))));
+            drop(turn);
+            take(&locks, Device::Cpu, Share::Nothing).await.unwrap();
+        });
+    }
+
+    #[test]
+    fn those_on_other_devices_are_named_by_their_jobs() {
+        let directory = tempfile::tempdir().unwrap();
+        let locks = LockDir::create(&directory.path().join("locks")).unwrap();
+        let store = Store::at(&directory.path().join("runs")).unwrap();
+        let (one, two) = (Device::Cuda(0), Device::Cpu);
+        block_on(async {
+            let mut signals = StopSignals::listen().unwrap();
+            let mut observer = Listener;
+            let mut patience =
+                Patience { no_wait: true, signals: Some(&mut signals), observer: &mut observer };
+            let job = job(one);
+            let job_lock = JobLock::lock(&job, store.job_dir(&job), &mut patience).await.unwrap();
+            let device_lock = locks.lock(&job, Share::Device, &mut patience).await.unwrap();
+            sign(&job, store.root(), &job_lock, Some(&device_lock));
+            assert_eq!(locks.others(two), [job.label()]);
+            assert_eq!(locks.others(one), Vec::<String>::new());
+            let turn = open_shared(&directory.path().join("locks").join("device-mps.turn")).unwrap();
+            turn.lock().unwrap();
+            assert_eq!(locks.others(two), [job.label()], "who only waits is beside nobody");
+            drop(device_lock);
+            assert_eq!(locks.others(two), Vec::<String>::new());
+        });
+    }
+
+    #[test]
+    fn a_lock_file_that_was_taken_away_is_made_anew() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("host.lock");
+        let old = open_shared(&path).unwrap();
+        assert!(is_same_file(&old, &path));
+        fs::remove_file(&path).unwrap();
+        assert!(!is_same_file(&old, &path));
+        let new = open_shared(&path).unwrap();
+        assert!(is_same_file(&new, &path) && !is_same_file(&old, &path));
+        assert_eq!(new.metadata().unwrap().permissions().mode() & 0o777, 0o666);
+    }
+}

@@ -1,0 +1,137 @@
+//! The right to run one job and to write in its directory.
+#![expect(clippy::disallowed_methods, reason = "locks are files")]
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use crate::event::Waiting;
+use crate::files::{JobDir, open_or_make_regular, open_regular};
+use crate::job::Job;
+
+use super::device::DeviceLock;
+use super::file::is_same_file;
+use super::holder::Holder;
+use super::patience::{LockError, Patience};
+use super::wait::{Mode, Target, Wait, waiting_for};
+
+/// The right to run one job and to write in its directory.
+#[derive(Debug)]
+pub struct JobLock {
+    file: File,
+    dir: JobDir,
+}
+
+impl JobLock {
+    /// Takes the lock of `job`, whose directory is made if it is missing.
+    ///
+    /// # Errors
+    /// [`LockError`].
+    pub async fn lock(job: &Job, dir: JobDir, patience: &mut Patience<'_>) -> Result<JobLock, LockError> {
+        let target = Target {
+            path: &dir.lock(),
+            // Made at every try: its directory may be taken away while we wait.
+            open: &|| make_lock(&dir),
+            mode: Mode::Exclusive,
+            tell: &|file| waiting_for(file, &|holder| job_waiting(job, holder)),
+        };
+        let mut wait = Wait::new(patience);
+        let file = wait.lock(&target).await?;
+        wait.over();
+        Ok(JobLock { file, dir })
+    }
+
+    /// Takes the lock of `job` if nobody holds it, for a moment's work in its directory, which is made if it is missing.
+    ///
+    /// # Errors
+    /// [`LockError::Busy`], [`LockError::File`].
+    pub fn try_lock(job: &Job, dir: JobDir) -> Result<JobLock, LockError> {
+        let path = dir.lock();
+        let wrong = |source| LockError::File { path: path.clone(), source };
+        loop {
+            let file = make_lock(&dir).map_err(wrong)?;
+            match Mode::Exclusive.try_lock(&file) {
+                Ok(()) if is_same_file(&file, &path) => return Ok(JobLock { file, dir }),
+                // It was taken away between our opening and our locking it.
+                Ok(()) => {}
+                Err(TryLockError::Error(source)) => return Err(wrong(source)),
+                Err(TryLockError::WouldBlock) => {
+                    return Err(LockError::Busy(job_waiting(job, Holder::load(&file).as_ref())));
+                }
+            }
+        }
+    }
+
+    /// Takes the lock anew if its file was taken away while we held it, for a lock without a name keeps nobody out. Says
+    /// whether it was.
+    ///
+    /// # Errors
+    /// [`LockError::File`] if it cannot be made anew, or somebody else has done so and runs the job now.
+    pub fn restore(&mut self) -> Result<bool, LockError> {
+        let path = self.dir.lock();
+        if is_same_file(&self.file, &path) {
+            return Ok(false);
+        }
+        let wrong = |source| LockError::File { path: path.clone(), source };
+        let file = make_lock(&self.dir).map_err(wrong)?;
+        Mode::Exclusive.try_lock(&file).map_err(|error| match error {
+            TryLockError::Error(source) => wrong(source),
+            TryLockError::WouldBlock => {
+                wrong(io::Error::other("it was taken away, and another orchestrate runs the job meanwhile"))
+            }
+        })?;
+        self.file = file;
+        Ok(true)
+    }
+
+    /// The directory of the job.
+    pub fn dir(&self) -> &JobDir {
+        &self.dir
+    }
+}
+
+/// Opens the lock file of a job; it and the directory are made if they are missing.
+fn make_lock(dir: &JobDir) -> io::Result<File> {
+    fs::create_dir_all(dir.path())?;
+    open_or_make_regular(&dir.lock())
+}
+
+fn job_waiting(job: &Job, holder: Option<&Holder>) -> Waiting {
+    match holder {
+        Some(holder) if !holder.is_alive() => Waiting {
+            what: format!(
+                "the worker of {}, started by an orchestrate that is gone (pid {})",
+                job.label(),
+                holder.pid
+            ),
+            holder: None,
+        },
+        other => Waiting { what: job.label(), holder: other.map(Holder::describe) },
+    }
+}
+
+/// Whether the `orchestrate` that last took the lock of the job in `dir` is still there.
+pub fn is_owner_alive(dir: &JobDir) -> bool {
+    open_regular(&dir.lock())
+        .ok()
+        .and_then(|file| Holder::load(&file))
+        .is_some_and(|holder| holder.is_alive())
+}
+
+/// Writes into the lock files who holds them. It helps whoever waits; if it cannot be written, nothing is lost.
+pub fn sign(job: &Job, store: &Path, job_lock: &JobLock, device_lock: Option<&DeviceLock>) {
+    let holder = Holder::new(&job.label(), store);
+    let _ = holder.save(&job_lock.file);
+    for file in device_lock.into_iter().flat_map(|lock| &lock.files) {
+        let _ = holder.save(file);
+    }
+}
+
+/// The open files of the two locks, for the child tree to inherit.
+pub fn inherited<'a>(
+    job_lock: &'a JobLock,
+    device_lock: &'a DeviceLock,
+) -> impl Iterator<Item = std::os::fd::BorrowedFd<'a>> {
+    std::iter::once(&job_lock.file).chain(&device_lock.files).map(AsFd::as_fd)
+}

@@ -1,0 +1,153 @@
+//! The jobs of a run, one after the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::adopt::is_orphan;
+use super::state::{Fate, Halt, Run, RunOrder};
+use crate::event::{Event, Observer, Summary, WorkerFate};
+use crate::job::{Job, JobId};
+use crate::lock::{LockDir, sign};
+use crate::plan::{Ceilings, Decided, Decision, Inventory, Standing, may_retry};
+use crate::record::Record;
+use crate::run::error::DispatchError;
+use crate::run::profiler::Profilers;
+use crate::run::telemetry::Sensors;
+use crate::stop::StopSignals;
+use crate::store::Store;
+
+/// Runs everything in `order` that is to be run, until all is done or a signal says stop.
+///
+/// # Errors
+/// [`DispatchError`]: the run ended early, and no worker of it is left.
+pub async fn dispatch(order: RunOrder<'_>, observer: &mut dyn Observer) -> Result<Summary, DispatchError> {
+    let signals = StopSignals::listen().map_err(DispatchError::Signals)?;
+    let locks = LockDir::create(&order.site.lock_dir).map_err(DispatchError::Lock)?;
+    let ceilings = Ceilings::of(&order.inventory, order.host);
+    observer.event(&Event::Began { jobs: order.decided });
+    let reruns = attempts_to_replace(order.decided, &order.inventory, order.store);
+    let fates = BTreeMap::new();
+    let mut run = Run {
+        order,
+        locks,
+        signals,
+        observer,
+        ceilings,
+        profilers: Profilers::default(),
+        reruns,
+        fates,
+        tried: 0,
+        unspawned: 0,
+        cool_down: Duration::ZERO,
+        sensors: Sensors::open(),
+        told: BTreeSet::new(),
+    };
+    let stopped = match run.everything().await {
+        Ok(()) => None,
+        Err(Halt::Stopped(by)) => Some(by),
+        Err(Halt::NothingStarts) => None,
+        Err(Halt::Failed(error)) => return Err(error),
+    };
+    let summary = run.summary(stopped);
+    run.observer.event(&Event::Finished(&summary));
+    Ok(summary)
+}
+
+/// The jobs of `decided` that are ours to run although they are done, each with the attempt of its record: stale ones
+/// that the user wants again, and re-runs that an `orchestrate` left which is gone. A re-run that somebody is at is
+/// theirs: if it comes to nothing, the job is as done as it was. Once another record stands there, somebody has repeated
+/// the job.
+fn attempts_to_replace(decided: &[Decided], inventory: &Inventory, store: &Store) -> BTreeMap<JobId, u32> {
+    let is_ours =
+        |decided: &&Decided| matches!(decided.decision, Decision::Rerun { .. }) || is_orphan(decided, store);
+    let attempt = |decided: &Decided| match inventory.jobs.get(&decided.job.id()) {
+        Some(Standing::Done(record)) => Some((decided.job.id(), record.attempt)),
+        _ => None,
+    };
+    decided.iter().filter(is_ours).filter_map(attempt).collect()
+}
+
+impl Run<'_> {
+    async fn everything(&mut self) -> Result<(), Halt> {
+        let decided = self.order.decided;
+        self.adopt_orphans().await?;
+        let mut waiting: Vec<&Job> = decided
+            .iter()
+            .filter(|Decided { decision, .. }| decision.runs() || matches!(decision, Decision::Pruned { .. }))
+            .map(|decided| &decided.job)
+            .collect();
+        // What is pruned is looked at again in the end: the smaller batch may have succeeded this time.
+        loop {
+            let mut pruned = Vec::new();
+            for job in std::mem::take(&mut waiting) {
+                if matches!(self.fates.get(&job.id()), None | Some(Fate::Pruned))
+                    && !self.run_or_prune(job).await?
+                {
+                    pruned.push(job);
+                }
+            }
+            waiting = pruned;
+            if waiting.iter().all(|job| self.ceilings.prunes(job.key()).is_some()) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Runs `job`, unless it is pruned: then says `false`.
+    async fn run_or_prune(&mut self, job: &Job) -> Result<bool, Halt> {
+        self.heed_signals().await?;
+        if let Some(why) = self.ceilings.prunes(job.key()) {
+            if self.fates.insert(job.id(), Fate::Pruned).is_none() {
+                self.observer.event(&Event::Left { job, decision: &Decision::Pruned { why } });
+            }
+            return Ok(false);
+        }
+        let ran = self.run_job(job).await;
+        self.spare_others(job, ran)?;
+        Ok(true)
+    }
+
+    /// Runs `job` until it succeeds or its attempts are used up.
+    async fn run_job(&mut self, job: &Job) -> Result<(), Halt> {
+        let limits = self.order.plan.env(job.key()).limits;
+        for retries_left in (0..=limits.retries).rev() {
+            let Some(record) = self.run_once(job, retries_left).await? else { return Ok(()) };
+            if let Some(by) = self.signals.stopping() {
+                return Err(Halt::Stopped(by.to_owned()));
+            }
+            if !may_retry(&record.outcome) {
+                break;
+            }
+        }
+        self.stop_if_nothing_starts()
+    }
+
+    /// One attempt of `job` under its locks; `None` if somebody else finished it while we waited for them.
+    async fn run_once(&mut self, job: &Job, retries_left: u32) -> Result<Option<Record>, Halt> {
+        let share = self.order.plan.env(job.key()).share;
+        let locks = self.locks.clone();
+        let locked = locks.lock(job, share, &mut self.patience()).await;
+        let device_lock = self.unless_stopped(locked, WorkerFate::None)?;
+        let mut job_lock = self.lock_job(job, WorkerFate::None).await?;
+        // Whoever comes in between two of our jobs is waited for: the run has begun.
+        self.order.no_wait = false;
+        if self.settle(job, &job_lock, false)? {
+            return Ok(None);
+        }
+        sign(job, self.order.store.root(), &job_lock, Some(&device_lock));
+        let record = self.attempt(job, &mut job_lock, &device_lock).await?;
+        let stopping = self.signals.stopping().is_some();
+        let retry = retries_left > 0 && may_retry(&record.outcome) && !stopping;
+        self.conclude(job, &record, retry);
+        Ok(Some(record))
+    }
+
+    /// When not one job could be started, the next ones will not be either.
+    fn stop_if_nothing_starts(&mut self) -> Result<(), Halt> {
+        if self.tried >= 2 && self.unspawned == self.tried {
+            self.observer.event(&Event::Warning("no job could be started; the rest is not tried"));
+            return Err(Halt::NothingStarts);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! `accepted.json`: what the user accepted of a stale job, beside the record that it is about. Only the verb `accept`
+//! writes it, under the job's lock.
+
+use std::io;
+
+use crate::files::{FILE_LIMIT, JobDir, WriteError, check_schema, read_regular, to_json, write_atomic};
+use crate::lock::JobLock;
+use crate::plan::{ACCEPTANCE_SCHEMA, Acceptance};
+
+/// An `accepted.json` that accepts nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum AcceptanceError {
+    /// It cannot be read.
+    #[error("accepted.json cannot be read")]
+    Read(#[source] io::Error),
+    /// Not JSON, or not of the form.
+    #[error("accepted.json is torn or not of the form")]
+    Syntax(#[source] serde_json::Error),
+    /// Of a version we do not know.
+    #[error("accepted.json has schema {0}: expected {ACCEPTANCE_SCHEMA}")]
+    UnknownSchema(u32),
+}
+
+impl JobDir {
+    /// What the user accepted of the job, if anything.
+    ///
+    /// # Errors
+    /// There is such a file, but it says nothing usable.
+    pub fn load_acceptance(&self) -> Result<Option<Acceptance>, AcceptanceError> {
+        let bytes = match read_regular(&self.accepted(), FILE_LIMIT) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(AcceptanceError::Read)?,
+        };
+        let text = String::from_utf8_lossy(&bytes);
+        check_schema(&text, ACCEPTANCE_SCHEMA, AcceptanceError::Syntax, AcceptanceError::UnknownSchema)?;
+        serde_json::from_str(&text).map(Some).map_err(AcceptanceError::Syntax)
+    }
+}
+
+/// Writes what the user accepts of a job. Its record is not touched.
+///
+/// # Errors
+/// It cannot be written; what was accepted before still is.
+pub fn save_acceptance(lock: &JobLock, acceptance: &Acceptance) -> Result<(), WriteError> {
+    write_atomic(&lock.dir().accepted(), &to_json(acceptance))
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make the files they look at")]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::job::{Job, Key};
+    use crate::plan::Change;
+    use crate::store::Store;
+
+    fn job() -> Job {
+        Job::new(Key::example())
+    }
+
+    #[test]
+    fn what_is_accepted_is_read_again_and_what_is_torn_accepts_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let dir = Store::at(directory.path()).unwrap().job_dir(&job());
+        assert_eq!(dir.load_acceptance().unwrap(), None);
+        let acceptance = Acceptance {
+            schema: ACCEPTANCE_SCHEMA,
+            attempt: 3,
+            accepted_at: Default::default(),
+            changes: vec![Change { what: "worker".into(), from: "a".into(), to: "b".into() }],
+        };
+        let lock = JobLock::try_lock(&job(), dir.clone()).unwrap();
+        save_acceptance(&lock, &acceptance).unwrap();
+        assert_eq!(dir.load_acceptance().unwrap(), Some(acceptance));
+        let whole = fs::read(dir.accepted()).unwrap();
+        // The last byte is the end of the line, which no JSON needs.
+        for length in 0..whole.len() - 1 {
+            fs::write(dir.accepted(), &whole[..length]).unwrap();
+            let error = dir.load_acceptance().unwrap_err();
+            assert!(matches!(error, AcceptanceError::Syntax(_)), "{length}: {error}");
+        }
+        fs::write(dir.accepted(), r#"{"schema":2}"#).unwrap();
+        let error = dir.load_acceptance().unwrap_err();
+        assert_eq!(error.to_string(), "accepted.json has schema 2: expected 1");
+    }
+
+    #[test]
+    fn a_job_that_somebody_holds_is_busy() {
+        let directory = tempfile::tempdir().unwrap();
+        let dir = Store::at(directory.path()).unwrap().job_dir(&job());
+        let held = JobLock::try_lock(&job(), dir.clone()).unwrap();
+        let error = JobLock::try_lock(&job(), dir.clone()).unwrap_err();
+        assert!(error.to_string().contains("is busy"), "{error}");
+        drop(held);
+        JobLock::try_lock(&job(), dir).unwrap();
+    }
+}

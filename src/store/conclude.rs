@@ -1,0 +1,143 @@
+//! From what an attempt left behind to its record, whoever saw it end.
+
+use std::io;
+use std::path::Path;
+
+use super::attempt::{Attempt, End, HowEnded};
+use super::telemetry::load_telemetry;
+use crate::files::{AttemptDir, FILE_LIMIT, read_regular, tail};
+use crate::job::Job;
+use crate::protocol::{BadMeasurement, Report};
+use crate::record::{
+    Counters, Ending, HostCounters, Observed, Outcome, ProfilerOutput, RECORD_SCHEMA, Record, TimeFlavour,
+    TimeReport, TimeReportError, decide_outcome, decide_profiled, parse_bsd_time, parse_gnu_time,
+};
+
+/// The longest table of a profiler that is read: a kernel has some thousand bytes, an iteration some thousand kernels.
+const TABLE_LIMIT: u64 = 1 << 30;
+
+/// Of what a chain said, as much is looked at for a profiler's words.
+const SAID_LIMIT: u64 = 1 << 16;
+
+impl Attempt {
+    /// Reads what the attempt left in `dir` and makes its record.
+    pub fn conclude(self, job: &Job, dir: &AttemptDir, end: End) -> Record {
+        let report = self.load_time_report(dir);
+        let measured = load_measurement(&dir.measurement());
+        let before = self.counters();
+        let after = end.counters.unwrap_or_default();
+        let ending = ending(end.how, &report).with_oom_killer(after.has_oom_killed_since(&before));
+        let ended_at = end.at.max(self.started_at);
+        let seen_s = (ended_at - self.started_at).as_seconds_f64();
+        let reported_s = report.as_ref().ok().and_then(|report| report.stats.wall_s);
+        let lived_s = Some(seen_s.max(reported_s.unwrap_or(0.0)));
+        let last_line = last_line(&dir.stderr());
+        let outcome = decide_outcome(job.key(), &ending, measured.as_ref(), last_line.as_deref(), lived_s);
+        let (outcome, counters) = self.count(job, dir, outcome, &report);
+        let measurement = match measured {
+            Some(Ok(Report::Measured(measurement))) => Some(*measurement),
+            _ => None,
+        };
+        let (host_busy_s, host_steal_s) = after.since(&before);
+        let telemetry = load_telemetry(&dir.telemetry(), measurement.as_ref());
+        Record {
+            schema: RECORD_SCHEMA,
+            id: job.id(),
+            label: job.label(),
+            key: job.key().clone(),
+            attempt: dir.number(),
+            started_at: self.started_at,
+            ended_at,
+            outcome,
+            measurement,
+            process: report.ok().map(|report| report.stats),
+            counters,
+            observed: Observed {
+                load_before: self.load,
+                host_busy_s,
+                host_steal_s,
+                adopted: end.adopted,
+                beside: self.beside,
+                left_processes: end.left_processes,
+                telemetry,
+                gate: self.gate,
+            },
+            provenance: self.provenance,
+        }
+    }
+
+    /// What the profiler counted, if there was one, and how the job ended if that is taken into account.
+    fn count(
+        &self,
+        job: &Job,
+        dir: &AttemptDir,
+        outcome: Outcome,
+        report: &Result<TimeReport, TimeReportError>,
+    ) -> (Outcome, Option<Counters>) {
+        let kind = job.key().kind;
+        let Some((profiler, table)) = self.profiler.as_ref().zip(dir.profile(kind)) else {
+            return (outcome, None);
+        };
+        let table = read_regular(&table, TABLE_LIMIT).unwrap_or_default();
+        let end = |path: &Path| tail(path, SAID_LIMIT).unwrap_or_default();
+        let (stdout, stderr) = (end(&dir.stdout()), end(&dir.stderr()));
+        let output = ProfilerOutput {
+            table: &String::from_utf8_lossy(&table),
+            said: &format!("{stdout}\n{stderr}"),
+            program_stderr: &stderr,
+            exit: report.as_ref().ok().and_then(|report| report.exit),
+            version: profiler.version(),
+            selection: profiler.selection(),
+        };
+        decide_profiled(kind, outcome, &output)
+    }
+
+    /// The host's counters as they were before the start.
+    fn counters(&self) -> HostCounters {
+        HostCounters {
+            busy_s: self.host_busy_s,
+            steal_s: self.host_steal_s,
+            load: self.load,
+            oom_kills: self.oom_kills,
+        }
+    }
+
+    fn load_time_report(&self, dir: &AttemptDir) -> Result<TimeReport, TimeReportError> {
+        let bytes = read_regular(&dir.time(), FILE_LIMIT).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        match self.time {
+            TimeFlavour::Gnu => parse_gnu_time(&text),
+            TimeFlavour::Bsd => parse_bsd_time(&text),
+        }
+    }
+}
+
+/// A chain whose end nobody saw ended by itself if `time` lived to write its whole report. If not, it was cut off: by
+/// whatever ended `orchestrate` too, or by somebody who killed all of it.
+fn ending(how: HowEnded, report: &Result<TimeReport, TimeReportError>) -> Ending {
+    let reported = report.as_ref().ok().and_then(|report| report.exit);
+    match how {
+        HowEnded::Known(ending) => ending,
+        HowEnded::ByItself { code, signal } => Ending::of_chain(code, signal, reported),
+        HowEnded::Unseen if report.is_ok() => Ending::of_chain(None, None, reported),
+        HowEnded::Unseen => {
+            Ending::Interrupted { message: "cut off together with its orchestrate".to_owned() }
+        }
+    }
+}
+
+/// What `measurement.json` says; `None` if there is none.
+fn load_measurement(path: &Path) -> Option<Result<Report, BadMeasurement>> {
+    let unreadable = |error| Some(Err(BadMeasurement::Unreadable(serde::de::Error::custom(error))));
+    match read_regular(path, FILE_LIMIT) {
+        Ok(bytes) => Some(Report::parse(&String::from_utf8_lossy(&bytes))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => unreadable(error.to_string()),
+    }
+}
+
+/// The last line of the file at `path` that is not blank; of very long files only the end is looked at.
+pub(super) fn last_line(path: &Path) -> Option<String> {
+    let text = tail(path, 16_384)?;
+    text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
+}

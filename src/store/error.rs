@@ -1,0 +1,67 @@
+//! What can be wrong with a store and with the plans in it.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::files::WriteError;
+use crate::plan::PLAN_SCHEMA;
+
+/// A store that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The store's directory cannot be made.
+    #[error("cannot create the store {}", path.display())]
+    Create {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The store, or something in it, cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Something in the store cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// A saved plan is not one.
+    #[error("{} is not a saved plan", path.display())]
+    BadPlan {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: PlanError,
+    },
+    /// There is no saved plan of this name.
+    #[error("the store {} has no saved plan `{name}`", store.display())]
+    NoPlan {
+        /// The store.
+        store: PathBuf,
+        /// The name asked for.
+        name: String,
+    },
+}
+
+/// A text that is not a saved plan.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// Not JSON, or not of the form.
+    #[error("it is not of the form")]
+    Syntax(#[source] serde_json::Error),
+    /// Of a version we do not know.
+    #[error("it has schema {0}: expected {PLAN_SCHEMA}")]
+    UnknownSchema(u32),
+    /// A job's env is missing.
+    #[error("the env `{0}` of a job is missing")]
+    UnknownEnv(String),
+    /// The same job twice.
+    #[error("the job {0} occurs twice")]
+    Twice(String),
+}

@@ -1,0 +1,178 @@
+//! Reads the store into an [`Inventory`]: how every job that has a directory stands.
+//!
+//! Done ⇔ `record.json` parses, its schema is known, its key hashes to the directory's id, and its outcome is success.
+//! Whatever cannot be understood is a [`Problem`] of its own directory and disturbs no other.
+
+use std::fs::TryLockError;
+use std::io;
+
+use super::attempt::Attempt;
+use super::directory::Store;
+use super::error::StoreError;
+use crate::files::{AttemptDir, JobDir, open_regular, read_regular_text};
+use crate::job::{Job, Key};
+use crate::plan::{Inventory, NotDone, Problem, Standing};
+use crate::record::{Outcome, Record};
+use crate::text::with_sources;
+
+impl Store {
+    /// Reads how every job of the store stands.
+    ///
+    /// # Errors
+    /// [`StoreError::Read`] if the store itself cannot be read; a directory in it that cannot is a [`Problem`].
+    pub fn load_inventory(&self) -> Result<Inventory, StoreError> {
+        let mut inventory = Inventory::default();
+        for dir in self.job_dirs()? {
+            read_job_dir(&dir, &mut inventory);
+        }
+        for dir in self.no_job_dirs()? {
+            problem(&mut inventory, &dir, "it is named as a job's directory, but is none".to_owned());
+        }
+        Ok(inventory)
+    }
+
+    /// Reads how `job` stands, now.
+    pub fn load_standing(&self, job: &Job) -> Standing {
+        self.load_job(job).standing(job)
+    }
+
+    /// What the directory of `job` holds, now, and nothing else.
+    pub fn load_job(&self, job: &Job) -> Inventory {
+        let mut inventory = Inventory::default();
+        read_job_dir(&self.job_dir(job), &mut inventory);
+        inventory
+    }
+}
+
+fn read_job_dir(dir: &JobDir, inventory: &mut Inventory) {
+    let record = dir.load_record();
+    if let Ok(Some(record)) = record {
+        if record.outcome == Outcome::Succeeded {
+            read_beside(dir, &record, inventory);
+        } else {
+            tell_torn_attempts(dir, inventory);
+        }
+        let standing = standing_with_record(dir, record);
+        inventory.jobs.insert(standing.0, standing.1);
+        return;
+    }
+    if let Err(error) = &record
+        && error.is_newer()
+    {
+        // Its key may well be newer too, so the directory's name has to say which job it is.
+        let message = format!("{error}, so a newer orchestrate wrote it");
+        return inventory.problems.push(Problem { path: dir.path().to_owned(), message, newer: true });
+    }
+    let job = match load_key(dir) {
+        Ok(Some(key)) => Job::new(key),
+        // The moment between the directory's making and its first file, or somebody's empty directory.
+        Ok(None) if matches!(record, Ok(None)) && !has_attempts(dir) => return,
+        Ok(None) => return problem(inventory, dir, "it has no key.json".to_owned()),
+        Err(message) => return problem(inventory, dir, message),
+    };
+    if job.dir_name() != dir.name() {
+        return problem(inventory, dir, format!("key.json is of the job {}", job.dir_name()));
+    }
+    tell_torn_attempts(dir, inventory);
+    let standing = match record {
+        Err(error) => {
+            let message = with_sources(&error);
+            problem(inventory, dir, message.clone());
+            NotDone::Corrupt { message }
+        }
+        Ok(_) => match dir.attempts() {
+            Ok(_) => unfinished(dir, 0).unwrap_or(NotDone::NeverRan),
+            Err(error) => {
+                let message = format!("attempts cannot be read: {error}");
+                problem(inventory, dir, message.clone());
+                NotDone::Corrupt { message }
+            }
+        },
+    };
+    inventory.jobs.insert(job.id(), Standing::NotDone(standing));
+}
+
+/// Reads what stands beside the record of a done job: a re-run without a record, and what the user accepted.
+fn read_beside(dir: &JobDir, record: &Record, inventory: &mut Inventory) {
+    if let Some(rerun) = unfinished(dir, record.attempt)
+        && !came_to_nothing(dir)
+    {
+        tell_torn_attempts(dir, inventory);
+        inventory.reruns.insert(record.id, rerun);
+    }
+    match dir.load_acceptance() {
+        Ok(accepted) => inventory.accepted.extend(accepted.map(|accepted| (record.id, accepted))),
+        Err(error) => {
+            let message = format!("{}, so nothing is accepted", with_sources(&error));
+            problem(inventory, dir, message);
+        }
+    }
+}
+
+/// Tells if the last attempt that was begun is torn: it can then not be finished, only made again.
+fn tell_torn_attempts(dir: &JobDir, inventory: &mut Inventory) {
+    if let Some(attempt) = last_begun(dir).filter(|attempt| !attempt.record().exists())
+        && let Err(error) = Attempt::load(&attempt)
+    {
+        let number = attempt.number();
+        problem(
+            inventory,
+            dir,
+            format!("attempts/{number:02}/attempt.json is torn or not of the form: {error}"),
+        );
+    }
+}
+
+fn standing_with_record(dir: &JobDir, record: Record) -> (crate::job::JobId, Standing) {
+    let id = record.id;
+    if record.outcome == Outcome::Succeeded {
+        return (id, Standing::Done(Box::new(record)));
+    }
+    let not_done = unfinished(dir, record.attempt).unwrap_or_else(|| NotDone::Failed(Box::new(record)));
+    (id, Standing::NotDone(not_done))
+}
+
+/// What an attempt after the one called `recorded` says of the job; `None` if none was begun.
+fn unfinished(dir: &JobDir, recorded: u32) -> Option<NotDone> {
+    let last = last_begun(dir)?.number();
+    if last <= recorded {
+        return None;
+    }
+    Some(if is_locked(dir) { NotDone::Running } else { NotDone::Unfinished { attempts: last } })
+}
+
+/// The last attempt that was begun.
+fn last_begun(dir: &JobDir) -> Option<AttemptDir> {
+    dir.attempts().ok()?.into_iter().rev().find(|attempt| attempt.attempt().exists())
+}
+
+/// Whether the last attempt that was begun says nothing of the job: such a record never takes the place of a success.
+fn came_to_nothing(dir: &JobDir) -> bool {
+    let record = last_begun(dir).and_then(|attempt| attempt.load_record().ok().flatten());
+    record.is_some_and(|record| !record.outcome.is_verdict())
+}
+
+/// Whether somebody holds the job's lock. Asking takes the lock for a moment, so it is asked only of jobs that have an
+/// attempt without a record.
+fn is_locked(dir: &JobDir) -> bool {
+    let Ok(file) = open_regular(&dir.lock()) else { return false };
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+fn has_attempts(dir: &JobDir) -> bool {
+    dir.attempts().is_ok_and(|attempts| !attempts.is_empty())
+}
+
+fn load_key(dir: &JobDir) -> Result<Option<Key>, String> {
+    match read_regular_text(&dir.key()) {
+        Ok(text) => serde_json::from_str(&text)
+            .map(Some)
+            .map_err(|error| format!("key.json is torn or not of the form: {error}")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("key.json cannot be read: {error}")),
+    }
+}
+
+fn problem(inventory: &mut Inventory, dir: &JobDir, message: String) {
+    inventory.problems.push(Problem { path: dir.path().to_owned(), message, newer: false });
+}

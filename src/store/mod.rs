@@ -1,0 +1,41 @@
+//! The store: what stands below `runs/`, read into an inventory and written so that no crash can tear it.
+//! The verbs and the room `run` call it; who writes in a job's directory shows that it holds the job's lock.
+//! It never looks at the host, starts nothing, and decides nothing about a job but what its files say.
+//!
+//! ```text
+//! runs/<label>-<12 hex of id>/
+//!   key.json            first: the hash's preimage, readable
+//!   command.sh          the command of the last attempt, to repeat or to profile by hand
+//!   lock                held (flock) by whoever runs the job, the worker included
+//!   attempts/01/        attempt.json stdout.log stderr.log time.txt measurement.json iterations.csv
+//!                       [ncu.csv | perf.csv]
+//!   record.json         last: tmp → fsync → rename → fsync(dir)
+//!   accepted.json       what the user accepted of a stale job, if anything
+//! runs/.plans/<matrix name>.json
+//! ```
+//!
+//! A failed attempt's record is also kept as `attempts/NN/record.json`, for the next attempt's takes its place above; a
+//! success is kept there when a re-run's record takes its place. Only the `record.json` of the job's own directory counts.
+
+mod accepted;
+mod attempt;
+mod begin;
+mod conclude;
+mod directory;
+mod error;
+mod inventory;
+mod plans;
+mod record;
+mod save;
+mod telemetry;
+#[cfg(test)]
+mod tests;
+
+pub use accepted::{AcceptanceError, save_acceptance};
+pub use attempt::{Attempt, End, HowEnded};
+pub use begin::{RestoreError, begin, restore};
+pub use directory::Store;
+pub use error::{PlanError, StoreError};
+pub use record::RecordError;
+pub use save::save_record;
+pub use telemetry::load_telemetry;

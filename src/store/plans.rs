@@ -1,0 +1,97 @@
+//! The saved plans of a store: what `resume` and `status` go by.
+#![expect(clippy::disallowed_methods, reason = "a plan is a file")]
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use super::directory::Store;
+use super::error::{PlanError, StoreError};
+use crate::files::{FILE_LIMIT, WriteError, check_schema, read_regular, read_regular_text, write_atomic};
+use crate::plan::{PLAN_SCHEMA, Plan};
+
+impl Store {
+    fn plans(&self) -> PathBuf {
+        self.root().join(".plans")
+    }
+
+    /// Saves `plan` under its matrix's name; from then on it is the most recent one. One that is saved already is not
+    /// written again, so that a store that cannot be written does no harm where there is nothing to write.
+    ///
+    /// # Errors
+    /// [`StoreError::Write`].
+    pub fn save_plan(&self, plan: &Plan) -> Result<(), StoreError> {
+        let directory = self.plans();
+        let path = directory.join(format!("{}.json", plan.matrix.name));
+        let wrong = |source| WriteError { path: path.clone(), source };
+        let text = serde_json::to_vec_pretty(plan).expect("a plan has string keys and no failing serializer");
+        if read_regular(&path, FILE_LIMIT).is_ok_and(|saved| saved == text) {
+            // `resume` without a name takes the newest file. On a disk that cannot be written it keeps its old time.
+            let _ = File::open(&path).and_then(|file| file.set_modified(SystemTime::now()));
+            return Ok(());
+        }
+        fs::create_dir_all(&directory).map_err(wrong)?;
+        // Two runs may save the same plan at once; the lock ends with the file's scope.
+        let lock = File::create(directory.join("lock")).map_err(wrong)?;
+        lock.lock().map_err(wrong)?;
+        Ok(write_atomic(&path, &text)?)
+    }
+
+    /// The saved plan called `name`.
+    ///
+    /// # Errors
+    /// [`StoreError::NoPlan`], [`StoreError::Read`], or [`StoreError::BadPlan`].
+    pub fn load_plan(&self, name: &str) -> Result<Plan, StoreError> {
+        let path = self.plans().join(format!("{name}.json"));
+        let text = match read_regular_text(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(StoreError::NoPlan { store: self.root().to_owned(), name: name.to_owned() });
+            }
+            other => other.map_err(|source| StoreError::Read { path: path.clone(), source })?,
+        };
+        parse_plan(&text).map_err(|source| StoreError::BadPlan { path, source })
+    }
+
+    /// Names of the saved plans, the most recently saved first. Empty if there are none.
+    ///
+    /// # Errors
+    /// [`StoreError::Read`].
+    pub fn plan_names(&self) -> Result<Vec<String>, StoreError> {
+        let directory = self.plans();
+        let read = |source| StoreError::Read { path: directory.clone(), source };
+        let entries = match fs::read_dir(&directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other.map_err(read)?,
+        };
+        let mut found: Vec<(SystemTime, String)> = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(read)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if let Some(name) = name.strip_suffix(".json").filter(|name| !name.starts_with('.')) {
+                found.push((
+                    entry.metadata().and_then(|data| data.modified()).map_err(read)?,
+                    name.to_owned(),
+                ));
+            }
+        }
+        found.sort_by(|left, right| right.cmp(left));
+        Ok(found.into_iter().map(|(_, name)| name).collect())
+    }
+}
+
+fn parse_plan(text: &str) -> Result<Plan, PlanError> {
+    check_schema(text, PLAN_SCHEMA, PlanError::Syntax, PlanError::UnknownSchema)?;
+    let plan: Plan = serde_json::from_str(text).map_err(PlanError::Syntax)?;
+    let mut seen = BTreeSet::new();
+    for job in plan.jobs() {
+        if !plan.envs.contains_key(&job.key().env) {
+            return Err(PlanError::UnknownEnv(job.key().env.clone()));
+        }
+        if !seen.insert(job.id()) {
+            return Err(PlanError::Twice(job.label()));
+        }
+    }
+    Ok(plan)
+}

@@ -1,0 +1,125 @@
+//! Saving a record: the moment a job is done, and what becomes of the record that stood there before.
+#![expect(clippy::disallowed_methods, reason = "a record is a file")]
+
+use std::fs;
+
+use crate::files::{JobDir, WriteError, to_json, write_atomic};
+use crate::lock::JobLock;
+use crate::record::{Outcome, Record};
+
+/// Saves the record of an attempt: the moment a job is done.
+///
+/// A failure is kept in the attempt's directory too. It takes the place of a success only if its attempt is a later one:
+/// such an attempt is begun by an explicit re-run alone. What says nothing of the job never does: an interruption, a worker
+/// or profiler that could not be started, a device that is not there. A success that is replaced is first kept in its own attempt's directory. Whatever stood there that could not
+/// be read is moved aside, not overwritten, and what a newer `orchestrate` wrote stays where it is.
+///
+/// # Errors
+/// Something cannot be written. All that the record is made of is still there; a later `orchestrate` makes it again.
+pub fn save_record(lock: &JobLock, record: &Record) -> Result<(), WriteError> {
+    let dir = lock.dir();
+    let json = to_json(record);
+    if record.outcome != Outcome::Succeeded {
+        write_atomic(&dir.attempt(record.attempt).record(), &json)?;
+    }
+    match dir.load_record() {
+        Err(error) if error.is_newer() => return write_atomic(&dir.attempt(record.attempt).record(), &json),
+        Err(_) => move_aside(dir),
+        Ok(Some(earlier)) if earlier.outcome == Outcome::Succeeded => {
+            if !supersedes(record, &earlier) {
+                return Ok(());
+            }
+            keep(dir, &earlier)?;
+        }
+        Ok(_) => {}
+    }
+    write_atomic(&dir.record(), &json)
+}
+
+/// Whether `record` takes the place of `success`, a record of the same job.
+fn supersedes(record: &Record, success: &Record) -> bool {
+    match record.outcome {
+        Outcome::Succeeded => true,
+        ref outcome => outcome.is_verdict() && record.attempt > success.attempt,
+    }
+}
+
+/// Keeps `earlier` in its own attempt's directory, before another record takes its place.
+fn keep(dir: &JobDir, earlier: &Record) -> Result<(), WriteError> {
+    let attempt = dir.attempt(earlier.attempt);
+    let wrong = |source| WriteError { path: attempt.record(), source };
+    // A user may have deleted it to save space.
+    fs::create_dir_all(attempt.path()).map_err(wrong)?;
+    write_atomic(&attempt.record(), &to_json(earlier))
+}
+
+/// Moves a record that cannot be read to a name that is free: `record.unreadable.json`, `record.unreadable-2.json` …
+fn move_aside(dir: &JobDir) {
+    let names = (1..).map(|number: u32| match number {
+        1 => "record.unreadable.json".to_owned(),
+        _ => format!("record.unreadable-{number}.json"),
+    });
+    // The job's lock keeps everybody away who might take the name meanwhile.
+    let free = names.map(|name| dir.path().join(name)).find(|path| fs::symlink_metadata(path).is_err());
+    if let Some(free) = free {
+        let _ = fs::rename(dir.record(), free);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::{Job, Key};
+    use crate::record::testing::record;
+    use crate::store::Store;
+
+    fn job() -> Job {
+        Job::new(Key::example())
+    }
+
+    /// Which attempt's record decides after these were saved, and which attempts have one of their own.
+    fn after(outcomes: &[(u32, Outcome)]) -> (u32, Vec<u32>) {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::at(directory.path()).unwrap();
+        let lock = JobLock::try_lock(&job(), store.job_dir(&job())).unwrap();
+        for (attempt, outcome) in outcomes {
+            fs::create_dir_all(lock.dir().attempt(*attempt).path()).unwrap();
+            save_record(&lock, &record(*attempt, outcome.clone())).unwrap();
+        }
+        let kept = lock.dir().attempts().unwrap().into_iter().filter(|attempt| {
+            let own = attempt.load_record().unwrap();
+            assert!(own.as_ref().is_none_or(|own| own.attempt == attempt.number()));
+            own.is_some()
+        });
+        (lock.dir().load_record().unwrap().unwrap().attempt, kept.map(|attempt| attempt.number()).collect())
+    }
+
+    #[test]
+    fn what_a_record_takes_the_place_of_is_kept() {
+        let ok = || Outcome::Succeeded;
+        let failed = || Outcome::Signalled { signal: 11 };
+        let stopped = || Outcome::Interrupted { message: "Ctrl-C".into() };
+        assert_eq!(after(&[(1, ok())]), (1, vec![]));
+        assert_eq!(after(&[(1, failed()), (2, ok())]), (2, vec![1]));
+        assert_eq!(after(&[(1, ok()), (2, ok())]), (2, vec![1]), "a re-run");
+        assert_eq!(after(&[(1, ok()), (2, failed())]), (2, vec![1, 2]), "a re-run that failed");
+        assert_eq!(after(&[(1, ok()), (2, failed()), (3, ok())]), (3, vec![1, 2]));
+        assert_eq!(after(&[(1, ok()), (2, stopped())]), (1, vec![2]), "who was interrupted has not failed");
+        let not_here = || Outcome::Unsupported { message: "no such device".into() };
+        let not_started = || Outcome::FailedToSpawn { message: "no such file".into() };
+        assert_eq!(after(&[(1, ok()), (2, not_here())]), (1, vec![2]), "nothing was tried");
+        assert_eq!(after(&[(1, ok()), (2, not_started())]), (1, vec![2]), "nothing was tried");
+        assert_eq!(after(&[(1, ok()), (1, failed())]), (1, vec![1]), "the same attempt, concluded twice");
+    }
+
+    #[test]
+    fn an_attempt_whose_directory_is_gone_gets_it_back_for_its_record() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::at(directory.path()).unwrap();
+        let lock = JobLock::try_lock(&job(), store.job_dir(&job())).unwrap();
+        save_record(&lock, &record(1, Outcome::Succeeded)).unwrap();
+        save_record(&lock, &record(2, Outcome::Succeeded)).unwrap();
+        let kept = lock.dir().attempt(1).load_record().unwrap().unwrap();
+        assert_eq!(kept, record(1, Outcome::Succeeded));
+    }
+}

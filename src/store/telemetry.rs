@@ -1,0 +1,14 @@
+//! Reading a `telemetry.csv`: what the sensors showed while a job ran.
+
+use std::path::Path;
+
+use crate::files::{FILE_LIMIT, read_regular};
+use crate::protocol::Measurement;
+use crate::record::{Telemetry, parse_samples};
+
+/// What the samples in the file at `path` come to, over the window of `measurement` if there is one. `None` without
+/// samples, and if a worker has put something else in the file's place.
+pub fn load_telemetry(path: &Path, measurement: Option<&Measurement>) -> Option<Telemetry> {
+    let bytes = read_regular(path, FILE_LIMIT).ok()?;
+    Telemetry::of(&parse_samples(&String::from_utf8_lossy(&bytes)), measurement.and_then(Measurement::window))
+}

@@ -1,0 +1,140 @@
+//! An attempt from its `attempt.json` to its record.
+#![expect(clippy::disallowed_methods, reason = "tests make the files they look at")]
+
+use std::fs;
+use std::time::Duration;
+
+use chrono::DateTime;
+
+use super::attempt::{Attempt, End, HowEnded};
+use super::conclude::last_line;
+use super::directory::Store;
+use crate::files::AttemptDir;
+use crate::job::{Job, Key};
+use crate::matrix::Limits;
+use crate::record::{HostCounters, HostFacts, MatrixFacts, Outcome, Provenance, TimeFlavour, WorkerFacts};
+
+const MEASUREMENT: &str = r#"{"schema":1,"samples":400,"elapsed_s":0.5,"synchronized":true,
+    "effective":{"device":"cpu","precision":"fp32","batch":4}}"#;
+
+/// A report of a program that exited with 0.
+const REPORT: &str = include_str!("../../tests/records/gnu_time_exit_0.txt");
+
+fn job() -> Job {
+    Job::new(Key::example())
+}
+
+fn attempt() -> Attempt {
+    let provenance = Provenance {
+        orchestrate: "0".into(),
+        host: HostFacts::default(),
+        worker: WorkerFacts::default(),
+        matrix: MatrixFacts::default(),
+        git: None,
+        cloud: None,
+        command: Vec::new(),
+        environment: Default::default(),
+    };
+    let counters = HostCounters { busy_s: Some(100.0), steal_s: None, load: Some(0.5), oom_kills: Some(3) };
+    let start = DateTime::from_timestamp(1_000_000, 0).unwrap();
+    Attempt::new(start, Limits::default(), TimeFlavour::Gnu, counters, Vec::new(), provenance)
+}
+
+fn unseen() -> End {
+    End {
+        how: HowEnded::Unseen,
+        at: DateTime::from_timestamp(1_000_100, 0).unwrap(),
+        counters: Some(HostCounters {
+            busy_s: Some(150.0),
+            steal_s: Some(1.0),
+            load: None,
+            oom_kills: Some(3),
+        }),
+        adopted: true,
+        left_processes: false,
+    }
+}
+
+struct Place {
+    _directory: tempfile::TempDir,
+    dir: AttemptDir,
+}
+
+fn place() -> Place {
+    let directory = tempfile::tempdir().unwrap();
+    let dir = Store::at(directory.path()).unwrap().job_dir(&job()).attempt(1);
+    fs::create_dir_all(dir.path()).unwrap();
+    Place { _directory: directory, dir }
+}
+
+#[test]
+fn attempt_json_survives_its_own_json() {
+    let place = place();
+    attempt().save(&place.dir).unwrap();
+    assert_eq!(Attempt::load(&place.dir).unwrap(), attempt());
+    fs::write(place.dir.attempt(), "{").unwrap();
+    assert!(Attempt::load(&place.dir).is_err());
+}
+
+#[test]
+fn only_a_clock_that_nobody_sets_shortens_the_limit() {
+    let seconds = Duration::from_secs;
+    let mut attempt = attempt().started_since_boot(Some(seconds(1000)));
+    attempt.limits.timeout = seconds(60);
+    attempt.provenance.host.boot_id = Some("one".into());
+    assert_eq!(attempt.time_left(Some("one"), Some(seconds(1045))), seconds(15));
+    assert_eq!(attempt.time_left(Some("one"), Some(seconds(5000))), Duration::ZERO);
+    for (boot, now) in [
+        (Some("two"), Some(seconds(1045))),
+        (None, Some(seconds(1045))),
+        (Some("one"), None),
+        (Some("one"), Some(seconds(999))),
+    ] {
+        assert_eq!(attempt.time_left(boot, now), seconds(60), "{boot:?} {now:?}");
+    }
+    let older = attempt.clone().started_since_boot(None);
+    assert_eq!(older.time_left(Some("one"), Some(seconds(5000))), seconds(60));
+    for torn in [f64::NAN, -1.0, 1e300] {
+        attempt.started_since_boot_s = Some(torn);
+        assert_eq!(attempt.time_left(Some("one"), Some(seconds(5000))), seconds(60), "{torn}");
+    }
+}
+
+#[test]
+fn an_unseen_end_is_told_from_what_is_left() {
+    let place = place();
+    let outcome = || attempt().conclude(&job(), &place.dir, unseen()).outcome;
+    assert_eq!(outcome().kind(), "interrupted", "nothing is there");
+    fs::write(place.dir.measurement(), MEASUREMENT).unwrap();
+    assert_eq!(outcome().kind(), "interrupted", "`time` was killed as well");
+    for length in [0, 10, REPORT.len() / 2] {
+        fs::write(place.dir.time(), &REPORT[..length]).unwrap();
+        assert_eq!(outcome().kind(), "interrupted", "the report is cut at {length}");
+    }
+    fs::write(place.dir.time(), REPORT).unwrap();
+    let record = attempt().conclude(&job(), &place.dir, unseen());
+    assert_eq!(record.outcome, Outcome::Succeeded);
+    assert_eq!(record.observed.host_busy_s, Some(50.0));
+    assert_eq!(record.observed.host_steal_s, None, "there was no reading before");
+    assert!(record.observed.adopted && record.process.is_some() && record.measurement.is_some());
+    fs::write(place.dir.time(), format!("Command terminated by signal 9\n{REPORT}")).unwrap();
+    assert_eq!(outcome(), Outcome::Signalled { signal: 9 });
+    let mut end = unseen();
+    end.counters.as_mut().unwrap().oom_kills = Some(4);
+    assert_eq!(attempt().conclude(&job(), &place.dir, end).outcome.kind(), "out_of_memory");
+}
+
+#[test]
+fn the_last_line_of_a_log_is_found_from_its_end() {
+    let place = place();
+    let path = place.dir.stderr();
+    assert_eq!(last_line(&path), None);
+    for (text, last) in [("", None), ("\n \n", None), ("one\ntwo \n\n", Some("two"))] {
+        fs::write(&path, text).unwrap();
+        assert_eq!(last_line(&path).as_deref(), last, "{text:?}");
+    }
+    fs::write(&path, format!("{}\nthe end\n", "x".repeat(100_000))).unwrap();
+    assert_eq!(last_line(&path).as_deref(), Some("the end"));
+    fs::write(&path, b"\xff\xfe torn\n").unwrap();
+    assert!(last_line(&path).unwrap().ends_with("torn"));
+}
