@@ -1,5 +1,5 @@
 //! Locks: the right to run a job, and the right to measure on a device.
-//! Whoever writes in a job's directory or starts a worker takes them here, always in this order: host, device, job.
+//! Whoever writes in a job's directory or starts a worker calls it, always in this order: host, device, job.
 //! It never unlocks, never breaks a lock, and never ends a process; a lock file's contents decide nothing.
 //!
 //! Both are `flock`s on files, held through an open file that the child tree inherits: the kernel lets go of a lock when
