@@ -166,9 +166,14 @@ impl Project {
 
     /// `orchestrate` with these arguments, in the project's directory.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_orchestrate"));
+        let mut command = self.in_environment(Command::new(env!("CARGO_BIN_EXE_orchestrate")));
+        command.args(arguments);
         command
-            .args(arguments)
+    }
+
+    /// `command` in the project's directory, with a store and locks of its own.
+    pub(crate) fn in_environment(&self, mut command: Command) -> Command {
+        command
             .current_dir(self.directory.path())
             .env("ORCHESTRATE_LOCK_DIR", self.path("locks"))
             .env_remove("ORCHESTRATE_STORE")

@@ -362,16 +362,4 @@ mod tests {
         insta::assert_snapshot!(texts.join("\n"));
         assert!(marks.iter().all(|mark| mark.to_string().starts_with(&format!("{}: ", mark.name()))));
     }
-
-    #[test]
-    fn the_readme_explains_every_mark_and_says_what_it_does_to_a_run() {
-        let readme = include_str!("../../../README.md");
-        let marks = every_mark();
-        for name in mark_names(&marks) {
-            let row = readme.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
-            let row = row.unwrap_or_else(|| panic!("{name} is not in the README"));
-            let leaves_out = marks.iter().any(|mark| mark.name() == name && mark.disqualifies());
-            assert!(row.ends_with(if leaves_out { "| left out |" } else { "| kept |" }), "{row}");
-        }
-    }
 }

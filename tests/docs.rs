@@ -1,0 +1,267 @@
+//! The tables of the manual that the code says: between `<!-- begin: name -->` and `<!-- end: name -->` a page has what
+//! the code has. `just docs` rewrites them.
+
+mod mentions;
+
+use std::fs;
+use std::sync::OnceLock;
+
+use orchestrate::analysis::marks::Thresholds;
+use orchestrate::architecture::NETWORKS;
+use orchestrate::job::{PARAMETERS, Parameter, ParameterType};
+use orchestrate::plan::PASSED_ON;
+
+use super::harness::{Matrix, Project};
+use super::readme::pages::{Page, manual, page, root};
+
+/// If it is set, tables that differ are rewritten.
+const UPDATE: &str = "UPDATE_DOCS";
+
+/// A table of the manual.
+struct Table {
+    /// Its page.
+    page: &'static str,
+    /// Its name in the markers.
+    name: &'static str,
+    /// What stands between the markers, given what stands there now: descriptions by hand are kept.
+    text: fn(&Table, &str) -> String,
+}
+
+/// Every table that the code says. One line for a further one.
+const TABLES: &[Table] = &[
+    Table { page: "README.md", name: "first-matrix", text: |_, found| found.to_owned() },
+    Table { page: "docs/getting-started.md", name: "first-matrix", text: |_, _| first_matrix() },
+    Table { page: "docs/marks.md", name: "thresholds", text: |_, _| thresholds() },
+    Table { page: "docs/reference/commands.md", name: "exit-codes", text: |_, _| exit_codes() },
+    Table { page: "docs/reference/parameters.md", name: "parameters", text: |_, _| parameters() },
+    Table { page: "docs/reference/parameters.md", name: "networks", text: |_, _| list(NETWORKS) },
+    Table { page: "docs/reference/environment.md", name: "passed-on", text: |_, _| list(PASSED_ON) },
+    Table { page: "docs/reference/columns.md", name: "metrics.csv", text: columns },
+    Table { page: "docs/reference/columns.md", name: "summary.csv", text: columns },
+    Table { page: "docs/reference/columns.md", name: "failures.csv", text: columns },
+    Table { page: "docs/reference/columns.md", name: "roofline_points.csv", text: columns },
+    Table { page: "docs/reference/columns.md", name: "counters.csv", text: columns },
+    Table { page: "docs/reference/columns.md", name: "kernels.csv", text: columns },
+];
+
+/// `page` before, between and after the markers called `name`.
+fn split<'p>(page: &'p Page, name: &str) -> [&'p str; 3] {
+    let [begin, end] = ["begin", "end"].map(|word| format!("<!-- {word}: {name} -->\n"));
+    let parts =
+        page.text.split_once(&begin).and_then(|(before, rest)| Some((before, rest.split_once(&end)?)));
+    let (before, (between, after)) = parts.unwrap_or_else(|| panic!("{} has no block `{name}`", page.path));
+    [before, between, after]
+}
+
+#[test]
+fn every_table_says_what_the_code_says() {
+    let mut wrong = Vec::new();
+    for table in TABLES {
+        let page = page(table.page);
+        let [before, found, after] = split(&page, table.name);
+        let expected = (table.text)(table, found);
+        if found == expected {
+            continue;
+        }
+        if std::env::var_os(UPDATE).is_some() {
+            let [begin, end] = ["begin", "end"].map(|word| format!("<!-- {word}: {} -->\n", table.name));
+            fs::write(root().join(table.page), [before, &begin, &expected, &end, after].concat()).unwrap();
+        } else {
+            wrong.push(format!("{}, `{}`: expected\n{expected}", table.page, table.name));
+        }
+    }
+    assert!(wrong.is_empty(), "`just docs` rewrites these tables:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_block_of_the_manual_is_in_the_registry() {
+    for page in manual() {
+        for rest in page.text.split("<!-- begin: ").skip(1) {
+            let (name, _) = rest.split_once(" -->").expect("a marker ends");
+            let is_known = TABLES.iter().any(|table| table.page == page.path && table.name == name);
+            assert!(is_known, "{}: nobody writes the block `{name}`", page.path);
+        }
+    }
+}
+
+/// `` `a`, `b` `` with lines of at most 120 characters.
+fn list(words: &[&str]) -> String {
+    let mut lines = vec![String::new()];
+    for (index, word) in words.iter().enumerate() {
+        let word = format!("`{word}`{}", if index + 1 < words.len() { "," } else { "" });
+        let line = lines.last_mut().expect("there is one from the beginning");
+        if line.is_empty() {
+            line.push_str(&word);
+        } else if line.len() + 1 + word.len() <= 120 {
+            *line += &format!(" {word}");
+        } else {
+            lines.push(word);
+        }
+    }
+    format!("{}\n", lines.join("\n"))
+}
+
+/// README.md's own, for the manual has to be whole without it.
+fn first_matrix() -> String {
+    let readme = page("README.md");
+    let [_, text, _] = split(&readme, "first-matrix");
+    text.replace("(docs/", "(")
+}
+
+fn parameters() -> String {
+    let mut text = "| parameter | values | default | what it does |\n|---|---|---|---|\n".to_owned();
+    for parameter in PARAMETERS {
+        let Parameter { name, kind, help, .. } = parameter;
+        let values = match kind {
+            ParameterType::Bool => "`true`, `false`".to_owned(),
+            ParameterType::Int { min, max: i64::MAX } => format!("from {min}"),
+            ParameterType::Int { min, max } => format!("{min} to {max}"),
+            ParameterType::Word(words) => list(words).trim_end().to_owned(),
+            ParameterType::Data => "a source".to_owned(),
+        };
+        let default = match parameter.default_value() {
+            Some(value) => format!("`{value}`"),
+            None => "the worker chooses".to_owned(),
+        };
+        text += &format!("| `{name}` | {values} | {default} | {help} |\n");
+    }
+    text
+}
+
+/// From the end of `orchestrate --help`.
+fn exit_codes() -> String {
+    let help = Project::new().orchestrate(&["--help"]).code(0).stdout;
+    let (_, codes) = help.split_once("Exit codes:\n").expect("the help ends with the exit codes");
+    let row = |line: &str| {
+        let (code, meaning) = line.trim().split_once("  ").expect("a code and what it means");
+        format!("| {code} | {meaning} |\n")
+    };
+    let rows: String = codes.lines().filter(|line| !line.trim().is_empty()).map(row).collect();
+    format!("| exit code | meaning |\n|--:|---|\n{rows}")
+}
+
+/// The table `<name>` with a row for each column of the file that orchestrate writes, in its order. What stands behind
+/// the name of a column is kept; a new one gets a `?`, which somebody has to replace.
+fn columns(table: &Table, found: &str) -> String {
+    let header = headers().iter().find(|(file, _)| file == table.name).map(|(_, header)| header.split(','));
+    let wanted: Vec<&str> = header.expect("orchestrate writes this file").collect();
+    let name =
+        |line: &str| line.strip_prefix("| `").and_then(|rest| Some(rest.split_once('`')?.0.to_owned()));
+    let mut lines: Vec<String> = found.lines().map(str::to_owned).collect();
+    lines.retain(|line| name(line).is_none_or(|name| wanted.contains(&name.as_str())));
+    let mut at = 0;
+    for column in wanted {
+        let place = lines.iter().position(|line| name(line).as_deref() == Some(column));
+        match place {
+            Some(place) if place >= at => at = place + 1,
+            Some(place) => {
+                let line = lines.remove(place);
+                lines.insert(at - 1, line);
+            }
+            None => {
+                lines.insert(at, format!("| `{column}` | ? |"));
+                at += 1;
+            }
+        }
+    }
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// The first lines of the CSV files, by the files' names.
+fn headers() -> &'static Vec<(String, String)> {
+    static HEADERS: OnceLock<Vec<(String, String)>> = OnceLock::new();
+    HEADERS.get_or_init(|| {
+        let project = Project::with(Matrix::new("t"));
+        project.orchestrate(&["run", "t.yaml"]).code(0);
+        project.orchestrate(&["aggregate"]).code(0);
+        let header = |entry: fs::DirEntry| {
+            let text = fs::read_to_string(entry.path()).expect("a table");
+            let first = text.lines().next().unwrap_or_default().to_owned();
+            (entry.file_name().to_string_lossy().into_owned(), first)
+        };
+        let entries = fs::read_dir(project.path("report/t")).expect("aggregate writes tables");
+        entries.map(|entry| header(entry.unwrap())).collect()
+    })
+}
+
+#[test]
+fn every_column_is_explained_and_every_file_is_there() {
+    for (file, _) in headers() {
+        assert!(TABLES.iter().any(|table| table.name == file), "{file} is not in the manual");
+    }
+    let page = page("docs/reference/columns.md");
+    let open = page.text.lines().find(|line| line.contains("| ? |"));
+    assert_eq!(open, None, "say what this column means");
+}
+
+#[test]
+fn a_column_keeps_its_description() {
+    let table = Table { page: "", name: "kernels.csv", text: columns };
+    let header = &headers().iter().find(|(file, _)| file == "kernels.csv").unwrap().1;
+    let names: Vec<&str> = header.split(',').collect();
+    let row = |name: &str| format!("| `{name}` | about {name} |\n");
+    let sorted: String = names.iter().map(|name| row(name)).collect();
+    assert_eq!(columns(&table, &sorted), sorted);
+    let without_one: String = names.iter().filter(|name| **name != "rank").map(|name| row(name)).collect();
+    assert_eq!(columns(&table, &without_one), sorted.replace("about rank", "?"));
+    assert_eq!(columns(&table, &format!("{}{sorted}", row("gone"))), sorted);
+}
+
+/// In the order of [`Thresholds`]: which mark or finding each is for.
+fn thresholds() -> String {
+    let Thresholds {
+        overlap_s,
+        switches,
+        foreign_above,
+        system_share,
+        throttled_share,
+        throttle_events,
+        swapped_bytes,
+        trend,
+        period,
+        modes,
+        slow_first,
+        spill_cliff,
+        spill_system_share,
+        spill_cores,
+        clock_within,
+        clock_between,
+        data_wait_share,
+        data_gap,
+        variation,
+        executed_flops,
+    } = Thresholds::default();
+    let percent = |share: f64| format!("{} %", (1000.0 * share).round() / 10.0);
+    let times = |factor: f64| format!("{factor} ×");
+    // Shares of many processors, and the floors below which nothing counts.
+    let (few, many) = (Thresholds::foreign_cores(1), Thresholds::foreign_cores(100) / 100.0);
+    let floor = Thresholds::default().switches(0.0, 1);
+    let rows = [
+        ("FOREIGN_CORES", format!("{few} processors"), "`contended`: what others keep busy, on small hosts"),
+        ("FOREIGN_SHARE", percent(many), "`contended`: the same, of the usable processors"),
+        ("overlap_s", format!("{overlap_s} s"), "`contended`: another job at the same time"),
+        ("switches", times(switches), "`contended`: involuntary switches per second, against the other runs"),
+        ("SWITCHES_FLOOR", format!("{floor} per s"), "`contended`: fewer per usable processor never count"),
+        ("foreign_above", format!("{foreign_above} processors"), "`contended`: above the other runs"),
+        ("system_share", format!("{} points", 100.0 * system_share), "`contended`: above the other runs"),
+        ("throttled_share", percent(throttled_share), "`throttled`, `power-capped`: of the samples"),
+        ("throttle_events", format!("{throttle_events} per min"), "`throttled`: per usable processor"),
+        ("swapped_bytes", format!("{} MiB", swapped_bytes >> 20), "`swapped`: written and read"),
+        ("trend", percent(trend), "`trend`: change over the window"),
+        ("period", times(period), "`periodic`: every k-th iteration against the others"),
+        ("modes", times(modes), "`bimodal`: the slow kind against the fast kind"),
+        ("slow_first", times(slow_first), "`slow-first`: against the median of the others"),
+        ("spill_cliff", times(spill_cliff), "`spilled`: slower than at the next smaller batch"),
+        ("spill_system_share", percent(spill_system_share), "`spilled`: processor time in the system"),
+        ("spill_cores", format!("{spill_cores} processors"), "`spilled`: kept busy"),
+        ("clock_within", percent(clock_within), "`clock-changed`: within the window"),
+        ("clock_between", percent(clock_between), "`clock-changed`: against the other runs"),
+        ("data_wait_share", percent(data_wait_share), "finding: share of the window spent waiting for data"),
+        ("data_gap", percent(data_gap), "finding: files slower than synthetic data"),
+        ("variation", percent(variation), "`high-variation`: coefficient of variation of a row"),
+        ("executed_flops", percent(executed_flops), "finding: executed FLOPs against the network's"),
+    ];
+    let rows: String =
+        rows.iter().map(|(name, value, of)| format!("| `{name}` | {value} | {of} |\n")).collect();
+    format!("| threshold | value | mark or finding |\n|---|--:|---|\n{rows}")
+}

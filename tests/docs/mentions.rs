@@ -1,0 +1,308 @@
+//! The manual names everything that a user can type or meet, and nothing else.
+
+use std::collections::BTreeSet;
+
+use orchestrate::analysis::marks::Mark;
+use orchestrate::job::PARAMETERS;
+use orchestrate::matrix::schema;
+use orchestrate::protocol::{Details, Failure, WireMeasurement};
+use orchestrate::record::{NotProfiled, Outcome};
+
+use crate::harness::Project;
+use crate::readme::pages::{page, root};
+
+/// The first cells of the rows of tables in `text` that are code, word by word: `` | `a`, `b` | … ``.
+fn first_cells(text: &str) -> BTreeSet<String> {
+    let rows = text.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" |"));
+    let cells = rows.map(|(cell, _)| cell);
+    let words = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    words.map(str::to_owned).collect()
+}
+
+/// The text of `page` from the heading `## title` to the next of that level.
+fn section(page: &str, title: &str) -> String {
+    let text = self::page(page).text;
+    let (_, rest) = text.split_once(&format!("\n## {title}\n")).unwrap_or_else(|| panic!("no `{title}`"));
+    rest.split("\n## ").next().unwrap_or(rest).to_owned()
+}
+
+/// The words of a line of help that name a flag.
+fn flags(help: &str) -> BTreeSet<String> {
+    let words = help.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
+    words.filter(|word| word.starts_with("--") && word.len() > 2).map(str::to_owned).collect()
+}
+
+/// The verbs of `orchestrate`, those of `peaks` and `dataset` with both words.
+fn verbs() -> Vec<Vec<String>> {
+    let of = |words: &[&str]| -> Vec<String> {
+        let help = Project::new().orchestrate(&[words, &["--help"]].concat()).code(0).stdout;
+        let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+        let lines = lines.take_while(|line| !line.is_empty());
+        let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+        let names = names.filter_map(|line| line.split_whitespace().next());
+        names.filter(|name| *name != "help").map(str::to_owned).collect()
+    };
+    let mut found = Vec::new();
+    for verb in of(&[]) {
+        let inner = of(&[&verb]);
+        found.extend(inner.iter().map(|word| vec![verb.clone(), word.clone()]));
+        if inner.is_empty() {
+            found.push(vec![verb]);
+        }
+    }
+    assert!(found.len() > 15, "{found:?}");
+    found
+}
+
+#[test]
+fn every_verb_is_explained_and_no_other() {
+    let rows = first_cells(&section("docs/reference/commands.md", "Verbs"));
+    let is_of = |row: &str, verb: &[String]| {
+        let words: Vec<&str> = row.split(' ').take(verb.len()).collect();
+        words == verb
+    };
+    let verbs = verbs();
+    for verb in &verbs {
+        assert!(rows.iter().any(|row| is_of(row, verb)), "{verb:?} is not in commands.md");
+    }
+    for row in &rows {
+        assert!(verbs.iter().any(|verb| is_of(row, verb)), "commands.md explains `{row}`");
+    }
+}
+
+#[test]
+fn every_option_is_explained_and_no_other() {
+    let mut known = BTreeSet::new();
+    for verb in verbs() {
+        let words: Vec<&str> = verb.iter().map(String::as_str).chain(["--help"]).collect();
+        let help = Project::new().orchestrate(&words).code(0).stdout;
+        let (_, options) = help.split_once("Options:\n").expect("every verb has options");
+        let lines = options.lines().filter(|line| line.trim_start().starts_with('-'));
+        known.extend(lines.flat_map(flags));
+    }
+    let explained = first_cells(&section("docs/reference/commands.md", "Options"));
+    let explained: BTreeSet<String> = explained.iter().flat_map(|words| flags(words)).collect();
+    assert_eq!(known, explained);
+}
+
+#[test]
+fn every_key_of_a_matrix_is_explained() {
+    let text =
+        ["matrix", "profiling", "your-own-worker"].map(|name| page(&format!("docs/{name}.md")).text).concat();
+    let schema = schema();
+    let defs = schema["$defs"].as_object().unwrap();
+    let objects = defs.iter().filter(|(name, _)| !["params", "axes"].contains(&name.as_str()));
+    let objects = objects.map(|(_, object)| object).chain([&schema]);
+    let keys = objects.filter_map(|object| object["properties"].as_object()).flat_map(|map| map.keys());
+    let parameters = parameter_names();
+    let keys: BTreeSet<&String> = keys.filter(|key| !parameters.contains(&key.as_str())).collect();
+    assert!(keys.len() > 40, "{keys:?}");
+    for key in keys {
+        let is_said = [format!("`{key}`"), format!("{key}:"), format!(" {key} }}")];
+        assert!(is_said.iter().any(|form| text.contains(form)), "`{key}` is not in the manual");
+    }
+}
+
+/// Of the shipped worker.
+fn parameter_names() -> Vec<&'static str> {
+    PARAMETERS.iter().map(|parameter| parameter.name).collect()
+}
+
+/// The names of all fields of a struct. One that is missing here does not compile.
+macro_rules! fields {
+    ($type:ident { $($field:ident),* $(,)? }) => {{
+        let _ = |value: $type| { let $type { $($field: _),* } = value; };
+        [$(stringify!($field)),*]
+    }};
+}
+
+#[test]
+fn every_field_of_a_measurement_is_explained() {
+    let required =
+        fields!(WireMeasurement { schema, failure, samples, elapsed_s, synchronized, effective, details });
+    let effective = [&["device", "precision", "batch", "model", "tf32"], &parameter_names()[..]].concat();
+    let details = fields!(Details {
+        data_wait_s,
+        first_step_s,
+        window_started_at,
+        first_loss,
+        last_loss,
+        first_non_finite_iteration,
+        optimizer_steps,
+        loss_scale,
+        iteration_clock,
+        autocast,
+        float32,
+        parameters,
+        peak_device_memory_bytes,
+        peak_device_allocated_bytes,
+        peak_host_memory_bytes,
+        dataset_images,
+        unreadable_images,
+        device_name,
+        device_uuid,
+        compute_capability,
+        optimizer,
+        versions,
+    });
+    let failure = fields!(Failure { kind, message, needed_bytes, free_bytes });
+    let explained = |title| first_cells(&section("docs/reference/measurement.md", title));
+    let of = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+    let titles = ["failure", "details"].map(str::to_owned);
+    let required = of(&required).into_iter().filter(|name| !titles.contains(name)).collect::<BTreeSet<_>>();
+    assert_eq!(explained("Required"), required);
+    assert_eq!(explained("`effective`"), of(&effective));
+    assert_eq!(explained("`details`"), of(&details));
+    assert_eq!(explained("`failure`"), of(&failure));
+}
+
+/// All Rust sources, one after the other, and the scripts that read variables.
+fn sources() -> String {
+    fn add(path: &std::path::Path, text: &mut String) {
+        for entry in std::fs::read_dir(path).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                add(&path, text);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                *text += &std::fs::read_to_string(path).unwrap();
+            }
+        }
+    }
+    let mut text = std::fs::read_to_string(root().join("bootstrap.sh")).unwrap();
+    add(&root().join("src"), &mut text);
+    text
+}
+
+#[test]
+fn every_environment_variable_is_explained() {
+    let sources = sources();
+    let explained = first_cells(&page("docs/reference/environment.md").text);
+    let mut found = BTreeSet::new();
+    for (at, _) in sources.match_indices("ORCHESTRATE_") {
+        let name: String =
+            sources[at..].chars().take_while(|c| c.is_ascii_uppercase() || *c == '_').collect();
+        // A prefix alone is none.
+        found.extend(Some(name).filter(|name| !name.ends_with('_')));
+    }
+    assert!(found.len() > 5, "{found:?}");
+    for name in &found {
+        assert!(explained.contains(name), "{name} is not in environment.md");
+    }
+    for name in explained.iter().filter(|name| name.starts_with("ORCHESTRATE_")) {
+        assert!(found.contains(name), "environment.md explains {name}, which nobody reads");
+    }
+}
+
+/// One of each. A mark that is missing here does not compile, for its number has no arm.
+fn every_mark() -> Vec<Mark> {
+    let number = |mark: &Mark| match mark {
+        Mark::Contended { .. } => 0,
+        Mark::Unsettled { .. } => 1,
+        Mark::Throttled { .. } => 2,
+        Mark::Spilled { .. } => 3,
+        Mark::Swapped { .. } => 4,
+        Mark::Unsynchronised => 5,
+        Mark::PowerCapped { .. } => 6,
+        Mark::Oversubscribed { .. } => 7,
+        Mark::OnBattery => 8,
+        Mark::Diverged { .. } => 9,
+        Mark::Trend { .. } => 10,
+        Mark::Periodic { .. } => 11,
+        Mark::Bimodal { .. } => 12,
+        Mark::SlowFirst { .. } => 13,
+        Mark::ClockChanged { .. } => 14,
+        Mark::HighVariation { .. } => 15,
+        Mark::SettingsDiffer { .. } => 16,
+    };
+    let by = String::new;
+    let marks = vec![
+        Mark::Contended { by: by() },
+        Mark::Unsettled { by: by() },
+        Mark::Throttled { by: by() },
+        Mark::Spilled { batch: 1, cliff: 1.0, cores: 1.0, system_share: 1.0, threshold: 1.0 },
+        Mark::Swapped { out_bytes: 1, in_bytes: 1, threshold: 1 },
+        Mark::Unsynchronised,
+        Mark::PowerCapped { samples: 1, of: 1, threshold: 1.0 },
+        Mark::Oversubscribed { threads: 1, usable: 1 },
+        Mark::OnBattery,
+        Mark::Diverged { iteration: 1 },
+        Mark::Trend { change: 1.0, interval: (1.0, 1.0), n: 1, threshold: 1.0 },
+        Mark::Periodic { every: 2, ratio: 1.0, n: 1, threshold: 1.0 },
+        Mark::Bimodal { ratio: 1.0, numbers: (1, 1), threshold: 1.0 },
+        Mark::SlowFirst { ratio: 1.0, threshold: 1.0 },
+        Mark::ClockChanged { by: by() },
+        Mark::HighVariation { cv: 1.0, n: 1, threshold: 1.0 },
+        Mark::SettingsDiffer { env: by(), differences: Vec::new() },
+    ];
+    assert!(marks.iter().map(number).eq(0..17), "every mark stands at its number");
+    marks
+}
+
+#[test]
+fn every_mark_is_explained_and_what_it_does_to_a_run() {
+    let text = section("docs/marks.md", "All marks");
+    for mark in every_mark() {
+        let row = text.lines().find(|line| line.starts_with(&format!("| `{}` |", mark.name())));
+        let row = row.unwrap_or_else(|| panic!("{} is not in marks.md", mark.name()));
+        assert!(row.ends_with(if mark.disqualifies() { "| left out |" } else { "| kept |" }), "{row}");
+    }
+    assert_eq!(
+        first_cells(&text).iter().filter(|cell| cell.chars().all(|c| c.is_lowercase() || c == '-')).count(),
+        17
+    );
+}
+
+/// One of each; see [`every_mark`].
+fn every_outcome() -> Vec<Outcome> {
+    let number = |outcome: &Outcome| match outcome {
+        Outcome::Succeeded => 0,
+        Outcome::Exited { .. } => 1,
+        Outcome::Signalled { .. } => 2,
+        Outcome::TimedOut { .. } => 3,
+        Outcome::OutOfMemory { .. } => 4,
+        Outcome::FailedToSpawn { .. } => 5,
+        Outcome::BadOutput { .. } => 6,
+        Outcome::SettingMismatch { .. } => 7,
+        Outcome::Interrupted { .. } => 8,
+        Outcome::Unsupported { .. } => 9,
+        Outcome::NotProfiled(_) => 10,
+    };
+    let message = String::new;
+    let outcomes = vec![
+        Outcome::Succeeded,
+        Outcome::Exited { code: 1, message: None },
+        Outcome::Signalled { signal: 9 },
+        Outcome::TimedOut { after_s: 1.0 },
+        Outcome::OutOfMemory { message: message(), needed_bytes: None, free_bytes: None },
+        Outcome::FailedToSpawn { message: message() },
+        Outcome::BadOutput { message: message() },
+        Outcome::SettingMismatch { mismatches: Vec::new() },
+        Outcome::Interrupted { message: message() },
+        Outcome::Unsupported { message: message() },
+        Outcome::NotProfiled(NotProfiled { cause: message(), message: message(), remedy: message() }),
+    ];
+    assert!(outcomes.iter().map(number).eq(0..11), "every outcome stands at its number");
+    outcomes
+}
+
+#[test]
+fn every_outcome_is_explained_and_no_other() {
+    let explained = first_cells(&section("docs/troubleshooting.md", "Outcomes"));
+    let known: BTreeSet<String> = every_outcome().iter().map(|outcome| outcome.kind().to_owned()).collect();
+    assert_eq!(explained, known);
+}
+
+/// A message that nobody can see explains nothing.
+#[test]
+fn every_message_that_is_explained_is_one_of_ours() {
+    let sources = sources();
+    let loaders = ["libtorch_cpu.so: cannot open shared object file"];
+    for message in first_cells(&section("docs/troubleshooting.md", "Messages")) {
+        if loaders.contains(&message.as_str()) {
+            continue;
+        }
+        for part in message.split('…').map(str::trim).filter(|part| !part.is_empty()) {
+            assert!(sources.contains(part), "no message says `{part}`");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Pages are read by people in a hurry: short lines, short sentences.
+
+use super::pages::{Page, pages};
+
+/// The most characters of a line that is no row of a table.
+const LONGEST_LINE: usize = 120;
+
+/// The most characters of a row of a table, which cannot be broken.
+const LONGEST_ROW: usize = 240;
+
+/// The most words of a sentence.
+const LONGEST_SENTENCE: usize = 30;
+
+fn is_row(line: &str) -> bool {
+    line.trim_start().starts_with('|')
+}
+
+/// The paragraphs and items of lists of a page, each as one line. Tables and headings are left out.
+fn paragraphs(page: &Page) -> Vec<String> {
+    let mut found = vec![String::new()];
+    for line in page.prose() {
+        let text = line.trim();
+        let item = text.strip_prefix("- ").or_else(|| Some(text.split_once(". ")?).and_then(numbered));
+        if text.is_empty() || is_row(line) || text.starts_with('#') {
+            found.push(String::new());
+        } else if let Some(item) = item {
+            found.push(item.to_owned());
+        } else {
+            let paragraph = found.last_mut().expect("there is one from the beginning");
+            *paragraph += &format!(" {text}");
+        }
+    }
+    found.retain(|paragraph| !paragraph.trim().is_empty());
+    found
+}
+
+/// The item behind `1. `.
+fn numbered<'a>((number, item): (&str, &'a str)) -> Option<&'a str> {
+    (!number.is_empty() && number.chars().all(|letter| letter.is_ascii_digit())).then_some(item)
+}
+
+/// The sentences of a paragraph: a full stop, question mark or exclamation mark ends one. Code is one word.
+fn sentences(paragraph: &str) -> Vec<String> {
+    let words_alone: String = paragraph
+        .split('`')
+        .enumerate()
+        .map(|(index, part)| if index % 2 == 1 { "code" } else { part })
+        .collect();
+    let mut found = vec![String::new()];
+    for word in words_alone.split_whitespace() {
+        let sentence = found.last_mut().expect("there is one from the beginning");
+        *sentence += &format!("{word} ");
+        let bare = word.trim_end_matches(['"', ')', '*', ']']);
+        if bare.ends_with(['.', '?', '!']) {
+            found.push(String::new());
+        }
+    }
+    found.retain(|sentence| !sentence.is_empty());
+    found
+}
+
+/// Words of a sentence; signs alone are none.
+fn words(sentence: &str) -> usize {
+    sentence.split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count()
+}
+
+#[test]
+fn no_line_is_long() {
+    let mut wrong = Vec::new();
+    for page in pages() {
+        for (index, line) in page.text.lines().enumerate() {
+            let most = if is_row(line) { LONGEST_ROW } else { LONGEST_LINE };
+            let length = line.chars().count();
+            if length > most {
+                wrong.push(format!("{}:{}: {length} characters", page.path, index + 1));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn no_sentence_is_long() {
+    let mut wrong = Vec::new();
+    for page in pages() {
+        for sentence in paragraphs(&page).iter().flat_map(|paragraph| sentences(paragraph)) {
+            if words(&sentence) > LONGEST_SENTENCE {
+                wrong.push(format!("{}: {} words: {sentence}", page.path, words(&sentence)));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn sentences_are_told_apart() {
+    let text = "# A heading. Of two.\n\nOne `a. b` two\nthree. Four (five.) Six?\n\n| a row. |\n\
+                - seven\n  eight\n2. nine\n";
+    let page = Page { path: "p.md".to_owned(), text: text.to_owned() };
+    let found: Vec<String> = paragraphs(&page).iter().flat_map(|text| sentences(text)).collect();
+    let found: Vec<&str> = found.iter().map(|sentence| sentence.trim()).collect();
+    assert_eq!(found, ["One code two three.", "Four (five.)", "Six?", "seven eight", "nine"]);
+    assert_eq!(words("seven – eight, 9 ÷ 10"), 4);
+}
+
+/// README.md is a front page.
+#[test]
+fn the_readme_is_short() {
+    let lines = super::pages::page("README.md").text.lines().count();
+    assert!(lines < 250, "README.md has {lines} lines: move some to docs/");
+}

@@ -1,0 +1,178 @@
+//! Commands that the manual shows are run, and print what is shown.
+//!
+//! All sessions of a page are run in one directory, which holds the files that the page shows. A page that links to
+//! the first matrix continues that session. A block under `<!-- not run: why -->` is not run.
+//!
+//! Numbers that differ from run to run are not compared, nor is what follows them on a line. `…` stands for any lines,
+//! and at the end of a line for its rest.
+
+use std::fs;
+use std::process::Command;
+
+use super::pages::{Block, Page, manual, page};
+use crate::harness::{Project, Running};
+
+/// What a page says that continues the session of README.md.
+const CONTINUES: &str = "(getting-started.md#your-first-matrix)";
+
+/// Stands in for PyTorch beside a worker that imports it.
+const TORCH: &str = include_str!("torch.py");
+
+/// Lines that a busy machine adds, and those that a terminal does not show.
+const NOISE: [&str; 5] = [
+    "done but left out of the statistics (",
+    " left out of the statistics: ",
+    ": high-variation: ",
+    "] start ",
+    "hint: ",
+];
+
+/// A command and the lines that are shown below it.
+#[derive(Debug, PartialEq)]
+struct Step<'a> {
+    command: &'a str,
+    shown: Vec<&'a str>,
+}
+
+fn steps(block: &Block) -> Vec<Step<'_>> {
+    let mut steps: Vec<Step<'_>> = Vec::new();
+    for line in block.text.lines() {
+        match (line.strip_prefix("$ "), steps.last_mut()) {
+            (Some(command), _) => steps.push(Step { command, shown: Vec::new() }),
+            (None, Some(step)) => step.shown.push(line),
+            (None, None) => panic!("{}: the session begins with no command: {line}", block.place),
+        }
+    }
+    steps
+}
+
+/// A line as far as it is the same every time: its words, without lines of tables, up to the first measured number.
+fn words(line: &str) -> Vec<String> {
+    let is_row = line.contains('┆');
+    let plain = line.replace(|c| "│┆┌┐└┘├┤─═╞╡╪┬┴┼".contains(c), " ");
+    let words: Vec<String> =
+        plain.split_whitespace().map(|word| hashless(word.trim_end_matches(','))).collect();
+    let is_measured = |word: &String| word.contains('.') && word.starts_with(|c: char| c.is_ascii_digit());
+    let measured = words.iter().position(is_measured);
+    let spread = words.iter().position(|word| word == "±").map(|at| at.saturating_sub(1));
+    // In a row of results, the number of runs that count stands before the measured number and is as uncertain.
+    let cut = measured.into_iter().chain(spread).min().map(|at| at.saturating_sub(usize::from(is_row)));
+    words.into_iter().take(cut.unwrap_or(usize::MAX)).collect()
+}
+
+/// `word` without hashes of files.
+fn hashless(word: &str) -> String {
+    let is_hash = word.len() == 12 && word.chars().all(|c| c.is_ascii_hexdigit());
+    if is_hash { "#".to_owned() } else { word.to_owned() }
+}
+
+/// Whether the real line `actual` is what the line `shown` shows.
+fn is_shown(shown: &str, actual: &str) -> bool {
+    let (shown, actual) = (words(shown.trim_end_matches('…')), words(actual));
+    shown.len() <= actual.len() && shown.iter().zip(&actual).all(|(shown, actual)| shown == actual)
+}
+
+/// The first line that is shown and was not printed, or was printed and is not shown.
+fn difference(shown: &[&str], printed: &str) -> Option<String> {
+    let is_noise = |line: &&str| words(line).is_empty() || NOISE.iter().any(|noise| line.contains(noise));
+    let mut actual = printed.lines().filter(|line| !is_noise(line)).peekable();
+    let mut anything = false;
+    for line in shown.iter().filter(|line| !words(line).is_empty()) {
+        if line.trim() == "…" {
+            anything = true;
+            continue;
+        }
+        let found = if anything {
+            actual.any(|actual| is_shown(line, actual))
+        } else {
+            actual.next().is_some_and(|actual| is_shown(line, actual))
+        };
+        if !found {
+            return Some(format!("shown, but not printed: {line}"));
+        }
+        anything = false;
+    }
+    let more = actual.next().filter(|_| !anything);
+    more.map(|line| format!("printed, but not shown: {line}"))
+}
+
+/// Writes the files that `page` shows. Workers are made to do next to nothing.
+fn write_files(page: &Page, project: &Project) {
+    for block in page.blocks() {
+        if let Some(name) = block.file_name() {
+            fs::write(project.path(name), block.text.replace("20_000", "20")).unwrap();
+        }
+        if block.text.contains("\nimport torch\n") {
+            fs::write(project.path("torch.py"), TORCH).unwrap();
+        }
+    }
+}
+
+/// Runs the sessions of `page` in `project`; says how many commands that were.
+fn run(page: &Page, project: &Project) -> usize {
+    write_files(page, project);
+    let blocks = page.blocks();
+    let sessions = blocks.iter().filter(|block| block.language == "console" && block.not_run.is_none());
+    let mut number = 0;
+    for block in sessions {
+        for Step { command, shown } in steps(block) {
+            number += 1;
+            let ended = Running::start(shell(project, command)).wait();
+            let is_failure = shown.first().is_some_and(|line| line.starts_with("error: "));
+            assert_eq!(ended.code != Some(0), is_failure, "{}: {command}: {ended:?}", block.place);
+            let printed = format!("{}{}", ended.stdout, ended.stderr);
+            let difference = difference(&shown, &printed).filter(|_| !shown.is_empty());
+            assert_eq!(difference, None, "{}: `{command}` prints\n{printed}", block.place);
+        }
+    }
+    number
+}
+
+/// `command` as a shell calls it in the directory of `project`, with our programs first on the `PATH`.
+fn shell(project: &Project, command: &str) -> Command {
+    let ours = std::path::Path::new(env!("CARGO_BIN_EXE_orchestrate")).parent().expect("a directory");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths([ours.to_owned()].into_iter().chain(std::env::split_paths(&path)));
+    let mut shell = project.in_environment(Command::new("sh"));
+    shell.args(["-c", command]).env("PATH", path.expect("no path of ours has a colon"));
+    shell
+}
+
+#[test]
+fn every_session_prints_what_is_shown() {
+    let mut number = 0;
+    for page in manual() {
+        let project = Project::new();
+        if page.text.contains(CONTINUES) {
+            run(&self::page("README.md"), &project);
+        }
+        number += run(&page, &project);
+    }
+    assert!(number > 10, "the reader of sessions has found only {number} commands");
+}
+
+/// Nothing is left out in silence.
+#[test]
+fn a_session_that_is_not_run_says_why() {
+    for block in manual().iter().flat_map(Page::blocks) {
+        let why = block.not_run.as_deref();
+        assert!(why.is_none_or(|why| why.len() > 10), "{}: {why:?}", block.place);
+        assert!(why.is_none() || block.language == "console", "{}: only sessions are run", block.place);
+    }
+}
+
+#[test]
+fn lines_are_compared_up_to_what_is_measured() {
+    let table = "┌─────┬───┐\n│ env ┆ n ┆ images/s ┆ note │\n│ cpu ┆ 3 ┆ 901.5 ┆ ± 34 ┆ │\n";
+    let busy = "│ env ┆ n ┆ images/s ┆ note │\n│ cpu ┆ 0 ┆ - ┆ - ┆ all 3 runs are contended │\n";
+    let shown: Vec<&str> = table.lines().collect();
+    assert_eq!(difference(&shown, busy), None);
+    assert!(difference(&shown, &busy.replace("cpu", "gpu")).is_some());
+    assert!(difference(&["a", "b"], "a\n").unwrap().contains("not printed: b"));
+    assert!(difference(&["a"], "a\nb\n").unwrap().contains("not shown: b"));
+    assert_eq!(difference(&["a", "…"], "a\nb\n"), None);
+    assert_eq!(difference(&["…", "c"], "a\nb\nc\n"), None);
+    assert_eq!(difference(&["a b…"], "a b c\n"), None);
+    assert!(difference(&["6 jobs are done"], "5 jobs are done\n").is_some());
+    assert_eq!(difference(&["worker 1f06d7c03a5b → x"], "worker 000000000000 → x\n"), None);
+}
