@@ -63,6 +63,14 @@ lint:
 fmt:
     cargo fmt
 
+# Rewrites the tables of the manual that the code says.
+docs:
+    UPDATE_DOCS=1 cargo test --locked --test integration -- docs::every_table
+
+# Makes a book of the manual, in target/book. Needs mdbook.
+book:
+    mdbook build
+
 # Writes the report of the plan that ran last, or of NAME.
 report *NAME: build
     {{ orchestrate }} report {{ NAME }}
