@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use orchestrate::analysis::marks::Thresholds;
 use orchestrate::architecture::NETWORKS;
-use orchestrate::job::{PARAMETERS, Parameter, ParameterType};
+use orchestrate::job::{PARAMETERS, ParamValue, Parameter, ParameterType};
 use orchestrate::plan::PASSED_ON;
 
 use super::harness::{Matrix, Project};
@@ -115,17 +115,25 @@ fn parameters() -> String {
         let values = match kind {
             ParameterType::Bool => "`true`, `false`".to_owned(),
             ParameterType::Int { min, max: i64::MAX } => format!("from {min}"),
-            ParameterType::Int { min, max } => format!("{min} to {max}"),
+            ParameterType::Int { min, max } => format!("{min} to {}", grouped(*max)),
             ParameterType::Word(words) => list(words).trim_end().to_owned(),
             ParameterType::Data => "a source".to_owned(),
         };
         let default = match parameter.default_value() {
+            Some(ParamValue::Data(_)) => "`{ synthetic: true }`".to_owned(),
             Some(value) => format!("`{value}`"),
             None => "the worker chooses".to_owned(),
         };
         text += &format!("| `{name}` | {values} | {default} | {help} |\n");
     }
     text
+}
+
+/// `1,000,000`
+fn grouped(number: i64) -> String {
+    let digits = number.to_string();
+    let comma = |index: usize| if index > 0 && (digits.len() - index).is_multiple_of(3) { "," } else { "" };
+    digits.chars().enumerate().map(|(index, digit)| format!("{}{digit}", comma(index))).collect()
 }
 
 /// From the end of `orchestrate --help`.
