@@ -22,7 +22,7 @@ use nix::libc;
 use nix::sys::signal::{SigHandler, Signal, raise, signal};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
-use orchestrate::protocol::{MEASUREMENT_VARIABLE, Progress, exit_code};
+use orchestrate::protocol::{MEASUREMENT_VARIABLE, Progress, WorkerExit};
 
 /// Longer than any test waits, short enough to leave nothing behind for long.
 const BOUND: Duration = Duration::from_secs(120);
@@ -98,14 +98,14 @@ fn behave(flags: &Flags) -> i32 {
             0
         }
         "fifo-everywhere" => flags.fifo_everywhere(),
-        "oom" => flags.fail("out_of_memory", "tried to allocate 20 GiB", exit_code::OUT_OF_MEMORY),
+        "oom" => flags.fail("out_of_memory", "tried to allocate 20 GiB", WorkerExit::OutOfMemory),
         "oom-above-8" if flags.batch() <= 8 => flags.measure(&[]),
-        "oom-above-8" => flags.fail("out_of_memory", "tried to allocate 20 GiB", exit_code::OUT_OF_MEMORY),
+        "oom-above-8" => flags.fail("out_of_memory", "tried to allocate 20 GiB", WorkerExit::OutOfMemory),
         "oom-code" => {
             eprintln!("std::bad_alloc");
-            exit_code::OUT_OF_MEMORY
+            i32::from(WorkerExit::OutOfMemory.code())
         }
-        "unsupported" => flags.fail("unsupported", "no such device", exit_code::UNSUPPORTED),
+        "unsupported" => flags.fail("unsupported", "no such device", WorkerExit::Unsupported),
         "leave-child" => leave(Command::new("sleep"), flags),
         "leave-daemon" => {
             let mut command = Command::new("sleep");
@@ -125,7 +125,7 @@ fn behave(flags: &Flags) -> i32 {
         "flaky" => flags.flaky(),
         other => {
             eprintln!("fake-worker: no behaviour `{other}`");
-            exit_code::USAGE
+            i32::from(WorkerExit::Usage.code())
         }
     }
 }
@@ -189,9 +189,9 @@ impl Flags {
         self.write(&text)
     }
 
-    fn fail(&self, kind: &str, message: &str, code: i32) -> i32 {
+    fn fail(&self, kind: &str, message: &str, exit: WorkerExit) -> i32 {
         self.write(&format!(r#"{{"schema":1,"failure":{{"kind":"{kind}","message":"{message}"}}}}"#));
-        code
+        i32::from(exit.code())
     }
 
     fn write(&self, text: &str) -> i32 {

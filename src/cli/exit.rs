@@ -1,4 +1,4 @@
-//! The exit codes of `orchestrate`, in one place.
+//! The exit codes of `orchestrate`, in one place: from here come how `main` ends, the end of `--help` and the manual's table.
 
 use std::process::ExitCode;
 
@@ -25,21 +25,93 @@ pub enum Exit {
     NothingToAggregate = 13,
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        ExitCode::from(exit as u8)
+/// Gives every exit code its meaning, and lists them all: a code that is missing here does not compile.
+macro_rules! meanings {
+    ($($exit:ident => $meaning:literal,)+) => {
+        impl Exit {
+            /// Every exit code, in ascending order.
+            pub const ALL: &[Exit] = &[$(Exit::$exit),+];
+
+            /// What it means, in a few words.
+            pub fn meaning(self) -> &'static str {
+                match self {
+                    $(Exit::$exit => $meaning,)+
+                }
+            }
+        }
+    };
+}
+
+meanings! {
+    Done => "all done",
+    Unexpected => "unexpected error",
+    Usage => "usage",
+    MatrixInvalid => "matrix invalid",
+    NothingSelected => "nothing selected",
+    SomeFailed => "some jobs failed",
+    Interrupted => "interrupted; `orchestrate resume` goes on",
+    StoreUnusable => "store busy or unreadable",
+    NothingToAggregate => "nothing to aggregate",
+}
+
+impl Exit {
+    /// The number that the process ends with.
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The manual's table: one row per exit code.
+    pub fn markdown() -> String {
+        let row = |exit: &Exit| format!("| {} | {} |\n", exit.code(), exit.meaning());
+        format!("| exit code | meaning |\n|--:|---|\n{}", Exit::ALL.iter().map(row).collect::<String>())
     }
 }
 
-/// The exit codes, for the end of `--help`.
-pub(super) const HELP: &str = "\
-Exit codes:
-   0  all done
-   1  unexpected error
-   2  usage
-   3  matrix invalid
-   4  nothing selected
-  10  some jobs failed
-  11  interrupted; `orchestrate resume` goes on
-  12  store busy or unreadable
-  13  nothing to aggregate";
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit.code())
+    }
+}
+
+/// The exit codes, for the end of `--help`: one line per code.
+pub(super) fn help() -> String {
+    let line = |exit: &Exit| format!("\n  {:>2}  {}", exit.code(), exit.meaning());
+    format!("Exit codes:{}", Exit::ALL.iter().map(line).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What scripts rely on. A code may be added, but never changed.
+    const PROMISED: &[(u8, &str)] = &[
+        (0, "all done"),
+        (1, "unexpected"),
+        (2, "usage"),
+        (3, "matrix invalid"),
+        (4, "nothing selected"),
+        (10, "some jobs failed"),
+        (11, "interrupted"),
+        (12, "store busy or unreadable"),
+        (13, "nothing to aggregate"),
+    ];
+
+    #[test]
+    fn the_exit_codes_are_those_that_were_promised() {
+        let codes: Vec<u8> = Exit::ALL.iter().map(|exit| exit.code()).collect();
+        assert_eq!(codes, PROMISED.iter().map(|(code, _)| *code).collect::<Vec<_>>());
+        for (exit, (code, meaning)) in Exit::ALL.iter().zip(PROMISED) {
+            assert!(exit.meaning().starts_with(meaning), "{code}: {}", exit.meaning());
+        }
+    }
+
+    #[test]
+    fn the_help_and_the_manual_have_every_exit_code() {
+        let (help, manual) = (help(), Exit::markdown());
+        for exit in Exit::ALL {
+            let (code, meaning) = (exit.code(), exit.meaning());
+            assert!(help.lines().any(|line| line == format!("  {code:>2}  {meaning}")), "{help}");
+            assert!(manual.lines().any(|line| line == format!("| {code} | {meaning} |")), "{manual}");
+        }
+    }
+}

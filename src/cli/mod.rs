@@ -48,7 +48,7 @@ pub use global::Global;
 
 /// Runs a declared matrix of deep-learning training bursts and turns the runs into evidence.
 #[derive(Debug, Parser)]
-#[command(name = "orchestrate", version, about, long_about = None, after_help = exit::HELP)]
+#[command(name = "orchestrate", version, about, long_about = None, after_help = exit::help())]
 pub struct Cli {
     #[command(flatten)]
     global: Global,

@@ -18,7 +18,7 @@ use crate::host::{probe_counters, shipped_worker};
 use crate::job::Device;
 use crate::lock::{LockDir, LockError};
 use crate::plan::PASSED_ON;
-use crate::protocol::{MEASUREMENT_SCHEMA, MeasuredPeaks, exit_code};
+use crate::protocol::{MEASUREMENT_SCHEMA, MeasuredPeaks, WorkerExit};
 use crate::record::HostCounters;
 
 /// The directory of measured peaks below that of all peaks.
@@ -182,10 +182,10 @@ pub fn measure_peaks(
         // What was captured is now wanted.
         eprint!("{}", String::from_utf8_lossy(&output.stderr));
     }
-    match output.status.code() {
-        Some(0) => {}
-        Some(exit_code::UNSUPPORTED) => return Err(MeasureError::Unsupported(wanted.device)),
-        _ => return Err(MeasureError::Failed { path, status: output.status.to_string() }),
+    match output.status.code().map(WorkerExit::of) {
+        Some(WorkerExit::Done) => {}
+        Some(WorkerExit::Unsupported) => return Err(MeasureError::Unsupported(wanted.device)),
+        Some(WorkerExit::Failed | WorkerExit::Usage | WorkerExit::OutOfMemory) | None => return Err(MeasureError::Failed { path, status: output.status.to_string() }),
     }
     let measured = parse(&output.stdout, wanted.device);
     let measured = measured.map_err(|message| MeasureError::Output { path, message })?;

@@ -6,6 +6,7 @@
 //! Whether it is what the job asked for is another question: see [`Measurement::mismatches`].
 
 mod effective;
+mod exit;
 mod iterations;
 mod peaks;
 
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::job::Key;
 
 pub use effective::{Effective, Mismatch};
+pub use exit::WorkerExit;
 pub use iterations::{BadIterations, Iterations};
 pub use peaks::{Clocks, GemmSample, Layout, LeftOut, MeasuredPeaks, Operands, StreamSample};
 
@@ -65,16 +67,6 @@ impl IterationClock {
         let all = [IterationClock::Host, IterationClock::DeviceEvents, IterationClock::Submission];
         all.into_iter().find(|clock| clock.as_str() == word)
     }
-}
-
-/// Exit codes with a meaning of their own. Any other code but 0 is a failure without a name.
-pub mod exit_code {
-    /// The flags cannot be understood, or the combination cannot be honoured.
-    pub const USAGE: i32 = 2;
-    /// The device, precision or network does not exist here.
-    pub const UNSUPPORTED: i32 = 69;
-    /// The device, or the host, had too little memory.
-    pub const OUT_OF_MEMORY: i32 = 71;
 }
 
 /// A line of JSON on the worker's standard output that says how far it is. Other lines are only kept.

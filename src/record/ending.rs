@@ -2,7 +2,7 @@
 
 use super::{NotProfiled, Outcome, ReportedExit};
 use crate::job::Key;
-use crate::protocol::{BadMeasurement, Failure, FailureKind, Report, exit_code};
+use crate::protocol::{BadMeasurement, Failure, FailureKind, Report, WorkerExit};
 
 /// What is known of an attempt after its process chain has ended; the input of [`decide_outcome`].
 #[derive(Clone, Debug, PartialEq)]
@@ -185,15 +185,15 @@ fn measured(key: &Key, report: Option<&Result<Report, BadMeasurement>>, lived_s:
 fn exited(code: i32, last_error_line: Option<&str>) -> Outcome {
     let message = last_error_line.map(str::to_owned);
     let said = |otherwise: &str| message.clone().unwrap_or_else(|| otherwise.to_owned());
-    match code {
-        exit_code::OUT_OF_MEMORY => out_of_memory(&said("the worker said so by its exit code alone")),
-        exit_code::UNSUPPORTED => {
+    if matches!(code, 126 | 127) && last_error_line.is_some_and(time_could_not_run_it) {
+        return Outcome::FailedToSpawn { message: said("") };
+    }
+    match WorkerExit::of(code) {
+        WorkerExit::OutOfMemory => out_of_memory(&said("the worker said so by its exit code alone")),
+        WorkerExit::Unsupported => {
             Outcome::Unsupported { message: said("the worker said so by its exit code alone") }
         }
-        126 | 127 if last_error_line.is_some_and(time_could_not_run_it) => {
-            Outcome::FailedToSpawn { message: said("") }
-        }
-        _ => Outcome::Exited { code, message },
+        WorkerExit::Done | WorkerExit::Failed | WorkerExit::Usage => Outcome::Exited { code, message },
     }
 }
 
@@ -254,11 +254,11 @@ mod tests {
             (ended(Some(1), None), "exited exited exited exited out_of_memory unsupported"),
             (ended(Some(2), None), "exited exited exited exited out_of_memory unsupported"),
             (
-                ended(Some(exit_code::UNSUPPORTED), None),
+                ended(Some(i32::from(WorkerExit::Unsupported.code())), None),
                 "unsupported unsupported unsupported unsupported out_of_memory unsupported",
             ),
             (
-                ended(Some(exit_code::OUT_OF_MEMORY), None),
+                ended(Some(i32::from(WorkerExit::OutOfMemory.code())), None),
                 "out_of_memory out_of_memory out_of_memory out_of_memory out_of_memory unsupported",
             ),
             (ended(None, Some(9)), "signalled signalled signalled signalled out_of_memory unsupported"),
@@ -334,7 +334,8 @@ mod tests {
         let text =
             OOM.replace("\"message\"", "\"needed_bytes\": 3221225472, \"free_bytes\": 1024, \"message\"");
         let report = Report::parse(&text);
-        let ending = Ending::Ended { code: Some(exit_code::OUT_OF_MEMORY), signal: None };
+        let code = Some(i32::from(WorkerExit::OutOfMemory.code()));
+        let ending = Ending::Ended { code, signal: None };
         let outcome = decide_outcome(&key(), &ending, Some(&report), None, None);
         let expected = Outcome::OutOfMemory {
             message: "wanted 3 GiB".into(),

@@ -121,7 +121,7 @@ pub(crate) fn half(precision: Precision, device: Device) -> Option<Half> {
 
 #[cfg(test)]
 mod tests {
-    use orchestrate::protocol::exit_code;
+    use orchestrate::protocol::WorkerExit;
 
     use super::super::arguments::Arguments;
     use super::*;
@@ -130,11 +130,11 @@ mod tests {
         Arguments::read(std::iter::once("worker").chain(words.split_whitespace())).unwrap().training
     }
 
-    fn refused(words: &str, device: Device, capability: Option<(i32, i32)>) -> Option<(String, i32)> {
+    fn refused(words: &str, device: Device, capability: Option<(i32, i32)>) -> Option<(String, WorkerExit)> {
         let training = training(words);
         let precision = training.precision.parse().unwrap();
         let error = check_device(&training, precision, device, capability).err()?;
-        let code = if error.failure().is_some() { exit_code::UNSUPPORTED } else { exit_code::USAGE };
+        let code = if error.failure().is_some() { WorkerExit::Unsupported } else { WorkerExit::Usage };
         Some((error.to_string(), code))
     }
 
@@ -189,7 +189,7 @@ mod tests {
             for device in [Device::Cpu, Device::Mps] {
                 let (message, code) = refused(words, device, None).unwrap();
                 assert!(message.starts_with(flag.trim_end_matches(" 1")), "{message}");
-                assert_eq!(code, exit_code::USAGE);
+                assert_eq!(code, WorkerExit::Usage);
             }
             assert_eq!(refused(words, Device::Cuda(0), Some((7, 5))), None);
         }
@@ -214,7 +214,7 @@ mod tests {
         for (precision, device, capability, exists) in cases {
             let refused = refused(&format!("--precision {precision}"), device, capability);
             assert_eq!(refused.is_none(), exists, "{precision} on {device}: {refused:?}");
-            assert!(refused.is_none_or(|(_, code)| code == exit_code::UNSUPPORTED));
+            assert!(refused.is_none_or(|(_, code)| code == WorkerExit::Unsupported));
         }
     }
 }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use orchestrate::protocol::{Failure, FailureKind, exit_code};
+use orchestrate::protocol::{Failure, FailureKind, WorkerExit};
 use tch::TchError;
 
 use super::shortage::{Shortage, first_line};
@@ -73,13 +73,17 @@ impl WorkerError {
 
     /// The process's exit code.
     pub(crate) fn exit_code(&self) -> ExitCode {
-        let code = match self {
-            WorkerError::Usage(_) => exit_code::USAGE,
-            WorkerError::Unsupported(_) => exit_code::UNSUPPORTED,
-            WorkerError::OutOfMemory(_) => exit_code::OUT_OF_MEMORY,
-            _ => 1,
+        let exit = match self {
+            WorkerError::Usage(_) => WorkerExit::Usage,
+            WorkerError::Unsupported(_) => WorkerExit::Unsupported,
+            WorkerError::OutOfMemory(_) => WorkerExit::OutOfMemory,
+            WorkerError::Torch(_)
+            | WorkerError::Panicked(_)
+            | WorkerError::Data(_)
+            | WorkerError::Weights { .. }
+            | WorkerError::Write { .. } => WorkerExit::Failed,
         };
-        ExitCode::from(u8::try_from(code).unwrap_or(1))
+        ExitCode::from(exit.code())
     }
 }
 
