@@ -12,6 +12,7 @@ mod id;
 mod key;
 mod parameter;
 mod profile;
+mod state;
 mod varying;
 mod word;
 
@@ -22,6 +23,7 @@ pub use parameter::{
     parameter,
 };
 pub use profile::Profile;
+pub use state::{State, Tally};
 pub use varying::{distinction, varying_parameters};
 pub use word::{Device, Kind, Optimizer, Precision, UnknownWord};
 

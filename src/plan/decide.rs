@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Change, Inventory, NotDone, Plan, PlannedEnv, Present, Standing, changes, changes_text};
 use crate::job::{Job, JobId, Key, Kind};
-use crate::record::{HostFacts, Outcome, Record};
+use crate::record::{HostFacts, Record};
 
 /// What is to be done with one job, and why.
 #[derive(Clone, Debug, PartialEq)]
@@ -177,14 +177,14 @@ impl Ceilings {
             if record.provenance.host.hostname != host.hostname {
                 continue;
             }
-            if matches!(record.outcome, Outcome::OutOfMemory { .. }) {
+            if record.outcome.policy().prunes {
                 let batch = record.key.batch;
                 ceilings
                     .smallest
                     .entry(without_batch(&record.key))
                     .and_modify(|least: &mut u32| *least = batch.min(*least))
                     .or_insert(batch);
-            } else if record.outcome == Outcome::Succeeded {
+            } else if record.outcome.is_success() {
                 ceilings.fitting.insert(record.key.config().canonical_json());
             }
         }
@@ -222,25 +222,6 @@ fn without_batch(key: &Key) -> String {
     Key { batch: 0, ..key.config() }.canonical_json()
 }
 
-/// Whether a job that ended so is worth another attempt in the same run. What follows from the job itself and the host
-/// (too little memory, a device that is not there, a program that cannot be started, settings the worker does not
-/// honour) would only be seen again.
-pub fn may_retry(outcome: &Outcome) -> bool {
-    match outcome {
-        Outcome::Exited { .. }
-        | Outcome::Signalled { .. }
-        | Outcome::TimedOut { .. }
-        | Outcome::BadOutput { .. } => true,
-        Outcome::Succeeded
-        | Outcome::OutOfMemory { .. }
-        | Outcome::FailedToSpawn { .. }
-        | Outcome::SettingMismatch { .. }
-        | Outcome::Interrupted { .. }
-        | Outcome::Unsupported { .. }
-        | Outcome::NotProfiled(_) => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -249,7 +230,7 @@ mod tests {
     use crate::job::{Device, Profile};
     use crate::matrix::{Limits, Order, Place, Share};
     use crate::plan::{ACCEPTANCE_SCHEMA, Acceptance, PLAN_SCHEMA, Problem};
-    use crate::record::{MatrixFacts, Observed, OsFacts, Provenance, Record, WorkerFacts};
+    use crate::record::{MatrixFacts, Observed, OsFacts, Outcome, Provenance, Record, WorkerFacts};
 
     fn key(env: &str, device: Device, batch: u32, repeat: u32) -> Key {
         Key { env: env.into(), device, model: "resnet18".into(), batch, repeat, ..Key::example() }

@@ -23,7 +23,7 @@ use crate::job::{Job, Key};
 use crate::matrix::{Limits, Order, Place, Share};
 use crate::record::{CloudFacts, MatrixFacts};
 
-pub use decide::{Ceilings, Decided, Decision, decide, may_retry, rerun_marked, rerun_stale};
+pub use decide::{Ceilings, Decided, Decision, decide, rerun_marked, rerun_stale};
 pub use estimate::{Basis, Estimate, Estimator, TimeLeft, wall_seconds};
 pub use expand::expand;
 pub use inventory::{Inventory, NotDone, Problem, Standing};

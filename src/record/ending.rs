@@ -216,6 +216,8 @@ fn with_sources(error: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::protocol::Mismatch;
 
@@ -245,6 +247,8 @@ mod tests {
     #[test]
     fn every_ending_times_every_report() {
         let ended = |code, signal| Ending::Ended { code, signal };
+        let refused =
+            NotProfiled { cause: "no_permission".into(), message: "no".into(), remedy: "ask".into() };
         // Columns: no file, half a file, sound, another precision, out of memory, unsupported.
         let table = [
             (
@@ -283,7 +287,15 @@ mod tests {
                 Ending::NotStarted { message: "no such file".into() },
                 "failed_to_spawn failed_to_spawn failed_to_spawn failed_to_spawn failed_to_spawn failed_to_spawn",
             ),
+            (
+                Ending::Refused(refused),
+                "not_profiled not_profiled not_profiled not_profiled not_profiled not_profiled",
+            ),
         ];
+        let led_to: BTreeSet<&str> = table.iter().flat_map(|(_, kinds)| kinds.split(' ')).collect();
+        let names = Outcome::POLICIES.iter().map(|policy| policy.name);
+        let never: Vec<&str> = names.filter(|name| !led_to.contains(name)).collect();
+        assert!(never.is_empty(), "no ending leads to {never:?}");
         for (ending, expected) in table {
             let kinds: Vec<&str> = reports()
                 .iter()

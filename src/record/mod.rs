@@ -15,6 +15,7 @@ pub mod ncu;
 mod notation;
 mod outcome;
 pub mod perf;
+mod policy;
 mod process;
 mod profiled;
 mod provenance;
@@ -36,6 +37,7 @@ pub use host_counters::HostCounters;
 pub use ncu::NcuCounters;
 pub use outcome::{NotProfiled, Outcome};
 pub use perf::PerfCounters;
+pub use policy::Policy;
 pub use process::{ProcessStats, ReportedExit, TimeFlavour, TimeReport, TimeReportError};
 pub use profiled::{ProfilerOutput, decide_profiled};
 pub use provenance::{

@@ -86,42 +86,6 @@ impl fmt::Display for NotProfiled {
     }
 }
 
-impl Outcome {
-    /// The word for it, as `record.json` and the CSV files have it.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Outcome::Succeeded => "succeeded",
-            Outcome::Exited { .. } => "exited",
-            Outcome::Signalled { .. } => "signalled",
-            Outcome::TimedOut { .. } => "timed_out",
-            Outcome::OutOfMemory { .. } => "out_of_memory",
-            Outcome::FailedToSpawn { .. } => "failed_to_spawn",
-            Outcome::BadOutput { .. } => "bad_output",
-            Outcome::SettingMismatch { .. } => "setting_mismatch",
-            Outcome::Interrupted { .. } => "interrupted",
-            Outcome::Unsupported { .. } => "unsupported",
-            Outcome::NotProfiled(_) => "not_profiled",
-        }
-    }
-
-    /// Whether it says anything against an earlier success of the job. What was interrupted, never started, cannot be here
-    /// or could not be looked into by its profiler says nothing of what the job does.
-    pub fn is_verdict(&self) -> bool {
-        !matches!(
-            self,
-            Outcome::Interrupted { .. }
-                | Outcome::FailedToSpawn { .. }
-                | Outcome::Unsupported { .. }
-                | Outcome::NotProfiled(_)
-        )
-    }
-
-    /// Whether the job is done.
-    pub fn is_success(&self) -> bool {
-        *self == Outcome::Succeeded
-    }
-}
-
 impl fmt::Display for Outcome {
     /// One sentence without its full stop, in the past: it completes "the attempt …".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -178,17 +142,24 @@ fn write_mismatches(f: &mut fmt::Formatter<'_>, mismatches: &[Mismatch]) -> fmt:
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
-    #[test]
-    fn every_outcome_is_a_sentence() {
-        let message = || "why".to_owned();
+    fn message() -> String {
+        "why".to_owned()
+    }
+
+    /// Outcomes with their sentences: at least one of each.
+    fn examples() -> Vec<(Outcome, &'static str)> {
         let mismatch = |setting: &str| Mismatch {
             setting: setting.into(),
             requested: "false".into(),
             effective: "true".into(),
         };
-        for (outcome, sentence) in [
+        let why =
+            NotProfiled { cause: "no_kernels".into(), message: "it saw none".into(), remedy: "ask".into() };
+        vec![
             (Outcome::Succeeded, "succeeded"),
             (Outcome::Exited { code: 3, message: Some(message()) }, "exited with code 3: why"),
             (
@@ -213,10 +184,51 @@ mod tests {
             ),
             (Outcome::Interrupted { message: message() }, "was interrupted: why"),
             (Outcome::Unsupported { message: message() }, "is not supported here: why"),
-        ] {
+            (Outcome::NotProfiled(why), "was not profiled: it saw none; ask"),
+        ]
+    }
+
+    /// Fails with the names of those outcomes that are not among `found`.
+    fn assert_all<'a>(found: impl IntoIterator<Item = &'a str>, what: &str) {
+        let found: BTreeSet<&str> = found.into_iter().collect();
+        let names = Outcome::POLICIES.iter().map(|policy| policy.name);
+        let missing: Vec<&str> = names.filter(|name| !found.contains(name)).collect();
+        assert!(missing.is_empty(), "{what} is missing for {missing:?}");
+    }
+
+    #[test]
+    fn every_outcome_is_a_sentence() {
+        let examples = examples();
+        assert_all(examples.iter().map(|(outcome, _)| outcome.kind()), "an example of its sentence");
+        for (outcome, sentence) in examples {
             assert_eq!(outcome.to_string(), sentence);
             // The word is the one that stands in record.json.
             assert_eq!(serde_json::to_value(&outcome).unwrap()["kind"], outcome.kind());
+        }
+    }
+
+    /// Outcomes as they stand in records on disk. Never change one: a record that cannot be read runs its job again.
+    #[test]
+    fn outcomes_of_old_records_are_read() {
+        let golden = [
+            r#"{"kind":"succeeded"}"#,
+            r#"{"kind":"exited","code":3,"message":"RuntimeError: it went wrong"}"#,
+            r#"{"kind":"exited","code":3,"message":null}"#,
+            r#"{"kind":"signalled","signal":11}"#,
+            r#"{"kind":"timed_out","after_s":60.0}"#,
+            r#"{"kind":"out_of_memory","message":"wanted 3 GiB"}"#,
+            r#"{"kind":"out_of_memory","message":"wanted 3 GiB","needed_bytes":3221225472,"free_bytes":1024}"#,
+            r#"{"kind":"failed_to_spawn","message":"No such file or directory"}"#,
+            r#"{"kind":"bad_output","message":"the worker wrote no measurement.json"}"#,
+            r#"{"kind":"setting_mismatch","mismatches":[{"setting":"tf32","requested":"false","effective":"true"}]}"#,
+            r#"{"kind":"interrupted","message":"orchestrate was told to stop by SIGINT"}"#,
+            r#"{"kind":"unsupported","message":"no CUDA"}"#,
+            r#"{"kind":"not_profiled","cause":"no_permission","message":"no access","remedy":"ask"}"#,
+        ];
+        let read: Vec<Outcome> = golden.iter().map(|json| serde_json::from_str(json).unwrap()).collect();
+        assert_all(read.iter().map(Outcome::kind), "a record on disk");
+        for (outcome, json) in read.iter().zip(golden) {
+            assert_eq!(serde_json::to_string(outcome).unwrap(), json);
         }
     }
 }

@@ -38,16 +38,11 @@ pub fn decide_profiled(
     };
     match counted {
         Ok(counters) => (outcome, Some(counters)),
-        Err(failure) if outcome.is_success() || (failure.is_cause && may_be_its_doing(&outcome)) => {
+        Err(failure) if outcome.is_success() || (failure.is_cause && outcome.policy().by_profiler) => {
             (Outcome::NotProfiled(failure.why), None)
         }
         Err(_) => (outcome, None),
     }
-}
-
-/// Whether a profiler that refuses its work may make a worker seem to end like this.
-fn may_be_its_doing(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Exited { .. } | Outcome::BadOutput { .. } | Outcome::FailedToSpawn { .. })
 }
 
 struct Failure {

@@ -12,7 +12,7 @@ use super::error::StoreError;
 use crate::files::{AttemptDir, JobDir, open_regular, read_regular_text};
 use crate::job::{Job, Key};
 use crate::plan::{Inventory, NotDone, Problem, Standing};
-use crate::record::{Outcome, Record};
+use crate::record::Record;
 use crate::text::with_sources;
 
 impl Store {
@@ -47,7 +47,7 @@ impl Store {
 fn read_job_dir(dir: &JobDir, inventory: &mut Inventory) {
     let record = dir.load_record();
     if let Ok(Some(record)) = record {
-        if record.outcome == Outcome::Succeeded {
+        if record.outcome.is_success() {
             read_beside(dir, &record, inventory);
         } else {
             tell_torn_attempts(dir, inventory);
@@ -125,7 +125,7 @@ fn tell_torn_attempts(dir: &JobDir, inventory: &mut Inventory) {
 
 fn standing_with_record(dir: &JobDir, record: Record) -> (crate::job::JobId, Standing) {
     let id = record.id;
-    if record.outcome == Outcome::Succeeded {
+    if record.outcome.is_success() {
         return (id, Standing::Done(Box::new(record)));
     }
     let not_done = unfinished(dir, record.attempt).unwrap_or_else(|| NotDone::Failed(Box::new(record)));
@@ -149,7 +149,7 @@ fn last_begun(dir: &JobDir) -> Option<AttemptDir> {
 /// Whether the last attempt that was begun says nothing of the job: such a record never takes the place of a success.
 fn came_to_nothing(dir: &JobDir) -> bool {
     let record = last_begun(dir).and_then(|attempt| attempt.load_record().ok().flatten());
-    record.is_some_and(|record| !record.outcome.is_verdict())
+    record.is_some_and(|record| !record.outcome.policy().verdict)
 }
 
 /// Whether somebody holds the job's lock. Asking takes the lock for a moment, so it is asked only of jobs that have an

@@ -3,9 +3,11 @@
 use std::io;
 use std::path::Path;
 
+use serde::Deserialize;
+
 use crate::files::{AttemptDir, FILE_LIMIT, JobDir, check_schema, read_regular};
 use crate::job::{Job, JobId};
-use crate::record::{RECORD_SCHEMA, Record};
+use crate::record::{Outcome, RECORD_SCHEMA, Record};
 
 /// A `record.json` that decides nothing.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +21,9 @@ pub enum RecordError {
     /// Of a version we do not know.
     #[error("record.json has schema {0}: expected {RECORD_SCHEMA}")]
     UnknownSchema(u32),
+    /// Its outcome is none that we know.
+    #[error("record.json has the outcome `{0}`, which this version does not know")]
+    UnknownOutcome(String),
     /// Its key is not that of the directory it lies in.
     #[error("record.json is of the job {0}, which belongs in another directory")]
     Foreign(String),
@@ -35,7 +40,14 @@ pub enum RecordError {
 impl RecordError {
     /// Whether the record is of a newer `orchestrate`: not for us to understand or to replace.
     pub fn is_newer(&self) -> bool {
-        matches!(self, RecordError::UnknownSchema(schema) if *schema > RECORD_SCHEMA)
+        match self {
+            RecordError::UnknownSchema(schema) => *schema > RECORD_SCHEMA,
+            RecordError::UnknownOutcome(_) => true,
+            RecordError::Read(_)
+            | RecordError::Syntax(_)
+            | RecordError::Foreign(_)
+            | RecordError::WrongId { .. } => false,
+        }
     }
 }
 
@@ -69,7 +81,8 @@ fn load_record(path: &Path, dir_name: &str) -> Result<Option<Record>, RecordErro
     };
     let text = String::from_utf8_lossy(&bytes);
     check_schema(&text, RECORD_SCHEMA, RecordError::Syntax, RecordError::UnknownSchema)?;
-    let record: Record = serde_json::from_str(&text).map_err(RecordError::Syntax)?;
+    let record: Record = serde_json::from_str(&text)
+        .map_err(|error| unknown_outcome(&text).unwrap_or(RecordError::Syntax(error)))?;
     let job = Job::new(record.key.clone());
     if job.dir_name() != dir_name {
         return Err(RecordError::Foreign(job.dir_name()));
@@ -78,4 +91,19 @@ fn load_record(path: &Path, dir_name: &str) -> Result<Option<Record>, RecordErro
         return Err(RecordError::WrongId { found: record.id, expected: job.id() });
     }
     Ok(Some(record))
+}
+
+/// What is wrong with the record `text`, if that is its outcome: one that only a newer `orchestrate` can have written.
+fn unknown_outcome(text: &str) -> Option<RecordError> {
+    #[derive(Deserialize)]
+    struct Wire {
+        outcome: WireOutcome,
+    }
+    #[derive(Deserialize)]
+    struct WireOutcome {
+        kind: String,
+    }
+    let Wire { outcome: WireOutcome { kind } } = serde_json::from_str(text).ok()?;
+    let is_known = Outcome::POLICIES.iter().any(|policy| policy.name == kind);
+    (!is_known).then_some(RecordError::UnknownOutcome(kind))
 }

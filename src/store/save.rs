@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::files::{JobDir, WriteError, to_json, write_atomic};
 use crate::lock::JobLock;
-use crate::record::{Outcome, Record};
+use crate::record::Record;
 
 /// Saves the record of an attempt: the moment a job is done.
 ///
@@ -19,13 +19,13 @@ use crate::record::{Outcome, Record};
 pub fn save_record(lock: &JobLock, record: &Record) -> Result<(), WriteError> {
     let dir = lock.dir();
     let json = to_json(record);
-    if record.outcome != Outcome::Succeeded {
+    if !record.outcome.is_success() {
         write_atomic(&dir.attempt(record.attempt).record(), &json)?;
     }
     match dir.load_record() {
         Err(error) if error.is_newer() => return write_atomic(&dir.attempt(record.attempt).record(), &json),
         Err(_) => move_aside(dir),
-        Ok(Some(earlier)) if earlier.outcome == Outcome::Succeeded => {
+        Ok(Some(earlier)) if earlier.outcome.is_success() => {
             if !supersedes(record, &earlier) {
                 return Ok(());
             }
@@ -38,10 +38,8 @@ pub fn save_record(lock: &JobLock, record: &Record) -> Result<(), WriteError> {
 
 /// Whether `record` takes the place of `success`, a record of the same job.
 fn supersedes(record: &Record, success: &Record) -> bool {
-    match record.outcome {
-        Outcome::Succeeded => true,
-        ref outcome => outcome.is_verdict() && record.attempt > success.attempt,
-    }
+    let outcome = &record.outcome;
+    outcome.is_success() || (outcome.policy().verdict && record.attempt > success.attempt)
 }
 
 /// Keeps `earlier` in its own attempt's directory, before another record takes its place.
@@ -70,6 +68,7 @@ fn move_aside(dir: &JobDir) {
 mod tests {
     use super::*;
     use crate::job::{Job, Key};
+    use crate::record::Outcome;
     use crate::record::testing::record;
     use crate::store::Store;
 

@@ -11,8 +11,12 @@ use super::conclude::last_line;
 use super::directory::Store;
 use crate::files::AttemptDir;
 use crate::job::{Job, Key};
+use crate::lock::JobLock;
 use crate::matrix::Limits;
-use crate::record::{HostCounters, HostFacts, MatrixFacts, Outcome, Provenance, TimeFlavour, WorkerFacts};
+use crate::record::{
+    HostCounters, HostFacts, MatrixFacts, Outcome, Provenance, TimeFlavour, WorkerFacts, testing,
+};
+use crate::store::save_record;
 
 const MEASUREMENT: &str = r#"{"schema":1,"samples":400,"elapsed_s":0.5,"synchronized":true,
     "effective":{"device":"cpu","precision":"fp32","batch":4}}"#;
@@ -137,4 +141,25 @@ fn the_last_line_of_a_log_is_found_from_its_end() {
     assert_eq!(last_line(&path).as_deref(), Some("the end"));
     fs::write(&path, b"\xff\xfe torn\n").unwrap();
     assert!(last_line(&path).unwrap().ends_with("torn"));
+}
+
+#[test]
+fn a_record_with_an_outcome_of_a_newer_version_is_never_run_again_nor_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::at(directory.path()).unwrap();
+    let lock = JobLock::try_lock(&job(), store.job_dir(&job())).unwrap();
+    save_record(&lock, &testing::record(1, Outcome::Succeeded)).unwrap();
+    let path = lock.dir().record();
+    let known = fs::read_to_string(&path).unwrap();
+    assert_eq!(store.load_job(&job()).blocks(&job()), None);
+    let unknown = known.replace("\"succeeded\"", "\"postponed\"");
+    fs::write(&path, &unknown).unwrap();
+    let why = store.load_job(&job()).blocks(&job()).unwrap();
+    assert!(why.contains("the outcome `postponed`, which this version does not know"), "{why}");
+    fs::create_dir_all(lock.dir().attempt(2).path()).unwrap();
+    save_record(&lock, &testing::record(2, Outcome::Succeeded)).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), unknown);
+    // What is torn is of no version, and runs again.
+    fs::write(&path, &unknown[..unknown.len() / 2]).unwrap();
+    assert_eq!(store.load_job(&job()).blocks(&job()), None);
 }

@@ -8,7 +8,7 @@ use super::state::{Fate, Halt, Run, RunOrder};
 use crate::event::{Event, Observer, Summary, WorkerFate};
 use crate::job::{Job, JobId};
 use crate::lock::{LockDir, sign};
-use crate::plan::{Ceilings, Decided, Decision, Inventory, Standing, may_retry};
+use crate::plan::{Ceilings, Decided, Decision, Inventory, Standing};
 use crate::record::Record;
 use crate::run::error::DispatchError;
 use crate::run::profiler::Profilers;
@@ -115,7 +115,7 @@ impl Run<'_> {
             if let Some(by) = self.signals.stopping() {
                 return Err(Halt::Stopped(by.to_owned()));
             }
-            if !may_retry(&record.outcome) {
+            if !record.outcome.policy().retry {
                 break;
             }
         }
@@ -137,7 +137,7 @@ impl Run<'_> {
         sign(job, self.order.store.root(), &job_lock, Some(&device_lock));
         let record = self.attempt(job, &mut job_lock, &device_lock).await?;
         let stopping = self.signals.stopping().is_some();
-        let retry = retries_left > 0 && may_retry(&record.outcome) && !stopping;
+        let retry = retries_left > 0 && record.outcome.policy().retry && !stopping;
         self.conclude(job, &record, retry);
         Ok(Some(record))
     }

@@ -158,7 +158,7 @@ impl Run<'_> {
             _ => Standing::NotDone(NotDone::Failed(Box::new(record.clone()))),
         };
         // A re-run that came to nothing leaves the job as done as it was.
-        let keeps_its_success = !record.outcome.is_verdict()
+        let keeps_its_success = !record.outcome.policy().verdict
             && matches!(self.order.inventory.jobs.get(&job.id()), Some(Standing::Done(_)));
         if !keeps_its_success {
             self.order.inventory.jobs.insert(job.id(), standing);
@@ -166,7 +166,7 @@ impl Run<'_> {
         self.ceilings = Ceilings::of(&self.order.inventory, self.order.host);
         if !retry {
             self.tried += 1;
-            self.unspawned += usize::from(matches!(record.outcome, Outcome::FailedToSpawn { .. }));
+            self.unspawned += usize::from(!record.outcome.policy().started);
             // What was interrupted is still to be run.
             if !matches!(record.outcome, Outcome::Interrupted { .. }) {
                 self.fates.insert(job.id(), fate);

@@ -1,0 +1,134 @@
+//! How a job stands, in one word: every verb counts jobs by these and calls them by these names.
+
+use std::fmt;
+
+/// How a job stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// There is a record of a success.
+    Done,
+    /// It is done, but would run with something else today.
+    Stale,
+    /// Its last attempt failed.
+    Failed,
+    /// Somebody runs it right now.
+    Running,
+    /// It is still to be run.
+    Waiting,
+    /// It does not belong on this host, or needs what this host does not have.
+    NotHere,
+    /// A smaller batch of the same config ran out of memory.
+    Pruned,
+    /// A newer `orchestrate` left something of it that must not be replaced.
+    Blocked,
+}
+
+/// Gives every state its name and its text, and lists them all: a state that is missing here does not compile.
+macro_rules! words {
+    ($($state:ident => $name:literal, $text:literal;)+) => {
+        impl State {
+            /// Every state, in the order in which they are listed everywhere.
+            pub const ALL: &[State] = &[$(State::$state),+];
+
+            /// Its name in JSON.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(State::$state => $name,)+
+                }
+            }
+
+            /// Its name as people read it.
+            pub fn text(self) -> &'static str {
+                match self {
+                    $(State::$state => $text,)+
+                }
+            }
+        }
+    };
+}
+
+words! {
+    Done => "done", "done";
+    Stale => "stale", "stale";
+    Failed => "failed", "failed";
+    Running => "running", "running";
+    Waiting => "waiting", "waiting";
+    NotHere => "not_here", "not here";
+    Pruned => "pruned", "pruned";
+    Blocked => "blocked", "blocked";
+}
+
+/// Jobs, counted by state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// In the order of [`State::ALL`].
+    numbers: [usize; State::ALL.len()],
+}
+
+impl Tally {
+    /// Counts one more job in `state`.
+    pub fn add(&mut self, state: State) {
+        self.numbers[state as usize] += 1;
+    }
+
+    /// How many jobs are in `state`.
+    pub fn of(&self, state: State) -> usize {
+        self.numbers[state as usize]
+    }
+
+    /// How many jobs there are.
+    pub fn jobs(&self) -> usize {
+        self.numbers.iter().sum()
+    }
+}
+
+impl FromIterator<State> for Tally {
+    fn from_iter<I: IntoIterator<Item = State>>(states: I) -> Self {
+        let mut tally = Tally::default();
+        states.into_iter().for_each(|state| tally.add(state));
+        tally
+    }
+}
+
+impl fmt::Display for Tally {
+    /// `12 done, 1 failed, 32 waiting`: the states that no job is in are left out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let states = State::ALL.iter().filter(|state| self.of(**state) > 0);
+        for (index, state) in states.enumerate() {
+            let separator = if index == 0 { "" } else { ", " };
+            write!(f, "{separator}{} {}", self.of(*state), state.text())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_states_are_those_of_saved_json() {
+        let names: Vec<&str> = State::ALL.iter().map(|state| state.name()).collect();
+        let promised = ["done", "stale", "failed", "running", "waiting", "not_here", "pruned", "blocked"];
+        assert_eq!(names, promised);
+        for state in State::ALL {
+            assert_eq!(state.text().replace(' ', "_"), state.name());
+        }
+    }
+
+    #[test]
+    fn every_state_is_counted_in_its_own_place() {
+        for state in State::ALL {
+            let tally = Tally::from_iter([*state, *state]);
+            assert_eq!((tally.of(*state), tally.jobs()), (2, 2), "{state:?}");
+            assert_eq!(tally.to_string(), format!("2 {}", state.text()));
+        }
+        let tally: Tally = State::ALL.iter().copied().collect();
+        assert_eq!(tally.jobs(), State::ALL.len());
+        assert_eq!(
+            tally.to_string(),
+            "1 done, 1 stale, 1 failed, 1 running, 1 waiting, 1 not here, 1 pruned, 1 blocked"
+        );
+        assert_eq!(Tally::default().to_string(), "");
+    }
+}
