@@ -1,6 +1,6 @@
 //! How an attempt ended is decided by a pure function over what is known afterwards.
 
-use super::{NotProfiled, Outcome, ReportedExit};
+use super::{NotProfiled, Outcome, ReportedExit, TimeReport};
 use crate::job::Key;
 use crate::protocol::{BadMeasurement, Failure, FailureKind, Report, WorkerExit};
 
@@ -37,10 +37,36 @@ pub enum Ending {
 }
 
 impl Ending {
+    /// A chain that ended by itself, and nobody saw how: only what it left behind can tell.
+    pub const UNSEEN: Ending = Ending::Ended { code: None, signal: None };
+
+    /// The same ending, given the report of `time`; `None` if it wrote no whole one.
+    ///
+    /// A chain whose end nobody saw ended by itself if `time` lived to write its report. If not, it was cut off: by
+    /// whatever ended `orchestrate` too, or by somebody who killed all of it.
+    pub fn with_report(self, report: Option<&TimeReport>) -> Ending {
+        match (self, report) {
+            (Ending::Ended { code: None, signal: None }, None) => {
+                Ending::Interrupted { message: "cut off together with its orchestrate".to_owned() }
+            }
+            (Ending::Ended { code, signal }, report) => {
+                Ending::of_chain(code, signal, report.and_then(|report| report.exit))
+            }
+            (
+                known @ (Ending::NotStarted { .. }
+                | Ending::KilledForMemory
+                | Ending::TimedOut { .. }
+                | Ending::Refused(_)
+                | Ending::Interrupted { .. }),
+                _,
+            ) => known,
+        }
+    }
+
     /// The ending of a chain that nobody stopped, from the `code` or `signal` that its first process ended with and
     /// from what `time` reported of the worker. The report comes first: `time` itself ends with 128 + n where signal n
     /// killed the worker, and so may a worker that simply chose such a code.
-    pub fn of_chain(code: Option<i32>, signal: Option<i32>, reported: Option<ReportedExit>) -> Ending {
+    fn of_chain(code: Option<i32>, signal: Option<i32>, reported: Option<ReportedExit>) -> Ending {
         match (reported, code) {
             (Some(ReportedExit::Code(code)), _) => Ending::Ended { code: Some(code), signal: None },
             (Some(ReportedExit::Signal(signal)), _) => Ending::Ended { code: None, signal: Some(signal) },
@@ -220,6 +246,7 @@ mod tests {
 
     use super::*;
     use crate::protocol::Mismatch;
+    use crate::record::ProcessStats;
 
     fn key() -> Key {
         Key { batch: 16, ..Key::example() }
@@ -321,6 +348,23 @@ mod tests {
             (None, None, None, ended(None, None)),
         ] {
             assert_eq!(Ending::of_chain(code, signal, report), expected, "{code:?} {signal:?} {report:?}");
+        }
+    }
+
+    #[test]
+    fn a_chain_that_nobody_saw_end_was_cut_off_unless_time_reported() {
+        let report = |exit| TimeReport { stats: ProcessStats::default(), exit };
+        let exited = report(Some(ReportedExit::Code(3)));
+        let ended = |code, signal| Ending::Ended { code, signal };
+        assert_eq!(Ending::UNSEEN.with_report(Some(&exited)), ended(Some(3), None));
+        assert_eq!(Ending::UNSEEN.with_report(Some(&report(None))), Ending::UNSEEN);
+        let cut_off = Ending::Interrupted { message: "cut off together with its orchestrate".into() };
+        assert_eq!(Ending::UNSEEN.with_report(None), cut_off);
+        assert_eq!(ended(Some(139), None).with_report(None), ended(None, Some(11)));
+        for known in
+            [Ending::TimedOut { after_s: 1.0 }, Ending::NotStarted { message: "no file".into() }, cut_off]
+        {
+            assert_eq!(known.clone().with_report(Some(&exited)), known, "we know better than `time`");
         }
     }
 

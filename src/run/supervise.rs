@@ -3,29 +3,28 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use chrono::Utc;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
 use super::process::{Chain, Group, code_and_signal, kill_escaped};
 use super::telemetry::Recorder;
 use crate::event::{Event, Observer, WorkerFate};
 use crate::files::{AttemptDir, tail};
+use crate::host::probe_counters;
 use crate::job::Job;
 use crate::matrix::Limits;
 use crate::protocol::Progress;
 use crate::record::Ending;
 use crate::stop::{Stop, StopSignals};
-use crate::store::HowEnded;
+use crate::store::End;
 
 /// How far ahead of now stands for "never" here: tokio wants a moment, not an absence.
 pub(super) const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
-/// How a supervised chain ended.
-#[derive(Debug)]
-pub(super) struct Supervised {
-    /// How.
-    pub how: HowEnded,
-    /// Processes were left and have been killed.
-    pub left_processes: bool,
+/// The end of an attempt of ours, seen just now.
+#[expect(clippy::disallowed_methods, reason = "a run happens in time")]
+pub(super) fn seen(ending: Ending, left_processes: bool) -> End {
+    End { ending, at: Utc::now(), counters: Some(probe_counters()), adopted: false, left_processes }
 }
 
 /// Waits for the end of `chain`, which runs `job`, and brings it about where it must be.
@@ -37,7 +36,7 @@ pub(super) async fn supervise(
     recorder: &mut Recorder<'_>,
     signals: &mut StopSignals,
     observer: &mut dyn Observer,
-) -> Supervised {
+) -> End {
     let mut progress = ProgressTail { path: attempt.stdout(), last: None };
     let start = Instant::now();
     let group = chain.group();
@@ -75,16 +74,16 @@ pub(super) async fn supervise(
     tell_unrecorded(recorder.look(Some(group)), observer);
     let left_in_group = group.sweep().await;
     let left_processes = kill_escaped(&attempt.measurement()) || left_in_group;
-    let how = match (stopping.ending, exit) {
-        (Some(ending), _) => HowEnded::Known(ending),
+    let ending = match (stopping.ending, exit) {
+        (Some(ending), _) => ending,
         (None, Ok(status)) => {
             let (code, signal) = code_and_signal(status);
-            HowEnded::ByItself { code, signal }
+            Ending::Ended { code, signal }
         }
         // What it left behind says more than a failed wait does.
-        (None, Err(_)) => HowEnded::Unseen,
+        (None, Err(_)) => Ending::UNSEEN,
     };
-    Supervised { how, left_processes }
+    seen(ending, left_processes)
 }
 
 /// Warns if the sensors' samples cannot be written. The job is none the worse for it.

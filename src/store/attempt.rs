@@ -57,7 +57,7 @@ pub struct Attempt {
 #[derive(Clone, Debug, PartialEq)]
 pub struct End {
     /// How the chain ended.
-    pub how: HowEnded,
+    pub ending: Ending,
     /// When.
     pub at: DateTime<Utc>,
     /// The host's counters right after it; `None` if the end was seen too late for that.
@@ -66,22 +66,6 @@ pub struct End {
     pub adopted: bool,
     /// Processes of its group were still there and were killed.
     pub left_processes: bool,
-}
-
-/// How a process chain ended.
-#[derive(Clone, Debug, PartialEq)]
-pub enum HowEnded {
-    /// By itself: its first process exited with this code, or was killed by this signal.
-    ByItself {
-        /// The exit code.
-        code: Option<i32>,
-        /// The signal.
-        signal: Option<i32>,
-    },
-    /// Unseen: only what it left behind can tell.
-    Unseen,
-    /// We know already.
-    Known(Ending),
 }
 
 impl Attempt {

@@ -3,13 +3,13 @@
 use std::io;
 use std::path::Path;
 
-use super::attempt::{Attempt, End, HowEnded};
+use super::attempt::{Attempt, End};
 use super::telemetry::load_telemetry;
 use crate::files::{AttemptDir, FILE_LIMIT, read_regular, tail};
 use crate::job::Job;
 use crate::protocol::{BadMeasurement, Report};
 use crate::record::{
-    Counters, Ending, HostCounters, Observed, Outcome, ProfilerOutput, RECORD_SCHEMA, Record, TimeFlavour,
+    Counters, HostCounters, Observed, Outcome, ProfilerOutput, RECORD_SCHEMA, Record, TimeFlavour,
     TimeReport, TimeReportError, decide_outcome, decide_profiled, parse_bsd_time, parse_gnu_time,
 };
 
@@ -26,7 +26,8 @@ impl Attempt {
         let measured = load_measurement(&dir.measurement());
         let before = self.counters();
         let after = end.counters.unwrap_or_default();
-        let ending = ending(end.how, &report).with_oom_killer(after.has_oom_killed_since(&before));
+        let has_oom_killed = after.has_oom_killed_since(&before);
+        let ending = end.ending.with_report(report.as_ref().ok()).with_oom_killer(has_oom_killed);
         let ended_at = end.at.max(self.started_at);
         let seen_s = (ended_at - self.started_at).as_seconds_f64();
         let reported_s = report.as_ref().ok().and_then(|report| report.stats.wall_s);
@@ -108,20 +109,6 @@ impl Attempt {
         match self.time {
             TimeFlavour::Gnu => parse_gnu_time(&text),
             TimeFlavour::Bsd => parse_bsd_time(&text),
-        }
-    }
-}
-
-/// A chain whose end nobody saw ended by itself if `time` lived to write its whole report. If not, it was cut off: by
-/// whatever ended `orchestrate` too, or by somebody who killed all of it.
-fn ending(how: HowEnded, report: &Result<TimeReport, TimeReportError>) -> Ending {
-    let reported = report.as_ref().ok().and_then(|report| report.exit);
-    match how {
-        HowEnded::Known(ending) => ending,
-        HowEnded::ByItself { code, signal } => Ending::of_chain(code, signal, reported),
-        HowEnded::Unseen if report.is_ok() => Ending::of_chain(None, None, reported),
-        HowEnded::Unseen => {
-            Ending::Interrupted { message: "cut off together with its orchestrate".to_owned() }
         }
     }
 }

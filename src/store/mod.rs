@@ -32,7 +32,7 @@ mod telemetry;
 mod tests;
 
 pub use accepted::{AcceptanceError, save_acceptance};
-pub use attempt::{Attempt, End, HowEnded};
+pub use attempt::{Attempt, End};
 pub use begin::{RestoreError, begin, restore};
 pub use directory::Store;
 pub use error::{PlanError, StoreError};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chrono::DateTime;
 
-use super::attempt::{Attempt, End, HowEnded};
+use super::attempt::{Attempt, End};
 use super::conclude::last_line;
 use super::directory::Store;
 use crate::files::AttemptDir;
@@ -14,7 +14,7 @@ use crate::job::{Job, Key};
 use crate::lock::JobLock;
 use crate::matrix::Limits;
 use crate::record::{
-    HostCounters, HostFacts, MatrixFacts, Outcome, Provenance, TimeFlavour, WorkerFacts, testing,
+    Ending, HostCounters, HostFacts, MatrixFacts, Outcome, Provenance, TimeFlavour, WorkerFacts, testing,
 };
 use crate::store::save_record;
 
@@ -46,7 +46,7 @@ fn attempt() -> Attempt {
 
 fn unseen() -> End {
     End {
-        how: HowEnded::Unseen,
+        ending: Ending::UNSEEN,
         at: DateTime::from_timestamp(1_000_100, 0).unwrap(),
         counters: Some(HostCounters {
             busy_s: Some(150.0),

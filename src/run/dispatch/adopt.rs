@@ -19,7 +19,7 @@ use crate::record::{Ending, Outcome, Record};
 use crate::run::clock::probe_since_boot;
 use crate::run::process::{Group, kill_escaped};
 use crate::run::supervise::NEVER;
-use crate::store::{Attempt, End, HowEnded, Store, save_record};
+use crate::store::{Attempt, End, Store, save_record};
 
 /// Whether the job of `decided` has an attempt without a record whose `orchestrate` is gone.
 pub(super) fn is_orphan(decided: &Decided, store: &Store) -> bool {
@@ -61,22 +61,22 @@ impl Run<'_> {
 
     /// Stops an adopted worker that ran past its limit.
     async fn stop_orphan(&mut self, job: &Job, dir: &AttemptDir, limits: &Limits) -> Result<(), Halt> {
-        let how = match Group::of_worker(&dir.measurement()) {
+        let ending = match Group::of_worker(&dir.measurement()) {
             // It ended this very moment, or this system does not tell where it is.
-            None => HowEnded::Unseen,
+            None => Ending::UNSEEN,
             Some(group) => {
                 group.interrupt();
                 group.is_gone_within(limits.grace).await;
                 group.kill();
                 kill_escaped(&dir.measurement());
-                HowEnded::Known(Ending::TimedOut { after_s: limits.timeout.as_secs_f64() })
+                Ending::TimedOut { after_s: limits.timeout.as_secs_f64() }
             }
         };
         let lock = self.lock_job(job, WorkerFate::None).await?;
         if self.order.store.load_job(job).is_settled(job) {
             return self.settle(job, &lock, true).map(|_| ());
         }
-        self.adopt(job, &lock, how, true).map(|_| ())
+        self.adopt(job, &lock, ending, true).map(|_| ())
     }
 
     /// Reads again how `job` stands, now that its lock is ours: finishes an attempt that was left without a record, and
@@ -108,7 +108,7 @@ impl Run<'_> {
 
     /// Finishes the attempt of `job` that was left without a record; says whether it succeeded.
     fn finish(&mut self, job: &Job, lock: &JobLock, waited: bool) -> Result<bool, Halt> {
-        let record = self.adopt(job, lock, HowEnded::Unseen, waited)?;
+        let record = self.adopt(job, lock, Ending::UNSEEN, waited)?;
         Ok(record.is_some_and(|record| record.outcome == Outcome::Succeeded))
     }
 
@@ -118,14 +118,14 @@ impl Run<'_> {
         &mut self,
         job: &Job,
         lock: &JobLock,
-        how: HowEnded,
+        ending: Ending,
         waited: bool,
     ) -> Result<Option<Record>, Halt> {
         let Some((dir, attempt)) = last_attempt(self.order.store, job) else { return Ok(None) };
         let same_boot = attempt.provenance.host.boot_id == self.order.host.boot_id;
         let counters = (waited && same_boot).then(probe_counters);
         let at = if waited { Utc::now() } else { end_by_files(&dir).unwrap_or(attempt.started_at) };
-        let end = End { how, at, counters, adopted: true, left_processes: false };
+        let end = End { ending, at, counters, adopted: true, left_processes: false };
         let record = attempt.conclude(job, &dir, end);
         save_record(lock, &record)?;
         self.conclude_adopted(job, &record);

@@ -15,9 +15,9 @@ use crate::plan::Profiler;
 use crate::record::{Ending, Gate, NotProfiled, Provenance, Record};
 use crate::run::clock::probe_since_boot;
 use crate::run::process::{Chain, ChainCall};
-use crate::run::supervise::{Supervised, supervise, tell_unrecorded};
+use crate::run::supervise::{seen, supervise, tell_unrecorded};
 use crate::run::telemetry::Recorder;
-use crate::store::{Attempt, End, HowEnded, begin, restore, save_record};
+use crate::store::{Attempt, End, begin, restore, save_record};
 
 /// An attempt whose `attempt.json` is on disk.
 struct Begun {
@@ -43,8 +43,8 @@ impl Run<'_> {
         let gate = self.pass_gate(job).await?;
         self.sensors.prepare(job.key().device);
         let begun = self.begin(job, job_lock, profiler, gate)?;
-        let ended = self.work(job, job_lock, device_lock, &begun).await;
-        self.end(job, job_lock, begun, ended)
+        let end = self.work(job, job_lock, device_lock, &begun).await;
+        self.end(job, job_lock, begun, end)
     }
 
     /// The profiler of a profiled job, or why it cannot work here; tells what there is to say of it before its first job.
@@ -64,8 +64,7 @@ impl Run<'_> {
     /// The record of a job that no profiler can count here.
     fn refuse(&mut self, job: &Job, job_lock: &mut JobLock, why: NotProfiled) -> Result<Record, Halt> {
         let begun = self.begin(job, job_lock, None, None)?;
-        let how = HowEnded::Known(Ending::Refused(why));
-        self.end(job, job_lock, begun, Supervised { how, left_processes: false })
+        self.end(job, job_lock, begun, seen(Ending::Refused(why), false))
     }
 
     /// Idles as long as the last worker's limits ask. With the locks in hand: nobody else warms the machine meanwhile.
@@ -139,7 +138,7 @@ impl Run<'_> {
         job_lock: &JobLock,
         device_lock: &DeviceLock,
         Begun { dir, attempt }: &Begun,
-    ) -> Supervised {
+    ) -> End {
         let limits = &attempt.limits;
         let device = job.key().device;
         let (mut recorder, recorded) = Recorder::start(&mut self.sensors, device, &dir.telemetry());
@@ -151,10 +150,7 @@ impl Run<'_> {
         };
         let mut chain = match Chain::spawn(call, dir, job_lock, device_lock) {
             Ok(chain) => chain,
-            Err(error) => {
-                let how = HowEnded::Known(Ending::NotStarted { message: error.to_string() });
-                return Supervised { how, left_processes: false };
-            }
+            Err(error) => return seen(Ending::NotStarted { message: error.to_string() }, false),
         };
         self.cool_down = limits.cool_down;
         self.observer.event(&Event::Started { job, attempt: dir.number() });
@@ -167,15 +163,12 @@ impl Run<'_> {
         job: &Job,
         job_lock: &mut JobLock,
         Begun { dir, attempt }: Begun,
-        ended: Supervised,
+        end: End,
     ) -> Result<Record, Halt> {
-        let counters = Some(probe_counters());
         if restore(job, job_lock, &dir, &attempt)? {
             let what = "files of its job's directory were taken away while it ran; what the record needs is made again";
             self.observer.event(&Event::Warning(&format!("{}: {what}", job.label())));
         }
-        let Supervised { how, left_processes } = ended;
-        let end = End { how, at: Utc::now(), counters, adopted: false, left_processes };
         let record = attempt.conclude(job, &dir, end);
         save_record(job_lock, &record)?;
         Ok(record)
