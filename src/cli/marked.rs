@@ -5,13 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Global;
 use super::global::store_flag;
 use super::study::{cell, load_iterations};
-use super::words::not_done_text;
 use crate::analysis::cost::FlopsConvention;
 use crate::analysis::marks::{Mark, Thresholds, mark_names, marks};
 use crate::analysis::peaks::Catalogue;
 use crate::analysis::{Cell, Span, Study};
 use crate::job::{Job, JobId};
-use crate::plan::{Inventory, Plan};
+use crate::plan::{Inventory, NotDone, Plan};
 use crate::store::Store;
 use crate::text::jobs_text;
 
@@ -21,7 +20,7 @@ pub(super) fn study<'a>(plan: &Plan, inventory: &Inventory, jobs: impl Iterator<
     Study {
         matrix: plan.matrix.clone(),
         description: plan.description.clone(),
-        cells: jobs.map(|job| cell(job.clone(), inventory, not_done_text)).collect(),
+        cells: jobs.map(|job| cell(job.clone(), inventory, NotDone::to_string)).collect(),
         spans: inventory.records().map(Span::of).collect(),
         peaks: Catalogue::default(),
         convention: FlopsConvention::default(),
@@ -91,9 +90,9 @@ pub(super) fn marks_of(
     global: &Global,
 ) -> Vec<Mark> {
     let others = plan.into_iter().flat_map(Plan::jobs).filter(|other| other.id() != job.id());
-    let mut own = [cell(job.clone(), inventory, not_done_text)];
+    let mut own = [cell(job.clone(), inventory, NotDone::to_string)];
     load_iterations(&mut own, store, global);
-    let others: Vec<Cell> = others.map(|other| cell(other, inventory, not_done_text)).collect();
+    let others: Vec<Cell> = others.map(|other| cell(other, inventory, NotDone::to_string)).collect();
     let cells: Vec<&Cell> = own.iter().chain(&others).collect();
     let spans: Vec<Span> = inventory.records().map(Span::of).collect();
     marks(&cells, &spans, &Thresholds::default()).swap_remove(0)

@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::find::load_inventory;
 use super::load::{ProfileArgs, load_profiled_plan};
 use super::output::{Layout, hint, print, print_json, table, table_text};
 use super::select::SelectArgs;
 use super::stale::{Here, stale_hint};
-use super::words::{Word, param_text};
+use super::words::param_text;
 use super::{Exit, Failure, Global};
-use crate::job::{JobId, Key, varying_parameters};
+use crate::job::{JobId, Key, State, Tally, varying_parameters};
 use crate::plan::{Decided, Estimate, Estimator, Inventory, Plan, TimeLeft, quote};
 use crate::store::Store;
 use crate::text::{duration_text, jobs_text};
@@ -50,7 +50,7 @@ pub(super) fn run(args: PlanArgs, global: &Global) -> Result<Exit, Failure> {
         print_json(&view)?;
     } else {
         print(&view.text(Layout::of_stdout()))?;
-        if view.counts.stale > 0 {
+        if view.counts.of(State::Stale) > 0 {
             hint(global.quiet, &stale_hint(&args.run_words(&view.file), global));
         }
     }
@@ -70,7 +70,9 @@ struct PlanView {
     matrix: String,
     /// Its file.
     file: String,
-    counts: DecisionCounts,
+    /// By what is decided: who is to be run waits.
+    #[serde(serialize_with = "counts_by_decision")]
+    counts: Tally,
     /// Of the jobs to run.
     time_left: TimeLeft,
     /// Names of the parameters that are not the same in all jobs.
@@ -79,23 +81,17 @@ struct PlanView {
     jobs: Vec<JobView>,
 }
 
-/// Jobs by decision.
-#[derive(Debug, Default, PartialEq, Eq, Serialize)]
-struct DecisionCounts {
-    run: usize,
-    done: usize,
-    stale: usize,
-    not_here: usize,
-    pruned: usize,
-    blocked: usize,
-}
-
 #[derive(Debug, Serialize)]
 struct JobView {
     id: JobId,
     label: String,
     key: Key,
-    decision: Word,
+    /// `run`, or how it stands if it is left.
+    decision: &'static str,
+    #[serde(skip)]
+    decision_text: &'static str,
+    #[serde(skip)]
+    state: State,
     /// As a sentence, of a stale job what changed; `None` for what is done.
     why: Option<String>,
     /// `None` for what is not run, and where there is no basis.
@@ -106,20 +102,12 @@ impl PlanView {
     fn of(plan: &Plan, inventory: &Inventory, decided: &[Decided]) -> PlanView {
         let estimator = Estimator::new(plan, inventory.records());
         let jobs: Vec<JobView> = decided.iter().map(|decided| JobView::of(decided, &estimator)).collect();
-        let count = |word| jobs.iter().filter(|job| job.decision == word).count();
-        let to_run = jobs.iter().filter(|job| job.decision == Word::Run).map(|job| &job.key);
+        let to_run = jobs.iter().filter(|job| job.state == State::Waiting).map(|job| &job.key);
         PlanView {
             schema: VIEW_SCHEMA,
             matrix: plan.matrix.name.clone(),
             file: plan.matrix.path.clone(),
-            counts: DecisionCounts {
-                run: count(Word::Run),
-                done: count(Word::Done),
-                stale: count(Word::Stale),
-                not_here: count(Word::NotHere),
-                pruned: count(Word::Pruned),
-                blocked: count(Word::Blocked),
-            },
+            counts: jobs.iter().map(|job| job.state).collect(),
             time_left: estimator.time_left(to_run),
             varying: varying_parameters(jobs.iter().map(|job| &job.key)),
             jobs,
@@ -136,23 +124,13 @@ impl PlanView {
             row.extend(self.varying.iter().map(|name| param_text(&job.key, name)));
             let seconds = job.estimate.map(|estimate| format!("~{}", duration_text(estimate.seconds)));
             let seconds =
-                seconds.unwrap_or_else(|| if job.decision == Word::Run { "?" } else { "" }.to_owned());
-            row.extend([job.decision.text().to_owned(), seconds, job.why.clone().unwrap_or_default()]);
+                seconds.unwrap_or_else(|| if job.state == State::Waiting { "?" } else { "" }.to_owned());
+            row.extend([job.decision_text.to_owned(), seconds, job.why.clone().unwrap_or_default()]);
             rows.add_row(row);
         }
-        let DecisionCounts { run, done, stale, not_here, pruned, blocked } = self.counts;
-        let mut counts = format!("{}: {}: {run} to run", self.matrix, jobs_text(self.jobs.len()));
-        for (number, what) in [
-            (done, "done"),
-            (stale, "stale"),
-            (not_here, "not here"),
-            (pruned, "pruned"),
-            (blocked, "blocked"),
-        ] {
-            if number > 0 {
-                counts += &format!(", {number} {what}");
-            }
-        }
+        let (to_run, others) = (self.counts.of(State::Waiting), self.counts.clone().without(State::Waiting));
+        let others = if others.jobs() > 0 { format!(", {others}") } else { String::new() };
+        let counts = format!("{}: {}: {to_run} to run{others}", self.matrix, jobs_text(self.jobs.len()));
         format!("{}{counts}; time left: {}\n", table_text(&rows), self.time_left)
     }
 }
@@ -160,15 +138,31 @@ impl PlanView {
 impl JobView {
     fn of(decided: &Decided, estimator: &Estimator) -> JobView {
         let Decided { job, decision } = decided;
-        let (word, why) = Word::of(decision);
-        let estimate = if word == Word::Run { estimator.estimate(job.key()) } else { None };
-        JobView { id: job.id(), label: job.label(), key: job.key().clone(), decision: word, why, estimate }
+        JobView {
+            id: job.id(),
+            label: job.label(),
+            key: job.key().clone(),
+            decision: decision.name(),
+            decision_text: decision.text(),
+            state: decision.state(),
+            why: decision.why(),
+            estimate: if decision.runs() { estimator.estimate(job.key()) } else { None },
+        }
     }
+}
+
+/// The tally as `counts` has always had it: `{ "run": 2, "done": 1, … }`.
+fn counts_by_decision<S: Serializer>(counts: &Tally, serializer: S) -> Result<S::Ok, S::Error> {
+    let others = [State::Done, State::Stale, State::NotHere, State::Pruned, State::Blocked];
+    let others = others.map(|state| (state.name(), counts.of(state)));
+    serializer.collect_map([("run", counts.of(State::Waiting))].into_iter().chain(others))
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+
+    use serde_json::json;
 
     use super::*;
     use crate::analysis::fixture;
@@ -224,8 +218,8 @@ mod tests {
             .collect();
         let view = PlanView::of(&plan(keys.to_vec()), &inventory, &decided);
         assert_eq!(
-            view.counts,
-            DecisionCounts { run: 2, done: 1, stale: 1, not_here: 1, pruned: 1, blocked: 0 }
+            serde_json::to_value(&view).unwrap()["counts"],
+            json!({ "run": 2, "done": 1, "stale": 1, "not_here": 1, "pruned": 1, "blocked": 0 })
         );
         assert_eq!(view.varying, ["deterministic"]);
         let bases: Vec<_> = view.jobs.iter().map(|job| job.estimate.map(|estimate| estimate.basis)).collect();

@@ -202,7 +202,7 @@ mod tests {
                 Event::Progress { job: &one, progress: Progress::Warmup { done: 1, of: 2 } },
                 Event::Ended { job: &one, record: &good, retry: false },
                 Event::Warning("the disk is nearly full"),
-                Event::Finished(&Summary { done: 1, ..Summary::default() }),
+                Event::Finished(&Summary { done_before: 1, ..Summary::default() }),
             ] {
                 display.event(&event);
             }

@@ -114,28 +114,20 @@ struct Execution<'a> {
 
 impl Execution<'_> {
     fn nothing_to_do(&self) -> String {
-        let mut summary = Summary::default();
-        let mut reason = None;
-        for decided in self.decided {
-            match &decided.decision {
-                Decision::Skip | Decision::Stale { .. } => summary.skipped += 1,
-                Decision::Run(_) | Decision::Rerun { .. } => summary.left += 1,
-                Decision::Pruned { .. } => summary.pruned += 1,
-                Decision::Blocked { why } => {
-                    summary.blocked += 1;
-                    reason.get_or_insert(why);
-                }
-                Decision::NotHere { why } => {
-                    summary.not_here += 1;
-                    reason.get_or_insert(why);
-                }
-            }
-        }
+        let summary = Summary::of(self.decided);
+        let reason = self.decided.iter().find_map(|decided| match &decided.decision {
+            Decision::Blocked { why } | Decision::NotHere { why } => Some(why),
+            Decision::Run(_)
+            | Decision::Rerun { .. }
+            | Decision::Skip
+            | Decision::Stale { .. }
+            | Decision::Pruned { .. } => None,
+        });
         let name = &self.plan.matrix.name;
         match reason {
-            None if summary.pruned == 0 => format!("{name}: all {} jobs are done", summary.skipped),
-            None => format!("{name}: nothing to run: {}", describe(&summary)),
-            Some(why) => format!("{name}: nothing to run: {} ({why})", describe(&summary)),
+            _ if summary.is_complete() => format!("{name}: all {} jobs are done", summary.jobs()),
+            None => format!("{name}: nothing to run: {summary}"),
+            Some(why) => format!("{name}: nothing to run: {summary} ({why})"),
         }
     }
 
@@ -183,7 +175,7 @@ impl Execution<'_> {
     fn conclude(&self, summary: &Summary) -> Exit {
         if self.global.quiet {
             // Nobody was told so far.
-            print(&format!("{}: {}", self.plan.matrix.name, describe(summary)));
+            print(&format!("{}: {summary}", self.plan.matrix.name));
         }
         self.advise_of_stale();
         // What just ended is in the store alone.
@@ -191,11 +183,11 @@ impl Execution<'_> {
             self.advise_of_marked(&inventory);
         }
         match &summary.stopped_by {
-            Some(by) if summary.left > 0 => {
+            Some(by) if summary.left() > 0 => {
                 self.advise(&format!("stopped by {by}; `{}` goes on", self.resume_command()));
                 Exit::Interrupted
             }
-            _ if summary.failed + summary.pruned + summary.blocked + summary.left > 0 => {
+            _ if summary.is_short() => {
                 let store = store_flag(self.global);
                 self.advise(&format!(
                     "`orchestrate status {}{store}` shows what failed and why; `{}` tries it again",
@@ -291,26 +283,6 @@ fn site_failure(error: SiteError) -> Failure {
         }
     };
     Failure::new(Exit::Unexpected, error).hint(hint)
-}
-
-/// The counts that are not zero.
-fn describe(summary: &Summary) -> String {
-    let Summary { done, failed, skipped, not_here, pruned, blocked, left, stopped_by: _ } = summary;
-    let counts = [
-        (done, "done"),
-        (failed, "failed"),
-        (skipped, "done before"),
-        (not_here, "not here"),
-        (pruned, "pruned"),
-        (blocked, "blocked"),
-        (left, "left"),
-    ];
-    let words: Vec<String> = counts
-        .iter()
-        .filter(|(count, _)| **count > 0)
-        .map(|(count, word)| format!("{count} {word}"))
-        .collect();
-    words.join(", ")
 }
 
 /// Prints a line of the result. A reader that has gone away must not end a run.

@@ -190,15 +190,13 @@ fn parse_iterations(path: &Path, measurement: &Measurement) -> Result<Option<Ite
     }
 }
 
-/// Why a job has no record.
-fn reason(decision: &Decision, standing: &NotDone) -> String {
-    match (decision, standing) {
-        (Decision::Pruned { why } | Decision::NotHere { why }, _) => why.clone(),
-        (_, NotDone::Running) => "running right now".to_owned(),
-        (_, NotDone::Unfinished { attempts: 1 }) => "an attempt was begun but left no record".to_owned(),
-        (_, NotDone::Unfinished { attempts }) => format!("{attempts} attempts were begun but left no record"),
-        (_, NotDone::Corrupt { message }) => format!("its directory cannot be read: {message}"),
-        (_, NotDone::NeverRan | NotDone::Failed(_)) => "not run yet".to_owned(),
+/// Why a job has no record: what keeps it from being run, or how far it came.
+fn reason(decision: &Decision, not_done: &NotDone) -> String {
+    match decision {
+        Decision::Pruned { why } | Decision::NotHere { why } | Decision::Blocked { why } => why.clone(),
+        Decision::Run(_) | Decision::Rerun { .. } | Decision::Skip | Decision::Stale { .. } => {
+            not_done.to_string()
+        }
     }
 }
 

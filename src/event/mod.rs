@@ -3,6 +3,7 @@
 //! It never writes anything anywhere and never looks at a clock: whether words end in a bar, a line or nowhere, it does not know.
 
 mod narrator;
+mod summary;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use crate::protocol::Progress;
 use crate::record::Record;
 
 pub use narrator::{Current, Narrator, Saying, Weight};
+pub use summary::Summary;
 
 /// Listens to a run. Nothing it does can disturb the run: it cannot fail, and a terminal that has gone away is its own
 /// affair.
@@ -125,25 +127,4 @@ pub struct Waiting {
     pub what: String,
     /// Who holds it, as a phrase, as far as that is known.
     pub holder: Option<String>,
-}
-
-/// How a run ended: where each selected job ended up.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
-    /// Succeeded in this run, or found to have succeeded after `orchestrate` was gone.
-    pub done: usize,
-    /// Failed in their last attempt, or something is wrong with their directory.
-    pub failed: usize,
-    /// Were done before, or were finished by another `orchestrate` meanwhile.
-    pub skipped: usize,
-    /// Do not belong on this host, or need what it does not have.
-    pub not_here: usize,
-    /// Left because a smaller batch of the same config ran out of memory.
-    pub pruned: usize,
-    /// Left because a newer `orchestrate` has left something that we do not understand.
-    pub blocked: usize,
-    /// Still to be run: the run was stopped before.
-    pub left: usize,
-    /// By what the run was stopped, if it was.
-    pub stopped_by: Option<String>,
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Event, Waiting, WorkerFate};
-use crate::job::{Job, JobId, Key, Kind, varying_parameters};
+use super::{Event, Summary, Waiting, WorkerFate};
+use crate::job::{Job, JobId, Key, Kind, State, varying_parameters};
 use crate::plan::{Decided, Decision, Estimator, TimeLeft, wall_seconds};
 use crate::protocol::Progress;
-use crate::record::{Outcome, Record};
+use crate::record::Record;
 use crate::text::{duration_text, jobs_text, rate_text};
 
 /// One line about a run.
@@ -128,24 +128,15 @@ impl Narrator {
     }
 
     fn began(&mut self, jobs: &[Decided]) -> String {
-        let mut others: BTreeMap<&str, usize> = BTreeMap::new();
-        for Decided { job, decision } in jobs {
-            match decision {
-                Decision::Run(_) | Decision::Rerun { .. } => {
-                    self.open.insert(job.id(), job.key().clone());
-                }
-                Decision::Stale { .. } => *others.entry("stale").or_default() += 1,
-                Decision::Skip => *others.entry("done before").or_default() += 1,
-                Decision::Pruned { .. } => *others.entry("pruned").or_default() += 1,
-                Decision::Blocked { .. } => *others.entry("blocked").or_default() += 1,
-                Decision::NotHere { .. } => *others.entry("not here").or_default() += 1,
-            }
-        }
+        let to_run = jobs.iter().filter(|decided| decided.decision.runs());
+        self.open = to_run.map(|decided| (decided.job.id(), decided.job.key().clone())).collect();
         self.to_run = self.open.len();
         self.varying = varying_parameters(jobs.iter().map(|decided| decided.job.key()));
         let mut text = format!("{}: {} to run", jobs_text(jobs.len()), self.to_run);
-        for (what, number) in others {
-            text += &format!(", {number} {what}");
+        let found = Summary::of(jobs);
+        let others = Summary { tally: found.tally.without(State::Waiting), ..found };
+        if others.jobs() > 0 {
+            text += &format!(", {others}");
         }
         if self.to_run > 0 {
             text += &format!("; time left: {}", self.time_left());
@@ -204,7 +195,7 @@ impl Narrator {
             let text = format!("{counter} done   {}{} in {took}", self.title(job), result(record));
             return Saying { text, weight: Weight::News };
         }
-        if matches!(record.outcome, Outcome::Interrupted { .. }) {
+        if record.outcome.policy().leaves == State::Waiting {
             let text = format!("{counter} stopped {} {} after {took}", self.title(job), record.outcome);
             return Saying { text, weight: Weight::News };
         }

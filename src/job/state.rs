@@ -31,14 +31,14 @@ macro_rules! words {
             pub const ALL: &[State] = &[$(State::$state),+];
 
             /// Its name in JSON.
-            pub fn name(self) -> &'static str {
+            pub const fn name(self) -> &'static str {
                 match self {
                     $(State::$state => $name,)+
                 }
             }
 
             /// Its name as people read it.
-            pub fn text(self) -> &'static str {
+            pub const fn text(self) -> &'static str {
                 match self {
                     $(State::$state => $text,)+
                 }
@@ -74,6 +74,12 @@ impl Tally {
     /// How many jobs are in `state`.
     pub fn of(&self, state: State) -> usize {
         self.numbers[state as usize]
+    }
+
+    /// The same tally without the jobs in `state`.
+    pub fn without(mut self, state: State) -> Tally {
+        self.numbers[state as usize] = 0;
+        self
     }
 
     /// How many jobs there are.
@@ -130,5 +136,6 @@ mod tests {
             "1 done, 1 stale, 1 failed, 1 running, 1 waiting, 1 not here, 1 pruned, 1 blocked"
         );
         assert_eq!(Tally::default().to_string(), "");
+        assert_eq!(tally.without(State::Waiting).of(State::Waiting), 0);
     }
 }

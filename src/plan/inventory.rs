@@ -1,6 +1,7 @@
 //! What a store holds, as plain data: the input of [`super::decide`]. [`crate::run`] reads it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
 use super::Acceptance;
@@ -59,6 +60,22 @@ pub enum NotDone {
         /// What is wrong, as a sentence.
         message: String,
     },
+}
+
+impl fmt::Display for NotDone {
+    /// One sentence without its full stop.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotDone::NeverRan => f.write_str("it never ran"),
+            NotDone::Failed(record) => write!(f, "attempt {} {}", record.attempt, record.outcome),
+            NotDone::Unfinished { attempts: 1 } => f.write_str("its attempt was cut off and left no record"),
+            NotDone::Unfinished { attempts } => {
+                write!(f, "the last of its {attempts} attempts was cut off and left no record")
+            }
+            NotDone::Running => f.write_str("somebody runs it right now"),
+            NotDone::Corrupt { message } => write!(f, "its directory cannot be read: {message}"),
+        }
+    }
 }
 
 impl Inventory {

@@ -14,6 +14,7 @@ mod invocation;
 mod order;
 mod profiler;
 mod stale;
+mod state;
 
 use std::collections::BTreeMap;
 
@@ -30,6 +31,7 @@ pub use inventory::{Inventory, NotDone, Problem, Standing};
 pub use invocation::{Invocation, InvocationError, Outputs, PASSED_ON, Surroundings, invocation, quote};
 pub use profiler::Profiler;
 pub use stale::{ACCEPTANCE_SCHEMA, Acceptance, Change, Present, changes, changes_text};
+pub use state::state;
 
 /// The version of a saved plan.
 ///

@@ -68,7 +68,7 @@ fn what_was_not_run_is_in_the_tables_too() {
     project.orchestrate(&["aggregate", "m.yaml"]).code(0);
     let metrics = rows(&project, "metrics.csv");
     let states: Vec<_> = metrics.iter().map(|row| (row["status"].as_str(), row["reason"].as_str())).collect();
-    assert_eq!(states, [("succeeded", "none"), ("not_run", "not run yet")]);
+    assert_eq!(states, [("succeeded", "none"), ("not_run", "it never ran")]);
     assert!(!project.path("report/m/report.md").exists(), "aggregate writes tables alone");
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::analysis::marks::Mark;
 use crate::cli::stale::Planned;
-use crate::cli::words::{Word, mark_text, not_done_text};
+use crate::cli::words::mark_text;
 use crate::job::{Job, JobId, Key};
 use crate::plan::{Acceptance, Change, Decision, Inventory, NotDone, Standing, wall_seconds};
 use crate::record::{Outcome, Record};
@@ -48,7 +48,9 @@ pub(super) struct Explanation {
     /// The latest saved plan that holds it.
     plan: Option<String>,
     /// What a run of that plan would do with it.
-    decision: Option<Word>,
+    decision: Option<&'static str>,
+    #[serde(skip)]
+    decision_text: Option<&'static str>,
     /// Why, as a sentence; of a stale job, what changed.
     why: Option<String>,
     /// What changed since it ran, whether accepted or not.
@@ -114,13 +116,9 @@ impl Explanation {
             Standing::NotDone(_) => (None, None),
         };
         let accepted = inventory.accepted.get(&job.id());
-        let (decision, why) = match &planned {
-            Some(planned) => {
-                let (word, why) = Word::of(&planned.decided.decision);
-                (Some(word), why)
-            }
-            None => (None, None),
-        };
+        let decision = planned.as_ref().map(|planned| &planned.decided.decision);
+        let why = decision.and_then(Decision::why);
+        let (decision, decision_text) = (decision.map(Decision::name), decision.map(Decision::text));
         Explanation {
             schema: EXPLANATION_SCHEMA,
             id: job.id(),
@@ -130,10 +128,11 @@ impl Explanation {
             done: matches!(standing, Standing::Done(_)),
             why_not_done: match &standing {
                 Standing::Done(_) => None,
-                Standing::NotDone(not_done) => Some(not_done_text(not_done)),
+                Standing::NotDone(not_done) => Some(not_done.to_string()),
             },
             plan: planned.map(|planned| planned.plan),
             decision,
+            decision_text,
             why,
             changes,
             accepted: accepted.filter(|accepted| Some(accepted.attempt) == attempt).cloned(),
@@ -179,11 +178,11 @@ impl Explanation {
     }
 
     fn decision_text(&self) -> String {
-        let (Some(word), Some(plan)) = (self.decision, &self.plan) else {
+        let (Some(word), Some(plan)) = (self.decision_text, &self.plan) else {
             return "none: no saved plan holds it, so it cannot be told what changed since".to_owned();
         };
         let why = self.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-        format!("{}{why} (plan `{plan}`)", word.text())
+        format!("{word}{why} (plan `{plan}`)")
     }
 }
 

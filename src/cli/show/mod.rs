@@ -12,7 +12,6 @@ use std::path::Path;
 use super::find::{Found, find_job, load_inventory};
 use super::marked::{marks_of, plan_of};
 use super::output::{hint, print, print_json};
-use super::words::not_done_text;
 use super::{Exit, Failure, Global};
 use crate::files::{JobDir, read_regular_text};
 use crate::job::{Job, Key};
@@ -95,7 +94,7 @@ fn record_of(standing: &Standing) -> Option<&Record> {
 
 fn no_record(found: &Found, standing: &Standing) -> Failure {
     let why = match standing {
-        Standing::NotDone(not_done) => not_done_text(not_done),
+        Standing::NotDone(not_done) => not_done.to_string(),
         Standing::Done(_) => "it is done".to_owned(),
     };
     Failure::new(Exit::NothingSelected, format!("the job {} has no record: {why}", found.dir.name()))

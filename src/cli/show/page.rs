@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::analysis::energy::{Draw, cpu_draw, gpu_draw};
 use crate::analysis::marks::Mark;
 use crate::cli::output::size_text;
-use crate::cli::words::{mark_text, not_done_text};
+use crate::cli::words::mark_text;
 use crate::job::{Job, Kind, WorkerTemplate};
 use crate::plan::{Standing, quote, wall_seconds};
 use crate::protocol::Measurement;
@@ -82,7 +82,7 @@ impl Page {
     fn head(&self) -> Lines {
         let state = match &self.standing {
             Standing::Done(_) => "done".to_owned(),
-            Standing::NotDone(not_done) => format!("not done: {}", not_done_text(not_done)),
+            Standing::NotDone(not_done) => format!("not done: {not_done}"),
         };
         vec![line("id", self.job.id()), line("state", state), line("directory", &self.directory)]
     }

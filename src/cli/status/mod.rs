@@ -13,6 +13,7 @@ use super::output::{Layout, hint, print, print_json};
 use super::select::{SelectArgs, Selection};
 use super::stale::{Here, stale_hint};
 use super::{Exit, Failure, Global};
+use crate::job::State;
 use crate::plan::{Plan, quote};
 use crate::store::Store;
 
@@ -134,11 +135,11 @@ impl Look<'_> {
         if !overview.stale.is_empty() {
             found.push(stale_hint(&again, self.global));
         }
-        if counts.failed + counts.waiting > 0 && counts.running == 0 {
+        if counts.of(State::Failed) + counts.of(State::Waiting) > 0 && counts.of(State::Running) == 0 {
             found.push(format!("`orchestrate {again}{store}` runs what is missing"));
-        } else if counts.running > 0 {
+        } else if counts.of(State::Running) > 0 {
             found.push(format!("`orchestrate status {name} --watch{store}` follows the run"));
-        } else if counts.done > 0 {
+        } else if counts.of(State::Done) > 0 {
             found.push(format!("`orchestrate report {name}{store}` turns it into tables and figures"));
         }
         found

@@ -3,15 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::analysis::group::{Row, order};
 use crate::analysis::marks::mark_names;
 use crate::analysis::{Study, analyse};
 use crate::cli::marked::study;
 use crate::cli::stale::stale_reasons;
-use crate::job::{JobId, Key, varying_parameters};
-use crate::plan::{Decided, Decision, Estimator, Inventory, NotDone, Plan, Standing, TimeLeft};
+use crate::job::{JobId, Key, State, Tally, varying_parameters};
+use crate::plan::{Decided, Decision, Estimator, Inventory, NotDone, Plan, Standing, TimeLeft, state};
 use crate::record::{Outcome, Record};
 
 /// The version of what `--json` prints.
@@ -27,8 +27,9 @@ pub(super) struct Overview {
     pub(super) matrix: String,
     /// Its file.
     pub(super) file: String,
-    /// All selected jobs.
-    pub(super) counts: StateCounts,
+    /// All selected jobs; stale ones are done.
+    #[serde(serialize_with = "counts_by_state")]
+    pub(super) counts: Tally,
     /// Of the jobs that wait, failed or run.
     pub(super) time_left: TimeLeft,
     /// Runs whose marks would leave them out of the statistics are kept in them.
@@ -47,26 +48,14 @@ pub(super) struct Overview {
     pub(super) problems: Vec<ProblemView>,
 }
 
-/// Jobs by state. A job is in exactly one.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct StateCounts {
-    pub(super) jobs: usize,
-    pub(super) done: usize,
-    pub(super) failed: usize,
-    pub(super) running: usize,
-    pub(super) waiting: usize,
-    pub(super) not_here: usize,
-    pub(super) pruned: usize,
-    pub(super) blocked: usize,
-}
-
 /// One config.
 #[derive(Debug, Serialize)]
 pub(super) struct ConfigView {
     /// Its key, of repeat 1.
     pub(super) key: Key,
-    /// Its jobs.
-    pub(super) counts: StateCounts,
+    /// Its jobs; stale ones are done.
+    #[serde(serialize_with = "counts_by_state")]
+    pub(super) counts: Tally,
     /// How its failed jobs ended, as `record.json` has it, each kind with its number.
     pub(super) failed: BTreeMap<&'static str, usize>,
     /// Over its timing jobs; several if their circumstances differ, since such are never pooled.
@@ -112,18 +101,6 @@ pub(super) struct ProblemView {
     pub(super) message: String,
 }
 
-/// How a job stands, for people.
-#[derive(Debug)]
-enum JobState<'a> {
-    Done,
-    Failed(&'a Record),
-    Running,
-    Waiting,
-    NotHere(String),
-    Pruned(String),
-    Blocked(String),
-}
-
 impl Overview {
     /// The overview of `decided`, the selected jobs of `plan`. Statistics keep marked runs if `include_marked`.
     pub(super) fn of(
@@ -132,14 +109,14 @@ impl Overview {
         decided: &[Decided],
         include_marked: bool,
     ) -> Overview {
-        let mut sorted: Vec<(&Decided, JobState<'_>)> =
-            decided.iter().map(|decided| (decided, state(decided, inventory))).collect();
+        let mut sorted: Vec<(&Decided, State)> =
+            decided.iter().map(|decided| (decided, state_of(decided, inventory))).collect();
         sorted.sort_by_cached_key(|(decided, _)| order(decided.job.key()));
         let mut overview = Overview {
             schema: OVERVIEW_SCHEMA,
             matrix: plan.matrix.name.clone(),
             file: plan.matrix.path.clone(),
-            counts: StateCounts::default(),
+            counts: Tally::default(),
             time_left: time_left(plan, inventory, &sorted),
             include_marked,
             varying: varying_parameters(decided.iter().map(|decided| decided.job.key())),
@@ -150,7 +127,7 @@ impl Overview {
             problems: problems(inventory),
         };
         for (decided, state) in &sorted {
-            overview.add(decided, state);
+            overview.add(decided, *state, inventory);
         }
         overview.add_throughput(plan, inventory, decided);
         overview
@@ -158,10 +135,10 @@ impl Overview {
 
     /// Whether a run would find nothing to do and nobody is running anything.
     pub(super) fn is_settled(&self) -> bool {
-        self.counts.running + self.counts.waiting == 0
+        self.counts.of(State::Running) + self.counts.of(State::Waiting) == 0
     }
 
-    fn add(&mut self, decided: &Decided, state: &JobState<'_>) {
+    fn add(&mut self, decided: &Decided, state: State, inventory: &Inventory) {
         let config = decided.job.key().config();
         self.counts.add(state);
         // A config's kinds may stand between each other in the order, so it is looked for, from the end.
@@ -172,14 +149,18 @@ impl Overview {
         let view = &mut self.configs[index];
         view.counts.add(state);
         match state {
-            JobState::Failed(record) => {
-                *view.failed.entry(record.outcome.kind()).or_default() += 1;
-                self.failures.push(FailureView::of(decided, record));
+            State::Failed => {
+                if let Some(Standing::NotDone(NotDone::Failed(record))) =
+                    inventory.jobs.get(&decided.job.id())
+                {
+                    *view.failed.entry(record.outcome.kind()).or_default() += 1;
+                    self.failures.push(FailureView::of(decided, record));
+                }
             }
-            JobState::NotHere(why) | JobState::Pruned(why) | JobState::Blocked(why) => {
-                *self.left_out.entry(why.clone()).or_default() += 1;
+            State::NotHere | State::Pruned | State::Blocked => {
+                *self.left_out.entry(why_left(decided, inventory)).or_default() += 1;
             }
-            JobState::Done | JobState::Running | JobState::Waiting => {}
+            State::Done | State::Stale | State::Running | State::Waiting => {}
         }
     }
 
@@ -201,36 +182,36 @@ impl Overview {
     }
 }
 
-fn state<'a>(decided: &Decided, inventory: &'a Inventory) -> JobState<'a> {
+/// How the job of `decided` stands. A stale one is done: its record counts, and that it is stale is said below the tables.
+fn state_of(decided: &Decided, inventory: &Inventory) -> State {
+    match state(inventory.jobs.get(&decided.job.id()), &decided.decision) {
+        State::Stale => State::Done,
+        other => other,
+    }
+}
+
+/// Why the job of `decided` is not here, pruned or blocked.
+fn why_left(decided: &Decided, inventory: &Inventory) -> String {
     match (inventory.jobs.get(&decided.job.id()), &decided.decision) {
-        (_, Decision::Run(NotDone::Running)) | (Some(Standing::NotDone(NotDone::Running)), _) => {
-            JobState::Running
+        // It would be tried again: then the last attempt alone says why.
+        (Some(Standing::NotDone(NotDone::Failed(record))), Decision::Run(_) | Decision::Rerun { .. }) => {
+            format!("it {}", record.outcome)
         }
-        (Some(Standing::Done(_)), _) | (_, Decision::Skip | Decision::Stale { .. }) => JobState::Done,
-        (Some(Standing::NotDone(NotDone::Failed(record))), decision) => failed(record, decision),
-        (_, Decision::NotHere { why }) => JobState::NotHere(why.clone()),
-        (_, Decision::Pruned { why }) => JobState::Pruned(why.clone()),
-        (_, Decision::Blocked { why }) => JobState::Blocked(why.clone()),
-        (_, Decision::Run(_) | Decision::Rerun { .. }) => JobState::Waiting,
+        (_, decision) => decision.why().unwrap_or_default(),
     }
 }
 
-/// A failure stays one whatever would be done next, with two exceptions: who was interrupted has not failed, and what
-/// this host does not support is not here.
-fn failed<'a>(record: &'a Record, decision: &Decision) -> JobState<'a> {
-    match (&record.outcome, decision) {
-        (Outcome::Interrupted { .. }, Decision::Run(_)) => JobState::Waiting,
-        (Outcome::Unsupported { .. }, Decision::NotHere { why }) => JobState::NotHere(why.clone()),
-        (Outcome::Unsupported { message }, _) => JobState::NotHere(message.clone()),
-        _ => JobState::Failed(record),
-    }
-}
-
-fn time_left(plan: &Plan, inventory: &Inventory, sorted: &[(&Decided, JobState<'_>)]) -> TimeLeft {
-    let is_open =
-        |state: &JobState<'_>| matches!(state, JobState::Failed(_) | JobState::Running | JobState::Waiting);
-    let open = sorted.iter().filter(|(_, state)| is_open(state)).map(|(decided, _)| decided.job.key());
+fn time_left(plan: &Plan, inventory: &Inventory, sorted: &[(&Decided, State)]) -> TimeLeft {
+    let is_open = |state: State| matches!(state, State::Failed | State::Running | State::Waiting);
+    let open = sorted.iter().filter(|(_, state)| is_open(*state)).map(|(decided, _)| decided.job.key());
     Estimator::new(plan, inventory.records()).time_left(open)
+}
+
+/// The tally as `counts` has always had it: `{ "jobs": 9, "done": 4, … }`, where what is stale is done.
+fn counts_by_state<S: Serializer>(counts: &Tally, serializer: S) -> Result<S::Ok, S::Error> {
+    let states = State::ALL.iter().filter(|state| **state != State::Stale);
+    let states = states.map(|state| (state.name(), counts.of(*state)));
+    serializer.collect_map([("jobs", counts.jobs())].into_iter().chain(states))
 }
 
 fn problems(inventory: &Inventory) -> Vec<ProblemView> {
@@ -241,24 +222,9 @@ fn problems(inventory: &Inventory) -> Vec<ProblemView> {
     inventory.problems.iter().map(view).collect()
 }
 
-impl StateCounts {
-    fn add(&mut self, state: &JobState<'_>) {
-        self.jobs += 1;
-        *match state {
-            JobState::Done => &mut self.done,
-            JobState::Failed(_) => &mut self.failed,
-            JobState::Running => &mut self.running,
-            JobState::Waiting => &mut self.waiting,
-            JobState::NotHere(_) => &mut self.not_here,
-            JobState::Pruned(_) => &mut self.pruned,
-            JobState::Blocked(_) => &mut self.blocked,
-        } += 1;
-    }
-}
-
 impl ConfigView {
     fn of(key: Key) -> ConfigView {
-        ConfigView { key, counts: StateCounts::default(), failed: BTreeMap::new(), throughput: Vec::new() }
+        ConfigView { key, counts: Tally::default(), failed: BTreeMap::new(), throughput: Vec::new() }
     }
 }
 

@@ -98,17 +98,10 @@ fn every_state_is_counted_once_and_explained() {
         newer: false,
     });
     let overview = scene.overview();
-    let counts = StateCounts {
-        jobs: 12,
-        done: 4,
-        failed: 3,
-        running: 1,
-        waiting: 2,
-        not_here: 1,
-        pruned: 1,
-        blocked: 0,
-    };
-    assert_eq!(overview.counts, counts);
+    let counts = serde_json::json!({
+        "jobs": 12, "done": 4, "failed": 3, "running": 1, "waiting": 2, "not_here": 1, "pruned": 1, "blocked": 0,
+    });
+    assert_eq!(serde_json::to_value(&overview).unwrap()["counts"], counts);
     assert!(!overview.is_settled());
     assert_eq!(overview.time_left.jobs, 6);
     insta::assert_snapshot!(render::text(&overview, Layout::Plain));
@@ -178,7 +171,7 @@ fn stale_jobs_are_done_and_said() {
         scene = scene.job(key, decision, standing);
     }
     let overview = scene.overview();
-    assert_eq!((overview.counts.done, overview.counts.jobs), (4, 4));
+    assert_eq!((overview.counts.of(State::Done), overview.counts.jobs()), (4, 4));
     assert!(overview.is_settled());
     let text = render::text(&overview, Layout::Plain);
     assert!(text.contains("\nstale: worker old → new: 2 jobs\n"), "{text}");
@@ -190,7 +183,15 @@ fn a_rerun_that_goes_on_is_seen_running() {
     let record = fixture::record(key("resnet18", 16, 1), 100.0, 0);
     let standing = Some(Standing::Done(Box::new(record)));
     let scene = Scene::new().job(key("resnet18", 16, 1), Decision::Run(NotDone::Running), standing);
-    assert_eq!(scene.overview().counts.running, 1);
+    assert_eq!(scene.overview().counts.of(State::Running), 1);
+}
+
+#[test]
+fn what_this_host_does_not_support_is_left_out_with_the_workers_words() {
+    let outcome = Outcome::Unsupported { message: "no CUDA".into() };
+    let overview = Scene::new().failed(key("vgg16", 16, 1), outcome).overview();
+    assert_eq!((overview.counts.of(State::NotHere), overview.failures.len()), (1, 0));
+    assert_eq!(overview.left_out, BTreeMap::from([("it is not supported here: no CUDA".into(), 1)]));
 }
 
 #[test]

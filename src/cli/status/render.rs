@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::overview::{ConfigView, FailureView, Overview, StateCounts, ThroughputView};
+use super::overview::{ConfigView, FailureView, Overview, ThroughputView};
 use crate::cli::output::{Layout, table, table_text};
 use crate::cli::study::MARKED_ARE_INCLUDED;
 use crate::cli::words::param_text;
-use crate::job::Kind;
+use crate::job::{Kind, State};
 use crate::text::{jobs_text, rate_text};
 
 /// The tables, then what went wrong.
 pub(super) fn text(overview: &Overview, layout: Layout) -> String {
     let mut text = configs_text(overview, layout);
-    text += &format!("{}: {}", overview.matrix, counts_text(&overview.counts));
+    text += &format!("{}: {}: {}", overview.matrix, jobs_text(overview.counts.jobs()), overview.counts);
     if overview.time_left.jobs > 0 {
         text += &format!("; time left: {}", overview.time_left);
     }
@@ -33,25 +33,6 @@ pub(super) fn text(overview: &Overview, layout: Layout) -> String {
     text
 }
 
-/// `45 jobs: 12 done, 1 failed, 32 waiting`; without what there is none of.
-fn counts_text(counts: &StateCounts) -> String {
-    let states = [
-        (counts.done, "done"),
-        (counts.failed, "failed"),
-        (counts.running, "running"),
-        (counts.waiting, "waiting"),
-        (counts.not_here, "not here"),
-        (counts.pruned, "pruned"),
-        (counts.blocked, "blocked"),
-    ];
-    let states: Vec<String> = states
-        .into_iter()
-        .filter(|(number, _)| *number > 0)
-        .map(|(number, state)| format!("{number} {state}"))
-        .collect();
-    format!("{}: {}", jobs_text(counts.jobs), states.join(", "))
-}
-
 /// A column whose content only some tables need.
 struct Column {
     name: &'static str,
@@ -62,11 +43,11 @@ struct Column {
 const OPTIONAL: [Column; 7] = [
     Column { name: "kind", cell: |config| kind_text(config.key.kind) },
     Column { name: "failed (why)", cell: |config| failed_text(&config.failed) },
-    Column { name: "running", cell: |config| number_text(config.counts.running) },
-    Column { name: "waiting", cell: |config| number_text(config.counts.waiting) },
-    Column { name: "not here", cell: |config| number_text(config.counts.not_here) },
-    Column { name: "pruned", cell: |config| number_text(config.counts.pruned) },
-    Column { name: "blocked", cell: |config| number_text(config.counts.blocked) },
+    Column { name: State::Running.text(), cell: |config| number_text(config, State::Running) },
+    Column { name: State::Waiting.text(), cell: |config| number_text(config, State::Waiting) },
+    Column { name: State::NotHere.text(), cell: |config| number_text(config, State::NotHere) },
+    Column { name: State::Pruned.text(), cell: |config| number_text(config, State::Pruned) },
+    Column { name: State::Blocked.text(), cell: |config| number_text(config, State::Blocked) },
 ];
 
 fn configs_text(overview: &Overview, layout: Layout) -> String {
@@ -102,7 +83,7 @@ fn own_cells(config: &ConfigView, varying: &[String]) -> Vec<String> {
     let mut cells =
         vec![key.env.clone(), key.model.clone(), key.precision.to_string(), key.batch.to_string()];
     cells.extend(varying.iter().map(|name| param_text(key, name)));
-    cells.push(format!("{}/{}", config.counts.done, config.counts.jobs));
+    cells.push(format!("{}/{}", config.counts.of(State::Done), config.counts.jobs()));
     cells
 }
 
@@ -139,8 +120,12 @@ fn kind_text(kind: Kind) -> String {
     if kind == Kind::Timing { String::new() } else { kind.to_string() }
 }
 
-fn number_text(number: usize) -> String {
-    if number == 0 { String::new() } else { number.to_string() }
+/// How many jobs of `config` are in `state`; blank for none.
+fn number_text(config: &ConfigView, state: State) -> String {
+    match config.counts.of(state) {
+        0 => String::new(),
+        number => number.to_string(),
+    }
 }
 
 /// `2 (exited, signalled)`

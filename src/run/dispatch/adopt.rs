@@ -7,15 +7,15 @@
 
 use chrono::{DateTime, Utc};
 
-use super::state::{Fate, Halt, Run};
-use crate::event::{Event, WorkerFate};
+use super::state::{Halt, Run};
+use crate::event::WorkerFate;
 use crate::files::AttemptDir;
 use crate::host::probe_counters;
-use crate::job::Job;
+use crate::job::{Job, State};
 use crate::lock::{JobLock, is_owner_alive};
 use crate::matrix::Limits;
 use crate::plan::{Decided, Decision, NotDone, Standing};
-use crate::record::{Ending, Outcome, Record};
+use crate::record::{Ending, Record};
 use crate::run::clock::probe_since_boot;
 use crate::run::process::{Group, kill_escaped};
 use crate::run::supervise::NEVER;
@@ -84,18 +84,15 @@ impl Run<'_> {
     pub(super) fn settle(&mut self, job: &Job, lock: &JobLock, waited: bool) -> Result<bool, Halt> {
         let held = self.order.store.load_job(job);
         if let Some(why) = held.blocks(job) {
-            if self.fates.insert(job.id(), Fate::Blocked).is_none() {
-                self.observer.event(&Event::Left { job, decision: &Decision::Blocked { why } });
-            }
+            self.leave(job, State::Blocked, &Decision::Blocked { why });
             return Ok(true);
         }
         match held.standing(job) {
             Standing::Done(_) if !held.is_settled(job) => self.finish(job, lock, waited),
             Standing::Done(record) if self.reruns.get(&job.id()) == Some(&record.attempt) => Ok(false),
             Standing::Done(_) => {
-                if self.fates.insert(job.id(), Fate::DoneByOthers).is_none() {
-                    self.observer.event(&Event::Left { job, decision: &Decision::Skip });
-                }
+                self.done_by_others.insert(job.id());
+                self.leave(job, State::Done, &Decision::Skip);
                 Ok(true)
             }
             // With the lock in our hand nobody else is running it, whatever the lock looks like from outside.
@@ -109,7 +106,7 @@ impl Run<'_> {
     /// Finishes the attempt of `job` that was left without a record; says whether it succeeded.
     fn finish(&mut self, job: &Job, lock: &JobLock, waited: bool) -> Result<bool, Halt> {
         let record = self.adopt(job, lock, Ending::UNSEEN, waited)?;
-        Ok(record.is_some_and(|record| record.outcome == Outcome::Succeeded))
+        Ok(record.is_some_and(|record| record.outcome.is_success()))
     }
 
     /// Writes the record of the last attempt of `job`, which has none. `waited`: its end was seen as it came.
@@ -134,7 +131,7 @@ impl Run<'_> {
 
     /// An adopted success is one; an adopted failure is tried again in its turn.
     fn conclude_adopted(&mut self, job: &Job, record: &Record) {
-        let done = record.outcome == Outcome::Succeeded;
+        let done = record.outcome.is_success();
         self.conclude(job, record, !done);
     }
 }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::adopt::is_orphan;
-use super::state::{Fate, Halt, Run, RunOrder};
+use super::state::{Halt, Run, RunOrder};
 use crate::event::{Event, Observer, Summary, WorkerFate};
-use crate::job::{Job, JobId};
+use crate::job::{Job, JobId, State};
 use crate::lock::{LockDir, sign};
 use crate::plan::{Ceilings, Decided, Decision, Inventory, Standing};
 use crate::record::Record;
@@ -26,7 +26,6 @@ pub async fn dispatch(order: RunOrder<'_>, observer: &mut dyn Observer) -> Resul
     let ceilings = Ceilings::of(&order.inventory, order.host);
     observer.event(&Event::Began { jobs: order.decided });
     let reruns = attempts_to_replace(order.decided, &order.inventory, order.store);
-    let fates = BTreeMap::new();
     let mut run = Run {
         order,
         locks,
@@ -35,7 +34,8 @@ pub async fn dispatch(order: RunOrder<'_>, observer: &mut dyn Observer) -> Resul
         ceilings,
         profilers: Profilers::default(),
         reruns,
-        fates,
+        states: BTreeMap::new(),
+        done_by_others: BTreeSet::new(),
         tried: 0,
         unspawned: 0,
         cool_down: Duration::ZERO,
@@ -80,7 +80,7 @@ impl Run<'_> {
         loop {
             let mut pruned = Vec::new();
             for job in std::mem::take(&mut waiting) {
-                if matches!(self.fates.get(&job.id()), None | Some(Fate::Pruned))
+                if matches!(self.states.get(&job.id()), None | Some(State::Pruned))
                     && !self.run_or_prune(job).await?
                 {
                     pruned.push(job);
@@ -97,9 +97,7 @@ impl Run<'_> {
     async fn run_or_prune(&mut self, job: &Job) -> Result<bool, Halt> {
         self.heed_signals().await?;
         if let Some(why) = self.ceilings.prunes(job.key()) {
-            if self.fates.insert(job.id(), Fate::Pruned).is_none() {
-                self.observer.event(&Event::Left { job, decision: &Decision::Pruned { why } });
-            }
+            self.leave(job, State::Pruned, &Decision::Pruned { why });
             return Ok(false);
         }
         let ran = self.run_job(job).await;

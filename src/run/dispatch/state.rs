@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::event::{Event, Observer, Summary, WorkerFate};
-use crate::job::{Job, JobId};
+use crate::job::{Job, JobId, State};
 use crate::lock::{JobLock, LockDir, LockError, Patience};
 use crate::plan::{Ceilings, Decided, Decision, Inventory, NotDone, Plan, Standing};
-use crate::record::{HostFacts, Outcome, Record};
+use crate::record::{HostFacts, Record};
 use crate::run::concern::concerns_one_job;
 use crate::run::error::DispatchError;
 use crate::run::profiler::Profilers;
@@ -52,17 +52,6 @@ impl<E: Into<DispatchError>> From<E> for Halt {
     }
 }
 
-/// Where a job ended up in this run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    Done,
-    Failed,
-    DoneByOthers,
-    Unsupported,
-    Pruned,
-    Blocked,
-}
-
 pub(super) struct Run<'a> {
     pub(super) order: RunOrder<'a>,
     pub(super) locks: LockDir,
@@ -72,7 +61,10 @@ pub(super) struct Run<'a> {
     pub(super) profilers: Profilers,
     /// Done jobs that are to be run again, and the attempt whose record is to be replaced.
     pub(super) reruns: BTreeMap<JobId, u32>,
-    pub(super) fates: BTreeMap<JobId, Fate>,
+    /// Where jobs ended up in this run.
+    pub(super) states: BTreeMap<JobId, State>,
+    /// Those of them that another `orchestrate` finished meanwhile.
+    pub(super) done_by_others: BTreeSet<JobId>,
     /// Jobs tried, and those of them that could not even be started.
     pub(super) tried: usize,
     pub(super) unspawned: usize,
@@ -90,7 +82,7 @@ impl Run<'_> {
         let dir = self.order.store.job_dir(job);
         match result {
             Err(Halt::Failed(error)) if concerns_one_job(&error, self.order.store, &dir) => {
-                self.fates.insert(job.id(), Fate::Failed);
+                self.states.insert(job.id(), State::Failed);
                 let why = with_sources(&error);
                 self.observer.event(&Event::GivenUp { job, why: &why, directory: dir.path() });
                 Ok(())
@@ -148,49 +140,43 @@ impl Run<'_> {
 
     /// Takes note of an attempt's record and tells of it.
     pub(super) fn conclude(&mut self, job: &Job, record: &Record, retry: bool) {
-        let fate = match record.outcome {
-            Outcome::Succeeded => Fate::Done,
-            Outcome::Unsupported { .. } => Fate::Unsupported,
-            _ => Fate::Failed,
-        };
-        let standing = match fate {
-            Fate::Done => Standing::Done(Box::new(record.clone())),
-            _ => Standing::NotDone(NotDone::Failed(Box::new(record.clone()))),
+        let policy = record.outcome.policy();
+        let standing = if record.outcome.is_success() {
+            Standing::Done(Box::new(record.clone()))
+        } else {
+            Standing::NotDone(NotDone::Failed(Box::new(record.clone())))
         };
         // A re-run that came to nothing leaves the job as done as it was.
-        let keeps_its_success = !record.outcome.policy().verdict
-            && matches!(self.order.inventory.jobs.get(&job.id()), Some(Standing::Done(_)));
+        let keeps_its_success =
+            !policy.verdict && matches!(self.order.inventory.jobs.get(&job.id()), Some(Standing::Done(_)));
         if !keeps_its_success {
             self.order.inventory.jobs.insert(job.id(), standing);
         }
         self.ceilings = Ceilings::of(&self.order.inventory, self.order.host);
         if !retry {
             self.tried += 1;
-            self.unspawned += usize::from(!record.outcome.policy().started);
+            self.unspawned += usize::from(!policy.started);
             // What was interrupted is still to be run.
-            if !matches!(record.outcome, Outcome::Interrupted { .. }) {
-                self.fates.insert(job.id(), fate);
+            if policy.leaves != State::Waiting {
+                self.states.insert(job.id(), policy.leaves);
             }
         }
         self.observer.event(&Event::Ended { job, record, retry });
     }
 
+    /// Takes note that `job` stands in `state` although this run has not run it; tells why, the first time.
+    pub(super) fn leave(&mut self, job: &Job, state: State, decision: &Decision) {
+        if self.states.insert(job.id(), state).is_none() {
+            self.observer.event(&Event::Left { job, decision });
+        }
+    }
+
     pub(super) fn summary(&self, stopped_by: Option<String>) -> Summary {
         let mut summary = Summary { stopped_by, ..Summary::default() };
         for Decided { job, decision } in self.order.decided {
-            let fate = self.fates.get(&job.id());
-            let count = match (decision, fate) {
-                (Decision::Skip | Decision::Stale { .. }, _) | (_, Some(Fate::DoneByOthers)) => {
-                    &mut summary.skipped
-                }
-                (Decision::Blocked { .. }, _) | (_, Some(Fate::Blocked)) => &mut summary.blocked,
-                (Decision::NotHere { .. }, _) | (_, Some(Fate::Unsupported)) => &mut summary.not_here,
-                (_, Some(Fate::Done)) => &mut summary.done,
-                (_, Some(Fate::Failed)) => &mut summary.failed,
-                (Decision::Pruned { .. }, None) | (_, Some(Fate::Pruned)) => &mut summary.pruned,
-                (Decision::Run(_) | Decision::Rerun { .. }, None) => &mut summary.left,
-            };
-            *count += 1;
+            let state = self.states.get(&job.id()).copied().unwrap_or_else(|| decision.state());
+            let done_before = *decision == Decision::Skip || self.done_by_others.contains(&job.id());
+            summary.add(state, done_before);
         }
         summary
     }

@@ -1,0 +1,124 @@
+//! How jobs stand and why, from what the store holds and what is decided: for every verb alike.
+
+use super::{Decision, NotDone, Standing, changes_text};
+use crate::job::State;
+
+impl Decision {
+    /// How the job stands, as far as the decision tells: who is to be run waits.
+    pub fn state(&self) -> State {
+        match self {
+            Decision::Run(_) | Decision::Rerun { .. } => State::Waiting,
+            Decision::Skip => State::Done,
+            Decision::Stale { .. } => State::Stale,
+            Decision::Pruned { .. } => State::Pruned,
+            Decision::Blocked { .. } => State::Blocked,
+            Decision::NotHere { .. } => State::NotHere,
+        }
+    }
+
+    /// Its name in JSON: `run`, or how the job stands that is left.
+    pub fn name(&self) -> &'static str {
+        if self.runs() { "run" } else { self.state().name() }
+    }
+
+    /// Its name as people read it.
+    pub fn text(&self) -> &'static str {
+        if self.runs() { "run" } else { self.state().text() }
+    }
+
+    /// Why it was decided, as a sentence or a phrase, of a stale job what changed; `None` for what is done.
+    pub fn why(&self) -> Option<String> {
+        match self {
+            Decision::Run(not_done) => Some(not_done.to_string()),
+            Decision::Skip => None,
+            Decision::Stale { changes } => Some(changes_text(changes)),
+            Decision::Rerun { why }
+            | Decision::Pruned { why }
+            | Decision::Blocked { why }
+            | Decision::NotHere { why } => Some(why.clone()),
+        }
+    }
+}
+
+/// How a job stands of which the store says `standing` (`None`: nothing) and for which `decision` was made.
+///
+/// A failure stays one whatever would be done next, with two exceptions that the outcome's policy names: who was
+/// interrupted has not failed, and what this host does not support is not here.
+pub fn state(standing: Option<&Standing>, decision: &Decision) -> State {
+    match (standing, decision) {
+        (_, Decision::Run(NotDone::Running)) | (Some(Standing::NotDone(NotDone::Running)), _) => {
+            State::Running
+        }
+        (Some(Standing::NotDone(NotDone::Failed(record))), _) => match record.outcome.policy().leaves {
+            leaves @ (State::Failed | State::NotHere) => leaves,
+            State::Waiting | State::Done | State::Stale | State::Running | State::Pruned | State::Blocked => {
+                decision.state()
+            }
+        },
+        (Some(Standing::Done(_)), Decision::Stale { .. }) => State::Stale,
+        (Some(Standing::Done(_)), _) => State::Done,
+        (Some(Standing::NotDone(_)) | None, _) => decision.state(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::record::{Outcome, testing::record};
+
+    fn decisions() -> Vec<Decision> {
+        let why = || "why".to_owned();
+        vec![
+            Decision::Run(NotDone::NeverRan),
+            Decision::Rerun { why: why() },
+            Decision::Skip,
+            Decision::Stale { changes: Vec::new() },
+            Decision::Pruned { why: why() },
+            Decision::Blocked { why: why() },
+            Decision::NotHere { why: why() },
+        ]
+    }
+
+    fn failed(outcome: Outcome) -> Standing {
+        Standing::NotDone(NotDone::Failed(Box::new(record(1, outcome))))
+    }
+
+    #[test]
+    fn a_decision_is_named_by_what_it_leaves_or_by_run() {
+        let names: Vec<&str> = decisions().iter().map(Decision::name).collect();
+        assert_eq!(names, ["run", "run", "done", "stale", "pruned", "blocked", "not_here"]);
+        assert_eq!(decisions()[6].text(), "not here");
+        let without_why: Vec<bool> = decisions().iter().map(|decision| decision.why().is_none()).collect();
+        assert_eq!(without_why, [false, false, true, false, false, false, false]);
+    }
+
+    /// What a job came to, in the order of [`decisions`], by how its last attempt ended.
+    #[test]
+    fn a_failure_stays_one_unless_it_was_interrupted_or_is_not_supported_here() {
+        let states = |outcome: Outcome| -> BTreeSet<State> {
+            let standing = failed(outcome);
+            decisions().iter().map(|decision| state(Some(&standing), decision)).collect()
+        };
+        let message = || "why".to_owned();
+        assert_eq!(states(Outcome::Signalled { signal: 11 }), BTreeSet::from([State::Failed]));
+        assert_eq!(states(Outcome::Unsupported { message: message() }), BTreeSet::from([State::NotHere]));
+        let own: BTreeSet<State> = decisions().iter().map(Decision::state).collect();
+        assert_eq!(states(Outcome::Interrupted { message: message() }), own);
+    }
+
+    #[test]
+    fn what_somebody_runs_is_running_and_what_has_a_success_is_done() {
+        let running = Standing::NotDone(NotDone::Running);
+        let done = Standing::Done(Box::new(record(1, Outcome::Succeeded)));
+        for decision in decisions() {
+            assert_eq!(state(Some(&running), &decision), State::Running, "{decision:?}");
+            assert_eq!(state(None, &decision), decision.state());
+            let expected =
+                if matches!(decision, Decision::Stale { .. }) { State::Stale } else { State::Done };
+            assert_eq!(state(Some(&done), &decision), expected, "{decision:?}");
+        }
+        assert_eq!(state(Some(&done), &Decision::Run(NotDone::Running)), State::Running, "a re-run");
+    }
+}
