@@ -8,8 +8,11 @@ use std::sync::OnceLock;
 
 use orchestrate::analysis::marks::Thresholds;
 use orchestrate::architecture::NETWORKS;
+use orchestrate::cli::Exit;
 use orchestrate::job::{PARAMETERS, ParamValue, Parameter, ParameterType};
 use orchestrate::plan::PASSED_ON;
+use orchestrate::protocol::WorkerExit;
+use orchestrate::record::Outcome;
 
 use super::harness::{Matrix, Project};
 use super::readme::pages::{Page, manual, page, root};
@@ -32,7 +35,9 @@ const TABLES: &[Table] = &[
     Table { page: "README.md", name: "first-matrix", text: |_, found| found.to_owned() },
     Table { page: "docs/getting-started.md", name: "first-matrix", text: |_, _| first_matrix() },
     Table { page: "docs/marks.md", name: "thresholds", text: |_, _| thresholds() },
-    Table { page: "docs/reference/commands.md", name: "exit-codes", text: |_, _| exit_codes() },
+    Table { page: "docs/reference/commands.md", name: "exit-codes", text: |_, _| Exit::markdown() },
+    Table { page: "docs/troubleshooting.md", name: "outcomes", text: |_, _| Outcome::markdown() },
+    Table { page: "docs/your-own-worker.md", name: "worker-exit-codes", text: |_, _| WorkerExit::markdown() },
     Table { page: "docs/reference/parameters.md", name: "parameters", text: |_, _| parameters() },
     Table { page: "docs/reference/parameters.md", name: "networks", text: |_, _| list(NETWORKS) },
     Table { page: "docs/reference/environment.md", name: "passed-on", text: |_, _| list(PASSED_ON) },
@@ -134,18 +139,6 @@ fn grouped(number: i64) -> String {
     let digits = number.to_string();
     let comma = |index: usize| if index > 0 && (digits.len() - index).is_multiple_of(3) { "," } else { "" };
     digits.chars().enumerate().map(|(index, digit)| format!("{}{digit}", comma(index))).collect()
-}
-
-/// From the end of `orchestrate --help`.
-fn exit_codes() -> String {
-    let help = Project::new().orchestrate(&["--help"]).code(0).stdout;
-    let (_, codes) = help.split_once("Exit codes:\n").expect("the help ends with the exit codes");
-    let row = |line: &str| {
-        let (code, meaning) = line.trim().split_once("  ").expect("a code and what it means");
-        format!("| {code} | {meaning} |\n")
-    };
-    let rows: String = codes.lines().filter(|line| !line.trim().is_empty()).map(row).collect();
-    format!("| exit code | meaning |\n|--:|---|\n{rows}")
 }
 
 /// The table `<name>` with a row for each column of the file that orchestrate writes, in its order. What stands behind

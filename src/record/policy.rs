@@ -10,6 +10,8 @@ pub struct Policy {
     pub name: &'static str,
     /// What it means, as a sentence.
     pub meaning: &'static str,
+    /// What a user can do about it, in a few words.
+    pub advice: &'static str,
     /// How the job stands after it, unless an earlier success still counts.
     pub leaves: State,
     /// Whether another attempt in the same run is worth it. What follows from the job itself and the host (too little
@@ -47,56 +49,67 @@ policies! {
     Succeeded => Policy {
         name: "succeeded",
         meaning: "The worker exited with 0 and left a sound measurement of what was asked for.",
+        advice: "–",
         leaves: State::Done, retry: false, verdict: true, prunes: false, started: true, by_profiler: false,
     };
     Exited => Policy {
         name: "exited",
         meaning: "The worker exited with a code other than 0.",
+        advice: "`orchestrate logs JOB` prints its words.",
         leaves: State::Failed, retry: true, verdict: true, prunes: false, started: true, by_profiler: true,
     };
     Signalled => Policy {
         name: "signalled",
         meaning: "A signal that `orchestrate` did not send killed the worker.",
+        advice: "`orchestrate logs JOB`; for SIGKILL, `dmesg`.",
         leaves: State::Failed, retry: true, verdict: true, prunes: false, started: true, by_profiler: false,
     };
     TimedOut => Policy {
         name: "timed_out",
         meaning: "The worker ran past its time limit and was stopped.",
+        advice: "Raise `limits.timeout`, or lower `iters`.",
         leaves: State::Failed, retry: true, verdict: true, prunes: false, started: true, by_profiler: false,
     };
     OutOfMemory => Policy {
         name: "out_of_memory",
         meaning: "The device or the host had too little memory.",
+        advice: "Use smaller batches, or `exclude` the larger ones.",
         leaves: State::Failed, retry: false, verdict: true, prunes: true, started: true, by_profiler: false,
     };
     FailedToSpawn => Policy {
         name: "failed_to_spawn",
         meaning: "The worker could not be started.",
+        advice: "Check the first word of the command.",
         leaves: State::Failed, retry: false, verdict: false, prunes: false, started: false, by_profiler: true,
     };
     BadOutput => Policy {
         name: "bad_output",
         meaning: "The worker exited with 0, but its measurement is missing or unusable.",
+        advice: "Compare its `measurement.json` with the manual.",
         leaves: State::Failed, retry: true, verdict: true, prunes: false, started: true, by_profiler: true,
     };
     SettingMismatch => Policy {
         name: "setting_mismatch",
         meaning: "The worker ran with settings other than those asked for.",
+        advice: "`orchestrate show JOB` prints both sides.",
         leaves: State::Failed, retry: false, verdict: true, prunes: false, started: true, by_profiler: false,
     };
     Interrupted => Policy {
         name: "interrupted",
         meaning: "The user or the system stopped it.",
+        advice: "`orchestrate resume`",
         leaves: State::Waiting, retry: false, verdict: false, prunes: false, started: true, by_profiler: false,
     };
     Unsupported => Policy {
         name: "unsupported",
         meaning: "The device, precision or network does not exist here.",
+        advice: "Run it on another machine.",
         leaves: State::NotHere, retry: false, verdict: false, prunes: false, started: true, by_profiler: false,
     };
     NotProfiled => Policy {
         name: "not_profiled",
         meaning: "The profiler of a profiled job did not work, whatever the worker did.",
+        advice: "Its reason names a remedy.",
         leaves: State::Failed, retry: false, verdict: false, prunes: false, started: true, by_profiler: false,
     };
 }
@@ -114,14 +127,12 @@ impl Outcome {
 
     /// The manual's table: one row per outcome.
     pub fn markdown() -> String {
-        let yes = |is_so| if is_so { "yes" } else { "no" };
+        let retried = |retry| if retry { "yes" } else { "no" };
         let row = |policy: &Policy| {
-            let Policy { name, meaning, leaves, retry, verdict, prunes, started: _, by_profiler: _ } = policy;
-            let (retry, verdict, prunes) = (yes(*retry), yes(*verdict), yes(*prunes));
-            format!("| `{name}` | {meaning} | {} | {retry} | {verdict} | {prunes} |\n", leaves.text())
+            let Policy { name, meaning, advice, leaves, retry, .. } = policy;
+            format!("| `{name}` | {meaning} | {} | {} | {advice} |\n", leaves.text(), retried(*retry))
         };
-        let header = "| outcome | meaning | the job is then | retried | replaces a success | prunes larger batches |\n\
-                      |---|---|---|---|---|---|\n";
+        let header = "| outcome | meaning | the job is | retried | what to do |\n|---|---|---|---|---|\n";
         format!("{header}{}", Outcome::POLICIES.iter().map(row).collect::<String>())
     }
 }
@@ -173,6 +184,7 @@ mod tests {
             assert!(policy.leaves != State::Done || policy.verdict, "{policy:?}");
             assert!(!policy.prunes || !policy.retry, "{policy:?}");
             assert!(policy.meaning.ends_with('.') && policy.meaning.len() > 20, "{policy:?}");
+            assert!(!policy.advice.is_empty(), "{policy:?}");
         }
     }
 
