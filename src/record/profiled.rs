@@ -118,6 +118,7 @@ impl From<PerfFailure> for NotProfiled {
             PerfFailure::NothingCounted => "nothing_counted",
             PerfFailure::Empty(_) => "no_report",
             PerfFailure::Torn(_) | PerfFailure::Missing(_) | PerfFailure::Malformed(_) => "torn_report",
+            PerfFailure::DecimalComma(_) | PerfFailure::TableForPeople => "wrong_format",
         };
         NotProfiled { cause: cause.to_owned(), message: failure.to_string(), remedy: failure.remedy() }
     }

@@ -78,13 +78,6 @@ impl Count {
     }
 }
 
-impl PerfEvent {
-    /// Whether the value is scaled up from a share of the time.
-    pub fn is_scaled(&self) -> bool {
-        matches!(self.count, Count::Counted { share, .. } if share < 1.0)
-    }
-}
-
 impl PerfCounters {
     /// The value of an event over all types of core, in its unit; `None` if it was not measured.
     pub fn total(&self, name: &str) -> Option<f64> {
@@ -95,16 +88,10 @@ impl PerfCounters {
         parts.iter().try_fold(0.0, |sum, event| Some(sum + event.count.value()?))
     }
 
-    /// Instructions a cycle. On hybrid processors only if the program ran on one type of core alone: a cycle of one
-    /// type is not a cycle of the other. [`PerfCounters::ipc_of`] has it by type.
+    /// Instructions per cycle. On hybrid processors only if the program ran on one type of core: cycles of different
+    /// types are not comparable.
     pub fn ipc(&self) -> Option<f64> {
         self.same_unit_ratio("instructions", "cycles")
-    }
-
-    /// Instructions a cycle on one type of core.
-    pub fn ipc_of(&self, pmu: &str) -> Option<f64> {
-        let find = |name: &str| self.named(name).find(|event| event.pmu.as_deref() == Some(pmu));
-        ratio(find("instructions")?, find("cycles")?)
     }
 
     /// The share of cache references that missed, 0 to 1, over all types of core.
@@ -214,7 +201,6 @@ mod tests {
     fn instructions_and_cycles_are_of_one_type_of_core() {
         let both = hybrid([counted(40.0), counted(10.0)], [counted(10.0), counted(10.0)]);
         assert_eq!(both.ipc(), None);
-        assert_eq!((both.ipc_of("cpu_core"), both.ipc_of("cpu_atom")), (Some(4.0), Some(1.0)));
         assert_eq!((both.total("instructions"), both.total("cycles")), (Some(50.0), Some(20.0)));
         let idle = hybrid([counted(40.0), counted(10.0)], [Count::NotCounted; 2]);
         assert_eq!((idle.ipc(), idle.total("instructions")), (Some(4.0), Some(40.0)));
@@ -245,7 +231,6 @@ mod tests {
         counters.events[1].modifiers = Some("u".to_owned());
         assert_eq!(counters.cache_miss_rate(), None);
         counters.events[1] = event("cache-misses", None, Count::Counted { value: 201.0, share: 0.4 });
-        assert!(counters.events[1].is_scaled() && !counters.events[0].is_scaled());
         assert_eq!(counters.cache_miss_rate(), None);
     }
 }

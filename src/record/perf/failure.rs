@@ -36,6 +36,12 @@ pub enum PerfFailure {
     /// A line is of no form that we know.
     #[error("the report of perf has the line `{0}`")]
     Malformed(String),
+    /// A line has numbers with a decimal comma, which cannot be told from the comma between fields.
+    #[error("perf printed numbers with a decimal comma: `{0}`")]
+    DecimalComma(String),
+    /// The report is the table for people, not the CSV that `-x,` asks for.
+    #[error("perf printed its table for people instead of CSV")]
+    TableForPeople,
 }
 
 impl PerfFailure {
@@ -60,6 +66,14 @@ impl PerfFailure {
             }
             PerfFailure::Torn(_) | PerfFailure::Missing(_) | PerfFailure::Malformed(_) => {
                 "the file was cut or changed (is the disk full?): run the job again".to_owned()
+            }
+            PerfFailure::DecimalComma(_) => {
+                "`perf` needs `LC_ALL=C`: remove `LC_ALL` from the `variables` of the matrix".to_owned()
+            }
+            PerfFailure::TableForPeople => {
+                "`perf` was run without `-x,`: if ORCHESTRATE_PERF names a script, let it pass on all of its \
+                 arguments"
+                    .to_owned()
             }
         }
     }

@@ -1,39 +1,41 @@
 //! `perf stat`: which events to count, and what it counted.
 //!
-//! [`parse_perf`] turns the report of `perf stat -x,` (or one for people, from somebody's log) into [`PerfCounters`], or
-//! into a [`PerfFailure`] with its remedy. An event that the processor or the virtual machine does not count is there
-//! and not measured: that is no failure as long as anything was counted.
+//! [`parse_perf`] turns the CSV of `perf stat -x,` into [`PerfCounters`], or into a [`PerfFailure`] with its remedy. An
+//! event that the processor or the virtual machine does not support is recorded as not measured. That is no failure as
+//! long as some other event was counted.
 
 mod counters;
 mod failure;
-mod human;
 mod rows;
 #[cfg(test)]
 mod tests;
 
 use self::counters::canonical;
-use self::human::{is_for_people, parse_human};
 use self::rows::{Row, parse_event, parse_rows};
 
 pub use counters::{Count, PERF_EVENTS, PerfCounters, PerfEvent};
 pub use failure::PerfFailure;
 
-/// What `perf stat` counted.
+/// The first line of the table that `perf` prints for people, without `-x,`.
+const TABLE_FOR_PEOPLE: &str = "Performance counter stats for";
+
+/// Parses what `perf stat` counted.
 ///
-/// `report` is the file of `-o`, `stderr` what `perf` and the program wrote there, for `perf` says there what went
-/// wrong. `requested` are the events that were asked for.
+/// `report` is the file of `-o`. `stderr` is what `perf` and the program wrote there: `perf` explains its failures on
+/// stderr. `requested` are the events that `perf` was asked for.
 ///
 /// # Errors
-/// Why there is nothing to be used: see [`PerfFailure`]. `perf` has a line for each event that it was asked for,
-/// counted or not, so a report that lacks one was cut.
+/// [`PerfFailure`]: why no counts can be used. `perf` writes one line per requested event, counted or not, so a report
+/// that lacks one was cut.
 pub fn parse_perf(
     report: &str,
     stderr: &str,
     requested: &[impl AsRef<str>],
 ) -> Result<PerfCounters, PerfFailure> {
-    let rows = if is_for_people(report) { parse_human(report) } else { parse_rows(report) };
-    // A report without an event says nothing: the reason stands elsewhere, also if the file holds it.
+    // Without `-o`, `perf` writes its messages to the report's place, so they are looked for in both.
     let told = || PerfFailure::of_messages(stderr).or_else(|| PerfFailure::of_messages(report));
+    let rows =
+        if report.contains(TABLE_FOR_PEOPLE) { Err(PerfFailure::TableForPeople) } else { parse_rows(report) };
     let rows = match rows {
         Ok(rows) if rows.is_empty() => {
             return Err(told().unwrap_or_else(|| PerfFailure::Empty(last_line(stderr))));

@@ -35,9 +35,23 @@ pub(super) fn parse_rows(text: &str) -> Result<Vec<Row>, PerfFailure> {
         if is_derived(&fields) {
             continue;
         }
-        rows.push(parse_row(&fields).ok_or_else(|| PerfFailure::Malformed(content.to_owned()))?);
+        rows.push(parse_row(&fields).ok_or_else(|| malformed(content, &fields))?);
     }
     Ok(rows)
+}
+
+/// Why a line cannot be read. A decimal comma splits a percentage such as `83,31` into two fields.
+fn malformed(line: &str, fields: &[String]) -> PerfFailure {
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_split = |pair: &[String]| {
+        let [whole, fraction] = pair else { return false };
+        (1..=3).contains(&whole.len()) && fraction.len() == 2 && is_number(whole) && is_number(fraction)
+    };
+    if fields.windows(2).any(is_split) {
+        PerfFailure::DecimalComma(line.to_owned())
+    } else {
+        PerfFailure::Malformed(line.to_owned())
+    }
 }
 
 /// The fields of a line. A comma between two slashes is part of an event's name.
@@ -95,7 +109,7 @@ fn parse_fields(fields: &[String]) -> Option<PerfEvent> {
 }
 
 /// What was counted, and its unit: seconds for all times, none for a number of events.
-pub(super) fn parse_count(value: &str, unit: &str, share: f64) -> Option<(Count, Option<String>)> {
+fn parse_count(value: &str, unit: &str, share: f64) -> Option<(Count, Option<String>)> {
     let (exponent, unit) = match unit {
         "" => (0, None),
         "msec" => (-3, Some("s")),
@@ -112,15 +126,16 @@ pub(super) fn parse_count(value: &str, unit: &str, share: f64) -> Option<(Count,
 
 /// Digits, with or without a fraction, times a power of ten. The power is read with the digits, so that 83.31 per cent
 /// are 0.8331 and not 0.8331000000000001.
-pub(super) fn decimal(text: &str, exponent: i32) -> Option<f64> {
+fn decimal(text: &str, exponent: i32) -> Option<f64> {
     // `f64` would also take signs, exponents, `inf` and `nan`.
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     if plain { format!("{text}e{exponent}").parse().ok() } else { None }
 }
 
-/// A share of 0 to 1 from per cent.
-pub(super) fn parse_share(percent: &str) -> Option<f64> {
-    decimal(percent, -2).filter(|share| *share <= 1.0)
+/// A share of 0 to 1 from a percentage. `perf` prints two decimals; a percentage without a decimal point was cut in two
+/// by a decimal comma.
+fn parse_share(percent: &str) -> Option<f64> {
+    decimal(percent, -2).filter(|share| *share <= 1.0 && percent.contains('.'))
 }
 
 /// An event as it is named, with nothing counted yet: `cycles:u`, `cpu_core/cycles/u`, `sched:sched_switch`.
@@ -201,6 +216,14 @@ mod tests {
             "perf: command not found",
         ] {
             assert_eq!(parse_rows(&format!("{line}\n")), Err(PerfFailure::Malformed(line.to_owned())));
+        }
+        for line in [
+            "7,,cycles,614065,46,54,2,500,GHz",
+            "7,,cycles,614065,100,00,,",
+            "47,,page-faults,1,88%,462800,100,00,93,986,K/sec",
+            "15046,91,msec,task-clock:u,15046912345,100,00,7,612,CPUs utilized",
+        ] {
+            assert_eq!(parse_rows(&format!("{line}\n")), Err(PerfFailure::DecimalComma(line.to_owned())));
         }
         assert_eq!(
             parse_rows("7,,cycles,614065,10"),
