@@ -1,8 +1,8 @@
-//! The report of BSD `time -l`, as macOS has it.
+//! The report of BSD `time -l`, as macOS prints it.
 //!
-//! Format: `<s> real <s> user <s> sys` on one line (with `-p` on three, name first), then lines `<count>  <name>`, sizes
-//! in bytes. Newer systems add instructions, cycles and the peak memory footprint, in this order. How the program ended
-//! is not said: `time` ends itself in the same way.
+//! Format: `<s> real <s> user <s> sys` on one line (with `-p`: three lines, name first), then lines `<count>  <name>`.
+//! Sizes are in bytes. Newer systems add instructions, cycles and the peak memory footprint, in this order. The report
+//! does not say how the program ended: `time` itself ends in the same way.
 
 use super::time_values::{count, seconds};
 use super::{ProcessStats, TimeReport, TimeReportError};
@@ -16,18 +16,18 @@ const INSTRUCTIONS: &str = "instructions retired";
 const CYCLES: &str = "cycles elapsed";
 const FOOTPRINT: &str = "peak memory footprint";
 
-/// Parses the report of macOS `time -l` (or `-lp`). Text above the report is passed over; of several the last counts.
+/// Parses the report of macOS `time -l` (or `-lp`). Text above the report is skipped; the last of several reports counts.
 ///
-/// A report of a newer system that was cut exactly behind `involuntary context switches` looks like a whole one of an
-/// older system; it lacks figures then, but those it has are right.
+/// A newer system's report that was cut right after `involuntary context switches` looks like an older system's. It then
+/// lacks some figures, but has no wrong ones.
 ///
 /// # Errors
-/// An empty, truncated or malformed report.
+/// The report is empty, truncated or malformed.
 pub fn parse_bsd_time(text: &str) -> Result<TimeReport, TimeReportError> {
     if text.trim().is_empty() {
         return Err(TimeReportError::Empty);
     }
-    // A line without its end may have lost letters, so it does not count as a line.
+    // A line without a line break may be incomplete, so it is dropped.
     let lines: Vec<&str> = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')).collect();
     let (times, figures) = last_times(&lines).ok_or(TimeReportError::Truncated("real"))?;
     let [wall_s, user_s, system_s] = times;
@@ -45,14 +45,14 @@ pub fn parse_bsd_time(text: &str) -> Result<TimeReport, TimeReportError> {
         cycles: figure(figures, CYCLES)?,
         peak_footprint_bytes: figure(figures, FOOTPRINT)?,
     };
-    // The footprint stands last wherever there are instructions or cycles.
+    // A report that has instructions or cycles ends with the footprint.
     if (stats.instructions.is_some() || stats.cycles.is_some()) && stats.peak_footprint_bytes.is_none() {
         return Err(TimeReportError::Truncated(FOOTPRINT));
     }
     Ok(TimeReport { exit: None, stats })
 }
 
-/// The last real, user and system seconds, and the lines below them.
+/// The last real, user and system seconds, and the lines that follow.
 fn last_times<'a>(lines: &'a [&'a str]) -> Option<([f64; 3], &'a [&'a str])> {
     (0..lines.len()).rev().find_map(|start| {
         let below = &lines[start..];
@@ -84,7 +84,7 @@ fn times_in_three_lines(lines: &[&str]) -> Option<[f64; 3]> {
     Some([value(0, "real")?, value(1, "user")?, value(2, "sys")?])
 }
 
-/// The value of the line `<count>  <name>`, if there is one.
+/// The value in the line `<count>  <name>`; `None` if there is no such line.
 fn figure(lines: &[&str], name: &str) -> Result<Option<u64>, TimeReportError> {
     let value = lines.iter().find_map(|line| {
         let (value, found) = line.trim_start().split_once("  ")?;
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn older_macos_with_p() {
+    fn older_macos_with_posix_format() {
         let stats = parse_bsd_time(POSIX).unwrap().stats;
         assert_eq!([stats.wall_s, stats.user_s, stats.system_s], [Some(58.88), Some(56.79), Some(8.79)]);
         assert_eq!(stats.max_rss_bytes, Some(87_810_048));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_report_says_what_is_wrong_with_it() {
+    fn an_invalid_report_is_explained() {
         assert_eq!(parse_bsd_time(""), Err(TimeReportError::Empty));
         assert_eq!(parse_bsd_time("Killed: 9\n"), Err(TimeReportError::Truncated("real")));
         let (head, _) = APPLE_SILICON.split_once("        127340585487").unwrap();
@@ -151,7 +151,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_torn_tail_never_changes_a_figure(
+        fn a_truncated_report_has_no_wrong_figures(
             text in prop::sample::select(vec![APPLE_SILICON, POSIX]),
             cut in any::<prop::sample::Index>(),
         ) {
@@ -171,12 +171,12 @@ mod tests {
         }
 
         #[test]
-        fn no_text_is_a_panic(text in "(\\PC*\n|[0-9. ]*(real|user|sys|  page faults)[ 0-9\n]*)*") {
+        fn arbitrary_text_does_not_panic(text in "(\\PC*\n|[0-9. ]*(real|user|sys|  page faults)[ 0-9\n]*)*") {
             let _ = parse_bsd_time(&text);
         }
 
         #[test]
-        fn no_garbled_report_is_a_panic(
+        fn a_garbled_report_does_not_panic(
             text in prop::sample::select(vec![APPLE_SILICON, POSIX]),
             edits in crate::record::garble::edits(),
         ) {

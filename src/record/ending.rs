@@ -1,37 +1,37 @@
-//! How an attempt ended is decided by a pure function over what is known afterwards.
+//! Decides how an attempt ended, from what is known afterwards.
 
 use super::{NotProfiled, Outcome, ReportedExit, TimeReport};
 use crate::job::Key;
 use crate::protocol::{BadMeasurement, Failure, FailureKind, Report, WorkerExit};
 
-/// What is known of an attempt after its process chain has ended; the input of [`decide_outcome`].
+/// What is known about the end of an attempt's process chain; input of [`decide_outcome`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ending {
     /// The chain could not be started.
     NotStarted {
-        /// What the system said.
+        /// The system's error message.
         message: String,
     },
-    /// The chain ended by itself, or by a signal that we did not send.
+    /// The chain ended on its own, or by a signal that `orchestrate` did not send.
     Ended {
         /// The worker's exit code, if it had one.
         code: Option<i32>,
         /// The signal that killed the worker, if one did.
         signal: Option<i32>,
     },
-    /// Signal 9 killed the worker, and meanwhile the kernel killed for want of memory. On Linux a processor's memory ends
-    /// so: it is promised to whoever asks, and who uses what is not there is killed.
+    /// SIGKILL ended the worker while the kernel's OOM killer was active. Linux overcommits memory, so running out of it
+    /// ends a process this way.
     KilledForMemory,
-    /// We stopped it because it ran past its limit.
+    /// `orchestrate` stopped it because it exceeded its time limit.
     TimedOut {
         /// The limit, in seconds.
         after_s: f64,
     },
     /// It was not started, because its profiler cannot work here.
     Refused(NotProfiled),
-    /// We stopped it because we were told to stop, or it was cut off together with us.
+    /// `orchestrate` was told to stop and stopped it, or both were killed together.
     Interrupted {
-        /// By what.
+        /// The reason.
         message: String,
     },
 }
@@ -63,9 +63,9 @@ impl Ending {
         }
     }
 
-    /// The ending of a chain that nobody stopped, from the `code` or `signal` that its first process ended with and
-    /// from what `time` reported of the worker. The report comes first: `time` itself ends with 128 + n where signal n
-    /// killed the worker, and so may a worker that simply chose such a code.
+    /// The ending of a chain that nobody stopped. `code` and `signal` are those of its first process, `time`; `reported`
+    /// is what `time` reported about the worker. The report takes precedence: `time` exits with 128 + n if signal n
+    /// killed the worker, but a worker can also exit with that code itself.
     fn of_chain(code: Option<i32>, signal: Option<i32>, reported: Option<ReportedExit>) -> Ending {
         match (reported, code) {
             (Some(ReportedExit::Code(code)), _) => Ending::Ended { code: Some(code), signal: None },
@@ -75,7 +75,7 @@ impl Ending {
         }
     }
 
-    /// The same ending, where it is known whether the kernel killed anything for want of memory meanwhile.
+    /// The same ending, given whether the kernel's OOM killer killed any process meanwhile.
     pub fn with_oom_killer(self, has_killed: bool) -> Ending {
         match self {
             Ending::Ended { signal: Some(9), .. } if has_killed => Ending::KilledForMemory,
@@ -84,17 +84,19 @@ impl Ending {
     }
 }
 
-/// Decides how an attempt ended. `report` is what `measurement.json` says, `None` if there is no such file;
-/// `last_error_line` is the last non-empty line of the worker's standard error, `lived_s` the seconds that the process
-/// chain existed, as far as anybody can tell: a window that was longer was not measured in it.
+/// Decides how an attempt ended.
 ///
-/// - A failure that the worker names counts for more than how its process ended: a worker out of memory may well
+/// `report` is the content of `measurement.json`, `None` if there is no such file. `last_error_line` is the last
+/// non-empty line of the worker's stderr. `lived_s` is how long the process chain existed, in seconds, if known: a
+/// measured window cannot be longer.
+///
+/// - A failure that the worker names takes precedence over how its process ended: a worker that runs out of memory can
 ///   crash or hang afterwards.
-/// - An attempt that we stopped is not a success even if it left a sound measurement: whether the signal came inside
-///   the window or behind it cannot be told from the files, and running one job again costs less than one wrong number.
-///   The measurement stays in the record.
-/// - Where neither code nor signal is known (a worker whose `orchestrate` died, on a system whose `time` does not say),
-///   a sound measurement decides, because a worker writes it last.
+/// - An attempt that was stopped is never a success, even if it left a valid measurement. The files do not tell whether
+///   the signal arrived during the window or after it, and repeating a job costs less than a wrong number. The
+///   measurement stays in the record.
+/// - If neither exit code nor signal is known, a valid measurement decides, because a worker writes it last. That happens
+///   if `orchestrate` died, on a system whose `time` does not report the exit.
 pub fn decide_outcome(
     key: &Key,
     ending: &Ending,
@@ -112,7 +114,7 @@ pub fn decide_outcome(
         }
         (Ending::TimedOut { after_s }, _) => Outcome::TimedOut { after_s: *after_s },
         (Ending::Interrupted { message }, _) => Outcome::Interrupted { message: message.clone() },
-        (Ending::KilledForMemory, _) => out_of_memory("the kernel killed it with SIGKILL for want of memory"),
+        (Ending::KilledForMemory, _) => out_of_memory("the kernel's OOM killer killed it"),
         (Ending::Ended { signal: Some(6), .. }, _) if last_error_line.is_some_and(is_failed_allocation) => {
             out_of_memory(last_error_line.unwrap_or_default())
         }
@@ -123,23 +125,23 @@ pub fn decide_outcome(
         }
         (Ending::Ended { code: Some(code), .. }, _) => exited(*code, last_error_line),
         (Ending::Ended { code: None, signal: None }, None) => {
-            Outcome::Interrupted { message: "nobody saw its end, and it left no measurement".to_owned() }
+            Outcome::Interrupted { message: "it ended unobserved and left no measurement".to_owned() }
         }
         (Ending::Ended { code: None, signal: None }, Some(_)) => measured(key, report, lived_s),
     }
 }
 
-/// The longest message that is kept of a worker's words, in characters.
+/// The maximum length of a worker's message, in characters; the rest is cut off.
 const LONGEST_MESSAGE: usize = 500;
 
-/// Seconds by which two clocks may disagree about how long a process lived.
+/// How far two clocks may disagree about the life of a process, in seconds.
 const CLOCK_TOLERANCE_S: f64 = 1.0;
 
-/// A worker's words as they may go to a terminal and into a table: one line, no control characters, no escape
-/// sequences, and not longer than anybody reads.
-fn plain(words: &str) -> String {
+/// A worker's message, made safe for terminals and tables: one line of limited length, without control characters and
+/// escape sequences.
+fn plain(message: &str) -> String {
     let mut text = String::new();
-    let mut rest = words.chars().peekable();
+    let mut rest = message.chars().peekable();
     while let Some(char) = rest.next() {
         if char == '\u{1b}' {
             // An escape sequence ends with its first letter.
@@ -170,17 +172,17 @@ fn named_failure(failure: &Failure) -> Outcome {
         }
         FailureKind::Unsupported => Outcome::Unsupported { message },
         FailureKind::Other => {
-            Outcome::BadOutput { message: format!("the worker says that it failed: {message}") }
+            Outcome::BadOutput { message: format!("the worker reported a failure: {message}") }
         }
     }
 }
 
-/// Out of memory, by somebody who does not say how much was wanted.
+/// Out of memory, by an unknown amount.
 fn out_of_memory(message: &str) -> Outcome {
     Outcome::OutOfMemory { message: message.to_owned(), needed_bytes: None, free_bytes: None }
 }
 
-/// Whether `line` is the last that a program written in Rust says before it aborts for want of memory.
+/// Whether `line` is the message with which a Rust program aborts when it runs out of memory.
 fn is_failed_allocation(line: &str) -> bool {
     line.starts_with("memory allocation of ") && line.contains(" bytes failed")
 }
@@ -198,7 +200,7 @@ fn measured(key: &Key, report: Option<&Result<Report, BadMeasurement>>, lived_s:
                 _ if !mismatches.is_empty() => Outcome::SettingMismatch { mismatches },
                 Some(lived_s) if window_s > lived_s + CLOCK_TOLERANCE_S => Outcome::BadOutput {
                     message: format!(
-                        "measurement.json: elapsed_s is {window_s}, and the process lived for {lived_s:.2} seconds"
+                        "measurement.json: elapsed_s is {window_s}, but the process ran for only {lived_s:.2} s"
                     ),
                 },
                 _ => Outcome::Succeeded,
@@ -207,29 +209,30 @@ fn measured(key: &Key, report: Option<&Result<Report, BadMeasurement>>, lived_s:
     }
 }
 
-/// The outcome of a worker that exited with another code than 0.
+/// The outcome of a worker that exited with a code other than 0.
 fn exited(code: i32, last_error_line: Option<&str>) -> Outcome {
     let message = last_error_line.map(str::to_owned);
-    let said = |otherwise: &str| message.clone().unwrap_or_else(|| otherwise.to_owned());
-    if matches!(code, 126 | 127) && last_error_line.is_some_and(time_could_not_run_it) {
-        return Outcome::FailedToSpawn { message: said("") };
+    let said = || {
+        let fallback = || format!("the worker exited with code {code} and gave no details");
+        message.clone().unwrap_or_else(fallback)
+    };
+    if matches!(code, 126 | 127) && last_error_line.is_some_and(is_failed_start) {
+        return Outcome::FailedToSpawn { message: said() };
     }
     match WorkerExit::of(code) {
-        WorkerExit::OutOfMemory => out_of_memory(&said("the worker said so by its exit code alone")),
-        WorkerExit::Unsupported => {
-            Outcome::Unsupported { message: said("the worker said so by its exit code alone") }
-        }
+        WorkerExit::OutOfMemory => out_of_memory(&said()),
+        WorkerExit::Unsupported => Outcome::Unsupported { message: said() },
         WorkerExit::Done | WorkerExit::Failed | WorkerExit::Usage => Outcome::Exited { code, message },
     }
 }
 
-/// Whether `line` is how `time` says that it could not start the worker: `/usr/bin/time: cannot run worker: No such
+/// Whether `line` is the message of a `time` that could not start the worker: `/usr/bin/time: cannot run worker: No such
 /// file or directory` (GNU), `time: worker: No such file or directory` (BSD).
-fn time_could_not_run_it(line: &str) -> bool {
+fn is_failed_start(line: &str) -> bool {
     line.starts_with("time: ") || line.contains("time: cannot run ")
 }
 
-/// An error and all of its sources, for a record: text is all that is kept of it.
+/// An error with all of its sources, as text: a record keeps nothing else of it.
 fn with_sources(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -252,19 +255,19 @@ mod tests {
         Key { batch: 16, ..Key::example() }
     }
 
-    const SOUND: &str = r#"{ "schema": 1, "samples": 1600, "elapsed_s": 12.5, "synchronized": true,
+    const VALID: &str = r#"{ "schema": 1, "samples": 1600, "elapsed_s": 12.5, "synchronized": true,
         "effective": { "device": "cpu", "precision": "fp32", "batch": 16 } }"#;
     const OOM: &str = r#"{ "schema": 1, "failure": { "kind": "out_of_memory", "message": "wanted 3 GiB" } }"#;
     const UNSUPPORTED: &str =
         r#"{ "schema": 1, "failure": { "kind": "unsupported", "message": "no CUDA" } }"#;
 
-    /// What `measurement.json` says, by name; the columns of [`every_ending_times_every_report`].
+    /// The contents of `measurement.json` in the columns of [`every_ending_with_every_report`].
     fn reports() -> [Option<Result<Report, BadMeasurement>>; 6] {
-        let other = SOUND.replace("fp32", "bf16");
+        let other = VALID.replace("fp32", "bf16");
         [
             None,
             Some(Report::parse("{ \"schema\": 1,")),
-            Some(Report::parse(SOUND)),
+            Some(Report::parse(VALID)),
             Some(Report::parse(&other)),
             Some(Report::parse(OOM)),
             Some(Report::parse(UNSUPPORTED)),
@@ -272,11 +275,11 @@ mod tests {
     }
 
     #[test]
-    fn every_ending_times_every_report() {
+    fn every_ending_with_every_report() {
         let ended = |code, signal| Ending::Ended { code, signal };
         let refused =
             NotProfiled { cause: "no_permission".into(), message: "no".into(), remedy: "ask".into() };
-        // Columns: no file, half a file, sound, another precision, out of memory, unsupported.
+        // Columns: no file, half a file, valid, another precision, out of memory, unsupported.
         let table = [
             (
                 ended(Some(0), None),
@@ -333,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_chain_is_not_the_end_of_the_worker() {
+    fn the_report_of_time_takes_precedence_over_its_own_exit() {
         let ended = |code, signal| Ending::Ended { code, signal };
         let reported = |exit| Some(exit);
         for (code, signal, report, expected) in [
@@ -343,7 +346,7 @@ mod tests {
             (Some(128), None, None, ended(Some(128), None)),
             (Some(255), None, None, ended(Some(255), None)),
             (None, Some(9), None, ended(None, Some(9))),
-            // `time` finished its report and was killed then.
+            // `time` was killed after it had written its report.
             (None, Some(9), reported(ReportedExit::Code(0)), ended(Some(0), None)),
             (None, None, None, ended(None, None)),
         ] {
@@ -369,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn want_of_memory_is_told_from_other_kills() {
+    fn running_out_of_memory_is_told_from_other_kills() {
         let ended = |code, signal| Ending::Ended { code, signal };
         for (ending, has_killed, expected) in [
             (ended(None, Some(9)), true, Ending::KilledForMemory),
@@ -386,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_needed_and_free_is_kept() {
+    fn needed_and_free_bytes_are_recorded() {
         let text =
             OOM.replace("\"message\"", "\"needed_bytes\": 3221225472, \"free_bytes\": 1024, \"message\"");
         let report = Report::parse(&text);
@@ -419,9 +422,9 @@ mod tests {
         assert_eq!(outcome(127, None), "exited");
     }
 
-    /// The seeds' fourth mistake: 30 iterations counted as 100, and a window that nobody lived through.
+    /// Two mistakes of the seed reports: 30 iterations counted as 100, and a window longer than the process.
     #[test]
-    fn a_window_that_cannot_have_been_is_no_result() {
+    fn an_impossible_window_is_not_a_result() {
         let end = |samples: u64, elapsed_s: &str, lived_s| {
             let text = format!(
                 r#"{{ "schema": 1, "samples": {samples}, "elapsed_s": {elapsed_s}, "synchronized": true,
@@ -441,16 +444,16 @@ mod tests {
             [Mismatch { setting: "iters".into(), requested: "100".into(), effective: "30".into() }]
         );
         let Outcome::BadOutput { message } = end(1600, "10.0", Some(3.0)) else {
-            panic!("a process of 3 s holds no window of 10 s");
+            panic!("a process of 3 s cannot contain a window of 10 s");
         };
-        assert_eq!(message, "measurement.json: elapsed_s is 10, and the process lived for 3.00 seconds");
+        assert_eq!(message, "measurement.json: elapsed_s is 10, but the process ran for only 3.00 s");
         for elapsed_s in ["1e-320", "0", "-1", "1e300"] {
             assert_eq!(end(1600, elapsed_s, None).kind(), "bad_output", "{elapsed_s}");
         }
     }
 
     #[test]
-    fn a_workers_words_are_made_fit_for_a_terminal_and_a_table() {
+    fn a_workers_message_is_made_safe_for_terminals_and_tables() {
         assert_eq!(plain("\u{1b}[31mred\u{1b}[2J, tab\tand\u{7} bell"), "red, tab and bell");
         assert_eq!(plain("two\nlines"), "two lines");
         assert_eq!(plain("\u{1b}"), "");
@@ -459,19 +462,35 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_of_another_kind_keeps_its_words() {
+    fn a_failure_of_another_kind_keeps_its_message() {
         let report =
             Report::parse(r#"{ "schema": 1, "failure": { "kind": "no_licence", "message": "ask Bob" } }"#);
         let end = |code| {
             let ending = Ending::Ended { code: Some(code), signal: None };
-            decide_outcome(&key(), &ending, Some(&report), Some("other words"), None)
+            decide_outcome(&key(), &ending, Some(&report), Some("another message"), None)
         };
         assert_eq!(end(3), Outcome::Exited { code: 3, message: Some("ask Bob".into()) });
-        assert_eq!(end(0), Outcome::BadOutput { message: "the worker says that it failed: ask Bob".into() });
+        assert_eq!(end(0), Outcome::BadOutput { message: "the worker reported a failure: ask Bob".into() });
     }
 
     #[test]
-    fn what_is_wrong_with_a_measurement_is_said_in_full() {
+    fn an_exit_code_without_a_message_is_explained() {
+        let end = |code| {
+            let ending = Ending::Ended { code: Some(code), signal: None };
+            decide_outcome(&key(), &ending, None, None, None).to_string()
+        };
+        assert_eq!(
+            end(exit_code::OUT_OF_MEMORY),
+            "ran out of memory: the worker exited with code 71 and gave no details"
+        );
+        assert_eq!(
+            end(exit_code::UNSUPPORTED),
+            "is not supported here: the worker exited with code 69 and gave no details"
+        );
+    }
+
+    #[test]
+    fn an_invalid_measurement_is_explained_with_its_causes() {
         let report = Report::parse("{ \"schema\": 1,");
         let ending = Ending::Ended { code: Some(0), signal: None };
         let Outcome::BadOutput { message } = decide_outcome(&key(), &ending, Some(&report), None, None)

@@ -1,20 +1,20 @@
-//! Texts that went wrong, for the parsers' tests: cut, with bytes and lines inserted, dropped, repeated and exchanged.
+//! Garbled texts for the parsers' tests: cut off, with text inserted or dropped, and with lines repeated or swapped.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// One thing done to a text.
+/// A change to a text.
 #[derive(Clone, Debug)]
 pub(super) enum Edit {
-    /// Only what stands before it is kept.
+    /// Keeps only what precedes this place.
     Cut(Index),
-    /// A stretch is left out.
+    /// Drops what lies between two places.
     Drop(Index, Index),
-    /// Something is put in between.
+    /// Inserts a text.
     Insert(Index, String),
-    /// Two lines change places.
+    /// Swaps two lines.
     SwapLines(Index, Index),
-    /// A line stands there twice.
+    /// Repeats a line.
     RepeatLine(Index),
 }
 
@@ -60,7 +60,7 @@ pub(super) fn edits() -> impl Strategy<Value = Vec<Edit>> {
     prop::collection::vec(edit, 0..6)
 }
 
-/// `text` after all of `edits`.
+/// Applies `edits` to `text`.
 pub(super) fn garble(text: &str, edits: &[Edit]) -> String {
     edits.iter().fold(text.to_owned(), apply)
 }

@@ -1,9 +1,9 @@
 //! The report of GNU `time -v`.
 //!
-//! Format: perhaps `Command exited with non-zero status N` or `Command terminated by signal N`, then a block of lines
-//! `\t<name>: <value>` that starts with `Command being timed` and ends with `Exit status`. When `time` shares its
-//! stream with the program, anything may stand above the block. The `Exit status` of a program that a signal killed is
-//! 0, so only the first line tells the two apart.
+//! Format: optionally `Command exited with non-zero status N` or `Command terminated by signal N`, then a block of lines
+//! `\t<name>: <value>` that starts with `Command being timed` and ends with `Exit status`. If `time` and the program
+//! write to the same stream, any text may precede the block. A program killed by a signal has an `Exit status` of 0, so
+//! only the first line tells it from one that succeeded.
 
 use super::time_values::{count, kilobytes, seconds};
 use super::{ProcessStats, ReportedExit, TimeReport, TimeReportError};
@@ -19,21 +19,21 @@ const VOLUNTARY: &str = "Voluntary context switches";
 const INVOLUNTARY: &str = "Involuntary context switches";
 const EXIT_STATUS: &str = "Exit status";
 
-/// Parses the report of GNU `time -v`. Text above the report is passed over; of several reports the last counts.
+/// Parses the report of GNU `time -v`. Text above the report is skipped; the last of several reports counts.
 ///
 /// # Errors
-/// An empty, truncated or malformed report.
+/// The report is empty, truncated or malformed.
 pub fn parse_gnu_time(text: &str) -> Result<TimeReport, TimeReportError> {
     if text.trim().is_empty() {
         return Err(TimeReportError::Empty);
     }
-    // A line without its end may have lost digits, so it does not count as a line.
+    // A line without a line break may have lost digits, so it is dropped.
     let lines: Vec<&str> = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')).collect();
     let start = lines
         .iter()
         .rposition(|line| field(line, COMMAND).is_some())
         .ok_or(TimeReportError::Truncated(COMMAND))?;
-    // The command may itself hold line breaks, so the figures are looked for by name, not counted off.
+    // The command may contain line breaks, so figures are found by name, not by position.
     let block = Block { lines: &lines[start..] };
     let stats = ProcessStats {
         wall_s: Some(block.parse(ELAPSED, elapsed)?),
@@ -52,13 +52,13 @@ pub fn parse_gnu_time(text: &str) -> Result<TimeReport, TimeReportError> {
     Ok(TimeReport { exit: Some(exit), stats })
 }
 
-/// The lines of one report, from `Command being timed` on.
+/// The lines of a report, starting with `Command being timed`.
 struct Block<'a> {
     lines: &'a [&'a str],
 }
 
 impl Block<'_> {
-    /// The value of the line called `name`, read by `parse`.
+    /// The value of the line `name`, parsed by `parse`.
     fn parse<T>(
         &self,
         name: &'static str,
@@ -75,12 +75,12 @@ impl Block<'_> {
     }
 }
 
-/// The value of `line`, if it is the report's line called `name`.
+/// The value of `line`, if it is the line `name` of a report.
 fn field<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     line.strip_prefix('\t')?.strip_prefix(name)?.strip_prefix(": ")
 }
 
-/// What a line above the block says of the program's end.
+/// How the program ended, according to the line above the block.
 fn announced_exit(line: &str) -> Option<ReportedExit> {
     if let Some(code) = line.strip_prefix("Command exited with non-zero status ") {
         return code.parse().ok().map(ReportedExit::Code);
@@ -89,7 +89,7 @@ fn announced_exit(line: &str) -> Option<ReportedExit> {
     signal.parse().ok().map(ReportedExit::Signal)
 }
 
-/// The program's end from the line above the block and the block's last line, which must not contradict each other.
+/// How the program ended. The line above the block and the block's last line must agree.
 fn agreed_exit(announced: Option<ReportedExit>, status: i32) -> Result<ReportedExit, TimeReportError> {
     match announced {
         None => Ok(ReportedExit::Code(status)),
@@ -110,7 +110,7 @@ fn elapsed(value: &str) -> Option<f64> {
         _ => return None,
     };
     let rest = seconds(rest).filter(|rest| *rest < 60.0)?;
-    // In hundredths, which is all the clock shows, so that 1:13.96 becomes 73.96 and not 73.96000000000001.
+    // Calculated in hundredths, the clock's resolution: 1:13.96 becomes 73.96, not 73.96000000000001.
     let hundredths = hours as f64 * 360_000.0 + minutes as f64 * 6000.0 + (rest * 100.0).round();
     Some(hundredths / 100.0)
 }
@@ -127,7 +127,7 @@ mod tests {
     const LONG: &str = include_str!("../../tests/records/gnu_time_over_an_hour.txt");
 
     #[test]
-    fn a_plain_report() {
+    fn a_successful_program() {
         let report = parse_gnu_time(FINE).unwrap();
         assert_eq!(report.exit, Some(ReportedExit::Code(0)));
         assert_eq!(
@@ -149,12 +149,12 @@ mod tests {
     #[test]
     fn the_line_above_the_block_tells_how_the_program_ended() {
         assert_eq!(parse_gnu_time(FAILED).unwrap().exit, Some(ReportedExit::Code(1)));
-        // `time` says `Exit status: 0` below this one.
+        // This report ends with `Exit status: 0`.
         assert_eq!(parse_gnu_time(KILLED).unwrap().exit, Some(ReportedExit::Signal(11)));
     }
 
     #[test]
-    fn hours_have_no_hundredths() {
+    fn a_time_of_hours_has_no_hundredths() {
         assert_eq!(parse_gnu_time(LONG).unwrap().stats.wall_s, Some(2.0 * 3600.0 + 51.0 * 60.0 + 37.0));
         for (text, expected) in [
             ("0:08.57", Some(8.57)),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_report_says_what_is_wrong_with_it() {
+    fn an_invalid_report_is_explained() {
         assert_eq!(parse_gnu_time(" \n"), Err(TimeReportError::Empty));
         assert_eq!(parse_gnu_time("Traceback\n"), Err(TimeReportError::Truncated(COMMAND)));
         let (head, _) = FINE.split_once("\tExit status").unwrap();
@@ -197,7 +197,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_torn_tail_is_an_error_never_another_report(
+        fn a_truncated_report_is_never_another_report(
             text in prop::sample::select(vec![FINE, FAILED, KILLED, LONG]),
             cut in any::<prop::sample::Index>(),
         ) {
@@ -209,12 +209,12 @@ mod tests {
         }
 
         #[test]
-        fn no_text_is_a_panic(lines in prop::collection::vec("\\PC*|\t[A-Z][a-z ()]*: [0-9:.]*|\tCommand being timed: x", 0..8)) {
+        fn arbitrary_text_does_not_panic(lines in prop::collection::vec("\\PC*|\t[A-Z][a-z ()]*: [0-9:.]*|\tCommand being timed: x", 0..8)) {
             let _ = parse_gnu_time(&lines.join("\n"));
         }
 
         #[test]
-        fn no_garbled_report_is_a_panic(
+        fn a_garbled_report_does_not_panic(
             text in prop::sample::select(vec![FINE, FAILED, KILLED, LONG]),
             edits in crate::record::garble::edits(),
         ) {

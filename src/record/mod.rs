@@ -1,9 +1,9 @@
-//! One attempt, parsed: what it was, how it ended, what was measured and what was observed around it.
-//! Rooms that read or write records call it, and so do those that ask other programs; texts come in as arguments.
-//! It never opens a file, never derives a statistic, and never marks a run.
+//! One attempt, parsed: what it was, how it ended, what it measured, and what was observed meanwhile. Rooms that read or
+//! write records call it, and so do those that ask other programs; texts come in as arguments. It never opens a file,
+//! never derives a statistic, and never marks a job.
 //!
-//! [`Record`] is `record.json`, the one file that decides whether a job is done. Raw values only: whatever can be
-//! derived from them (throughput, foreign load, marks) is derived by [`crate::analysis`], never stored.
+//! [`Record`] is `record.json`, the one file that decides whether a job is done. It holds raw values only. What follows
+//! from them (throughput, foreign load, marks) is derived by [`crate::analysis`] and never stored.
 
 mod bsd_time;
 mod ending;
@@ -64,22 +64,22 @@ pub struct Record {
     pub label: String,
     /// Everything declared.
     pub key: Key,
-    /// Which attempt this is, from 1: the number of its directory below `attempts/`.
+    /// The attempt's number, from 1; its directory below `attempts/` has the same.
     pub attempt: u32,
     /// When the process chain was started.
     pub started_at: DateTime<Utc>,
-    /// When it was seen to have ended.
+    /// When its end was noticed.
     pub ended_at: DateTime<Utc>,
     /// How it ended.
     pub outcome: Outcome,
-    /// What the worker measured; present whenever the worker wrote a sound one, also if the outcome is a failure.
+    /// What the worker measured. Present whenever the worker wrote a valid measurement, even if the attempt failed.
     pub measurement: Option<Measurement>,
-    /// What `/usr/bin/time` said of the process; absent where it said nothing.
+    /// What `/usr/bin/time` reported; absent if it reported nothing.
     pub process: Option<ProcessStats>,
-    /// What a profiler counted; absent in timing jobs, and where it counted nothing that may be used.
+    /// What a profiler counted; absent in timing jobs, and where no counts can be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counters: Option<Counters>,
-    /// What was seen around the process.
+    /// What was observed while it ran.
     pub observed: Observed,
     /// Where it ran and with what.
     pub provenance: Provenance,
@@ -91,47 +91,47 @@ pub struct Record {
 pub enum Counters {
     /// Nsight Compute, over the kernels of the measured window.
     Ncu(NcuCounters),
-    /// `perf stat`, over the whole run.
+    /// `perf stat`, over the whole life of the worker.
     Perf(PerfCounters),
 }
 
-/// What `orchestrate` saw around a running job. Raw values; shares and loads are derived from them.
+/// What `orchestrate` observed while a job ran. Raw values; shares and loads are derived from them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observed {
     /// The host's one-minute load average just before the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_before: Option<f64>,
-    /// Seconds of processor time that the whole host was busy between the job's start and its end, over all
-    /// processors. Less the job's own, it is what others took.
+    /// Seconds of processor time that the host was busy between the job's start and end, summed over all processors.
+    /// Subtract the job's own to get what others took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_busy_s: Option<f64>,
-    /// Seconds of processor time that the hypervisor gave to others in that span, over all processors.
+    /// Seconds of processor time that the hypervisor gave to others meanwhile, summed over all processors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_steal_s: Option<f64>,
-    /// The job's end was seen by another `orchestrate` than the one that started it.
+    /// The `orchestrate` that started the job died, and another one saw the job end.
     #[serde(default)]
     pub adopted: bool,
-    /// Labels of jobs that this host ran at the same time by permission (`share: device`).
+    /// Labels of the jobs that ran on this host at the same time, as `share: device` allows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<String>,
-    /// The job left processes behind, which were killed.
+    /// The job left processes behind, and they were killed.
     #[serde(default)]
     pub left_processes: bool,
-    /// What sensors showed meanwhile, as far as `telemetry.csv` goes: of an adopted attempt until its `orchestrate` was
-    /// gone. Absent where nobody looked.
+    /// Summary of `telemetry.csv`; absent if no sensor was read. For an adopted attempt it ends when the `orchestrate`
+    /// that started it died.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub telemetry: Option<Telemetry>,
-    /// How the start was waited for; absent where no limit asks for a quiet or a cool machine.
+    /// How long the start was delayed; absent if no limit asks for a quiet or a cool machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
 }
 
-/// How long a job waited for the machine to be as its limits ask (`quiet`, `max_temperature`).
+/// How long a job waited until the machine was as its limits demand (`quiet`, `max_temperature`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Gate {
-    /// Seconds from having the right to measure, and the cool-down that was due, to the start.
+    /// Seconds of waiting, after the locks and the cool-down.
     pub waited_s: f64,
-    /// Why the machine never was as asked, with the last readings; the job was started all the same. Absent if it was.
+    /// Why the wait was given up, with the last readings; the job was started anyway. Absent if the limits were met.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gave_up: Option<String>,
 }

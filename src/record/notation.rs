@@ -1,47 +1,47 @@
-//! Numbers as tools print them for people: with thousands separators, and in the notation of some locale.
+//! Numbers as tools print them for people: with thousands separators and in the notation of some locale.
 //!
-//! `27.595.520`, `774,725,274.73`, `27 595 520` and `33,26` are numbers here. One number alone may be read two ways
-//! (`292,928`), so [`Notation`] first learns from all numbers of a text which mark does what, and then reads them.
+//! `27.595.520`, `774,725,274.73`, `27 595 520` and `33,26` are numbers here. A number such as `292,928` is ambiguous.
+//! [`Notation`] therefore first learns the role of each separator from all numbers of a text, and only then reads them.
 
-/// Marks that stand for thousands and never for the decimal point: spaces, plain and unbreakable, and apostrophes.
+/// Separators that only ever group thousands: plain and non-breaking spaces, and apostrophes.
 const ALWAYS_GROUPING: [char; 5] = [' ', '\u{a0}', '\u{202f}', '\'', '\u{2019}'];
 
-/// Which mark a text uses for what, as far as its numbers tell.
+/// The separators that a text uses, as far as its numbers show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Notation {
     decimal: Option<char>,
     grouping: Option<char>,
 }
 
-/// Two numbers of one text that cannot be of one notation.
+/// Two numbers of a text contradict each other in their notation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MixedNotation;
 
-/// What a number shows of its notation.
+/// What a number reveals about its notation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
-    /// Digits alone.
+    /// Only digits.
     Plain,
-    /// This mark is the decimal point.
+    /// This is the decimal separator.
     Decimal(char),
-    /// This mark groups thousands.
+    /// This separates thousands.
     Grouped(char),
     /// Both occur.
     Both { grouping: char, decimal: char },
-    /// One mark before exactly three digits: `292,928`.
+    /// One separator before exactly three digits, as in `292,928`: ambiguous.
     Either(char),
 }
 
 impl Notation {
-    /// Takes in what `text` shows. A text that is no number shows nothing.
+    /// Learns what `text` reveals; nothing if it is not a number.
     ///
     /// # Errors
-    /// `text` is a number of another notation than those before.
+    /// `text` contradicts an earlier number.
     pub(super) fn learn(&mut self, text: &str) -> Result<(), MixedNotation> {
         let (decimal, grouping) = match shape(text) {
             None | Some(Shape::Plain | Shape::Either(_)) => (None, None),
-            Some(Shape::Decimal(mark)) => (Some(mark), None),
-            Some(Shape::Grouped(mark)) => (None, Some(mark)),
+            Some(Shape::Decimal(separator)) => (Some(separator), None),
+            Some(Shape::Grouped(separator)) => (None, Some(separator)),
             Some(Shape::Both { grouping, decimal }) => (Some(decimal), Some(grouping)),
         };
         let differs =
@@ -54,53 +54,53 @@ impl Notation {
         if self.decimal.is_some() && self.decimal == self.grouping { Err(MixedNotation) } else { Ok(()) }
     }
 
-    /// `text` in the notation of programs: digits, perhaps with a decimal point. `None` if it is no such number.
+    /// `text` as programs write it: digits, perhaps with a decimal point. `None` if it is not a number.
     ///
-    /// Where nothing in the whole text tells what `292,928` or `27.595` means, `whole` decides: a value that can only
-    /// be whole has no decimals. A comma is then never taken for a decimal point, for no tool here prints three decimals.
+    /// Where no number of the text tells what `292,928` or `27.595` means, `whole` decides: a value that must be whole
+    /// has no decimals. A comma then always groups, because no tool here prints three decimals.
     pub(super) fn plain(&self, text: &str, whole: bool) -> Option<String> {
         let (grouping, decimal) = match shape(text)? {
             Shape::Plain => (None, None),
-            Shape::Decimal(mark) => (None, Some(mark)),
-            Shape::Grouped(mark) => (Some(mark), None),
+            Shape::Decimal(separator) => (None, Some(separator)),
+            Shape::Grouped(separator) => (Some(separator), None),
             Shape::Both { grouping, decimal } => (Some(grouping), Some(decimal)),
-            Shape::Either(mark) if self.is_grouping(mark, whole) => (Some(mark), None),
-            Shape::Either(mark) => (None, Some(mark)),
+            Shape::Either(separator) if self.is_grouping(separator, whole) => (Some(separator), None),
+            Shape::Either(separator) => (None, Some(separator)),
         };
-        let kept = text.chars().filter(|mark| Some(*mark) != grouping);
-        Some(kept.map(|mark| if Some(mark) == decimal { '.' } else { mark }).collect())
+        let kept = text.chars().filter(|letter| Some(*letter) != grouping);
+        Some(kept.map(|letter| if Some(letter) == decimal { '.' } else { letter }).collect())
     }
 
-    /// What `mark` does in a number that does not show it itself.
-    fn is_grouping(&self, mark: char, whole: bool) -> bool {
+    /// Whether `separator` groups thousands in a number that is ambiguous by itself.
+    fn is_grouping(&self, separator: char, whole: bool) -> bool {
         match (self.decimal, self.grouping) {
-            (Some(decimal), _) => decimal != mark,
-            (None, Some(grouping)) => grouping == mark,
-            (None, None) => whole || mark == ',',
+            (Some(decimal), _) => decimal != separator,
+            (None, Some(grouping)) => grouping == separator,
+            (None, None) => whole || separator == ',',
         }
     }
 }
 
-/// What `text` shows, or `None` if it is no number: digits with marks between them.
+/// What `text` reveals; `None` if it is not a number: digits with separators between them.
 fn shape(text: &str) -> Option<Shape> {
-    if !text.starts_with(|mark: char| mark.is_ascii_digit())
-        || !text.ends_with(|mark: char| mark.is_ascii_digit())
+    if !text.starts_with(|letter: char| letter.is_ascii_digit())
+        || !text.ends_with(|letter: char| letter.is_ascii_digit())
     {
         return None;
     }
-    let marks: Vec<char> = text.chars().filter(|mark| !mark.is_ascii_digit()).collect();
-    let known = |mark: &char| matches!(mark, '.' | ',') || ALWAYS_GROUPING.contains(mark);
-    if !marks.iter().all(known) {
+    let separators: Vec<char> = text.chars().filter(|letter| !letter.is_ascii_digit()).collect();
+    let is_known = |separator: &char| matches!(separator, '.' | ',') || ALWAYS_GROUPING.contains(separator);
+    if !separators.iter().all(is_known) {
         return None;
     }
-    let (last, earlier) = match marks.split_last() {
+    let (last, earlier) = match separators.split_last() {
         None => return Some(Shape::Plain),
         Some((last, earlier)) => (*last, earlier),
     };
     let (before, after) = text.rsplit_once(last)?;
     match earlier.first() {
-        None => one_mark(last, before, after),
-        Some(first) if earlier.iter().any(|mark| mark != first) => None,
+        None => one_separator(last, before, after),
+        Some(first) if earlier.iter().any(|separator| separator != first) => None,
         Some(first) if *first == last => is_grouped(text, last).then_some(Shape::Grouped(last)),
         Some(first) => {
             let decimal = !ALWAYS_GROUPING.contains(&last) && is_grouped(before, *first);
@@ -109,20 +109,20 @@ fn shape(text: &str) -> Option<Shape> {
     }
 }
 
-/// The shape of a number with one mark.
-fn one_mark(mark: char, before: &str, after: &str) -> Option<Shape> {
+/// The shape of a number with one separator.
+fn one_separator(separator: char, before: &str, after: &str) -> Option<Shape> {
     let could_group = after.len() == 3 && before.len() <= 3 && !before.starts_with('0');
-    match (ALWAYS_GROUPING.contains(&mark), could_group) {
-        (true, true) => Some(Shape::Grouped(mark)),
+    match (ALWAYS_GROUPING.contains(&separator), could_group) {
+        (true, true) => Some(Shape::Grouped(separator)),
         (true, false) => None,
-        (false, true) => Some(Shape::Either(mark)),
-        (false, false) => Some(Shape::Decimal(mark)),
+        (false, true) => Some(Shape::Either(separator)),
+        (false, false) => Some(Shape::Decimal(separator)),
     }
 }
 
-/// Whether `mark` parts the digits of `text` into one to three and then threes.
-fn is_grouped(text: &str, mark: char) -> bool {
-    let mut groups = text.split(mark);
+/// Whether `separator` splits `text` into groups of three digits, after a first group of one to three.
+fn is_grouped(text: &str, separator: char) -> bool {
+    let mut groups = text.split(separator);
     let first = groups.next().unwrap_or_default();
     (1..=3).contains(&first.len()) && groups.all(|group| group.len() == 3)
 }
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_shows_its_notation_needs_no_other() {
+    fn an_unambiguous_number_is_read_by_itself() {
         for (text, expected) in [
             ("0", "0"),
             ("11904", "11904"),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_not_read() {
+    fn a_text_that_is_not_a_number_is_not_read() {
         for text in [
             "",
             "n/a",
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_numbers_tell_what_a_mark_means() {
+    fn an_ambiguous_number_is_read_like_the_others() {
         for (all, text, whole, expected) in [
             (&["33.26"][..], "292,928", true, "292928"),
             (&["33.26"], "27.595", true, "27.595"),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn two_notations_in_one_text_are_refused() {
+    fn mixed_notations_are_refused() {
         for (first, second) in [("33.26", "33,26"), ("1,048,576", "1.048.576"), ("33.26", "27.595.520")] {
             let mut notation = Notation::default();
             notation.learn(first).unwrap();

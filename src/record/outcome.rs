@@ -1,4 +1,4 @@
-//! How an attempt ended, in the words of its record.
+//! How an attempt ended, as its record states it.
 
 use std::fmt;
 
@@ -10,39 +10,39 @@ use crate::protocol::Mismatch;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Outcome {
-    /// The worker exited with 0 and left a sound measurement of what was asked for.
+    /// The worker exited with 0 and left a valid measurement of what was requested.
     Succeeded,
-    /// The worker exited with another code than 0.
+    /// The worker exited with a code other than 0.
     Exited {
         /// The code.
         code: i32,
-        /// The last line of its standard error, if any.
+        /// The last line of its stderr, if any.
         message: Option<String>,
     },
-    /// A signal that we did not send killed the worker.
+    /// A signal that `orchestrate` did not send killed the worker.
     Signalled {
         /// The signal's number.
         signal: i32,
     },
-    /// It ran past its limit and was stopped.
+    /// It exceeded its time limit and was stopped.
     TimedOut {
         /// The limit, in seconds.
         after_s: f64,
     },
-    /// The device, or the host, had too little memory.
+    /// The device or the host ran out of memory.
     OutOfMemory {
-        /// What the worker said of it, or the kernel did.
+        /// How the worker or the kernel described it.
         message: String,
-        /// The bytes that were asked for and not had.
+        /// The bytes whose allocation failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         needed_bytes: Option<u64>,
-        /// The bytes that were free then.
+        /// The bytes that were free at that moment.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         free_bytes: Option<u64>,
     },
     /// The process could not be started.
     FailedToSpawn {
-        /// What the system said.
+        /// The system's error message.
         message: String,
     },
     /// The worker exited with 0, but its measurement is missing or unusable.
@@ -50,29 +50,29 @@ pub enum Outcome {
         /// What is wrong with it.
         message: String,
     },
-    /// The worker did something else than it was asked for.
+    /// The worker ran with settings other than the requested ones.
     SettingMismatch {
         /// Every setting that differs.
         mismatches: Vec<Mismatch>,
     },
-    /// The user, or the system, stopped it.
+    /// The user or the system stopped it.
     Interrupted {
-        /// By what.
+        /// The reason.
         message: String,
     },
     /// The device, precision or network does not exist here.
     Unsupported {
-        /// What the worker said of it.
+        /// The worker's explanation.
         message: String,
     },
-    /// The profiler of a profiled job could not do its work, whatever the worker did.
+    /// The profiler of a profiled job did not work, whatever the worker did.
     NotProfiled(NotProfiled),
 }
 
-/// Why a profiler could not do its work.
+/// Why a profiler did not work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotProfiled {
-    /// In a word: `no_permission`, `no_kernels`, ….
+    /// As one word: `no_permission`, `no_kernels`, ….
     pub cause: String,
     /// As a sentence without its full stop.
     pub message: String,
@@ -95,15 +95,13 @@ impl fmt::Display for Outcome {
                 write!(f, "exited with code {code}: {message}")
             }
             Outcome::Exited { code, message: None } => {
-                write!(f, "exited with code {code} and said nothing on standard error")
+                write!(f, "exited with code {code} and wrote nothing to stderr")
             }
             Outcome::Signalled { signal } => write_signal(f, *signal),
-            Outcome::TimedOut { after_s } => write!(f, "ran past its limit of {after_s} s and was stopped"),
+            Outcome::TimedOut { after_s } => write!(f, "was stopped at its time limit of {after_s} s"),
             Outcome::OutOfMemory { message, .. } => write!(f, "ran out of memory: {message}"),
             Outcome::FailedToSpawn { message } => write!(f, "could not be started: {message}"),
-            Outcome::BadOutput { message } => {
-                write!(f, "ended well but left no usable measurement: {message}")
-            }
+            Outcome::BadOutput { message } => write!(f, "left no usable measurement: {message}"),
             Outcome::SettingMismatch { mismatches } => write_mismatches(f, mismatches),
             Outcome::Interrupted { message } => write!(f, "was interrupted: {message}"),
             Outcome::Unsupported { message } => write!(f, "is not supported here: {message}"),
@@ -113,16 +111,16 @@ impl fmt::Display for Outcome {
 }
 
 fn write_signal(f: &mut fmt::Formatter<'_>, signal: i32) -> fmt::Result {
-    // Only signals whose number is the same on Linux and macOS: a record may be read elsewhere than it was made.
+    // Only signals with the same number on Linux and macOS: a record can be read on another system.
     let name = match signal {
         1 => "SIGHUP",
         2 => "SIGINT",
         3 => "SIGQUIT",
-        4 => "SIGILL, an instruction this processor does not have",
+        4 => "SIGILL, an instruction that this processor lacks",
         5 => "SIGTRAP",
-        6 => "SIGABRT, an abort of its own",
-        8 => "SIGFPE, an arithmetic fault",
-        9 => "SIGKILL; if nobody killed it, the kernel did for want of memory, and `dmesg` says so",
+        6 => "SIGABRT, the program aborted itself",
+        8 => "SIGFPE, an arithmetic error",
+        9 => "SIGKILL; if nobody sent it, the kernel ran out of memory: see `dmesg`",
         11 => "SIGSEGV, a segmentation fault",
         13 => "SIGPIPE",
         15 => "SIGTERM",
@@ -132,7 +130,7 @@ fn write_signal(f: &mut fmt::Formatter<'_>, signal: i32) -> fmt::Result {
 }
 
 fn write_mismatches(f: &mut fmt::Formatter<'_>, mismatches: &[Mismatch]) -> fmt::Result {
-    f.write_str("did something else than it was asked for:")?;
+    f.write_str("did not run as requested:")?;
     for (index, Mismatch { setting, requested, effective }) in mismatches.iter().enumerate() {
         let separator = if index == 0 { "" } else { "," };
         write!(f, "{separator} {setting} {effective} instead of {requested}")?;
@@ -162,25 +160,22 @@ mod tests {
         vec![
             (Outcome::Succeeded, "succeeded"),
             (Outcome::Exited { code: 3, message: Some(message()) }, "exited with code 3: why"),
-            (
-                Outcome::Exited { code: 3, message: None },
-                "exited with code 3 and said nothing on standard error",
-            ),
+            (Outcome::Exited { code: 3, message: None }, "exited with code 3 and wrote nothing to stderr"),
             (
                 Outcome::Signalled { signal: 9 },
-                "was killed by signal 9 (SIGKILL; if nobody killed it, the kernel did for want of memory, and `dmesg` says so)",
+                "was killed by signal 9 (SIGKILL; if nobody sent it, the kernel ran out of memory: see `dmesg`)",
             ),
             (Outcome::Signalled { signal: 10 }, "was killed by signal 10"),
-            (Outcome::TimedOut { after_s: 1800.0 }, "ran past its limit of 1800 s and was stopped"),
+            (Outcome::TimedOut { after_s: 1800.0 }, "was stopped at its time limit of 1800 s"),
             (
                 Outcome::OutOfMemory { message: message(), needed_bytes: None, free_bytes: None },
                 "ran out of memory: why",
             ),
             (Outcome::FailedToSpawn { message: message() }, "could not be started: why"),
-            (Outcome::BadOutput { message: message() }, "ended well but left no usable measurement: why"),
+            (Outcome::BadOutput { message: message() }, "left no usable measurement: why"),
             (
                 Outcome::SettingMismatch { mismatches: vec![mismatch("tf32"), mismatch("augment")] },
-                "did something else than it was asked for: tf32 true instead of false, augment true instead of false",
+                "did not run as requested: tf32 true instead of false, augment true instead of false",
             ),
             (Outcome::Interrupted { message: message() }, "was interrupted: why"),
             (Outcome::Unsupported { message: message() }, "is not supported here: why"),
@@ -202,7 +197,6 @@ mod tests {
         assert_all(examples.iter().map(|(outcome, _)| outcome.kind()), "an example of its sentence");
         for (outcome, sentence) in examples {
             assert_eq!(outcome.to_string(), sentence);
-            // The word is the one that stands in record.json.
             assert_eq!(serde_json::to_value(&outcome).unwrap()["kind"], outcome.kind());
         }
     }

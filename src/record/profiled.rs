@@ -1,31 +1,31 @@
-//! What became of a profiled job: how its worker ended and what its profiler left, judged together.
+//! The outcome of a profiled job, decided from how the worker ended and what the profiler wrote.
 
 use super::ncu::{NcuCounters, NcuFailure, NcuOutput, Selection, parse_ncu};
 use super::perf::{PerfFailure, parse_perf};
 use super::{Counters, NotProfiled, Outcome, ReportedExit};
 use crate::job::Kind;
 
-/// What the profiler of an attempt left behind, and what it had been asked for.
+/// What a profiler was asked for, and what it left behind.
 #[derive(Clone, Debug)]
 pub struct ProfilerOutput<'a> {
-    /// Its file: the table, and most of what it says.
+    /// Its file: the table and most of its messages.
     pub table: &'a str,
-    /// The end of the chain's standard output and error, into which the program writes too.
+    /// The end of the chain's stdout and stderr, which the program shares.
     pub said: &'a str,
-    /// The end of the program's standard error.
+    /// The end of the program's stderr.
     pub program_stderr: &'a str,
-    /// How it ended, as far as anybody saw.
+    /// How the profiler ended; `None` if nobody saw it.
     pub exit: Option<ReportedExit>,
-    /// Its version, where it is known.
+    /// Its version, if known.
     pub version: Option<&'a str>,
-    /// The metrics or events that it was asked for, and those that it was not.
+    /// The metrics or events it was asked for, and those left out.
     pub selection: Selection,
 }
 
-/// The outcome of a job of `kind` whose worker came to `outcome`, and what was counted.
+/// Decides the outcome of a job of `kind` whose worker ended with `outcome`, and returns what was counted.
 ///
-/// A worker that failed is told by its own words, unless the profiler was the reason: it may refuse before the worker
-/// is started, or end it. A worker that succeeded under a profiler that counted nothing is a failure.
+/// If the worker failed, its own error is reported, unless the profiler caused it: a profiler may refuse to start the
+/// worker, or stop it. If the worker succeeded but the profiler counted nothing, the job fails.
 pub fn decide_profiled(
     kind: Kind,
     outcome: Outcome,
@@ -47,7 +47,7 @@ pub fn decide_profiled(
 
 struct Failure {
     why: NotProfiled,
-    /// The profiler says of itself that it cannot work: that is no consequence of how the worker ended.
+    /// The profiler itself cannot work, whatever the worker did.
     is_cause: bool,
 }
 
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_succeeds_under_a_profiler_that_counts_nothing_is_a_failure() {
+    fn a_job_whose_profiler_counted_nothing_fails() {
         for (table, word) in [(PERMISSION, "no_permission"), (NO_KERNELS, "no_kernels"), ("", "no_table")] {
             assert_eq!(cause(&judged(Kind::Ncu, Outcome::Succeeded, table)), Some(word));
         }
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_fails_is_told_by_its_own_words_unless_the_profiler_refused() {
+    fn the_workers_own_failure_is_reported_unless_the_profiler_caused_it() {
         let exited = Outcome::Exited { code: 1, message: None };
         assert_eq!(cause(&judged(Kind::Ncu, exited.clone(), PERMISSION)), Some("no_permission"));
         assert_eq!(judged(Kind::Ncu, exited.clone(), NO_KERNELS), exited);

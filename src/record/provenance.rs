@@ -1,4 +1,4 @@
-//! Everything observed about where a job ran and with what. Plain data: [`crate::run`] gathers it.
+//! Where a job ran and with what. Plain data, gathered by [`crate::run`].
 
 use std::collections::BTreeMap;
 
@@ -14,21 +14,21 @@ pub struct Provenance {
     pub host: HostFacts,
     /// The program that trained.
     pub worker: WorkerFacts,
-    /// The matrix file as it was when planned.
+    /// The matrix file at the time of planning.
     pub matrix: MatrixFacts,
-    /// The git checkout the matrix file stands in, if any.
+    /// The git checkout that contains the matrix file, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<GitFacts>,
-    /// Where in the cloud, as the env declares it.
+    /// The place in the cloud that the env declares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cloud: Option<CloudFacts>,
     /// The argv of the whole process chain.
     pub command: Vec<String>,
-    /// The child's environment, all of it.
+    /// The child's complete environment.
     pub environment: BTreeMap<String, String>,
 }
 
-/// The machine, as far as it is known before a job runs.
+/// What is known about the machine before a job runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HostFacts {
@@ -40,26 +40,25 @@ pub struct HostFacts {
     pub cpu: CpuFacts,
     /// Bytes of memory.
     pub memory_bytes: Option<u64>,
-    /// Names of the devices that are present: `cpu` always, `mps` on Apple Silicon, `cuda` and `cuda:<i>` per NVIDIA
-    /// GPU.
+    /// The devices present: always `cpu`; `mps` on Apple Silicon; `cuda` and one `cuda:<i>` per NVIDIA GPU.
     pub devices: Vec<String>,
     /// The NVIDIA driver's version.
     pub nvidia_driver: Option<String>,
-    /// A virtual machine, container or compatibility layer, as far as it can be told: `wsl2`, `gvisor`, `kvm`, …
+    /// The virtual machine, container or compatibility layer, if one was detected: `wsl2`, `gvisor`, `kvm`, …
     pub virtualisation: Option<String>,
     /// The processor's frequency governor.
     pub governor: Option<String>,
     /// `mains` or `battery`.
     pub power_source: Option<String>,
-    /// Identifies this boot; times since boot can be compared only within one.
+    /// Identifies the boot. Times since boot are comparable only within one boot.
     pub boot_id: Option<String>,
     /// The kind of container: `docker`, `podman`, `kubernetes`, `lxc`, `apptainer`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
-    /// The GPUs: NVIDIA's in the driver's order, which need not be CUDA's, or the Apple chip's own.
+    /// NVIDIA GPUs in the driver's order, which can differ from CUDA's, or the GPU of the Apple chip.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<GpuFacts>,
-    /// The newest CUDA that the NVIDIA driver can serve, such as `12.4`.
+    /// The newest CUDA version that the NVIDIA driver supports, such as `12.4`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cuda_driver: Option<String>,
     /// Bytes of swap.
@@ -68,42 +67,42 @@ pub struct HostFacts {
     /// Bytes of swap that were in use before the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub swap_used_bytes: Option<u64>,
-    /// When the kernel backs memory with huge pages by itself: `always`, `madvise`, `never`.
+    /// The mode of transparent huge pages: `always`, `madvise`, `never`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transparent_huge_pages: Option<String>,
-    /// What the kernel reads the time from: `tsc`, `kvm-clock`, `hpet`, …
+    /// The kernel's clock source: `tsc`, `kvm-clock`, `hpet`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_source: Option<String>,
-    /// Those words of the kernel's command line that change how fast it runs programs: `mitigations=off`, ….
+    /// The options on the kernel's command line that affect performance: `mitigations=off`, ….
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kernel_options: Vec<String>,
 }
 
-/// A GPU. What the driver does not tell is absent.
+/// A GPU. Absent values were not reported by the driver.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GpuFacts {
     /// Its model.
     pub name: String,
-    /// What tells it from every other GPU.
+    /// Its UUID.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
-    /// Bytes of its own memory; absent for a GPU that shares the host's.
+    /// Bytes of its own memory; absent if it shares the host's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
     /// CUDA's compute capability, such as `8.9`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compute_capability: Option<String>,
-    /// Cores, as Apple counts them.
+    /// GPU cores (Apple).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cores: Option<u32>,
-    /// The power that the driver lets it draw, in watts.
+    /// The power limit, in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power_limit_w: Option<f64>,
-    /// Whether the driver stays loaded while nobody uses the GPU.
+    /// Whether the driver stays loaded while the GPU is unused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub persistence_mode: Option<bool>,
-    /// Whether its memory corrects errors, which costs bandwidth on some models.
+    /// Whether ECC is on, which costs bandwidth on some models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecc: Option<bool>,
 }
@@ -114,7 +113,7 @@ pub struct GpuFacts {
 pub struct OsFacts {
     /// `linux` or `macos`.
     pub name: String,
-    /// The distribution's or release's own name.
+    /// The name of the distribution or release.
     pub version: Option<String>,
     /// The kernel's release.
     pub kernel: Option<String>,
@@ -144,19 +143,19 @@ pub struct CpuFacts {
     /// The microcode's revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub microcode: Option<String>,
-    /// Whether clocks may rise above the nominal one (turbo, boost).
+    /// Whether turbo or boost clocks are enabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turbo: Option<bool>,
-    /// What sets the clocks: `intel_pstate`, `amd-pstate-epp`, `acpi-cpufreq`, …
+    /// The frequency driver: `intel_pstate`, `amd-pstate-epp`, `acpi-cpufreq`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frequency_driver: Option<String>,
-    /// The lowest clock that the hardware offers, in MHz.
+    /// The lowest clock of the hardware, in MHz.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_mhz: Option<f64>,
-    /// The highest clock that the hardware offers, in MHz.
+    /// The highest clock of the hardware, in MHz.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_mhz: Option<f64>,
-    /// The highest clock that the system lets the processor use, in MHz.
+    /// The highest clock that the system allows, in MHz.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cap_mhz: Option<f64>,
 }
@@ -169,12 +168,12 @@ pub struct WorkerFacts {
     pub path: String,
     /// SHA-256 of its bytes; absent if it could not be read.
     pub sha256: Option<String>,
-    /// SHA-256 of the other programs that its command names, by file name: the interpreter of a script, a second script.
-    /// Absent in records of older versions.
+    /// SHA-256 of the other programs in its command, by file name: a script's interpreter, a second script. Absent in
+    /// older records.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub others: BTreeMap<String, String>,
-    /// The shared libraries that it brings along, by file name: libtorch, not those of the system. Absent in records of
-    /// older versions, and of programs that do not name any themselves (scripts).
+    /// The shared libraries that it ships with, by file name: libtorch, but not the system's. Absent in older records and
+    /// for scripts, which link no libraries themselves.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub libraries: BTreeMap<String, LibraryFacts>,
 }
@@ -184,12 +183,12 @@ pub struct WorkerFacts {
 pub struct LibraryFacts {
     /// Where it was found.
     pub path: String,
-    /// The version that stands beside it, where one does: `2.11.0+cu130`.
+    /// The version according to a file beside it, if there is one: `2.11.0+cu130`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// SHA-256 of its bytes.
     pub sha256: String,
-    /// Its size. With the time below it tells a file that was hashed already: hashing libtorch takes a second.
+    /// Its size. Size and modification time identify a file that was hashed before: hashing libtorch takes a second.
     pub size_bytes: u64,
     /// When it was last written.
     pub modified_at: DateTime<Utc>,
@@ -201,7 +200,7 @@ pub struct LibraryFacts {
 pub struct MatrixFacts {
     /// Its name.
     pub name: String,
-    /// Its path as given.
+    /// Its path, as given on the command line.
     pub path: String,
     /// SHA-256 of its bytes.
     pub sha256: String,
@@ -212,7 +211,7 @@ pub struct MatrixFacts {
 pub struct GitFacts {
     /// The commit checked out.
     pub revision: String,
-    /// Whether tracked files differ from it.
+    /// Whether tracked files have uncommitted changes.
     pub dirty: bool,
 }
 
@@ -234,8 +233,8 @@ pub struct CloudFacts {
 mod tests {
     use super::*;
 
-    /// What `orchestrate` wrote before it looked for GPUs, containers and clocks.
-    const FIRST: &str = r#"{
+    /// Written by a version that did not look for GPUs, containers and clocks yet.
+    const OLDER: &str = r#"{
         "hostname": "bench-1", "os": {"name": "linux", "version": null, "kernel": "6.8.0", "architecture": "x86_64"},
         "cpu": {"model": "Test CPU", "logical": 4, "usable": 2}, "memory_bytes": 8000000000, "devices": ["cpu"],
         "nvidia_driver": null, "virtualisation": "container+kvm", "governor": null, "power_source": null,
@@ -244,16 +243,16 @@ mod tests {
 
     #[test]
     fn hosts_of_older_records_stay_readable() {
-        let host: HostFacts = serde_json::from_str(FIRST).unwrap();
+        let host: HostFacts = serde_json::from_str(OLDER).unwrap();
         assert_eq!((host.hostname.as_str(), host.cpu.usable, host.cpu.cores), ("bench-1", 2, None));
         assert_eq!((host.gpus.len(), host.container), (0, None));
     }
 
     #[test]
-    fn what_a_host_does_not_tell_adds_nothing_to_a_record() {
-        let first: serde_json::Value = serde_json::from_str(FIRST).unwrap();
-        let host: HostFacts = serde_json::from_str(FIRST).unwrap();
-        assert_eq!(serde_json::to_value(&host).unwrap(), first);
+    fn unknown_facts_are_left_out_of_a_record() {
+        let older: serde_json::Value = serde_json::from_str(OLDER).unwrap();
+        let host: HostFacts = serde_json::from_str(OLDER).unwrap();
+        assert_eq!(serde_json::to_value(&host).unwrap(), older);
         let gpu = GpuFacts { name: "Test GPU".into(), power_limit_w: Some(72.0), ..GpuFacts::default() };
         assert_eq!(serde_json::to_string(&gpu).unwrap(), r#"{"name":"Test GPU","power_limit_w":72.0}"#);
     }

@@ -1,18 +1,18 @@
-//! The numbers in the reports of both kinds of `time`. `None` means: not such a number.
+//! The numbers in the reports of GNU and BSD `time`. Every function returns `None` for any other text.
 
-/// A number of seconds: digits, with or without a fraction.
+/// Seconds: digits, with or without a fraction.
 pub(super) fn seconds(value: &str) -> Option<f64> {
-    // `f64` would also take signs, exponents, `inf` and `nan`, none of which a clock prints.
+    // `f64` would also accept signs, exponents, `inf` and `nan`. No clock prints those.
     let plain = value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     if plain { value.parse().ok() } else { None }
 }
 
-/// A count: digits alone.
+/// A count: only digits.
 pub(super) fn count(value: &str) -> Option<u64> {
     if value.bytes().all(|byte| byte.is_ascii_digit()) { value.parse().ok() } else { None }
 }
 
-/// Bytes of a number of units of 1024 bytes, which `time` calls kbytes.
+/// Bytes, from the kbytes of GNU `time`, which have 1024 bytes.
 pub(super) fn kilobytes(value: &str) -> Option<u64> {
     count(value)?.checked_mul(1024)
 }

@@ -171,7 +171,10 @@ fn a_profiler_is_asked_before_the_machine_is_judged() {
 fn an_event_that_perf_does_not_know_is_named_and_no_other() {
     let events = "device: cpu, profile: { perf: { events: [task-clock, nosuch, page-faults] } }";
     let lab = Lab::new("normal", Matrix::new("t").env(events));
-    lab.orchestrate(&["run", "t.yaml"]).code(10).says("perf knows no event `nosuch`").says("perf list");
+    lab.orchestrate(&["run", "t.yaml"])
+        .code(10)
+        .says("perf does not know the event `nosuch`")
+        .says("perf list");
     assert_eq!(lab.record(Kind::Timing).outcome, Outcome::Succeeded);
 }
 

@@ -1,10 +1,10 @@
-//! What `perf stat` counted.
+//! Counts of `perf stat`, and the ratios between them.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// The events that are counted where a matrix names none: the seed reports' own, and what else explains a slow run.
+/// The events to count if a matrix names none: those of the seed reports, and others that explain a slow job.
 pub const PERF_EVENTS: [&str; 10] = [
     "cycles",
     "instructions",
@@ -18,34 +18,34 @@ pub const PERF_EVENTS: [&str; 10] = [
     "task-clock",
 ];
 
-/// What `perf stat` counted over the whole run of a worker, with its threads and children.
+/// What `perf stat` counted over the whole life of a worker, including its threads and children.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PerfCounters {
-    /// In the order of the report. On hybrid processors an event stands there once for each type of core.
+    /// In the order of the report. On hybrid processors, one entry per event and type of core.
     pub events: Vec<PerfEvent>,
 }
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PerfEvent {
-    /// Its name, without the processor's type of core and without modifiers: `cycles`.
+    /// Its name, without the type of core and without modifiers: `cycles`.
     pub name: String,
-    /// The counting unit that was named, on hybrid processors a type of core: `cpu_core`, `cpu_atom`.
+    /// The PMU that counted it, if the report names one. On hybrid processors a type of core: `cpu_core`, `cpu_atom`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pmu: Option<String>,
-    /// Modifiers: `u` where only user mode was counted, which is all that a user without rights may.
+    /// Modifiers: `u` if only user mode was counted, the most that unprivileged users are allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modifiers: Option<String>,
-    /// The value's unit, where it is not a number of events: `s`, `Joules`.
+    /// The unit of the value, unless it is a number of events: `s`, `Joules`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
     /// The value, or why there is none.
     pub count: Count,
-    /// The standard deviation over repeated runs (`-r`), of which `count` is the mean, in per cent.
+    /// The standard deviation over repeated executions (`-r`), in percent; `count` is then their mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deviation_percent: Option<f64>,
-    /// How many threads the value is the sum of, where the report has a line for each.
+    /// The number of threads summed up, if the report has one line per thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
 }
@@ -56,15 +56,15 @@ pub struct PerfEvent {
 pub enum Count {
     /// It was counted.
     Counted {
-        /// Events, or the event's unit.
+        /// The number of events, or the value in the event's unit.
         value: f64,
-        /// The share of the time in which it was counted, 0 to 1. Below 1 there were more events than counters took
-        /// turns, and `perf` has scaled the value up.
+        /// The share of the time in which it was counted, 0 to 1. Below 1, events took turns on too few hardware
+        /// counters, and `perf` scaled the value up.
         share: f64,
     },
-    /// The processor, or the virtual machine around it, does not count it.
+    /// The processor or the virtual machine cannot count it.
     NotSupported,
-    /// It never got a counter, or the program never ran on this type of core.
+    /// It never got a hardware counter, or the program never ran on this type of core.
     NotCounted,
 }
 
@@ -79,7 +79,7 @@ impl Count {
 }
 
 impl PerfCounters {
-    /// The value of an event over all types of core, in its unit; `None` if it was not measured.
+    /// The value of an event, summed over all types of core; `None` if it was not measured.
     pub fn total(&self, name: &str) -> Option<f64> {
         let parts: Vec<&PerfEvent> = self.counting(name).collect();
         if parts.is_empty() || !agree(parts.iter().copied()) {
@@ -99,7 +99,7 @@ impl PerfCounters {
         self.rate("cache-misses", "cache-references")
     }
 
-    /// The share of branches that were predicted wrongly, 0 to 1, over all types of core.
+    /// The share of branches that were mispredicted, 0 to 1, over all types of core.
     pub fn branch_miss_rate(&self) -> Option<f64> {
         self.rate("branch-misses", "branches")
     }
@@ -108,7 +108,7 @@ impl PerfCounters {
         self.events.iter().filter(move |event| canonical(&event.name) == name)
     }
 
-    /// The entries of an event that make up its total: one for each type of core that the program ran on.
+    /// The entries that make up the total of an event: one per type of core that the program ran on.
     fn counting(&self, name: &str) -> impl Iterator<Item = &PerfEvent> {
         let mut seen = BTreeSet::new();
         self.named(name)
@@ -116,7 +116,7 @@ impl PerfCounters {
             .filter(|event| !(event.count == Count::NotCounted && self.is_idle(event.pmu.as_deref())))
     }
 
-    /// Whether the program never ran on a type of core: nothing was counted there, but something was elsewhere.
+    /// Whether the program never ran on a type of core: all counts are on other types.
     fn is_idle(&self, pmu: Option<&str>) -> bool {
         let is_of = |event: &&PerfEvent| event.pmu.as_deref() == pmu;
         let is_counted = |event: &PerfEvent| event.count.value().is_some();
@@ -134,30 +134,30 @@ impl PerfCounters {
         if part.pmu == whole.pmu { ratio(part, whole) } else { None }
     }
 
-    /// A ratio of two totals that were counted in the same way, no greater than 1.
+    /// The ratio of two totals; `None` unless both were counted in the same way.
     fn rate(&self, part: &str, whole: &str) -> Option<f64> {
         let units = |name| self.counting(name).map(|event| event.pmu.clone()).collect::<BTreeSet<_>>();
         let comparable =
             agree(self.counting(part).chain(self.counting(whole))) && units(part) == units(whole);
         let rate = self.total(part)? / self.total(whole).filter(|whole| *whole > 0.0)?;
-        // Scaled values may contradict each other.
+        // `perf` scales the two values up separately, so a part can seem to exceed its whole.
         (comparable && rate <= 1.0).then_some(rate)
     }
 }
 
-/// `part` to `whole`, if both were counted in the same way.
+/// The ratio of `part` to `whole`; `None` unless both were counted in the same way.
 fn ratio(part: &PerfEvent, whole: &PerfEvent) -> Option<f64> {
     let whole_value = whole.count.value().filter(|value| *value > 0.0)?;
     agree([part, whole].into_iter()).then_some(part.count.value()? / whole_value)
 }
 
-/// Whether values are of the same modes and the same number of threads.
+/// Whether all events have the same modifiers and the same number of threads.
 fn agree<'a>(mut events: impl Iterator<Item = &'a PerfEvent>) -> bool {
     let Some(first) = events.next() else { return true };
     events.all(|event| event.modifiers == first.modifiers && event.threads == first.threads)
 }
 
-/// The name that stands for all names of an event.
+/// Resolves the aliases of an event to one name.
 pub(super) fn canonical(name: &str) -> &str {
     match name {
         "cpu-cycles" => "cycles",
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn instructions_and_cycles_are_of_one_type_of_core() {
+    fn instructions_per_cycle_need_one_type_of_core() {
         let both = hybrid([counted(40.0), counted(10.0)], [counted(10.0), counted(10.0)]);
         assert_eq!(both.ipc(), None);
         assert_eq!((both.total("instructions"), both.total("cycles")), (Some(50.0), Some(20.0)));
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_in_no_total() {
+    fn an_unmeasured_part_leaves_no_total() {
         let gap = hybrid([counted(40.0), counted(10.0)], [counted(10.0), Count::NotCounted]);
         assert_eq!((gap.total("instructions"), gap.total("cycles"), gap.ipc()), (Some(50.0), None, None));
         let nothing = hybrid([Count::NotCounted; 2], [Count::NotCounted; 2]);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_of_events_counted_in_the_same_way() {
+    fn rates_need_events_counted_in_the_same_way() {
         let mut counters = PerfCounters {
             events: vec![
                 event("cache-references", None, counted(200.0)),

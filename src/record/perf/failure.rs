@@ -1,84 +1,78 @@
-//! Why `perf stat` gave nothing that may be used, and what helps.
+//! Why the output of `perf stat` cannot be used, and what to do about it.
 
-/// Why `perf stat` gave nothing that may be used. The message says what happened, [`PerfFailure::remedy`] what helps.
+/// Why the output of `perf stat` cannot be used. The message says what happened, [`PerfFailure::remedy`] what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PerfFailure {
     /// The kernel does not let this user count.
-    #[error("this user may not count events{}", paranoid_words(.paranoid))]
+    #[error("this user is not allowed to count events{}", paranoid_suffix(.paranoid))]
     Permission {
-        /// `kernel.perf_event_paranoid`, where `perf` tells.
+        /// `kernel.perf_event_paranoid`, if `perf` printed it.
         paranoid: Option<i32>,
     },
-    /// The system's `perf` is a script that looks for the one of the running kernel.
-    #[error("there is no perf for kernel {kernel}")]
+    /// The system's `perf` is a script that found no `perf` of the running kernel's version.
+    #[error("perf is not installed for kernel {kernel}")]
     NotForThisKernel {
         /// The kernel's release.
         kernel: String,
     },
     /// The kernel has no counters: a sandbox such as gVisor.
-    #[error("this kernel counts no events (perf_event_open is not implemented)")]
+    #[error("this kernel does not count events (it lacks perf_event_open)")]
     NoCounters,
     /// `perf` does not know an event.
-    #[error("perf knows no event `{0}`")]
+    #[error("perf does not know the event `{0}`")]
     UnknownEvent(String),
     /// None of the events was counted.
     #[error("none of the events was counted")]
     NothingCounted,
-    /// The report is empty: `perf` was killed, or never began.
-    #[error("perf wrote no report{}", said(.0))]
+    /// The report is empty: `perf` was killed, or never started.
+    #[error("perf wrote no report{}", stderr_suffix(.0))]
     Empty(Option<String>),
-    /// The report breaks off within a line.
-    #[error("the report of perf breaks off in `{0}`")]
+    /// The report ends in the middle of a line.
+    #[error("perf's report is cut off in the line `{0}`")]
     Torn(String),
-    /// An event that was asked for has no line.
-    #[error("the report of perf breaks off: no `{0}`")]
+    /// A requested event has no line.
+    #[error("perf's report is cut off: it has no line for `{0}`")]
     Missing(String),
-    /// A line is of no form that we know.
-    #[error("the report of perf has the line `{0}`")]
+    /// A line has an unknown form.
+    #[error("perf's report has an unreadable line: `{0}`")]
     Malformed(String),
-    /// A line has numbers with a decimal comma, which cannot be told from the comma between fields.
-    #[error("perf printed numbers with a decimal comma: `{0}`")]
+    /// A line has numbers with decimal commas, which cannot be told from the commas between fields.
+    #[error("perf printed numbers with decimal commas: `{0}`")]
     DecimalComma(String),
-    /// The report is the table for people, not the CSV that `-x,` asks for.
+    /// The report is the table for people, not the CSV of `-x,`.
     #[error("perf printed its table for people instead of CSV")]
     TableForPeople,
 }
 
 impl PerfFailure {
-    /// What helps, in a sentence.
+    /// What to do about it, as a sentence without its full stop.
     pub fn remedy(&self) -> String {
         match self {
             PerfFailure::Permission { paranoid } => permission_remedy(*paranoid),
-            PerfFailure::NotForThisKernel { kernel } => {
-                format!(
-                    "install the package of this kernel, `linux-tools-{kernel}` on Ubuntu; in WSL2 and in \
-                    containers, where the kernel is not the distribution's, install any `linux-tools-*-generic` and \
-                    put its `perf` first in the PATH"
-                )
-            }
+            PerfFailure::NotForThisKernel { kernel } => format!(
+                "install the package for this kernel (`linux-tools-{kernel}` on Ubuntu); in WSL2 and in containers, \
+                 whose kernel is not the distribution's, install any `linux-tools-*-generic` and put its `perf` first \
+                 in PATH"
+            ),
             PerfFailure::NoCounters | PerfFailure::NothingCounted => {
-                "sandboxes and some virtual machines offer no counters: count on the machine itself"
-                    .to_owned()
+                "sandboxes and some virtual machines have no counters: run the job on bare metal".to_owned()
             }
             PerfFailure::UnknownEvent(_) => "`perf list` shows the events of this machine".to_owned(),
-            PerfFailure::Empty(_) => {
-                "run the command in `command.sh` by hand and see what `perf` says".to_owned()
-            }
+            PerfFailure::Empty(_) => "run `command.sh` by hand to see what `perf` prints".to_owned(),
             PerfFailure::Torn(_) | PerfFailure::Missing(_) | PerfFailure::Malformed(_) => {
-                "the file was cut or changed (is the disk full?): run the job again".to_owned()
+                "the file was truncated or changed (is the disk full?): run the job again".to_owned()
             }
             PerfFailure::DecimalComma(_) => {
-                "`perf` needs `LC_ALL=C`: remove `LC_ALL` from the `variables` of the matrix".to_owned()
+                "`perf` needs `LC_ALL=C`: remove `LC_ALL` from `variables` in the matrix".to_owned()
             }
             PerfFailure::TableForPeople => {
-                "`perf` was run without `-x,`: if ORCHESTRATE_PERF names a script, let it pass on all of its \
-                 arguments"
+                "`perf` ran without `-x,`: if ORCHESTRATE_PERF names a script, make it pass on all arguments"
                     .to_owned()
             }
         }
     }
 
-    /// The failure that `perf` itself tells of, in what it wrote to stderr.
+    /// The failure that `perf`'s own messages report, if any.
     pub(super) fn of_messages(text: &str) -> Option<PerfFailure> {
         let has = |words: &str| text.contains(words);
         if let Some((_, rest)) = text.split_once("perf not found for kernel ") {
@@ -101,9 +95,9 @@ impl PerfFailure {
 }
 
 fn permission_remedy(paranoid: Option<i32>) -> String {
-    let container = "in a container also give it CAP_PERFMON, for its seccomp profile may forbid the call";
+    let container = "in a container, also add CAP_PERFMON: its seccomp profile may block the system call";
     match paranoid {
-        // Up to 2, a user may count their own processes: something else forbids it.
+        // Up to 2, users can count their own processes, so something else denied it.
         Some(level) if level <= 2 => format!("run as root or with CAP_PERFMON; {container}"),
         _ => format!(
             "`sudo sysctl kernel.perf_event_paranoid=2` lets users count their own processes; {container}"
@@ -117,11 +111,11 @@ fn paranoid(text: &str) -> Option<i32> {
     rest.split([':', '\n']).next()?.trim().parse().ok()
 }
 
-fn paranoid_words(paranoid: &Option<i32>) -> String {
+fn paranoid_suffix(paranoid: &Option<i32>) -> String {
     paranoid.map(|level| format!(" (kernel.perf_event_paranoid is {level})")).unwrap_or_default()
 }
 
-fn said(line: &Option<String>) -> String {
+fn stderr_suffix(line: &Option<String>) -> String {
     line.as_ref().map(|line| format!(": {line}")).unwrap_or_default()
 }
 
@@ -130,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_perf_says_is_understood() {
+    fn messages_of_perf_are_recognised() {
         let limited = "Error:\nAccess to performance monitoring and observability operations is limited.\n\
             Consider adjusting /proc/sys/kernel/perf_event_paranoid setting to open\n\
             perf_event_paranoid setting is 4:\n  -1: Allow use of (almost) all events by all users\n";
@@ -148,7 +142,7 @@ mod tests {
             (limited, PerfFailure::Permission { paranoid: Some(4) }, "perf_event_paranoid=2"),
             (older, PerfFailure::Permission { paranoid: None }, "perf_event_paranoid=2"),
             (seccomp, PerfFailure::Permission { paranoid: None }, "CAP_PERFMON"),
-            (sandbox, PerfFailure::NoCounters, "machine itself"),
+            (sandbox, PerfFailure::NoCounters, "bare metal"),
             (
                 kernel,
                 PerfFailure::NotForThisKernel { kernel: "5.15.0-91".to_owned() },

@@ -21,8 +21,8 @@ const TABLE_FOR_PEOPLE: &str = "Performance counter stats for";
 
 /// Parses what `perf stat` counted.
 ///
-/// `report` is the file of `-o`. `stderr` is what `perf` and the program wrote there: `perf` explains its failures on
-/// stderr. `requested` are the events that `perf` was asked for.
+/// `report` is the file of `-o`; `stderr` is what `perf` and the program wrote there. `requested` are the events that
+/// `perf` was asked for.
 ///
 /// # Errors
 /// [`PerfFailure`]: why no counts can be used. `perf` writes one line per requested event, counted or not, so a report
@@ -32,7 +32,7 @@ pub fn parse_perf(
     stderr: &str,
     requested: &[impl AsRef<str>],
 ) -> Result<PerfCounters, PerfFailure> {
-    // Without `-o`, `perf` writes its messages to the report's place, so they are looked for in both.
+    // `perf` explains its failures on stderr, sometimes in the report.
     let told = || PerfFailure::of_messages(stderr).or_else(|| PerfFailure::of_messages(report));
     let rows =
         if report.contains(TABLE_FOR_PEOPLE) { Err(PerfFailure::TableForPeople) } else { parse_rows(report) };
@@ -53,7 +53,7 @@ pub fn parse_perf(
     Ok(counters)
 }
 
-/// One event for all threads that have a line of it.
+/// Merges the lines of all threads into one event.
 fn merge_threads(rows: Vec<Row>) -> Vec<PerfEvent> {
     let mut events: Vec<PerfEvent> = Vec::new();
     for Row { mut event, thread } in rows {
@@ -71,7 +71,7 @@ fn merge_threads(rows: Vec<Row>) -> Vec<PerfEvent> {
     events
 }
 
-/// Adds what was counted for one more thread. A thread that has no count did not run on this type of core.
+/// Adds the count of another thread. A thread without a count did not run on this type of core.
 fn add_thread(sum: &mut PerfEvent, thread: &PerfEvent) {
     sum.threads = sum.threads.map(|threads| threads + 1);
     sum.count = match (sum.count, thread.count) {
@@ -83,7 +83,7 @@ fn add_thread(sum: &mut PerfEvent, thread: &PerfEvent) {
     };
 }
 
-/// An event that was asked for and has no line, or not one for each type of core that others have.
+/// A requested event that has no line, or lacks one for a type of core that other events have.
 fn missing(counters: &PerfCounters, requested: &[impl AsRef<str>]) -> Option<String> {
     let requested: Vec<&str> = requested.iter().map(AsRef::as_ref).collect();
     let lines = |name: &str| {

@@ -1,8 +1,8 @@
 //! The lines of a report of `perf stat -x,`.
 //!
-//! Format: `value,unit,event[,deviation%],running time,share[,derived value,its unit]`, perhaps with the thread that it
-//! is about before it. The value may be `<not supported>` or `<not counted>`. Names of events may hold commas between
-//! slashes. Comments begin with `#`; a line without an event only adds a derived value to the one above.
+//! Format: `value,unit,event[,deviation%],running time,share[,derived value,its unit]`, optionally with a thread in front.
+//! The value can be `<not supported>` or `<not counted>`. The name of an event can contain commas between slashes.
+//! Comments begin with `#`. A line without an event only adds a derived value to the line above.
 
 use super::PerfFailure;
 use super::counters::{Count, PerfEvent};
@@ -12,14 +12,14 @@ use super::counters::{Count, PerfEvent};
 pub(super) struct Row {
     /// The event with its count.
     pub(super) event: PerfEvent,
-    /// The thread that it is about, where the report has a line for each.
+    /// The thread, if the report has one line per thread.
     pub(super) thread: Option<String>,
 }
 
-/// The lines that count something.
+/// Parses the lines that have an event.
 ///
 /// # Errors
-/// A line of another form, or one without its end.
+/// A line is malformed or cut off.
 pub(super) fn parse_rows(text: &str) -> Result<Vec<Row>, PerfFailure> {
     let mut rows = Vec::new();
     for line in text.split_inclusive('\n') {
@@ -27,7 +27,7 @@ pub(super) fn parse_rows(text: &str) -> Result<Vec<Row>, PerfFailure> {
         if content.is_empty() || content.starts_with('#') {
             continue;
         }
-        // A line without its end may have lost digits.
+        // A line without a line break may have lost digits.
         if !line.ends_with('\n') {
             return Err(PerfFailure::Torn(content.to_owned()));
         }
@@ -40,7 +40,7 @@ pub(super) fn parse_rows(text: &str) -> Result<Vec<Row>, PerfFailure> {
     Ok(rows)
 }
 
-/// Why a line cannot be read. A decimal comma splits a percentage such as `83,31` into two fields.
+/// Why a line cannot be read. Decimal commas split a percentage such as `83,31` into two fields.
 fn malformed(line: &str, fields: &[String]) -> PerfFailure {
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let is_split = |pair: &[String]| {
@@ -54,7 +54,7 @@ fn malformed(line: &str, fields: &[String]) -> PerfFailure {
     }
 }
 
-/// The fields of a line. A comma between two slashes is part of an event's name.
+/// Splits a line into fields. A comma between two slashes is part of an event's name.
 fn split_fields(line: &str) -> Vec<String> {
     let mut fields: Vec<String> = Vec::new();
     let mut is_open = false;
@@ -66,18 +66,18 @@ fn split_fields(line: &str) -> Vec<String> {
             }
             _ => fields.push(field.to_owned()),
         }
-        // Only the name of an event begins with its unit and a slash; a derived unit is `M/sec`.
+        // Only an event's name has both a slash and a `=`: a derived unit such as `M/sec` has no `=`.
         is_open = fields.last().is_some_and(|last| last.matches('/').count() == 1 && last.contains('='));
     }
     fields
 }
 
-/// Whether a line has no event: it adds a derived value to the one above, perhaps of a thread.
+/// Whether a line has no event, only a derived value. It can begin with a thread.
 fn is_derived(fields: &[String]) -> bool {
     fields.windows(3).take(2).any(|fields| fields.iter().all(|field| field.is_empty()))
 }
 
-/// A line, the names of whose thread may hold commas.
+/// Parses a line. The name of its thread can contain commas.
 fn parse_row(fields: &[String]) -> Option<Row> {
     (0..fields.len()).find_map(|start| {
         let thread = (start > 0).then(|| fields[..start].join(","));
@@ -88,7 +88,7 @@ fn parse_row(fields: &[String]) -> Option<Row> {
     })
 }
 
-/// Whether `text` is a thread as `perf` names it: `worker-4711`.
+/// Whether `text` is a thread in `perf`'s notation: `worker-4711`.
 fn is_thread(text: &str) -> bool {
     text.rsplit_once('-')
         .is_some_and(|(_, id)| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()))
@@ -108,7 +108,7 @@ fn parse_fields(fields: &[String]) -> Option<PerfEvent> {
     Some(PerfEvent { count, unit, deviation_percent: deviation, ..parse_event(event)? })
 }
 
-/// What was counted, and its unit: seconds for all times, none for a number of events.
+/// The count and its unit: seconds for all times, none for a number of events.
 fn parse_count(value: &str, unit: &str, share: f64) -> Option<(Count, Option<String>)> {
     let (exponent, unit) = match unit {
         "" => (0, None),
@@ -124,21 +124,21 @@ fn parse_count(value: &str, unit: &str, share: f64) -> Option<(Count, Option<Str
     Some((count, unit.map(str::to_owned)))
 }
 
-/// Digits, with or without a fraction, times a power of ten. The power is read with the digits, so that 83.31 per cent
-/// are 0.8331 and not 0.8331000000000001.
+/// Digits, with or without a fraction, times a power of ten. Both are parsed as one number, so that 83.31 % becomes
+/// 0.8331 and not 0.8331000000000001.
 fn decimal(text: &str, exponent: i32) -> Option<f64> {
-    // `f64` would also take signs, exponents, `inf` and `nan`.
+    // `f64` would also accept signs, exponents, `inf` and `nan`.
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     if plain { format!("{text}e{exponent}").parse().ok() } else { None }
 }
 
-/// A share of 0 to 1 from a percentage. `perf` prints two decimals; a percentage without a decimal point was cut in two
-/// by a decimal comma.
+/// A share of 0 to 1 from a percentage. `perf` always prints decimals: if there is no decimal point, there was a decimal
+/// comma.
 fn parse_share(percent: &str) -> Option<f64> {
     decimal(percent, -2).filter(|share| *share <= 1.0 && percent.contains('.'))
 }
 
-/// An event as it is named, with nothing counted yet: `cycles:u`, `cpu_core/cycles/u`, `sched:sched_switch`.
+/// Parses the name of an event: `cycles:u`, `cpu_core/cycles/u`, `sched:sched_switch`. Its count is still missing.
 pub(super) fn parse_event(text: &str) -> Option<PerfEvent> {
     let (pmu, name, modifiers) = match text.split_once('/') {
         Some((pmu, rest)) => {
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_told_from_their_modifiers() {
+    fn names_are_split_from_modifiers() {
         for (text, name, pmu, modifiers) in [
             ("cycles", "cycles", None, None),
             ("cycles:u", "cycles", None, Some("u")),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_with_commas_is_one_field() {
+    fn an_event_with_commas_is_one_field() {
         let row = "7,,cpu/event=0x3c,umask=0x0/,614065,100.00,,\n7,,branches,614065,100.00,5.741,M/sec\n";
         let rows = parse_rows(row).unwrap();
         assert_eq!(rows[0].event.name, "event=0x3c,umask=0x0");
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_another_form_is_an_error() {
+    fn a_malformed_line_is_an_error() {
         for line in [
             "1.000123,8054,,cycles,1604452556,100.00,,",
             "cycles",

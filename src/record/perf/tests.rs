@@ -12,7 +12,7 @@ const HYBRID_EVENTS: [&str; 4] = ["cycles", "instructions", "cache-references", 
 const THREAD_EVENTS: [&str; 3] = ["cycles", "instructions", "task-clock"];
 
 #[test]
-fn the_seeds_events_with_their_rates() {
+fn the_events_of_the_seed_reports() {
     let counters = parse_perf(MULTIPLEXED, "", &PERF_EVENTS).unwrap();
     assert_eq!(counters.events.len(), 10);
     assert_eq!(counters.total("cycles"), Some(48_120_345_678.0));
@@ -31,18 +31,18 @@ fn the_seeds_events_with_their_rates() {
 }
 
 #[test]
-fn types_of_cores_are_kept_apart() {
+fn types_of_core_are_kept_apart() {
     let counters = parse_perf(HYBRID, "", &HYBRID_EVENTS).unwrap();
     assert_eq!(counters.total("cycles"), Some(9e9));
     assert_eq!(counters.total("instructions"), Some(24.9e9));
     assert_eq!(counters.ipc(), None);
-    // The small cores do not count it, so nobody knows the whole.
+    // The small cores do not count it, so the total is unknown.
     assert_eq!(counters.total("cache-references"), None);
     assert_eq!(counters.total("task-clock"), Some(2000.0));
 }
 
 #[test]
-fn a_virtual_machine_gives_what_it_has() {
+fn a_virtual_machine_counts_only_some_events() {
     let counters = parse_perf(REPEATED, "", &["cycles", "instructions", "branches", "page-faults"]).unwrap();
     assert_eq!(counters.events[0].count, Count::NotSupported);
     assert_eq!(counters.events[2].count, Count::NotCounted);
@@ -53,7 +53,7 @@ fn a_virtual_machine_gives_what_it_has() {
 }
 
 #[test]
-fn lines_of_threads_are_added() {
+fn lines_of_threads_are_added_up() {
     let counters = parse_perf(PER_THREAD, "", &THREAD_EVENTS).unwrap();
     assert_eq!((counters.total("cycles"), counters.total("instructions")), (Some(8e9), Some(12e9)));
     assert_eq!(counters.ipc(), Some(1.5));
@@ -62,7 +62,7 @@ fn lines_of_threads_are_added() {
     assert_eq!(threads, [Some(2), Some(2), Some(1)]);
 }
 
-/// Its numbers depend on the locale: `(46,54%)` and `1,257` mean different things in different ones.
+/// What `(46,54%)` and `1,257` mean depends on the locale.
 #[test]
 fn a_table_for_people_is_refused() {
     let comma = FOR_PEOPLE.replace("95.79%", "95,79%");
@@ -74,7 +74,7 @@ fn a_table_for_people_is_refused() {
 }
 
 #[test]
-fn what_went_wrong_is_said() {
+fn failures_are_recognised() {
     let limited = "Error:\nAccess to performance monitoring and observability operations is limited.\n\
         perf_event_paranoid setting is 3:\n";
     let header = "# started on Tue Nov 18 09:12:44 2026\n\n";
@@ -103,7 +103,7 @@ fn what_went_wrong_is_said() {
 }
 
 #[test]
-fn it_stands_in_the_record_as_it_was() {
+fn counters_read_back_from_a_record() {
     for (text, requested) in [(HYBRID, &HYBRID_EVENTS[..]), (PER_THREAD, &THREAD_EVENTS[..])] {
         let counters = parse_perf(text, "", requested).unwrap();
         let json = serde_json::to_string(&crate::record::Counters::Perf(counters.clone())).unwrap();
@@ -113,7 +113,7 @@ fn it_stands_in_the_record_as_it_was() {
     }
 }
 
-/// The totals of all events, with the threads that they are of.
+/// The totals of all events, with their numbers of threads.
 fn totals(counters: &PerfCounters) -> Vec<(String, Option<f64>, Option<u32>)> {
     counters
         .events
@@ -124,7 +124,7 @@ fn totals(counters: &PerfCounters) -> Vec<(String, Option<f64>, Option<u32>)> {
 
 proptest! {
     #[test]
-    fn a_torn_report_never_gives_another_total(
+    fn a_truncated_report_has_no_wrong_totals(
         (text, requested) in prop::sample::select(vec![
             (MULTIPLEXED, &PERF_EVENTS[..]),
             (HYBRID, &HYBRID_EVENTS[..]),
@@ -141,7 +141,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_is_a_panic(
+    fn a_garbled_report_does_not_panic(
         text in prop::sample::select(vec![MULTIPLEXED, HYBRID, REPEATED, PER_THREAD, FOR_PEOPLE]),
         edits in crate::record::garble::edits(),
     ) {

@@ -1,8 +1,8 @@
-//! What sensors showed while a job ran: [`Sample`]s, which stand in `telemetry.csv` of the attempt, and [`Telemetry`],
-//! their sum in the record.
+//! Sensor readings of an attempt: [`Sample`]s, the lines of its `telemetry.csv`, and [`Telemetry`], their summary in the
+//! record.
 //!
-//! A sensor that the host does not offer is absent, never zero. Whatever can be derived from these values (mean power,
-//! joules a sample, doubts) is derived by [`crate::analysis`].
+//! A sensor that the host lacks is absent, never 0. What follows from these values (mean power, joules per image, marks)
+//! is derived by [`crate::analysis`].
 
 mod sample;
 mod summary;
@@ -13,24 +13,23 @@ use serde::{Deserialize, Serialize};
 
 pub use sample::{GpuSample, OnDevice, Sample, parse_samples};
 
-/// The readings of one sensor over a span.
+/// Summary of one sensor's readings.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Readings {
-    /// The first.
+    /// The first reading.
     pub first: f64,
-    /// The least.
+    /// The minimum.
     pub min: f64,
-    /// Their mean.
+    /// The mean.
     pub mean: f64,
-    /// The greatest.
+    /// The maximum.
     pub max: f64,
-    /// The last.
+    /// The last reading.
     pub last: f64,
 }
 
 impl Readings {
-    /// Sums up `values` in the order they were read; `None` if there are none. Values that are not finite are no
-    /// readings.
+    /// Summarises `values`, given in the order they were read. Skips values that are not finite; `None` if none is left.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Readings> {
         let mut values = values.into_iter().filter(|value| value.is_finite());
         let first = values.next()?;
@@ -47,34 +46,34 @@ impl Readings {
     }
 }
 
-/// What sensors showed while a job ran.
+/// What the sensors showed while a job ran.
 ///
-/// Clocks, temperatures, power, memory and throttle reasons are over the measured window where the worker says when it
-/// was (`window_started_at`) and a sample lies in it, else over the whole run; `of_window` tells. Counters of events and
-/// foreign processes are over the whole run. Energies are those of the measured window or absent.
+/// Clocks, temperatures, power, memory and throttle reasons cover the measured window, or the whole attempt if no sample
+/// lies in a known window (`window_started_at`); `of_window` tells which. Event counters and foreign processes cover the
+/// whole attempt. Energies cover the measured window, or are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Telemetry {
-    /// Samples that the readings are of.
+    /// How many samples the readings summarise.
     pub samples: u32,
-    /// The readings are of the measured window alone.
+    /// The readings cover only the measured window.
     pub of_window: bool,
-    /// Processors of the host that were busy from one sample to the next, with the job or with anything else.
+    /// How many of the host's processors were busy between two samples, with this job or anything else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_busy: Option<Readings>,
-    /// Clock of the usable processors, the mean of some of them, in MHz.
+    /// Mean clock of some of the usable processors, in MHz.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_mhz: Option<Readings>,
-    /// The hottest sensor of the processor, in °C.
+    /// Temperature of the processor's hottest sensor, in °C.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_temperature_c: Option<Readings>,
-    /// Times that a processor slowed itself down for heat, over all processors.
+    /// Thermal throttling events, summed over all processors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_throttle_events: Option<u64>,
-    /// Joules that the processor packages took within the measured window (RAPL or the like).
+    /// Energy that the processor packages used during the measured window (RAPL or similar), in joules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_energy_j: Option<f64>,
-    /// Memory that the host could still give, in bytes.
+    /// The host's available memory, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_available_bytes: Option<Readings>,
     /// Bytes that the host wrote to swap.
@@ -88,41 +87,40 @@ pub struct Telemetry {
     pub gpu: Option<GpuTelemetry>,
 }
 
-/// What the driver showed of the GPU that a job ran on (NVML).
+/// What the driver (NVML) showed about the GPU that a job ran on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GpuTelemetry {
-    /// Clock of the multiprocessors, in MHz.
+    /// SM clock, in MHz.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sm_mhz: Option<Readings>,
-    /// Clock of the memory, in MHz.
+    /// Memory clock, in MHz.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_mhz: Option<Readings>,
     /// Power of the board, in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power_w: Option<Readings>,
-    /// Joules that the board took within the measured window.
+    /// Energy that the board used during the measured window, in joules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_j: Option<f64>,
     /// Temperature, in °C.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature_c: Option<Readings>,
-    /// Memory in use by everybody, in bytes.
+    /// Memory used by all processes, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_used_bytes: Option<Readings>,
-    /// Samples in which the driver held the clocks down, by its reason: `sw_power_cap`, `hw_thermal_slowdown`, ….
-    /// An idle GPU's own low clocks are no reason.
+    /// Samples in which the driver throttled the clocks, by its reason: `sw_power_cap`, `hw_thermal_slowdown`, …. The low
+    /// clocks of an idle GPU do not count.
     pub throttled_samples: BTreeMap<String, u32>,
-    /// Processes on the device that are not the job's, by pid: the name and, where the driver tells, the bytes.
+    /// Processes on the device that are not the job's, in the order of their pids.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub foreign_processes: Vec<ForeignProcess>,
-    /// Samples in which processes were on the device, but not to be told whose they are: the driver counts processes as
-    /// the host does, and this container as itself.
+    /// Samples in which the owner of a process on the device was unknown: the driver uses the host's process ids, a
+    /// container its own.
     #[serde(skip_serializing_if = "is_zero")]
     pub unknown_processes_samples: u32,
 }
 
-/// For `serde`, which hands over a reference.
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }
@@ -130,16 +128,16 @@ fn is_zero(number: &u32) -> bool {
 /// A process on the job's device that is not the job's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForeignProcess {
-    /// Its id.
+    /// Its process id.
     pub pid: u32,
-    /// Its program, where it can be told.
+    /// The name of its program, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Device memory that it held at most, in bytes, where the driver tells.
+    /// Its peak device memory in bytes, if the driver reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// It draws and does not compute: the driver listed it among its graphics processes only, in every sample. Absent in
-    /// older records, where everybody counts as computing.
+    /// It only draws: in every sample, the driver listed it as a graphics process and not as a compute process. Absent in
+    /// older records, where every process counts as computing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub graphics: bool,
 }
@@ -149,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn readings_are_summed_up_in_their_order() {
+    fn readings_are_summarised_in_order() {
         let readings = Readings::of([3.0, f64::NAN, 1.0, 5.0, 3.0]).unwrap();
         assert_eq!(readings, Readings { first: 3.0, min: 1.0, mean: 3.0, max: 5.0, last: 3.0 });
         assert_eq!(Readings::of([f64::NAN]), None);
@@ -157,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_of_an_older_record_computes() {
+    fn a_process_in_an_older_record_computes() {
         let older = r#"{"pid":7,"name":"python3"}"#;
         let process: ForeignProcess = serde_json::from_str(older).unwrap();
         assert!(!process.graphics);
@@ -169,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sensor_that_is_not_there_leaves_no_word() {
+    fn an_absent_sensor_leaves_no_field() {
         let json = serde_json::to_string(&Telemetry { samples: 3, ..Telemetry::default() }).unwrap();
         assert_eq!(json, r#"{"samples":3,"of_window":false}"#);
         assert_eq!(serde_json::from_str::<Telemetry>("{}").unwrap(), Telemetry::default());

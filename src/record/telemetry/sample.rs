@@ -1,27 +1,26 @@
-//! One look at the sensors, and `telemetry.csv`, which holds a line for each.
+//! One reading of all sensors, which is one line of `telemetry.csv`.
 //!
-//! Units stand in the names of the columns. What is not measured is `NA`. The columns are always the same; one that a
-//! reader does not know is passed over, and one that is missing is not measured.
+//! The column names contain the units; `NA` is not measured. Each version writes the same columns every time. A reader
+//! skips unknown columns and treats missing ones as not measured.
 
 use super::ForeignProcess;
 
-/// What stands where nothing was measured.
+/// The value of a cell that was not measured.
 const NOT_MEASURED: &str = "NA";
 
-/// The column of the time: seconds since the Unix epoch.
+/// The time, in seconds since the Unix epoch.
 const TIME: &str = "time_unix_s";
 
-/// The column of the reasons for which the driver held the clocks down: `none`, or names with `;` between them.
+/// Why the driver throttled the clocks: `none`, or reasons separated by `;`.
 const REASONS: &str = "gpu_throttle_reasons";
 
-/// The column of others' processes that compute on the device: `none`, `unknown`, or `pid:bytes:name` with `;` between
-/// them.
+/// Foreign processes that compute on the device: `none`, `unknown`, or `pid:bytes:name` separated by `;`.
 const PROCESSES: &str = "gpu_foreign_processes";
 
-/// The column of others' processes that do nothing but draw there, in the same form.
+/// Foreign processes that only draw on the device, in the same form.
 const DRAWING: &str = "gpu_graphics_processes";
 
-/// A column of numbers and the field it holds.
+/// A numeric column and its field.
 type Number = (&'static str, fn(&mut Sample) -> &mut Option<f64>);
 
 const NUMBERS: [Number; 14] = [
@@ -41,58 +40,58 @@ const NUMBERS: [Number; 14] = [
     ("gpu_memory_used_bytes", |sample| &mut sample.gpu.memory_used_bytes),
 ];
 
-/// One look at the sensors. Counters run on from sample to sample; only their differences mean anything.
+/// One reading of all sensors. Counters keep growing from sample to sample: only differences are meaningful.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
     /// When, in seconds since the Unix epoch.
     pub unix_s: f64,
-    /// Counter: seconds that the host's processors were busy, with whatever, summed over all of them.
+    /// Counter: busy time of the host, in seconds, summed over all processors.
     pub cpu_busy_s: Option<f64>,
-    /// Clock of the usable processors, the mean of some of them, in MHz.
+    /// Mean clock of some of the usable processors, in MHz.
     pub cpu_mhz: Option<f64>,
-    /// The hottest sensor of the processor, in °C.
+    /// Temperature of the processor's hottest sensor, in °C.
     pub cpu_temperature_c: Option<f64>,
-    /// Counter: times that a processor slowed itself down for heat, over all processors.
+    /// Counter: thermal throttling events, summed over all processors.
     pub cpu_throttle_events: Option<f64>,
-    /// Counter: joules that the processor packages took.
+    /// Counter: energy that the processor packages used, in joules.
     pub cpu_energy_j: Option<f64>,
-    /// Memory that the host could still give, in bytes.
+    /// The host's available memory, in bytes.
     pub memory_available_bytes: Option<f64>,
     /// Counter: bytes that the host read back from swap.
     pub swapped_in_bytes: Option<f64>,
     /// Counter: bytes that the host wrote to swap.
     pub swapped_out_bytes: Option<f64>,
-    /// The GPU that the job runs on; all absent for a job on the processor.
+    /// The GPU that the job runs on. All values are absent for a job on the CPU.
     pub gpu: GpuSample,
 }
 
-/// The part of a [`Sample`] that is of the job's GPU.
+/// The readings of the job's GPU.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GpuSample {
-    /// Clock of the multiprocessors, in MHz.
+    /// SM clock, in MHz.
     pub sm_mhz: Option<f64>,
-    /// Clock of the memory, in MHz.
+    /// Memory clock, in MHz.
     pub memory_mhz: Option<f64>,
     /// Power of the board, in watts.
     pub power_w: Option<f64>,
-    /// Counter: joules that the board took.
+    /// Counter: energy that the board used, in joules.
     pub energy_j: Option<f64>,
     /// Temperature, in °C.
     pub temperature_c: Option<f64>,
-    /// Memory in use by everybody, in bytes.
+    /// Memory used by all processes, in bytes.
     pub memory_used_bytes: Option<f64>,
-    /// Why the driver holds the clocks down; empty if it does not.
+    /// Why the driver throttles the clocks; empty if it does not.
     pub throttle_reasons: Option<Vec<String>>,
-    /// Whose processes are on the device beside the job's.
+    /// The processes on the device besides the job's.
     pub others: Option<OnDevice>,
 }
 
-/// What can be told of the processes on a device.
+/// What is known about the processes on a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OnDevice {
-    /// These are not the job's, by pid. Perhaps none.
+    /// The processes that are not the job's, in the order of their pids; possibly none.
     Foreign(Vec<ForeignProcess>),
-    /// There are some, and nobody can tell whose.
+    /// There are processes of unknown owners.
     Unknown,
 }
 
@@ -103,7 +102,7 @@ impl Sample {
         std::iter::once(TIME).chain(numbers).chain([REASONS, PROCESSES, DRAWING]).collect()
     }
 
-    /// The words of its line, in the order of [`Sample::header`].
+    /// The cells of its line, in the order of [`Sample::header`].
     pub fn words(&self) -> Vec<String> {
         let mut copy = self.clone();
         let mut words = vec![number_text(self.unix_s)];
@@ -117,7 +116,7 @@ impl Sample {
         words
     }
 
-    /// Others' processes on the device that compute, or those that only draw.
+    /// The cell of the foreign processes that compute or, with `graphics`, of those that only draw.
     fn processes_text(&self, graphics: bool) -> String {
         match &self.gpu.others {
             None => NOT_MEASURED.to_owned(),
@@ -129,12 +128,12 @@ impl Sample {
         }
     }
 
-    /// Takes in the word of one column. `None` if it is not what such a column holds.
+    /// Reads the cell of one column; `None` if it is malformed.
     fn read(&mut self, column: &str, word: &str) -> Option<()> {
         if column == TIME {
             self.unix_s = number(word)?;
         } else if word == NOT_MEASURED {
-            // Absent is what it is already.
+            // The field is absent already.
         } else if let Some((_, field)) = NUMBERS.iter().find(|(name, _)| *name == column) {
             *field(self) = Some(number(word)?);
         } else if column == REASONS {
@@ -145,7 +144,7 @@ impl Sample {
         Some(())
     }
 
-    /// Takes in the processes of one of the two columns.
+    /// Reads the cell of one of the two columns of processes.
     fn read_processes(&mut self, word: &str, graphics: bool) -> Option<()> {
         let others = match word {
             "unknown" => OnDevice::Unknown,
@@ -167,8 +166,7 @@ impl Sample {
     }
 }
 
-/// The samples that `text`, the contents of a `telemetry.csv`, holds. A line that was cut off, or is not of the form, is
-/// left out: whoever wrote it may have been killed at any byte.
+/// Parses the samples of a `telemetry.csv`. Skips malformed and incomplete lines: its writer can be killed at any byte.
 pub fn parse_samples(text: &str) -> Vec<Sample> {
     let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(whole.as_bytes());
@@ -184,7 +182,7 @@ pub fn parse_samples(text: &str) -> Vec<Sample> {
     reader.into_records().filter_map(Result::ok).filter_map(sample).collect()
 }
 
-/// Thousandths are finer than any of the sensors.
+/// Rounded to thousandths, finer than any sensor's resolution.
 fn number_text(value: f64) -> String {
     ((value * 1e3).round() / 1e3).to_string()
 }
@@ -203,7 +201,7 @@ fn parts(list: &str) -> impl Iterator<Item = &str> {
 
 fn process_text(process: &ForeignProcess) -> String {
     let bytes = process.memory_bytes.map_or_else(|| NOT_MEASURED.to_owned(), |bytes| bytes.to_string());
-    // A program may be called anything.
+    // A program can have any name.
     let plain = |letter: char| if letter == ';' || letter.is_control() { '_' } else { letter };
     let name: String = process.name.as_deref().unwrap_or(NOT_MEASURED).chars().map(plain).collect();
     format!("{}:{bytes}:{name}", process.pid)
@@ -265,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_survives_its_own_line() {
+    fn samples_read_back_from_their_lines() {
         let bare = Sample { unix_s: 5.0, ..Sample::default() };
         let mut unknown = bare.clone();
         unknown.gpu.others = Some(OnDevice::Unknown);
@@ -281,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_cut_at_any_byte_loses_its_last_line_alone() {
+    fn a_file_cut_at_any_byte_loses_only_its_last_line() {
         let samples = [full(), full(), full()];
         let text = csv(&samples);
         for length in 0..text.len() {
@@ -292,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_may_come_and_go_with_the_version() {
+    fn unknown_and_missing_columns_are_accepted() {
         let text = "time_unix_s,fan_rpm,cpu_mhz\n1,900,2000\n2,x,many\n3,900\n4,NA,2100\n";
         let read: Vec<_> = parse_samples(text).iter().map(|sample| (sample.unix_s, sample.cpu_mhz)).collect();
         assert_eq!(read, [(1.0, Some(2000.0)), (4.0, Some(2100.0))]);
@@ -300,9 +298,9 @@ mod tests {
         assert_eq!(parse_samples(""), []);
     }
 
-    /// As a version wrote it that did not tell who draws.
+    /// Older versions did not distinguish processes that only draw.
     #[test]
-    fn in_an_older_file_everybody_computes() {
+    fn a_process_in_an_older_file_computes() {
         let text = "time_unix_s,gpu_foreign_processes\n1,6:1:Xorg\n";
         let others = parse_samples(text).remove(0).gpu.others;
         assert_eq!(others, Some(OnDevice::Foreign(vec![process("6:1:Xorg", false).unwrap()])));
@@ -310,7 +308,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_makes_it_panic(text in "(time_unix_s,gpu_foreign_processes,cpu_mhz\n)?(\\PC|[0-9:;,\"\n])*") {
+        fn arbitrary_text_does_not_panic(text in "(time_unix_s,gpu_foreign_processes,cpu_mhz\n)?(\\PC|[0-9:;,\"\n])*") {
             for sample in parse_samples(&text) {
                 prop_assert!(sample.unix_s.is_finite());
             }

@@ -1,20 +1,20 @@
-//! Samples summed up. Energies are differences of counters between the ends of the measured window.
+//! Summarises samples. Energies are differences of counters between the ends of the measured window.
 
 use std::collections::BTreeMap;
 
 use super::{ForeignProcess, GpuSample, GpuTelemetry, OnDevice, Readings, Sample, Telemetry};
 
-/// The shortest window that has an energy, in seconds. What a counter was at the window's ends is not read but
-/// interpolated between samples a second apart, as if power did not change between them; a window of a few of them would
-/// be mostly guesswork.
+/// The shortest window that gets an energy, in seconds. The counter's values at the ends of the window are interpolated
+/// between samples one second apart, as if power were constant between them. In a window of few samples, most of the
+/// energy would be guessed.
 const LEAST_WINDOW_S: f64 = 5.0;
 
-/// The longest time between the two samples around an end of the window, in seconds.
+/// The longest gap between the two samples around an end of the window, in seconds.
 const GREATEST_GAP_S: f64 = 3.0;
 
 impl Telemetry {
-    /// Sums up `samples`, which are in the order they were taken. `window` is the beginning and the end of the measured
-    /// window in seconds since the Unix epoch, where the worker says. `None` if there are no samples.
+    /// Summarises `samples`, given in the order they were taken. `window` is the start and end of the measured window in
+    /// seconds since the Unix epoch, if the worker reported it. `None` if there are no samples.
     pub fn of(samples: &[Sample], window: Option<(f64, f64)>) -> Option<Telemetry> {
         if samples.is_empty() {
             return None;
@@ -42,18 +42,18 @@ impl Telemetry {
     }
 }
 
-/// The fewest seconds between two samples that a load is taken over: the kernel counts hundredths of them.
+/// The shortest interval over which a load is computed, in seconds: the kernel counts in hundredths of a second.
 const LEAST_BETWEEN_S: f64 = 0.5;
 
-/// Processors that were busy from one sample to the next. `None` where that is not counted, and where a clock or a counter
-/// was set back meanwhile.
+/// How many processors were busy between two samples. `None` if that is not counted, or if the clock or the counter went
+/// backwards.
 fn busy(from: &Sample, to: &Sample) -> Option<f64> {
     let seconds = to.unix_s - from.unix_s;
     let busy = (to.cpu_busy_s? - from.cpu_busy_s?) / seconds;
     (seconds >= LEAST_BETWEEN_S && busy >= 0.0).then_some(busy)
 }
 
-/// `None` if no sample says anything of a GPU.
+/// `None` if no sample has a reading of a GPU.
 fn gpu(samples: &[Sample], read: &[&Sample], window: Option<(f64, f64)>) -> Option<GpuTelemetry> {
     if samples.iter().all(|sample| sample.gpu == GpuSample::default()) {
         return None;
@@ -79,7 +79,7 @@ fn gpu(samples: &[Sample], read: &[&Sample], window: Option<(f64, f64)>) -> Opti
     })
 }
 
-/// Every foreign process that was ever seen, by pid, with the most memory it held. One that ever computed computes.
+/// Every foreign process in any sample, by pid, with its peak memory. It counts as computing if it did so in any sample.
 fn foreign_processes(samples: &[Sample]) -> Vec<ForeignProcess> {
     let mut found: BTreeMap<u32, ForeignProcess> = BTreeMap::new();
     for sample in samples {
@@ -94,17 +94,17 @@ fn foreign_processes(samples: &[Sample]) -> Vec<ForeignProcess> {
     found.into_values().collect()
 }
 
-/// How much a counter of whole things grew over all samples. `None` with fewer than two readings, and for a counter that
-/// ran backwards: somebody set it anew.
+/// How much a counter of whole numbers grew over all samples. `None` if there are fewer than two readings, or if the
+/// counter was reset meanwhile.
 fn growth(samples: &[Sample], field: fn(&Sample) -> Option<f64>) -> Option<u64> {
     let readings: Vec<f64> = samples.iter().filter_map(field).collect();
     let (first, last) = (readings.first()?, readings.last()?);
-    // Counters are whole numbers far below 2^53, so nothing is lost.
+    // Counters are whole numbers far below 2^53, so the conversion is exact.
     (readings.len() >= 2 && readings.is_sorted()).then_some((last - first) as u64)
 }
 
-/// Joules between the ends of `window` by the counter in `field`. `None` without a window, for one that is too short or
-/// that samples do not enclose closely, for a counter that ran backwards, and where the clock was set back meanwhile.
+/// The energy used during `window`, in joules, from the counter in `field`. `None` if there is no window, or it is too
+/// short, or an end has no samples close around it. `None` also if the counter or the clock went backwards.
 fn energy(samples: &[Sample], window: Option<(f64, f64)>, field: fn(&Sample) -> Option<f64>) -> Option<f64> {
     let (from, to) = window?;
     let readings: Vec<(f64, f64)> =
@@ -116,7 +116,7 @@ fn energy(samples: &[Sample], window: Option<(f64, f64)>, field: fn(&Sample) -> 
     Some(value_at(&readings, to)? - value_at(&readings, from)?)
 }
 
-/// The value at `time`, linearly between the two readings that closely enclose it.
+/// The value at `time`, interpolated linearly between the two readings around it; `None` if they are too far apart.
 fn value_at(readings: &[(f64, f64)], time: f64) -> Option<f64> {
     let encloses = |pair: &&[(f64, f64)]| {
         let (before, after) = (pair[0].0, pair[1].0);
@@ -131,7 +131,7 @@ fn value_at(readings: &[(f64, f64)], time: f64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// A sample a second from 100 s on, with these joules.
+    /// One sample per second with these joules, starting at 100 s.
     fn counted(joules: &[f64]) -> Vec<Sample> {
         let sample = |(second, joules): (usize, &f64)| Sample {
             unix_s: 100.0 + second as f64,
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn load_is_taken_between_samples() {
+    fn load_is_computed_between_samples() {
         let at = |(unix_s, busy): &(f64, Option<f64>)| Sample {
             unix_s: *unix_s,
             cpu_busy_s: *busy,
@@ -158,51 +158,43 @@ mod tests {
         };
         let counted = [(10.0, Some(5.0)), (11.0, Some(7.0)), (13.0, Some(7.0)), (14.0, Some(8.0))];
         assert_eq!(load(&counted), Some((0.0, 1.0, 2.0)));
-        // Too close together to tell, set back, not counted.
+        // Too close together; counter reset and clock set back; not counted.
         assert_eq!(load(&[(10.0, Some(5.0)), (10.1, Some(5.2))]), None);
         assert_eq!(load(&[(10.0, Some(5.0)), (11.0, Some(4.0)), (10.5, Some(5.0))]), None);
         assert_eq!(load(&[(10.0, None), (11.0, Some(4.0))]), None);
     }
 
     #[test]
-    fn energy_is_interpolated_at_the_windows_ends() {
+    fn energy_is_interpolated_at_the_ends_of_the_window() {
         // 10 W for two seconds, 50 W for six, 20 W for the rest.
         let samples = counted(&[0.0, 10.0, 20.0, 70.0, 120.0, 170.0, 220.0, 270.0, 320.0, 340.0]);
         assert_eq!(cpu_energy(&samples, 102.0, 108.0), Some(300.0), "both ends on a sample");
         // From 102.5 (20 + 25) to 108.25 (320 + 5).
         assert_eq!(cpu_energy(&samples, 102.5, 108.25), Some(325.0 - 45.0));
-        assert_eq!(
-            cpu_energy(&samples, 100.0, 109.0),
-            Some(340.0),
-            "the first and the last sample enclose it"
-        );
+        assert_eq!(cpu_energy(&samples, 100.0, 109.0), Some(340.0), "the ends are the first and last sample");
     }
 
     #[test]
-    fn energy_that_cannot_be_told_is_absent() {
+    fn unknown_energy_is_absent() {
         let samples = counted(&[0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0]);
         assert_eq!(cpu_energy(&samples, 100.5, 106.5), Some(60.0));
         assert_eq!(cpu_energy(&samples, 100.5, 105.0), None, "too short");
         assert_eq!(cpu_energy(&samples, 99.5, 106.0), None, "begins before the first sample");
-        assert_eq!(
-            cpu_energy(&samples, 101.0, 107.5),
-            None,
-            "ends behind the last: its orchestrate was gone"
-        );
+        assert_eq!(cpu_energy(&samples, 101.0, 107.5), None, "ends after the last sample");
         assert_eq!(Telemetry::of(&samples, None).unwrap().cpu_energy_j, None, "no window");
         let gap = [&samples[..2], &samples[6..]].concat();
         assert_eq!(cpu_energy(&gap, 101.5, 107.0), None, "an end lies in a gap");
-        assert_eq!(cpu_energy(&gap, 101.0, 106.0), Some(50.0), "a gap between the ends costs nothing");
-        let mut set_anew = samples.clone();
-        set_anew[4].cpu_energy_j = Some(1.0);
-        assert_eq!(cpu_energy(&set_anew, 100.5, 106.5), None, "the counter ran backwards");
+        assert_eq!(cpu_energy(&gap, 101.0, 106.0), Some(50.0), "a gap inside the window does not matter");
+        let mut reset = samples.clone();
+        reset[4].cpu_energy_j = Some(1.0);
+        assert_eq!(cpu_energy(&reset, 100.5, 106.5), None, "the counter went backwards");
         let mut clock_set = samples;
         clock_set[4].unix_s = 100.0;
         assert_eq!(cpu_energy(&clock_set, 100.5, 106.5), None, "the clock was set back");
     }
 
     #[test]
-    fn readings_are_of_the_window_and_counters_of_the_whole_run() {
+    fn readings_cover_the_window_and_counters_the_whole_attempt() {
         let sample = |second: f64, mhz, events| Sample {
             unix_s: second,
             cpu_mhz: Some(mhz),
@@ -230,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_are_counted_and_foreign_processes_collected() {
+    fn throttle_reasons_are_counted_and_foreign_processes_collected() {
         let process = |pid, name: Option<&str>, memory_bytes| ForeignProcess {
             pid,
             name: name.map(str::to_owned),
@@ -262,10 +254,10 @@ mod tests {
         ];
         let gpu = Telemetry::of(&samples, Some((2.0, 4.0))).unwrap().gpu.unwrap();
         assert_eq!(gpu.throttled_samples, [("hw_slowdown".into(), 1), ("sw_power_cap".into(), 2)].into());
-        let computed_at_last = process(4, None, None);
+        let computed_later = process(4, None, None);
         assert_eq!(
             gpu.foreign_processes,
-            [process(3, None, None), computed_at_last, drawing(5), process(9, Some("x"), Some(30))]
+            [process(3, None, None), computed_later, drawing(5), process(9, Some("x"), Some(30))]
         );
         assert_eq!(gpu.unknown_processes_samples, 1);
         assert_eq!(gpu.power_w.map(|power| power.max), Some(400.0));
