@@ -16,10 +16,11 @@ const INSTRUCTIONS: &str = "instructions retired";
 const CYCLES: &str = "cycles elapsed";
 const FOOTPRINT: &str = "peak memory footprint";
 
-/// Parses the report of macOS `time -l` (or `-lp`). Text above the report is skipped; the last of several reports counts.
+/// Parses the report of macOS `time -l` (or `-lp`). Text above the report is skipped; the last of several reports
+/// counts.
 ///
-/// A newer system's report that was cut right after `involuntary context switches` looks like an older system's. It then
-/// lacks some figures, but has no wrong ones.
+/// A newer system's report that was cut right after `involuntary context switches` looks like an older system's. It
+/// then lacks some figures, but has no wrong ones.
 ///
 /// # Errors
 /// The report is empty, truncated or malformed.

@@ -19,8 +19,8 @@ pub enum Ending {
         /// The signal that killed the worker, if one did.
         signal: Option<i32>,
     },
-    /// SIGKILL ended the worker while the kernel's OOM killer was active. Linux overcommits memory, so running out of it
-    /// ends a process this way.
+    /// SIGKILL ended the worker while the kernel's OOM killer was active. Linux overcommits memory, so running out of
+    /// it ends a process this way.
     KilledForMemory,
     /// `orchestrate` stopped it because it exceeded its time limit.
     TimedOut {
@@ -63,9 +63,9 @@ impl Ending {
         }
     }
 
-    /// The ending of a chain that nobody stopped. `code` and `signal` are those of its first process, `time`; `reported`
-    /// is what `time` reported about the worker. The report takes precedence: `time` exits with 128 + n if signal n
-    /// killed the worker, but a worker can also exit with that code itself.
+    /// The ending of a chain that nobody stopped. `code` and `signal` are those of its first process, `time`;
+    /// `reported` is what `time` reported about the worker. The report takes precedence: `time` exits with 128 + n if
+    /// signal n killed the worker, but a worker can also exit with that code itself.
     fn of_chain(code: Option<i32>, signal: Option<i32>, reported: Option<ReportedExit>) -> Ending {
         match (reported, code) {
             (Some(ReportedExit::Code(code)), _) => Ending::Ended { code: Some(code), signal: None },
@@ -95,8 +95,8 @@ impl Ending {
 /// - An attempt that was stopped is never a success, even if it left a valid measurement. The files do not tell whether
 ///   the signal arrived during the window or after it, and repeating a job costs less than a wrong number. The
 ///   measurement stays in the record.
-/// - If neither exit code nor signal is known, a valid measurement decides, because a worker writes it last. That happens
-///   if `orchestrate` died, on a system whose `time` does not report the exit.
+/// - If neither exit code nor signal is known, a valid measurement decides, because a worker writes it last. That
+///   happens if `orchestrate` died, on a system whose `time` does not report the exit.
 pub fn decide_outcome(
     key: &Key,
     ending: &Ending,
@@ -226,8 +226,8 @@ fn exited(code: i32, last_error_line: Option<&str>) -> Outcome {
     }
 }
 
-/// Whether `line` is the message of a `time` that could not start the worker: `/usr/bin/time: cannot run worker: No such
-/// file or directory` (GNU), `time: worker: No such file or directory` (BSD).
+/// Whether `line` is the message of a `time` that could not start the worker: `/usr/bin/time: cannot run worker: No
+/// such file or directory` (GNU), `time: worker: No such file or directory` (BSD).
 fn is_failed_start(line: &str) -> bool {
     line.starts_with("time: ") || line.contains("time: cannot run ")
 }

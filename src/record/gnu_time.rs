@@ -1,9 +1,9 @@
 //! The report of GNU `time -v`.
 //!
-//! Format: optionally `Command exited with non-zero status N` or `Command terminated by signal N`, then a block of lines
-//! `\t<name>: <value>` that starts with `Command being timed` and ends with `Exit status`. If `time` and the program
-//! write to the same stream, any text may precede the block. A program killed by a signal has an `Exit status` of 0, so
-//! only the first line tells it from one that succeeded.
+//! Format: optionally `Command exited with non-zero status N` or `Command terminated by signal N`, then a block of
+//! lines `\t<name>: <value>` that starts with `Command being timed` and ends with `Exit status`. If `time` and the
+//! program write to the same stream, any text may precede the block. A program killed by a signal has an `Exit status`
+//! of 0, so only the first line tells it from one that succeeded.
 
 use super::time_values::{count, kilobytes, seconds};
 use super::{ProcessStats, ReportedExit, TimeReport, TimeReportError};

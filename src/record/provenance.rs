@@ -172,8 +172,8 @@ pub struct WorkerFacts {
     /// older records.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub others: BTreeMap<String, String>,
-    /// The shared libraries that it ships with, by file name: libtorch, but not the system's. Absent in older records and
-    /// for scripts, which link no libraries themselves.
+    /// The shared libraries that it ships with, by file name: libtorch, but not the system's. Absent in older records
+    /// and for scripts, which link no libraries themselves.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub libraries: BTreeMap<String, LibraryFacts>,
 }

@@ -1,7 +1,7 @@
 //! The roofline of a device: its roofs, their knees, and the configs as numbered points with a key beside the plot.
 //!
-//! Points whose bytes were counted are filled, all others hollow. Points placed by estimated bytes are not drawn: they lie
-//! on the roof by construction.
+//! Points whose bytes were counted are filled, all others hollow. Points placed by estimated bytes are not drawn: they
+//! lie on the roof by construction.
 
 use super::figure::Figure;
 use super::frame::{self, GRID, LEFT, SMALL, TOP};

@@ -96,8 +96,9 @@ pub fn select_metrics(capability: Option<Capability>, listed: Option<&BTreeSet<S
 /// What the matrix says of a metric that it leaves out.
 const NOT_NAMED: &str = "it is not among the `metrics` of the matrix";
 
-/// The metrics that a matrix names itself, resolved against the device. If some of them count floating-point operations,
-/// those that would make the count whole and are not named are among the missing ones: a part is not to pass for all.
+/// The metrics that a matrix names itself, resolved against the device. If some of them count floating-point
+/// operations, those that would make the count whole and are not named are among the missing ones: a part is not to
+/// pass for all.
 ///
 /// # Errors
 /// Every name that the device does not know, with the translation where it is a name of `nvprof`, or whose values
@@ -129,7 +130,8 @@ fn counts_flops(name: &str) -> bool {
     Meaning::of(name).is_some_and(|meaning| meaning.counts_flops())
 }
 
-/// The base names in what `ncu --query-metrics` printed, as a table or as CSV. Whatever else stands there is passed over.
+/// The base names in what `ncu --query-metrics` printed, as a table or as CSV. Whatever else stands there is passed
+/// over.
 pub fn parse_query_metrics(text: &str) -> BTreeSet<String> {
     text.lines().filter_map(listed_metric).collect()
 }

@@ -92,7 +92,8 @@ struct Row<'a> {
     is_header: bool,
 }
 
-/// The headers and rows in `text`; whatever else stands there is left out. A line with an open quote goes on in the next.
+/// The headers and rows in `text`; whatever else stands there is left out. A line with an open quote goes on in the
+/// next.
 fn split_rows(text: &str) -> Result<Vec<Row<'_>>, TableError> {
     let mut rows: Vec<Row<'_>> = Vec::new();
     let mut is_quoted = None;

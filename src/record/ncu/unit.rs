@@ -1,7 +1,7 @@
 //! The units of Nsight Compute's metrics: `byte`, `Mbyte`, `ns`, `usecond`, `inst`, `Ginst`, ….
 //!
-//! Whatever the unit, a value becomes a whole number of bytes, nanoseconds or events. Prefixes are decimal: a `Kbyte` of
-//! Nsight Compute has 1000 bytes.
+//! Whatever the unit, a value becomes a whole number of bytes, nanoseconds or events. Prefixes are decimal: a `Kbyte`
+//! of Nsight Compute has 1000 bytes.
 
 /// What a unit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! The lines of a report of `perf stat -x,`.
 //!
-//! Format: `value,unit,event[,deviation%],running time,share[,derived value,its unit]`, optionally with a thread in front.
-//! The value can be `<not supported>` or `<not counted>`. The name of an event can contain commas between slashes.
-//! Comments begin with `#`. A line without an event only adds a derived value to the line above.
+//! Format: `value,unit,event[,deviation%],running time,share[,derived value,its unit]`, optionally with a thread in
+//! front. The value can be `<not supported>` or `<not counted>`. The name of an event can contain commas between
+//! slashes. Comments begin with `#`. A line without an event only adds a derived value to the line above.
 
 use super::PerfFailure;
 use super::counters::{Count, PerfEvent};
@@ -132,8 +132,8 @@ fn decimal(text: &str, exponent: i32) -> Option<f64> {
     if plain { format!("{text}e{exponent}").parse().ok() } else { None }
 }
 
-/// A share of 0 to 1 from a percentage. `perf` always prints decimals: if there is no decimal point, there was a decimal
-/// comma.
+/// A share of 0 to 1 from a percentage. `perf` always prints decimals: if there is no decimal point, there was a
+/// decimal comma.
 fn parse_share(percent: &str) -> Option<f64> {
     decimal(percent, -2).filter(|share| *share <= 1.0 && percent.contains('.'))
 }

@@ -1,8 +1,8 @@
-//! Sensor readings of an attempt: [`Sample`]s, the lines of its `telemetry.csv`, and [`Telemetry`], their summary in the
-//! record.
+//! Sensor readings of an attempt: [`Sample`]s, the lines of its `telemetry.csv`, and [`Telemetry`], their summary in
+//! the record.
 //!
-//! A sensor that the host lacks is absent, never 0. What follows from these values (mean power, joules per image, marks)
-//! is derived by [`crate::analysis`].
+//! A sensor that the host lacks is absent, never 0. What follows from these values (mean power, joules per image,
+//! marks) is derived by [`crate::analysis`].
 
 mod sample;
 mod summary;
@@ -29,7 +29,8 @@ pub struct Readings {
 }
 
 impl Readings {
-    /// Summarises `values`, given in the order they were read. Skips values that are not finite; `None` if none is left.
+    /// Summarises `values`, given in the order they were read. Skips values that are not finite; `None` if none is
+    /// left.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Readings> {
         let mut values = values.into_iter().filter(|value| value.is_finite());
         let first = values.next()?;
@@ -48,9 +49,9 @@ impl Readings {
 
 /// What the sensors showed while a job ran.
 ///
-/// Clocks, temperatures, power, memory and throttle reasons cover the measured window, or the whole attempt if no sample
-/// lies in a known window (`window_started_at`); `of_window` tells which. Event counters and foreign processes cover the
-/// whole attempt. Energies cover the measured window, or are absent.
+/// Clocks, temperatures, power, memory and throttle reasons cover the measured window, or the whole attempt if no
+/// sample lies in a known window (`window_started_at`); `of_window` tells which. Event counters and foreign processes
+/// cover the whole attempt. Energies cover the measured window, or are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Telemetry {
@@ -109,8 +110,8 @@ pub struct GpuTelemetry {
     /// Memory used by all processes, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_used_bytes: Option<Readings>,
-    /// Samples in which the driver throttled the clocks, by its reason: `sw_power_cap`, `hw_thermal_slowdown`, …. The low
-    /// clocks of an idle GPU do not count.
+    /// Samples in which the driver throttled the clocks, by its reason: `sw_power_cap`, `hw_thermal_slowdown`, …. The
+    /// low clocks of an idle GPU do not count.
     pub throttled_samples: BTreeMap<String, u32>,
     /// Processes on the device that are not the job's, in the order of their pids.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -136,8 +137,8 @@ pub struct ForeignProcess {
     /// Its peak device memory in bytes, if the driver reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// It only draws: in every sample, the driver listed it as a graphics process and not as a compute process. Absent in
-    /// older records, where every process counts as computing.
+    /// It only draws: in every sample, the driver listed it as a graphics process and not as a compute process. Absent
+    /// in older records, where every process counts as computing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub graphics: bool,
 }

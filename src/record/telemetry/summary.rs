@@ -13,8 +13,8 @@ const LEAST_WINDOW_S: f64 = 5.0;
 const GREATEST_GAP_S: f64 = 3.0;
 
 impl Telemetry {
-    /// Summarises `samples`, given in the order they were taken. `window` is the start and end of the measured window in
-    /// seconds since the Unix epoch, if the worker reported it. `None` if there are no samples.
+    /// Summarises `samples`, given in the order they were taken. `window` is the start and end of the measured window
+    /// in seconds since the Unix epoch, if the worker reported it. `None` if there are no samples.
     pub fn of(samples: &[Sample], window: Option<(f64, f64)>) -> Option<Telemetry> {
         if samples.is_empty() {
             return None;
@@ -45,8 +45,8 @@ impl Telemetry {
 /// The shortest interval over which a load is computed, in seconds: the kernel counts in hundredths of a second.
 const LEAST_BETWEEN_S: f64 = 0.5;
 
-/// How many processors were busy between two samples. `None` if that is not counted, or if the clock or the counter went
-/// backwards.
+/// How many processors were busy between two samples. `None` if that is not counted, or if the clock or the counter
+/// went backwards.
 fn busy(from: &Sample, to: &Sample) -> Option<f64> {
     let seconds = to.unix_s - from.unix_s;
     let busy = (to.cpu_busy_s? - from.cpu_busy_s?) / seconds;
@@ -79,7 +79,8 @@ fn gpu(samples: &[Sample], read: &[&Sample], window: Option<(f64, f64)>) -> Opti
     })
 }
 
-/// Every foreign process in any sample, by pid, with its peak memory. It counts as computing if it did so in any sample.
+/// Every foreign process in any sample, by pid, with its peak memory. It counts as computing if it did so in any
+/// sample.
 fn foreign_processes(samples: &[Sample]) -> Vec<ForeignProcess> {
     let mut found: BTreeMap<u32, ForeignProcess> = BTreeMap::new();
     for sample in samples {
