@@ -1,23 +1,23 @@
-//! What a metric of Nsight Compute means, and what kind of chip it is asked of.
+//! What the metrics of Nsight Compute mean, and the compute capabilities of chips.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A GPU's compute capability: 9.0 is Hopper. Chips differ in the names of their metrics by it.
+/// A GPU's compute capability: 9.0 is Hopper. The names of metrics depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Capability {
     /// The number before the point.
     pub major: u8,
-    /// The number behind it.
+    /// The number after the point.
     pub minor: u8,
 }
 
-/// A text that is no compute capability.
+/// A text is not a compute capability.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no compute capability, like 9.0")]
+#[error("`{0}` is not a compute capability such as 9.0")]
 pub struct BadCapability(String);
 
 impl FromStr for Capability {
@@ -30,7 +30,7 @@ impl FromStr for Capability {
     }
 }
 
-/// A number of digits alone; `parse` would take a sign.
+/// A number that consists only of digits; `parse` would also accept a sign.
 fn digits(text: &str) -> Option<u8> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
 }
@@ -55,7 +55,7 @@ impl fmt::Display for Capability {
     }
 }
 
-/// A format that CUDA cores calculate in.
+/// A number format of the CUDA cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CoreFormat {
     /// 32 bits.
@@ -80,14 +80,14 @@ impl CoreFormat {
     }
 }
 
-/// An instruction of a CUDA core that calculates.
+/// An arithmetic instruction of the CUDA cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CoreOperation {
     /// An addition.
     Add,
     /// A multiplication.
     Mul,
-    /// A multiplication and an addition in one.
+    /// A fused multiply-add.
     Fma,
 }
 
@@ -103,35 +103,35 @@ impl CoreOperation {
         }
     }
 
-    /// Floating-point operations in one of it.
+    /// Floating-point operations per instruction.
     pub fn flops(self) -> u64 {
         if self == CoreOperation::Fma { 2 } else { 1 }
     }
 }
 
-/// What a metric means to us.
+/// What a metric measures.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Meaning {
-    /// Instructions that CUDA cores executed, one for each thread that was not predicated off.
+    /// Instructions executed by CUDA cores, counted once per thread that was not predicated off.
     Core(CoreFormat, CoreOperation),
-    /// Operations of the tensor cores along one path, which names their types: `bf16_dst_fp32`.
+    /// Operations of the tensor cores on one path, which is named after its types: `bf16_dst_fp32`.
     Tensor(TensorPath),
-    /// Bytes between the chip and its memory, both ways.
+    /// Bytes read from and written to device memory.
     DramBytes,
-    /// Bytes read from the chip's memory.
+    /// Bytes read from device memory.
     DramRead,
-    /// Bytes written to it.
+    /// Bytes written to device memory.
     DramWrite,
-    /// Bytes read over PCIe, by the whole device.
+    /// Bytes read over PCIe by the whole device.
     PcieRead,
-    /// Bytes written over PCIe, by the whole device.
+    /// Bytes written over PCIe by the whole device.
     PcieWrite,
-    /// How long the kernel ran, at the clocks it was profiled at.
+    /// The kernel's duration, at the clocks during profiling.
     Duration,
 }
 
 impl Meaning {
-    /// The meaning of a metric by its whole name, `dram__bytes.sum`; `None` if it has none for us.
+    /// The meaning of a metric by its full name, `dram__bytes.sum`; `None` if `orchestrate` does not interpret it.
     pub fn of(name: &str) -> Option<Meaning> {
         let base = name.strip_suffix(".sum")?;
         let fixed = match base {
@@ -146,7 +146,7 @@ impl Meaning {
         fixed.or_else(|| core_meaning(base)).or_else(|| TensorPath::of(base).map(Meaning::Tensor))
     }
 
-    /// Whether the floating-point operations of a kernel are incomplete without it.
+    /// Whether a kernel's count of floating-point operations is incomplete without it.
     pub fn counts_flops(&self) -> bool {
         match self {
             Meaning::Core(..) => true,
@@ -156,8 +156,8 @@ impl Meaning {
     }
 }
 
-/// The base names of one kind of CUDA-core instructions: counted for the whole multiprocessor, and by its quarters.
-/// They say the same; the first is asked for where a chip has both.
+/// The base names of one kind of CUDA-core instructions: counted per SM, and per SM sub-partition. Both give the same
+/// sum; the first is preferred if a chip has both.
 pub fn core_bases(format: CoreFormat, operation: CoreOperation) -> [String; 2] {
     let (letter, word) = (format.letter(), operation.word());
     ["sm", "smsp"].map(|unit| format!("{unit}__sass_thread_inst_executed_op_{letter}{word}_pred_on"))
@@ -172,18 +172,18 @@ fn core_meaning(base: &str) -> Option<Meaning> {
     Some(Meaning::Core(format, operation))
 }
 
-/// What stands before a tensor path in the name of its metric.
+/// The prefix of a tensor path in the name of its metric.
 const TENSOR_PREFIX: &str = "sm__ops_path_tensor_";
 
-/// A path through the tensor cores, as its metric `sm__ops_path_tensor_<path>.sum` names it.
+/// A path through the tensor cores: the `<path>` of the metric `sm__ops_path_tensor_<path>.sum`.
 ///
-/// Some chips count a path as a whole, by sparsity, and by instruction (`op_hgmma_src_…`) at once, and only paths that
-/// do not overlap may be added.
+/// Some chips count a path as a whole and also by sparsity and by instruction (`op_hgmma_src_…`). Only paths that do
+/// not overlap can be added.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TensorPath(String);
 
 impl TensorPath {
-    /// The path of a metric by its base name.
+    /// The path in the base name of a metric.
     pub fn of(base: &str) -> Option<TensorPath> {
         base.strip_prefix(TENSOR_PREFIX).map(|path| TensorPath(path.to_owned()))
     }
@@ -193,59 +193,60 @@ impl TensorPath {
         format!("{TENSOR_PREFIX}{}", self.0)
     }
 
-    /// Its types, as the metric names them: `bf16_dst_fp32`, `op_hgmma_src_fp16_sparsity_off`.
+    /// Its name without `src_`: `bf16_dst_fp32`, `op_hgmma_src_fp16_sparsity_off`.
     pub fn name(&self) -> &str {
         self.0.strip_prefix("src_").unwrap_or(&self.0)
     }
 
-    /// Whether its operations are of floating point.
+    /// Whether its operations are floating-point operations.
     pub fn is_floating(&self) -> bool {
         !self.source().starts_with("int")
     }
 
-    /// Whether it is one instruction's share of another path.
+    /// Whether it counts one instruction's share of another path.
     fn is_by_instruction(&self) -> bool {
         self.0.starts_with("op_")
     }
 
-    /// The types that come in: `bf16`, `fp4_fp6_fp8`.
+    /// Its source types: `bf16`, `fp4_fp6_fp8`.
     fn source(&self) -> &str {
         let rest = self.0.split_once("src_").map_or(self.0.as_str(), |(_, rest)| rest);
-        let end = ["_dst_", "_sparsity_"].iter().filter_map(|mark| rest.find(mark)).min();
+        let end = ["_dst_", "_sparsity_"].iter().filter_map(|tag| rest.find(tag)).min();
         &rest[..end.unwrap_or(rest.len())]
     }
 
-    /// What follows `mark` in the name, up to the next part.
-    fn part(&self, mark: &str) -> Option<&str> {
-        let (_, rest) = self.0.split_once(mark)?;
+    /// What follows `tag` in the name, up to the next part.
+    fn part(&self, tag: &str) -> Option<&str> {
+        let (_, rest) = self.0.split_once(tag)?;
         Some(rest.split_once("_sparsity_").map_or(rest, |(part, _)| part))
     }
 
-    /// Whether an operation can be of both paths.
+    /// Whether both paths can count the same operation.
     fn overlaps(&self, other: &TensorPath) -> bool {
-        let agree = |mark: &str| match (self.part(mark), other.part(mark)) {
+        let agree = |tag: &str| match (self.part(tag), other.part(tag)) {
             (Some(own), Some(others)) => own == others,
             _ => true,
         };
         overlapping_sources(self.source(), other.source()) && agree("_dst_") && agree("_sparsity_")
     }
 
-    /// How many of the parts that narrow a path down its name has.
+    /// How many qualifiers narrow it down: `_dst_`, `_sparsity_`.
     fn narrowness(&self) -> usize {
-        ["_dst_", "_sparsity_"].iter().filter(|mark| self.part(mark).is_some()).count()
+        ["_dst_", "_sparsity_"].iter().filter(|tag| self.part(tag).is_some()).count()
     }
 }
 
-/// Whether two names of source types can mean the same operations. NVIDIA's own rooflines add `fp4` and `fp4_fp6_fp8`,
-/// which are different instructions; of the wider types nothing like it is known, so there a shared type is enough.
+/// Whether two names of source types can refer to the same operations. NVIDIA's own rooflines add `fp4` and
+/// `fp4_fp6_fp8`, which are different instructions. Nothing similar is known of the wider types, so for them one shared
+/// type is enough.
 fn overlapping_sources(one: &str, other: &str) -> bool {
     let is_wide = |name: &&str| matches!(*name, "fp16" | "bf16" | "tf32" | "fp64");
     one == other
         || one.split('_').filter(is_wide).any(|name| other.split('_').any(|of_other| of_other == name))
 }
 
-/// The paths of `all` that can be added without counting an operation twice, and those that had to be left out
-/// although no other covers them for sure. Wider paths are preferred to their parts. Integer paths are in neither.
+/// Splits `all` into paths that can be added without counting an operation twice, and paths that had to be left out
+/// although no other path is sure to cover them. A whole path is preferred to its parts. Integer paths are in neither.
 pub fn disjoint_paths(all: impl IntoIterator<Item = TensorPath>) -> (Vec<TensorPath>, Vec<TensorPath>) {
     let mut paths: Vec<TensorPath> =
         all.into_iter().filter(|path| path.is_floating() && !path.is_by_instruction()).collect();
@@ -254,7 +255,7 @@ pub fn disjoint_paths(all: impl IntoIterator<Item = TensorPath>) -> (Vec<TensorP
     for path in paths {
         match taken.iter().find(|other| other.overlaps(&path)) {
             None => taken.push(path),
-            // A part of a path that is counted as a whole is no loss.
+            // The whole path already counts this part.
             Some(whole) if whole.source() == path.source() && whole.narrowness() < path.narrowness() => {}
             Some(_) => left_out.push(path),
         }
@@ -263,8 +264,8 @@ pub fn disjoint_paths(all: impl IntoIterator<Item = TensorPath>) -> (Vec<TensorP
     (taken, left_out)
 }
 
-/// The base names for bytes read and bytes written, those of the chip's own generation first: they changed with
-/// Blackwell.
+/// The base names for bytes read and bytes written, which changed with Blackwell: the chip's own first, then those of
+/// the other generation.
 pub fn split_names(capability: Option<Capability>) -> [[&'static str; 2]; 2] {
     let older = [["dram__bytes_read", "dram__bytes_op_read"], ["dram__bytes_write", "dram__bytes_op_write"]];
     let is_blackwell = capability.is_some_and(|capability| capability.major >= 10);
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn names_have_their_meaning() {
+    fn metrics_are_interpreted_by_name() {
         for (name, meaning) in [
             (
                 "sm__sass_thread_inst_executed_op_ffma_pred_on.sum",
@@ -318,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_and_its_parts_are_never_both_taken() {
+    fn a_path_and_its_parts_are_never_added() {
         let all = [
             "op_hmma_src_fp16_dst_fp32_sparsity_off",
             "src_fp16",

@@ -1,30 +1,30 @@
-//! Names that Nsight Compute does not know, and what to ask for instead.
+//! Translates metric names that Nsight Compute does not know.
 //!
-//! `flop_count_sp` and its like are names of `nvprof`, the profiler before Nsight Compute, which refuses to run with
-//! them. The translations are those of NVIDIA's own transition guide.
+//! `flop_count_sp` and similar names are those of `nvprof`, the predecessor of Nsight Compute, which refuses them. The
+//! translations are those of NVIDIA's transition guide.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use super::name::{Capability, CoreFormat, CoreOperation, Meaning, core_bases, split_names};
 
-/// What to ask Nsight Compute for instead of a name that it does not know.
+/// What to ask for instead of an unknown name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Translation {
-    /// Whole names, to be asked for together.
+    /// Full names; all of them are needed.
     pub metrics: Vec<String>,
-    /// How their values make up what was meant, where it is not their sum.
+    /// How to combine their values, if not by adding them.
     pub note: Option<&'static str>,
 }
 
-/// A name of a metric that cannot be asked for.
+/// A metric that cannot be asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownMetric {
-    /// As it was written.
+    /// The name, as written.
     pub name: String,
-    /// Its values cannot be added over kernels, though Nsight Compute knows it.
+    /// Nsight Compute knows it, but its values cannot be summed over kernels.
     pub no_sum: bool,
-    /// What to ask for instead, where that is known.
+    /// What to ask for instead, if known.
     pub translation: Option<Translation>,
 }
 
@@ -32,12 +32,12 @@ impl fmt::Display for UnknownMetric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = &self.name;
         if self.no_sum {
-            return write!(f, "`{name}` cannot be added over kernels: ask for a `.sum`");
+            return write!(f, "`{name}` cannot be summed over kernels: ask for its `.sum`");
         }
         match &self.translation {
             None => write!(f, "this device has no metric `{name}`"),
             Some(Translation { metrics, note }) => {
-                write!(f, "this device has no metric `{name}`: ask for `{}`", metrics.join(","))?;
+                write!(f, "this device has no metric `{name}`: ask for `{}` instead", metrics.join(","))?;
                 note.map_or(Ok(()), |note| write!(f, " ({note})"))
             }
         }
@@ -45,9 +45,9 @@ impl fmt::Display for UnknownMetric {
 }
 
 /// A fused multiply-add is one instruction and two operations.
-const FMA: &str = "an ffma counts twice; what runs on tensor cores is in sm__ops_path_tensor_*";
+const FMA: &str = "an ffma counts as two operations; sm__ops_path_tensor_* has those of the tensor cores";
 
-/// Names of `nvprof` that Nsight Compute has one name for.
+/// Names of `nvprof` that correspond to a single name of Nsight Compute.
 const ONE_FOR_ONE: [(&str, &str); 12] = [
     ("pcie_total_data_received", "pcie__read_bytes.sum"),
     ("pcie_total_data_transmitted", "pcie__write_bytes.sum"),
@@ -63,7 +63,7 @@ const ONE_FOR_ONE: [(&str, &str); 12] = [
     ("gpu_time", "gpu__time_duration.sum"),
 ];
 
-/// What to ask for instead of `name` on a device of this capability; `None` if we know nothing.
+/// What to ask for instead of `name` on a device of this capability, if known.
 pub fn translate(name: &str, capability: Option<Capability>) -> Option<Translation> {
     let base = name.strip_suffix(".sum").unwrap_or(name);
     let sums = |bases: &[&str]| bases.iter().map(|base| format!("{base}.sum")).collect::<Vec<_>>();
@@ -89,7 +89,7 @@ pub fn translate(name: &str, capability: Option<Capability>) -> Option<Translati
     }
 }
 
-/// `flop_count_sp`, `flop_count_hp_fma` and the like.
+/// Translates `flop_count_sp`, `flop_count_hp_fma` and similar names.
 fn flop_count(base: &str) -> Option<Translation> {
     let rest = base.strip_prefix("flop_count_")?;
     let (format, operation) =
@@ -111,17 +111,18 @@ fn flop_count(base: &str) -> Option<Translation> {
     Some(Translation { metrics: metrics.collect(), note })
 }
 
-/// A name of the memory's read and write counters on chips of the other generation.
+/// Translates the names for bytes read and written on chips of the other generation.
 fn of_other_generation(base: &str, capability: Option<Capability>) -> Option<Translation> {
-    // Where the capability is unknown, no generation is the other one.
+    // An unknown capability belongs to neither generation.
     capability?;
     let [own, _] = split_names(capability).into_iter().find(|names| names[1] == base)?;
     Some(Translation { metrics: vec![format!("{own}.sum")], note: None })
 }
 
-/// Those of `names` that the device does not know, or whose values cannot be added over kernels.
+/// Those of `names` that the device does not know, or whose values cannot be summed over kernels.
 ///
-/// `listed` are the base names that it offers. Where it could not be asked, only what is known to be wrong is refused.
+/// `listed` are the base names of the device. If it could not be asked, only names that are known to be wrong are
+/// refused.
 pub fn unknown_metrics(
     names: &[String],
     capability: Option<Capability>,
@@ -132,7 +133,7 @@ pub fn unknown_metrics(
         let translation = translate(name, capability);
         let known = match listed {
             Some(listed) => listed.contains(base),
-            // Every metric of Nsight Compute parts its unit from what is counted in this way.
+            // Every metric of Nsight Compute has `__` between the unit of the chip and what it counts.
             None => translation.is_none() && (base.contains("__") || Meaning::of(name).is_some()),
         };
         let no_sum = known && !matches!(&name[base.len()..], "" | ".sum");
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seeds_names_have_a_translation() {
+    fn the_names_in_the_seed_reports_are_translated() {
         assert_eq!(
             metrics("flop_count_sp", "8.9"),
             [
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_another_generation_is_translated_too() {
+    fn names_of_another_generation_are_translated() {
         assert_eq!(metrics("dram__bytes_read.sum", "12.0"), ["dram__bytes_op_read.sum"]);
         assert_eq!(metrics("dram__bytes_op_write.sum", "9.0"), ["dram__bytes_write.sum"]);
         assert_eq!(translate("dram__bytes_read.sum", Some("9.0".parse().unwrap())), None);
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_device_does_not_know_is_said_with_the_remedy() {
+    fn unknown_metrics_are_explained() {
         let listed = ["dram__bytes", "dram__bytes_read"].map(str::to_owned).into();
         let names =
             ["flop_count_sp_fma", "dram__bytes_read.sum", "dram__bytes", "foo__bar.sum", "dram__bytes.avg"]
@@ -196,10 +197,10 @@ mod tests {
             told,
             [
                 "this device has no metric `flop_count_sp_fma`: ask for \
-                 `sm__sass_thread_inst_executed_op_ffma_pred_on.sum` (an ffma counts twice; what runs on tensor \
-                 cores is in sm__ops_path_tensor_*)",
+                 `sm__sass_thread_inst_executed_op_ffma_pred_on.sum` instead (an ffma counts as two operations; \
+                 sm__ops_path_tensor_* has those of the tensor cores)",
                 "this device has no metric `foo__bar.sum`",
-                "`dram__bytes.avg` cannot be added over kernels: ask for a `.sum`",
+                "`dram__bytes.avg` cannot be summed over kernels: ask for its `.sum`",
             ]
         );
         let unasked: Vec<String> =

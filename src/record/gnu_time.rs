@@ -209,7 +209,9 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_text_does_not_panic(lines in prop::collection::vec("\\PC*|\t[A-Z][a-z ()]*: [0-9:.]*|\tCommand being timed: x", 0..8)) {
+        fn arbitrary_text_does_not_panic(
+            lines in prop::collection::vec("\\PC*|\t[A-Z][a-z ()]*: [0-9:.]*|\tCommand being timed: x", 0..8),
+        ) {
             let _ = parse_gnu_time(&lines.join("\n"));
         }
 

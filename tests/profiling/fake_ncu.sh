@@ -1,6 +1,8 @@
 #!/bin/sh
-# Stands in for `ncu` in the tests: takes the same words and fails in the same ways. MODE is put in by the test.
+# A fake `ncu`: takes the same arguments and fails in the same ways. The test replaces MODE.
 mode='MODE'
+not_loaded='LibraryNotLoaded. Check that a compatible driver library is loaded.'
+listed() { printf '%-74s %-10s %-11s %s\n' "$@"; }
 
 case "$1" in
 --version)
@@ -11,23 +13,22 @@ case "$1" in
     ;;
 --query-metrics)
     if [ "$mode" = broken ]; then
-        echo '==ERROR== Failed to initialize the profiler: LibraryNotLoaded. Check that a compatible driver library is loaded.'
+        echo "==ERROR== Failed to initialize the profiler: $not_loaded"
         exit 1
     fi
     echo 'Device NVIDIA H200 (GH100)'
-    echo '-------------------------------------------------------------------------- ---------- ----------- -------------------------'
-    echo 'Metric Name                                                                Metric Type Metric Unit Metric Description'
-    echo '-------------------------------------------------------------------------- ---------- ----------- -------------------------'
+    listed 'Metric Name' 'Metric Type' 'Metric Unit' 'Metric Description'
+    listed ------------------------------ ---------- ----------- -------------------------
     for op in fadd fmul ffma hadd hmul hfma dadd dmul dfma; do
-        printf '%-74s %-10s %-11s %s\n' "sm__sass_thread_inst_executed_op_${op}_pred_on" Counter inst 'threads that executed it'
+        listed "sm__sass_thread_inst_executed_op_${op}_pred_on" Counter inst 'threads that executed it'
     done
     for path in bf16_dst_fp32 fp16 fp64 fp8_sparsity_off fp8_sparsity_on tf32_dst_fp32; do
-        printf '%-74s %-10s %-11s %s\n' "sm__ops_path_tensor_src_$path" Counter '' 'operations of tensor cores'
+        listed "sm__ops_path_tensor_src_$path" Counter '' 'operations of tensor cores'
     done
     for bytes in dram__bytes dram__bytes_read dram__bytes_write; do
-        printf '%-74s %-10s %-11s %s\n' "$bytes" Counter byte 'bytes of device memory'
+        listed "$bytes" Counter byte 'bytes of device memory'
     done
-    printf '%-74s %-10s %-11s %s\n' gpu__time_duration Counter ns 'incremental duration'
+    listed gpu__time_duration Counter ns 'incremental duration'
     exit 0
     ;;
 esac
@@ -38,7 +39,8 @@ while [ $# -gt 0 ]; do
     case "$1" in
     --log-file) log=$2; shift 2 ;;
     --metrics) metrics=$2; shift 2 ;;
-    --target-processes | --nvtx-include | --clock-control | --cache-control | --replay-mode | --page | --print-units) shift 2 ;;
+    --target-processes | --nvtx-include | --clock-control | --cache-control) shift 2 ;;
+    --replay-mode | --page | --print-units) shift 2 ;;
     --nvtx | --csv) shift ;;
     --*) echo "==ERROR== unrecognised option '$1'. Use --help for further details."; exit 1 ;;
     *) break ;;
@@ -47,7 +49,7 @@ done
 say() { printf '%s\n' "$*" >>"$log"; }
 : >"$log"
 
-# A kernel's value of a metric: the first computes and moves 4096 bytes in 1000 ns, the second only moves.
+# The value of a kernel's metric. Kernel 0 computes and moves 4096 bytes in 1000 ns; kernel 1 only moves bytes.
 value() {
     case "$1.$2" in
     *ffma_pred_on.sum.0) echo 100 ;;
@@ -66,11 +68,16 @@ row() {
     say "$line"
 }
 table() {
-    line='"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC"'
+    line='"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream",'
+    line="$line"'"Block Size","Grid Size","Device","CC"'
     units='"","","","","","","","","","",""'
     for metric in $(echo "$metrics" | tr , ' '); do
         line="$line,\"$metric\""
-        case "$metric" in dram__bytes*) units="$units,\"byte\"" ;; gpu__time*) units="$units,\"ns\"" ;; *) units="$units,\"inst\"" ;; esac
+        case "$metric" in
+        dram__bytes*) units="$units,\"byte\"" ;;
+        gpu__time*) units="$units,\"ns\"" ;;
+        *) units="$units,\"inst\"" ;;
+        esac
     done
     say "$line"
     say "$units"
@@ -86,7 +93,7 @@ unknown_metric)
     ;;
 library_not_loaded)
     say '==ERROR== An error was reported by the counter measurement library:'
-    say '==ERROR== Failed to initialize the profiler: LibraryNotLoaded. Check that a compatible driver library is loaded.'
+    say "==ERROR== Failed to initialize the profiler: $not_loaded"
     say '==PROF== Trying to shutdown target application'
     say '==ERROR== The application returned an error code (9).'
     exit 1
@@ -98,7 +105,9 @@ code=$?
 case "$mode" in
 ok) say '==PROF== Profiling "gemm" - 0: 0%....50%....100% - 3 passes' ;;
 no_permission)
-    say '==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters on the target device 0. For instructions on enabling permissions and to get more information see https://developer.nvidia.com/ERR_NVGPUCTRPERM'
+    say '==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters' \
+        'on the target device 0. For instructions on enabling permissions and to get more information see' \
+        'https://developer.nvidia.com/ERR_NVGPUCTRPERM'
     ;;
 killed) kill -KILL $$ ;;
 esac

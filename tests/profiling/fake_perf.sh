@@ -1,5 +1,5 @@
 #!/bin/sh
-# Stands in for `perf` in the tests: a virtual machine's, which has no hardware counters. MODE is put in by the test.
+# A fake `perf` of a virtual machine without hardware counters. The test replaces MODE.
 mode='MODE'
 [ "$1" = stat ] || exit 129
 shift
@@ -22,7 +22,7 @@ if [ "$mode" = no_permission ]; then
 fi
 case ",$events," in
 *,nosuch,*)
-    # Of a long list it prints the end alone.
+    # Like the real one, prints only the end of a long list.
     printf "event syntax error: '..%s'\n" "$(printf %s "$events" | tail -c 20)" >&2
     exit 129
     ;;

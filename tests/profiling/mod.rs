@@ -1,4 +1,4 @@
-//! Profiled jobs through the real command line, with programs that behave like `ncu` in each of the ways it has.
+//! Profiled jobs, driven through the command line, with scripts that behave like `ncu` and `perf`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -6,11 +6,11 @@ use std::path::PathBuf;
 
 use nix::sys::signal::Signal;
 use orchestrate::job::Kind;
-use orchestrate::record::{Counters, NotProfiled, Outcome, Record};
+use orchestrate::record::{Counters, Outcome, Record};
 
 use crate::harness::{Ended, Hog, Matrix, Project, Running, is_alive, tells_load, wait_for};
 
-/// A project whose host has a GPU by its own account, and whose `ncu` is a script that behaves as `mode` says.
+/// A project whose host claims to have a GPU, and whose `ncu` and `perf` are scripts that behave as `mode` says.
 struct Lab {
     project: Project,
     ncu: PathBuf,
@@ -64,24 +64,24 @@ fn ncu_counts_what_the_timing_job_does() {
     let record = lab.record(Kind::Ncu);
     assert_eq!((record.outcome.clone(), record.label.as_str()), (Outcome::Succeeded, "cpu_m_fp32_bs4_ncu"));
     let Some(Counters::Ncu(counters)) = &record.counters else { panic!("{record:?}") };
-    // By hand: 100 fused, 10 additions, 1 multiplication; 4096 and 1024 bytes; 1000 and 3000 ns.
+    // From fake_ncu.sh: 100 fused multiply-adds, 10 additions, 1 multiplication; 4096 and 1024 bytes; 1000 and 3000 ns.
     assert_eq!(counters.totals().flops, Some(211));
     assert_eq!(counters.totals().dram_bytes, Some(5120));
     assert_eq!(counters.zero_flop_share(), Some(0.75));
-    // The timing jobs came first, and nothing of the profiler is in their statistics.
+    // The timing jobs come first.
     let executions = lab.project.executions();
     assert_eq!(executions.last().map(String::as_str), Some("ended cpu_m_fp32_bs4_ncu"));
     lab.orchestrate(&["run", "t.yaml"]).code(0);
-    assert_eq!(lab.project.started(), 3, "a profiled job is done once, too");
+    assert_eq!(lab.project.started(), 3, "a profiled job runs only once, too");
 }
 
 #[test]
-fn what_was_counted_is_shown_and_tabled() {
+fn counters_are_shown_and_aggregated() {
     let lab = Lab::new("ok", gpu("t"));
     lab.orchestrate(&["run", "t.yaml"]).code(0);
     let shown = lab.orchestrate(&["show", "cpu_m_fp32_bs4_ncu"]).code(0).stdout;
     assert!(shown.contains("dram_bytes") && shown.contains("5120"), "{shown}");
-    // On a busy host a job of milliseconds is contended, and what it counted left out.
+    // On a busy host, such a short job is contended and would be left out.
     lab.orchestrate(&["aggregate", "t", "--include-marked"]).code(0);
     let table = |name: &str| fs::read_to_string(lab.project.path("report/t").join(name)).unwrap();
     assert!(table("counters.csv").contains(",ncu,executed,211,FLOP,"), "{}", table("counters.csv"));
@@ -90,11 +90,11 @@ fn what_was_counted_is_shown_and_tabled() {
     assert!(kernels.contains("\"void copy_kernel(\"\"x\"\", float *)\""), "{kernels}");
     let metrics = table("metrics.csv");
     assert_eq!(metrics.lines().filter(|line| line.contains(",ncu,")).count(), 1, "{metrics}");
-    assert_eq!(table("summary.csv").lines().count(), 2, "a profiled job is no row of its own");
+    assert_eq!(table("summary.csv").lines().count(), 2, "a profiled job has no row of its own");
 }
 
 #[test]
-fn perf_without_hardware_counters_says_so_once_and_counts_the_rest() {
+fn missing_hardware_counters_are_reported_once_and_the_rest_is_counted() {
     let lab = Lab::new("ok", Matrix::new("t").batches(&[4, 8]).env("device: cpu, profile: { perf: {} }"));
     let ended = lab.orchestrate(&["run", "t.yaml"]).code(0);
     assert_eq!(ended.stderr.matches("perf does not count cycles, instructions").count(), 1, "{ended:?}");
@@ -108,14 +108,14 @@ fn perf_without_hardware_counters_says_so_once_and_counts_the_rest() {
 }
 
 #[test]
-fn a_perf_that_may_not_count_is_refused_with_its_remedy() {
+fn a_perf_without_permission_is_refused_with_its_remedy() {
     let lab = Lab::new("no_permission", Matrix::new("t").env("device: cpu, profile: { perf: {} }"));
     lab.orchestrate(&["run", "t.yaml"]).code(10).says("kernel.perf_event_paranoid=2");
     assert_eq!(lab.record(Kind::Timing).outcome, Outcome::Succeeded);
-    assert_eq!(lab.project.started(), 1, "the worker is not run for nothing");
+    assert_eq!(lab.project.started(), 1, "the worker is not run in vain");
 }
 
-/// A project whose timing job is done, and a matrix `strict` that adds profiled jobs to it under these limits.
+/// A project whose timing job is done, and a matrix `strict` that adds profiled jobs with these limits.
 fn strict(mode: &str, env: &'static str, limits: &'static str) -> Lab {
     let plain = if env.starts_with("device: cuda") { "device: cuda" } else { "device: cpu" };
     let lab = Lab::new(mode, Matrix::new("plain").env(plain));
@@ -124,7 +124,7 @@ fn strict(mode: &str, env: &'static str, limits: &'static str) -> Lab {
 }
 
 #[test]
-fn a_refused_job_waits_for_no_quiet_machine() {
+fn a_refused_job_does_not_wait_for_a_quiet_machine() {
     let limits = "timeout: 60s, retries: 0, quiet: 0.001, gate_timeout: 1h";
     let lab = strict("no_permission", "device: cpu, profile: { perf: {} }", limits);
     let _hog = Hog::start();
@@ -134,7 +134,7 @@ fn a_refused_job_waits_for_no_quiet_machine() {
 }
 
 #[test]
-fn a_refused_job_waits_for_no_cool_down() {
+fn a_refused_job_does_not_cool_down() {
     let limits = "timeout: 60s, retries: 0, cool_down: 1h";
     let matrix = Matrix::new("t").limits(limits).env("device: cpu, profile: { perf: {} }");
     let lab = Lab::new("no_permission", matrix);
@@ -143,18 +143,18 @@ fn a_refused_job_waits_for_no_cool_down() {
 }
 
 #[test]
-fn a_refused_job_leaves_nothing_to_cool_down_from() {
+fn no_cool_down_follows_a_refused_job() {
     let limits = "timeout: 60s, retries: 0, cool_down: 1h";
     let lab = strict("ok", "device: cuda, profile: { ncu: {}, perf: {} }", limits);
     fs::remove_file(&lab.ncu).unwrap();
     lab.orchestrate(&["run", "strict.yaml"]).code(10);
     let (refused, counted) = (lab.record(Kind::Ncu), lab.record(Kind::Perf));
-    assert!(refused.started_at < counted.started_at, "otherwise this shows nothing");
+    assert!(refused.started_at < counted.started_at, "otherwise this test shows nothing");
     assert_eq!((refused.outcome.kind(), counted.outcome), ("not_profiled", Outcome::Succeeded));
 }
 
 #[test]
-fn a_profiler_is_asked_before_the_machine_is_judged() {
+fn a_profiler_is_asked_before_the_wait_for_a_quiet_machine() {
     if !tells_load() {
         return;
     }
@@ -166,9 +166,9 @@ fn a_profiler_is_asked_before_the_machine_is_judged() {
     assert!(place("perf does not count cycles") < place("starts all the same after a wait"), "{ended:?}");
 }
 
-/// Real perf prints of such a list only where it stopped reading, and all that follows.
+/// The real perf prints only the end of a long list of events, starting near the unknown one.
 #[test]
-fn an_event_that_perf_does_not_know_is_named_and_no_other() {
+fn only_the_event_that_perf_does_not_know_is_named() {
     let events = "device: cpu, profile: { perf: { events: [task-clock, nosuch, page-faults] } }";
     let lab = Lab::new("normal", Matrix::new("t").env(events));
     lab.orchestrate(&["run", "t.yaml"])
@@ -178,18 +178,18 @@ fn an_event_that_perf_does_not_know_is_named_and_no_other() {
     assert_eq!(lab.record(Kind::Timing).outcome, Outcome::Succeeded);
 }
 
-/// What each failure must come to: the word for it, a part of its sentence, and a part of its remedy.
+/// What each mode of `ncu` must lead to: a cause, a part of the message, and a part of the remedy.
 const FAILURES: &[(&str, &str, &str, &str)] = &[
     ("no_permission", "no_permission", "ERR_NVGPUCTRPERM", "NVreg_RestrictProfilingToAdminUsers=0"),
     ("unknown_metric", "unknown_metric", "dram__bytes", "--query-metrics"),
-    ("no_kernels", "no_kernels", "no kernel", "NVTX range `orchestrate`"),
+    ("no_kernels", "no_kernels", "no kernels", "NVTX range `orchestrate`"),
     ("library_not_loaded", "library_not_loaded", "LibraryNotLoaded", "gVisor"),
-    ("cut", "torn_table", "breaks off", "disk"),
+    ("cut", "torn_table", "cut off", "disk"),
     ("broken", "library_not_loaded", "LibraryNotLoaded", "gVisor"),
 ];
 
 #[test]
-fn an_ncu_that_is_killed_is_told_by_the_signal() {
+fn a_killed_ncu_is_reported_by_its_signal() {
     let lab = Lab::new("killed", gpu("t"));
     lab.orchestrate(&["run", "t.yaml"]).code(10);
     assert_eq!(lab.record(Kind::Timing).outcome, Outcome::Succeeded);
@@ -197,36 +197,33 @@ fn an_ncu_that_is_killed_is_told_by_the_signal() {
 }
 
 #[test]
-fn every_failure_of_ncu_has_its_remedy_and_the_timing_jobs_their_results() {
+fn failures_of_ncu_are_explained_and_timing_jobs_keep_their_results() {
     for (mode, cause, message, remedy) in FAILURES {
         let lab = Lab::new(mode, gpu("t"));
         let ended = lab.orchestrate(&["run", "t.yaml"]).code(10);
         assert_eq!(lab.record(Kind::Timing).outcome, Outcome::Succeeded, "{mode}");
         let record = lab.record(Kind::Ncu);
         assert!(record.counters.is_none(), "{mode}");
-        let Outcome::NotProfiled(NotProfiled { cause: found, message: said, remedy: told }) = &record.outcome
-        else {
-            panic!("{mode}: {:?}", record.outcome)
-        };
-        assert_eq!(found, cause, "{mode}");
-        assert!(said.contains(message), "{mode}: {said}");
-        assert!(told.contains(remedy), "{mode}: {told}");
-        assert!(ended.stderr.contains(told.as_str()), "{mode}: {ended:?}");
+        let Outcome::NotProfiled(why) = &record.outcome else { panic!("{mode}: {:?}", record.outcome) };
+        assert_eq!(why.cause, *cause, "{mode}");
+        assert!(why.message.contains(message), "{mode}: {why}");
+        assert!(why.remedy.contains(remedy), "{mode}: {why}");
+        assert!(ended.stderr.contains(&why.remedy), "{mode}: {ended:?}");
     }
 }
 
 #[test]
-fn a_missing_ncu_is_said_and_costs_no_result() {
+fn a_missing_ncu_is_reported_and_timing_jobs_keep_their_results() {
     let lab = Lab::new("ok", gpu("t"));
     fs::remove_file(&lab.ncu).unwrap();
     lab.orchestrate(&["run", "t.yaml"]).code(10).says("ORCHESTRATE_NCU");
     assert_eq!(lab.record(Kind::Timing).outcome, Outcome::Succeeded);
     assert!(matches!(&lab.record(Kind::Ncu).outcome, Outcome::NotProfiled(why) if why.cause == "not_found"));
-    assert_eq!(lab.project.started(), 1, "the worker is not run for nothing");
+    assert_eq!(lab.project.started(), 1, "the worker is not run in vain");
 }
 
 #[test]
-fn a_program_that_the_variable_names_is_not_replaced_by_another() {
+fn the_program_in_orchestrate_perf_is_not_replaced_by_another() {
     let lab = Lab::new("ok", Matrix::new("t").env("device: cpu, profile: { perf: {} }"));
     fs::set_permissions(&lab.perf, fs::Permissions::from_mode(0o644)).unwrap();
     let remedy = "let ORCHESTRATE_PERF name the program, or unset it to have it looked for";
@@ -237,7 +234,7 @@ fn a_program_that_the_variable_names_is_not_replaced_by_another() {
 }
 
 #[test]
-fn a_stop_takes_along_what_a_profiler_was_asked() {
+fn a_stop_ends_a_profiler_that_is_being_asked() {
     let lab = Lab::new("silent", Matrix::new("t").env("device: cpu, profile: { perf: {} }"));
     let mut command = lab.project.command(&["run", "t.yaml"]);
     let pids = lab.project.path("pids");
@@ -247,16 +244,16 @@ fn a_stop_takes_along_what_a_profiler_was_asked() {
         let text = fs::read_to_string(&pids).unwrap_or_default();
         text.lines().filter_map(|line| line.parse().ok()).collect()
     };
-    wait_for("a profiler that was asked", || asked().len() == 2);
+    wait_for("the start of the profiler", || asked().len() == 2);
     running.signal(Signal::SIGINT);
     running.wait().code(11);
     for pid in asked() {
-        wait_for("the end of a process of the profiler", || !is_alive(pid));
+        wait_for("the end of a profiler process", || !is_alive(pid));
     }
 }
 
 #[test]
-fn a_worker_that_fails_under_ncu_is_told_by_its_own_words() {
+fn a_worker_that_fails_under_ncu_is_reported_with_its_own_error() {
     let lab = Lab::new("ok", gpu("t").behave(&["exit3"]));
     lab.orchestrate(&["run", "t.yaml"]).code(10);
     let outcome = lab.record(Kind::Ncu).outcome;
@@ -264,14 +261,14 @@ fn a_worker_that_fails_under_ncu_is_told_by_its_own_words() {
 }
 
 #[test]
-fn a_metric_of_nvprof_is_refused_with_its_name_of_today() {
+fn a_metric_of_nvprof_is_refused_with_its_current_name() {
     let matrix = Matrix::new("t").env("device: cuda, profile: { ncu: { metrics: [flop_count_sp] } }");
     let lab = Lab::new("ok", matrix);
     lab.orchestrate(&["check", "t.yaml"]).code(3).says("sm__sass_thread_inst_executed_op_ffma_pred_on.sum");
 }
 
 #[test]
-fn a_profiler_is_asked_for_on_the_command_line() {
+fn a_profiler_can_be_requested_on_the_command_line() {
     let lab = Lab::new("ok", Matrix::new("t").env("device: cuda"));
     lab.orchestrate(&["run", "t.yaml"]).code(0);
     assert_eq!(lab.project.started(), 1);

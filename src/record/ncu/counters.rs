@@ -1,4 +1,4 @@
-//! What Nsight Compute counted, summed up over kernels.
+//! The counts of Nsight Compute, summed over kernels.
 
 use std::collections::BTreeMap;
 
@@ -14,82 +14,81 @@ const TOP_KERNELS: usize = 20;
 
 /// What Nsight Compute counted in the profiled window, over all processes.
 ///
-/// Sums as they were counted; [`NcuCounters::totals`] makes operations and bytes of them. A metric that is not among
-/// `metrics` was not measured. Durations are at the clocks of the profiled run and say nothing about speed.
+/// These are raw sums; [`NcuCounters::totals`] converts them to operations and bytes. A metric that is missing in
+/// `metrics` was not measured. Durations are at the clocks of the profiled job and say nothing about speed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NcuCounters {
-    /// Of Nsight Compute, where it is known.
+    /// The version of Nsight Compute, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Of the device, where the table says and all kernels agree.
+    /// The device's compute capability, if the table has it and all kernels agree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capability: Option<Capability>,
-    /// Kernels that were launched and profiled.
+    /// The number of profiled kernel launches.
     pub kernels: u64,
-    /// How many names they have among them.
+    /// The number of different kernel names.
     pub kernel_names: u64,
-    /// Sums over all kernels by the metric's name, in bytes, nanoseconds, or events. Only metrics that have a value for
+    /// Sums over all kernels by name of the metric, in bytes, nanoseconds or events. Only metrics that have a value for
     /// every kernel.
     pub metrics: BTreeMap<String, u64>,
-    /// What was to be measured or should have been, with why it was not.
+    /// Metrics that should have been measured, and why they were not.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub not_measured: BTreeMap<String, String>,
-    /// Seconds in kernels that did no floating-point operation; absent where not all of the operations or durations
-    /// were measured.
+    /// Seconds in kernels without floating-point operations; absent unless all operations and durations were measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zero_flop_s: Option<f64>,
     /// The kernels that took longest, by name; at most 20.
     pub top_kernels: Vec<KernelGroup>,
-    /// Nothing says that the table is whole: the profiler's exit was not seen, and its log announced no kernels. The
-    /// sums are then lower bounds.
+    /// The table may be incomplete: nobody saw the profiler exit, and its log announced no kernels. The sums are lower
+    /// bounds.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unproven: bool,
 }
 
-/// All launches of kernels of one name.
+/// All launches of the kernels with one name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KernelGroup {
-    /// With template and function arguments, as Nsight Compute prints it.
+    /// The name with template and function arguments, as Nsight Compute prints it.
     pub name: String,
-    /// How often it ran.
+    /// The number of launches.
     pub launches: u64,
-    /// How long, in seconds at the clocks of the profiled run.
+    /// Their total duration in seconds, at the clocks of the profiled job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
-    /// Floating-point operations, on CUDA and tensor cores.
+    /// Floating-point operations on CUDA and tensor cores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flops: Option<u64>,
-    /// Bytes between the chip and its memory.
+    /// Bytes read from and written to device memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dram_bytes: Option<u64>,
 }
 
-/// Operations, bytes and seconds. Absent is not measured.
+/// Operations, bytes and seconds. Absent values were not measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct NcuTotals {
-    /// Floating-point operations of the CUDA cores in 32 bits; a fused multiply-add is two.
+    /// Floating-point operations of the CUDA cores in FP32; a fused multiply-add counts as two.
     pub fp32_flops: Option<u64>,
-    /// In 16 bits.
+    /// The same in FP16.
     pub fp16_flops: Option<u64>,
-    /// In 64 bits.
+    /// The same in FP64.
     pub fp64_flops: Option<u64>,
-    /// Floating-point operations of the tensor cores by path; the paths do not overlap.
+    /// Floating-point operations of the tensor cores, by path; the paths do not overlap.
     pub tensor_flops: BTreeMap<String, u64>,
-    /// All of these; absent unless every one of them was measured.
+    /// The sum of all of these; absent unless all were measured.
     pub flops: Option<u64>,
-    /// Bytes read from the chip's memory.
+    /// Bytes read from device memory.
     pub dram_read_bytes: Option<u64>,
-    /// Bytes written to it.
+    /// Bytes written to device memory.
     pub dram_write_bytes: Option<u64>,
-    /// Both, as counted; where that was not, the sum of the two.
+    /// Bytes read and written, as counted; if there is no such count, the sum of the two above.
     pub dram_bytes: Option<u64>,
     /// Bytes read over PCIe by the whole device.
     pub pcie_read_bytes: Option<u64>,
     /// Bytes written over PCIe by the whole device.
     pub pcie_write_bytes: Option<u64>,
-    /// Seconds in kernels, at the clocks of the profiled run.
+    /// Seconds in kernels, at the clocks of the profiled job.
     pub seconds: Option<f64>,
 }
 
@@ -121,13 +120,13 @@ impl NcuCounters {
         }
     }
 
-    /// Operations, bytes and seconds of all kernels.
+    /// Converts the sums to operations, bytes and seconds.
     pub fn totals(&self) -> NcuTotals {
         let is_complete = !self.not_measured.keys().any(|name| counts_flops(name));
         Counting { capability: self.capability, is_complete }.totals(&self.metrics)
     }
 
-    /// The share of the kernels' time in kernels that did no floating-point operation, 0 to 1.
+    /// The share of the kernels' time in kernels without floating-point operations, 0 to 1.
     pub fn zero_flop_share(&self) -> Option<f64> {
         let seconds = self.totals().seconds.filter(|seconds| *seconds > 0.0)?;
         Some(self.zero_flop_s? / seconds)
@@ -138,7 +137,7 @@ fn counts_flops(name: &str) -> bool {
     Meaning::of(name).is_some_and(|meaning| meaning.counts_flops())
 }
 
-/// The sum of each metric that has a value for every kernel, and why the others have none.
+/// The sum of each metric that has a value for every kernel, and why the others have no sum.
 fn sums(kernels: &[Kernel]) -> (Metrics, BTreeMap<String, String>) {
     let mut all: BTreeMap<&str, (usize, Option<u64>)> = BTreeMap::new();
     for (name, value) in kernels.iter().flat_map(|kernel| &kernel.metrics) {
@@ -157,7 +156,7 @@ fn sums(kernels: &[Kernel]) -> (Metrics, BTreeMap<String, String>) {
                 gaps.insert(name.to_owned(), format!("{without} of {} kernels have no value", kernels.len()));
             }
             None => {
-                gaps.insert(name.to_owned(), "its sum is beyond 64 bits".to_owned());
+                gaps.insert(name.to_owned(), "its sum exceeds 64 bits".to_owned());
             }
         }
     }
@@ -169,10 +168,10 @@ fn common_capability(kernels: &[Kernel]) -> Option<Capability> {
     kernels.iter().all(|kernel| kernel.capability == Some(first)).then_some(first)
 }
 
-/// How metrics become operations.
+/// How to convert metrics to operations.
 struct Counting {
     capability: Option<Capability>,
-    /// No metric that counts floating-point operations is missing.
+    /// All metrics that count floating-point operations were measured.
     is_complete: bool,
 }
 
@@ -201,7 +200,7 @@ impl Counting {
         totals
     }
 
-    /// The operations of every path through the tensor cores that may be added.
+    /// The operations of the tensor paths that can be added without counting any twice.
     fn tensor_flops(&self, metrics: &Metrics) -> BTreeMap<String, u64> {
         let present = metrics.keys().filter_map(|name| match Meaning::of(name) {
             Some(Meaning::Tensor(path)) => Some(path),
@@ -229,7 +228,7 @@ impl Counting {
     }
 }
 
-/// The operations of the CUDA cores in a format.
+/// The operations of the CUDA cores in one format.
 fn core_flops(metrics: &Metrics, format: CoreFormat) -> Option<u64> {
     CoreOperation::ALL.into_iter().try_fold(0u64, |sum, operation| {
         let instructions = core_bases(format, operation)
@@ -239,7 +238,7 @@ fn core_flops(metrics: &Metrics, format: CoreFormat) -> Option<u64> {
     })
 }
 
-/// Kernels by name, each with how long they ran in nanoseconds.
+/// The kernels by name, with their total duration in nanoseconds.
 fn group_by_name<'a>(kernels: &'a [Kernel], counting: &Counting) -> Vec<(KernelGroup, u64)> {
     let mut names: BTreeMap<&'a str, Vec<&Kernel>> = BTreeMap::new();
     for kernel in kernels {
@@ -264,7 +263,7 @@ fn group_by_name<'a>(kernels: &'a [Kernel], counting: &Counting) -> Vec<(KernelG
     names.into_iter().map(group).collect()
 }
 
-/// The kernels that took longest. Names are in order, so equal times stay in the order of their names.
+/// The kernels that took longest. `groups` are sorted by name and the sort is stable, so ties stay in that order.
 fn top(mut groups: Vec<(KernelGroup, u64)>) -> Vec<KernelGroup> {
     groups.sort_by_key(|(_, nanoseconds)| std::cmp::Reverse(*nanoseconds));
     groups.into_iter().take(TOP_KERNELS).map(|(group, _)| group).collect()
@@ -280,7 +279,7 @@ fn zero_flop_seconds(kernels: &[Kernel], counting: &Counting) -> Option<f64> {
 }
 
 impl Kernel {
-    /// How long it ran, where that was measured.
+    /// Its duration, if it was measured.
     fn nanoseconds(&self) -> Option<u64> {
         self.metrics.get("gpu__time_duration.sum").copied()
     }

@@ -1,4 +1,4 @@
-//! Why a run under Nsight Compute gave nothing that may be used, and what helps.
+//! Why the output of Nsight Compute cannot be used, and what to do about it.
 
 use super::NcuOutput;
 use super::log::Log;
@@ -6,60 +6,59 @@ use super::table::TableError;
 use crate::metric::{Capability, Translation, UnknownMetric, translate};
 use crate::record::ReportedExit;
 
-/// Why a run under Nsight Compute gave nothing that may be used. The message says what happened, [`NcuFailure::remedy`]
-/// what helps.
+/// Why the output of Nsight Compute cannot be used. The message says what happened, [`NcuFailure::remedy`] what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NcuFailure {
     /// `ERR_NVGPUCTRPERM`.
-    #[error("this user may not read the GPU's performance counters (ERR_NVGPUCTRPERM)")]
+    #[error("this user is not allowed to read the GPU's performance counters (ERR_NVGPUCTRPERM)")]
     Permission,
     /// `LibraryNotLoaded`.
-    #[error("Nsight Compute could not load its part of the driver (LibraryNotLoaded)")]
+    #[error("Nsight Compute could not load its driver library (LibraryNotLoaded)")]
     LibraryNotLoaded,
-    /// Another profiler holds the counters.
-    #[error("another program holds the GPU's performance counters")]
+    /// Another profiler uses the counters.
+    #[error("another program is using the GPU's performance counters")]
     CountersInUse,
-    /// It does not know the GPU, or cannot profile it where it runs.
+    /// It does not know the GPU, or cannot profile it in this system.
     #[error("Nsight Compute cannot profile this GPU: {0}")]
     UnsupportedDevice(String),
     /// The driver is too old or too new for it.
-    #[error("the GPU's driver does not go with this Nsight Compute: {0}")]
+    #[error("the GPU's driver is incompatible with this Nsight Compute: {0}")]
     IncompatibleDriver(String),
-    /// Metrics that this GPU does not have.
-    #[error("Nsight Compute knows no metric {} on this GPU", quoted(.0))]
+    /// The GPU does not have these metrics.
+    #[error("Nsight Compute does not know {} on this GPU", quoted(.0))]
     UnknownMetrics(Vec<UnknownMetric>),
-    /// The program failed under it.
-    #[error("the program failed under Nsight Compute{}{}", code_words(.code), said(.stderr))]
+    /// The profiled program failed.
+    #[error("the program failed under Nsight Compute{}{}", code_suffix(.code), stderr_suffix(.stderr))]
     Application {
-        /// The program's exit code, where it was told.
+        /// The program's exit code, if it was logged.
         code: Option<i32>,
         /// The last line of the program's stderr.
         stderr: Option<String>,
     },
-    /// An error that we have no word for.
-    #[error("Nsight Compute says: {0}")]
+    /// Any other error.
+    #[error("Nsight Compute failed: {0}")]
     Other(String),
-    /// It was killed, or the program was.
-    #[error("the profiled program was killed before Nsight Compute could finish{}", signal_words(.signal))]
+    /// Nsight Compute or the program was killed.
+    #[error("the profiled program was killed before Nsight Compute could finish{}", signal_suffix(.signal))]
     Killed {
-        /// The signal, where it was seen.
+        /// The signal, if it was observed.
         signal: Option<i32>,
     },
-    /// It ended well and had nothing to profile.
-    #[error("Nsight Compute profiled no kernel, although it ended without an error")]
+    /// It exited with 0 but had nothing to profile.
+    #[error("Nsight Compute exited normally but profiled no kernels")]
     NoKernels,
-    /// It failed without a word.
-    #[error("Nsight Compute failed with exit code {0} and says not why")]
+    /// It failed without an error message.
+    #[error("Nsight Compute failed with exit code {0} and no error message")]
     Exited(i32),
     /// It wrote no table.
     #[error("Nsight Compute wrote no table")]
     NoTable,
-    /// Fewer kernels are in the table than the log announces.
+    /// The table has fewer kernels than the log announced.
     #[error("the table has {found} kernels, but {announced} were profiled")]
     KernelsMissing {
         /// Kernels in the table.
         found: usize,
-        /// Kernels that the log announces.
+        /// Kernels that the log announced.
         announced: usize,
     },
     /// The table cannot be read.
@@ -68,42 +67,42 @@ pub enum NcuFailure {
 }
 
 impl NcuFailure {
-    /// What helps, in a sentence or two.
+    /// What to do about it, in a sentence or two.
     pub fn remedy(&self) -> String {
         match self {
             NcuFailure::Permission => PERMISSION.to_owned(),
-            NcuFailure::LibraryNotLoaded => "in a sandbox such as gVisor nothing helps: profile on a machine of your \
-                own; elsewhere install a newer Nsight Compute, for this one may not know the chip or the driver"
+            NcuFailure::LibraryNotLoaded => "a sandbox such as gVisor cannot profile: use a machine of your own; \
+                elsewhere, install a newer Nsight Compute, because this one may not know the chip or the driver"
                 .to_owned(),
-            NcuFailure::CountersInUse => "stop what else profiles this GPU; DCGM lets go of the counters with \
-                `dcgmi profile --pause`"
+            NcuFailure::CountersInUse => "stop other profilers of this GPU; `dcgmi profile --pause` makes DCGM \
+                release the counters"
                 .to_owned(),
-            NcuFailure::UnsupportedDevice(_) => "install a newer Nsight Compute (`ncu --list-chips` shows what it \
-                knows; it knows chips from Volta on); under WSL2 the driver must be 545 or newer"
+            NcuFailure::UnsupportedDevice(_) => "install a newer Nsight Compute (`ncu --list-chips` lists the chips \
+                it supports, Volta and newer); under WSL2 the driver must be 545 or newer"
                 .to_owned(),
             NcuFailure::IncompatibleDriver(_) => "update the GPU's driver, or install the Nsight Compute of the CUDA \
                 version that `nvidia-smi` shows"
                 .to_owned(),
             NcuFailure::UnknownMetrics(metrics) => unknown_remedy(metrics),
-            NcuFailure::Application { .. } => "run the command in `command.sh` without the profiler first; under it a \
-                program needs more memory, so a smaller batch may help"
+            NcuFailure::Application { .. } => "run `command.sh` without the profiler first; a program needs more \
+                memory under the profiler, so a smaller batch may help"
                 .to_owned(),
             NcuFailure::Killed { .. } => "profiling repeats every kernel several times: raise `limits.timeout`, or \
                 profile fewer iterations"
                 .to_owned(),
-            NcuFailure::NoKernels => "the program ran no kernel within the range that was profiled: check that it runs \
-                on the GPU, and that it has its measured iterations in the NVTX range `orchestrate`"
+            NcuFailure::NoKernels => "the program ran no kernels in the profiled range: check that it runs on the GPU \
+                and that its measured iterations are in the NVTX range `orchestrate`"
                 .to_owned(),
-            NcuFailure::Other(_) | NcuFailure::Exited(_) | NcuFailure::NoTable => "run the command in `command.sh` by \
-                hand and see what `ncu` says"
-                .to_owned(),
-            NcuFailure::KernelsMissing { .. } | NcuFailure::Table(_) => "the file was cut or changed (is the disk \
-                full?): run the job again"
+            NcuFailure::Other(_) | NcuFailure::Exited(_) | NcuFailure::NoTable => {
+                "run `command.sh` by hand to see what `ncu` prints".to_owned()
+            }
+            NcuFailure::KernelsMissing { .. } | NcuFailure::Table(_) => "the file was truncated or changed (is the \
+                disk full?): run the job again"
                 .to_owned(),
         }
     }
 
-    /// The failure that the log, the program's stderr and the exit tell of, if they do.
+    /// The failure that the log, the program's stderr and the exit reveal, if any.
     pub(super) fn of(
         log: &Log<'_>,
         output: &NcuOutput<'_>,
@@ -123,12 +122,12 @@ impl NcuFailure {
     }
 }
 
-const PERMISSION: &str = "let everybody read the counters: `options nvidia NVreg_RestrictProfilingToAdminUsers=0` in a \
-    file of /etc/modprobe.d, then reload the driver or restart; or run as root or with CAP_SYS_ADMIN \
-    (`sudo -E env \"PATH=$PATH\" …`, for sudo drops the PATH). In a rented container nothing inside it helps: ask \
-    its provider";
+const PERMISSION: &str = "allow all users to read the counters: put `options nvidia \
+    NVreg_RestrictProfilingToAdminUsers=0` into a file in /etc/modprobe.d, then reload the driver or reboot; or run as \
+    root or with CAP_SYS_ADMIN (`sudo -E env \"PATH=$PATH\" …`, because sudo resets PATH). In a rented container, only \
+    the provider can change this";
 
-/// What errors mean, the more telling first. The first that occurs counts: what follows is its consequence.
+/// Interprets the errors in the log. The most specific kind of error decides: the others are its consequences.
 fn of_errors(log: &Log<'_>, output: &NcuOutput<'_>, capability: Option<Capability>) -> Option<NcuFailure> {
     let error = |words: &[&str]| {
         let has = |error: &&&str| words.iter().any(|word| error.contains(word));
@@ -162,7 +161,7 @@ fn of_errors(log: &Log<'_>, output: &NcuOutput<'_>, capability: Option<Capabilit
     log.errors.first().map(|error| NcuFailure::Other((*error).to_owned()))
 }
 
-/// The metrics that it failed to find.
+/// The metrics that Nsight Compute did not find.
 fn unknown_metrics(errors: &[&str], capability: Option<Capability>) -> Vec<UnknownMetric> {
     let metric = |error: &&str| {
         let (_, named) = error.split_once("Failed to find metric ")?;
@@ -172,7 +171,7 @@ fn unknown_metrics(errors: &[&str], capability: Option<Capability>) -> Vec<Unkno
     errors.iter().filter_map(metric).collect()
 }
 
-/// The name in `regex:^flop_count_sp\\.(sum|min|…)$`, or as it stands.
+/// The name in `regex:^flop_count_sp\\.(sum|min|…)$`, or a plain name.
 fn metric_name(named: &str) -> String {
     let named = named.trim().trim_matches(['"', '\'']);
     let pattern = named.strip_prefix("regex:").unwrap_or(named);
@@ -189,25 +188,25 @@ fn unknown_remedy(metrics: &[UnknownMetric]) -> String {
     };
     let known: Vec<String> = metrics.iter().filter_map(translated).collect();
     if known.is_empty() {
-        return "`ncu --query-metrics` lists what this GPU has".to_owned();
+        return "`ncu --query-metrics` lists the metrics of this GPU".to_owned();
     }
-    format!("these are names of nvprof or of another GPU: {}", known.join("; "))
+    format!("these names are from nvprof or another GPU: {}", known.join("; "))
 }
 
 fn quoted(metrics: &[UnknownMetric]) -> String {
     let names: Vec<String> = metrics.iter().map(|metric| format!("`{}`", metric.name)).collect();
-    names.join(", ")
+    format!("{} {}", if names.len() == 1 { "the metric" } else { "the metrics" }, names.join(", "))
 }
 
-fn code_words(code: &Option<i32>) -> String {
+fn code_suffix(code: &Option<i32>) -> String {
     code.map(|code| format!(" with exit code {code}")).unwrap_or_default()
 }
 
-fn signal_words(signal: &Option<i32>) -> String {
+fn signal_suffix(signal: &Option<i32>) -> String {
     signal.map(|signal| format!(" (signal {signal})")).unwrap_or_default()
 }
 
-fn said(stderr: &Option<String>) -> String {
+fn stderr_suffix(stderr: &Option<String>) -> String {
     stderr.as_ref().map(|line| format!(": {line}")).unwrap_or_default()
 }
 

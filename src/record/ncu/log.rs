@@ -1,26 +1,26 @@
-//! What Nsight Compute says of itself: lines `==PROF== …`, `==WARNING== …` and `==ERROR== …`.
+//! The messages of Nsight Compute: lines `==PROF== …`, `==WARNING== …` and `==ERROR== …`.
 //!
-//! They stand in the log, around the table, or between lines of the program, wherever it was told to write.
+//! They can be in a log, around the table, or between lines of the program's output.
 
 use std::collections::BTreeSet;
 
-/// The lines that matter.
+/// The relevant messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Log<'a> {
-    /// Errors, each once, in their order.
+    /// Errors in the order they appeared, each once.
     pub(super) errors: Vec<&'a str>,
-    /// Processes that it began to profile.
+    /// Processes that it started to profile.
     pub(super) connected: BTreeSet<&'a str>,
-    /// Processes that it saw end.
+    /// Processes whose end it saw.
     pub(super) disconnected: BTreeSet<&'a str>,
-    /// It said that there was no kernel to profile.
+    /// It found no kernels to profile.
     pub(super) no_kernels: bool,
-    /// Kernels that it announced, each as it was profiled; some versions announce none.
+    /// The number of kernels announced as they were profiled. Some versions announce none.
     pub(super) announced: usize,
 }
 
 impl<'a> Log<'a> {
-    /// Reads what `text` has of it.
+    /// Finds the messages in `text`.
     pub(super) fn of(text: &'a str) -> Log<'a> {
         let mut log = Log::default();
         // Progress is printed with carriage returns.
@@ -30,7 +30,7 @@ impl<'a> Log<'a> {
         log
     }
 
-    /// The log of two files, which may be one and the same.
+    /// Merges the messages of two files, which can be the same file.
     pub(super) fn and(mut self, other: Log<'a>) -> Log<'a> {
         for error in other.errors {
             self.add_error(error);
@@ -48,7 +48,7 @@ impl<'a> Log<'a> {
         } else if let Some(rest) = line.strip_prefix("==PROF== ") {
             self.read_progress(rest);
         }
-        // Older versions say it as progress, newer ones as a warning.
+        // A progress message in older versions, a warning in newer ones.
         self.no_kernels |= line.starts_with("==") && line.contains("No kernels were profiled");
     }
 
@@ -69,21 +69,21 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// A process that was profiled and never seen to end.
+    /// A profiled process whose end it did not see.
     pub(super) fn lost_process(&self) -> Option<&'a str> {
         self.connected.difference(&self.disconnected).next().copied()
     }
 }
 
-/// Whether the rest of a line `Profiling "` is `name" - 0: 0%....` or `name" - 0 (1/10): 0%....`: a replay of the whole
-/// application says more of each kernel, in other words.
+/// Whether a line `Profiling "` announces a kernel: the rest is `name" - 0: 0%....` or `name" - 0 (1/10): 0%....`. When
+/// the whole application is replayed, further lines about the same kernel follow; they do not count.
 fn is_announcement(rest: &str) -> bool {
     let Some((_, rest)) = rest.rsplit_once("\" - ") else { return false };
     let Some((number, progress)) = rest.split_once(':') else { return false };
     number.starts_with(|letter: char| letter.is_ascii_digit()) && !progress.contains("replay pass")
 }
 
-/// The version in what `ncu --version` printed: `2025.3.1.0`.
+/// Parses the version from the output of `ncu --version`: `2025.3.1.0`.
 pub fn parse_ncu_version(text: &str) -> Option<String> {
     let words = text.lines().find_map(|line| line.trim().strip_prefix("Version "))?;
     let version = words.split_whitespace().next()?;
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lines_are_told_from_the_programs() {
+    fn messages_are_told_from_the_programs_output() {
         let text = "==PROF== Connected to process 12 (/usr/bin/python3.12)\n\
             ==PROF== Profiling \"void f<\"a\" - 1>\" - 0: 0%....50%....100% - 3 passes\r\n\
             I say ==ERROR== here\n\
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_is_found() {
+    fn the_version_is_parsed() {
         let text = "NVIDIA (R) Nsight Compute Command Line Profiler\nCopyright (c) 2018-2025 NVIDIA Corporation\n\
             Version 2025.3.1.0 (build 36398880) (public-release)\n";
         assert_eq!(parse_ncu_version(text).as_deref(), Some("2025.3.1.0"));

@@ -1,7 +1,7 @@
-//! Nsight Compute: what to ask it for, and what it answered.
+//! Nsight Compute: which metrics to ask for, and what it counted.
 //!
-//! [`select_metrics`] chooses the metrics of a device, [`parse_ncu`] turns what `ncu --csv` left behind into
-//! [`NcuCounters`] or into an [`NcuFailure`] with its remedy. Nothing here starts a process or reads a file.
+//! [`select_metrics`] chooses the metrics for a device. [`parse_ncu`] turns the output of `ncu --csv` into
+//! [`NcuCounters`], or into an [`NcuFailure`] with its remedy. Nothing here starts a process or reads a file.
 
 mod counters;
 mod failure;

@@ -1,4 +1,4 @@
-//! From the output of Nsight Compute to its counters, or to why there are none.
+//! Turns the output of Nsight Compute into counters, or into the reason why there are none.
 
 use std::collections::BTreeSet;
 
@@ -10,18 +10,18 @@ use super::select::Selection;
 use super::table::parse_table;
 use crate::metric::Meaning;
 
-/// What Nsight Compute counted. Besides the metrics of `selection`, all that have a meaning for us are taken from the
-/// table; what `selection` has and the table lacks is not measured.
+/// Parses what Nsight Compute counted. Keeps the metrics in `selection` and all others that have a [`Meaning`]. Metrics
+/// in `selection` that the table lacks become `not_measured`.
 ///
 /// # Errors
-/// Why there is nothing to be used: see [`NcuFailure`]. An end without an error and without a kernel is a failure, too,
-/// and a file that was cut is one wherever that can be seen; where it cannot, the counters are `unproven`.
+/// [`NcuFailure`]: why no counts can be used. If it exited with 0 but counted no kernels, that is a failure. So is a
+/// file that was visibly cut; if that cannot be told, the counters are `unproven`.
 pub fn parse_ncu(output: &NcuOutput<'_>, selection: &Selection) -> Result<NcuCounters, NcuFailure> {
     let log = Log::of(output.csv).and(Log::of(output.log));
     let asked: BTreeSet<&str> = selection.metrics.iter().map(String::as_str).collect();
     let wanted = |name: &str| asked.contains(name) || Meaning::of(name).is_some();
     let table = parse_table(output.csv, wanted);
-    // What the profiler says of itself tells more than the table that it left behind.
+    // The profiler's own messages explain a failure better than the table that it left behind.
     let capability = table.iter().flatten().flatten().find_map(|kernel| kernel.capability);
     if let Some(failure) = NcuFailure::of(&log, output, capability) {
         return Err(failure);

@@ -1,9 +1,9 @@
-//! Which metrics are asked for on a device.
+//! Selects the metrics to ask for on a device.
 //!
-//! Names differ by chip: `metrics.csv` has, by compute capability, the tensor paths that NVIDIA's own roofline adds
-//! and whether memory traffic is counted (from the section files of Nsight Compute, October 2025). What the device
-//! itself lists has the last word: a metric that it lacks is not asked for, since one wrong name fails the whole run,
-//! and is said to be not measured.
+//! Names differ by chip. For each compute capability, `metrics.csv` lists the tensor paths that NVIDIA's own roofline
+//! adds and whether memory traffic is counted (from the section files of Nsight Compute, October 2025). The device's
+//! own list takes precedence: one unknown name fails the whole job, so a metric that the device lacks is reported as
+//! not measured instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,20 +14,20 @@ use crate::metric::{
     split_names, unknown_metrics,
 };
 
-/// Capabilities and base names of metrics, a line each.
+/// Lines of a capability and the base name of a metric.
 const TABLE: &str = include_str!("metrics.csv");
 
-/// What cannot be told by a name, for a chip with no counter of tensor operations that we know.
+/// Stands for all tensor paths of a chip without known counters of tensor operations.
 const ANY_TENSOR_PATH: &str = "sm__ops_path_tensor_src_*.sum";
 
-/// The metrics to ask for, and those that cannot be had. It is kept with the attempt: whoever reads the counters must
-/// know what was asked for.
+/// The metrics to ask for, and those that are unavailable. Stored with the attempt, because the counters can only be
+/// interpreted by someone who knows what was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Selection {
-    /// Whole names, `dram__bytes.sum`, each once.
+    /// Full names, `dram__bytes.sum`, each once.
     pub metrics: Vec<String>,
-    /// Whole names of what will not be measured, with why.
+    /// Full names of metrics that will not be measured, and why.
     pub missing: BTreeMap<String, String>,
 }
 
@@ -43,7 +43,7 @@ impl Selection {
         self.missing.insert(format!("{base}.sum"), why.to_owned());
     }
 
-    /// Takes the first of `bases` that the device has, which all mean the same.
+    /// Takes the first of `bases` that the device has. All of them mean the same.
     fn take_one(&mut self, device: &Device<'_>, bases: &[&str]) {
         match bases.iter().find(|base| device.has(base)) {
             Some(base) => self.take(base),
@@ -52,14 +52,14 @@ impl Selection {
     }
 }
 
-/// What is known of the device before it is asked for metrics.
+/// What is known about a device.
 struct Device<'a> {
     capability: Option<Capability>,
     listed: Option<&'a BTreeSet<String>>,
 }
 
 impl Device<'_> {
-    /// Whether it has the metric, as far as it said.
+    /// Whether it has the metric: listed, or presumed if there is no list.
     fn has(&self, base: &str) -> bool {
         match self.listed {
             Some(listed) => listed.contains(base),
@@ -68,10 +68,10 @@ impl Device<'_> {
     }
 }
 
-/// The metrics for floating-point operations, memory and bus traffic and the kernels' durations.
+/// Selects the metrics for floating-point operations, memory and bus traffic, and durations.
 ///
-/// `listed` are the base names of [`parse_query_metrics`]; `None` where the device could not be asked, so that only
-/// its capability tells. Integer tensor paths are not asked for: no floating-point operation goes along them.
+/// `listed` are the base names of [`parse_query_metrics`]. It is `None` if the device could not be asked; then only its
+/// capability decides. Integer tensor paths are left out: they carry no floating-point operations.
 pub fn select_metrics(capability: Option<Capability>, listed: Option<&BTreeSet<String>>) -> Selection {
     let device = Device { capability, listed };
     let mut selection = Selection::default();
@@ -84,7 +84,7 @@ pub fn select_metrics(capability: Option<Capability>, listed: Option<&BTreeSet<S
     }
     select_tensor(&mut selection, &device);
     selection.take_one(&device, &["dram__bytes"]);
-    // The first name is that of the chip's own generation, so that it is the one said to be missing.
+    // The first name is that of the chip's own generation, so this is the one reported as missing.
     let [read, write] = split_names(capability);
     selection.take_one(&device, &read);
     selection.take_one(&device, &write);
@@ -93,16 +93,15 @@ pub fn select_metrics(capability: Option<Capability>, listed: Option<&BTreeSet<S
     selection
 }
 
-/// What the matrix says of a metric that it leaves out.
-const NOT_NAMED: &str = "it is not among the `metrics` of the matrix";
+/// Why a metric that the matrix does not list is missing.
+const NOT_NAMED: &str = "it is not listed under `metrics` in the matrix";
 
-/// The metrics that a matrix names itself, resolved against the device. If some of them count floating-point
-/// operations, those that would make the count whole and are not named are among the missing ones: a part is not to
-/// pass for all.
+/// Selects the metrics that a matrix names. If some of them count floating-point operations, all others that count them
+/// are reported as missing, so that a partial count cannot pass for a complete one.
 ///
 /// # Errors
-/// Every name that the device does not know, with the translation where it is a name of `nvprof`, or whose values
-/// cannot be added over kernels.
+/// Every name that the device does not know, translated if it is a name of `nvprof`, and every name whose values cannot
+/// be summed over kernels.
 pub fn select_named(
     names: &[String],
     capability: Option<Capability>,
@@ -130,17 +129,16 @@ fn counts_flops(name: &str) -> bool {
     Meaning::of(name).is_some_and(|meaning| meaning.counts_flops())
 }
 
-/// The base names in what `ncu --query-metrics` printed, as a table or as CSV. Whatever else stands there is passed
-/// over.
+/// Parses the base names in the output of `ncu --query-metrics`, a table or CSV. Other lines are skipped.
 pub fn parse_query_metrics(text: &str) -> BTreeSet<String> {
     text.lines().filter_map(listed_metric).collect()
 }
 
-/// The metric that a line of the listing is about: its first word, which every metric parts with `__`.
+/// The metric in a line of the listing: its first word, if it contains `__` as every metric does.
 fn listed_metric(line: &str) -> Option<String> {
     let end = |letter: char| letter == ',' || letter == '"' || letter.is_whitespace();
     let word = line.trim_start().trim_start_matches('"').split(end).next()?;
-    // A listing with suffixes repeats the base name a line each.
+    // A listing with suffixes has several lines per base name.
     let base = word.split_once('.').map_or(word, |(base, _)| base);
     let is_name = base.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
     let (unit, counted) = base.split_once("__")?;
@@ -162,7 +160,7 @@ fn select_tensor(selection: &mut Selection, device: &Device<'_>) {
     }
 }
 
-/// For a chip that is not in the table: whatever it lists that can be added.
+/// For a chip that the table lacks: all paths on its list that can be added.
 fn select_tensor_by_listing(selection: &mut Selection, listed: Option<&BTreeSet<String>>) {
     let listed = listed.into_iter().flatten().filter_map(|base| TensorPath::of(base));
     let (taken, left_out) = disjoint_paths(listed);
@@ -174,11 +172,11 @@ fn select_tensor_by_listing(selection: &mut Selection, listed: Option<&BTreeSet<
         selection.take(&path.base());
     }
     for path in left_out {
-        selection.miss(&path.base(), "it may count operations that another path counts too");
+        selection.miss(&path.base(), "it might count operations that another path counts too");
     }
 }
 
-/// The metrics that the table has for a capability.
+/// The metrics of a capability in the table.
 fn tabled(capability: Option<Capability>) -> impl Iterator<Item = &'static str> {
     let capability = capability.map(|capability| capability.to_string());
     TABLE.lines().filter_map(move |line| {
@@ -187,12 +185,12 @@ fn tabled(capability: Option<Capability>) -> impl Iterator<Item = &'static str> 
     })
 }
 
-/// The floating-point paths through the tensor cores that together are all, by the table; none if it lacks the chip.
+/// The floating-point tensor paths in the table, which together cover all operations; none if the table lacks the chip.
 pub(super) fn tabled_paths(capability: Option<Capability>) -> Vec<TensorPath> {
     tabled(capability).filter_map(TensorPath::of).collect()
 }
 
-/// Whether a device that was not asked has the metric. Nothing counts memory traffic on Orin, Thor and GB10.
+/// Whether a device without a list presumably has the metric. Orin, Thor and GB10 do not count memory traffic.
 fn presumed(capability: Option<Capability>, base: &str) -> bool {
     let is_tabled = |base: &str| tabled(capability).any(|known| known == base);
     let generation = split_names(capability).map(|names| names[0]);
@@ -223,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_listing_is_read_as_a_table_and_as_csv() {
+    fn a_listing_is_parsed_as_a_table_and_as_csv() {
         let listed = parse_query_metrics(GH100);
         assert!(listed.contains("dram__bytes_read") && listed.contains("gpu__time_duration"));
         assert_eq!(listed.iter().find(|name| name.contains([' ', '"', '.'])), None);
@@ -235,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn hopper_is_asked_for_whole_paths_alone() {
+    fn hopper_is_asked_only_for_whole_paths() {
         let selection = select_metrics(capability("9.0"), Some(&parse_query_metrics(GH100)));
         assert_eq!(selection.metrics.len(), 1 + 9 + 4 + 3 + 2);
         for name in [
@@ -252,7 +250,7 @@ mod tests {
         }
         assert!(!asks_for(&selection, "_op_hgmma_"), "a part beside its whole");
         assert!(!asks_for(&selection, "int8"));
-        // The table has them, this listing does not.
+        // In the table, but not in this listing.
         let missing: Vec<&str> = selection.missing.keys().map(String::as_str).collect();
         assert_eq!(
             missing,
@@ -261,12 +259,12 @@ mod tests {
     }
 
     #[test]
-    fn a_chip_that_nobody_knows_is_asked_for_what_it_lists() {
+    fn an_unknown_chip_is_asked_for_what_it_lists() {
         let selection = select_metrics(capability("13.0"), Some(&parse_query_metrics(UNKNOWN)));
         let tensor: Vec<&String> = selection.metrics.iter().filter(|name| name.contains("tensor")).collect();
         assert_eq!(tensor, ["sm__ops_path_tensor_src_bf16_dst_fp32.sum", "sm__ops_path_tensor_src_fp16.sum"]);
         assert!(selection.metrics.contains(&"dram__bytes_op_read.sum".to_owned()));
-        // Only quarters of the multiprocessor are counted there.
+        // This chip counts only per sub-partition of an SM.
         assert!(
             selection.metrics.contains(&"smsp__sass_thread_inst_executed_op_ffma_pred_on.sum".to_owned())
         );
@@ -277,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_asked_for_that_is_not_there() {
+    fn metrics_that_the_device_lacks_are_not_asked_for() {
         let selection = select_metrics(capability("8.0"), Some(&BTreeSet::new()));
         assert_eq!(selection.metrics, Vec::<String>::new());
         assert!(selection.missing.contains_key("dram__bytes.sum"));
@@ -288,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_could_not_be_asked_goes_by_its_capability() {
+    fn without_a_listing_the_capability_decides() {
         let names = |text: &str| select_metrics(capability(text), None);
         assert!(names("8.9").metrics.contains(&"dram__bytes_read.sum".to_owned()));
         assert!(names("12.0").metrics.contains(&"dram__bytes_op_write.sum".to_owned()));
@@ -314,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_the_matrix_are_taken_or_all_refused() {
+    fn one_unknown_name_in_the_matrix_refuses_all() {
         let listed = parse_query_metrics(GH100);
         let names = ["dram__bytes.sum".to_owned(), "dram__bytes.sum".to_owned()];
         assert_eq!(
@@ -331,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_counts_a_part_of_the_operations_says_which_it_lacks() {
+    fn a_matrix_that_counts_some_operations_reports_the_missing_ones() {
         let listed = parse_query_metrics(GH100);
         let path = "sm__ops_path_tensor_src_bf16_dst_fp32.sum";
         let part = [path.to_owned(), "dram__bytes.sum".to_owned()];

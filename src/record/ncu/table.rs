@@ -1,12 +1,15 @@
 //! The table that `ncu --csv` prints.
 //!
-//! Format: a header line that starts with `"ID","Process ID"`, then a line a row. *Long*: the header has `Metric Name`,
-//! `Metric Unit` and `Metric Value`, and a kernel has a row for each metric; rows of rules have empty metric cells, and
-//! where there are rules, the rows of metrics end early. *Wide*: a column a metric and a row a kernel, below a row that
-//! has only units. Other columns come and go (`Kernel Time`, `Block Size`, `CC`, ranges of NVTX). Text may stand above,
-//! between and below tables, and a further table adds to the first.
+//! Format: a header that starts with `"ID","Process ID"`, then one line per row.
 //!
-//! A kernel is a process id and an id, for each process counts its own.
+//! - *Long*: the header has `Metric Name`, `Metric Unit` and `Metric Value`, and there is one row per kernel and
+//!   metric. If the table has columns for rules, rows of rules have empty metric cells, and rows of metrics end early.
+//! - *Wide*: one column per metric, one row of units, then one row per kernel.
+//!
+//! The other columns vary (`Kernel Time`, `Block Size`, `CC`, NVTX ranges). There can be other text around tables. A
+//! second table continues the first.
+//!
+//! A kernel is identified by process id and id, because every process counts its kernels from 0.
 
 use std::collections::BTreeMap;
 
@@ -20,53 +23,53 @@ use crate::record::notation::Notation;
 pub(super) struct Kernel {
     /// Its name with template and function arguments, as printed.
     pub(super) name: String,
-    /// Of the device it ran on, where the table says.
+    /// The compute capability of its device, if the table has it.
     pub(super) capability: Option<Capability>,
-    /// The values of those metrics that were wanted and had one: bytes, nanoseconds or events.
+    /// Its values of the wanted metrics, in bytes, nanoseconds or events.
     pub(super) metrics: Metrics,
 }
 
-/// Why a table cannot be read.
+/// Why a table cannot be read. Lines are those of the file, from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
-    /// It breaks off.
-    #[error("the table breaks off in line {line}: {why}")]
+    /// It is incomplete.
+    #[error("the table is cut off in line {line}: {why}")]
     Torn {
-        /// Its line in the file, from 1.
+        /// The line.
         line: usize,
         /// What is missing.
         why: &'static str,
     },
-    /// A row is not as the header says.
-    #[error("line {line} of the table is no row of it: {why}")]
+    /// A row does not fit the header.
+    #[error("line {line} of the table is invalid: {why}")]
     Row {
-        /// Its line in the file, from 1.
+        /// The line.
         line: usize,
         /// What is wrong.
         why: &'static str,
     },
-    /// A metric has a value that is none.
-    #[error("`{metric}` has `{value}` in `{unit}` in line {line}")]
+    /// A metric has an invalid value.
+    #[error("line {line} of the table has an invalid value for `{metric}`: `{value}` in unit `{unit}`")]
     Value {
-        /// Its line in the file, from 1.
+        /// The line.
         line: usize,
         /// The metric.
         metric: String,
-        /// The value as it stood.
+        /// The value, as printed.
         value: String,
-        /// The unit as it stood.
+        /// The unit, as printed.
         unit: String,
     },
-    /// Some numbers have a decimal comma, some a decimal point.
-    #[error("its numbers are of different notations: `{0}` does not go with those before it")]
+    /// Some numbers have decimal commas, some decimal points.
+    #[error("the table mixes decimal points and decimal commas: `{0}` contradicts an earlier number")]
     Notation(String),
 }
 
-/// The kernels of all tables in `text`, in the order of their first rows; `None` if there is no table. Of the metrics,
-/// those that `wanted` says yes to.
+/// Parses the kernels of all tables in `text`, in the order of their first rows, with the metrics that are `wanted`.
+/// `None` if there is no table.
 ///
 /// # Errors
-/// A table that breaks off or does not hold together.
+/// A table is cut off or inconsistent.
 pub(super) fn parse_table(
     text: &str,
     wanted: impl Fn(&str) -> bool,
@@ -82,18 +85,17 @@ pub(super) fn parse_table(
     reader.finish().map(Some)
 }
 
-/// How a header of a table begins.
+/// How the header of a table begins.
 const HEADERS: [&str; 2] = ["\"ID\",\"Process ID\",", "ID,Process ID,"];
 
-/// A header or a row: where it begins and what stands there, with line breaks within quotes but not at its end.
+/// A header or a row: its first line and its text, without the final line break. Quoted cells can contain line breaks.
 struct Row<'a> {
     line: usize,
     raw: &'a str,
     is_header: bool,
 }
 
-/// The headers and rows in `text`; whatever else stands there is left out. A line with an open quote goes on in the
-/// next.
+/// The headers and rows in `text`, without the lines between them. A line with an open quote continues in the next.
 fn split_rows(text: &str) -> Result<Vec<Row<'_>>, TableError> {
     let mut rows: Vec<Row<'_>> = Vec::new();
     let mut is_quoted = None;
@@ -120,20 +122,20 @@ fn split_rows(text: &str) -> Result<Vec<Row<'_>>, TableError> {
         }
         start = end;
     }
-    // A line without its end may have lost digits.
+    // A line without a line break may have lost digits.
     if !rows.is_empty() && !text.ends_with('\n') {
-        return Err(TableError::Torn { line: number, why: "the line has no end" });
+        return Err(TableError::Torn { line: number, why: "the line is incomplete" });
     }
     Ok(rows)
 }
 
-/// Where the line that begins at `start` ends, its line break included.
+/// The end of the line that begins at `start`, including its line break.
 fn line_end(text: &str, start: usize) -> usize {
     text[start..].find('\n').map_or(text.len(), |length| start + length + 1)
 }
 
-/// Whether a line below a header is a row: where the header is in quotes, so are they. Else a row begins with two
-/// whole numbers, or with two empty fields.
+/// Whether a line below a header is a row. If the header is quoted, so are its rows. Otherwise a row begins with two
+/// whole numbers or two empty fields.
 fn is_row(line: &str, is_quoted: bool) -> bool {
     if is_quoted {
         return line.starts_with('"');
@@ -146,7 +148,7 @@ fn quotes_in(text: &str) -> usize {
     text.matches('"').count()
 }
 
-/// Where a table has what.
+/// The columns of a table.
 struct Layout {
     width: usize,
     process: usize,
@@ -156,9 +158,9 @@ struct Layout {
 }
 
 enum Values {
-    /// A row a metric: the columns of its name, unit and value.
+    /// One row per metric: the columns of its name, unit and value.
     Long { name: usize, unit: usize, value: usize },
-    /// A column a metric: the columns and their metrics, and the units once their row was there.
+    /// One column per metric: the columns, their metrics, and the row of units once it was read.
     Wide { columns: Vec<(usize, String)>, units: Option<Vec<String>> },
 }
 
@@ -171,29 +173,30 @@ impl Layout {
                 Values::Long { name, unit, value }
             }
             (None, None, None) => Values::Wide { columns: metric_columns(header), units: None },
-            _ => return Err(wrong("its header lacks the metrics' name, unit or value")),
+            _ => return Err(wrong("the header lacks the columns for a metric's name, unit or value")),
         };
         Ok(Layout {
             width: header.len(),
             process: 1,
-            kernel: column("Kernel Name").ok_or_else(|| wrong("its header lacks the kernels' names"))?,
+            kernel: column("Kernel Name").ok_or_else(|| wrong("the header lacks `Kernel Name`"))?,
             capability: column("CC"),
             values,
         })
     }
 }
 
-/// The columns of a wide table that are metrics. Attributes of the device are texts and numbers of any notation.
+/// The metrics among the columns of a wide table. Device attributes are skipped: some are text, some are numbers in
+/// another notation.
 fn metric_columns(header: &[String]) -> Vec<(usize, String)> {
     let is_metric = |name: &str| name.contains("__") && !name.starts_with("device__attribute");
     header.iter().cloned().enumerate().filter(|(_, name)| is_metric(name)).collect()
 }
 
-/// What was read so far.
+/// What has been read so far.
 #[derive(Default)]
 struct Found {
     kernels: Vec<Kernel>,
-    /// Rows of metrics, by kernel; only in long tables.
+    /// The number of metric rows per kernel; only in long tables.
     metric_rows: Vec<usize>,
     by_id: BTreeMap<(String, String), usize>,
     cells: Vec<Cell>,
@@ -201,7 +204,7 @@ struct Found {
     last: Option<(usize, usize)>,
 }
 
-/// A value as it stands. It can only be read once all have shown their notation.
+/// A value, as printed. It can be parsed only when the notation has been learned from all values.
 struct Cell {
     line: usize,
     kernel: usize,
@@ -225,7 +228,7 @@ impl<W: Fn(&str) -> bool> Reader<W> {
             self.layout = Some(Layout::of(row.line, &fields)?);
             return Ok(());
         }
-        // The first row is a header, or it would not have been found.
+        // Only what follows a header is taken for a row.
         let Some(layout) = &mut self.layout else { return wrong("there is no header above it") };
         let least = match layout.values {
             Values::Long { value, .. } => value + 1,
@@ -234,7 +237,7 @@ impl<W: Fn(&str) -> bool> Reader<W> {
         let is_short = fields.len() < layout.width
             && fields[least.min(fields.len())..].iter().all(|rest| rest.is_empty());
         if fields.len() < least || (fields.len() != layout.width && !is_short) {
-            return wrong("it has not as many fields as the header");
+            return wrong("its number of fields differs from the header's");
         }
         if let Values::Wide { units: units @ None, .. } = &mut layout.values {
             if !fields[0].is_empty() || !fields[layout.process].is_empty() {
@@ -275,17 +278,15 @@ impl<W: Fn(&str) -> bool> Reader<W> {
         }
     }
 
-    /// The kernels with their values.
+    /// Parses the values once all rows have been read.
     fn finish(self) -> Result<Vec<Kernel>, TableError> {
         let Found { mut kernels, metric_rows, cells, last, .. } = self.found;
         if let Some((kernel, line)) = last {
             let others = metric_rows.iter().enumerate().filter(|(index, _)| *index != kernel);
-            // Every kernel has the same metrics, so the last one has lost rows if all others have more.
+            // All kernels have the same metrics, so if the last one has fewer rows, some are missing.
             if others.map(|(_, rows)| *rows).min().is_some_and(|least| metric_rows[kernel] < least) {
-                return Err(TableError::Torn {
-                    line,
-                    why: "the last kernel lacks metrics that all others have",
-                });
+                let why = "the last kernel lacks metrics that all others have";
+                return Err(TableError::Torn { line, why });
             }
         }
         for cell in cells {
@@ -293,10 +294,8 @@ impl<W: Fn(&str) -> bool> Reader<W> {
             let Cell { line, kernel, metric, .. } = cell;
             let before = kernels[kernel].metrics.insert(metric, value);
             if before.is_some_and(|before| before != value) {
-                return Err(TableError::Row {
-                    line,
-                    why: "its kernel has another value for the metric already",
-                });
+                let why = "an earlier row has another value for this kernel's metric";
+                return Err(TableError::Row { line, why });
             }
         }
         Ok(kernels)
@@ -304,7 +303,7 @@ impl<W: Fn(&str) -> bool> Reader<W> {
 }
 
 impl Found {
-    /// The kernel that a row is about.
+    /// The index of the kernel of a row.
     fn kernel(&mut self, line: usize, layout: &Layout, fields: &[String]) -> Result<usize, TableError> {
         let (id, process) = (&fields[0], &fields[layout.process]);
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -319,7 +318,7 @@ impl Found {
             self.kernels.push(Kernel { name: name.clone(), capability, metrics: Metrics::new() });
             self.metric_rows.push(0);
         } else if self.kernels[index].name != *name {
-            return Err(TableError::Row { line, why: "its id belongs to a kernel of another name" });
+            return Err(TableError::Row { line, why: "its id belongs to a kernel with another name" });
         }
         Ok(index)
     }
@@ -348,18 +347,18 @@ impl Cell {
     }
 }
 
-/// The name of a metric, for which the page of details has a label instead.
+/// The name of a metric. The details page prints a label instead of the name of the duration.
 fn canonical(metric: &str) -> &str {
     if metric == "Duration" { "gpu__time_duration.sum" } else { metric }
 }
 
-/// Whether a value says that there is none.
+/// Whether a value stands for a missing one.
 fn is_absent(value: &str) -> bool {
     let value = value.trim_start_matches("(!)").trim();
     value.is_empty() || ["n/a", "nan", "-nan"].iter().any(|word| value.eq_ignore_ascii_case(word))
 }
 
-/// The fields of a row.
+/// Splits a row into its fields.
 fn split_fields(row: &Row<'_>) -> Result<Vec<String>, TableError> {
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)

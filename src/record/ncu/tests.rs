@@ -9,16 +9,16 @@ use crate::metric::Capability;
 use crate::record::garble::{edits, garble};
 use crate::record::{Counters, ReportedExit};
 
-/// H100, three kernels in the measured range, units with prefixes, a whole tensor path beside its part.
+/// H100: three kernels in the measured range, units with prefixes, a tensor path together with a part of it.
 const WIDE: &str = include_str!("../../../tests/records/ncu_wide_nvtx.csv");
-/// T4, a process and its child, each with a kernel 0; a second table with rules.
+/// T4: a process and its child, each with a kernel 0, and a second table with rules.
 const LONG: &str = include_str!("../../../tests/records/ncu_long_child_process_rules.csv");
-/// Of 2021, in a German locale, with nothing that announces the kernels.
+/// From 2021, in a German locale, with a log that does not announce kernels.
 const GERMAN: &str = include_str!("../../../tests/records/ncu_wide_older_german.csv");
 
 const EXIT_0: Option<ReportedExit> = Some(ReportedExit::Code(0));
 
-fn ended_well(csv: &str) -> NcuOutput<'_> {
+fn exited_with_0(csv: &str) -> NcuOutput<'_> {
     NcuOutput { csv, exit: EXIT_0, ..NcuOutput::default() }
 }
 
@@ -28,7 +28,7 @@ fn hopper() -> Selection {
 }
 
 fn parse(csv: &str) -> Result<NcuCounters, NcuFailure> {
-    parse_ncu(&ended_well(csv), &Selection::default())
+    parse_ncu(&exited_with_0(csv), &Selection::default())
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn a_wide_table_of_the_measured_range() {
     assert_eq!(totals.fp16_flops, Some(64));
     assert_eq!(totals.fp64_flops, Some(0));
     assert_eq!(totals.tensor_flops["tf32_dst_fp32"], 2 * 2_147_483_648);
-    // Its part by instruction is not a path of its own.
+    // The part by instruction is not added again.
     assert_eq!(totals.tensor_flops.values().sum::<u64>(), 4_294_967_296);
     assert_eq!(totals.flops, Some(4_294_967_296 + 126_001 + 64));
     // 12.50 + 12.75 + 1.00 Mbyte; 8.25 + 8.50 + 0 Mbyte; 4 250 + 4 250 + 1 000 Kbyte.
@@ -57,7 +57,7 @@ fn a_wide_table_of_the_measured_range() {
 }
 
 #[test]
-fn kernels_are_grouped_by_name_the_longest_first() {
+fn kernels_are_grouped_by_name_and_sorted_by_duration() {
     let [gemm, fill] = &parse(WIDE).unwrap().top_kernels[..] else { panic!("two names") };
     assert!(gemm.name.ends_with("align4, \"tf32\">(T1::Params)"), "{}", gemm.name);
     assert_eq!((gemm.launches, gemm.seconds), (2, Some(210e-6)));
@@ -77,7 +77,7 @@ fn a_long_table_of_two_processes_with_rules() {
     assert_eq!(totals.seconds, Some(302_112e-9));
     let ffma = "sm__sass_thread_inst_executed_op_ffma_pred_on.sum";
     assert_eq!(counters.metrics[ffma], 16_777_223);
-    // One kernel has `n/a`, so the additions are unknown, and with them all operations.
+    // One kernel has `n/a`, so the sum of additions is unknown, and so is that of all operations.
     let fadd = "sm__sass_thread_inst_executed_op_fadd_pred_on.sum";
     assert_eq!(
         counters.not_measured,
@@ -99,15 +99,15 @@ fn another_locale_and_an_older_version() {
     // 1 234,56 and 5,18 microseconds.
     assert_eq!(totals.seconds, Some(1_239_740e-9));
     assert_eq!((counters.capability, counters.kernels, counters.kernel_names), (None, 2, 1));
-    let unseen =
+    let unobserved =
         parse_ncu(&NcuOutput { csv: GERMAN, ..NcuOutput::default() }, &Selection::default()).unwrap();
-    assert!(unseen.unproven);
-    assert_eq!(NcuCounters { unproven: false, ..unseen }, counters);
+    assert!(unobserved.unproven);
+    assert_eq!(NcuCounters { unproven: false, ..unobserved }, counters);
 }
 
 #[test]
-fn what_was_asked_for_and_is_not_there_is_not_measured() {
-    let counters = parse_ncu(&ended_well(WIDE), &hopper()).unwrap();
+fn requested_metrics_without_values_are_not_measured() {
+    let counters = parse_ncu(&exited_with_0(WIDE), &hopper()).unwrap();
     let missing: Vec<(&str, &str)> =
         counters.not_measured.iter().map(|(name, why)| (name.as_str(), why.as_str())).collect();
     assert_eq!(
@@ -119,22 +119,25 @@ fn what_was_asked_for_and_is_not_there_is_not_measured() {
             ("sm__ops_path_tensor_src_fp8_sparsity_on.sum", "the device does not offer it"),
         ]
     );
-    // Some of the operations may be missing, so there is no number for all of them; the parts stay.
+    // Some operations might be missing, so there is no total, but the parts remain.
     assert_eq!((counters.totals().flops, counters.totals().fp32_flops), (None, Some(126_001)));
     let bytes = Selection { metrics: vec!["lts__t_sectors.sum".to_owned()], ..Selection::default() };
-    assert!(parse_ncu(&ended_well(WIDE), &bytes).unwrap().not_measured.contains_key("lts__t_sectors.sum"));
+    assert!(parse_ncu(&exited_with_0(WIDE), &bytes).unwrap().not_measured.contains_key("lts__t_sectors.sum"));
 }
 
 #[test]
-fn metrics_of_the_matrix_are_added_up_too() {
+fn other_metrics_of_the_matrix_are_summed_too() {
     let csv = WIDE.replace("gpu__time_duration.sum", "lts__t_sectors.sum").replace("\"us\"", "\"sector\"");
     let asked = Selection { metrics: vec!["lts__t_sectors.sum".to_owned()], ..Selection::default() };
     assert!(!parse(&csv).unwrap().metrics.contains_key("lts__t_sectors.sum"));
-    assert_eq!(parse_ncu(&ended_well(&csv), &asked).unwrap().metrics["lts__t_sectors.sum"], 105 + 105 + 10);
+    assert_eq!(
+        parse_ncu(&exited_with_0(&csv), &asked).unwrap().metrics["lts__t_sectors.sum"],
+        105 + 105 + 10
+    );
 }
 
 #[test]
-fn the_same_table_with_other_ends_of_lines_and_without_quotes() {
+fn line_endings_and_quotes_make_no_difference() {
     let windows = format!("\u{feff}{}", GERMAN.replace('\n', "\r\n"));
     assert_eq!(parse(&windows), parse(GERMAN));
     let (_, table) = GERMAN.split_once("5268\n==PROF== Disconnected from process 5268\n").unwrap();
@@ -155,50 +158,55 @@ fn the_same_table_with_other_ends_of_lines_and_without_quotes() {
 }
 
 #[test]
-fn a_table_that_does_not_hold_together_is_refused() {
+fn an_inconsistent_table_is_refused() {
     let table = |failure: Result<NcuCounters, NcuFailure>| match failure {
         Err(NcuFailure::Table(error)) => error.to_string(),
         other => panic!("{other:?}"),
     };
     for (csv, from, to, words) in [
-        (WIDE, "\"105.25\"", "\"105,25\"", "different notations: `105,25`"),
-        (WIDE, "\"105.25\"", "\"-105.25\"", "`gpu__time_duration.sum` has `-105.25` in `us` in line 8"),
-        (WIDE, "\"us\"", "\"%\"", "has `105.25` in `%`"),
-        (WIDE, "\"us\"", "\"byte\"", "has `105.25` in `byte`"),
-        (WIDE, "\"105.25\",", "", "line 8 of the table is no row of it: it has not as many fields"),
+        (WIDE, "\"105.25\"", "\"105,25\"", "mixes decimal points and decimal commas: `105,25`"),
+        (
+            WIDE,
+            "\"105.25\"",
+            "\"-105.25\"",
+            "line 8 of the table has an invalid value for `gpu__time_duration.sum`: `-105.25` in unit `us`",
+        ),
+        (WIDE, "\"us\"", "\"%\"", "`105.25` in unit `%`"),
+        (WIDE, "\"us\"", "\"byte\"", "`105.25` in unit `byte`"),
+        (WIDE, "\"105.25\",", "", "line 8 of the table is invalid: its number of fields differs"),
         (WIDE, "\"0\",\"41207\"", "\"\",\"41207\"", "it has no id"),
         (WIDE, "\"1\",\"41207\"", "\"0\",\"41207\"", "has another value"),
-        (WIDE, "\"2\",\"41207\"", "\"1\",\"41207\"", "belongs to a kernel of another name"),
+        (WIDE, "\"2\",\"41207\"", "\"1\",\"41207\"", "belongs to a kernel with another name"),
         (
             GERMAN,
             "\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"byte\",\"byte\",\"usecond\",\"%\"\n",
             "",
             "units is missing",
         ),
-        (LONG, "\"Metric Unit\"", "\"Unit\"", "its header lacks"),
-        (LONG, "\"134,221,568\"", "\"134,221,568", "no row of it"),
+        (LONG, "\"Metric Unit\"", "\"Unit\"", "the header lacks the columns for a metric's name"),
+        (LONG, "\"134,221,568\"", "\"134,221,568", "is invalid"),
     ] {
         let changed = csv.replacen(from, to, 1);
         assert_ne!(changed, csv, "{from}");
         assert!(table(parse(&changed)).contains(words), "{from} → {to}: {}", table(parse(&changed)));
     }
-    assert!(table(parse(&WIDE[..WIDE.len() - 5])).contains("breaks off in line 10"));
+    assert!(table(parse(&WIDE[..WIDE.len() - 5])).contains("cut off in line 10"));
 }
 
 #[test]
-fn a_table_without_its_last_rows_is_told_from_a_whole_one() {
+fn missing_last_rows_are_noticed() {
     let without_last_row = |text: &str| {
         let end = text.trim_end().rfind('\n').unwrap() + 1;
         text[..end].to_owned()
     };
     let failure = parse(&without_last_row(WIDE)).unwrap_err();
     assert_eq!(failure, NcuFailure::KernelsMissing { found: 2, announced: 3 });
-    // The last kernel has all its rows but one; the last row of all is a rule's.
+    // The last row is that of a rule. Without the row before it, the last kernel lacks a metric.
     let failure = parse(&without_last_row(&without_last_row(LONG))).unwrap_err();
     assert!(failure.to_string().contains("lacks metrics that all others have"), "{failure}");
 }
 
-/// A log of a process that was profiled, with `lines` within.
+/// The log of a profiled process that contains `lines`.
 fn log(lines: &str) -> String {
     format!(
         "==PROF== Connected to process 77 (/usr/bin/worker)\n{lines}==PROF== Disconnected from process 77\n"
@@ -206,7 +214,7 @@ fn log(lines: &str) -> String {
 }
 
 #[test]
-fn every_failure_is_recognised_with_its_remedy() {
+fn failures_are_recognised() {
     let permission =
         log("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU \
         Performance Counters on the target device 0.\n==WARNING== No kernels were profiled.\n");
@@ -233,22 +241,26 @@ fn every_failure_is_recognised_with_its_remedy() {
     for (text, words, remedy) in [
         (permission.as_str(), "ERR_NVGPUCTRPERM", "NVreg_RestrictProfilingToAdminUsers=0"),
         (library, "LibraryNotLoaded", "gVisor"),
-        (unknown, "no metric `flop_count_sp`", "`sm__sass_thread_inst_executed_op_fadd_pred_on.sum,"),
+        (
+            unknown,
+            "does not know the metric `flop_count_sp`",
+            "`sm__sass_thread_inst_executed_op_fadd_pred_on.sum,",
+        ),
         (&chips, "cannot profile this GPU: Profiling is not supported on device 0.", "newer Nsight Compute"),
         (
             driver,
-            "does not go with this Nsight Compute: Cuda driver is not compatible",
+            "incompatible with this Nsight Compute: Cuda driver is not compatible",
             "update the GPU's driver",
         ),
-        (&busy, "another program holds", "dcgmi profile --pause"),
+        (&busy, "another program is using", "dcgmi profile --pause"),
         (&program, "failed under Nsight Compute with exit code 1: ValueError: no data", "command.sh"),
-        (&other, "Nsight Compute says: Failed to profile \"gemm\" in process 77", "command.sh"),
-        (&none, "profiled no kernel, although it ended without an error", "NVTX"),
+        (&other, "Nsight Compute failed: Failed to profile \"gemm\" in process 77", "command.sh"),
+        (&none, "exited normally but profiled no kernels", "NVTX"),
         (killed, "was killed before Nsight Compute could finish", "limits.timeout"),
         (&log(""), "wrote no table", "command.sh"),
     ] {
         let stderr = "Traceback (most recent call last):\nValueError: no data\n\n";
-        // Whichever of its two places the profiler wrote to.
+        // Messages are found in either place.
         for (csv, log) in [(text, ""), ("", text), (text, text)] {
             let output = NcuOutput { csv, log, exit: EXIT_0, program_stderr: stderr };
             let failure = parse_ncu(&output, &hopper()).unwrap_err();
@@ -259,9 +271,9 @@ fn every_failure_is_recognised_with_its_remedy() {
 }
 
 #[test]
-fn a_good_table_of_a_run_that_failed_is_not_used() {
+fn a_complete_table_is_not_used_after_a_failure() {
     let exited =
-        |exit| parse_ncu(&NcuOutput { exit: Some(exit), ..ended_well(WIDE) }, &hopper()).unwrap_err();
+        |exit| parse_ncu(&NcuOutput { exit: Some(exit), ..exited_with_0(WIDE) }, &hopper()).unwrap_err();
     assert_eq!(exited(ReportedExit::Code(3)), NcuFailure::Exited(3));
     assert_eq!(exited(ReportedExit::Signal(9)), NcuFailure::Killed { signal: Some(9) });
     let failed = format!("{WIDE}==ERROR== The application returned an error code (1).\n");
@@ -271,14 +283,14 @@ fn a_good_table_of_a_run_that_failed_is_not_used() {
 }
 
 #[test]
-fn only_a_header_is_no_kernel() {
+fn a_header_alone_has_no_kernels() {
     let header_alone = GERMAN.lines().take(4).map(|line| format!("{line}\n")).collect::<String>();
     assert_eq!(parse(&header_alone), Err(NcuFailure::NoKernels));
 }
 
 #[test]
-fn it_stands_in_the_record_as_it_was() {
-    let counters = Counters::Ncu(parse_ncu(&ended_well(WIDE), &hopper()).unwrap());
+fn counters_read_back_from_a_record() {
+    let counters = Counters::Ncu(parse_ncu(&exited_with_0(WIDE), &hopper()).unwrap());
     let json = serde_json::to_string(&counters).unwrap();
     assert!(json.starts_with(r#"{"profiler":"ncu","capability":"9.0","kernels":3,"#), "{json}");
     assert_eq!(serde_json::from_str::<Counters>(&json).unwrap(), counters);
@@ -301,44 +313,44 @@ fn at_most_twenty_kernels_are_listed() {
 }
 
 #[test]
-fn a_sum_beyond_64_bits_is_not_measured() {
+fn a_sum_that_exceeds_64_bits_is_not_measured() {
     let kernel =
         Kernel { metrics: Metrics::from([("dram__bytes.sum".to_owned(), u64::MAX)]), ..Kernel::default() };
     let counters = NcuCounters::of(&[kernel.clone(), kernel], &Selection::default(), false);
     assert_eq!(counters.totals().dram_bytes, None);
-    assert_eq!(counters.not_measured["dram__bytes.sum"], "its sum is beyond 64 bits");
+    assert_eq!(counters.not_measured["dram__bytes.sum"], "its sum exceeds 64 bits");
 }
 
 proptest! {
     #[test]
-    fn a_torn_file_never_gives_another_total(
+    fn a_truncated_file_has_no_wrong_totals(
         text in prop::sample::select(vec![WIDE, LONG, GERMAN]),
         cut in any::<prop::sample::Index>(),
         exit in prop::sample::select(vec![None, EXIT_0]),
     ) {
         let cut = text.floor_char_boundary(cut.index(text.len()));
         let whole = parse(text).unwrap();
-        if let Ok(counters) = parse_ncu(&NcuOutput { csv: &text[..cut], exit, ..NcuOutput::default() }, &Selection::default()) {
-            // Nothing but a seen exit speaks for the older table: one that ended between two rows says so.
-            let is_told = counters.unproven && counters.kernels < whole.kernels;
+        let output = NcuOutput { csv: &text[..cut], exit, ..NcuOutput::default() };
+        if let Ok(counters) = parse_ncu(&output, &Selection::default()) {
+            let is_flagged = counters.unproven && counters.kernels < whole.kernels;
             let is_whole = NcuCounters { unproven: false, ..counters.clone() } == whole;
-            let could_not_be_told = text == GERMAN && exit == EXIT_0;
-            prop_assert!(is_whole || is_told || could_not_be_told, "{:?}", counters);
+            // The older log announces no kernels, so an exit with 0 is the only evidence that a table is complete.
+            let is_undetectable = text == GERMAN && exit == EXIT_0;
+            prop_assert!(is_whole || is_flagged || is_undetectable, "{:?}", counters);
         }
     }
 
     #[test]
-    fn the_order_of_kernels_changes_no_total(seed in Just(WIDE).prop_map(|text| text.lines().collect::<Vec<_>>()).prop_flat_map(|lines| {
-        let rows = lines[7..].to_vec();
-        (Just(lines[..7].to_vec()), Just(rows).prop_shuffle())
-    })) {
-        let (head, rows) = seed;
-        let text: String = head.iter().chain(&rows).map(|line| format!("{line}\n")).collect();
+    fn the_order_of_kernels_changes_no_total(
+        rows in Just(WIDE.lines().skip(7).collect::<Vec<_>>()).prop_shuffle(),
+    ) {
+        let head = WIDE.lines().take(7);
+        let text: String = head.chain(rows).map(|line| format!("{line}\n")).collect();
         prop_assert_eq!(parse(&text), parse(WIDE));
     }
 
     #[test]
-    fn no_text_is_a_panic(
+    fn a_garbled_table_does_not_panic(
         text in prop::sample::select(vec![WIDE, LONG, GERMAN]),
         edits in edits(),
         exit in prop::sample::select(vec![None, EXIT_0]),
@@ -352,7 +364,7 @@ proptest! {
     }
 
     #[test]
-    fn no_listing_is_a_panic(text in "(\\PC*\n|\"?[a-z]{1,3}__[a-z]{1,3}[,. \"]\\PC*\n)*") {
+    fn an_arbitrary_listing_does_not_panic(text in "(\\PC*\n|\"?[a-z]{1,3}__[a-z]{1,3}[,. \"]\\PC*\n)*") {
         let listed = parse_query_metrics(&text);
         prop_assert!(listed.iter().all(|name| name.contains("__")));
         let _ = select_metrics(None, Some(&listed));

@@ -1,7 +1,7 @@
 //! The units of Nsight Compute's metrics: `byte`, `Mbyte`, `ns`, `usecond`, `inst`, `Ginst`, ….
 //!
-//! Whatever the unit, a value becomes a whole number of bytes, nanoseconds or events. Prefixes are decimal: a `Kbyte`
-//! of Nsight Compute has 1000 bytes.
+//! Every value becomes a whole number of bytes, nanoseconds or events. Prefixes are decimal: a `Kbyte` of Nsight
+//! Compute has 1000 bytes.
 
 /// What a unit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,16 +14,16 @@ pub(super) enum Dimension {
     Count,
 }
 
-/// A unit: what it counts and how many of the base unit it is.
+/// A unit: what it counts, and its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unit {
     /// What it counts.
     pub(super) dimension: Dimension,
-    /// Bytes, nanoseconds or events in one of it.
+    /// Bytes, nanoseconds or events per unit.
     pub(super) factor: u64,
 }
 
-/// Reads a unit. `None` for a rate or a share, which no sum over kernels can be made of.
+/// Parses a unit; `None` for rates and percentages, which cannot be summed over kernels.
 pub(super) fn parse_unit(word: &str) -> Option<Unit> {
     let word = word.trim();
     if let Some(factor) = nanoseconds(word) {
@@ -37,7 +37,7 @@ pub(super) fn parse_unit(word: &str) -> Option<Unit> {
     Some(Unit { dimension, factor })
 }
 
-/// Nanoseconds in a unit of time.
+/// Nanoseconds per unit of time.
 fn nanoseconds(word: &str) -> Option<u64> {
     match word {
         "ns" | "nsecond" | "nanosecond" => Some(1),
@@ -48,7 +48,8 @@ fn nanoseconds(word: &str) -> Option<u64> {
     }
 }
 
-/// The factor of a decimal prefix, and the word behind it. Base units are small letters, so a capital is a prefix.
+/// The factor of a decimal prefix, and the rest of the word. Base units are lower case, so a capital letter is a
+/// prefix.
 fn prefix(word: &str) -> (u64, &str) {
     let factor = match word.chars().next() {
         Some('K') => 1_000,
@@ -61,13 +62,13 @@ fn prefix(word: &str) -> (u64, &str) {
     (factor, &word[1..])
 }
 
-/// A value of `factor` base units each, as a whole number of them. `plain` is digits, perhaps with a decimal point.
-/// `None` if it is no such number or too great.
+/// Converts a value in units of `factor` to whole base units. `plain` is digits, perhaps with a decimal point. `None`
+/// if it is not, or if the result is too large.
 pub(super) fn to_base(plain: &str, factor: u64) -> Option<u64> {
     if let Ok(whole) = plain.parse::<u64>() {
         return whole.checked_mul(factor);
     }
-    // A fraction is a rounded value already; what lies beyond the 53 bits of a float was not printed.
+    // A printed fraction is rounded already, so the 53 bits of a float lose nothing.
     let value = plain.parse::<f64>().ok()? * factor as f64;
     (value < 2f64.powi(63)).then(|| value.round() as u64)
 }
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_are_read_with_their_prefixes() {
+    fn units_are_parsed_with_their_prefixes() {
         for (word, dimension, factor) in [
             ("byte", Dimension::Bytes, 1),
             ("Kbyte", Dimension::Bytes, 1_000),
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn values_become_whole_numbers_of_the_base() {
+    fn values_become_whole_base_units() {
         assert_eq!(to_base("18014398509481985", 1), Some(18_014_398_509_481_985));
         assert_eq!(to_base("21.06", 1_000), Some(21_060));
         assert_eq!(to_base("1.22", 1_000_000), Some(1_220_000));
