@@ -2,21 +2,21 @@
 //! Everybody may call it, for it knows nobody.
 //! It never knows what a number is of, and never guesses one that is missing.
 //!
-//! Every function takes finite numbers and gives [`TooFew`] instead of a value that so few of them cannot carry: "n too
-//! small" is a type here, never a zero and never an interval of no width.
+//! Every function takes finite numbers. If there are not enough of them, it returns [`TooFew`], never a 0 and never an
+//! interval without width.
 
 use std::fmt;
 
 use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, Hypergeometric, Normal, StudentsT};
 
-/// The confidence of every interval of a report.
+/// The confidence level of every interval in a report.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// The fewest numbers whose mean gets an interval: with two, Student's factor is 12.7 and the interval reaches nine
-/// standard deviations to each side, which says nothing.
+/// The least n for an interval of the mean. With n = 2, Student's factor is 12.7, so the interval extends nine standard
+/// deviations to each side and says nothing.
 pub const MEAN_INTERVAL_NEEDS: usize = 3;
 
-/// The fewest numbers whose slope gets an interval; below, the normal approximation of Kendall's statistic is poor.
+/// The least n for a slope. Below it, the normal approximation of Kendall's statistic is poor.
 pub const SLOPE_NEEDS: usize = 10;
 
 /// There are fewer numbers than a statistic needs.
@@ -25,7 +25,7 @@ pub const SLOPE_NEEDS: usize = 10;
 pub struct TooFew {
     /// How many there are.
     pub n: usize,
-    /// How many it takes.
+    /// How many are needed.
     pub needs: usize,
 }
 
@@ -36,8 +36,8 @@ pub struct Interval {
     pub low: f64,
     /// Its upper end.
     pub high: f64,
-    /// How often such an interval covers the true value. For intervals from order statistics this is the exact
-    /// coverage, which is at least what was asked for.
+    /// The probability that such an interval covers the true value. For intervals from order statistics this is the
+    /// exact coverage, which is at least the requested confidence.
     pub coverage: f64,
 }
 
@@ -50,14 +50,14 @@ impl fmt::Display for Interval {
 /// The slope of a series, robust against outliers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slope {
-    /// Change of the value from one number to the next.
+    /// The change from one number to the next.
     pub per_step: f64,
-    /// The interval of that change.
+    /// The confidence interval of that change.
     pub interval: Interval,
 }
 
 impl Slope {
-    /// Whether the interval leaves out "no change".
+    /// Whether the interval excludes 0.
     pub fn is_significant(&self) -> bool {
         self.interval.low > 0.0 || self.interval.high < 0.0
     }
@@ -89,7 +89,7 @@ pub fn median(values: &[f64]) -> Result<f64, TooFew> {
 /// The median absolute deviation from the median, unscaled.
 ///
 /// # Errors
-/// There are fewer than two numbers: one has no spread.
+/// There are fewer than two numbers.
 pub fn mad(values: &[f64]) -> Result<f64, TooFew> {
     need(values, 2)?;
     let centre = median(values)?;
@@ -124,26 +124,26 @@ pub fn coefficient_of_variation(values: &[f64]) -> Result<f64, TooFew> {
     Ok(standard_deviation(values)? / mean(values)?.abs())
 }
 
-/// Student's interval of the mean. It is meaningful where the numbers scatter about normally around one value: not if
-/// they have two modes or a trend.
+/// Student's confidence interval of the mean. It assumes roughly normal scatter around one value, so it is meaningless
+/// if the numbers have two modes or a trend.
 ///
 /// # Errors
 /// There are fewer than [`MEAN_INTERVAL_NEEDS`] numbers.
 pub fn mean_interval(values: &[f64], confidence: f64) -> Result<Interval, TooFew> {
     need(values, MEAN_INTERVAL_NEEDS)?;
     let n = values.len() as f64;
-    let student = StudentsT::new(0.0, 1.0, n - 1.0).expect("there are two degrees of freedom or more");
+    let student = StudentsT::new(0.0, 1.0, n - 1.0).expect("there are at least two degrees of freedom");
     let half = student.inverse_cdf(f64::midpoint(1.0, confidence)) * standard_deviation(values)? / n.sqrt();
     let centre = mean(values)?;
     Ok(Interval { low: centre - half, high: centre + half, coverage: confidence })
 }
 
-/// The distribution-free interval of the median: from the k-th smallest to the k-th greatest number, with the greatest
-/// k that still covers the median with at least `confidence`. The coverage 1 − 2·P(Bin(n, ½) < k) holds for every
-/// continuous distribution and is reported as it is.
+/// The distribution-free confidence interval of the median: from the k-th smallest to the k-th largest number, with the
+/// largest k whose coverage is at least `confidence`. The coverage 1 − 2·P(Bin(n, ½) < k) holds for every continuous
+/// distribution and is reported exactly.
 ///
 /// # Errors
-/// Even the smallest and the greatest number do not cover the median so often: n < 6 for 95 %.
+/// There are too few numbers: even the smallest and largest do not reach the confidence. For 95 % that is n < 6.
 pub fn median_interval(values: &[f64], confidence: f64) -> Result<Interval, TooFew> {
     let needs = median_interval_needs(confidence);
     need(values, needs)?;
@@ -154,19 +154,19 @@ pub fn median_interval(values: &[f64], confidence: f64) -> Result<Interval, TooF
     Ok(Interval { low: sorted[k - 1], high: sorted[n - k], coverage: coverage(k) })
 }
 
-/// How often the interval from the `k`-th smallest to the `k`-th greatest of `n` numbers covers the median.
+/// The probability that the interval from the `k`-th smallest to the `k`-th largest of `n` numbers covers the median.
 fn median_coverage(n: usize, k: usize) -> f64 {
-    let below = Binomial::new(0.5, n as u64).expect("a half is a probability");
+    let below = Binomial::new(0.5, n as u64).expect("0.5 is a probability");
     1.0 - 2.0 * below.cdf(k as u64 - 1)
 }
 
-/// The least n whose smallest and greatest number cover the median with `confidence`: 1 − 2^(1−n) ≥ confidence.
+/// The least n whose smallest and largest number cover the median with `confidence`: 1 − 2^(1−n) ≥ confidence.
 fn median_interval_needs(confidence: f64) -> usize {
     (1.0 - (1.0 - confidence).log2()).ceil().max(2.0) as usize
 }
 
-/// The Theil–Sen slope of a series taken at equal steps: the median of the slopes of all pairs. The interval follows
-/// Sen (1968) from Kendall's statistic in its normal approximation. Takes n² ÷ 2 slopes.
+/// The Theil–Sen slope of an equidistant series: the median of the slopes of all pairs. The interval follows Sen
+/// (1968), with the normal approximation of Kendall's statistic. Needs time and memory for n² ÷ 2 slopes.
 ///
 /// # Errors
 /// There are fewer than [`SLOPE_NEEDS`] numbers.
@@ -189,8 +189,8 @@ pub fn theil_sen(values: &[f64], confidence: f64) -> Result<Slope, TooFew> {
     Ok(Slope { per_step: median(&slopes)?, interval })
 }
 
-/// The medians of `most` parts of a series, as equal as they can be, in their order; the series itself if it is no
-/// longer than that.
+/// Splits a series into at most `most` parts of nearly equal length and returns their medians, in order. A series no
+/// longer than `most` is returned as it is.
 pub fn medians_of_parts(values: &[f64], most: usize) -> Vec<f64> {
     let n = values.len();
     if n <= most {
@@ -200,9 +200,9 @@ pub fn medians_of_parts(values: &[f64], most: usize) -> Vec<f64> {
     (0..most).filter_map(|index| median(part(index)).ok()).collect()
 }
 
-/// The chance that at least `found` of `drawn` things are marked, drawn at random without putting back from `of` things
-/// of which `marked` are: the one-sided exact test of Fisher. No more can be drawn, or be marked, than there are; the
-/// chance is 1 where that is asked for.
+/// Fisher's one-sided exact test: the probability that at least `found` of `drawn` things are marked. They are drawn at
+/// random, without replacement, from `of` things of which `marked` are marked. The probability is 1 if `drawn` or
+/// `marked` exceeds `of`.
 pub fn chance_of_at_least(found: usize, drawn: usize, marked: usize, of: usize) -> f64 {
     let Ok(law) = Hypergeometric::new(of as u64, marked as u64, drawn as u64) else { return 1.0 };
     if found == 0 { 1.0 } else { law.sf(found as u64 - 1) }
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_numbers_have_no_statistic() {
+    fn too_few_numbers_are_an_error() {
         assert_eq!(median(&[]), Err(TooFew { n: 0, needs: 1 }));
         assert_eq!(mad(&[1.0]), Err(TooFew { n: 1, needs: 2 }));
         assert_eq!(standard_deviation(&[1.0]), Err(TooFew { n: 1, needs: 2 }));
@@ -239,14 +239,14 @@ mod tests {
         assert_eq!(mad(&values), Ok(0.5));
         assert_eq!(mean(&values), Ok(5.0));
         assert!(close(standard_deviation(&values).unwrap(), (32.0f64 / 7.0).sqrt()));
-        // Student's table: the factor of four degrees of freedom is 2.776445.
+        // Student's factor for four degrees of freedom is 2.776445.
         let interval = mean_interval(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.95).unwrap();
         assert!(close(interval.high - 3.0, 2.776_445_1 * (2.5f64 / 5.0).sqrt()), "{interval}");
     }
 
-    /// The published table of ranks for the 95 % interval of the median.
+    /// From the published table of ranks for the 95 % interval of the median.
     #[test]
-    fn ranks_of_the_medians_interval() {
+    fn median_intervals_have_the_published_ranks() {
         for (n, k, percent) in [(6, 1, 96.88), (8, 1, 99.22), (9, 2, 96.09), (10, 2, 97.85), (20, 6, 95.86)] {
             let values: Vec<f64> = (1..=n).map(f64::from).collect();
             let interval = median_interval(&values, 0.95).unwrap();
@@ -255,10 +255,10 @@ mod tests {
         }
     }
 
-    /// Each number is below the median or above it with the same chance, so the coverage can be counted over all
-    /// patterns: an oracle that knows no binomial distribution.
+    /// Each number is equally likely to be below or above the median. Counting all patterns is an oracle that does not
+    /// use the binomial distribution.
     #[test]
-    fn coverage_counted_over_all_patterns() {
+    fn coverage_equals_a_count_of_all_patterns() {
         for n in 2..=14usize {
             for k in 1..=n / 2 {
                 let covered = (0..1u32 << n)
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outlier_does_not_tilt_the_slope() {
+    fn an_outlier_does_not_change_the_slope() {
         let mut values: Vec<f64> = (0..50).map(|i| 10.0 + 0.5 * f64::from(i)).collect();
         values[7] = 1e6;
         let slope = theil_sen(&values, 0.95).unwrap();
@@ -278,14 +278,14 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_as_equal_as_they_can_be() {
+    fn a_series_is_split_into_nearly_equal_parts() {
         let values: Vec<f64> = (0..7).map(f64::from).collect();
         assert_eq!(medians_of_parts(&values, 7), values);
         assert_eq!(medians_of_parts(&values, 3), [0.5, 2.5, 5.0]);
         assert_eq!(medians_of_parts(&[], 3), [0.0; 0]);
     }
 
-    /// Fisher's lady tasting tea: all four cups of eight are right once in 70 times, three or more 17 times in 70.
+    /// Fisher's lady tasting tea: by chance, she gets all four cups right with 1/70 and at least three with 17/70.
     #[test]
     fn the_lady_tasting_tea() {
         assert!(close(chance_of_at_least(4, 4, 4, 8), 1.0 / 70.0));
@@ -313,7 +313,7 @@ mod tests {
         }
 
         #[test]
-        fn the_deviation_is_that_of_all_pairs(values in numbers(2)) {
+        fn the_standard_deviation_follows_from_all_pairs(values in numbers(2)) {
             // s² = Σ over pairs of (a − b)² ÷ (n (n − 1)).
             let n = values.len() as f64;
             let pairs: f64 = values
@@ -325,7 +325,7 @@ mod tests {
         }
 
         #[test]
-        fn intervals_hold_their_centre(values in numbers(6)) {
+        fn intervals_contain_their_centre(values in numbers(6)) {
             let interval = median_interval(&values, 0.95).unwrap();
             let m = median(&values).unwrap();
             prop_assert!(interval.low <= m && m <= interval.high && interval.coverage >= 0.95);
@@ -335,7 +335,7 @@ mod tests {
         }
 
         #[test]
-        fn the_slope_follows_shift_scale_and_added_trend(values in numbers(10), trend in -100.0..100.0f64) {
+        fn the_slope_is_equivariant_under_shift_scale_and_trend(values in numbers(10), trend in -100.0..100.0f64) {
             let plain = theil_sen(&values, 0.95).unwrap();
             prop_assert!(plain.interval.low <= plain.per_step && plain.per_step <= plain.interval.high);
             let tilted: Vec<f64> =
