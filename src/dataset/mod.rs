@@ -1,9 +1,9 @@
-//! Data sets that `orchestrate` makes or fetches, as data: what they consist of.
+//! The data sets that `orchestrate` makes or downloads, as data.
 //! The verb `dataset` calls it, and [`crate::prepare::dataset`], which writes the files.
 //! It never writes anything itself, and the same recipe always gives the same pixels.
 //!
-//! Main types: [`Recipe`] (a generated data set, all of it), [`Archive`] (a published one), [`Manifest`] (the file
-//! `dataset.json` that is written last and tells a whole data set from half of one).
+//! Main types: [`Recipe`] (a generated data set), [`Archive`] (a published one), [`Manifest`] (`dataset.json`, which is
+//! written last: a data set without it is incomplete).
 
 pub mod photo;
 
@@ -24,7 +24,7 @@ pub struct Manifest {
     pub schema: u32,
     /// Where the images come from.
     pub origin: Origin,
-    /// Image files in the directory.
+    /// The number of image files in the directory.
     pub images: u64,
 }
 
@@ -44,7 +44,6 @@ pub enum Origin {
 }
 
 impl std::fmt::Display for Origin {
-    /// As a message names it.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Origin::Generated(recipe) => write!(
@@ -57,43 +56,43 @@ impl std::fmt::Display for Origin {
     }
 }
 
-/// Everything a generated data set follows from.
+/// Everything that determines a generated data set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recipe {
-    /// The version of the generator: other pixels, another number.
+    /// The version of the generator. It changes whenever the pixels do.
     pub generator: u32,
-    /// Classes, at least 1.
+    /// The number of classes, at least 1.
     pub classes: u32,
-    /// Images for training in each class, at least 1; validation has a quarter of that, at least 1.
+    /// Training images per class, at least 1. There are a quarter as many validation images, at least 1.
     pub images_per_class: u32,
-    /// Pixels in a row of a landscape image.
+    /// The width of a landscape image in pixels. Every fourth image is a portrait, with width and height swapped.
     pub width: u16,
-    /// Rows of a landscape image. Every fourth image is portrait: width and height change places.
+    /// The height of a landscape image in pixels.
     pub height: u16,
     /// The seed.
     pub seed: u64,
 }
 
-/// The version of the generator in [`photo`]; the test `the_pixels_are_these` holds it.
+/// The version of the generator in [`photo`]. The test `the_pixels_do_not_change` guards it.
 pub const GENERATOR: u32 = 1;
 
 /// One image of a generated data set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Its path within the data set, with `/`.
+    /// Its path within the data set, separated by `/`.
     pub path: String,
     /// Its class.
     pub class: u32,
-    /// What the photograph follows from, together with its class and size.
+    /// Determines the picture, together with class and size.
     pub seed: u64,
-    /// Pixels in a row.
+    /// Width in pixels.
     pub width: u16,
-    /// Rows.
+    /// Height in pixels.
     pub height: u16,
 }
 
 impl Recipe {
-    /// All images: those for training, then those for validation; class by class.
+    /// All images: first training, then validation, each class by class.
     pub fn items(&self) -> Vec<Item> {
         let splits = [("train", self.images_per_class), ("val", self.validation_per_class())];
         let mut items = Vec::new();
@@ -116,13 +115,13 @@ impl Recipe {
         items
     }
 
-    /// Images for validation in each class.
+    /// Validation images per class.
     pub fn validation_per_class(&self) -> u32 {
         (self.images_per_class / 4).max(1)
     }
 }
 
-/// The directory of a generated class: sorted by name, classes stand in the order of their numbers.
+/// The directory of a generated class. Sorting by name sorts by number.
 pub fn class_name(class: u32) -> String {
     format!("class_{class:04}")
 }
@@ -130,9 +129,9 @@ pub fn class_name(class: u32) -> String {
 /// A published archive of images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Archive {
-    /// The size's name on the command line.
+    /// Its size, as named on the command line.
     pub size: &'static str,
-    /// The directory within the archive; the archive is this and `.tgz`.
+    /// The directory within the archive, and the name of the archive without `.tgz`.
     pub stem: &'static str,
     /// Its MD5 sum.
     pub md5: &'static str,
@@ -141,7 +140,7 @@ pub struct Archive {
 /// Where Imagenette is published.
 pub const IMAGENETTE_URL: &str = "https://s3.amazonaws.com/fast-ai-imageclas";
 
-/// Imagenette's archives, names and sums as in torchvision's `datasets/imagenette.py`.
+/// Imagenette's archives, with the names and MD5 sums of torchvision's `datasets/imagenette.py`.
 pub const IMAGENETTE: [Archive; 3] = [
     Archive { size: "full", stem: "imagenette2", md5: "fe2fc210e6bb7c5664d602c3cd71e612" },
     Archive { size: "320px", stem: "imagenette2-320", md5: "3df6f0d01a2c9592104656642f5e78a3" },
@@ -159,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn every_image_has_a_path_and_a_seed_of_its_own() {
+    fn every_image_has_its_own_path_and_seed() {
         let items = recipe().items();
         assert_eq!(items.len(), 3 * (8 + 2));
         let paths: BTreeSet<&str> = items.iter().map(|item| item.path.as_str()).collect();
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn more_images_leave_the_first_ones_as_they_were() {
+    fn a_larger_data_set_contains_the_smaller_one() {
         let small = recipe().items();
         let large = Recipe { classes: 5, images_per_class: 20, ..recipe() }.items();
         assert!(small.iter().all(|item| large.contains(item)));

@@ -1,27 +1,28 @@
-//! Photograph-like images from a seed, in whole numbers alone, so that every machine makes the same pixels.
+//! Generates photograph-like images from a seed. All arithmetic is in integers, so every machine makes the same pixels.
 //!
-//! A photograph costs a decoder what its detail costs: a flat drawing decodes far faster. So a picture here has a lit
-//! background with detail at every scale (octaves of value noise), objects with edges, shading and soft shadows, slow
-//! changes of colour, and a sensor's noise. Palette and shape of the objects follow from the class, so that a network
-//! can learn it.
+//! How long an image takes to decode depends on its detail: a flat drawing decodes far faster than a photograph. So
+//! these images have detail at every scale (octaves of value noise), objects with edges, shading and soft shadows,
+//! colour gradients and sensor noise. The class determines the palette and the shape of the objects, so a network can
+//! learn it.
 
-/// Rows of RGB bytes.
+/// An RGB image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Photo {
-    /// Pixels in a row.
+    /// Width in pixels.
     pub width: u16,
-    /// Rows.
+    /// Height in pixels.
     pub height: u16,
-    /// `height × width × 3` bytes.
+    /// `height × width × 3` bytes, row by row.
     pub rgb: Vec<u8>,
 }
 
-/// Colours and light in 1/16 of a byte's step.
+/// A colour with 16 steps per step of a byte.
 type Color = [i32; 3];
 
+/// 1 as a fixed-point number.
 const ONE: i32 = 256;
 
-/// Takes the photograph of class `class` that follows from `seed`.
+/// Generates the image of class `class` for `seed`.
 pub fn photo(class: u32, seed: u64, width: u16, height: u16) -> Photo {
     let mut random = Random(mix(&[seed, u64::from(class)]));
     let (w, h) = (i32::from(width), i32::from(height));
@@ -37,7 +38,7 @@ pub fn photo(class: u32, seed: u64, width: u16, height: u16) -> Photo {
     Photo { width, height, rgb }
 }
 
-/// One number out of several, all of whose bits matter.
+/// Mixes numbers into one that depends on all of their bits.
 pub fn mix(parts: &[u64]) -> u64 {
     let mut random = Random(0);
     for part in parts {
@@ -57,20 +58,20 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number from 0 up to, but without, `end`, which is positive.
+    /// A number in `0..end`; `end` is positive.
     fn below(&mut self, end: i32) -> i32 {
         (((self.next() >> 33) * end as u64) >> 31) as i32
     }
 
-    /// A number from `low` up to, but without, `high`.
+    /// A number in `low..high`.
     fn between(&mut self, low: i32, high: i32) -> i32 {
         low + self.below(high - low)
     }
 }
 
-/// Two colours for the background and three for the objects: hues around that of the class.
+/// Two colours for the background and three for the objects, around the hue of the class.
 fn palette(class: u32, random: &mut Random) -> [Color; 5] {
-    // Steps by the golden angle: neighbouring classes differ most. 1536 = 6 × 256 is the whole circle.
+    // Steps by the golden angle make neighbouring classes differ most. The full circle is 1536 = 6 × 256.
     let hue = (class * 949 % 1536) as i32;
     let near = |random: &mut Random, away: i32| hue + away + random.between(-50, 50);
     [
@@ -82,7 +83,7 @@ fn palette(class: u32, random: &mut Random) -> [Color; 5] {
     ]
 }
 
-/// A colour of this hue (1536 to the circle), saturation and value (256 each).
+/// The colour of a hue (1536 is the full circle), saturation and value (256 is 1).
 fn color(hue: i32, saturation: i32, value: i32) -> Color {
     let hue = hue.rem_euclid(1536);
     let ramp = |shift: i32| ((hue + shift).rem_euclid(1536) - 768).abs() - 256;
@@ -93,7 +94,7 @@ fn color(hue: i32, saturation: i32, value: i32) -> Color {
     [channel(0), channel(1024), channel(512)]
 }
 
-/// A sky over a ground, or light from a side, with detail at every scale.
+/// A gradient from sky to ground, with detail at every scale.
 fn background(palette: &[Color; 5], w: i32, h: i32, random: &mut Random) -> Vec<Color> {
     let mut light = vec![0i32; (w * h) as usize];
     let roughness = random.between(70, 110);
@@ -123,7 +124,7 @@ fn background(palette: &[Color; 5], w: i32, h: i32, random: &mut Random) -> Vec<
     canvas
 }
 
-/// The surface of the objects: fine and even.
+/// The surface of the objects: fine noise.
 fn texture(w: i32, h: i32, random: &mut Random) -> Vec<i32> {
     let mut field = vec![0i32; (w * h) as usize];
     for (cell, amplitude) in [(16, 300), (4, 260)] {
@@ -132,8 +133,8 @@ fn texture(w: i32, h: i32, random: &mut Random) -> Vec<i32> {
     field
 }
 
-/// Adds value noise: random values on a lattice of `cell` pixels (a power of two), smoothly in between; within
-/// ± `amplitude`.
+/// Adds value noise within ± `amplitude`: random values on a lattice of `cell` pixels (a power of two), smoothly
+/// interpolated.
 fn add_noise(field: &mut [i32], w: i32, h: i32, cell: i32, amplitude: i32, seed: u64) {
     let columns = w / cell + 2;
     let value = |column: i32, row: i32| {
@@ -141,7 +142,7 @@ fn add_noise(field: &mut [i32], w: i32, h: i32, cell: i32, amplitude: i32, seed:
         (bits as i32 - 32768) * amplitude / 32768
     };
     let lattice_row = |row: i32| -> Vec<i32> { (0..columns).map(|column| value(column, row)).collect() };
-    // 3t² - 2t³, with t from 0 to 256 over a cell.
+    // 3t² − 2t³, with t from 0 to 1 over a cell.
     let fade: Vec<i32> = (0..cell)
         .map(|step| {
             let t = step * ONE / cell;
@@ -174,13 +175,14 @@ enum Shape {
     Stripes,
 }
 
-/// Something in front of the background.
+/// An object in front of the background.
 struct Object {
     shape: Shape,
     color: Color,
     centre: (i32, i32),
     radius: (i32, i32),
-    /// Cosine and sine of its rotation, over a common hypotenuse: exact in whole numbers.
+    /// Its rotation as a Pythagorean triple, which is exact in integers: cosine and sine times the hypotenuse,
+    /// hypotenuse.
     rotation: (i32, i32, i32),
 }
 
@@ -200,7 +202,7 @@ impl Object {
         }
     }
 
-    /// Draws the shadow, then the object: lit from the upper left, with the surface that `texture` gives.
+    /// Draws the object, lit from the upper left, on top of its shadow. `texture` is added to its colour.
     fn draw(&self, canvas: &mut [Color], texture: &[i32], w: i32, h: i32) {
         let reach = (self.radius.0 + self.radius.1) * 2;
         let (cx, cy) = self.centre;
@@ -222,8 +224,8 @@ impl Object {
         }
     }
 
-    /// How much of the pixel at (`dx`, `dy`) from the centre is covered, of 256; the edge is `soft` wide on both sides,
-    /// in 1/1024 of the object's size.
+    /// The coverage of the pixel at (`dx`, `dy`) from the centre; 256 is full. The edge is blurred by `soft` to both
+    /// sides, in 1/1024 of the object's radius.
     fn coverage(&self, dx: i32, dy: i32, soft: i32) -> i32 {
         let (cos, sin, hypotenuse) = self.rotation;
         let u = (dx * cos + dy * sin) * 1024 / (hypotenuse * self.radius.0);
@@ -234,7 +236,7 @@ impl Object {
             Shape::Ellipse => round,
             Shape::Box => u.abs().max(v.abs()),
             Shape::Ring => (round - 700).abs() * 3,
-            // Bars across a box; between them nothing is nearer than outside.
+            // A box that is cut into bars.
             Shape::Stripes => {
                 let bar = (u.rem_euclid(512) - 256).abs() * 5;
                 u.abs().max(v.abs()).max(bar + 200)
@@ -244,7 +246,7 @@ impl Object {
     }
 }
 
-/// What the camera does: darker corners, noise that is stronger where it is bright, and bytes.
+/// Simulates a camera: vignetting, noise that grows with brightness, and rounding to bytes.
 fn expose(canvas: &[Color], w: i32, h: i32, random: &mut Random) -> Vec<u8> {
     let corner = w * w / 4 + h * h / 4;
     let mut rgb = Vec::with_capacity(canvas.len() * 3);
@@ -256,7 +258,7 @@ fn expose(canvas: &[Color], w: i32, h: i32, random: &mut Random) -> Vec<u8> {
             for (channel, value) in pixel.iter().enumerate() {
                 let value = value * light / ONE;
                 let bits = (bits >> (channel * 16)) as i32;
-                // Two bytes' sum has a triangular density: near enough to a sensor's.
+                // The sum of two random bytes has a triangular distribution, close enough to sensor noise.
                 let noise = (bits & 0xff) + (bits >> 8 & 0xff) - 255;
                 let strength = 40 + value.clamp(0, 4095) / 64;
                 rgb.push(((value + noise * strength / 256 + 8) / 16).clamp(0, 255) as u8);
@@ -278,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn any_size_is_filled() {
+    fn images_of_any_size_are_complete() {
         for (width, height) in [(500, 375), (375, 500), (64, 33), (1, 1), (7, 300)] {
             for class in 0..4 {
                 let photo = photo(class, 5, width, height);
@@ -288,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_photograph_follows_from_its_seed_and_class() {
+    fn seed_and_class_determine_the_image() {
         let first = photo(1, 2, 80, 60);
         assert_eq!(first, photo(1, 2, 80, 60));
         assert_ne!(first, photo(2, 2, 80, 60));
@@ -296,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_differ_in_colour_more_than_their_images_do() {
+    fn classes_differ_in_colour() {
         let balance = |class: u32| -> Vec<f64> {
             (0..12)
                 .map(|seed| {
@@ -311,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_photograph_costs_a_decoder_what_a_photograph_costs() {
+    fn images_compress_like_photographs() {
         let mut bits = 0.0;
         for seed in 0..6 {
             let photo = photo(seed as u32, seed, 500, 375);
@@ -325,8 +327,8 @@ mod tests {
     }
 
     #[test]
-    fn the_pixels_are_these() {
-        // Changed on purpose? Then give GENERATOR a new number, for data sets on disk are taken for what they were.
+    fn the_pixels_do_not_change() {
+        // If you change them on purpose, increment GENERATOR: otherwise old data sets on disk count as up to date.
         let mut hash = Sha256::new();
         for class in 0..4 {
             hash.update(photo(class, 42, 120, 90).rgb);
