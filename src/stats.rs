@@ -1,6 +1,6 @@
 //! Numbers in, statistics out.
-//! Everybody may call it, for it knows nobody.
-//! It never knows what a number is of, and never guesses one that is missing.
+//! Any room may call it; it depends on none.
+//! It never knows what a number means, and never guesses a missing one.
 //!
 //! Every function takes finite numbers. If there are not enough of them, it returns [`TooFew`], never a 0 and never an
 //! interval without width.

@@ -3,7 +3,7 @@
 use super::{HostFacts, MatrixFacts, Observed, Outcome, Provenance, RECORD_SCHEMA, Record, WorkerFacts};
 use crate::job::{Job, Key};
 
-/// The record of the attempt `attempt` of the example job.
+/// The record of attempt `attempt` of the example job.
 pub(crate) fn record(attempt: u32, outcome: Outcome) -> Record {
     let job = Job::new(Key::example());
     Record {
