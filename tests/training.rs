@@ -35,6 +35,7 @@ fn a_matrix_trains_and_two_runs_of_a_config_give_the_same_losses() {
         assert_eq!(measurement.samples, 8);
         assert!(measurement.synchronized);
         assert_eq!(measurement.mismatches(&record.key), []);
+        assert_eq!(not_reported(record), [""; 0], "parameters that the worker is told and does not report");
         let libraries = &record.provenance.worker.libraries;
         assert!(libraries.keys().any(|name| name.starts_with("libtorch_cpu.")), "{libraries:?}");
         let parameters = measurement.details.parameters.unwrap();
@@ -73,7 +74,7 @@ fn precision_and_optimizer_are_what_the_matrix_says() {
         assert_eq!(measurement.mismatches(&record.key), []);
         let (effective, details) = (&measurement.effective, &measurement.details);
         let asked = record.key.param("optimizer").unwrap().to_string();
-        assert_eq!(effective.optimizer.unwrap().to_string(), asked);
+        assert_eq!(effective.settings.get("optimizer").unwrap().to_string(), asked);
         let autocast = if record.key.precision == Precision::Fp32 { "off" } else { "bfloat16" };
         assert_eq!(details.autocast.as_deref(), Some(autocast));
         assert!(details.float32.values().all(|float32| float32 == "ieee"), "{:?}", details.float32);
@@ -86,6 +87,13 @@ fn precision_and_optimizer_are_what_the_matrix_says() {
     losses.sort_by(f64::total_cmp);
     losses.dedup();
     assert_eq!(losses.len(), 4, "each is a computation of its own: {losses:?}");
+}
+
+/// What the worker is told and does not report: nothing would hold it to that.
+fn not_reported(record: &Record) -> Vec<String> {
+    let settings = &record.measurement.as_ref().unwrap().effective.settings;
+    let told = record.key.told().into_iter().map(|(name, _)| name);
+    told.filter(|name| settings.get(name).is_none()).collect()
 }
 
 fn network_bytes(record: &Record) -> u64 {

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::protocol::{Effective, Measurement};
-use crate::record::{Record, WorkerFacts};
+use crate::job::{LOADER_PARAMETERS, parameter};
+use crate::protocol::{Effective, Measurement, Setting};
+use crate::record::{Provenance, Record, WorkerFacts, looks_secret};
 
 /// What was observed and makes runs incomparable if it differs.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,8 +27,8 @@ pub struct Circumstances {
     pub device_uuid: Option<String>,
     /// The driver.
     pub nvidia_driver: Option<String>,
-    /// What the worker really did.
-    pub settings: Effective,
+    /// What the worker really did, without the settings that cannot tell runs of one config apart.
+    pub effective: Effective,
     /// The worker's bytes.
     pub worker_sha256: Option<String>,
     /// The bytes of the other programs that its command names, and of the libraries that it brings along, by file name.
@@ -46,11 +47,11 @@ impl Circumstances {
             usable_processors: record.provenance.host.cpu.usable,
             power_source: record.provenance.host.power_source.clone(),
             governor: record.provenance.host.governor.clone(),
-            environment: telling(&record.provenance.environment),
+            environment: telling(&record.provenance),
             device_name: details.device_name.clone(),
             device_uuid: details.device_uuid.clone(),
             nvidia_driver: record.provenance.host.nvidia_driver.clone(),
-            settings: measurement.effective.clone(),
+            effective: telling_settings(record, measurement),
             worker_sha256: record.provenance.worker.sha256.clone(),
             worker_files: worker_files(&record.provenance.worker),
             versions: details.versions.clone(),
@@ -66,7 +67,7 @@ impl Circumstances {
             ("device UUID".to_owned(), text(&self.device_uuid)),
             ("driver".to_owned(), text(&self.nvidia_driver)),
             ("worker".to_owned(), text(&self.worker_sha256).chars().take(12).collect()),
-            ("tf32".to_owned(), self.settings.tf32.map_or("unknown".to_owned(), |value| value.to_string())),
+            ("tf32".to_owned(), self.effective.tf32.map_or("unknown".to_owned(), |value| value.to_string())),
         ];
         facts.extend([
             ("processor".to_owned(), text(&self.cpu)),
@@ -75,8 +76,8 @@ impl Circumstances {
             ("governor".to_owned(), text(&self.governor)),
         ]);
         facts.extend(self.environment.iter().map(|(name, value)| (format!("${name}"), value.clone())));
-        let settings = self.settings.parameters();
-        facts.extend(settings.into_iter().map(|(name, value)| (name.to_owned(), value.to_string())));
+        let settings = self.effective.settings.iter();
+        facts.extend(settings.map(|(name, setting)| (name.to_owned(), setting.to_string())));
         let short = |hash: &String| hash.chars().take(12).collect::<String>();
         facts.extend(self.worker_files.iter().map(|(name, hash)| (name.clone(), short(hash))));
         facts.extend(self.versions.clone());
@@ -85,36 +86,38 @@ impl Circumstances {
 
     /// Whether the two are the same but for where the images came from and how they were loaded.
     pub(super) fn differ_at_most_in_data(&self, other: &Circumstances) -> bool {
-        let without_loading = |circumstances: &Circumstances| {
-            let mut rest = circumstances.clone();
-            rest.settings = Effective {
-                data: None,
-                loader_workers: None,
-                prefetch_factor: None,
-                pin_memory: None,
-                augment: None,
-                strict: None,
-                ..rest.settings
-            };
-            rest
-        };
-        without_loading(self) == without_loading(other)
+        let is_loading = |name: &str| name == "data" || LOADER_PARAMETERS.contains(&name);
+        let rest =
+            |of: &Circumstances| of.with_settings(|name| parameter(name).is_some() && !is_loading(name));
+        rest(self) == rest(other)
+    }
+
+    /// The same, with only those settings whose names `keeps` accepts.
+    ///
+    /// Different configs are compared by the parameters of the shipped worker alone. Whatever else a worker reports may
+    /// follow from the batch, or name the data folder once more.
+    fn with_settings(&self, keeps: impl Fn(&str) -> bool) -> Circumstances {
+        let mut rest = self.clone();
+        rest.effective.settings.retain(|name, _| keeps(name));
+        rest
     }
 
     /// The same but for what a profiled job does otherwise by its nature: fewer iterations, with a range around them.
     pub(super) fn without_profiling(&self) -> Circumstances {
-        let mut rest = self.clone();
-        rest.settings = Effective { iters: None, nvtx: None, ..rest.settings };
-        rest
+        self.with_settings(|name| !["iters", "nvtx"].contains(&name))
     }
 
     /// Whether the two are the same but for how many images an iteration took.
     pub(super) fn differ_at_most_in_batch(&self, other: &Circumstances) -> bool {
-        let settings = Effective { batch: other.settings.batch, ..self.settings.clone() };
-        Circumstances { settings, ..self.clone() } == *other
+        let rest = |of: &Circumstances| {
+            let mut rest = of.with_settings(|name| parameter(name).is_some());
+            rest.effective.batch = self.effective.batch;
+            rest
+        };
+        rest(self) == rest(other)
     }
 
-    /// In what `self` and `other` differ, as `name a / b`, the first of them first.
+    /// In what `self` and `other` differ, as `name a / b`, the first of them first; a secret by its name alone.
     pub fn differences(&self, other: &Circumstances) -> Vec<String> {
         let ours: BTreeMap<_, _> = self.facts().into_iter().collect();
         let theirs: BTreeMap<_, _> = other.facts().into_iter().collect();
@@ -125,9 +128,35 @@ impl Circumstances {
         names
             .into_iter()
             .filter(|name| ours.get(*name) != theirs.get(*name))
-            .map(|name| format!("{name} {} / {}", value(&ours, name), value(&theirs, name)))
+            .map(|name| match name.strip_prefix('$') {
+                Some(variable) if looks_secret(variable) => name.clone(),
+                _ => format!("{name} {} / {}", cut(&value(&ours, name)), cut(&value(&theirs, name))),
+            })
             .collect()
     }
+}
+
+/// The beginning of a long value: workers may report whole lists.
+fn cut(value: &str) -> String {
+    const LONGEST: usize = 120;
+    match value.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{} …", &value[..end]),
+        None => value.to_owned(),
+    }
+}
+
+/// The settings that tell runs of one config apart: whatever the worker reports, asked for or not.
+///
+/// Two kinds are left out. What an external worker confirms of its declared parameters is the same in all runs, and
+/// older records do not hold it. What names the run, such as a path that holds its label, differs in all runs.
+fn telling_settings(record: &Record, measurement: &Measurement) -> Effective {
+    let names_run =
+        |name: &str, setting: &Setting| name == "repeat" || setting.to_string().contains(&record.label);
+    let mut effective = measurement.effective.clone();
+    effective.settings.retain(|name, setting| {
+        parameter(name).is_some() || (!record.key.declares(name) && !names_run(name, setting))
+    });
+    effective
 }
 
 /// SHA-256 by file name.
@@ -140,8 +169,14 @@ fn worker_files(worker: &WorkerFacts) -> BTreeMap<String, String> {
 /// nothing that is measured.
 const PLACES: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "VIRTUAL_ENV", "PWD"];
 
-/// The variables that may change what is measured.
-fn telling(environment: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let is_place = |name: &str| PLACES.contains(&name) || name.starts_with("ORCHESTRATE_");
-    environment.iter().filter(|(name, _)| !is_place(name)).map(|(k, v)| (k.clone(), v.clone())).collect()
+/// The variables that may change what is measured; those that only name places count if the matrix declares them.
+fn telling(provenance: &Provenance) -> BTreeMap<String, String> {
+    let is_declared =
+        |name: &String| provenance.variables.as_ref().is_some_and(|declared| declared.contains(name));
+    let is_telling = |name: &String| {
+        let is_place = PLACES.contains(&name.as_str()) && !is_declared(name);
+        !is_place && !name.starts_with("ORCHESTRATE_")
+    };
+    let environment = provenance.environment.iter();
+    environment.filter(|(name, _)| is_telling(name)).map(|(k, v)| (k.clone(), v.clone())).collect()
 }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::architecture::{Network, NoNetwork, network};
+use super::unconfirmed::listed;
+use crate::architecture::{NETWORKS, Network, NoNetwork, network};
 use crate::job::{Key, ParamValue, Precision};
 use crate::protocol::Measurement;
 
@@ -53,6 +54,8 @@ impl fmt::Display for FlopsConvention {
 /// What one image and one iteration of a config cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
+    /// Height and width of the images, in pixels.
+    pub input_size: u32,
     /// Trainable parameters.
     pub parameters: u64,
     /// MACs of one image's forward pass.
@@ -74,9 +77,19 @@ pub enum NoCost {
         /// Why.
         source: NoNetwork,
     },
-    /// The key does not say for which images.
-    #[error("the key of this job says no input size or no classes")]
-    NoShape,
+    /// Neither the job nor its worker says how large the images were, or how many classes there were.
+    #[error(
+        "{} of `{model}` {are} unknown: declare {them} under `params`, or let the worker report {them} under `effective`",
+        listed(missing),
+        are = if missing.len() == 1 { "is" } else { "are" },
+        them = if missing.len() == 1 { "it" } else { "them" }
+    )]
+    NoShape {
+        /// The network's name.
+        model: String,
+        /// The parameters that would tell.
+        missing: Vec<&'static str>,
+    },
     /// The worker trained another network than the one described.
     #[error(
         "the worker's {model} has {reported} parameters, but orchestrate's description of it has {described}"
@@ -93,16 +106,18 @@ pub enum NoCost {
 
 /// What `key` costs, held against what its worker measured, if it did.
 ///
+/// The shape is what the worker reports, else what it was told. An external worker without either may have trained on
+/// images of any size: the shipped worker's defaults mean nothing to it.
+///
 /// # Errors
 /// [`NoCost`]: FLOPs of another network than the one that ran would be wrong, so there are none.
 pub fn cost(key: &Key, measured: Option<&Measurement>, convention: FlopsConvention) -> Result<Cost, NoCost> {
-    let size = |name: &str| match key.param(name) {
-        Some(ParamValue::Int(value)) => u32::try_from(value).ok(),
-        _ => None,
-    };
-    let (input_size, classes) = size("input_size").zip(size("classes")).ok_or(NoCost::NoShape)?;
-    let network = network(&key.model, input_size, classes)
-        .map_err(|source| NoCost::NotDescribed { model: key.model.clone(), source })?;
+    let not_described = |source| NoCost::NotDescribed { model: key.model.clone(), source };
+    if !NETWORKS.contains(&key.model.as_str()) {
+        return Err(not_described(NoNetwork::UnknownName(key.model.clone())));
+    }
+    let (input_size, classes) = shape(key, measured)?;
+    let network = network(&key.model, input_size, classes).map_err(not_described)?;
     let described = network.parameters();
     if let Some(reported) = measured.and_then(|measured| measured.details.parameters)
         && reported != described
@@ -111,10 +126,27 @@ pub fn cost(key: &Key, measured: Option<&Measurement>, convention: FlopsConventi
     }
     let bytes = network.modelled_bytes(key.batch, element_bytes(key.precision));
     Ok(Cost {
+        input_size,
         parameters: described,
         forward_macs: network.forward_macs(),
         training_flops: convention.training_flops(&network),
         modelled_bytes: bytes as f64 / f64::from(key.batch),
+    })
+}
+
+/// Height and width of the images, and the number of classes.
+fn shape(key: &Key, measured: Option<&Measurement>) -> Result<(u32, u32), NoCost> {
+    let told = |name| match key.param(name) {
+        Some(ParamValue::Int(value)) => u64::try_from(value).ok(),
+        _ => None,
+    };
+    let reported = |name| measured.and_then(|measured| measured.effective.settings.whole(name));
+    let size = |name| reported(name).or_else(|| told(name)).and_then(|size| u32::try_from(size).ok());
+    let names = ["input_size", "classes"];
+    let [input_size, classes] = names.map(size);
+    input_size.zip(classes).ok_or_else(|| {
+        let missing = names.into_iter().filter(|name| size(name).is_none()).collect();
+        NoCost::NoShape { model: key.model.clone(), missing }
     })
 }
 
@@ -163,6 +195,31 @@ mod tests {
                 source: NoNetwork::UnknownName("lenet".to_owned())
             })
         );
+    }
+
+    #[test]
+    fn images_that_nobody_tells_have_no_cost() {
+        use crate::job::WorkerTemplate;
+        let worker = WorkerTemplate::Command(vec!["train.py".into()]);
+        let mut key = Key { worker, ..fixture::key("cpu", "resnet50", 16, 1) };
+        let mut measurement = fixture::measurement(&key, 10.0);
+        let sizes = |key: &Key, measured: Option<&Measurement>| {
+            let cost = cost(key, measured, FlopsConvention::default());
+            cost.map(|cost| (cost.input_size, cost.parameters)).map_err(|error| error.to_string())
+        };
+        let told = sizes(&key, Some(&measurement)).unwrap_err();
+        assert!(
+            told.starts_with("`input_size` and `classes` of `resnet50` are unknown: declare them"),
+            "{told}"
+        );
+        measurement.effective.settings.set("input_size", 32);
+        let told = sizes(&key, Some(&measurement)).unwrap_err();
+        assert!(told.starts_with("`classes` of `resnet50` is unknown: declare it"), "{told}");
+        key.params.insert("classes".into(), ParamValue::Int(10));
+        assert_eq!(sizes(&key, Some(&measurement)), Ok((32, 23_528_522)));
+        assert!(sizes(&key, None).is_err(), "what was reported of one run says nothing of another");
+        let unknown = Key { model: "lenet".into(), ..key };
+        assert!(sizes(&unknown, None).unwrap_err().contains("no description of the network `lenet`"));
     }
 
     #[test]

@@ -7,8 +7,9 @@ use super::group::Row;
 use super::marks::{Mark, Thresholds, foreign_cores};
 use super::peaks::Origin;
 use super::roofline::{AT_ROOF, Bound, BytesSource, FAR_FROM_ROOF, Point, Roofline};
+use super::unconfirmed::{count_unconfirmed, unconfirmed_text};
 use super::{Run, pipeline};
-use crate::job::{distinction, varying_parameters};
+use crate::job::{PARAMETERS, distinction, varying_parameters};
 
 /// What a finding is about; findings are listed in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,6 +51,7 @@ pub fn findings(
     found.extend(rows.iter().filter_map(|row| split(row, rows)));
     found.extend(settings_differ(rows));
     found.extend(mixed_settings(rows));
+    found.extend(not_confirmed(rows));
     found.extend(stray_profiles(runs, rows));
     found.extend(disturbed_profiles(runs));
     found.extend(bounds(rows, rooflines));
@@ -234,12 +236,15 @@ fn is_said(rows: &[Row<'_>], name: &str) -> bool {
     })
 }
 
-/// Settings that differ between rows without being declared to differ, where no mark says so.
+/// Settings that differ between rows without being declared to differ, where no mark says so. Only parameters of the
+/// shipped worker: what else a worker reports may follow from the config.
 fn mixed_settings(rows: &[Row<'_>]) -> Vec<Finding> {
     let mut by_name: BTreeMap<&'static str, BTreeMap<String, BTreeSet<&str>>> = BTreeMap::new();
     for row in rows {
         let Some(circumstances) = &row.circumstances else { continue };
-        for (name, value) in circumstances.settings.parameters() {
+        for parameter in PARAMETERS {
+            let name = parameter.name;
+            let Some(value) = circumstances.effective.settings.get(name) else { continue };
             if row.config.params.contains_key(name) {
                 continue;
             }
@@ -262,6 +267,22 @@ fn mixed_settings(rows: &[Row<'_>]) -> Vec<Finding> {
             finding(Topic::Comparability, text)
         })
         .collect()
+}
+
+/// Declared parameters that the records of some rows do not confirm.
+fn not_confirmed(rows: &[Row<'_>]) -> Vec<Finding> {
+    let mut by_names: BTreeMap<Vec<String>, usize> = BTreeMap::new();
+    for row in rows {
+        let records = row.runs.iter().filter_map(|run| Some((run.cell.job.key(), run.cell.record()?)));
+        for names in count_unconfirmed(records).into_keys() {
+            *by_names.entry(names).or_default() += 1;
+        }
+    }
+    let sentence = |(names, n): (Vec<String>, usize)| {
+        let text = format!("Not confirmed: {} ({}).", unconfirmed_text(&names), count(n, "row"));
+        finding(Topic::Comparability, text)
+    };
+    by_names.into_iter().map(sentence).collect()
 }
 
 fn left_out(rows: &[Row<'_>]) -> Vec<Finding> {
@@ -449,8 +470,8 @@ fn other_thread_counts(rows: &[Row<'_>]) -> Vec<Finding> {
     let sentences = rows.iter().filter_map(|row| {
         let peaks = row.ceilings()?;
         let Origin::Measured { threads: Some(measured), .. } = peaks.origin else { return None };
-        let used = row.circumstances.as_ref()?.settings.threads?;
-        (used != measured).then(|| {
+        let used = row.circumstances.as_ref()?.effective.settings.whole("threads")?;
+        (used != u64::from(measured)).then(|| {
             format!("the peaks `{}` were measured with {measured} threads, the runs used {used}", peaks.name)
         })
     });
@@ -544,7 +565,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            with(|record| record.measurement.as_mut().unwrap().effective.threads = Some(1)),
+            with(|record| record.measurement.as_mut().unwrap().effective.settings.set("threads", 1)),
             [
                 "The peaks `measured/bench-1-cpu` were measured with 2 threads, the runs used 1 (1 row held against \
               them)."

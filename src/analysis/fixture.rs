@@ -6,7 +6,7 @@ use super::cost::FlopsConvention;
 use super::peaks::{Catalogue, Ceiling, Confidence, Origin, Peaks, Range};
 use super::{Cell, Span, State, Study};
 use crate::job::{Device, Job, Key, Kind, Precision};
-use crate::protocol::{Details, Effective, IterationClock, Iterations, Measurement};
+use crate::protocol::{Details, Effective, IterationClock, Iterations, Measurement, Settings};
 use crate::record::{
     CpuFacts, HostFacts, MatrixFacts, Observed, OsFacts, Outcome, ProcessStats, Provenance, RECORD_SCHEMA,
     Record, WorkerFacts,
@@ -35,18 +35,28 @@ pub(crate) fn key(env: &str, model: &str, batch: u32, repeat: u32) -> Key {
 /// A measurement of `key` at `images_per_s`, with every setting as asked for.
 pub(crate) fn measurement(key: &Key, images_per_s: f64) -> Measurement {
     let samples = ITERATIONS * u64::from(key.batch);
-    let text = format!(
-        r#"{{ "device": "{}", "precision": "{}", "batch": {}, "threads": 2, "channels_last": false }}"#,
-        key.device.backend(),
-        key.precision,
-        key.batch
-    );
-    let effective: Effective = serde_json::from_str(&text).unwrap();
+    let mut settings = Settings::default();
+    settings.set("threads", 2);
+    settings.set("channels_last", false);
+    if key.worker.is_shipped() {
+        let shape = ["input_size", "classes"].map(|name| (name, key.param(name).unwrap()));
+        let declared = key.params.iter().map(|(name, value)| (name.as_str(), value.clone()));
+        for (name, value) in declared.chain(shape) {
+            settings.set(name, serde_json::to_value(value).unwrap());
+        }
+    }
     Measurement {
         samples,
         elapsed_s: samples as f64 / images_per_s,
         synchronized: true,
-        effective,
+        effective: Effective {
+            device: key.device,
+            precision: key.precision,
+            batch: key.batch,
+            model: None,
+            tf32: None,
+            settings,
+        },
         details: Details {
             data_wait_s: Some(0.0),
             device_name: Some(CPU.to_owned()),
@@ -110,6 +120,7 @@ fn provenance() -> Provenance {
         cloud: None,
         command: vec!["/opt/worker".into()],
         environment: Default::default(),
+        variables: None,
     }
 }
 

@@ -369,8 +369,9 @@ mod tests {
             ("$OMP_NUM_THREADS", |record| {
                 record.provenance.environment.insert("OMP_NUM_THREADS".into(), "1".into());
             }),
-            ("channels_last", |record| effective(record).channels_last = Some(true)),
-            ("threads", |record| effective(record).threads = Some(1)),
+            ("channels_last", |record| effective(record).settings.set("channels_last", true)),
+            ("threads", |record| effective(record).settings.set("threads", 1)),
+            ("algorithm", |record| effective(record).settings.set("algorithm", "winograd")),
             ("tf32", |record| effective(record).tf32 = Some(true)),
             ("worker", |record| record.provenance.worker.sha256 = Some("ff".repeat(32))),
             ("python3", |record| {

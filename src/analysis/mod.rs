@@ -18,6 +18,7 @@
 //! | [`roofline`] | points and roofs |
 //! | [`findings`] | the sentences of a report, each with its number and its threshold |
 //! | [`table`] | the CSV files |
+//! | [`unconfirmed`] | declared parameters that no worker confirmed |
 
 mod analyse;
 mod circumstances;
@@ -34,6 +35,7 @@ pub mod pipeline;
 pub mod roofline;
 pub mod table;
 mod telemetry_columns;
+pub mod unconfirmed;
 
 #[cfg(test)]
 pub(crate) mod fixture;

@@ -92,7 +92,7 @@ pub fn gaps<'a>(rows: &'a [Row<'a>]) -> Vec<Gap<'a>> {
 }
 
 fn gap<'a>(real: &'a Row<'a>, synthetic: &'a Row<'a>) -> Option<Gap<'a>> {
-    let is_pair = source(&real.config) != Some(DataSource::Synthetic)
+    let is_pair = matches!(source(&real.config), Some(DataSource::Folder(_)))
         && source(&synthetic.config) == Some(DataSource::Synthetic)
         && without_data(&real.config) == without_data(&synthetic.config)
         && real.circumstances.as_ref()?.differ_at_most_in_data(synthetic.circumstances.as_ref()?);
@@ -152,11 +152,14 @@ mod tests {
             builder = builder.run_with(synthetic, 10.0, |_| {}).run_with(folder, real, |record| {
                 let measured = record.measurement.as_mut().unwrap();
                 measured.details.data_wait_s = wait.map(|share| share * measured.elapsed_s);
-                let settings = &mut measured.effective;
-                settings.data = Some(DataSource::Folder("images".into()));
-                (settings.loader_workers, settings.prefetch_factor) = (Some(2), Some(2));
-                (settings.pin_memory, settings.augment, settings.strict) =
-                    (Some(false), Some(true), Some(false));
+                let settings = &mut measured.effective.settings;
+                settings.set("data", &DataSource::Folder("images".into()));
+                for (name, value) in [("loader_workers", 2), ("prefetch_factor", 2)] {
+                    settings.set(name, value);
+                }
+                for (name, value) in [("pin_memory", false), ("augment", true), ("strict", false)] {
+                    settings.set(name, value);
+                }
             });
         }
         let texts = analyse(&builder.build()).findings.into_iter().map(|finding| finding.text);
@@ -228,6 +231,9 @@ mod tests {
         };
         assert_eq!(with(|_| {}), 1);
         assert_eq!(with(|record| record.provenance.host.hostname = "elsewhere".into()), 0);
-        assert_eq!(with(|record| record.measurement.as_mut().unwrap().effective.threads = Some(1)), 0);
+        assert_eq!(
+            with(|record| record.measurement.as_mut().unwrap().effective.settings.set("threads", 1)),
+            0
+        );
     }
 }

@@ -1,7 +1,9 @@
 //! The CSV files, as tables of words. Units stand in the column names; what is not known is `NA`, never blank and never 0.
 
+use std::collections::HashMap;
+
 use super::analyse::Analysis;
-use super::cost::usd_per_million_images;
+use super::cost::{Cost, usd_per_million_images};
 use super::counted::{Counted, NcuRun};
 use super::group::{Row, Statistics};
 use super::line::Line;
@@ -10,7 +12,7 @@ use super::peaks::Peaks;
 use super::roofline::{Point, Roofline};
 use super::telemetry_columns::telemetry_columns;
 use super::{Cell, Run, State};
-use crate::job::PARAMETERS;
+use crate::job::{JobId, PARAMETERS, Parameter};
 use crate::protocol::Measurement;
 use crate::record::{PerfCounters, ProcessStats, Record};
 
@@ -19,10 +21,11 @@ pub use super::line::{NOT_KNOWN, Table};
 /// `metrics.csv`: a row a job, failures and jobs not run included with their reason.
 pub fn metrics(analysis: &Analysis<'_>) -> Table {
     let mut table = Table::default();
+    let costs = Costs::of(&analysis.rows);
     for run in &analysis.runs {
         let mut line = Line::default();
         job_columns(&mut line, run);
-        measured_columns(&mut line, run, analysis);
+        measured_columns(&mut line, run, costs.of_run(run));
         setting_columns(&mut line, run.cell);
         process_columns(&mut line, run.cell.record());
         telemetry_columns(&mut line, run.cell.record());
@@ -30,6 +33,33 @@ pub fn metrics(analysis: &Analysis<'_>) -> Table {
         table.push(line);
     }
     table
+}
+
+/// What an image costs, for every run.
+struct Costs<'a> {
+    /// By cell. A cell is in one row at most, and the parts of a split config may differ in cost.
+    by_cell: HashMap<*const Cell, Option<&'a Cost>>,
+    /// By config, for jobs without a result, which are in no row; `None` if the config's parts differ.
+    by_config: HashMap<JobId, Option<&'a Cost>>,
+}
+
+impl<'a> Costs<'a> {
+    fn of(rows: &'a [Row<'_>]) -> Self {
+        let (mut by_cell, mut by_config) = (HashMap::new(), HashMap::new());
+        for row in rows {
+            let cost = row.cost.as_ref().ok();
+            by_cell.extend(row.runs.iter().map(|run| (std::ptr::from_ref(run.cell), cost)));
+            let known = by_config.entry(row.config.id()).or_insert(cost);
+            *known = known.filter(|known| Some(*known) == cost);
+        }
+        Costs { by_cell, by_config }
+    }
+
+    fn of_run(&self, run: &Run<'_>) -> Option<&'a Cost> {
+        let of_row = self.by_cell.get(&std::ptr::from_ref(run.cell));
+        let of_config = || self.by_config.get(&run.cell.job.key().config().id());
+        *of_row.or_else(of_config)?
+    }
 }
 
 fn status(cell: &Cell) -> &'static str {
@@ -60,7 +90,7 @@ fn job_columns(line: &mut Line, run: &Run<'_>) {
     line.maybe("ended_at", cell.record().map(|record| record.ended_at.to_rfc3339()));
 }
 
-fn measured_columns(line: &mut Line, run: &Run<'_>, analysis: &Analysis<'_>) {
+fn measured_columns(line: &mut Line, run: &Run<'_>, cost: Option<&Cost>) {
     let measured = run.cell.success().map(|(_, measured)| measured);
     let details = measured.map(|measured| &measured.details);
     let per_s = run.images_per_s().filter(|_| run.cell.is_timing());
@@ -71,8 +101,6 @@ fn measured_columns(line: &mut Line, run: &Run<'_>, analysis: &Analysis<'_>) {
     line.maybe("images_per_s", per_s);
     line.maybe("iterations", measured.map(iterations));
     line.maybe("mean_iteration_s", measured.map(|m| m.elapsed_s / iterations(m) as f64));
-    let row = analysis.rows.iter().find(|row| row.config == run.cell.job.key().config());
-    let cost = row.and_then(|row| row.cost.as_ref().ok());
     line.maybe("training_gflop_per_image", cost.map(|cost| cost.training_flops as f64 / 1e9));
     line.maybe("attained_gflop_per_s", cost.zip(per_s).map(|(c, rate)| c.training_flops as f64 * rate / 1e9));
     let usd = run.cell.usd_per_hour.zip(per_s).map(|(usd, rate)| usd_per_million_images(usd, rate));
@@ -107,13 +135,15 @@ fn measured_columns(line: &mut Line, run: &Run<'_>, analysis: &Analysis<'_>) {
     line.maybe("versions", versions);
 }
 
-/// Effective where the worker says, else declared.
+/// The effective value if the record holds one, else the declared value, else not known. Today's defaults mean
+/// nothing to an external worker or to an older version of the shipped one.
 fn setting_columns(line: &mut Line, cell: &Cell) {
-    let effective = cell.success().map(|(_, measured)| measured.effective.clone());
-    let reported = effective.as_ref().map(|effective| effective.parameters()).unwrap_or_default();
-    for parameter in PARAMETERS {
-        let value = reported.iter().find(|(name, _)| *name == parameter.name).map(|(_, value)| value.clone());
-        line.maybe(parameter.name, value.or_else(|| cell.job.key().param(parameter.name)));
+    let effective = cell.record().and_then(|record| Some(&record.measurement.as_ref()?.effective));
+    let key = cell.job.key();
+    for Parameter { name, .. } in PARAMETERS {
+        let reported = effective.and_then(|effective| effective.settings.get(name)).map(ToString::to_string);
+        let declared = || key.asked(name).filter(|_| key.declares(name)).map(|value| value.to_string());
+        line.maybe(name, reported.or_else(declared));
     }
     line.maybe("tf32", effective.and_then(|effective| effective.tf32));
 }
@@ -388,6 +418,28 @@ mod tests {
             assert!(table.rows.iter().flatten().all(|word| !word.is_empty()));
             assert!(table.rows.iter().all(|row| row.len() == table.header.len()));
         }
+    }
+
+    /// The two parts trained on images of different sizes; the failed job could have belonged to either.
+    #[test]
+    fn runs_have_the_flops_of_their_own_part() {
+        let small = |record: &mut crate::record::Record| {
+            record.measurement.as_mut().unwrap().effective.settings.set("input_size", 64);
+        };
+        let failed = || Outcome::Signalled { signal: 11 };
+        let split = StudyBuilder::new()
+            .run("cpu", "resnet18", 16, 1, 10.0)
+            .run_with(key("cpu", "resnet18", 16, 2), 10.0, small)
+            .failure(key("cpu", "resnet18", 16, 3), failed());
+        let whole = split.run("cpu", "vgg16", 16, 1, 10.0).failure(key("cpu", "vgg16", 16, 2), failed());
+        let study = whole.build();
+        let metrics = metrics(&analyse(&study));
+        let column = metrics.header.iter().position(|name| name == "training_gflop_per_image").unwrap();
+        let gflops: Vec<&str> = metrics.rows.iter().map(|row| row[column].as_str()).collect();
+        let of = |name, size| crate::architecture::network(name, size, 1000).unwrap().training_flops();
+        let [large, small, vgg] = [("resnet18", 224), ("resnet18", 64), ("vgg16", 224)]
+            .map(|(name, size)| (of(name, size) as f64 / 1e9).to_string());
+        assert_eq!(gflops, [&large, &small, "NA", &vgg, &vgg]);
     }
 
     #[test]

@@ -48,6 +48,7 @@ fn main() {
 fn behave(flags: &Flags) -> i32 {
     match flags.get("behave").unwrap_or("ok") {
         "ok" => flags.measure(&[]),
+        "unconfirmed" => flags.measure(&[("\"behave\"", "\"misbehave\"")]),
         "unsynchronised" => flags.measure(&[("\"synchronized\":true", "\"synchronized\":false")]),
         "mismatch" => flags.measure(&[("\"precision\":\"fp32\"", "\"precision\":\"tf32\"")]),
         "wrong-samples" => flags.measure(&[("\"iters\":2", "\"iters\":3")]),
@@ -175,11 +176,15 @@ impl Flags {
     fn measurement(&self) -> String {
         let word = |name: &str, otherwise: &str| self.get(name).unwrap_or(otherwise).to_owned();
         format!(
-            r#"{{"schema":1,"samples":{},"elapsed_s":0.5,"synchronized":true,"effective":{{"device":"{}","precision":"{}","batch":{},"iters":2}}}}"#,
+            concat!(
+                r#"{{"schema":1,"samples":{},"elapsed_s":0.5,"synchronized":true,"#,
+                r#""effective":{{"device":"{}","precision":"{}","batch":{},"behave":"{}","iters":2}}}}"#
+            ),
             2 * self.batch(),
             word("device", "cpu"),
             word("precision", "fp32"),
             self.batch(),
+            word("behave", "ok"),
         )
     }
 

@@ -10,8 +10,9 @@ use super::marked::{left_out, sentence, tell_left_out};
 use super::output::{say, warn};
 use super::progress::{Display, Style};
 use super::select::SelectArgs;
-use super::stale::{Here, tell_stale};
+use super::stale::{Here, tell_stale, unconfirmed_jobs};
 use super::{Exit, Failure, Global};
+use crate::analysis::unconfirmed::unconfirmed_text;
 use crate::event::Summary;
 use crate::files::WriteError;
 use crate::job::Kind;
@@ -22,6 +23,7 @@ use crate::plan::{
 use crate::record::HostFacts;
 use crate::run::{DispatchError, RunOrder, Site, SiteError, dispatch};
 use crate::store::Store;
+use crate::text::jobs_text;
 
 /// What `orchestrate run` takes.
 #[derive(Debug, clap::Args)]
@@ -42,7 +44,8 @@ pub(super) struct HowArgs {
     /// Give up at once if the host, the device or the first job is busy, instead of waiting. Later jobs wait.
     #[arg(long)]
     no_wait: bool,
-    /// Run stale jobs again too: those that are done, but whose worker, libtorch or device has changed since.
+    /// Run stale jobs again too: those that are done, but whose worker, libtorch, device or environment variables have
+    /// changed since.
     #[arg(long)]
     rerun_stale: bool,
     /// Run jobs again too that are done, but whose run is left out of the statistics: contended, throttled, spilled,
@@ -181,6 +184,7 @@ impl Execution<'_> {
         // What just ended is in the store alone.
         if let Ok(inventory) = self.store.load_inventory() {
             self.advise_of_marked(&inventory);
+            self.advise_of_unconfirmed(&inventory);
         }
         match &summary.stopped_by {
             Some(by) if summary.left() > 0 => {
@@ -214,6 +218,13 @@ impl Execution<'_> {
         let again = self.resume_command_without(" --rerun-marked");
         if let Some(line) = tell_left_out(&left_out(self.plan, inventory), &ids, &again, self.global) {
             self.advise(&line);
+        }
+    }
+
+    /// Says which parameters no record of the done jobs confirms.
+    fn advise_of_unconfirmed(&self, inventory: &Inventory) {
+        for (names, jobs) in unconfirmed_jobs(inventory, self.decided) {
+            self.advise(&format!("not confirmed: {}: {}", unconfirmed_text(&names), jobs_text(jobs)));
         }
     }
 

@@ -3,10 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{Exit, Failure};
-use crate::job::{Key, PARAMETERS, ParamValue, Precision, parameter};
-use crate::matrix::{
-    Condition, Operator, Selector, SelectorField, comma_separated, did_you_mean, one_of, placeholders,
-};
+use crate::job::{Key, PARAMETERS, ParamValue, Precision, parameter, placeholders};
+use crate::matrix::{Condition, Operator, Selector, SelectorField, comma_separated, did_you_mean, one_of};
 use crate::plan::{Plan, quote};
 
 /// The selection flags shared by `run`, `plan` and `status`.

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use super::global::store_flag;
 use super::output::warn;
 use super::{Failure, Global};
+use crate::analysis::unconfirmed::count_unconfirmed;
 use crate::host::{Programs, ProgramsError, probe_host, probe_present};
 use crate::job::JobId;
-use crate::plan::{Decided, Decision, Inventory, Plan, Present, changes_text, decide};
+use crate::plan::{Decided, Decision, Inventory, Plan, Present, Standing, changes_text, decide};
 use crate::record::HostFacts;
 use crate::store::{Store, StoreError};
 use crate::text::jobs_text;
@@ -114,6 +115,14 @@ pub(super) fn tell_stale(decided: &[Decided], again: &str, global: &Global) -> O
         jobs_text(number),
         store_flag(global)
     ))
+}
+
+/// The done jobs of `decided` by the parameters that their records do not confirm, with their number.
+pub(super) fn unconfirmed_jobs(inventory: &Inventory, decided: &[Decided]) -> BTreeMap<Vec<String>, usize> {
+    count_unconfirmed(decided.iter().filter_map(|Decided { job, .. }| match inventory.jobs.get(&job.id())? {
+        Standing::Done(record) => Some((job.key(), &**record)),
+        Standing::NotDone(_) => None,
+    }))
 }
 
 /// What can be done about stale jobs, where the reasons are seen already. `again` is the verb, and what follows it, that

@@ -43,6 +43,7 @@ fn record(job: &Job, outcome: Outcome) -> Record {
             cloud: None,
             command: Vec::new(),
             environment: Default::default(),
+            variables: None,
         },
     }
 }

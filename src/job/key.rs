@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Device, JobId, Kind, ParamValue, Params, Precision, Profile, parameter};
+use super::{Device, JobId, Kind, ParamValue, Params, Precision, Profile, parameter, placeholders};
 
 /// The version of the key's form.
 ///
@@ -11,7 +11,9 @@ pub const KEY_SCHEMA: u32 = 1;
 /// Everything declared about a job. Its canonical JSON is what the id hashes.
 ///
 /// Not here: the matrix's name and path, limits, order, retries, the worker binary's bytes, anything about the host.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+///
+/// Two keys are equal if their ids are equal: a parameter at its default makes no difference, written down or not.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Key {
     /// [`KEY_SCHEMA`] when written by this version.
@@ -30,7 +32,9 @@ pub struct Key {
     pub precision: Precision,
     /// Which repeat of the config this is, from 1.
     pub repeat: u32,
-    /// The parameters that differ from their default, by name.
+    /// The declared parameters, by name. Those of the shipped worker that have their default are left out, because it
+    /// is told every parameter anyway. Those of an external worker are all kept: nothing else is known about it. The
+    /// id is the same either way.
     #[serde(default)]
     pub params: Params,
     /// The program that does the work.
@@ -57,24 +61,31 @@ impl WorkerTemplate {
     pub fn is_shipped(&self) -> bool {
         *self == WorkerTemplate::Shipped
     }
+
+    /// Whether its command holds `{name}`. The shipped worker has none.
+    pub fn asks_for(&self, name: &str) -> bool {
+        match self {
+            WorkerTemplate::Shipped => false,
+            WorkerTemplate::Command(words) => {
+                words.iter().flat_map(|word| placeholders(word)).any(|placeholder| placeholder == name)
+            }
+        }
+    }
 }
 
 impl Key {
     /// `params` without those at their default: a parameter at its default leaves the hash as it was before the
     /// parameter existed.
     pub fn without_defaults(params: Params) -> Params {
-        params
-            .into_iter()
-            .filter(|(name, value)| {
-                parameter(name).and_then(super::Parameter::default_value).as_ref() != Some(value)
-            })
-            .collect()
+        params.into_iter().filter(|(name, value)| !is_default(name, value)).collect()
     }
 
-    /// The value of the parameter `name`: as declared, else its default; `None` where the worker chooses or nobody
-    /// knows the name.
+    /// The value of the parameter `name`: as declared, else its default if the worker is told its default. `None` if
+    /// the worker chooses, or if nobody says: the shipped worker's defaults mean nothing to an external worker.
     pub fn param(&self, name: &str) -> Option<ParamValue> {
-        self.params.get(name).cloned().or_else(|| parameter(name).and_then(super::Parameter::default_value))
+        let takes_default = || self.worker.is_shipped() || self.worker.asks_for(name);
+        let default = || parameter(name).filter(|_| takes_default())?.default_value();
+        self.params.get(name).cloned().or_else(default)
     }
 
     /// The value of the parameter `name` that the worker is called with. That of [`Key::param`] but for what a profiled
@@ -139,6 +150,27 @@ impl Key {
     pub fn profiled(&self, kind: Kind, profile: Profile) -> Key {
         Key { kind, profile, ..self.config() }
     }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        let Key { schema, kind, env, device, model, batch, precision, repeat, params, worker, profile } =
+            self;
+        (schema, kind, env, device, model)
+            == (&other.schema, &other.kind, &other.env, &other.device, &other.model)
+            && (batch, precision, repeat) == (&other.batch, &other.precision, &other.repeat)
+            && (worker, profile) == (&other.worker, &other.profile)
+            && hashed(params).eq(hashed(&other.params))
+    }
+}
+
+/// Those of `params` that the id is a hash of.
+fn hashed(params: &Params) -> impl Iterator<Item = (&String, &ParamValue)> {
+    params.iter().filter(|(name, value)| !is_default(name, value))
+}
+
+fn is_default(name: &str, value: &ParamValue) -> bool {
+    parameter(name).and_then(super::Parameter::default_value).as_ref() == Some(value)
 }
 
 #[cfg(test)]
@@ -257,6 +289,7 @@ mod tests {
             let mut changed = key();
             change(&mut changed);
             assert!(!seen.contains(&changed.id()), "{name} does not change the id");
+            assert_ne!(changed, key(), "{name}");
             seen.push(changed.id());
         }
     }
@@ -270,7 +303,7 @@ mod tests {
                 continue;
             }
             explicit.params.insert(parameter.name.to_owned(), default);
-            assert_eq!(explicit.id(), key().id(), "{}", parameter.name);
+            assert_eq!((explicit.id(), &explicit), (key().id(), &key()), "{}", parameter.name);
         }
     }
 

@@ -11,8 +11,10 @@
 mod id;
 mod key;
 mod parameter;
+mod placeholder;
 mod profile;
 mod state;
+mod told;
 mod varying;
 mod word;
 
@@ -22,6 +24,7 @@ pub use parameter::{
     DataSource, LOADER_PARAMETERS, PARAMETERS, ParamValue, Parameter, ParameterType, Params, WrongParameter,
     parameter,
 };
+pub use placeholder::placeholders;
 pub use profile::Profile;
 pub use state::{State, Tally};
 pub use varying::{distinction, varying_parameters};

@@ -1,5 +1,8 @@
-//! The parameters of the shipped worker: one table that the matrix's checks, the command line of the worker, the key
-//! and the comparison of requested and effective settings all read.
+//! The parameters of the shipped worker.
+//!
+//! This table is read by the matrix's checks, the key, the worker's call, the comparison of requested and effective
+//! settings, the circumstances of a row and the columns of the tables. The worker's own command line and the settings
+//! that it reads back are written by hand; tests compare them with the table.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -150,8 +153,12 @@ pub const LOADER_PARAMETERS: &[&str] =
 
 /// Every parameter of the shipped worker, in the order its command line shows them.
 ///
-/// A default here is part of every key ever hashed: a parameter at its default is left out of the key, so a changed
-/// default would silently rename what old directories mean. Add parameters freely; never change a default.
+/// A default is part of every key ever hashed: the hash leaves out parameters that have their default. So never
+/// change a default. The default of a new parameter is what was done before, for every value of the other parameters.
+/// For example, AdamW has always decayed weights by 0.01 and SGD by nothing, so no number can be the default of a new
+/// `weight_decay`: it has to be [`ParameterDefault::WorkerChooses`].
+///
+/// What a record does not say is not known. Never read a default into a record: it may be older than the parameter.
 pub const PARAMETERS: &[Parameter] = &[
     number("warmup", 10, 0, 1_000_000, "Training iterations before the measured window."),
     number("iters", 100, 1, 10_000_000, "Training iterations inside the measured window."),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Axis, AxisName, AxisValue, Env, Include, Matrix};
-use crate::job::{KEY_SCHEMA, Key, Kind, ParamValue, Params, Precision, Profile};
+use crate::job::{KEY_SCHEMA, Key, Kind, ParamValue, Params, Precision, Profile, WorkerTemplate};
 
 /// One config and how often it runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,6 +114,11 @@ fn set(params: &mut Params, name: &str, value: &ParamValue) {
     params.insert(name.to_owned(), value.clone());
 }
 
+/// The shipped worker is told its defaults anyway. Of another worker nothing is known but what is declared, so that a
+/// declared value is kept even if it is what the shipped worker would do.
 fn finished(key: Key) -> Key {
-    Key { params: Key::without_defaults(key.params), ..key }
+    match key.worker {
+        WorkerTemplate::Shipped => Key { params: Key::without_defaults(key.params), ..key },
+        WorkerTemplate::Command(_) => key,
+    }
 }

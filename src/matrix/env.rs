@@ -8,7 +8,7 @@ use super::profile::{check_own, profiles};
 use super::reader::unknown_key;
 use super::{Axis, AxisName, AxisValue, Env};
 use crate::architecture::NETWORKS;
-use crate::job::{PARAMETERS, ParamValue, Params, Precision, WorkerTemplate, parameter};
+use crate::job::{PARAMETERS, ParamValue, Params, Precision, WorkerTemplate, parameter, placeholders};
 
 /// Repeats of a config if nobody says: the fewest with which two configs can differ significantly.
 const DEFAULT_REPEATS: u32 = 5;
@@ -154,17 +154,6 @@ fn undefined_placeholder(placeholder: &str, span: Span, names: &[&Spanned<String
         one_of(PLACEHOLDERS.iter().copied())
     );
     notes.add_with_hint(span, &word, message, hint);
-}
-
-/// The names in braces that `word` of a worker's command holds: `{` then lower-case letters, digits and `_`, then `}`.
-/// Other braces mean themselves.
-pub fn placeholders(word: &str) -> impl Iterator<Item = &str> {
-    word.split('{').skip(1).filter_map(|rest| {
-        let (name, _) = rest.split_once('}')?;
-        let is_name = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-            && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-        is_name.then_some(name)
-    })
 }
 
 /// The env's axes in the order in which they vary, the slowest first.

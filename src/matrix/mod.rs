@@ -34,7 +34,6 @@ use crate::record::CloudFacts;
 pub use check::check;
 pub use condition::{Operator, comma_separated};
 pub use configs::Config;
-pub use env::placeholders;
 pub use note::{Note, Span, Spanned, did_you_mean, nearest, one_of, render_notes};
 pub use profile::NothingToProfile;
 pub use schema::schema;

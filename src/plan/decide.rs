@@ -58,9 +58,9 @@ pub struct Decided {
 
 /// Decides for every job of `plan`, in its order.
 ///
-/// What is done is done, wherever it was measured; what was measured here and would run with something else than
-/// `present` now is stale. What does not belong here is not asked for more. Of the rest, what is certain to need more
-/// memory than there is is pruned, and everything else runs.
+/// A done job is done wherever it was measured. It is stale if it would run with other variables now, or if it was
+/// measured here and would run with something else than `present`. Jobs that do not belong here are left alone. Of the
+/// rest, those that are certain to need more memory than there is are pruned, and the others run.
 pub fn decide(plan: &Plan, inventory: &Inventory, host: &HostFacts, present: &Present) -> Vec<Decided> {
     let scene = Scene { inventory, host, present, ceilings: Ceilings::of(inventory, host) };
     plan.jobs()
@@ -132,7 +132,7 @@ impl Scene<'_> {
         if let Some(not_done) = self.inventory.reruns.get(&job.id()) {
             return Decision::Run(not_done.clone());
         }
-        let changes = changes(record, self.host, self.present);
+        let changes = changes(record, &env.variables, self.host, self.present);
         let accepted = self.inventory.accepted.get(&job.id());
         if changes.is_empty() || accepted.is_some_and(|accepted| accepted.covers(record, &changes)) {
             return Decision::Skip;
@@ -268,6 +268,7 @@ mod tests {
                 cloud: None,
                 command: Vec::new(),
                 environment: Default::default(),
+                variables: None,
             },
         }
     }

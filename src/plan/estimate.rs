@@ -139,13 +139,13 @@ pub fn wall_seconds(record: &Record) -> f64 {
     by_time.filter(|seconds| *seconds > 0.0).unwrap_or_else(by_clock)
 }
 
-/// Images that a job trains on, warm-up included; at least 1.
+/// Images that a job trains on, warm-up included; those of one iteration where it is not known how many there are.
 fn images(key: &Key) -> f64 {
     let number = |name| match key.param(name) {
         Some(ParamValue::Int(value)) => value as f64,
         _ => 0.0,
     };
-    (f64::from(key.batch) * (number("warmup") + number("iters"))).max(1.0)
+    f64::from(key.batch) * (number("warmup") + number("iters")).max(1.0)
 }
 
 #[cfg(test)]
@@ -196,6 +196,7 @@ mod tests {
                 cloud: None,
                 command: Vec::new(),
                 environment: BTreeMap::new(),
+                variables: None,
             },
         }
     }

@@ -7,9 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::{PlannedEnv, Profiler};
-use crate::job::{
-    DataSource, Device, Key, LOADER_PARAMETERS, PARAMETERS, ParamValue, Parameter, WorkerTemplate,
-};
+use crate::job::{DataSource, Device, Key, ParamValue, WorkerTemplate};
 use crate::protocol::{ITERATIONS_VARIABLE, MEASUREMENT_VARIABLE};
 
 /// The variables of `orchestrate`'s environment that a worker gets as they are: where programs, libraries and scratch
@@ -27,6 +25,9 @@ pub const PASSED_ON: &[&str] = &[
     "VIRTUAL_ENV",
     "CUDA_HOME",
 ];
+
+/// The variables that tell a worker where to write. Nothing that an env declares replaces them.
+pub(super) const OUTPUT_VARIABLES: [&str; 2] = [MEASUREMENT_VARIABLE, ITERATIONS_VARIABLE];
 
 /// What an invocation takes from the place it happens at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,24 +108,8 @@ fn shipped_argv(key: &Key, program: &str, outputs: &Outputs) -> Vec<String> {
     flag("--label", &key.label());
     flag("--out", &outputs.measurement);
     flag("--iterations-out", &outputs.iterations);
-    for parameter in PARAMETERS.iter().filter(|parameter| applies(parameter, key)) {
-        if let Some(value) = key.asked(parameter.name) {
-            argv.extend(parameter_flag(parameter.name, &value));
-        }
-    }
+    argv.extend(key.told().iter().flat_map(|(name, value)| parameter_flag(name, value)));
     argv
-}
-
-/// Whether `parameter` means anything for `key`. A matrix sets how images are loaded once for all of its configs; the
-/// worker refuses to be told where it loads none.
-fn applies(parameter: &Parameter, key: &Key) -> bool {
-    if !LOADER_PARAMETERS.contains(&parameter.name) {
-        return true;
-    }
-    let has_folder = matches!(key.param("data"), Some(ParamValue::Data(DataSource::Folder(_))));
-    let ahead =
-        parameter.name != "prefetch_factor" || key.param("loader_workers") != Some(ParamValue::Int(0));
-    has_folder && ahead
 }
 
 /// The words that tell the shipped worker one parameter; a switch that is off has none.
@@ -207,6 +192,17 @@ fn environment(
 ) -> BTreeMap<String, String> {
     let mut variables: BTreeMap<String, String> =
         PASSED_ON.iter().filter_map(|name| Some(((*name).to_owned(), ambient.get(*name)?.clone()))).collect();
+    variables.extend(own_variables(key));
+    variables.extend(env.variables.clone());
+    let [measurement, iterations] = OUTPUT_VARIABLES;
+    variables.insert(measurement.to_owned(), outputs.measurement.clone());
+    variables.insert(iterations.to_owned(), outputs.iterations.clone());
+    variables
+}
+
+/// The variables that we set for the worker of `key`.
+pub(super) fn own_variables(key: &Key) -> BTreeMap<String, String> {
+    let mut variables = BTreeMap::new();
     let mut set = |name: &str, value: String| variables.insert(name.to_owned(), value);
     set("LC_ALL", "C".to_owned());
     // A worker sees its own GPU only. One on a processor sees none, so no context is made on a device it has no lock for.
@@ -217,9 +213,6 @@ fn environment(
         set("OMP_NUM_THREADS", threads.to_string());
         set("MKL_NUM_THREADS", threads.to_string());
     }
-    variables.extend(env.variables.clone());
-    variables.insert(MEASUREMENT_VARIABLE.to_owned(), outputs.measurement.clone());
-    variables.insert(ITERATIONS_VARIABLE.to_owned(), outputs.iterations.clone());
     variables
 }
 
@@ -288,7 +281,7 @@ fn quote_below(word: &str, outputs: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::Precision;
+    use crate::job::{LOADER_PARAMETERS, Precision};
     use crate::matrix::{Limits, Place, Share};
 
     fn key() -> Key {

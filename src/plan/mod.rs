@@ -6,6 +6,7 @@
 //! the host is and what jobs would run with now; [`invocation`] says how a job's process chain is called, as data. The executor
 //! ([`crate::run`]) has no choices left.
 
+mod change;
 mod decide;
 mod estimate;
 mod expand;
@@ -15,6 +16,7 @@ mod order;
 mod profiler;
 mod stale;
 mod state;
+mod variables;
 
 use std::collections::BTreeMap;
 
@@ -24,13 +26,14 @@ use crate::job::{Job, Key};
 use crate::matrix::{Limits, Order, Place, Share};
 use crate::record::{CloudFacts, MatrixFacts};
 
+pub use change::{Change, changes_text};
 pub use decide::{Ceilings, Decided, Decision, decide, rerun_marked, rerun_stale};
 pub use estimate::{Basis, Estimate, Estimator, TimeLeft, wall_seconds};
 pub use expand::expand;
 pub use inventory::{Inventory, NotDone, Problem, Standing};
 pub use invocation::{Invocation, InvocationError, Outputs, PASSED_ON, Surroundings, invocation, quote};
 pub use profiler::Profiler;
-pub use stale::{ACCEPTANCE_SCHEMA, Acceptance, Change, Present, changes, changes_text};
+pub use stale::{ACCEPTANCE_SCHEMA, Acceptance, Present, changes};
 pub use state::state;
 
 /// The version of a saved plan.

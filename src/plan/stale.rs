@@ -1,18 +1,20 @@
 //! Staleness: whether a done job would run with something else today than it ran with.
 //!
-//! A job's key is what is declared about it, and neither the worker's bytes, nor libtorch, nor the device are. When one
-//! of them has changed since its record, the job is still done, but it is *stale*: its number may be another now. The
-//! user decides: repeat it, or [accept](Acceptance) the change.
+//! A job's key does not hold the worker's bytes, libtorch, the device or the `variables` of its env. When one of them
+//! has changed since its record, the job is still done, but it is *stale*: its number might be another one now. The
+//! user decides whether to repeat it or to [accept](Acceptance) the change.
 //!
-//! Only what is known on both sides is compared. A record of an older version, a worker that cannot be read, a GPU
-//! whose UUID the driver does not tell: none of them makes a job stale. Nor is a record of another host compared, for
-//! what it ran with was never here.
+//! Only what is known on both sides is compared. A record of an older version, a worker that cannot be read and a GPU
+//! whose UUID the driver does not tell do not make a job stale. For a record from another host only the variables are
+//! compared: what else it ran with was never here.
 
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::change::Change;
+use super::variables::variable_changes;
 use crate::job::{Device, JobId, Key};
 use crate::record::{GpuFacts, HostFacts, LibraryFacts, Record, WorkerFacts};
 
@@ -28,38 +30,6 @@ pub struct Present {
     pub workers: BTreeMap<JobId, WorkerFacts>,
     /// The NVIDIA GPUs in the order of their PCI addresses, as workers count them; empty if they are not known.
     pub gpus: Vec<GpuFacts>,
-}
-
-/// One thing that is not what it was when a job ran.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
-    /// What changed: `worker`, `processor`, `device`, `driver`, or the file name of a library or of another program.
-    pub what: String,
-    /// What it was, in full.
-    pub from: String,
-    /// What it is now, in full.
-    pub to: String,
-}
-
-impl Change {
-    /// `worker 1f06d7c03a5b → 9e2b77f01c44`: hashes are cut to 12 digits.
-    pub fn text(&self) -> String {
-        format!("{} {} → {}", self.what, shortened(&self.from), shortened(&self.to))
-    }
-}
-
-/// All of `changes` as one phrase.
-pub fn changes_text(changes: &[Change]) -> String {
-    changes.iter().map(Change::text).collect::<Vec<_>>().join("; ")
-}
-
-/// `text` with every SHA-256 in it cut to its first 12 digits.
-fn shortened(text: &str) -> String {
-    let short = |word: &str| {
-        let is_hash = word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if is_hash { word[..12].to_owned() } else { word.to_owned() }
-    };
-    text.split(' ').map(short).collect::<Vec<_>>().join(" ")
 }
 
 /// `accepted.json`: the user keeps a stale job's record in spite of these changes. It stands beside the record, which
@@ -83,13 +53,19 @@ impl Acceptance {
     }
 }
 
-/// What changed between the run of `record` and `present` on `host`; empty if nothing did, and if `record` is of
-/// another host.
-pub fn changes(record: &Record, host: &HostFacts, present: &Present) -> Vec<Change> {
+/// What changed between the run of `record` and now, on `host` with what is `present`. `variables` are those that the
+/// job's env declares now. If `record` is from another host, only the variables are compared, since they are declared
+/// for any host.
+pub fn changes(
+    record: &Record,
+    variables: &BTreeMap<String, String>,
+    host: &HostFacts,
+    present: &Present,
+) -> Vec<Change> {
+    let mut found = variable_changes(record, variables);
     if record.provenance.host.hostname != host.hostname {
-        return Vec::new();
+        return found;
     }
-    let mut found = Vec::new();
     if let Some(worker) = present.workers.get(&record.id) {
         found.extend(worker_changes(&record.provenance.worker, worker));
     }
@@ -151,6 +127,7 @@ fn gpu_index(key: &Key) -> Option<usize> {
 mod tests {
     use super::*;
     use crate::job::Job;
+    use crate::plan::changes_text;
     use crate::protocol::{Details, Measurement};
     use crate::record::{CpuFacts, MatrixFacts, Observed, Outcome, Provenance, RECORD_SCHEMA};
 
@@ -225,6 +202,7 @@ mod tests {
                 cloud: None,
                 command: Vec::new(),
                 environment: Default::default(),
+                variables: None,
             },
         }
     }
@@ -238,7 +216,7 @@ mod tests {
         let mut worker = worker();
         alter(&mut host, &mut worker, &mut now.gpus);
         now.workers.insert(record.id, worker);
-        changes_text(&changes(&record, &host, &now))
+        changes_text(&changes(&record, &BTreeMap::new(), &host, &now))
     }
 
     #[test]
@@ -291,24 +269,65 @@ mod tests {
         for (index, alter) in unknown.into_iter().enumerate() {
             assert_eq!(said(Device::Cuda(0), alter), "", "{index}");
         }
-        assert_eq!(changes(&record(Device::Cpu), &host(), &Present::default()), []);
+        let none = BTreeMap::new();
+        assert_eq!(changes(&record(Device::Cpu), &none, &host(), &Present::default()), []);
         // Nor does the other side: a record of an older version.
         let mut older = record(Device::Cuda(0));
         let now = present(&older);
         older.provenance.worker = WorkerFacts { sha256: worker().sha256, ..WorkerFacts::default() };
         older.provenance.host = HostFacts { hostname: "box".into(), ..HostFacts::default() };
         older.measurement.as_mut().unwrap().details = Details::default();
-        assert_eq!(changes(&older, &host(), &now), []);
+        assert_eq!(changes(&older, &none, &host(), &now), []);
     }
 
     #[test]
-    fn a_record_of_another_host_is_compared_with_nothing() {
+    fn of_a_record_of_another_host_only_the_variables_are_compared() {
         let record = record(Device::Cpu);
         let elsewhere = HostFacts { hostname: "other".into(), cpu: CpuFacts::default(), ..host() };
         let mut now = present(&record);
         now.workers.insert(record.id, WorkerFacts { sha256: Some("dd".repeat(32)), ..worker() });
-        assert_eq!(changes(&record, &elsewhere, &now), []);
-        assert_eq!(changes(&record, &host(), &now).len(), 1);
+        let none = BTreeMap::new();
+        assert_eq!(changes(&record, &none, &elsewhere, &now), []);
+        assert_eq!(changes(&record, &none, &host(), &now).len(), 1);
+        let declared = BTreeMap::from([("NAP".to_owned(), "1".to_owned())]);
+        assert_eq!(changes_text(&changes(&record, &declared, &elsewhere, &now)), "$NAP not set → 1");
+        assert_eq!(changes(&record, &declared, &host(), &now).len(), 2);
+    }
+
+    /// What is said of a worker on two threads that had the environment `had`, of which `then` were declared, and whose
+    /// env declares `now`.
+    fn variables_said(had: &[(&str, &str)], then: Option<&[&str]>, now: &[(&str, &str)]) -> String {
+        let map = |variables: &[(&str, &str)]| -> BTreeMap<String, String> {
+            variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let mut record = record(Device::Cpu);
+        record.key.params.insert("threads".into(), crate::job::ParamValue::Int(2));
+        record.provenance.environment = map(had);
+        record.provenance.variables = then.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+        changes_text(&changes(&record, &map(now), &host(), &Present::default()))
+    }
+
+    #[test]
+    fn variables_are_compared_as_far_as_it_is_known_what_they_were() {
+        let had =
+            [("PATH", "/bin"), ("OMP_NUM_THREADS", "2"), ("NAP", "1"), ("ORCHESTRATE_MEASUREMENT", "/x")];
+        let declared: Option<&[&str]> = Some(&["NAP", "TOKEN"]);
+        for (then, now, expected) in [
+            (declared, vec![("NAP", "1")], ""),
+            (None, vec![("NAP", "1")], ""),
+            (declared, vec![("NAP", "2"), ("TOKEN", "t")], "$NAP 1 → 2"),
+            (None, vec![("NAP", "1"), ("TOKEN", "t")], "$TOKEN was added"),
+            (declared, vec![("NAP", "1"), ("PATH", "/bin"), ("OMP_NUM_THREADS", "2")], ""),
+            (declared, vec![("NAP", "1"), ("OMP_NUM_THREADS", "3")], "$OMP_NUM_THREADS 2 → 3"),
+            (declared, vec![("NAP", "1"), ("ORCHESTRATE_MEASUREMENT", "/y")], ""),
+            (Some(&["NAP", "PATH"]), vec![], "$NAP 1 → not set; $PATH /bin → not declared"),
+            (None, vec![], "$NAP 1 → not set"),
+        ] {
+            assert_eq!(variables_said(&had, then, &now), expected, "{then:?} {now:?}");
+        }
+        // The env set what we set now.
+        let had = [("OMP_NUM_THREADS", "8"), ("LC_ALL", "C")];
+        assert_eq!(variables_said(&had, None, &[]), "$OMP_NUM_THREADS 8 → 2");
     }
 
     #[test]

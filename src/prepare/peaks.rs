@@ -185,7 +185,9 @@ pub fn measure_peaks(
     match output.status.code().map(WorkerExit::of) {
         Some(WorkerExit::Done) => {}
         Some(WorkerExit::Unsupported) => return Err(MeasureError::Unsupported(wanted.device)),
-        Some(WorkerExit::Failed | WorkerExit::Usage | WorkerExit::OutOfMemory) | None => return Err(MeasureError::Failed { path, status: output.status.to_string() }),
+        Some(WorkerExit::Failed | WorkerExit::Usage | WorkerExit::OutOfMemory) | None => {
+            return Err(MeasureError::Failed { path, status: output.status.to_string() });
+        }
     }
     let measured = parse(&output.stdout, wanted.device);
     let measured = measured.map_err(|message| MeasureError::Output { path, message })?;

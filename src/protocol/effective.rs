@@ -2,9 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::job::{DataSource, Device, Key, Optimizer, ParamValue, Precision};
+use super::setting::{Setting, Settings};
+use crate::job::{Device, Key, Precision};
 
 /// What the worker really did, read back where that is possible. Compared with what the job asked for.
+///
+/// Parameters have no fields of their own: `settings` holds whatever the worker reports, by name. So a parameter that
+/// is added to [`crate::job::PARAMETERS`] is compared, splits rows and has its column as soon as a worker reports it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Effective {
     /// The device computed on.
@@ -19,60 +23,9 @@ pub struct Effective {
     /// Whether matrix products may round to TF32.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tf32: Option<bool>,
-    /// Measured iterations.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub iters: Option<u32>,
-    /// Warm-up iterations.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub warmup: Option<u32>,
-    /// Where the images came from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data: Option<DataSource>,
-    /// Threads that decoded images.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub loader_workers: Option<u32>,
-    /// Batches each loader thread prepared ahead.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prefetch_factor: Option<u32>,
-    /// Whether batches went through page-locked memory.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pin_memory: Option<bool>,
-    /// Whether images were augmented.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub augment: Option<bool>,
-    /// Whether an image that cannot be decoded would have been an error.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub strict: Option<bool>,
-    /// Whether activations and weights were in NHWC order.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub channels_last: Option<bool>,
-    /// Passes for each optimizer step.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub grad_accum_steps: Option<u32>,
-    /// The rule by which a step changes the weights.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub optimizer: Option<Optimizer>,
-    /// Whether an NVTX range marked the window.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nvtx: Option<bool>,
-    /// Whether only deterministic algorithms were allowed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deterministic: Option<bool>,
-    /// Whether cuDNN timed its algorithms.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cudnn_benchmark: Option<bool>,
-    /// Compute threads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub threads: Option<u32>,
-    /// The seed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seed: Option<u64>,
-    /// Height and width of the images, in pixels.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input_size: Option<u32>,
-    /// Classes of the last layer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub classes: Option<u32>,
+    /// Everything else that the worker reports, as it said it.
+    #[serde(flatten)]
+    pub settings: Settings,
 }
 
 /// A setting that is not what the job asked for.
@@ -87,46 +40,11 @@ pub struct Mismatch {
 }
 
 impl Effective {
-    /// The parameters of [`crate::job::PARAMETERS`] that the worker reports, by name.
-    pub fn parameters(&self) -> Vec<(&'static str, ParamValue)> {
-        fn int<N: Into<i64>>(value: Option<N>) -> Option<ParamValue> {
-            value.map(|value| ParamValue::Int(value.into()))
-        }
-        let switch = |value: Option<bool>| value.map(ParamValue::Bool);
-        let seed = self.seed.map(|seed| ParamValue::Int(i64::try_from(seed).unwrap_or(i64::MAX)));
-        [
-            ("warmup", int(self.warmup)),
-            ("iters", int(self.iters)),
-            ("data", self.data.clone().map(ParamValue::Data)),
-            ("loader_workers", int(self.loader_workers)),
-            ("prefetch_factor", int(self.prefetch_factor)),
-            ("pin_memory", switch(self.pin_memory)),
-            ("augment", switch(self.augment)),
-            ("strict", switch(self.strict)),
-            ("channels_last", switch(self.channels_last)),
-            ("grad_accum_steps", int(self.grad_accum_steps)),
-            ("optimizer", self.optimizer.map(|optimizer| ParamValue::Text(optimizer.to_string()))),
-            ("nvtx", switch(self.nvtx)),
-            ("deterministic", switch(self.deterministic)),
-            ("cudnn_benchmark", switch(self.cudnn_benchmark)),
-            ("threads", int(self.threads)),
-            ("seed", seed),
-            ("input_size", int(self.input_size)),
-            ("classes", int(self.classes)),
-        ]
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, value?)))
-        .collect()
-    }
-}
-
-impl Effective {
     /// The settings that the worker reports and that are not what `key` asks for; empty if all is as requested. It
     /// trained on `samples` images.
     ///
-    /// A setting that the worker does not report cannot be compared, except device, precision and batch, which every
-    /// worker reports. A parameter that an external worker was never told (it is neither declared in the key nor at
-    /// a default the worker has to know) is compared only if the key declares it.
+    /// Every parameter that the worker is told ([`Key::told`]) is compared, by [`Setting::agrees_with`]. A parameter
+    /// that the worker does not report cannot be compared: see [`Effective::unconfirmed`].
     pub(super) fn mismatches(&self, samples: u64, key: &Key) -> Vec<Mismatch> {
         let effective = self;
         let mut found = Vec::new();
@@ -147,20 +65,35 @@ impl Effective {
         {
             compare("tf32", (key.precision == Precision::Tf32).to_string(), tf32.to_string());
         }
-        let mut reported = effective.parameters();
-        if effective.iters.is_none() {
-            // One iteration is one batch, so a worker that does not say tells by its samples.
-            let derived = samples / u64::from(effective.batch);
-            reported.push(("iters", ParamValue::Int(i64::try_from(derived).unwrap_or(i64::MAX))));
-        }
-        for (name, value) in reported {
-            let was_told = key.worker.is_shipped() || key.params.contains_key(name);
-            let requested = if was_told { key.asked(name) } else { None };
-            if let Some(requested) = requested {
-                compare(name, requested.to_string(), value.to_string());
+        for (name, requested) in key.told() {
+            match self.reported(samples, &name) {
+                Some(setting) if !setting.agrees_with(&requested) => {
+                    let (requested, effective) = (requested.to_string(), setting.to_string());
+                    found.push(Mismatch { setting: name, requested, effective });
+                }
+                Some(_) | None => {}
             }
         }
         found
+    }
+
+    /// Names of the parameters that `key` declares and the worker does not report: nobody knows whether it did as told.
+    pub(super) fn unconfirmed(&self, samples: u64, key: &Key) -> Vec<String> {
+        let told = key.told().into_iter().map(|(name, _)| name);
+        told.filter(|name| key.declares(name) && self.reported(samples, name).is_none()).collect()
+    }
+
+    /// What the worker reports of the parameter `name`. One iteration is one batch, so the `samples` tell the iterations
+    /// if the worker does not. A parameter of an external worker may be called `tf32`, too.
+    fn reported(&self, samples: u64, name: &str) -> Option<Setting> {
+        match name {
+            "tf32" => self.tf32.map(Setting::from),
+            "iters" => {
+                let derived = || (samples / u64::from(self.batch)).into();
+                Some(self.settings.get(name).cloned().unwrap_or_else(derived))
+            }
+            _ => self.settings.get(name).cloned(),
+        }
     }
 }
 

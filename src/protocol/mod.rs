@@ -9,6 +9,7 @@ mod effective;
 mod exit;
 mod iterations;
 mod peaks;
+mod setting;
 
 use std::collections::BTreeMap;
 
@@ -20,6 +21,7 @@ pub use effective::{Effective, Mismatch};
 pub use exit::WorkerExit;
 pub use iterations::{BadIterations, Iterations};
 pub use peaks::{Clocks, GemmSample, Layout, LeftOut, MeasuredPeaks, Operands, StreamSample};
+pub use setting::{Setting, Settings};
 
 /// The version of `measurement.json`.
 ///
@@ -327,8 +329,8 @@ impl TryFrom<WireMeasurement> for Measurement {
         if samples == 0 || !samples.is_multiple_of(batch) {
             return impossible(format!("{samples} samples are not a positive number of batches of {batch}"));
         }
-        if let Some(iters) = effective.iters
-            && samples != batch * u64::from(iters)
+        if let Some(iters) = effective.settings.whole("iters")
+            && batch.checked_mul(iters) != Some(samples)
         {
             return impossible(format!("{samples} samples are not {iters} iterations of {batch} images"));
         }
@@ -369,10 +371,15 @@ impl WireMeasurement {
 impl Measurement {
     /// The settings that the worker reports and that are not what `key` asks for; empty if all is as requested.
     ///
-    /// A setting that the worker does not report cannot be compared, except device, precision and batch, which every
-    /// worker reports. A parameter that an external worker was never told is compared only if the key declares it.
+    /// Every parameter that the worker is told is compared if the worker reports it. Device, precision and batch are
+    /// always compared.
     pub fn mismatches(&self, key: &Key) -> Vec<Mismatch> {
         self.effective.mismatches(self.samples, key)
+    }
+
+    /// Names of the parameters that `key` declares and the worker does not report: nobody knows whether it did as told.
+    pub fn unconfirmed(&self, key: &Key) -> Vec<String> {
+        self.effective.unconfirmed(self.samples, key)
     }
 
     /// The beginning and the end of the window in seconds since the Unix epoch, where the worker says when it was.

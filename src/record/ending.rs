@@ -2,7 +2,7 @@
 
 use super::{NotProfiled, Outcome, ReportedExit, TimeReport};
 use crate::job::Key;
-use crate::protocol::{BadMeasurement, Failure, FailureKind, Report, WorkerExit};
+use crate::protocol::{BadMeasurement, Failure, FailureKind, Mismatch, Report, WorkerExit};
 
 /// What is known about the end of an attempt's process chain; input of [`decide_outcome`].
 #[derive(Clone, Debug, PartialEq)]
@@ -195,7 +195,8 @@ fn measured(key: &Key, report: Option<&Result<Report, BadMeasurement>>, lived_s:
         Some(Ok(Report::Failed(failure))) => named_failure(failure),
         Some(Ok(Report::Measured(measurement))) => {
             let window_s = measurement.elapsed_s;
-            let mismatches = measurement.mismatches(key);
+            let shown = |it: Mismatch| Mismatch { effective: plain(&it.effective), ..it };
+            let mismatches: Vec<Mismatch> = measurement.mismatches(key).into_iter().map(shown).collect();
             match lived_s {
                 _ if !mismatches.is_empty() => Outcome::SettingMismatch { mismatches },
                 Some(lived_s) if window_s > lived_s + CLOCK_TOLERANCE_S => Outcome::BadOutput {
@@ -248,7 +249,6 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::protocol::Mismatch;
     use crate::record::ProcessStats;
 
     fn key() -> Key {
@@ -475,16 +475,16 @@ mod tests {
 
     #[test]
     fn an_exit_code_without_a_message_is_explained() {
-        let end = |code| {
-            let ending = Ending::Ended { code: Some(code), signal: None };
+        let end = |exit: WorkerExit| {
+            let ending = Ending::Ended { code: Some(exit.code().into()), signal: None };
             decide_outcome(&key(), &ending, None, None, None).to_string()
         };
         assert_eq!(
-            end(exit_code::OUT_OF_MEMORY),
+            end(WorkerExit::OutOfMemory),
             "ran out of memory: the worker exited with code 71 and gave no details"
         );
         assert_eq!(
-            end(exit_code::UNSUPPORTED),
+            end(WorkerExit::Unsupported),
             "is not supported here: the worker exited with code 69 and gave no details"
         );
     }

@@ -19,6 +19,7 @@ mod policy;
 mod process;
 mod profiled;
 mod provenance;
+mod secret;
 mod telemetry;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -44,6 +45,7 @@ pub use provenance::{
     CloudFacts, CpuFacts, GitFacts, GpuFacts, HostFacts, LibraryFacts, MatrixFacts, OsFacts, Provenance,
     WorkerFacts,
 };
+pub use secret::looks_secret;
 pub use telemetry::{
     ForeignProcess, GpuSample, GpuTelemetry, OnDevice, Readings, Sample, Telemetry, parse_samples,
 };

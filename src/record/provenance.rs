@@ -1,6 +1,6 @@
 //! Where a job ran and with what. Plain data, gathered by [`crate::run`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,10 @@ pub struct Provenance {
     pub command: Vec<String>,
     /// The child's complete environment.
     pub environment: BTreeMap<String, String>,
+    /// Names of those of them that the env declares (`variables`); the others are passed on, or set for every worker.
+    /// Absent in records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variables: Option<BTreeSet<String>>,
 }
 
 /// What is known about the machine before a job runs.

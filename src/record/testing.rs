@@ -28,6 +28,7 @@ pub(crate) fn record(attempt: u32, outcome: Outcome) -> Record {
             cloud: None,
             command: Vec::new(),
             environment: Default::default(),
+            variables: None,
         },
     }
 }

@@ -292,12 +292,13 @@ fn env_facts(row: &Row<'_>, varying: &[String]) -> Vec<(String, String)> {
         facts.push(("worker command".to_owned(), argv.join(" ")));
     }
     let Some(circumstances) = &row.circumstances else { return facts };
-    let settings = &circumstances.settings;
+    let effective = &circumstances.effective;
     facts.push(("host".to_owned(), circumstances.host.clone()));
     facts.extend(circumstances.device_name.clone().map(|name| ("device".to_owned(), name)));
     facts.extend(circumstances.device_uuid.clone().map(|uuid| ("device UUID".to_owned(), uuid)));
-    facts.extend(settings.threads.map(|threads| ("threads".to_owned(), threads.to_string())));
-    facts.extend(settings.tf32.map(|tf32| ("TF32 (effective)".to_owned(), tf32.to_string())));
+    let threads = effective.settings.get("threads");
+    facts.extend(threads.map(|threads| ("threads".to_owned(), threads.to_string())));
+    facts.extend(effective.tf32.map(|tf32| ("TF32 (effective)".to_owned(), tf32.to_string())));
     facts.extend(
         circumstances
             .worker_sha256
@@ -447,7 +448,7 @@ fn complexity(analysis: &Analysis<'_>) -> Vec<ComplexityRow> {
     for row in &analysis.rows {
         let Ok(cost) = &row.cost else { continue };
         let key = &row.config;
-        let size = key.param("input_size").map_or(NOT_KNOWN.to_owned(), |size| size.to_string());
+        let size = cost.input_size;
         let model = format!("{} {}, {size} × {size} pixels, batch {}", key.model, key.precision, key.batch);
         if !seen.insert(model.clone()) {
             continue;

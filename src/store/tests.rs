@@ -38,6 +38,7 @@ fn attempt() -> Attempt {
         cloud: None,
         command: Vec::new(),
         environment: Default::default(),
+        variables: None,
     };
     let counters = HostCounters { busy_s: Some(100.0), steal_s: None, load: Some(0.5), oom_kills: Some(3) };
     let start = DateTime::from_timestamp(1_000_000, 0).unwrap();

@@ -97,6 +97,17 @@ impl Matrix {
     }
 }
 
+/// A matrix `m` with an external worker, as YAML. The worker reports `settings`, members of a JSON object that may hold
+/// placeholders, and is told `words` as well. `more` are further keys of the matrix, and `env` those of its env `cpu`.
+pub(crate) fn own_worker(settings: &str, words: &[&str], more: &str, env: &str) -> String {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/harness/own_worker.sh");
+    let command = [&["sh", script, "{out}", "{batch}", settings], words].concat();
+    format!(
+        "name: m\nmodels: [resnet18]\nbatches: [4]\norder: sequential\nlimits: {{ retries: 0 }}\n{more}\n\
+         worker: {{ command: {command:?}, result: json }}\nenvs: {{ cpu: {{ device: cpu{env} }} }}\n"
+    )
+}
+
 /// A project's directory.
 pub(crate) struct Project {
     directory: tempfile::TempDir,
@@ -141,6 +152,12 @@ impl Project {
     pub(crate) fn and(self, matrix: Matrix) -> Self {
         let text = matrix.yaml(&self.trace());
         fs::write(self.path(&format!("{}.yaml", matrix.name)), text).expect("a writable project");
+        self
+    }
+
+    /// The same project with the text `yaml` as `m.yaml`.
+    pub(crate) fn and_yaml(self, yaml: &str) -> Self {
+        fs::write(self.path("m.yaml"), yaml).expect("a writable project");
         self
     }
 

@@ -87,7 +87,7 @@ fn iterations_are_looked_at_where_they_are_whole() {
     change(&project, |record| {
         let measured = record.measurement.as_mut().unwrap();
         measured.samples = 12 * u64::from(measured.effective.batch);
-        measured.effective.iters = Some(12);
+        measured.effective.settings.set("iters", 12);
     });
     let mut text = format!("{}\n0,9.0,0,6.9,host\n", ITERATIONS_HEADER.join(","));
     text.extend((1..12).map(|iteration| format!("{iteration},1.0,0,6.9,host\n")));

@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests read what programs leave behind")]
 
 mod marks;
+mod own_worker;
 
 use std::collections::BTreeMap;
 use std::fs;

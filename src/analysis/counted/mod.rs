@@ -147,7 +147,8 @@ mod tests {
             .run_with(profiled, 0.5, |record| {
                 record.counters = Some(Counters::Ncu(ncu()));
                 let settings = &mut record.measurement.as_mut().unwrap().effective;
-                (settings.iters, settings.nvtx) = (Some(10), Some(true));
+                settings.settings.set("iters", 10);
+                settings.settings.set("nvtx", true);
                 change(record);
             })
             .build()

@@ -68,10 +68,11 @@ fn differences(row: &Row<'_>, other: &Row<'_>, varying: &[String]) -> Option<Vec
 
 /// What should be the same on both sides of a comparison of machines: settings, libraries, where the power comes from.
 fn comparable(circumstances: &Circumstances) -> BTreeMap<String, String> {
-    let settings = &circumstances.settings;
+    let effective = &circumstances.effective;
     let mut facts: BTreeMap<String, String> = circumstances.versions.clone();
-    facts.extend(settings.parameters().into_iter().map(|(name, value)| (name.to_owned(), value.to_string())));
-    facts.extend(settings.tf32.map(|tf32| ("tf32".to_owned(), tf32.to_string())));
+    let settings = effective.settings.iter();
+    facts.extend(settings.map(|(name, setting)| (name.to_owned(), setting.to_string())));
+    facts.extend(effective.tf32.map(|tf32| ("tf32".to_owned(), tf32.to_string())));
     facts.extend(circumstances.power_source.clone().map(|source| ("power source".to_owned(), source)));
     facts
 }

@@ -64,7 +64,7 @@ fn own_marks(cell: &Cell, spans: &[Span], thresholds: &Thresholds) -> Vec<Mark> 
 
 fn oversubscribed(record: &Record, measurement: &Measurement) -> Option<Mark> {
     let usable = record.provenance.host.cpu.usable;
-    let threads = measurement.effective.threads?;
+    let threads = u32::try_from(measurement.effective.settings.whole("threads")?).ok()?;
     let is_over = record.key.device == Device::Cpu && usable > 0 && threads > usable;
     is_over.then_some(Mark::Oversubscribed { threads, usable })
 }

@@ -1,7 +1,7 @@
 //! What was really done, as the protocol says it.
 
-use orchestrate::job::{DataSource, Device, Optimizer, Precision};
-use orchestrate::protocol::{Details, Effective, MEASUREMENT_SCHEMA, WireMeasurement};
+use orchestrate::job::{DataSource, Device, Optimizer, PARAMETERS, Precision};
+use orchestrate::protocol::{Details, Effective, MEASUREMENT_SCHEMA, Setting, WireMeasurement};
 use tch::Kind;
 
 use super::arguments::Training;
@@ -109,34 +109,46 @@ impl Observed {
     }
 
     fn effective(&self, training: &Training, iterations: u32) -> Effective {
-        let flags = self.flags.flags;
-        // Without threads that prepare batches, none is prepared ahead.
-        let ahead = self.loading.filter(|loading| loading.workers > 0);
+        let settings = PARAMETERS.iter().filter_map(|parameter| {
+            Some((parameter.name, self.setting(parameter.name, training, iterations)?))
+        });
         Effective {
             device: self.device.device,
             precision: self.precision(),
             batch: training.batch_size,
             model: Some(self.model.to_owned()),
             tf32: Some(self.flags.rounds(self.on_cuda())),
-            iters: Some(iterations),
-            warmup: Some(training.warmup_iters),
-            data: Some(self.source.clone()),
-            loader_workers: self.loading.map(|loading| loading.workers),
-            prefetch_factor: ahead.map(|loading| loading.prefetch_factor),
-            pin_memory: self.loading.map(|loading| loading.pin_memory),
-            augment: self.loading.map(|loading| loading.augment),
-            strict: self.loading.map(|loading| loading.strict),
-            channels_last: Some(self.channels_last),
-            grad_accum_steps: Some(training.grad_accum_steps),
-            optimizer: Some(self.optimizer),
-            nvtx: Some(training.has_range()),
-            deterministic: Some(flags.deterministic),
-            cudnn_benchmark: Some(self.on_cuda() && flags.cudnn_benchmark),
-            threads: Some(self.threads),
-            seed: Some(training.seed),
-            input_size: Some(training.input_size),
-            classes: Some(training.classes),
+            settings: settings.collect(),
         }
+    }
+
+    /// The effective value of the parameter `name`; `None` if it had no effect. `tests/training.rs` fails for a
+    /// parameter that has an effect and is not reported.
+    fn setting(&self, name: &str, training: &Training, iterations: u32) -> Option<Setting> {
+        let flags = self.flags.flags;
+        // Without threads that prepare batches, none is prepared ahead.
+        let ahead = self.loading.filter(|loading| loading.workers > 0);
+        Some(match name {
+            "iters" => iterations.into(),
+            "warmup" => training.warmup_iters.into(),
+            "data" => Setting::from(&self.source),
+            "loader_workers" => self.loading?.workers.into(),
+            "prefetch_factor" => ahead?.prefetch_factor.into(),
+            "pin_memory" => self.loading?.pin_memory.into(),
+            "augment" => self.loading?.augment.into(),
+            "strict" => self.loading?.strict.into(),
+            "channels_last" => self.channels_last.into(),
+            "grad_accum_steps" => training.grad_accum_steps.into(),
+            "optimizer" => self.optimizer.as_str().into(),
+            "nvtx" => training.has_range().into(),
+            "deterministic" => flags.deterministic.into(),
+            "cudnn_benchmark" => (self.on_cuda() && flags.cudnn_benchmark).into(),
+            "threads" => self.threads.into(),
+            "seed" => training.seed.into(),
+            "input_size" => training.input_size.into(),
+            "classes" => training.classes.into(),
+            _ => return None,
+        })
     }
 
     fn details(&self) -> Details {

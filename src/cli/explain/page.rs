@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use crate::analysis::marks::Mark;
+use crate::analysis::unconfirmed::{unconfirmed, unconfirmed_text};
 use crate::cli::stale::Planned;
 use crate::cli::words::mark_text;
 use crate::job::{Job, JobId, Key};
@@ -13,7 +14,7 @@ use crate::text::duration_text;
 
 /// The version of what `--json` prints.
 ///
-/// Changelog: 1, the first; since then with `marks` and `left_out`.
+/// Changelog: 1, the first; since then with `marks`, `left_out` and `unconfirmed`.
 const EXPLANATION_SCHEMA: u32 = 1;
 
 /// What was found out about a job beside the inventory.
@@ -61,7 +62,9 @@ pub(super) struct Explanation {
     left_out: bool,
     /// The doubts about its run, each as a sentence.
     marks: Vec<String>,
-    /// Where it ran, if that is another host: nothing is compared then.
+    /// Declared parameters that its record does not confirm.
+    unconfirmed: Vec<String>,
+    /// Where it ran, if that is another host: of what changed, the declared variables alone are compared then.
     elsewhere: Option<String>,
     attempts: Vec<AttemptView>,
     /// Commands that go on from here, each in a sentence.
@@ -138,6 +141,10 @@ impl Explanation {
             accepted: accepted.filter(|accepted| Some(accepted.attempt) == attempt).cloned(),
             left_out: marks.iter().any(Mark::disqualifies),
             marks: marks.iter().map(mark_text).collect(),
+            unconfirmed: match &standing {
+                Standing::Done(record) => unconfirmed(job.key(), record),
+                Standing::NotDone(_) => Vec::new(),
+            },
             elsewhere: ran_on.filter(|host| *host != hostname),
             attempts,
             next,
@@ -152,13 +159,15 @@ impl Explanation {
         line("state", &self.state_text());
         line("decision", &self.decision_text());
         if let Some(host) = &self.elsewhere {
-            line("compared", &format!("not at all: it ran on {host}"));
+            line("compared", &format!("variables alone: it ran on {host}"));
         }
         if let Some(accepted) = &self.accepted {
             line("accepted", &accepted_text(accepted));
         }
         text += &format!("\nkey, which the id is the hash of\n  {}\n", self.key.canonical_json());
         section(&mut text, "marks", self.marks.iter().cloned());
+        let unconfirmed = (!self.unconfirmed.is_empty()).then(|| unconfirmed_text(&self.unconfirmed));
+        section(&mut text, "not confirmed", unconfirmed.into_iter());
         section(
             &mut text,
             "attempts",
@@ -302,7 +311,7 @@ mod tests {
         for part in [
             "state      done\n",
             "decision   done (plan `t`)\n",
-            "compared   not at all: it ran on bench-1\n",
+            "compared   variables alone: it ran on bench-1\n",
             "accepted   1970-01-01 00:00:00 UTC: worker abababababab → cdcdcdcdcdcd\n",
         ] {
             assert!(text.contains(part), "no `{part}` in {text}");

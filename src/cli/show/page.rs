@@ -5,13 +5,14 @@ use serde_json::Value;
 
 use crate::analysis::energy::{Draw, cpu_draw, gpu_draw};
 use crate::analysis::marks::Mark;
+use crate::analysis::unconfirmed::{unconfirmed, unconfirmed_text};
 use crate::cli::output::size_text;
 use crate::cli::words::mark_text;
 use crate::job::{Job, Kind, WorkerTemplate};
 use crate::plan::{Standing, quote, wall_seconds};
 use crate::protocol::Measurement;
 use crate::record::perf::{Count, PerfEvent};
-use crate::record::{Counters, Observed, ProcessStats, Provenance, Readings, Record};
+use crate::record::{Counters, Observed, ProcessStats, Provenance, Readings, Record, looks_secret};
 use crate::text::{duration_text, rate_text};
 
 /// Everything there is to say about one job.
@@ -49,6 +50,7 @@ impl Page {
         section(&mut text, "key", self.key());
         section(&mut text, "attempts", self.attempt_lines());
         section(&mut text, "marks", self.mark_lines());
+        text += &self.unconfirmed();
         // The last record says where the job stands; earlier ones have their outcome above.
         if let Some(record) = self.attempts.iter().rev().find_map(|attempt| attempt.record.as_ref()) {
             let title = format!("of attempt {}", record.attempt);
@@ -69,14 +71,14 @@ impl Page {
         text
     }
 
-    /// `command.sh`; where that is gone, the argv that the last record remembers.
+    /// `command.sh`, without the values of secrets; where that is gone, the argv that the last record remembers.
     fn command_text(&self) -> Option<String> {
         let remembered = || {
             let record = self.attempts.iter().rev().find_map(|attempt| attempt.record.as_ref())?;
             let words: Vec<String> = record.provenance.command.iter().map(|word| quote(word)).collect();
             Some(words.join(" "))
         };
-        self.command.clone().or_else(remembered)
+        self.command.as_deref().map(without_secrets).or_else(remembered)
     }
 
     fn head(&self) -> Lines {
@@ -117,6 +119,15 @@ impl Page {
         self.marks.iter().map(text).collect()
     }
 
+    /// What there is to say of parameters that the record does not confirm; empty if it confirms all.
+    fn unconfirmed(&self) -> String {
+        let Standing::Done(record) = &self.standing else { return String::new() };
+        match unconfirmed(self.job.key(), record) {
+            names if names.is_empty() => String::new(),
+            names => format!("\nnot confirmed\n  {}\n", unconfirmed_text(&names)),
+        }
+    }
+
     fn attempt_lines(&self) -> Lines {
         let text = |attempt: &AttemptPage| match &attempt.record {
             None => "left no record: it runs right now, or it was cut off".to_owned(),
@@ -130,6 +141,20 @@ impl Page {
         self.attempts.iter().map(|attempt| line(attempt.number, text(attempt))).collect()
     }
 }
+
+/// `script`, one of [`crate::plan::Invocation::script`], without the values of variables that look secret. It sets each
+/// variable in a continued line of its own.
+fn without_secrets(script: &str) -> String {
+    const CONTINUED: &str = " \\\n";
+    let hide = |line: &str| match line.trim_start().split_once('=') {
+        Some((name, _)) if looks_secret(name) => format!("  {name}={HIDDEN}"),
+        _ => line.to_owned(),
+    };
+    script.split(CONTINUED).map(hide).collect::<Vec<_>>().join(CONTINUED)
+}
+
+/// What stands in the place of a secret.
+const HIDDEN: &str = "hidden";
 
 /// What a profiler counted, summed up; the sums alone, for `counters.csv` and `kernels.csv` have the rest.
 fn counters(counters: &Counters) -> Lines {
@@ -251,7 +276,9 @@ fn provenance(provenance: &Provenance) -> Lines {
     lines.extend(fields("matrix ", &provenance.matrix));
     lines.extend(provenance.git.iter().flat_map(|git| fields("git ", git)));
     lines.extend(provenance.cloud.iter().flat_map(|cloud| fields("cloud ", cloud)));
-    lines.extend(provenance.environment.iter().map(|(name, value)| line(format!("${name}"), value)));
+    let variables = provenance.environment.iter();
+    let shown = variables.map(|(name, value)| (name, if looks_secret(name) { HIDDEN } else { value }));
+    lines.extend(shown.map(|(name, value)| line(format!("${name}"), value)));
     lines
 }
 

@@ -9,14 +9,14 @@ use crate::analysis::group::{Row, order};
 use crate::analysis::marks::mark_names;
 use crate::analysis::{Study, analyse};
 use crate::cli::marked::study;
-use crate::cli::stale::stale_reasons;
+use crate::cli::stale::{stale_reasons, unconfirmed_jobs};
 use crate::job::{JobId, Key, State, Tally, varying_parameters};
 use crate::plan::{Decided, Decision, Estimator, Inventory, NotDone, Plan, Standing, TimeLeft, state};
 use crate::record::{Outcome, Record};
 
 /// The version of what `--json` prints.
 ///
-/// Changelog: 1, the first; since then with `stale`.
+/// Changelog: 1, the first; since then with `stale` and `unconfirmed`.
 const OVERVIEW_SCHEMA: u32 = 1;
 
 /// How far a plan is.
@@ -44,8 +44,19 @@ pub(super) struct Overview {
     pub(super) left_out: BTreeMap<String, usize>,
     /// Done jobs that would run with something else now: what changed, each with its number.
     pub(super) stale: BTreeMap<String, usize>,
+    /// Declared parameters that the records of done jobs do not confirm.
+    pub(super) unconfirmed: Vec<UnconfirmedView>,
     /// Directories of the store that say nothing usable.
     pub(super) problems: Vec<ProblemView>,
+}
+
+/// Parameters that the records of some done jobs do not confirm.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(super) struct UnconfirmedView {
+    /// Their names.
+    pub(super) parameters: Vec<String>,
+    /// How many jobs those are.
+    pub(super) jobs: usize,
 }
 
 /// One config.
@@ -124,6 +135,7 @@ impl Overview {
             failures: Vec::new(),
             left_out: BTreeMap::new(),
             stale: stale_reasons(decided),
+            unconfirmed: unconfirmed(inventory, decided),
             problems: problems(inventory),
         };
         for (decided, state) in &sorted {
@@ -212,6 +224,11 @@ fn counts_by_state<S: Serializer>(counts: &Tally, serializer: S) -> Result<S::Ok
     let states = State::ALL.iter().filter(|state| **state != State::Stale);
     let states = states.map(|state| (state.name(), counts.of(*state)));
     serializer.collect_map([("jobs", counts.jobs())].into_iter().chain(states))
+}
+
+fn unconfirmed(inventory: &Inventory, decided: &[Decided]) -> Vec<UnconfirmedView> {
+    let counted = unconfirmed_jobs(inventory, decided).into_iter();
+    counted.map(|(parameters, jobs)| UnconfirmedView { parameters, jobs }).collect()
 }
 
 fn problems(inventory: &Inventory) -> Vec<ProblemView> {

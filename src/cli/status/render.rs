@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::overview::{ConfigView, FailureView, Overview, ThroughputView};
+use super::overview::{ConfigView, FailureView, Overview, ThroughputView, UnconfirmedView};
+use crate::analysis::unconfirmed::unconfirmed_text;
 use crate::cli::output::{Layout, table, table_text};
 use crate::cli::study::MARKED_ARE_INCLUDED;
 use crate::cli::words::param_text;
@@ -26,6 +27,9 @@ pub(super) fn text(overview: &Overview, layout: Layout) -> String {
     }
     for (changes, number) in &overview.stale {
         text += &format!("\nstale: {changes}: {}\n", jobs_text(*number));
+    }
+    for UnconfirmedView { parameters, jobs } in &overview.unconfirmed {
+        text += &format!("\nnot confirmed: {}: {}\n", unconfirmed_text(parameters), jobs_text(*jobs));
     }
     for problem in &overview.problems {
         text += &format!("\nunreadable: {}: {}\n", problem.path, problem.message);

@@ -128,6 +128,7 @@ impl Run<'_> {
             cloud: plan.env(job.key()).cloud.clone(),
             command: site.chain(&invocation, dir)?,
             environment: invocation.environment,
+            variables: Some(plan.env(job.key()).variables.keys().cloned().collect()),
         })
     }
 

@@ -37,7 +37,7 @@ fn settings_that_differ_between_envs_without_a_word_are_said() {
     assert_eq!(row_marks_of(&two_envs(Device::Cpu, |_| {})), [[""; 0]; 2]);
     let study = two_envs(Device::Cpu, |record| {
         record.provenance.host.hostname = "elsewhere".into();
-        effective(record).channels_last = Some(true);
+        effective(record).settings.set("channels_last", true);
         record.measurement.as_mut().unwrap().details.versions.insert("libtorch".into(), "2.12.0".into());
     });
     assert_eq!(
@@ -64,14 +64,15 @@ fn what_is_in_a_column_is_said_already() {
     declared.params.insert("channels_last".into(), ParamValue::Bool(true));
     let study = StudyBuilder::new()
         .run("a", "resnet18", 16, 1, 10.0)
-        .run_with(declared, 20.0, |record| effective(record).channels_last = Some(true))
+        .run_with(declared, 20.0, |record| effective(record).settings.set("channels_last", true))
         .build();
     assert_eq!(row_marks_of(&study), [[""; 0]; 2]);
 }
 
 #[test]
 fn threads_beside_an_accelerator_only_feed_it() {
-    let threads = |device| row_marks_of(&two_envs(device, |record| effective(record).threads = Some(1)));
+    let threads =
+        |device| row_marks_of(&two_envs(device, |record| effective(record).settings.set("threads", 1)));
     assert_eq!(threads(Device::Cuda(0)), [[""; 0]; 2]);
     assert_eq!(threads(Device::Cpu)[0], ["settings-differ: against b: threads 2 / 1"]);
 }

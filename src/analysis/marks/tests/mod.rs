@@ -66,7 +66,7 @@ fn permitted_neighbours_are_no_contention() {
 fn the_settings_that_make_seconds_doubtful_are_marked() {
     let unsynchronised = one(|record| record.measurement.as_mut().unwrap().synchronized = false);
     assert_eq!(unsynchronised, ["unsynchronised"]);
-    let threads = one(|record| record.measurement.as_mut().unwrap().effective.threads = Some(3));
+    let threads = one(|record| record.measurement.as_mut().unwrap().effective.settings.set("threads", 3));
     assert_eq!(threads, ["oversubscribed"]);
     let battery = one(|record| record.provenance.host.power_source = Some("battery".to_owned()));
     assert_eq!(battery, ["on-battery"]);

@@ -169,6 +169,6 @@ fn a_cliff_at_the_next_batch_with_a_pegged_core_in_the_system_is_a_spill() {
 fn only_the_same_at_a_smaller_batch_tells_a_spill() {
     let mut study = batches(Device::Cuda(0), &[(256, 8.92, 1.03, 0.628)]);
     let State::Recorded(record) = &mut study.cells[0].state else { unreachable!() };
-    record.measurement.as_mut().unwrap().effective.channels_last = Some(true);
+    record.measurement.as_mut().unwrap().effective.settings.set("channels_last", true);
     assert_eq!(names(&study), [[""; 0]; 2]);
 }

@@ -1,0 +1,80 @@
+//! One thing that changed since a job ran, and how it is said.
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::looks_secret;
+
+/// What stands for the value of a variable that a worker does not get.
+pub(super) const NOT_SET: &str = "not set";
+
+/// One thing that is not what it was when a job ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// What changed: `worker`, `processor`, `device`, `driver`, the file name of a library or of another program, or
+    /// the name of a variable behind a `$`.
+    pub what: String,
+    /// What it was, in full; of a secret a digest.
+    pub from: String,
+    /// What it is now, in full; of a secret a digest.
+    pub to: String,
+}
+
+impl Change {
+    /// `worker 1f06d7c03a5b → 9e2b77f01c44`: hashes are cut to 12 digits, and secrets are not shown.
+    pub fn text(&self) -> String {
+        match self.what.strip_prefix('$') {
+            Some(name) if looks_secret(name) => format!("{} {}", self.what, self.verb()),
+            Some(_) => format!("{} {} → {}", self.what, visible(&self.from), visible(&self.to)),
+            None => format!("{} {} → {}", self.what, shortened(&self.from), shortened(&self.to)),
+        }
+    }
+
+    fn verb(&self) -> &'static str {
+        match (self.from.as_str(), self.to.as_str()) {
+            (NOT_SET, _) => "was added",
+            (_, NOT_SET) => "was removed",
+            _ => "changed",
+        }
+    }
+}
+
+/// The value of a variable, in quotation marks if it could not be seen otherwise.
+fn visible(value: &str) -> String {
+    let is_plain = !value.is_empty() && !value.contains(char::is_control);
+    if is_plain { value.to_owned() } else { format!("{value:?}") }
+}
+
+/// All of `changes` as one phrase.
+pub fn changes_text(changes: &[Change]) -> String {
+    changes.iter().map(Change::text).collect::<Vec<_>>().join("; ")
+}
+
+/// `text` with every SHA-256 in it cut to its first 12 digits.
+fn shortened(text: &str) -> String {
+    let short = |word: &str| {
+        let is_hash = word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if is_hash { word[..12].to_owned() } else { word.to_owned() }
+    };
+    text.split(' ').map(short).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_said_in_full_unless_they_are_hashes_or_secrets() {
+        let said = |what: &str, from: &str, to: &str| {
+            Change { what: what.into(), from: from.into(), to: to.into() }.text()
+        };
+        assert_eq!(said("worker", &"ab".repeat(32), "unknown"), "worker abababababab → unknown");
+        assert_eq!(said("$NAP", "0.2", ""), "$NAP 0.2 → \"\"");
+        assert_eq!(said("$NAP", NOT_SET, "a\nb"), "$NAP not set → \"a\\nb\"");
+        assert_eq!(said("$HASH", &"ab".repeat(32), "x"), format!("$HASH {} → x", "ab".repeat(32)));
+        for (from, to, how) in
+            [(NOT_SET, "a", "was added"), ("a", NOT_SET, "was removed"), ("a", "b", "changed")]
+        {
+            assert_eq!(said("$HF_TOKEN", from, to), format!("$HF_TOKEN {how}"));
+        }
+    }
+}

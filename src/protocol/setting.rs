@@ -1,0 +1,239 @@
+//! One setting as a worker reports it, and how it is compared with what was asked for.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Number, Value};
+
+use crate::job::{DataSource, ParamValue};
+
+/// One setting as the worker reported it: any JSON. `null` means that it did not report the setting.
+///
+/// Two settings are equal if they say the same: `1` equals `1.0`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Setting(Value);
+
+impl Setting {
+    /// Whether it is what was `requested`.
+    ///
+    /// Numbers are compared as numbers, exactly; texts letter by letter; switches as switches. Command lines only know
+    /// texts, so if one side is a text and the other is not, the text is read as JSON: `"32"` equals 32.
+    pub fn agrees_with(&self, requested: &ParamValue) -> bool {
+        let requested = match requested {
+            ParamValue::Bool(value) => Value::Bool(*value),
+            ParamValue::Int(value) => (*value).into(),
+            ParamValue::Float(value) => (*value).into(),
+            ParamValue::Text(value) => Value::String(value.clone()),
+            ParamValue::Data(source) => return self.is_data(source),
+        };
+        match (&self.0, &requested) {
+            (Value::String(own), Value::String(asked)) => own == asked,
+            (Value::String(text), other) | (other, Value::String(text)) => reads_as(text, other),
+            (own, asked) => same(own, asked),
+        }
+    }
+
+    /// Whether it is `source`, written as in a matrix or as a placeholder is filled.
+    fn is_data(&self, source: &DataSource) -> bool {
+        match &self.0 {
+            Value::String(text) => *text == source.to_string(),
+            _ => self.data().as_ref() == Some(source),
+        }
+    }
+
+    /// The source of images that it is, if it is written as in a matrix.
+    fn data(&self) -> Option<DataSource> {
+        DataSource::deserialize(&self.0).ok()
+    }
+
+    /// The whole number of at least 0 that it is, if it is one.
+    pub fn whole(&self) -> Option<u64> {
+        match &self.0 {
+            Value::Number(number) => whole(number)?.try_into().ok(),
+            Value::String(text) => text.parse().ok(),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+        }
+    }
+}
+
+/// Whether `text`, read as JSON, says the same as `value`.
+fn reads_as(text: &str, value: &Value) -> bool {
+    serde_json::from_str::<Value>(text).is_ok_and(|read| same(&read, value))
+}
+
+/// Whether the two are equal, numbers by their value.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => same_number(a, b),
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len()
+                && a.iter().all(|(name, value)| b.get(name).is_some_and(|other| same(value, other)))
+        }
+        (a, b) => a == b,
+    }
+}
+
+/// Compares whole numbers without making floats of them: beyond 2⁵³ floats do not hold them all.
+fn same_number(a: &Number, b: &Number) -> bool {
+    match (whole(a), whole(b)) {
+        (None, None) => a.as_f64() == b.as_f64(),
+        (a, b) => a == b,
+    }
+}
+
+/// The whole number that `number` is, if it is one. Floats beyond 10³⁰ are left as they are.
+fn whole(number: &Number) -> Option<i128> {
+    let of_float = || {
+        let float = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 1e30)?;
+        Some(float as i128)
+    };
+    number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from)).or_else(of_float)
+}
+
+impl PartialEq for Setting {
+    fn eq(&self, other: &Self) -> bool {
+        same(&self.0, &other.0)
+    }
+}
+
+impl fmt::Display for Setting {
+    /// As a table shows it. A text has no quotation marks unless it holds control characters, a source of images is
+    /// shown as a matrix' own, and everything else is JSON.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.0, self.data()) {
+            (_, Some(source)) => source.fmt(f),
+            (Value::String(text), None) if text.contains(char::is_control) => write!(f, "{text:?}"),
+            (Value::String(text), None) => f.write_str(text),
+            (other, None) => other.fmt(f),
+        }
+    }
+}
+
+impl<T: Into<Value>> From<T> for Setting {
+    fn from(value: T) -> Self {
+        Setting(value.into())
+    }
+}
+
+impl From<&DataSource> for Setting {
+    fn from(source: &DataSource) -> Self {
+        Setting(serde_json::to_value(source).expect("a source of images is a record of a text or a switch"))
+    }
+}
+
+/// Settings by name.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Settings(BTreeMap<String, Setting>);
+
+impl Settings {
+    /// The setting called `name`, if the worker reports it.
+    pub fn get(&self, name: &str) -> Option<&Setting> {
+        self.0.get(name).filter(|setting| !setting.0.is_null())
+    }
+
+    /// The whole number that the setting called `name` is, if it is one.
+    pub fn whole(&self, name: &str) -> Option<u64> {
+        self.get(name)?.whole()
+    }
+
+    /// Those that say something, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Setting)> {
+        self.0
+            .iter()
+            .filter(|(_, setting)| !setting.0.is_null())
+            .map(|(name, setting)| (name.as_str(), setting))
+    }
+
+    /// Sets one.
+    pub fn set(&mut self, name: &str, setting: impl Into<Setting>) {
+        self.0.insert(name.to_owned(), setting.into());
+    }
+
+    /// Keeps those for which `keeps` says so.
+    pub fn retain(&mut self, keeps: impl Fn(&str, &Setting) -> bool) {
+        self.0.retain(|name, setting| keeps(name, setting));
+    }
+}
+
+impl PartialEq for Settings {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl FromIterator<(&'static str, Setting)> for Settings {
+    fn from_iter<I: IntoIterator<Item = (&'static str, Setting)>>(settings: I) -> Self {
+        Settings(settings.into_iter().map(|(name, setting)| (name.to_owned(), setting)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setting(json: &str) -> Setting {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn equal_settings_say_the_same() {
+        for (a, b, are_equal) in [
+            ("1", "1.0", true),
+            ("1", "1.5", false),
+            ("-0.0", "0", true),
+            ("1e3", "1000", true),
+            ("9007199254740993", "9007199254740992.0", false),
+            ("18446744073709551615", "-1", false),
+            ("1e300", "1e300", true),
+            ("0.1", "0.1", true),
+            ("0.1", "0.10000000149011612", false),
+            ("1", "\"1\"", false),
+            ("[1, { \"a\": 2 }]", "[1.0, { \"a\": 2.0 }]", true),
+            ("[1, 2]", "[1]", false),
+            ("{ \"a\": 1 }", "{ \"b\": 1 }", false),
+            ("true", "false", false),
+        ] {
+            assert_eq!(setting(a) == setting(b), are_equal, "{a} {b}");
+            assert_eq!(setting(b) == setting(a), are_equal, "{b} {a}");
+        }
+    }
+
+    #[test]
+    fn a_source_of_images_is_known_in_all_its_forms() {
+        let (synthetic, folder) = (DataSource::Synthetic, DataSource::Folder("a/b".into()));
+        for (json, source, shown) in [
+            ("{ \"synthetic\": true }", &synthetic, "synthetic"),
+            ("\"synthetic\"", &synthetic, "synthetic"),
+            ("{ \"folder\": \"a/b\" }", &folder, "a/b"),
+            ("\"a/b\"", &folder, "a/b"),
+        ] {
+            let other = if source == &folder { &synthetic } else { &folder };
+            assert!(setting(json).agrees_with(&ParamValue::Data(source.clone())), "{json}");
+            assert!(!setting(json).agrees_with(&ParamValue::Data(other.clone())), "{json}");
+            assert_eq!(setting(json).to_string(), shown);
+        }
+        assert!(!setting("true").agrees_with(&ParamValue::Data(synthetic.clone())));
+        assert_eq!(Setting::from(&folder), setting("{ \"folder\": \"a/b\" }"));
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_escaped() {
+        assert_eq!(setting(r#""a\u001b[2Jb""#).to_string(), r#""a\u{1b}[2Jb""#);
+        assert_eq!(setting(r#"["a b", 1.0, null]"#).to_string(), r#"["a b",1.0,null]"#);
+    }
+
+    #[test]
+    fn what_is_null_is_not_said() {
+        let settings: Settings =
+            serde_json::from_str(r#"{ "a": null, "b": 2.0, "c": "3", "d": -1 }"#).unwrap();
+        assert_eq!((settings.get("a"), settings.iter().count()), (None, 3));
+        assert_eq!(["b", "c", "d"].map(|name| settings.whole(name)), [Some(2), Some(3), None]);
+        let without: Settings = serde_json::from_str(r#"{ "b": 2, "c": "3", "d": -1 }"#).unwrap();
+        assert_eq!(settings, without);
+        assert!(serde_json::to_string(&settings).unwrap().contains(r#""a":null"#), "it is kept all the same");
+    }
+}

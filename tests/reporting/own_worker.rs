@@ -1,0 +1,93 @@
+//! What the tables say about an external worker: what was declared or reported, and no default of the shipped worker.
+
+use std::collections::BTreeMap;
+
+use super::{measure, rows};
+use crate::harness::{Project, own_worker};
+
+/// A project whose worker ran `resnet18` and reported `settings`, with its tables and with measured peaks.
+fn aggregated(settings: &str, more: &str) -> Project {
+    let project = Project::new().and_yaml(&own_worker(settings, &["{size}"], more, ""));
+    measure(&project, &["--quick"]).code(0);
+    project.orchestrate(&["run", "m.yaml"]).code(0);
+    project.orchestrate(&["report", "m.yaml", "--include-marked"]).code(0);
+    project
+}
+
+fn only(project: &Project, file: &str) -> BTreeMap<String, String> {
+    let mut rows = rows(project, file);
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    rows.remove(0)
+}
+
+const FLOPS: [&str; 6] = [
+    "parameters",
+    "forward_gmac_per_image",
+    "training_gflop_per_image",
+    "attained_gflop_per_s",
+    "percent_of_peak",
+    "median_images_per_s",
+];
+
+#[test]
+fn a_network_on_images_that_nobody_tells_has_no_flops() {
+    let project = aggregated("", "repeats: 1\nparams: { size: 32 }");
+    let summary = only(&project, "summary.csv");
+    assert_eq!(FLOPS.map(|name| summary[name] == "NA"), [true, true, true, true, true, false], "{summary:?}");
+    assert_eq!(only(&project, "metrics.csv")["attained_gflop_per_s"], "NA");
+    assert_eq!(rows(&project, "roofline_points.csv").len(), 0);
+    let page = std::fs::read_to_string(project.path("report/m/report.md")).unwrap();
+    let told = "`input_size` and `classes` of `resnet18` are unknown: declare them under `params`, or let the worker \
+                report them under `effective` (1 row without FLOP/s).";
+    assert_eq!(page.matches(told).count(), 1, "{page}");
+    assert!(!page.contains("224 × 224"), "{page}");
+}
+
+#[test]
+fn a_shape_that_is_declared_or_reported_has_its_flops() {
+    let gflop = |settings: &str, params: &str| {
+        let project = aggregated(settings, &format!("repeats: 1\nparams: {{ size: 32, {params} }}"));
+        let summary = only(&project, "summary.csv");
+        assert!(FLOPS.iter().all(|name| summary[*name] != "NA"), "{summary:?}");
+        assert!(!rows(&project, "roofline_points.csv").is_empty());
+        summary["training_gflop_per_image"].parse::<f64>().unwrap()
+    };
+    let of = |size, classes| {
+        let network = orchestrate::architecture::network("resnet18", size, classes).unwrap();
+        network.training_flops() as f64 / 1e9
+    };
+    assert_eq!(gflop("\"input_size\": 32, \"classes\": 10", ""), of(32, 10));
+    assert_eq!(gflop("", "input_size: 64, classes: 10"), of(64, 10));
+    assert_eq!(gflop("\"classes\": 10.0", "input_size: 224"), of(224, 10));
+    assert_eq!(
+        gflop("", "input_size: 224, classes: 1000"),
+        of(224, 1000),
+        "what the shipped worker takes by default"
+    );
+}
+
+#[test]
+fn what_nobody_declared_or_reported_is_not_known() {
+    let project = aggregated("\"warmup\": 3", "repeats: 1\nparams: { size: 32, seed: 0, iters: 10 }");
+    let metrics = only(&project, "metrics.csv");
+    let of_interest =
+        ["warmup", "iters", "seed", "optimizer", "classes", "input_size", "data", "augment", "threads"];
+    assert_eq!(
+        of_interest.map(|name| metrics[name].as_str()),
+        ["3", "10", "0", "NA", "NA", "NA", "NA", "NA", "NA"]
+    );
+}
+
+#[test]
+fn each_part_of_a_split_config_has_its_own_flops() {
+    let project =
+        aggregated("\"input_size\": {repeat}00, \"classes\": 10", "repeats: 2\nparams: { size: 32 }");
+    let gflops = |file| rows(&project, file).into_iter().map(|row| row["training_gflop_per_image"].clone());
+    let of = |size| {
+        let network = orchestrate::architecture::network("resnet18", size, 10).unwrap();
+        (network.training_flops() as f64 / 1e9).to_string()
+    };
+    let expected = [of(100), of(200)];
+    assert_eq!(gflops("summary.csv").collect::<Vec<_>>(), expected);
+    assert_eq!(gflops("metrics.csv").collect::<Vec<_>>(), expected);
+}

@@ -1,0 +1,139 @@
+//! The `variables` of an env: changed ones make its jobs stale, and runs under different ones are never pooled.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::harness::{Ended, Project, own_worker};
+
+/// A matrix whose worker runs under `variables`, the inside of a YAML mapping.
+fn matrix(variables: &str, repeats: u32) -> String {
+    own_worker("", &[], &format!("repeats: {repeats}"), &format!(", variables: {{ {variables} }}"))
+}
+
+/// A project whose only job ran under `variables`.
+fn ran_under(variables: &str) -> Project {
+    let project = Project::new().and_yaml(&matrix(variables, 1));
+    project.orchestrate(&["run", "m.yaml"]).code(0);
+    project
+}
+
+fn json(ended: Ended) -> Value {
+    let ended = ended.code(0);
+    serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error} in {ended:?}"))
+}
+
+/// Why the only job is stale; `None` if it is not.
+fn stale(project: &Project) -> Option<String> {
+    let plan = json(project.orchestrate(&["plan", "m.yaml", "--json"]));
+    let job = &plan["jobs"][0];
+    match job["decision"].as_str().unwrap() {
+        "done" => None,
+        "stale" => Some(job["why"].as_str().unwrap().to_owned()),
+        other => panic!("{other}: {plan}"),
+    }
+}
+
+#[test]
+fn a_changed_variable_makes_jobs_stale_and_splits_their_row() {
+    let project = Project::new().and_yaml(&matrix("NAP: \"0.2\"", 3));
+    project.orchestrate(&["run", "m.yaml"]).code(0);
+    let project = project.and_yaml(&matrix("NAP: \"0.4\"", 5));
+    let plan = project.orchestrate(&["plan", "m.yaml"]).code(0);
+    assert!(plan.stdout.contains("$NAP 0.2 → 0.4") && plan.stdout.contains("2 to run, 3 stale"), "{plan:?}");
+    project.orchestrate(&["run", "m.yaml"]).code(0).says("3 jobs are done but stale ($NAP 0.2 → 0.4)");
+    let explained = project.orchestrate(&["explain", "cpu_resnet18_fp32_bs4_run1"]).code(0).stdout;
+    assert!(explained.contains("\nchanged since it ran\n  $NAP 0.2 → 0.4\n"), "{explained}");
+
+    let split = || {
+        let status = json(project.orchestrate(&["status", "--json"]));
+        let groups = status["configs"][0]["throughput"].as_array().unwrap().clone();
+        groups.iter().map(|group| group["differences"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(split(), [serde_json::json!([]), serde_json::json!(["$NAP 0.2 / 0.4"])]);
+    project.orchestrate(&["report", "m.yaml"]).code(0);
+    let page = fs::read_to_string(project.path("report/m/report.md")).unwrap();
+    assert!(page.contains("are not pooled: row 2 of 2 differs from row 1 in $NAP 0.2 / 0.4"), "{page}");
+
+    // What is accepted is done, and still a row of its own.
+    project.orchestrate(&["accept", "--all"]).code(0);
+    assert_eq!((stale(&project), split().len()), (None, 2));
+    let project = project.and_yaml(&matrix("NAP: \"0.6\"", 5));
+    assert_eq!(stale(&project).as_deref(), Some("$NAP 0.2 → 0.6"), "another change than the accepted one");
+    project.orchestrate(&["run", "m.yaml", "--rerun-stale"]).code(0);
+    let napped = |record: &orchestrate::record::Record| record.measurement.as_ref().unwrap().elapsed_s;
+    assert_eq!(project.records().iter().map(napped).collect::<Vec<_>>(), [0.6; 5]);
+    assert_eq!(stale(&project), None);
+}
+
+#[test]
+fn variables_that_came_went_and_changed_are_each_named() {
+    let project = ran_under("GONE: a, KEPT: b, CHANGED: c, EMPTIED: d, LC_ALL: C.UTF-8, TMPDIR: /tmp");
+    assert_eq!(stale(&project), None);
+    let project =
+        project.and_yaml(&matrix("KEPT: b, CHANGED: c c, EMPTIED: \"\", NEW: e, MKL_DYNAMIC: 1", 1));
+    let told = "$CHANGED c → c c; $EMPTIED d → \"\"; $GONE a → not set; $LC_ALL C.UTF-8 → C; \
+                $MKL_DYNAMIC not set → 1; $NEW not set → e; $TMPDIR /tmp → not declared";
+    assert_eq!(stale(&project).as_deref(), Some(told));
+    // A worker gets this one anyway.
+    let project = ran_under("KEPT: b").and_yaml(&matrix("KEPT: b, LC_ALL: C", 1));
+    assert_eq!(stale(&project), None);
+}
+
+#[test]
+fn secrets_are_never_printed() {
+    let names = ["HF_TOKEN", "WANDB_API_KEY", "DB_PASSWORD"];
+    let declared = |value: &str| names.map(|name| format!("{name}: {value}")).join(", ");
+    let project = ran_under(&declared("hush1")).and_yaml(&matrix(&declared("hush2"), 2));
+    let told = "$DB_PASSWORD changed; $HF_TOKEN changed; $WANDB_API_KEY changed";
+    assert_eq!(stale(&project).as_deref(), Some(told));
+    project.orchestrate(&["run", "m.yaml"]).code(0).says(told);
+    project.orchestrate(&["report", "m.yaml"]).code(0);
+    let verbs: [&[&str]; 7] = [
+        &["plan", "m.yaml", "--json"],
+        &["explain", "cpu_resnet18_fp32_bs4_run1"],
+        &["explain", "cpu_resnet18_fp32_bs4_run1", "--json"],
+        &["show", "cpu_resnet18_fp32_bs4_run1"],
+        &["status"],
+        &["status", "--json"],
+        &["accept", "--all"],
+    ];
+    for verb in verbs {
+        let ended = project.orchestrate(verb).code(0);
+        assert!(!format!("{ended:?}").contains("hush"), "{verb:?}: {ended:?}");
+    }
+    let page = fs::read_to_string(project.path("report/m/report.md")).unwrap();
+    assert!(page.contains("differs from row 1 in $DB_PASSWORD, $HF_TOKEN, $WANDB_API_KEY"), "{page}");
+    assert!(!page.contains("hush"), "{page}");
+    // What was accepted is this change, and no later one.
+    assert_eq!(stale(&project), None);
+    let project = project.and_yaml(&matrix(&declared("hush3"), 2));
+    assert_eq!(stale(&project).as_deref(), Some(told));
+}
+
+/// Where programs are found says nothing of a run, unless the matrix chooses it.
+#[test]
+fn a_declared_path_is_a_circumstance() {
+    let path = std::env::var("PATH").unwrap();
+    let project =
+        ran_under(&format!("PATH: \"{path}\"")).and_yaml(&matrix(&format!("PATH: \"{path}:/\""), 2));
+    project.orchestrate(&["run", "m.yaml"]).code(0).says(&format!("$PATH {path} → {path}:/"));
+    let status = json(project.orchestrate(&["status", "--json"]));
+    assert_eq!(status["configs"][0]["throughput"].as_array().unwrap().len(), 2, "{status}");
+}
+
+/// A record of an older version does not say which variables were declared.
+#[test]
+fn an_older_record_is_compared_as_far_as_it_tells() {
+    let project = ran_under("NAP: \"0.2\", TMPDIR: /tmp");
+    let path = project.store().job_dirs().unwrap()[0].record();
+    let mut record: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    assert!(record["provenance"].as_object_mut().unwrap().remove("variables").is_some());
+    fs::write(&path, record.to_string()).unwrap();
+    assert_eq!(stale(&project), None);
+    let project = project.and_yaml(&matrix("NAP: \"0.2\"", 1));
+    assert_eq!(stale(&project), None, "TMPDIR may have been that of the shell");
+    let project = project.and_yaml(&matrix("OTHER: \"0.2\", TMPDIR: /var/tmp", 1));
+    let told = "$NAP 0.2 → not set; $OTHER not set → 0.2; $TMPDIR /tmp → /var/tmp";
+    assert_eq!(stale(&project).as_deref(), Some(told));
+}
