@@ -8,6 +8,7 @@
 //! | [`job`] | a job's key, id, label, kind | none |
 //! | [`protocol`] | what passes between `orchestrate` and a worker | none |
 //! | [`stats`] | numbers in, statistics out | none |
+//! | [`threshold`] | the thresholds of marks and findings | none |
 //! | [`text`] | words for numbers and errors | none |
 //! | [`metric`] | the names of a GPU's metrics: what they mean, what to ask for instead | none |
 //! | [`architecture`] | networks as data: layers, shapes, parameters, MACs | none |
@@ -48,3 +49,4 @@ pub mod stats;
 pub mod stop;
 pub mod store;
 pub mod text;
+pub mod threshold;

@@ -6,7 +6,7 @@ mod mentions;
 use std::fs;
 use std::sync::OnceLock;
 
-use orchestrate::analysis::marks::Thresholds;
+use orchestrate::analysis::marks::{effects_table, evidence_table, marks_table, thresholds_table};
 use orchestrate::architecture::NETWORKS;
 use orchestrate::cli::Exit;
 use orchestrate::job::{PARAMETERS, ParamValue, Parameter, ParameterType};
@@ -34,7 +34,10 @@ struct Table {
 const TABLES: &[Table] = &[
     Table { page: "README.md", name: "first-matrix", text: |_, found| found.to_owned() },
     Table { page: "docs/getting-started.md", name: "first-matrix", text: |_, _| first_matrix() },
-    Table { page: "docs/marks.md", name: "thresholds", text: |_, _| thresholds() },
+    Table { page: "docs/marks.md", name: "marks", text: |_, _| marks_table() },
+    Table { page: "docs/marks.md", name: "effects", text: |_, _| effects_table() },
+    Table { page: "docs/marks.md", name: "thresholds", text: |_, _| thresholds_table() },
+    Table { page: "docs/marks.md", name: "evidence", text: |_, _| evidence_table() },
     Table { page: "docs/reference/commands.md", name: "exit-codes", text: |_, _| Exit::markdown() },
     Table { page: "docs/troubleshooting.md", name: "outcomes", text: |_, _| Outcome::markdown() },
     Table { page: "docs/your-own-worker.md", name: "worker-exit-codes", text: |_, _| WorkerExit::markdown() },
@@ -206,63 +209,4 @@ fn a_column_keeps_its_description() {
     let without_one: String = names.iter().filter(|name| **name != "rank").map(|name| row(name)).collect();
     assert_eq!(columns(&table, &without_one), sorted.replace("about rank", "?"));
     assert_eq!(columns(&table, &format!("{}{sorted}", row("gone"))), sorted);
-}
-
-/// In the order of [`Thresholds`]: which mark or finding each is for.
-fn thresholds() -> String {
-    let Thresholds {
-        overlap_s,
-        switches,
-        foreign_above,
-        system_share,
-        throttled_share,
-        throttle_events,
-        swapped_bytes,
-        trend,
-        period,
-        modes,
-        slow_first,
-        spill_cliff,
-        spill_system_share,
-        spill_cores,
-        clock_within,
-        clock_between,
-        data_wait_share,
-        data_gap,
-        variation,
-        executed_flops,
-    } = Thresholds::default();
-    let percent = |share: f64| format!("{} %", (1000.0 * share).round() / 10.0);
-    let times = |factor: f64| format!("{factor} ×");
-    // Shares of many processors, and the floors below which nothing counts.
-    let (few, many) = (Thresholds::foreign_cores(1), Thresholds::foreign_cores(100) / 100.0);
-    let floor = Thresholds::default().switches(0.0, 1);
-    let rows = [
-        ("FOREIGN_CORES", format!("{few} processors"), "`contended`: what others keep busy, on small hosts"),
-        ("FOREIGN_SHARE", percent(many), "`contended`: the same, of the usable processors"),
-        ("overlap_s", format!("{overlap_s} s"), "`contended`: another job at the same time"),
-        ("switches", times(switches), "`contended`: involuntary switches per second, against the other runs"),
-        ("SWITCHES_FLOOR", format!("{floor} per s"), "`contended`: fewer per usable processor never count"),
-        ("foreign_above", format!("{foreign_above} processors"), "`contended`: above the other runs"),
-        ("system_share", format!("{} points", 100.0 * system_share), "`contended`: above the other runs"),
-        ("throttled_share", percent(throttled_share), "`throttled`, `power-capped`: of the samples"),
-        ("throttle_events", format!("{throttle_events} per min"), "`throttled`: per usable processor"),
-        ("swapped_bytes", format!("{} MiB", swapped_bytes >> 20), "`swapped`: written and read"),
-        ("trend", percent(trend), "`trend`: change over the window"),
-        ("period", times(period), "`periodic`: every k-th iteration against the others"),
-        ("modes", times(modes), "`bimodal`: the slow kind against the fast kind"),
-        ("slow_first", times(slow_first), "`slow-first`: against the median of the others"),
-        ("spill_cliff", times(spill_cliff), "`spilled`: slower than at the next smaller batch"),
-        ("spill_system_share", percent(spill_system_share), "`spilled`: processor time in the system"),
-        ("spill_cores", format!("{spill_cores} processors"), "`spilled`: kept busy"),
-        ("clock_within", percent(clock_within), "`clock-changed`: within the window"),
-        ("clock_between", percent(clock_between), "`clock-changed`: against the other runs"),
-        ("data_wait_share", percent(data_wait_share), "finding: share of the window spent waiting for data"),
-        ("data_gap", percent(data_gap), "finding: files slower than synthetic data"),
-        ("variation", percent(variation), "`high-variation`: coefficient of variation of a row"),
-        ("executed_flops", percent(executed_flops), "finding: executed FLOPs against the network's"),
-    ];
-    let rows: String =
-        rows.iter().map(|(name, value, of)| format!("| `{name}` | {value} | {of} |\n")).collect();
-    format!("| threshold | value | mark or finding |\n|---|--:|---|\n{rows}")
 }

@@ -2,7 +2,7 @@
 
 use super::findings::{self, Finding};
 use super::group::{self, Row};
-use super::marks::{self, Thresholds};
+use super::marks;
 use super::roofline::{self, Roofline};
 use super::{Cell, Run, Study};
 use crate::job::varying_parameters;
@@ -24,7 +24,7 @@ pub struct Analysis<'a> {
 
 /// Derives everything from `study`.
 pub fn analyse(study: &Study) -> Analysis<'_> {
-    let thresholds = Thresholds::default();
+    let thresholds = study.thresholds;
     let mut cells: Vec<&Cell> = study.cells.iter().collect();
     cells.sort_by_cached_key(|cell| group::order(cell.job.key()));
     let marks = marks::marks(&cells, &study.spans, &thresholds);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::counted::stray;
 use super::group::Row;
-use super::marks::{Mark, Thresholds, foreign_cores};
+use super::marks::{Mark, Threshold, Thresholds, foreign_cores};
 use super::peaks::Origin;
 use super::roofline::{AT_ROOF, Bound, BytesSource, FAR_FROM_ROOF, Point, Roofline};
 use super::unconfirmed::{count_unconfirmed, unconfirmed_text};
@@ -189,15 +189,15 @@ fn far_from_model(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
         let executed = row.counted.ncu.as_ref()?.flops_per_image()?;
         let modelled = row.cost.as_ref().ok()?.training_flops as f64;
         let share = executed / modelled - 1.0;
-        (share.abs() > thresholds.executed_flops).then(|| {
+        (share.abs() > thresholds.of(Threshold::ExecutedFlops)).then(|| {
             format!(
                 "For an image of {} the device executed {:.2} GFLOP, and the network has {:.2} ({:+.0} %; threshold \
-                 {:.0} %): algorithms such as Winograd's need fewer, padding and what no layer of the description counts more.",
+                 {}): algorithms such as Winograd's need fewer, padding and what no layer of the description counts more.",
                 row.label(),
                 executed / 1e9,
                 modelled / 1e9,
                 100.0 * share,
-                100.0 * thresholds.executed_flops
+                thresholds.text(Threshold::ExecutedFlops)
             )
         })
     };
@@ -393,13 +393,13 @@ fn waiting_for_data(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
         .filter_map(|row| {
             let shares = pipeline::data_wait_shares(row);
             let share = crate::stats::median(&shares).ok()?;
-            (share > thresholds.data_wait_share).then(|| {
+            (share > thresholds.of(Threshold::DataWaitShare)).then(|| {
                 let text = format!(
-                    "{} waited for data during {:.0} % of its window, median of n = {} (threshold {:.0} %).",
+                    "{} waited for data during {:.0} % of its window, median of n = {} (threshold {}).",
                     row.label(),
                     100.0 * share,
                     shares.len(),
-                    100.0 * thresholds.data_wait_share
+                    thresholds.text(Threshold::DataWaitShare)
                 );
                 finding(Topic::Host, text)
             })

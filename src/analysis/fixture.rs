@@ -3,6 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::cost::FlopsConvention;
+use super::marks::Thresholds;
 use super::peaks::{Catalogue, Ceiling, Confidence, Origin, Peaks, Range};
 use super::{Cell, Span, State, Study};
 use crate::job::{Device, Job, Key, Kind, Precision};
@@ -160,6 +161,7 @@ pub(crate) struct StudyBuilder {
     peaks: Vec<Peaks>,
     usd_per_hour: Option<f64>,
     include_marked: bool,
+    thresholds: Thresholds,
 }
 
 impl StudyBuilder {
@@ -214,6 +216,12 @@ impl StudyBuilder {
         self
     }
 
+    /// Judges by `thresholds`.
+    pub(crate) fn thresholds(mut self, thresholds: Thresholds) -> Self {
+        self.thresholds = thresholds;
+        self
+    }
+
     pub(crate) fn failure(self, key: Key, outcome: Outcome) -> Self {
         self.run_with(key, 1.0, |record| {
             record.outcome = outcome;
@@ -234,6 +242,7 @@ impl StudyBuilder {
             peaks: Catalogue::new(self.peaks),
             convention: FlopsConvention::default(),
             include_marked: self.include_marked,
+            thresholds: self.thresholds,
         }
     }
 }

@@ -47,7 +47,7 @@ use crate::protocol::{Iterations, Measurement};
 use crate::record::{MatrixFacts, Outcome, Record};
 
 use cost::FlopsConvention;
-use marks::Mark;
+use marks::{Mark, Thresholds};
 use peaks::Catalogue;
 
 pub use analyse::{Analysis, analyse};
@@ -69,6 +69,8 @@ pub struct Study {
     pub convention: FlopsConvention,
     /// Runs whose marks would leave them out of the statistics are kept in them.
     pub include_marked: bool,
+    /// From where on marks and findings are raised.
+    pub thresholds: Thresholds,
 }
 
 /// A job of the plan and what became of it.

@@ -1,7 +1,7 @@
 //! What the input costs: the same training on images from files and on tensors made once.
 
 use super::group::Row;
-use super::marks::Thresholds;
+use super::marks::{Threshold, Thresholds};
 use crate::job::{DataSource, Device, Key, ParamValue};
 use crate::stats;
 
@@ -42,11 +42,11 @@ impl Gap<'_> {
     /// What it says about the host. A gap within what the rows scatter says nothing, where they scatter by more than the
     /// gap that would matter.
     pub fn verdict(&self, thresholds: &Thresholds) -> Verdict {
-        if self.spread > thresholds.data_gap && self.slower.abs() <= self.spread {
+        if self.spread > thresholds.of(Threshold::DataGap) && self.slower.abs() <= self.spread {
             Verdict::Scatters
-        } else if self.slower <= thresholds.data_gap {
+        } else if self.slower <= thresholds.of(Threshold::DataGap) {
             Verdict::KeepsUp
-        } else if self.data_wait_share.is_some_and(|share| share > thresholds.data_wait_share) {
+        } else if self.data_wait_share.is_some_and(|share| share > thresholds.of(Threshold::DataWaitShare)) {
             Verdict::Waits
         } else if self.real.config.device == Device::Cpu {
             Verdict::SharesProcessors
@@ -74,13 +74,13 @@ impl Gap<'_> {
         };
         format!(
             "{} is {:.1} % {} than the same on synthetic tensors: {real:.2} against {synthetic:.2} images/s, medians of \
-             n = {} and {} (threshold {:.0} %, spread {:.1} %); {verdict}.",
+             n = {} and {} (threshold {}, spread {:.1} %); {verdict}.",
             self.real.label(),
             100.0 * self.slower.abs(),
             if self.slower < 0.0 { "faster" } else { "slower" },
             n(self.real),
             n(self.synthetic),
-            100.0 * thresholds.data_gap,
+            thresholds.text(Threshold::DataGap),
             100.0 * self.spread,
         )
     }

@@ -203,6 +203,7 @@ mod tests {
             description: None,
             order: Order::Sequential,
             order_seed: 0,
+            thresholds: Default::default(),
             envs: BTreeMap::from([("cpu".into(), env)]),
             jobs,
         }

@@ -25,6 +25,7 @@ pub(super) fn study<'a>(plan: &Plan, inventory: &Inventory, jobs: impl Iterator<
         peaks: Catalogue::default(),
         convention: FlopsConvention::default(),
         include_marked: false,
+        thresholds: plan.thresholds,
     }
 }
 
@@ -33,7 +34,7 @@ pub(super) fn left_out(plan: &Plan, inventory: &Inventory) -> BTreeMap<JobId, Ve
     let jobs: Vec<Job> = plan.jobs().collect();
     let study = study(plan, inventory, jobs.iter());
     let cells: Vec<&Cell> = study.cells.iter().collect();
-    let found = marks(&cells, &study.spans, &Thresholds::default());
+    let found = marks(&cells, &study.spans, &study.thresholds);
     let against = |marks: Vec<Mark>| marks.into_iter().filter(Mark::disqualifies).collect::<Vec<_>>();
     let named = cells.iter().zip(found).map(|(cell, marks)| (cell.job.id(), against(marks)));
     named.filter(|(_, marks)| !marks.is_empty()).collect()
@@ -95,7 +96,8 @@ pub(super) fn marks_of(
     let others: Vec<Cell> = others.map(|other| cell(other, inventory, NotDone::to_string)).collect();
     let cells: Vec<&Cell> = own.iter().chain(&others).collect();
     let spans: Vec<Span> = inventory.records().map(Span::of).collect();
-    marks(&cells, &spans, &Thresholds::default()).swap_remove(0)
+    let thresholds = plan.map_or_else(Thresholds::default, |plan| plan.thresholds);
+    marks(&cells, &spans, &thresholds).swap_remove(0)
 }
 
 #[cfg(test)]

@@ -172,7 +172,7 @@ fn measured_file(args: &MeasureArgs, host: HostFacts, quiet: bool) -> Result<Mea
 
 /// What others did meanwhile, if it is more than an undisturbed job on a host with `usable` processors may have seen.
 fn disturbances(foreign_cores: Option<f64>, stolen_cores: Option<f64>, usable: u32) -> Vec<String> {
-    let limit = Thresholds::foreign_cores(usable);
+    let limit = Thresholds::default().foreign_limit(usable);
     let over = |cores: Option<f64>| cores.filter(|cores| *cores > limit);
     let foreign = over(foreign_cores).map(|cores| format!("others kept {cores:.2} processors busy"));
     let stolen =

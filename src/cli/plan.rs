@@ -178,6 +178,7 @@ mod tests {
             description: None,
             order: Order::Sequential,
             order_seed: 0,
+            thresholds: Default::default(),
             envs: BTreeMap::new(),
             jobs,
         }

@@ -300,17 +300,3 @@ fn site_failure(error: SiteError) -> Failure {
 fn print(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::analysis::marks::Thresholds;
-    use crate::matrix::Quiet;
-
-    /// `quiet: true` lets a job start where what others do would not mark it.
-    #[test]
-    fn usually_quiet_is_what_no_mark_is_given_for() {
-        for usable in [1, 2, 5, 6, 64, 256] {
-            assert_eq!(Quiet::Usual.processors(usable), Thresholds::foreign_cores(usable), "{usable}");
-        }
-    }
-}

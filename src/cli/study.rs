@@ -70,6 +70,7 @@ impl StudyArgs {
             peaks: load_catalogue(&self.peaks_dir, global)?,
             convention: self.flops_convention,
             include_marked: self.include_marked,
+            thresholds: plan.thresholds,
         })
     }
 

@@ -45,6 +45,7 @@ pub fn check(source: &str) -> Result<Matrix, Vec<Note>> {
         include: include.into_iter().map(|include| include.value).collect(),
         order: file.order,
         order_seed: file.order_seed,
+        thresholds: file.thresholds,
     })
 }
 

@@ -12,10 +12,12 @@ use super::reader::{
     check_keys, check_name, count, entries, get, list, mismatch, name, optional_list, param, parsed, text,
     whole, word,
 };
+use super::thresholds::read_thresholds;
 use super::tree::{Entry, Node, Value};
 use super::{Order, Place, Share};
 use crate::job::{Device, ParamValue, Precision};
 use crate::record::CloudFacts;
+use crate::threshold::Thresholds;
 
 /// A matrix file.
 #[derive(Debug)]
@@ -29,6 +31,7 @@ pub(super) struct MatrixFile {
     pub(super) include: Vec<Spanned<Vec<Entry>>>,
     pub(super) order: Order,
     pub(super) order_seed: u64,
+    pub(super) thresholds: Thresholds,
 }
 
 /// One env.
@@ -119,6 +122,8 @@ fn read_entries(top: &[Entry], notes: &mut Notes) -> MatrixFile {
         ),
         order,
         order_seed: seed.map_or(0, |seed| seed.value.unsigned_abs()),
+        thresholds: get(top, "thresholds")
+            .map_or_else(Thresholds::default, |node| read_thresholds(node, notes)),
     }
 }
 

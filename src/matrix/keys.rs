@@ -35,6 +35,7 @@ pub(super) const MATRIX: &[KeyDoc] = &[
     key("include", "Configs to add to the product."),
     key("order", "The order of jobs; `interleaved` if absent."),
     key("order_seed", "Seeds the order; 0 if absent."),
+    key("thresholds", "Thresholds of marks and findings that differ from their defaults. No job runs again."),
 ];
 
 /// Keys of an env beside [`OVERRIDES`].

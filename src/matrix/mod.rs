@@ -21,6 +21,7 @@ mod profile;
 mod reader;
 mod schema;
 mod selector;
+mod thresholds;
 mod tree;
 
 use std::collections::BTreeMap;
@@ -30,6 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::job::{Device, Kind, ParamValue, Params, Precision, Profile, WorkerTemplate};
 use crate::record::CloudFacts;
+use crate::threshold::Thresholds;
 
 pub use check::check;
 pub use condition::{Operator, comma_separated};
@@ -55,6 +57,8 @@ pub struct Matrix {
     pub order: Order,
     /// Seeds the order.
     pub order_seed: u64,
+    /// From where on the results are doubtful.
+    pub thresholds: Thresholds,
 }
 
 /// A named environment: a device on a kind of host, with every list and parameter it runs with.
@@ -180,11 +184,10 @@ pub enum Quiet {
 }
 
 impl Quiet {
-    /// The processors that others may keep busy on a host with `usable` of them: usually a quarter of one, or a twentieth
-    /// of all where that is more.
+    /// The processors that others may keep busy on a host with `usable` of them: usually as many as raise no mark.
     pub fn processors(self, usable: u32) -> f64 {
         match self {
-            Quiet::Usual => f64::max(0.25, 0.05 * f64::from(usable)),
+            Quiet::Usual => Thresholds::default().foreign_limit(usable),
             Quiet::Processors(processors) => processors,
         }
     }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::keys::{self, KeyDoc};
 use crate::architecture::NETWORKS;
 use crate::job::{PARAMETERS, Parameter, ParameterType, Precision};
+use crate::threshold::Threshold;
 
 /// The schema of a matrix file.
 pub fn schema() -> Value {
@@ -18,6 +19,7 @@ pub fn schema() -> Value {
             "env": object(&[keys::ENV, keys::OVERRIDES], &["device"]),
             "limits": object(&[keys::LIMITS], &[]),
             "profile": object(&[keys::PROFILE], &[]),
+            "thresholds": thresholds(),
             "ncu": object(&[keys::NCU], &[]),
             "perf": object(&[keys::PERF], &[]),
             "cloud": object(&[keys::CLOUD], &[]),
@@ -57,6 +59,25 @@ fn object(tables: &[&'static [KeyDoc]], required: &[&str]) -> Map<String, Value>
     object
 }
 
+/// Every threshold with its range.
+fn thresholds() -> Value {
+    let shape = |threshold: Threshold| {
+        let facts = threshold.facts();
+        let mut shape = number(&facts.unit.range());
+        shape["description"] =
+            format!("{}; {} if absent.", sentence_case(facts.compared), threshold.text(facts.value)).into();
+        (threshold.name().to_owned(), shape)
+    };
+    let properties: Map<String, Value> = Threshold::all().map(shape).collect();
+    json!({ "type": "object", "properties": properties, "additionalProperties": false })
+}
+
+/// `text` with a capital first letter.
+fn sentence_case(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// What the value of `key` looks like. Some keys mean different things in different tables.
 fn shape(key: &str, tables: &[&'static [KeyDoc]]) -> Value {
     let is_in = |table: &'static [KeyDoc]| tables.iter().any(|other| std::ptr::eq(*other, table));
@@ -70,7 +91,7 @@ fn shape(key: &str, tables: &[&'static [KeyDoc]]) -> Value {
         "models" => list(&reference("model")),
         "batches" => list(&reference("batch")),
         "precisions" => list(&reference("precision")),
-        "params" | "axes" | "limits" | "cloud" | "profile" => section(key),
+        "params" | "axes" | "limits" | "cloud" | "profile" | "thresholds" => section(key),
         "ncu" | "perf" => json!({ "anyOf": [reference(key), { "const": false }, { "type": "null" }] }),
         "iters" => whole(&keys::PROFILE_ITERS),
         "metrics" | "events" => list(&json!({ "type": "string", "minLength": 1 })),

@@ -294,6 +294,7 @@ mod tests {
             description: None,
             order: Order::Sequential,
             order_seed: 0,
+            thresholds: Default::default(),
             envs: BTreeMap::from([
                 ("here".to_owned(), env(Place::default())),
                 ("elsewhere".to_owned(), env(elsewhere)),

@@ -13,6 +13,7 @@ pub fn expand(matrix: &Matrix, facts: MatrixFacts) -> Plan {
         description: matrix.description.clone(),
         order: matrix.order,
         order_seed: matrix.order_seed,
+        thresholds: matrix.thresholds,
         envs: matrix.envs.iter().map(|env| (env.name.clone(), planned(env))).collect(),
         jobs: order(&matrix.configs(), matrix.order, matrix.order_seed),
     }

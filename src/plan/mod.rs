@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::job::{Job, Key};
 use crate::matrix::{Limits, Order, Place, Share};
 use crate::record::{CloudFacts, MatrixFacts};
+use crate::threshold::Thresholds;
 
 pub use change::{Change, changes_text};
 pub use decide::{Ceilings, Decided, Decision, decide, rerun_marked, rerun_stale};
@@ -54,6 +55,9 @@ pub struct Plan {
     pub order: Order,
     /// The seed of that order.
     pub order_seed: u64,
+    /// From where on the results are doubtful. No part of any key: changing it re-runs nothing.
+    #[serde(default, skip_serializing_if = "Thresholds::are_default")]
+    pub thresholds: Thresholds,
     /// The envs by name: what their jobs share.
     pub envs: BTreeMap<String, PlannedEnv>,
     /// The jobs in the order in which they run; no two have the same id.

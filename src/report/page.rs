@@ -485,6 +485,7 @@ fn provenance(study: &Study, records: &[&Record]) -> Vec<Fact> {
         maybe_fact("Worker SHA-256", unique(&|record| record.provenance.worker.sha256.clone())),
         maybe_fact("Optimizer", unique(&|record| record.measurement.as_ref()?.details.optimizer.clone())),
         Some(fact("Settings in metrics.csv", settings.join(", "))),
+        maybe_fact("Changed thresholds", study.thresholds.changed_text()),
     ]
     .into_iter()
     .flatten()

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use orchestrate::analysis::marks::Mark;
 use orchestrate::job::PARAMETERS;
 use orchestrate::matrix::schema;
 use orchestrate::protocol::{Details, Failure, WireMeasurement};
@@ -87,8 +86,9 @@ fn every_option_is_explained_and_no_other() {
 
 #[test]
 fn every_key_of_a_matrix_is_explained() {
-    let text =
-        ["matrix", "profiling", "your-own-worker"].map(|name| page(&format!("docs/{name}.md")).text).concat();
+    let text = ["matrix", "marks", "profiling", "your-own-worker"]
+        .map(|name| page(&format!("docs/{name}.md")).text)
+        .concat();
     let schema = schema();
     let defs = schema["$defs"].as_object().unwrap();
     let objects = defs.iter().filter(|(name, _)| !["params", "axes"].contains(&name.as_str()));
@@ -191,65 +191,6 @@ fn every_environment_variable_is_explained() {
     for name in explained.iter().filter(|name| name.starts_with("ORCHESTRATE_")) {
         assert!(found.contains(name), "environment.md explains {name}, which nobody reads");
     }
-}
-
-/// One of each. A mark that is missing here does not compile, for its number has no arm.
-fn every_mark() -> Vec<Mark> {
-    let number = |mark: &Mark| match mark {
-        Mark::Contended { .. } => 0,
-        Mark::Unsettled { .. } => 1,
-        Mark::Throttled { .. } => 2,
-        Mark::Spilled { .. } => 3,
-        Mark::Swapped { .. } => 4,
-        Mark::Unsynchronised => 5,
-        Mark::PowerCapped { .. } => 6,
-        Mark::Oversubscribed { .. } => 7,
-        Mark::OnBattery => 8,
-        Mark::Diverged { .. } => 9,
-        Mark::Trend { .. } => 10,
-        Mark::Periodic { .. } => 11,
-        Mark::Bimodal { .. } => 12,
-        Mark::SlowFirst { .. } => 13,
-        Mark::ClockChanged { .. } => 14,
-        Mark::HighVariation { .. } => 15,
-        Mark::SettingsDiffer { .. } => 16,
-    };
-    let by = String::new;
-    let marks = vec![
-        Mark::Contended { by: by() },
-        Mark::Unsettled { by: by() },
-        Mark::Throttled { by: by() },
-        Mark::Spilled { batch: 1, cliff: 1.0, cores: 1.0, system_share: 1.0, threshold: 1.0 },
-        Mark::Swapped { out_bytes: 1, in_bytes: 1, threshold: 1 },
-        Mark::Unsynchronised,
-        Mark::PowerCapped { samples: 1, of: 1, threshold: 1.0 },
-        Mark::Oversubscribed { threads: 1, usable: 1 },
-        Mark::OnBattery,
-        Mark::Diverged { iteration: 1 },
-        Mark::Trend { change: 1.0, interval: (1.0, 1.0), n: 1, threshold: 1.0 },
-        Mark::Periodic { every: 2, ratio: 1.0, n: 1, threshold: 1.0 },
-        Mark::Bimodal { ratio: 1.0, numbers: (1, 1), threshold: 1.0 },
-        Mark::SlowFirst { ratio: 1.0, threshold: 1.0 },
-        Mark::ClockChanged { by: by() },
-        Mark::HighVariation { cv: 1.0, n: 1, threshold: 1.0 },
-        Mark::SettingsDiffer { env: by(), differences: Vec::new() },
-    ];
-    assert!(marks.iter().map(number).eq(0..17), "every mark stands at its number");
-    marks
-}
-
-#[test]
-fn every_mark_is_explained_and_what_it_does_to_a_run() {
-    let text = section("docs/marks.md", "All marks");
-    for mark in every_mark() {
-        let row = text.lines().find(|line| line.starts_with(&format!("| `{}` |", mark.name())));
-        let row = row.unwrap_or_else(|| panic!("{} is not in marks.md", mark.name()));
-        assert!(row.ends_with(if mark.disqualifies() { "| left out |" } else { "| kept |" }), "{row}");
-    }
-    assert_eq!(
-        first_cells(&text).iter().filter(|cell| cell.chars().all(|c| c.is_lowercase() || c == '-')).count(),
-        17
-    );
 }
 
 #[test]

@@ -81,6 +81,31 @@ fn marked_runs_are_left_out_until_they_are_asked_for() {
     assert!(included.contains("marked runs are in these statistics"), "{included}");
 }
 
+/// A changed threshold judges the runs that are there: nothing runs again, and the report says what was changed.
+#[test]
+fn a_matrix_changes_a_threshold_and_the_report_says_so() {
+    let project = three_runs();
+    change(&project, |record| {
+        let measured = record.measurement.as_mut().unwrap();
+        measured.elapsed_s = 1.0 + 0.2 * f64::from(record.key.repeat);
+    });
+    project.orchestrate(&["aggregate"]).code(0);
+    assert_eq!(column(&project, "summary.csv", "marks"), ["high-variation"]);
+    let matrix = project.path("m.yaml");
+    let text = fs::read_to_string(&matrix).unwrap();
+    fs::write(&matrix, format!("{text}thresholds: {{ high_variation: 0.5 }}\n")).unwrap();
+    project.orchestrate(&["aggregate", "m.yaml"]).code(0);
+    assert_eq!(column(&project, "summary.csv", "marks"), ["none"]);
+
+    // A run saves the plan with the threshold, and has nothing to do.
+    project.orchestrate(&["run", "m.yaml"]).code(0);
+    assert!(project.store().job_dirs().unwrap().iter().all(|dir| !dir.attempt(2).iterations().exists()));
+    project.orchestrate(&["report"]).code(0);
+    let page = fs::read_to_string(project.path("report/m/report.md")).unwrap();
+    assert!(page.contains("| Changed thresholds | high_variation 50 % (default 5 %) |"), "{page}");
+    assert!(!page.contains("high-variation"), "{page}");
+}
+
 #[test]
 fn iterations_are_looked_at_where_they_are_whole() {
     let project = three_runs();

@@ -79,7 +79,7 @@ fn a_hog_in_the_middle_of_a_job_leaves_it_out_and_it_can_be_repeated() {
 
 /// As many as keep more processors busy than this host lets pass.
 fn hogs_needed() -> usize {
-    Thresholds::foreign_cores(probe_host().cpu.usable).ceil() as usize + 1
+    Thresholds::default().foreign_limit(probe_host().cpu.usable).ceil() as usize + 1
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Mark, Thresholds};
+use super::{Mark, Threshold, Thresholds};
 use crate::analysis::circumstances::Circumstances;
 use crate::analysis::group::Row;
 use crate::job::Device;
@@ -20,7 +20,7 @@ pub fn row_marks(rows: &[Row<'_>], varying: &[String], thresholds: &Thresholds) 
 
 fn high_variation(row: &Row<'_>, thresholds: &Thresholds) -> Option<Mark> {
     let statistics = row.statistics.as_ref().ok()?;
-    let (cv, n, threshold) = (statistics.cv.ok()?, statistics.n, thresholds.variation);
+    let (cv, n, threshold) = (statistics.cv.ok()?, statistics.n, thresholds.of(Threshold::HighVariation));
     (cv > threshold).then_some(Mark::HighVariation { cv, n, threshold })
 }
 

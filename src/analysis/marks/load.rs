@@ -1,6 +1,6 @@
 //! Others at work on the same host or device, as one record alone shows it.
 
-use super::{Mark, Thresholds};
+use super::{Mark, Threshold, Thresholds};
 use crate::analysis::Span;
 use crate::record::{ForeignProcess, Record};
 
@@ -36,16 +36,20 @@ pub fn stolen_cores(record: &Record) -> Option<f64> {
 
 /// All that says of `record` alone that others were at work meanwhile.
 pub(super) fn contended(record: &Record, spans: &[Span], thresholds: &Thresholds) -> Vec<Mark> {
-    let whys = [by_load(record), by_overlap(record, spans, thresholds), by_processes_on_the_device(record)];
+    let whys = [
+        by_load(record, thresholds),
+        by_overlap(record, spans, thresholds),
+        by_processes_on_the_device(record),
+    ];
     whys.into_iter().flatten().map(|by| Mark::Contended { by }).collect()
 }
 
-fn by_load(record: &Record) -> Option<String> {
+fn by_load(record: &Record, thresholds: &Thresholds) -> Option<String> {
     // What others do by permission (`share: device`) is foreign too, and cannot be told apart from this number.
     if !record.observed.beside.is_empty() {
         return None;
     }
-    let limit = Thresholds::foreign_cores(record.provenance.host.cpu.usable);
+    let limit = thresholds.foreign_limit(record.provenance.host.cpu.usable);
     let over = |cores: Option<f64>| cores.filter(|cores| *cores > limit);
     let sentence = if let Some(cores) = over(foreign_cores(record)) {
         format!("other processes kept {cores:.3} processors busy")
@@ -66,12 +70,13 @@ fn by_overlap(record: &Record, spans: &[Span], thresholds: &Thresholds) -> Optio
             let from = own.started_at.max(other.started_at);
             let to = own.ended_at.min(other.ended_at);
             let seconds = (to - from).as_seconds_f64();
-            (seconds > thresholds.overlap_s).then(|| format!("{} for {seconds:.1} s", other.label))
+            (seconds > thresholds.of(Threshold::OverlapS))
+                .then(|| format!("{} for {seconds:.1} s", other.label))
         })
         .collect();
     others.sort();
-    let limit = thresholds.overlap_s;
-    Some(format!("it ran beside {} (threshold {limit:.1} s)", first_of(&others)?))
+    let limit = thresholds.text(Threshold::OverlapS);
+    Some(format!("it ran beside {} (threshold {limit})", first_of(&others)?))
 }
 
 /// Jobs that share a host by permission have devices of their own, so nobody else has any business on this one but who

@@ -12,11 +12,12 @@
 //! | `compare` | for rows: their scatter, and rows of other envs beside them |
 
 mod compare;
+mod declaration;
 mod load;
+mod manual;
 mod mark;
 mod pools;
 mod sensors;
-mod thresholds;
 mod times;
 
 use super::{Cell, Span};
@@ -24,10 +25,12 @@ use crate::job::Device;
 use crate::protocol::Measurement;
 use crate::record::Record;
 
+pub use crate::threshold::{Threshold, Thresholds};
 pub use compare::row_marks;
+pub use declaration::{Declaration, Effect, Scope};
 pub use load::{foreign_cores, stolen_cores, wall_s};
-pub use mark::{Mark, mark_names};
-pub use thresholds::Thresholds;
+pub use manual::{effects_table, evidence_table, marks_table, thresholds_table};
+pub use mark::{Mark, MarkName, mark_names};
 
 /// The doubts about each of `cells`, in their order; none for one without a result. `spans` says when which job ran
 /// where.

@@ -3,7 +3,7 @@
 //! Other runs are a measure only if nothing stands against themselves.
 
 use super::load::{LEAST_S, foreign_cores, wall_s};
-use super::{Mark, Thresholds, sensors};
+use super::{Mark, Threshold, Thresholds, sensors};
 use crate::analysis::Cell;
 use crate::analysis::circumstances::Circumstances;
 use crate::job::{Device, Key};
@@ -96,7 +96,7 @@ struct Trace {
 const TRACES: [Trace; 3] = [
     Trace {
         of: foreign_cores,
-        limit: |others, _, thresholds| others + thresholds.foreign_above,
+        limit: |others, _, thresholds| others + thresholds.of(Threshold::ForeignAbove),
         tell: |own, others, limit| {
             format!(
                 "other processes kept {own:.3} processors busy, where they kept {others:.3} during the other runs of its \
@@ -106,7 +106,9 @@ const TRACES: [Trace; 3] = [
     },
     Trace {
         of: switches_per_s,
-        limit: |others, record, thresholds| thresholds.switches(others, record.provenance.host.cpu.usable),
+        limit: |others, record, thresholds| {
+            thresholds.switches_limit(others, record.provenance.host.cpu.usable)
+        },
         tell: |own, others, limit| {
             format!(
                 "{own:.0} involuntary context switches a second, where the other runs of its group had {others:.0} \
@@ -116,7 +118,7 @@ const TRACES: [Trace; 3] = [
     },
     Trace {
         of: |record| Some(system_share(record)?.1),
-        limit: |others, _, thresholds| others + thresholds.system_share,
+        limit: |others, _, thresholds| others + thresholds.of(Threshold::SystemShare),
         tell: |own, others, limit| {
             let [own, others, limit] = [own, others, limit].map(|share| 100.0 * share);
             format!(
@@ -179,12 +181,12 @@ fn clock_changed(pool: &Pool, cells: &[&Cell], thresholds: &Thresholds) -> Found
         let record = record(cells, *member)?;
         let (of, _) = sensors::clock(record)?;
         let (own, others) = (mean(record)?, baseline(pool, *member, cells, mean)?);
-        let limit = 100.0 * thresholds.clock_between;
-        let percent = 100.0 * (own / others - 1.0);
-        (percent.abs() > limit).then(|| {
+        let change = own / others - 1.0;
+        (change.abs() > thresholds.of(Threshold::ClockBetween)).then(|| {
+            let (percent, threshold) = (100.0 * change, thresholds.text(Threshold::ClockBetween));
             let by = format!(
                 "the {of}'s clock was {own:.0} MHz, where the other runs of its group had {others:.0} MHz, {percent:+.0} % \
-                 (threshold {limit:.0} %)"
+                 (threshold {threshold})"
             );
             (member.index, Mark::ClockChanged { by })
         })
@@ -236,7 +238,8 @@ fn spill(cell: &Cell, batch: u32, level: f64, thresholds: &Thresholds) -> Option
     let cliff = level / rate(cell)?;
     let (busy_s, system_share) = system_share(record)?;
     let cores = busy_s / wall_s(record);
-    let threshold = thresholds.spill_cliff;
-    let is_paging = system_share >= thresholds.spill_system_share && cores >= thresholds.spill_cores;
+    let threshold = thresholds.of(Threshold::SpillCliff);
+    let is_paging = system_share >= thresholds.of(Threshold::SpillSystemShare)
+        && cores >= thresholds.of(Threshold::SpillCores);
     (cliff > threshold && is_paging).then_some(Mark::Spilled { batch, cliff, cores, system_share, threshold })
 }

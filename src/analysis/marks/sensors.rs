@@ -1,7 +1,7 @@
 //! What sensors say against a run: heat, power, clocks, swap.
 
 use super::load::wall_s;
-use super::{Mark, Thresholds};
+use super::{Mark, Threshold, Thresholds};
 use crate::job::Device;
 use crate::record::{GpuTelemetry, Readings, Record, Telemetry};
 
@@ -32,7 +32,7 @@ pub(super) fn clock(record: &Record) -> Option<(&'static str, Readings)> {
 fn throttled_processor(record: &Record, telemetry: &Telemetry, thresholds: &Thresholds) -> Option<Mark> {
     let minutes = wall_s(record) / 60.0;
     let usable = f64::from(record.provenance.host.cpu.usable.max(1));
-    let limit = (thresholds.throttle_events * minutes * usable).max(1.0);
+    let limit = (thresholds.of(Threshold::ThrottleEvents) * minutes * usable).max(1.0);
     let events = telemetry.cpu_throttle_events.filter(|_| record.key.device == Device::Cpu)?;
     (events as f64 > limit).then(|| Mark::Throttled {
         by: format!("processors slowed themselves down for heat {events} times (threshold {limit:.0})"),
@@ -42,34 +42,34 @@ fn throttled_processor(record: &Record, telemetry: &Telemetry, thresholds: &Thre
 fn throttled_gpu(gpu: &GpuTelemetry, samples: u32, thresholds: &Thresholds) -> Option<Mark> {
     let reasons: Vec<(&str, u32)> = reasons(gpu, samples, thresholds, is_protection).collect();
     let (reason, most) = reasons.iter().copied().max_by_key(|(_, samples)| *samples)?;
-    let percent = 100.0 * thresholds.throttled_share;
+    let threshold = thresholds.text(Threshold::ThrottledShare);
     let more = match reasons.len() {
         1 => "",
         2 => ", and by another reason",
         _ => ", and by other reasons",
     };
     let by = format!(
-        "the driver held the GPU's clocks down by {reason} in {most} of {samples} samples (threshold {percent:.0} %){more}"
+        "the driver held the GPU's clocks down by {reason} in {most} of {samples} samples (threshold {threshold}){more}"
     );
     Some(Mark::Throttled { by })
 }
 
 fn power_capped(gpu: &GpuTelemetry, of: u32, thresholds: &Thresholds) -> Option<Mark> {
     let (_, samples) = reasons(gpu, of, thresholds, |reason| reason == "sw_power_cap").next()?;
-    Some(Mark::PowerCapped { samples, of, threshold: thresholds.throttled_share })
+    Some(Mark::PowerCapped { samples, of, threshold: thresholds.of(Threshold::ThrottledShare) })
 }
 
-/// The reasons that `wanted` takes and that held in more than the suffered share of `samples`, with their samples.
+/// The reasons that `wanted` takes and that held in more than the tolerated share of `samples`, with their samples.
 fn reasons<'t>(
     gpu: &'t GpuTelemetry,
     samples: u32,
     thresholds: &Thresholds,
     wanted: fn(&str) -> bool,
 ) -> impl Iterator<Item = (&'t str, u32)> {
-    let suffered = thresholds.throttled_share * f64::from(samples);
+    let tolerated = thresholds.of(Threshold::ThrottledShare) * f64::from(samples);
     gpu.throttled_samples
         .iter()
-        .filter(move |(reason, samples)| wanted(reason) && f64::from(**samples) > suffered)
+        .filter(move |(reason, samples)| wanted(reason) && f64::from(**samples) > tolerated)
         .map(|(reason, samples)| (reason.as_str(), *samples))
 }
 
@@ -83,8 +83,8 @@ fn is_protection(reason: &str) -> bool {
 fn swapped(telemetry: &Telemetry, thresholds: &Thresholds) -> Option<Mark> {
     let out_bytes = telemetry.swapped_out_bytes.unwrap_or(0);
     let in_bytes = telemetry.swapped_in_bytes.unwrap_or(0);
-    let threshold = thresholds.swapped_bytes;
-    (out_bytes.saturating_add(in_bytes) > threshold).then_some(Mark::Swapped {
+    let threshold = thresholds.of(Threshold::SwappedMib);
+    (out_bytes.saturating_add(in_bytes) as f64 > threshold * f64::from(1 << 20)).then_some(Mark::Swapped {
         out_bytes,
         in_bytes,
         threshold,
@@ -93,11 +93,11 @@ fn swapped(telemetry: &Telemetry, thresholds: &Thresholds) -> Option<Mark> {
 
 fn varied_clock(record: &Record, thresholds: &Thresholds) -> Option<Mark> {
     let (of, Readings { min, mean, max, .. }) = clock(record)?;
-    (mean > 0.0 && max - min > thresholds.clock_within * mean).then(|| {
-        let (percent, limit) = (100.0 * (max - min) / mean, 100.0 * thresholds.clock_within);
+    (mean > 0.0 && max - min > thresholds.of(Threshold::ClockWithin) * mean).then(|| {
+        let (percent, threshold) = (100.0 * (max - min) / mean, thresholds.text(Threshold::ClockWithin));
         let by = format!(
             "the {of}'s clock went from {min:.0} to {max:.0} MHz within the window, {percent:.0} % of its mean \
-             (threshold {limit:.0} %)"
+             (threshold {threshold})"
         );
         Mark::ClockChanged { by }
     })

@@ -1,6 +1,6 @@
 //! What the seconds of single iterations say against a window. Only a synchronised clock tells them.
 
-use super::{Mark, Thresholds};
+use super::{Mark, Threshold, Thresholds};
 use crate::job::{Key, ParamValue};
 use crate::protocol::Iterations;
 use crate::stats;
@@ -64,11 +64,11 @@ fn trend(seconds: &[f64], thresholds: &Thresholds) -> Option<Mark> {
     // From the first part to the last one the slope takes one step fewer than there are parts.
     let whole = |per_step: f64| per_step * (parts.len() - 1) as f64 / median;
     let change = whole(slope.per_step);
-    (slope.is_significant() && change.abs() > thresholds.trend).then(|| Mark::Trend {
+    (slope.is_significant() && change.abs() > thresholds.of(Threshold::Trend)).then(|| Mark::Trend {
         change,
         interval: (whole(slope.interval.low), whole(slope.interval.high)),
         n: seconds.len(),
-        threshold: thresholds.trend,
+        threshold: thresholds.of(Threshold::Trend),
     })
 }
 
@@ -78,8 +78,8 @@ fn slow_first(seconds: &[f64], thresholds: &Thresholds) -> Option<Mark> {
     let ratio = first / median;
     let as_slow = others.iter().filter(|other| *other >= first).count();
     let is_alone = as_slow as f64 <= AS_SLOW * others.len() as f64;
-    (seconds.len() >= SLOW_FIRST_NEEDS && is_alone && ratio > thresholds.slow_first)
-        .then_some(Mark::SlowFirst { ratio, threshold: thresholds.slow_first })
+    (seconds.len() >= SLOW_FIRST_NEEDS && is_alone && ratio > thresholds.of(Threshold::SlowFirst))
+        .then_some(Mark::SlowFirst { ratio, threshold: thresholds.of(Threshold::SlowFirst) })
 }
 
 /// The shortest period k of 2 to 20 iterations that `seconds` have, if they have one and it was not `asked` for.
@@ -100,11 +100,11 @@ fn periodic(seconds: &[f64], asked: Option<usize>, thresholds: &Thresholds) -> O
     (2..=longest).filter(|every| !was_asked(*every)).find_map(|every| {
         let ratio = (0..every).find_map(|phase| {
             let split = Phase::of(seconds, every, phase)?;
-            let is_far = split.ratio().max(1.0 / split.ratio()) > thresholds.period;
+            let is_far = split.ratio().max(1.0 / split.ratio()) > thresholds.of(Threshold::Periodic);
             (is_far && split.is_pure() && split.chance() * tests as f64 <= PERIOD_CHANCE)
                 .then(|| split.ratio())
         })?;
-        Some(Mark::Periodic { every, ratio, n, threshold: thresholds.period })
+        Some(Mark::Periodic { every, ratio, n, threshold: thresholds.of(Threshold::Periodic) })
     })
 }
 
@@ -123,10 +123,10 @@ fn bimodal(seconds: &[f64], asked: Option<usize>, thresholds: &Thresholds) -> Op
     let at = (least..=n - least).max_by(|left, right| gap(*left).total_cmp(&gap(*right)))?;
     let (fast, slow) = (stats::median(&sorted[..at]).ok()?, stats::median(&sorted[at..]).ok()?);
     let is_valley = gap(at) >= VALLEY * (slow - fast);
-    (fast > 0.0 && slow / fast > thresholds.modes && is_valley).then(|| Mark::Bimodal {
+    (fast > 0.0 && slow / fast > thresholds.of(Threshold::Bimodal) && is_valley).then(|| Mark::Bimodal {
         ratio: slow / fast,
         numbers: (at, n - at),
-        threshold: thresholds.modes,
+        threshold: thresholds.of(Threshold::Bimodal),
     })
 }
 

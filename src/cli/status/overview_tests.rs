@@ -64,6 +64,7 @@ impl Scene {
             description: None,
             order: Order::Sequential,
             order_seed: 0,
+            thresholds: Default::default(),
             envs: BTreeMap::new(),
             jobs: self.decided.iter().map(|decided| decided.job.key().clone()).collect(),
         };

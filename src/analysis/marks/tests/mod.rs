@@ -1,6 +1,8 @@
 //! Each mark both ways: beyond its threshold and just before it.
 
+mod boundaries;
 mod compare;
+mod declared;
 mod include;
 mod pools;
 mod sensors;
@@ -34,8 +36,6 @@ fn foreign_work_and_stolen_time_are_contention() {
     assert!(busy(0.2).is_empty());
     assert_eq!(busy(0.3), ["contended"]);
     assert_eq!(one(|record| record.observed.host_steal_s = Some(0.3 * wall)), ["contended"]);
-    assert_eq!(Thresholds::foreign_cores(2), 0.25);
-    assert_eq!(Thresholds::foreign_cores(64), 3.2);
 }
 
 /// The kernel counts in hundredths of a second for each processor: over 20 ms that makes five busy processors of two.

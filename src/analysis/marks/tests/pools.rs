@@ -65,7 +65,7 @@ fn switches_and_system_time_each_have_a_threshold() {
 
 /// Thrice a handful is a handful.
 #[test]
-fn an_idle_system_s_own_switches_are_suffered() {
+fn an_idle_system_s_own_switches_are_tolerated() {
     let last = |switches| {
         let quiet = (10.0, 0.05, 20.0);
         names(&runs(&[quiet, quiet, (10.0, 0.05, switches)])).remove(2)
@@ -151,8 +151,8 @@ fn a_cliff_at_the_next_batch_with_a_pegged_core_in_the_system_is_a_spill() {
     let analysis = analyse(&study);
     assert_eq!(
         analysis.runs[2].marks[0].to_string(),
-        "spilled: 41.4 times slower than batch 128 (threshold 4), with 1.0 processors busy and 60 % of that in the \
-         system: device memory was paged to the host"
+        "spilled: 41.4 times slower than batch 128 (threshold 4 ×), with 1.0 processors busy and 60 % of that time in the \
+         system, as when device memory is paged to the host"
     );
     assert_eq!(analysis.rows[1].statistics, Err("its only run is spilled".to_owned()));
     for (what, device, spill) in [

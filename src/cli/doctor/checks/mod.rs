@@ -50,7 +50,7 @@ pub(super) fn check(survey: &Survey) -> Vec<Finding> {
 /// Others keep processors busy, judged by the threshold from which on a run would be marked as contended.
 fn busy(survey: &Survey) -> Option<Finding> {
     let activity = survey.activity.as_ref()?;
-    let limit = Thresholds::foreign_cores(survey.host.cpu.usable);
+    let limit = Thresholds::default().foreign_limit(survey.host.cpu.usable);
     let cores = activity.foreign_cores.filter(|cores| *cores > limit)?;
     Some(Finding {
         code: "busy",
@@ -76,7 +76,7 @@ fn names(activity: &Activity) -> String {
 }
 
 fn stolen(survey: &Survey) -> Option<Finding> {
-    let limit = Thresholds::foreign_cores(survey.host.cpu.usable);
+    let limit = Thresholds::default().foreign_limit(survey.host.cpu.usable);
     let cores = survey.activity.as_ref()?.stolen_cores.filter(|cores| *cores > limit)?;
     Some(Finding {
         code: "stolen",

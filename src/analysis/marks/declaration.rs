@@ -1,0 +1,245 @@
+//! The table of marks: what each one does to statistics and why, what it is about, its thresholds, and what the manual
+//! says about it. The manual's tables and the legend of a report are made from it, so no mark lacks an explanation.
+
+use super::{Mark, MarkName, Threshold};
+
+/// All that is declared about a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Declaration {
+    /// What it does to the run, and why.
+    pub effect: Effect,
+    /// What it is about.
+    pub scope: Scope,
+    /// The thresholds of its rule.
+    pub thresholds: &'static [Threshold],
+    /// When it is raised, to complete "raised when"; `{name}` stands for the value of one of its thresholds.
+    pub raised: &'static str,
+    /// What it means, as a sentence.
+    pub meaning: &'static str,
+    /// What to do about it, as a sentence.
+    pub remedy: &'static str,
+}
+
+/// What a mark does to the statistics, each with the reason as a sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The run counts: its number is true of this config on this machine.
+    Kept(&'static str),
+    /// The run does not count: it measured something else than this config on this machine.
+    LeftOut(&'static str),
+    /// The run has no throughput at all, so no switch can include it.
+    Voids(&'static str),
+}
+
+/// What a mark is a doubt about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// One run.
+    Run,
+    /// A row; no single run of it is to blame.
+    Row,
+    /// A row beside one of another env.
+    Comparison,
+}
+
+impl Effect {
+    /// `kept`, `left out` or `no throughput`, as the tables say it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Effect::Kept(_) => "kept",
+            Effect::LeftOut(_) => "left out",
+            Effect::Voids(_) => "no throughput",
+        }
+    }
+
+    /// Why, as a sentence.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Effect::Kept(reason) | Effect::LeftOut(reason) | Effect::Voids(reason) => reason,
+        }
+    }
+}
+
+impl Scope {
+    /// As the manual says it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Scope::Run => "run",
+            Scope::Row => "row",
+            Scope::Comparison => "comparison",
+        }
+    }
+}
+
+impl Mark {
+    /// Whether a run with this mark is left out of statistics unless one asks for it.
+    pub fn disqualifies(&self) -> bool {
+        match MarkName::from(self).declaration().effect {
+            Effect::LeftOut(_) | Effect::Voids(_) => true,
+            Effect::Kept(_) => false,
+        }
+    }
+
+    /// Whether a run with this mark has no throughput at all, so that no switch can include it.
+    pub fn voids(&self) -> bool {
+        matches!(MarkName::from(self).declaration().effect, Effect::Voids(_))
+    }
+}
+
+impl MarkName {
+    /// The table: what is declared about each mark.
+    pub const fn declaration(self) -> Declaration {
+        match self {
+            MarkName::Contended => Declaration {
+                effect: Effect::LeftOut("The machine was shared with other work."),
+                scope: Scope::Run,
+                thresholds: &[
+                    Threshold::ForeignCores,
+                    Threshold::ForeignShare,
+                    Threshold::ForeignAbove,
+                    Threshold::OverlapS,
+                    Threshold::Switches,
+                    Threshold::SwitchesFloor,
+                    Threshold::SystemShare,
+                ],
+                raised: "others used the processors or the device while the job ran",
+                meaning: "Other work slowed the run down.",
+                remedy: "Stop the other work and repeat the run.",
+            },
+            MarkName::Unsettled => Declaration {
+                effect: Effect::LeftOut("The matrix asks for a quieter or cooler machine than this run had."),
+                scope: Scope::Run,
+                thresholds: &[],
+                raised: "`gate_timeout` passed before `quiet` and `max_temperature` were met",
+                meaning: "The run did not have what was asked for.",
+                remedy: "Quiet or cool the machine, or ask for less.",
+            },
+            MarkName::Throttled => Declaration {
+                effect: Effect::LeftOut("Its clocks depend on the heat of what ran before."),
+                scope: Scope::Run,
+                thresholds: &[Threshold::ThrottledShare, Threshold::ThrottleEvents],
+                raised: "heat or protection held clocks down in more than {throttled_share} of the samples, or more than \
+                         {throttle_events}",
+                meaning: "The device was slower than it is when it is cool.",
+                remedy: "Cool the machine, or set `cool_down`.",
+            },
+            MarkName::Spilled => Declaration {
+                effect: Effect::LeftOut("Its seconds are those of paging."),
+                scope: Scope::Run,
+                thresholds: &[Threshold::SpillCliff, Threshold::SpillCores, Threshold::SpillSystemShare],
+                raised: "a GPU is more than {spill_cliff} slower than at the next smaller batch, with at least {spill_cores} \
+                         busy, {spill_system_share} in the system",
+                meaning: "Device memory was paged to the host.",
+                remedy: "Take a smaller batch.",
+            },
+            MarkName::Swapped => Declaration {
+                effect: Effect::LeftOut("The host was busy with its own memory."),
+                scope: Scope::Run,
+                thresholds: &[Threshold::SwappedMib],
+                raised: "the host wrote to swap and read from it more than {swapped_mib} together",
+                meaning: "The host ran short of memory.",
+                remedy: "Free memory, or take a smaller batch.",
+            },
+            MarkName::Unsynchronised => Declaration {
+                effect: Effect::Voids("There are no seconds to publish."),
+                scope: Scope::Run,
+                thresholds: &[],
+                raised: "the worker reports `synchronized: false`",
+                meaning: "The seconds of the window mean nothing.",
+                remedy: "Make the worker synchronise at both ends.",
+            },
+            MarkName::PowerCapped => Declaration {
+                effect: Effect::Kept(
+                    "Many boards reach their power limit in normal operation and are sold so.",
+                ),
+                scope: Scope::Run,
+                thresholds: &[Threshold::ThrottledShare],
+                raised: "the GPU was at its power limit in more than {throttled_share} of the samples",
+                meaning: "Power, not the chip, set the clocks.",
+                remedy: "Compare only boards with the same limit.",
+            },
+            MarkName::Oversubscribed => Declaration {
+                effect: Effect::Kept("The settings ask for it, and settings are part of the row."),
+                scope: Scope::Run,
+                thresholds: &[],
+                raised: "a run on the processor had more compute threads than usable processors",
+                meaning: "Threads waited for processors.",
+                remedy: "Set `threads` to the usable processors or fewer.",
+            },
+            MarkName::OnBattery => Declaration {
+                effect: Effect::Kept("The power source is part of the row."),
+                scope: Scope::Run,
+                thresholds: &[],
+                raised: "the host ran on its battery",
+                meaning: "Many machines are slower on battery.",
+                remedy: "Plug it in.",
+            },
+            MarkName::Diverged => Declaration {
+                effect: Effect::Kept("A network that diverged is still computed whole."),
+                scope: Scope::Run,
+                thresholds: &[],
+                raised: "a loss was infinite or not a number",
+                meaning: "The time is real, but nothing was learnt.",
+                remedy: "Check the worker, the data and the precision.",
+            },
+            MarkName::Trend => Declaration {
+                effect: Effect::Kept("The window was synchronised at both ends, so its seconds are true."),
+                scope: Scope::Run,
+                thresholds: &[Threshold::Trend],
+                raised: "iterations became longer or shorter by more than {trend} of their median over the window",
+                meaning: "A longer window would give another number.",
+                remedy: "Look for heat; set a longer `warmup`.",
+            },
+            MarkName::Periodic => Declaration {
+                effect: Effect::Kept("The window was synchronised at both ends, so its seconds are true."),
+                scope: Scope::Run,
+                thresholds: &[Threshold::Periodic],
+                raised: "the median of every k-th iteration was more than {periodic} that of the others, or the reverse",
+                meaning: "A synchronisation may be missing or extra.",
+                remedy: "Check where the worker takes its times.",
+            },
+            MarkName::Bimodal => Declaration {
+                effect: Effect::Kept("The window was synchronised at both ends, so its seconds are true."),
+                scope: Scope::Run,
+                thresholds: &[Threshold::Bimodal],
+                raised: "iterations were of two kinds, more than {bimodal} apart",
+                meaning: "Something switched: a clock, a core, an algorithm.",
+                remedy: "Fix the clocks, or measure longer.",
+            },
+            MarkName::SlowFirst => Declaration {
+                effect: Effect::Kept("The window was synchronised at both ends, so its seconds are true."),
+                scope: Scope::Run,
+                thresholds: &[Threshold::SlowFirst],
+                raised: "the first measured iteration took more than {slow_first} the median of the others",
+                meaning: "The window holds work that comes once.",
+                remedy: "Set a longer `warmup`.",
+            },
+            MarkName::ClockChanged => Declaration {
+                effect: Effect::Kept(
+                    "Where it was heat, `throttled` says so; else the processor keeps its clock this way.",
+                ),
+                scope: Scope::Run,
+                thresholds: &[Threshold::ClockWithin, Threshold::ClockBetween],
+                raised: "a clock varied by more than {clock_within}, or was more than {clock_between} off the other runs",
+                meaning: "The device was not equally fast all the time.",
+                remedy: "Fix the clocks if you may.",
+            },
+            MarkName::HighVariation => Declaration {
+                effect: Effect::Kept("No single run is to blame."),
+                scope: Scope::Row,
+                thresholds: &[Threshold::HighVariation],
+                raised: "the coefficient of variation of a row is above {high_variation}",
+                meaning: "The runs of a row scatter.",
+                remedy: "Repeat more, or find a quieter machine.",
+            },
+            MarkName::SettingsDiffer => Declaration {
+                effect: Effect::Kept("Each row is true of its own settings."),
+                scope: Scope::Comparison,
+                thresholds: &[],
+                raised: "rows of two envs with the same network, batch and precision differ in undeclared settings",
+                meaning: "The comparison shows more than the machines.",
+                remedy: "Declare the setting, or make it equal.",
+            },
+        }
+    }
+}

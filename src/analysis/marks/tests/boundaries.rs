@@ -1,0 +1,305 @@
+//! Every threshold at its edge: a number that equals it, and the nearest numbers on either side.
+//!
+//! Each case is a study whose number is known exactly, and the threshold is moved to it. So nothing is rounded, and a rule
+//! that holds the number against something else than the threshold in force fails too.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::analysis::pipeline::{self, Verdict};
+use crate::job::{DataSource, Key, Kind, ParamValue, Profile};
+use crate::protocol::IterationClock;
+use crate::record::{Counters, GpuTelemetry, NcuCounters, Readings, Telemetry};
+use crate::threshold::Passed;
+
+/// A number that is held against a threshold.
+struct Case {
+    /// Which of the threshold's rules this is.
+    rule: &'static str,
+    /// The number, in the unit of the threshold.
+    number: f64,
+    /// Whether it raises what the rule raises, by these thresholds.
+    raises: Box<dyn Fn(Thresholds) -> bool>,
+}
+
+fn case(rule: &'static str, number: f64, raises: impl Fn(Thresholds) -> bool + 'static) -> Vec<Case> {
+    vec![Case { rule, number, raises: Box::new(raises) }]
+}
+
+/// A case that the mark `rule` is raised for the last run of a study.
+fn marked(rule: &'static str, number: f64, study: impl Fn() -> StudyBuilder + 'static) -> Vec<Case> {
+    case(rule, number, move |thresholds| {
+        let study = study().thresholds(thresholds).build();
+        analyse(&study).runs.last().unwrap().marks.iter().any(|mark| mark.name() == rule)
+    })
+}
+
+/// One run that `change` makes special.
+fn run_on(device: Device, change: impl Fn(&mut Record)) -> StudyBuilder {
+    StudyBuilder::new().run_with(Key { device, ..key("e", "resnet18", 16, 1) }, 10.0, change)
+}
+
+/// Two quiet runs and a third, each lasting 16 s, with these numbers: foreign processors, switches per second, and the
+/// share of two processors' time spent in the system.
+fn third(foreign: f64, switches: u64, system_share: f64) -> StudyBuilder {
+    let runs = [(0.0, 1024, 0.0), (0.0, 1024, 0.0), (foreign, switches, system_share)].into_iter().zip(1..);
+    runs.fold(StudyBuilder::new(), |builder, ((foreign, switches, share), repeat)| {
+        builder.run_with(key("e", "resnet18", 16, repeat), 10.0, |record| {
+            record.ended_at = record.started_at + TimeDelta::seconds(16);
+            let process = record.process.as_mut().unwrap();
+            process.wall_s = Some(16.0);
+            process.user_s = Some(32.0 * (1.0 - share));
+            process.system_s = Some(32.0 * share);
+            process.involuntary_switches = Some(16 * switches);
+            record.observed.host_busy_s = Some(32.0 + 16.0 * foreign);
+        })
+    })
+}
+
+/// A GPU's run at batch 32 that is 8 times slower than at batch 16, with one processor busy, half of that in the system.
+fn cliff() -> StudyBuilder {
+    let at = |batch| Key { device: Device::Cuda(0), ..key("e", "resnet18", batch, 1) };
+    let busy = |record: &mut Record, system_s: f64| {
+        let process = record.process.as_mut().unwrap();
+        (process.wall_s, process.user_s, process.system_s) = (Some(16.0), Some(8.0), Some(system_s));
+        record.observed.host_busy_s = None;
+    };
+    StudyBuilder::new()
+        .run_with(at(16), 16.0, |record| busy(record, 0.0))
+        .run_with(at(32), 2.0, |record| busy(record, 8.0))
+}
+
+fn gpu(reason: &'static str) -> impl Fn() -> StudyBuilder {
+    move || {
+        run_on(Device::Cuda(0), |record| {
+            let throttled_samples = [(reason.to_owned(), 8)].into();
+            let gpu = Some(GpuTelemetry { throttled_samples, ..GpuTelemetry::default() });
+            record.observed.telemetry = Some(Telemetry { samples: 32, gpu, ..Telemetry::default() });
+        })
+    }
+}
+
+fn clocks(all: &'static [[f64; 2]]) -> impl Fn() -> StudyBuilder {
+    move || {
+        let runs = all.iter().zip(1..);
+        runs.fold(StudyBuilder::new(), |builder, (mhz, repeat)| {
+            builder.run_with(key("e", "resnet18", 16, repeat), 10.0, |record| {
+                let cpu_mhz = Readings::of(*mhz);
+                record.observed.telemetry =
+                    Some(Telemetry { samples: 2, of_window: true, cpu_mhz, ..Telemetry::default() });
+            })
+        })
+    }
+}
+
+fn seconds(seconds: impl Fn(usize) -> f64 + 'static) -> impl Fn() -> StudyBuilder {
+    move || {
+        let seconds: Vec<f64> = (0..64).map(&seconds).collect();
+        run_on(Device::Cpu, |_| {}).seconds(IterationClock::Host, &seconds)
+    }
+}
+
+/// A run on files at 6 images per second that waits for a quarter of its window, and one on synthetic tensors at 8.
+fn gap() -> StudyBuilder {
+    let mut folder = key("e", "resnet18", 16, 1);
+    folder.params.insert("data".into(), ParamValue::Data(DataSource::Folder("images".into())));
+    run_on(Device::Cpu, |_| {}).run("e", "resnet18", 32, 1, 8.0).run_with(folder, 6.0, |record| {
+        let measured = record.measurement.as_mut().unwrap();
+        measured.details.data_wait_s = Some(0.25 * measured.elapsed_s);
+    })
+}
+
+/// A run, and one of the same config that executed a tenth of its operations under Nsight Compute.
+fn counted() -> StudyBuilder {
+    let profiled = key("e", "resnet18", 16, 1).profiled(Kind::Ncu, Profile::default());
+    run_on(Device::Cpu, |_| {}).run_with(profiled, 0.5, |record| {
+        let operations = |kind: &str| {
+            ["add", "mul", "fma"].map(|op| format!("sm__sass_thread_inst_executed_op_{kind}{op}_pred_on.sum"))
+        };
+        let mut metrics: BTreeMap<String, u64> =
+            ["f", "h", "d"].into_iter().flat_map(operations).map(|name| (name, 1 << 33)).collect();
+        metrics.insert("sm__ops_path_tensor_src_fp16.sum".into(), 0);
+        record.counters = Some(Counters::Ncu(NcuCounters { kernels: 2, metrics, ..NcuCounters::default() }));
+        let settings = &mut record.measurement.as_mut().unwrap().effective.settings;
+        settings.set("iters", 10);
+        settings.set("nvtx", true);
+    })
+}
+
+/// What the gap between rows of these medians says of the host.
+fn verdict(rates: [f64; 2], spread: f64, thresholds: Thresholds) -> Verdict {
+    let study = gap().build();
+    let analysis = analyse(&study);
+    let [real, synthetic] = rates;
+    let gap = pipeline::Gap {
+        real: &analysis.rows[0],
+        synthetic: &analysis.rows[0],
+        images_per_s: rates,
+        slower: 1.0 - real / synthetic,
+        spread,
+        data_wait_share: Some(0.25),
+    };
+    gap.verdict(&thresholds)
+}
+
+fn finds(study: impl Fn() -> StudyBuilder, thresholds: Thresholds, words: &str) -> bool {
+    let study = study().thresholds(thresholds).build();
+    analyse(&study).findings.iter().any(|finding| finding.text.contains(words))
+}
+
+/// The cases of every threshold. A match, so that a new threshold needs one.
+fn cases(threshold: Threshold) -> Vec<Case> {
+    let cpu = Device::Cpu;
+    match threshold {
+        Threshold::ForeignCores | Threshold::ForeignShare => {
+            // By two usable processors, one foreign processor is a share of a half.
+            let number = if threshold == Threshold::ForeignCores { 1.0 } else { 0.5 };
+            let only = move |thresholds: Thresholds| {
+                let other = match threshold {
+                    Threshold::ForeignCores => Threshold::ForeignShare,
+                    _ => Threshold::ForeignCores,
+                };
+                thresholds.with(other, 0.0)
+            };
+            let contended = move |stolen: bool| {
+                move |thresholds: Thresholds| {
+                    let study = run_on(cpu, |record| {
+                        record.ended_at = record.started_at + TimeDelta::seconds(16);
+                        let process = record.process.as_mut().unwrap();
+                        (process.wall_s, process.user_s, process.system_s) =
+                            (Some(16.0), Some(32.0), Some(0.0));
+                        let (foreign, steal) = if stolen { (0.0, 16.0) } else { (16.0, 0.0) };
+                        record.observed.host_busy_s = Some(32.0 + foreign);
+                        record.observed.host_steal_s = Some(steal);
+                    });
+                    let study = study.thresholds(only(thresholds)).build();
+                    names(&study)[0] == ["contended"]
+                }
+            };
+            let mut cases = case("processors that others kept busy", number, contended(false));
+            cases.extend(case("processors that the hypervisor took", number, contended(true)));
+            cases
+        }
+        Threshold::ForeignAbove => marked("contended", 0.125, || third(0.125, 1024, 0.0)),
+        Threshold::Switches => marked("contended", 4.0, || third(0.0, 4096, 0.0)),
+        Threshold::SwitchesFloor => case("switches of a host with two processors", 2048.0, |thresholds| {
+            let study = third(0.0, 4096, 0.0).thresholds(thresholds.with(Threshold::Switches, 1.0)).build();
+            names(&study)[2] == ["contended"]
+        }),
+        Threshold::SystemShare => marked("contended", 0.25, || third(0.0, 1024, 0.25)),
+        Threshold::OverlapS => case("seconds beside another job", 8.0, |thresholds| {
+            let study = StudyBuilder::new().runs("e", "resnet18", 16, &[10.0, 10.0]).thresholds(thresholds);
+            let mut study = study.build();
+            let [first, second] = &mut study.spans[..] else { unreachable!() };
+            second.started_at = first.ended_at - TimeDelta::seconds(8);
+            // The first run's own span is that of its record, so it alone sees the other one's.
+            names(&study)[0] == ["contended"]
+        }),
+        Threshold::ThrottledShare => {
+            let mut cases = marked("throttled", 0.25, gpu("hw_thermal_slowdown"));
+            cases.extend(marked("power-capped", 0.25, gpu("sw_power_cap")));
+            cases
+        }
+        Threshold::ThrottleEvents => marked("throttled", 4.0, move || {
+            run_on(cpu, |record| {
+                record.process.as_mut().unwrap().wall_s = Some(120.0);
+                let cpu_throttle_events = Some(16);
+                record.observed.telemetry =
+                    Some(Telemetry { samples: 9, cpu_throttle_events, ..Telemetry::default() });
+            })
+        }),
+        Threshold::SpillCliff => marked("spilled", 8.0, cliff),
+        Threshold::SpillCores => marked("spilled", 1.0, cliff),
+        Threshold::SpillSystemShare => marked("spilled", 0.5, cliff),
+        Threshold::SwappedMib => marked("swapped", 48.0, move || {
+            run_on(cpu, |record| {
+                let (swapped_out_bytes, swapped_in_bytes) = (Some(32 << 20), Some(16 << 20));
+                record.observed.telemetry =
+                    Some(Telemetry { swapped_out_bytes, swapped_in_bytes, ..Telemetry::default() });
+            })
+        }),
+        // 63 steps of 1/64 around a median of 2 are the change that the rule sees.
+        Threshold::Trend => {
+            let mut cases = marked("trend", 63.0 / 128.0, seconds(|i| (96.5 + i as f64) / 64.0));
+            cases.extend(marked("trend", 63.0 / 128.0, seconds(|i| (159.5 - i as f64) / 64.0)));
+            cases
+        }
+        Threshold::Periodic => {
+            let mut cases = marked("periodic", 2.0, seconds(|i| if i % 4 == 1 { 2.0 } else { 1.0 }));
+            cases.extend(marked("periodic", 2.0, seconds(|i| if i % 4 == 1 { 1.0 } else { 2.0 })));
+            cases
+        }
+        Threshold::Bimodal => marked("bimodal", 2.0, seconds(|i| if i < 32 { 1.0 } else { 2.0 })),
+        Threshold::SlowFirst => marked("slow-first", 2.0, seconds(|i| if i == 0 { 2.0 } else { 1.0 })),
+        Threshold::ClockWithin => marked("clock-changed", 0.25, clocks(&[[2304.0, 1792.0]])),
+        Threshold::ClockBetween => {
+            let mut cases = marked("clock-changed", 0.25, clocks(&[[2048.0; 2], [2048.0; 2], [1536.0; 2]]));
+            cases.extend(marked("clock-changed", 0.25, clocks(&[[2048.0; 2], [2048.0; 2], [2560.0; 2]])));
+            cases
+        }
+        Threshold::HighVariation => {
+            let study = || StudyBuilder::new().runs("e", "resnet18", 16, &[8.0, 10.0]);
+            let built = study().build();
+            let cv = analyse(&built).rows[0].statistics.as_ref().unwrap().cv.unwrap();
+            case("a row's doubt", cv, move |thresholds| {
+                let study = study().thresholds(thresholds).build();
+                !analyse(&study).rows[0].doubts.is_empty()
+            })
+        }
+        Threshold::DataWaitShare => {
+            let waits = || {
+                run_on(Device::Cpu, |record| {
+                    let measured = record.measurement.as_mut().unwrap();
+                    measured.details.data_wait_s = Some(0.25 * measured.elapsed_s);
+                })
+            };
+            let mut cases =
+                case("the finding", 0.25, move |thresholds| finds(waits, thresholds, "waited for data"));
+            cases.extend(case("the verdict", 0.25, |thresholds| {
+                verdict([4.0, 8.0], 0.0, thresholds) == Verdict::Waits
+            }));
+            cases
+        }
+        Threshold::DataGap => {
+            let mut cases = case("how much slower", 0.25, |thresholds| {
+                verdict([6.0, 8.0], 0.0, thresholds) != Verdict::KeepsUp
+            });
+            cases.extend(case("how much scatter", 0.5, |thresholds| {
+                verdict([6.0, 8.0], 0.5, thresholds) == Verdict::Scatters
+            }));
+            cases
+        }
+        Threshold::ExecutedFlops => {
+            let built = counted().build();
+            let analysis = analyse(&built);
+            let row = &analysis.rows[0];
+            let executed = row.counted.ncu.as_ref().unwrap().flops_per_image().unwrap();
+            let modelled = row.cost.as_ref().unwrap().training_flops as f64;
+            case("the finding", (executed / modelled - 1.0).abs(), |thresholds| {
+                finds(counted, thresholds, "the device executed")
+            })
+        }
+    }
+}
+
+/// A threshold off by one: "from" where "above" is declared, a constant where the threshold should be, the wrong
+/// threshold.
+#[test]
+fn every_threshold_is_passed_as_declared_and_nowhere_else() {
+    let mut wrong = Vec::new();
+    for threshold in Threshold::all() {
+        let (name, cases) = (threshold.name(), cases(threshold));
+        assert!(!cases.is_empty(), "{name} has no case");
+        for Case { rule, number, raises } in cases {
+            let at = |value: f64| raises(Thresholds::default().with(threshold, value));
+            let found = [number.next_down(), number, number.next_up()].map(at);
+            let expected = [true, threshold.facts().passed == Passed::From, false];
+            if found != expected {
+                wrong.push(format!(
+                    "{name} ({rule}): {found:?} just below, at and just above {number}, not {expected:?}"
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "a number passes a threshold otherwise than declared:\n{}", wrong.join("\n"));
+}

@@ -1,0 +1,444 @@
+//! The thresholds of marks and findings: from where on a number is doubtful, in which unit, and on what evidence.
+//! `matrix` calls it to check the ones that a user changes, `plan` to keep them, and `analysis` to judge by them.
+//! It never looks at a record, and never knows which mark a threshold raises.
+//!
+//! To add a threshold, add a variant to [`Threshold`]: the compiler then asks for its facts and for a test of its rule.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use serde::{Deserialize, Serialize};
+use strum::{EnumCount, EnumIter, IntoEnumIterator, IntoStaticStr};
+
+/// What a number is compared with. A matrix changes it under its name: `thresholds: { high_variation: 0.1 }`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumCount, EnumIter, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+#[expect(missing_docs, reason = "`Threshold::facts` says what each is, and the manual prints that")]
+pub enum Threshold {
+    ForeignCores,
+    ForeignShare,
+    ForeignAbove,
+    OverlapS,
+    Switches,
+    SwitchesFloor,
+    SystemShare,
+    ThrottledShare,
+    ThrottleEvents,
+    SpillCliff,
+    SpillCores,
+    SpillSystemShare,
+    SwappedMib,
+    Trend,
+    Periodic,
+    Bimodal,
+    SlowFirst,
+    ClockWithin,
+    ClockBetween,
+    HighVariation,
+    DataWaitShare,
+    DataGap,
+    ExecutedFlops,
+}
+
+/// All that is declared about a threshold.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Facts {
+    /// Its value, unless a matrix changes it.
+    pub value: f64,
+    /// The unit of the value.
+    pub unit: Unit,
+    /// Whether a number that equals the threshold passes it.
+    pub passed: Passed,
+    /// The number that is compared with it, to complete "raised by".
+    pub compared: &'static str,
+    /// Why the value is what it is, in one sentence.
+    pub evidence: &'static str,
+}
+
+/// Which numbers pass a threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passed {
+    /// Those above it.
+    Above,
+    /// Those above it and those equal to it.
+    From,
+}
+
+/// The unit of a threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A share: 0.05 reads as 5 %.
+    Share,
+    /// A factor.
+    Times,
+    /// Seconds.
+    Seconds,
+    /// Processors.
+    Processors,
+    /// Events per second.
+    PerSecond,
+    /// Events per minute.
+    PerMinute,
+    /// Mebibytes.
+    Mebibytes,
+}
+
+impl Unit {
+    /// `value` as people read it, with as many digits as it has but at most four decimals: `5 %`, `1.2 ×`, `16 MiB`.
+    pub fn text(self, value: f64) -> String {
+        let digits = |value: f64| (value * 1e4).round() / 1e4;
+        match self {
+            Unit::Share => format!("{} %", digits(100.0 * value)),
+            Unit::Times => format!("{} ×", digits(value)),
+            Unit::Seconds => format!("{} s", digits(value)),
+            Unit::Processors => format!("{} processors", digits(value)),
+            Unit::PerSecond => format!("{} per second", digits(value)),
+            Unit::PerMinute => format!("{} per minute", digits(value)),
+            Unit::Mebibytes => format!("{} MiB", digits(value)),
+        }
+    }
+
+    /// The values that a matrix may set.
+    pub fn range(self) -> RangeInclusive<f64> {
+        match self {
+            Unit::Share => 0.0..=1.0,
+            Unit::Times => 1.0..=1_000.0,
+            Unit::Seconds => 0.0..=86_400.0,
+            Unit::Processors => 0.0..=10_000.0,
+            Unit::PerSecond | Unit::PerMinute | Unit::Mebibytes => 0.0..=1e6,
+        }
+    }
+}
+
+impl Threshold {
+    /// Every threshold, those of one mark together.
+    pub fn all() -> impl Iterator<Item = Threshold> + Clone {
+        Threshold::iter()
+    }
+
+    /// Its name in a matrix and in the manual, such as `high_variation`.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// The threshold called `name`.
+    pub fn named(name: &str) -> Option<Threshold> {
+        Threshold::all().find(|threshold| threshold.name() == name)
+    }
+
+    /// `value` of this threshold as people read it: `5 %`.
+    pub fn text(self, value: f64) -> String {
+        self.facts().unit.text(value)
+    }
+
+    /// The table: what is declared about each threshold.
+    pub const fn facts(self) -> Facts {
+        use Passed::{Above, From};
+        use Unit::{Mebibytes, PerMinute, PerSecond, Processors, Seconds, Share, Times};
+        let (value, unit, passed, compared, evidence) = match self {
+            Threshold::ForeignCores => (
+                0.25,
+                Processors,
+                Above,
+                "the processors that others kept busy, or that the hypervisor gave to others",
+                "A choice: an idle system's own work takes less, and was at most 0.04 where it was measured.",
+            ),
+            Threshold::ForeignShare => (
+                0.05,
+                Share,
+                Above,
+                "the same as a share of the usable processors, where that allows more than `foreign_cores`",
+                "A choice: the system's own work grows with the number of its processors.",
+            ),
+            Threshold::ForeignAbove => (
+                0.1,
+                Processors,
+                Above,
+                "the processors that others kept busy, above the median of the other runs of the row",
+                "Undisturbed runs on one virtual machine had at most 0.04 in all; a tenth of a processor costs a run on \
+                 all of them about a tenth of its throughput.",
+            ),
+            Threshold::OverlapS => (
+                1.0,
+                Seconds,
+                Above,
+                "the seconds that two jobs ran on one host at the same time",
+                "Clocks are not exact, and a process ends a moment before anybody notices.",
+            ),
+            Threshold::Switches => (
+                3.0,
+                Times,
+                Above,
+                "the involuntary context switches per second, against the median of the other runs of the row",
+                "Undisturbed runs on one laptop had about 75,000, two matrices at once about 490,000, 6.5 times as many.",
+            ),
+            Threshold::SwitchesFloor => (
+                100.0,
+                PerSecond,
+                Above,
+                "the involuntary context switches per usable processor, whatever the other runs had",
+                "A second busy thread takes the processor from the first some hundreds of times per second.",
+            ),
+            Threshold::SystemShare => (
+                0.13,
+                Share,
+                Above,
+                "the share of processor time spent in the system, above the median of the other runs of the row",
+                "Undisturbed runs on one laptop spent 18 to 20 %, two at once 45 to 65 %; this lies halfway.",
+            ),
+            Threshold::ThrottledShare => (
+                0.05,
+                Share,
+                Above,
+                "the share of the samples in which the driver held the clocks down for one reason",
+                "A choice: a single sample, as clocks change, says little about the window.",
+            ),
+            Threshold::ThrottleEvents => (
+                1.0,
+                PerMinute,
+                Above,
+                "the times that a processor slowed itself down for heat, per usable processor; at least one is tolerated",
+                "A choice: a laptop's processor does so now and then as it leaves its highest clocks.",
+            ),
+            Threshold::SpillCliff => (
+                4.0,
+                Times,
+                Above,
+                "the throughput at the next smaller batch, against that of the run",
+                "Spills were 5 to 45 times slower; without one, throughput hardly falls at all.",
+            ),
+            Threshold::SpillCores => (
+                0.75,
+                Processors,
+                From,
+                "the processors that the run kept busy",
+                "A driver that pages memory keeps one processor busy; it was 1.03 where a spill was seen.",
+            ),
+            Threshold::SpillSystemShare => (
+                0.4,
+                Share,
+                From,
+                "the share of its processor time that the run spent in the system",
+                "It was 63 % where a spill was seen.",
+            ),
+            Threshold::SwappedMib => (
+                16.0,
+                Mebibytes,
+                Above,
+                "the memory that the host wrote to swap and read from it, together",
+                "A choice: a few pages go out whenever memory is taken; this is four thousand of them.",
+            ),
+            Threshold::Trend => (
+                0.1,
+                Share,
+                Above,
+                "the change of the iterations' seconds over the window, against their median, in either direction",
+                "A choice: in a simulation, 0.3 % of windows of 30 independent iterations with 10 % of scatter pass it.",
+            ),
+            Threshold::Periodic => (
+                1.2,
+                Times,
+                Above,
+                "the median of every k-th iteration, against that of the others, in either direction",
+                "A choice: chance rarely makes a period, so the factor only keeps out what nobody would act on.",
+            ),
+            Threshold::Bimodal => (
+                1.2,
+                Times,
+                Above,
+                "the median of the slower iterations, against that of the faster ones",
+                "A choice: the same factor as `periodic`, for kinds of iterations in no regular turn.",
+            ),
+            Threshold::SlowFirst => (
+                1.5,
+                Times,
+                Above,
+                "the first measured iteration, against the median of the others",
+                "On one virtual machine, one iteration in ten took half as long again.",
+            ),
+            Threshold::ClockWithin => (
+                0.1,
+                Share,
+                Above,
+                "the range of a clock within the window, against its mean",
+                "A choice: in a simulation of a clock with 2 % of scatter, 0.5 % of windows of 6 samples pass it, and 54 % of 120.",
+            ),
+            Threshold::ClockBetween => (
+                0.05,
+                Share,
+                Above,
+                "the distance of a clock's mean from that of the other runs of the row, in either direction",
+                "A choice: throughput that is bound by compute follows the clock.",
+            ),
+            Threshold::HighVariation => (
+                0.05,
+                Share,
+                Above,
+                "the coefficient of variation of a row's runs",
+                "A choice: in a simulation of rows of three runs, 6 % with a true 3 % pass it, and 22 % with a true 10 % do not.",
+            ),
+            Threshold::DataWaitShare => (
+                0.1,
+                Share,
+                Above,
+                "the share of the window that a run waited for data",
+                "A choice: a tenth of the window is a tenth of the throughput.",
+            ),
+            Threshold::DataGap => (
+                0.05,
+                Share,
+                Above,
+                "how much slower training on files is than on synthetic data, or how much the two rows scatter",
+                "A choice: it equals the scatter that a row may have without a mark.",
+            ),
+            Threshold::ExecutedFlops => (
+                0.05,
+                Share,
+                Above,
+                "the distance of the FLOPs that a device executed from those of the network, in either direction",
+                "A choice: it leaves room for padding and for work that no layer describes.",
+            ),
+        };
+        Facts { value, unit, passed, compared, evidence }
+    }
+}
+
+/// A value for every threshold. In files only the changed ones stand, so that better defaults judge old runs too.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "BTreeMap<String, f64>", try_from = "BTreeMap<String, f64>")]
+pub struct Thresholds {
+    values: [f64; Threshold::COUNT],
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        let mut values = [0.0; Threshold::COUNT];
+        for threshold in Threshold::all() {
+            values[threshold as usize] = threshold.facts().value;
+        }
+        Thresholds { values }
+    }
+}
+
+impl Thresholds {
+    /// The value in force.
+    pub fn of(&self, threshold: Threshold) -> f64 {
+        self.values[threshold as usize]
+    }
+
+    /// The same with `value` for `threshold`.
+    #[must_use]
+    pub fn with(mut self, threshold: Threshold, value: f64) -> Self {
+        self.values[threshold as usize] = value;
+        self
+    }
+
+    /// The value in force as people read it: `5 %`.
+    pub fn text(&self, threshold: Threshold) -> String {
+        threshold.text(self.of(threshold))
+    }
+
+    /// The thresholds that do not have their declared value.
+    pub fn changed(&self) -> impl Iterator<Item = Threshold> + '_ {
+        Threshold::all().filter(|threshold| self.of(*threshold) != threshold.facts().value)
+    }
+
+    /// Those that are changed, each with its value and the declared one; `None` if there are none.
+    pub fn changed_text(&self) -> Option<String> {
+        let text = |threshold: Threshold| {
+            let declared = threshold.text(threshold.facts().value);
+            format!("{} {} (default {declared})", threshold.name(), self.text(threshold))
+        };
+        let texts: Vec<String> = self.changed().map(text).collect();
+        (!texts.is_empty()).then(|| texts.join(", "))
+    }
+
+    /// Whether none is changed, so that files need not say any.
+    pub fn are_default(&self) -> bool {
+        self.changed().next().is_none()
+    }
+
+    /// The processors that others may keep busy on a host with `usable` of them.
+    pub fn foreign_limit(&self, usable: u32) -> f64 {
+        self.of(Threshold::ForeignCores).max(self.of(Threshold::ForeignShare) * f64::from(usable))
+    }
+
+    /// The involuntary context switches per second that a run on a host with `usable` processors may have, where the
+    /// other runs of its row have `baseline`. Three times next to nothing is still next to nothing, hence the floor.
+    pub fn switches_limit(&self, baseline: f64, usable: u32) -> f64 {
+        let floor = self.of(Threshold::SwitchesFloor) * f64::from(usable.max(1));
+        (self.of(Threshold::Switches) * baseline).max(floor)
+    }
+}
+
+impl From<Thresholds> for BTreeMap<String, f64> {
+    fn from(thresholds: Thresholds) -> Self {
+        let named = |threshold: Threshold| (threshold.name().to_owned(), thresholds.of(threshold));
+        thresholds.changed().map(named).collect()
+    }
+}
+
+/// A saved threshold that this version does not know.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no threshold `{0}`")]
+pub struct UnknownThreshold(String);
+
+impl TryFrom<BTreeMap<String, f64>> for Thresholds {
+    type Error = UnknownThreshold;
+
+    fn try_from(changed: BTreeMap<String, f64>) -> Result<Self, Self::Error> {
+        changed.into_iter().try_fold(Thresholds::default(), |thresholds, (name, value)| {
+            let threshold = Threshold::named(&name).ok_or(UnknownThreshold(name))?;
+            Ok(thresholds.with(threshold, value))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_threshold_is_declared_in_sentences_and_within_its_range() {
+        for threshold in Threshold::all() {
+            let (name, facts) = (threshold.name(), threshold.facts());
+            assert!(facts.unit.range().contains(&facts.value), "{name}: {}", facts.value);
+            assert!(facts.evidence.ends_with('.') && facts.evidence.len() > 20, "{name} has no evidence");
+            assert!(!facts.compared.is_empty() && !facts.compared.ends_with('.'), "{name} compares nothing");
+            assert_eq!(Threshold::named(name), Some(threshold));
+        }
+        assert_eq!(Threshold::named("high-variation"), None);
+    }
+
+    #[test]
+    fn values_read_with_their_unit() {
+        let text = |threshold: Threshold| Thresholds::default().text(threshold);
+        assert_eq!(text(Threshold::HighVariation), "5 %");
+        assert_eq!(text(Threshold::SwappedMib), "16 MiB");
+        assert_eq!(text(Threshold::SlowFirst), "1.5 ×");
+        assert_eq!(text(Threshold::ForeignCores), "0.25 processors");
+        assert_eq!(Threshold::HighVariation.text(0.075), "7.5 %");
+        assert_eq!(Threshold::Trend.text(0.07), "7 %", "not 7.000000000000001 %");
+    }
+
+    #[test]
+    fn limits_that_grow_with_the_host_have_a_floor() {
+        let thresholds = Thresholds::default();
+        assert_eq!((thresholds.foreign_limit(2), thresholds.foreign_limit(64)), (0.25, 3.2));
+        assert_eq!((thresholds.switches_limit(10.0, 2), thresholds.switches_limit(1e3, 2)), (200.0, 3e3));
+    }
+
+    #[test]
+    fn files_hold_what_was_changed_and_nothing_else() {
+        let changed = Thresholds::default().with(Threshold::HighVariation, 0.1);
+        let json = serde_json::to_string(&changed).unwrap();
+        assert_eq!(json, r#"{"high_variation":0.1}"#);
+        assert_eq!(serde_json::from_str::<Thresholds>(&json).unwrap(), changed);
+        assert_eq!(serde_json::from_str::<Thresholds>("{}").unwrap(), Thresholds::default());
+        assert!(Thresholds::default().are_default() && !changed.are_default());
+        assert_eq!(Thresholds::default().changed_text(), None);
+        assert_eq!(changed.changed_text().unwrap(), "high_variation 10 % (default 5 %)");
+        let unknown = serde_json::from_str::<Thresholds>(r#"{"patience":1}"#).unwrap_err().to_string();
+        assert!(unknown.contains("no threshold `patience`"), "{unknown}");
+    }
+}
