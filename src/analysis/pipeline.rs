@@ -16,8 +16,8 @@ pub struct Gap<'a> {
     pub images_per_s: [f64; 2],
     /// How much slower `real` is, as a share of `synthetic`'s median; negative if it is faster.
     pub slower: f64,
-    /// What both rows scatter: their median absolute deviations together, as a share of `synthetic`'s median; 0 where
-    /// there are too few runs to tell.
+    /// How much both rows scatter: the sum of their median absolute deviations, as a share of `synthetic`'s median; 0
+    /// where there are too few runs to tell.
     pub spread: f64,
     /// The share of its window that `real` waited for images, median; `None` if its worker does not tell.
     pub data_wait_share: Option<f64>,
@@ -39,8 +39,8 @@ pub enum Verdict {
 }
 
 impl Gap<'_> {
-    /// What it says about the host. A gap within what the rows scatter says nothing, where they scatter by more than the
-    /// gap that would matter.
+    /// What the gap says about the host. Where the rows scatter by more than a gap that would matter, a gap within that
+    /// scatter says nothing.
     pub fn verdict(&self, thresholds: &Thresholds) -> Verdict {
         if self.spread > thresholds.of(Threshold::DataGap) && self.slower.abs() <= self.spread {
             Verdict::Scatters

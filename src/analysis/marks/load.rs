@@ -10,11 +10,11 @@ pub fn wall_s(record: &Record) -> f64 {
     record.process.as_ref().and_then(|process| process.wall_s).unwrap_or(span)
 }
 
-/// The fewest seconds, of wall clock or processor time, that a rate or a share is taken over: the kernel counts processors'
-/// time in hundredths of a second each, and so does `time`.
+/// The fewest seconds, of wall clock or processor time, that a rate or a share is taken over. The kernel and `time` count
+/// processor time in hundredths of a second, so shorter spans are too coarse.
 pub(super) const LEAST_S: f64 = 1.0;
 
-/// Seconds that the host's own counters ran over: from before the job's start to after its end. `None` if they are too
+/// Seconds that the host's own counters covered: from before the job's start to after its end. `None` if they are too
 /// few for a rate.
 fn watched_s(record: &Record) -> Option<f64> {
     let span = (record.ended_at - record.started_at).as_seconds_f64();
@@ -34,7 +34,7 @@ pub fn stolen_cores(record: &Record) -> Option<f64> {
     Some(record.observed.host_steal_s? / watched_s(record)?)
 }
 
-/// All that says of `record` alone that others were at work meanwhile.
+/// The signs, in `record` alone, that others were at work while the job ran.
 pub(super) fn contended(record: &Record, spans: &[Span], thresholds: &Thresholds) -> Vec<Mark> {
     let whys = [
         by_load(record, thresholds),
@@ -79,8 +79,8 @@ fn by_overlap(record: &Record, spans: &[Span], thresholds: &Thresholds) -> Optio
     Some(format!("it ran beside {} (threshold {limit})", first_of(&others)?))
 }
 
-/// Jobs that share a host by permission have devices of their own, so nobody else has any business on this one but who
-/// draws: on a desktop or a laptop somebody always does, next to idle while nobody touches anything.
+/// Jobs that share a host by permission have devices of their own, so nobody else has any business on this one. A process
+/// that only draws is tolerated: a desktop always has one, and it is idle while nobody touches anything.
 fn by_processes_on_the_device(record: &Record) -> Option<String> {
     let gpu = record.observed.telemetry.as_ref()?.gpu.as_ref()?;
     let name = |process: &ForeignProcess| {

@@ -1,10 +1,11 @@
 //! Doubts about single runs, derived from what their records observed, and about rows.
 //!
-//! A mark carries its number and the threshold it passed. Some marks disqualify: the run is shown with its mark and
-//! counted, but enters no statistic unless one asks for it.
+//! A mark carries its number and the threshold that the number passed. Some marks leave a run out: it is shown with its
+//! mark, but enters no statistic unless the user asks for it.
 //!
 //! | module | what raises the doubt |
 //! |---|---|
+//! | `declaration` | none: it declares what each mark does and means, and `manual` prints that |
 //! | `load` | other work on the host or the device, as the run's own record shows it |
 //! | `sensors` | heat, power, clocks, swap |
 //! | `times` | the seconds of single iterations |
@@ -32,8 +33,8 @@ pub use load::{foreign_cores, stolen_cores, wall_s};
 pub use manual::{effects_table, evidence_table, marks_table, thresholds_table};
 pub use mark::{Mark, MarkName, mark_names};
 
-/// The doubts about each of `cells`, in their order; none for one without a result. `spans` says when which job ran
-/// where.
+/// The doubts about each of `cells`, in their order; none for a cell without a result. `spans` says when and where each
+/// job ran.
 pub fn marks(cells: &[&Cell], spans: &[Span], thresholds: &Thresholds) -> Vec<Vec<Mark>> {
     let mut found: Vec<Vec<Mark>> = cells.iter().map(|cell| own_marks(cell, spans, thresholds)).collect();
     for (index, mark) in pools::marks(cells, &found, thresholds) {
@@ -42,7 +43,7 @@ pub fn marks(cells: &[&Cell], spans: &[Span], thresholds: &Thresholds) -> Vec<Ve
     found
 }
 
-/// What a run says against itself.
+/// The doubts that a run raises about itself.
 fn own_marks(cell: &Cell, spans: &[Span], thresholds: &Thresholds) -> Vec<Mark> {
     let Some((record, measurement)) = cell.success() else { return Vec::new() };
     let mut found = load::contended(record, spans, thresholds);

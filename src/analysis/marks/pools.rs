@@ -1,6 +1,6 @@
-//! What the other runs say against one: those of its own config and circumstances, and those at smaller batches.
+//! Doubts that the other runs raise: those of the same config and circumstances, and those at smaller batches.
 //!
-//! Other runs are a measure only if nothing stands against themselves.
+//! A run is compared only with runs that raise no doubt themselves.
 
 use super::load::{LEAST_S, foreign_cores, wall_s};
 use super::{Mark, Threshold, Thresholds, sensors};
@@ -10,8 +10,8 @@ use crate::job::{Device, Key};
 use crate::record::{Readings, Record};
 use crate::stats;
 
-/// The fewest other runs that make a baseline. With this one they are three: with two nobody could say which of them is
-/// the odd one.
+/// The fewest other runs that make a baseline. With this one they are three; of two, nobody could say which is the odd
+/// one.
 const BASELINE_NEEDS: usize = 2;
 
 /// Successful timing runs that may be pooled.
@@ -82,7 +82,7 @@ fn baseline(
     if values.len() < BASELINE_NEEDS { None } else { stats::median(&values).ok() }
 }
 
-/// A trace that others' work leaves in a run. What it says against a run shows beside the other runs of its group alone.
+/// A trace that the work of others leaves in a run. It only shows in comparison with the other runs of the row.
 struct Trace {
     /// How much of it is in a run; `None` where it is not known.
     of: fn(&Record) -> Option<f64>,
@@ -171,7 +171,7 @@ impl Trace {
     }
 }
 
-/// Runs whose clock within the window was not the others'.
+/// Runs whose clock within the window differed from that of the others.
 fn clock_changed(pool: &Pool, cells: &[&Cell], thresholds: &Thresholds) -> Found {
     let mean = |record: &Record| {
         let (_, Readings { mean, .. }) = sensors::clock(record)?;

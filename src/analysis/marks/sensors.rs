@@ -1,4 +1,4 @@
-//! What sensors say against a run: heat, power, clocks, swap.
+//! Doubts that sensors raise about a run: heat, power, clocks, swap.
 
 use super::load::wall_s;
 use super::{Mark, Threshold, Thresholds};
@@ -79,7 +79,7 @@ fn is_protection(reason: &str) -> bool {
     reason.contains("thermal") || reason.contains("slowdown") || reason.contains("brake")
 }
 
-/// Only the host's own counts tell. Major faults do not: they are what reading libraries from the disk takes.
+/// Only the host's own counts tell. Major faults do not, since reading libraries from the disk causes them too.
 fn swapped(telemetry: &Telemetry, thresholds: &Thresholds) -> Option<Mark> {
     let out_bytes = telemetry.swapped_out_bytes.unwrap_or(0);
     let in_bytes = telemetry.swapped_in_bytes.unwrap_or(0);

@@ -1,15 +1,15 @@
-//! What the seconds of single iterations say against a window. Only a synchronised clock tells them.
+//! Doubts that the seconds of single iterations raise about a window. They need a synchronised clock.
 
 use super::{Mark, Threshold, Thresholds};
 use crate::job::{Key, ParamValue};
 use crate::protocol::Iterations;
 use crate::stats;
 
-/// How sure a trend has to be. A report looks at dozens of windows, so at 95 % every twentieth would have one by chance.
+/// The confidence that a trend needs. A report looks at dozens of windows; at 95 %, one in twenty would pass by chance.
 const TREND_CONFIDENCE: f64 = 0.99;
 
-/// A slope is taken over this many numbers at most; of longer windows over the medians of as many equal parts. It takes
-/// the square of the number.
+/// The most numbers that a slope is taken over, since its cost grows with their square. A longer window is cut into as
+/// many equal parts, and the slope is that of their medians.
 const TREND_PARTS: usize = 200;
 
 /// The longest period looked for.
