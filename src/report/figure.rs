@@ -1,11 +1,11 @@
-//! Figures before they are written.
+//! A figure: the drawing and its numbers.
 
-/// A figure: the drawing and the numbers in it.
+/// A figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Figure {
     /// Its file name without extension.
     pub(crate) name: String,
-    /// What it shows.
+    /// Its title.
     pub(crate) title: String,
     /// The drawing.
     pub(crate) svg: String,

@@ -1,30 +1,30 @@
-//! What all plots share: their place, title, frame, axis names, and the value axis with its grid.
+//! The parts that all plots share: position, title, frame, axis names, and the value axis with its grid.
 
 use super::number::plain;
 use super::scale::{Kind, Scale};
 use super::svg::{Anchor, INK, Stroke, Svg};
 
-/// Left edge of a plot; left of it stand the numbers and the name of the value axis.
+/// Left edge of a plot, with room for the numbers and the name of the value axis.
 pub(super) const LEFT: f64 = 78.0;
 
-/// Upper edge of a plot; above it stands the title.
+/// Upper edge of a plot, with room for the title.
 pub(super) const TOP: f64 = 44.0;
 
-/// Size of numbers and keys.
+/// Font size of numbers and keys.
 pub(super) const SMALL: f64 = 12.0;
 
 /// Colour of grid lines.
 pub(super) const GRID: &str = "#e8e8e8";
 
-/// Size of axis names.
+/// Font size of axis names.
 const NAME: f64 = 13.0;
 
-/// Writes the figure's title.
+/// Draws the title.
 pub(super) fn title(svg: &mut Svg, text: &str) {
     svg.text((LEFT, 26.0), 16.0, Anchor::Start, INK, text);
 }
 
-/// Draws a line across the plot at each tick of the value axis, with its number.
+/// Draws a grid line and a number at each tick of the value axis.
 pub(super) fn value_grid(svg: &mut Svg, y: &Scale, right: f64) {
     for tick in y.ticks() {
         let at = y.place(tick);
@@ -33,7 +33,7 @@ pub(super) fn value_grid(svg: &mut Svg, y: &Scale, right: f64) {
     }
 }
 
-/// Draws the frame down to `y`'s lower end, and names the axes; a logarithmic value axis is said to be one.
+/// Draws the frame and the names of the axes. The name of a logarithmic value axis says so.
 pub(super) fn frame(svg: &mut Svg, y: &Scale, right: f64, x_name: &str, y_name: &str) {
     let bottom = y.from;
     svg.frame(LEFT, TOP, right, bottom);

@@ -1,14 +1,13 @@
-//! The files of a report: CSV tables, figures as SVG and PNG with a CSV beside each, `report.md` and `report.html`.
-//! The verbs `aggregate` and `report` call [`render`], which gives [`File`]s for them to write.
-//! It never derives a number that `analysis` has not, and never looks at a clock, a host or a directory: the same analysis
-//! gives the same bytes. The pages come from the templates in `templates/`.
+//! The files of a report: CSV tables, figures as SVG, PNG and CSV, and the pages `report.md` and `report.html`. The
+//! verbs `aggregate` and `report` call [`tables`] and [`render`], and write the [`File`]s that these return. It never
+//! derives a number itself and never looks at a clock, a host or a directory, so the same analysis always gives the
+//! same bytes. The pages come from the templates in `templates/`.
 
 mod figure;
 mod frame;
 pub mod number;
 mod page;
 mod png;
-mod profiles;
 mod roofline;
 mod scale;
 mod svg;
@@ -30,7 +29,7 @@ pub struct Templates {
 }
 
 impl Default for Templates {
-    /// Those that come with `orchestrate`.
+    /// The built-in templates.
     fn default() -> Self {
         Templates {
             markdown: include_str!("../../templates/report.md.j2").to_owned(),
@@ -42,9 +41,9 @@ impl Default for Templates {
 /// A file of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Its path within the report's directory.
+    /// Its path in the report's directory.
     pub path: String,
-    /// What is in it.
+    /// Its contents.
     pub contents: Vec<u8>,
 }
 
@@ -54,13 +53,13 @@ impl File {
     }
 }
 
-/// A report that cannot be rendered.
+/// A report cannot be rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
-    /// A page.
+    /// A page cannot be rendered.
     #[error(transparent)]
     Page(#[from] PageError),
-    /// A figure.
+    /// A figure cannot be drawn.
     #[error("cannot draw the figure {name}")]
     Draw {
         /// Its name.
@@ -71,7 +70,7 @@ pub enum RenderError {
     },
 }
 
-/// The CSV tables.
+/// Renders the CSV tables.
 pub fn tables(analysis: &Analysis<'_>) -> Vec<File> {
     vec![
         File::text("metrics.csv", table::metrics(analysis).csv()),
@@ -83,10 +82,10 @@ pub fn tables(analysis: &Analysis<'_>) -> Vec<File> {
     ]
 }
 
-/// The tables, the figures and the pages.
+/// Renders the tables, figures and pages.
 ///
 /// # Errors
-/// [`RenderError`]: a template that is wrong, or a figure that cannot be drawn.
+/// [`RenderError`]: a template is invalid, or a figure cannot be drawn.
 pub fn render(
     study: &Study,
     analysis: &Analysis<'_>,
@@ -140,14 +139,14 @@ mod tests {
     fn failures_only() -> Study {
         StudyBuilder::new()
             .failure(key("cpu", "vgg16", 16, 1), Outcome::Signalled { signal: 11 })
-            .not_run(key("cpu", "vgg16", 16, 2), "nobody has tried")
+            .not_run(key("cpu", "vgg16", 16, 2), "not run yet")
             .build()
     }
 
     #[test]
-    fn pages_of_a_study_with_everything() {
+    fn pages_with_all_sections() {
         let mut study = study_with_peaks();
-        // A run that others disturbed, and a text that would break a table.
+        // A contended run, and a text that would break a table.
         let crate::analysis::State::Recorded(record) = &mut study.cells[0].state else { unreachable!() };
         record.observed.host_busy_s = Some(1000.0);
         study.cells[13].state =
@@ -156,12 +155,12 @@ mod tests {
         insta::assert_snapshot!("report.md", text(&files, "report.md"));
         let html = text(&files, "report.html");
         assert!(!html.contains("<script>") && html.contains("&lt;script&gt;"));
-        assert!(!html.contains("src=") && !html.contains("@import"), "the page stands by itself");
+        assert!(!html.contains("src=") && !html.contains("@import"), "the page is self-contained");
         assert_eq!(html.matches("<svg").count(), 2);
     }
 
     #[test]
-    fn pages_of_failures_alone() {
+    fn pages_with_only_failures() {
         let files = rendered(&failures_only());
         insta::assert_snapshot!("failures.md", text(&files, "report.md"));
         assert!(!files.iter().any(|file| file.path.starts_with("figures/")));
@@ -180,9 +179,8 @@ mod tests {
         assert_eq!(first.len(), second.len());
     }
 
-    /// Promise 10: every figure has its numbers beside it.
     #[test]
-    fn every_figure_has_a_csv_beside_it() {
+    fn every_figure_has_a_csv() {
         let files = rendered(&study_with_peaks());
         let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
         for name in ["throughput_cpu", "roofline_cpu"] {
@@ -195,7 +193,6 @@ mod tests {
         }
     }
 
-    /// Promise 9: a point whose bytes were not counted is hollow.
     #[test]
     fn modelled_points_are_hollow_and_estimated_ones_are_not_drawn() {
         let study = StudyBuilder::new()
@@ -204,12 +201,12 @@ mod tests {
             .build();
         let svg = text(&rendered(&study), "figures/roofline_cpu.svg");
         let circles: Vec<&str> = svg.lines().filter(|line| line.starts_with("<circle")).collect();
-        assert_eq!(circles.len(), 2, "the point and its place in the key");
+        assert_eq!(circles.len(), 2, "the point and its entry in the key");
         assert!(circles.iter().all(|circle| circle.contains("fill=\"#ffffff\"")), "{circles:?}");
     }
 
     #[test]
-    fn a_template_that_names_what_is_not_there_is_refused() {
+    fn a_template_with_an_unknown_name_is_refused() {
         let study = study_with_peaks();
         let templates = Templates { markdown: "{{ matirx }}".to_owned(), ..Templates::default() };
         let error = render(&study, &analyse(&study), &templates).unwrap_err();

@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Formats numbers for people.
 
 /// `value` with `digits` significant digits, never in scientific notation: `10.02`, `0.0031`, `1234`.
 pub fn significant(value: f64, digits: usize) -> String {
@@ -16,13 +16,13 @@ pub fn significant(value: f64, digits: usize) -> String {
     text
 }
 
-/// `value` without zeros at the end: for ticks.
+/// `value` without trailing zeros, for ticks.
 pub fn plain(value: f64) -> String {
     let text = format!("{value:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Whole numbers with groups of three: `25,557,032`.
+/// A whole number with thousands separators: `25,557,032`.
 pub fn grouped(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::new();
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_readable() {
+    fn numbers_are_formatted() {
         let four = [10.025, 0.003_14, 1234.6, 99_999.0, 9.9999, 0.0].map(|value| significant(value, 4));
         assert_eq!(four, ["10.03", "0.003140", "1235", "99999", "10.00", "0"]);
         assert_eq!(significant(-0.0499, 2), "-0.050");

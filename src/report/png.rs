@@ -1,28 +1,28 @@
-//! Figures as pixels. The font is carried along, so that a machine without fonts draws the same picture.
+//! Renders figures as PNG. The font is built in, so that every machine draws the same pixels.
 
 use std::sync::Arc;
 
 use resvg::{tiny_skia, usvg};
 
-/// Pixels of the PNG for each of the SVG, so that text stays sharp on dense screens.
+/// PNG pixels per SVG pixel. Text stays sharp on high-resolution screens.
 const SCALE: f32 = 2.0;
 
-/// An SVG that cannot be drawn.
+/// An SVG cannot be drawn.
 #[derive(Debug, thiserror::Error)]
 pub enum DrawError {
-    /// It is no SVG that resvg understands.
+    /// resvg cannot parse it.
     #[error("the figure is not a valid SVG")]
     Parse(#[source] Box<usvg::Error>),
     /// It is too large, or has no area.
-    #[error("a picture of {width} by {height} pixels cannot be made")]
+    #[error("cannot draw an image of {width} × {height} pixels")]
     Size {
-        /// Pixels across.
+        /// The width in pixels.
         width: u32,
-        /// Pixels down.
+        /// The height in pixels.
         height: u32,
     },
-    /// The pixels cannot be written as PNG.
-    #[error("the picture cannot be encoded as PNG: {0}")]
+    /// The pixels cannot be encoded as PNG.
+    #[error("cannot encode the image as PNG: {0}")]
     Encode(String),
 }
 
@@ -48,9 +48,9 @@ mod tests {
     use super::super::svg::{Anchor, INK, Svg};
     use super::*;
 
-    /// Text that no font can draw leaves no pixel.
+    /// A character without a glyph draws no pixels.
     #[test]
-    fn every_character_of_our_figures_has_a_glyph() {
+    fn the_font_has_all_characters_of_figures() {
         let blank = png(&Svg::new(40.0, 40.0, "x").finish()).unwrap();
         for character in "abcXYZ0189±×÷·–°µ²%/()=:_".chars() {
             let mut svg = Svg::new(40.0, 40.0, "x");
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_svg_is_refused() {
+    fn an_invalid_svg_is_refused() {
         assert!(matches!(png("<svg"), Err(DrawError::Parse(_))));
     }
 }

@@ -1,7 +1,7 @@
-//! The roofline of a device: its roofs, their knees, and the configs as numbered points with a key beside the plot.
+//! The roofline of a device: roofs, knees, and configs as numbered points with a key beside the plot.
 //!
-//! Points whose bytes were counted are filled, all others hollow. Points placed by estimated bytes are not drawn: they
-//! lie on the roof by construction.
+//! Points with counted bytes are filled, points with modelled bytes hollow. Points with estimated bytes are not drawn:
+//! they lie on the roof by construction.
 
 use super::figure::Figure;
 use super::frame::{self, GRID, LEFT, SMALL, TOP};
@@ -17,13 +17,13 @@ use crate::job::Precision;
 
 const PLOT_WIDTH: f64 = 560.0;
 const PLOT_HEIGHT: f64 = 420.0;
-/// Room for the axis and two lines of notes.
+/// Room for the axis and two notes.
 const BELOW: f64 = 98.0;
 const NOTE_LINE: f64 = 17.0;
 const LINE: f64 = 18.0;
 const NUMBER: f64 = 11.0;
 
-/// A point as it is drawn.
+/// A point, ready to be drawn.
 struct Drawn<'r> {
     point: &'r Point,
     ink: &'static str,
@@ -31,14 +31,15 @@ struct Drawn<'r> {
     at: (f64, f64),
 }
 
-/// From FLOP/s to the unit of the figure.
+/// The unit of the value axis.
 #[derive(Clone, Copy)]
 struct Unit {
     name: &'static str,
+    /// How many FLOP/s it is.
     flops: f64,
 }
 
-/// Draws `roofline`; `None` if it has no point to draw.
+/// Draws `roofline`; `None` if there is no point to draw or no bandwidth.
 pub(super) fn roofline(roofline: &Roofline<'_>, analysis: &Analysis<'_>) -> Option<Figure> {
     let points: Vec<&Point> =
         roofline.points.iter().filter(|point| point.source != BytesSource::Estimated).collect();
@@ -96,8 +97,8 @@ fn key_line(point: &Point, row: &Row<'_>, unit: Unit) -> String {
     )
 }
 
-/// The ceilings that are drawn, in the figure's unit: precision, low, high.
-fn ceilings(roofline: &Roofline<'_>, unit: Unit) -> Vec<(Precision, f64, f64)> {
+/// The flat roofs in the figure's unit: precision, low, high.
+fn flat_roofs(roofline: &Roofline<'_>, unit: Unit) -> Vec<(Precision, f64, f64)> {
     let all = roofline.precisions.iter().filter_map(|precision| {
         let range = roofline.peaks.ceiling(*precision)?.flops_per_s;
         Some((*precision, range.low / unit.flops, range.high / unit.flops))
@@ -112,7 +113,7 @@ fn scales(
     unit: Unit,
     bottom: f64,
 ) -> (Scale, Scale) {
-    let roofs = ceilings(roofline, unit);
+    let roofs = flat_roofs(roofline, unit);
     let knees = roofs.iter().map(|(_, _, high)| high * unit.flops / bandwidth);
     let intensities: Vec<f64> = points.iter().map(|point| point.intensity).chain(knees).collect();
     let attained = points.iter().map(|point| point.attained / unit.flops);
@@ -141,11 +142,11 @@ fn axes(svg: &mut Svg, x: &Scale, y: &Scale, unit: Unit) {
 }
 
 fn roofs(svg: &mut Svg, roofline: &Roofline<'_>, bandwidth: f64, x: &Scale, y: &Scale, unit: Unit) {
-    let roofs = ceilings(roofline, unit);
+    let roofs = flat_roofs(roofline, unit);
     let slope = bandwidth / unit.flops;
     let highest = roofs.iter().map(|(_, _, high)| *high).fold(0.0, f64::max);
     let thick = Stroke::solid(INK, 2.0);
-    // The diagonal begins where it enters the plot and ends at the highest roof.
+    // The diagonal starts where it enters the plot and ends at the highest roof.
     let enters = x.low.max(y.low / slope);
     let (from, to) =
         ((x.place(enters), y.place(enters * slope)), (x.place(highest / slope), y.place(highest)));
@@ -171,7 +172,7 @@ fn roofs(svg: &mut Svg, roofline: &Roofline<'_>, bandwidth: f64, x: &Scale, y: &
         } else {
             significant(high, 3)
         };
-        // Roofs of two precisions may coincide; their labels then stand one above the other.
+        // If two roofs coincide, their labels are stacked.
         let mut label_at = at - 7.0;
         while taken.iter().any(|other| (other - label_at).abs() < 14.0) {
             label_at -= 15.0;
@@ -183,8 +184,9 @@ fn roofs(svg: &mut Svg, roofline: &Roofline<'_>, bandwidth: f64, x: &Scale, y: &
     }
 }
 
-/// The knee's place on the intensity axis. `taken` are the places of other knees' names: a second one that close stands
-/// on the other side of its line, a third one is left to the table.
+/// Marks a knee on the intensity axis. `taken` are the positions of other knees' labels. If the label would overlap one
+/// of them, it goes to the other side of its line; if that is taken too, it is left out, because the table has the
+/// number.
 fn knee_mark(svg: &mut Svg, knee: f64, roof: f64, x: &Scale, y: &Scale, taken: &mut Vec<f64>) {
     let at = x.place(knee);
     svg.line((at, roof), (at, y.from), Stroke { colour: GREY, width: 1.0, dashes: "2 4" });
@@ -197,7 +199,7 @@ fn knee_mark(svg: &mut Svg, knee: f64, roof: f64, x: &Scale, y: &Scale, taken: &
     }
 }
 
-/// A label along the diagonal, above it.
+/// Draws a label above the diagonal, parallel to it.
 fn diagonal_label(svg: &mut Svg, from: (f64, f64), to: (f64, f64), label: &str) {
     let degrees = (to.1 - from.1).atan2(to.0 - from.0).to_degrees();
     let middle = (f64::midpoint(from.0, to.0), f64::midpoint(from.1, to.1));
@@ -247,12 +249,13 @@ fn draw_points(svg: &mut Svg, drawn: &[Drawn<'_>]) {
     }
 }
 
-/// A box as left, top, right, bottom.
+/// A box around a point: left, top, right, bottom.
 fn around(at: (f64, f64), half_width: f64, half_height: f64) -> [f64; 4] {
     [at.0 - half_width, at.1 - half_height, at.0 + half_width, at.1 + half_height]
 }
 
-/// Where the number of the point at `at` covers the least of what is taken: close by if that is free, else further out.
+/// The position for the number of the point at `at` with the least overlap with `taken`, the nearest one if several
+/// tie.
 fn free_place(at: (f64, f64), half_width: f64, taken: &[[f64; 4]]) -> (f64, f64) {
     let overlap = |[left, top, right, bottom]: [f64; 4]| -> f64 {
         let covered = |other: &[f64; 4]| {
@@ -294,13 +297,13 @@ fn draw_key(svg: &mut Svg, drawn: &[Drawn<'_>], keys: &[String]) {
     }
 }
 
-/// What the fillings of the markers say about the bytes, of those fillings that there are.
+/// Explains the fillings of the markers that occur in the figure.
 fn fillings(points: &[&Point]) -> Vec<&'static str> {
     let has = |source| points.iter().any(|point| point.source == source);
-    let filled = "Filled: bytes counted by the device.";
-    let hollow = "Hollow: the bytes are modelled, not counted, so what bounds these points is unknown.";
-    let said = [(BytesSource::Measured, filled), (BytesSource::Modelled, hollow)];
-    said.into_iter().filter(|(source, _)| has(*source)).map(|(_, text)| text).collect()
+    let filled = "Filled: the bytes were counted on the device.";
+    let hollow = "Hollow: the bytes are modelled, so the bound is unknown.";
+    let notes = [(BytesSource::Measured, filled), (BytesSource::Modelled, hollow)];
+    notes.into_iter().filter(|(source, _)| has(*source)).map(|(_, text)| text).collect()
 }
 
 fn notes(svg: &mut Svg, peaks: &Peaks, points: &[&Point], bottom: f64) {
@@ -317,7 +320,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_note_speaks_of_every_filling_there_is() {
+    fn every_filling_in_the_figure_is_explained() {
         let point = |source| Point {
             row: 0,
             number: 1,
@@ -328,19 +331,19 @@ mod tests {
             bound: Bound::Unknown,
         };
         let (counted, modelled) = (point(BytesSource::Measured), point(BytesSource::Modelled));
-        let words = |points: &[&Point]| {
-            let said = fillings(points);
-            said.iter().map(|text| text.split(':').next().unwrap()).collect::<Vec<_>>().join(" ")
+        let explained = |points: &[&Point]| {
+            let notes = fillings(points);
+            notes.iter().map(|text| text.split(':').next().unwrap()).collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(words(&[&modelled, &modelled]), "Hollow");
-        assert_eq!(words(&[&counted]), "Filled");
-        assert_eq!(words(&[&modelled, &counted]), "Filled Hollow");
+        assert_eq!(explained(&[&modelled, &modelled]), "Hollow");
+        assert_eq!(explained(&[&counted]), "Filled");
+        assert_eq!(explained(&[&modelled, &counted]), "Filled Hollow");
     }
 
     proptest! {
-        /// As long as the points are not a heap, their numbers cover nothing.
+        /// Holds for up to a dozen points.
         #[test]
-        fn numbers_keep_clear_of_each_other(places in prop::collection::vec((0.0..500.0f64, 0.0..400.0f64), 1..12)) {
+        fn numbers_do_not_overlap(places in prop::collection::vec((0.0..500.0f64, 0.0..400.0f64), 1..12)) {
             let mut taken: Vec<[f64; 4]> = places.iter().map(|at| around(*at, 6.0, 6.0)).collect();
             for at in &places {
                 let centre = free_place(*at, 7.0, &taken);

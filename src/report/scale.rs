@@ -1,13 +1,13 @@
-//! From values to pixels, with ticks at 1, 2 and 5 times powers of ten.
+//! Axes: from values to pixels, with ticks at 1, 2 and 5 times powers of ten.
 
-/// How values are spread over an axis.
+/// The kind of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Linear,
     Log,
 }
 
-/// An axis: values `low ..= high` on pixels `from ..= to`.
+/// An axis that maps the values `low ..= high` to the pixels `from ..= to`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scale {
     pub(super) kind: Kind,
@@ -27,8 +27,8 @@ impl Scale {
         self.from + share * (self.to - self.from)
     }
 
-    /// Round values on the axis: at most about ten. None where the ends are no numbers, or lie too close together or
-    /// too far apart for any.
+    /// Round values on the axis, about ten at most. None if an end is not a number, or the ends are too close together
+    /// or too far apart.
     pub(super) fn ticks(&self) -> Vec<f64> {
         let spread = match self.kind {
             Kind::Linear => self.high - self.low,
@@ -44,7 +44,7 @@ impl Scale {
     }
 }
 
-/// The least of 1, 2, 5 × 10ᵏ that is at least `value`.
+/// The smallest of 1, 2, 5 × 10ᵏ that is not below `value`.
 pub(super) fn round_up(value: f64) -> f64 {
     let decade = 10f64.powf(value.log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0];
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_without_proper_ends_has_no_ticks() {
+    fn an_axis_with_invalid_ends_has_few_ticks() {
         for (low, high) in [(0.0, f64::INFINITY), (0.0, f64::NAN), (1.0, 1.0), (0.0, 1e-320), (0.0, f64::MAX)]
         {
             for kind in [Kind::Linear, Kind::Log] {
@@ -96,7 +96,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ticks_lie_on_their_axis_and_are_few(low in 1e-3..1e6f64, factor in 1.5..1e6f64) {
+        fn ticks_are_few_and_lie_on_the_axis(low in 1e-3..1e6f64, factor in 1.5..1e6f64) {
             for kind in [Kind::Linear, Kind::Log] {
                 let scale = Scale { kind, low, high: low * factor, from: 0.0, to: 100.0 };
                 let ticks = scale.ticks();

@@ -1,29 +1,28 @@
-//! A drawing: SVG elements, one after another, with numbers rounded so that the same figure is the same bytes.
+//! Writes SVG. Numbers are rounded, so that the same figure always has the same bytes.
 
 use std::fmt::Write;
 
-/// The font of all figures; the PNGs are drawn with the one we carry.
-pub(super) const FONT_FAMILY: &str = "Ubuntu Light, Ubuntu, DejaVu Sans, Helvetica, Arial, sans-serif";
+/// The font of all figures. PNGs are drawn with the built-in font, the first one.
+const FONT_FAMILY: &str = "Ubuntu Light, Ubuntu, DejaVu Sans, Helvetica, Arial, sans-serif";
 
-/// The ink of axes and text.
+/// The colour of axes and text.
 pub(super) const INK: &str = "#222222";
 
-/// The ink of what is secondary.
+/// The colour of secondary lines and text.
 pub(super) const GREY: &str = "#777777";
 
-/// Colours that people with any colour vision tell apart (Okabe and Ito), darkest contrasts first.
-pub(super) const PALETTE: [&str; 7] =
-    ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"];
+/// Colours that are distinguishable with any colour vision (Okabe and Ito), strongest contrasts first.
+const PALETTE: [&str; 7] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"];
 
-/// The average width of a character of the font, as a share of its size.
+/// The average width of a character, relative to the font size.
 const CHARACTER_WIDTH: f64 = 0.52;
 
-/// The width that `text` takes at `size`, about.
+/// The approximate width of `text` at font size `size`.
 pub(super) fn text_width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * CHARACTER_WIDTH
 }
 
-/// Which end of a text its place is.
+/// Which part of a text its position refers to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Anchor {
     Start,
@@ -31,7 +30,7 @@ pub(super) enum Anchor {
     End,
 }
 
-/// A line's look.
+/// The style of a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stroke<'a> {
     pub(super) colour: &'a str,
@@ -54,7 +53,7 @@ impl<'a> Stroke<'a> {
     }
 }
 
-/// A marker's shape. Models differ in shape as well as in colour.
+/// The shape of a marker. Models differ in shape as well as in colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     Circle,
@@ -64,17 +63,17 @@ pub(super) enum Shape {
     Wedge,
 }
 
-/// The shape of the model that is `index`-th in a figure.
+/// The shape of the `index`-th model in a figure.
 pub(super) fn shape(index: usize) -> Shape {
     [Shape::Circle, Shape::Square, Shape::Triangle, Shape::Diamond, Shape::Wedge][index % 5]
 }
 
-/// The colour of the line that is `index`-th in a figure.
+/// The colour of the `index`-th line in a figure.
 pub(super) fn colour(index: usize) -> &'static str {
     PALETTE[index % PALETTE.len()]
 }
 
-/// A drawing in the making. Lengths are in pixels, from the upper left corner.
+/// A drawing under construction. Coordinates are in pixels from the upper left corner.
 #[derive(Debug)]
 pub(super) struct Svg {
     width: f64,
@@ -95,13 +94,13 @@ fn escape(text: &str) -> String {
 }
 
 impl Svg {
-    /// An empty white drawing. Screen readers say `title`.
+    /// An empty white drawing. Screen readers read `title`.
     pub(super) fn new(width: f64, height: f64, title: &str) -> Self {
         Svg { width, height, title: title.to_owned(), body: String::new() }
     }
 
     fn element(&mut self, text: &str) {
-        writeln!(self.body, "{text}").expect("memory takes all text");
+        writeln!(self.body, "{text}").expect("writing to a string cannot fail");
     }
 
     pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), stroke: Stroke<'_>) {
@@ -129,7 +128,7 @@ impl Svg {
         self.turned_text(at, size, anchor, colour, 0.0, text);
     }
 
-    /// Text turned by `degrees` clockwise around its place.
+    /// Text that is rotated clockwise by `degrees` around its position.
     pub(super) fn turned_text(
         &mut self,
         at: (f64, f64),
@@ -178,7 +177,7 @@ impl Svg {
         self.element(&format!("<polygon points=\"{}\" {look}/>", points.join(" ")));
     }
 
-    /// A dot: one run.
+    /// A dot, for one run.
     pub(super) fn dot(&mut self, at: (f64, f64), colour: &str) {
         let [x, y] = [at.0, at.1].map(number);
         self.element(&format!(
@@ -186,7 +185,7 @@ impl Svg {
         ));
     }
 
-    /// A cross: one run that is left out.
+    /// A cross, for one run that is left out.
     pub(super) fn cross(&mut self, at: (f64, f64), colour: &str) {
         let reach = 3.5;
         let stroke = Stroke::solid(colour, 1.4);
@@ -194,7 +193,7 @@ impl Svg {
         self.line((at.0 - reach, at.1 + reach), (at.0 + reach, at.1 - reach), stroke);
     }
 
-    /// The whole drawing, as an `<svg>` element that stands by itself or within HTML.
+    /// The drawing as an `<svg>` element, for a file or within HTML.
     pub(super) fn finish(self) -> String {
         let [width, height] = [self.width, self.height].map(number);
         let title = escape(&self.title);

@@ -1,7 +1,7 @@
-//! Throughput by batch, one figure an env: a line a model, precision and varying parameters.
+//! Throughput by batch size: one figure per env, one line per model, precision and varying parameters.
 //!
-//! Every run is a dot, runs that are left out of the statistics are crosses; the line joins the medians, bars are the
-//! median absolute deviation. The legend stands beside the plot, so that it never covers data.
+//! A dot is a run; a cross is a run that is left out of the statistics. Lines connect medians; bars are the median
+//! absolute deviation. The legend is beside the plot, so it never covers data.
 
 use std::collections::BTreeSet;
 
@@ -19,15 +19,15 @@ const PLOT_HEIGHT: f64 = 380.0;
 const BELOW: f64 = 62.0;
 const LINE: f64 = 20.0;
 
-/// From this ratio of the fastest to the slowest run on, the throughput axis is logarithmic.
+/// The throughput axis is logarithmic if the ratio of the fastest to the slowest run exceeds this.
 const LOG_FROM: f64 = 20.0;
 
 /// The rows of one line, by batch.
 struct Series<'r, 'a> {
     name: String,
-    /// The model's number among those of the figure: its shape.
+    /// The index of the model in the figure, which determines the shape.
     model: usize,
-    /// The model's number too, or the line's own where that would give two lines one look.
+    /// The same index, or that of the line if two lines would otherwise look alike.
     colour: usize,
     precision: Precision,
     rows: Vec<&'r Row<'a>>,
@@ -70,7 +70,7 @@ pub(super) fn throughput(env: &str, analysis: &Analysis<'_>) -> Option<Figure> {
     })
 }
 
-/// The throughput of each run of `row` that has one, and whether it counts.
+/// The throughput of each run of `row` that has one, and whether the run counts.
 fn rates<'r>(row: &'r Row<'_>) -> impl Iterator<Item = (f64, bool)> + 'r {
     row.runs.iter().filter_map(|run: &Run<'_>| Some((run.images_per_s()?, run.counts())))
 }
@@ -107,7 +107,7 @@ fn series_name(row: &Row<'_>) -> String {
     format!("{model} {precision}{}{part}", row.distinction)
 }
 
-/// Configs without a point, as lines of text.
+/// Notes about configs without a point.
 fn missing(lines: &[Series<'_, '_>], empty: &[Series<'_, '_>]) -> Vec<String> {
     lines
         .iter()
@@ -125,7 +125,7 @@ fn missing(lines: &[Series<'_, '_>], empty: &[Series<'_, '_>]) -> Vec<String> {
         .collect()
 }
 
-/// Why `row` has no result, in a word or two.
+/// Why `row` has no result, in two words.
 fn brief(row: &Row<'_>) -> String {
     let counts = &row.counts;
     match (counts.succeeded, counts.failed) {
@@ -135,7 +135,7 @@ fn brief(row: &Row<'_>) -> String {
     }
 }
 
-/// Batches by their logarithm; one batch stands in the middle.
+/// A logarithmic axis of batches. A single batch is in the middle.
 fn batch_scale(rows: &[&Row<'_>]) -> Scale {
     let batches = || rows.iter().map(|row| f64::from(row.config.batch));
     let low = batches().fold(f64::INFINITY, f64::min);
@@ -144,7 +144,7 @@ fn batch_scale(rows: &[&Row<'_>]) -> Scale {
     Scale { kind: Kind::Log, low: low / reach, high: high * reach, from: LEFT, to: LEFT + PLOT_WIDTH }
 }
 
-/// From 0, unless the fastest is so much faster than the slowest that it would be pressed onto the axis.
+/// A linear axis that starts at 0, or a logarithmic one if slow runs would otherwise lie on the axis.
 fn rate_scale(least: f64, most: f64, bottom: f64) -> Scale {
     let (kind, low) = if most / least > LOG_FROM { (Kind::Log, least / 1.5) } else { (Kind::Linear, 0.0) };
     let high = match kind {
@@ -169,7 +169,7 @@ fn axes(svg: &mut Svg, x: &Scale, y: &Scale, rows: &[&Row<'_>], bottom: f64) {
         svg.line((at, bottom), (at, bottom + 5.0), Stroke::solid(GREY, 1.0));
         let text = batch.to_string();
         let half = text_width(&text, SMALL) / 2.0 + 3.0;
-        // A batch that is close to the one before keeps its tick but not its number.
+        // If numbers would overlap, a batch gets only a tick.
         if at - half >= free_from {
             svg.text((at, bottom + 20.0), SMALL, Anchor::Middle, INK, &text);
             free_from = at + half;
@@ -178,7 +178,7 @@ fn axes(svg: &mut Svg, x: &Scale, y: &Scale, rows: &[&Row<'_>], bottom: f64) {
     frame::frame(svg, y, right, "batch size / images (log scale)", "throughput / images per s");
 }
 
-/// A precision's dashes, so that lines are told apart without colour.
+/// The dashes of a precision, so that lines are distinguishable without colour.
 fn dashes(precision: Precision) -> &'static str {
     match precision {
         Precision::Fp32 => "",
@@ -190,7 +190,7 @@ fn dashes(precision: Precision) -> &'static str {
 
 fn draw(svg: &mut Svg, line: &Series<'_, '_>, (index, of): (usize, usize), x: &Scale, y: &Scale) {
     let ink = colour(line.colour);
-    // Lines stand a little beside each other, so that their dots and bars do not cover each other.
+    // Lines are shifted a little, so that their dots and bars do not cover each other.
     let step = (30.0 / of as f64).min(7.0);
     let shift = (index as f64 - (of as f64 - 1.0) / 2.0) * step;
     let across = |row: &Row<'_>| x.place(f64::from(row.config.batch)) + shift;
@@ -209,7 +209,7 @@ fn draw(svg: &mut Svg, line: &Series<'_, '_>, (index, of): (usize, usize), x: &S
         if let Some(median) = row.median() {
             svg.marker(shape(line.model), (at, y.place(median)), 4.6, ink, false);
         }
-        // Dots come last: within a marker they show how close the runs are.
+        // Dots are drawn last, to show within a marker how close the runs are.
         for (rate, counts) in rates(row) {
             let place = (at, y.place(rate));
             if counts { svg.dot(place, ink) } else { svg.cross(place, ink) }

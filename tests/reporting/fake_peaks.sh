@@ -1,5 +1,5 @@
 #!/bin/sh
-# Stands in for the worker: says how it was called, prints the ceilings of a device, or fails if told so.
+# A fake worker: logs its arguments, prints the peaks of a device, or fails for certain arguments.
 echo "called: $*" >&2
 case "$*" in
 *cuda*)

@@ -1,4 +1,4 @@
-//! Marked runs: left out, shown, and kept where that is asked for.
+//! Marked runs: left out of the statistics, shown, and kept on request.
 #![expect(clippy::disallowed_methods, reason = "tests change what programs leave behind")]
 
 use std::fs;
@@ -10,7 +10,7 @@ use orchestrate::record::{ProcessStats, Record};
 use super::rows;
 use crate::harness::{Matrix, Project};
 
-/// A project with three undisturbed runs of one config, whatever this machine was at meanwhile.
+/// A project with three undisturbed runs of one config, whatever else this machine was doing.
 fn three_runs() -> Project {
     let project = Project::with(Matrix::new("m").repeats(3));
     project.orchestrate(&["run", "m.yaml"]).code(0);
@@ -21,7 +21,7 @@ fn three_runs() -> Project {
     project
 }
 
-/// Changes every record as it stands in the store.
+/// Changes every record in the store.
 fn change(project: &Project, change: impl Fn(&mut Record)) {
     for dir in project.store().job_dirs().unwrap() {
         let mut record = dir.load_record().unwrap().unwrap();
@@ -30,7 +30,7 @@ fn change(project: &Project, change: impl Fn(&mut Record)) {
     }
 }
 
-/// Where the iterations of a repeat's run lie.
+/// The path of a repeat's `iterations.csv`.
 fn iterations(project: &Project, repeat: u32) -> PathBuf {
     let dirs = project.store().job_dirs().unwrap();
     let of = |repeat| move |record: &Record| record.key.repeat == repeat;
@@ -43,7 +43,7 @@ fn column(project: &Project, file: &str, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn marked_runs_are_left_out_until_they_are_asked_for() {
+fn marked_runs_are_left_out_unless_requested() {
     let project = three_runs();
     change(&project, |record| {
         if record.key.repeat == 2 {
@@ -68,7 +68,7 @@ fn marked_runs_are_left_out_until_they_are_asked_for() {
     let page = fs::read_to_string(project.path("report/m/report.md")).unwrap();
     for text in [
         "| contended (1 of 3 included) |",
-        "as asked for by --include-marked: 1 |",
+        "1 in the statistics despite their marks (--include-marked) |",
         "orchestrate report m --include-marked",
     ] {
         assert!(page.contains(text), "no {text:?} in {page}");
@@ -81,9 +81,9 @@ fn marked_runs_are_left_out_until_they_are_asked_for() {
     assert!(included.contains("marked runs are in these statistics"), "{included}");
 }
 
-/// A changed threshold judges the runs that are there: nothing runs again, and the report says what was changed.
+/// A changed threshold applies to existing runs: nothing runs again, and the report names the change.
 #[test]
-fn a_matrix_changes_a_threshold_and_the_report_says_so() {
+fn a_threshold_changed_in_the_matrix_applies_without_new_runs() {
     let project = three_runs();
     change(&project, |record| {
         let measured = record.measurement.as_mut().unwrap();
@@ -97,7 +97,7 @@ fn a_matrix_changes_a_threshold_and_the_report_says_so() {
     project.orchestrate(&["aggregate", "m.yaml"]).code(0);
     assert_eq!(column(&project, "summary.csv", "marks"), ["none"]);
 
-    // A run saves the plan with the threshold, and has nothing to do.
+    // `run` saves the plan with the new threshold, but has nothing to run.
     project.orchestrate(&["run", "m.yaml"]).code(0);
     assert!(project.store().job_dirs().unwrap().iter().all(|dir| !dir.attempt(2).iterations().exists()));
     project.orchestrate(&["report"]).code(0);
@@ -107,7 +107,7 @@ fn a_matrix_changes_a_threshold_and_the_report_says_so() {
 }
 
 #[test]
-fn iterations_are_looked_at_where_they_are_whole() {
+fn incomplete_iterations_are_ignored_with_a_warning() {
     let project = three_runs();
     change(&project, |record| {
         let measured = record.measurement.as_mut().unwrap();

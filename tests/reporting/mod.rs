@@ -1,4 +1,4 @@
-//! `aggregate`, `report` and `peaks`, driven from outside: real runs of fake workers, real files.
+//! `aggregate`, `report` and `peaks`, driven through the command line with fake workers.
 #![expect(clippy::disallowed_methods, reason = "tests read what programs leave behind")]
 
 mod marks;
@@ -31,7 +31,7 @@ fn rows(project: &Project, file: &str) -> Vec<BTreeMap<String, String>> {
 }
 
 #[test]
-fn a_store_with_failures_becomes_a_report_twice_the_same() {
+fn a_store_with_failures_gives_the_same_report_twice() {
     let project = Project::with(Matrix::new("m").behave(&["ok", "segfault"]).batches(&[4, 8]).repeats(2));
     project.orchestrate(&["run", "m.yaml"]).code(10);
     let ended = project.orchestrate(&["report"]).code(0);
@@ -56,13 +56,13 @@ fn a_store_with_failures_becomes_a_report_twice_the_same() {
     ] {
         assert!(first.contains_key(name), "{name} is not among {:?}", first.keys());
     }
-    fs::write(project.path("report/m/figures/throughput_gone.png"), "of an earlier report").unwrap();
+    fs::write(project.path("report/m/figures/throughput_gone.png"), "from an earlier report").unwrap();
     project.orchestrate(&["report", "m", "-q"]).code(0);
     assert!(files(&project.path("report/m")) == first, "the second report differs");
 }
 
 #[test]
-fn what_was_not_run_is_in_the_tables_too() {
+fn jobs_that_were_not_run_are_in_the_tables() {
     let project = Project::with(Matrix::new("m").batches(&[4]).repeats(1));
     project.orchestrate(&["run", "m.yaml"]).code(0);
     let project = project.and(Matrix::new("m").batches(&[4, 8]).repeats(1));
@@ -70,11 +70,11 @@ fn what_was_not_run_is_in_the_tables_too() {
     let metrics = rows(&project, "metrics.csv");
     let states: Vec<_> = metrics.iter().map(|row| (row["status"].as_str(), row["reason"].as_str())).collect();
     assert_eq!(states, [("succeeded", "none"), ("not_run", "it never ran")]);
-    assert!(!project.path("report/m/report.md").exists(), "aggregate writes tables alone");
+    assert!(!project.path("report/m/report.md").exists(), "aggregate writes only tables");
 }
 
 #[test]
-fn nothing_to_aggregate_is_13_with_a_hint() {
+fn nothing_to_aggregate_exits_with_13_and_a_hint() {
     let project = Project::with(Matrix::new("m"));
     for verb in ["aggregate", "report"] {
         project.orchestrate(&[verb]).code(13).says("hint: run a matrix first");
@@ -96,13 +96,13 @@ fn measure(project: &Project, flags: &[&str]) -> Ended {
 }
 
 #[test]
-fn measured_peaks_are_kept_and_found_again() {
+fn measured_peaks_are_stored_and_found_again() {
     let project = Project::new();
     let quick = measure(&project, &["--quick"]).code(0).says("called: peaks --device cpu --quick");
     assert!(quick.stdout.contains("GEMM bf16 NT 2048 × 2048"), "{}", quick.stdout);
     let again = measure(&project, &["--if-missing", "--quick"]).code(0);
     assert!(again.stdout.contains("are there already") && !again.stderr.contains("called"), "{again:?}");
-    // A quick measurement does not stand in for a thorough one.
+    // A quick measurement does not replace a thorough one.
     let ended = measure(&project, &["--if-missing"]).code(0).says("called: peaks --device cpu\n");
     assert!(ended.stdout.contains("125.00") && ended.stdout.contains("triad of 1500 MB"), "{}", ended.stdout);
     assert!(ended.stdout.contains("no ceiling for tf32: it needs another device"), "{}", ended.stdout);
@@ -127,9 +127,9 @@ fn peaks_that_cannot_be_measured_leave_nothing_behind() {
     assert!(!project.path("peaks").exists());
 }
 
-/// What was measured on a device is what its runs are held against, precision by precision.
+/// Results are compared with the measured peak of their precision.
 #[test]
-fn aggregate_holds_runs_against_what_was_measured_here() {
+fn aggregate_uses_the_peaks_measured_on_this_host() {
     let project = Project::new();
     let worker = script("fake_training.sh");
     let matrix = format!(

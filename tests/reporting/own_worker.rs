@@ -1,4 +1,5 @@
-//! What the tables say about an external worker: what was declared or reported, and no default of the shipped worker.
+//! The tables contain what was declared for an external worker or reported by it, and no defaults of the shipped
+//! worker.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +31,7 @@ const FLOPS: [&str; 6] = [
 ];
 
 #[test]
-fn a_network_on_images_that_nobody_tells_has_no_flops() {
+fn a_network_with_an_unknown_image_size_has_no_flops() {
     let project = aggregated("", "repeats: 1\nparams: { size: 32 }");
     let summary = only(&project, "summary.csv");
     assert_eq!(FLOPS.map(|name| summary[name] == "NA"), [true, true, true, true, true, false], "{summary:?}");
@@ -44,7 +45,7 @@ fn a_network_on_images_that_nobody_tells_has_no_flops() {
 }
 
 #[test]
-fn a_shape_that_is_declared_or_reported_has_its_flops() {
+fn a_declared_or_reported_image_size_gives_flops() {
     let gflop = |settings: &str, params: &str| {
         let project = aggregated(settings, &format!("repeats: 1\nparams: {{ size: 32, {params} }}"));
         let summary = only(&project, "summary.csv");
@@ -62,12 +63,12 @@ fn a_shape_that_is_declared_or_reported_has_its_flops() {
     assert_eq!(
         gflop("", "input_size: 224, classes: 1000"),
         of(224, 1000),
-        "what the shipped worker takes by default"
+        "the defaults of the shipped worker"
     );
 }
 
 #[test]
-fn what_nobody_declared_or_reported_is_not_known() {
+fn what_was_neither_declared_nor_reported_is_unknown() {
     let project = aggregated("\"warmup\": 3", "repeats: 1\nparams: { size: 32, seed: 0, iters: 10 }");
     let metrics = only(&project, "metrics.csv");
     let of_interest =

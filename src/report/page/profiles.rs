@@ -1,19 +1,19 @@
-//! What profilers counted, as the pages show it.
+//! The counts of profilers.
 
 use serde::Serialize;
 
-use super::number::{grouped, significant};
 use crate::analysis::Analysis;
 use crate::analysis::counted::{NcuRun, PerfRun};
 use crate::analysis::group::Row;
 use crate::analysis::table::NOT_KNOWN;
 use crate::record::ncu::KernelGroup;
 use crate::record::perf::Count;
+use crate::report::number::{grouped, significant};
 
-/// Kernels of a config that a page lists; `kernels.csv` has more.
+/// How many kernels a page lists per config; `kernels.csv` has more.
 const KERNELS: usize = 5;
 
-/// The part of a page about profiled jobs.
+/// The section about profiled jobs.
 #[derive(Debug, Serialize)]
 pub(super) struct Profiles {
     ncu: Vec<NcuView>,
@@ -21,7 +21,7 @@ pub(super) struct Profiles {
     perf: Vec<PerfView>,
 }
 
-/// What Nsight Compute counted of a config, for an image.
+/// What Nsight Compute counted for a config, per image.
 #[derive(Debug, Serialize)]
 struct NcuView {
     label: String,
@@ -31,11 +31,11 @@ struct NcuView {
     dram: String,
     intensity: String,
     zero_flop: String,
-    /// What was not measured, or nothing.
+    /// Metrics that were not measured; can be empty.
     missing: String,
 }
 
-/// A kernel among those that took longest.
+/// One of the kernels that took longest.
 #[derive(Debug, Serialize)]
 struct KernelView {
     label: String,
@@ -46,18 +46,18 @@ struct KernelView {
     dram: String,
 }
 
-/// What `perf stat` counted of a config.
+/// What `perf stat` counted for a config.
 #[derive(Debug, Serialize)]
 struct PerfView {
     label: String,
     ipc: String,
     cache_miss: String,
     branch_miss: String,
-    /// Events without a value, or nothing.
+    /// Events that were not measured; can be empty.
     missing: String,
 }
 
-/// What the pages say of profiled jobs.
+/// The section about profiled jobs.
 pub(super) fn profiles(analysis: &Analysis<'_>) -> Profiles {
     let ncu = || analysis.rows.iter().filter_map(|row| Some((row, row.counted.ncu.as_ref()?)));
     let perf = analysis.rows.iter().filter_map(|row| Some((row, row.counted.perf.as_ref()?)));

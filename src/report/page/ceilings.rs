@@ -1,0 +1,58 @@
+//! The peaks that the rows are compared with.
+
+use serde::Serialize;
+
+use crate::analysis::Analysis;
+use crate::analysis::peaks::{Ceiling, Peaks, Range};
+use crate::analysis::table::NOT_KNOWN;
+use crate::report::number::significant;
+
+#[derive(Debug, Serialize)]
+pub(super) struct CeilingRow {
+    env: String,
+    precision: String,
+    flops: String,
+    bandwidth: String,
+    knee: String,
+    origin: String,
+    source: String,
+}
+
+/// One line per env, peaks and precision.
+pub(super) fn ceilings(analysis: &Analysis<'_>) -> Vec<CeilingRow> {
+    let mut seen: Vec<(&str, &str)> = Vec::new();
+    let mut rows = Vec::new();
+    for row in &analysis.rows {
+        let Some(peaks) = row.ceilings() else { continue };
+        let this = (row.config.env.as_str(), peaks.name.as_str());
+        if !seen.contains(&this) {
+            seen.push(this);
+            rows.extend(peaks.flops.iter().map(|ceiling| ceiling_row(this.0, peaks, ceiling)));
+        }
+    }
+    rows
+}
+
+fn ceiling_row(env: &str, peaks: &Peaks, ceiling: &Ceiling) -> CeilingRow {
+    let or_unknown = |text: Option<String>| text.unwrap_or_else(|| NOT_KNOWN.to_owned());
+    let bandwidth = peaks.bandwidth.map(|range| format!("{} GB/s", significant(range.high / 1e9, 3)));
+    let knee = peaks.knee(ceiling.precision).map(|knee| format!("{} FLOP/byte", significant(knee, 3)));
+    CeilingRow {
+        env: env.to_owned(),
+        precision: format!("{}, dense, accumulated in {}", ceiling.precision, ceiling.accumulate),
+        flops: flops_text(ceiling.flops_per_s),
+        bandwidth: or_unknown(bandwidth),
+        knee: or_unknown(knee),
+        origin: format!("{}, {}", peaks.origin, peaks.date),
+        source: peaks.source.clone(),
+    }
+}
+
+fn flops_text(range: Range) -> String {
+    let high = significant(range.high / 1e9, 4);
+    if range.is_wide() {
+        format!("{} to {high} GFLOP/s; the upper end is the roof", significant(range.low / 1e9, 4))
+    } else {
+        format!("{high} GFLOP/s")
+    }
+}

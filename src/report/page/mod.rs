@@ -1,0 +1,116 @@
+//! The data of the templates. Every number is already formatted, so that a template only has to place it.
+
+mod ceilings;
+mod complexity;
+mod facts;
+mod profiles;
+mod results;
+
+use minijinja::{Environment, UndefinedBehavior, syntax::SyntaxConfig};
+use serde::Serialize;
+
+use self::ceilings::{CeilingRow, ceilings};
+use self::complexity::{ComplexityRow, complexity};
+use self::facts::{Fact, Section, envs, hosts, overview, provenance};
+use self::profiles::{Profiles, profiles};
+use self::results::{FailureRow, LeftOut, ResultRow, failure, left_out, not_run, result};
+use super::figure::{Figure, Figures};
+use crate::analysis::{Analysis, Study};
+use crate::record::Record;
+
+/// A template cannot be rendered.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot render the template of {name}")]
+pub struct PageError {
+    name: String,
+    #[source]
+    source: Box<minijinja::Error>,
+}
+
+/// What both templates can use.
+#[derive(Debug, Serialize)]
+pub(super) struct Page {
+    matrix: String,
+    description: Option<String>,
+    overview: Vec<Fact>,
+    hosts: Vec<Section>,
+    envs: Vec<Section>,
+    varying: Vec<String>,
+    results: Vec<ResultRow>,
+    convention: String,
+    left_out: Vec<LeftOut>,
+    failures: Vec<FailureRow>,
+    not_run: Vec<Fact>,
+    findings: Vec<String>,
+    throughput: Vec<FigureView>,
+    rooflines: Vec<FigureView>,
+    ceilings: Vec<CeilingRow>,
+    complexity: Vec<ComplexityRow>,
+    profiles: Profiles,
+    provenance: Vec<Fact>,
+    commands: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct FigureView {
+    name: String,
+    title: String,
+    svg: String,
+}
+
+/// Renders the template `text` of the page `name`. The extension of the name determines how values are escaped.
+///
+/// # Errors
+/// [`PageError`]: the template is invalid, or uses a name that does not exist.
+pub(super) fn render(name: &str, text: &str, page: &Page) -> Result<String, PageError> {
+    let wrong = |source| PageError { name: name.to_owned(), source: Box::new(source) };
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    let mut syntax = SyntaxConfig::builder();
+    syntax.trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true);
+    environment.set_syntax(syntax.build().map_err(wrong)?);
+    environment.add_filter("cell", cell);
+    environment.add_template(name, text).map_err(wrong)?;
+    let template = environment.get_template(name).map_err(wrong)?;
+    template.render(minijinja::value::Serde(page)).map_err(wrong)
+}
+
+/// Escapes a text for a Markdown table.
+fn cell(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('|', "\\|").replace(['\n', '\r'], " ").replace('<', "&lt;")
+}
+
+/// Collects what the pages say about `analysis`.
+pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &Figures) -> Page {
+    let records: Vec<&Record> = analysis.runs.iter().filter_map(|run| run.cell.record()).collect();
+    let name = &study.matrix.name;
+    let include_marked = if study.include_marked { " --include-marked" } else { "" };
+    Page {
+        matrix: name.clone(),
+        description: study.description.clone(),
+        overview: overview(study, analysis, &records),
+        hosts: hosts(&records),
+        envs: envs(analysis),
+        varying: analysis.varying.clone(),
+        results: analysis.rows.iter().map(|row| result(row, &analysis.varying)).collect(),
+        convention: study.convention.to_string(),
+        left_out: analysis.runs.iter().filter_map(|run| left_out(run, &analysis.varying)).collect(),
+        failures: analysis.runs.iter().filter_map(failure).collect(),
+        not_run: not_run(analysis),
+        findings: analysis.findings.iter().map(|finding| finding.text.clone()).collect(),
+        throughput: figures.throughput.iter().map(figure_view).collect(),
+        rooflines: figures.rooflines.iter().map(figure_view).collect(),
+        ceilings: ceilings(analysis),
+        complexity: complexity(analysis),
+        profiles: profiles(analysis),
+        provenance: provenance(study, &records),
+        commands: vec![
+            format!("orchestrate run {}", study.matrix.path),
+            format!("orchestrate report {name}{include_marked}"),
+        ],
+    }
+}
+
+fn figure_view(figure: &Figure) -> FigureView {
+    FigureView { name: figure.name.clone(), title: figure.title.clone(), svg: figure.svg.clone() }
+}

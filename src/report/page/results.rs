@@ -1,0 +1,144 @@
+//! The results of all jobs: one line per row, and what has no result or was left out.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::facts::{Fact, fact};
+use crate::analysis::group::{Row, Statistics};
+use crate::analysis::table::NOT_KNOWN;
+use crate::analysis::{Analysis, Run};
+use crate::job::distinction;
+use crate::report::number::significant;
+use crate::stats::TooFew;
+
+#[derive(Debug, Serialize)]
+pub(super) struct ResultRow {
+    env: String,
+    model: String,
+    precision: String,
+    batch: u32,
+    varying: Vec<String>,
+    part: Option<String>,
+    /// `None` if there is no throughput; `reason` says why.
+    numbers: Option<Numbers>,
+    reason: String,
+    marks: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Numbers {
+    n: usize,
+    median: String,
+    mad: String,
+    mean: String,
+    sd: String,
+    interval: String,
+    attained: String,
+    share: String,
+    usd: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct LeftOut {
+    label: String,
+    images_per_s: String,
+    why: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct FailureRow {
+    job: String,
+    outcome: String,
+    reason: String,
+    attempts: u32,
+}
+
+pub(super) fn result(row: &Row<'_>, varying: &[String]) -> ResultRow {
+    let key = &row.config;
+    let value = |name: &String| key.param(name).map_or(NOT_KNOWN.to_owned(), |value| value.to_string());
+    ResultRow {
+        env: key.env.clone(),
+        model: key.model.clone(),
+        precision: key.precision.to_string(),
+        batch: key.batch,
+        varying: varying.iter().map(value).collect(),
+        part: (row.part.1 > 1).then(|| format!("{} of {}", row.part.0, row.part.1)),
+        numbers: row.statistics.as_ref().ok().map(|statistics| numbers(row, statistics)),
+        reason: row.statistics.as_ref().err().cloned().unwrap_or_default(),
+        marks: marks_cell(row),
+    }
+}
+
+fn numbers(row: &Row<'_>, statistics: &Statistics) -> Numbers {
+    let or_too_few =
+        |value: Result<f64, TooFew>| value.map_or("n too small".to_owned(), |value| significant(value, 2));
+    let interval = match statistics.median_interval {
+        Ok(interval) => format!(
+            "{} to {} ({} %)",
+            significant(interval.low, 4),
+            significant(interval.high, 4),
+            significant(100.0 * interval.coverage, 3)
+        ),
+        Err(_) => "n too small".to_owned(),
+    };
+    let or_unknown =
+        |value: Option<f64>, digits| value.map_or(NOT_KNOWN.to_owned(), |value| significant(value, digits));
+    Numbers {
+        n: statistics.n,
+        median: significant(statistics.median, 4),
+        mad: or_too_few(statistics.mad),
+        mean: significant(statistics.mean, 4),
+        sd: or_too_few(statistics.sd),
+        interval,
+        attained: or_unknown(row.attained().map(|attained| attained / 1e9), 4),
+        share: or_unknown(row.share_of_peak().map(|share| 100.0 * share), 3),
+        usd: or_unknown(row.usd_per_million(), 3),
+    }
+}
+
+/// The marks of a row and its runs, with the number of runs they leave out, or that were included despite them.
+fn marks_cell(row: &Row<'_>) -> String {
+    let names: Vec<&str> = row.marks().into_iter().collect();
+    if names.is_empty() {
+        return "none".to_owned();
+    }
+    let of = row.runs.len();
+    let counts = [(row.left_out(), "left out"), (row.included(), "included")];
+    let counts = counts.into_iter().filter(|(n, _)| *n > 0);
+    let counts: Vec<String> = counts.map(|(n, what)| format!("{n} of {of} {what}")).collect();
+    if counts.is_empty() { names.join(", ") } else { format!("{} ({})", names.join(", "), counts.join(", ")) }
+}
+
+pub(super) fn left_out(run: &Run<'_>, varying: &[String]) -> Option<LeftOut> {
+    run.cell.success()?;
+    if run.counts() || !run.cell.is_timing() {
+        return None;
+    }
+    let reasons: Vec<String> = run.left_out_by().map(ToString::to_string).collect();
+    Some(LeftOut {
+        label: format!("{}{}", run.cell.job.label(), distinction(run.cell.job.key(), varying)),
+        images_per_s: run.images_per_s().map_or(NOT_KNOWN.to_owned(), |rate| significant(rate, 4)),
+        why: reasons.join("; "),
+    })
+}
+
+pub(super) fn failure(run: &Run<'_>) -> Option<FailureRow> {
+    let record = run.cell.record().filter(|_| run.cell.is_failure())?;
+    Some(FailureRow {
+        job: run.cell.job.dir_name(),
+        outcome: record.outcome.kind().to_owned(),
+        reason: run.cell.reason()?,
+        attempts: record.attempt,
+    })
+}
+
+/// The number of jobs without a record, by env and reason.
+pub(super) fn not_run(analysis: &Analysis<'_>) -> Vec<Fact> {
+    let mut found: BTreeMap<(&str, String), usize> = BTreeMap::new();
+    for run in analysis.runs.iter().filter(|run| run.cell.record().is_none()) {
+        let reason = run.cell.reason().unwrap_or_default();
+        *found.entry((&run.cell.job.key().env, reason)).or_default() += 1;
+    }
+    found.into_iter().map(|((env, reason), n)| fact(env, format!("{n} × {reason}"))).collect()
+}
