@@ -37,17 +37,17 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// A chain that ended by itself, and nobody saw how: only what it left behind can tell.
+    /// A chain that ended on its own while nobody watched. Only its files tell how.
     pub const UNSEEN: Ending = Ending::Ended { code: None, signal: None };
 
-    /// The same ending, given the report of `time`; `None` if it wrote no whole one.
+    /// The same ending, given the report of `time`; `None` if there is no complete one.
     ///
-    /// A chain whose end nobody saw ended by itself if `time` lived to write its report. If not, it was cut off: by
-    /// whatever ended `orchestrate` too, or by somebody who killed all of it.
+    /// An unobserved chain ended on its own if `time` lived to write its report. Otherwise all of it was killed,
+    /// possibly together with `orchestrate`.
     pub fn with_report(self, report: Option<&TimeReport>) -> Ending {
         match (self, report) {
             (Ending::Ended { code: None, signal: None }, None) => {
-                Ending::Interrupted { message: "cut off together with its orchestrate".to_owned() }
+                Ending::Interrupted { message: "it was killed together with orchestrate".to_owned() }
             }
             (Ending::Ended { code, signal }, report) => {
                 Ending::of_chain(code, signal, report.and_then(|report| report.exit))
@@ -355,17 +355,17 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_that_nobody_saw_end_was_cut_off_unless_time_reported() {
+    fn an_unobserved_chain_was_killed_unless_time_reported() {
         let report = |exit| TimeReport { stats: ProcessStats::default(), exit };
         let exited = report(Some(ReportedExit::Code(3)));
         let ended = |code, signal| Ending::Ended { code, signal };
         assert_eq!(Ending::UNSEEN.with_report(Some(&exited)), ended(Some(3), None));
         assert_eq!(Ending::UNSEEN.with_report(Some(&report(None))), Ending::UNSEEN);
-        let cut_off = Ending::Interrupted { message: "cut off together with its orchestrate".into() };
-        assert_eq!(Ending::UNSEEN.with_report(None), cut_off);
+        let killed = Ending::Interrupted { message: "it was killed together with orchestrate".into() };
+        assert_eq!(Ending::UNSEEN.with_report(None), killed);
         assert_eq!(ended(Some(139), None).with_report(None), ended(None, Some(11)));
         for known in
-            [Ending::TimedOut { after_s: 1.0 }, Ending::NotStarted { message: "no file".into() }, cut_off]
+            [Ending::TimedOut { after_s: 1.0 }, Ending::NotStarted { message: "no file".into() }, killed]
         {
             assert_eq!(known.clone().with_report(Some(&exited)), known, "we know better than `time`");
         }

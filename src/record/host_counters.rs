@@ -10,8 +10,8 @@ pub struct HostCounters {
     pub steal_s: Option<f64>,
     /// The one-minute load average.
     pub load: Option<f64>,
-    /// Processes killed by the kernel's OOM killer: those of our control group if it counts them, otherwise of the whole
-    /// host. Absent if nothing counts them (macOS, gVisor).
+    /// Processes killed by the kernel's OOM killer: those of our control group if it counts them, otherwise of the
+    /// whole host. Absent if nothing counts them (macOS, gVisor).
     pub oom_kills: Option<u64>,
 }
 

@@ -1,6 +1,6 @@
-//! One attempt, parsed: what it was, how it ended, what it measured, and what was observed meanwhile. Rooms that read or
-//! write records call it, and so do those that ask other programs; texts come in as arguments. It never opens a file,
-//! never derives a statistic, and never marks a job.
+//! One attempt, parsed: what it was, how it ended, what it measured, and what was observed meanwhile. Rooms that read
+//! or write records call it, and so do those that ask other programs; texts come in as arguments. It never opens a
+//! file, never derives a statistic, and never marks a job.
 //!
 //! [`Record`] is `record.json`, the one file that decides whether a job is done. It holds raw values only. What follows
 //! from them (throughput, foreign load, marks) is derived by [`crate::analysis`] and never stored.

@@ -120,7 +120,7 @@ fn write_signal(f: &mut fmt::Formatter<'_>, signal: i32) -> fmt::Result {
         5 => "SIGTRAP",
         6 => "SIGABRT, the program aborted itself",
         8 => "SIGFPE, an arithmetic error",
-        9 => "SIGKILL; if nobody sent it, the kernel ran out of memory: see `dmesg`",
+        9 => "SIGKILL; if nobody sent it, the kernel's OOM killer did: see `dmesg`",
         11 => "SIGSEGV, a segmentation fault",
         13 => "SIGPIPE",
         15 => "SIGTERM",
@@ -163,7 +163,7 @@ mod tests {
             (Outcome::Exited { code: 3, message: None }, "exited with code 3 and wrote nothing to stderr"),
             (
                 Outcome::Signalled { signal: 9 },
-                "was killed by signal 9 (SIGKILL; if nobody sent it, the kernel ran out of memory: see `dmesg`)",
+                "was killed by signal 9 (SIGKILL; if nobody sent it, the kernel's OOM killer did: see `dmesg`)",
             ),
             (Outcome::Signalled { signal: 10 }, "was killed by signal 10"),
             (Outcome::TimedOut { after_s: 1800.0 }, "was stopped at its time limit of 1800 s"),

@@ -1,9 +1,9 @@
-//! What follows from each outcome, as one table: its name, what it means, and what `orchestrate` does about it.
+//! One table of all outcomes: their names, what they mean, and what `orchestrate` does about them.
 
 use super::Outcome;
 use crate::job::State;
 
-/// What follows from an outcome.
+/// What an outcome means, and what `orchestrate` does about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// Its name in `record.json` and in the CSV files.
@@ -12,30 +12,30 @@ pub struct Policy {
     pub meaning: &'static str,
     /// What a user can do about it, in a few words.
     pub advice: &'static str,
-    /// How the job stands after it, unless an earlier success still counts.
+    /// The state of the job after it, unless an earlier success still counts.
     pub leaves: State,
-    /// Whether another attempt in the same run is worth it. What follows from the job itself and the host (too little
-    /// memory, a device that does not exist, settings that the worker does not honour) would only be seen again.
+    /// Whether another attempt in the same run is worthwhile. Too little memory, a missing device or a setting that the
+    /// worker ignores would only fail again.
     pub retry: bool,
-    /// Whether it counts against an earlier success of the job: then a re-run that ends so replaces that success.
-    /// An attempt that was interrupted, did not start, is unsupported here or was not profiled says nothing of the job.
+    /// Whether it supersedes an earlier success of the job. An attempt that was interrupted, did not start, is
+    /// unsupported here or was not profiled says nothing about the job itself.
     pub verdict: bool,
-    /// Whether larger batches of the same config need not be tried on this host.
+    /// Whether larger batches of the same config are skipped on this host.
     pub prunes: bool,
-    /// Whether the worker was started. If not one job of a run can be started, the run ends.
+    /// Whether the worker was started. If no job of a run can be started, the run ends.
     pub started: bool,
-    /// Whether a profiler that refuses its work can make a worker seem to end like this.
+    /// Whether a profiler that refuses to work can cause it.
     pub by_profiler: bool,
 }
 
-/// Gives every outcome its policy, and lists them all: an outcome that is missing here does not compile.
+/// Assigns a policy to every outcome and lists them all. A missing outcome does not compile.
 macro_rules! policies {
     ($($outcome:ident => $policy:expr;)+) => {
         impl Outcome {
             /// The policies of all outcomes.
             pub const POLICIES: &[Policy] = &[$($policy),+];
 
-            /// What follows from it.
+            /// Its policy.
             pub fn policy(&self) -> &'static Policy {
                 match self {
                     $(Outcome::$outcome { .. } => &$policy,)+
@@ -48,14 +48,14 @@ macro_rules! policies {
 policies! {
     Succeeded => Policy {
         name: "succeeded",
-        meaning: "The worker exited with 0 and left a sound measurement of what was asked for.",
+        meaning: "The worker exited with 0 and left a valid measurement of what was requested.",
         advice: "–",
         leaves: State::Done, retry: false, verdict: true, prunes: false, started: true, by_profiler: false,
     };
     Exited => Policy {
         name: "exited",
         meaning: "The worker exited with a code other than 0.",
-        advice: "`orchestrate logs JOB` prints its words.",
+        advice: "`orchestrate logs JOB` prints its output.",
         leaves: State::Failed, retry: true, verdict: true, prunes: false, started: true, by_profiler: true,
     };
     Signalled => Policy {
@@ -66,13 +66,13 @@ policies! {
     };
     TimedOut => Policy {
         name: "timed_out",
-        meaning: "The worker ran past its time limit and was stopped.",
+        meaning: "The worker was stopped at its time limit.",
         advice: "Raise `limits.timeout`, or lower `iters`.",
         leaves: State::Failed, retry: true, verdict: true, prunes: false, started: true, by_profiler: false,
     };
     OutOfMemory => Policy {
         name: "out_of_memory",
-        meaning: "The device or the host had too little memory.",
+        meaning: "The device or the host ran out of memory.",
         advice: "Use smaller batches, or `exclude` the larger ones.",
         leaves: State::Failed, retry: false, verdict: true, prunes: true, started: true, by_profiler: false,
     };
@@ -90,7 +90,7 @@ policies! {
     };
     SettingMismatch => Policy {
         name: "setting_mismatch",
-        meaning: "The worker ran with settings other than those asked for.",
+        meaning: "The worker ran with settings other than the requested ones.",
         advice: "`orchestrate show JOB` prints both sides.",
         leaves: State::Failed, retry: false, verdict: true, prunes: false, started: true, by_profiler: false,
     };
@@ -143,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    /// What records on disk rely on. A name may be added, but never changed.
+    /// Records on disk rely on these names. You can add one, but never change one.
     const PROMISED: &[&str] = &[
         "succeeded",
         "exited",
@@ -163,9 +163,9 @@ mod tests {
     }
 
     #[test]
-    fn every_outcome_has_the_name_and_the_policy_that_was_promised() {
+    fn outcomes_have_the_promised_names_and_policies() {
         assert_eq!(names_where(|_| true), PROMISED);
-        assert_eq!(PROMISED.iter().collect::<BTreeSet<_>>().len(), PROMISED.len(), "a name stands twice");
+        assert_eq!(PROMISED.iter().collect::<BTreeSet<_>>().len(), PROMISED.len(), "a name occurs twice");
         assert_eq!(names_where(|policy| policy.leaves == State::Done), ["succeeded"]);
         assert_eq!(names_where(|policy| policy.leaves == State::Waiting), ["interrupted"]);
         assert_eq!(names_where(|policy| policy.leaves == State::NotHere), ["unsupported"]);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_retried_is_a_failure_and_what_is_done_is_a_verdict() {
+    fn policies_are_consistent() {
         for policy in Outcome::POLICIES {
             assert!(!policy.retry || (policy.leaves == State::Failed && policy.verdict), "{policy:?}");
             assert!(policy.leaves != State::Done || policy.verdict, "{policy:?}");

@@ -26,8 +26,8 @@ pub struct Provenance {
     pub command: Vec<String>,
     /// The child's complete environment.
     pub environment: BTreeMap<String, String>,
-    /// Names of those of them that the env declares (`variables`); the others are passed on, or set for every worker.
-    /// Absent in records of older versions.
+    /// The names of the environment variables that the env declares (`variables`). The others are passed through, or
+    /// set for every worker. Absent in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variables: Option<BTreeSet<String>>,
 }

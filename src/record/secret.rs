@@ -1,6 +1,6 @@
-//! Which environment variables probably hold a secret.
+//! Tells environment variables that probably hold a secret.
 
-/// Words at the end of parts of a secret's name.
+/// How a part of a secret's name ends.
 const SECRET_WORDS: [&str; 11] = [
     "TOKEN",
     "KEY",
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_secrets_are_told_from_names_of_settings() {
+    fn secrets_are_told_from_settings() {
         for secret in [
             "HF_TOKEN",
             "hf_token",
