@@ -50,6 +50,10 @@ fuzz CASES="1000000":
 graph:
     @cargo test --locked --quiet --test integration -- layers::print_the_graph_of_files --exact --nocapture
 
+# Declares CASES keys in matrices, writes them to every file that holds a key, and looks whether their ids stay.
+identity CASES="1000000":
+    PROPTEST_CASES={{ CASES }} cargo test --locked --release --lib -- identity_tests
+
 # Formats, lints and tests: what CI runs.
 check: lint test
 

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Device, JobId, Kind, ParamValue, Params, Precision, Profile, parameter, placeholders};
+use super::{Device, Finite, JobId, Kind, ParamValue, Params, Precision, Profile, parameter, placeholders};
 
 /// The version of the key's form.
 ///
@@ -193,7 +193,8 @@ impl Key {
     }
 }
 
-/// Writes `value` with sorted object keys, whatever map type `serde_json` was built with.
+/// Writes `value` with sorted object keys and floats in [`Finite::canonical`] form, whatever map type and printer of
+/// floats `serde_json` was built with.
 fn write_canonical(value: &Value, out: &mut String) {
     match value {
         Value::Object(map) => {
@@ -219,6 +220,10 @@ fn write_canonical(value: &Value, out: &mut String) {
                 write_canonical(value, out);
             }
             out.push(']');
+        }
+        Value::Number(number) if number.is_f64() => {
+            let finite = number.as_f64().and_then(Finite::new).expect("a JSON number is finite");
+            out.push_str(&finite.canonical());
         }
         scalar => out.push_str(&scalar.to_string()),
     }
@@ -338,6 +343,40 @@ mod tests {
         assert_eq!(read, key());
         assert_eq!(read.id(), key().id());
         assert_eq!(key().id().to_string().parse(), Ok(key().id()));
+    }
+
+    /// The form tells the kind of a value, and nothing else does.
+    #[test]
+    fn values_are_read_as_they_are_written() {
+        let float = |value| ParamValue::Float(Finite::new(value).unwrap());
+        for (json, value) in [
+            ("true", ParamValue::Bool(true)),
+            ("1", ParamValue::Int(1)),
+            ("-9223372036854775808", ParamValue::Int(i64::MIN)),
+            ("9007199254740993", ParamValue::Int(9007199254740993)),
+            ("1.0", float(1.0)),
+            ("-0.0", float(-0.0)),
+            ("1e3", float(1000.0)),
+            (r#""true""#, ParamValue::Text("true".into())),
+            (r#""1""#, ParamValue::Text("1".into())),
+            (r#""synthetic""#, ParamValue::Text("synthetic".into())),
+            (r#""{\"folder\":\"a\"}""#, ParamValue::Text(r#"{"folder":"a"}"#.into())),
+            (r#"{"folder":"a"}"#, ParamValue::Data(DataSource::Folder("a".into()))),
+            (r#""\u0000\ud83d\ude00""#, ParamValue::Text("\0😀".into())),
+        ] {
+            assert_eq!(serde_json::from_str::<ParamValue>(json).unwrap(), value, "{json}");
+        }
+        for wrong in [
+            "null",
+            "[1]",
+            "9223372036854775808",
+            "1e999",
+            r#""\ud800""#,
+            r#"{"folder":"a","synthetic":true}"#,
+            r#"{"number":1}"#,
+        ] {
+            assert!(serde_json::from_str::<ParamValue>(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -8,6 +8,9 @@
 //!
 //! A [`Job`] couples a key with its id; it can only be made from a key, so the two cannot disagree.
 
+#[cfg(test)]
+pub(crate) mod arbitrary;
+mod finite;
 mod id;
 mod key;
 mod parameter;
@@ -18,6 +21,7 @@ mod told;
 mod varying;
 mod word;
 
+pub use finite::Finite;
 pub use id::{JobId, ParseJobIdError};
 pub use key::{KEY_SCHEMA, Key, WorkerTemplate};
 pub use parameter::{

@@ -7,15 +7,18 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Serialize};
 
-use super::Optimizer;
+use super::{Finite, Optimizer};
 
 /// A job's parameters by name. Names are those of [`PARAMETERS`], or of placeholders in an external worker's command.
 pub type Params = BTreeMap<String, ParamValue>;
 
-/// The value of one worker parameter.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// The value of one worker parameter. In JSON it is a scalar, or the object of a [`DataSource`]; the form tells the
+/// variant, so `1`, `1.0` and `"1"` are three values.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum ParamValue {
     /// `true` or `false`.
@@ -23,11 +26,56 @@ pub enum ParamValue {
     /// A whole number.
     Int(i64),
     /// A number with a fraction; only external workers have such parameters.
-    Float(f64),
+    Float(Finite),
     /// A word.
     Text(String),
     /// Where the images come from.
     Data(DataSource),
+}
+
+impl<'de> Deserialize<'de> for ParamValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ParamVisitor)
+    }
+}
+
+/// Takes every number as it is written or not at all: no whole number becomes a float.
+struct ParamVisitor;
+
+impl<'de> Visitor<'de> for ParamVisitor {
+    type Value = ParamValue;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "a word, a finite number, a whole number of 64 bits, `true`, `false`, or a source of data",
+        )
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<ParamValue, E> {
+        Ok(ParamValue::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<ParamValue, E> {
+        Ok(ParamValue::Int(value))
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<ParamValue, E> {
+        let value = i64::try_from(value).map_err(|_| E::invalid_value(Unexpected::Unsigned(value), &self))?;
+        Ok(ParamValue::Int(value))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<ParamValue, E> {
+        let finite = Finite::new(value).ok_or_else(|| E::invalid_value(Unexpected::Float(value), &self))?;
+        Ok(ParamValue::Float(finite))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<ParamValue, E> {
+        Ok(ParamValue::Text(value.to_owned()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ParamValue, A::Error> {
+        DataSource::deserialize(MapAccessDeserializer::new(map)).map(ParamValue::Data)
+    }
 }
 
 /// Where a worker's images come from. In YAML and JSON: `{ synthetic: true }` or `{ folder: path/to/imagefolder }`.

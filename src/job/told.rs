@@ -40,7 +40,7 @@ impl Key {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::{Kind, Params};
+    use crate::job::{Finite, Kind, Params};
 
     fn key(words: &[&str], params: &[(&str, ParamValue)]) -> Key {
         Key {
@@ -61,7 +61,7 @@ mod tests {
     fn an_external_worker_does_not_have_the_defaults_of_the_shipped_one() {
         let own = key(
             &["train", "--lr={lr}", "{batch}", "{warmup}"],
-            &[("lr", ParamValue::Float(0.1)), ("seed", ParamValue::Int(0))],
+            &[("lr", ParamValue::Float(Finite::new(0.1).unwrap())), ("seed", ParamValue::Int(0))],
         );
         assert_eq!(told(&own), "warmup=10 seed=0 lr=0.1 ");
         assert_eq!((own.param("iters"), own.param("warmup")), (None, Some(ParamValue::Int(10))));

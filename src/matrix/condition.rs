@@ -1,7 +1,7 @@
 //! Conditions as they are written: `64`, `[16, 32]`, `">= 64"`, `"!= vgg16"` in a matrix, `batch>=32` on a command line.
 
 use super::{Comparison, Condition, SelectorField};
-use crate::job::ParamValue;
+use crate::job::{Finite, ParamValue};
 
 /// What stands between a field and its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Condition {
                 Some(Condition::Number(comparison, *bound as f64))
             }
             (Operator::Compare(comparison), [ParamValue::Float(bound)]) => {
-                Some(Condition::Number(comparison, *bound))
+                Some(Condition::Number(comparison, bound.get()))
             }
             (Operator::Compare(_), _) => None,
         }
@@ -82,10 +82,8 @@ fn scalar(word: &str) -> ParamValue {
     if let Ok(number) = word.parse() {
         return ParamValue::Int(number);
     }
-    match word.parse::<f64>() {
-        Ok(number) if number.is_finite() => ParamValue::Float(number),
-        _ => ParamValue::Text(word.to_owned()),
-    }
+    let number = word.parse().ok().and_then(Finite::new);
+    number.map_or_else(|| ParamValue::Text(word.to_owned()), ParamValue::Float)
 }
 
 impl SelectorField {
@@ -131,7 +129,7 @@ mod tests {
             [
                 ParamValue::Bool(true),
                 ParamValue::Int(4),
-                ParamValue::Float(2.5),
+                ParamValue::Float(Finite::new(2.5).unwrap()),
                 ParamValue::Text("x y".into()),
                 ParamValue::Text("nan".into()),
             ]

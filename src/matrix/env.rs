@@ -307,11 +307,26 @@ fn zipped(joined: Vec<Dimension>, zip: &[SpannedList<String>], notes: &mut Notes
             joined.iter().map(|dimension| dimension.values[index].value.clone()).collect();
         if points.contains(&point) && !is_alone {
             notes.add(value.span, &shown(&value.value), format!("is in `{}` twice: keep one", first.word));
+        } else if points.iter().any(|other| is_same_call(other, &point)) && !is_alone {
+            let message =
+                format!("gives the worker the same command as another value of `{}`: keep one", first.word);
+            notes.add(value.span, &shown(&value.value), message);
         }
         points.push(point);
     }
     let names = joined.into_iter().map(|dimension| dimension.name).collect();
     (!points.is_empty()).then_some(Axis { names, points })
+}
+
+/// Whether a worker is called alike for two points: `1`, `1.0` and `"1"` are one word of its command.
+fn is_same_call(one: &[AxisValue], other: &[AxisValue]) -> bool {
+    let is_same = |(one, other): (&AxisValue, &AxisValue)| match (one, other) {
+        // Synthetic data and a folder called `synthetic` are shown alike, but the shipped worker tells them apart.
+        (AxisValue::Param(ParamValue::Data(_)), _) => one == other,
+        (AxisValue::Param(one), AxisValue::Param(other)) => one.to_string() == other.to_string(),
+        _ => one == other,
+    };
+    one.iter().zip(other).all(is_same)
 }
 
 fn shown(value: &AxisValue) -> String {

@@ -9,8 +9,8 @@ use super::limits::{LimitsFile, read_limits};
 use super::note::{Notes, Span, Spanned};
 use super::profile::{self, ProfileFile};
 use super::reader::{
-    check_keys, check_name, count, entries, get, list, mismatch, name, optional_list, param, parsed, text,
-    whole, word,
+    check_keys, check_name, count, entries, get, in_quotes, list, mismatch, name, optional_list, param,
+    parsed, text, whole, word,
 };
 use super::thresholds::read_thresholds;
 use super::tree::{Entry, Node, Value};
@@ -278,8 +278,11 @@ fn argument(node: &Node, notes: &mut Notes) -> Option<Spanned<String>> {
         }
         Value::Text(text) if !text.contains('\0') => Some(Spanned { value: text.clone(), span: node.span }),
         _ => {
-            let hint = matches!(node.value, Value::Map(_))
-                .then(|| "a placeholder needs quotes: \"{model}\"".to_owned());
+            let hint = match &node.value {
+                Value::Map(_) => Some("a placeholder needs quotes: \"{model}\"".to_owned()),
+                Value::Unkept(text) => Some(in_quotes(text)),
+                _ => None,
+            };
             notes.add_with_hint(node.span, &node.value.word(), "expected a word of the command", hint);
             None
         }
@@ -335,7 +338,7 @@ fn read_env(name: &Spanned<String>, node: &Node, notes: &mut Notes) -> EnvFile {
 
 fn price(node: &Node, notes: &mut Notes) -> Option<f64> {
     match node.value {
-        Value::Float(value) if value.is_finite() && value >= 0.0 => Some(value),
+        Value::Float(value) if value.get() >= 0.0 => Some(value.get()),
         // The conversion is exact far beyond any price.
         Value::Int(value @ 0..=1_000_000) => Some(value as f64),
         _ => {
@@ -380,6 +383,10 @@ fn read_variables(node: &Node, notes: &mut Notes) -> BTreeMap<String, String> {
         match &node.value {
             Value::List(_) | Value::Map(_) | Value::Null => mismatch(node, "the variable's value", notes),
             Value::Text(text) if text.contains('\0') => mismatch(node, "the variable's value", notes),
+            Value::Unkept(text) => {
+                let hint = Some(in_quotes(text));
+                notes.add_with_hint(node.span, text, "expected the variable's value", hint);
+            }
             value => drop(variables.insert(key.value.clone(), value.word())),
         }
     }

@@ -14,6 +14,8 @@ mod condition;
 mod configs;
 mod env;
 mod file;
+#[cfg(test)]
+mod identity_tests;
 mod keys;
 mod limits;
 mod note;

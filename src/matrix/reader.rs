@@ -10,7 +10,18 @@ use crate::job::{DataSource, ParamValue, ParameterType, parameter};
 
 /// Notes that `node` is not what was expected; `expected` completes "expected …".
 pub(super) fn mismatch(node: &Node, expected: &str, notes: &mut Notes) {
-    notes.add(node.span, &node.value.word(), format!("expected {expected}"));
+    notes.add_with_hint(node.span, &node.value.word(), format!("expected {expected}"), limits_hint(node));
+}
+
+/// What to know about a number that cannot be kept; `None` for any other value.
+fn limits_hint(node: &Node) -> Option<String> {
+    matches!(node.value, Value::Unkept(_))
+        .then(|| "a number must be finite, and a whole number must fit in a signed 64-bit integer".to_owned())
+}
+
+/// The hint that helps where a number is to be kept as it is written.
+pub(super) fn in_quotes(word: &str) -> String {
+    format!("if you mean text, put it in quotes: \"{word}\"")
 }
 
 /// A text without control characters. A number gets the hint to quote it.
@@ -19,10 +30,10 @@ pub(super) fn text(node: &Node, expected: &str, notes: &mut Notes) -> Option<Spa
         Value::Text(text) if !text.is_empty() && !text.contains(char::is_control) => {
             Some(Spanned { value: text.clone(), span: node.span })
         }
-        Value::Int(_) | Value::Float(_) | Value::Bool(_) => {
+        Value::Int(_) | Value::Float(_) | Value::Unkept(_) | Value::Bool(_) => {
             let word = node.value.word();
-            let hint = format!("to mean it as a text, put it in quotes: \"{word}\"");
-            notes.add_with_hint(node.span, &word, format!("expected {expected}"), Some(hint));
+            let hint = Some(in_quotes(&word));
+            notes.add_with_hint(node.span, &word, format!("expected {expected}"), hint);
             None
         }
         _ => {
@@ -147,7 +158,7 @@ pub(super) fn number_or_switch(
 ) -> Option<NumberOrSwitch> {
     let number = match node.value {
         Value::Bool(on) => return Some(NumberOrSwitch::Switch(on)),
-        Value::Float(number) => Some(number),
+        Value::Float(number) => Some(number.get()),
         // Whole numbers beyond those that a float holds are beyond every range as well.
         Value::Int(number) => Some(number as f64),
         _ => None,
@@ -178,7 +189,7 @@ pub(super) fn list<'a>(node: &'a Node, expected: &str, notes: &mut Notes) -> Opt
             notes.add(node.span, "[]", format!("is empty: expected {expected}"));
             None
         }
-        Value::Text(_) | Value::Int(_) | Value::Bool(_) | Value::Float(_) => {
+        Value::Text(_) | Value::Int(_) | Value::Bool(_) | Value::Float(_) | Value::Unkept(_) => {
             let word = node.value.word();
             let hint = Some(format!("write `[{word}]`"));
             notes.add_with_hint(node.span, &word, format!("expected {expected}"), hint);
@@ -250,14 +261,16 @@ pub(super) fn param(name: &str, node: &Node, notes: &mut Notes) -> Option<Spanne
         None => !matches!(value, ParamValue::Data(_)),
     });
     if !fits {
-        let expected = known.map_or_else(
-            || "a word, a number, `true` or `false`".to_owned(),
-            |parameter| parameter.expected(),
-        );
+        let any = match &node.value {
+            Value::Text(text) if text.contains(char::is_control) => "a word without control characters",
+            _ => "a word, a number, `true` or `false`",
+        };
+        let expected = known.map_or_else(|| any.to_owned(), |parameter| parameter.expected());
         let word = node.value.word();
         let hint = match known.map(|parameter| parameter.kind) {
             Some(ParameterType::Word(words)) => did_you_mean(&word, words.iter().copied()),
-            _ => None,
+            Some(_) => limits_hint(node),
+            None => limits_hint(node).map(|limits| format!("{limits}; {}", in_quotes(&word))),
         };
         notes.add_with_hint(node.span, &word, format!("`{name}` expects {expected}"), hint);
         return None;
@@ -274,7 +287,7 @@ fn param_value(node: &Node) -> Option<ParamValue> {
             Some(ParamValue::Text(text.clone()))
         }
         Value::Map(entries) => data_source(entries).map(ParamValue::Data),
-        _ => None,
+        Value::Text(_) | Value::Unkept(_) | Value::Null | Value::List(_) => None,
     }
 }
 

@@ -54,6 +54,10 @@ impl Comparison {
 /// Equal as numbers where both are, else equal as a table shows them: `data=synthetic` on a command line means
 /// `{ synthetic: true }`.
 fn same(a: &ParamValue, b: &ParamValue) -> bool {
+    // A float does not hold every whole number.
+    if let (ParamValue::Int(a), ParamValue::Int(b)) = (a, b) {
+        return a == b;
+    }
     match (number(a), number(b)) {
         (Some(a), Some(b)) => a == b,
         _ => a.to_string() == b.to_string(),
@@ -63,7 +67,22 @@ fn same(a: &ParamValue, b: &ParamValue) -> bool {
 fn number(value: &ParamValue) -> Option<f64> {
     match value {
         ParamValue::Int(value) => Some(*value as f64),
-        ParamValue::Float(value) => Some(*value),
+        ParamValue::Float(value) => Some(value.get()),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::Finite;
+
+    #[test]
+    fn whole_numbers_are_compared_as_such() {
+        let is_same = |a, b| same(&a, &b);
+        let int = ParamValue::Int;
+        assert!(is_same(int(9007199254740993), int(9007199254740993)));
+        assert!(!is_same(int(9007199254740993), int(9007199254740992)), "as floats they are the same");
+        assert!(is_same(int(1000), ParamValue::Float(Finite::new(1e3).unwrap())));
     }
 }

@@ -25,10 +25,12 @@ pub(super) fn read_thresholds(node: &Node, notes: &mut Notes) -> Thresholds {
 fn value(threshold: Threshold, node: &Node, notes: &mut Notes) -> Option<f64> {
     let range = threshold.facts().unit.range();
     let number = match node.value {
-        Value::Float(number) => Some(number),
+        Value::Float(number) => Some(number.get()),
         // Whole numbers beyond those that a float holds are beyond every range as well.
         Value::Int(number) => Some(number as f64),
-        Value::Null | Value::Bool(_) | Value::Text(_) | Value::List(_) | Value::Map(_) => None,
+        Value::Null | Value::Bool(_) | Value::Unkept(_) | Value::Text(_) | Value::List(_) | Value::Map(_) => {
+            None
+        }
     };
     let number = number.filter(|number| range.contains(number));
     if number.is_none() {

@@ -10,11 +10,12 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_yaml::granit_parser::{Event, Parser};
 use serde_yaml::{
-    DefaultMessageFormatter, DuplicateKeyPolicy, Location, MessageFormatter as _, Options,
-    from_str_with_options,
+    DefaultMessageFormatter, DuplicateKeyPolicy, Location, MessageFormatter as _, NonFiniteFloatPolicy,
+    Options, from_str_with_options,
 };
 
 use super::note::{Note, Span, Spanned, printable};
+use crate::job::Finite;
 
 /// The longest matrix file, in bytes.
 const LONGEST: usize = 1 << 20;
@@ -34,8 +35,10 @@ pub(super) enum Value {
     Bool(bool),
     /// A whole number.
     Int(i64),
-    /// Any other number.
-    Float(f64),
+    /// Any other finite number.
+    Float(Finite),
+    /// A number that cannot be kept, as it is written: NaN, infinite, or whole and beyond 64 bits.
+    Unkept(String),
     /// A word or a text.
     Text(String),
     /// A list.
@@ -52,7 +55,7 @@ impl Value {
             Value::Bool(value) => value.to_string(),
             Value::Int(value) => value.to_string(),
             Value::Float(value) => value.to_string(),
-            Value::Text(text) => text.clone(),
+            Value::Unkept(text) | Value::Text(text) => text.clone(),
             Value::List(_) => "[…]".to_owned(),
             Value::Map(_) => "{…}".to_owned(),
         }
@@ -84,6 +87,8 @@ fn options() -> Options {
         duplicate_keys: DuplicateKeyPolicy::FirstWins,
         // `yes` and `on` are words.
         strict_booleans: true,
+        // Whether a number makes sense depends on whose it is; so the mistake is told there, with all others.
+        non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
         // Far more than any matrix needs, and little enough that a bomb of aliases goes off in milliseconds.
         budget: serde_yaml::budget! { max_events: 200_000, max_nodes: 100_000, max_depth: 32, max_documents: 1 },
         alias_limits: serde_yaml::alias_limits! { max_total_replayed_events: 100_000 },
@@ -114,7 +119,7 @@ fn syntax_note(error: &serde_yaml::Error) -> Note {
         // What the parser trips over often stands a line below what is wrong.
         hint: ["flow", "indicator", "quoted"]
             .iter()
-            .any(|word| message.contains(word))
+            .any(|word| message.contains(word) && !message.contains("surrogate"))
             .then(|| "is a bracket or a quote before this place left open?".to_owned()),
     }
 }
@@ -128,6 +133,8 @@ struct Located(serde_yaml::Spanned<LocatedValue>);
 
 enum LocatedValue {
     Scalar(Value),
+    /// Any number but a whole one of 64 bits.
+    Float(f64),
     List(Vec<Located>),
     Map(Vec<(serde_yaml::Spanned<String>, Located)>),
 }
@@ -137,6 +144,7 @@ impl Located {
         let span = span_of(&self.0.referenced, source);
         let value = match self.0.value {
             LocatedValue::Scalar(value) => value,
+            LocatedValue::Float(value) => float(value, text_at(&self.0.defined, source)),
             LocatedValue::List(items) => {
                 Value::List(items.into_iter().map(|item| item.into_node(source)).collect())
             }
@@ -152,6 +160,26 @@ impl Located {
         };
         Spanned { value, span }
     }
+}
+
+/// The number `value` that is written as `text`. A whole number that an `i64` does not hold would lose digits as a float.
+fn float(value: f64, text: &str) -> Value {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let is_whole = digits.bytes().all(|byte| byte.is_ascii_digit());
+    // Whole numbers with zeros in front are read as floats; short ones lose nothing.
+    let is_beyond = is_whole && value.abs() >= 2f64.powi(63);
+    match Finite::new(value).filter(|_| !is_beyond) {
+        Some(finite) => Value::Float(finite),
+        None => Value::Unkept(text.to_owned()),
+    }
+}
+
+/// The text of a scalar as it is written.
+fn text_at<'a>(location: &Location, source: &'a str) -> &'a str {
+    let span = location.span();
+    let start = span.byte_offset().map(to_usize);
+    let end = start.zip(span.byte_len()).map(|(start, length)| start + to_usize(length));
+    start.zip(end).and_then(|(start, end)| source.get(start..end)).unwrap_or("a number").trim()
 }
 
 /// The place of a scalar, or of the start of a collection, cut at the end of its line.
@@ -200,13 +228,12 @@ impl<'de> Visitor<'de> for AnyValue {
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<LocatedValue, E> {
-        // Nothing in a matrix is this large; as a float it is out of every range, and shown as it is.
-        let value = i64::try_from(value).map_or(Value::Float(value as f64), Value::Int);
-        Ok(LocatedValue::Scalar(value))
+        let unkept = || Value::Unkept(value.to_string());
+        Ok(LocatedValue::Scalar(i64::try_from(value).map_or_else(|_| unkept(), Value::Int)))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<LocatedValue, E> {
-        Ok(LocatedValue::Scalar(Value::Float(value)))
+        Ok(LocatedValue::Float(value))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<LocatedValue, E> {
@@ -306,7 +333,7 @@ mod tests {
             [
                 &Value::Int(1),
                 &Value::Int(-2),
-                &Value::Float(2.5),
+                &Value::Float(Finite::new(2.5).unwrap()),
                 &text("yes"),
                 &Value::Bool(true),
                 &text("3")
@@ -320,7 +347,7 @@ mod tests {
         assert_eq!(get(inner, "c").1.span, span(4, 10, 5));
         assert_eq!(get(b, "d").0.span, span(5, 3, 1));
         assert_eq!(get(b, "d").1.value, Value::Null);
-        assert!(matches!(get(&node, "big").1.value, Value::Float(_)));
+        assert_eq!(get(&node, "big").1.value, Value::Unkept("18446744073709551615".to_owned()));
     }
 
     #[test]

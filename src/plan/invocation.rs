@@ -281,7 +281,7 @@ fn quote_below(word: &str, outputs: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::{LOADER_PARAMETERS, Precision};
+    use crate::job::{Finite, LOADER_PARAMETERS, Precision};
     use crate::matrix::{Limits, Place, Share};
 
     fn key() -> Key {
@@ -404,7 +404,7 @@ mod tests {
             "{ x }",
             "{",
         ]);
-        key.params.insert("lr".into(), ParamValue::Float(0.1));
+        key.params.insert("lr".into(), ParamValue::Float(Finite::new(0.1).unwrap()));
         assert_eq!(
             call(&key).unwrap().argv,
             [

@@ -24,7 +24,7 @@ impl Setting {
         let requested = match requested {
             ParamValue::Bool(value) => Value::Bool(*value),
             ParamValue::Int(value) => (*value).into(),
-            ParamValue::Float(value) => (*value).into(),
+            ParamValue::Float(value) => value.get().into(),
             ParamValue::Text(value) => Value::String(value.clone()),
             ParamValue::Data(source) => return self.is_data(source),
         };

@@ -165,12 +165,17 @@ fn has_attempts(dir: &JobDir) -> bool {
 
 fn load_key(dir: &JobDir) -> Result<Option<Key>, String> {
     match read_regular_text(&dir.key()) {
-        Ok(text) => serde_json::from_str(&text)
+        Ok(text) => parse_key(&text)
             .map(Some)
             .map_err(|error| format!("key.json is torn or not of the form: {error}")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(format!("key.json cannot be read: {error}")),
     }
+}
+
+/// The key that the `text` of a `key.json` is.
+pub(super) fn parse_key(text: &str) -> Result<Key, serde_json::Error> {
+    serde_json::from_str(text)
 }
 
 fn problem(inventory: &mut Inventory, dir: &JobDir, message: String) {

@@ -23,6 +23,8 @@ mod begin;
 mod conclude;
 mod directory;
 mod error;
+#[cfg(test)]
+mod identity_tests;
 mod inventory;
 mod plans;
 mod record;

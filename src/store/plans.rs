@@ -26,7 +26,7 @@ impl Store {
         let directory = self.plans();
         let path = directory.join(format!("{}.json", plan.matrix.name));
         let wrong = |source| WriteError { path: path.clone(), source };
-        let text = serde_json::to_vec_pretty(plan).expect("a plan has string keys and no failing serializer");
+        let text = plan_json(plan);
         if read_regular(&path, FILE_LIMIT).is_ok_and(|saved| saved == text) {
             // `resume` without a name takes the newest file. On a disk that cannot be written it keeps its old time.
             let _ = File::open(&path).and_then(|file| file.set_modified(SystemTime::now()));
@@ -81,7 +81,12 @@ impl Store {
     }
 }
 
-fn parse_plan(text: &str) -> Result<Plan, PlanError> {
+/// The text of a saved plan.
+pub(super) fn plan_json(plan: &Plan) -> Vec<u8> {
+    serde_json::to_vec_pretty(plan).expect("a plan has string keys and no failing serializer")
+}
+
+pub(super) fn parse_plan(text: &str) -> Result<Plan, PlanError> {
     check_schema(text, PLAN_SCHEMA, PlanError::Syntax, PlanError::UnknownSchema)?;
     let plan: Plan = serde_json::from_str(text).map_err(PlanError::Syntax)?;
     let mut seen = BTreeSet::new();

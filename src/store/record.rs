@@ -79,10 +79,14 @@ fn load_record(path: &Path, dir_name: &str) -> Result<Option<Record>, RecordErro
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other.map_err(RecordError::Read)?,
     };
-    let text = String::from_utf8_lossy(&bytes);
-    check_schema(&text, RECORD_SCHEMA, RecordError::Syntax, RecordError::UnknownSchema)?;
-    let record: Record = serde_json::from_str(&text)
-        .map_err(|error| unknown_outcome(&text).unwrap_or(RecordError::Syntax(error)))?;
+    parse_record(&String::from_utf8_lossy(&bytes), dir_name).map(Some)
+}
+
+/// The record that `text` is, held against the name of the job's directory.
+pub(super) fn parse_record(text: &str, dir_name: &str) -> Result<Record, RecordError> {
+    check_schema(text, RECORD_SCHEMA, RecordError::Syntax, RecordError::UnknownSchema)?;
+    let record: Record = serde_json::from_str(text)
+        .map_err(|error| unknown_outcome(text).unwrap_or(RecordError::Syntax(error)))?;
     let job = Job::new(record.key.clone());
     if job.dir_name() != dir_name {
         return Err(RecordError::Foreign(job.dir_name()));
@@ -90,7 +94,7 @@ fn load_record(path: &Path, dir_name: &str) -> Result<Option<Record>, RecordErro
     if job.id() != record.id {
         return Err(RecordError::WrongId { found: record.id, expected: job.id() });
     }
-    Ok(Some(record))
+    Ok(record)
 }
 
 /// What is wrong with the record `text`, if that is its outcome: one that only a newer `orchestrate` can have written.

@@ -1,0 +1,58 @@
+//! What is declared keeps its identity on disk: `id(parse(print(key))) = id(key)`, for every file that holds a key.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::inventory::parse_key;
+use super::plans::{parse_plan, plan_json};
+use super::record::parse_record;
+use crate::files::to_json;
+use crate::job::{Job, Key, arbitrary};
+use crate::matrix::{Limits, Order};
+use crate::plan::{PLAN_SCHEMA, Plan, PlannedEnv};
+use crate::record::{MatrixFacts, Outcome, Record, testing};
+
+fn plan_of(key: &Key) -> Plan {
+    let env = PlannedEnv {
+        place: Default::default(),
+        share: Default::default(),
+        peaks: None,
+        usd_per_hour: None,
+        cloud: None,
+        variables: BTreeMap::new(),
+        limits: Limits::default(),
+    };
+    Plan {
+        schema: PLAN_SCHEMA,
+        matrix: MatrixFacts { name: "m".into(), ..MatrixFacts::default() },
+        description: None,
+        order: Order::Sequential,
+        order_seed: 0,
+        thresholds: Default::default(),
+        envs: BTreeMap::from([(key.env.clone(), env)]),
+        jobs: vec![key.clone()],
+    }
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).expect("JSON is UTF-8")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// `just identity` runs this for a million keys.
+    #[test]
+    fn a_key_keeps_its_id_in_every_file(key in arbitrary::key()) {
+        let job = Job::new(key.clone());
+        let read = parse_key(&text(to_json(&key))).unwrap();
+        prop_assert_eq!(read.id(), job.id(), "key.json");
+        prop_assert_eq!(&read, &key);
+        let plan = parse_plan(&text(plan_json(&plan_of(&key)))).unwrap();
+        prop_assert_eq!(plan.jobs().next().map(|job| job.id()), Some(job.id()), "the saved plan");
+        let record = Record { id: job.id(), label: job.label(), key, ..testing::record(1, Outcome::Succeeded) };
+        let read = parse_record(&text(to_json(&record)), &job.dir_name()).unwrap();
+        prop_assert_eq!((read.id, read.key.id()), (job.id(), job.id()), "record.json");
+    }
+}
