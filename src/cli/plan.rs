@@ -6,13 +6,15 @@ use serde::{Serialize, Serializer};
 
 use super::find::load_inventory;
 use super::load::{ProfileArgs, load_profiled_plan};
+use super::misread::{misread_hints, misread_lines};
 use super::output::{Layout, hint, print, print_json, table, table_text};
+use super::problem::ProblemView;
 use super::select::SelectArgs;
 use super::stale::{Here, stale_hint};
 use super::words::param_text;
 use super::{Exit, Failure, Global};
 use crate::job::{JobId, Key, State, Tally, varying_parameters};
-use crate::plan::{Decided, Estimate, Estimator, Inventory, Plan, TimeLeft, quote};
+use crate::plan::{Decided, Estimate, Estimator, Inventory, Misreadings, Plan, TimeLeft, misreadings, quote};
 use crate::store::Store;
 use crate::text::{duration_text, jobs_text};
 
@@ -50,6 +52,7 @@ pub(super) fn run(args: PlanArgs, global: &Global) -> Result<Exit, Failure> {
         print_json(&view)?;
     } else {
         print(&view.text(Layout::of_stdout()))?;
+        misread_hints(&view.misread, &plan, global).iter().for_each(|line| hint(global.quiet, line));
         if view.counts.of(State::Stale) > 0 {
             hint(global.quiet, &stale_hint(&args.run_words(&view.file), global));
         }
@@ -59,7 +62,7 @@ pub(super) fn run(args: PlanArgs, global: &Global) -> Result<Exit, Failure> {
 
 /// The version of what `--json` prints.
 ///
-/// Changelog: 1, the first; since then with `stale`.
+/// Changelog: 1, the first; since then with `stale`, `misread` and `problems`.
 const VIEW_SCHEMA: u32 = 1;
 
 /// What is printed, and the JSON as it stands.
@@ -79,6 +82,10 @@ struct PlanView {
     varying: Vec<String>,
     /// In the order in which they run.
     jobs: Vec<JobView>,
+    /// What older versions left behind because they misread a number.
+    misread: Misreadings,
+    /// Directories of the store that say nothing usable.
+    problems: Vec<ProblemView>,
 }
 
 #[derive(Debug, Serialize)]
@@ -111,6 +118,8 @@ impl PlanView {
             time_left: estimator.time_left(to_run),
             varying: varying_parameters(jobs.iter().map(|job| &job.key)),
             jobs,
+            misread: misreadings(plan, inventory),
+            problems: ProblemView::all(inventory),
         }
     }
 
@@ -131,7 +140,10 @@ impl PlanView {
         let (to_run, others) = (self.counts.of(State::Waiting), self.counts.clone().without(State::Waiting));
         let others = if others.jobs() > 0 { format!(", {others}") } else { String::new() };
         let counts = format!("{}: {}: {to_run} to run{others}", self.matrix, jobs_text(self.jobs.len()));
-        format!("{}{counts}; time left: {}\n", table_text(&rows), self.time_left)
+        let problems = self.problems.iter().map(|problem| format!("\n{}", problem.text()));
+        let misread = misread_lines(&self.misread).into_iter().map(|line| format!("\n{line}\n"));
+        let beside: String = problems.chain(misread).collect();
+        format!("{}{counts}; time left: {}\n{beside}", table_text(&rows), self.time_left)
     }
 }
 

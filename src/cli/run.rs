@@ -7,7 +7,8 @@ use super::failure::disk_remedy;
 use super::global::store_flag;
 use super::load::{ProfileArgs, load_profiled_plan};
 use super::marked::{left_out, sentence, tell_left_out};
-use super::output::{say, warn};
+use super::misread::{misread_hints, misread_lines};
+use super::output::{hint, say, warn};
 use super::progress::{Display, Style};
 use super::select::SelectArgs;
 use super::stale::{Here, tell_stale, unconfirmed_jobs};
@@ -18,7 +19,7 @@ use crate::files::WriteError;
 use crate::job::Kind;
 use crate::lock::LockError;
 use crate::plan::{
-    Decided, Decision, Estimator, Inventory, Plan, Standing, quote, rerun_marked, rerun_stale,
+    Decided, Decision, Estimator, Inventory, Plan, Standing, misreadings, quote, rerun_marked, rerun_stale,
 };
 use crate::record::HostFacts;
 use crate::run::{DispatchError, RunOrder, Site, SiteError, dispatch};
@@ -69,7 +70,8 @@ pub(super) fn execute(plan: &Plan, how: &HowArgs, global: &Global) -> Result<Exi
     let store = store.map_err(Failure::store)?;
     let inventory = store.load_inventory().map_err(Failure::store)?;
     for problem in &inventory.problems {
-        warn(&format!("{}: {}", problem.path.display(), problem.message));
+        let remedy = problem.remedy.iter().map(|remedy| format!("; {remedy}")).collect::<String>();
+        warn(&format!("{}: {}{remedy}", problem.path.display(), problem.message));
     }
     let mut here = Here::probe();
     let mut decided = here.decide(plan, &inventory);
@@ -85,6 +87,9 @@ pub(super) fn execute(plan: &Plan, how: &HowArgs, global: &Global) -> Result<Exi
     if !how.dry_run {
         store.save_plan(plan).map_err(Failure::store)?;
     }
+    let misread = misreadings(plan, &inventory);
+    misread_lines(&misread).iter().for_each(|line| warn(line));
+    misread_hints(&misread, plan, global).iter().for_each(|line| hint(global.quiet, line));
     let Here { host, programs } = here;
     let execution = Execution { plan, how, global, store: &store, host: &host, decided: &decided };
     if !decided.iter().any(|decided| decided.decision.runs()) {

@@ -13,6 +13,7 @@ pub(crate) mod arbitrary;
 mod finite;
 mod id;
 mod key;
+mod misread;
 mod parameter;
 mod placeholder;
 mod profile;

@@ -344,6 +344,7 @@ mod tests {
             key("here", Device::Cpu, 3, 1),
         ];
         let problem = |key: &Key, newer| Problem {
+            remedy: None,
             path: format!("runs/{}", Job::new(key.clone()).dir_name()).into(),
             message: "it has schema 7".into(),
             newer,

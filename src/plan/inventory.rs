@@ -28,6 +28,8 @@ pub struct Problem {
     pub path: PathBuf,
     /// What is wrong with it, as a sentence.
     pub message: String,
+    /// What a person can do about it, as a sentence, where there is one thing to do.
+    pub remedy: Option<String>,
     /// What it holds is of a newer `orchestrate`: sound, but not for us to understand or to replace.
     pub newer: bool,
 }

@@ -11,7 +11,7 @@ use super::directory::Store;
 use super::error::StoreError;
 use crate::files::{AttemptDir, JobDir, open_regular, read_regular_text};
 use crate::job::{Job, Key};
-use crate::plan::{Inventory, NotDone, Problem, Standing};
+use crate::plan::{Inventory, NotDone, Problem, Standing, quote};
 use crate::record::Record;
 use crate::text::with_sources;
 
@@ -61,7 +61,8 @@ fn read_job_dir(dir: &JobDir, inventory: &mut Inventory) {
     {
         // Its key may well be newer too, so the directory's name has to say which job it is.
         let message = format!("{error}, so a newer orchestrate wrote it");
-        return inventory.problems.push(Problem { path: dir.path().to_owned(), message, newer: true });
+        let path = dir.path().to_owned();
+        return inventory.problems.push(Problem { path, message, remedy: None, newer: true });
     }
     let job = match load_key(dir) {
         Ok(Some(key)) => Job::new(key),
@@ -71,7 +72,7 @@ fn read_job_dir(dir: &JobDir, inventory: &mut Inventory) {
         Err(message) => return problem(inventory, dir, message),
     };
     if job.dir_name() != dir.name() {
-        return problem(inventory, dir, format!("key.json is of the job {}", job.dir_name()));
+        return foreign(inventory, dir, &job);
     }
     tell_torn_attempts(dir, inventory);
     let standing = match record {
@@ -179,5 +180,20 @@ pub(super) fn parse_key(text: &str) -> Result<Key, serde_json::Error> {
 }
 
 fn problem(inventory: &mut Inventory, dir: &JobDir, message: String) {
-    inventory.problems.push(Problem { path: dir.path().to_owned(), message, newer: false });
+    inventory.problems.push(Problem { path: dir.path().to_owned(), message, remedy: None, newer: false });
+}
+
+/// Tells that `dir` holds `job`, which belongs in another directory.
+fn foreign(inventory: &mut Inventory, dir: &JobDir, job: &Job) {
+    let path = dir.path().to_owned();
+    let name = job.dir_name();
+    let own = path.with_file_name(&name);
+    let remedy = if own.exists() {
+        format!("{name} is there too: compare them, and delete the one that is of no use")
+    } else {
+        let [from, to] = [&path, &own].map(|path| quote(&path.display().to_string()));
+        format!("`mv {from} {to}` puts it where it counts")
+    };
+    let message = format!("key.json is of the job {name}, so nothing here counts");
+    inventory.problems.push(Problem { path, message, remedy: Some(remedy), newer: false });
 }

@@ -3,6 +3,7 @@
 mod broken;
 mod crash;
 mod locks;
+mod misread;
 mod outcomes;
 mod settings;
 mod stale;

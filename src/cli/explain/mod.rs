@@ -4,20 +4,23 @@
 
 mod page;
 
-use super::find::{find_job, load_inventory};
+use std::collections::BTreeMap;
+
+use super::find::{Found, find_job, load_inventory};
 use super::global::store_flag;
 use super::marked::marks_of;
+use super::misread::remove_command;
 use super::output::{print, print_json};
 use super::show::identify;
-use super::stale::{Here, planned_jobs};
+use super::stale::{Here, Planned, planned_jobs};
 use super::{Exit, Failure, Global};
 use crate::files::{AttemptDir, JobDir};
-use crate::job::Job;
-use crate::plan::{Change, Inventory, Standing, changes};
+use crate::job::{Job, JobId, Key};
+use crate::plan::{Change, Inventory, Standing, changes, misread_from};
 use crate::record::Record;
 use crate::store::Store;
 
-use page::{AttemptView, Explanation, Findings};
+use page::{AttemptView, Explanation, Findings, Foreign};
 
 /// What `orchestrate explain` takes.
 #[derive(Debug, clap::Args)]
@@ -36,7 +39,9 @@ pub(super) fn run(args: ExplainArgs, global: &Global) -> Result<Exit, Failure> {
     let job = identify(&found)?;
     let inventory = load_inventory(&store)?;
     let mut here = Here::probe();
-    let planned = planned_jobs(&store, &inventory, &mut here)?.remove(&job.id());
+    let mut planned = planned_jobs(&store, &inventory, &mut here)?;
+    let misread = misread_from(&job, declared_keys(&planned, &inventory));
+    let planned = planned.remove(&job.id());
     let plan = planned.as_ref().and_then(|planned| store.load_plan(&planned.plan).ok());
     let findings = Findings {
         marks: match inventory.standing(&job) {
@@ -54,6 +59,9 @@ pub(super) fn run(args: ExplainArgs, global: &Global) -> Result<Exit, Failure> {
         attempts: attempts(&found.dir),
         store_flag: store_flag(global),
         planned,
+        foreign: foreign(&found, &job, &inventory),
+        delete: misread.as_ref().map(|misread| remove_command(misread, global)),
+        misread,
     };
     let explanation = Explanation::of(&job, &inventory, findings);
     if args.json {
@@ -62,6 +70,23 @@ pub(super) fn run(args: ExplainArgs, global: &Global) -> Result<Exit, Failure> {
         print(&explanation.text())?;
     }
     Ok(Exit::Done)
+}
+
+/// Every key that a saved plan declares or a record holds.
+fn declared_keys<'a>(
+    planned: &'a BTreeMap<JobId, Planned>,
+    inventory: &'a Inventory,
+) -> impl Iterator<Item = &'a Key> {
+    let planned = planned.values().map(|planned| planned.decided.job.key());
+    planned.chain(inventory.records().map(|record| &record.key))
+}
+
+/// Where the files are that the user named, if that is not the directory of `job`, and what to do about it.
+fn foreign(found: &Found, job: &Job, inventory: &Inventory) -> Option<Foreign> {
+    let path = found.dir.path();
+    let remedy = || inventory.problems.iter().find(|problem| problem.path == path)?.remedy.clone();
+    (found.dir.name() != job.dir_name())
+        .then(|| Foreign { directory: path.display().to_string(), remedy: remedy() })
 }
 
 /// What changed since the job ran, accepted or not; empty if it is not done, and if no plan tells how it would run now.

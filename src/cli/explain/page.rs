@@ -8,13 +8,13 @@ use crate::analysis::unconfirmed::{unconfirmed, unconfirmed_text};
 use crate::cli::stale::Planned;
 use crate::cli::words::mark_text;
 use crate::job::{Job, JobId, Key};
-use crate::plan::{Acceptance, Change, Decision, Inventory, NotDone, Standing, wall_seconds};
+use crate::plan::{Acceptance, Change, Decision, Inventory, Misread, NotDone, Standing, wall_seconds};
 use crate::record::{Outcome, Record};
 use crate::text::duration_text;
 
 /// The version of what `--json` prints.
 ///
-/// Changelog: 1, the first; since then with `marks`, `left_out` and `unconfirmed`.
+/// Changelog: 1, the first; since then with `marks`, `left_out`, `unconfirmed`, `foreign` and `misread`.
 const EXPLANATION_SCHEMA: u32 = 1;
 
 /// What was found out about a job beside the inventory.
@@ -31,6 +31,20 @@ pub(super) struct Findings {
     pub(super) attempts: Vec<AttemptView>,
     /// `--store DIR` for commands to type, with a blank in front.
     pub(super) store_flag: String,
+    /// The directory that the user named, if it holds the job's key and is not the job's own.
+    pub(super) foreign: Option<Foreign>,
+    /// What it is a misreading of, by an older version.
+    pub(super) misread: Option<Misread>,
+    /// The command that deletes such a directory.
+    pub(super) delete: Option<String>,
+}
+
+/// A directory that holds a job's key and is not the job's own.
+#[derive(Debug, Serialize)]
+pub(super) struct Foreign {
+    pub(super) directory: String,
+    /// What to do about it, if there is one thing to do.
+    pub(super) remedy: Option<String>,
 }
 
 /// Why a job stands as it does.
@@ -41,6 +55,10 @@ pub(super) struct Explanation {
     label: String,
     /// The name of its directory.
     directory: String,
+    /// The directory that the user named, if it holds the job's key and is not the job's own.
+    foreign: Option<Foreign>,
+    /// What it is a misreading of, by an older version.
+    misread: Option<Misread>,
     key: Key,
     /// Whether there is a record of a success.
     done: bool,
@@ -113,7 +131,7 @@ impl Explanation {
     pub(super) fn of(job: &Job, inventory: &Inventory, findings: Findings) -> Explanation {
         let standing = inventory.standing(job);
         let next = next(job, &standing, &findings);
-        let Findings { planned, changes, marks, hostname, attempts, .. } = findings;
+        let Findings { planned, changes, marks, hostname, attempts, foreign, misread, .. } = findings;
         let (ran_on, attempt) = match &standing {
             Standing::Done(record) => (Some(record.provenance.host.hostname.clone()), Some(record.attempt)),
             Standing::NotDone(_) => (None, None),
@@ -127,6 +145,8 @@ impl Explanation {
             id: job.id(),
             label: job.label(),
             directory: job.dir_name(),
+            foreign,
+            misread,
             key: job.key().clone(),
             done: matches!(standing, Standing::Done(_)),
             why_not_done: match &standing {
@@ -156,6 +176,12 @@ impl Explanation {
         let mut text = format!("{}\n  id         {}\n", self.label, self.id);
         let mut line = |name: &str, value: &str| text += &format!("  {name:9}  {value}\n");
         line("directory", &self.directory);
+        if let Some(foreign) = &self.foreign {
+            line("named", &format!("{}, which is not its directory", foreign.directory));
+        }
+        if let Some(Misread { number, declared, .. }) = &self.misread {
+            line("misread", &format!("an older orchestrate read {number}; the declared job is {declared}"));
+        }
         line("state", &self.state_text());
         line("decision", &self.decision_text());
         if let Some(host) = &self.elsewhere {
@@ -233,6 +259,13 @@ fn next(job: &Job, standing: &Standing, findings: &Findings) -> Vec<String> {
             "`{again} --rerun-marked` repeats it, with all that is left out of the statistics"
         ));
     }
+    found.extend(findings.foreign.as_ref().and_then(|foreign| foreign.remedy.clone()));
+    if let (Some(Misread { declared, .. }), Some(delete)) = (&findings.misread, &findings.delete) {
+        found.push(format!("`orchestrate explain {declared}{store}` explains the job that was declared"));
+        if findings.planned.is_none() {
+            found.push(format!("`{delete}` deletes this one: no plan counts it"));
+        }
+    }
     if matches!(standing, Standing::NotDone(NotDone::Failed(_))) {
         found.push(format!("`orchestrate logs {name}{store}` prints what the worker wrote"));
     }
@@ -263,6 +296,9 @@ mod tests {
             hostname: fixture::HOST.into(),
             attempts,
             store_flag: String::new(),
+            foreign: None,
+            misread: None,
+            delete: None,
         }
     }
 

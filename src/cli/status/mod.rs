@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::find::{find_plan, load_inventory};
 use super::global::store_flag;
+use super::misread::misread_hints;
 use super::output::{Layout, hint, print, print_json};
 use super::select::{SelectArgs, Selection};
 use super::stale::{Here, stale_hint};
@@ -142,6 +143,7 @@ impl Look<'_> {
         } else if counts.of(State::Done) > 0 {
             found.push(format!("`orchestrate report {name}{store}` turns it into tables and figures"));
         }
+        found.extend(misread_hints(&overview.misread, &self.plan, self.global));
         found
     }
 }

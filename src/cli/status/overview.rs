@@ -9,14 +9,18 @@ use crate::analysis::group::{Row, order};
 use crate::analysis::marks::mark_names;
 use crate::analysis::{Study, analyse};
 use crate::cli::marked::study;
+use crate::cli::problem::ProblemView;
 use crate::cli::stale::{stale_reasons, unconfirmed_jobs};
 use crate::job::{JobId, Key, State, Tally, varying_parameters};
-use crate::plan::{Decided, Decision, Estimator, Inventory, NotDone, Plan, Standing, TimeLeft, state};
+use crate::plan::{
+    Decided, Decision, Estimator, Inventory, Misreadings, NotDone, Plan, Standing, TimeLeft, misreadings,
+    state,
+};
 use crate::record::{Outcome, Record};
 
 /// The version of what `--json` prints.
 ///
-/// Changelog: 1, the first; since then with `stale` and `unconfirmed`.
+/// Changelog: 1, the first; since then with `stale`, `unconfirmed` and `misread`.
 const OVERVIEW_SCHEMA: u32 = 1;
 
 /// How far a plan is.
@@ -48,6 +52,8 @@ pub(super) struct Overview {
     pub(super) unconfirmed: Vec<UnconfirmedView>,
     /// Directories of the store that say nothing usable.
     pub(super) problems: Vec<ProblemView>,
+    /// What older versions left behind because they misread a number.
+    pub(super) misread: Misreadings,
 }
 
 /// Parameters that the records of some done jobs do not confirm.
@@ -105,13 +111,6 @@ pub(super) struct FailureView {
     pub(super) sentence: String,
 }
 
-/// A directory of the store that says nothing usable.
-#[derive(Debug, Serialize)]
-pub(super) struct ProblemView {
-    pub(super) path: String,
-    pub(super) message: String,
-}
-
 impl Overview {
     /// The overview of `decided`, the selected jobs of `plan`. Statistics keep marked runs if `include_marked`.
     pub(super) fn of(
@@ -136,7 +135,8 @@ impl Overview {
             left_out: BTreeMap::new(),
             stale: stale_reasons(decided),
             unconfirmed: unconfirmed(inventory, decided),
-            problems: problems(inventory),
+            problems: ProblemView::all(inventory),
+            misread: misreadings(plan, inventory),
         };
         for (decided, state) in &sorted {
             overview.add(decided, *state, inventory);
@@ -229,14 +229,6 @@ fn counts_by_state<S: Serializer>(counts: &Tally, serializer: S) -> Result<S::Ok
 fn unconfirmed(inventory: &Inventory, decided: &[Decided]) -> Vec<UnconfirmedView> {
     let counted = unconfirmed_jobs(inventory, decided).into_iter();
     counted.map(|(parameters, jobs)| UnconfirmedView { parameters, jobs }).collect()
-}
-
-fn problems(inventory: &Inventory) -> Vec<ProblemView> {
-    let view = |problem: &crate::plan::Problem| ProblemView {
-        path: problem.path.display().to_string(),
-        message: problem.message.clone(),
-    };
-    inventory.problems.iter().map(view).collect()
 }
 
 impl ConfigView {

@@ -94,6 +94,7 @@ fn every_state_is_counted_once_and_explained() {
         .job(key("vgg16", 64, 1), pruned, None)
         .job(fixture::key("gpu", "vgg16", 8, 1), not_here, None);
     scene.inventory.problems.push(Problem {
+        remedy: None,
         path: "runs/x".into(),
         message: "it has no key.json".into(),
         newer: false,

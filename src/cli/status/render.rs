@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::overview::{ConfigView, FailureView, Overview, ThroughputView, UnconfirmedView};
 use crate::analysis::unconfirmed::unconfirmed_text;
+use crate::cli::misread::misread_lines;
 use crate::cli::output::{Layout, table, table_text};
 use crate::cli::study::MARKED_ARE_INCLUDED;
 use crate::cli::words::param_text;
@@ -32,7 +33,10 @@ pub(super) fn text(overview: &Overview, layout: Layout) -> String {
         text += &format!("\nnot confirmed: {}: {}\n", unconfirmed_text(parameters), jobs_text(*jobs));
     }
     for problem in &overview.problems {
-        text += &format!("\nunreadable: {}: {}\n", problem.path, problem.message);
+        text += &format!("\n{}", problem.text());
+    }
+    for line in misread_lines(&overview.misread) {
+        text += &format!("\n{line}\n");
     }
     text
 }

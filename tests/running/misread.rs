@@ -1,0 +1,158 @@
+//! A store of an older version, which read some floats as their neighbours: nothing of it runs again, and what is
+//! left over is named.
+
+use std::fs;
+
+use orchestrate::job::Job;
+use orchestrate::plan::Standing;
+
+use crate::harness::{Matrix, Project};
+
+/// What the matrix declares, and the directory of its job: the id is the hash of these digits.
+const DECLARED: (&str, &str) =
+    ("0.0025118864315095794", "a1dde7cbf59befd80355c848cfe4bb75fa3b48c76ad4df8f0132683a47dff1a5");
+
+/// What the older version read where it had written that, and the directory in which it ran the job again.
+const MISREAD: (&str, &str) =
+    ("0.002511886431509579", "3fb7a15ca0976478818b0ddd7736fe1a99a461feec0c0884b7fc414a9d226b85");
+
+/// The program does not exist: whatever is started fails.
+const MATRIX: &str = r#"name: t
+models: [m]
+batches: [4]
+repeats: 1
+params: { lr: 0.0025118864315095794 }
+worker: { command: [train, "{lr}", "{out}"], result: json }
+envs: { cpu: { device: cpu } }
+"#;
+
+fn dir_name(id: &str) -> String {
+    format!("cpu_m_fp32_bs4_run1-{}", &id[..12])
+}
+
+fn key(lr: &str) -> String {
+    format!(
+        r#"{{"schema":1,"kind":"timing","env":"cpu","device":"cpu","model":"m","batch":4,"precision":"fp32","repeat":1,
+            "params":{{"lr":{lr}}},"worker":{{"command":["train","{{lr}}","{{out}}"]}}}}"#
+    )
+}
+
+fn record(lr: &str, id: &str) -> String {
+    format!(
+        r#"{{"schema":1,"id":"{id}","label":"cpu_m_fp32_bs4_run1","key":{},"attempt":1,
+            "started_at":"2026-11-20T08:00:00Z","ended_at":"2026-11-20T08:00:01Z","outcome":{{"kind":"succeeded"}},
+            "measurement":{{"schema":1,"samples":4,"elapsed_s":0.25,"synchronized":true,
+                "effective":{{"device":"cpu","precision":"fp32","batch":4}}}},
+            "process":null,"observed":{{}},"provenance":{{"orchestrate":"0.1.0","host":{{}},"worker":{{}},
+                "matrix":{{"name":"t","path":"t.yaml","sha256":""}},"command":[],"environment":{{}}}}}}"#,
+        key(lr)
+    )
+}
+
+#[test]
+fn a_number_that_was_misread_runs_once() {
+    let project = Project::with(Matrix::new("t"));
+    let path = project.path("t.yaml");
+    let text = fs::read_to_string(&path).unwrap().replace("\"--trace\"", "\"--lr\", \"{lr}\", \"--trace\"");
+    fs::write(&path, format!("{text}params: {{ lr: {} }}\n", DECLARED.0)).unwrap();
+    for verb in [&["run", "t.yaml"][..], &["run", "t.yaml"], &["resume"], &["resume"]] {
+        project.orchestrate(verb).code(0);
+    }
+    assert_eq!((project.started(), project.store().job_dirs().unwrap().len()), (1, 1));
+    assert_eq!(project.inventory().problems, []);
+}
+
+/// What `run`, `run` and `resume` of the older version left: the declared job with its last record, and its misreading.
+fn old_store() -> Project {
+    let project = Project::new();
+    fs::write(project.path("t.yaml"), MATRIX).unwrap();
+    for (lr, id) in [DECLARED, MISREAD] {
+        let dir = project.path("runs").join(dir_name(id));
+        fs::create_dir_all(dir.join("attempts/01")).unwrap();
+        fs::write(dir.join("key.json"), key(lr)).unwrap();
+        fs::write(dir.join("record.json"), record(lr, id)).unwrap();
+    }
+    project
+}
+
+#[test]
+fn what_an_older_version_measured_is_read_and_what_is_left_over_is_named() {
+    let project = old_store();
+    let inventory = project.inventory();
+    assert_eq!(inventory.problems, []);
+    for (lr, id) in [DECLARED, MISREAD] {
+        let job = Job::new(serde_json::from_str(&key(lr)).unwrap());
+        assert_eq!(job.id().to_string(), id);
+        assert!(matches!(inventory.standing(&job), Standing::Done(_)), "{lr}");
+    }
+    let left_over = format!(
+        "{}: an older orchestrate read lr={} as {} and so ran {} a second time",
+        dir_name(MISREAD.1),
+        DECLARED.0,
+        MISREAD.0,
+        dir_name(DECLARED.1)
+    );
+    let delete = format!("`rm -r runs/{}` deletes it", dir_name(MISREAD.1));
+    for _ in 0..2 {
+        let ran = project.orchestrate(&["run", "t.yaml"]).code(0).says(&left_over).says(&delete);
+        assert_eq!(ran.stdout, "t: all 1 jobs are done\n");
+    }
+    for verb in [&["plan", "t.yaml"][..], &["status"], &["resume"]] {
+        let ended = project.orchestrate(verb).code(0).says(&delete);
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(said.contains(&left_over), "no `{left_over}` in {said}");
+    }
+    assert_eq!(project.store().job_dirs().unwrap().len(), 2, "nothing was started");
+    fs::remove_dir_all(project.path("runs").join(dir_name(MISREAD.1))).unwrap();
+    let status = project.orchestrate(&["status"]).code(0);
+    assert!(!format!("{status:?}").contains("left over"), "{status:?}");
+}
+
+#[test]
+fn what_is_left_over_is_explained() {
+    let project = old_store();
+    project.orchestrate(&["run", "t.yaml"]).code(0);
+    let explained = project.orchestrate(&["explain", &dir_name(MISREAD.1)]).code(0).stdout;
+    for part in [
+        format!("misread    an older orchestrate read lr={} as {}", DECLARED.0, MISREAD.0),
+        format!("`orchestrate explain {}` explains the job that was declared", dir_name(DECLARED.1)),
+        format!("`rm -r runs/{}` deletes this one", dir_name(MISREAD.1)),
+    ] {
+        assert!(explained.contains(&part), "no `{part}` in {explained}");
+    }
+    let declared = project.orchestrate(&["explain", &dir_name(DECLARED.1)]).code(0).stdout;
+    assert!(declared.contains("done (plan `t`)") && !declared.contains("misread"), "{declared}");
+}
+
+/// `resume` of the older version read the plan and saved what it had read.
+#[test]
+fn a_plan_that_was_misread_is_named_and_made_anew() {
+    let project = old_store();
+    project.orchestrate(&["run", "t.yaml"]).code(0);
+    let path = project.path("runs/.plans/t.json");
+    let plan = fs::read_to_string(&path).unwrap();
+    fs::write(&path, plan.replace(DECLARED.0, MISREAD.0)).unwrap();
+    let status =
+        project.orchestrate(&["status"]).code(0).says("`orchestrate run t.yaml` makes the plan anew");
+    let line = format!("misread: the plan holds {}", dir_name(MISREAD.1));
+    assert!(status.stdout.contains(&line), "{status:?}");
+    project.orchestrate(&["run", "t.yaml"]).code(0);
+    assert_eq!(fs::read_to_string(&path).unwrap(), plan);
+}
+
+#[test]
+fn a_directory_that_holds_another_jobs_key_is_named_with_what_to_do() {
+    let project = old_store();
+    let (own, copy) = (project.path("runs").join(dir_name(DECLARED.1)), project.path("runs/renamed"));
+    fs::rename(&own, &copy).unwrap();
+    let holds = format!("key.json is of the job {}, so nothing here counts", dir_name(DECLARED.1));
+    let back = format!("`mv {} {}` puts it where it counts", copy.display(), own.display());
+    for verb in [&["plan", "t.yaml"][..], &["status", "t.yaml"]] {
+        let shown = project.orchestrate(verb).code(0).stdout;
+        assert!(shown.contains(&holds) && shown.contains(&back), "{shown}");
+    }
+    let explained = project.orchestrate(&["explain", "renamed"]).code(0).stdout;
+    assert!(explained.contains("which is not its directory") && explained.contains(&back), "{explained}");
+    fs::rename(&copy, &own).unwrap();
+    project.orchestrate(&["run", "t.yaml"]).code(0);
+}
