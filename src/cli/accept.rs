@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::Utc;
 
-use super::failure::disk_remedy;
+use super::failure::{disk_remedy, foreign_remedy};
 use super::find::find_job;
 use super::global::store_flag;
 use super::output::print_line;
@@ -138,10 +138,13 @@ fn accept(store: &Store, wanted: &Wanted) -> Result<(), Failure> {
 fn not_locked(error: LockError) -> Failure {
     let hint = match &error {
         LockError::Busy(_) => {
-            "somebody runs it right now: `orchestrate status --watch` tells when that is over"
+            "somebody runs it right now: `orchestrate status --watch` tells when that is over".to_owned()
         }
-        LockError::File { source, .. } => disk_remedy(source).unwrap_or("put right what is wrong with it"),
-        LockError::Stopped(_) => "call it again",
+        LockError::File { source, .. } => {
+            disk_remedy(source).unwrap_or("put right what is wrong with it").to_owned()
+        }
+        LockError::Foreign { path, .. } => foreign_remedy(path),
+        LockError::Stopped(_) => "call it again".to_owned(),
     };
     Failure::new(Exit::StoreUnusable, error).hint(hint)
 }

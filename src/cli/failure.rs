@@ -3,9 +3,11 @@
 use std::error::Error;
 use std::fmt;
 use std::io;
+use std::path::Path;
 
 use super::Exit;
 use crate::files::WriteError;
+use crate::plan::quote;
 use crate::store::StoreError;
 
 /// A failed verb: the error, the exit code it means, and what the user can do next.
@@ -60,6 +62,11 @@ pub(super) fn disk_remedy(error: &io::Error) -> Option<&'static str> {
         }
         _ => None,
     }
+}
+
+/// What helps where something else stands at `path`, the place of a lock file. We leave it as it is.
+pub(super) fn foreign_remedy(path: &Path) -> String {
+    format!("`ls -l {}` shows whose it is; move it away", quote(&path.display().to_string()))
 }
 
 impl fmt::Display for Failure {

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use super::failure::disk_remedy;
+use super::failure::{disk_remedy, foreign_remedy};
 use super::global::store_flag;
 use super::load::{ProfileArgs, load_profiled_plan};
 use super::marked::{left_out, sentence, tell_left_out};
@@ -270,6 +270,13 @@ impl Execution<'_> {
                 } else {
                     "the directory of the host's locks can be chosen by ORCHESTRATE_LOCK_DIR".to_owned()
                 };
+                Failure::new(Exit::StoreUnusable, error).hint(hint)
+            }
+            DispatchError::Lock(LockError::Foreign { ref path, .. }) => {
+                let hint = format!(
+                    "{}, or choose another directory for this host's locks with ORCHESTRATE_LOCK_DIR",
+                    foreign_remedy(path)
+                );
                 Failure::new(Exit::StoreUnusable, error).hint(hint)
             }
             DispatchError::Lock(LockError::Stopped(_)) => Failure::new(Exit::Interrupted, error),

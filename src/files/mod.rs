@@ -10,6 +10,4 @@ mod regular;
 pub use atomic::{WriteError, write_atomic, write_plain};
 pub use dirs::{AttemptDir, JobDir};
 pub use json::{check_schema, to_json};
-pub use regular::{
-    FILE_LIMIT, open_or_make_regular, open_regular, overwrite, read_regular, read_regular_text, tail,
-};
+pub use regular::{FILE_LIMIT, open_regular, overwrite, read_regular, read_regular_text, tail};

@@ -22,16 +22,6 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     check(OpenOptions::new().read(true).custom_flags(FLAGS).open(path)?)
 }
 
-/// Opens the regular file at `path` for reading and writing; it is made if there is none, and kept as it is if there is.
-///
-/// # Errors
-/// As [`open_regular`].
-pub fn open_or_make_regular(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    check(options.custom_flags(FLAGS).open(path)?)
-}
-
 /// Opens at once even what would keep others waiting, and makes no terminal ours. Regular files know neither flag.
 const FLAGS: i32 = libc::O_NONBLOCK | libc::O_NOCTTY;
 
@@ -125,10 +115,6 @@ mod tests {
         // A socket has no `open` at all; the system says so in its own words.
         assert!(open_regular(&path("socket")).is_err());
         assert_eq!(open_regular(&path("nothing")).unwrap_err().kind(), io::ErrorKind::NotFound);
-        assert_eq!(
-            open_or_make_regular(&path("fifo")).unwrap_err().to_string(),
-            "it is a FIFO, not a regular file"
-        );
         assert!(overwrite(&path("fifo"), b"text").is_err());
     }
 

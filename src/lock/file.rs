@@ -1,33 +1,267 @@
-//! The files of locks.
+//! Lock files: how one is opened, and what is none.
+//!
+//! Locks lie where others may write, `/tmp` by default. Whoever puts a link there must not make us write elsewhere, so
+//! a lock file is opened without following links, and only a regular file with one name that belongs to somebody who may
+//! put it there, and that is empty or holds what `orchestrate` writes, is a lock file. Anything else is refused untouched.
 
-use std::fs::{self, File, OpenOptions, Permissions};
-use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{File, Metadata, OpenOptions, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// Opens a lock file that several users share.
-pub(super) fn open_shared(path: &Path) -> io::Result<File> {
-    loop {
-        // Not in one step with O_CREAT: in a sticky directory Linux lets nobody but its owner open a file that way.
-        match OpenOptions::new().read(true).write(true).open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            other => return other,
-        }
-        match OpenOptions::new().read(true).write(true).create_new(true).mode(0o666).open(path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            other => {
-                let file = other?;
-                file.set_permissions(Permissions::from_mode(0o666))?;
-                return Ok(file);
-            }
+use nix::libc;
+use nix::unistd::geteuid;
+
+/// Follows no link, waits for nobody, and makes no terminal ours.
+const FLAGS: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+
+/// As much of a lock file is looked at: the beginning tells what it is.
+const BEGINNING: usize = 256;
+
+/// What stands in the place of a lock file and is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Foreign {
+    /// A symbolic link.
+    #[error("it is a symbolic link, not a lock file")]
+    Link,
+    /// A directory, a FIFO, a socket, a device.
+    #[error("it is {0}, not a regular file")]
+    NotRegular(&'static str),
+    /// A file with several names, of which only one is the lock's.
+    #[error("it has {0} names (hard links), and a lock file has one")]
+    HardLinked(u64),
+    /// A file of somebody who cannot even write to its directory.
+    #[error("it belongs to user {0}, who cannot write to its directory")]
+    Owner(u32),
+    /// Something that `orchestrate` did not write.
+    #[error("it holds something that orchestrate did not write")]
+    Contents,
+}
+
+/// A lock file that cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The system refuses.
+    #[error(transparent)]
+    System(#[from] io::Error),
+    /// It is no lock file.
+    #[error(transparent)]
+    Foreign(#[from] Foreign),
+}
+
+impl From<OpenError> for io::Error {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::System(error) => error,
+            OpenError::Foreign(what) => io::Error::other(what),
         }
     }
 }
 
+/// Who may use a lock file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum For {
+    /// Whom the umask lets: files of a store.
+    Us,
+    /// Everybody on this host.
+    Everybody,
+}
+
+/// Opens the lock file at `path` to look who holds it.
+///
+/// # Errors
+/// There is none, it cannot be opened, or it is no lock file.
+pub fn open_lock(path: &Path) -> Result<File, OpenError> {
+    open(path, OpenOptions::new().read(true))
+}
+
+/// Opens the lock file at `path`, which is made if it is missing.
+///
+/// # Errors
+/// As [`open_lock`]; it cannot be made.
+pub fn open_or_make_lock(path: &Path, whose: For) -> Result<File, OpenError> {
+    loop {
+        // Not in one step with O_CREAT: in a sticky directory Linux lets nobody but its owner open a file that way.
+        match open(path, OpenOptions::new().read(true).write(true)) {
+            Err(OpenError::System(error)) if error.kind() == ErrorKind::NotFound => {}
+            other => return other,
+        }
+        match make(path, whose) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            other => return Ok(other?),
+        }
+    }
+}
+
+/// Makes the file at `path`; with O_EXCL, which follows no link either.
+fn make(path: &Path, whose: For) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o666).open(path)?;
+    if whose == For::Everybody {
+        // The umask was in the way.
+        file.set_permissions(Permissions::from_mode(0o666))?;
+    }
+    Ok(file)
+}
+
+fn open(path: &Path, options: &mut OpenOptions) -> Result<File, OpenError> {
+    let file = options.custom_flags(FLAGS).open(path).map_err(|error| refused(path, error))?;
+    let data = file.metadata()?;
+    check_kind(&data)?;
+    check_owner(&data, path)?;
+    let mut beginning = [0; BEGINNING];
+    let length = file.read_at(&mut beginning, 0)?;
+    if is_ours(&beginning[..length]) { Ok(file) } else { Err(Foreign::Contents.into()) }
+}
+
+/// Why the system refused: what stands there says it better than the error's number.
+fn refused(path: &Path, error: io::Error) -> OpenError {
+    let there = std::fs::symlink_metadata(path).ok();
+    there.and_then(|data| check_kind(&data).err()).map_or(OpenError::System(error), OpenError::Foreign)
+}
+
+fn check_kind(data: &Metadata) -> Result<(), Foreign> {
+    let kind = data.file_type();
+    match kind {
+        _ if kind.is_symlink() => Err(Foreign::Link),
+        _ if kind.is_dir() => Err(Foreign::NotRegular("a directory")),
+        _ if kind.is_fifo() => Err(Foreign::NotRegular("a FIFO")),
+        _ if kind.is_socket() => Err(Foreign::NotRegular("a socket")),
+        _ if !kind.is_file() => Err(Foreign::NotRegular("a device")),
+        // None at all: it was taken away this moment, which whoever locks it finds out.
+        _ if data.nlink() > 1 => Err(Foreign::HardLinked(data.nlink())),
+        _ => Ok(()),
+    }
+}
+
+fn check_owner(data: &Metadata, path: &Path) -> Result<(), OpenError> {
+    let directory = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = directory.metadata()?;
+    let owners = [geteuid().as_raw(), 0, directory.uid()];
+    let may_write = is_shared(directory.mode()) || owners.contains(&data.uid());
+    if may_write { Ok(()) } else { Err(Foreign::Owner(data.uid()).into()) }
+}
+
+/// Whether others than its owner may write to a directory of this mode.
+fn is_shared(mode: u32) -> bool {
+    mode & 0o022 != 0
+}
+
 /// Whether `file` is what stands at `path` now.
 pub(super) fn is_same_file(file: &File, path: &Path) -> bool {
-    match (file.metadata(), fs::metadata(path)) {
+    match (file.metadata(), std::fs::symlink_metadata(path)) {
         (Ok(ours), Ok(there)) => (ours.dev(), ours.ino()) == (there.dev(), there.ino()),
         _ => false,
+    }
+}
+
+/// Whether the file is ours to write to: others' are locked, but never written.
+pub(super) fn is_own(file: &File) -> bool {
+    file.metadata().is_ok_and(|data| data.uid() == geteuid().as_raw() && data.nlink() == 1)
+}
+
+/// Whether a lock file may begin so: it is empty, or says who holds it, as [`super::holder::Holder`] writes it. After a
+/// crash it may end anywhere, and after a power cut hold zeros.
+fn is_ours(beginning: &[u8]) -> bool {
+    let is_zeros = beginning.iter().all(|byte| *byte == 0);
+    let digits = beginning.iter().skip(PID.len()).take_while(|byte| byte.is_ascii_digit()).count();
+    let after = beginning.get(PID.len() + digits..).unwrap_or_default();
+    is_zeros || agree(beginning, PID) && agree(after, JOB)
+}
+
+const PID: &[u8] = b"{\"pid\":";
+const JOB: &[u8] = b",\"job\":\"";
+
+/// Whether one of the two begins with the other.
+fn agree(text: &[u8], pattern: &[u8]) -> bool {
+    text.iter().zip(pattern).all(|(one, other)| one == other)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make the files they look at")]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use nix::sys::stat::Mode;
+    use nix::unistd::mkfifo;
+
+    use super::*;
+
+    const SIGNED: &str = r#"{"pid":12,"job":"cpu_m_fp32_bs4_run1","store":"/home/me/runs"}"#;
+
+    fn foreign(path: &Path) -> Foreign {
+        match (open_or_make_lock(path, For::Everybody), open_lock(path)) {
+            (Err(OpenError::Foreign(one)), Err(OpenError::Foreign(other))) if one == other => one,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_stands_in_the_place_of_a_lock_is_refused_untouched() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let text = "years of work\n";
+        fs::write(path("victim"), text).unwrap();
+        symlink(path("victim"), path("link")).unwrap();
+        symlink(path("nothing"), path("dangling")).unwrap();
+        fs::create_dir(path("directory")).unwrap();
+        mkfifo(&path("fifo"), Mode::S_IRWXU).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
+        for (name, why) in [
+            ("victim", Foreign::Contents),
+            ("link", Foreign::Link),
+            ("dangling", Foreign::Link),
+            ("directory", Foreign::NotRegular("a directory")),
+            ("fifo", Foreign::NotRegular("a FIFO")),
+            ("socket", Foreign::NotRegular("a socket")),
+        ] {
+            assert_eq!(foreign(&path(name)), why, "{name}");
+        }
+        assert_eq!(foreign(Path::new("/dev/null")), Foreign::NotRegular("a device"));
+        fs::write(path("signed"), SIGNED).unwrap();
+        fs::hard_link(path("signed"), path("second")).unwrap();
+        assert_eq!(foreign(&path("second")), Foreign::HardLinked(2));
+        assert_eq!(fs::read_to_string(path("victim")).unwrap(), text);
+        assert_eq!(fs::read_to_string(path("signed")).unwrap(), SIGNED);
+        assert!(!path("nothing").exists());
+    }
+
+    #[test]
+    fn a_lock_file_is_made_for_whom_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let error = open_lock(&path).unwrap_err();
+        assert!(matches!(&error, OpenError::System(error) if error.kind() == ErrorKind::NotFound), "{error}");
+        let made = open_or_make_lock(&path, For::Everybody).unwrap();
+        assert_eq!(made.metadata().unwrap().mode() & 0o777, 0o666);
+        assert!(is_own(&made));
+        assert_eq!(open_lock(&path).unwrap().metadata().unwrap().ino(), made.metadata().unwrap().ino());
+    }
+
+    /// A crash must not need a hand: whatever is left of a signature is a lock file.
+    #[test]
+    fn a_signature_cut_anywhere_is_a_lock_file() {
+        for length in 0..=SIGNED.len() {
+            assert!(is_ours(&SIGNED.as_bytes()[..length]), "{length}");
+        }
+        assert!(is_ours(&[0; 64]));
+        for other in [
+            "x",
+            "{",
+            "{}",
+            "{\"pid\":\"1\"}",
+            "{\"pid\":1}",
+            "{\"pid\":1,\"name\":\"\"}",
+            "\n",
+            " {\"pid\":1",
+        ] {
+            assert_eq!(is_ours(other.as_bytes()), other == "{", "{other}");
+        }
+    }
+
+    #[test]
+    fn only_who_may_write_to_the_directory_may_own_a_lock() {
+        assert!([0o41777, 0o40777, 0o40775].into_iter().all(is_shared));
+        assert!(![0o40755, 0o40700, 0o40555].into_iter().any(is_shared));
     }
 }

@@ -1,5 +1,8 @@
 //! Who holds a lock, for people to read: whoever took it last, as its file says, and the processes that keep it, as far
 //! as the system tells.
+//!
+//! Anybody can write anything into a file that everybody may write. So the words in it are cut and cleaned, and left out
+//! if the kernel says that another process took the lock.
 #![expect(clippy::disallowed_methods, reason = "locks are files, and processes are listed as such")]
 
 use std::fs::{self, File};
@@ -11,7 +14,11 @@ use nix::sys::signal::kill;
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
+use super::file::is_own;
 use crate::event::Waiting;
+
+/// The longest word that is shown of a lock file, in characters: longer than any label, and than most paths.
+const LONGEST: usize = 200;
 
 /// Who took a lock, as its file says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,14 +37,26 @@ impl Holder {
         Holder { pid, job: job.to_owned(), store: store.display().to_string() }
     }
 
+    /// What the file says.
     pub(super) fn load(mut file: &File) -> Option<Holder> {
         let mut text = String::new();
         file.seek(SeekFrom::Start(0)).ok()?;
         file.take(65_536).read_to_string(&mut text).ok()?;
-        serde_json::from_str(&text).ok()
+        let Holder { pid, job, store } = serde_json::from_str(&text).ok()?;
+        Some(Holder { pid, job: shown(&job), store: shown(&store) })
     }
 
+    /// What the file says, unless the kernel says that another process took the lock.
+    pub(super) fn of(file: &File) -> Option<Holder> {
+        let takers = takers(file);
+        Holder::load(file).filter(|holder| takers.is_empty() || takers.contains(&holder.pid))
+    }
+
+    /// Writes it into the file, if that is ours: another user's is locked, but not written.
     pub(super) fn save(&self, mut file: &File) -> io::Result<()> {
+        if !is_own(file) {
+            return Ok(());
+        }
         let text = serde_json::to_string(self).expect("a holder is a flat record");
         file.set_len(0)?;
         file.seek(SeekFrom::Start(0))?;
@@ -45,6 +64,10 @@ impl Holder {
     }
 
     pub(super) fn is_alive(&self) -> bool {
+        // Zero and negative numbers would mean groups of processes.
+        if self.pid <= 0 {
+            return false;
+        }
         // EPERM: it is there, but another user's.
         !matches!(kill(Pid::from_raw(self.pid), None), Err(nix::errno::Errno::ESRCH))
     }
@@ -96,9 +119,55 @@ fn keepers_text(keepers: &[u32]) -> String {
     }
 }
 
+/// `word` without control characters, and cut where it is too long.
+fn shown(word: &str) -> String {
+    let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    let mut text: String = word.chars().take(LONGEST).map(clean).collect();
+    if word.chars().nth(LONGEST).is_some() {
+        text.push('…');
+    }
+    text
+}
+
+/// The processes that took the lock of `file`, by id, as the kernel says; a lock may be shared. They may be gone, and the
+/// lock kept by what they started. Empty on a system that does not say.
+#[cfg(target_os = "linux")]
+fn takers(file: &File) -> Vec<i32> {
+    use nix::sys::stat::{major, minor};
+    let Ok(data) = file.metadata() else { return Vec::new() };
+    let table = fs::read_to_string("/proc/locks").unwrap_or_default();
+    flock_takers(&table, &format!("{:02x}:{:02x}:{}", major(data.dev()), minor(data.dev()), data.ino()))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn takers(_: &File) -> Vec<i32> {
+    Vec::new()
+}
+
+/// The processes that took an flock on `file`, by `/proc/locks`: lines `1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0
+/// EOF`, with `->` before `FLOCK` where a process only waits. Processes that are not to be seen from here have no id.
+#[cfg(target_os = "linux")]
+fn flock_takers(table: &str, file: &str) -> Vec<i32> {
+    let taker = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let is_it = words.get(1) == Some(&"FLOCK") && words.get(5) == Some(&file);
+        is_it.then(|| words[4].parse().ok()).flatten().filter(|pid| *pid > 0)
+    };
+    table.lines().filter_map(taker).collect()
+}
+
 /// The processes that have a locked handle on what `file` is, by id. Those that only wait for the lock have one without
-/// it. Empty on a system without `/proc`; another user's processes are not told.
+/// it. Empty on a system without `/proc`. Of another user's processes only the one that took the lock is told.
 fn keepers(file: &File) -> Vec<u32> {
+    let found = own_keepers(file);
+    if found.is_empty() {
+        takers(file).into_iter().filter_map(|pid| pid.try_into().ok()).collect()
+    } else {
+        found
+    }
+}
+
+fn own_keepers(file: &File) -> Vec<u32> {
     let Ok(wanted) = file.metadata() else { return Vec::new() };
     let is_it = |path: &Path| {
         fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (wanted.dev(), wanted.ino()))
@@ -121,17 +190,59 @@ fn keepers(file: &File) -> Vec<u32> {
 #[cfg(target_os = "linux")]
 mod tests {
     use super::*;
-    use crate::files::{open_or_make_regular, open_regular};
+    use crate::lock::file::{For, open_lock, open_or_make_lock};
+
+    /// The words of a stranger, who wrote them into a file that everybody may write.
+    const WORDS: &str = r#"{"pid":1,"job":"a\u001b[31m\u0000b","store":"LONG"}"#;
+
+    #[test]
+    fn a_strangers_words_are_cut_and_cleaned() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        fs::write(&path, WORDS.replace("LONG", &"x".repeat(60_000))).unwrap();
+        let holder = Holder::load(&open_lock(&path).unwrap()).unwrap();
+        assert_eq!(holder.job, "a\u{fffd}[31m\u{fffd}b");
+        assert_eq!(holder.store.chars().count(), LONGEST + 1);
+        for pid in [0, -1, i32::MIN] {
+            assert!(!Holder { pid, ..holder.clone() }.is_alive(), "{pid}");
+        }
+    }
+
+    #[test]
+    fn the_kernel_says_who_took_a_lock() {
+        let table = "1: FLOCK  ADVISORY  WRITE 28796 fe:00:11134266 0 EOF\n\
+                     2: POSIX  ADVISORY  WRITE 7 fe:00:12 0 EOF\n\
+                     3: FLOCK  ADVISORY  READ 20645 fe:00:12 0 EOF\n\
+                     3: -> FLOCK  ADVISORY  WRITE 27538 fe:00:12 0 EOF\n\
+                     4: FLOCK  ADVISORY  READ 0 fe:00:12 0 EOF\n\
+                     5: FLOCK  ADVISORY  READ 31 fe:00:12 0 EOF\ntorn";
+        assert_eq!(flock_takers(table, "fe:00:12"), [20645, 31]);
+        assert_eq!(flock_takers(table, "fe:00:13"), Vec::<i32>::new());
+    }
+
+    #[test]
+    fn words_of_another_process_than_the_kernels_are_left_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        fs::write(&path, WORDS).unwrap();
+        let held = open_or_make_lock(&path, For::Everybody).unwrap();
+        assert!(Holder::of(&held).is_some(), "nobody holds it, so nothing speaks against them");
+        held.lock().unwrap();
+        let is_told = !takers(&held).is_empty();
+        assert_eq!(Holder::of(&open_lock(&path).unwrap()).is_none(), is_told, "process 1 has not taken it");
+        Holder::new("job", Path::new("-")).save(&held).unwrap();
+        assert_eq!(Holder::of(&held).unwrap().job, "job");
+    }
 
     #[test]
     fn who_keeps_a_lock_is_told_and_who_only_waits_is_not() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
-        let held = open_or_make_regular(&path).unwrap();
+        let held = open_or_make_lock(&path, For::Us).unwrap();
         assert_eq!(keepers(&held), Vec::<u32>::new(), "it is open, but nobody has locked it");
         held.lock().unwrap();
         // A process that another test starts just now has it too, until it becomes another program.
-        assert!(keepers(&open_regular(&path).unwrap()).contains(&std::process::id()));
+        assert!(keepers(&open_lock(&path).unwrap()).contains(&std::process::id()));
         assert_eq!(
             (keepers_text(&[3]).as_str(), keepers_text(&[3, 14]).as_str()),
             ("process 3", "processes 3, 14")

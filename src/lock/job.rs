@@ -7,11 +7,11 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use crate::event::Waiting;
-use crate::files::{JobDir, open_or_make_regular, open_regular};
+use crate::files::JobDir;
 use crate::job::Job;
 
 use super::device::DeviceLock;
-use super::file::is_same_file;
+use super::file::{For, OpenError, is_same_file, open_lock, open_or_make_lock};
 use super::holder::Holder;
 use super::patience::{LockError, Patience};
 use super::wait::{Mode, Target, Wait, waiting_for};
@@ -50,14 +50,14 @@ impl JobLock {
         let path = dir.lock();
         let wrong = |source| LockError::File { path: path.clone(), source };
         loop {
-            let file = make_lock(&dir).map_err(wrong)?;
+            let file = make_lock(&dir).map_err(|error| LockError::opening(&path, error))?;
             match Mode::Exclusive.try_lock(&file) {
                 Ok(()) if is_same_file(&file, &path) => return Ok(JobLock { file, dir }),
                 // It was taken away between our opening and our locking it.
                 Ok(()) => {}
                 Err(TryLockError::Error(source)) => return Err(wrong(source)),
                 Err(TryLockError::WouldBlock) => {
-                    return Err(LockError::Busy(job_waiting(job, Holder::load(&file).as_ref())));
+                    return Err(LockError::Busy(job_waiting(job, Holder::of(&file).as_ref())));
                 }
             }
         }
@@ -74,7 +74,7 @@ impl JobLock {
             return Ok(false);
         }
         let wrong = |source| LockError::File { path: path.clone(), source };
-        let file = make_lock(&self.dir).map_err(wrong)?;
+        let file = make_lock(&self.dir).map_err(|error| LockError::opening(&path, error))?;
         Mode::Exclusive.try_lock(&file).map_err(|error| match error {
             TryLockError::Error(source) => wrong(source),
             TryLockError::WouldBlock => {
@@ -92,9 +92,9 @@ impl JobLock {
 }
 
 /// Opens the lock file of a job; it and the directory are made if they are missing.
-fn make_lock(dir: &JobDir) -> io::Result<File> {
+fn make_lock(dir: &JobDir) -> Result<File, OpenError> {
     fs::create_dir_all(dir.path())?;
-    open_or_make_regular(&dir.lock())
+    open_or_make_lock(&dir.lock(), For::Us)
 }
 
 fn job_waiting(job: &Job, holder: Option<&Holder>) -> Waiting {
@@ -113,10 +113,7 @@ fn job_waiting(job: &Job, holder: Option<&Holder>) -> Waiting {
 
 /// Whether the `orchestrate` that last took the lock of the job in `dir` is still there.
 pub fn is_owner_alive(dir: &JobDir) -> bool {
-    open_regular(&dir.lock())
-        .ok()
-        .and_then(|file| Holder::load(&file))
-        .is_some_and(|holder| holder.is_alive())
+    open_lock(&dir.lock()).ok().and_then(|file| Holder::load(&file)).is_some_and(|holder| holder.is_alive())
 }
 
 /// Writes into the lock files who holds them. It helps whoever waits; if it cannot be written, nothing is lost.

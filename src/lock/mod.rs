@@ -20,7 +20,8 @@
 //! alternate, and none has to wait until the other is through. Whoever has the turn may be suspended before it takes the
 //! lock. A lock that stays free although its turn is taken is therefore taken without it after a while (`wait.rs`).
 //!
-//! A lock file's contents say who took it last. They are for people to read; nothing is decided by them.
+//! A lock file's contents say who took it last. They are for people to read; nothing is decided by them. What stands in
+//! the place of a lock file and is none is refused, never written to (`file.rs`).
 
 mod device;
 mod file;
@@ -30,5 +31,6 @@ mod patience;
 mod wait;
 
 pub use device::{DeviceLock, LOCK_DIR_VARIABLE, LockDir, lock_dir_path};
+pub use file::{For, Foreign, OpenError, open_lock, open_or_make_lock};
 pub use job::{JobLock, inherited, is_owner_alive, sign};
 pub use patience::{LockError, Patience};

@@ -1,8 +1,9 @@
 //! How a lock is waited for, and what may come instead of it.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use super::file::{Foreign, OpenError};
 use crate::event::{Observer, Waiting};
 use crate::stop::{Stop, StopSignals};
 
@@ -18,12 +19,32 @@ pub enum LockError {
         #[source]
         source: io::Error,
     },
+    /// Something else stands in the place of the lock file, or of its directory. It is left as it is.
+    #[error("cannot lock {}", path.display())]
+    Foreign {
+        /// Its path.
+        path: PathBuf,
+        /// What it is.
+        #[source]
+        what: Foreign,
+    },
     /// Somebody holds it, and we must not wait.
     #[error("{}", busy(.0))]
     Busy(Waiting),
     /// We were told to stop while we waited.
     #[error("told to stop while waiting for a lock")]
     Stopped(Stop),
+}
+
+impl LockError {
+    /// The lock file at `path` cannot be opened.
+    pub(super) fn opening(path: &Path, error: OpenError) -> LockError {
+        let path = path.to_owned();
+        match error {
+            OpenError::System(source) => LockError::File { path, source },
+            OpenError::Foreign(what) => LockError::Foreign { path, what },
+        }
+    }
 }
 
 fn busy(waiting: &Waiting) -> String {

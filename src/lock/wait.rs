@@ -12,11 +12,10 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::file::{is_same_file, open_shared};
+use super::file::{For, OpenError, is_same_file, open_lock, open_or_make_lock};
 use super::holder::{Holder, with_keepers};
 use super::patience::{LockError, Patience};
 use crate::event::{Event, Waiting};
-use crate::files::open_regular;
 use crate::stop::{Stop, StopSignals};
 
 /// Between two looks at a lock whose turn somebody else has.
@@ -61,7 +60,7 @@ pub(super) struct Target<'a> {
     /// The lock's file.
     pub(super) path: &'a Path,
     /// Opens it, and makes it if it is missing.
-    pub(super) open: &'a dyn Fn() -> io::Result<File>,
+    pub(super) open: &'a dyn Fn() -> Result<File, OpenError>,
     /// How it is wanted.
     pub(super) mode: Mode,
     /// What is waited for if somebody else holds it, by the open file.
@@ -98,9 +97,10 @@ impl InTurn<'_> {
 
     /// Whether nobody holds the lock itself.
     fn is_free(&self) -> bool {
-        match open_regular(self.lock) {
+        match open_lock(self.lock) {
             Ok(file) => self.probe.try_lock(&file).is_ok(),
-            Err(error) => error.kind() == io::ErrorKind::NotFound,
+            Err(OpenError::System(error)) => error.kind() == io::ErrorKind::NotFound,
+            Err(OpenError::Foreign(_)) => false,
         }
     }
 
@@ -109,7 +109,7 @@ impl InTurn<'_> {
         if self.is_free() {
             return self.waiting_for_next();
         }
-        match open_regular(self.lock) {
+        match open_lock(self.lock) {
             Ok(lock) => waiting_for(&lock, &|holder| self.held_by(holder)),
             Err(_) => self.held_by(None),
         }
@@ -118,8 +118,8 @@ impl InTurn<'_> {
     /// Who has the turn of a lock that nobody holds.
     fn waiting_for_next(&self) -> Waiting {
         let waiting = Waiting { what: format!("the turn on {}", self.what), holder: None };
-        let Ok(turn) = open_regular(self.turn) else { return waiting };
-        match Holder::load(&turn).filter(Holder::is_at_work) {
+        let Ok(turn) = open_lock(self.turn) else { return waiting };
+        match Holder::of(&turn).filter(Holder::is_at_work) {
             Some(holder) => Waiting { holder: Some(holder.describe_next()), ..waiting },
             None => with_keepers(waiting, &turn),
         }
@@ -241,7 +241,7 @@ impl<'w, 'p> Wait<'w, 'p> {
         }
         let target = Target {
             path: place.lock,
-            open: &|| open_shared(place.lock),
+            open: &|| open_or_make_lock(place.lock, For::Everybody),
             mode: place.mode,
             tell: &|file| waiting_for(file, &|holder| place.held_by(holder)),
         };
@@ -254,7 +254,7 @@ impl<'w, 'p> Wait<'w, 'p> {
     async fn take_turn(&mut self, place: &InTurn<'_>, line: &Line) -> Result<Option<File>, LockError> {
         let target = Target {
             path: place.turn,
-            open: &|| open_shared(place.turn),
+            open: &|| open_or_make_lock(place.turn, For::Everybody),
             mode: Mode::Exclusive,
             tell: &|_| place.waiting_for_turn(),
         };
@@ -300,7 +300,7 @@ impl<'w, 'p> Wait<'w, 'p> {
 
     /// Opens `target` and locks it if nobody else has; that is an error for whoever must not wait.
     fn ask(&self, target: &Target<'_>) -> Result<Asked, LockError> {
-        let file = (target.open)().map_err(|source| target.wrong(source))?;
+        let file = (target.open)().map_err(|error| LockError::opening(target.path, error))?;
         match target.mode.try_lock(&file) {
             Ok(()) => Ok(Asked::Ours(file)),
             Err(TryLockError::Error(source)) => Err(target.wrong(source)),
@@ -328,7 +328,7 @@ impl<'w, 'p> Wait<'w, 'p> {
 
 /// Who holds the lock of `file`, in the words of `describe`; with the processes that keep it where its holder is gone.
 pub(super) fn waiting_for(file: &File, describe: &dyn Fn(Option<&Holder>) -> Waiting) -> Waiting {
-    let holder = Holder::load(file);
+    let holder = Holder::of(file);
     let waiting = describe(holder.as_ref());
     if holder.is_some_and(|holder| holder.is_at_work()) { waiting } else { with_keepers(waiting, file) }
 }

@@ -16,6 +16,9 @@ use crate::store::Store;
 
 /// Whether `error`, met while the job of `dir` was run, is of that directory alone, so that other jobs can run.
 pub(super) fn concerns_one_job(error: &DispatchError, store: &Store, dir: &JobDir) -> bool {
+    if let DispatchError::Lock(LockError::Foreign { path, .. }) = error {
+        return path.starts_with(dir.path());
+    }
     let (path, source) = match error {
         DispatchError::Write(error) => (&error.path, &error.source),
         DispatchError::Lock(LockError::File { path, source }) => (path, source),

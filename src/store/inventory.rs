@@ -9,8 +9,9 @@ use std::io;
 use super::attempt::Attempt;
 use super::directory::Store;
 use super::error::StoreError;
-use crate::files::{AttemptDir, JobDir, open_regular, read_regular_text};
+use crate::files::{AttemptDir, JobDir, read_regular_text};
 use crate::job::{Job, Key};
+use crate::lock::open_lock;
 use crate::plan::{Inventory, NotDone, Problem, Standing, quote};
 use crate::record::Record;
 use crate::text::with_sources;
@@ -156,7 +157,7 @@ fn came_to_nothing(dir: &JobDir) -> bool {
 /// Whether somebody holds the job's lock. Asking takes the lock for a moment, so it is asked only of jobs that have an
 /// attempt without a record.
 fn is_locked(dir: &JobDir) -> bool {
-    let Ok(file) = open_regular(&dir.lock()) else { return false };
+    let Ok(file) = open_lock(&dir.lock()) else { return false };
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 

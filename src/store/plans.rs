@@ -10,6 +10,7 @@ use std::time::SystemTime;
 use super::directory::Store;
 use super::error::{PlanError, StoreError};
 use crate::files::{FILE_LIMIT, WriteError, check_schema, read_regular, read_regular_text, write_atomic};
+use crate::lock::{For, open_or_make_lock};
 use crate::plan::{PLAN_SCHEMA, Plan};
 
 impl Store {
@@ -33,9 +34,12 @@ impl Store {
             return Ok(());
         }
         fs::create_dir_all(&directory).map_err(wrong)?;
-        // Two runs may save the same plan at once; the lock ends with the file's scope.
-        let lock = File::create(directory.join("lock")).map_err(wrong)?;
-        lock.lock().map_err(wrong)?;
+        // Two runs may save the same plan at once; the lock ends with this function.
+        let lock = directory.join("lock");
+        let _held = open_or_make_lock(&lock, For::Us)
+            .map_err(io::Error::from)
+            .and_then(|file| file.lock().map(|()| file))
+            .map_err(|source| WriteError { path: lock, source })?;
         Ok(write_atomic(&path, &text)?)
     }
 

@@ -1,5 +1,9 @@
 //! Two orchestrates never measure at once on one device, whatever their stores.
 
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
 use nix::sys::signal::Signal;
 use orchestrate::record::Outcome;
 
@@ -128,5 +132,65 @@ fn a_device_alone_leaves_the_host_to_others_of_its_kind() {
     project.let_go();
     first.wait().code(0);
     project.orchestrate(&["run", "alone.yaml", "--store", "other", "--no-wait"]).code(0);
+    assert_eq!(project.started(), 2);
+}
+
+/// What is not a lock file is neither followed nor written to, in a folder that everybody may write.
+#[test]
+fn what_stands_in_the_place_of_a_lock_is_refused_untouched() {
+    let victim = "years of work\n";
+    type Spoil = fn(&Path, &Path);
+    let spoilers: [(&str, &str, Spoil); 5] = [
+        ("host.lock", "it is a symbolic link", |lock, victim| symlink(victim, lock).unwrap()),
+        ("host.turn", "it has 2 names (hard links)", |lock, victim| fs::hard_link(victim, lock).unwrap()),
+        ("host.lock", "it is a FIFO", |lock, _| {
+            nix::unistd::mkfifo(lock, nix::sys::stat::Mode::S_IRWXU).unwrap()
+        }),
+        ("host.lock", "it is a directory", |lock, _| fs::create_dir(lock).unwrap()),
+        ("host.lock", "it holds something that orchestrate did not write", |lock, victim| {
+            fs::copy(victim, lock).map(drop).unwrap()
+        }),
+    ];
+    for (name, why, spoil) in spoilers {
+        let project = Project::with(Matrix::new("t"));
+        fs::write(project.path("victim"), victim).unwrap();
+        fs::create_dir(project.path("locks")).unwrap();
+        fs::set_permissions(project.path("locks"), fs::Permissions::from_mode(0o1777)).unwrap();
+        let lock = project.path("locks").join(name);
+        spoil(&lock, &project.path("victim"));
+        let hint = format!("`ls -l {}` shows whose it is", lock.display());
+        project
+            .orchestrate(&["run", "t.yaml"])
+            .code(12)
+            .says(&format!("error: cannot lock {}", lock.display()))
+            .says(why)
+            .says(&hint)
+            .says("ORCHESTRATE_LOCK_DIR");
+        assert_eq!(fs::read_to_string(project.path("victim")).unwrap(), victim, "{why}");
+        assert_eq!(project.started(), 0, "{why}");
+        if lock.is_dir() {
+            fs::remove_dir(&lock).unwrap()
+        } else {
+            fs::remove_file(&lock).unwrap()
+        }
+        project.orchestrate(&["run", "t.yaml"]).code(0);
+    }
+}
+
+/// A link in the store is not followed either: the run goes on with the next job, and no plan is saved through one.
+#[test]
+fn links_in_the_place_of_a_stores_locks_are_not_followed() {
+    let project = Project::with(Matrix::new("t").repeats(2)).and(Matrix::new("other"));
+    project.orchestrate(&["run", "t.yaml"]).code(0);
+    fs::write(project.path("victim"), "years of work\n").unwrap();
+    let dir = project.store().job_dirs().unwrap().remove(0);
+    fs::remove_file(dir.record()).unwrap();
+    for lock in [dir.lock(), project.path("runs/.plans/lock")] {
+        fs::remove_file(&lock).unwrap();
+        symlink(project.path("victim"), &lock).unwrap();
+    }
+    project.orchestrate(&["resume"]).code(10).says("cannot lock").says("it is a symbolic link");
+    project.orchestrate(&["run", "other.yaml"]).code(12).says("it is a symbolic link");
+    assert_eq!(fs::read_to_string(project.path("victim")).unwrap(), "years of work\n");
     assert_eq!(project.started(), 2);
 }

@@ -233,8 +233,12 @@ fn a_lock_that_cannot_be_opened_is_no_busy_job() {
     fs::remove_file(&lock).unwrap();
     // It stops root too.
     fs::create_dir(&lock).unwrap();
-    let refused =
-        scene.run(&["accept", "--all"]).code(12).says("cannot lock").says("put right what is wrong with it");
+    let refused = scene
+        .run(&["accept", "--all"])
+        .code(12)
+        .says("cannot lock")
+        .says("it is a directory")
+        .says("shows whose it is");
     assert!(!refused.stderr.contains("somebody runs it"), "{refused:?}");
     fs::remove_dir(&lock).unwrap();
     scene.run(&["accept", "--all"]).code(0);
