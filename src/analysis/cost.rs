@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::unconfirmed::listed;
 use crate::architecture::{NETWORKS, Network, NoNetwork, network};
-use crate::job::{Key, ParamValue, Precision};
+use crate::job::{Key, Name, ParamValue, Precision};
 use crate::protocol::Measurement;
 
 /// How training FLOPs are counted. Printed under every table that shows them.
@@ -73,7 +73,7 @@ pub enum NoCost {
     #[error("orchestrate has no description of the network `{model}`: {source}")]
     NotDescribed {
         /// The network's name.
-        model: String,
+        model: Name,
         /// Why.
         source: NoNetwork,
     },
@@ -86,7 +86,7 @@ pub enum NoCost {
     )]
     NoShape {
         /// The network's name.
-        model: String,
+        model: Name,
         /// The parameters that would tell.
         missing: Vec<&'static str>,
     },
@@ -96,7 +96,7 @@ pub enum NoCost {
     )]
     OtherNetwork {
         /// The network's name.
-        model: String,
+        model: Name,
         /// Parameters that the worker reports.
         reported: u64,
         /// Parameters of the description.
@@ -114,7 +114,7 @@ pub enum NoCost {
 pub fn cost(key: &Key, measured: Option<&Measurement>, convention: FlopsConvention) -> Result<Cost, NoCost> {
     let not_described = |source| NoCost::NotDescribed { model: key.model.clone(), source };
     if !NETWORKS.contains(&key.model.as_str()) {
-        return Err(not_described(NoNetwork::UnknownName(key.model.clone())));
+        return Err(not_described(NoNetwork::UnknownName(key.model.to_string())));
     }
     let (input_size, classes) = shape(key, measured)?;
     let network = network(&key.model, input_size, classes).map_err(not_described)?;
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(
             cost(&key, None, FlopsConvention::default()),
             Err(NoCost::NotDescribed {
-                model: "lenet".to_owned(),
+                model: "lenet".into(),
                 source: NoNetwork::UnknownName("lenet".to_owned())
             })
         );

@@ -12,7 +12,7 @@ use super::counted::{Counted, counted};
 use super::marks::Mark;
 use super::peaks::{NoPeaks, Peaks, Wanted};
 use super::{Run, Study};
-use crate::job::{Key, Kind, Precision, distinction, varying_parameters};
+use crate::job::{Key, Kind, Name, Precision, distinction, varying_parameters};
 use crate::stats::{self, CONFIDENCE, Interval, TooFew};
 
 /// Statistics of images a second over the runs that count.
@@ -155,7 +155,7 @@ impl<'a> Row<'a> {
 }
 
 /// What rows and runs are ordered by: env, model, precision, parameters, batch, repeat, kind.
-pub fn order(key: &Key) -> (String, String, Precision, String, u32, u32, Kind) {
+pub fn order(key: &Key) -> (Name, Name, Precision, String, u32, u32, Kind) {
     let params = params_text(key);
     (key.env.clone(), key.model.clone(), key.precision, params, key.batch, key.repeat, key.kind)
 }

@@ -9,7 +9,7 @@ use std::fmt;
 use super::counted::NcuRun;
 use super::group::Row;
 use super::peaks::Peaks;
-use crate::job::Precision;
+use crate::job::{Name, Precision};
 
 /// The share of a roof from which on a point counts as being at it.
 pub const AT_ROOF: f64 = 0.6;
@@ -93,7 +93,7 @@ impl Point {
 #[derive(Clone, Debug)]
 pub struct Roofline<'a> {
     /// The env.
-    pub env: String,
+    pub env: Name,
     /// Which roofline of the env this is, from 1: an env whose runs had several devices has several.
     pub part: usize,
     /// The device's ceilings.

@@ -84,7 +84,7 @@ fn summary(file: &str, matrix: &Matrix) -> Checked {
         .map(|env| {
             let own = || configs.iter().filter(|config| config.key.env == env.name);
             CheckedEnv {
-                name: env.name.clone(),
+                name: env.name.to_string(),
                 device: env.device.to_string(),
                 configs: own().count(),
                 jobs: own().map(|config| u64::from(config.repeats)).sum(),
@@ -94,7 +94,7 @@ fn summary(file: &str, matrix: &Matrix) -> Checked {
     Checked {
         file: file.to_owned(),
         valid: true,
-        name: Some(matrix.name.clone()),
+        name: Some(matrix.name.to_string()),
         configs: configs.len(),
         jobs: envs.iter().map(|env| env.jobs).sum(),
         envs,

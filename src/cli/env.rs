@@ -57,7 +57,7 @@ impl Environment {
     /// Of a host and of the plans that were saved on it.
     fn of(survey: Survey, plans: &[Plan], store: &Path) -> Environment {
         let clouds = plans.iter().flat_map(|plan| &plan.envs);
-        let clouds = clouds.filter_map(|(name, env)| Some((name.clone(), env.cloud.clone()?))).collect();
+        let clouds = clouds.filter_map(|(name, env)| Some((name.to_string(), env.cloud.clone()?))).collect();
         let flag = match store.display().to_string().as_str() {
             "runs" => String::new(),
             other => format!(" --store {}", quote(other)),

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::Exit;
 use crate::files::WriteError;
 use crate::plan::quote;
-use crate::store::StoreError;
+use crate::store::{PlanError, StoreError};
 
 /// A failed verb: the error, the exit code it means, and what the user can do next.
 ///
@@ -34,6 +34,9 @@ impl Failure {
     pub fn store(error: StoreError) -> Self {
         let hint = match &error {
             StoreError::NoPlan { .. } => "run a matrix first: `orchestrate run MATRIX.yaml`",
+            StoreError::BadPlan { source: PlanError::OtherName(_), .. } => {
+                "rename it after its matrix, or delete it and make the plan anew: `orchestrate run MATRIX.yaml`"
+            }
             StoreError::BadPlan { .. } => "make the plan anew: `orchestrate run MATRIX.yaml`",
             StoreError::Write(WriteError { source, .. })
             | StoreError::Create { source, .. }

@@ -112,7 +112,7 @@ impl PlanView {
         let to_run = jobs.iter().filter(|job| job.state == State::Waiting).map(|job| &job.key);
         PlanView {
             schema: VIEW_SCHEMA,
-            matrix: plan.matrix.name.clone(),
+            matrix: plan.matrix.name.to_string(),
             file: plan.matrix.path.clone(),
             counts: jobs.iter().map(|job| job.state).collect(),
             time_left: estimator.time_left(to_run),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Exit, Failure};
-use crate::job::{Key, PARAMETERS, ParamValue, Precision, parameter, placeholders};
+use crate::job::{Key, Name, PARAMETERS, ParamValue, Precision, parameter, placeholders};
 use crate::matrix::{Condition, Operator, Selector, SelectorField, comma_separated, did_you_mean, one_of};
 use crate::plan::{Plan, quote};
 
@@ -118,7 +118,7 @@ impl SelectArgs {
         if plan.jobs.iter().any(|key| selection.contains(key)) {
             return Ok(selection);
         }
-        let error = SelectError::Nothing { matrix: plan.matrix.name.clone(), jobs: plan.jobs.len() };
+        let error = SelectError::Nothing { matrix: plan.matrix.name.to_string(), jobs: plan.jobs.len() };
         Err(error.failure(Some(format!(
             "`orchestrate plan {}` shows the jobs there are",
             quote(&plan.matrix.path)
@@ -176,7 +176,7 @@ fn check_field(plan: &Plan, condition: &str, name: &str) -> Result<(), Failure> 
 /// A selector of one part, whose names exist.
 fn selector(plan: &Plan, field: SelectorField, condition: Condition) -> Result<Selector, Failure> {
     let known: Option<(&'static str, BTreeSet<&str>)> = match field {
-        SelectorField::Env => Some(("env", plan.envs.keys().map(String::as_str).collect())),
+        SelectorField::Env => Some(("env", plan.envs.keys().map(Name::as_str).collect())),
         SelectorField::Model => Some(("model", plan.jobs.iter().map(|key| key.model.as_str()).collect())),
         SelectorField::Precision => {
             Some(("precision", plan.jobs.iter().map(|key| Precision::as_str(key.precision)).collect()))
@@ -197,7 +197,7 @@ fn selector(plan: &Plan, field: SelectorField, condition: Condition) -> Result<S
 fn unknown_name(plan: &Plan, field: &'static str, word: String, known: &BTreeSet<&str>) -> Failure {
     let hint = did_you_mean(&word, known.iter().copied());
     let expected = one_of(known.iter().copied());
-    SelectError::UnknownName { matrix: plan.matrix.name.clone(), field, word, expected }.failure(hint)
+    SelectError::UnknownName { matrix: plan.matrix.name.to_string(), field, word, expected }.failure(hint)
 }
 
 #[cfg(test)]

@@ -16,13 +16,13 @@ use crate::analysis::peaks::{Catalogue, Peaks, PeaksError, parse, parse_measured
 use crate::analysis::{Analysis, Cell, Span, State, Study};
 use crate::files::{read_regular_text, write_atomic};
 use crate::host::probe_host;
-use crate::job::Job;
+use crate::job::{Job, Name};
 use crate::plan::{Decided, Decision, Inventory, NotDone, Plan, PlannedEnv, Present, Standing, decide};
 use crate::prepare::peaks::load_peaks;
 use crate::protocol::{BadIterations, Iterations, Measurement};
 use crate::report::File;
 use crate::report::number::significant;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 
 /// Which plan, and what to read beside the store.
 #[derive(Debug, clap::Args)]
@@ -82,10 +82,11 @@ impl StudyArgs {
             }
             Some(name) => {
                 let known = store.plan_names().map_err(Failure::store)?;
-                store.load_plan(name).map_err(|error| match known.is_empty() {
-                    true => nothing(Failure::store(error)),
-                    false => nothing(Failure::store(error))
+                store.load_plan(name).map_err(|error| match error {
+                    StoreError::NoPlan { .. } if known.is_empty() => nothing(Failure::store(error)),
+                    StoreError::NoPlan { .. } => nothing(Failure::store(error))
                         .hint(format!("the saved plans are: {}", known.join(", "))),
+                    error => Failure::store(error),
                 })
             }
             None => {
@@ -100,9 +101,10 @@ impl StudyArgs {
         }
     }
 
-    /// Writes `files` below the report's directory, and says which it is.
-    pub(super) fn write(&self, matrix: &str, files: &[File]) -> Result<PathBuf, Failure> {
-        let directory = self.out.join(matrix);
+    /// Writes `files` below the report's directory, and says which it is. Their paths are made of names, so nothing is
+    /// written elsewhere.
+    pub(super) fn write(&self, matrix: &Name, files: &[File]) -> Result<PathBuf, Failure> {
+        let directory = self.out.join(matrix.as_str());
         for file in files {
             let path = directory.join(&file.path);
             let parent = path.parent().unwrap_or(&directory);
@@ -266,7 +268,7 @@ fn results_table(analysis: &Analysis<'_>) -> String {
 fn result_cells(row: &Row<'_>, varying: &[String]) -> Vec<String> {
     let key = &row.config;
     let mut cells =
-        vec![key.env.clone(), key.model.clone(), key.precision.to_string(), key.batch.to_string()];
+        vec![key.env.to_string(), key.model.to_string(), key.precision.to_string(), key.batch.to_string()];
     cells
         .extend(varying.iter().map(|name| key.param(name).map_or("-".to_owned(), |value| value.to_string())));
     let number =

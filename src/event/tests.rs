@@ -38,7 +38,7 @@ fn record(job: &Job, outcome: Outcome) -> Record {
             orchestrate: String::new(),
             host: Default::default(),
             worker: Default::default(),
-            matrix: Default::default(),
+            matrix: crate::record::MatrixFacts::example(),
             git: None,
             cloud: None,
             command: Vec::new(),

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::{
-    DataSource, Device, Finite, KEY_SCHEMA, Key, Kind, PARAMETERS, ParamValue, Parameter, ParameterType,
-    Params, Precision, Profile, WorkerTemplate, parameter,
+    DataSource, Device, Finite, KEY_SCHEMA, Key, Kind, Name, PARAMETERS, ParamValue, Parameter,
+    ParameterType, Params, Precision, Profile, WorkerTemplate, parameter,
 };
 
 /// Words that a reader could take for something else, or that a printer must escape.
@@ -79,8 +79,8 @@ pub(crate) fn finite() -> impl Strategy<Value = Finite> {
         .prop_map(|value| Finite::new(value).or(Finite::new(1.0)).expect("1 is finite"))
 }
 
-fn name() -> impl Strategy<Value = String> {
-    "[A-Za-z0-9_][A-Za-z0-9._-]{0,63}"
+fn name() -> impl Strategy<Value = Name> {
+    "[A-Za-z0-9_][A-Za-z0-9._-]{0,63}".prop_map(|text| text.as_str().into())
 }
 
 fn device() -> impl Strategy<Value = Device> {
@@ -92,11 +92,11 @@ fn device() -> impl Strategy<Value = Device> {
     ]
 }
 
-type Program = (String, Params, WorkerTemplate);
+type Program = (Name, Params, WorkerTemplate);
 
 /// The shipped worker trains its own networks and takes its own parameters.
 fn shipped() -> impl Strategy<Value = Program> {
-    let model = select(vec!["resnet18", "vgg16", "mobilenet_v2", "vit_b_16"]).prop_map(str::to_owned);
+    let model = select(vec!["resnet18", "vgg16", "mobilenet_v2", "vit_b_16"]).prop_map(Name::from);
     // Not every network takes images of every size.
     (model, known_params(&["input_size"]))
         .prop_map(|(model, params)| (model, params, WorkerTemplate::Shipped))

@@ -1,7 +1,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Device, Finite, JobId, Kind, ParamValue, Params, Precision, Profile, parameter, placeholders};
+use super::{
+    Device, Finite, JobId, Kind, Name, ParamValue, Params, Precision, Profile, parameter, placeholders,
+};
 
 /// The version of the key's form.
 ///
@@ -21,11 +23,11 @@ pub struct Key {
     /// Timing or profiled.
     pub kind: Kind,
     /// The env's name in the matrix.
-    pub env: String,
+    pub env: Name,
     /// Where the worker computes.
     pub device: Device,
     /// The network's name, as torchvision spells it.
-    pub model: String,
+    pub model: Name,
     /// Images an iteration.
     pub batch: u32,
     /// The arithmetic asked for.
@@ -276,7 +278,7 @@ mod tests {
         let changes: &[(&str, Change)] = &[
             ("schema", |key| key.schema += 1),
             ("kind", |key| key.kind = Kind::Perf),
-            ("env", |key| key.env.push('x')),
+            ("env", |key| key.env = "other".into()),
             ("device", |key| key.device = Device::Cuda(1)),
             ("model", |key| key.model = "vgg16".into()),
             ("batch", |key| key.batch += 1),

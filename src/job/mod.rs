@@ -14,6 +14,7 @@ mod finite;
 mod id;
 mod key;
 mod misread;
+mod name;
 mod parameter;
 mod placeholder;
 mod profile;
@@ -25,6 +26,7 @@ mod word;
 pub use finite::Finite;
 pub use id::{JobId, ParseJobIdError};
 pub use key::{KEY_SCHEMA, Key, WorkerTemplate};
+pub use name::{Name, ParseNameError};
 pub use parameter::{
     DataSource, LOADER_PARAMETERS, PARAMETERS, ParamValue, Parameter, ParameterType, Params, WrongParameter,
     parameter,

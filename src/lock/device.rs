@@ -217,7 +217,7 @@ mod tests {
         Job::new(Key {
             schema: KEY_SCHEMA,
             kind: Kind::Timing,
-            env: format!("env_{}", device.backend()),
+            env: format!("env_{}", device.backend()).as_str().into(),
             device,
             model: "m".into(),
             batch: 4,

@@ -32,13 +32,13 @@ pub fn check(source: &str) -> Result<Matrix, Vec<Note>> {
     let include: Vec<Spanned<Include>> =
         file.include.iter().filter_map(|entry| known.include(entry, &mut notes)).collect();
     check_whole(&known, &exclude, &include, &mut notes);
-    if notes.count() > 0 {
-        return Err(notes.into_sorted());
-    }
     let envs = known.built.into_iter().flatten().collect();
+    // Without a name there are notes.
+    let Some(name) = file.name.filter(|_| notes.count() == 0) else {
+        return Err(notes.into_sorted());
+    };
     Ok(Matrix {
-        // Without a name there would be notes.
-        name: file.name.unwrap_or_default(),
+        name,
         description: file.description,
         envs,
         exclude: exclude.into_iter().map(|selector| selector.value).collect(),

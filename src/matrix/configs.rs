@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Axis, AxisName, AxisValue, Env, Include, Matrix};
-use crate::job::{KEY_SCHEMA, Key, Kind, ParamValue, Params, Precision, Profile, WorkerTemplate};
+use crate::job::{KEY_SCHEMA, Key, Kind, Name, ParamValue, Params, Precision, Profile, WorkerTemplate};
 
 /// One config and how often it runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,10 +63,12 @@ impl Env {
             index /= count;
             values.extend(names.iter().zip(&points[point]));
         }
-        let mut key = self.bare_key();
+        let Some(AxisValue::Model(model)) = values.remove(&AxisName::Model) else {
+            unreachable!("every env has the axis `models`")
+        };
+        let mut key = self.bare_key(model.clone());
         for (name, value) in values {
             match (name, value) {
-                (AxisName::Model, AxisValue::Model(model)) => key.model.clone_from(model),
                 (AxisName::Batch, AxisValue::Batch(batch)) => key.batch = *batch,
                 (AxisName::Precision, AxisValue::Precision(precision)) => key.precision = *precision,
                 (AxisName::Param(name), AxisValue::Param(value)) => set(&mut key.params, name, value),
@@ -81,10 +83,9 @@ impl Env {
     /// The config that `include` adds to this env.
     pub fn included(&self, include: &Include) -> Config {
         let mut key = Key {
-            model: include.model.clone(),
             batch: include.batch,
             precision: include.precision,
-            ..self.bare_key()
+            ..self.bare_key(include.model.clone())
         };
         for (name, value) in &include.params {
             set(&mut key.params, name, value);
@@ -92,14 +93,14 @@ impl Env {
         Config { key: finished(key), repeats: include.repeats, profiles: self.profiles.clone() }
     }
 
-    /// What all configs of the env share. The axes `models`, `batches` and `precisions` fill in the rest.
-    fn bare_key(&self) -> Key {
+    /// What all configs of the env with this model share. The axes `batches` and `precisions` fill in the rest.
+    fn bare_key(&self, model: Name) -> Key {
         Key {
             schema: KEY_SCHEMA,
             kind: Kind::Timing,
             env: self.name.clone(),
             device: self.device,
-            model: String::new(),
+            model,
             batch: 0,
             precision: Precision::Fp32,
             repeat: 1,

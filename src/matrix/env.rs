@@ -8,7 +8,7 @@ use super::profile::{check_own, profiles};
 use super::reader::unknown_key;
 use super::{Axis, AxisName, AxisValue, Env};
 use crate::architecture::NETWORKS;
-use crate::job::{PARAMETERS, ParamValue, Params, Precision, WorkerTemplate, parameter, placeholders};
+use crate::job::{Name, PARAMETERS, ParamValue, Params, Precision, WorkerTemplate, parameter, placeholders};
 
 /// Repeats of a config if nobody says: the fewest with which two configs can differ significantly.
 const DEFAULT_REPEATS: u32 = 5;
@@ -36,7 +36,7 @@ pub(super) fn build(file: &EnvFile, base: &Overrides, notes: &mut Notes) -> Opti
         return None;
     }
     let env = Env {
-        name: file.name.value.clone(),
+        name: file.name.value.parse().ok()?,
         device: file.device?,
         place: file.place.clone(),
         share: file.share,
@@ -217,12 +217,12 @@ fn dimension<T>(
     Dimension { name, word: word.to_owned(), span: list.span, values }
 }
 
-fn check_models(models: &SpannedList<String>, worker: &WorkerFile, notes: &mut Notes) {
+fn check_models(models: &SpannedList<Name>, worker: &WorkerFile, notes: &mut Notes) {
     models.value.iter().for_each(|model| check_model(model, worker, notes));
 }
 
 /// Checks that the shipped worker knows `model`; another worker may know any.
-pub(super) fn check_model(model: &Spanned<String>, worker: &WorkerFile, notes: &mut Notes) {
+pub(super) fn check_model(model: &Spanned<Name>, worker: &WorkerFile, notes: &mut Notes) {
     if matches!(worker, WorkerFile::Shipped) && !NETWORKS.contains(&model.value.as_str()) {
         let message =
             format!("is not a network of the worker: expected {}", one_of(NETWORKS.iter().copied()));
@@ -331,7 +331,7 @@ fn is_same_call(one: &[AxisValue], other: &[AxisValue]) -> bool {
 
 fn shown(value: &AxisValue) -> String {
     match value {
-        AxisValue::Model(model) => model.clone(),
+        AxisValue::Model(model) => model.to_string(),
         AxisValue::Batch(batch) => batch.to_string(),
         AxisValue::Precision(precision) => precision.to_string(),
         AxisValue::Param(value) => value.to_string(),

@@ -15,14 +15,14 @@ use super::reader::{
 use super::thresholds::read_thresholds;
 use super::tree::{Entry, Node, Value};
 use super::{Order, Place, Share};
-use crate::job::{Device, ParamValue, Precision};
+use crate::job::{Device, Name, ParamValue, Precision};
 use crate::record::CloudFacts;
 use crate::threshold::Thresholds;
 
 /// A matrix file.
 #[derive(Debug)]
 pub(super) struct MatrixFile {
-    pub(super) name: Option<String>,
+    pub(super) name: Option<Name>,
     pub(super) description: Option<String>,
     /// What holds for every env that does not say otherwise.
     pub(super) base: Overrides,
@@ -58,7 +58,7 @@ pub(super) type SpannedList<T> = Spanned<Vec<Spanned<T>>>;
 pub(super) struct Overrides {
     /// Whether something of it could not be read.
     pub(super) broken: bool,
-    pub(super) models: Option<SpannedList<String>>,
+    pub(super) models: Option<SpannedList<Name>>,
     pub(super) batches: Option<SpannedList<u32>>,
     pub(super) precisions: Option<SpannedList<Precision>>,
     pub(super) repeats: Option<u32>,
@@ -325,7 +325,7 @@ fn read_env(name: &Spanned<String>, node: &Node, notes: &mut Notes) -> EnvFile {
             os: get(map, "os").and_then(|node| word(node, keys::SYSTEMS, notes)).map(str::to_owned),
         },
         share: if share == Some("device") { Share::Device } else { Share::Nothing },
-        peaks: peaks.map(|peaks| peaks.value),
+        peaks: peaks.map(|peaks| peaks.value.into()),
         usd_per_hour: get(map, "usd_per_hour").and_then(|node| price(node, notes)),
         cloud: get(map, "cloud").and_then(|node| read_cloud(node, notes)),
         variables: get(map, "variables").map_or_else(BTreeMap::new, |node| read_variables(node, notes)),

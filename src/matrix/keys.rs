@@ -151,9 +151,6 @@ pub(super) const QUIET: RangeInclusive<f64> = 0.001..=10_000.0;
 /// Bounds of `max_temperature`, in °C.
 pub(super) const TEMPERATURE: RangeInclusive<f64> = 1.0..=150.0;
 
-/// The most characters of a name. Names make up the names of directories, which may have 255 bytes.
-pub(super) const LONGEST_NAME: usize = 64;
-
 /// The most values of one list.
 pub(super) const LONGEST_LIST: usize = 1_000;
 

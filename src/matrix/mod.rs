@@ -31,7 +31,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::job::{Device, Kind, ParamValue, Params, Precision, Profile, WorkerTemplate};
+use crate::job::{Device, Kind, Name, ParamValue, Params, Precision, Profile, WorkerTemplate};
 use crate::record::CloudFacts;
 use crate::threshold::Thresholds;
 
@@ -45,8 +45,8 @@ pub use schema::schema;
 /// A checked matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix {
-    /// Its name: letters, digits, `-`, `_` and `.`; names the saved plan and the report's directory.
-    pub name: String,
+    /// Its name: names the saved plan and the report's directory.
+    pub name: Name,
     /// What it is about, in a sentence.
     pub description: Option<String>,
     /// The environments in the file's order, each complete.
@@ -66,8 +66,8 @@ pub struct Matrix {
 /// A named environment: a device on a kind of host, with every list and parameter it runs with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Env {
-    /// Its name: letters, digits, `-` and `_`.
-    pub name: String,
+    /// Its name.
+    pub name: Name,
     /// Where the worker computes.
     pub device: Device,
     /// Where the env belongs.
@@ -123,7 +123,7 @@ pub enum AxisName {
 #[derive(Clone, Debug, PartialEq)]
 pub enum AxisValue {
     /// A network's name.
-    Model(String),
+    Model(Name),
     /// Images an iteration.
     Batch(u32),
     /// The arithmetic.
@@ -279,9 +279,9 @@ pub enum Comparison {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Include {
     /// The env, by name; it exists.
-    pub env: String,
+    pub env: Name,
     /// The network.
-    pub model: String,
+    pub model: Name,
     /// Images an iteration.
     pub batch: u32,
     /// The arithmetic.

@@ -130,6 +130,6 @@ impl Matrix {
             env.profiles.entry(kind).or_default();
             found = true;
         }
-        if found { Ok(self) } else { Err(NothingToProfile { kind, matrix: self.name }) }
+        if found { Ok(self) } else { Err(NothingToProfile { kind, matrix: self.name.into() }) }
     }
 }

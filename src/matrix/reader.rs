@@ -3,10 +3,10 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::keys::{KeyDoc, LONGEST_LIST, LONGEST_NAME, names};
+use super::keys::{KeyDoc, LONGEST_LIST, names};
 use super::note::{Notes, Span, Spanned, did_you_mean, one_of};
 use super::tree::{Entry, Node, Value};
-use crate::job::{DataSource, ParamValue, ParameterType, parameter};
+use crate::job::{DataSource, Name, ParamValue, ParameterType, parameter};
 
 /// Notes that `node` is not what was expected; `expected` completes "expected …".
 pub(super) fn mismatch(node: &Node, expected: &str, notes: &mut Notes) {
@@ -43,29 +43,19 @@ pub(super) fn text(node: &Node, expected: &str, notes: &mut Notes) -> Option<Spa
     }
 }
 
-/// Whether `name` can be part of a directory's name: letters, digits, `-`, `_` and `.`, not first a `-` or a `.`.
-fn is_name(name: &str) -> bool {
-    name.len() <= LONGEST_NAME
-        && name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
-}
-
 /// Checks a name; `what` says whose, to complete "expected …".
-pub(super) fn check_name(name: &Spanned<String>, what: &str, notes: &mut Notes) -> bool {
-    let fits = is_name(&name.value);
-    if !fits {
-        let rule = format!(
-            "at most {LONGEST_NAME} letters, digits, `-`, `_` and `.`, not beginning with `-` or `.`"
-        );
-        notes.add(name.span, &name.value, format!("expected {what}: {rule}"));
+pub(super) fn check_name(name: &Spanned<String>, what: &str, notes: &mut Notes) -> Option<Name> {
+    let checked = name.value.parse().ok();
+    if checked.is_none() {
+        notes.add(name.span, &name.value, format!("expected {what}: {}", Name::RULE));
     }
-    fits
+    checked
 }
 
 /// A name; `what` says whose, to complete "expected …".
-pub(super) fn name(node: &Node, what: &str, notes: &mut Notes) -> Option<Spanned<String>> {
+pub(super) fn name(node: &Node, what: &str, notes: &mut Notes) -> Option<Spanned<Name>> {
     let name = text(node, what, notes)?;
-    check_name(&name, what, notes).then_some(name)
+    Some(Spanned { value: check_name(&name, what, notes)?, span: name.span })
 }
 
 /// A whole number within `range`.

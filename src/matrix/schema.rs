@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::keys::{self, KeyDoc};
 use crate::architecture::NETWORKS;
-use crate::job::{PARAMETERS, Parameter, ParameterType, Precision};
+use crate::job::{Name, PARAMETERS, Parameter, ParameterType, Precision};
 use crate::threshold::Threshold;
 
 /// The schema of a matrix file.
@@ -28,7 +28,7 @@ pub fn schema() -> Value {
             "include": with_params(object(&[keys::INCLUDE], &["model", "batch"]), &value_of),
             "params": with_params(object(&[], &[]), &value_of),
             "axes": with_params(object(&[], &[]), &|parameter| list(&value_of(parameter))),
-            "name": { "type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9._-]*$", "maxLength": keys::LONGEST_NAME },
+            "name": { "type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9._-]*$", "maxLength": Name::LONGEST },
             "model": { "type": "string", "examples": NETWORKS },
             "precision": { "enum": Precision::ALL.map(Precision::as_str) },
             "batch": whole(&keys::BATCH),

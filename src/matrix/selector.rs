@@ -14,8 +14,8 @@ impl SelectorField {
     /// What `key` says in this field; `None` for a parameter that the worker chooses or that `key` does not have.
     fn value(&self, key: &Key) -> Option<ParamValue> {
         match self {
-            SelectorField::Env => Some(ParamValue::Text(key.env.clone())),
-            SelectorField::Model => Some(ParamValue::Text(key.model.clone())),
+            SelectorField::Env => Some(ParamValue::Text(key.env.to_string())),
+            SelectorField::Model => Some(ParamValue::Text(key.model.to_string())),
             SelectorField::Batch => Some(ParamValue::Int(key.batch.into())),
             SelectorField::Precision => Some(ParamValue::Text(key.precision.to_string())),
             SelectorField::Repeat => Some(ParamValue::Int(key.repeat.into())),

@@ -263,7 +263,7 @@ mod tests {
                 orchestrate: String::new(),
                 host: host(hostname),
                 worker: WorkerFacts::default(),
-                matrix: MatrixFacts::default(),
+                matrix: MatrixFacts::example(),
                 git: None,
                 cloud: None,
                 command: Vec::new(),
@@ -290,15 +290,15 @@ mod tests {
         let macos = Place { host: None, os: Some("macos".into()) };
         Plan {
             schema: PLAN_SCHEMA,
-            matrix: MatrixFacts::default(),
+            matrix: MatrixFacts::example(),
             description: None,
             order: Order::Sequential,
             order_seed: 0,
             thresholds: Default::default(),
             envs: BTreeMap::from([
-                ("here".to_owned(), env(Place::default())),
-                ("elsewhere".to_owned(), env(elsewhere)),
-                ("mac".to_owned(), env(macos)),
+                ("here".into(), env(Place::default())),
+                ("elsewhere".into(), env(elsewhere)),
+                ("mac".into(), env(macos)),
             ]),
             jobs,
         }

@@ -10,7 +10,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::Plan;
-use crate::job::{JobId, Key, Kind, ParamValue};
+use crate::job::{JobId, Key, Kind, Name, ParamValue};
 use crate::record::Record;
 use crate::stats;
 use crate::text::duration_text;
@@ -69,18 +69,18 @@ impl fmt::Display for TimeLeft {
 pub struct Estimator {
     by_config: BTreeMap<JobId, Vec<f64>>,
     /// Seconds an image.
-    by_model: BTreeMap<(Kind, String, String), Vec<f64>>,
+    by_model: BTreeMap<(Kind, Name, Name), Vec<f64>>,
     /// Seconds an image.
-    by_env: BTreeMap<(Kind, String), Vec<f64>>,
+    by_env: BTreeMap<(Kind, Name), Vec<f64>>,
     /// Seconds between two jobs, by env.
-    cool_down: BTreeMap<String, f64>,
+    cool_down: BTreeMap<Name, f64>,
 }
 
 impl Estimator {
     /// Learns from `records`. Those of other plans count too: the same config takes as long whoever asks for it.
     pub fn new<'a>(plan: &Plan, records: impl IntoIterator<Item = &'a Record>) -> Estimator {
         let cool_down =
-            |(name, env): (&String, &super::PlannedEnv)| (name.clone(), env.limits.cool_down.as_secs_f64());
+            |(name, env): (&Name, &super::PlannedEnv)| (name.clone(), env.limits.cool_down.as_secs_f64());
         let cool_down = plan.envs.iter().map(cool_down).collect();
         let mut estimator = Estimator { cool_down, ..Estimator::default() };
         for record in records {
@@ -191,7 +191,7 @@ mod tests {
                 orchestrate: String::new(),
                 host: Default::default(),
                 worker: Default::default(),
-                matrix: MatrixFacts::default(),
+                matrix: MatrixFacts::example(),
                 git: None,
                 cloud: None,
                 command: Vec::new(),
@@ -213,7 +213,7 @@ mod tests {
         };
         Plan {
             schema: super::super::PLAN_SCHEMA,
-            matrix: MatrixFacts::default(),
+            matrix: MatrixFacts::example(),
             description: None,
             order: Order::Sequential,
             order_seed: 0,

@@ -186,12 +186,12 @@ mod tests {
 
     fn plan(yaml: &str) -> Plan {
         let matrix = check(yaml).unwrap_or_else(|notes| panic!("{yaml}\n{notes:#?}"));
-        expand(&matrix, MatrixFacts { name: matrix.name.clone(), ..MatrixFacts::default() })
+        expand(&matrix, MatrixFacts { name: matrix.name.clone(), ..MatrixFacts::example() })
     }
 
     fn seen(key: &Key) -> Seen {
         let params = key.params.iter().map(|(name, value)| (name.clone(), value.to_string())).collect();
-        (key.model.clone(), key.batch, key.precision.to_string(), key.repeat, params)
+        (key.model.to_string(), key.batch, key.precision.to_string(), key.repeat, params)
     }
 
     proptest! {

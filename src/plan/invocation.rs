@@ -171,7 +171,7 @@ fn is_name(text: &str) -> bool {
 
 fn placeholder(name: &str, key: &Key, outputs: &Outputs) -> Result<String, InvocationError> {
     Ok(match name {
-        "model" => key.model.clone(),
+        "model" => key.model.to_string(),
         "batch" => key.batch.to_string(),
         "precision" => key.precision.to_string(),
         // The worker sees its one CUDA device as device 0, so an index would name another.

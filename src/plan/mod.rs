@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::job::{Job, Key};
+use crate::job::{Job, Key, Name};
 use crate::matrix::{Limits, Order, Place, Share};
 use crate::record::{CloudFacts, MatrixFacts};
 use crate::threshold::Thresholds;
@@ -61,7 +61,7 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Thresholds::are_default")]
     pub thresholds: Thresholds,
     /// The envs by name: what their jobs share.
-    pub envs: BTreeMap<String, PlannedEnv>,
+    pub envs: BTreeMap<Name, PlannedEnv>,
     /// The jobs in the order in which they run; no two have the same id.
     pub jobs: Vec<Key>,
 }

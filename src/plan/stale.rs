@@ -197,7 +197,7 @@ mod tests {
                 orchestrate: String::new(),
                 host: host(),
                 worker: worker(),
-                matrix: MatrixFacts::default(),
+                matrix: MatrixFacts::example(),
                 git: None,
                 cloud: None,
                 command: Vec::new(),

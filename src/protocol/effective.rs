@@ -58,7 +58,7 @@ impl Effective {
         compare("precision", key.precision.to_string(), effective.precision.to_string());
         compare("batch", key.batch.to_string(), effective.batch.to_string());
         if let Some(model) = &effective.model {
-            compare("model", key.model.clone(), model.clone());
+            compare("model", key.model.to_string(), model.clone());
         }
         if let Some(tf32) = effective.tf32
             && matches!(key.precision, Precision::Fp32 | Precision::Tf32)

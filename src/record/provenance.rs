@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use crate::job::Name;
+
 /// Where an attempt ran and with what.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Provenance {
@@ -199,15 +201,24 @@ pub struct LibraryFacts {
 }
 
 /// The matrix file.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MatrixFacts {
     /// Its name.
-    pub name: String,
+    pub name: Name,
     /// Its path, as given on the command line.
+    #[serde(default)]
     pub path: String,
     /// SHA-256 of its bytes.
+    #[serde(default)]
     pub sha256: String,
+}
+
+#[cfg(test)]
+impl MatrixFacts {
+    /// Of a matrix called `m`, for tests that need any.
+    pub(crate) fn example() -> MatrixFacts {
+        MatrixFacts { name: "m".into(), path: "m.yaml".into(), sha256: String::new() }
+    }
 }
 
 /// A git checkout.

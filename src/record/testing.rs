@@ -23,7 +23,7 @@ pub(crate) fn record(attempt: u32, outcome: Outcome) -> Record {
             orchestrate: "0".into(),
             host: HostFacts::default(),
             worker: WorkerFacts::default(),
-            matrix: MatrixFacts::default(),
+            matrix: MatrixFacts::example(),
             git: None,
             cloud: None,
             command: Vec::new(),

@@ -13,7 +13,7 @@ use crate::analysis::group::Row;
 use crate::analysis::peaks::Peaks;
 use crate::analysis::roofline::{BytesSource, Point, Roofline};
 use crate::analysis::table::roofline_table;
-use crate::job::Precision;
+use crate::job::{Name, Precision};
 
 const PLOT_WIDTH: f64 = 560.0;
 const PLOT_HEIGHT: f64 = 420.0;
@@ -215,15 +215,15 @@ fn place<'r>(
     y: &Scale,
     unit: Unit,
 ) -> Vec<Drawn<'r>> {
-    let mut models: Vec<String> = Vec::new();
+    let mut models: Vec<&Name> = Vec::new();
     points
         .iter()
         .map(|&point| {
             let row = &analysis.rows[point.row];
-            let known = models.iter().position(|model| *model == row.config.model);
+            let known = models.iter().position(|model| **model == row.config.model);
             let model = known.unwrap_or(models.len());
             if known.is_none() {
-                models.push(row.config.model.clone());
+                models.push(&row.config.model);
             }
             let at = (x.place(point.intensity), y.place(point.attained / unit.flops));
             Drawn { point, ink: colour(model), shape: shape(model), at }

@@ -12,7 +12,7 @@ use super::svg::{Anchor, GREY, INK, Stroke, Svg, colour, shape, text_width};
 use crate::analysis::group::Row;
 use crate::analysis::table::throughput_table;
 use crate::analysis::{Analysis, Run};
-use crate::job::{Key, Precision};
+use crate::job::{Key, Name, Precision};
 
 const PLOT_WIDTH: f64 = 520.0;
 const PLOT_HEIGHT: f64 = 380.0;
@@ -77,7 +77,7 @@ fn rates<'r>(row: &'r Row<'_>) -> impl Iterator<Item = (f64, bool)> + 'r {
 
 fn series<'r, 'a>(rows: &[&'r Row<'a>]) -> Vec<Series<'r, 'a>> {
     let mut found: Vec<Series<'r, 'a>> = Vec::new();
-    let mut models: Vec<&str> = rows.iter().map(|row| row.config.model.as_str()).collect();
+    let mut models: Vec<&Name> = rows.iter().map(|row| &row.config.model).collect();
     models.dedup();
     for row in rows {
         let name = series_name(row);
@@ -85,7 +85,7 @@ fn series<'r, 'a>(rows: &[&'r Row<'a>]) -> Vec<Series<'r, 'a>> {
             Some(line) => line.rows.push(row),
             None => found.push(Series {
                 name,
-                model: models.iter().position(|model| *model == row.config.model).unwrap_or(0),
+                model: models.iter().position(|model| **model == row.config.model).unwrap_or(0),
                 colour: 0,
                 precision: row.config.precision,
                 rows: vec![row],

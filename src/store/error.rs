@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::files::WriteError;
+use crate::job::Name;
 use crate::plan::PLAN_SCHEMA;
 
 /// A store that cannot be used.
@@ -60,8 +61,11 @@ pub enum PlanError {
     UnknownSchema(u32),
     /// A job's env is missing.
     #[error("the env `{0}` of a job is missing")]
-    UnknownEnv(String),
+    UnknownEnv(Name),
     /// The same job twice.
     #[error("the job {0} occurs twice")]
     Twice(String),
+    /// The file is called otherwise than the matrix.
+    #[error("it is the plan of the matrix `{0}`, which belongs in {0}.json")]
+    OtherName(Name),
 }

@@ -25,7 +25,7 @@ fn plan_of(key: &Key) -> Plan {
     };
     Plan {
         schema: PLAN_SCHEMA,
-        matrix: MatrixFacts { name: "m".into(), ..MatrixFacts::default() },
+        matrix: MatrixFacts { name: "m".into(), ..MatrixFacts::example() },
         description: None,
         order: Order::Sequential,
         order_seed: 0,

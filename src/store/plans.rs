@@ -10,6 +10,7 @@ use std::time::SystemTime;
 use super::directory::Store;
 use super::error::{PlanError, StoreError};
 use crate::files::{FILE_LIMIT, WriteError, check_schema, read_regular, read_regular_text, write_atomic};
+use crate::job::Name;
 use crate::lock::{For, open_or_make_lock};
 use crate::plan::{PLAN_SCHEMA, Plan};
 
@@ -48,14 +49,15 @@ impl Store {
     /// # Errors
     /// [`StoreError::NoPlan`], [`StoreError::Read`], or [`StoreError::BadPlan`].
     pub fn load_plan(&self, name: &str) -> Result<Plan, StoreError> {
+        let no_plan = || StoreError::NoPlan { store: self.root().to_owned(), name: name.to_owned() };
+        // What is not a name would lead elsewhere, or nowhere.
+        let name: Name = name.parse().map_err(|_| no_plan())?;
         let path = self.plans().join(format!("{name}.json"));
         let text = match read_regular_text(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(StoreError::NoPlan { store: self.root().to_owned(), name: name.to_owned() });
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(no_plan()),
             other => other.map_err(|source| StoreError::Read { path: path.clone(), source })?,
         };
-        parse_plan(&text).map_err(|source| StoreError::BadPlan { path, source })
+        parse_named_plan(&text, &name).map_err(|source| StoreError::BadPlan { path, source })
     }
 
     /// Names of the saved plans, the most recently saved first. Empty if there are none.
@@ -73,7 +75,7 @@ impl Store {
         for entry in entries {
             let entry = entry.map_err(read)?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            if let Some(name) = name.strip_suffix(".json").filter(|name| !name.starts_with('.')) {
+            if let Some(name) = name.strip_suffix(".json").filter(|name| name.parse::<Name>().is_ok()) {
                 found.push((
                     entry.metadata().and_then(|data| data.modified()).map_err(read)?,
                     name.to_owned(),
@@ -88,6 +90,12 @@ impl Store {
 /// The text of a saved plan.
 pub(super) fn plan_json(plan: &Plan) -> Vec<u8> {
     serde_json::to_vec_pretty(plan).expect("a plan has string keys and no failing serializer")
+}
+
+/// The plan that `text` is, if its matrix is called `name`.
+fn parse_named_plan(text: &str, name: &Name) -> Result<Plan, PlanError> {
+    let plan = parse_plan(text)?;
+    if plan.matrix.name == *name { Ok(plan) } else { Err(PlanError::OtherName(plan.matrix.name)) }
 }
 
 pub(super) fn parse_plan(text: &str) -> Result<Plan, PlanError> {

@@ -33,7 +33,7 @@ fn attempt() -> Attempt {
         orchestrate: "0".into(),
         host: HostFacts::default(),
         worker: WorkerFacts::default(),
-        matrix: MatrixFacts::default(),
+        matrix: MatrixFacts::example(),
         git: None,
         cloud: None,
         command: Vec::new(),

@@ -48,8 +48,9 @@ fn the_matrices_that_come_with_the_program_have_the_jobs_they_should() {
         let matrix = checked(&path, &text);
         assert_eq!(format!("{}.yaml", matrix.name), name(&path));
         let mut jobs: BTreeMap<String, usize> = BTreeMap::new();
-        for key in expand(&matrix, MatrixFacts::default()).jobs {
-            *jobs.entry(key.env).or_default() += 1;
+        let facts = MatrixFacts { name: matrix.name.clone(), path: String::new(), sha256: String::new() };
+        for key in expand(&matrix, facts).jobs {
+            *jobs.entry(key.env.to_string()).or_default() += 1;
         }
         let jobs: Vec<(&str, usize)> = jobs.iter().map(|(env, jobs)| (env.as_str(), *jobs)).collect();
         assert_eq!(jobs, expected[name(&path)], "{}", path.display());

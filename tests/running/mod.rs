@@ -4,6 +4,7 @@ mod broken;
 mod crash;
 mod locks;
 mod misread;
+mod names;
 mod outcomes;
 mod settings;
 mod stale;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Mark, Threshold, Thresholds};
 use crate::analysis::circumstances::Circumstances;
 use crate::analysis::group::Row;
-use crate::job::Device;
+use crate::job::{Device, Name};
 
 /// The doubts about each of `rows`, in their order. `varying` are the parameters that tables have a column for: what
 /// differs in them is said.
@@ -27,7 +27,7 @@ fn high_variation(row: &Row<'_>, thresholds: &Thresholds) -> Option<Mark> {
 /// A mark for each other env that has rows of the same network, batch and precision of which none has the same settings:
 /// it names in what the nearest of them differs.
 fn settings_differ(row: &Row<'_>, rows: &[Row<'_>], varying: &[String]) -> Vec<Mark> {
-    let mut by_env: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut by_env: BTreeMap<&Name, Vec<String>> = BTreeMap::new();
     for other in rows.iter().filter(|other| is_beside(row, other)) {
         let Some(differences) = differences(row, other, varying) else { continue };
         let nearest = by_env.entry(&other.config.env).or_insert_with(|| differences.clone());
@@ -38,7 +38,7 @@ fn settings_differ(row: &Row<'_>, rows: &[Row<'_>], varying: &[String]) -> Vec<M
     by_env
         .into_iter()
         .filter(|(_, differences)| !differences.is_empty())
-        .map(|(env, differences)| Mark::SettingsDiffer { env: env.to_owned(), differences })
+        .map(|(env, differences)| Mark::SettingsDiffer { env: env.clone(), differences })
         .collect()
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 
 use super::Threshold;
+use crate::job::Name;
 
 /// A named doubt about a run, a row or a comparison of rows.
 ///
@@ -129,7 +130,7 @@ pub enum Mark {
     /// A row and one of another env differ in more than what is declared.
     SettingsDiffer {
         /// The other env.
-        env: String,
+        env: Name,
         /// In what, as `name this / that`.
         differences: Vec<String>,
     },

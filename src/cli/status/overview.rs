@@ -124,7 +124,7 @@ impl Overview {
         sorted.sort_by_cached_key(|(decided, _)| order(decided.job.key()));
         let mut overview = Overview {
             schema: OVERVIEW_SCHEMA,
-            matrix: plan.matrix.name.clone(),
+            matrix: plan.matrix.name.to_string(),
             file: plan.matrix.path.clone(),
             counts: Tally::default(),
             time_left: time_left(plan, inventory, &sorted),

@@ -89,7 +89,7 @@ fn configs_text(overview: &Overview, layout: Layout) -> String {
 fn own_cells(config: &ConfigView, varying: &[String]) -> Vec<String> {
     let key = &config.key;
     let mut cells =
-        vec![key.env.clone(), key.model.clone(), key.precision.to_string(), key.batch.to_string()];
+        vec![key.env.to_string(), key.model.to_string(), key.precision.to_string(), key.batch.to_string()];
     cells.extend(varying.iter().map(|name| param_text(key, name)));
     cells.push(format!("{}/{}", config.counts.of(State::Done), config.counts.jobs()));
     cells

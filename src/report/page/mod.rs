@@ -86,7 +86,7 @@ pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &Figures) ->
     let name = &study.matrix.name;
     let include_marked = if study.include_marked { " --include-marked" } else { "" };
     Page {
-        matrix: name.clone(),
+        matrix: name.to_string(),
         description: study.description.clone(),
         overview: overview(study, analysis, &records),
         hosts: hosts(&records),

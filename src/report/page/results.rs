@@ -58,8 +58,8 @@ pub(super) fn result(row: &Row<'_>, varying: &[String]) -> ResultRow {
     let key = &row.config;
     let value = |name: &String| key.param(name).map_or(NOT_KNOWN.to_owned(), |value| value.to_string());
     ResultRow {
-        env: key.env.clone(),
-        model: key.model.clone(),
+        env: key.env.to_string(),
+        model: key.model.to_string(),
         precision: key.precision.to_string(),
         batch: key.batch,
         varying: varying.iter().map(value).collect(),

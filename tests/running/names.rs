@@ -1,0 +1,112 @@
+//! Names in files that others may have written: none of them leads out of the store or of the report's directory.
+
+use std::fs;
+use std::path::Path;
+
+use crate::harness::{Matrix, Project};
+
+/// A project two directories deep, whose job is done, with `replaced` in its saved plan.
+fn with_plan(from: &str, to: &str) -> Project {
+    let project = Project::with(Matrix::new("t"));
+    project.orchestrate(&["run", "t.yaml"]).code(0);
+    let path = project.path("runs/.plans/t.json");
+    let plan = fs::read_to_string(&path).unwrap();
+    assert!(plan.contains(from), "{plan}");
+    fs::write(&path, plan.replacen(from, to, 1)).unwrap();
+    project
+}
+
+/// Everything below `directory`, by path.
+fn files(directory: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).unwrap().flatten() {
+        found.push(entry.path().display().to_string());
+        if entry.path().is_dir() {
+            found.extend(files(&entry.path()));
+        }
+    }
+    found.sort();
+    found
+}
+
+const VERBS: [&[&str]; 5] = [
+    &["report", "t", "--out", "deep/report"],
+    &["aggregate", "t"],
+    &["status"],
+    &["resume"],
+    &["resume", "t"],
+];
+
+#[test]
+fn a_plan_whose_name_is_a_path_is_refused_and_nothing_is_written() {
+    let project = with_plan("\"name\": \"t\"", "\"name\": \"../../pwn\"");
+    let before = files(&project.path(""));
+    for verb in VERBS {
+        project
+            .orchestrate(verb)
+            .code(12)
+            .says("t.json is not a saved plan")
+            .says("`../../pwn` is not a name")
+            .says("hint: make the plan anew");
+    }
+    assert_eq!(files(&project.path("")), before);
+    // The matrix says what it is called, so the plan is made anew.
+    project.orchestrate(&["run", "t.yaml"]).code(0);
+    project.orchestrate(&["report", "t"]).code(0);
+}
+
+#[test]
+fn a_plan_of_another_name_than_its_file_is_refused() {
+    let project = with_plan("\"name\": \"t\"", "\"name\": \"other\"");
+    for verb in VERBS {
+        project
+            .orchestrate(verb)
+            .code(12)
+            .says("it is the plan of the matrix `other`")
+            .says("hint: rename it");
+    }
+    assert!(!project.path("report").exists() && !project.path("deep").exists());
+}
+
+#[test]
+fn a_job_whose_env_or_model_is_a_path_is_refused() {
+    for (from, to) in
+        [("\"env\": \"cpu\"", "\"env\": \"../../pwn\""), ("\"model\": \"m\"", "\"model\": \"/pwn\"")]
+    {
+        let project = with_plan(from, to);
+        let before = files(&project.path(""));
+        for verb in VERBS {
+            project.orchestrate(verb).code(12).says("is not a name");
+        }
+        assert_eq!(files(&project.path("")), before);
+    }
+}
+
+#[test]
+fn a_key_or_record_whose_env_is_a_path_says_nothing_usable() {
+    let project = Project::with(Matrix::new("t"));
+    project.orchestrate(&["run", "t.yaml"]).code(0);
+    let dir = project.store().job_dirs().unwrap().remove(0);
+    for file in [dir.key(), dir.record()] {
+        let text = fs::read_to_string(&file).unwrap();
+        fs::write(&file, text.replacen("\"env\": \"cpu\"", "\"env\": \"../../pwn\"", 1)).unwrap();
+    }
+    let status = project.orchestrate(&["status"]).code(0).stdout;
+    assert!(status.contains("`../../pwn` is not a name"), "{status}");
+    fs::remove_file(project.path("runs/.plans/t.json")).unwrap();
+    let name = dir.name();
+    for verb in [["explain", &name], ["show", &name], ["accept", &name]] {
+        project.orchestrate(&verb).code(12).says("is not a name");
+    }
+}
+
+#[test]
+fn a_word_that_is_no_name_names_no_plan() {
+    let project = Project::with(Matrix::new("t"));
+    project.orchestrate(&["run", "t.yaml"]).code(0);
+    fs::copy(project.path("runs/.plans/t.json"), project.path("secret.json")).unwrap();
+    fs::copy(project.path("runs/.plans/t.json"), project.path("runs/.plans/a copy.json")).unwrap();
+    project.orchestrate(&["resume", "../../secret"]).code(4).says("has no saved plan `../../secret`");
+    // What is not named as a plan is none.
+    project.orchestrate(&["resume"]).code(0);
+}
