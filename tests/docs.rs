@@ -12,7 +12,7 @@ use orchestrate::cli::Exit;
 use orchestrate::job::{PARAMETERS, ParamValue, Parameter, ParameterType};
 use orchestrate::plan::PASSED_ON;
 use orchestrate::protocol::WorkerExit;
-use orchestrate::record::Outcome;
+use orchestrate::record::{Outcome, sensors_table};
 
 use super::harness::{Matrix, Project};
 use super::readme::pages::{Page, manual, page, root};
@@ -50,6 +50,7 @@ const TABLES: &[Table] = &[
     Table { page: "docs/reference/columns.md", name: "roofline_points.csv", text: columns },
     Table { page: "docs/reference/columns.md", name: "counters.csv", text: columns },
     Table { page: "docs/reference/columns.md", name: "kernels.csv", text: columns },
+    Table { page: "docs/reference/columns.md", name: "sensors", text: |_, _| sensors_table() },
 ];
 
 /// `page` before, between and after the markers called `name`.

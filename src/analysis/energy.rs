@@ -2,7 +2,7 @@
 
 use crate::job::Kind;
 use crate::protocol::Measurement;
-use crate::record::{Record, Telemetry};
+use crate::record::{Record, Sensor, Telemetry};
 
 /// The fewest readings of a window whose mean is its power: boards show a mean over the second before.
 const LEAST_SAMPLES: u32 = 5;
@@ -26,17 +26,16 @@ impl Draw {
 /// window whose seconds mean nothing.
 pub fn cpu_draw(record: &Record) -> Option<Draw> {
     let (telemetry, measurement) = measured(record)?;
-    Some(Draw::of(telemetry.cpu_energy_j? / measurement.elapsed_s, measurement))
+    Some(Draw::of(telemetry.window_growth(Sensor::CpuEnergy)? / measurement.elapsed_s, measurement))
 }
 
 /// What the board of the GPU took: by its energy counter where it has one, else by the mean of the power that it showed
 /// within the window. `None` as for [`cpu_draw`].
 pub fn gpu_draw(record: &Record) -> Option<Draw> {
     let (telemetry, measurement) = measured(record)?;
-    let gpu = telemetry.gpu.as_ref()?;
-    let counted = gpu.energy_j.map(|joules| joules / measurement.elapsed_s);
+    let counted = telemetry.window_growth(Sensor::GpuEnergy).map(|joules| joules / measurement.elapsed_s);
     let is_long = telemetry.of_window && telemetry.samples >= LEAST_SAMPLES;
-    let shown = gpu.power_w.filter(|_| is_long).map(|power| power.mean);
+    let shown = telemetry.readings(Sensor::GpuPower).filter(|_| is_long).map(|power| power.mean);
     Some(Draw::of(counted.or(shown)?, measurement))
 }
 
@@ -53,7 +52,7 @@ fn measured(record: &Record) -> Option<(&Telemetry, &Measurement)> {
 mod tests {
     use super::*;
     use crate::analysis::fixture;
-    use crate::record::{GpuTelemetry, Readings};
+    use crate::record::Readings;
 
     /// 160 images in 1.6 s.
     fn record(telemetry: Telemetry) -> Record {
@@ -64,12 +63,16 @@ mod tests {
 
     #[test]
     fn energy_over_seconds_is_power_and_over_images_joules_an_image() {
-        let cpu = cpu_draw(&record(Telemetry { cpu_energy_j: Some(80.0), ..Telemetry::default() })).unwrap();
+        let cpu = cpu_draw(&record(Telemetry::default().with(Sensor::CpuEnergy, 80.0))).unwrap();
         assert!((cpu.power_w - 50.0).abs() < 1e-9 && (cpu.joules_per_image - 0.5).abs() < 1e-9, "{cpu:?}");
-        let gpu = |energy_j, of_window, samples| {
-            let power_w = Readings::of([290.0, 310.0]);
-            let gpu = Some(GpuTelemetry { energy_j, power_w, ..GpuTelemetry::default() });
-            gpu_draw(&record(Telemetry { samples, gpu, of_window, ..Telemetry::default() }))
+        let gpu = |energy_j: Option<f64>, of_window, samples| {
+            let power_w = Readings::of([290.0, 310.0]).unwrap();
+            let telemetry = Telemetry { samples, of_window, ..Telemetry::default() };
+            let telemetry = telemetry.with(Sensor::GpuPower, power_w);
+            gpu_draw(&record(match energy_j {
+                Some(energy_j) => telemetry.with(Sensor::GpuEnergy, energy_j),
+                None => telemetry,
+            }))
         };
         assert!((gpu(Some(320.0), true, 1).unwrap().power_w - 200.0).abs() < 1e-9, "the counter comes first");
         let shown = gpu(None, true, 5).unwrap();
@@ -82,7 +85,7 @@ mod tests {
     fn what_was_not_measured_is_absent() {
         assert_eq!(cpu_draw(&record(Telemetry::default())), None);
         assert_eq!(gpu_draw(&record(Telemetry::default())), None);
-        let mut record = record(Telemetry { cpu_energy_j: Some(80.0), ..Telemetry::default() });
+        let mut record = record(Telemetry::default().with(Sensor::CpuEnergy, 80.0));
         record.measurement.as_mut().unwrap().synchronized = false;
         assert_eq!(cpu_draw(&record), None);
         record.observed.telemetry = None;
@@ -91,7 +94,7 @@ mod tests {
 
     #[test]
     fn what_a_profiler_repeats_has_no_energy_of_training() {
-        let mut record = record(Telemetry { cpu_energy_j: Some(80.0), ..Telemetry::default() });
+        let mut record = record(Telemetry::default().with(Sensor::CpuEnergy, 80.0));
         record.key.kind = Kind::Perf;
         assert_eq!(cpu_draw(&record), None);
     }

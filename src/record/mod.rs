@@ -47,7 +47,8 @@ pub use provenance::{
 };
 pub use secret::looks_secret;
 pub use telemetry::{
-    ForeignProcess, GpuSample, GpuTelemetry, OnDevice, Readings, Sample, Telemetry, parse_samples,
+    Declaration, ForeignProcess, GpuSample, GpuTelemetry, OnDevice, Part, Readings, Sample, Sensor,
+    Statistic, Summaries, Summary, SummaryValue, Telemetry, parse_samples, sensors_table,
 };
 
 /// The version of `record.json`.

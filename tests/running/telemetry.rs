@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 use orchestrate::analysis::marks::Thresholds;
 use orchestrate::host::probe_host;
 use orchestrate::job::Job;
-use orchestrate::record::{Record, parse_samples};
+use orchestrate::record::{Record, Sensor, parse_samples};
 
 use crate::harness::{Hog, Matrix, Project, Running, tells_load, wait_for};
 
@@ -30,9 +30,9 @@ fn a_run_leaves_its_samples_and_their_sum() {
     let started = record.started_at.timestamp_millis() as f64 / 1e3;
     assert!((samples[0].unix_s - started).abs() < 60.0, "{} {started}", samples[0].unix_s);
     assert_eq!(telemetry.gpu, None, "a job on the processor");
-    assert_eq!(samples[0].cpu_busy_s.is_some(), tells_load());
+    assert_eq!(samples[0].get(Sensor::CpuBusy).is_some(), tells_load());
     if cfg!(target_os = "linux") {
-        assert!(telemetry.memory_available_bytes.is_some_and(|bytes| bytes.min > 0.0));
+        assert!(telemetry.readings(Sensor::MemoryAvailable).is_some_and(|bytes| bytes.min > 0.0));
     }
     assert_eq!(record.observed.gate, None, "nothing was asked for");
     let shown = project.orchestrate(&["show", "cpu_m_fp32_bs4_run1"]).code(0);
@@ -96,7 +96,7 @@ fn an_adopted_attempt_keeps_what_was_sampled() {
     assert!(record.observed.adopted);
     let telemetry = record.observed.telemetry.clone().unwrap();
     assert_eq!(telemetry.samples as usize, samples(&project, &record).len());
-    assert_eq!(telemetry.cpu_energy_j, None, "nobody saw the end of the window");
+    assert_eq!(telemetry.get(Sensor::CpuEnergy), None, "nobody saw the end of the window");
 }
 
 #[test]

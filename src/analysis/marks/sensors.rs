@@ -3,7 +3,7 @@
 use super::load::wall_s;
 use super::{Mark, Threshold, Thresholds};
 use crate::job::Device;
-use crate::record::{GpuTelemetry, Readings, Record, Telemetry};
+use crate::record::{GpuTelemetry, Readings, Record, Sensor, Telemetry};
 
 /// The doubts that the telemetry of `record` alone raises; none where nobody looked.
 pub(super) fn marks(record: &Record, thresholds: &Thresholds) -> Vec<Mark> {
@@ -23,8 +23,8 @@ pub(super) fn marks(record: &Record, thresholds: &Thresholds) -> Vec<Mark> {
 pub(super) fn clock(record: &Record) -> Option<(&'static str, Readings)> {
     let telemetry = record.observed.telemetry.as_ref().filter(|telemetry| telemetry.of_window)?;
     match record.key.device {
-        Device::Cpu => Some(("processor", telemetry.cpu_mhz?)),
-        _ => Some(("GPU", telemetry.gpu.as_ref()?.sm_mhz?)),
+        Device::Cpu => Some(("processor", telemetry.readings(Sensor::CpuClock)?)),
+        _ => Some(("GPU", telemetry.readings(Sensor::GpuSmClock)?)),
     }
 }
 
@@ -33,7 +33,7 @@ fn throttled_processor(record: &Record, telemetry: &Telemetry, thresholds: &Thre
     let minutes = wall_s(record) / 60.0;
     let usable = f64::from(record.provenance.host.cpu.usable.max(1));
     let limit = (thresholds.of(Threshold::ThrottleEvents) * minutes * usable).max(1.0);
-    let events = telemetry.cpu_throttle_events.filter(|_| record.key.device == Device::Cpu)?;
+    let events = telemetry.growth(Sensor::CpuThrottleEvents).filter(|_| record.key.device == Device::Cpu)?;
     (events as f64 > limit).then(|| Mark::Throttled {
         by: format!("processors slowed themselves down for heat {events} times (threshold {limit:.0})"),
     })
@@ -81,8 +81,8 @@ fn is_protection(reason: &str) -> bool {
 
 /// Only the host's own counts tell. Major faults do not, since reading libraries from the disk causes them too.
 fn swapped(telemetry: &Telemetry, thresholds: &Thresholds) -> Option<Mark> {
-    let out_bytes = telemetry.swapped_out_bytes.unwrap_or(0);
-    let in_bytes = telemetry.swapped_in_bytes.unwrap_or(0);
+    let out_bytes = telemetry.growth(Sensor::SwappedOut).unwrap_or(0);
+    let in_bytes = telemetry.growth(Sensor::SwappedIn).unwrap_or(0);
     let threshold = thresholds.of(Threshold::SwappedMib);
     (out_bytes.saturating_add(in_bytes) as f64 > threshold * f64::from(1 << 20)).then_some(Mark::Swapped {
         out_bytes,

@@ -347,7 +347,7 @@ mod tests {
     use crate::analysis::fixture;
     use crate::job::ParamValue;
     use crate::plan::NotDone;
-    use crate::record::{GpuFacts, HostFacts, Outcome, Telemetry};
+    use crate::record::{GpuFacts, HostFacts, Outcome, Sensor, Telemetry};
 
     #[test]
     fn a_job_that_failed_once_and_then_succeeded() {
@@ -377,14 +377,12 @@ mod tests {
     #[test]
     fn what_sensors_showed_has_a_line_each_and_power_one_more() {
         let mut record = fixture::record(fixture::key("cpu", "resnet18", 16, 1), 100.0, 0);
-        record.observed.telemetry = Some(Telemetry {
-            samples: 9,
-            of_window: true,
-            cpu_mhz: Readings::of([3000.0, 2900.0, 2950.0]),
-            cpu_energy_j: Some(80.0),
-            swapped_out_bytes: Some(0),
-            ..Telemetry::default()
-        });
+        let telemetry = Telemetry { samples: 9, of_window: true, ..Telemetry::default() };
+        let telemetry = telemetry
+            .with(Sensor::CpuClock, Readings::of([3000.0, 2900.0, 2950.0]).unwrap())
+            .with(Sensor::CpuEnergy, 80.0)
+            .with(Sensor::SwappedOut, 0);
+        record.observed.telemetry = Some(telemetry);
         let page = Page {
             job: Job::new(record.key.clone()),
             directory: "runs/x".into(),

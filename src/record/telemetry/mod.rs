@@ -4,48 +4,20 @@
 //! A sensor that the host lacks is absent, never 0. What follows from these values (mean power, joules per image,
 //! marks) is derived by [`crate::analysis`].
 
+mod readings;
 mod sample;
+mod sensor;
+mod summaries;
 mod summary;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use readings::Readings;
 pub use sample::{GpuSample, OnDevice, Sample, parse_samples};
-
-/// Summary of one sensor's readings.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Readings {
-    /// The first reading.
-    pub first: f64,
-    /// The minimum.
-    pub min: f64,
-    /// The mean.
-    pub mean: f64,
-    /// The maximum.
-    pub max: f64,
-    /// The last reading.
-    pub last: f64,
-}
-
-impl Readings {
-    /// Summarises `values`, given in the order they were read. Skips values that are not finite; `None` if none is
-    /// left.
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Readings> {
-        let mut values = values.into_iter().filter(|value| value.is_finite());
-        let first = values.next()?;
-        let mut readings = Readings { first, min: first, mean: first, max: first, last: first };
-        let mut count = 1.0;
-        for value in values {
-            count += 1.0;
-            readings.min = readings.min.min(value);
-            readings.max = readings.max.max(value);
-            readings.mean += (value - readings.mean) / count;
-            readings.last = value;
-        }
-        Some(readings)
-    }
-}
+pub use sensor::{Declaration, Part, Sensor, Statistic, Summary, sensors_table};
+pub use summaries::{Summaries, SummaryValue};
 
 /// What the sensors showed while a job ran.
 ///
@@ -59,30 +31,9 @@ pub struct Telemetry {
     pub samples: u32,
     /// The readings cover only the measured window.
     pub of_window: bool,
-    /// How many of the host's processors were busy between two samples, with this job or anything else.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cpu_busy: Option<Readings>,
-    /// Mean clock of some of the usable processors, in MHz.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cpu_mhz: Option<Readings>,
-    /// Temperature of the processor's hottest sensor, in °C.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cpu_temperature_c: Option<Readings>,
-    /// Thermal throttling events, summed over all processors.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cpu_throttle_events: Option<u64>,
-    /// Energy that the processor packages used during the measured window (RAPL or similar), in joules.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cpu_energy_j: Option<f64>,
-    /// The host's available memory, in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory_available_bytes: Option<Readings>,
-    /// Bytes that the host wrote to swap.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub swapped_out_bytes: Option<u64>,
-    /// Bytes that the host read back from swap.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub swapped_in_bytes: Option<u64>,
+    /// Summaries of the host's sensors.
+    #[serde(flatten)]
+    pub host: Summaries,
     /// The GPU that the job ran on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu: Option<GpuTelemetry>,
@@ -92,24 +43,9 @@ pub struct Telemetry {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GpuTelemetry {
-    /// SM clock, in MHz.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sm_mhz: Option<Readings>,
-    /// Memory clock, in MHz.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory_mhz: Option<Readings>,
-    /// Power of the board, in watts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub power_w: Option<Readings>,
-    /// Energy that the board used during the measured window, in joules.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub energy_j: Option<f64>,
-    /// Temperature, in °C.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub temperature_c: Option<Readings>,
-    /// Memory used by all processes, in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory_used_bytes: Option<Readings>,
+    /// Summaries of the GPU's sensors.
+    #[serde(flatten)]
+    pub sensors: Summaries,
     /// Samples in which the driver throttled the clocks, by its reason: `sw_power_cap`, `hw_thermal_slowdown`, …. The
     /// low clocks of an idle GPU do not count.
     pub throttled_samples: BTreeMap<String, u32>,
@@ -120,6 +56,53 @@ pub struct GpuTelemetry {
     /// container its own.
     #[serde(skip_serializing_if = "is_zero")]
     pub unknown_processes_samples: u32,
+}
+
+impl Telemetry {
+    /// With `value` as the summary of `sensor`.
+    pub fn with(mut self, sensor: Sensor, value: impl Into<SummaryValue>) -> Telemetry {
+        self.part_mut(sensor.part()).set(sensor, value.into());
+        self
+    }
+
+    fn part_mut(&mut self, part: Part) -> &mut Summaries {
+        match part {
+            Part::Processor | Part::Memory => &mut self.host,
+            Part::Gpu => &mut self.gpu.get_or_insert_default().sensors,
+        }
+    }
+
+    /// The summary of `sensor`, if it was read.
+    pub fn get(&self, sensor: Sensor) -> Option<SummaryValue> {
+        match sensor.part() {
+            Part::Processor | Part::Memory => self.host.get(sensor),
+            Part::Gpu => self.gpu.as_ref()?.sensors.get(sensor),
+        }
+    }
+
+    /// The readings of `sensor`, which is summarised as [`Summary::Gauge`] or [`Summary::Rate`].
+    pub fn readings(&self, sensor: Sensor) -> Option<Readings> {
+        match self.get(sensor)? {
+            SummaryValue::Readings(readings) => Some(readings),
+            SummaryValue::Growth(_) | SummaryValue::WindowGrowth(_) => None,
+        }
+    }
+
+    /// How much the counter `sensor` grew over the whole attempt: one summarised as [`Summary::Growth`].
+    pub fn growth(&self, sensor: Sensor) -> Option<u64> {
+        match self.get(sensor)? {
+            SummaryValue::Growth(growth) => Some(growth),
+            SummaryValue::Readings(_) | SummaryValue::WindowGrowth(_) => None,
+        }
+    }
+
+    /// How much the counter `sensor` grew over the measured window: one summarised as [`Summary::WindowGrowth`].
+    pub fn window_growth(&self, sensor: Sensor) -> Option<f64> {
+        match self.get(sensor)? {
+            SummaryValue::WindowGrowth(growth) => Some(growth),
+            SummaryValue::Readings(_) | SummaryValue::Growth(_) => None,
+        }
+    }
 }
 
 fn is_zero(number: &u32) -> bool {
@@ -148,14 +131,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn readings_are_summarised_in_order() {
-        let readings = Readings::of([3.0, f64::NAN, 1.0, 5.0, 3.0]).unwrap();
-        assert_eq!(readings, Readings { first: 3.0, min: 1.0, mean: 3.0, max: 5.0, last: 3.0 });
-        assert_eq!(Readings::of([f64::NAN]), None);
-        assert_eq!(Readings::of([]), None);
-    }
-
-    #[test]
     fn a_process_in_an_older_record_computes() {
         let older = r#"{"pid":7,"name":"python3"}"#;
         let process: ForeignProcess = serde_json::from_str(older).unwrap();
@@ -172,5 +147,68 @@ mod tests {
         let json = serde_json::to_string(&Telemetry { samples: 3, ..Telemetry::default() }).unwrap();
         assert_eq!(json, r#"{"samples":3,"of_window":false}"#);
         assert_eq!(serde_json::from_str::<Telemetry>("{}").unwrap(), Telemetry::default());
+    }
+
+    /// As the first version of `record.json` wrote it, field by field.
+    const FIRST_VERSION: &str = r#"{
+        "samples": 6,
+        "of_window": true,
+        "cpu_busy": {"first": 1.5, "min": 1.25, "mean": 1.5, "max": 2.0, "last": 1.25},
+        "cpu_mhz": {"first": 2.5, "min": 2.0, "mean": 2.5, "max": 3.0, "last": 2.0},
+        "cpu_temperature_c": {"first": 50.0, "min": 50.0, "mean": 55.1, "max": 60.0, "last": 60.0},
+        "cpu_throttle_events": 7,
+        "cpu_energy_j": 80.1,
+        "memory_available_bytes": {"first": 9.0, "min": 9.0, "mean": 9.0, "max": 9.0, "last": 9.0},
+        "swapped_out_bytes": 9007199254740993,
+        "swapped_in_bytes": 0,
+        "gpu": {
+            "sm_mhz": {"first": 1980.0, "min": 1900.0, "mean": 1950.5, "max": 1980.0, "last": 1980.0},
+            "memory_mhz": {"first": 2619.0, "min": 2619.0, "mean": 2619.0, "max": 2619.0, "last": 2619.0},
+            "power_w": {"first": 300.0, "min": 300.0, "mean": 310.3, "max": 320.0, "last": 320.0},
+            "energy_j": 1000.1,
+            "temperature_c": {"first": 50.0, "min": 50.0, "mean": 50.0, "max": 50.0, "last": 50.0},
+            "memory_used_bytes": {"first": 8.0, "min": 8.0, "mean": 8.0, "max": 8.0, "last": 8.0},
+            "throttled_samples": {"sw_power_cap": 3},
+            "foreign_processes": [{"pid": 7}],
+            "unknown_processes_samples": 1
+        }
+    }"#;
+
+    #[test]
+    fn a_record_of_the_first_version_is_read_and_written_again_as_it_was() {
+        let telemetry: Telemetry = serde_json::from_str(FIRST_VERSION).unwrap();
+        assert_eq!(telemetry.readings(Sensor::CpuClock).map(|mhz| mhz.max), Some(3.0));
+        assert_eq!(telemetry.readings(Sensor::GpuTemperature).map(|celsius| celsius.max), Some(50.0));
+        assert_eq!(telemetry.growth(Sensor::SwappedOut), Some((1 << 53) + 1), "whole numbers stay exact");
+        assert_eq!(telemetry.growth(Sensor::SwappedIn), Some(0));
+        assert_eq!(telemetry.window_growth(Sensor::CpuEnergy), Some(80.1));
+        assert_eq!(telemetry.window_growth(Sensor::GpuEnergy), Some(1000.1));
+        let [again, first] = [serde_json::to_string(&telemetry).unwrap(), FIRST_VERSION.to_owned()]
+            .map(|text| serde_json::from_str::<serde_json::Value>(&text).unwrap());
+        assert_eq!(again, first);
+    }
+
+    /// [`FIRST_VERSION`] was written before; a sensor that was added since is no part of it.
+    #[test]
+    fn every_sensor_survives_the_record() {
+        for sensor in Sensor::ALL {
+            let telemetry = match sensor.declaration().summary {
+                Summary::Gauge(_) | Summary::Rate(_) => {
+                    Telemetry::default().with(*sensor, Readings::of([1.5, 2.0]).unwrap())
+                }
+                Summary::Growth(_) => Telemetry::default().with(*sensor, 3),
+                Summary::WindowGrowth(_) => Telemetry::default().with(*sensor, 4.0),
+            };
+            let json = serde_json::to_string(&telemetry).unwrap();
+            assert_eq!(serde_json::from_str::<Telemetry>(&json).unwrap(), telemetry, "{sensor:?}: {json}");
+        }
+    }
+
+    #[test]
+    fn a_summary_of_the_wrong_form_is_told_by_its_name() {
+        let error = serde_json::from_str::<Telemetry>(r#"{"cpu_throttle_events": -1}"#).unwrap_err();
+        assert!(error.to_string().starts_with("cpu_throttle_events: "), "{error}");
+        let absent = serde_json::from_str::<Telemetry>(r#"{"cpu_mhz": null, "fan_rpm": 900}"#).unwrap();
+        assert_eq!(absent, Telemetry::default());
     }
 }

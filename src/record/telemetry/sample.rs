@@ -3,7 +3,9 @@
 //! The column names contain the units; `NA` is not measured. Each version writes the same columns every time. A reader
 //! skips unknown columns and treats missing ones as not measured.
 
-use super::ForeignProcess;
+use std::collections::BTreeMap;
+
+use super::{ForeignProcess, Part, Sensor};
 
 /// The value of a cell that was not measured.
 const NOT_MEASURED: &str = "NA";
@@ -20,66 +22,20 @@ const PROCESSES: &str = "gpu_foreign_processes";
 /// Foreign processes that only draw on the device, in the same form.
 const DRAWING: &str = "gpu_graphics_processes";
 
-/// A numeric column and its field.
-type Number = (&'static str, fn(&mut Sample) -> &mut Option<f64>);
-
-const NUMBERS: [Number; 14] = [
-    ("cpu_busy_s", |sample| &mut sample.cpu_busy_s),
-    ("cpu_mhz", |sample| &mut sample.cpu_mhz),
-    ("cpu_temperature_c", |sample| &mut sample.cpu_temperature_c),
-    ("cpu_throttle_events", |sample| &mut sample.cpu_throttle_events),
-    ("cpu_energy_j", |sample| &mut sample.cpu_energy_j),
-    ("memory_available_bytes", |sample| &mut sample.memory_available_bytes),
-    ("swapped_in_bytes", |sample| &mut sample.swapped_in_bytes),
-    ("swapped_out_bytes", |sample| &mut sample.swapped_out_bytes),
-    ("gpu_sm_mhz", |sample| &mut sample.gpu.sm_mhz),
-    ("gpu_memory_mhz", |sample| &mut sample.gpu.memory_mhz),
-    ("gpu_power_w", |sample| &mut sample.gpu.power_w),
-    ("gpu_energy_j", |sample| &mut sample.gpu.energy_j),
-    ("gpu_temperature_c", |sample| &mut sample.gpu.temperature_c),
-    ("gpu_memory_used_bytes", |sample| &mut sample.gpu.memory_used_bytes),
-];
-
 /// One reading of all sensors. Counters keep growing from sample to sample: only differences are meaningful.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
     /// When, in seconds since the Unix epoch.
     pub unix_s: f64,
-    /// Counter: busy time of the host, in seconds, summed over all processors.
-    pub cpu_busy_s: Option<f64>,
-    /// Mean clock of some of the usable processors, in MHz.
-    pub cpu_mhz: Option<f64>,
-    /// Temperature of the processor's hottest sensor, in °C.
-    pub cpu_temperature_c: Option<f64>,
-    /// Counter: thermal throttling events, summed over all processors.
-    pub cpu_throttle_events: Option<f64>,
-    /// Counter: energy that the processor packages used, in joules.
-    pub cpu_energy_j: Option<f64>,
-    /// The host's available memory, in bytes.
-    pub memory_available_bytes: Option<f64>,
-    /// Counter: bytes that the host read back from swap.
-    pub swapped_in_bytes: Option<f64>,
-    /// Counter: bytes that the host wrote to swap.
-    pub swapped_out_bytes: Option<f64>,
-    /// The GPU that the job runs on. All values are absent for a job on the CPU.
+    /// The readings. A sensor that was not read is absent.
+    pub values: BTreeMap<Sensor, f64>,
+    /// What else the driver says about the GPU that the job runs on. Absent for a job on the CPU.
     pub gpu: GpuSample,
 }
 
-/// The readings of the job's GPU.
+/// What a GPU's driver says besides the readings of its sensors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GpuSample {
-    /// SM clock, in MHz.
-    pub sm_mhz: Option<f64>,
-    /// Memory clock, in MHz.
-    pub memory_mhz: Option<f64>,
-    /// Power of the board, in watts.
-    pub power_w: Option<f64>,
-    /// Counter: energy that the board used, in joules.
-    pub energy_j: Option<f64>,
-    /// Temperature, in °C.
-    pub temperature_c: Option<f64>,
-    /// Memory used by all processes, in bytes.
-    pub memory_used_bytes: Option<f64>,
     /// Why the driver throttles the clocks; empty if it does not.
     pub throttle_reasons: Option<Vec<String>>,
     /// The processes on the device besides the job's.
@@ -96,18 +52,27 @@ pub enum OnDevice {
 }
 
 impl Sample {
+    /// What `sensor` showed.
+    pub fn get(&self, sensor: Sensor) -> Option<f64> {
+        self.values.get(&sensor).copied()
+    }
+
+    /// Whether it says anything of a GPU.
+    pub(super) fn has_gpu(&self) -> bool {
+        self.gpu != GpuSample::default() || Sensor::of(Part::Gpu).any(|sensor| self.get(sensor).is_some())
+    }
+
     /// The names of the columns, in order.
     pub fn header() -> Vec<&'static str> {
-        let numbers = NUMBERS.iter().map(|(name, _)| *name);
+        let numbers = Sensor::ALL.iter().map(|sensor| sensor.declaration().column);
         std::iter::once(TIME).chain(numbers).chain([REASONS, PROCESSES, DRAWING]).collect()
     }
 
     /// The cells of its line, in the order of [`Sample::header`].
     pub fn words(&self) -> Vec<String> {
-        let mut copy = self.clone();
         let mut words = vec![number_text(self.unix_s)];
-        words.extend(NUMBERS.iter().map(|(_, field)| match field(&mut copy) {
-            Some(value) => number_text(*value),
+        words.extend(Sensor::ALL.iter().map(|sensor| match self.get(*sensor) {
+            Some(value) => number_text(value),
             None => NOT_MEASURED.to_owned(),
         }));
         let reasons = self.gpu.throttle_reasons.as_ref();
@@ -133,9 +98,9 @@ impl Sample {
         if column == TIME {
             self.unix_s = number(word)?;
         } else if word == NOT_MEASURED {
-            // The field is absent already.
-        } else if let Some((_, field)) = NUMBERS.iter().find(|(name, _)| *name == column) {
-            *field(self) = Some(number(word)?);
+            // The sensor is absent already.
+        } else if let Some(sensor) = Sensor::ALL.iter().find(|sensor| sensor.declaration().column == column) {
+            self.values.insert(*sensor, number(word)?);
         } else if column == REASONS {
             self.gpu.throttle_reasons = Some(parts(word).map(str::to_owned).collect());
         } else if column == PROCESSES || column == DRAWING {
@@ -228,21 +193,13 @@ mod tests {
     fn full() -> Sample {
         Sample {
             unix_s: 1_790_000_000.125,
-            cpu_busy_s: Some(12_345.67),
-            cpu_mhz: Some(2_893.333),
-            cpu_temperature_c: Some(61.0),
-            cpu_throttle_events: Some(7.0),
-            cpu_energy_j: Some(1234.567),
-            memory_available_bytes: Some(64e9),
-            swapped_in_bytes: Some(0.0),
-            swapped_out_bytes: Some(4096.0),
+            // Every sensor shows another value.
+            values: Sensor::ALL
+                .iter()
+                .zip(1..)
+                .map(|(sensor, n)| (*sensor, f64::from(n) * 1000.125))
+                .collect(),
             gpu: GpuSample {
-                sm_mhz: Some(1980.0),
-                memory_mhz: Some(2619.0),
-                power_w: Some(312.5),
-                energy_j: Some(99_000.0),
-                temperature_c: Some(54.0),
-                memory_used_bytes: Some(8e9),
                 throttle_reasons: Some(vec!["sw_power_cap".to_owned(), "hw_slowdown".to_owned()]),
                 others: Some(OnDevice::Foreign(vec![
                     process("6:1:compositor", true).unwrap(),
@@ -292,7 +249,8 @@ mod tests {
     #[test]
     fn unknown_and_missing_columns_are_accepted() {
         let text = "time_unix_s,fan_rpm,cpu_mhz\n1,900,2000\n2,x,many\n3,900\n4,NA,2100\n";
-        let read: Vec<_> = parse_samples(text).iter().map(|sample| (sample.unix_s, sample.cpu_mhz)).collect();
+        let read: Vec<_> =
+            parse_samples(text).iter().map(|sample| (sample.unix_s, sample.get(Sensor::CpuClock))).collect();
         assert_eq!(read, [(1.0, Some(2000.0)), (4.0, Some(2100.0))]);
         assert_eq!(parse_samples("a,b\n1,2\n"), []);
         assert_eq!(parse_samples(""), []);

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{ForeignProcess, GpuSample, GpuTelemetry, OnDevice, Readings, Sample, Telemetry};
+use super::{
+    ForeignProcess, GpuTelemetry, OnDevice, Readings, Sample, Sensor, Summaries, Summary, SummaryValue,
+    Telemetry,
+};
 
 /// The shortest window that gets an energy, in seconds. The counter's values at the ends of the window are interpolated
 /// between samples one second apart, as if power were constant between them. In a window of few samples, most of the
@@ -24,55 +27,61 @@ impl Telemetry {
         let inside: Vec<&Sample> = samples.iter().filter(is_inside).collect();
         let of_window = !inside.is_empty();
         let read = if of_window { inside } else { samples.iter().collect() };
-        let readings =
-            |field: fn(&Sample) -> Option<f64>| Readings::of(read.iter().filter_map(|it| field(it)));
-        Some(Telemetry {
+        let telemetry = Telemetry {
             samples: u32::try_from(read.len()).unwrap_or(u32::MAX),
             of_window,
-            cpu_busy: Readings::of(read.windows(2).filter_map(|pair| busy(pair[0], pair[1]))),
-            cpu_mhz: readings(|sample| sample.cpu_mhz),
-            cpu_temperature_c: readings(|sample| sample.cpu_temperature_c),
-            cpu_throttle_events: growth(samples, |sample| sample.cpu_throttle_events),
-            cpu_energy_j: energy(samples, window, |sample| sample.cpu_energy_j),
-            memory_available_bytes: readings(|sample| sample.memory_available_bytes),
-            swapped_out_bytes: growth(samples, |sample| sample.swapped_out_bytes),
-            swapped_in_bytes: growth(samples, |sample| sample.swapped_in_bytes),
-            gpu: gpu(samples, &read, window),
-        })
+            gpu: gpu(samples, &read),
+            ..Telemetry::default()
+        };
+        let add = |telemetry: Telemetry, sensor: &Sensor| match summarise(*sensor, samples, &read, window) {
+            Some(value) => telemetry.with(*sensor, value),
+            None => telemetry,
+        };
+        Some(Sensor::ALL.iter().fold(telemetry, add))
+    }
+}
+
+/// What `sensor` showed: in the samples that are `read`, in all `samples`, or between the ends of the `window`.
+fn summarise(
+    sensor: Sensor,
+    samples: &[Sample],
+    read: &[&Sample],
+    window: Option<(f64, f64)>,
+) -> Option<SummaryValue> {
+    match sensor.declaration().summary {
+        Summary::Gauge(_) => Readings::of(read.iter().filter_map(|it| it.get(sensor))).map(Into::into),
+        Summary::Rate(_) => {
+            let rates = read.windows(2).filter_map(|pair| rate(sensor, pair[0], pair[1]));
+            Readings::of(rates).map(Into::into)
+        }
+        Summary::Growth(_) => growth(sensor, samples).map(Into::into),
+        Summary::WindowGrowth(_) => window_growth(sensor, samples, window).map(Into::into),
     }
 }
 
 /// The shortest interval over which a load is computed, in seconds: the kernel counts in hundredths of a second.
 const LEAST_BETWEEN_S: f64 = 0.5;
 
-/// How many processors were busy between two samples. `None` if that is not counted, or if the clock or the counter
-/// went backwards.
-fn busy(from: &Sample, to: &Sample) -> Option<f64> {
+/// How much the counter `sensor` grew per second between two samples. `None` if it was not read, or if the clock or the
+/// counter went backwards.
+fn rate(sensor: Sensor, from: &Sample, to: &Sample) -> Option<f64> {
     let seconds = to.unix_s - from.unix_s;
-    let busy = (to.cpu_busy_s? - from.cpu_busy_s?) / seconds;
-    (seconds >= LEAST_BETWEEN_S && busy >= 0.0).then_some(busy)
+    let rate = (to.get(sensor)? - from.get(sensor)?) / seconds;
+    (seconds >= LEAST_BETWEEN_S && rate >= 0.0).then_some(rate)
 }
 
 /// `None` if no sample has a reading of a GPU.
-fn gpu(samples: &[Sample], read: &[&Sample], window: Option<(f64, f64)>) -> Option<GpuTelemetry> {
-    if samples.iter().all(|sample| sample.gpu == GpuSample::default()) {
+fn gpu(samples: &[Sample], read: &[&Sample]) -> Option<GpuTelemetry> {
+    if !samples.iter().any(Sample::has_gpu) {
         return None;
     }
-    let readings = |field: fn(&GpuSample) -> Option<f64>| {
-        Readings::of(read.iter().filter_map(|sample| field(&sample.gpu)))
-    };
     let mut throttled_samples = BTreeMap::new();
     for reason in read.iter().filter_map(|sample| sample.gpu.throttle_reasons.as_ref()).flatten() {
         *throttled_samples.entry(reason.clone()).or_default() += 1;
     }
     let unknown = samples.iter().filter(|sample| sample.gpu.others == Some(OnDevice::Unknown)).count();
     Some(GpuTelemetry {
-        sm_mhz: readings(|gpu| gpu.sm_mhz),
-        memory_mhz: readings(|gpu| gpu.memory_mhz),
-        power_w: readings(|gpu| gpu.power_w),
-        energy_j: energy(samples, window, |sample| sample.gpu.energy_j),
-        temperature_c: readings(|gpu| gpu.temperature_c),
-        memory_used_bytes: readings(|gpu| gpu.memory_used_bytes),
+        sensors: Summaries::default(),
         throttled_samples,
         foreign_processes: foreign_processes(samples),
         unknown_processes_samples: u32::try_from(unknown).unwrap_or(u32::MAX),
@@ -97,19 +106,19 @@ fn foreign_processes(samples: &[Sample]) -> Vec<ForeignProcess> {
 
 /// How much a counter of whole numbers grew over all samples. `None` if there are fewer than two readings, or if the
 /// counter was reset meanwhile.
-fn growth(samples: &[Sample], field: fn(&Sample) -> Option<f64>) -> Option<u64> {
-    let readings: Vec<f64> = samples.iter().filter_map(field).collect();
+fn growth(sensor: Sensor, samples: &[Sample]) -> Option<u64> {
+    let readings: Vec<f64> = samples.iter().filter_map(|sample| sample.get(sensor)).collect();
     let (first, last) = (readings.first()?, readings.last()?);
     // Counters are whole numbers far below 2^53, so the conversion is exact.
     (readings.len() >= 2 && readings.is_sorted()).then_some((last - first) as u64)
 }
 
-/// The energy used during `window`, in joules, from the counter in `field`. `None` if there is no window, or it is too
-/// short, or an end has no samples close around it. `None` also if the counter or the clock went backwards.
-fn energy(samples: &[Sample], window: Option<(f64, f64)>, field: fn(&Sample) -> Option<f64>) -> Option<f64> {
+/// How much the counter `sensor` grew during `window`. `None` if there is no window, or it is too short, or an end has
+/// no samples close around it. `None` also if the counter or the clock went backwards.
+fn window_growth(sensor: Sensor, samples: &[Sample], window: Option<(f64, f64)>) -> Option<f64> {
     let (from, to) = window?;
     let readings: Vec<(f64, f64)> =
-        samples.iter().filter_map(|sample| Some((sample.unix_s, field(sample)?))).collect();
+        samples.iter().filter_map(|sample| Some((sample.unix_s, sample.get(sensor)?))).collect();
     let advances = readings.is_sorted_by(|left, right| left.0 < right.0 && left.1 <= right.1);
     if !advances || to - from < LEAST_WINDOW_S {
         return None;
@@ -131,31 +140,35 @@ fn value_at(readings: &[(f64, f64)], time: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::GpuSample;
 
     /// One sample per second with these joules, starting at 100 s.
     fn counted(joules: &[f64]) -> Vec<Sample> {
         let sample = |(second, joules): (usize, &f64)| Sample {
             unix_s: 100.0 + second as f64,
-            cpu_energy_j: Some(*joules),
+            values: [(Sensor::CpuEnergy, *joules)].into(),
             ..Sample::default()
         };
         joules.iter().enumerate().map(sample).collect()
     }
 
     fn cpu_energy(samples: &[Sample], from: f64, to: f64) -> Option<f64> {
-        Telemetry::of(samples, Some((from, to))).unwrap().cpu_energy_j
+        Telemetry::of(samples, Some((from, to))).unwrap().window_growth(Sensor::CpuEnergy)
     }
 
     #[test]
     fn load_is_computed_between_samples() {
         let at = |(unix_s, busy): &(f64, Option<f64>)| Sample {
             unix_s: *unix_s,
-            cpu_busy_s: *busy,
+            values: busy.map(|busy| (Sensor::CpuBusy, busy)).into_iter().collect(),
             ..Sample::default()
         };
         let load = |readings: &[(f64, Option<f64>)]| {
             let samples: Vec<Sample> = readings.iter().map(at).collect();
-            Telemetry::of(&samples, None).unwrap().cpu_busy.map(|load| (load.min, load.mean, load.max))
+            Telemetry::of(&samples, None)
+                .unwrap()
+                .readings(Sensor::CpuBusy)
+                .map(|load| (load.min, load.mean, load.max))
         };
         let counted = [(10.0, Some(5.0)), (11.0, Some(7.0)), (13.0, Some(7.0)), (14.0, Some(8.0))];
         assert_eq!(load(&counted), Some((0.0, 1.0, 2.0)));
@@ -182,12 +195,13 @@ mod tests {
         assert_eq!(cpu_energy(&samples, 100.5, 105.0), None, "too short");
         assert_eq!(cpu_energy(&samples, 99.5, 106.0), None, "begins before the first sample");
         assert_eq!(cpu_energy(&samples, 101.0, 107.5), None, "ends after the last sample");
-        assert_eq!(Telemetry::of(&samples, None).unwrap().cpu_energy_j, None, "no window");
+        let no_window = Telemetry::of(&samples, None).unwrap();
+        assert_eq!(no_window.window_growth(Sensor::CpuEnergy), None, "no window");
         let gap = [&samples[..2], &samples[6..]].concat();
         assert_eq!(cpu_energy(&gap, 101.5, 107.0), None, "an end lies in a gap");
         assert_eq!(cpu_energy(&gap, 101.0, 106.0), Some(50.0), "a gap inside the window does not matter");
         let mut reset = samples.clone();
-        reset[4].cpu_energy_j = Some(1.0);
+        reset[4].values.insert(Sensor::CpuEnergy, 1.0);
         assert_eq!(cpu_energy(&reset, 100.5, 106.5), None, "the counter went backwards");
         let mut clock_set = samples;
         clock_set[4].unix_s = 100.0;
@@ -198,8 +212,7 @@ mod tests {
     fn readings_cover_the_window_and_counters_the_whole_attempt() {
         let sample = |second: f64, mhz, events| Sample {
             unix_s: second,
-            cpu_mhz: Some(mhz),
-            cpu_throttle_events: Some(events),
+            values: [(Sensor::CpuClock, mhz), (Sensor::CpuThrottleEvents, events)].into(),
             ..Sample::default()
         };
         let samples = [
@@ -209,16 +222,23 @@ mod tests {
             sample(3.0, 900.0, 9.0),
         ];
         let sum = Telemetry::of(&samples, Some((0.5, 2.5))).unwrap();
-        assert_eq!((sum.samples, sum.of_window, sum.cpu_throttle_events), (2, true, Some(4)));
+        assert_eq!((sum.samples, sum.of_window, sum.growth(Sensor::CpuThrottleEvents)), (2, true, Some(4)));
         let mhz = Readings { first: 3000.0, min: 3000.0, mean: 3100.0, max: 3200.0, last: 3200.0 };
-        assert_eq!(sum.cpu_mhz, Some(mhz));
+        assert_eq!(sum.readings(Sensor::CpuClock), Some(mhz));
         for window in [None, Some((1.2, 1.8))] {
             let sum = Telemetry::of(&samples, window).unwrap();
             assert_eq!((sum.samples, sum.of_window), (4, false), "{window:?}");
-            assert_eq!(sum.cpu_mhz.unwrap().min, 800.0);
+            assert_eq!(sum.readings(Sensor::CpuClock).unwrap().min, 800.0);
         }
-        assert_eq!((sum.gpu, sum.swapped_in_bytes, sum.cpu_temperature_c), (None, None, None));
-        assert_eq!(Telemetry::of(&samples[..1], None).unwrap().cpu_throttle_events, None, "one reading");
+        assert_eq!(
+            (sum.gpu.clone(), sum.get(Sensor::SwappedIn), sum.get(Sensor::CpuTemperature)),
+            (None, None, None)
+        );
+        assert_eq!(
+            Telemetry::of(&samples[..1], None).unwrap().get(Sensor::CpuThrottleEvents),
+            None,
+            "one reading"
+        );
         assert_eq!(Telemetry::of(&[], None), None);
     }
 
@@ -233,13 +253,11 @@ mod tests {
         let drawing = |pid| ForeignProcess { pid, graphics: true, ..ForeignProcess::default() };
         let sample = |second: f64, reasons: &[&str], others| Sample {
             unix_s: second,
+            values: [(Sensor::GpuPower, 100.0 * second)].into(),
             gpu: GpuSample {
-                power_w: Some(100.0 * second),
                 throttle_reasons: Some(reasons.iter().map(|reason| (*reason).to_owned()).collect()),
                 others: Some(others),
-                ..GpuSample::default()
             },
-            ..Sample::default()
         };
         let foreign = |processes: Vec<ForeignProcess>| OnDevice::Foreign(processes);
         let samples = [
@@ -253,7 +271,8 @@ mod tests {
             ),
             sample(4.0, &[], foreign(vec![process(4, None, None)])),
         ];
-        let gpu = Telemetry::of(&samples, Some((2.0, 4.0))).unwrap().gpu.unwrap();
+        let sum = Telemetry::of(&samples, Some((2.0, 4.0))).unwrap();
+        let gpu = sum.gpu.as_ref().unwrap();
         assert_eq!(gpu.throttled_samples, [("hw_slowdown".into(), 1), ("sw_power_cap".into(), 2)].into());
         let computed_later = process(4, None, None);
         assert_eq!(
@@ -261,7 +280,7 @@ mod tests {
             [process(3, None, None), computed_later, drawing(5), process(9, Some("x"), Some(30))]
         );
         assert_eq!(gpu.unknown_processes_samples, 1);
-        assert_eq!(gpu.power_w.map(|power| power.max), Some(400.0));
-        assert_eq!(gpu.sm_mhz, None);
+        assert_eq!(sum.readings(Sensor::GpuPower).map(|power| power.max), Some(400.0));
+        assert_eq!(sum.get(Sensor::GpuSmClock), None);
     }
 }

@@ -45,30 +45,79 @@ impl GpuSensors {
 
     /// Its temperature, in °C.
     pub(super) fn temperature_c(&self, index: u32) -> Option<f64> {
-        self.gpu(index)?.temperature(TemperatureSensor::Gpu).ok().map(f64::from)
+        self.board(index)?.temperature_c()
     }
 
-    /// Reads all of its sensors; `job` are the processes that belong there.
-    pub(super) fn look(&self, index: u32, job: Option<Group>) -> GpuSample {
-        let Some(gpu) = self.gpu(index) else { return GpuSample::default() };
-        let number = |answer: Result<u32, NvmlError>| answer.ok().map(f64::from);
+    /// The board of the GPU, if there is one.
+    pub(super) fn board(&self, index: u32) -> Option<NvidiaBoard<'_>> {
+        Some(NvidiaBoard { gpu: self.gpu(index)?, knows_our_processes: self.knows_our_processes })
+    }
+}
+
+/// What a GPU's board shows. Each value is absent where the board or its driver does not offer it.
+pub(super) trait Board {
+    /// Clock of the multiprocessors, in MHz.
+    fn sm_mhz(&self) -> Option<f64>;
+    /// Clock of the memory, in MHz.
+    fn memory_mhz(&self) -> Option<f64>;
+    /// Power, in watts.
+    fn power_w(&self) -> Option<f64>;
+    /// Joules that it took since the driver was loaded.
+    fn energy_j(&self) -> Option<f64>;
+    /// Temperature, in °C.
+    fn temperature_c(&self) -> Option<f64>;
+    /// Memory that all processes together use, in bytes.
+    fn memory_used_bytes(&self) -> Option<f64>;
+    /// What is no number. `job` are the processes that belong there.
+    fn state(&self, job: Option<Group>) -> GpuSample;
+}
+
+/// A board by NVIDIA's driver.
+#[derive(Debug)]
+pub(super) struct NvidiaBoard<'a> {
+    gpu: Gpu<'a>,
+    knows_our_processes: bool,
+}
+
+impl Board for NvidiaBoard<'_> {
+    fn sm_mhz(&self) -> Option<f64> {
+        self.gpu.clock_info(Clock::SM).ok().map(f64::from)
+    }
+
+    fn memory_mhz(&self) -> Option<f64> {
+        self.gpu.clock_info(Clock::Memory).ok().map(f64::from)
+    }
+
+    fn power_w(&self) -> Option<f64> {
+        self.gpu.power_usage().ok().map(|milliwatts| f64::from(milliwatts) / 1e3)
+    }
+
+    fn energy_j(&self) -> Option<f64> {
+        // Millijoules since the driver was loaded: exact as a float for a hundred thousand years.
+        self.gpu.total_energy_consumption().ok().map(|millijoules| millijoules as f64 / 1e3)
+    }
+
+    fn temperature_c(&self) -> Option<f64> {
+        self.gpu.temperature(TemperatureSensor::Gpu).ok().map(f64::from)
+    }
+
+    fn memory_used_bytes(&self) -> Option<f64> {
+        self.gpu.memory_info().ok().map(|memory| memory.used as f64)
+    }
+
+    fn state(&self, job: Option<Group>) -> GpuSample {
         GpuSample {
-            sm_mhz: number(gpu.clock_info(Clock::SM)),
-            memory_mhz: number(gpu.clock_info(Clock::Memory)),
-            power_w: number(gpu.power_usage()).map(|milliwatts| milliwatts / 1e3),
-            // Millijoules since the driver was loaded: exact as a float for a hundred thousand years.
-            energy_j: gpu.total_energy_consumption().ok().map(|millijoules| millijoules as f64 / 1e3),
-            temperature_c: number(gpu.temperature(TemperatureSensor::Gpu)),
-            memory_used_bytes: gpu.memory_info().ok().map(|memory| memory.used as f64),
-            throttle_reasons: gpu.current_throttle_reasons().ok().map(reasons),
-            others: job.and_then(|job| self.others(&gpu, job)),
+            throttle_reasons: self.gpu.current_throttle_reasons().ok().map(reasons),
+            others: job.and_then(|job| self.others(job)),
         }
     }
+}
 
-    /// The processes on `gpu` that are not of `job`; `None` where the driver does not list any.
-    fn others(&self, gpu: &Gpu<'_>, job: Group) -> Option<OnDevice> {
-        let computing = gpu.running_compute_processes().ok()?;
-        let drawing = gpu.running_graphics_processes().unwrap_or_default();
+impl NvidiaBoard<'_> {
+    /// The processes on the GPU that are not of `job`; `None` where the driver does not list any.
+    fn others(&self, job: Group) -> Option<OnDevice> {
+        let computing = self.gpu.running_compute_processes().ok()?;
+        let drawing = self.gpu.running_graphics_processes().unwrap_or_default();
         let listed = gpu_uses(computing, drawing);
         Some(tell_apart(listed, self.knows_our_processes, |pid| job.owner_of(pid)))
     }
@@ -141,7 +190,7 @@ mod tests {
     #[test]
     fn a_gpu_that_is_not_there_shows_nothing() {
         let sensors = GpuSensors::open();
-        assert_eq!(sensors.look(u32::MAX, None), GpuSample::default());
+        assert!(sensors.board(u32::MAX).is_none());
         assert_eq!(sensors.temperature_c(u32::MAX), None);
     }
 }

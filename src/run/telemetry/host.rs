@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 
 use super::parse::{self, Unwrapped};
 use crate::host::busy_seconds;
-use crate::record::Sample;
 
 /// The most processors whose clock is read, spread evenly over the usable ones and the same at every look. To read the
 /// file of one may interrupt that processor, or wait up to 20 ms for it, so to read all of a large host would disturb
@@ -105,27 +104,37 @@ impl HostSensors {
         }
     }
 
-    /// Reads all of them into `sample`: the energy first, which belongs to the sample's time, the clocks, which may keep
-    /// us waiting, last.
-    pub(super) fn look(&mut self, sample: &mut Sample) {
-        sample.cpu_energy_j = self.energy_j();
-        sample.cpu_temperature_c = self.temperature_c();
-        sample.cpu_throttle_events = sum(self.throttle_counts.iter().map(Probe::number));
-        let load = self.load.as_ref().and_then(|probe| probe.read(&mut self.text));
-        sample.cpu_busy_s = load.and_then(busy_seconds);
-        let memory = self.memory.as_ref().and_then(|probe| probe.read(&mut self.text));
-        sample.memory_available_bytes = memory.and_then(parse::available_bytes);
-        let pages = self.virtual_memory.as_ref().and_then(|probe| probe.read(&mut self.text));
-        let (pages_in, pages_out) = pages.map(parse::swapped_pages).unwrap_or_default();
-        sample.swapped_in_bytes = pages_in.map(|pages| pages * self.page_bytes);
-        sample.swapped_out_bytes = pages_out.map(|pages| pages * self.page_bytes);
-        sample.cpu_mhz = self.mhz();
+    /// Seconds that the processors were busy since the system was started.
+    pub(super) fn busy_s(&mut self) -> Option<f64> {
+        busy_seconds(self.load.as_ref()?.read(&mut self.text)?)
+    }
+
+    /// Times that a processor slowed itself down for heat.
+    pub(super) fn throttle_events(&self) -> Option<f64> {
+        sum(self.throttle_counts.iter().map(Probe::number))
+    }
+
+    /// Memory that the host could still give, in bytes.
+    pub(super) fn memory_available_bytes(&mut self) -> Option<f64> {
+        parse::available_bytes(self.memory.as_ref()?.read(&mut self.text)?)
+    }
+
+    /// Bytes swapped in since the system was started.
+    pub(super) fn swapped_in_bytes(&mut self) -> Option<f64> {
+        let pages = parse::pages_swapped_in(self.virtual_memory.as_ref()?.read(&mut self.text)?)?;
+        Some(pages * self.page_bytes)
+    }
+
+    /// Bytes swapped out since the system was started.
+    pub(super) fn swapped_out_bytes(&mut self) -> Option<f64> {
+        let pages = parse::pages_swapped_out(self.virtual_memory.as_ref()?.read(&mut self.text)?)?;
+        Some(pages * self.page_bytes)
     }
 
     /// The mean clock in MHz, of at most [`MOST_CLOCKS`] of the usable processors, always the same. Processors that are
     /// idle count too: which of them a job computes on is not known, and it moves. From `/proc/cpuinfo`, which has all
     /// clocks at once, it is the mean of all usable processors.
-    fn mhz(&mut self) -> Option<f64> {
+    pub(super) fn mhz(&mut self) -> Option<f64> {
         let clocks: Vec<f64> = match &self.clocks {
             Clocks::Nobody => return None,
             Clocks::Each(probes) => {
@@ -143,7 +152,7 @@ impl HostSensors {
     }
 
     /// Joules that all packages together took since the first look. Absent where one of them cannot be read.
-    fn energy_j(&mut self) -> Option<f64> {
+    pub(super) fn energy_j(&mut self) -> Option<f64> {
         let advance = |package: &mut Package| {
             package.probe.number().map(|microjoules| package.counter.advance(microjoules))
         };
@@ -258,83 +267,11 @@ fn read(path: &Path) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fixture::{Root, server};
     use super::*;
 
-    /// A system made of files.
-    struct Root(tempfile::TempDir);
-
-    impl Root {
-        fn new(files: &[(&str, &str)]) -> Root {
-            let root = Root(tempfile::tempdir().unwrap());
-            files.iter().for_each(|(path, text)| root.set(path, text));
-            root
-        }
-
-        fn set(&self, path: &str, text: &str) {
-            let path = self.0.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-
-        fn open(&self) -> HostSensors {
-            HostSensors::open(self.0.path(), 4096.0)
-        }
-    }
-
-    fn look(sensors: &mut HostSensors) -> Sample {
-        let mut sample = Sample::default();
-        sensors.look(&mut sample);
-        sample
-    }
-
-    /// Two packages of two cores with two threads each.
-    fn server() -> Root {
-        let root = Root::new(&[
-            ("proc/self/status", "Name:\tx\nCpus_allowed_list:\t0-3\n"),
-            ("proc/meminfo", "MemTotal: 2000 kB\nMemAvailable: 1000 kB\n"),
-            ("proc/vmstat", "nr_free_pages 5\npswpin 2\npswpout 3\n"),
-            ("sys/class/hwmon/hwmon0/name", "nvme\n"),
-            ("sys/class/hwmon/hwmon0/temp1_input", "90000\n"),
-            ("sys/class/powercap/intel-rapl:0:0/name", "core\n"),
-            ("sys/class/powercap/intel-rapl:0:0/energy_uj", "5\n"),
-            ("sys/class/powercap/intel-rapl/enabled", "1\n"),
-        ]);
-        for (package, celsius) in [(0, 51), (1, 63)] {
-            let monitor = format!("sys/class/hwmon/hwmon{}", package + 1);
-            root.set(&format!("{monitor}/name"), "coretemp\n");
-            root.set(&format!("{monitor}/temp1_label"), &format!("Package id {package}\n"));
-            root.set(&format!("{monitor}/temp1_input"), &format!("{celsius}000\n"));
-            root.set(&format!("{monitor}/temp2_label"), "Core 0\n");
-            root.set(&format!("{monitor}/temp2_input"), "99000\n");
-            let domain = format!("sys/class/powercap/intel-rapl:{package}");
-            root.set(&format!("{domain}/name"), &format!("package-{package}\n"));
-            root.set(&format!("{domain}/max_energy_range_uj"), "1000000000\n");
-            root.set(&format!("{domain}/energy_uj"), "999000000\n");
-        }
-        for processor in 0..8 {
-            let directory = format!("sys/devices/system/cpu/cpu{processor}");
-            let frequency = 2_000_000 + 100_000 * processor;
-            root.set(&format!("{directory}/cpufreq/scaling_cur_freq"), &format!("{frequency}\n"));
-            root.set(&format!("{directory}/thermal_throttle/core_throttle_count"), "2\n");
-            let first = processor % 4;
-            root.set(
-                &format!("{directory}/topology/thread_siblings_list"),
-                &format!("{first},{}\n", first + 4),
-            );
-        }
-        root
-    }
-
-    #[test]
-    fn every_sensor_of_a_server_is_read() {
-        let sample = look(&mut server().open());
-        assert_eq!(sample.cpu_mhz, Some(2150.0), "the mean of the four usable processors");
-        assert_eq!(sample.cpu_temperature_c, Some(63.0), "the hotter package, no core, no disk");
-        assert_eq!(sample.cpu_throttle_events, Some(8.0), "four cores, not eight threads");
-        assert_eq!(sample.cpu_energy_j, Some(0.0), "the counter begins at the first look");
-        assert_eq!(sample.memory_available_bytes, Some(1_024_000.0));
-        assert_eq!((sample.swapped_in_bytes, sample.swapped_out_bytes), (Some(8192.0), Some(12_288.0)));
-        assert_eq!(sample.gpu, Default::default());
+    fn open(root: &Root) -> HostSensors {
+        HostSensors::open(root.path(), 4096.0)
     }
 
     #[test]
@@ -345,7 +282,7 @@ mod tests {
             root.set(&path, &format!("{kilohertz}\n"));
         };
         (0..128).for_each(|processor| set(processor, 1000 * processor));
-        let mut sensors = root.open();
+        let mut sensors = open(&root);
         let Clocks::Each(probes) = &sensors.clocks else { panic!("{:?}", sensors.clocks) };
         assert_eq!(probes.len(), 4);
         assert_eq!(
@@ -360,36 +297,34 @@ mod tests {
     #[test]
     fn files_are_read_again_at_every_look_and_energies_wrap() {
         let root = server();
-        let mut sensors = root.open();
-        look(&mut sensors);
+        let mut sensors = open(&root);
+        assert_eq!(sensors.energy_j(), Some(0.0), "the counter begins at the first look");
         root.set("sys/class/powercap/intel-rapl:0/energy_uj", "999500000\n");
         root.set("sys/class/powercap/intel-rapl:1/energy_uj", "3000000\n");
         root.set("proc/meminfo", "MemAvailable: 7 kB\n");
-        let sample = look(&mut sensors);
         // 0.5 J of the first; of the second 1 J to its end and 3 J from its beginning.
-        assert_eq!(sample.cpu_energy_j, Some(4.5));
-        assert_eq!(sample.memory_available_bytes, Some(7168.0));
+        assert_eq!(sensors.energy_j(), Some(4.5));
+        assert_eq!(sensors.memory_available_bytes(), Some(7168.0));
         root.set("sys/class/powercap/intel-rapl:1/energy_uj", "torn\n");
-        assert_eq!(look(&mut sensors).cpu_energy_j, None, "half of the packages is no energy");
+        assert_eq!(sensors.energy_j(), None, "half of the packages is no energy");
     }
 
     #[test]
     fn a_package_that_cannot_be_read_leaves_no_energy() {
         let root = server();
-        fs::remove_file(root.0.path().join("sys/class/powercap/intel-rapl:1/energy_uj")).unwrap();
-        assert_eq!(look(&mut root.open()).cpu_energy_j, None);
+        fs::remove_file(root.path().join("sys/class/powercap/intel-rapl:1/energy_uj")).unwrap();
+        assert_eq!(open(&root).energy_j(), None);
     }
 
     #[test]
-    fn what_is_not_there_is_absent() {
-        assert_eq!(look(&mut Root::new(&[]).open()), Sample::default());
+    fn thermal_zones_stand_in_for_hardware_monitors() {
         let zones = Root::new(&[
             ("sys/class/thermal/thermal_zone0/type", "acpitz\n"),
             ("sys/class/thermal/thermal_zone0/temp", "20000\n"),
             ("sys/class/thermal/thermal_zone1/type", "x86_pkg_temp\n"),
             ("sys/class/thermal/thermal_zone1/temp", "44500\n"),
         ]);
-        assert_eq!(look(&mut zones.open()).cpu_temperature_c, Some(44.5));
+        assert_eq!(open(&zones).temperature_c(), Some(44.5));
     }
 
     #[test]
@@ -399,8 +334,8 @@ mod tests {
             let text: String = (0..processors).map(one).collect();
             Root::new(&[("proc/cpuinfo", &text), ("proc/self/status", "Cpus_allowed_list:\t0-1\n")])
         };
-        assert_eq!(look(&mut system(4, "aperfmperf").open()).cpu_mhz, Some(3000.5));
-        assert_eq!(look(&mut system(4, "hypervisor").open()).cpu_mhz, None);
-        assert_eq!(look(&mut system(64, "aperfmperf").open()).cpu_mhz, None);
+        assert_eq!(open(&system(4, "aperfmperf")).mhz(), Some(3000.5));
+        assert_eq!(open(&system(4, "hypervisor")).mhz(), None);
+        assert_eq!(open(&system(64, "aperfmperf")).mhz(), None);
     }
 }

@@ -1,15 +1,19 @@
-//! What sensors show while a job runs: one look a second, each a line of `telemetry.csv`.
+//! What sensors show while a job runs: one reading of all per second, each a line of `telemetry.csv`.
 //!
-//! [`host`] reads the processor's sensors and the memory's, [`gpu`] those of NVIDIA's GPUs; [`parse`] understands texts.
-//! What the samples come to is told by [`crate::record::Telemetry::of`], from the file: whoever concludes an attempt, also one that it
-//! adopts, reads all that was written until then. macOS offers none of this without an administrator's rights.
+//! [`read`] says how each sensor is read. [`host`] reads those of the processor and the memory, [`gpu`] those of NVIDIA's
+//! GPUs, and [`parse`] understands the texts. [`crate::record::Telemetry::of`] summarises the file, so whoever concludes
+//! an attempt, also an adopted one, uses every line written until then. macOS offers none of this without an
+//! administrator's rights.
 //!
-//! The looks are paid for by the host that is being measured: files stay open, nothing is spawned, nothing is synced to
-//! the disk. A line is one write, so a process that is killed has lost none, and a host that crashes the last moments.
+//! Reading costs the host that is being measured: files stay open, nothing is spawned, nothing is synced to the disk. A
+//! line is one write. A process that is killed loses no line, a host that crashes loses the last seconds.
 
+#[cfg(test)]
+mod fixture;
 mod gpu;
 mod host;
 mod parse;
+mod read;
 
 use std::fs::File;
 use std::io;
@@ -19,10 +23,11 @@ use chrono::Utc;
 
 use self::gpu::GpuSensors;
 use self::host::HostSensors;
+use self::read::look;
 use super::process::Group;
 use crate::files::overwrite;
 use crate::job::Device;
-use crate::record::{GpuSample, Sample};
+use crate::record::Sample;
 
 /// All sensors that this host offers.
 #[derive(Debug)]
@@ -64,22 +69,18 @@ impl Sensors {
 
     fn look(&mut self, device: Device, job: Option<Group>) -> Sample {
         let Sensors { host, gpu } = self;
-        look(host, || match device {
-            Device::Cuda(index) => gpu.get_or_insert_with(GpuSensors::open).look(index, job),
-            Device::Cpu | Device::Mps => GpuSample::default(),
-        })
+        let board = match device {
+            Device::Cuda(index) => gpu.get_or_insert_with(GpuSensors::open).board(index),
+            Device::Cpu | Device::Mps => None,
+        };
+        look(now(), host, board.as_ref(), job)
     }
 }
 
-/// A sample of now. The GPU is read first, right after the clock: the host's files may take tens of milliseconds, each
-/// time others, and the GPU's energy is interpolated by the sample's time.
 #[expect(clippy::disallowed_methods, reason = "a sample is of a moment")]
-fn look(host: &mut HostSensors, gpu: impl FnOnce() -> GpuSample) -> Sample {
+fn now() -> f64 {
     // Microseconds since 1970 are exact as a float.
-    let unix_s = Utc::now().timestamp_micros() as f64 / 1e6;
-    let mut sample = Sample { unix_s, gpu: gpu(), ..Sample::default() };
-    host.look(&mut sample);
-    sample
+    Utc::now().timestamp_micros() as f64 / 1e6
 }
 
 /// Writes what the sensors show beside one job.
@@ -135,6 +136,7 @@ impl<'a> Recorder<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Sensor;
     use crate::store::load_telemetry;
 
     #[test]
@@ -147,26 +149,10 @@ mod tests {
         assert_eq!(load_telemetry(&path, None).unwrap().samples, 1, "a line is written at once");
         recorder.look(None).unwrap();
         let telemetry = load_telemetry(&path, None).unwrap();
-        assert_eq!((telemetry.samples, telemetry.of_window, telemetry.gpu), (2, false, None));
+        assert_eq!((telemetry.samples, telemetry.of_window, &telemetry.gpu), (2, false, &None));
         if cfg!(target_os = "linux") {
-            assert!(telemetry.memory_available_bytes.is_some_and(|bytes| bytes.min > 0.0));
+            assert!(telemetry.readings(Sensor::MemoryAvailable).is_some_and(|bytes| bytes.min > 0.0));
         }
-    }
-
-    #[test]
-    #[expect(clippy::disallowed_methods, reason = "a sensor made of a file")]
-    fn the_gpu_is_read_before_the_hosts_files() {
-        let root = tempfile::tempdir().unwrap();
-        let directory = root.path().join("proc");
-        std::fs::create_dir(&directory).unwrap();
-        let set = |text| std::fs::write(directory.join("meminfo"), text).unwrap();
-        set("MemAvailable: 1 kB\n");
-        let mut host = HostSensors::open(root.path(), 4096.0);
-        let sample = look(&mut host, || {
-            set("MemAvailable: 2 kB\n");
-            GpuSample { power_w: Some(300.0), ..GpuSample::default() }
-        });
-        assert_eq!((sample.gpu.power_w, sample.memory_available_bytes), (Some(300.0), Some(2048.0)));
     }
 
     #[test]

@@ -33,10 +33,18 @@ pub(super) fn available_bytes(memory_info: &str) -> Option<f64> {
     Some(number(value.trim().strip_suffix("kB")?)? * 1024.0)
 }
 
-/// Pages swapped in and out since the system was started, of `/proc/vmstat`.
-pub(super) fn swapped_pages(statistics: &str) -> (Option<f64>, Option<f64>) {
-    let value = |name: &str| statistics.lines().find_map(|line| number(line.strip_prefix(name)?));
-    (value("pswpin "), value("pswpout "))
+/// Pages swapped in since the system was started, of `/proc/vmstat`.
+pub(super) fn pages_swapped_in(statistics: &str) -> Option<f64> {
+    statistic(statistics, "pswpin ")
+}
+
+/// Pages swapped out since the system was started, of `/proc/vmstat`.
+pub(super) fn pages_swapped_out(statistics: &str) -> Option<f64> {
+    statistic(statistics, "pswpout ")
+}
+
+fn statistic(statistics: &str, name: &str) -> Option<f64> {
+    statistics.lines().find_map(|line| number(line.strip_prefix(name)?))
 }
 
 /// The clock of each of `processors`, in MHz, of `/proc/cpuinfo`. Empty where the processors have no counters to measure
@@ -125,8 +133,9 @@ mod tests {
         let text = "MemTotal:       16303428 kB\nMemFree:         1 kB\nMemAvailable:   12000000 kB\n";
         assert_eq!(available_bytes(text), Some(12_288_000_000.0));
         assert_eq!(available_bytes("MemTotal: 1 kB\n"), None);
-        assert_eq!(swapped_pages("pgpgin 7\npswpin 3\npswpout 12\n"), (Some(3.0), Some(12.0)));
-        assert_eq!(swapped_pages("pswpin x\n"), (None, None));
+        let statistics = "pgpgin 7\npswpin 3\npswpout 12\n";
+        assert_eq!((pages_swapped_in(statistics), pages_swapped_out(statistics)), (Some(3.0), Some(12.0)));
+        assert_eq!((pages_swapped_in("pswpin x\n"), pages_swapped_out("pswpin x\n")), (None, None));
     }
 
     #[test]

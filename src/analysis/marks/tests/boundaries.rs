@@ -9,7 +9,7 @@ use super::*;
 use crate::analysis::pipeline::{self, Verdict};
 use crate::job::{DataSource, Key, Kind, ParamValue, Profile};
 use crate::protocol::IterationClock;
-use crate::record::{Counters, GpuTelemetry, NcuCounters, Readings, Telemetry};
+use crate::record::{Counters, GpuTelemetry, NcuCounters, Readings, Sensor, Telemetry};
 use crate::threshold::Passed;
 
 /// A number that is held against a threshold.
@@ -84,9 +84,9 @@ fn clocks(all: &'static [[f64; 2]]) -> impl Fn() -> StudyBuilder {
         let runs = all.iter().zip(1..);
         runs.fold(StudyBuilder::new(), |builder, (mhz, repeat)| {
             builder.run_with(key("e", "resnet18", 16, repeat), 10.0, |record| {
-                let cpu_mhz = Readings::of(*mhz);
-                record.observed.telemetry =
-                    Some(Telemetry { samples: 2, of_window: true, cpu_mhz, ..Telemetry::default() });
+                let telemetry = Telemetry { samples: 2, of_window: true, ..Telemetry::default() };
+                let mhz = Readings::of(*mhz).expect("there are two");
+                record.observed.telemetry = Some(telemetry.with(Sensor::CpuClock, mhz));
             })
         })
     }
@@ -203,9 +203,8 @@ fn cases(threshold: Threshold) -> Vec<Case> {
         Threshold::ThrottleEvents => marked("throttled", 4.0, move || {
             run_on(cpu, |record| {
                 record.process.as_mut().unwrap().wall_s = Some(120.0);
-                let cpu_throttle_events = Some(16);
-                record.observed.telemetry =
-                    Some(Telemetry { samples: 9, cpu_throttle_events, ..Telemetry::default() });
+                let telemetry = Telemetry { samples: 9, ..Telemetry::default() };
+                record.observed.telemetry = Some(telemetry.with(Sensor::CpuThrottleEvents, 16));
             })
         }),
         Threshold::SpillCliff => marked("spilled", 8.0, cliff),
@@ -213,9 +212,8 @@ fn cases(threshold: Threshold) -> Vec<Case> {
         Threshold::SpillSystemShare => marked("spilled", 0.5, cliff),
         Threshold::SwappedMib => marked("swapped", 48.0, move || {
             run_on(cpu, |record| {
-                let (swapped_out_bytes, swapped_in_bytes) = (Some(32 << 20), Some(16 << 20));
-                record.observed.telemetry =
-                    Some(Telemetry { swapped_out_bytes, swapped_in_bytes, ..Telemetry::default() });
+                let telemetry = Telemetry::default().with(Sensor::SwappedOut, 32 << 20);
+                record.observed.telemetry = Some(telemetry.with(Sensor::SwappedIn, 16 << 20));
             })
         }),
         // 63 steps of 1/64 around a median of 2 are the change that the rule sees.

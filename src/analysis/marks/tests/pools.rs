@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::job::Key;
-use crate::record::{Readings, Telemetry};
+use crate::record::{Readings, Sensor, Telemetry};
 
 /// Processor time of `cores` processors, of which `system_share` in the system, nobody else on the host, and so many
 /// involuntary switches a second.
@@ -108,9 +108,9 @@ fn a_clock_that_is_not_the_others_is_said() {
     let last = |mhz: f64, of_window: bool| {
         let with = |builder: StudyBuilder, repeat, mhz| {
             builder.run_with(key("cpu", "resnet18", 16, repeat), 10.0, |record| {
-                let cpu_mhz = Readings::of([mhz, mhz]);
-                record.observed.telemetry =
-                    Some(Telemetry { samples: 2, of_window, cpu_mhz, ..Telemetry::default() });
+                let telemetry = Telemetry { samples: 2, of_window, ..Telemetry::default() };
+                let clock = Readings::of([mhz, mhz]).unwrap();
+                record.observed.telemetry = Some(telemetry.with(Sensor::CpuClock, clock));
             })
         };
         let builder = with(with(StudyBuilder::new(), 1, 3000.0), 2, 3000.0);

@@ -1,7 +1,7 @@
 //! What sensors say.
 
 use super::*;
-use crate::record::{ForeignProcess, GpuTelemetry, Readings, Telemetry};
+use crate::record::{ForeignProcess, GpuTelemetry, Readings, Sensor, Telemetry};
 
 /// The marks of a run with this telemetry, as sentences.
 fn told(device: Device, telemetry: Telemetry) -> Vec<String> {
@@ -44,17 +44,14 @@ fn clocks_held_down_by_heat_are_throttling_and_by_the_power_limit_are_not() {
 
 #[test]
 fn a_processor_that_slowed_itself_down_is_throttled() {
-    let events = |events| {
-        let cpu_throttle_events = Some(events);
-        told(Device::Cpu, Telemetry { samples: 9, cpu_throttle_events, ..Telemetry::default() })
+    let on = |device, events: u64| {
+        let telemetry = Telemetry { samples: 9, ..Telemetry::default() };
+        told(device, telemetry.with(Sensor::CpuThrottleEvents, events))
     };
+    let events = |events| on(Device::Cpu, events);
     assert_eq!((events(0), events(1)), (Vec::new(), Vec::new()), "as a processor leaves its highest clock");
     assert_eq!(events(2), ["throttled: processors slowed themselves down for heat 2 times (threshold 1)"]);
-    let cpu_throttle_events = Some(9);
-    assert_eq!(
-        told(Device::Cuda(0), Telemetry { samples: 9, cpu_throttle_events, ..Telemetry::default() }),
-        [""; 0]
-    );
+    assert_eq!(on(Device::Cuda(0), 9), [""; 0]);
 }
 
 #[test]
@@ -73,16 +70,17 @@ fn only_heat_and_swap_leave_a_run_out() {
     let with = |gpu| Telemetry { samples: 9, gpu: Some(gpu), ..Telemetry::default() };
     assert_eq!(counts(with(gpu("hw_thermal_slowdown"))), (1, false));
     assert_eq!(counts(with(gpu("sw_power_cap"))), (1, true));
-    assert_eq!(counts(Telemetry { swapped_in_bytes: Some(1 << 30), ..Telemetry::default() }), (1, false));
-    let cpu_mhz = Readings::of([3000.0, 2000.0]);
-    assert_eq!(counts(Telemetry { cpu_mhz, of_window: true, ..Telemetry::default() }), (1, true));
+    assert_eq!(counts(Telemetry::default().with(Sensor::SwappedIn, 1 << 30)), (1, false));
+    let clock = Readings::of([3000.0, 2000.0]).unwrap();
+    let of_window = Telemetry { of_window: true, ..Telemetry::default() };
+    assert_eq!(counts(of_window.with(Sensor::CpuClock, clock)), (1, true));
 }
 
 #[test]
 fn a_host_that_swaps_is_said_so() {
     let swap = |written: u64, read: u64| {
-        let (swapped_out_bytes, swapped_in_bytes) = (Some(written << 20), Some(read << 20));
-        told(Device::Cpu, Telemetry { swapped_out_bytes, swapped_in_bytes, ..Telemetry::default() })
+        let written = Telemetry::default().with(Sensor::SwappedOut, written << 20);
+        told(Device::Cpu, written.with(Sensor::SwappedIn, read << 20))
     };
     assert_eq!(swap(10, 6), [""; 0]);
     assert_eq!(
@@ -93,10 +91,11 @@ fn a_host_that_swaps_is_said_so() {
 
 #[test]
 fn the_clock_of_what_computes_is_looked_at() {
-    let readings = |low: f64| Readings::of([2000.0, low, 2000.0]);
+    let readings = |low: f64| Readings::of([2000.0, low, 2000.0]).unwrap();
     let of = |device, of_window, cpu: f64, gpu: f64| {
-        let gpu = Some(GpuTelemetry { sm_mhz: readings(gpu), ..GpuTelemetry::default() });
-        told(device, Telemetry { samples: 3, of_window, cpu_mhz: readings(cpu), gpu, ..Telemetry::default() })
+        let telemetry = Telemetry { samples: 3, of_window, ..Telemetry::default() };
+        let telemetry = telemetry.with(Sensor::CpuClock, readings(cpu));
+        told(device, telemetry.with(Sensor::GpuSmClock, readings(gpu)))
     };
     assert_eq!(of(Device::Cpu, true, 1850.0, 500.0), [""; 0]);
     assert_eq!(
