@@ -4,9 +4,9 @@
 mod mentions;
 
 use std::fs;
-use std::sync::OnceLock;
 
 use orchestrate::analysis::marks::{effects_table, evidence_table, marks_table, thresholds_table};
+use orchestrate::analysis::table::{About, CSV_FILES, CsvFile, Section};
 use orchestrate::architecture::NETWORKS;
 use orchestrate::cli::Exit;
 use orchestrate::job::{PARAMETERS, ParamValue, Parameter, ParameterType};
@@ -44,12 +44,8 @@ const TABLES: &[Table] = &[
     Table { page: "docs/reference/parameters.md", name: "parameters", text: |_, _| parameters() },
     Table { page: "docs/reference/parameters.md", name: "networks", text: |_, _| list(NETWORKS) },
     Table { page: "docs/reference/environment.md", name: "passed-on", text: |_, _| list(PASSED_ON) },
-    Table { page: "docs/reference/columns.md", name: "metrics.csv", text: columns },
-    Table { page: "docs/reference/columns.md", name: "summary.csv", text: columns },
-    Table { page: "docs/reference/columns.md", name: "failures.csv", text: columns },
-    Table { page: "docs/reference/columns.md", name: "roofline_points.csv", text: columns },
-    Table { page: "docs/reference/columns.md", name: "counters.csv", text: columns },
-    Table { page: "docs/reference/columns.md", name: "kernels.csv", text: columns },
+    Table { page: "docs/reading-the-report.md", name: "csv-files", text: |_, _| csv_files() },
+    Table { page: "docs/reference/columns.md", name: "files", text: |_, _| columns() },
     Table { page: "docs/reference/columns.md", name: "sensors", text: |_, _| sensors_table() },
 ];
 
@@ -145,69 +141,41 @@ fn grouped(number: i64) -> String {
     digits.chars().enumerate().map(|(index, digit)| format!("{}{digit}", comma(index))).collect()
 }
 
-/// The table `<name>` with a row for each column of the file that orchestrate writes, in its order. What stands behind
-/// the name of a column is kept; a new one gets a `?`, which somebody has to replace.
-fn columns(table: &Table, found: &str) -> String {
-    let header = headers().iter().find(|(file, _)| file == table.name).map(|(_, header)| header.split(','));
-    let wanted: Vec<&str> = header.expect("orchestrate writes this file").collect();
-    let name =
-        |line: &str| line.strip_prefix("| `").and_then(|rest| Some(rest.split_once('`')?.0.to_owned()));
-    let mut lines: Vec<String> = found.lines().map(str::to_owned).collect();
-    lines.retain(|line| name(line).is_none_or(|name| wanted.contains(&name.as_str())));
-    let mut at = 0;
-    for column in wanted {
-        let place = lines.iter().position(|line| name(line).as_deref() == Some(column));
-        match place {
-            Some(place) if place >= at => at = place + 1,
-            Some(place) => {
-                let line = lines.remove(place);
-                lines.insert(at - 1, line);
-            }
-            None => {
-                lines.insert(at, format!("| `{column}` | ? |"));
-                at += 1;
-            }
-        }
-    }
-    lines.iter().map(|line| format!("{line}\n")).collect()
+fn csv_files() -> String {
+    let row = |file: &CsvFile| format!("| `{}` | {} |\n", file.name, file.line);
+    let rows: String = CSV_FILES.iter().map(row).collect();
+    format!("| file | one line per |\n|---|---|\n{rows}")
 }
 
-/// The first lines of the CSV files, by the files' names.
-fn headers() -> &'static Vec<(String, String)> {
-    static HEADERS: OnceLock<Vec<(String, String)>> = OnceLock::new();
-    HEADERS.get_or_init(|| {
-        let project = Project::with(Matrix::new("t"));
-        project.orchestrate(&["run", "t.yaml"]).code(0);
-        project.orchestrate(&["aggregate"]).code(0);
-        let header = |entry: fs::DirEntry| {
-            let text = fs::read_to_string(entry.path()).expect("a table");
-            let first = text.lines().next().unwrap_or_default().to_owned();
-            (entry.file_name().to_string_lossy().into_owned(), first)
-        };
-        let entries = fs::read_dir(project.path("report/t")).expect("aggregate writes tables");
-        entries.map(|entry| header(entry.unwrap())).collect()
-    })
+/// Every column of every CSV file, under a heading for each file.
+fn columns() -> String {
+    let chapter = |file: &CsvFile| {
+        let sections: String = (file.sections)().iter().map(section).collect();
+        format!("## {}\n\nOne line per {}.\n\n{sections}", file.name, file.line)
+    };
+    let chapters: String = CSV_FILES.iter().map(chapter).collect();
+    format!("{}\n", chapters.trim_end())
+}
+
+fn section(Section { title, note, columns }: &Section) -> String {
+    let title = if title.is_empty() { String::new() } else { format!("### {title}\n\n") };
+    let note = if note.is_empty() { String::new() } else { format!("{note}\n\n") };
+    let row = |About { name, meaning, absent }: &About| {
+        format!("| `{name}` | {meaning} | {} |\n", absent.unwrap_or_default()).replace("|  |", "| |")
+    };
+    let rows: String = columns.iter().map(row).collect();
+    format!("{title}{note}| column | meaning | `NA` if |\n|---|---|---|\n{rows}\n")
 }
 
 #[test]
-fn every_column_is_explained_and_every_file_is_there() {
-    for (file, _) in headers() {
-        assert!(TABLES.iter().any(|table| table.name == file), "{file} is not in the manual");
-    }
-    let page = page("docs/reference/columns.md");
-    let open = page.text.lines().find(|line| line.contains("| ? |"));
-    assert_eq!(open, None, "say what this column means");
-}
-
-#[test]
-fn a_column_keeps_its_description() {
-    let table = Table { page: "", name: "kernels.csv", text: columns };
-    let header = &headers().iter().find(|(file, _)| file == "kernels.csv").unwrap().1;
-    let names: Vec<&str> = header.split(',').collect();
-    let row = |name: &str| format!("| `{name}` | about {name} |\n");
-    let sorted: String = names.iter().map(|name| row(name)).collect();
-    assert_eq!(columns(&table, &sorted), sorted);
-    let without_one: String = names.iter().filter(|name| **name != "rank").map(|name| row(name)).collect();
-    assert_eq!(columns(&table, &without_one), sorted.replace("about rank", "?"));
-    assert_eq!(columns(&table, &format!("{}{sorted}", row("gone"))), sorted);
+fn every_file_that_aggregate_writes_is_declared() {
+    let project = Project::with(Matrix::new("t"));
+    project.orchestrate(&["run", "t.yaml"]).code(0);
+    project.orchestrate(&["aggregate"]).code(0);
+    let entries = fs::read_dir(project.path("report/t")).expect("aggregate writes tables");
+    let mut found: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut declared: Vec<&str> = CSV_FILES.iter().map(|file| file.name).collect();
+    found.sort_unstable();
+    declared.sort_unstable();
+    assert_eq!(found, declared);
 }

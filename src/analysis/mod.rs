@@ -22,19 +22,19 @@
 
 mod analyse;
 mod circumstances;
+mod column;
+mod columns;
 pub mod complexity;
 pub mod cost;
 pub mod counted;
 pub mod energy;
 pub mod findings;
 pub mod group;
-mod line;
 pub mod marks;
 pub mod peaks;
 pub mod pipeline;
 pub mod roofline;
 pub mod table;
-mod telemetry_columns;
 pub mod unconfirmed;
 
 #[cfg(test)]

@@ -3,36 +3,77 @@
 use std::collections::HashMap;
 
 use super::analyse::Analysis;
-use super::cost::{Cost, usd_per_million_images};
-use super::counted::{Counted, NcuRun};
-use super::group::{Row, Statistics};
-use super::line::Line;
-use super::marks::{foreign_cores, mark_names, stolen_cores, wall_s};
-use super::peaks::Peaks;
-use super::roofline::{Point, Roofline};
-use super::telemetry_columns::telemetry_columns;
-use super::{Cell, Run, State};
-use crate::job::{JobId, PARAMETERS, Parameter};
-use crate::protocol::Measurement;
-use crate::record::{PerfCounters, ProcessStats, Record};
+use super::columns::{
+    FailureLine, JobLine, PointLine, RunLine, failure_columns, job_columns, point_columns, run_columns,
+    summary_columns,
+};
+use super::cost::Cost;
+use super::counted::{counter_columns, counters, kernel_columns, kernels};
+use super::group::Row;
+use super::roofline::Roofline;
+use super::{Cell, Run};
+use crate::job::JobId;
 
-pub use super::line::{NOT_KNOWN, Table};
+pub use super::column::{About, NOT_KNOWN, Section, Table};
 
-/// `metrics.csv`: a row a job, failures and jobs not run included with their reason.
+/// A CSV file of a report.
+#[derive(Debug)]
+pub struct CsvFile {
+    /// Its name.
+    pub name: &'static str,
+    /// What each of its lines is about, to complete "one line per …".
+    pub line: &'static str,
+    /// Its table.
+    pub table: fn(&Analysis<'_>) -> Table,
+    /// What the manual says about its columns.
+    pub sections: fn() -> Vec<Section>,
+}
+
+/// Every CSV file that `aggregate` and `report` write beside the pages. This table decides which files are written,
+/// which ones the pages list, and what the manual's reference of columns says.
+pub const CSV_FILES: &[CsvFile] = &[
+    CsvFile {
+        name: "metrics.csv",
+        line: "job, including failed jobs and jobs that were not run",
+        table: metrics,
+        sections: || job_columns().sections(),
+    },
+    CsvFile {
+        name: "summary.csv",
+        line: "row of the results",
+        table: summary,
+        sections: || summary_columns().sections(),
+    },
+    CsvFile {
+        name: "roofline_points.csv",
+        line: "point: measured, modelled and estimated",
+        table: roofline_points,
+        sections: || point_columns().sections(),
+    },
+    CsvFile {
+        name: "failures.csv",
+        line: "job whose last attempt failed",
+        table: failures,
+        sections: || failure_columns().sections(),
+    },
+    CsvFile {
+        name: "counters.csv",
+        line: "row and counter, from profiled jobs",
+        table: counters,
+        sections: || counter_columns().sections(),
+    },
+    CsvFile {
+        name: "kernels.csv",
+        line: "row and kernel, for the kernels that took longest under Nsight Compute",
+        table: kernels,
+        sections: || kernel_columns().sections(),
+    },
+];
+
+/// `metrics.csv`.
 pub fn metrics(analysis: &Analysis<'_>) -> Table {
-    let mut table = Table::default();
     let costs = Costs::of(&analysis.rows);
-    for run in &analysis.runs {
-        let mut line = Line::default();
-        job_columns(&mut line, run);
-        measured_columns(&mut line, run, costs.of_run(run));
-        setting_columns(&mut line, run.cell);
-        process_columns(&mut line, run.cell.record());
-        telemetry_columns(&mut line, run.cell.record());
-        host_columns(&mut line, run.cell.record());
-        table.push(line);
-    }
-    table
+    job_columns().table(analysis.runs.iter().map(|run| JobLine { run, cost: costs.of_run(run) }))
 }
 
 /// What an image costs, for every run.
@@ -62,271 +103,21 @@ impl<'a> Costs<'a> {
     }
 }
 
-fn status(cell: &Cell) -> &'static str {
-    match &cell.state {
-        State::NotRun { .. } => "not_run",
-        State::Recorded(_) if cell.success().is_some() => "succeeded",
-        State::Recorded(_) => "failed",
-    }
-}
-
-fn job_columns(line: &mut Line, run: &Run<'_>) {
-    let (cell, key) = (run.cell, run.cell.job.key());
-    line.word("job", cell.job.dir_name());
-    line.word("label", cell.job.label());
-    line.word("kind", key.kind);
-    line.config(Some(key));
-    line.word("repeat", key.repeat);
-    line.word("status", status(cell));
-    line.maybe("outcome", cell.record().map(|record| record.outcome.kind()));
-    line.word("reason", cell.reason().unwrap_or_else(|| "none".to_owned()));
-    line.yes("in_statistics", run.counts());
-    let names = mark_names(&run.marks);
-    line.word("marks", if names.is_empty() { "none".to_owned() } else { names.join("; ") });
-    let details: Vec<String> = run.marks.iter().map(ToString::to_string).collect();
-    line.word("marks_why", if details.is_empty() { "none".to_owned() } else { details.join("; ") });
-    line.maybe("attempt", cell.record().map(|record| record.attempt));
-    line.maybe("started_at", cell.record().map(|record| record.started_at.to_rfc3339()));
-    line.maybe("ended_at", cell.record().map(|record| record.ended_at.to_rfc3339()));
-}
-
-fn measured_columns(line: &mut Line, run: &Run<'_>, cost: Option<&Cost>) {
-    let measured = run.cell.success().map(|(_, measured)| measured);
-    let details = measured.map(|measured| &measured.details);
-    let per_s = run.images_per_s().filter(|_| run.cell.is_timing());
-    let iterations = |measured: &Measurement| measured.samples / u64::from(measured.effective.batch);
-    line.maybe("samples", measured.map(|measured| measured.samples));
-    line.maybe("window_s", measured.map(|measured| measured.elapsed_s));
-    line.maybe("synchronized", measured.map(|measured| measured.synchronized));
-    line.maybe("images_per_s", per_s);
-    line.maybe("iterations", measured.map(iterations));
-    line.maybe("mean_iteration_s", measured.map(|m| m.elapsed_s / iterations(m) as f64));
-    line.maybe("training_gflop_per_image", cost.map(|cost| cost.training_flops as f64 / 1e9));
-    line.maybe("attained_gflop_per_s", cost.zip(per_s).map(|(c, rate)| c.training_flops as f64 * rate / 1e9));
-    let usd = run.cell.usd_per_hour.zip(per_s).map(|(usd, rate)| usd_per_million_images(usd, rate));
-    line.maybe("usd_per_million_images", usd);
-    line.maybe("data_wait_s", details.and_then(|details| details.data_wait_s));
-    line.maybe("first_step_s", details.and_then(|details| details.first_step_s));
-    line.maybe("first_loss", details.and_then(|details| details.first_loss));
-    line.maybe("last_loss", details.and_then(|details| details.last_loss));
-    line.maybe("first_non_finite_iteration", details.and_then(|details| details.first_non_finite_iteration));
-    line.maybe("optimizer_steps", details.and_then(|details| details.optimizer_steps));
-    line.maybe("parameters", details.and_then(|details| details.parameters));
-    line.maybe("peak_device_memory_bytes", details.and_then(|details| details.peak_device_memory_bytes));
-    line.maybe(
-        "peak_device_allocated_bytes",
-        details.and_then(|details| details.peak_device_allocated_bytes),
-    );
-    line.maybe("peak_host_memory_bytes", details.and_then(|details| details.peak_host_memory_bytes));
-    line.maybe("dataset_images", details.and_then(|details| details.dataset_images));
-    line.maybe("unreadable_images", details.and_then(|details| details.unreadable_images));
-    line.maybe("device_name", details.and_then(|details| details.device_name.as_ref()));
-    line.maybe("device_uuid", details.and_then(|details| details.device_uuid.as_ref()));
-    line.maybe("compute_capability", details.and_then(|details| details.compute_capability.as_ref()));
-    line.maybe("optimizer_settings", details.and_then(|details| details.optimizer.as_ref()));
-    let versions = details.map(|details| {
-        details
-            .versions
-            .iter()
-            .map(|(name, version)| format!("{name} {version}"))
-            .collect::<Vec<_>>()
-            .join("; ")
-    });
-    line.maybe("versions", versions);
-}
-
-/// The effective value if the record holds one, else the declared value, else not known. Today's defaults mean
-/// nothing to an external worker or to an older version of the shipped one.
-fn setting_columns(line: &mut Line, cell: &Cell) {
-    let effective = cell.record().and_then(|record| Some(&record.measurement.as_ref()?.effective));
-    let key = cell.job.key();
-    for Parameter { name, .. } in PARAMETERS {
-        let reported = effective.and_then(|effective| effective.settings.get(name)).map(ToString::to_string);
-        let declared = || key.asked(name).filter(|_| key.declares(name)).map(|value| value.to_string());
-        line.maybe(name, reported.or_else(declared));
-    }
-    line.maybe("tf32", effective.and_then(|effective| effective.tf32));
-}
-
-fn process_columns(line: &mut Line, record: Option<&Record>) {
-    let process = record.and_then(|record| record.process.clone());
-    let of = |field: fn(&ProcessStats) -> Option<u64>| process.as_ref().and_then(field);
-    let seconds = |field: fn(&ProcessStats) -> Option<f64>| process.as_ref().and_then(field);
-    line.maybe("wall_s", record.map(wall_s));
-    line.maybe("user_s", seconds(|process| process.user_s));
-    line.maybe("system_s", seconds(|process| process.system_s));
-    line.maybe("max_rss_bytes", of(|process| process.max_rss_bytes));
-    line.maybe("peak_footprint_bytes", of(|process| process.peak_footprint_bytes));
-    line.maybe("voluntary_switches", of(|process| process.voluntary_switches));
-    line.maybe("involuntary_switches", of(|process| process.involuntary_switches));
-    line.maybe("major_faults", of(|process| process.major_faults));
-    line.maybe("minor_faults", of(|process| process.minor_faults));
-    line.maybe("instructions", of(|process| process.instructions));
-    line.maybe("cycles", of(|process| process.cycles));
-    line.maybe("load_before", record.and_then(|record| record.observed.load_before));
-    line.maybe("host_busy_s", record.and_then(|record| record.observed.host_busy_s));
-    line.maybe("host_steal_s", record.and_then(|record| record.observed.host_steal_s));
-    line.maybe("foreign_processors", record.and_then(foreign_cores));
-    line.maybe("stolen_processors", record.and_then(stolen_cores));
-    line.maybe("adopted", record.map(|record| record.observed.adopted));
-    let beside = record.map(|record| record.observed.beside.join("; "));
-    line.maybe("beside", beside.map(|beside| if beside.is_empty() { "none".to_owned() } else { beside }));
-}
-
-fn host_columns(line: &mut Line, record: Option<&Record>) {
-    let provenance = record.map(|record| &record.provenance);
-    let host = provenance.map(|provenance| &provenance.host);
-    line.maybe("host", host.map(|host| &host.hostname));
-    line.maybe(
-        "os",
-        host.map(|host| format!("{} {}", host.os.name, host.os.version.as_deref().unwrap_or(""))),
-    );
-    line.maybe("kernel", host.and_then(|host| host.os.kernel.as_ref()));
-    line.maybe("cpu", host.and_then(|host| host.cpu.model.as_ref()));
-    line.maybe("usable_processors", host.map(|host| host.cpu.usable));
-    line.maybe("memory_bytes", host.and_then(|host| host.memory_bytes));
-    line.maybe("nvidia_driver", host.and_then(|host| host.nvidia_driver.as_ref()));
-    line.maybe("virtualisation", host.and_then(|host| host.virtualisation.as_ref()));
-    line.maybe("governor", host.and_then(|host| host.governor.as_ref()));
-    line.maybe("power_source", host.and_then(|host| host.power_source.as_ref()));
-    line.maybe("worker_sha256", provenance.and_then(|provenance| provenance.worker.sha256.as_ref()));
-    line.maybe("matrix_sha256", provenance.map(|provenance| &provenance.matrix.sha256));
-    let git = provenance.and_then(|provenance| provenance.git.as_ref());
-    line.maybe("git_revision", git.map(|git| &git.revision));
-    line.maybe("git_dirty", git.map(|git| git.dirty));
-    line.maybe("orchestrate", provenance.map(|provenance| &provenance.orchestrate));
-}
-
-/// `summary.csv`: a row a config and circumstances.
+/// `summary.csv`.
 pub fn summary(analysis: &Analysis<'_>) -> Table {
-    let mut table = Table::default();
-    for row in &analysis.rows {
-        table.push(summary_line(row));
-    }
-    table
+    summary_columns().table(&analysis.rows)
 }
 
-fn summary_line(row: &Row<'_>) -> Line {
-    let mut line = Line::default();
-    line.config(Some(&row.config));
-    let circumstances = row.circumstances.as_ref();
-    line.maybe("host", circumstances.map(|found| &found.host));
-    line.maybe("device_name", circumstances.and_then(|found| found.device_name.as_ref()));
-    line.word("part", format!("{} of {}", row.part.0, row.part.1));
-    line.word("status", if row.statistics.is_ok() { "measured" } else { "no_result" });
-    line.word("reason", row.statistics.as_ref().err().map_or("none", String::as_str));
-    line.word("config_planned", row.counts.planned);
-    line.word("config_failed", row.counts.failed);
-    line.word("config_not_run", row.counts.not_run);
-    let reasons: Vec<String> =
-        row.counts.reasons.iter().map(|(reason, n)| format!("{n} × {reason}")).collect();
-    line.word("config_reasons", if reasons.is_empty() { "none".to_owned() } else { reasons.join("; ") });
-    line.word("runs", row.runs.len());
-    line.word("left_out", row.left_out());
-    line.word("included_marked", row.included());
-    let marks: Vec<&str> = row.marks().into_iter().collect();
-    line.word("marks", if marks.is_empty() { "none".to_owned() } else { marks.join("; ") });
-    let details: Vec<String> = row.doubts.iter().map(ToString::to_string).collect();
-    line.word("row_marks_why", if details.is_empty() { "none".to_owned() } else { details.join("; ") });
-    statistics_columns(&mut line, row.statistics.as_ref().ok());
-    let cost = row.cost.as_ref().ok();
-    line.maybe("parameters", cost.map(|cost| cost.parameters));
-    line.maybe("forward_gmac_per_image", cost.map(|cost| cost.forward_macs as f64 / 1e9));
-    line.maybe("training_gflop_per_image", cost.map(|cost| cost.training_flops as f64 / 1e9));
-    line.maybe("attained_gflop_per_s", row.attained().map(|attained| attained / 1e9));
-    line.maybe("percent_of_peak", row.share_of_peak().map(|share| 100.0 * share));
-    let ceiling = row.ceilings().and_then(|peaks| Some((peaks, peaks.ceiling(row.config.precision)?)));
-    line.maybe("peak_gflop_per_s", ceiling.map(|(_, ceiling)| ceiling.flops_per_s.high / 1e9));
-    line.maybe("peaks", row.ceilings().map(|peaks| &peaks.name));
-    line.maybe("peaks_origin", row.ceilings().map(|peaks| &peaks.origin));
-    line.maybe("usd_per_million_images", row.usd_per_million());
-    counted_columns(&mut line, &row.counted);
-    line.maybe("worker_sha256", circumstances.and_then(|found| found.worker_sha256.as_ref()));
-    line.maybe("libtorch", circumstances.and_then(|found| found.versions.get("libtorch")));
-    line
-}
-
-fn counted_columns(line: &mut Line, counted: &Counted<'_>) {
-    let ncu = counted.ncu.as_ref();
-    line.maybe("executed_gflop_per_image", ncu.and_then(NcuRun::flops_per_image).map(|flops| flops / 1e9));
-    line.maybe("dram_bytes_per_image", ncu.and_then(NcuRun::dram_bytes_per_image));
-    let share = ncu.and_then(|ncu| ncu.counters.zero_flop_share());
-    line.maybe("zero_flop_time_percent", share.map(|share| 100.0 * share));
-    let perf = counted.perf.as_ref().map(|perf| perf.counters);
-    line.maybe("ipc", perf.and_then(PerfCounters::ipc));
-    let percent = |share: Option<f64>| share.map(|share| 100.0 * share);
-    line.maybe("cache_miss_percent", percent(perf.and_then(PerfCounters::cache_miss_rate)));
-    line.maybe("branch_miss_percent", percent(perf.and_then(PerfCounters::branch_miss_rate)));
-}
-
-fn statistics_columns(line: &mut Line, statistics: Option<&Statistics>) {
-    line.word("n", statistics.map_or(0, |statistics| statistics.n));
-    line.maybe("median_images_per_s", statistics.map(|statistics| statistics.median));
-    line.maybe("mad_images_per_s", statistics.and_then(|statistics| statistics.mad.ok()));
-    line.maybe("mean_images_per_s", statistics.map(|statistics| statistics.mean));
-    line.maybe("sd_images_per_s", statistics.and_then(|statistics| statistics.sd.ok()));
-    line.maybe("cv_percent", statistics.and_then(|statistics| statistics.cv.ok()).map(|cv| 100.0 * cv));
-    line.maybe("min_images_per_s", statistics.map(|statistics| statistics.min));
-    line.maybe("max_images_per_s", statistics.map(|statistics| statistics.max));
-    let median = statistics.map(|statistics| statistics.median_interval);
-    let mean = statistics.map(|statistics| statistics.mean_interval);
-    for (name, interval) in [("median", median), ("mean", mean)] {
-        let ends = interval.and_then(Result::ok);
-        line.maybe(&format!("{name}_ci_low_images_per_s"), ends.map(|interval| interval.low));
-        line.maybe(&format!("{name}_ci_high_images_per_s"), ends.map(|interval| interval.high));
-        let note = interval.map(|interval| match interval {
-            Ok(interval) => format!("{:.2} %", 100.0 * interval.coverage),
-            Err(too_few) => too_few.to_string(),
-        });
-        line.maybe(&format!("{name}_ci_coverage"), note);
-    }
-}
-
-/// `failures.csv`: a row a job whose last attempt failed.
+/// `failures.csv`.
 pub fn failures(analysis: &Analysis<'_>) -> Table {
-    let mut table = Table::like(failure_line(None));
-    for run in analysis.runs.iter().filter(|run| run.cell.is_failure()) {
-        table.push(failure_line(Some(run)));
-    }
-    table
+    let failed = analysis.runs.iter().map(|run| run.cell).filter(|cell| cell.is_failure());
+    failure_columns().table(failed.map(FailureLine))
 }
 
-/// The columns of a failure; of none, for their names.
-fn failure_line(run: Option<&Run<'_>>) -> Line {
-    let mut line = Line::default();
-    let key = run.map(|run| run.cell.job.key());
-    let record = run.and_then(|run| run.cell.record());
-    line.maybe("job", run.map(|run| run.cell.job.dir_name()));
-    line.maybe("kind", key.map(|key| key.kind));
-    line.config(key);
-    line.maybe("repeat", key.map(|key| key.repeat));
-    line.maybe("outcome", record.map(|record| record.outcome.kind()));
-    line.maybe("reason", run.and_then(|run| run.cell.reason()));
-    line.maybe("attempts", record.map(|record| record.attempt));
-    line.maybe("started_at", record.map(|record| record.started_at.to_rfc3339()));
-    line.maybe("wall_s", record.map(wall_s));
-    line.maybe("host", record.map(|record| &record.provenance.host.hostname));
-    line
-}
-
-/// What the throughput figure of `env` shows: a row a run, with its config's median and deviation.
+/// What the throughput figure of `env` shows: its runs with a result.
 pub fn throughput_table(env: &str, analysis: &Analysis<'_>) -> Table {
-    let mut table = Table::default();
-    for row in analysis.rows.iter().filter(|row| row.config.env == env) {
-        for run in &row.runs {
-            let statistics = row.statistics.as_ref().ok();
-            let mut line = Line::default();
-            line.config(Some(&row.config));
-            line.word("part", format!("{} of {}", row.part.0, row.part.1));
-            line.word("repeat", run.cell.job.key().repeat);
-            line.maybe("images_per_s", run.images_per_s());
-            line.yes("in_statistics", run.counts());
-            line.maybe("median_images_per_s", statistics.map(|statistics| statistics.median));
-            line.maybe("mad_images_per_s", statistics.and_then(|statistics| statistics.mad.ok()));
-            table.push(line);
-        }
-    }
-    table
+    let rows = analysis.rows.iter().filter(|row| row.config.env == env);
+    run_columns().table(rows.flat_map(|row| row.runs.iter().map(move |run| RunLine { row, run })))
 }
 
 /// `roofline_points.csv`: all points of all rooflines, estimated ones included.
@@ -336,41 +127,11 @@ pub fn roofline_points(analysis: &Analysis<'_>) -> Table {
 
 /// The points of some rooflines.
 pub fn roofline_table(analysis: &Analysis<'_>, rooflines: &[Roofline<'_>]) -> Table {
-    let mut table = Table::like(point_line(None));
-    for roofline in rooflines {
-        for point in &roofline.points {
-            table.push(point_line(Some((&analysis.rows[point.row], roofline.peaks, point))));
-        }
-    }
-    table
-}
-
-/// The columns of a point; of none, for their names.
-fn point_line(place: Option<(&Row<'_>, &Peaks, &Point)>) -> Line {
-    let mut line = Line::default();
-    let row = place.map(|(row, _, _)| row);
-    let peaks = place.map(|(_, peaks, _)| peaks);
-    let point = place.map(|(_, _, point)| point);
-    line.maybe("number", point.map(|point| point.number));
-    line.config(row.map(|row| &row.config));
-    line.maybe("host", row.and_then(|row| row.circumstances.as_ref()).map(|found| &found.host));
-    line.maybe("part", row.map(|row| format!("{} of {}", row.part.0, row.part.1)));
-    line.maybe("n", row.and_then(|row| row.statistics.as_ref().ok()).map(|statistics| statistics.n));
-    line.maybe("median_images_per_s", row.and_then(Row::median));
-    line.maybe("bytes_source", point.map(|point| point.source));
-    line.maybe("intensity_flop_per_byte", point.map(|point| point.intensity));
-    line.maybe("attained_gflop_per_s", point.map(|point| point.attained / 1e9));
-    line.maybe("attainable_gflop_per_s", point.map(|point| point.attainable / 1e9));
-    line.maybe("bound", point.map(|point| point.bound));
-    line.maybe("above_roof", point.map(|point| if point.is_above_roof() { "yes" } else { "no" }));
-    let ceiling = place.and_then(|(row, peaks, _)| peaks.ceiling(row.config.precision));
-    line.maybe("peak_gflop_per_s", ceiling.map(|ceiling| ceiling.flops_per_s.high / 1e9));
-    let bandwidth = peaks.and_then(|peaks| peaks.bandwidth);
-    line.maybe("bandwidth_gb_per_s", bandwidth.map(|bandwidth| bandwidth.high / 1e9));
-    line.maybe("knee_flop_per_byte", place.and_then(|(row, peaks, _)| peaks.knee(row.config.precision)));
-    line.maybe("peaks", peaks.map(|peaks| &peaks.name));
-    line.maybe("peaks_origin", peaks.map(|peaks| &peaks.origin));
-    line
+    let points = rooflines.iter().flat_map(|roofline| {
+        let points = roofline.points.iter();
+        points.map(|point| PointLine { row: &analysis.rows[point.row], peaks: roofline.peaks, point })
+    });
+    point_columns().table(points)
 }
 
 #[cfg(test)]
@@ -440,6 +201,23 @@ mod tests {
         let [large, small, vgg] = [("resnet18", 224), ("resnet18", 64), ("vgg16", 224)]
             .map(|(name, size)| (of(name, size) as f64 / 1e9).to_string());
         assert_eq!(gflops, [&large, &small, "NA", &vgg, &vgg]);
+    }
+
+    #[test]
+    fn every_column_is_explained_and_has_a_name_of_its_own() {
+        for file in CSV_FILES {
+            let sections = (file.sections)();
+            let columns: Vec<&About> = sections.iter().flat_map(|section| &section.columns).collect();
+            let table = (file.table)(&analyse(&study_with_peaks()));
+            let names: Vec<&str> = columns.iter().map(|about| about.name).collect();
+            assert_eq!(table.header, names, "{}: the manual and the file differ", file.name);
+            for (place, About { name, meaning, absent }) in columns.into_iter().enumerate() {
+                assert!(meaning.ends_with('.'), "{}, `{name}`: say what it means, in sentences", file.name);
+                let is_clause = absent.is_none_or(|absent| !absent.is_empty() && !absent.ends_with('.'));
+                assert!(is_clause, "{}, `{name}`: say when it is `NA`, as a clause", file.name);
+                assert!(!names[..place].contains(name), "{}: two columns are called `{name}`", file.name);
+            }
+        }
     }
 
     #[test]

@@ -13,7 +13,8 @@ mod scale;
 mod svg;
 mod throughput;
 
-use crate::analysis::{Analysis, Study, counted, table};
+use crate::analysis::table::CSV_FILES;
+use crate::analysis::{Analysis, Study};
 use figure::Figures;
 
 pub use page::PageError;
@@ -72,14 +73,7 @@ pub enum RenderError {
 
 /// Renders the CSV tables.
 pub fn tables(analysis: &Analysis<'_>) -> Vec<File> {
-    vec![
-        File::text("metrics.csv", table::metrics(analysis).csv()),
-        File::text("summary.csv", table::summary(analysis).csv()),
-        File::text("roofline_points.csv", table::roofline_points(analysis).csv()),
-        File::text("failures.csv", table::failures(analysis).csv()),
-        File::text("counters.csv", counted::counters(analysis).csv()),
-        File::text("kernels.csv", counted::kernels(analysis).csv()),
-    ]
+    CSV_FILES.iter().map(|file| File::text(file.name, (file.table)(analysis).csv())).collect()
 }
 
 /// Renders the tables, figures and pages.

@@ -8,7 +8,7 @@ mod stray;
 mod table;
 
 pub(super) use stray::stray;
-pub use table::{counters, kernels};
+pub(super) use table::{counter_columns, counters, kernel_columns, kernels};
 
 use super::circumstances::Circumstances;
 use super::{Cell, Run};

@@ -2,22 +2,28 @@
 
 use super::{NcuRun, PerfRun};
 use crate::analysis::Analysis;
+use crate::analysis::column::{Column, Columns, Table};
+use crate::analysis::columns::{OfRow, config_columns, host_column, part_column};
 use crate::analysis::group::Row;
-use crate::analysis::line::{Line, Table};
-use crate::record::ncu::NcuTotals;
+use crate::record::ncu::{KernelGroup, NcuTotals};
 use crate::record::perf::{Count, PerfEvent};
 
-/// `counters.csv`: what profilers counted, a row a config and counter. What was not measured is there, with its reason.
-pub fn counters(analysis: &Analysis<'_>) -> Table {
-    let mut table = Table::like(counter_line(None, None));
-    for row in &analysis.rows {
+const NOT_MEASURED: &str = "it was not measured";
+
+/// `counters.csv`: what profilers counted. What was not measured is there, with its reason.
+pub(in crate::analysis) fn counters(analysis: &Analysis<'_>) -> Table {
+    let lines = analysis.rows.iter().flat_map(|row| {
         let of_ncu = row.counted.ncu.iter().flat_map(ncu_counters);
         let of_perf = row.counted.perf.iter().flat_map(perf_counters);
-        for counter in of_ncu.chain(of_perf) {
-            table.push(counter_line(Some(row), Some(&counter)));
-        }
-    }
-    table
+        of_ncu.chain(of_perf).map(move |counter| CounterLine { row, counter })
+    });
+    counter_columns().table(lines)
+}
+
+/// A line of `counters.csv`.
+pub(in crate::analysis) struct CounterLine<'a> {
+    row: &'a Row<'a>,
+    counter: Counter,
 }
 
 /// A number that a profiler gave, or why it gave none.
@@ -31,19 +37,33 @@ struct Counter {
     note: Option<String>,
 }
 
-fn counter_line(row: Option<&Row<'_>>, counter: Option<&Counter>) -> Line {
-    let mut line = Line::default();
-    line.config(row.map(|row| &row.config));
-    line.maybe("host", row.and_then(|row| row.circumstances.as_ref()).map(|found| &found.host));
-    line.maybe("part", row.map(|row| format!("{} of {}", row.part.0, row.part.1)));
-    line.maybe("profiler", counter.map(|counter| counter.profiler));
-    line.maybe("counter", counter.map(|counter| &counter.name));
-    line.maybe("value", counter.and_then(|counter| counter.value));
-    line.maybe("unit", counter.map(|counter| &counter.unit));
-    let per_image = counter.and_then(|counter| Some(counter.value? / counter.images? as f64));
-    line.maybe("per_image", per_image);
-    line.maybe("note", counter.map(|counter| counter.note.as_deref().unwrap_or("none")));
-    line
+impl OfRow for CounterLine<'_> {
+    fn row(&self) -> &Row<'_> {
+        self.row
+    }
+}
+
+/// Every column of `counters.csv`.
+pub(in crate::analysis) fn counter_columns<'a>() -> Columns<CounterLine<'a>> {
+    type Of<'a> = Column<CounterLine<'a>>;
+    let mut columns: Vec<Of<'a>> = config_columns();
+    columns.extend([
+        host_column(),
+        part_column(),
+        Of::known("profiler", "`ncu` or `perf`.", |line| line.counter.profiler),
+        Of::known("counter", "A sum such as `executed`, or the name of a metric or event.", |line| {
+            line.counter.name.clone()
+        }),
+        Of::maybe("value", "Its value, over the whole job.", NOT_MEASURED, |line| line.counter.value),
+        Of::known("unit", "The unit of the value.", |line| line.counter.unit.clone()),
+        Of::maybe("per_image", "The value ÷ images.", "it was not measured, or does not add up", |line| {
+            Some(line.counter.value? / line.counter.images? as f64)
+        }),
+        Of::known("note", "Why it was not measured, or that it is a lower bound; else `none`.", |line| {
+            line.counter.note.clone().unwrap_or_else(|| "none".to_owned())
+        }),
+    ]);
+    Columns::plain(columns)
 }
 
 /// The sums first, then the metrics that they are made of, then what was not measured.
@@ -149,33 +169,59 @@ fn event_note(event: &PerfEvent) -> Option<String> {
     }
 }
 
-/// `kernels.csv`: the kernels that took longest under Nsight Compute, a row a config and kernel.
-pub fn kernels(analysis: &Analysis<'_>) -> Table {
-    let mut table = Table::like(kernel_line(None));
-    for row in &analysis.rows {
-        let Some(run) = &row.counted.ncu else { continue };
-        for index in 0..run.counters.top_kernels.len() {
-            table.push(kernel_line(Some((row, run, index))));
-        }
-    }
-    table
+/// `kernels.csv`: the kernels that took longest under Nsight Compute.
+pub(in crate::analysis) fn kernels(analysis: &Analysis<'_>) -> Table {
+    let lines = analysis.rows.iter().flat_map(|row| {
+        let runs = row.counted.ncu.iter();
+        runs.flat_map(move |run| {
+            let kernels = run.counters.top_kernels.iter().zip(1..);
+            kernels.map(move |(kernel, rank)| KernelLine { row, run, rank, kernel })
+        })
+    });
+    kernel_columns().table(lines)
 }
 
-fn kernel_line(place: Option<(&Row<'_>, &NcuRun<'_>, usize)>) -> Line {
-    let mut line = Line::default();
-    let (row, run) = (place.map(|(row, ..)| row), place.map(|(_, run, _)| run));
-    let kernel = place.map(|(_, run, index)| &run.counters.top_kernels[index]);
-    let seconds = kernel.and_then(|kernel| kernel.seconds);
-    let whole = run.and_then(|run| run.totals.seconds).filter(|seconds| *seconds > 0.0);
-    line.config(row.map(|row| &row.config));
-    line.maybe("host", row.and_then(|row| row.circumstances.as_ref()).map(|found| &found.host));
-    line.maybe("part", row.map(|row| format!("{} of {}", row.part.0, row.part.1)));
-    line.maybe("rank", place.map(|(.., index)| index + 1));
-    line.maybe("kernel", kernel.map(|kernel| &kernel.name));
-    line.maybe("launches", kernel.map(|kernel| kernel.launches));
-    line.maybe("seconds_under_the_profiler", seconds);
-    line.maybe("time_percent", seconds.zip(whole).map(|(seconds, whole)| 100.0 * seconds / whole));
-    line.maybe("gflop", kernel.and_then(|kernel| kernel.flops).map(|flops| flops as f64 / 1e9));
-    line.maybe("dram_bytes", kernel.and_then(|kernel| kernel.dram_bytes));
-    line
+/// A line of `kernels.csv`.
+pub(in crate::analysis) struct KernelLine<'a> {
+    row: &'a Row<'a>,
+    run: &'a NcuRun<'a>,
+    /// From 1, the slowest.
+    rank: usize,
+    kernel: &'a KernelGroup,
+}
+
+impl OfRow for KernelLine<'_> {
+    fn row(&self) -> &Row<'_> {
+        self.row
+    }
+}
+
+/// Every column of `kernels.csv`.
+pub(in crate::analysis) fn kernel_columns<'a>() -> Columns<KernelLine<'a>> {
+    type Of<'a> = Column<KernelLine<'a>>;
+    let mut columns: Vec<Of<'a>> = config_columns();
+    columns.extend([
+        host_column(),
+        part_column(),
+        Of::known("rank", "From 1, the slowest.", |line| line.rank),
+        Of::known("kernel", "The name of the kernel.", |line| line.kernel.name.clone()),
+        Of::known("launches", "How often it was launched.", |line| line.kernel.launches),
+        Of::maybe(
+            "seconds_under_the_profiler",
+            "Its time, which the profiler lengthens.",
+            NOT_MEASURED,
+            |line| line.kernel.seconds,
+        ),
+        Of::maybe("time_percent", "Its share of the time of all kernels.", NOT_MEASURED, |line| {
+            let whole = line.run.totals.seconds.filter(|seconds| *seconds > 0.0)?;
+            Some(100.0 * line.kernel.seconds? / whole)
+        }),
+        Of::maybe("gflop", "FLOPs that it executed.", NOT_MEASURED, |line| {
+            Some(line.kernel.flops? as f64 / 1e9)
+        }),
+        Of::maybe("dram_bytes", "Bytes between the device and its memory.", NOT_MEASURED, |line| {
+            line.kernel.dram_bytes
+        }),
+    ]);
+    Columns::plain(columns)
 }

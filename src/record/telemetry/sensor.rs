@@ -41,6 +41,15 @@ pub enum Statistic {
 }
 
 impl Statistic {
+    /// As the manual calls it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Min => "minimum",
+            Mean => "mean",
+            Max => "maximum",
+        }
+    }
+
     /// Its value for `readings`.
     pub fn of(self, readings: &Readings) -> f64 {
         match self {

@@ -11,10 +11,11 @@ use serde::Serialize;
 
 use self::ceilings::{CeilingRow, ceilings};
 use self::complexity::{ComplexityRow, complexity};
-use self::facts::{Fact, Section, envs, hosts, overview, provenance};
+use self::facts::{Fact, Section, envs, fact, hosts, overview, provenance};
 use self::profiles::{Profiles, profiles};
 use self::results::{FailureRow, LeftOut, ResultRow, failure, left_out, not_run, result};
 use super::figure::{Figure, Figures};
+use crate::analysis::table::CSV_FILES;
 use crate::analysis::{Analysis, Study};
 use crate::record::Record;
 
@@ -49,6 +50,8 @@ pub(super) struct Page {
     profiles: Profiles,
     provenance: Vec<Fact>,
     commands: Vec<String>,
+    /// The CSV files: name, and what each line is about.
+    csv_files: Vec<Fact>,
 }
 
 #[derive(Debug, Serialize)]
@@ -108,6 +111,7 @@ pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &Figures) ->
             format!("orchestrate run {}", study.matrix.path),
             format!("orchestrate report {name}{include_marked}"),
         ],
+        csv_files: CSV_FILES.iter().map(|file| fact(file.name, file.line)).collect(),
     }
 }
 

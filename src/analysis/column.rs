@@ -1,0 +1,166 @@
+//! Tables of words, and their columns: one [`Column`] declares a name, a meaning, when a cell is `NA`, and the value.
+//!
+//! The header, the cells and the manual's reference come from the same declaration, so they cannot get out of step.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+
+/// What stands where a value is not known.
+pub const NOT_KNOWN: &str = "NA";
+
+/// A table of words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    /// Names of the columns.
+    pub header: Vec<String>,
+    /// Each as long as the header.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// The table as CSV.
+    pub fn csv(&self) -> String {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        for record in std::iter::once(&self.header).chain(&self.rows) {
+            writer
+                .write_record(record)
+                .expect("every row is as long as the header, and memory takes all bytes");
+        }
+        let bytes = writer.into_inner().expect("memory takes all bytes");
+        String::from_utf8(bytes).expect("words are UTF-8 and so is what csv puts between them")
+    }
+}
+
+/// What the manual says about a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About {
+    /// Its name. It ends with the unit, if there is one.
+    pub name: &'static str,
+    /// What its cells mean, in Markdown.
+    pub meaning: Cow<'static, str>,
+    /// The end of the sentence "A cell is `NA` if …"; `None` if no cell ever is.
+    pub absent: Option<&'static str>,
+}
+
+/// The columns of a file that belong together, for the manual.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// Its heading; empty if the file has only this section.
+    pub title: &'static str,
+    /// What has to be known about all of the columns, in Markdown; may be empty.
+    pub note: &'static str,
+    /// The columns, in the order of the file.
+    pub columns: Vec<About>,
+}
+
+/// Makes the cell of a line; `None` stands for `NA`.
+type Value<T> = Box<dyn Fn(&T) -> Option<String>>;
+
+/// One column of a table that has one line per `T`.
+pub(super) struct Column<T> {
+    about: About,
+    value: Value<T>,
+}
+
+impl<T> Column<T> {
+    /// A column whose value is always known.
+    pub(super) fn known<V: Display>(
+        name: &'static str,
+        meaning: impl Into<Cow<'static, str>>,
+        value: impl Fn(&T) -> V + 'static,
+    ) -> Self {
+        let about = About { name, meaning: meaning.into(), absent: None };
+        Column { about, value: Box::new(move |line| Some(value(line).to_string())) }
+    }
+
+    /// A column whose cell is `NA` if `absent`.
+    pub(super) fn maybe<V: Display>(
+        name: &'static str,
+        meaning: impl Into<Cow<'static, str>>,
+        absent: &'static str,
+        value: impl Fn(&T) -> Option<V> + 'static,
+    ) -> Self {
+        let about = About { name, meaning: meaning.into(), absent: Some(absent) };
+        Column { about, value: Box::new(move |line| value(line).map(|value| value.to_string())) }
+    }
+
+    fn cell(&self, line: &T) -> String {
+        (self.value)(line).filter(|word| !word.is_empty()).unwrap_or_else(|| NOT_KNOWN.to_owned())
+    }
+}
+
+/// Columns that belong together.
+pub(super) struct Group<T> {
+    title: &'static str,
+    note: &'static str,
+    columns: Vec<Column<T>>,
+}
+
+impl<T> Group<T> {
+    /// With a heading.
+    pub(super) fn titled(title: &'static str, columns: Vec<Column<T>>) -> Self {
+        Group { title, note: "", columns }
+    }
+
+    /// With a sentence about all of its columns.
+    pub(super) fn noted(self, note: &'static str) -> Self {
+        Group { note, ..self }
+    }
+}
+
+/// All columns of a file that has one line per `T`.
+pub(super) struct Columns<T>(pub(super) Vec<Group<T>>);
+
+impl<T> Columns<T> {
+    /// The columns of a file that needs no headings.
+    pub(super) fn plain(columns: Vec<Column<T>>) -> Self {
+        Columns(vec![Group::titled("", columns)])
+    }
+
+    /// The table of `lines`. It has its header even if there are none.
+    pub(super) fn table(&self, lines: impl IntoIterator<Item = T>) -> Table {
+        let columns = || self.0.iter().flat_map(|group| &group.columns);
+        let row = |line: T| columns().map(|column| column.cell(&line)).collect();
+        Table {
+            header: columns().map(|column| column.about.name.to_owned()).collect(),
+            rows: lines.into_iter().map(row).collect(),
+        }
+    }
+
+    /// What the manual says about them.
+    pub(super) fn sections(&self) -> Vec<Section> {
+        let section = |group: &Group<T>| Section {
+            title: group.title,
+            note: group.note,
+            columns: group.columns.iter().map(|column| column.about.clone()).collect(),
+        };
+        self.0.iter().map(section).collect()
+    }
+}
+
+/// `yes` or `no`.
+pub(super) fn yes_no(value: bool) -> &'static str {
+    if value { "yes" } else { "no" }
+}
+
+/// The words as one cell: `a; b`, or `none`.
+pub(super) fn list(words: impl IntoIterator<Item = impl Into<String>>) -> String {
+    let words: Vec<String> = words.into_iter().map(Into::into).collect();
+    if words.is_empty() { "none".to_owned() } else { words.join("; ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_without_a_value_is_na() {
+        let columns = Columns::plain(vec![
+            Column::known("name", "Its name.", |line: &(&str, Option<u32>)| line.0),
+            Column::maybe("count", "Its count.", "nobody counted", |line: &(&str, Option<u32>)| line.1),
+        ]);
+        let table = columns.table([("a", Some(0)), ("", None)]);
+        assert_eq!(table.csv(), "name,count\na,0\nNA,NA\n");
+        assert_eq!(columns.table([]).csv(), "name,count\n");
+    }
+}

@@ -1,0 +1,74 @@
+//! A line of `metrics.csv`: a job, and where to find what its columns show.
+
+use super::shared::OfConfig;
+use crate::analysis::cost::Cost;
+use crate::analysis::{Cell, Run};
+use crate::job::Key;
+use crate::protocol::{Effective, Measurement};
+use crate::record::{Gate, GpuTelemetry, HostFacts, Provenance, Record, Telemetry};
+
+/// A line of `metrics.csv`.
+#[derive(Clone, Copy)]
+pub(in crate::analysis) struct JobLine<'a> {
+    /// The job, whatever became of it.
+    pub(in crate::analysis) run: &'a Run<'a>,
+    /// What an image costs.
+    pub(in crate::analysis) cost: Option<&'a Cost>,
+}
+
+impl OfConfig for JobLine<'_> {
+    fn key(&self) -> &Key {
+        self.cell().job.key()
+    }
+}
+
+impl<'a> JobLine<'a> {
+    pub(super) fn cell(&self) -> &'a Cell {
+        self.run.cell
+    }
+
+    pub(super) fn record(&self) -> Option<&'a Record> {
+        self.cell().record()
+    }
+
+    pub(super) fn measured(&self) -> Option<&'a Measurement> {
+        self.cell().success().map(|(_, measured)| measured)
+    }
+
+    pub(super) fn iterations(&self) -> Option<u64> {
+        self.measured().map(|measured| measured.samples / u64::from(measured.effective.batch))
+    }
+
+    pub(super) fn images_per_s(&self) -> Option<f64> {
+        self.run.images_per_s().filter(|_| self.cell().is_timing())
+    }
+
+    pub(super) fn training_flops(&self) -> Option<f64> {
+        self.cost.map(|cost| cost.training_flops as f64)
+    }
+
+    /// What the worker reports that it did, also if the job failed.
+    pub(super) fn effective(&self) -> Option<&'a Effective> {
+        Some(&self.record()?.measurement.as_ref()?.effective)
+    }
+
+    pub(super) fn provenance(&self) -> Option<&'a Provenance> {
+        self.record().map(|record| &record.provenance)
+    }
+
+    pub(super) fn host(&self) -> Option<&'a HostFacts> {
+        self.provenance().map(|provenance| &provenance.host)
+    }
+
+    pub(super) fn telemetry(&self) -> Option<&'a Telemetry> {
+        self.record()?.observed.telemetry.as_ref()
+    }
+
+    pub(super) fn gpu(&self) -> Option<&'a GpuTelemetry> {
+        self.telemetry()?.gpu.as_ref()
+    }
+
+    pub(super) fn gate(&self) -> Option<&'a Gate> {
+        self.record()?.observed.gate.as_ref()
+    }
+}

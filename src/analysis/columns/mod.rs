@@ -1,0 +1,18 @@
+//! The columns of every CSV file of a report, each declared once.
+
+mod failure;
+mod job;
+mod job_line;
+mod point;
+mod run;
+mod sensors;
+mod shared;
+mod summary;
+
+pub(super) use failure::{FailureLine, failure_columns};
+pub(super) use job::job_columns;
+pub(super) use job_line::JobLine;
+pub(super) use point::{PointLine, point_columns};
+pub(super) use run::{RunLine, run_columns};
+pub(super) use shared::{OfRow, config_columns, host_column, part_column};
+pub(super) use summary::summary_columns;

@@ -1,0 +1,90 @@
+//! The columns of `roofline_points.csv` and of the table behind each roofline.
+
+use super::shared::{OfRow, config_columns, host_column, part_column};
+use crate::analysis::column::{Column, Columns, yes_no};
+use crate::analysis::group::Row;
+use crate::analysis::peaks::{Ceiling, Peaks};
+use crate::analysis::roofline::Point;
+
+const NO_THROUGHPUT: &str = "no run of the row counts";
+const NO_PEAK: &str = "the peaks file has no peak at this precision";
+const NO_BANDWIDTH: &str = "the peaks file has no bandwidth";
+
+/// A line of `roofline_points.csv`.
+pub(in crate::analysis) struct PointLine<'a> {
+    /// The row that the point places.
+    pub(in crate::analysis) row: &'a Row<'a>,
+    /// The roofs.
+    pub(in crate::analysis) peaks: &'a Peaks,
+    /// The point.
+    pub(in crate::analysis) point: &'a Point,
+}
+
+type Of<'a> = Column<PointLine<'a>>;
+
+impl OfRow for PointLine<'_> {
+    fn row(&self) -> &Row<'_> {
+        self.row
+    }
+}
+
+impl PointLine<'_> {
+    fn ceiling(&self) -> Option<&Ceiling> {
+        self.peaks.ceiling(self.row.config.precision)
+    }
+}
+
+/// Every column of `roofline_points.csv`.
+pub(in crate::analysis) fn point_columns<'a>() -> Columns<PointLine<'a>> {
+    let mut columns =
+        vec![Of::known("number", "The number in the figure. Points of one row share it.", |line| {
+            line.point.number
+        })];
+    columns.extend(config_columns());
+    columns.extend([host_column(), part_column()]);
+    columns.extend(throughput());
+    columns.extend(roofs());
+    Columns::plain(columns)
+}
+
+fn throughput<'a>() -> Vec<Of<'a>> {
+    vec![
+        Of::maybe("n", "Runs that count.", NO_THROUGHPUT, |line| Some(line.row.statistics.as_ref().ok()?.n)),
+        Of::maybe("median_images_per_s", "Their median throughput.", NO_THROUGHPUT, |line| line.row.median()),
+        Of::known("bytes_source", "`measured`, `modelled` or `estimated`.", |line| line.point.source),
+        Of::known("intensity_flop_per_byte", "The arithmetic intensity.", |line| line.point.intensity),
+        Of::known("attained_gflop_per_s", "The network's FLOPs × the median throughput.", |line| {
+            line.point.attained / 1e9
+        }),
+        Of::known("attainable_gflop_per_s", "What the roofs allow at this intensity.", |line| {
+            line.point.attainable / 1e9
+        }),
+        Of::known("bound", "`compute-bound`, `memory-bound`, `latency-bound` or `unknown`.", |line| {
+            line.point.bound
+        }),
+        Of::known("above_roof", "`yes` if it lies above its roof.", |line| {
+            yes_no(line.point.is_above_roof())
+        }),
+    ]
+}
+
+fn roofs<'a>() -> Vec<Of<'a>> {
+    vec![
+        Of::maybe("peak_gflop_per_s", "The device's peak at this precision.", NO_PEAK, |line| {
+            Some(line.ceiling()?.flops_per_s.high / 1e9)
+        }),
+        Of::maybe("bandwidth_gb_per_s", "The device's memory bandwidth.", NO_BANDWIDTH, |line| {
+            Some(line.peaks.bandwidth?.high / 1e9)
+        }),
+        Of::maybe(
+            "knee_flop_per_byte",
+            "The intensity at which the roofs meet.",
+            "the peak or the bandwidth is",
+            |line| line.peaks.knee(line.row.config.precision),
+        ),
+        Of::known("peaks", "The name of the peaks file.", |line| line.peaks.name.clone()),
+        Of::known("peaks_origin", "Vendor, published, or measured where and how.", |line| {
+            line.peaks.origin.to_string()
+        }),
+    ]
+}

@@ -1,0 +1,53 @@
+//! The columns of the table behind each throughput figure.
+
+use super::shared::{OfRow, config_columns, part_column};
+use crate::analysis::Run;
+use crate::analysis::column::{Column, Columns, yes_no};
+use crate::analysis::group::{Row, Statistics};
+
+const NO_STATISTICS: &str = "no run of the row counts";
+
+/// A run with a result, and its row.
+pub(in crate::analysis) struct RunLine<'a> {
+    /// The row.
+    pub(in crate::analysis) row: &'a Row<'a>,
+    /// The run.
+    pub(in crate::analysis) run: &'a Run<'a>,
+}
+
+type Of<'a> = Column<RunLine<'a>>;
+
+impl OfRow for RunLine<'_> {
+    fn row(&self) -> &Row<'_> {
+        self.row
+    }
+}
+
+impl<'a> RunLine<'a> {
+    fn statistics(&self) -> Option<&'a Statistics> {
+        self.row.statistics.as_ref().ok()
+    }
+}
+
+/// Every column of a run.
+pub(in crate::analysis) fn run_columns<'a>() -> Columns<RunLine<'a>> {
+    let mut columns: Vec<Of<'a>> = config_columns();
+    columns.extend([
+        part_column(),
+        Of::known("repeat", "The number of the repeat, from 1.", |line| line.run.cell.job.key().repeat),
+        Of::maybe("images_per_s", "The throughput of the run.", "its window was not synchronised", |line| {
+            line.run.images_per_s()
+        }),
+        Of::known("in_statistics", "`yes` if its throughput counts.", |line| yes_no(line.run.counts())),
+        Of::maybe("median_images_per_s", "The median of the row.", NO_STATISTICS, |line| {
+            Some(line.statistics()?.median)
+        }),
+        Of::maybe(
+            "mad_images_per_s",
+            "The median absolute deviation of the row.",
+            "fewer than two runs of the row count",
+            |line| line.statistics()?.mad.ok(),
+        ),
+    ]);
+    Columns::plain(columns)
+}

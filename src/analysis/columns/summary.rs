@@ -1,0 +1,230 @@
+//! The columns of `summary.csv`.
+
+use super::shared::{config_columns, host_column, part_column};
+use crate::analysis::circumstances::Circumstances;
+use crate::analysis::column::{Column, Columns, list};
+use crate::analysis::counted::NcuRun;
+use crate::analysis::group::{Row, Statistics};
+use crate::record::PerfCounters;
+use crate::stats::{Interval, TooFew};
+
+const NO_RESULT: &str = "the row has no result";
+const NO_STATISTICS: &str = "no run counts";
+const ONE_RUN: &str = "fewer than two runs count";
+const TOO_FEW: &str = "too few runs count";
+const NO_COST: &str = "the network or the size of its images is unknown";
+const NO_PEAKS: &str = "no peaks file is for the device";
+const NO_NCU: &str = "no `ncu` job of the config counted it";
+const NO_PERF: &str = "no `perf` job of the config counted it";
+
+type Of<'a> = Column<&'a Row<'a>>;
+
+/// Every column of `summary.csv`.
+pub(in crate::analysis) fn summary_columns<'a>() -> Columns<&'a Row<'a>> {
+    let parts =
+        [config_columns(), circumstances(), counts(), statistics(), intervals(), cost(), counted(), worker()];
+    Columns::plain(parts.into_iter().flatten().collect())
+}
+
+fn found<'a>(row: &'a Row<'a>) -> Option<&'a Circumstances> {
+    row.circumstances.as_ref()
+}
+
+fn circumstances<'a>() -> Vec<Of<'a>> {
+    vec![
+        host_column(),
+        Of::maybe(
+            "device_name",
+            "The model of the processor or GPU.",
+            "the worker does not report it",
+            |row| found(row)?.device_name.as_ref(),
+        ),
+        part_column(),
+    ]
+}
+
+fn counts<'a>() -> Vec<Of<'a>> {
+    vec![
+        Of::known("status", "`measured` or `no_result`.", |row| {
+            if row.statistics.is_ok() { "measured" } else { "no_result" }
+        }),
+        Of::known("reason", "Why there is no result; `none` if there is one.", |row| {
+            row.statistics.as_ref().err().map_or("none", String::as_str)
+        }),
+        Of::known("config_planned", "Timing jobs of the config, over all of its rows.", |row| {
+            row.counts.planned
+        }),
+        Of::known("config_failed", "Those whose last attempt failed.", |row| row.counts.failed),
+        Of::known("config_not_run", "Those without a record.", |row| row.counts.not_run),
+        Of::known("config_reasons", "Why those have no result, each reason with its number.", |row| {
+            list(row.counts.reasons.iter().map(|(reason, n)| format!("{n} × {reason}")))
+        }),
+        Of::known("runs", "Runs of this row with a result.", |row| row.runs.len()),
+        Of::known("left_out", "Those that marks leave out.", |row| row.left_out()),
+        Of::known("included_marked", "Those that count only because of `--include-marked`.", |row| {
+            row.included()
+        }),
+        Of::known("marks", "Names of the row's own [marks](../marks.md) and of those of its runs.", |row| {
+            list(row.marks())
+        }),
+        Of::known("row_marks_why", "The row's own marks, with numbers and thresholds.", |row| {
+            list(row.doubts.iter().map(ToString::to_string))
+        }),
+    ]
+}
+
+/// A column that shows one of the [`Statistics`].
+fn statistic<'a>(
+    name: &'static str,
+    meaning: &'static str,
+    absent: &'static str,
+    value: fn(&Statistics) -> Option<f64>,
+) -> Of<'a> {
+    Of::maybe(name, meaning, absent, move |row: &&Row<'_>| value(row.statistics.as_ref().ok()?))
+}
+
+fn statistics<'a>() -> Vec<Of<'a>> {
+    vec![
+        Of::known("n", "Runs that count.", |row| {
+            row.statistics.as_ref().map_or(0, |statistics| statistics.n)
+        }),
+        statistic(
+            "median_images_per_s",
+            "The median throughput of these runs. See [Statistics](../method.md#statistics).",
+            NO_STATISTICS,
+            |it| Some(it.median),
+        ),
+        statistic("mad_images_per_s", "Their median absolute deviation.", ONE_RUN, |it| it.mad.ok()),
+        statistic("mean_images_per_s", "Their mean.", NO_STATISTICS, |it| Some(it.mean)),
+        statistic("sd_images_per_s", "Their standard deviation.", ONE_RUN, |it| it.sd.ok()),
+        statistic("cv_percent", "Standard deviation ÷ mean.", ONE_RUN, |it| it.cv.ok().map(|cv| 100.0 * cv)),
+        statistic("min_images_per_s", "The slowest of them.", NO_STATISTICS, |it| Some(it.min)),
+        statistic("max_images_per_s", "The fastest of them.", NO_STATISTICS, |it| Some(it.max)),
+    ]
+}
+
+fn intervals<'a>() -> Vec<Of<'a>> {
+    let low = |name, meaning, of: fn(&Statistics) -> Result<Interval, TooFew>| {
+        Of::maybe(name, meaning, TOO_FEW, move |row: &&Row<'_>| {
+            Some(of(row.statistics.as_ref().ok()?).ok()?.low)
+        })
+    };
+    let high = |name, meaning, of: fn(&Statistics) -> Result<Interval, TooFew>| {
+        Of::maybe(name, meaning, TOO_FEW, move |row: &&Row<'_>| {
+            Some(of(row.statistics.as_ref().ok()?).ok()?.high)
+        })
+    };
+    let coverage = |name, meaning, of: fn(&Statistics) -> Result<Interval, TooFew>| {
+        Of::maybe(name, meaning, NO_STATISTICS, move |row: &&Row<'_>| {
+            Some(coverage_text(of(row.statistics.as_ref().ok()?)))
+        })
+    };
+    vec![
+        low("median_ci_low_images_per_s", "The lower end of the confidence interval of the median.", |it| {
+            it.median_interval
+        }),
+        high("median_ci_high_images_per_s", "Its upper end.", |it| it.median_interval),
+        coverage(
+            "median_ci_coverage",
+            "Its coverage, such as `96.88 %`, or why there is none: `n too small (3 of at least 6)`.",
+            |it| it.median_interval,
+        ),
+        low("mean_ci_low_images_per_s", "The lower end of the confidence interval of the mean.", |it| {
+            it.mean_interval
+        }),
+        high("mean_ci_high_images_per_s", "Its upper end.", |it| it.mean_interval),
+        coverage("mean_ci_coverage", "Its coverage, as for the median.", |it| it.mean_interval),
+    ]
+}
+
+fn coverage_text(interval: Result<Interval, TooFew>) -> String {
+    match interval {
+        Ok(interval) => format!("{:.2} %", 100.0 * interval.coverage),
+        Err(too_few) => too_few.to_string(),
+    }
+}
+
+fn cost<'a>() -> Vec<Of<'a>> {
+    vec![
+        Of::maybe("parameters", "Trainable parameters, from the network's description.", NO_COST, |row| {
+            Some(row.cost.as_ref().ok()?.parameters)
+        }),
+        Of::maybe(
+            "forward_gmac_per_image",
+            "Multiply-accumulates of the forward pass, from the description.",
+            NO_COST,
+            |row| Some(row.cost.as_ref().ok()?.forward_macs as f64 / 1e9),
+        ),
+        Of::maybe(
+            "training_gflop_per_image",
+            "From the description. See [FLOPs](../method.md#flops).",
+            NO_COST,
+            |row| Some(row.cost.as_ref().ok()?.training_flops as f64 / 1e9),
+        ),
+        Of::maybe(
+            "attained_gflop_per_s",
+            "`training_gflop_per_image` × `median_images_per_s`.",
+            "either of the two is",
+            |row| Some(row.attained()? / 1e9),
+        ),
+        Of::maybe(
+            "percent_of_peak",
+            "`attained_gflop_per_s` ÷ `peak_gflop_per_s`.",
+            "either of the two is",
+            |row| Some(100.0 * row.share_of_peak()?),
+        ),
+        Of::maybe(
+            "peak_gflop_per_s",
+            "The device's peak at this precision.",
+            "no peaks file for the device has it",
+            |row| Some(row.ceilings()?.ceiling(row.config.precision)?.flops_per_s.high / 1e9),
+        ),
+        Of::maybe("peaks", "The name of the peaks file.", NO_PEAKS, |row| Some(&row.ceilings()?.name)),
+        Of::maybe("peaks_origin", "Vendor, published, or measured where and how.", NO_PEAKS, |row| {
+            Some(&row.ceilings()?.origin)
+        }),
+        Of::maybe(
+            "usd_per_million_images",
+            "The price of a million images at the median throughput.",
+            "the env has no `usd_per_hour`, or no run counts",
+            |row| row.usd_per_million(),
+        ),
+    ]
+}
+
+fn counted<'a>() -> Vec<Of<'a>> {
+    let ncu = |name, meaning, value: fn(&NcuRun<'_>) -> Option<f64>| {
+        Of::maybe(name, meaning, NO_NCU, move |row: &&Row<'_>| value(row.counted.ncu.as_ref()?))
+    };
+    let perf = |name, meaning, value: fn(&PerfCounters) -> Option<f64>| {
+        Of::maybe(name, meaning, NO_PERF, move |row: &&Row<'_>| value(row.counted.perf.as_ref()?.counters))
+    };
+    vec![
+        ncu("executed_gflop_per_image", "FLOPs that the device executed.", |it| {
+            Some(it.flops_per_image()? / 1e9)
+        }),
+        ncu("dram_bytes_per_image", "Bytes between the device and its memory.", |it| {
+            it.dram_bytes_per_image()
+        }),
+        ncu("zero_flop_time_percent", "Time in kernels without a FLOP.", |it| {
+            Some(100.0 * it.counters.zero_flop_share()?)
+        }),
+        perf("ipc", "Instructions per cycle.", PerfCounters::ipc),
+        perf("cache_miss_percent", "Cache misses per reference.", |it| Some(100.0 * it.cache_miss_rate()?)),
+        perf("branch_miss_percent", "Mispredicted branches.", |it| Some(100.0 * it.branch_miss_rate()?)),
+    ]
+}
+
+fn worker<'a>() -> Vec<Of<'a>> {
+    vec![
+        Of::maybe("worker_sha256", "The hash of the worker's program.", NO_RESULT, |row| {
+            found(row)?.worker_sha256.as_ref()
+        }),
+        Of::maybe(
+            "libtorch",
+            "The version that the worker reports.",
+            "the worker does not report it",
+            |row| found(row)?.versions.get("libtorch"),
+        ),
+    ]
+}
