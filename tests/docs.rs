@@ -13,6 +13,7 @@ use orchestrate::job::{PARAMETERS, ParamValue, Parameter, ParameterType};
 use orchestrate::plan::PASSED_ON;
 use orchestrate::protocol::WorkerExit;
 use orchestrate::record::{Outcome, sensors_table};
+use orchestrate::report::{FIGURES, Figure};
 
 use super::harness::{Matrix, Project};
 use super::readme::pages::{Page, manual, page, root};
@@ -44,6 +45,7 @@ const TABLES: &[Table] = &[
     Table { page: "docs/reference/parameters.md", name: "parameters", text: |_, _| parameters() },
     Table { page: "docs/reference/parameters.md", name: "networks", text: |_, _| list(NETWORKS) },
     Table { page: "docs/reference/environment.md", name: "passed-on", text: |_, _| list(PASSED_ON) },
+    Table { page: "docs/reading-the-report.md", name: "figures", text: |_, _| figures() },
     Table { page: "docs/reading-the-report.md", name: "csv-files", text: |_, _| csv_files() },
     Table { page: "docs/reference/columns.md", name: "files", text: |_, _| columns() },
     Table { page: "docs/reference/columns.md", name: "sensors", text: |_, _| sensors_table() },
@@ -141,6 +143,27 @@ fn grouped(number: i64) -> String {
     digits.chars().enumerate().map(|(index, digit)| format!("{}{digit}", comma(index))).collect()
 }
 
+fn figures() -> String {
+    let chapter = |figure: &Figure| {
+        let Figure { name, heading, one_per, needs, explanation, .. } = figure;
+        format!("### {heading}\n\n`{name}_…`, one per {one_per}.\n\n{explanation}\n\n{needs}\n\n")
+    };
+    let chapters: String = FIGURES.iter().map(chapter).collect();
+    format!("{}\n", chapters.trim_end())
+}
+
+/// A file that is not in the table is never drawn, and nobody would miss it.
+#[test]
+fn every_source_file_of_a_figure_is_in_the_table() {
+    let entries = fs::read_dir(root().join("src/report/figures")).unwrap();
+    let names = entries.map(|entry| entry.unwrap().path().file_stem().unwrap().display().to_string());
+    let mut found: Vec<String> = names.filter(|name| name != "mod").collect();
+    let mut declared: Vec<&str> = FIGURES.iter().map(|figure| figure.name).collect();
+    found.sort_unstable();
+    declared.sort_unstable();
+    assert_eq!(found, declared, "left: files of src/report/figures; right: `FIGURES` in its mod.rs");
+}
+
 fn csv_files() -> String {
     let row = |file: &CsvFile| format!("| `{}` | {} |\n", file.name, file.line);
     let rows: String = CSV_FILES.iter().map(row).collect();
@@ -153,7 +176,11 @@ fn columns() -> String {
         let sections: String = (file.sections)().iter().map(section).collect();
         format!("## {}\n\nOne line per {}.\n\n{sections}", file.name, file.line)
     };
-    let chapters: String = CSV_FILES.iter().map(chapter).collect();
+    let of_figure = |figure: &Figure| {
+        let sections: String = (figure.columns)().iter().map(section).collect();
+        format!("## figures/{}_….csv\n\nThe numbers in the figure.\n\n{sections}", figure.name)
+    };
+    let chapters: String = CSV_FILES.iter().map(chapter).chain(FIGURES.iter().map(of_figure)).collect();
     format!("{}\n", chapters.trim_end())
 }
 

@@ -48,7 +48,7 @@ pub const CSV_FILES: &[CsvFile] = &[
         name: "roofline_points.csv",
         line: "point: measured, modelled and estimated",
         table: roofline_points,
-        sections: || point_columns().sections(),
+        sections: point_sections,
     },
     CsvFile {
         name: "failures.csv",
@@ -120,6 +120,11 @@ pub fn throughput_table(env: &str, analysis: &Analysis<'_>) -> Table {
     run_columns().table(rows.flat_map(|row| row.runs.iter().map(move |run| RunLine { row, run })))
 }
 
+/// What the manual says about the columns of a [`throughput_table`].
+pub fn run_sections() -> Vec<Section> {
+    run_columns().sections()
+}
+
 /// `roofline_points.csv`: all points of all rooflines, estimated ones included.
 pub fn roofline_points(analysis: &Analysis<'_>) -> Table {
     roofline_table(analysis, &analysis.rooflines)
@@ -132,6 +137,11 @@ pub fn roofline_table(analysis: &Analysis<'_>, rooflines: &[Roofline<'_>]) -> Ta
         points.map(|point| PointLine { row: &analysis.rows[point.row], peaks: roofline.peaks, point })
     });
     point_columns().table(points)
+}
+
+/// What the manual says about the columns of a [`roofline_table`].
+pub fn point_sections() -> Vec<Section> {
+    point_columns().sections()
 }
 
 #[cfg(test)]

@@ -20,8 +20,8 @@ use crate::job::{Job, Name};
 use crate::plan::{Decided, Decision, Inventory, NotDone, Plan, PlannedEnv, Present, Standing, decide};
 use crate::prepare::peaks::load_peaks;
 use crate::protocol::{BadIterations, Iterations, Measurement};
-use crate::report::File;
 use crate::report::number::significant;
+use crate::report::{FIGURES, File};
 use crate::store::{Store, StoreError};
 
 /// Which plan, and what to read beside the store.
@@ -136,7 +136,7 @@ fn remove_old_figures(directory: &Path, files: &[File]) -> Result<(), MakeError>
     for entry in std::fs::read_dir(&figures).map_err(wrong)? {
         let entry = entry.map_err(wrong)?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let ours = ["throughput_", "roofline_"].iter().any(|prefix| name.starts_with(prefix));
+        let ours = FIGURES.iter().any(|figure| figure.owns(&name));
         if ours && !files.iter().any(|file| file.path == format!("figures/{name}")) {
             std::fs::remove_file(entry.path()).map_err(wrong)?;
         }

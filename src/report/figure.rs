@@ -1,20 +1,49 @@
-//! A figure: the drawing and its numbers.
+//! A figure, declared: everything that is said about it, and the function that draws it.
 
-/// A figure.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Figure {
-    /// Its file name without extension.
-    pub(crate) name: String,
+use crate::analysis::Analysis;
+use crate::analysis::table::{Section, Table};
+
+/// What is declared about a figure.
+#[derive(Debug)]
+pub struct Figure {
+    /// The beginning of the names of its files, and the name of its source file.
+    pub name: &'static str,
+    /// The heading of its section.
+    pub heading: &'static str,
+    /// What it is drawn for, to complete "one per …".
+    pub one_per: &'static str,
+    /// What has to be there for it to be drawn: "It needs …." Markdown.
+    pub needs: &'static str,
+    /// How to read it: paragraphs and lists in Markdown.
+    pub explanation: &'static str,
+    /// The columns of the table beside it.
+    pub columns: fn() -> Vec<Section>,
+    pub(super) draw: fn(&Analysis<'_>) -> Vec<Drawing>,
+}
+
+/// A figure, drawn.
+pub(super) struct Drawing {
+    /// What it shows: an env, for example. No two drawings of a figure show the same.
+    pub(super) of: String,
     /// Its title.
-    pub(crate) title: String,
+    pub(super) title: String,
     /// The drawing.
-    pub(crate) svg: String,
-    /// The numbers.
-    pub(crate) csv: String,
+    pub(super) svg: String,
+    /// The numbers in it.
+    pub(super) numbers: Table,
 }
 
-/// All figures of a report.
-pub(crate) struct Figures {
-    pub(crate) throughput: Vec<Figure>,
-    pub(crate) rooflines: Vec<Figure>,
+impl Figure {
+    /// The name of the files of `drawing`, without extension.
+    pub(super) fn file_name(&self, drawing: &Drawing) -> String {
+        format!("{}_{}", self.name, drawing.of)
+    }
+
+    /// Whether a file called `name` is one that this figure writes.
+    pub fn owns(&self, name: &str) -> bool {
+        name.strip_prefix(self.name).is_some_and(|rest| rest.starts_with('_'))
+    }
 }
+
+/// A figure with its drawings.
+pub(super) type Drawn = (&'static Figure, Vec<Drawing>);

@@ -4,19 +4,20 @@
 //! same bytes. The pages come from the templates in `templates/`.
 
 mod figure;
+mod figures;
 mod frame;
 pub mod number;
 mod page;
 mod png;
-mod roofline;
 mod scale;
 mod svg;
-mod throughput;
 
 use crate::analysis::table::CSV_FILES;
 use crate::analysis::{Analysis, Study};
-use figure::Figures;
+use figure::{Drawing, Drawn};
 
+pub use figure::Figure;
+pub use figures::FIGURES;
 pub use page::PageError;
 pub use png::DrawError;
 
@@ -85,15 +86,12 @@ pub fn render(
     analysis: &Analysis<'_>,
     templates: &Templates,
 ) -> Result<Vec<File>, RenderError> {
-    let figures = figures(analysis);
+    let figures: Vec<Drawn> = FIGURES.iter().map(|figure| (figure, (figure.draw)(analysis))).collect();
     let mut files = tables(analysis);
-    for figure in figures.throughput.iter().chain(&figures.rooflines) {
-        let path = |extension: &str| format!("figures/{}.{extension}", figure.name);
-        let pixels = png::png(&figure.svg)
-            .map_err(|source| RenderError::Draw { name: figure.name.clone(), source })?;
-        files.push(File::text(path("svg"), figure.svg.clone()));
-        files.push(File { path: path("png"), contents: pixels });
-        files.push(File::text(path("csv"), figure.csv.clone()));
+    for (figure, drawings) in &figures {
+        for drawing in drawings {
+            files.extend(figure_files(&figure.file_name(drawing), drawing)?);
+        }
     }
     let page = page::page(study, analysis, &figures);
     files.push(File::text("report.md", page::render("report.md", &templates.markdown, &page)?));
@@ -101,17 +99,15 @@ pub fn render(
     Ok(files)
 }
 
-fn figures(analysis: &Analysis<'_>) -> Figures {
-    let mut envs: Vec<&str> = analysis.rows.iter().map(|row| row.config.env.as_str()).collect();
-    envs.dedup();
-    Figures {
-        throughput: envs.into_iter().filter_map(|env| throughput::throughput(env, analysis)).collect(),
-        rooflines: analysis
-            .rooflines
-            .iter()
-            .filter_map(|roofline| roofline::roofline(roofline, analysis))
-            .collect(),
-    }
+fn figure_files(name: &str, drawing: &Drawing) -> Result<[File; 3], RenderError> {
+    let path = |extension: &str| format!("figures/{name}.{extension}");
+    let pixels =
+        png::png(&drawing.svg).map_err(|source| RenderError::Draw { name: name.to_owned(), source })?;
+    Ok([
+        File::text(path("svg"), drawing.svg.clone()),
+        File { path: path("png"), contents: pixels },
+        File::text(path("csv"), drawing.numbers.csv()),
+    ])
 }
 
 #[cfg(test)]
@@ -174,16 +170,39 @@ mod tests {
     }
 
     #[test]
-    fn every_figure_has_a_csv() {
-        let files = rendered(&study_with_peaks());
-        let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
-        for name in ["throughput_cpu", "roofline_cpu"] {
-            for extension in ["svg", "png", "csv"] {
-                assert!(
-                    paths.contains(&format!("figures/{name}.{extension}").as_str()),
-                    "{name}.{extension}"
-                );
+    fn every_figure_is_written_and_stands_on_both_pages() {
+        let study = study_with_peaks();
+        let analysis = analyse(&study);
+        let files = rendered(&study);
+        let [markdown, html] = ["report.md", "report.html"].map(|page| text(&files, page));
+        for figure in FIGURES {
+            let drawings = (figure.draw)(&analysis);
+            assert!(!drawings.is_empty(), "`study_with_peaks` has nothing for the figure {}", figure.name);
+            for drawing in drawings {
+                let name = format!("figures/{}", figure.file_name(&drawing));
+                for extension in ["svg", "png", "csv"] {
+                    let path = format!("{name}.{extension}");
+                    assert!(files.iter().any(|file| file.path == path), "{path} is not written");
+                    assert!(markdown.contains(&path), "report.md does not link {path}");
+                }
+                assert!(html.contains(&drawing.svg), "report.html does not show {name}");
+                let columns = (figure.columns)().into_iter().flat_map(|section| section.columns);
+                let names: Vec<&str> = columns.map(|about| about.name).collect();
+                assert_eq!(drawing.numbers.header, names, "{}: the manual and the table differ", figure.name);
             }
+        }
+    }
+
+    /// Else the files of one would be removed with those of the other, or overwrite them.
+    #[test]
+    fn no_figure_owns_the_files_of_another() {
+        for figure in FIGURES {
+            let owners: Vec<&str> = FIGURES
+                .iter()
+                .filter(|other| other.owns(&format!("{}_x.svg", figure.name)))
+                .map(|other| other.name)
+                .collect();
+            assert_eq!(owners, [figure.name]);
         }
     }
 

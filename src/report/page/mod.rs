@@ -3,10 +3,11 @@
 mod ceilings;
 mod complexity;
 mod facts;
+mod markup;
 mod profiles;
 mod results;
 
-use minijinja::{Environment, UndefinedBehavior, syntax::SyntaxConfig};
+use minijinja::{Environment, UndefinedBehavior, Value, syntax::SyntaxConfig};
 use serde::Serialize;
 
 use self::ceilings::{CeilingRow, ceilings};
@@ -14,7 +15,7 @@ use self::complexity::{ComplexityRow, complexity};
 use self::facts::{Fact, Section, envs, fact, hosts, overview, provenance};
 use self::profiles::{Profiles, profiles};
 use self::results::{FailureRow, LeftOut, ResultRow, failure, left_out, not_run, result};
-use super::figure::{Figure, Figures};
+use super::figure::{Drawing, Drawn};
 use crate::analysis::table::CSV_FILES;
 use crate::analysis::{Analysis, Study};
 use crate::record::Record;
@@ -43,8 +44,7 @@ pub(super) struct Page {
     failures: Vec<FailureRow>,
     not_run: Vec<Fact>,
     findings: Vec<String>,
-    throughput: Vec<FigureView>,
-    rooflines: Vec<FigureView>,
+    figures: Vec<FigureSection>,
     ceilings: Vec<CeilingRow>,
     complexity: Vec<ComplexityRow>,
     profiles: Profiles,
@@ -52,6 +52,15 @@ pub(super) struct Page {
     commands: Vec<String>,
     /// The CSV files: name, and what each line is about.
     csv_files: Vec<Fact>,
+}
+
+/// A figure of the table, drawn or not.
+#[derive(Debug, Serialize)]
+struct FigureSection {
+    heading: &'static str,
+    explanation: &'static str,
+    needs: &'static str,
+    drawings: Vec<FigureView>,
 }
 
 #[derive(Debug, Serialize)]
@@ -73,6 +82,8 @@ pub(super) fn render(name: &str, text: &str, page: &Page) -> Result<String, Page
     syntax.trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true);
     environment.set_syntax(syntax.build().map_err(wrong)?);
     environment.add_filter("cell", cell);
+    environment.add_filter("html", |text: &str| Value::from_safe_string(markup::html(text)));
+    environment.add_filter("inline_html", |text: &str| Value::from_safe_string(markup::inline(text)));
     environment.add_template(name, text).map_err(wrong)?;
     let template = environment.get_template(name).map_err(wrong)?;
     template.render(minijinja::value::Serde(page)).map_err(wrong)
@@ -84,7 +95,7 @@ fn cell(text: &str) -> String {
 }
 
 /// Collects what the pages say about `analysis`.
-pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &Figures) -> Page {
+pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &[Drawn]) -> Page {
     let records: Vec<&Record> = analysis.runs.iter().filter_map(|run| run.cell.record()).collect();
     let name = &study.matrix.name;
     let include_marked = if study.include_marked { " --include-marked" } else { "" };
@@ -101,8 +112,7 @@ pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &Figures) ->
         failures: analysis.runs.iter().filter_map(failure).collect(),
         not_run: not_run(analysis),
         findings: analysis.findings.iter().map(|finding| finding.text.clone()).collect(),
-        throughput: figures.throughput.iter().map(figure_view).collect(),
-        rooflines: figures.rooflines.iter().map(figure_view).collect(),
+        figures: figures.iter().map(figure_section).collect(),
         ceilings: ceilings(analysis),
         complexity: complexity(analysis),
         profiles: profiles(analysis),
@@ -115,6 +125,16 @@ pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &Figures) ->
     }
 }
 
-fn figure_view(figure: &Figure) -> FigureView {
-    FigureView { name: figure.name.clone(), title: figure.title.clone(), svg: figure.svg.clone() }
+fn figure_section((figure, drawings): &Drawn) -> FigureSection {
+    let view = |drawing: &Drawing| FigureView {
+        name: figure.file_name(drawing),
+        title: drawing.title.clone(),
+        svg: drawing.svg.clone(),
+    };
+    FigureSection {
+        heading: figure.heading,
+        explanation: figure.explanation,
+        needs: figure.needs,
+        drawings: drawings.iter().map(view).collect(),
+    }
 }

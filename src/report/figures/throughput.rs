@@ -5,14 +5,26 @@
 
 use std::collections::BTreeSet;
 
-use super::figure::Figure;
-use super::frame::{self, LEFT, SMALL, TOP};
-use super::scale::{Kind, Scale, round_up};
-use super::svg::{Anchor, GREY, INK, Stroke, Svg, colour, shape, text_width};
 use crate::analysis::group::Row;
-use crate::analysis::table::throughput_table;
+use crate::analysis::table::{run_sections, throughput_table};
 use crate::analysis::{Analysis, Run};
 use crate::job::{Key, Name, Precision};
+use crate::report::figure::{Drawing, Figure};
+use crate::report::frame::{self, LEFT, SMALL, TOP};
+use crate::report::scale::{Kind, Scale, round_up};
+use crate::report::svg::{Anchor, GREY, INK, Stroke, Svg, colour, shape, text_width};
+
+pub(super) const THROUGHPUT: Figure = Figure {
+    name: "throughput",
+    heading: "Throughput by batch size",
+    one_per: "env",
+    needs: "It needs a run with a throughput.",
+    explanation: "\
+A dot is a run, and a cross is a run that is left out of the statistics. A marker is the median of a row, and a bar is
+± MAD, the median absolute deviation. Lines connect the medians of one network and precision.",
+    columns: run_sections,
+    draw,
+};
 
 const PLOT_WIDTH: f64 = 520.0;
 const PLOT_HEIGHT: f64 = 380.0;
@@ -33,8 +45,14 @@ struct Series<'r, 'a> {
     rows: Vec<&'r Row<'a>>,
 }
 
-/// The throughput figure of `env`; `None` if no run of it has a throughput.
-pub(super) fn throughput(env: &str, analysis: &Analysis<'_>) -> Option<Figure> {
+fn draw(analysis: &Analysis<'_>) -> Vec<Drawing> {
+    let mut envs: Vec<&str> = analysis.rows.iter().map(|row| row.config.env.as_str()).collect();
+    envs.dedup();
+    envs.into_iter().filter_map(|env| of_env(env, analysis)).collect()
+}
+
+/// The throughput of `env`; `None` if no run of it has any.
+fn of_env(env: &str, analysis: &Analysis<'_>) -> Option<Drawing> {
     let rows: Vec<&Row<'_>> = analysis.rows.iter().filter(|row| row.config.env == env).collect();
     let all = series(&rows);
     let (lines, empty): (Vec<_>, Vec<_>) =
@@ -55,19 +73,14 @@ pub(super) fn throughput(env: &str, analysis: &Analysis<'_>) -> Option<Figure> {
     frame::title(&mut svg, &title);
     axes(&mut svg, &x, &y, &rows, bottom);
     for (index, line) in lines.iter().enumerate() {
-        draw(&mut svg, line, (index, lines.len()), &x, &y);
+        draw_line(&mut svg, line, (index, lines.len()), &x, &y);
     }
     let crosses = rows.iter().any(|row| row.left_out() > 0);
     legend(&mut svg, &lines, crosses);
     for (index, text) in missing.iter().enumerate() {
         svg.text((LEFT, bottom + 64.0 + 16.0 * index as f64), SMALL, Anchor::Start, GREY, text);
     }
-    Some(Figure {
-        name: format!("throughput_{env}"),
-        title,
-        svg: svg.finish(),
-        csv: throughput_table(env, analysis).csv(),
-    })
+    Some(Drawing { of: env.to_owned(), title, svg: svg.finish(), numbers: throughput_table(env, analysis) })
 }
 
 /// The throughput of each run of `row` that has one, and whether the run counts.
@@ -188,7 +201,7 @@ fn dashes(precision: Precision) -> &'static str {
     }
 }
 
-fn draw(svg: &mut Svg, line: &Series<'_, '_>, (index, of): (usize, usize), x: &Scale, y: &Scale) {
+fn draw_line(svg: &mut Svg, line: &Series<'_, '_>, (index, of): (usize, usize), x: &Scale, y: &Scale) {
     let ink = colour(line.colour);
     // Lines are shifted a little, so that their dots and bars do not cover each other.
     let step = (30.0 / of as f64).min(7.0);

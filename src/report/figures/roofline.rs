@@ -3,17 +3,40 @@
 //! Points with counted bytes are filled, points with modelled bytes hollow. Points with estimated bytes are not drawn:
 //! they lie on the roof by construction.
 
-use super::figure::Figure;
-use super::frame::{self, GRID, LEFT, SMALL, TOP};
-use super::number::{plain, significant};
-use super::scale::{Kind, Scale};
-use super::svg::{Anchor, GREY, INK, Shape, Stroke, Svg, colour, shape, text_width};
 use crate::analysis::Analysis;
 use crate::analysis::group::Row;
 use crate::analysis::peaks::Peaks;
 use crate::analysis::roofline::{BytesSource, Point, Roofline};
-use crate::analysis::table::roofline_table;
+use crate::analysis::table::{point_sections, roofline_table};
 use crate::job::{Name, Precision};
+use crate::report::figure::{Drawing, Figure};
+use crate::report::frame::{self, GRID, LEFT, SMALL, TOP};
+use crate::report::number::{plain, significant};
+use crate::report::scale::{Kind, Scale};
+use crate::report::svg::{Anchor, GREY, INK, Shape, Stroke, Svg, colour, shape, text_width};
+
+pub(super) const ROOFLINE: Figure = Figure {
+    name: "roofline",
+    heading: "Rooflines",
+    one_per: "env and device",
+    needs: "\
+It needs a throughput, a network that `orchestrate` describes, and the device's peak at the same precision.
+The findings say what is missing.",
+    explanation: "\
+Each point is a config. The horizontal axis is its arithmetic intensity, the FLOPs per byte moved. The vertical axis is
+the FLOP/s that it attains. The sloping roof is the memory bandwidth, and each flat roof is the peak at a precision.
+They meet at the knee.
+
+- A filled point has bytes that were counted on the device. Only such a point says what bounds its config.
+- A hollow point has modelled bytes: every layer reads its inputs and weights and writes its outputs once, forward and
+  backward. Caches and fusion save real bytes, and second passes add some, so the bound is `unknown`.
+- A point above its roof means that the roof, the bytes or the FLOPs are wrong. It is reported, not clamped.
+
+`roofline_points.csv` also has points whose bytes are estimated from the bandwidth roof, for comparison with older
+reports. They lie on that roof by construction and are not drawn.",
+    columns: point_sections,
+    draw,
+};
 
 const PLOT_WIDTH: f64 = 560.0;
 const PLOT_HEIGHT: f64 = 420.0;
@@ -39,8 +62,12 @@ struct Unit {
     flops: f64,
 }
 
+fn draw(analysis: &Analysis<'_>) -> Vec<Drawing> {
+    analysis.rooflines.iter().filter_map(|roofline| of_device(roofline, analysis)).collect()
+}
+
 /// Draws `roofline`; `None` if there is no point to draw or no bandwidth.
-pub(super) fn roofline(roofline: &Roofline<'_>, analysis: &Analysis<'_>) -> Option<Figure> {
+fn of_device(roofline: &Roofline<'_>, analysis: &Analysis<'_>) -> Option<Drawing> {
     let points: Vec<&Point> =
         roofline.points.iter().filter(|point| point.source != BytesSource::Estimated).collect();
     let bandwidth = roofline.peaks.bandwidth?.high;
@@ -67,11 +94,11 @@ pub(super) fn roofline(roofline: &Roofline<'_>, analysis: &Analysis<'_>) -> Opti
     draw_key(&mut svg, &drawn, &keys);
     notes(&mut svg, roofline.peaks, &points, TOP + height);
     let suffix = if roofline.part > 1 { format!("_{}", roofline.part) } else { String::new() };
-    Some(Figure {
-        name: format!("roofline_{env}{suffix}"),
+    Some(Drawing {
+        of: format!("{env}{suffix}"),
         title,
         svg: svg.finish(),
-        csv: roofline_table(analysis, std::slice::from_ref(roofline)).csv(),
+        numbers: roofline_table(analysis, std::slice::from_ref(roofline)),
     })
 }
 

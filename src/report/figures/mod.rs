@@ -1,0 +1,10 @@
+//! The figures of a report, one file each.
+
+mod roofline;
+mod throughput;
+
+use super::figure::Figure;
+
+/// Every figure, in the order of the pages. This table decides what is drawn and written, the sections of both pages,
+/// which files of an earlier report are removed, and what the manual says.
+pub const FIGURES: &[Figure] = &[throughput::THROUGHPUT, roofline::ROOFLINE];
