@@ -224,10 +224,11 @@ fn check_models(models: &SpannedList<Name>, worker: &WorkerFile, notes: &mut Not
 /// Checks that the shipped worker knows `model`; another worker may know any.
 pub(super) fn check_model(model: &Spanned<Name>, worker: &WorkerFile, notes: &mut Notes) {
     if matches!(worker, WorkerFile::Shipped) && !NETWORKS.contains(&model.value.as_str()) {
-        let message =
-            format!("is not a network of the worker: expected {}", one_of(NETWORKS.iter().copied()));
-        let hint = did_you_mean(&model.value, NETWORKS.iter().copied());
-        notes.add_with_hint(model.span, &model.value, message, hint);
+        let message = "is not a network of the shipped worker";
+        let closest =
+            did_you_mean(&model.value, NETWORKS.iter().copied()).map(|closest| format!("{closest} "));
+        let hint = format!("{}`orchestrate complexity --all` lists them", closest.unwrap_or_default());
+        notes.add_with_hint(model.span, &model.value, message, Some(hint));
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is to be trained and how: the command line, checked. Whoever holds a [`Request`] and an open device needs to
 //! ask nothing further.
 
-use orchestrate::architecture::{Network, Op, network};
+use orchestrate::architecture::{Network, NoNetwork, Op, network};
 use orchestrate::job::{Device, Optimizer, Precision};
 
 use super::arguments::Training;
@@ -50,7 +50,7 @@ impl Request {
             },
         };
         let network = network(&training.arch, training.input_size, training.classes)
-            .map_err(|error| WorkerError::Unsupported(error.to_string()))?;
+            .map_err(|error| WorkerError::Unsupported(no_network(&error)))?;
         check_statistics(&network, training.batch_size)?;
         Ok(Request {
             network,
@@ -58,6 +58,14 @@ impl Request {
             optimizer: training.optimizer.parse().map_err(unsupported)?,
             backend,
         })
+    }
+}
+
+/// One sentence: `orchestrate` keeps the last line of standard error, and a hint would have one of its own.
+fn no_network(error: &NoNetwork) -> String {
+    match error {
+        NoNetwork::UnknownName(_) => format!("{error}: `worker --help` lists them"),
+        NoNetwork::InputSize { .. } | NoNetwork::Patches { .. } | NoNetwork::NoClasses => error.to_string(),
     }
 }
 
@@ -151,6 +159,8 @@ mod tests {
             assert!(error.failure().is_some(), "{words}");
             assert!(error.to_string().contains(&format!("`{name}`")), "{error}");
         }
+        let message = Request::parse(&training("--arch resnet51")).unwrap_err().to_string();
+        assert_eq!(message, "`resnet51` is not a network of the shipped worker: `worker --help` lists them");
         let request = Request::parse(&training("--arch vgg16 --precision bf16 --optimizer adamw")).unwrap();
         assert_eq!(
             (request.network.name(), request.precision, request.optimizer, request.backend),

@@ -107,10 +107,13 @@ impl ComplexityArgs {
 
 fn failure(error: NoNetwork, name: &str) -> Failure {
     let hint = match &error {
-        NoNetwork::UnknownName(_) => match nearest(name, NETWORKS.iter().copied())[..] {
-            [] => "`orchestrate complexity --all` lists them".to_owned(),
-            ref names => format!("did you mean `{}`?", names.join("` or `")),
-        },
+        NoNetwork::UnknownName(_) => {
+            let closest = match nearest(name, NETWORKS.iter().copied())[..] {
+                [] => String::new(),
+                ref names => format!("did you mean `{}`? ", names.join("` or `")),
+            };
+            format!("{closest}`orchestrate complexity --all` lists them")
+        }
         NoNetwork::InputSize { least, .. } => format!("`--input-size {least}` is the least"),
         NoNetwork::Patches { input_size, patch, .. } => {
             format!("`--input-size {}` is the next", input_size.next_multiple_of(*patch))
