@@ -8,7 +8,7 @@ use super::{Op, Window};
 pub(super) fn alexnet(net: &mut Builder, classes: u64) {
     net.starting(Start::DEFAULT, Start::DEFAULT);
     let pool = Op::MaxPool2d(Window::square(3, 2, 0));
-    let conv = |channels, window| Op::conv(channels, window).biased();
+    let conv = |channels, window| Op::from(Op::conv(channels, window).biased());
     let features = [
         conv(64, Window::square(11, 4, 2)),
         Op::RELU,

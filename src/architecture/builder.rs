@@ -1,7 +1,7 @@
 //! Puts a network together layer by layer: every push works out the shape, so that a description says no size twice.
 
 use super::layer::Layer;
-use super::op::Op;
+use super::op::{Conv2d, Op};
 use super::shape::{Shape, Window};
 use super::start::Start;
 use super::{Network, start::Initialisation};
@@ -56,11 +56,31 @@ impl Builder {
     }
 
     /// Adds a layer that takes the outputs of `inputs`.
-    pub(super) fn push(&mut self, name: impl Into<String>, op: Op, inputs: &[Node]) -> Node {
+    pub(super) fn push(&mut self, name: impl Into<String>, op: impl Into<Op>, inputs: &[Node]) -> Node {
+        let op = op.into();
         let start = match op {
-            Op::Conv2d { .. } => self.convolution,
+            Op::Conv2d(_) => self.convolution,
             Op::Linear { .. } => self.linear,
-            _ => Start::IDENTITY,
+            Op::BatchNorm2d { .. }
+            | Op::LayerNorm { .. }
+            | Op::Scale
+            | Op::ClassToken
+            | Op::PositionEmbedding
+            // Nothing below has parameters.
+            | Op::Input(_)
+            | Op::Activate(_)
+            | Op::MaxPool2d(_)
+            | Op::AveragePool2d(_)
+            | Op::AdaptiveAveragePool2d(_)
+            | Op::Attention { .. }
+            | Op::Dropout(_)
+            | Op::StochasticDepth(_)
+            | Op::Add
+            | Op::Multiply
+            | Op::Concat
+            | Op::Flatten
+            | Op::Tokens
+            | Op::FirstToken => Start::IDENTITY,
         };
         self.push_starting(name, op, inputs, start)
     }
@@ -69,10 +89,11 @@ impl Builder {
     pub(super) fn push_starting(
         &mut self,
         name: impl Into<String>,
-        op: Op,
+        op: impl Into<Op>,
         inputs: &[Node],
         start: Start,
     ) -> Node {
+        let op = op.into();
         let before = || inputs.iter().map(|input| &self.layers[input.0]);
         let input_shapes: Vec<Shape> = before().map(|layer| layer.output.clone()).collect();
         let needs_input_gradient =
@@ -106,7 +127,7 @@ impl Builder {
     pub(super) fn conv_norm(
         &mut self,
         name: &str,
-        conv: Op,
+        conv: Conv2d,
         norm: Op,
         then: Option<Op>,
         input: Node,

@@ -84,8 +84,8 @@ impl Layer {
     /// the scores and as many for the weighted values; 0 for all others.
     pub fn macs(&self) -> Macs {
         match self.op {
-            Op::Conv2d { .. } | Op::Linear { .. } => {
-                let weight = self.op.weight_shape(&self.input_shapes).unwrap_or_default();
+            Op::Conv2d(_) | Op::Linear { .. } => {
+                let (weight, _) = self.op.weight_and_bias(&self.input_shapes).expect("both have a weight");
                 let forward = weight[1..].iter().product::<u64>() * self.output.elements();
                 let input_gradient = if self.needs_input_gradient { forward } else { 0 };
                 Macs { forward, input_gradient, weight_gradient: forward }
@@ -94,14 +94,51 @@ impl Layer {
                 let forward = 2 * self.output.dimensions()[0] * self.output.elements();
                 Macs { forward, input_gradient: 2 * forward, weight_gradient: 0 }
             }
-            _ => Macs::default(),
+            Op::Input(_)
+            | Op::BatchNorm2d { .. }
+            | Op::LayerNorm { .. }
+            | Op::Activate(_)
+            | Op::MaxPool2d(_)
+            | Op::AveragePool2d(_)
+            | Op::AdaptiveAveragePool2d(_)
+            | Op::Dropout(_)
+            | Op::StochasticDepth(_)
+            | Op::Add
+            | Op::Multiply
+            | Op::Concat
+            | Op::Scale
+            | Op::Flatten
+            | Op::Tokens
+            | Op::ClassToken
+            | Op::PositionEmbedding
+            | Op::FirstToken => Macs::default(),
         }
     }
 
     /// Elements of this layer's output for one image: what it adds to the memory of a training step if nothing is freed
     /// or overwritten. 0 where the output is its input seen in another shape.
     pub fn activation_elements(&self) -> u64 {
-        if self.is_view() { 0 } else { self.output.elements() }
+        match self.op {
+            Op::Flatten | Op::Tokens | Op::FirstToken => 0,
+            Op::Input(_)
+            | Op::Conv2d(_)
+            | Op::BatchNorm2d { .. }
+            | Op::LayerNorm { .. }
+            | Op::Activate(_)
+            | Op::MaxPool2d(_)
+            | Op::AveragePool2d(_)
+            | Op::AdaptiveAveragePool2d(_)
+            | Op::Linear { .. }
+            | Op::Attention { .. }
+            | Op::Dropout(_)
+            | Op::StochasticDepth(_)
+            | Op::Add
+            | Op::Multiply
+            | Op::Concat
+            | Op::Scale
+            | Op::ClassToken
+            | Op::PositionEmbedding => self.output.elements(),
+        }
     }
 
     /// Elements that this layer moves in one training iteration of `batch` images.
@@ -111,19 +148,16 @@ impl Layer {
     /// and, where needed, inputs. Sums and concatenations hand their gradient on without touching it; attention keeps
     /// its inputs and its output but never its scores (Dao et al. 2022); what only changes the shape moves nothing.
     pub fn modelled_elements(&self, batch: u32) -> u64 {
-        if self.is_view() || matches!(self.op, Op::Input(_)) {
-            return 0;
-        }
         let inputs: u64 = self.input_shapes.iter().map(|shape| shape.elements()).sum();
-        let output = self.output.elements();
-        let weights = self.parameters();
+        let (output, weights) = (self.output.elements(), self.parameters());
         let kept = match self.op {
+            Op::Input(_) | Op::Flatten | Op::Tokens | Op::FirstToken => return 0,
             Op::Add | Op::Concat => return u64::from(batch) * (inputs + output),
             // The gradient is a part of the output's, the weight's its sum over the batch.
             Op::ClassToken | Op::PositionEmbedding => {
                 return u64::from(batch) * (inputs + output + weights) + 2 * weights;
             }
-            Op::Conv2d { .. }
+            Op::Conv2d(_)
             | Op::Linear { .. }
             | Op::BatchNorm2d { .. }
             | Op::LayerNorm { .. }
@@ -131,23 +165,18 @@ impl Layer {
             | Op::Multiply => inputs,
             Op::Activate(_) | Op::Dropout(_) | Op::MaxPool2d(_) => output,
             Op::Attention { .. } => inputs + output,
-            _ => 0,
+            Op::AveragePool2d(_) | Op::AdaptiveAveragePool2d(_) | Op::StochasticDepth(_) => 0,
         };
         let input_gradient = if self.needs_input_gradient { inputs } else { 0 };
         let weights_backward = if self.needs_input_gradient { 2 * weights } else { weights };
         let activations = (inputs + output) + (output + kept + input_gradient);
         u64::from(batch) * activations + weights + weights_backward
     }
-
-    /// Whether its output is its input, seen in another shape.
-    fn is_view(&self) -> bool {
-        matches!(self.op, Op::Flatten | Op::Tokens | Op::FirstToken)
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Op, Window, builder::Builder, network};
+    use super::super::{Window, builder::Builder, network};
     use super::*;
 
     /// The factors of METHOD: training is not quite three times forward.
@@ -159,6 +188,18 @@ mod tests {
             let network = network(name, 224, 1000).unwrap();
             let forward = 2 * network.forward_macs();
             assert_eq!(format!("{:.3}", network.training_flops() as f64 / forward as f64), factor, "{name}");
+        }
+    }
+
+    #[test]
+    fn macs_are_exact() {
+        for (name, exact) in [
+            ("resnet18", 1_814_073_344),
+            ("resnet50", 4_089_184_256),
+            ("vgg16", 15_470_264_320),
+            ("mobilenet_v2", 300_774_272),
+        ] {
+            assert_eq!(network(name, 224, 1000).unwrap().forward_macs(), exact, "{name}");
         }
     }
 

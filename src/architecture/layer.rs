@@ -55,8 +55,8 @@ pub struct Layer {
 impl Layer {
     /// Its trainable tensors, in the order of torchvision's state dict.
     pub fn parameter_tensors(&self) -> Vec<ParameterTensor> {
-        let Some(weight) = self.op.weight_shape(&self.input_shapes) else { return Vec::new() };
-        let bias = self.op.has_bias().then(|| ParameterTensor {
+        let Some((weight, has_bias)) = self.op.weight_and_bias(&self.input_shapes) else { return Vec::new() };
+        let bias = has_bias.then(|| ParameterTensor {
             name: self.tensor_name("bias"),
             role: Role::Bias,
             shape: vec![weight[0]],
@@ -71,8 +71,31 @@ impl Layer {
     /// The names in torchvision's state dict of the mean and the variance that a batch normalisation keeps, one number
     /// a channel; `None` for any other layer.
     pub fn running_statistics(&self) -> Option<[String; 2]> {
-        matches!(self.op, Op::BatchNorm2d { .. })
-            .then(|| ["running_mean", "running_var"].map(|word| self.tensor_name(word)))
+        match self.op {
+            Op::BatchNorm2d { .. } => {
+                Some(["running_mean", "running_var"].map(|word| self.tensor_name(word)))
+            }
+            Op::Input(_)
+            | Op::Conv2d(_)
+            | Op::LayerNorm { .. }
+            | Op::Activate(_)
+            | Op::MaxPool2d(_)
+            | Op::AveragePool2d(_)
+            | Op::AdaptiveAveragePool2d(_)
+            | Op::Linear { .. }
+            | Op::Attention { .. }
+            | Op::Dropout(_)
+            | Op::StochasticDepth(_)
+            | Op::Add
+            | Op::Multiply
+            | Op::Concat
+            | Op::Scale
+            | Op::Flatten
+            | Op::Tokens
+            | Op::ClassToken
+            | Op::PositionEmbedding
+            | Op::FirstToken => None,
+        }
     }
 
     /// Trainable parameters.
@@ -85,8 +108,25 @@ impl Layer {
     fn tensor_name(&self, word: &str) -> String {
         match self.op {
             Op::Scale | Op::ClassToken | Op::PositionEmbedding => self.name.clone(),
-            _ if self.name.ends_with(".in_proj") => format!("{}_{word}", self.name),
-            _ => format!("{}.{word}", self.name),
+            Op::Linear { .. } if self.name.ends_with(".in_proj") => format!("{}_{word}", self.name),
+            Op::Input(_)
+            | Op::Conv2d(_)
+            | Op::BatchNorm2d { .. }
+            | Op::LayerNorm { .. }
+            | Op::Activate(_)
+            | Op::MaxPool2d(_)
+            | Op::AveragePool2d(_)
+            | Op::AdaptiveAveragePool2d(_)
+            | Op::Linear { .. }
+            | Op::Attention { .. }
+            | Op::Dropout(_)
+            | Op::StochasticDepth(_)
+            | Op::Add
+            | Op::Multiply
+            | Op::Concat
+            | Op::Flatten
+            | Op::Tokens
+            | Op::FirstToken => format!("{}.{word}", self.name),
         }
     }
 }

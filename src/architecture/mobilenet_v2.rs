@@ -2,7 +2,7 @@
 
 use super::builder::{Builder, NORMAL_HEAD, Node};
 use super::start::Start;
-use super::{Activation, Op, Window};
+use super::{Activation, Conv2d, Op, Window};
 
 /// The paper's table 2: expansion, channels, blocks, stride of the first block.
 const STAGES: [(u64, u64, u64, u64); 7] = [
@@ -62,6 +62,6 @@ fn inverted_residual(
     x
 }
 
-fn conv_norm_relu6(net: &mut Builder, name: &str, conv: Op, input: Node) -> Node {
+fn conv_norm_relu6(net: &mut Builder, name: &str, conv: Conv2d, input: Node) -> Node {
     net.conv_norm(name, conv, Op::BATCH_NORM, Some(Op::Activate(Activation::Relu6)), input)
 }

@@ -33,6 +33,6 @@ pub use cost::Macs;
 pub use layer::{Layer, ParameterTensor, Role};
 pub use network::Network;
 pub use networks::{GREATEST_INPUT_SIZE, NETWORKS, NoNetwork, check, network};
-pub use op::{Activation, Op};
+pub use op::{Activation, Conv2d, Op};
 pub use shape::{Shape, Window};
 pub use start::{Distribution, Initialisation, Start};

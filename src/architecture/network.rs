@@ -1,7 +1,6 @@
 //! A network as a list of layers.
 
 use super::layer::Layer;
-use super::op::Op;
 
 /// A network: its layers in the order of execution. The first is its input, the last its output.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +31,7 @@ impl Network {
     #[must_use]
     pub fn without_dropout(mut self) -> Self {
         for layer in &mut self.layers {
-            if let Op::Dropout(probability) | Op::StochasticDepth(probability) = &mut layer.op {
+            if let Some(probability) = layer.op.drop_probability() {
                 *probability = 0.0;
             }
         }

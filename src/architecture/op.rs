@@ -8,16 +8,7 @@ pub enum Op {
     /// The images themselves.
     Input(Shape),
     /// A two-dimensional convolution.
-    Conv2d {
-        /// Channels of its output.
-        out_channels: u64,
-        /// Its window.
-        window: Window,
-        /// Groups of channels that do not see each other.
-        groups: u64,
-        /// Whether it adds a bias.
-        bias: bool,
-    },
+    Conv2d(Conv2d),
     /// Normalisation over batch, height and width, with a trainable scale and shift.
     BatchNorm2d {
         /// Added to the variance.
@@ -75,6 +66,37 @@ pub enum Op {
     FirstToken,
 }
 
+/// A two-dimensional convolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Conv2d {
+    /// Channels of its output.
+    pub out_channels: u64,
+    /// Its window.
+    pub window: Window,
+    /// Groups of channels that do not see each other.
+    pub groups: u64,
+    /// Whether it adds a bias.
+    pub bias: bool,
+}
+
+impl Conv2d {
+    /// The same convolution in groups.
+    pub const fn grouped(self, groups: u64) -> Self {
+        Conv2d { groups, ..self }
+    }
+
+    /// The same convolution with a bias.
+    pub const fn biased(self) -> Self {
+        Conv2d { bias: true, ..self }
+    }
+}
+
+impl From<Conv2d> for Op {
+    fn from(conv: Conv2d) -> Op {
+        Op::Conv2d(conv)
+    }
+}
+
 /// A function of each element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
@@ -102,35 +124,15 @@ impl Op {
     pub const BATCH_NORM: Op = Op::BatchNorm2d { epsilon: 1e-5, momentum: 0.1 };
 
     /// A convolution without bias or groups.
-    pub const fn conv(out_channels: u64, window: Window) -> Op {
-        Op::Conv2d { out_channels, window, groups: 1, bias: false }
-    }
-
-    /// The same convolution in groups; any other operation as it is.
-    pub fn grouped(self, groups: u64) -> Op {
-        match self {
-            Op::Conv2d { out_channels, window, bias, .. } => {
-                Op::Conv2d { out_channels, window, groups, bias }
-            }
-            other => other,
-        }
-    }
-
-    /// The same convolution with a bias; any other operation as it is.
-    pub fn biased(self) -> Op {
-        match self {
-            Op::Conv2d { out_channels, window, groups, .. } => {
-                Op::Conv2d { out_channels, window, groups, bias: true }
-            }
-            other => other,
-        }
+    pub const fn conv(out_channels: u64, window: Window) -> Conv2d {
+        Conv2d { out_channels, window, groups: 1, bias: false }
     }
 
     /// The name of torchvision's or PyTorch's module or function for it.
     pub fn word(&self) -> &'static str {
         match self {
             Op::Input(_) => "Input",
-            Op::Conv2d { .. } => "Conv2d",
+            Op::Conv2d(_) => "Conv2d",
             Op::BatchNorm2d { .. } => "BatchNorm2d",
             Op::LayerNorm { .. } => "LayerNorm",
             Op::Activate(activation) => activation.word(),
@@ -153,6 +155,32 @@ impl Op {
         }
     }
 
+    /// The probability with which it zeroes something at random in training, if it does.
+    pub(super) fn drop_probability(&mut self) -> Option<&mut f64> {
+        match self {
+            Op::Dropout(probability) | Op::StochasticDepth(probability) => Some(probability),
+            Op::Input(_)
+            | Op::Conv2d(_)
+            | Op::BatchNorm2d { .. }
+            | Op::LayerNorm { .. }
+            | Op::Activate(_)
+            | Op::MaxPool2d(_)
+            | Op::AveragePool2d(_)
+            | Op::AdaptiveAveragePool2d(_)
+            | Op::Linear { .. }
+            | Op::Attention { .. }
+            | Op::Add
+            | Op::Multiply
+            | Op::Concat
+            | Op::Scale
+            | Op::Flatten
+            | Op::Tokens
+            | Op::ClassToken
+            | Op::PositionEmbedding
+            | Op::FirstToken => None,
+        }
+    }
+
     /// The shape it makes of `inputs`.
     pub(super) fn output(&self, inputs: &[Shape]) -> Shape {
         if let Op::Input(shape) = self {
@@ -164,7 +192,7 @@ impl Op {
             Shape::image(channels, height, width)
         };
         match self {
-            Op::Conv2d { out_channels, window, .. } => slid(window, *out_channels),
+            Op::Conv2d(conv) => slid(&conv.window, conv.out_channels),
             Op::MaxPool2d(window) | Op::AveragePool2d(window) => slid(window, input.channels()),
             Op::AdaptiveAveragePool2d([height, width]) => Shape::image(input.channels(), *height, *width),
             Op::Linear { out_features, .. } => input.with_channels(*out_features),
@@ -187,30 +215,35 @@ impl Op {
         }
     }
 
-    /// The shape of its weight in PyTorch's order, if it has one.
-    pub(super) fn weight_shape(&self, inputs: &[Shape]) -> Option<Vec<u64>> {
+    /// The shape of its weight in PyTorch's order, and whether it also has a bias, of one number a channel of its output;
+    /// `None` where nothing is trained.
+    pub(super) fn weight_and_bias(&self, inputs: &[Shape]) -> Option<(Vec<u64>, bool)> {
         let input = inputs.first()?;
         let channels = input.channels();
         match self {
-            Op::Conv2d { out_channels, window, groups, .. } => {
+            Op::Conv2d(Conv2d { out_channels, window, groups, bias }) => {
                 let [height, width] = window.kernel;
-                Some(vec![*out_channels, channels / groups, height, width])
+                Some((vec![*out_channels, channels / groups, height, width], *bias))
             }
-            Op::Linear { out_features, .. } => Some(vec![*out_features, channels]),
-            Op::BatchNorm2d { .. } | Op::LayerNorm { .. } => Some(vec![channels]),
-            Op::Scale => Some(vec![channels, 1, 1]),
-            Op::ClassToken => Some(vec![1, 1, channels]),
-            Op::PositionEmbedding => Some(vec![1, input.dimensions()[0], channels]),
-            _ => None,
-        }
-    }
-
-    /// Whether it adds a trainable bias, of one number a channel of its output.
-    pub(super) fn has_bias(&self) -> bool {
-        match self {
-            Op::Conv2d { bias, .. } | Op::Linear { bias, .. } => *bias,
-            Op::BatchNorm2d { .. } | Op::LayerNorm { .. } => true,
-            _ => false,
+            Op::Linear { out_features, bias } => Some((vec![*out_features, channels], *bias)),
+            Op::BatchNorm2d { .. } | Op::LayerNorm { .. } => Some((vec![channels], true)),
+            Op::Scale => Some((vec![channels, 1, 1], false)),
+            Op::ClassToken => Some((vec![1, 1, channels], false)),
+            Op::PositionEmbedding => Some((vec![1, input.dimensions()[0], channels], false)),
+            Op::Input(_)
+            | Op::Activate(_)
+            | Op::MaxPool2d(_)
+            | Op::AveragePool2d(_)
+            | Op::AdaptiveAveragePool2d(_)
+            | Op::Attention { .. }
+            | Op::Dropout(_)
+            | Op::StochasticDepth(_)
+            | Op::Add
+            | Op::Multiply
+            | Op::Concat
+            | Op::Flatten
+            | Op::Tokens
+            | Op::FirstToken => None,
         }
     }
 }

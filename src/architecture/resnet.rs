@@ -2,7 +2,7 @@
 //! Wide ResNet (Zagoruyko and Komodakis 2016) widens that convolution, ResNeXt (Xie et al. 2016) also divides it.
 
 use super::builder::{Builder, Node};
-use super::{Op, Window};
+use super::{Conv2d, Op, Window};
 
 /// The residual block that a ResNet repeats.
 #[derive(Clone, Copy)]
@@ -22,8 +22,14 @@ impl Block {
     /// A plain ResNet's.
     pub(super) const BOTTLENECK: Block = Block::Bottleneck { width: 64, groups: 1 };
 
+    /// ResNeXt's of 32 groups of 4 channels.
+    pub(super) const RESNEXT: Block = Block::Bottleneck { width: 4, groups: 32 };
+
+    /// Wide ResNet's, twice as wide.
+    pub(super) const WIDE: Block = Block::Bottleneck { width: 128, groups: 1 };
+
     /// Its convolutions for a stage of `planes` channels.
-    fn convolutions(self, planes: u64, stride: u64) -> Vec<Op> {
+    fn convolutions(self, planes: u64, stride: u64) -> Vec<Conv2d> {
         match self {
             Block::Basic => {
                 vec![Op::conv(planes, Window::same(3, stride)), Op::conv(planes, Window::same(3, 1))]

@@ -1,7 +1,7 @@
 //! What is to be trained and how: the command line, checked. Whoever holds a [`Request`] and an open device needs to
 //! ask nothing further.
 
-use orchestrate::architecture::{Network, NoNetwork, Op, network};
+use orchestrate::architecture::{Layer, Network, NoNetwork, network};
 use orchestrate::job::{Device, Optimizer, Precision};
 
 use super::arguments::Training;
@@ -71,8 +71,8 @@ fn no_network(error: &NoNetwork) -> String {
 
 /// Batch normalisation needs more than one value for each channel to have a spread.
 fn check_statistics(network: &Network, batch: u32) -> Result<(), WorkerError> {
-    let has_one_value = |layer: &orchestrate::architecture::Layer| {
-        matches!(layer.op, Op::BatchNorm2d { .. }) && layer.output.elements() == layer.output.channels()
+    let has_one_value = |layer: &Layer| {
+        layer.running_statistics().is_some() && layer.output.elements() == layer.output.channels()
     };
     if batch > 1 || !network.layers().iter().any(has_one_value) {
         return Ok(());

@@ -1,6 +1,6 @@
 //! One layer of a network as libtorch's operations.
 
-use orchestrate::architecture::{Activation, Op, Window};
+use orchestrate::architecture::{Activation, Conv2d, Op, Window};
 use tch::{TchError, Tensor};
 
 /// One layer, with its tensors and what the schedule of activations says of it.
@@ -37,7 +37,7 @@ impl Step {
         let x = take(0);
         match &self.op {
             Op::Input(_) => Ok(x.shallow_clone()),
-            Op::Conv2d { window: Window { stride, padding, .. }, groups, .. } => {
+            Op::Conv2d(Conv2d { window: Window { stride, padding, .. }, groups, .. }) => {
                 let groups = i64::try_from(*groups).expect("groups are at most channels");
                 x.f_conv2d(
                     self.weight(),
