@@ -7,7 +7,7 @@ use std::fs;
 
 use orchestrate::analysis::marks::{effects_table, evidence_table, marks_table, thresholds_table};
 use orchestrate::analysis::table::{About, CSV_FILES, CsvFile, Section};
-use orchestrate::architecture::NETWORKS;
+use orchestrate::architecture;
 use orchestrate::cli::Exit;
 use orchestrate::job::{PARAMETERS, ParamValue, Parameter, ParameterType};
 use orchestrate::plan::PASSED_ON;
@@ -43,7 +43,7 @@ const TABLES: &[Table] = &[
     Table { page: "docs/troubleshooting.md", name: "outcomes", text: |_, _| Outcome::markdown() },
     Table { page: "docs/your-own-worker.md", name: "worker-exit-codes", text: |_, _| WorkerExit::markdown() },
     Table { page: "docs/reference/parameters.md", name: "parameters", text: |_, _| parameters() },
-    Table { page: "docs/reference/parameters.md", name: "networks", text: |_, _| list(NETWORKS) },
+    Table { page: "docs/reference/parameters.md", name: "networks", text: |_, _| architecture::markdown() },
     Table { page: "docs/reference/environment.md", name: "passed-on", text: |_, _| list(PASSED_ON) },
     Table { page: "docs/reading-the-report.md", name: "figures", text: |_, _| figures() },
     Table { page: "docs/reading-the-report.md", name: "csv-files", text: |_, _| csv_files() },

@@ -4,11 +4,11 @@
 //!
 //! A [`Network`] is a list of [`Layer`]s in the order of execution, each with an [`Op`] and the layers whose outputs
 //! it takes, so that every directed graph can be said: a chain, a residual block, a concatenation. Layers with
-//! parameters carry the names of torchvision's state dict. Adding a network is adding a description (see `vgg.rs` for
-//! a short one) and a line to [`NETWORKS`] and to `describe` in `networks.rs`; adding an operation is adding an [`Op`] with its shape
-//! and its parameters.
+//! parameters carry the names of torchvision's state dict. A shape is that of one image; whatever depends on the batch
+//! is multiplied by it.
 //!
-//! A shape is that of one image; whatever depends on the batch is multiplied by it.
+//! To add a network, write its description (`vgg.rs` is a short one) and give it a row in `networks.rs`. To add an
+//! operation, add an [`Op`]; the compiler names every place that has to know what it does.
 
 mod alexnet;
 mod builder;
@@ -32,7 +32,7 @@ mod vit;
 pub use cost::Macs;
 pub use layer::{Layer, ParameterTensor, Role};
 pub use network::Network;
-pub use networks::{GREATEST_INPUT_SIZE, NETWORKS, NoNetwork, check, network};
+pub use networks::{GREATEST_INPUT_SIZE, NETWORKS, NoNetwork, check, for_each_network, markdown, network};
 pub use op::{Activation, Conv2d, Op};
 pub use shape::{Shape, Window};
 pub use start::{Distribution, Initialisation, Start};

@@ -1,39 +1,87 @@
 //! The networks by name: which there are, whether one works on given images, and its description.
 
+use std::fmt;
+
 use super::builder::Builder;
 use super::network::Network;
-use super::resnet::{self, Block};
-use super::{alexnet, convnext, densenet, efficientnet, mobilenet_v2, mobilenet_v3, squeezenet, vgg, vit};
+use super::resnet::Block;
+use super::{
+    alexnet, convnext, densenet, efficientnet, mobilenet_v2, mobilenet_v3, resnet, squeezenet, vgg, vit,
+};
+use Images::{AtLeast, Patches};
+
+/// Hands the table of networks to the macro `$rows`: the one place that names them.
+///
+/// A row is `name, images, description;`: the name as torchvision spells it, the images that the network works on, and
+/// the function that pushes its layers, given the classes. A macro that makes one test per network needs the names alone.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! architecture_for_each_network {
+    ($rows:ident) => {
+        $rows! {
+            alexnet, AtLeast(63), alexnet::alexnet;
+            convnext_tiny, AtLeast(32), convnext::convnext_tiny;
+            densenet121, AtLeast(29), |net, classes| densenet::densenet(net, classes, [6, 12, 24, 16]);
+            densenet169, AtLeast(29), |net, classes| densenet::densenet(net, classes, [6, 12, 32, 32]);
+            efficientnet_b0, AtLeast(1), efficientnet::efficientnet_b0;
+            mobilenet_v2, AtLeast(1), mobilenet_v2::mobilenet_v2;
+            mobilenet_v3_large, AtLeast(1), mobilenet_v3::large;
+            mobilenet_v3_small, AtLeast(1), mobilenet_v3::small;
+            resnet18, AtLeast(1), |net, classes| resnet::resnet(net, classes, Block::Basic, [2, 2, 2, 2]);
+            resnet34, AtLeast(1), |net, classes| resnet::resnet(net, classes, Block::Basic, [3, 4, 6, 3]);
+            resnet50, AtLeast(1), |net, classes| resnet::resnet(net, classes, Block::BOTTLENECK, [3, 4, 6, 3]);
+            resnet101, AtLeast(1), |net, classes| resnet::resnet(net, classes, Block::BOTTLENECK, [3, 4, 23, 3]);
+            resnet152, AtLeast(1), |net, classes| resnet::resnet(net, classes, Block::BOTTLENECK, [3, 8, 36, 3]);
+            resnext50_32x4d, AtLeast(1), |net, classes| resnet::resnet(net, classes, Block::RESNEXT, [3, 4, 6, 3]);
+            squeezenet1_0, AtLeast(21), |net, classes| squeezenet::squeezenet(net, classes, squeezenet::Version::V1_0);
+            squeezenet1_1, AtLeast(17), |net, classes| squeezenet::squeezenet(net, classes, squeezenet::Version::V1_1);
+            vgg11, AtLeast(32), |net, classes| vgg::vgg(net, classes, [1, 1, 2, 2, 2], false);
+            vgg11_bn, AtLeast(32), |net, classes| vgg::vgg(net, classes, [1, 1, 2, 2, 2], true);
+            vgg13, AtLeast(32), |net, classes| vgg::vgg(net, classes, [2, 2, 2, 2, 2], false);
+            vgg13_bn, AtLeast(32), |net, classes| vgg::vgg(net, classes, [2, 2, 2, 2, 2], true);
+            vgg16, AtLeast(32), |net, classes| vgg::vgg(net, classes, [2, 2, 3, 3, 3], false);
+            vgg16_bn, AtLeast(32), |net, classes| vgg::vgg(net, classes, [2, 2, 3, 3, 3], true);
+            vgg19, AtLeast(32), |net, classes| vgg::vgg(net, classes, [2, 2, 4, 4, 4], false);
+            vgg19_bn, AtLeast(32), |net, classes| vgg::vgg(net, classes, [2, 2, 4, 4, 4], true);
+            vit_b_16, Patches(vit::PATCH), vit::vit_b_16;
+            wide_resnet50_2, AtLeast(1), |net, classes| resnet::resnet(net, classes, Block::WIDE, [3, 4, 6, 3]);
+        }
+    };
+}
+
+pub use architecture_for_each_network as for_each_network;
+
+macro_rules! names {
+    ($($name:ident, $images:expr, $describe:expr;)*) => { &[$(stringify!($name)),*] };
+}
+
+macro_rules! rows {
+    ($($name:ident, $images:expr, $describe:expr;)*) => {
+        &[$(Row { name: stringify!($name), images: $images, describe: $describe }),*]
+    };
+}
 
 /// Names of the networks, as torchvision spells them.
-pub const NETWORKS: &[&str] = &[
-    "alexnet",
-    "convnext_tiny",
-    "densenet121",
-    "densenet169",
-    "efficientnet_b0",
-    "mobilenet_v2",
-    "mobilenet_v3_large",
-    "mobilenet_v3_small",
-    "resnet18",
-    "resnet34",
-    "resnet50",
-    "resnet101",
-    "resnet152",
-    "resnext50_32x4d",
-    "squeezenet1_0",
-    "squeezenet1_1",
-    "vgg11",
-    "vgg11_bn",
-    "vgg13",
-    "vgg13_bn",
-    "vgg16",
-    "vgg16_bn",
-    "vgg19",
-    "vgg19_bn",
-    "vit_b_16",
-    "wide_resnet50_2",
-];
+pub const NETWORKS: &[&str] = for_each_network!(names);
+
+const TABLE: &[Row] = for_each_network!(rows);
+
+/// A row of the table.
+struct Row {
+    name: &'static str,
+    images: Images,
+    /// Pushes the layers for so many classes.
+    describe: fn(&mut Builder, u64),
+}
+
+/// The square images that a network works on, by their side in pixels.
+#[derive(Clone, Copy)]
+enum Images {
+    /// This side or more: of smaller ones nothing is left at the end of the network.
+    AtLeast(u32),
+    /// A whole number of patches of this side.
+    Patches(u32),
+}
 
 /// The largest images that a network is described for, in pixels: no count of it comes near the end of 64 bits.
 pub const GREATEST_INPUT_SIZE: u32 = 4096;
@@ -76,7 +124,7 @@ pub enum NoNetwork {
 /// # Errors
 /// No network has this name, or it does not work on such images.
 pub fn network(name: &str, input_size: u32, classes: u32) -> Result<Network, NoNetwork> {
-    check(name, input_size, classes).map(|name| build(name, input_size, classes))
+    checked(name, input_size, classes).map(|row| row.build(input_size, classes))
 }
 
 /// Whether there is such a network; gives its name. Cheaper than building it.
@@ -84,74 +132,66 @@ pub fn network(name: &str, input_size: u32, classes: u32) -> Result<Network, NoN
 /// # Errors
 /// As [`network`].
 pub fn check(name: &str, input_size: u32, classes: u32) -> Result<&'static str, NoNetwork> {
-    let name: &'static str = NETWORKS
-        .iter()
-        .copied()
-        .find(|&known| known == name)
-        .ok_or_else(|| NoNetwork::UnknownName(name.to_owned()))?;
+    checked(name, input_size, classes).map(|row| row.name)
+}
+
+fn checked(name: &str, input_size: u32, classes: u32) -> Result<&'static Row, NoNetwork> {
+    let row = TABLE.iter().find(|row| row.name == name);
+    let row = row.ok_or_else(|| NoNetwork::UnknownName(name.to_owned()))?;
     if classes == 0 {
         return Err(NoNetwork::NoClasses);
     }
-    let least = least_input_size(name);
-    if !(least..=GREATEST_INPUT_SIZE).contains(&input_size) {
-        return Err(NoNetwork::InputSize { name, input_size, least });
-    }
-    if name == "vit_b_16" && !input_size.is_multiple_of(vit::PATCH) {
-        return Err(NoNetwork::Patches { name, input_size, patch: vit::PATCH });
-    }
-    Ok(name)
+    row.check_images(input_size).map(|()| row)
 }
 
-/// The smallest images, in pixels, of which something is left at the end of the network.
-fn least_input_size(name: &str) -> u32 {
-    match name {
-        "alexnet" => 63,
-        "convnext_tiny" | "vgg11" | "vgg11_bn" | "vgg13" | "vgg13_bn" | "vgg16" | "vgg16_bn" | "vgg19"
-        | "vgg19_bn" => 32,
-        "densenet121" | "densenet169" => 29,
-        "squeezenet1_0" => 21,
-        "squeezenet1_1" => 17,
-        "vit_b_16" => vit::PATCH,
-        _ => 1,
+impl Row {
+    fn check_images(&self, input_size: u32) -> Result<(), NoNetwork> {
+        let Row { name, images, .. } = *self;
+        let (AtLeast(least) | Patches(least)) = images;
+        if !(least..=GREATEST_INPUT_SIZE).contains(&input_size) {
+            return Err(NoNetwork::InputSize { name, input_size, least });
+        }
+        match images {
+            Patches(patch) if !input_size.is_multiple_of(patch) => {
+                Err(NoNetwork::Patches { name, input_size, patch })
+            }
+            AtLeast(_) | Patches(_) => Ok(()),
+        }
+    }
+
+    fn build(&self, input_size: u32, classes: u32) -> Network {
+        let mut net = Builder::new(input_size);
+        (self.describe)(&mut net, u64::from(classes));
+        net.finish(self.name)
     }
 }
 
-fn build(name: &'static str, input_size: u32, classes: u32) -> Network {
-    let mut net = Builder::new(input_size);
-    describe(name, &mut net, u64::from(classes));
-    net.finish(name)
+/// The networks as a Markdown table, for the manual.
+pub fn markdown() -> String {
+    const INPUT_SIZE: u32 = 224;
+    const CLASSES: u32 = 1000;
+    let rows = TABLE.iter().map(|row| {
+        let network = row.build(INPUT_SIZE, CLASSES);
+        let parameters = network.parameters() as f64 / 1e6;
+        let macs = network.forward_macs() as f64 / 1e9;
+        format!("| `{}` | {parameters:.3} | {macs:.3} | {} |\n", row.name, row.images)
+    });
+    format!(
+        "| network | parameters, millions | MACs per image, billions | side of the images, pixels |\n\
+         |---|--:|--:|---|\n\
+         {}\n\
+         Parameters and MACs are those for {CLASSES} classes and images of {INPUT_SIZE} × {INPUT_SIZE} pixels.\n",
+        rows.collect::<String>()
+    )
 }
 
-/// Pushes the layers of the network called `name`, one of [`NETWORKS`].
-fn describe(name: &str, net: &mut Builder, classes: u64) {
-    match name {
-        "alexnet" => alexnet::alexnet(net, classes),
-        "convnext_tiny" => convnext::convnext_tiny(net, classes),
-        "densenet121" => densenet::densenet(net, classes, [6, 12, 24, 16]),
-        "densenet169" => densenet::densenet(net, classes, [6, 12, 32, 32]),
-        "efficientnet_b0" => efficientnet::efficientnet_b0(net, classes),
-        "mobilenet_v2" => mobilenet_v2::mobilenet_v2(net, classes),
-        "mobilenet_v3_large" => mobilenet_v3::large(net, classes),
-        "mobilenet_v3_small" => mobilenet_v3::small(net, classes),
-        "resnet18" => resnet::resnet(net, classes, Block::Basic, [2, 2, 2, 2]),
-        "resnet34" => resnet::resnet(net, classes, Block::Basic, [3, 4, 6, 3]),
-        "resnet50" => resnet::resnet(net, classes, Block::BOTTLENECK, [3, 4, 6, 3]),
-        "resnet101" => resnet::resnet(net, classes, Block::BOTTLENECK, [3, 4, 23, 3]),
-        "resnet152" => resnet::resnet(net, classes, Block::BOTTLENECK, [3, 8, 36, 3]),
-        "resnext50_32x4d" => resnet::resnet(net, classes, Block::RESNEXT, [3, 4, 6, 3]),
-        "wide_resnet50_2" => resnet::resnet(net, classes, Block::WIDE, [3, 4, 6, 3]),
-        "squeezenet1_0" => squeezenet::squeezenet(net, classes, squeezenet::Version::V1_0),
-        "squeezenet1_1" => squeezenet::squeezenet(net, classes, squeezenet::Version::V1_1),
-        "vgg11" => vgg::vgg(net, classes, [1, 1, 2, 2, 2], false),
-        "vgg11_bn" => vgg::vgg(net, classes, [1, 1, 2, 2, 2], true),
-        "vgg13" => vgg::vgg(net, classes, [2, 2, 2, 2, 2], false),
-        "vgg13_bn" => vgg::vgg(net, classes, [2, 2, 2, 2, 2], true),
-        "vgg16" => vgg::vgg(net, classes, [2, 2, 3, 3, 3], false),
-        "vgg16_bn" => vgg::vgg(net, classes, [2, 2, 3, 3, 3], true),
-        "vgg19" => vgg::vgg(net, classes, [2, 2, 4, 4, 4], false),
-        "vgg19_bn" => vgg::vgg(net, classes, [2, 2, 4, 4, 4], true),
-        "vit_b_16" => vit::vit_b_16(net, classes),
-        _ => unreachable!("`{name}` is in NETWORKS and has no description"),
+impl fmt::Display for Images {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AtLeast(1) => f.write_str("any"),
+            AtLeast(least) => write!(f, "{least} or more"),
+            Patches(patch) => write!(f, "a multiple of {patch}"),
+        }
     }
 }
 
@@ -159,9 +199,7 @@ fn describe(name: &str, net: &mut Builder, classes: u64) {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::super::layer::Layer;
-    use super::super::op::Op;
-    use super::super::shape::Shape;
+    use super::super::{Layer, Op, Shape};
     use super::*;
 
     fn imagenet(name: &str) -> Network {
@@ -231,12 +269,25 @@ mod tests {
 
     #[test]
     fn the_least_images_are_the_least_of_which_something_is_left() {
-        for &name in NETWORKS {
+        for row in TABLE {
             let something_left =
-                |size| build(name, size, 10).layers().iter().all(|layer| layer.output.elements() > 0);
-            let least = (1..=224).find(|&size| something_left(size));
-            assert_eq!(least, Some(least_input_size(name)), "{name}");
+                |size: &u32| row.build(*size, 10).layers().iter().all(|layer| layer.output.elements() > 0);
+            let (AtLeast(least) | Patches(least)) = row.images;
+            assert_eq!((1..=224).find(something_left), Some(least), "{}", row.name);
         }
+    }
+
+    #[test]
+    fn the_markdown_says_what_a_network_costs_and_takes() {
+        let table = markdown();
+        for row in [
+            "| `alexnet` | 61.101 | 0.714 | 63 or more |",
+            "| `resnet50` | 25.557 | 4.089 | any |",
+            "| `vit_b_16` | 86.568 | 17.564 | a multiple of 16 |",
+        ] {
+            assert!(table.lines().any(|line| line == row), "{row} in {table}");
+        }
+        assert_eq!(table.lines().filter(|line| line.starts_with("| `")).count(), NETWORKS.len());
     }
 
     #[test]

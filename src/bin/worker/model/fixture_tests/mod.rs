@@ -12,7 +12,7 @@ mod values;
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use orchestrate::architecture::{NETWORKS, Network, ParameterTensor, network};
+use orchestrate::architecture::{Network, ParameterTensor, for_each_network, network};
 use serde::Deserialize;
 use tch::{Device, Kind, Tensor};
 
@@ -62,32 +62,22 @@ static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     serde_json::from_str(text).expect("tests/fixtures/networks.py writes what is read here")
 });
 
-macro_rules! networks {
-    ($($name:ident)*) => {
+macro_rules! tests {
+    ($($name:ident, $images:expr, $describe:expr;)*) => {
         $(
             #[test]
             fn $name() {
                 compare(stringify!($name));
             }
         )*
-
-        #[test]
-        fn every_network_is_compared() {
-            assert_eq!([$(stringify!($name)),*].as_slice(), NETWORKS);
-            assert_eq!(FIXTURE.networks.keys().len(), NETWORKS.len());
-        }
     };
 }
 
-networks! {
-    alexnet convnext_tiny densenet121 densenet169 efficientnet_b0 mobilenet_v2 mobilenet_v3_large mobilenet_v3_small
-    resnet18 resnet34 resnet50 resnet101 resnet152 resnext50_32x4d squeezenet1_0 squeezenet1_1 vgg11 vgg11_bn vgg13
-    vgg13_bn vgg16 vgg16_bn vgg19 vgg19_bn vit_b_16 wide_resnet50_2
-}
+for_each_network!(tests);
 
 /// Compares everything that the file holds of this network, and reports every number that is too far from PyTorch's.
 fn compare(name: &str) {
-    let case = &FIXTURE.networks[name];
+    let case = Case::of(name);
     let _turn = case.prepare(name);
     let mut model = case.model(name, Kind::Double, false);
     let images = case.images(Kind::Double, false);
@@ -111,7 +101,7 @@ fn compare(name: &str) {
 #[test]
 fn optimizers_are_pytorchs() {
     let Losses { network, sgd, adamw } = &FIXTURE.losses;
-    let case = &FIXTURE.networks[network];
+    let case = Case::of(network);
     let _turn = case.prepare(network);
     for (rule, expected) in
         [(orchestrate::job::Optimizer::Sgd, sgd), (orchestrate::job::Optimizer::AdamW, adamw)]
@@ -145,6 +135,14 @@ fn differences<'a>(found: &Quantities, expected: &'a Quantities) -> impl Iterato
 }
 
 impl Case {
+    /// What the file holds of this network.
+    fn of(name: &str) -> &'static Case {
+        let case = FIXTURE.networks.get(name);
+        case.unwrap_or_else(|| {
+            panic!("{name} is not in tests/fixtures/networks.json: run `just fixtures {name}`")
+        })
+    }
+
     /// The description of the network, without dropout.
     fn network(&self, name: &str) -> Network {
         network(name, self.input_size, FIXTURE.classes).unwrap().without_dropout()
