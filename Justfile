@@ -41,6 +41,14 @@ test-isa:
         done
     done
 
+# Makes the fixtures of NETWORKS anew, or of all: what torchvision's networks are, and what PyTorch computes with them.
+fixtures *NETWORKS:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    . bench/venv.sh
+    "$venv/bin/python" -B tests/fixtures/descriptions.py {{ NETWORKS }}
+    "$venv/bin/python" -B tests/fixtures/networks.py {{ NETWORKS }}
+
 # Gives the parsers of other programs' output CASES garbled texts each: ncu, perf and both kinds of time. Without the
 # order of kernels, which garbles nothing.
 fuzz CASES="1000000":

@@ -1,5 +1,5 @@
-# Sourced by the scripts beside it, from the repository's root: sets `venv` to an environment with PyTorch, and makes it
-# if it is not there.
+# Sourced by the scripts beside it and by `just fixtures`, from the repository's root: sets `venv` to an environment with
+# PyTorch, and makes it if it is not there.
 venv=.venv-pytorch
 if [ ! -e "$venv/ready" ]; then
     echo "installing PyTorch into $venv" >&2

@@ -7,8 +7,9 @@
 //! parameters carry the names of torchvision's state dict. A shape is that of one image; whatever depends on the batch
 //! is multiplied by it.
 //!
-//! To add a network, write its description (`vgg.rs` is a short one) and give it a row in `networks.rs`. To add an
-//! operation, add an [`Op`]; the compiler names every place that has to know what it does.
+//! To add a network, write its description (`vgg.rs` is a short one), give it a row in `networks.rs`, and run
+//! `just fixtures NAME`: the tests then hold it to torchvision's. To add an operation, add an [`Op`]; the compiler names
+//! every place that has to know what it does.
 
 mod alexnet;
 mod builder;
@@ -26,6 +27,8 @@ mod resnet;
 mod shape;
 mod squeezenet;
 mod start;
+#[cfg(test)]
+mod torchvision_tests;
 mod vgg;
 mod vit;
 
