@@ -94,6 +94,7 @@ fn compare(name: &str) {
         }));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    drop(model);
     case.keeps_its_memory_format(name);
 }
 
@@ -151,10 +152,14 @@ impl Case {
     /// That feature maps stay in the memory format that the images are in. Single precision, since libtorch computes
     /// convolutions of doubles in one format only.
     fn keeps_its_memory_format(&self, name: &str) {
+        let options = (Kind::Float, Device::Cpu);
+        let mut zeros: BTreeMap<Vec<u64>, Tensor> = BTreeMap::new();
+        let mut zeros = |tensor: &ParameterTensor| {
+            let made = zeros.entry(tensor.shape.clone());
+            Ok(made.or_insert_with(|| Tensor::zeros(sizes(&tensor.shape), options)).shallow_clone())
+        };
         for (channels_last, layout) in [(false, Layout::Other), (true, Layout::ChannelsLast)] {
-            let options = (Kind::Float, Device::Cpu);
-            let zeros = |tensor: &ParameterTensor| Ok(Tensor::zeros(sizes(&tensor.shape), options));
-            let mut model = Model::starting(&self.network(name), options, channels_last, zeros).unwrap();
+            let mut model = Model::starting(&self.network(name), options, channels_last, &mut zeros).unwrap();
             let images = self.images(Kind::Float, channels_last);
             let _ = tch::no_grad(|| model.forward(&images, false)).unwrap();
             assert_eq!(model.feature_maps(), Some(layout), "{name}");

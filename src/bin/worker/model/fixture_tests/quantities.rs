@@ -49,7 +49,9 @@ fn loss_after_a_step(
     let rate = FIXTURE.step * present / sum_of_squared_gradients(model);
     tch::no_grad(|| {
         for parameter in model.parameters() {
-            let _ = parameter.shallow_clone().g_sub_(&(parameter.grad() * rate));
+            // In place: nobody reads the gradients again, and those of a large network take a gigabyte.
+            let step = parameter.grad().g_mul_scalar_(rate);
+            let _ = parameter.shallow_clone().g_sub_(&step);
         }
         doubles(&loss(&forward(model)))
     })

@@ -13,7 +13,7 @@ use orchestrate::architecture::{Layer, Network};
 use tch::{Device, Kind, Tensor};
 
 use super::quantities::{AFTER_A_STEP, quantities};
-use super::values::uniform;
+use super::values::repeated;
 use super::{Case, FIXTURE, Quantities, differences};
 use crate::model::Layout;
 use crate::model::step::sizes;
@@ -62,20 +62,16 @@ impl Arithmetic {
 
 /// Compares the network in both arithmetics and both memory formats with the numbers in double precision.
 fn compare(name: &str) {
-    let case = &FIXTURE.networks[name];
+    let case = Case::of(name);
     let _turn = case.prepare(name);
+    let modes = case.modes().map(|(mode, expected)| (mode, without_step(expected)));
     let mut wrong = Vec::new();
     for arithmetic in [Arithmetic::Single, Arithmetic::Bfloat16] {
-        for (mode, expected) in case.modes() {
-            let training = mode == "train";
-            let bounds = case.bounds(name, arithmetic, training, expected);
-            let (least, is_single) = (["logits", "loss"], arithmetic == Arithmetic::Single);
-            assert!(
-                !bounds.is_empty() && (!is_single || least.iter().all(|name| bounds.contains_key(*name)))
-            );
-            for channels_last in [false, true] {
-                let found = case.computed(name, arithmetic, training, channels_last, expected);
-                wrong.extend(differences(&found, expected).filter_map(|(quantity, difference)| {
+        let bounds = case.bounds(name, arithmetic, &modes);
+        for channels_last in [false, true] {
+            let found = case.computed(name, arithmetic, channels_last, &modes);
+            for (((mode, expected), found), bounds) in modes.iter().zip(&found).zip(&bounds) {
+                wrong.extend(differences(found, expected).filter_map(|(quantity, difference)| {
                     let bound = *bounds.get(quantity)?;
                     let what =
                         format!("{name}, {arithmetic:?}, channels-last {channels_last}, {mode}: {quantity}");
@@ -86,6 +82,18 @@ fn compare(name: &str) {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// All but the quantity that has no bound here, and takes another forward pass.
+fn without_step(expected: &Quantities) -> Quantities {
+    expected
+        .iter()
+        .filter(|(name, _)| *name != AFTER_A_STEP)
+        .map(|(name, numbers)| (name.clone(), numbers.clone()))
+        .collect()
+}
+
+/// What PyTorch computed in double precision, by the mode that the network was in.
+type Modes = [(&'static str, Quantities); 2];
 
 /// The terms of the network's longest sum: over the inputs of an output in the forward pass, over the pixels of all images
 /// in the gradient of a weight.
@@ -100,59 +108,55 @@ fn longest_sum(network: &Network) -> i64 {
 }
 
 impl Case {
-    /// What rounding may do to each quantity, relative to its largest number; without those that it may change beyond
-    /// recognition.
-    fn bounds(
-        &self,
-        name: &str,
-        arithmetic: Arithmetic,
-        training: bool,
-        expected: &Quantities,
-    ) -> BTreeMap<String, f64> {
+    /// What rounding may do to each quantity in each mode, relative to its largest number; without those that it may
+    /// change beyond recognition.
+    fn bounds(&self, name: &str, arithmetic: Arithmetic, modes: &Modes) -> [BTreeMap<String, f64>; 2] {
         let error = arithmetic.error(longest_sum(&self.network(name)) as f64);
-        let draws: Vec<Quantities> =
-            (0..DRAWS).map(|draw| self.disturbed(name, error, draw, training, expected)).collect();
-        let mut bounds = BTreeMap::new();
-        for quantity in expected.keys().filter(|quantity| *quantity != AFTER_A_STEP) {
-            let square = |draw: &Quantities| {
-                let (_, off) = differences(draw, expected).find(|(name, _)| name == quantity).unwrap();
-                off * off
-            };
-            let deviation = (draws.iter().map(square).sum::<f64>() / DRAWS as f64).sqrt();
-            if DEVIATIONS * deviation <= LOOSE {
-                bounds.insert(quantity.clone(), DEVIATIONS * deviation);
+        let draws: Vec<[Quantities; 2]> =
+            (0..DRAWS).map(|draw| self.disturbed(name, error, draw, modes)).collect();
+        [0, 1].map(|mode| {
+            let expected = &modes[mode].1;
+            let mut squares: BTreeMap<&str, f64> = BTreeMap::new();
+            for (quantity, off) in draws.iter().flat_map(|draw| differences(&draw[mode], expected)) {
+                *squares.entry(quantity).or_default() += off * off;
             }
-        }
-        bounds
+            let bound = |sum: f64| DEVIATIONS * (sum / DRAWS as f64).sqrt();
+            let bounds: BTreeMap<String, f64> = squares
+                .into_iter()
+                .map(|(quantity, sum)| (quantity.to_owned(), bound(sum)))
+                .filter(|(_, bound)| *bound <= LOOSE)
+                .collect();
+            let (least, is_single) = (["logits", "loss"], arithmetic == Arithmetic::Single);
+            assert!(
+                !bounds.is_empty() && (!is_single || least.iter().all(|name| bounds.contains_key(*name)))
+            );
+            bounds
+        })
     }
 
     /// The quantities in double precision, all factors off by relative errors of standard deviation `error`.
-    fn disturbed(
-        &self,
-        name: &str,
-        error: f64,
-        draw: usize,
-        training: bool,
-        expected: &Quantities,
-    ) -> Quantities {
+    fn disturbed(&self, name: &str, error: f64, draw: usize, modes: &Modes) -> [Quantities; 2] {
         let mut model = self.model(name, Kind::Double, false);
-        let off = |tensor: &Tensor, what: &str| {
+        let factors = |what: &str, tensor: &Tensor| {
             // Uniform in -1 .. 1, so their variance is a third.
-            let noise = uniform(&format!("{what} in draw {draw}"), &tensor.size());
-            tensor * (noise * (error * 3.0_f64.sqrt()) + 1.0)
+            repeated(&format!("{what} in draw {draw}"), &tensor.size(), |noise| {
+                noise * (error * 3.0_f64.sqrt()) + 1.0
+            })
         };
         tch::no_grad(|| {
             for (name, tensor) in model.state.iter().filter(|(_, tensor)| tensor.requires_grad()) {
-                tensor.shallow_clone().copy_(&off(tensor, &format!("noise on {name}")));
+                let _ = tensor.shallow_clone().g_mul_(&factors(&format!("noise on {name}"), tensor));
             }
         });
         let images = self.images(Kind::Double, false);
-        quantities(&mut model, expected, |model| {
-            model
-                .forward_through(&images, training, |index, output| {
-                    off(&output, &format!("noise on layer {index}"))
-                })
-                .unwrap()
+        modes.each_ref().map(|(mode, expected)| {
+            quantities(&mut model, expected, |model| {
+                let disturb = |index, output: Tensor| {
+                    let factors = factors(&format!("noise on layer {index}"), &output);
+                    output * factors
+                };
+                model.forward_through(&images, *mode == "train", disturb).unwrap()
+            })
         })
     }
 
@@ -161,16 +165,17 @@ impl Case {
         &self,
         name: &str,
         arithmetic: Arithmetic,
-        training: bool,
         channels_last: bool,
-        expected: &Quantities,
-    ) -> Quantities {
+        modes: &Modes,
+    ) -> [Quantities; 2] {
         let mut model = self.model(name, Kind::Float, channels_last);
         let images = self.images(Kind::Float, channels_last);
-        let found = quantities(&mut model, expected, |model| {
-            let _autocast = (arithmetic == Arithmetic::Bfloat16)
-                .then(|| Autocast::begin(Device::Cpu, Half::Bfloat16).unwrap());
-            model.forward(&images, training).unwrap().to_kind(Kind::Float)
+        let found = modes.each_ref().map(|(mode, expected)| {
+            quantities(&mut model, expected, |model| {
+                let _autocast = (arithmetic == Arithmetic::Bfloat16)
+                    .then(|| Autocast::begin(Device::Cpu, Half::Bfloat16).unwrap());
+                model.forward(&images, *mode == "train").unwrap().to_kind(Kind::Float)
+            })
         });
         let layout = if channels_last { Layout::ChannelsLast } else { Layout::Other };
         assert_eq!(model.feature_maps(), Some(layout), "{name}");

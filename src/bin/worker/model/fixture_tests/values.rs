@@ -12,12 +12,11 @@ use crate::model::{Model, in_format};
 impl Case {
     /// The network with all its parameters and running statistics filled. Dropout is left out.
     pub(super) fn model(&self, name: &str, kind: Kind, channels_last: bool) -> Model {
-        let start =
-            |tensor: &ParameterTensor| Ok(self.fill(&tensor.name, &sizes(&tensor.shape)).to_kind(kind));
+        let start = |tensor: &ParameterTensor| Ok(self.fill(&tensor.name, &sizes(&tensor.shape), kind));
         let network = self.network(name);
         let model = Model::starting(&network, (kind, Device::Cpu), channels_last, start).unwrap();
         for (name, tensor) in model.state.iter().filter(|(_, tensor)| !tensor.requires_grad()) {
-            tensor.shallow_clone().copy_(&self.fill(name, &tensor.size()));
+            tensor.shallow_clone().copy_(&self.fill(name, &tensor.size(), kind));
         }
         model
     }
@@ -25,29 +24,29 @@ impl Case {
     /// The batch: images × 3 × height × width.
     pub(super) fn images(&self, kind: Kind, channels_last: bool) -> Tensor {
         let pixels = i64::from(self.input_size);
-        let images = self.fill("images", &[FIXTURE.batch, 3, pixels, pixels]);
-        in_format(&images.to_kind(kind), channels_last).unwrap()
+        in_format(&self.fill("images", &[FIXTURE.batch, 3, pixels, pixels], kind), channels_last).unwrap()
     }
 
     /// The values of a tensor: scaled in double precision, then rounded to single, so that every precision starts from
     /// the same ones.
-    fn fill(&self, name: &str, shape: &[i64]) -> Tensor {
+    fn fill(&self, name: &str, shape: &[i64], kind: Kind) -> Tensor {
         let (centre, spread) = centre_and_spread(name, shape, self.scale);
-        (uniform(name, shape) * spread + centre).to_kind(Kind::Float)
+        repeated(name, shape, |numbers| (numbers * spread + centre).to_kind(Kind::Float).to_kind(kind))
     }
 }
 
-/// The table from the place that the name's hash says, again and again: doubles in -1 .. 1.
-pub(super) fn uniform(name: &str, shape: &[i64]) -> Tensor {
+/// Doubles in -1 .. 1: the table from the place that the name's hash says, again and again, changed by `change`. That sees
+/// no number twice, so of the gigabyte of a large network's weights only the result is ever made.
+pub(super) fn repeated(name: &str, shape: &[i64], change: impl Fn(Tensor) -> Tensor) -> Tensor {
     let (count, period) = (shape.iter().product::<i64>(), PERIOD as i64);
     let start = (fnv1a(name) % PERIOD as u64) as i64;
     TABLE.with(|table| {
         if start + count <= period {
-            return table.narrow(0, start, count).view(shape);
+            return change(table.narrow(0, start, count)).view(shape);
         }
         let rolled = Tensor::cat(&[table.narrow(0, start, period - start), table.narrow(0, 0, start)], 0);
         let whole = count.div_euclid(period) + 1;
-        rolled.repeat([whole]).narrow(0, 0, count).view(shape)
+        change(rolled).repeat([whole]).narrow(0, 0, count).view(shape)
     })
 }
 
