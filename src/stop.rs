@@ -1,10 +1,9 @@
-//! Being told to stop: the signals that `orchestrate` heeds, and what they ask for.
-//! The rooms `lock` and `run` listen, whenever they wait; it knows nobody.
-//! It never ends a process and never sends a signal.
+//! The signals that tell `orchestrate` to stop, and what they ask for. The rooms `lock` and `run` listen whenever they
+//! wait; it uses no other room. It never ends a process and never sends a signal.
 //!
-//! The first of SIGINT, SIGTERM, SIGHUP asks to stop gently; a SIGINT after that asks to kill at once. SIGHUP is left
-//! alone if it was ignored when we were started, for that is what `nohup` is for. SIGINT is heeded even if it was
-//! ignored, as scripts' background jobs have it: nobody sends it to a run that he does not want to stop.
+//! The first SIGINT, SIGTERM or SIGHUP asks to stop gently. A SIGINT after that asks to kill at once. SIGHUP is left
+//! alone if it was ignored at the start, because that is what `nohup` does. SIGINT is handled even if it was ignored,
+//! as it is in the background jobs of scripts: nobody sends it to a run without wanting it to stop.
 
 use std::io;
 
@@ -14,13 +13,13 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Start nothing more; let the worker end by itself for as long as its grace lasts.
+    /// Start no more jobs, and let the worker end on its own within its grace period.
     Gently(&'static str),
     /// Kill the worker at once.
     Now(&'static str),
 }
 
-/// Listens for signals. Dropping it does not bring back their default effect.
+/// Listens for signals. Dropping it does not restore their default effect.
 #[derive(Debug)]
 pub struct StopSignals {
     interrupt: Signal,
@@ -31,10 +30,10 @@ pub struct StopSignals {
 }
 
 impl StopSignals {
-    /// Begins to listen.
+    /// Starts listening.
     ///
     /// # Errors
-    /// The system refuses a signal handler.
+    /// The system refused a signal handler.
     pub fn listen() -> io::Result<StopSignals> {
         let hangup = if is_ignored(libc::SIGHUP) { None } else { Some(signal(SignalKind::hangup())?) };
         Ok(StopSignals {
@@ -45,17 +44,17 @@ impl StopSignals {
         })
     }
 
-    /// The signal that first asked to stop, if any did.
+    /// The first signal that asked to stop, if any.
     pub fn stopping(&self) -> Option<&'static str> {
         self.stopping
     }
 
-    /// The signal that first asked to stop, for a sentence; for whoever knows that one did.
+    /// The first signal that asked to stop, as a word for a sentence.
     pub fn by(&self) -> &'static str {
         self.stopping.unwrap_or("a signal")
     }
 
-    /// Waits for the next signal that asks for something new. May be dropped while it waits.
+    /// Waits for the next signal that asks for something new. Cancel safe.
     pub async fn next(&mut self) -> Stop {
         loop {
             let name = tokio::select! {
@@ -82,8 +81,8 @@ async fn next_of(signal: &mut Option<Signal>) -> Option<()> {
 }
 
 fn is_ignored(signal: libc::c_int) -> bool {
-    // SAFETY: a null new action makes this a mere question; `old` is a plain struct that the call fills in, and zeros
-    // are a valid value of it.
+    // SAFETY: a null new action makes this a mere query. `old` is a plain struct that the call fills in, and all zeros
+    // are a valid value for it.
     let (answer, old) = unsafe {
         let mut old: libc::sigaction = std::mem::zeroed();
         (libc::sigaction(signal, std::ptr::null(), &mut old), old)

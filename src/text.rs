@@ -1,5 +1,5 @@
-//! Words for numbers and errors, as people read them: durations, rates, counts, an error with its causes.
-//! Everybody may call it, for it knows nobody. It never decides what is to be said, and prints nothing.
+//! Formats numbers and errors for people: durations, rates, counts, an error with its causes. Any room may call it. It
+//! uses no other room, never decides what is said, and never prints.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ pub fn duration_text(seconds: f64) -> String {
     if seconds < 59.95 {
         return format!("{seconds:.1}s");
     }
-    // Past an hour nobody waits for the seconds.
+    // Above an hour, nobody needs the seconds.
     let unit = if seconds < 3600.0 { 1.0 } else { 60.0 };
     let whole = (seconds / unit).round() * unit;
     humantime::format_duration(Duration::from_secs(whole as u64)).to_string()
 }
 
-/// A rate with four significant digits, or all digits before the point: `1234.6`, `128.5`, `12.34`, `1.234`, `0.1234`.
+/// A rate with four significant digits, or one decimal from 100 on: `1234.6`, `128.5`, `12.34`, `1.234`, `0.1234`.
 pub fn rate_text(rate: f64) -> String {
     let decimals = match rate.abs() {
         rate if rate >= 100.0 => 1,
@@ -33,7 +33,7 @@ pub fn jobs_text(number: usize) -> String {
     if number == 1 { "1 job".to_owned() } else { format!("{number} jobs") }
 }
 
-/// The error and its sources, as one sentence.
+/// The error and its sources, joined by colons.
 pub fn with_sources(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,6 +1,6 @@
-//! What a run tells whoever watches it, and the sentences in which that is told.
-//! The rooms `lock` and `run` speak, an [`Observer`] of the command line listens; the [`Narrator`] puts events into words.
-//! It never writes anything anywhere and never looks at a clock: whether words end in a bar, a line or nowhere, it does not know.
+//! The events of a run, and the sentences that report them. The rooms `lock` and `run` send events, and an [`Observer`]
+//! of the command line listens. The [`Narrator`] turns events into text. It never writes anything, never looks at a
+//! clock, and does not know whether its text ends up in a progress bar, on a line or nowhere.
 
 mod narrator;
 mod summary;
@@ -18,8 +18,7 @@ use crate::record::Record;
 pub use narrator::{Current, Narrator, Saying, Weight};
 pub use summary::Summary;
 
-/// Listens to a run. Nothing it does can disturb the run: it cannot fail, and a terminal that has gone away is its own
-/// affair.
+/// Listens to a run. It cannot fail and so cannot disturb the run: a terminal that has gone away is its own problem.
 pub trait Observer {
     /// Something happened.
     fn event(&mut self, event: &Event<'_>);
@@ -31,12 +30,12 @@ pub trait Observer {
 /// by [`Event::Left`], or by [`Event::GivenUp`]. After [`Event::Stopping`] the rest stays in the queue.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// The run begins; it will go through these in their order.
+    /// The run begins. It goes through these jobs in order.
     Began {
-        /// Every selected job and what is to be done with it.
+        /// Every selected job, with its decision.
         jobs: &'a [Decided],
     },
-    /// Nothing goes on until somebody else is done.
+    /// The run waits until somebody else is done.
     Waiting(&'a Waiting),
     /// The wait is over.
     Resumed,
@@ -47,15 +46,15 @@ pub enum Event<'a> {
         /// Which attempt this is, from 1, over all runs.
         attempt: u32,
     },
-    /// The worker said how far it is.
+    /// The worker reported its progress.
     Progress {
         /// The job.
         job: &'a Job,
         /// How far it is.
         progress: Progress,
     },
-    /// An attempt ended, or that of an `orchestrate` that is gone was found to have ended
-    /// (`record.observed.adopted`). Its record is on disk.
+    /// An attempt ended, and its record is on disk. If `record.observed.adopted`, it was left behind by an
+    /// `orchestrate` that died.
     Ended {
         /// The job.
         job: &'a Job,
@@ -64,7 +63,7 @@ pub enum Event<'a> {
         /// The job will be tried again in this run.
         retry: bool,
     },
-    /// A job that was to be run will not be, for this reason.
+    /// A job that was going to run will not run, for this reason.
     Left {
         /// The job.
         job: &'a Job,
@@ -72,7 +71,7 @@ pub enum Event<'a> {
         /// memory meanwhile.
         decision: &'a Decision,
     },
-    /// A job that was to be run cannot be, or what came of it cannot be kept: something is wrong with its directory.
+    /// A job cannot run, or its result cannot be saved: something is wrong with its directory.
     GivenUp {
         /// The job.
         job: &'a Job,
@@ -81,25 +80,25 @@ pub enum Event<'a> {
         /// The job's directory.
         directory: &'a Path,
     },
-    /// A job is not started before the machine is as its limits ask.
+    /// A job waits until the machine is as quiet and as cool as its limits ask.
     Gated {
         /// The job.
         job: &'a Job,
-        /// What the machine is instead, as a phrase: `other processes keep 1.20 processors busy (quiet: 0.25)`.
+        /// What it waits for, as a phrase: `other processes keep 1.20 processors busy (quiet: 0.25)`.
         why: &'a str,
-        /// The first time for this start. From then on it is told about once a second.
+        /// The first event of this wait. More follow, about one per second.
         first: bool,
     },
-    /// Idle between two jobs, for this long.
+    /// The run idles between two jobs, for this long.
     CoolingDown(Duration),
-    /// The run was told to stop; nothing more is started.
+    /// The run was told to stop. No more jobs will start.
     Stopping {
-        /// By what: `SIGINT`, `SIGTERM`, `SIGHUP`.
+        /// The signal: `SIGINT`, `SIGTERM` or `SIGHUP`.
         by: &'a str,
-        /// What that means for the worker there is.
+        /// What becomes of the current worker.
         fate: WorkerFate<'a>,
     },
-    /// Something that is as it should be and that the user may wonder about, as a sentence.
+    /// Something expected that the user might still wonder about, as a sentence.
     Note(&'a str),
     /// Something the user should know, as a sentence.
     Warning(&'a str),
@@ -110,13 +109,13 @@ pub enum Event<'a> {
 /// What becomes of the worker when a run is told to stop.
 #[derive(Clone, Copy, Debug)]
 pub enum WorkerFate<'a> {
-    /// There is none.
+    /// There is no worker.
     None,
     /// It is asked to end.
     Asked,
-    /// It is killed at once, not asked first.
+    /// It is killed at once.
     Killed,
-    /// It is the worker of this job and of an `orchestrate` that is gone; it was only waited for and goes on.
+    /// It was started for this job by an `orchestrate` that died. The run only waited for it, and it keeps running.
     GoesOn(&'a Job),
 }
 
@@ -125,6 +124,6 @@ pub enum WorkerFate<'a> {
 pub struct Waiting {
     /// As a phrase that follows "waiting for": `the host`, `the worker of mac_cpu_vgg16_fp32_bs16_run1`.
     pub what: String,
-    /// Who holds it, as a phrase, as far as that is known.
+    /// Who holds it, as a phrase, if that is known.
     pub holder: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What is to be said of a run, decided without a terminal: events in, [`Saying`]s out.
+//! Turns the events of a run into lines of text, without a terminal: [`Event`]s in, [`Saying`]s out.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,50 +14,50 @@ use crate::text::{duration_text, jobs_text, rate_text};
 /// One line about a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Saying {
-    /// The line, without its end.
+    /// The line, without a line break.
     pub text: String,
-    /// Who wants to read it.
+    /// Who should see it.
     pub weight: Weight,
 }
 
-/// Who wants to read a line.
+/// Who should see a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
-    /// Whoever has no bars, which show it as well.
+    /// Only those without progress bars, since the bars show it too.
     Step,
-    /// Whoever did not ask for silence.
+    /// Everybody, unless `--quiet` was given.
     News,
-    /// Everybody.
+    /// Everybody, even with `--quiet`.
     Error,
 }
 
-/// Follows a run and knows how far it is.
+/// Follows a run and tracks its progress.
 #[derive(Debug)]
 pub struct Narrator {
     estimator: Estimator,
-    /// Jobs that are in the queue or running.
+    /// The jobs in the queue, and the one that is running.
     open: BTreeMap<JobId, Key>,
-    /// Jobs that were to be run when the run began.
+    /// How many jobs were in the queue when the run began.
     to_run: usize,
-    /// Parameters that labels do not name and that differ between jobs.
+    /// Parameters that differ between jobs but are not part of their labels.
     varying: Vec<String>,
     failed: usize,
     current: Option<Current>,
 }
 
-/// The job that runs, or what is waited for.
+/// What a run is doing now: running a job, or waiting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Current {
-    /// What it is.
+    /// The job, or what the run is waiting for.
     pub title: String,
-    /// How far it is.
+    /// The job's phase, such as `warm-up`; empty while the run waits.
     pub phase: String,
-    /// Iterations done and in all, where the worker counts them.
+    /// Iterations done and in total, if the worker counts them.
     pub iterations: Option<(u32, u32)>,
 }
 
 impl Narrator {
-    /// One that has heard of nothing yet; its times left rest on what `estimator` has learnt.
+    /// A narrator that has not seen any event. `estimator` predicts the time left.
     pub fn new(estimator: Estimator) -> Narrator {
         Narrator {
             estimator,
@@ -69,27 +69,27 @@ impl Narrator {
         }
     }
 
-    /// Jobs that left the queue, and jobs that were in it at first.
+    /// How many jobs have left the queue, and how many were in it at first.
     pub fn position(&self) -> (usize, usize) {
         (self.to_run - self.open.len().min(self.to_run), self.to_run)
     }
 
-    /// What the overall bar says behind its numbers.
+    /// The text behind the numbers of the overall bar.
     pub fn tally(&self) -> String {
         if self.failed == 0 { String::new() } else { format!(" · {} failed", self.failed) }
     }
 
-    /// What runs now.
+    /// What the run is doing now.
     pub fn current(&self) -> Option<&Current> {
         self.current.as_ref()
     }
 
-    /// How long the rest will take, the whole of the running job included.
+    /// How long the remaining jobs will take, counting the running one in full.
     pub fn time_left(&self) -> TimeLeft {
         self.estimator.time_left(self.open.values())
     }
 
-    /// Takes in what happened; what is to be said of it.
+    /// Takes in an event. Returns the line that reports it, if there is one.
     pub fn tell(&mut self, event: &Event<'_>) -> Option<Saying> {
         let step = |text| Some(Saying { text, weight: Weight::Step });
         let news = |text| Some(Saying { text, weight: Weight::News });
@@ -119,7 +119,7 @@ impl Narrator {
             Event::Stopping { by, fate } => news(stopping(by, *fate)),
             Event::Note(text) => news(format!("note: {text}")),
             Event::Warning(text) => news(format!("warning: {text}")),
-            // How the run ended is a result: the verb says it on standard output.
+            // The end of a run is a result, so the verb prints it on standard output.
             Event::Finished(_) => {
                 self.current = None;
                 None
@@ -214,7 +214,7 @@ impl Narrator {
         self.open.remove(&job.id());
         let why = match decision {
             Decision::Skip | Decision::Stale { .. } => {
-                "it is done; somebody else was at it meanwhile".to_owned()
+                "it is done: another `orchestrate` ran it meanwhile".to_owned()
             }
             Decision::Pruned { why } | Decision::Blocked { why } | Decision::NotHere { why } => why.clone(),
             Decision::Run(_) | Decision::Rerun { .. } => "it is left for the next run".to_owned(),
@@ -228,14 +228,14 @@ impl Narrator {
         self.open.remove(&job.id());
         self.failed += 1;
         let text = format!(
-            "{counter} FAILED {}: {why}; put {} right or move it away, and the next run tries it again",
+            "{counter} FAILED {}: {why}; repair {} or move it away, and the next run will try again",
             self.title(job),
             directory.display()
         );
         Saying { text, weight: Weight::Error }
     }
 
-    /// The job's label, with the parameters that differ between jobs.
+    /// The job's label and the parameters that differ between jobs.
     fn title(&self, job: &Job) -> String {
         let mut title = job.label();
         for name in &self.varying {
@@ -246,7 +246,7 @@ impl Narrator {
         title
     }
 
-    /// `[ 8/45]`: the job that is next to leave the queue.
+    /// `[ 8/45]`: the number of the job that is next to leave the queue.
     fn counter(&self) -> String {
         let (past, all) = self.position();
         let width = all.to_string().len();
@@ -254,7 +254,7 @@ impl Narrator {
     }
 }
 
-/// What a success says of itself. Only a synchronised window without a profiler has a throughput.
+/// The throughput of a success. Only a synchronised window without a profiler has one.
 fn result(record: &Record) -> String {
     match &record.measurement {
         Some(measurement) if record.key.kind == Kind::Timing && measurement.synchronized => {
@@ -266,14 +266,14 @@ fn result(record: &Record) -> String {
 
 fn stopping(by: &str, fate: WorkerFate<'_>) -> String {
     match fate {
-        WorkerFate::None => format!("stopping ({by}): nothing more is started"),
+        WorkerFate::None => format!("stopping ({by}): no more jobs will start"),
         WorkerFate::Asked => format!(
-            "stopping ({by}): nothing more is started, and the worker is asked to end; again kills it at once"
+            "stopping ({by}): no more jobs will start, and the worker was asked to end; another Ctrl-C kills it at once"
         ),
-        WorkerFate::Killed => format!("stopping at once ({by}): the worker is killed"),
+        WorkerFate::Killed => format!("stopping at once ({by}): killing the worker"),
         WorkerFate::GoesOn(job) => format!(
-            "stopping ({by}): nothing more is started; the worker of {} goes on, and `orchestrate resume` waits for \
-             it again",
+            "stopping ({by}): no more jobs will start; the worker of {} keeps running, and `orchestrate resume` will \
+             wait for it",
             job.label()
         ),
     }

@@ -1,23 +1,23 @@
-//! How the jobs of a run stand, before anything has run and when it is over.
+//! Counts the jobs of a run by state, when it begins and when it is over.
 
 use std::fmt;
 
 use crate::job::{State, Tally};
 use crate::plan::{Decided, Decision};
 
-/// How a run ended, or what it finds when it begins.
+/// The jobs of a run by state, when it begins or when it is over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Jobs that were done before, or were finished by another `orchestrate` meanwhile.
+    /// Jobs that were done before the run, or that another `orchestrate` finished meanwhile.
     pub done_before: usize,
     /// All other jobs.
     pub tally: Tally,
-    /// By what the run was stopped, if it was.
+    /// The signal that stopped the run, if one did.
     pub stopped_by: Option<String>,
 }
 
 impl Summary {
-    /// What a run of `decided` finds when it begins.
+    /// The state of the jobs when a run of `decided` begins.
     pub fn of(decided: &[Decided]) -> Summary {
         let mut summary = Summary::default();
         for Decided { decision, .. } in decided {
@@ -26,7 +26,7 @@ impl Summary {
         summary
     }
 
-    /// Counts one more job in `state`; `done_before`: not by this run.
+    /// Counts one more job in `state`. If `done_before`, this run did not do it.
     pub fn add(&mut self, state: State, done_before: bool) {
         if done_before {
             self.done_before += 1;
@@ -35,12 +35,12 @@ impl Summary {
         }
     }
 
-    /// How many jobs are still to be run.
+    /// How many jobs are still waiting or running.
     pub fn left(&self) -> usize {
         self.tally.of(State::Waiting) + self.tally.of(State::Running)
     }
 
-    /// Whether jobs of this host have no result. What does not belong here is another host's.
+    /// Whether jobs of this host have no result. Jobs of other hosts do not count.
     pub fn is_short(&self) -> bool {
         let short = State::ALL.iter().filter(|state| match state {
             State::Failed | State::Running | State::Waiting | State::Pruned | State::Blocked => true,
@@ -55,14 +55,14 @@ impl Summary {
         undone.map(|state| self.tally.of(*state)).sum::<usize>() == 0
     }
 
-    /// How many jobs there are.
+    /// How many jobs there are in total.
     pub fn jobs(&self) -> usize {
         self.done_before + self.tally.jobs()
     }
 }
 
 impl fmt::Display for Summary {
-    /// `3 done, 1 failed, 2 done before`: what there is none of is left out.
+    /// `2 done before, 3 done, 1 failed`; counts of 0 are left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let before = (self.done_before > 0).then(|| format!("{} done before", self.done_before));
         let tally = (self.tally.jobs() > 0).then(|| self.tally.to_string());
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_state_of_a_run_is_told() {
+    fn every_state_is_counted_and_named() {
         let mut summary = Summary::default();
         assert_eq!((summary.to_string().as_str(), summary.is_complete()), ("", true));
         summary.add(State::Done, true);

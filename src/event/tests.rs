@@ -1,4 +1,4 @@
-//! What is told of a run, event by event.
+//! The text for each event of a run.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ fn to_run(repeat: u32) -> Decided {
     Decided { job: job(repeat), decision: Decision::Run(NotDone::NeverRan) }
 }
 
-/// Tells the narrator and gives back the line, with an `!` in front of errors and a `.` in front of mere steps.
+/// Returns the narrator's line for `event`, with `!` before an error and `.` before a mere step.
 fn tell(narrator: &mut Narrator, event: Event<'_>) -> Option<String> {
     narrator.tell(&event).map(|saying| match saying.weight {
         Weight::Step => format!(".{}", saying.text),
@@ -62,7 +62,7 @@ fn tell(narrator: &mut Narrator, event: Event<'_>) -> Option<String> {
 }
 
 #[test]
-fn a_run_is_told_from_its_beginning_to_its_end() {
+fn a_run_is_narrated_from_beginning_to_end() {
     let mut narrator = Narrator::new(Estimator::default());
     let mut jobs: Vec<Decided> = (1..=3).map(to_run).collect();
     jobs.push(Decided { job: job(4), decision: Decision::Skip });
@@ -151,7 +151,11 @@ fn the_current_line_follows_the_worker() {
     let busy = "other processes keep 1.20 processors busy (quiet: 0.25)";
     let text = format!("waiting to start cpu_resnet18_fp32_bs16_run2: {busy}");
     assert_eq!(tell(&mut narrator, gated(busy, true)), Some(format!(".{text}")));
-    assert_eq!(tell(&mut narrator, gated("it is at 71 °C", false)), None, "told again by bars alone");
+    assert_eq!(
+        tell(&mut narrator, gated("it is at 71 °C", false)),
+        None,
+        "only bars show the later readings"
+    );
     assert_eq!(
         current(&narrator).unwrap().title,
         "waiting to start cpu_resnet18_fp32_bs16_run2: it is at 71 °C"
@@ -162,21 +166,21 @@ fn the_current_line_follows_the_worker() {
 }
 
 #[test]
-fn stopping_says_how_to_insist() {
+fn a_stop_says_what_becomes_of_the_worker() {
     let mut narrator = Narrator::new(Estimator::default());
     let mut line = |fate| tell(&mut narrator, Event::Stopping { by: "SIGINT", fate }).unwrap();
-    assert!(line(WorkerFate::Asked).contains("again kills it at once"));
-    assert!(line(WorkerFate::Killed).contains("is killed"));
-    assert_eq!(line(WorkerFate::None), "stopping (SIGINT): nothing more is started");
+    assert!(line(WorkerFate::Asked).contains("another Ctrl-C kills it at once"));
+    assert!(line(WorkerFate::Killed).contains("killing the worker"));
+    assert_eq!(line(WorkerFate::None), "stopping (SIGINT): no more jobs will start");
     assert_eq!(
         line(WorkerFate::GoesOn(&job(1))),
-        "stopping (SIGINT): nothing more is started; the worker of cpu_resnet18_fp32_bs16_run1 goes on, \
-         and `orchestrate resume` waits for it again"
+        "stopping (SIGINT): no more jobs will start; the worker of cpu_resnet18_fp32_bs16_run1 keeps running, \
+         and `orchestrate resume` will wait for it"
     );
 }
 
 #[test]
-fn who_was_stopped_has_not_failed() {
+fn a_stopped_job_has_not_failed() {
     let mut narrator = Narrator::new(Estimator::default());
     let one = job(1);
     let _ = tell(&mut narrator, Event::Began { jobs: &[to_run(1)] });
@@ -191,7 +195,7 @@ fn who_was_stopped_has_not_failed() {
 }
 
 #[test]
-fn a_job_whose_directory_is_bad_is_given_up_with_its_reason() {
+fn a_job_with_a_bad_directory_is_given_up_with_the_reason() {
     let mut narrator = Narrator::new(Estimator::default());
     let one = job(1);
     let _ = tell(&mut narrator, Event::Began { jobs: &[to_run(1)] });
@@ -200,13 +204,13 @@ fn a_job_whose_directory_is_bad_is_given_up_with_its_reason() {
     assert_eq!(
         tell(&mut narrator, event).unwrap(),
         "![1/1] FAILED cpu_resnet18_fp32_bs16_run1: cannot lock x: is a directory; \
-         put runs/x right or move it away, and the next run tries it again"
+         repair runs/x or move it away, and the next run will try again"
     );
     assert_eq!((narrator.position(), narrator.tally().as_str()), ((1, 1), " · 1 failed"));
 }
 
 #[test]
-fn what_labels_do_not_name_is_said() {
+fn parameters_missing_from_labels_are_shown() {
     let with = |deterministic| {
         let mut key = job(1).key().clone();
         key.params.insert("deterministic".into(), crate::job::ParamValue::Bool(deterministic));

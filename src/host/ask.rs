@@ -1,5 +1,5 @@
-//! Other programs, asked something before they are used: bounded in time, never in the way of a signal, and gone with
-//! all that they started when nobody waits for them any more.
+//! Asks other programs questions, such as their version, before they are used. A question is bounded in time and never
+//! delays a signal. Once nobody waits for the answer, the program and all processes it started are killed.
 
 use std::env;
 use std::io;
@@ -12,47 +12,47 @@ use nix::unistd::Pid;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 
-/// For a question about a version: profilers take a second to answer it; a worker on a network file system takes some to
-/// be loaded.
+/// Enough for a question about a version: profilers take a second to answer, and a worker on a network file system
+/// takes some seconds to load.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a program said.
+/// A program's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
-    /// It ended with 0.
+    /// Whether it exited with 0.
     pub(crate) success: bool,
-    /// What it wrote to standard output.
+    /// Its standard output.
     pub(crate) out: String,
-    /// What it wrote to standard error.
+    /// Its standard error.
     pub(crate) err: String,
 }
 
 impl Answer {
-    /// Both of its outputs.
+    /// Standard output, then standard error.
     pub(crate) fn text(&self) -> String {
         format!("{}{}", self.out, self.err)
     }
 }
 
-/// Why a program said nothing, as a sentence about it.
+/// Why a program gave no answer, as a sentence about it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AskError {
-    /// It is no program, or none for this machine or user.
+    /// It is not a program, or not one that this machine and user can execute.
     #[error("it cannot be started: {0}")]
     Start(io::Error),
     /// Its output cannot be read.
-    #[error("it cannot be listened to: {0}")]
+    #[error("its output cannot be read: {0}")]
     Listen(io::Error),
-    /// It did not end; it is killed.
+    /// It did not end in time and was killed.
     #[error("it did not answer within {} s", .0.as_secs())]
     Silent(Duration),
 }
 
-/// Calls `program` and waits for its end, at most as long as `patience`.
+/// Calls `program` and waits until it ends, for at most `patience`.
 ///
-/// It runs in a process group of its own. The group is killed when the program has ended, for what it leaves behind
-/// could hold its output open for ever, when `patience` is over, and when the future is dropped, for then the user wants
-/// to stop.
+/// It runs in its own process group, which is killed in three cases: when the program has ended, because whatever it
+/// leaves behind could keep its output open forever; when `patience` is over; and when the future is dropped, because
+/// then the user wants to stop.
 ///
 /// # Errors
 /// [`AskError`].
@@ -74,13 +74,13 @@ pub(crate) async fn ask(
         .stderr(Stdio::piped())
         .spawn()
         .map_err(AskError::Start)?;
-    // Dropped before the child, whose number is nobody else's until it has been waited for.
+    // Dropped before the child. The child's number is not reused until it has been waited for.
     let group = Group::of(&child);
     let answer = tokio::time::timeout(patience, listen(&mut child, group)).await;
     answer.map_err(|_| AskError::Silent(patience))?.map_err(AskError::Listen)
 }
 
-/// [`ask`], for callers outside of a runtime.
+/// [`ask`] for callers outside of an async runtime.
 ///
 /// # Errors
 /// [`AskError`].
@@ -94,12 +94,12 @@ pub(crate) fn ask_and_wait(
     runtime.map_err(AskError::Start)?.block_on(ask(program, arguments, variables, patience))
 }
 
-/// Whatever a program may write by mistake is better there than in the user's project.
+/// Where programs run: whatever they write by mistake should not end up in the user's project.
 fn directory() -> PathBuf {
     Some(env::temp_dir()).filter(|directory| directory.is_dir()).unwrap_or_else(|| PathBuf::from("/"))
 }
 
-/// What `child` says until it ends. What it wrote before is in its pipes still when its group is killed.
+/// Reads the output of `child` until it ends. What it wrote is still in its pipes after its group was killed.
 async fn listen(child: &mut Child, group: Group) -> io::Result<Answer> {
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let end = async {
@@ -119,11 +119,11 @@ async fn read(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A process group that is killed with this.
+/// A process group that is killed when this is dropped.
 struct Group(Option<Pid>);
 
 impl Group {
-    /// The one that `child` is the head of.
+    /// The group that `child` leads.
     fn of(child: &Child) -> Group {
         Group(child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw))
     }
@@ -131,8 +131,8 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // At the latest right after its head was waited for: the kernel gives numbers anew only after all others were
-        // used. It may be gone, which is what is wanted.
+        // This happens at the latest right after the leader was waited for, so the number is not reused yet: the kernel
+        // reuses a number only after all others. An error means that the group is gone already, which is fine.
         let _ = self.0.map(|group| killpg(group, Signal::SIGKILL));
     }
 }
@@ -142,8 +142,8 @@ impl Drop for Group {
 pub(crate) mod testing {
     use super::*;
 
-    /// Writes a shell script with these permissions, in octal. A child writes it: a test beside this one that forks while
-    /// we had it open for writing would keep everybody from executing it.
+    /// Writes a shell script with these permissions, in octal. A child process writes it: if we had the file open for
+    /// writing while a concurrent test forks, nobody could execute it.
     #[expect(clippy::disallowed_methods, reason = "a shell writes it")]
     pub(crate) fn write_program(path: &Path, script: &str, mode: &str) {
         let write = r#"printf '#!/bin/sh\n%s\n' "$2" > "$1" && chmod "$3" "$1""#;
@@ -165,14 +165,14 @@ mod tests {
 
     use super::*;
 
-    /// No test that passes waits so long.
+    /// Longer than any passing test waits.
     const BOUND: Duration = Duration::from_secs(60);
 
     fn shell(script: &str, patience: Duration) -> Result<Answer, AskError> {
         ask_and_wait(Path::new("/bin/sh"), &["-c", script], &[("GREETING", "hello")], patience)
     }
 
-    /// A FIFO that tells when a program has written to it, and when nobody holds it open any more.
+    /// A FIFO that reports when a program has written to it, and when nobody holds it open any more.
     struct Held {
         directory: tempfile::TempDir,
         written: Option<oneshot::Receiver<()>>,
@@ -196,8 +196,8 @@ mod tests {
             Held { directory, written: Some(written), closed }
         }
 
-        /// A program that starts a child, writes to the FIFO and ends with the words `last`. The child holds the FIFO and
-        /// the program's output open until somebody kills it.
+        /// A program that starts a child, writes to the FIFO and ends with the commands `last`. The child holds the
+        /// FIFO and the program's output open until it is killed.
         fn program(&self, last: &str) -> PathBuf {
             let path = self.directory.path().join("program");
             let held = self.directory.path().join("held");
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_what_was_said_and_how_it_ended() {
+    fn an_answer_has_the_output_and_the_success() {
         let answer = shell("echo $GREETING; echo oh >&2; exit 3", PATIENCE).unwrap();
         assert_eq!(answer, Answer { success: false, out: "hello\n".into(), err: "oh\n".into() });
         assert_eq!(answer.text(), "hello\noh\n");
@@ -221,13 +221,13 @@ mod tests {
     }
 
     #[test]
-    fn who_never_answers_is_not_waited_for() {
+    fn a_program_that_never_answers_is_not_waited_for() {
         let error = shell("sleep 100 & wait", Duration::from_millis(1)).unwrap_err().to_string();
         assert!(error.contains("did not answer"), "{error}");
     }
 
     #[test]
-    fn what_a_program_leaves_behind_neither_delays_its_answer_nor_stays() {
+    fn processes_left_behind_neither_delay_the_answer_nor_survive() {
         let held = Held::new();
         let answer = ask_and_wait(&held.program("exit 0"), &[], &[], BOUND).unwrap();
         assert_eq!((answer.success, answer.out.as_str()), (true, "hi\n"));
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_is_dropped_takes_all_of_its_processes_along() {
+    fn dropping_a_question_kills_all_of_its_processes() {
         let mut held = Held::new();
         let program = held.program("wait");
         let written = held.written.take().unwrap();
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_started_is_said() {
+    fn a_program_that_cannot_be_started_is_an_error() {
         let error = ask_and_wait(Path::new("/nowhere/x"), &[], &[], PATIENCE).unwrap_err().to_string();
         assert!(error.contains("cannot be started"), "{error}");
     }

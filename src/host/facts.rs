@@ -1,9 +1,9 @@
-//! What the machine is and how busy it is: the facts that go into a record's provenance, and the counters that are
-//! read before and after a job.
+//! What the machine is and how busy it is: the facts in a record's provenance, and the counters that are read before
+//! and after a job.
 //!
-//! Reading is here, understanding is in `parse`: every text that a system offers is understood by a pure function.
-//! A fact that a system does not offer is absent, never guessed. On Linux no process is started for any of it; macOS
-//! has its facts from `sysctl`, `pmset` and `ioreg` alone. All of it takes milliseconds, for it is done before every job.
+//! This file reads, `parse` interprets: every text of the system is parsed by a pure function. A fact that the system
+//! does not report is absent, never guessed. On Linux this starts no process; on macOS only `sysctl`, `pmset`, `ioreg`
+//! and `vm_stat`. Everything takes milliseconds, because it happens before every job.
 #![expect(clippy::disallowed_methods, reason = "this probes the machine")]
 
 use std::path::Path;
@@ -12,11 +12,11 @@ use super::system::{entries, output, read, read_in_each};
 use super::{macos, nvidia, parse, settings};
 use crate::record::{CpuFacts, GpuFacts, HostCounters, HostFacts, OsFacts};
 
-/// Names the devices of a host that cannot be asked for them, such as a board whose driver is unlike all others:
+/// The variable that lists the devices of a host that cannot report them, such as a board with an unusual driver:
 /// `cpu,cuda`.
 pub const DEVICES_VARIABLE: &str = "ORCHESTRATE_DEVICES";
 
-/// The machine, as far as it can be known without running a job.
+/// The facts about the machine that are known without running a job.
 pub fn probe_host() -> HostFacts {
     let found = if cfg!(target_os = "macos") { probe_macos() } else { probe_linux() };
     match std::env::var(DEVICES_VARIABLE) {
@@ -25,7 +25,7 @@ pub fn probe_host() -> HostFacts {
     }
 }
 
-/// Reads the counters of the host now.
+/// Reads the current counters of the host.
 pub fn probe_counters() -> HostCounters {
     if cfg!(target_os = "macos") {
         let load = sysctl(&["vm.loadavg"]).and_then(|text| parse::macos_load(&text));
@@ -41,12 +41,12 @@ pub fn probe_counters() -> HostCounters {
     }
 }
 
-/// Seconds that all processors of the host were busy, by the contents of `/proc/stat`.
+/// Seconds for which the processors of the host were busy in total, from the text of `/proc/stat`.
 pub(crate) fn busy_seconds(stat: &str) -> Option<f64> {
     Some(parse::processor_ticks(stat)?.busy as f64 / ticks_per_second())
 }
 
-/// A worker lives in our own control group, so that group's counter is the exact one.
+/// Workers run in our own control group, so the counter of that group is the most precise.
 fn probe_oom_kills() -> Option<u64> {
     let group = read("/proc/self/cgroup").and_then(|text| parse::unified_cgroup(&text));
     group
@@ -55,13 +55,13 @@ fn probe_oom_kills() -> Option<u64> {
         .or_else(|| parse::oom_kills(&read("/proc/vmstat")?))
 }
 
-/// The unit of `/proc/stat` and `/proc/<pid>/stat`: 100 a second on every Linux anybody has seen, but it may be asked for.
+/// Ticks per second, the unit of `/proc/stat` and `/proc/<pid>/stat`. Every Linux seen so far has 100.
 pub(crate) fn ticks_per_second() -> f64 {
     let ticks = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK);
     ticks.ok().flatten().filter(|ticks| *ticks > 0).unwrap_or(100) as f64
 }
 
-/// Processors that this process may run on: by its affinity and its cgroup's quota.
+/// How many processors this process may use, by its affinity and its cgroup's quota.
 fn usable_processors() -> u32 {
     std::thread::available_parallelism().map_or(1, |number| u32::try_from(number.get()).unwrap_or(u32::MAX))
 }
@@ -104,13 +104,13 @@ fn probe_linux() -> HostFacts {
     }
 }
 
-/// The version of the driver that the kernel has loaded.
+/// The version of the driver that is loaded in the kernel.
 fn probe_nvidia_module() -> Option<String> {
     let version = read("/sys/module/nvidia/version").map(|text| text.trim().to_owned());
     version.or_else(|| parse::nvidia_driver(&read("/proc/driver/nvidia/version")?))
 }
 
-/// Memory that the host can still give, in bytes.
+/// Memory that is still available on the host, in bytes.
 pub fn probe_memory_available() -> Option<u64> {
     if cfg!(target_os = "macos") {
         return output("/usr/bin/vm_stat", &[]).and_then(|text| macos::memory_available(&text));
@@ -118,7 +118,7 @@ pub fn probe_memory_available() -> Option<u64> {
     parse::memory_value(&read("/proc/meminfo")?, "MemAvailable")
 }
 
-/// What `uname` says.
+/// The answer of `uname`.
 struct Kernel {
     release: String,
     version: String,
@@ -150,8 +150,9 @@ fn probe_layers(kernel: Kernel, cpu_info: &str) -> parse::Layers {
     }
 }
 
-/// How many NVIDIA GPUs this process can reach. Containers hide device nodes but not always the driver's list, so the
-/// nodes come first; they are made on first use, so the list comes second. WSL2 has neither: its driver is a library.
+/// How many NVIDIA GPUs this process can use. Device nodes come first, because a container hides nodes but not always
+/// the driver's list. The list comes second, because nodes are made on first use. WSL2 has neither: its driver is a
+/// library.
 fn nvidia_gpus() -> u32 {
     let nodes = entries("/dev").into_iter().filter(|name| parse::is_gpu_node(name)).count();
     let listed = entries("/proc/driver/nvidia/gpus").len();
@@ -176,8 +177,8 @@ fn power_supplies() -> Vec<parse::PowerSupply> {
 }
 
 fn probe_macos() -> HostFacts {
-    // One process for all of them; `sysctl -n` prints a line each, in this order, and none for a name it does not know,
-    // so only names that every supported release knows stand here.
+    // One process reads them all. `sysctl -n` prints one line per name, in this order, and none for an unknown name. So
+    // this list holds only names that every supported release knows.
     let names = [
         "kern.osproductversion",
         "kern.osrelease",
@@ -225,7 +226,7 @@ fn probe_macos() -> HostFacts {
     }
 }
 
-/// The GPU of the chip that is called `chip`.
+/// The GPU of the chip named `chip`.
 fn apple_gpu(chip: Option<String>) -> GpuFacts {
     let registry = output("/usr/sbin/ioreg", &["-r", "-d", "1", "-c", "AGXAccelerator"]).unwrap_or_default();
     GpuFacts {
@@ -246,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_machine_has_what_every_machine_has() {
+    fn the_facts_of_this_machine_are_plausible() {
         let facts = probe_host();
         assert_eq!(facts.devices[0], "cpu");
         assert!(facts.cpu.usable >= 1 && facts.cpu.logical >= facts.cpu.usable, "{:?}", facts.cpu);
@@ -257,13 +258,13 @@ mod tests {
         assert!(facts.swap_used_bytes <= facts.swap_total_bytes, "{facts:?}");
         assert!(facts.gpus.iter().all(|gpu| !gpu.name.is_empty()), "{:?}", facts.gpus);
         let json = serde_json::to_string(&facts).unwrap();
-        assert_eq!(serde_json::from_str::<HostFacts>(&json).unwrap(), facts, "a record must read it back");
+        assert_eq!(serde_json::from_str::<HostFacts>(&json).unwrap(), facts, "a record can be read back");
         assert!(probe_memory_available().is_some_and(|bytes| Some(bytes) <= facts.memory_bytes));
     }
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn counters_only_grow() {
+    fn counters_never_decrease() {
         let before = probe_counters();
         let after = probe_counters();
         let (busy, steal) = after.since(&before);
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_kills_are_told_by_their_counter() {
+    fn oom_kills_are_detected_by_their_counter() {
         let counters = |oom_kills| HostCounters { oom_kills, ..HostCounters::default() };
         assert!(counters(Some(4)).has_oom_killed_since(&counters(Some(3))));
         for (after, before) in [(Some(3), Some(3)), (Some(3), None), (None, Some(3)), (None, None)] {
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_ran_backwards_says_nothing() {
+    fn a_counter_that_ran_backwards_is_ignored() {
         let counters =
             |busy| HostCounters { busy_s: Some(busy), steal_s: Some(busy), ..HostCounters::default() };
         assert_eq!(counters(5.0).since(&counters(3.0)), (Some(2.0), Some(2.0)));

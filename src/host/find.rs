@@ -1,7 +1,7 @@
-//! Where the profilers' programs are: one answer, for `doctor` and for a run alike.
+//! Finds the programs of profilers, for `doctor` and for runs alike.
 //!
-//! The user's variable first: who names a program means that one, so one that cannot be executed is an error and no
-//! reason to take another. Then `PATH`, then the places of the installers, the newest version first.
+//! The user's variable comes first. If it names something that cannot be executed, that is an error, and no other
+//! program is used instead. Then comes `PATH`, then the installers' directories, newest version first.
 #![expect(clippy::disallowed_methods, reason = "this looks for programs")]
 
 use std::cmp::Reverse;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::{AccessFlags, access};
 
-/// NVIDIA's Nsight Compute. Neither the CUDA toolkit's installer nor its own puts it on the `PATH`.
+/// NVIDIA's Nsight Compute. Neither its own installer nor that of the CUDA toolkit puts it on the `PATH`.
 pub(crate) const NCU: Tool = Tool {
     name: "ncu",
     variable: "ORCHESTRATE_NCU",
@@ -21,15 +21,15 @@ pub(crate) const NCU: Tool = Tool {
     ],
 };
 
-/// `perf`, which belongs to the kernel and is installed where all programs are.
+/// `perf`, which belongs to the kernel and is installed in a standard directory.
 pub(crate) const PERF: Tool =
     Tool { name: "perf", variable: "ORCHESTRATE_PERF", places: &[Place::Directory("/usr/bin")] };
 
-/// A program that is looked for.
+/// A program to find.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tool {
     name: &'static str,
-    /// The variable by which a user names it.
+    /// The variable in which a user can name it.
     pub(crate) variable: &'static str,
     places: &'static [Place],
 }
@@ -46,27 +46,27 @@ enum Place {
     },
 }
 
-/// Why a program is not found.
+/// Why a program was not found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FindError {
-    /// It is in none of the places.
+    /// It is in none of the directories.
     #[error("there is no program `{0}`")]
     Nowhere(&'static str),
-    /// The user's variable names something else than a program.
+    /// The user's variable does not name a program.
     #[error("{variable} names {}, which {problem}", program.display())]
     Named {
         /// The variable.
         variable: &'static str,
-        /// What it names.
+        /// The path in it.
         program: PathBuf,
-        /// What is wrong with that, as a verb and its object.
+        /// What is wrong with that path, as a verb phrase.
         problem: &'static str,
     },
 }
 
 impl Tool {
-    /// The program, by an absolute path. `path` is a list of directories as `PATH` has it; those that are not absolute
-    /// are passed over, for they mean another directory for everybody who reads them.
+    /// The program's absolute path. `path` is a list of directories in the form of `PATH`. Relative directories in it
+    /// are skipped, because they mean something else in every working directory.
     ///
     /// # Errors
     /// [`FindError`].
@@ -76,7 +76,7 @@ impl Tool {
         self.find_in(named.as_deref(), path, elsewhere)
     }
 
-    /// [`Tool::find`] where the variable has the value `named`, and installers put programs `elsewhere`.
+    /// [`Tool::find`] with the variable's value `named` and the installers' directories `elsewhere`.
     fn find_in(
         &self,
         named: Option<&OsStr>,
@@ -97,9 +97,9 @@ impl Tool {
             return Ok(program);
         }
         let problem = match fs::metadata(&program) {
-            Err(_) => "is not there",
-            Ok(data) if !data.is_file() => "is no file",
-            Ok(_) => "may not be executed",
+            Err(_) => "does not exist",
+            Ok(data) if !data.is_file() => "is not a file",
+            Ok(_) => "is not executable",
         };
         Err(FindError::Named { variable: self.variable, program, problem })
     }
@@ -123,10 +123,10 @@ fn versions(below: &Path, prefix: &str, inner: &str) -> Vec<PathBuf> {
     names.into_iter().map(|name| below.join(name).join(inner)).collect()
 }
 
-/// The numbers in a version, so that 12.10 comes after 12.9. A name without any is older than all others.
+/// The numbers in a version, so that 12.10 sorts after 12.9. A name without numbers counts as the oldest.
 fn numbers(name: &str) -> Vec<u64> {
     let digits = name.split(|letter: char| !letter.is_ascii_digit()).filter(|digits| !digits.is_empty());
-    // What is longer than that is no version.
+    // A number that overflows is not a real version.
     digits.map(|digits| digits.parse().unwrap_or(u64::MAX)).collect()
 }
 
@@ -141,7 +141,7 @@ mod tests {
 
     use super::*;
 
-    /// A file called `ncu` in `directory`, which is made. Nobody executes it here.
+    /// Creates `directory` and a file `ncu` in it, which is never executed.
     fn program(directory: &Path, mode: u32) -> PathBuf {
         fs::create_dir_all(directory).unwrap();
         let path = directory.join("ncu");
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_variable_comes_before_the_path_and_the_path_before_known_places() {
+    fn the_variable_precedes_the_path_which_precedes_known_places() {
         let root = tempfile::tempdir().unwrap();
         let [own, listed, known] = ["own", "listed", "known"].map(|name| root.path().join(name));
         let programs = [&own, &listed, &known].map(|directory| program(directory, 0o755));
@@ -168,10 +168,10 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_not_absolute_is_passed_over() {
+    fn a_relative_directory_is_skipped() {
         let root = tempfile::tempdir().unwrap();
         program(root.path(), 0o755);
-        // As many steps up as there are, and down again from `/`.
+        // As many steps up as there are, then down again from `/`.
         let up: PathBuf = std::env::current_dir().unwrap().components().map(|_| "..").collect();
         let relative = up.join(root.path().strip_prefix("/").unwrap());
         assert!(is_executable(&relative.join("ncu")), "{}", relative.display());
@@ -179,19 +179,19 @@ mod tests {
     }
 
     #[test]
-    fn what_the_variable_names_is_taken_or_refused_but_never_replaced() {
+    fn the_program_in_the_variable_is_used_or_refused_but_never_replaced() {
         let root = tempfile::tempdir().unwrap();
         let listed = root.path().join("listed");
         program(&listed, 0o755);
         let refused = |named: &Path| find(Some(named), &[&listed], &[]).unwrap_err().to_string();
         let gone = root.path().join("gone");
-        assert_eq!(refused(&gone), format!("ORCHESTRATE_NCU names {}, which is not there", gone.display()));
-        assert!(refused(&listed).ends_with("which is no file"));
-        assert!(refused(&program(root.path(), 0o644)).ends_with("may not be executed"));
+        assert_eq!(refused(&gone), format!("ORCHESTRATE_NCU names {}, which does not exist", gone.display()));
+        assert!(refused(&listed).ends_with("which is not a file"));
+        assert!(refused(&program(root.path(), 0o644)).ends_with("which is not executable"));
     }
 
     #[test]
-    fn a_file_that_may_not_be_executed_is_passed_over() {
+    fn a_file_that_is_not_executable_is_skipped() {
         let root = tempfile::tempdir().unwrap();
         let [first, second] = ["first", "second"].map(|name| root.path().join(name));
         program(&first, 0o644);

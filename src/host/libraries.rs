@@ -1,8 +1,8 @@
-//! Which shared libraries a program brings along: those that it names and that lie where it says, not those of the
-//! system.
+//! Finds the shared libraries that a program brings along: those that it names and that lie where it says, as opposed
+//! to those of the system.
 //!
-//! An ELF program names its libraries and the directories to look into (`RUNPATH`, or the older `RPATH`), a Mach-O
-//! program likewise (`LC_LOAD_DYLIB`, `LC_RPATH`). Libraries of libraries are left alone: libtorch's own are made and
+//! An ELF program names its libraries and their directories (`RUNPATH`, or the older `RPATH`), and so does a Mach-O
+//! program (`LC_LOAD_DYLIB`, `LC_RPATH`). The libraries of libraries are not followed: those of libtorch are built and
 //! published together with it.
 
 use std::collections::BTreeMap;
@@ -14,22 +14,22 @@ use object::{Endianness, elf, macho};
 
 use crate::files::{read_regular, read_regular_text};
 
-/// No program is longer, in bytes. A worker has some ten million.
+/// More bytes than any program has. A worker has some ten million.
 const PROGRAM_LIMIT: u64 = 1 << 30;
 
-/// What a program says of the libraries that it needs.
+/// The libraries that a program needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Needs {
-    /// Their names: bare ones, or paths on macOS.
+    /// Their names, or on macOS their paths.
     names: Vec<String>,
-    /// Directories to look into, which may begin with a placeholder for the program's own.
+    /// The directories to search, which may start with a placeholder for the program's own directory.
     directories: Vec<String>,
-    /// The directories come before those of the environment.
+    /// Whether these directories are searched before those of the environment.
     before_environment: bool,
 }
 
-/// The libraries that `program` brings along when it is called with `environment`, by file name. Empty if it is no
-/// program of this kind (a script), or cannot be read.
+/// The libraries that `program` brings along when it is called with `environment`, by file name. Empty if it is a
+/// script, is not a program, or cannot be read.
 pub(super) fn find_libraries(
     program: &Path,
     environment: &BTreeMap<String, String>,
@@ -47,7 +47,7 @@ pub(super) fn find_libraries(
     found
 }
 
-/// Where the library called `name` lies; `None` if it is one of the system's.
+/// The path of the library `name`; `None` if it belongs to the system.
 fn find(name: &str, needs: &Needs, own: &Path, environment: &BTreeMap<String, String>) -> Option<PathBuf> {
     if name.starts_with("/usr/lib/") || name.starts_with("/System/") {
         return None;
@@ -78,7 +78,7 @@ fn resolve(path: &str, own: &Path) -> PathBuf {
     PathBuf::from(path)
 }
 
-/// What an ELF program of 64 bits needs; `None` if `bytes` are none.
+/// The libraries that a 64-bit ELF program needs; `None` if `bytes` are not one.
 fn parse_elf(bytes: &[u8]) -> Option<Needs> {
     let header = elf::FileHeader64::<Endianness>::parse(bytes).ok()?;
     let endian = header.endian().ok()?;
@@ -95,14 +95,14 @@ fn parse_elf(bytes: &[u8]) -> Option<Needs> {
         };
         list.push(text(entry.string(endian, strings).ok()?)?);
     }
-    // The older entry counts only where the newer one is missing, and then goes before the environment.
+    // The older entry counts only if the newer one is missing. Then it precedes the environment.
     needs.before_environment = new.is_empty();
     let stated = if new.is_empty() { old } else { new };
     needs.directories = stated.iter().flat_map(|paths| paths.split(':')).map(str::to_owned).collect();
     Some(needs)
 }
 
-/// What a Mach-O program of 64 bits needs; `None` if `bytes` are none.
+/// The libraries that a 64-bit Mach-O program needs; `None` if `bytes` are not one.
 fn parse_macho(bytes: &[u8]) -> Option<Needs> {
     let header = macho::MachHeader64::<Endianness>::parse(bytes, 0).ok()?;
     let endian = header.endian().ok()?;
@@ -126,8 +126,8 @@ fn text(bytes: &[u8]) -> Option<String> {
     std::str::from_utf8(bytes).ok().map(str::to_owned)
 }
 
-/// The version of libtorch that stands beside its libraries, in `version.py` of a wheel or in `build-version` of an
-/// archive; `None` for any other library, and where there is neither.
+/// The version of libtorch next to its libraries: in `version.py` of a wheel or in `build-version` of an archive.
+/// `None` for any other library, and if neither file exists.
 pub(super) fn load_version(library: &Path) -> Option<String> {
     let name = library.file_name()?.to_string_lossy();
     if !name.starts_with("libtorch") && !name.starts_with("libc10") {
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_is_read_from_what_a_wheel_or_an_archive_has_beside_its_libraries() {
+    fn the_version_of_a_wheel_or_an_archive_is_read() {
         assert_eq!(
             parse_version_py("__all__ = []\n__version__ = '2.11.0+cu130'\ncuda = '13.0'\n").as_deref(),
             Some("2.11.0+cu130")
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_real_program_names_the_libraries_of_the_system_and_brings_none_along() {
+    fn the_libraries_of_the_system_are_not_brought_along() {
         let own = std::env::current_exe().unwrap();
         let needs = parse_elf(&fs::read(&own).unwrap()).unwrap();
         assert!(needs.names.iter().any(|name| name.starts_with("libc.so")), "{needs:?}");
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_program_needs_nothing() {
+    fn a_file_that_is_not_a_program_needs_nothing() {
         let directory = tempfile::tempdir().unwrap();
         let script = directory.path().join("train.py");
         fs::write(&script, "#!/usr/bin/env python3\n").unwrap();
@@ -193,7 +193,7 @@ mod tests {
         }
     }
 
-    /// An ELF program of 64 bits whose dynamic section holds these entries: a tag and its text.
+    /// A 64-bit ELF program with these entries in its dynamic section: a tag and its text.
     fn elf_program(entries: &[(u64, &str)]) -> Vec<u8> {
         let mut strings = vec![0_u8];
         let mut dynamic = Vec::new();
@@ -206,16 +206,16 @@ mod tests {
         let sections_at = dynamic_at + dynamic.len() as u64;
         let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
         bytes.resize(16, 0);
-        // A shared object for x86-64 of version 1, no entry, no program headers, where the sections are described.
+        // Shared object, x86-64, version 1, no entry point, no program headers, then the offset of the section headers.
         bytes.extend([3, 0, 62, 0, 1, 0, 0, 0]);
         bytes.extend([0, 0, sections_at].iter().flat_map(|word: &u64| word.to_le_bytes()));
         bytes.resize(52, 0);
-        // The header's size, no program headers, three sections of 64 bytes, names in the first.
+        // Header size, no program headers, three section headers of 64 bytes, section names in the first.
         bytes.extend([64_u16, 56, 0, 64, 3, 1].iter().flat_map(|word| word.to_le_bytes()));
         bytes.extend(&strings);
         bytes.extend(&dynamic);
         bytes.resize(bytes.len() + 64, 0);
-        // Kind 3 is a table of strings, kind 6 a dynamic section, which links to section 1.
+        // Kind 3 is a string table. Kind 6 is a dynamic section, which links to section 1.
         for (kind, at, size, link, of) in
             [(3, strings_at, strings.len(), 0, 0), (6, dynamic_at, dynamic.len(), 1, 16_u64)]
         {
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_of_linux_says_what_it_needs_and_where_it_is() {
+    fn a_program_of_linux_names_its_libraries_and_directories() {
         let both =
             elf_program(&[(1, "libtorch_cpu.so"), (1, "libc.so.6"), (15, "/old"), (29, "/a:$ORIGIN/lib")]);
         let needs = parse_elf(&both).unwrap();
@@ -237,12 +237,12 @@ mod tests {
         let old = parse_elf(&elf_program(&[(1, "libtorch_cpu.so"), (15, "/old")])).unwrap();
         assert_eq!((old.directories.join(" "), old.before_environment), ("/old".into(), true));
         for length in 0..both.len() {
-            // Whatever is cut off, nothing panics.
+            // A truncated program must not cause a panic.
             let _ = (parse_elf(&both[..length]), parse_macho(&both[..length]));
         }
     }
 
-    /// A Mach-O program with these load commands: the command's number and its text.
+    /// A Mach-O program with these load commands: a number and its text.
     fn macho_program(commands: &[(u32, &str)]) -> Vec<u8> {
         // A `dylib_command` has three more words between the text's offset and the text than an `rpath_command`.
         let command = |(number, text): &(u32, &str)| {
@@ -257,7 +257,7 @@ mod tests {
         };
         let commands: Vec<Vec<u8>> = commands.iter().map(command).collect();
         let size: usize = commands.iter().map(Vec::len).sum();
-        // magic of 64 bits, arm64, all, an executable, then the load commands' number and size, flags, padding.
+        // 64-bit magic, arm64, any subtype, executable, then number and size of the load commands, flags, padding.
         let words = [0xfeed_facf, 0x0100_000c, 0, 2, commands.len() as u32, size as u32, 0, 0_u32];
         let header: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         [header, commands.concat()].concat()
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_of_macos_brings_along_what_its_paths_lead_to() {
+    fn a_program_of_macos_brings_the_libraries_on_its_paths() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         fs::create_dir_all(path("torch/lib")).unwrap();
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_goes_before_a_runpath_and_behind_an_rpath() {
+    fn the_environment_precedes_a_runpath_and_follows_an_rpath() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         for name in ["stated", "ambient"] {

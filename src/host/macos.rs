@@ -1,6 +1,6 @@
-//! Understands what macOS's own programs say of power, memory and GPU. Pure: text in, facts out.
+//! Parses what macOS's own programs print about power, memory and GPU. Pure: text in, facts out.
 
-/// `low-power` where `pmset -g` says that macOS saves energy; `None` otherwise, for it has no governors.
+/// `low-power` if `pmset -g` reports that macOS saves energy, otherwise `None`. macOS has no governors.
 pub(super) fn power_mode(text: &str) -> Option<String> {
     let saves = |line: &str| {
         let mut words = line.split_whitespace();
@@ -9,7 +9,7 @@ pub(super) fn power_mode(text: &str) -> Option<String> {
     text.lines().any(saves).then(|| "low-power".to_owned())
 }
 
-/// The value called `name` of macOS's `total = 2048.00M  used = 1024.50M  free = 1023.50M  (encrypted)`, in bytes.
+/// The value `name` in bytes, from macOS's `total = 2048.00M  used = 1024.50M  free = 1023.50M  (encrypted)`.
 pub(super) fn swap(text: &str, name: &str) -> Option<u64> {
     let mut words = text.split_whitespace();
     words.find(|word| *word == name)?;
@@ -25,7 +25,7 @@ pub(super) fn swap(text: &str, name: &str) -> Option<u64> {
     (number >= 0.0).then_some((number * f64::from(unit)) as u64)
 }
 
-/// What macOS's `vm_stat` says can still be given: free, inactive and speculative pages, in bytes.
+/// The available memory in bytes, from macOS's `vm_stat`: free, inactive and speculative pages.
 pub(super) fn memory_available(text: &str) -> Option<u64> {
     let (_, rest) = text.split_once("page size of ")?;
     let size: u64 = rest.split_whitespace().next()?.parse().ok()?;
@@ -38,7 +38,7 @@ pub(super) fn memory_available(text: &str) -> Option<u64> {
     (found > 0).then_some(found.saturating_mul(size))
 }
 
-/// The value called `name` of macOS's `ioreg`, whose lines read `"model" = "Apple M3 Max"` and `"gpu-core-count" = 40`.
+/// The value `name` from macOS's `ioreg`, whose lines read `"model" = "Apple M3 Max"` and `"gpu-core-count" = 40`.
 pub(super) fn registry_value(text: &str, name: &str) -> Option<String> {
     let quoted = format!("\"{name}\"");
     let mut lines = text.lines().filter_map(|line| line.split_once('='));
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_macos_says_of_memory_power_and_gpu() {
+    fn memory_power_and_gpu_of_macos() {
         let usage = "total = 2048.00M  used = 1,50G  free = 512.00M  (encrypted)";
         assert_eq!(swap(usage, "total"), Some(2 << 30));
         assert_eq!(swap(usage, "used"), Some(3 << 29));

@@ -1,6 +1,7 @@
-//! What this machine is and what is on it: its facts and counters, the programs a run needs, what `doctor` and `env` look at.
-//! The verbs, `prepare` and `run` call it, before a job and around it; it asks the system, and programs for a bounded time.
-//! It never changes the machine, never takes a lock, and never judges: what is not known stays absent.
+//! What this machine is and what is installed on it: its facts and counters, the programs a run needs, and the survey
+//! for `doctor` and `env`. The verbs, `prepare` and `run` call it before and after each job. It queries the system, and
+//! other programs for a bounded time. It never changes the machine, takes no lock, and judges nothing: what is not
+//! known stays absent.
 
 pub(crate) mod ask;
 mod facts;

@@ -1,7 +1,7 @@
-//! NVIDIA's GPUs: from the driver's own library (NVML), else from what the driver lists in `/proc`.
+//! NVIDIA's GPUs, as reported by the driver's library (NVML) or else listed by the driver in `/proc`.
 //!
-//! The library is opened once a process and stays open. To open it may take a second where the driver is not kept
-//! loaded, and while it is open the driver stays so. Where there is no driver, nothing is loaded at all.
+//! The library is opened once per process and stays open. Opening it can take a second if the driver does not stay
+//! loaded, and keeps the driver loaded from then on. Without a driver, nothing is loaded.
 #![expect(clippy::disallowed_methods, reason = "this probes the machine")]
 
 use std::collections::BTreeMap;
@@ -20,14 +20,14 @@ use crate::record::GpuFacts;
 /// Where the driver lists its GPUs.
 const LISTED: &str = "/proc/driver/nvidia/gpus";
 
-/// What NVIDIA's driver says of this host.
+/// What NVIDIA's driver reports about this host.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct NvidiaFacts {
     /// In the driver's order.
     pub(super) gpus: Vec<GpuFacts>,
     /// The driver's version.
     pub(super) driver: Option<String>,
-    /// The newest CUDA that it can serve.
+    /// The newest CUDA version that it supports.
     pub(super) cuda_driver: Option<String>,
 }
 
@@ -36,14 +36,14 @@ pub(super) struct NvidiaFacts {
 pub struct GpuProcess {
     /// Which GPU of [`crate::record::HostFacts::gpus`], from 0.
     pub gpu: usize,
-    /// Whether it computes; otherwise it draws.
+    /// Whether it computes; otherwise it only draws.
     pub computes: bool,
     /// Its id.
     pub pid: u32,
-    /// Its program, where it can be told.
+    /// The name of its program, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Device memory that it holds, in bytes, where the driver tells.
+    /// Device memory that it holds, in bytes, if the driver reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
 }
@@ -51,13 +51,13 @@ pub struct GpuProcess {
 /// What a process does with a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GpuUse {
-    /// Whether it computes; otherwise it draws.
+    /// Whether it computes; otherwise it only draws.
     pub(crate) computes: bool,
-    /// Device memory that it holds, in bytes, where the driver tells.
+    /// Device memory that it holds, in bytes, if the driver reports it.
     pub(crate) memory_bytes: Option<u64>,
 }
 
-/// Asks the driver. Everything is absent where there is none.
+/// Asks the driver. Without one, everything is absent.
 pub(super) fn probe_nvidia() -> NvidiaFacts {
     let Some(nvml) = library() else {
         return NvidiaFacts { gpus: listed_gpus(), ..NvidiaFacts::default() };
@@ -70,7 +70,7 @@ pub(super) fn probe_nvidia() -> NvidiaFacts {
     }
 }
 
-/// Every process that uses a GPU of this host now. In a container, ids are the host's and names may be unknown.
+/// All processes that use a GPU of this host now. In a container, ids are the host's and names can be unknown.
 pub fn probe_gpu_processes() -> Vec<GpuProcess> {
     let Some(nvml) = library() else { return Vec::new() };
     let of_device = |(gpu, device): (usize, &Device<'_>)| {
@@ -85,8 +85,8 @@ pub fn probe_gpu_processes() -> Vec<GpuProcess> {
     devices(nvml).iter().enumerate().flat_map(of_device).collect()
 }
 
-/// The processes on a GPU, by pid, of the driver's two lists. Who does both is in both, with the same memory, and
-/// computes.
+/// Merges the driver's two lists of the processes on a GPU, by pid. A process that computes and draws is in both lists,
+/// with the same memory, and counts as computing.
 pub(crate) fn gpu_uses(computing: Vec<ProcessInfo>, drawing: Vec<ProcessInfo>) -> BTreeMap<u32, GpuUse> {
     let listed = |processes: Vec<ProcessInfo>, computes| {
         processes.into_iter().map(move |process| {
@@ -97,22 +97,22 @@ pub(crate) fn gpu_uses(computing: Vec<ProcessInfo>, drawing: Vec<ProcessInfo>) -
             (process.pid, GpuUse { computes, memory_bytes })
         })
     };
-    // Of two that are alike the later one stays.
+    // Of two entries with the same pid, the later one stays.
     listed(drawing, false).chain(listed(computing, true)).collect()
 }
 
-/// The driver's library; `None` without a driver, or with one that does not answer.
+/// The driver's library; `None` if there is no driver or it does not answer.
 fn library() -> Option<&'static Nvml> {
     static LIBRARY: OnceLock<Option<Nvml>> = OnceLock::new();
     LIBRARY.get_or_init(|| if has_driver() { Nvml::init().ok() } else { None }).as_ref()
 }
 
-/// Linux's driver, or WSL's.
+/// Whether there is a driver, of Linux or of WSL.
 fn has_driver() -> bool {
     ["/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg"].iter().any(|path| Path::new(path).exists())
 }
 
-/// GPUs that do not answer are left out: one that fell off the bus must not hide the others.
+/// All GPUs that answer: one that fell off the bus must not hide the others.
 fn devices(nvml: &Nvml) -> Vec<Device<'_>> {
     let count = nvml.device_count().unwrap_or(0);
     (0..count).filter_map(|index| nvml.device_by_index(index).ok()).collect()
@@ -132,12 +132,12 @@ fn gpu_facts(device: &Device<'_>) -> GpuFacts {
     }
 }
 
-/// `12.4` of 12040.
+/// `12.4` for 12040.
 fn cuda_version(number: i32) -> String {
     format!("{}.{}", number / 1000, number % 1000 / 10)
 }
 
-/// The GPUs that the driver lists in `/proc`, in the order of their addresses on the bus.
+/// The GPUs that the driver lists in `/proc`, by bus address.
 fn listed_gpus() -> Vec<GpuFacts> {
     let mut addresses = entries(LISTED);
     addresses.sort();
@@ -145,7 +145,7 @@ fn listed_gpus() -> Vec<GpuFacts> {
     addresses.iter().filter_map(listed).filter_map(|text| listed_gpu(&text)).collect()
 }
 
-/// A GPU of `/proc/driver/nvidia/gpus/*/information`. Its UUID is full of question marks before its first use.
+/// Parses `/proc/driver/nvidia/gpus/*/information`. Before a GPU's first use, its UUID is full of question marks.
 fn listed_gpu(information: &str) -> Option<GpuFacts> {
     let value = |name: &str| {
         let lines = information.lines().filter_map(|line| line.split_once(':'));
@@ -164,7 +164,7 @@ mod tests {
                                Video BIOS: \t 95.04.29.00.06\nBus Location: \t 0000:00:03.0\n";
 
     #[test]
-    fn a_listed_gpu_has_a_name_and_a_uuid_once_it_was_used() {
+    fn a_listed_gpu_has_a_name_and_after_first_use_a_uuid() {
         let gpu = listed_gpu(INFORMATION).unwrap();
         assert_eq!((gpu.name.as_str(), gpu.uuid.as_deref()), ("NVIDIA L4", Some("GPU-3e8c2b1a-0f5d")));
         let unused = INFORMATION.replace("GPU-3e8c2b1a-0f5d", "GPU-????????-????");
@@ -173,12 +173,12 @@ mod tests {
     }
 
     #[test]
-    fn cudas_version_is_a_number_of_the_driver() {
+    fn the_cuda_version_is_decoded() {
         assert_eq!([12040, 13000, 11080].map(cuda_version), ["12.4", "13.0", "11.8"]);
     }
 
     #[test]
-    fn who_computes_and_draws_computes() {
+    fn a_process_that_computes_and_draws_counts_as_computing() {
         let process = |pid, used_gpu_memory| ProcessInfo {
             pid,
             used_gpu_memory,
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_driver_there_is_nothing_and_no_error() {
+    fn without_a_driver_nothing_is_found_and_nothing_fails() {
         if !has_driver() {
             assert_eq!(probe_nvidia(), NvidiaFacts::default());
             assert_eq!(probe_gpu_processes(), []);

@@ -1,18 +1,18 @@
-//! Understands what Linux and macOS say of themselves. Pure: text in, facts out; absent is what the text does not say.
+//! Parses what Linux and macOS report about themselves. Pure: text in, facts out. What the text does not say is absent.
 
 use std::collections::BTreeSet;
 
 use crate::job::Device;
 
-/// Processor time of the whole host since boot, in ticks over all processors.
+/// Processor time of the whole host since boot, in ticks, summed over all processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticks {
     pub(super) busy: u64,
     pub(super) steal: u64,
 }
 
-/// The first line of `/proc/stat`: `cpu user nice system idle iowait irq softirq steal guest guest_nice`. Guests' time
-/// is already in `user` and `nice`. gVisor offers the line with zeros alone, which says nothing.
+/// Parses the first line of `/proc/stat`: `cpu user nice system idle iowait irq softirq steal guest guest_nice`. `user`
+/// and `nice` already contain the time of guests. gVisor prints only zeros here, which count as absent.
 pub(super) fn processor_ticks(stat: &str) -> Option<Ticks> {
     let mut words = stat.lines().next()?.split_whitespace();
     if words.next() != Some("cpu") {
@@ -24,14 +24,14 @@ pub(super) fn processor_ticks(stat: &str) -> Option<Ticks> {
     (busy + idle > 0).then_some(Ticks { busy, steal })
 }
 
-/// Our control group's path in the unified hierarchy, without a slash at its end: the line `0::PATH` of
+/// Our control group's path in the unified hierarchy, without a trailing slash: the line `0::PATH` of
 /// `/proc/self/cgroup`.
 pub(super) fn unified_cgroup(text: &str) -> Option<String> {
     let path = text.lines().find_map(|line| line.strip_prefix("0::"))?;
     Some(path.trim_end_matches('/').to_owned())
 }
 
-/// The count of `oom_kill` in a control group's `memory.events` or in `/proc/vmstat`, which look alike.
+/// The count of `oom_kill` in a control group's `memory.events` or in `/proc/vmstat`, which have the same format.
 pub(super) fn oom_kills(text: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
 }
@@ -46,7 +46,7 @@ pub(super) fn macos_load(text: &str) -> Option<f64> {
     first_number(&text.trim().trim_start_matches('{').replace(',', "."))
 }
 
-/// How many numbers a list such as `0-3,8,10-11` holds.
+/// How many numbers are in a list such as `0-3,8,10-11`.
 pub(super) fn count_in_list(list: &str) -> Option<u32> {
     list.trim().split(',').map(count_in_range).sum()
 }
@@ -56,13 +56,13 @@ fn count_in_range(range: &str) -> Option<u32> {
     last.parse::<u32>().ok()?.checked_sub(first.parse().ok()?)?.checked_add(1)
 }
 
-/// The processors that `/proc/cpuinfo` lists.
+/// How many processors `/proc/cpuinfo` lists.
 pub(super) fn count_processors(cpu_info: &str) -> Option<u32> {
     let count = cpu_info.lines().filter(|line| field(line, "processor").is_some()).count();
     u32::try_from(count).ok().filter(|count| *count > 0)
 }
 
-/// The processor's name in `/proc/cpuinfo`. ARM kernels give numbers instead of a name.
+/// The processor's name in `/proc/cpuinfo`. ARM kernels print numbers instead of a name.
 pub(super) fn cpu_model(cpu_info: &str) -> Option<String> {
     let first = |name: &str| cpu_info.lines().find_map(|line| field(line, name)).filter(|it| !it.is_empty());
     if let Some(name) = first("model name").or_else(|| first("cpu model")).or_else(|| first("Model")) {
@@ -71,13 +71,13 @@ pub(super) fn cpu_model(cpu_info: &str) -> Option<String> {
     Some(format!("ARM implementer {} part {}", first("CPU implementer")?, first("CPU part")?))
 }
 
-/// Whether the processor says that a hypervisor runs it.
+/// Whether the processor's flags report a hypervisor.
 pub(super) fn has_hypervisor_flag(cpu_info: &str) -> bool {
     let flags = cpu_info.lines().find_map(|line| field(line, "flags"));
     flags.is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"))
 }
 
-/// The value of a line `name\t: value` of `/proc/cpuinfo`.
+/// The value in a line `name\t: value` of `/proc/cpuinfo`.
 fn field<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let (found, value) = line.split_once(':')?;
     (found.trim() == name).then(|| value.trim())
@@ -89,13 +89,13 @@ pub(super) fn os_name(os_release: &str) -> Option<String> {
     Some(value.trim().trim_matches(['"', '\'']).to_owned()).filter(|name| !name.is_empty())
 }
 
-/// The value called `name` of `/proc/meminfo`, in bytes.
+/// The value `name` in `/proc/meminfo`, in bytes.
 pub(super) fn memory_value(memory_info: &str, name: &str) -> Option<u64> {
     let value = memory_info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The names of the devices of a Linux host with this many NVIDIA GPUs.
+/// The device names of a Linux host with this many NVIDIA GPUs.
 pub(super) fn linux_devices(gpus: u32) -> Vec<String> {
     let mut names = vec!["cpu".to_owned()];
     if gpus > 0 {
@@ -105,7 +105,7 @@ pub(super) fn linux_devices(gpus: u32) -> Vec<String> {
     names
 }
 
-/// The devices that a user names, with commas between them, each once. Whatever is no device is passed over.
+/// The devices in a user's comma-separated list, without duplicates. Words that are not devices are skipped.
 pub(super) fn devices(words: &str) -> Vec<String> {
     let named = words.split(',').filter_map(|word| word.trim().parse::<Device>().ok());
     let mut devices: Vec<String> = Vec::new();
@@ -123,7 +123,7 @@ pub(super) fn is_gpu_node(name: &str) -> bool {
         .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The driver's version in `/proc/driver/nvidia/version`, whose first line reads `NVRM version: NVIDIA UNIX x86_64 Kernel
+/// The driver's version in `/proc/driver/nvidia/version`. Its first line reads `NVRM version: NVIDIA UNIX x86_64 Kernel
 /// Module  550.54.14  Thu Feb 22 …`.
 pub(super) fn nvidia_driver(text: &str) -> Option<String> {
     let line = text.lines().find(|line| line.starts_with("NVRM version:"))?;
@@ -132,31 +132,31 @@ pub(super) fn nvidia_driver(text: &str) -> Option<String> {
     line.split_whitespace().find(is_version).map(str::to_owned)
 }
 
-/// Everything that tells what lies between the program and the hardware.
+/// The signs of what lies between the program and the hardware.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layers {
     /// `uname -r`.
     pub(super) kernel_release: String,
     /// `uname -v`.
     pub(super) kernel_version: String,
-    /// Docker's or Podman's mark at the root is there.
+    /// Whether Docker's or Podman's marker file exists.
     pub(super) container_file: bool,
     /// `/proc/1/cgroup`.
     pub(super) first_cgroup: String,
-    /// The board's maker, as the firmware says.
+    /// The board's vendor, according to the firmware.
     pub(super) vendor: String,
-    /// The board's name, as the firmware says.
+    /// The board's name, according to the firmware.
     pub(super) product: String,
     /// `/sys/hypervisor/type`.
     pub(super) hypervisor: String,
-    /// The clocks that the kernel could use.
+    /// The clock sources that the kernel could use.
     pub(super) clock_sources: String,
     /// The processor's `hypervisor` flag.
     pub(super) hypervisor_flag: bool,
 }
 
-/// What lies between the program and the hardware, outermost last and joined by `+`: `wsl2`, `gvisor`, `container`, a
-/// hypervisor's name, `vm` for one without a name. `None` on bare metal, as far as can be told.
+/// What lies between the program and the hardware, outermost last and joined by `+`: `wsl2`, `gvisor`, `container`, the
+/// name of a hypervisor, or `vm` for an unknown one. `None` if nothing is detected, as on bare metal.
 pub(super) fn virtualisation(layers: &Layers) -> Option<String> {
     if let Some(whole) = compatibility_layer(layers) {
         return Some(whole.to_owned());
@@ -168,7 +168,7 @@ pub(super) fn virtualisation(layers: &Layers) -> Option<String> {
     (!names.is_empty()).then(|| names.join("+"))
 }
 
-/// A layer that hides what is below it. gVisor shows the same kernel version to everybody.
+/// A layer that hides everything below it. gVisor always reports the same kernel version.
 fn compatibility_layer(layers: &Layers) -> Option<&'static str> {
     let release = &layers.kernel_release;
     if release.contains("gvisor") || layers.kernel_version.contains("Sun Jan 10 15:06:54 PST 2016") {
@@ -220,20 +220,20 @@ pub(super) struct PowerSupply {
     pub(super) kind: String,
     /// `Charging`, `Discharging`, …
     pub(super) status: String,
-    /// It is a mouse's battery, not the machine's.
+    /// Whether it belongs to a peripheral such as a mouse, not to the machine.
     pub(super) of_a_peripheral: bool,
 }
 
-/// `mains` or `battery`; `None` on machines that have no supply to choose from, such as servers.
+/// `mains` or `battery`; `None` on machines without a power supply in the list, such as servers.
 pub(super) fn power_source(supplies: &[PowerSupply]) -> Option<String> {
     let mut own = supplies.iter().filter(|supply| !supply.of_a_peripheral).peekable();
     own.peek()?;
-    // A battery may discharge while the mains are plugged in and too weak: that, too, changes the clocks.
+    // A battery can discharge although a weak charger is plugged in. That changes the clocks, too.
     let on_battery = own.any(|supply| supply.kind == "Battery" && supply.status == "Discharging");
     Some(if on_battery { "battery" } else { "mains" }.to_owned())
 }
 
-/// `mains` or `battery` of `pmset -g batt`, whose first line reads `Now drawing from 'AC Power'`.
+/// `mains` or `battery`, from `pmset -g batt`, whose first line reads `Now drawing from 'AC Power'`.
 pub(super) fn macos_power_source(text: &str) -> Option<String> {
     let line = text.lines().next()?;
     let source = if line.contains("'AC Power'") {
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kills_for_want_of_memory_are_counted() {
+    fn oom_kills_are_counted() {
         let events = "low 0\nhigh 0\nmax 12\noom 3\noom_kill 2\noom_group_kill 0\n";
         assert_eq!(oom_kills(events), Some(2));
         assert_eq!(oom_kills("nr_free_pages 5\noom_kill 0\n"), Some(0));
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn processor_time_without_waiting_and_without_counting_guests_twice() {
+    fn processor_time_excludes_waiting_and_counts_guests_once() {
         let stat = "cpu  100 10 50 9000 700 3 7 25 40 4\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 5\n";
         assert_eq!(processor_ticks(stat), Some(Ticks { busy: 170, steal: 25 }));
         assert_eq!(processor_ticks("cpu  0 0 0 0 0 0 0 0 0 0\n"), None);
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_may_be_named() {
+    fn a_list_of_devices_is_parsed() {
         assert_eq!(devices(" cpu,cuda, cuda:1,cuda:0,gpu,"), ["cpu", "cuda", "cuda:1"]);
         assert_eq!(devices("gpu"), Vec::<String>::new());
     }
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_below() {
+    fn layers_are_recognised() {
         let bare = Layers {
             kernel_release: "6.8.0-45-generic".into(),
             kernel_version: "#45-Ubuntu SMP PREEMPT_DYNAMIC".into(),

@@ -1,4 +1,4 @@
-//! What jobs would run with now: the present side of what [`crate::plan::changes`] compares.
+//! What jobs would run with now, for [`crate::plan::changes`] to compare with their records.
 
 use super::Programs;
 use crate::plan::{Inventory, Plan, Present};
@@ -14,8 +14,8 @@ pub fn probe_present(
     Present { workers: programs.workers_of_done(plan, inventory, &host.hostname), gpus: reachable_gpus(host) }
 }
 
-/// The NVIDIA GPUs of `host`, as workers count them. None if its driver tells of more or fewer than can be reached: in a
-/// container it is not known then which is which.
+/// The NVIDIA GPUs of `host`, numbered as workers number them. Empty if its driver reports more or fewer than can be
+/// used: in a container, it is then unknown which is which.
 fn reachable_gpus(host: &HostFacts) -> Vec<GpuFacts> {
     let reachable = host.devices.iter().filter(|device| device.starts_with("cuda:")).count();
     if host.gpus.len() == reachable { host.gpus.clone() } else { Vec::new() }
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gpus_are_known_only_if_all_of_them_can_be_reached() {
+    fn gpus_are_known_only_if_all_of_them_can_be_used() {
         let gpu = |name: &str| GpuFacts { name: name.to_owned(), ..GpuFacts::default() };
         let host = |devices: &[&str]| HostFacts {
             devices: devices.iter().map(|device| (*device).to_owned()).collect(),

@@ -1,8 +1,8 @@
-//! The programs that workers are, by their bytes: what goes into a record, and what a later plan is held against.
+//! Identifies workers by the bytes of their programs, for records and for plans that compare themselves with records.
 //!
-//! A file is read again only if its size or its time of writing is another than when it was last hashed. libtorch's
-//! libraries have hundreds of megabytes, so records carry both beside the hash, and a plan of a hundred jobs reads none
-//! of them: only a file that was written meanwhile is hashed anew, and only its bytes decide.
+//! A file is hashed again only if its size or its modification time has changed. libtorch's libraries have hundreds of
+//! megabytes, so records keep both numbers beside the hash. A plan of a hundred jobs then reads none of these
+//! libraries. Only a file with a new modification time is read, and only its bytes decide.
 #![expect(clippy::disallowed_methods, reason = "this looks up the programs of a run")]
 
 use std::collections::BTreeMap;
@@ -21,17 +21,17 @@ use crate::job::{Device, Job, JobId, Key, WorkerTemplate};
 use crate::plan::{Inventory, Invocation, Outputs, PASSED_ON, Plan, Standing, Surroundings, invocation};
 use crate::record::{LibraryFacts, Record, WorkerFacts};
 
-/// Endings of files that an interpreter or a virtual machine runs.
+/// Extensions of files that an interpreter or a virtual machine runs.
 const SCRIPT_ENDINGS: [&str; 16] =
     ["bash", "dll", "jar", "jl", "js", "lua", "mjs", "php", "pl", "py", "pyc", "pyz", "r", "rb", "sh", "ts"];
 
-/// Programs that cannot even be looked for.
+/// Programs cannot be searched for at all.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramsError {
-    /// The current directory is gone or unreadable.
-    #[error("cannot tell the current directory")]
+    /// The current directory was removed or cannot be read.
+    #[error("cannot find the current directory")]
     CurrentDirectory(#[source] io::Error),
-    /// The path of the shipped worker, which must stand in files, is not UTF-8.
+    /// The path of the shipped worker is not UTF-8, so it cannot be written to a file.
     #[error("the path {} is not UTF-8", .0.display())]
     NotText(PathBuf),
 }
@@ -39,16 +39,16 @@ pub enum ProgramsError {
 /// Looks up programs and remembers their hashes.
 #[derive(Debug)]
 pub struct Programs {
-    /// The current directory, which relative words of a command are below.
+    /// The current directory. Relative paths in a command start from it.
     pub(crate) directory: PathBuf,
     pub(crate) surroundings: Surroundings,
-    /// Of every file as it was whenever it was read.
+    /// The hash of every file in every state in which it was read.
     hashes: BTreeMap<(PathBuf, Stamp), String>,
-    /// By program and by what its libraries are looked for with.
+    /// The libraries of each program, by its state and its `LD_LIBRARY_PATH`.
     libraries: BTreeMap<(PathBuf, Stamp, Option<String>), BTreeMap<String, PathBuf>>,
 }
 
-/// What tells a file that was read before, without reading it.
+/// Tells whether a file has changed, without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Stamp {
     size_bytes: u64,
@@ -63,7 +63,7 @@ impl Stamp {
 }
 
 impl Programs {
-    /// Looks up where programs are looked for.
+    /// Looks up the directories in which programs are searched.
     ///
     /// # Errors
     /// [`ProgramsError::CurrentDirectory`], [`ProgramsError::NotText`].
@@ -79,7 +79,7 @@ impl Programs {
         })
     }
 
-    /// Takes over the hashes of libraries that `records`, all of this host, hold.
+    /// Adopts the hashes of libraries from `records`, which must all be of this host.
     pub fn trust<'a>(&mut self, records: impl Iterator<Item = &'a Record>) {
         for library in records.flat_map(|record| record.provenance.worker.libraries.values()) {
             let LibraryFacts { size_bytes, modified_at, .. } = *library;
@@ -88,8 +88,8 @@ impl Programs {
         }
     }
 
-    /// The worker of every done job of `plan` that ran on the host called `hostname`, as it would be called now. A job
-    /// that could not be called is left out.
+    /// The worker of every done job of `plan` that ran on the host `hostname`, as it would be called now. Jobs that
+    /// cannot be called are left out.
     pub fn workers_of_done(
         &mut self,
         plan: &Plan,
@@ -115,8 +115,8 @@ impl Programs {
 
     /// The worker that `invocation` of `job` calls.
     ///
-    /// Of an external worker it is the first program among the literal words of its command (the script, where the
-    /// first word is an interpreter), and the others are named beside it.
+    /// An external worker is identified by the first program among the literal words of its command: the script, if the
+    /// first word is an interpreter. The other programs are listed beside it.
     pub fn worker(&mut self, job: &Job, invocation: &Invocation) -> WorkerFacts {
         let mut files = self.program_files(job.key(), invocation);
         let own = files.remove(0);
@@ -130,7 +130,7 @@ impl Programs {
         WorkerFacts { path: own.display().to_string(), sha256: self.hash(&own), others, libraries }
     }
 
-    /// The files that are the worker of `key`: at least one, the one that it is named after first.
+    /// The program files of the worker of `key`. There is at least one, and the first one identifies the worker.
     fn program_files(&self, key: &Key, invocation: &Invocation) -> Vec<PathBuf> {
         let program = self.program(invocation);
         let WorkerTemplate::Command(words) = &key.worker else { return vec![program] };
@@ -141,7 +141,7 @@ impl Programs {
         files
     }
 
-    /// The file behind the first word of the command.
+    /// The file that the first word of the command refers to.
     fn program(&self, invocation: &Invocation) -> PathBuf {
         let program = Path::new(&invocation.argv[0]);
         let path = invocation.environment.get("PATH").map_or("", String::as_str);
@@ -200,15 +200,15 @@ impl Programs {
     }
 }
 
-/// libtorch's half for CUDA, which the worker loads from beside the other one and does not name.
+/// libtorch's CUDA library: the worker does not name it, but loads it from the directory of `libtorch_cpu.so`.
 fn cuda_half(paths: &BTreeMap<String, PathBuf>) -> Option<(String, PathBuf)> {
     let name = "libtorch_cuda.so";
     let path = paths.get("libtorch_cpu.so")?.with_file_name(name);
     path.is_file().then(|| (name.to_owned(), path))
 }
 
-/// Whether the file at `path` is a program, and no data that a command names: it may be executed, ends as scripts do, or
-/// says by its first two bytes what runs it.
+/// Whether the file at `path` is a program, as opposed to data that a command names: it is executable, has the
+/// extension of a script, or starts with `#!`.
 fn is_program(path: &Path) -> bool {
     let Ok(data) = fs::metadata(path) else { return false };
     let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
@@ -228,7 +228,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// What a worker may inherit. A variable that is not UTF-8 is none that we could record.
+/// The variables that a worker may inherit. One that is not UTF-8 is dropped, because it could not be recorded.
 fn ambient() -> BTreeMap<String, String> {
     PASSED_ON.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?))).collect()
 }
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_is_its_script_and_its_interpreter_and_no_data() {
+    fn a_worker_is_its_script_and_its_interpreter_but_not_its_data() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         write(&path("python"), "interpreter", 0o755);
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_hashed_again_when_it_was_written_and_its_bytes_decide() {
+    fn a_file_is_hashed_again_after_a_write_and_its_bytes_decide() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("worker");
         write(&path, "one", 0o755);
@@ -299,13 +299,13 @@ mod tests {
         set_time(1000);
         let mut programs = programs(directory.path());
         let first = programs.hash(&path).unwrap();
-        // As `touch` does: the same bytes at another time.
+        // As `touch` does: same bytes, new time.
         set_time(2000);
         assert_eq!(programs.hash(&path).unwrap(), first);
         write(&path, "two", 0o755);
         set_time(3000);
         assert_ne!(programs.hash(&path).unwrap(), first);
-        // Size and time of a file that was hashed already are trusted: it is not read.
+        // Known size and time are trusted: the file is not read again.
         fs::write(&path, "six").unwrap();
         set_time(3000);
         assert_eq!(programs.hash(&path).unwrap(), hash_of("two", directory.path()));
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_a_record_knows_is_not_read_while_it_is_as_it_was() {
+    fn a_library_known_from_a_record_is_not_read_until_it_changes() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("libtorch_cpu.so");
         write(&path, "library", 0o644);
@@ -332,12 +332,11 @@ mod tests {
             record.provenance.worker.libraries.insert("libtorch_cpu.so".to_owned(), facts);
             record
         };
-        let records =
-            [library(modified_at, "as recorded"), library(DateTime::UNIX_EPOCH, "as it was before")];
+        let records = [library(modified_at, "as recorded"), library(DateTime::UNIX_EPOCH, "earlier")];
         programs.trust(records.iter());
         assert_eq!(programs.hash(&path).as_deref(), Some("as recorded"));
         fs::File::options().write(true).open(&path).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
-        assert_eq!(programs.hash(&path).as_deref(), Some("as it was before"));
+        assert_eq!(programs.hash(&path).as_deref(), Some("earlier"));
         write(&path, "library 2", 0o644);
         assert_eq!(programs.hash(&path), hash_file(&path).ok());
     }

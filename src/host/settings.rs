@@ -1,6 +1,6 @@
-//! How processor and kernel are set: clocks, turbo, SMT, huge pages, mitigations, and the kind of container.
+//! The settings of processor and kernel: clocks, turbo, SMT, huge pages, mitigations, and the kind of container.
 //!
-//! Small files of `/sys` and `/proc` alone. Every text is understood by a pure function.
+//! All of it comes from small files in `/sys` and `/proc`, each parsed by a pure function.
 #![expect(clippy::disallowed_methods, reason = "this probes the machine")]
 
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use crate::record::CpuFacts;
 const CPU: &str = "/sys/devices/system/cpu";
 const POLICIES: &str = "/sys/devices/system/cpu/cpufreq";
 
-/// The processor of a Linux host, whose `/proc/cpuinfo` reads `cpu_info`.
+/// The processor of a Linux host. `cpu_info` is the text of `/proc/cpuinfo`.
 pub(super) fn probe_processor(cpu_info: &str, usable: u32) -> CpuFacts {
     let online = read(&format!("{CPU}/online")).and_then(|text| parse::count_in_list(&text));
     let numa = read("/sys/devices/system/node/online").and_then(|text| parse::count_in_list(&text));
@@ -36,7 +36,8 @@ pub(super) fn probe_processor(cpu_info: &str, usable: u32) -> CpuFacts {
     }
 }
 
-/// Intel's driver says whether turbo is off; the others whether boost is on, for all processors or for each.
+/// Intel's driver reports whether turbo is off. Other drivers report whether boost is on, for all processors or for
+/// each.
 fn probe_turbo() -> Option<bool> {
     let off = read(&format!("{CPU}/intel_pstate/no_turbo")).and_then(|text| switch(&text));
     let on = || {
@@ -46,23 +47,23 @@ fn probe_turbo() -> Option<bool> {
     off.map(|off| !off).or_else(on)
 }
 
-/// When the kernel uses huge pages by itself.
+/// When the kernel uses transparent huge pages.
 pub(super) fn probe_huge_pages() -> Option<String> {
     read("/sys/kernel/mm/transparent_hugepage/enabled").and_then(|text| chosen(&text))
 }
 
-/// What the kernel reads the time from.
+/// The clock source of the kernel.
 pub(super) fn probe_clock_source() -> Option<String> {
     let text = read("/sys/devices/system/clocksource/clocksource0/current_clocksource")?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// What the kernel was told that changes how fast it runs programs.
+/// The options on the kernel's command line that change how fast programs run.
 pub(super) fn probe_kernel_options() -> Vec<String> {
     read("/proc/cmdline").map(|text| options(&text)).unwrap_or_default()
 }
 
-/// The kind of container that this process is in.
+/// The kind of container in which this process runs.
 pub(super) fn probe_container() -> Option<String> {
     let has = |name: &str| std::env::var_os(name).is_some();
     container(&ContainerSigns {
@@ -75,24 +76,24 @@ pub(super) fn probe_container() -> Option<String> {
     })
 }
 
-/// What tells one kind of container from another.
+/// The signs by which kinds of containers are recognised.
 #[derive(Clone, Debug, Default)]
 struct ContainerSigns {
-    /// `/run/systemd/container`: where systemd runs in the container it keeps the name it was told.
+    /// `/run/systemd/container`: the container's kind, if systemd runs in it.
     systemd: String,
-    /// Docker's mark at the root.
+    /// Whether `/.dockerenv` exists.
     docker_file: bool,
-    /// Podman's mark.
+    /// Whether `/run/.containerenv` exists.
     podman_file: bool,
     /// `/proc/1/cgroup`.
     cgroup: String,
-    /// The environment names a Kubernetes cluster.
+    /// Whether the environment names a Kubernetes cluster.
     in_pod: bool,
-    /// The environment names an Apptainer or Singularity image.
+    /// Whether the environment names an Apptainer or Singularity image.
     in_apptainer: bool,
 }
 
-/// Who manages a container is named before who runs it: a pod's containers are containerd's or Docker's.
+/// The manager of a container is named rather than its runtime: a pod's containers are run by containerd or Docker.
 fn container(signs: &ContainerSigns) -> Option<String> {
     let in_group = |word: &str| signs.cgroup.contains(word);
     let systemd = signs.systemd.trim();
@@ -108,7 +109,7 @@ fn container(signs: &ContainerSigns) -> Option<String> {
     kinds.into_iter().find(|(is, _)| *is).map(|(_, kind)| kind.to_owned())
 }
 
-/// `0` or `1`.
+/// Parses `0` or `1`.
 fn switch(text: &str) -> Option<bool> {
     match text.trim() {
         "0" => Some(false),
@@ -117,7 +118,7 @@ fn switch(text: &str) -> Option<bool> {
     }
 }
 
-/// The kernel gives clocks in kHz.
+/// Converts a clock from the kernel's kHz.
 fn megahertz(kilohertz: &str) -> Option<f64> {
     kilohertz.trim().parse::<f64>().ok().map(|kilohertz| kilohertz / 1e3).filter(|clock| *clock > 0.0)
 }
@@ -143,8 +144,8 @@ fn cores(cpu_info: &str) -> Option<u32> {
     u32::try_from(pairs.len()).ok().filter(|count| *count > 0)
 }
 
-/// Words of the kernel's command line that change how fast programs run: what guards against leaky processors costs
-/// time, idle states and kept-apart processors change latencies.
+/// The words of the kernel's command line that change how fast programs run: mitigations cost time, and idle states or
+/// isolated processors change latencies.
 fn options(command_line: &str) -> Vec<String> {
     const NAMES: &[&str] = &[
         "mitigations",
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_one_core_are_one_core() {
+    fn threads_of_a_core_count_once() {
         let thread = |package: u32, core: u32| {
             format!("processor\t: 0\nmicrocode\t: 0x1a\nphysical id\t: {package}\ncore id\t\t: {core}\n\n")
         };
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_kernels_command_line_only_what_matters_is_kept() {
+    fn only_relevant_kernel_options_are_kept() {
         let line =
             "BOOT_IMAGE=/vmlinuz root=UUID=4f quiet mitigations=off nosmt tsc=reliable password=secret\n";
         assert_eq!(options(line), ["mitigations=off", "nosmt", "tsc=reliable"]);

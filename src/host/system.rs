@@ -1,10 +1,10 @@
-//! Asking the system: its small files, its directories, its programs. What it does not offer is absent.
+//! Queries the system: its small files, its directories, its programs. What it does not offer is absent.
 #![expect(clippy::disallowed_methods, reason = "this probes the machine")]
 
 use std::fs;
 use std::process::{Command, Stdio};
 
-/// Standard output of a program that succeeds. A program that is not there is a fact that is not offered.
+/// The standard output of a program that succeeds; `None` if it is missing or fails.
 pub(super) fn output(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program)
         .args(arguments)
@@ -16,12 +16,12 @@ pub(super) fn output(program: &str, arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The text of a small file of the system; `None` if there is none, or none that this user may read.
+/// The text of a small file of the system; `None` if it is missing or this user must not read it.
 pub(super) fn read(path: &str) -> Option<String> {
     fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The names in a directory of the system.
+/// The names in a directory of the system; empty if it is missing.
 pub(super) fn entries(directory: &str) -> Vec<String> {
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()

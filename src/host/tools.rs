@@ -1,4 +1,4 @@
-//! Other programs and files that a record speaks of: the time tool, git, a program's bytes.
+//! Programs and files that a record mentions: the `time` tool, git, and the hash of a program.
 #![expect(clippy::disallowed_methods, reason = "this asks other programs and reads files")]
 
 use std::ffi::OsStr;
@@ -20,8 +20,8 @@ pub struct TimeTool {
     pub flavour: TimeFlavour,
 }
 
-/// Finds `time`: `/usr/bin/time`, else the first on `PATH`. `None` if there is none that we understand (BusyBox's knows
-/// no `-o`); jobs then run without it, and their records have no process statistics.
+/// Finds `time`: `/usr/bin/time`, else the first on `PATH` that works. `None` if there is neither GNU nor BSD `time`; a
+/// run is then refused. BusyBox's `time` has no `-o`.
 pub fn probe_time_tool() -> Option<TimeTool> {
     let from_path = std::env::var_os("PATH").unwrap_or_default();
     let candidates = std::iter::once(PathBuf::from("/usr/bin"))
@@ -34,7 +34,7 @@ fn time_tool_at(path: PathBuf) -> Option<TimeTool> {
         return Some(TimeTool { path, flavour: TimeFlavour::Bsd });
     }
     let output = Command::new(&path).arg("--version").stdin(Stdio::null()).output().ok()?;
-    // Version 1.7 says it on standard error.
+    // Version 1.7 prints it on standard error.
     let said = [output.stdout, output.stderr].concat();
     is_gnu_time(&String::from_utf8_lossy(&said)).then_some(TimeTool { path, flavour: TimeFlavour::Gnu })
 }
@@ -43,13 +43,13 @@ fn is_gnu_time(version: &str) -> bool {
     version.to_lowercase().lines().next().is_some_and(|line| line.contains("gnu time"))
 }
 
-/// The git checkout that `directory` stands in. `None` without git, outside a checkout, or before the first commit.
+/// The git checkout that contains `directory`. `None` without git, outside a checkout, or before the first commit.
 pub fn probe_git(directory: &Path) -> Option<GitFacts> {
     let output = Command::new("git")
         .arg("-C")
         .arg(directory)
         .args(["status", "--porcelain=v2", "--branch", "--untracked-files=no"])
-        // Otherwise `status` takes the index's lock to refresh it, in the user's way.
+        // Otherwise `status` locks the index to refresh it, which can get in the user's way.
         .env("GIT_OPTIONAL_LOCKS", "0")
         .env_remove("GIT_DIR")
         .env_remove("GIT_WORK_TREE")
@@ -63,7 +63,7 @@ pub fn probe_git(directory: &Path) -> Option<GitFacts> {
     parse_git_status(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// `# branch.oid <commit>` among headers that start with `#`, then a line for each file that differs.
+/// Parses headers that start with `#`, among them `# branch.oid <commit>`, then one line per changed file.
 fn parse_git_status(text: &str) -> Option<GitFacts> {
     let revision = text.lines().find_map(|line| line.strip_prefix("# branch.oid "))?;
     if revision == "(initial)" {
@@ -73,13 +73,13 @@ fn parse_git_status(text: &str) -> Option<GitFacts> {
     Some(GitFacts { revision: revision.to_owned(), dirty })
 }
 
-/// A file whose bytes could not be hashed.
+/// A file could not be hashed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}", path.display())]
 pub struct HashError {
     /// The file.
     pub path: PathBuf,
-    /// Why.
+    /// The reason.
     #[source]
     pub source: io::Error,
 }
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gnu_time_says_so() {
+    fn gnu_time_is_recognised() {
         assert!(is_gnu_time("time (GNU Time) 1.9\nCopyright (C) 2018"));
         assert!(is_gnu_time("GNU time 1.7\n"));
         assert!(!is_gnu_time("BusyBox v1.36.1 multi-call binary.\n"));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn git_says_what_is_checked_out() {
+    fn the_revision_and_changes_are_read_from_git() {
         let clean = "# branch.oid 1f06d7c\n# branch.head main\n# branch.ab +0 -0\n";
         let facts = |dirty| GitFacts { revision: "1f06d7c".into(), dirty };
         assert_eq!(parse_git_status(clean), Some(facts(false)));
@@ -130,13 +130,13 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_not_there_has_no_git_facts() {
+    fn a_missing_directory_has_no_git_facts() {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(probe_git(&directory.path().join("missing")), None);
     }
 
     #[test]
-    fn a_file_is_hashed_or_named() {
+    fn a_file_is_hashed_or_named_in_the_error() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("abc");
         std::fs::write(&path, "abc").unwrap();

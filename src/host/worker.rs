@@ -1,15 +1,15 @@
-//! Where the shipped worker is.
+//! Finds the shipped worker.
 #![expect(
     clippy::disallowed_methods,
-    reason = "the user names it in the environment, else it is beside our own program"
+    reason = "the environment names the worker, else it is next to our own program"
 )]
 
 use std::path::{Path, PathBuf};
 
-/// Names the shipped worker.
+/// The variable that names the shipped worker.
 pub const WORKER_VARIABLE: &str = "ORCHESTRATE_WORKER";
 
-/// Where the shipped worker is: where the user says, else beside our own program.
+/// The path of the shipped worker: as the user's variable says, else next to our own program.
 pub fn shipped_worker() -> PathBuf {
     if let Some(path) = std::env::var_os(WORKER_VARIABLE).filter(|path| !path.is_empty()) {
         return std::path::absolute(&path).unwrap_or_else(|_| path.into());

@@ -1,24 +1,24 @@
-//! The clock that nobody sets: seconds since the system was started, sleep included.
+//! A clock that nobody can set: seconds since the system booted, sleep included.
 //!
-//! The wall clock may be stepped at any moment, by hand or by whoever keeps it right. Between two processes of one boot
-//! this clock tells how much time has passed.
+//! The wall clock can be changed at any moment, by hand or by time synchronisation. This clock measures how much time
+//! has passed, even between two processes, as long as the system is not rebooted.
 
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
 use nix::libc;
 
-/// Linux counts sleep in this one alone.
+/// On Linux, this is the only clock that counts sleep.
 #[cfg(target_os = "linux")]
 const SINCE_BOOT: libc::clockid_t = libc::CLOCK_BOOTTIME;
 /// On macOS this is `mach_continuous_time`, which counts sleep.
 #[cfg(not(target_os = "linux"))]
 const SINCE_BOOT: libc::clockid_t = libc::CLOCK_MONOTONIC_RAW;
 
-/// Time since the system was started; `None` where it does not tell.
+/// Time since the system booted; `None` if the system does not report it.
 pub(super) fn probe_since_boot() -> Option<Duration> {
     let mut time = MaybeUninit::<libc::timespec>::uninit();
-    // SAFETY: the call fills in the struct that it is given, and says so by returning 0.
+    // SAFETY: the call fills in the struct that it is given, and reports that by returning 0.
     let time = unsafe {
         if libc::clock_gettime(SINCE_BOOT, time.as_mut_ptr()) != 0 {
             return None;
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_only_grows() {
+    fn it_never_goes_back() {
         let first = probe_since_boot().unwrap();
         assert!(first > Duration::ZERO && probe_since_boot().unwrap() >= first);
     }

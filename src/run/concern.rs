@@ -1,7 +1,7 @@
-//! Whom an error concerns: one job alone, or every job of the run.
+//! Whether an error concerns one job or every job of the run.
 //!
-//! One bad directory must not stop a matrix, and a full disk must not be met once for every job. Two things tell them
-//! apart: what the system said, and whose path it said it of.
+//! One bad directory must not stop a matrix, and a full disk must not be reported once per job. Two things tell these
+//! apart: the system's error code, and the path that it is about.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -14,7 +14,8 @@ use crate::files::JobDir;
 use crate::lock::LockError;
 use crate::store::Store;
 
-/// Whether `error`, met while the job of `dir` was run, is of that directory alone, so that other jobs can run.
+/// Whether `error`, which occurred while the job of `dir` ran, concerns that directory alone, so that other jobs can
+/// run.
 pub(super) fn concerns_one_job(error: &DispatchError, store: &Store, dir: &JobDir) -> bool {
     if let DispatchError::Lock(LockError::Foreign { path, .. }) = error {
         return path.starts_with(dir.path());
@@ -27,7 +28,7 @@ pub(super) fn concerns_one_job(error: &DispatchError, store: &Store, dir: &JobDi
     path.starts_with(dir.path()) && !is_of_the_system(source) && !is_of_the_store(source, store, dir.path())
 }
 
-/// What every other job would meet as well: the disk, or a limit of this process or the system.
+/// Whether every other job would fail the same way: the disk is at fault, or a limit of this process or of the system.
 fn is_of_the_system(error: &io::Error) -> bool {
     use ErrorKind::{
         OutOfMemory, QuotaExceeded, ReadOnlyFilesystem, StaleNetworkFileHandle, StorageFull, TimedOut,
@@ -38,7 +39,7 @@ fn is_of_the_system(error: &io::Error) -> bool {
     kinds.contains(&error.kind()) || numbers.iter().any(|number| error.raw_os_error() == Some(*number as i32))
 }
 
-/// The store is gone, or nobody may make a directory in it.
+/// Whether the store is gone, or no directory can be made in it.
 fn is_of_the_store(error: &io::Error, store: &Store, dir: &Path) -> bool {
     !store.root().is_dir()
         || error.kind() == ErrorKind::PermissionDenied && fs::symlink_metadata(dir).is_err()
@@ -56,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn one_directory_is_one_jobs_and_the_disk_is_everybodys() {
+    fn a_directory_concerns_its_job_and_the_disk_concerns_all() {
         let root = tempfile::tempdir().unwrap();
         let store = Store::at(&root.path().join("runs")).unwrap();
         let dir = store.job_dir(&job());
@@ -77,7 +78,7 @@ mod tests {
         assert!(!one(&root.path().join("locks/host.lock"), Errno::EACCES), "a path of the host");
         assert!(!one(store.root(), Errno::EACCES), "a path of the store");
         fs::remove_dir(dir.path()).unwrap();
-        assert!(!one(dir.path(), Errno::EACCES), "nobody may make a directory in the store");
+        assert!(!one(dir.path(), Errno::EACCES), "no directory can be made in the store");
         fs::remove_dir(store.root()).unwrap();
         assert!(!one(dir.path(), Errno::ENOENT), "the store is gone");
     }

@@ -1,11 +1,11 @@
-//! Why a run could not go on.
+//! Errors that end a run.
 
 use super::site::SiteError;
 use crate::files::WriteError;
 use crate::lock::LockError;
 use crate::store::RestoreError;
 
-/// A run that could not go on. Everything that was recorded stays recorded.
+/// A run had to end. Everything recorded so far is kept.
 #[derive(Debug, thiserror::Error)]
 pub enum DispatchError {
     /// A lock cannot be taken.
@@ -14,11 +14,11 @@ pub enum DispatchError {
     /// The store cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// Something the run needs is gone.
+    /// Something that the run needs is missing.
     #[error(transparent)]
     Site(#[from] SiteError),
-    /// The system refuses a signal handler.
-    #[error("cannot listen to signals")]
+    /// The system refused a signal handler.
+    #[error("cannot listen for signals")]
     Signals(#[source] std::io::Error),
 }
 

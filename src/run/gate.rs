@@ -1,5 +1,5 @@
-//! Whether the machine is as quiet and as cool as a job's limits ask before it starts. Pure: readings and the time that
-//! was waited in, a verdict out. The run waits and reads (`dispatch/pass_gate.rs`).
+//! Decides whether the machine is as quiet and as cool as a job's limits ask before it starts. Pure: takes readings and
+//! the time waited so far, returns a verdict. `dispatch/pass_gate.rs` reads and waits.
 
 use std::time::Duration;
 
@@ -9,36 +9,36 @@ use crate::matrix::Limits;
 /// What the limits of a job ask of the machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Wanted {
-    /// The processors that others may keep busy.
+    /// How many processors others may keep busy.
     pub quiet: Option<f64>,
-    /// The temperature that the device may have, in °C.
+    /// The highest temperature of the device, in °C.
     pub max_temperature: Option<f64>,
     /// The longest wait.
     pub timeout: Duration,
 }
 
-/// What the machine is.
+/// The state of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Reading {
-    /// The processors that others kept busy over the last second or more; `None` if the host does not tell.
+    /// How many processors others kept busy over the last second or more; `None` if the host does not report it.
     pub foreign: Option<f64>,
-    /// The temperature of the device in °C; `None` if nobody tells.
+    /// The temperature of the device in °C; `None` if it cannot be read.
     pub temperature: Option<f64>,
 }
 
-/// What to do about a job that is to be started.
+/// What to do with a job that is ready to start.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Verdict {
     /// Start it.
     Start,
-    /// Wait on: this is what the machine is instead.
+    /// Keep waiting, for this reason.
     Wait(String),
-    /// Start it all the same: this is what the machine is instead, and the wait has been long enough.
+    /// Start it anyway, despite this reason: the wait has been long enough.
     GiveUp(String),
 }
 
 impl Wanted {
-    /// What `limits` ask of a host with `usable` processors; `None` if nothing.
+    /// What `limits` ask of a host with `usable` processors; `None` if they ask for nothing.
     pub(super) fn of(limits: &Limits, usable: u32) -> Option<Wanted> {
         let wanted = Wanted {
             quiet: limits.quiet.map(|quiet| quiet.processors(usable)),
@@ -48,8 +48,8 @@ impl Wanted {
         (!wanted.is_nothing()).then_some(wanted)
     }
 
-    /// What of it can be asked for now. `has_neighbours`: other jobs run on other devices by permission. Their work
-    /// cannot be told from others', so quiet cannot be asked for as long as they do.
+    /// The part that can be judged now. If `has_neighbours`, other jobs run on other devices by permission. Their work
+    /// cannot be told from foreign work, so quiet is not required while they run.
     pub(super) fn beside(&self, has_neighbours: bool) -> Wanted {
         Wanted { quiet: self.quiet.filter(|_| !has_neighbours), ..*self }
     }
@@ -59,7 +59,7 @@ impl Wanted {
         self.quiet.is_none() && self.max_temperature.is_none()
     }
 
-    /// What to do after `waited`, when the machine is as `reading` says. What nobody tells is not waited for.
+    /// What to do after waiting for `waited`, given `reading`. A missing reading is not waited for.
     pub(super) fn judge(&self, waited: Duration, reading: Reading) -> Verdict {
         let over = |limit: Option<f64>, reading: Option<f64>| {
             let (limit, reading) = (limit?, reading?);
@@ -78,18 +78,18 @@ impl Wanted {
         }
     }
 
-    /// What is asked for but told by nobody, as sentences for a job on `device`.
-    pub(super) fn untold(&self, reading: Reading, device: Device) -> Vec<String> {
+    /// Warnings about readings that are needed but missing, for a job on `device`.
+    pub(super) fn warnings(&self, reading: Reading, device: Device) -> Vec<String> {
         let quiet = self.quiet.is_some() && reading.foreign.is_none();
         let temperature = self.max_temperature.is_some() && reading.temperature.is_none();
         let mut sentences = Vec::new();
         if quiet {
-            let what = "`quiet` is not waited for: this system does not tell how busy its processors are";
+            let what = "`quiet` has no effect: this system does not report how busy its processors are";
             sentences.push(what.to_owned());
         }
         if temperature {
-            let what = "is not waited for: nobody tells the temperature of";
-            sentences.push(format!("`max_temperature` {what} `{device}` here"));
+            let what = "has no effect: this system does not report the temperature of";
+            sentences.push(format!("`max_temperature` {what} `{device}`"));
         }
         sentences
     }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_its_limit_is_waited_for_and_told() {
+    fn readings_over_their_limits_are_named_and_waited_for() {
         let busy = "other processes keep 1.20 processors busy (quiet: 0.25)";
         let hot = "the device is at 71 °C (max_temperature: 60)";
         assert_eq!(judge(0, reading(1.2, 20.0)), Verdict::Wait(busy.into()));
@@ -129,9 +129,9 @@ mod tests {
         assert_eq!(no_patience.judge(Duration::ZERO, reading(1.2, 20.0)), Verdict::GiveUp(busy.into()));
     }
 
-    /// Second by second, as a run sees it.
+    /// One reading per second, as in a run.
     #[test]
-    fn a_wait_ends_with_the_first_reading_that_fits() {
+    fn a_wait_ends_with_the_first_acceptable_reading() {
         let readings = [(2.0, 70.0), (0.1, 70.0), (2.0, 50.0), (0.1, 50.0), (2.0, 70.0)];
         let verdicts =
             readings.iter().zip(0..).map(|((foreign, hot), second)| judge(second, reading(*foreign, *hot)));
@@ -139,20 +139,20 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_tells_is_said_and_not_waited_for() {
+    fn a_missing_reading_is_warned_about_and_not_waited_for() {
         let reading = Reading { foreign: Some(0.1), temperature: None };
         assert_eq!(judge(0, reading), Verdict::Start);
         assert_eq!(
-            wanted().untold(reading, Device::Mps),
-            ["`max_temperature` is not waited for: nobody tells the temperature of `mps` here"]
+            wanted().warnings(reading, Device::Mps),
+            ["`max_temperature` has no effect: this system does not report the temperature of `mps`"]
         );
-        assert_eq!(wanted().untold(Reading::default(), Device::Cpu).len(), 2);
+        assert_eq!(wanted().warnings(Reading::default(), Device::Cpu).len(), 2);
         let quiet_alone = Wanted { max_temperature: None, ..wanted() };
-        assert!(quiet_alone.untold(reading, Device::Cpu).is_empty());
+        assert!(quiet_alone.warnings(reading, Device::Cpu).is_empty());
     }
 
     #[test]
-    fn limits_say_what_is_wanted() {
+    fn limits_become_requirements() {
         let limits = |quiet, max_temperature| Limits { quiet, max_temperature, ..Limits::default() };
         assert_eq!(Wanted::of(&limits(None, None), 2), None);
         let usual = Wanted::of(&limits(Some(Quiet::Usual), None), 64).unwrap();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn quiet_is_asked_for_only_as_long_as_nobody_is_beside() {
+    fn quiet_is_required_only_without_neighbours() {
         let readings =
             [(true, Verdict::Start), (false, judge(0, reading(1.2, 20.0))), (true, Verdict::Start)];
         for (has_neighbours, verdict) in readings {

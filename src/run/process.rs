@@ -1,7 +1,7 @@
-//! The process chain: `time` → worker, in a process group of its own.
+//! The process chain: `time` → worker, in its own process group.
 //!
-//! The group is what signals go to. SIGINT is heeded by workers and ignored by GNU `time`, which then still writes its
-//! report; SIGTERM would cost us the report, and a signal to `time` alone would leave the worker running.
+//! Signals go to the group. Workers react to SIGINT, while GNU `time` ignores it and still writes its report. SIGTERM
+//! would lose the report, and a signal to `time` alone would leave the worker running.
 #![expect(clippy::disallowed_methods, reason = "processes are started here")]
 
 use std::collections::BTreeMap;
@@ -25,29 +25,29 @@ use crate::files::AttemptDir;
 use crate::lock::{DeviceLock, JobLock, inherited};
 use crate::protocol::MEASUREMENT_VARIABLE;
 
-/// A running process chain. The locks it was started with are open in all of its processes.
+/// A running process chain. All of its processes keep the locks open with which it was started.
 #[derive(Debug)]
 pub struct Chain {
     group: Group,
     exit: JoinHandle<io::Result<ExitStatus>>,
 }
 
-/// What a chain is started with.
+/// The input of [`Chain::spawn`].
 #[derive(Clone, Copy, Debug)]
 pub struct ChainCall<'a> {
     /// The program and its arguments.
     pub argv: &'a [String],
-    /// The whole environment.
+    /// The complete environment.
     pub environment: &'a BTreeMap<String, String>,
     /// The working directory.
     pub directory: &'a Path,
 }
 
 impl Chain {
-    /// Starts the chain; its output goes to the attempt's files. Only who holds both locks can do this.
+    /// Starts the chain; its output goes to the attempt's files. The caller must hold both locks.
     ///
     /// # Errors
-    /// The files cannot be made, or the first program cannot be started.
+    /// The files cannot be created, or the first program cannot be started.
     pub fn spawn(
         call: ChainCall<'_>,
         attempt: &AttemptDir,
@@ -80,22 +80,23 @@ impl Chain {
         self.group
     }
 
-    /// Waits until the chain's first process is gone. May be dropped while it waits, but not called again afterwards.
+    /// Waits until the chain's first process has ended. Cancel safe, but must not be called again after it has
+    /// returned.
     ///
     /// # Errors
-    /// The system does not say how it ended.
+    /// The system does not report how it ended.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         (&mut self.exit).await.map_err(io::Error::other)?
     }
 }
 
-/// Makes the child the head of a group of its own, lets it keep the locks, and gives it the default reaction to the
-/// signals that we send: a shell's background jobs inherit SIGINT ignored.
+/// Gives the child its own process group, lets it inherit the locks, and resets the signals that we send to their
+/// default action: a shell's background jobs inherit an ignored SIGINT.
 fn prepare(command: &mut Command, locks: Vec<RawFd>) {
     command.process_group(0);
     let hook = move || {
         for lock in &locks {
-            // SAFETY: plain system call on a file that our `JobLock` and `DeviceLock` keep open in the parent.
+            // SAFETY: a plain system call on a file that `JobLock` and `DeviceLock` keep open in the parent.
             if unsafe { libc::fcntl(*lock, libc::F_SETFD, 0) } == -1 {
                 return Err(io::Error::last_os_error());
             }
@@ -110,7 +111,7 @@ fn prepare(command: &mut Command, locks: Vec<RawFd>) {
     unsafe { command.pre_exec(hook) };
 }
 
-/// The code and the signal that `status` tells.
+/// The exit code and the signal in `status`.
 pub fn code_and_signal(status: ExitStatus) -> (Option<i32>, Option<i32>) {
     (status.code(), status.signal())
 }
@@ -120,25 +121,25 @@ pub fn code_and_signal(status: ExitStatus) -> (Option<i32>, Option<i32>) {
 pub struct Group(Pid);
 
 impl Group {
-    /// The group of the worker that was told to write its measurement to `path`; `None` if it is gone, or on a system
-    /// without `/proc`.
+    /// The group of the worker that writes its measurement to `path`. `None` if the worker has ended, or if the system
+    /// has no `/proc`.
     pub fn of_worker(path: &Path) -> Option<Group> {
         let first = processes_of_worker(path).into_iter().next()?;
         stat_of(first).map(|stat| Group(stat.group))
     }
 
-    /// Asks all of the group to end.
+    /// Asks all processes of the group to end.
     pub fn interrupt(self) {
         self.send(Signal::SIGINT);
     }
 
-    /// Ends all of the group.
+    /// Kills all processes of the group.
     pub fn kill(self) {
         self.send(Signal::SIGKILL);
     }
 
     fn send(self, signal: Signal) {
-        // The group may be gone by now, which is what was wanted.
+        // The group may have ended already, which is fine.
         let _ = killpg(self.0, signal);
     }
 
@@ -146,11 +147,11 @@ impl Group {
         killpg(self.0, None) != Err(Errno::ESRCH)
     }
 
-    /// Ends what is left of the group after its first process is gone, and says whether there was anything.
+    /// Kills whatever is left of the group after its first process has ended. Returns whether there was anything.
     ///
-    /// Children that end together with the worker are given a moment to do so. The group's number cannot name another
-    /// group before that: the system gives no number away while any process of the group is there, and an empty group
-    /// is asked about within microseconds.
+    /// Children that end together with the worker get a moment to do so. Meanwhile the group's number cannot come to
+    /// name another group: the system does not reuse it while any process of the group exists. An empty group is
+    /// checked within microseconds.
     pub async fn sweep(self) -> bool {
         if self.is_gone_within(Duration::from_millis(200)).await || !self.has_living() {
             return false;
@@ -160,7 +161,7 @@ impl Group {
         true
     }
 
-    /// Waits until nothing of the group is left, for at most `bound`; says whether it came to that.
+    /// Waits until the group is empty, for at most `bound`. Returns whether it is.
     pub async fn is_gone_within(self, bound: Duration) -> bool {
         let step = Duration::from_millis(10);
         let mut waited = Duration::ZERO;
@@ -174,10 +175,11 @@ impl Group {
         true
     }
 
-    /// Whose the process `pid` is: the group's, if it or one of its ancestors belongs to the group.
+    /// Who owns the process `pid`. It is the group's if the process or one of its ancestors belongs to the group.
     pub fn owner_of(self, pid: u32) -> Owner {
         let Ok(number) = i32::try_from(pid) else { return Owner::Gone };
-        // Deeper trees than this are none; a parent's number may be given away while we climb.
+        // No process tree is deeper than this. The bound matters because a parent's number may be reused while we
+        // climb.
         const DEEPEST: usize = 64;
         let parents = std::iter::successors(stat(&pid.to_string()), |stat| stat_of(stat.parent));
         if parents.take(DEEPEST).any(|stat| stat.group == self.0) {
@@ -192,39 +194,38 @@ impl Group {
         }
     }
 
-    /// Whether anything but zombies is in the group. In a container whose first process reaps nobody, zombies stay for
-    /// ever. Where `/proc` does not tell, everything that exists counts.
+    /// Whether the group contains anything but zombies. In a container whose first process does not reap, zombies stay
+    /// forever. Without `/proc`, everything that exists counts.
     fn has_living(self) -> bool {
         let stats = processes().filter_map(|pid| stat(&pid)).collect::<Vec<_>>();
         stats.is_empty() || stats.iter().any(|stat| stat.group == self.0 && stat.state != 'Z')
     }
 }
 
-/// Whose a process is, seen from a [`Group`].
+/// The owner of a process, from the point of view of a [`Group`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// The group's.
+    /// The group.
     Group,
-    /// Somebody else's.
+    /// Somebody else.
     Other {
-        /// Its program's name, where the system tells.
+        /// The name of its program, if the system reports it.
         name: Option<String>,
     },
-    /// Nobody's: it has ended.
+    /// Nobody: the process has ended.
     Gone,
 }
 
-/// Whether this process and the kernel's drivers give processes the same numbers: it lives in the namespace of numbers
-/// that every other is below. A container has one of its own.
+/// Whether this process sees the same process numbers as the kernel's drivers, because it is in the system's first
+/// namespace of process numbers. A container has its own.
 pub fn is_in_first_pid_namespace() -> bool {
-    // `PROC_PID_INIT_INO` of Linux, part of what it promises to programs.
+    // `PROC_PID_INIT_INO`, which is part of Linux's stable interface.
     const FIRST: &str = "pid:[4026531836]";
     fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == FIRST)
 }
 
-/// The processes of the worker that was told to write its measurement to `path`, wherever they have gone: also those
-/// in a group or session of their own. They are found by their environment, which no other process can have by
-/// accident. Empty on a system without `/proc`.
+/// The processes of the worker that writes its measurement to `path`, including those in another group or session. They
+/// are recognised by their environment, which no other process has by accident. Empty on a system without `/proc`.
 pub fn processes_of_worker(path: &Path) -> Vec<Pid> {
     let wanted = [MEASUREMENT_VARIABLE.as_bytes(), b"=", path.as_os_str().as_bytes()].concat();
     let has = |environment: Vec<u8>| environment.split(|byte| *byte == 0).any(|entry| entry == wanted);
@@ -234,11 +235,11 @@ pub fn processes_of_worker(path: &Path) -> Vec<Pid> {
         .collect()
 }
 
-/// Kills the processes of a worker that have left its group, and says whether there were any. They would keep the
-/// device, and its lock.
+/// Kills the processes of a worker that have left its group, since they would keep the device and its lock. Returns
+/// whether there were any.
 pub fn kill_escaped(path: &Path) -> bool {
     let mut found = false;
-    // A process may start another while we look; a few rounds catch all but the malicious.
+    // A process may start another one while we look. A few rounds catch all but malicious ones.
     for _ in 0..10 {
         let escaped = processes_of_worker(path);
         if escaped.is_empty() {
@@ -259,7 +260,7 @@ fn processes() -> impl Iterator<Item = String> {
         .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// What the system says of a process.
+/// A process as `/proc` shows it.
 #[derive(Clone, Copy, Debug)]
 struct Stat {
     state: char,
@@ -271,7 +272,7 @@ fn stat_of(pid: Pid) -> Option<Stat> {
     stat(&pid.to_string())
 }
 
-/// The name before the fields stands in parentheses and may hold anything.
+/// The name before the fields is in parentheses and may contain anything.
 fn stat(pid: &str) -> Option<Stat> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = text.rsplit_once(") ")?.1.split(' ');
@@ -294,7 +295,7 @@ mod tests {
         let mut child = Command::new("sleep").arg("60").process_group(0).spawn().unwrap();
         assert_eq!(own.owner_of(child.id()), Owner::Group, "a child in a group of its own");
         let other = Group(Pid::from_raw(i32::try_from(child.id()).unwrap()));
-        assert!(matches!(other.owner_of(pid), Owner::Other { name: Some(_) }), "a parent is no child");
+        assert!(matches!(other.owner_of(pid), Owner::Other { name: Some(_) }), "a parent is not a child");
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(own.owner_of(child.id()), Owner::Gone);

@@ -1,5 +1,5 @@
-//! Where a run takes place: what is looked up once, before anything starts, and refused with one clear sentence if it
-//! is not there.
+//! The programs and directories that a run uses. They are looked up once, before anything starts; whatever is missing
+//! is reported in one sentence.
 
 use std::path::{Path, PathBuf};
 
@@ -10,19 +10,19 @@ use crate::lock::lock_dir_path;
 use crate::plan::{Decided, Invocation, InvocationError, Outputs, Plan, Profiler, Surroundings, invocation};
 use crate::record::{GitFacts, TimeFlavour, WorkerFacts};
 
-/// Something a run needs is not there.
+/// Something that a run needs is missing.
 #[derive(Debug, thiserror::Error)]
 pub enum SiteError {
-    /// Programs cannot even be looked for.
+    /// Programs cannot be searched for at all.
     #[error(transparent)]
     Programs(#[from] ProgramsError),
-    /// The shipped worker is not where it should be.
+    /// The shipped worker is missing.
     #[error("there is no worker at {}", .0.display())]
     NoWorker(PathBuf),
-    /// There is no time tool.
-    #[error("there is no `time` program that we understand in /usr/bin or on the PATH")]
+    /// No `time` program was found.
+    #[error("there is no GNU or BSD time program in /usr/bin or on the PATH")]
     NoTime,
-    /// The images of a job are not there.
+    /// The images of a job are missing.
     #[error("the data folder {} of {job} does not exist", path.display())]
     NoData {
         /// The folder.
@@ -30,40 +30,40 @@ pub enum SiteError {
         /// The first job that needs it.
         job: String,
     },
-    /// A job cannot be called.
+    /// The worker of a job cannot be called.
     #[error("cannot call the worker of {job}")]
     NoInvocation {
         /// The job.
         job: String,
-        /// Why.
+        /// The reason.
         #[source]
         source: InvocationError,
     },
-    /// A path that must stand in a file or an environment is not UTF-8.
+    /// A path that is written to a file or an environment is not UTF-8.
     #[error("the path {} is not UTF-8", .0.display())]
     NotText(PathBuf),
 }
 
-/// Where a run takes place.
+/// The programs and directories that a run uses.
 #[derive(Debug)]
 pub struct Site {
     /// `orchestrate`'s and every worker's current directory.
     pub directory: PathBuf,
-    /// The directory of the host's and its devices' locks; need not exist.
+    /// The directory with the locks of the host and its devices; need not exist.
     pub lock_dir: PathBuf,
     /// The program at the head of every chain.
     pub time: TimeTool,
-    /// The checkout that the matrix stands in.
+    /// The git checkout that contains the matrix.
     pub git: Option<GitFacts>,
     programs: Programs,
 }
 
 impl Site {
-    /// Looks up everything that the jobs of `decided` that are to be run need. Their workers are hashed here: libtorch
-    /// takes a second, which no signal should wait for later.
+    /// Looks up everything that the jobs of `decided` need if they run. Their workers are hashed here: for libtorch
+    /// this takes a second, and no signal should have to wait that long later.
     ///
     /// # Errors
-    /// [`SiteError`] names the first thing that is missing.
+    /// [`SiteError`] for the first thing that is missing.
     pub fn probe(plan: &Plan, decided: &[Decided], mut programs: Programs) -> Result<Site, SiteError> {
         let directory = programs.directory.clone();
         let time = probe_time_tool().ok_or(SiteError::NoTime)?;
@@ -98,7 +98,7 @@ impl Site {
         }
     }
 
-    /// The directories in which the programs of `job` are looked for, as `PATH` has them.
+    /// The directories that are searched for the programs of `job`, as in `PATH`.
     pub fn path(&self, job: &Job, plan: &Plan) -> String {
         let own = plan.env(job.key()).variables.get("PATH");
         own.or_else(|| self.programs.surroundings.ambient.get("PATH")).cloned().unwrap_or_default()
@@ -124,7 +124,7 @@ impl Site {
     }
 }
 
-/// What must hold of a job before anything is started; how it will be called, but for where it writes.
+/// Checks what a job needs before anything is started. Returns how its worker will be called, without the output paths.
 fn check_job(
     job: &Job,
     plan: &Plan,

@@ -1,4 +1,4 @@
-//! Stays with a running process chain until it has ended: by itself, at its deadline, or because we are told to stop.
+//! Watches a running process chain until it ends: on its own, at its deadline, or because the run was told to stop.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,16 +18,16 @@ use crate::record::Ending;
 use crate::stop::{Stop, StopSignals};
 use crate::store::End;
 
-/// How far ahead of now stands for "never" here: tokio wants a moment, not an absence.
+/// Stands for "never": tokio needs an instant, so this is far in the future.
 pub(super) const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
-/// The end of an attempt of ours, seen just now.
+/// The end of an attempt of this run, which ended just now.
 #[expect(clippy::disallowed_methods, reason = "a run happens in time")]
 pub(super) fn seen(ending: Ending, left_processes: bool) -> End {
     End { ending, at: Utc::now(), counters: Some(probe_counters()), adopted: false, left_processes }
 }
 
-/// Waits for the end of `chain`, which runs `job`, and brings it about where it must be.
+/// Waits until `chain`, which runs `job`, has ended, and stops it if necessary.
 pub(super) async fn supervise(
     job: &Job,
     chain: &mut Chain,
@@ -43,7 +43,7 @@ pub(super) async fn supervise(
     let mut stopping = Stopping { ending: None, kill_at: start + NEVER, killed: false };
     let deadline = start + limits.timeout.min(NEVER);
     let mut tick = interval_at(start + Duration::from_secs(1), Duration::from_secs(1));
-    // After a pause of the whole machine one look is enough.
+    // After the whole machine was suspended, one look is enough.
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let exit = loop {
         tokio::select! {
@@ -70,7 +70,7 @@ pub(super) async fn supervise(
             }
         }
     };
-    // The window may have ended just now: its energy is told by counters on both sides of its end.
+    // The window may have ended just now: its energy needs counters from both sides of its end.
     tell_unrecorded(recorder.look(Some(group)), observer);
     let left_in_group = group.sweep().await;
     let left_processes = kill_escaped(&attempt.measurement()) || left_in_group;
@@ -80,21 +80,22 @@ pub(super) async fn supervise(
             let (code, signal) = code_and_signal(status);
             Ending::Ended { code, signal }
         }
-        // What it left behind says more than a failed wait does.
+        // The files it left tell more than a failed wait.
         (None, Err(_)) => Ending::UNSEEN,
     };
     seen(ending, left_processes)
 }
 
-/// Warns if the sensors' samples cannot be written. The job is none the worse for it.
+/// Warns if the sensors' samples cannot be written. The job itself is not affected.
 pub(super) fn tell_unrecorded(written: std::io::Result<()>, observer: &mut dyn Observer) {
     if let Err(error) = written {
-        let text = format!("cannot write telemetry.csv: {error}; sensors go unrecorded until the job's end");
+        let text =
+            format!("cannot write telemetry.csv: {error}; sensors are not recorded for the rest of this job");
         observer.event(&Event::Warning(&text));
     }
 }
 
-/// The event that tells of `stop` while a worker of ours runs.
+/// The event that reports `stop` while a worker of this run is running.
 fn stopping_event(stop: Stop) -> Event<'static> {
     match stop {
         Stop::Gently(by) => Event::Stopping { by, fate: WorkerFate::Asked },
@@ -108,14 +109,14 @@ fn interrupted(by: &str) -> Ending {
 
 /// How far the stop order has gone: SIGINT to the group, grace, SIGKILL to the group.
 struct Stopping {
-    /// Why we stop it; `None` while it runs.
+    /// Why it is stopped; `None` while it runs undisturbed.
     ending: Option<Ending>,
     kill_at: Instant,
     killed: bool,
 }
 
 impl Stopping {
-    /// Begins to stop. The first reason is the one that counts.
+    /// Starts to stop it. If there are several reasons, the first one counts.
     fn gently(&mut self, group: Group, why: Ending, grace: Duration) {
         if self.ending.is_none() {
             group.interrupt();
@@ -137,7 +138,7 @@ struct ProgressTail {
 }
 
 impl ProgressTail {
-    /// The progress that the worker told since the last look, if it told any.
+    /// The progress that the worker has reported since the last look, if any.
     fn look(&mut self) -> Option<Progress> {
         let progress = last_progress(&tail(&self.path, 16_384)?);
         if progress.is_none() || progress == self.last {
@@ -148,7 +149,7 @@ impl ProgressTail {
     }
 }
 
-/// The last whole line of `text` that tells progress.
+/// The last complete line of `text` that reports progress.
 fn last_progress(text: &str) -> Option<Progress> {
     let (whole, _) = text.rsplit_once('\n')?;
     whole.lines().rev().find_map(Progress::parse)
@@ -159,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_whole_line_of_progress_counts() {
+    fn the_last_complete_line_of_progress_counts() {
         let text = "{\"event\":\"preparing\"}\n{\"event\":\"measure\",\"done\":1,\"of\":9}\nloss 6.9\n";
         let torn = format!("{text}{}", "{\"event\":\"measure\",\"done\":2,\"of\":9}");
         for text in [text.to_owned(), torn.clone()] {

@@ -163,7 +163,7 @@ fn a_profiler_is_asked_before_the_wait_for_a_quiet_machine() {
     let _hog = Hog::start();
     let ended = lab.orchestrate(&["run", "strict.yaml"]).code(0);
     let place = |text: &str| ended.stderr.find(text).unwrap_or_else(|| panic!("no `{text}` in {ended:?}"));
-    assert!(place("perf does not count cycles") < place("starts all the same after a wait"), "{ended:?}");
+    assert!(place("perf does not count cycles") < place("starts anyway after waiting"), "{ended:?}");
 }
 
 /// The real perf prints only the end of a long list of events, starting near the unknown one.
@@ -226,10 +226,10 @@ fn a_missing_ncu_is_reported_and_timing_jobs_keep_their_results() {
 fn the_program_in_orchestrate_perf_is_not_replaced_by_another() {
     let lab = Lab::new("ok", Matrix::new("t").env("device: cpu, profile: { perf: {} }"));
     fs::set_permissions(&lab.perf, fs::Permissions::from_mode(0o644)).unwrap();
-    let remedy = "let ORCHESTRATE_PERF name the program, or unset it to have it looked for";
+    let remedy = "set ORCHESTRATE_PERF to the program's path, or unset it to search PATH";
     lab.orchestrate(&["run", "t.yaml"]).code(10).says(remedy);
     let Outcome::NotProfiled(why) = lab.record(Kind::Perf).outcome else { panic!("it was profiled") };
-    let named = format!("ORCHESTRATE_PERF names {}, which may not be executed", lab.perf.display());
+    let named = format!("ORCHESTRATE_PERF names {}, which is not executable", lab.perf.display());
     assert_eq!((why.cause.as_str(), why.message), ("not_found", named));
 }
 

@@ -25,7 +25,7 @@ fn one_of_three(spoil: fn(&std::path::Path)) -> Ended {
     let first = project.store().job_dir(&jobs(&project)[0]).path().to_owned();
     spoil(&first);
     let ended = project.orchestrate(&["resume"]).code(10).says("FAILED cpu_m_fp32_bs4_run1: cannot ");
-    let again = format!("put {} right or move it away", first.display());
+    let again = format!("repair {} or move it away", first.display());
     let ended = ended.says(&again).says("orchestrate resume t");
     assert_eq!(project.started(), 3 + 2);
     if first.is_dir() {
@@ -73,7 +73,7 @@ fn a_worker_that_spoils_its_own_directory_fails_alone() {
     project
         .orchestrate(&["run", "t.yaml"])
         .code(10)
-        .says("were taken away while it ran")
+        .says("were removed from its directory while it ran")
         .says("FAILED cpu_m_fp32_bs4_run1 behave=attempts-file: cannot write");
     let mut kinds: Vec<&str> = project.records().iter().map(|record| record.outcome.kind()).collect();
     kinds.sort_unstable();

@@ -62,7 +62,7 @@ fn a_record_that_cannot_be_written_loses_nothing() {
     let obstacle = project.store().job_dirs().unwrap().remove(0).path().join(tmp);
     std::fs::create_dir(&obstacle).unwrap();
     project.let_go();
-    run.wait().code(10).says("FAILED cpu_m_fp32_bs4_run1: cannot write").says("the next run tries it again");
+    run.wait().code(10).says("FAILED cpu_m_fp32_bs4_run1: cannot write").says("the next run will try again");
     assert_eq!((project.started(), project.records().len()), (3, 2));
     std::fs::remove_dir(&obstacle).unwrap();
     project.orchestrate(&["resume"]).code(0);
@@ -101,7 +101,7 @@ fn resume_says_whom_it_waits_for_and_can_be_told_not_to() {
     resume
         .wait()
         .code(11)
-        .says("the worker of cpu_m_fp32_bs4_run1 goes on, and `orchestrate resume` waits for it again");
+        .says("the worker of cpu_m_fp32_bs4_run1 keeps running, and `orchestrate resume` will wait for it");
     project.let_go();
     project.orchestrate(&["resume"]).code(0);
     assert_complete(&project, 3);

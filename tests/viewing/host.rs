@@ -189,5 +189,5 @@ fn doctor_finds_a_profiler_where_a_run_does() {
     let gone = here.project.path("gone");
     let document = doctor_where_perf_is(&here, &gone);
     assert_eq!(document["perf"]["path"], gone.display().to_string());
-    assert_eq!(document["perf"]["problem"], "ORCHESTRATE_PERF names it, but it is not there");
+    assert_eq!(document["perf"]["problem"], "ORCHESTRATE_PERF names it, but it does not exist");
 }

@@ -1,31 +1,31 @@
-//! What the kernel and the driver let this user count, and what they say of the clock.
+//! Which counters the kernel and the driver let this user read, and whether the clock is synchronised.
 #![expect(clippy::disallowed_methods, reason = "this probes the machine")]
 
 use std::fs;
 
 use serde::Serialize;
 
-/// What this user may count. Absent is what the system does not say: macOS has none of it.
+/// Which counters this user may read. What the system does not report is absent; macOS reports none of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CounterAccess {
-    /// `/proc/sys/kernel/perf_event_paranoid`: above 2 a user without privileges may count nothing.
+    /// `/proc/sys/kernel/perf_event_paranoid`: above 2, a user without privileges must not count anything.
     pub perf_event_paranoid: Option<i32>,
     /// Whether the kernel offers the processor's own counters (cycles, instructions, cache misses).
     pub hardware_events: Option<bool>,
-    /// Whether NVIDIA's driver keeps its counters for administrators.
+    /// Whether NVIDIA's driver reserves its counters for administrators.
     pub gpu_counters_restricted: Option<bool>,
-    /// Whether this process may do what administrators may (`CAP_SYS_ADMIN`).
+    /// Whether this process has the rights of an administrator (`CAP_SYS_ADMIN`).
     pub is_admin: bool,
-    /// Whether this process may count what it likes (`CAP_PERFMON`, or an administrator).
+    /// Whether this process may count anything (`CAP_PERFMON` or `CAP_SYS_ADMIN`).
     pub may_count: bool,
 }
 
-/// Bits of the capability masks, by `linux/capability.h`.
+/// Bits in the capability masks, from `linux/capability.h`.
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
 
 impl CounterAccess {
-    /// Looks it up.
+    /// Reads it from the system.
     pub(crate) fn probe() -> CounterAccess {
         let capabilities = read("/proc/self/status").and_then(|text| effective(&text)).unwrap_or(0);
         let has = |bit: u32| capabilities >> bit & 1 == 1;
@@ -47,24 +47,24 @@ impl CounterAccess {
     }
 }
 
-/// `CapEff` of `/proc/self/status`, a mask of 64 bits in hex.
+/// Parses `CapEff` in `/proc/self/status`, a mask of 64 bits in hex.
 fn effective(status: &str) -> Option<u64> {
     let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
     u64::from_str_radix(mask.trim(), 16).ok()
 }
 
-/// Whether a source of events is the processor: `cpu`, `cpu_core` and `cpu_atom` on hybrids, `armv8_…` on ARM.
+/// Whether an event source is the processor: `cpu`, `cpu_core` on hybrids, `armv8_…` on ARM.
 fn is_processors(source: &str) -> bool {
     source == "cpu" || source == "cpu_core" || source.starts_with("armv")
 }
 
-/// `RmProfilingAdminOnly: 1` of `/proc/driver/nvidia/params`.
+/// Parses `RmProfilingAdminOnly: 1` in `/proc/driver/nvidia/params`.
 fn restricted(params: &str) -> Option<bool> {
     let value = params.lines().find_map(|line| line.strip_prefix("RmProfilingAdminOnly:"))?;
     Some(value.trim() != "0")
 }
 
-/// NVIDIA's GPUs on the PCI bus, where no driver of NVIDIA's has taken them.
+/// The number of NVIDIA GPUs on the PCI bus that do not use NVIDIA's driver.
 pub(super) fn probe_gpus_without_driver() -> u32 {
     let root = "/sys/bus/pci/devices";
     let entries = fs::read_dir(root).into_iter().flatten().flatten();
@@ -78,17 +78,17 @@ pub(super) fn probe_gpus_without_driver() -> u32 {
     u32::try_from(names.filter(|name| is_unserved(name)).count()).unwrap_or(u32::MAX)
 }
 
-/// A display or 3D controller of NVIDIA's, by its numbers on the PCI bus.
+/// Whether a PCI device with these ids is a display or 3D controller of NVIDIA.
 fn is_nvidia_gpu(vendor: &str, class: &str) -> bool {
     vendor.trim() == "0x10de" && (class.starts_with("0x0300") || class.starts_with("0x0302"))
 }
 
-/// Whether a time server keeps the wall clock right, as the kernel has been told.
+/// Whether the kernel considers the wall clock synchronised with a time server.
 #[cfg(target_os = "linux")]
 pub(super) fn probe_clock_synchronised() -> Option<bool> {
     use nix::libc;
 
-    // SAFETY: the struct is plain numbers, for which zeros are valid, and without modes the call only fills it in.
+    // SAFETY: the struct is plain numbers, for which zeros are valid. Without modes the call only fills it in.
     let (answer, status) = unsafe {
         let mut state: libc::timex = std::mem::zeroed();
         let answer = libc::adjtimex(&mut state);
@@ -97,7 +97,7 @@ pub(super) fn probe_clock_synchronised() -> Option<bool> {
     (answer >= 0).then_some(status & libc::STA_UNSYNC == 0)
 }
 
-/// macOS does not tell without privileges.
+/// macOS does not report it without privileges.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn probe_clock_synchronised() -> Option<bool> {
     None
@@ -121,14 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn the_processors_own_counters_are_told_from_the_kernels() {
+    fn the_counters_of_the_processor_are_told_from_those_of_the_kernel() {
         let are = ["cpu", "cpu_core", "armv8_pmuv3_0"].map(is_processors);
         let are_not = ["software", "breakpoint", "tracepoint", "power", "msr", "cpuidle", "cstate_core"];
         assert_eq!((are, are_not.map(is_processors)), ([true; 3], [false; 7]));
     }
 
     #[test]
-    fn the_driver_says_who_may_count() {
+    fn the_driver_reports_who_may_count() {
         let params = |value: &str| format!("ResmanDebugLevel: 4294967295\nRmProfilingAdminOnly: {value}\n");
         assert_eq!((restricted(&params("1")), restricted(&params("0"))), (Some(true), Some(false)));
         assert_eq!(restricted("EnableMSI: 1\n"), None);
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn gpus_on_the_bus() {
         assert!(is_nvidia_gpu("0x10de\n", "0x030000\n") && is_nvidia_gpu("0x10de", "0x030200"));
-        // The sound of the same card, and another maker's card.
+        // The audio function of the same card, and a card of another vendor.
         assert!(!is_nvidia_gpu("0x10de", "0x040300") && !is_nvidia_gpu("0x8086", "0x030000"));
     }
 }

@@ -1,7 +1,7 @@
-//! Who keeps the processors busy.
+//! Finds out which processes keep the processors busy.
 //!
-//! On Linux two readings of `/proc`, a moment apart: what the host's processors did, and what each process did. On
-//! macOS, which offers no such counters, what `ps` says, a mean over up to a minute.
+//! On Linux this takes two readings of `/proc`, a moment apart: of the host's processors and of each process. macOS has
+//! no such counters, so there it takes the shares that `ps` prints, which are means over up to a minute.
 #![expect(clippy::disallowed_methods, reason = "this watches the machine for a moment")]
 
 use std::collections::BTreeMap;
@@ -15,39 +15,39 @@ use serde::Serialize;
 use crate::host::facts::{probe_counters, ticks_per_second};
 use crate::record::HostCounters;
 
-/// Processes that use less than this much of a processor are not named.
+/// Processes that use less than this share of a processor are not listed.
 const LEAST_CORES: f64 = 0.05;
-/// At most so many are named.
+/// How many processes are listed at most.
 const MOST: usize = 5;
 
-/// What others did on this host for a moment.
+/// What other processes did on this host for a moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Activity {
-    /// How long was looked, in seconds.
+    /// The length of that moment, in seconds.
     pub over_s: f64,
     /// The one-minute load average at its end.
     pub load: Option<f64>,
     /// How many processors others kept busy.
     pub foreign_cores: Option<f64>,
-    /// How many processors the hypervisor gave to others.
+    /// How many processors the hypervisor gave to other guests.
     pub stolen_cores: Option<f64>,
-    /// The busiest processes, the busiest first.
+    /// The busiest processes, busiest first.
     pub busiest: Vec<BusyProcess>,
 }
 
-/// A process that used the processor.
+/// A process and its load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct BusyProcess {
     /// Its id.
     pub pid: u32,
-    /// Its name, as the kernel has it.
+    /// Its name in the kernel.
     pub name: String,
     /// How many processors it kept busy.
     pub cores: f64,
 }
 
 impl Activity {
-    /// Watches for as long as `look`.
+    /// Watches the host for `look`.
     pub(super) fn probe(look: Duration) -> Activity {
         if cfg!(target_os = "macos") {
             let processes = ps().map(|text| parse_ps(&text, process::id())).unwrap_or_default();
@@ -61,13 +61,13 @@ impl Activity {
             };
         }
         let before = Reading::take();
-        // Nothing is waited for here: the time that passes is what is measured.
+        // This does not wait for anything: it measures over this time.
         thread::sleep(look);
         Reading::take().since(&before)
     }
 }
 
-/// What Linux said at one moment.
+/// The counters of Linux at one moment.
 struct Reading {
     at: Instant,
     host: HostCounters,
@@ -103,8 +103,8 @@ impl Reading {
     }
 }
 
-/// What each process used between two readings that are `over_s` seconds apart. One that was not there before has used
-/// all it has since.
+/// What each process used between two readings `over_s` seconds apart. For a process that is new in the second reading,
+/// all of its time counts.
 fn processes_since(
     after: &BTreeMap<u32, (u64, String)>,
     before: &BTreeMap<u32, (u64, String)>,
@@ -118,7 +118,7 @@ fn processes_since(
     after.iter().map(used).collect()
 }
 
-/// The busiest of `processes` that are worth a name.
+/// The busiest of `processes`, without those that are almost idle.
 fn busiest(mut processes: Vec<BusyProcess>) -> Vec<BusyProcess> {
     processes.retain(|process| process.cores >= LEAST_CORES);
     processes.sort_by(|left, right| right.cores.total_cmp(&left.cores).then(left.pid.cmp(&right.pid)));
@@ -126,12 +126,12 @@ fn busiest(mut processes: Vec<BusyProcess>) -> Vec<BusyProcess> {
     processes
 }
 
-/// Processor time in ticks and the name, of `/proc/<pid>/stat`: `7 (a name) S ppid …`, where the 14th and 15th field are
-/// the times in user and system mode. A name may hold blanks and parentheses.
+/// Parses processor time in ticks and the name from `/proc/<pid>/stat`: `7 (a name) S ppid …`. Fields 14 and 15 are the
+/// times in user and system mode. A name can contain blanks and parentheses.
 fn process_ticks(stat: &str) -> Option<(u64, String)> {
     let (head, rest) = stat.rsplit_once(')')?;
     let (_, name) = head.split_once('(')?;
-    // The field behind the name is the third.
+    // The field after the name is the third.
     let mut fields = rest.split_whitespace().skip(11);
     let user: u64 = fields.next()?.parse().ok()?;
     let system: u64 = fields.next()?.parse().ok()?;
@@ -149,7 +149,7 @@ fn ps() -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The processes but `own` in lines `pid percent name`.
+/// Parses lines `pid percent name`, without the process `own`.
 fn parse_ps(text: &str, own: u32) -> Vec<BusyProcess> {
     let line = |line: &str| {
         let (pid, rest) = line.trim_start().split_once(' ')?;
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_processs_times_stand_behind_its_name() {
+    fn the_times_of_a_process_follow_its_name() {
         let stat = "7 (tmux: (server)) S 1 7 7 0 -1 4194304 1 2 3 4 120 30 5 6 20 0 1 0 99 1000 20";
         assert_eq!(process_ticks(stat), Some((150, "tmux: (server)".into())));
         assert_eq!(process_ticks("7 (x) S 1 2"), None);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_used_is_what_it_has_more_than_before() {
+    fn a_process_used_the_difference_of_two_readings() {
         let second = ticks_per_second() as u64;
         let before = BTreeMap::from([(1, (50, "old".into())), (2, (9 * second, "reused".into()))]);
         let after = BTreeMap::from([
@@ -187,18 +187,18 @@ mod tests {
             [(1, 0.5), (2, 0.0), (3, 1.5)]
         );
         let named: Vec<u32> = busiest(used).iter().map(|it| it.pid).collect();
-        assert_eq!(named, [3, 1], "the idle one is not worth a name");
+        assert_eq!(named, [3, 1], "the idle one is not listed");
     }
 
     #[test]
-    fn only_the_busiest_are_named() {
+    fn only_the_busiest_are_listed() {
         let process = |pid: u32| BusyProcess { pid, name: "x".into(), cores: f64::from(pid) };
         let pids: Vec<u32> = busiest((1..10).map(process).collect()).iter().map(|it| it.pid).collect();
         assert_eq!(pids, [9, 8, 7, 6, 5]);
     }
 
     #[test]
-    fn what_ps_says() {
+    fn the_output_of_ps_is_parsed() {
         let text = "    1   0.0 launchd\n  352 123.4 Google Chrome He\n  999   5.0 orchestrate\nbroken\n";
         let processes = parse_ps(text, 999);
         assert_eq!(processes.len(), 2);

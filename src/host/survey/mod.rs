@@ -1,8 +1,8 @@
-//! What `doctor` and `env` look at: the host, who is busy on it, the programs a run needs or may use, the permission to
-//! count, and the places that a run writes to.
+//! What `doctor` and `env` look at: the host, its busy processes, the programs that a run needs or can use, the
+//! permission to count, and the directories that a run writes to.
 //!
-//! Everything is gathered once into a [`Survey`], plain data; what it means is judged elsewhere. Nothing is written, no
-//! lock is taken, and what the system does not tell is absent.
+//! Everything is gathered once into a [`Survey`], which is plain data; `cli` judges it. Nothing is written, no lock is
+//! taken, and what the system does not report is absent.
 
 mod access;
 mod activity;
@@ -25,48 +25,48 @@ pub use place::PlaceFacts;
 pub use programs::ProgramFacts;
 pub use worker::{WorkerState, WorkerSurvey};
 
-/// What there is to know about a host before anything is measured on it.
+/// Everything known about a host before anything is measured on it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Survey {
-    /// When it was made.
+    /// When the survey was made.
     pub taken_at: DateTime<Utc>,
     /// `orchestrate`'s own version.
     pub orchestrate: String,
-    /// The machine, as a record's provenance has it.
+    /// The machine, as in a record's provenance.
     pub host: HostFacts,
-    /// Bytes of memory that the host can still give.
+    /// Available memory, in bytes.
     pub memory_available_bytes: Option<u64>,
-    /// Who kept the processors busy; absent where nobody looked.
+    /// Who kept the processors busy; absent if nobody watched.
     pub activity: Option<Activity>,
     /// Processes that use a GPU.
     pub gpu_processes: Vec<GpuProcess>,
-    /// NVIDIA GPUs on the bus that no driver serves.
+    /// NVIDIA GPUs on the bus that have no NVIDIA driver.
     pub gpus_without_driver: u32,
-    /// GNU's or BSD's `time`.
+    /// GNU or BSD `time`.
     pub time: Option<ProgramFacts>,
     /// `perf`.
     pub perf: Option<ProgramFacts>,
     /// NVIDIA Nsight Compute.
     pub ncu: Option<ProgramFacts>,
-    /// What this user may count.
+    /// The counters that this user may read.
     pub counters: CounterAccess,
-    /// The worker that comes with this program.
+    /// The shipped worker.
     pub worker: WorkerSurvey,
-    /// Where the runs go.
+    /// The store.
     pub store: PlaceFacts,
-    /// Where the locks of the host are.
+    /// The directory of the host's locks.
     pub locks: PlaceFacts,
-    /// Whether the wall clock is kept right by a time server; absent where the kernel does not say.
+    /// Whether the wall clock is synchronised with a time server; absent if the kernel does not report it.
     pub clock_synchronised: Option<bool>,
-    /// The checkout that this program was called in.
+    /// The git checkout of the current directory.
     pub git: Option<GitFacts>,
 }
 
 impl Survey {
-    /// Looks at this host, at the store at `store` and at the locks in `lock_dir`, for as long as `look` at who is busy, and a second or so at the
-    /// rest.
+    /// Looks at this host, at the store in `store` and at the locks in `lock_dir`. Watches the processors for `look`;
+    /// the rest takes about a second.
     pub fn probe(store: &Path, lock_dir: &Path, look: Duration) -> Survey {
-        // First of all, before our own questions keep anybody busy.
+        // This comes first, before our own questions keep anybody busy.
         let activity = (!look.is_zero()).then(|| Activity::probe(look));
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path));
         let locks = absolute(lock_dir);
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looking_leaves_no_trace_and_never_fails() {
+    fn a_survey_writes_nothing_and_never_fails() {
         let directory = tempfile::tempdir().unwrap();
         let store = directory.path().join("runs");
         let survey = Survey::probe(&store, directory.path(), Duration::ZERO);

@@ -1,4 +1,4 @@
-//! A directory that a run writes to: whether it can, on what kind of file system, and how much room is left.
+//! A directory that a run writes to: whether it is writable, its file system, and its free space.
 #![expect(clippy::disallowed_methods, reason = "this looks at directories")]
 
 use std::fs;
@@ -8,18 +8,18 @@ use nix::sys::statvfs::statvfs;
 use nix::unistd::{AccessFlags, access};
 use serde::Serialize;
 
-/// A directory that is to be written to. One that is missing is judged by the nearest that is there, for it would be
+/// A directory that a run writes to. A missing directory is judged by its nearest existing ancestor, where it would be
 /// made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PlaceFacts {
     /// Its absolute path.
     pub path: String,
-    /// Whether it is there already.
+    /// Whether it exists already.
     pub exists: bool,
-    /// Why it cannot be used, if it cannot.
+    /// Why it cannot be used, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// The kind of its file system, as the system calls it: `ext4`, `nfs4`, …
+    /// The kind of its file system, in the system's words: `ext4`, `nfs4`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_system: Option<String>,
     /// Bytes that this user may still write.
@@ -31,7 +31,7 @@ pub struct PlaceFacts {
 }
 
 impl PlaceFacts {
-    /// Looks at the directory `path`, and at the file `inside` it, if that is there and has to be written to as well.
+    /// Looks at the directory `path`, and at the file `inside` it, which must be writable too if it exists.
     pub(super) fn probe(path: &Path, inside: Option<&str>) -> PlaceFacts {
         let nearest = path.ancestors().find(|ancestor| ancestor.exists()).unwrap_or(Path::new("/"));
         let file = inside.map(|name| path.join(name)).filter(|file| file.exists());
@@ -47,7 +47,7 @@ impl PlaceFacts {
     }
 }
 
-/// The counts are of different widths on different systems.
+/// The counts have different widths on different systems.
 fn bytes(blocks: u128, block_size: u128) -> u64 {
     u64::try_from(blocks * block_size).unwrap_or(u64::MAX)
 }
@@ -77,8 +77,9 @@ fn file_system(path: &Path) -> Option<String> {
     nix::sys::statfs::statfs(&path).ok().map(|it| it.filesystem_type_name().to_owned())
 }
 
-/// The kind of file system that `path` is on, by `/proc/self/mountinfo`: lines `id parent device root MOUNT-POINT options
-/// [optional …] - KIND source options`. The longest mount point wins, and the last of equal ones, which hides the others.
+/// The kind of file system of `path`, from `/proc/self/mountinfo`: lines `id parent device root MOUNT-POINT options
+/// [optional …] - KIND source options`. The longest mount point wins. Of equal ones the last wins, since it hides the
+/// others.
 #[cfg(any(target_os = "linux", test))]
 fn mounted(mount_info: &str, path: &Path) -> Option<String> {
     let mount = |line: &str| {
@@ -91,7 +92,7 @@ fn mounted(mount_info: &str, path: &Path) -> Option<String> {
     mount_info.lines().filter_map(mount).max_by_key(|(depth, _)| *depth).map(|(_, kind)| kind)
 }
 
-/// Blanks and backslashes stand as octal numbers in mount points: `\040`.
+/// Mount points write blanks and backslashes as octal numbers: `\040`.
 #[cfg(any(target_os = "linux", test))]
 fn unescape(text: &str) -> String {
     let mut parts = text.split('\\');
@@ -116,7 +117,7 @@ mod tests {
                           42 27 0:42 / /data rw - xfs /dev/sdb rw\n43 27 0:43 / /data rw - lustre mgs:/l rw\n";
 
     #[test]
-    fn the_nearest_mount_says_the_kind() {
+    fn the_nearest_mount_decides_the_kind() {
         let kind = |path: &str| mounted(MOUNTS, Path::new(path)).unwrap();
         assert_eq!(kind("/tmp"), "ext4");
         assert_eq!(kind("/home/me/runs"), "nfs4");
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_missing_is_judged_by_where_it_would_be() {
+    fn a_missing_directory_is_judged_by_its_nearest_ancestor() {
         let directory = tempfile::tempdir().unwrap();
         let place = PlaceFacts::probe(&directory.path().join("a/b"), Some("x.lock"));
         assert_eq!((place.exists, &place.problem), (false, &None));
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_directory_cannot_be_used() {
+    fn a_file_cannot_be_used_as_a_directory() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("runs");
         fs::write(&file, "").unwrap();

@@ -10,15 +10,15 @@ use crate::host::find::{FindError, NCU, PERF, Tool};
 use crate::host::probe_time_tool;
 use crate::record::TimeFlavour;
 
-/// A program that is there.
+/// A program that was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ProgramFacts {
-    /// Where.
+    /// Its path.
     pub path: String,
-    /// What it says its version is.
+    /// Its version, in its own words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Why it cannot be used, if it does not even tell its version.
+    /// Why it cannot be used, if it does not even print its version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -35,8 +35,8 @@ pub(super) fn probe_time() -> Option<ProgramFacts> {
     Some(ProgramFacts { path: tool.path.display().to_string(), version, problem: None })
 }
 
-/// `perf`, which is part of the kernel's sources: distributions put a script in its place that looks for the one of the
-/// running kernel, and fails where that is not installed.
+/// `perf` as a run would find it. Distributions install a script that calls the `perf` of the running kernel, and that
+/// fails if it is not installed.
 pub(super) fn probe_perf() -> Option<ProgramFacts> {
     probe(&PERF)
 }
@@ -46,7 +46,7 @@ pub(super) fn probe_ncu() -> Option<ProgramFacts> {
     probe(&NCU)
 }
 
-/// `None` if it is nowhere; with its problem if the user names something else.
+/// `None` if it is not found; with its problem if the user's variable does not name a program.
 #[expect(clippy::disallowed_methods, reason = "programs are looked for on our own `PATH`")]
 fn probe(tool: &Tool) -> Option<ProgramFacts> {
     match tool.find(&env::var_os("PATH").unwrap_or_default()) {
@@ -63,25 +63,27 @@ fn probe(tool: &Tool) -> Option<ProgramFacts> {
 fn version_of(path: &Path) -> ProgramFacts {
     let (version, problem) = match ask_and_wait(path, &["--version"], &[], PATIENCE) {
         Ok(answer) if answer.success => (version_in(&answer.out), None),
-        Ok(answer) => (None, Some(first_line(&answer.err).unwrap_or_else(|| "it fails".to_owned()))),
+        Ok(answer) => {
+            (None, Some(first_line(&answer.err).unwrap_or_else(|| "it fails without a message".to_owned())))
+        }
         Err(error) => (None, Some(error.to_string())),
     };
     ProgramFacts { path: path.display().to_string(), version, problem }
 }
 
-/// The word behind `version`: perf prints `perf version 6.8.12`, ncu a line `Version 2024.3.2.0 (build …) (public-release)`.
+/// The word after `version`: perf prints `perf version 6.8.12`, ncu `Version 2024.3.2.0 (build …) (public-release)`.
 fn version_in(text: &str) -> Option<String> {
     let mut words = text.split_whitespace();
     words.find(|word| word.eq_ignore_ascii_case("version"))?;
     words.next().map(str::to_owned)
 }
 
-/// `time (GNU Time) 1.9`; Debian's own does not know its version and says `UNKNOWN` for it.
+/// `time (GNU Time) 1.9`. Debian's build prints `UNKNOWN` instead of its version.
 fn gnu_version(text: &str) -> Option<String> {
     first_line(text).map(|line| line.trim_end_matches("UNKNOWN").trim_end().to_owned())
 }
 
-/// The first line that says something.
+/// The first line that is not blank.
 fn first_line(text: &str) -> Option<String> {
     text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }
@@ -106,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_fails_is_there_with_its_problem() {
+    fn a_program_that_fails_is_reported_with_its_problem() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("perf");
         let write = |script: &str| write_program(&path, script, "755");

@@ -1,4 +1,4 @@
-//! The shipped worker: whether it is there, starts, and finds its libtorch.
+//! The shipped worker: whether it exists, starts, and finds its libtorch.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,19 +9,19 @@ use crate::host::ask::{PATIENCE, ask_and_wait};
 use crate::host::find::is_executable;
 use crate::host::{hash_file, shipped_worker};
 
-/// The shipped worker, as far as it can be known without training.
+/// What is known about the shipped worker without training.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WorkerSurvey {
-    /// Where it is, or should be.
+    /// The path at which it is, or should be.
     pub path: String,
     /// SHA-256 of its bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
     /// Whether it can be used.
     pub state: WorkerState,
-    /// What `worker --version` says of itself and its libraries.
+    /// The versions of the worker and its libraries, from `worker --version`.
     pub versions: BTreeMap<String, String>,
-    /// The libtorch that it loads; absent where the system does not tell (macOS).
+    /// The libtorch that it loads; absent if the system does not report it (macOS).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub libtorch: Option<String>,
     /// Whether that libtorch has CUDA.
@@ -36,13 +36,13 @@ pub enum WorkerState {
     /// It starts.
     #[default]
     Ready,
-    /// There is none.
+    /// It does not exist.
     Missing,
-    /// This user may not execute it.
+    /// This user cannot execute it.
     NotExecutable,
     /// It does not start.
     Broken {
-        /// What it says.
+        /// Its error message.
         message: String,
     },
 }
@@ -62,7 +62,7 @@ impl WorkerSurvey {
         if !is_executable(path) {
             return WorkerSurvey { state: WorkerState::NotExecutable, ..found };
         }
-        // `--version` needs no device and computes nothing, but libtorch has to be loaded for it.
+        // `--version` needs no device and computes nothing, but has to load libtorch.
         let (state, versions) = match ask_and_wait(path, &["--version"], &[], PATIENCE) {
             Ok(answer) if answer.success => (WorkerState::Ready, parse_versions(&answer.out)),
             Ok(answer) => (WorkerState::Broken { message: reason(&answer.err) }, BTreeMap::new()),
@@ -75,8 +75,8 @@ impl WorkerSurvey {
     }
 }
 
-/// The libtorch that the loader finds for the worker at `path`. Told to trace, the loader of glibc lists the libraries
-/// instead of starting the program, as `ldd` does; another loader starts it, and it says its version.
+/// The libtorch that the loader finds for the worker at `path`. With this variable, the loader of glibc lists the
+/// libraries instead of starting the program, like `ldd`. Other loaders start the program, which prints its version.
 fn probe_libtorch(path: &Path) -> Option<PathBuf> {
     if !cfg!(target_os = "linux") {
         return None;
@@ -85,7 +85,7 @@ fn probe_libtorch(path: &Path) -> Option<PathBuf> {
     loaded(&traced.out, "libtorch_cpu.so").map(PathBuf::from)
 }
 
-/// Where a library is in the loader's list, whose lines read `libx.so => /path/libx.so (0x…)` or `libx.so => not found`.
+/// A library's path in the loader's list, whose lines read `libx.so => /path/libx.so (0x…)` or `libx.so => not found`.
 fn loaded<'a>(list: &'a str, library: &str) -> Option<&'a str> {
     let mut lines = list.lines().filter_map(|line| line.trim().split_once(" => "));
     let (_, place) = lines.find(|(name, _)| *name == library)?;
@@ -93,18 +93,22 @@ fn loaded<'a>(list: &'a str, library: &str) -> Option<&'a str> {
     path.starts_with('/').then_some(path)
 }
 
-/// Lines `name version`.
+/// Parses lines `name version`.
 fn parse_versions(text: &str) -> BTreeMap<String, String> {
     let pair =
         |line: &str| line.trim().split_once(' ').map(|(name, version)| (name.to_owned(), version.to_owned()));
     text.lines().filter_map(pair).collect()
 }
 
-/// The line that says why a program did not start: the loader's about a library, else the last.
+/// The line that tells why a program did not start: the loader's line about a library, else the last line.
 fn reason(err: &str) -> String {
     let said = || err.lines().map(str::trim).filter(|line| !line.is_empty());
     let about_library = |line: &&str| line.contains("shared librar") || line.contains("Library not loaded");
-    said().find(about_library).or_else(|| said().next_back()).unwrap_or("it fails without a word").to_owned()
+    said()
+        .find(about_library)
+        .or_else(|| said().next_back())
+        .unwrap_or("it fails without a message")
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -120,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_starts_says_its_versions() {
+    fn a_worker_that_starts_reports_its_versions() {
         let found = worker("echo worker 0.1.0; echo libtorch 2.11.0", "755");
         assert_eq!(found.state, WorkerState::Ready);
         assert_eq!(found.versions["libtorch"], "2.11.0");
@@ -128,22 +132,22 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_does_not_start_says_why() {
+    fn a_worker_that_does_not_start_is_reported_with_the_reason() {
         let line =
             "worker: error while loading shared libraries: libtorch_cpu.so: cannot open shared object file";
         let found = worker(&format!("echo '{line}' >&2; echo more >&2; exit 127"), "755");
         assert_eq!(found.state, WorkerState::Broken { message: line.into() });
-        assert_eq!(reason("\n"), "it fails without a word");
+        assert_eq!(reason("\n"), "it fails without a message");
     }
 
     #[test]
-    fn a_worker_that_is_no_program_or_not_there() {
+    fn a_worker_that_is_missing_or_not_executable() {
         assert_eq!(worker("true", "644").state, WorkerState::NotExecutable);
         assert_eq!(WorkerSurvey::probe_at(Path::new("/nowhere/worker")).state, WorkerState::Missing);
     }
 
     #[test]
-    fn the_loaders_list() {
+    fn the_list_of_the_loader_is_parsed() {
         let list = "\tlinux-vdso.so.1 (0x00007fff)\n\tlibc10.so => not found\n\
                     \tlibtorch_cpu.so => /opt/torch (2)/lib/libtorch_cpu.so (0x00007f01)\n";
         assert_eq!(loaded(list, "libtorch_cpu.so"), Some("/opt/torch (2)/lib/libtorch_cpu.so"));

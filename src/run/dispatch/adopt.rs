@@ -1,8 +1,8 @@
-//! Adoption: finishing the attempts of an `orchestrate` that is gone.
+//! Adoption: finishes the attempts left behind by an `orchestrate` that died.
 //!
-//! Its worker, if it still runs, holds the job's lock; once that is ours, the worker and all of its children are gone
-//! and what they left tells how it ended. Nothing is started meanwhile, and nothing is killed but a worker past its
-//! time limit, which nobody else is there to stop.
+//! Its worker, if it still runs, holds the job's lock. Once we hold that lock, the worker and all of its children are
+//! gone, and the files they left tell how the attempt ended. Nothing is started meanwhile. Nothing is killed except a
+//! worker that exceeds its time limit, since nobody else is there to stop it.
 #![expect(clippy::disallowed_methods, reason = "a run happens in time")]
 
 use chrono::{DateTime, Utc};
@@ -21,7 +21,7 @@ use crate::run::process::{Group, kill_escaped};
 use crate::run::supervise::NEVER;
 use crate::store::{Attempt, End, Store, save_record};
 
-/// Whether the job of `decided` has an attempt without a record whose `orchestrate` is gone.
+/// Whether the job of `decided` has an attempt without a record whose `orchestrate` died.
 pub(super) fn is_orphan(decided: &Decided, store: &Store) -> bool {
     match decided.decision {
         Decision::Run(NotDone::Unfinished { .. }) => true,
@@ -31,8 +31,8 @@ pub(super) fn is_orphan(decided: &Decided, store: &Store) -> bool {
 }
 
 impl Run<'_> {
-    /// Finishes every attempt whose `orchestrate` is gone, before anything is started. Where its worker still runs,
-    /// that means waiting for it: it needs the device that we would need.
+    /// Finishes every attempt whose `orchestrate` died, before anything is started. If a worker still runs, this waits
+    /// for it, because it occupies the device that the run needs.
     pub(super) async fn adopt_orphans(&mut self) -> Result<(), Halt> {
         for decided in self.order.decided {
             let Decided { job, decision } = decided;
@@ -51,7 +51,7 @@ impl Run<'_> {
             let lock = self.lock_job(job, WorkerFate::GoesOn(job)).await?;
             return self.settle(job, &lock, running).map(|_| ());
         };
-        // Its own orchestrate can no longer stop it at its limit.
+        // Its own `orchestrate` can no longer stop it at its time limit.
         let left = limited.time_left(self.order.host.boot_id.as_deref(), probe_since_boot()).min(NEVER);
         match tokio::time::timeout(left, self.lock_job(job, WorkerFate::GoesOn(job))).await {
             Ok(lock) => self.settle(job, &lock?, running).map(|_| ()),
@@ -59,10 +59,10 @@ impl Run<'_> {
         }
     }
 
-    /// Stops an adopted worker that ran past its limit.
+    /// Stops an adopted worker that exceeded its time limit.
     async fn stop_orphan(&mut self, job: &Job, dir: &AttemptDir, limits: &Limits) -> Result<(), Halt> {
         let ending = match Group::of_worker(&dir.measurement()) {
-            // It ended this very moment, or this system does not tell where it is.
+            // It has just ended, or this system cannot find it.
             None => Ending::UNSEEN,
             Some(group) => {
                 group.interrupt();
@@ -79,8 +79,8 @@ impl Run<'_> {
         self.adopt(job, &lock, ending, true).map(|_| ())
     }
 
-    /// Reads again how `job` stands, now that its lock is ours: finishes an attempt that was left without a record, and
-    /// says whether the job is done, or not for us to do.
+    /// Reads the state of `job` again, now that we hold its lock, and finishes an attempt that was left without a
+    /// record. Returns whether nothing is left to do: the job is done, or must not be run.
     pub(super) fn settle(&mut self, job: &Job, lock: &JobLock, waited: bool) -> Result<bool, Halt> {
         let held = self.order.store.load_job(job);
         if let Some(why) = held.blocks(job) {
@@ -95,7 +95,7 @@ impl Run<'_> {
                 self.leave(job, State::Done, &Decision::Skip);
                 Ok(true)
             }
-            // With the lock in our hand nobody else is running it, whatever the lock looks like from outside.
+            // We hold the lock, so nobody else is running it, even if the lock looks held.
             Standing::NotDone(NotDone::Unfinished { .. } | NotDone::Running) => {
                 self.finish(job, lock, waited)
             }
@@ -103,14 +103,14 @@ impl Run<'_> {
         }
     }
 
-    /// Finishes the attempt of `job` that was left without a record; says whether it succeeded.
+    /// Finishes the attempt of `job` that was left without a record. Returns whether it succeeded.
     fn finish(&mut self, job: &Job, lock: &JobLock, waited: bool) -> Result<bool, Halt> {
         let record = self.adopt(job, lock, Ending::UNSEEN, waited)?;
         Ok(record.is_some_and(|record| record.outcome.is_success()))
     }
 
-    /// Writes the record of the last attempt of `job`, which has none. `waited`: its end was seen as it came.
-    /// `None` if the attempt cannot be understood; it is then left as it is.
+    /// Writes the missing record of the last attempt of `job`. `waited`: we saw it end. Returns `None` if the attempt
+    /// cannot be read; its files are then left untouched.
     pub(super) fn adopt(
         &mut self,
         job: &Job,
@@ -129,14 +129,14 @@ impl Run<'_> {
         Ok(Some(record))
     }
 
-    /// An adopted success is one; an adopted failure is tried again in its turn.
+    /// An adopted success counts as a success. After an adopted failure, the job is tried again in its turn.
     fn conclude_adopted(&mut self, job: &Job, record: &Record) {
         let done = record.outcome.is_success();
         self.conclude(job, record, !done);
     }
 }
 
-/// The last attempt of `job` that was begun.
+/// The last attempt of `job` that has an `attempt.json`.
 fn last_attempt(store: &Store, job: &Job) -> Option<(AttemptDir, Attempt)> {
     let attempts = store.job_dir(job).attempts().ok()?;
     let dir = attempts.into_iter().rev().find(|dir| dir.attempt().exists())?;
@@ -144,7 +144,7 @@ fn last_attempt(store: &Store, job: &Job) -> Option<(AttemptDir, Attempt)> {
     Some((dir, attempt))
 }
 
-/// When an attempt ended whose end nobody saw: when the last of its files was written.
+/// When an attempt ended that nobody saw end: the time at which the last of its files was written.
 fn end_by_files(dir: &AttemptDir) -> Option<DateTime<Utc>> {
     let files = [dir.time(), dir.measurement(), dir.stdout(), dir.stderr()];
     let modified = files.iter().filter_map(|path| path.metadata().ok()?.modified().ok());

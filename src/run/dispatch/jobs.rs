@@ -1,4 +1,4 @@
-//! The jobs of a run, one after the other.
+//! Runs the jobs of a run, one after another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,10 +16,10 @@ use crate::run::telemetry::Sensors;
 use crate::stop::StopSignals;
 use crate::store::Store;
 
-/// Runs everything in `order` that is to be run, until all is done or a signal says stop.
+/// Runs the jobs in `order` until all are done or a signal stops the run.
 ///
 /// # Errors
-/// [`DispatchError`]: the run ended early, and no worker of it is left.
+/// [`DispatchError`]: the run ended early. None of its workers is left.
 pub async fn dispatch(order: RunOrder<'_>, observer: &mut dyn Observer) -> Result<Summary, DispatchError> {
     let signals = StopSignals::listen().map_err(DispatchError::Signals)?;
     let locks = LockDir::create(&order.site.lock_dir).map_err(DispatchError::Lock)?;
@@ -40,7 +40,7 @@ pub async fn dispatch(order: RunOrder<'_>, observer: &mut dyn Observer) -> Resul
         unspawned: 0,
         cool_down: Duration::ZERO,
         sensors: Sensors::open(),
-        told: BTreeSet::new(),
+        warned: BTreeSet::new(),
     };
     let stopped = match run.everything().await {
         Ok(()) => None,
@@ -53,10 +53,11 @@ pub async fn dispatch(order: RunOrder<'_>, observer: &mut dyn Observer) -> Resul
     Ok(summary)
 }
 
-/// The jobs of `decided` that are ours to run although they are done, each with the attempt of its record: stale ones
-/// that the user wants again, and re-runs that an `orchestrate` left which is gone. A re-run that somebody is at is
-/// theirs: if it comes to nothing, the job is as done as it was. Once another record stands there, somebody has repeated
-/// the job.
+/// The done jobs of `decided` that this run may repeat, each with the attempt of its record: stale jobs that the user
+/// wants again, and re-runs left behind by an `orchestrate` that died.
+///
+/// A re-run that another `orchestrate` is working on is left to it; if it fails, the job stays done. If the record has
+/// another attempt number by then, somebody has already repeated the job.
 fn attempts_to_replace(decided: &[Decided], inventory: &Inventory, store: &Store) -> BTreeMap<JobId, u32> {
     let is_ours =
         |decided: &&Decided| matches!(decided.decision, Decision::Rerun { .. }) || is_orphan(decided, store);
@@ -76,7 +77,7 @@ impl Run<'_> {
             .filter(|Decided { decision, .. }| decision.runs() || matches!(decision, Decision::Pruned { .. }))
             .map(|decided| &decided.job)
             .collect();
-        // What is pruned is looked at again in the end: the smaller batch may have succeeded this time.
+        // Pruned jobs are looked at again at the end: the smaller batch may have succeeded this time.
         loop {
             let mut pruned = Vec::new();
             for job in std::mem::take(&mut waiting) {
@@ -93,7 +94,7 @@ impl Run<'_> {
         }
     }
 
-    /// Runs `job`, unless it is pruned: then says `false`.
+    /// Runs `job` unless it is pruned. Returns `false` if it is.
     async fn run_or_prune(&mut self, job: &Job) -> Result<bool, Halt> {
         self.heed_signals().await?;
         if let Some(why) = self.ceilings.prunes(job.key()) {
@@ -120,14 +121,14 @@ impl Run<'_> {
         self.stop_if_nothing_starts()
     }
 
-    /// One attempt of `job` under its locks; `None` if somebody else finished it while we waited for them.
+    /// Makes one attempt of `job` under its locks. `None` if somebody else finished the job while we waited for them.
     async fn run_once(&mut self, job: &Job, retries_left: u32) -> Result<Option<Record>, Halt> {
         let share = self.order.plan.env(job.key()).share;
         let locks = self.locks.clone();
         let locked = locks.lock(job, share, &mut self.patience()).await;
         let device_lock = self.unless_stopped(locked, WorkerFate::None)?;
         let mut job_lock = self.lock_job(job, WorkerFate::None).await?;
-        // Whoever comes in between two of our jobs is waited for: the run has begun.
+        // The run has begun: from now on it waits if another run takes the locks between two of its jobs.
         self.order.no_wait = false;
         if self.settle(job, &job_lock, false)? {
             return Ok(None);
@@ -140,10 +141,10 @@ impl Run<'_> {
         Ok(Some(record))
     }
 
-    /// When not one job could be started, the next ones will not be either.
+    /// If no job could be started so far, the next ones would fail the same way.
     fn stop_if_nothing_starts(&mut self) -> Result<(), Halt> {
         if self.tried >= 2 && self.unspawned == self.tried {
-            self.observer.event(&Event::Warning("no job could be started; the rest is not tried"));
+            self.observer.event(&Event::Warning("no job could be started; the remaining jobs are not tried"));
             return Err(Halt::NothingStarts);
         }
         Ok(())

@@ -1,11 +1,11 @@
-//! Runs what is to be run: first the attempts that an `orchestrate` left which is gone, then job after job.
+//! Runs what the plan says: first it adopts the attempts of an `orchestrate` that died, then it runs job after job.
 //!
-//! The plan and its decisions leave no choice but one, which nobody can make beforehand: when a batch has run out of
-//! memory, larger ones of the same config are not tried.
+//! The plan and its decisions leave one choice, which nobody can make in advance: once a batch has run out of memory,
+//! larger batches of the same config are not tried.
 //!
-//! Locks are always taken in this order: host, device, job. Who waits for a job's lock alone (to adopt its attempt)
-//! holds nothing else. What makes load or waits for a machine without it comes after the locks, in this order: the
-//! profiler's questions, the cool-down, the gate.
+//! Locks are always taken in this order: host, device, job. Whoever waits for a job's lock alone, to adopt its attempt,
+//! holds no other lock. Whatever makes load, or waits for a machine without load, comes after the locks, in this order:
+//! the profiler's questions, the cool-down, the gate.
 
 mod adopt;
 mod jobs;

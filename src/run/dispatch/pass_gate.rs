@@ -1,4 +1,4 @@
-//! Waiting until the machine is as a job's limits ask.
+//! Waits until the machine is as quiet and as cool as a job's limits ask.
 #![expect(clippy::disallowed_methods, reason = "a wait takes time")]
 
 use std::time::{Duration, Instant};
@@ -11,13 +11,15 @@ use crate::record::{Gate, HostCounters};
 use crate::run::gate::{Reading, Verdict, Wanted};
 use crate::text::duration_text;
 
-/// Between two looks. It is also the time over which the processors' load is taken.
+/// The time between two looks, which is also the span over which load is measured.
 const LOOK: Duration = Duration::from_secs(1);
 
 impl Run<'_> {
-    /// Waits until `job` may start; `None` if its limits ask for nothing, or for nothing that can be asked for beside
-    /// other jobs. Where quiet is asked for that takes at least a second, for a load is over time. Its locks are ours
-    /// meanwhile: of two orchestrates that wait for a quiet machine, one starts first.
+    /// Waits until `job` may start, while we hold its locks: if two runs wait for a quiet machine, one of them starts
+    /// first.
+    ///
+    /// Returns `None` if the job's limits ask for nothing, or for nothing that can be judged beside other jobs. If they
+    /// ask for quiet, this takes at least a second, because load is measured over time.
     pub(super) async fn pass_gate(&mut self, job: &Job) -> Result<Option<Gate>, Halt> {
         let limits = self.order.plan.env(job.key()).limits;
         let Some(asked) = Wanted::of(&limits, self.order.host.cpu.usable) else { return Ok(None) };
@@ -54,13 +56,13 @@ impl Run<'_> {
         }
     }
 
-    /// Reads what else `wanted` asks for, and warns once a run of what nobody tells. `foreign`: processors that others
-    /// keep busy.
+    /// Reads whatever else `wanted` asks for. Warns about each reading that is not available, once per run. `foreign`:
+    /// the number of processors that others keep busy.
     fn read_machine(&mut self, wanted: &Wanted, foreign: Option<f64>, device: Device) -> Reading {
         let temperature = wanted.max_temperature.and_then(|_| self.sensors.temperature_c(device));
         let reading = Reading { foreign, temperature };
-        for sentence in wanted.untold(reading, device) {
-            if self.told.insert(sentence.clone()) {
+        for sentence in wanted.warnings(reading, device) {
+            if self.warned.insert(sentence.clone()) {
                 self.observer.event(&Event::Warning(&sentence));
             }
         }
@@ -69,23 +71,25 @@ impl Run<'_> {
 
     fn tell_given_up(&mut self, job: &Job, why: &str, waited: Duration) {
         let waited = duration_text(waited.as_secs_f64());
-        let text = format!("{} starts all the same after a wait of {waited}: {why}", job.label());
+        let text = format!("{} starts anyway after waiting {waited}: {why}", job.label());
         self.observer.event(&Event::Resumed);
         self.observer.event(&Event::Warning(&text));
     }
 }
 
-/// The host's load between two looks. No job of ours runs meanwhile, so all of it is others'.
+/// The host's load between two looks. None of our jobs runs meanwhile, so all of it is the load of others.
 #[derive(Debug, Default)]
 struct Load {
-    /// The last look; `None` where load did not matter or was not told then.
+    /// The last look; `None` if load did not matter then or was not reported.
     last: Option<(Instant, HostCounters)>,
 }
 
 impl Load {
-    /// Takes in the host's `counters` at `now`, `None` if load does not matter. Gives the processors that were busy
-    /// since the last look, which are `None` where they do not matter or the host does not tell; nothing at all at the
-    /// first look that matters, for a load is over time. What was spent while it did not matter is in no load.
+    /// Takes the host's `counters` at `now`, `None` if load does not matter. Returns how many processors were busy
+    /// since the last look, or `Some(None)` if that does not matter or is not reported.
+    ///
+    /// The first look that matters returns `None`, because load is measured over time. Work done while load did not
+    /// matter is never counted.
     fn look(&mut self, now: Instant, counters: Option<HostCounters>) -> Option<Option<f64>> {
         let counters = counters.filter(|counters| counters.busy_s.is_some());
         let last = std::mem::replace(&mut self.last, counters.map(|counters| (now, counters)));
@@ -102,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn load_is_taken_between_two_looks_at_which_it_matters() {
+    fn load_is_measured_between_two_looks_that_matter() {
         let start = Instant::now();
         let mut load = Load::default();
         let mut look = |second, busy_s: Option<f64>| {
@@ -111,16 +115,16 @@ mod tests {
         };
         assert_eq!(look(0, Some(100.0)), None);
         assert_eq!(look(1, Some(100.5)), Some(Some(0.5)));
-        // Jobs on other devices come and go. Their work is nobody's load.
+        // Jobs on other devices come and go. Their work does not count as load.
         assert_eq!(look(2, None), Some(None));
         assert_eq!(look(3, Some(108.0)), None);
         assert_eq!(look(5, Some(108.5)), Some(Some(0.25)));
-        // A counter that runs backwards tells nothing.
+        // A counter that ran backwards is ignored.
         assert_eq!(look(6, Some(7.0)), Some(None));
     }
 
     #[test]
-    fn a_host_that_does_not_tell_its_load_is_not_waited_for() {
+    fn a_host_that_does_not_report_its_load_is_not_waited_for() {
         let mut load = Load::default();
         assert_eq!(load.look(Instant::now(), Some(HostCounters::default())), Some(None));
     }

@@ -1,4 +1,4 @@
-//! One attempt under its locks: what comes before its worker starts, the worker, and the record.
+//! One attempt under its locks: the steps before its worker starts, the worker, and the record.
 #![expect(clippy::disallowed_methods, reason = "a run happens in time")]
 
 use chrono::Utc;
@@ -19,21 +19,22 @@ use crate::run::supervise::{seen, supervise, tell_unrecorded};
 use crate::run::telemetry::Recorder;
 use crate::store::{Attempt, End, begin, restore, save_record};
 
-/// An attempt whose `attempt.json` is on disk.
+/// An attempt with its `attempt.json` on disk.
 struct Begun {
     dir: AttemptDir,
     attempt: Attempt,
 }
 
 impl Run<'_> {
-    /// One attempt of `job`, from its locks to its record.
+    /// Makes one attempt of `job` under its locks, and saves its record.
     pub(super) async fn attempt(
         &mut self,
         job: &Job,
         job_lock: &mut JobLock,
         device_lock: &DeviceLock,
     ) -> Result<Record, Halt> {
-        // First of all, for asking a profiler makes load. A job that it refuses starts nothing and waits for nothing.
+        // The profiler comes first, because asking it makes load. A job that it refuses starts nothing and waits for
+        // nothing.
         let profiler = match self.profiler(job).await? {
             Some(Err(why)) => return self.refuse(job, job_lock, why),
             Some(Ok(profiler)) => Some(profiler),
@@ -47,7 +48,7 @@ impl Run<'_> {
         self.end(job, job_lock, begun, end)
     }
 
-    /// The profiler of a profiled job, or why it cannot work here; tells what there is to say of it before its first job.
+    /// The profiler of a profiled job, or why it does not work here. Reports the profiler's notes the first time.
     async fn profiler(&mut self, job: &Job) -> Result<Option<Result<Profiler, NotProfiled>>, Halt> {
         let path = self.order.site.path(job, self.order.plan);
         let answer = tokio::select! {
@@ -61,13 +62,14 @@ impl Run<'_> {
         Ok(Some(answer.profiler))
     }
 
-    /// The record of a job that no profiler can count here.
+    /// Records an attempt whose profiler does not work here.
     fn refuse(&mut self, job: &Job, job_lock: &mut JobLock, why: NotProfiled) -> Result<Record, Halt> {
         let begun = self.begin(job, job_lock, None, None)?;
         self.end(job, job_lock, begun, seen(Ending::Refused(why), false))
     }
 
-    /// Idles as long as the last worker's limits ask. With the locks in hand: nobody else warms the machine meanwhile.
+    /// Idles for the cool-down of the last job's limits. We hold the locks, so that nobody else warms up the machine
+    /// meanwhile.
     async fn cool_down(&mut self) -> Result<(), Halt> {
         let span = std::mem::take(&mut self.cool_down);
         if span.is_zero() {
@@ -77,7 +79,7 @@ impl Run<'_> {
         self.idle(span).await
     }
 
-    /// Labels of the jobs that run on other devices just now, by permission of `job`.
+    /// The labels of the jobs that run on other devices right now, if the env of `job` permits that.
     pub(super) fn beside(&self, job: &Job) -> Vec<String> {
         match self.order.plan.env(job.key()).share {
             Share::Device => self.locks.others(job.key().device),
@@ -85,7 +87,7 @@ impl Run<'_> {
         }
     }
 
-    /// Writes down all that has to be known of an attempt before it starts.
+    /// Writes `attempt.json`: everything about an attempt that is known before its worker starts.
     fn begin(
         &mut self,
         job: &Job,
@@ -97,7 +99,7 @@ impl Run<'_> {
         let provenance = self.provenance(job, job_lock, &dir, profiler.as_ref())?;
         let limits = self.order.plan.env(job.key()).limits;
         let time = self.order.site.time.flavour;
-        // Whoever ran beside us when the wait began may be gone, and somebody else there.
+        // The jobs beside ours may have changed during the wait.
         let beside = self.beside(job);
         let attempt = Attempt::new(Utc::now(), limits, time, probe_counters(), beside, provenance)
             .started_since_boot(probe_since_boot())
@@ -132,7 +134,7 @@ impl Run<'_> {
         })
     }
 
-    /// Starts the worker of `job` and stays with it to its end.
+    /// Starts the worker of `job` and supervises it until it ends.
     async fn work(
         &mut self,
         job: &Job,
@@ -167,7 +169,7 @@ impl Run<'_> {
         end: End,
     ) -> Result<Record, Halt> {
         if restore(job, job_lock, &dir, &attempt)? {
-            let what = "files of its job's directory were taken away while it ran; what the record needs is made again";
+            let what = "files were removed from its directory while it ran; those that the record needs were restored";
             self.observer.event(&Event::Warning(&format!("{}: {what}", job.label())));
         }
         let record = attempt.conclude(job, &dir, end);

@@ -1,4 +1,4 @@
-//! A run while it goes on: what it goes by, what it has come to, and what every part of it does to wait, stop and tell.
+//! The state of a run, and what all of its parts use to wait, to stop and to report.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::stop::StopSignals;
 use crate::store::Store;
 use crate::text::with_sources;
 
-/// What a run goes by.
+/// The input of a run.
 #[derive(Debug)]
 pub struct RunOrder<'a> {
     /// The store.
@@ -30,18 +30,18 @@ pub struct RunOrder<'a> {
     pub inventory: Inventory,
     /// The host it was decided for.
     pub host: &'a HostFacts,
-    /// Where the run takes place.
+    /// The programs and directories that the run uses.
     pub site: Site,
-    /// Give up at once when something is busy before the first job starts. Later jobs wait.
+    /// Give up at once if a lock is busy before the first job starts. Later jobs wait.
     pub no_wait: bool,
 }
 
-/// Why a run goes no further.
+/// Why a run ends early.
 #[derive(Debug)]
 pub(super) enum Halt {
-    /// It was told to stop, by this.
+    /// A signal, or whatever is named here, stopped it.
     Stopped(String),
-    /// Not one of the jobs tried could be started, so the rest is left.
+    /// None of the jobs tried could be started, so the remaining ones are not tried.
     NothingStarts,
     Failed(DispatchError),
 }
@@ -59,25 +59,25 @@ pub(super) struct Run<'a> {
     pub(super) observer: &'a mut dyn Observer,
     pub(super) ceilings: Ceilings,
     pub(super) profilers: Profilers,
-    /// Done jobs that are to be run again, and the attempt whose record is to be replaced.
+    /// Done jobs to run again, each with the attempt whose record is to be replaced.
     pub(super) reruns: BTreeMap<JobId, u32>,
-    /// Where jobs ended up in this run.
+    /// The state in which this run left each job.
     pub(super) states: BTreeMap<JobId, State>,
-    /// Those of them that another `orchestrate` finished meanwhile.
+    /// The jobs that another `orchestrate` finished meanwhile.
     pub(super) done_by_others: BTreeSet<JobId>,
-    /// Jobs tried, and those of them that could not even be started.
+    /// Jobs tried, and how many of them could not even be started.
     pub(super) tried: usize,
     pub(super) unspawned: usize,
     /// How long to idle before the next start.
     pub(super) cool_down: Duration,
     pub(super) sensors: Sensors,
-    /// Warnings that are given once a run.
-    pub(super) told: BTreeSet<String>,
+    /// Warnings already given: each is given once per run.
+    pub(super) warned: BTreeSet<String>,
 }
 
 impl Run<'_> {
-    /// Halts the run for what concerns all of its jobs. What is wrong with the directory of `job` alone fails that job
-    /// and no other.
+    /// Passes on an error that concerns every job. An error that concerns only the directory of `job` fails that job
+    /// alone.
     pub(super) fn spare_others(&mut self, job: &Job, result: Result<(), Halt>) -> Result<(), Halt> {
         let dir = self.order.store.job_dir(job);
         match result {
@@ -91,9 +91,9 @@ impl Run<'_> {
         }
     }
 
-    /// Stops here if a signal has come meanwhile.
+    /// Stops if a signal has arrived.
     pub(super) async fn heed_signals(&mut self) -> Result<(), Halt> {
-        // Signals are seen only while the run waits for something, so it waits for a moment.
+        // Signals are noticed only while the run waits for something, so it waits for a moment.
         self.idle(Duration::from_millis(1)).await
     }
 
@@ -108,7 +108,7 @@ impl Run<'_> {
         }
     }
 
-    /// Tells that the run was told to stop just now, and what that means for the worker there is.
+    /// Reports that the run was just told to stop, and what becomes of the current worker.
     pub(super) fn stopped(&mut self, fate: WorkerFate<'_>) -> Halt {
         let by = self.signals.by();
         self.observer.event(&Event::Stopping { by, fate });
@@ -119,7 +119,7 @@ impl Run<'_> {
         Patience { no_wait: self.order.no_wait, signals: Some(&mut self.signals), observer: self.observer }
     }
 
-    /// Takes the lock of `job`. `fate`: of the worker that may hold it, if we are told to stop meanwhile.
+    /// Takes the lock of `job`. `fate`: what becomes of the worker that holds it, if we are told to stop meanwhile.
     pub(super) async fn lock_job(&mut self, job: &Job, fate: WorkerFate<'_>) -> Result<JobLock, Halt> {
         let dir = self.order.store.job_dir(job);
         let locked = JobLock::lock(job, dir, &mut self.patience()).await;
@@ -138,7 +138,7 @@ impl Run<'_> {
         }
     }
 
-    /// Takes note of an attempt's record and tells of it.
+    /// Notes the record of an attempt and reports it.
     pub(super) fn conclude(&mut self, job: &Job, record: &Record, retry: bool) {
         let policy = record.outcome.policy();
         let standing = if record.outcome.is_success() {
@@ -146,7 +146,7 @@ impl Run<'_> {
         } else {
             Standing::NotDone(NotDone::Failed(Box::new(record.clone())))
         };
-        // A re-run that came to nothing leaves the job as done as it was.
+        // After a failed re-run the job is as done as before.
         let keeps_its_success =
             !policy.verdict && matches!(self.order.inventory.jobs.get(&job.id()), Some(Standing::Done(_)));
         if !keeps_its_success {
@@ -156,7 +156,7 @@ impl Run<'_> {
         if !retry {
             self.tried += 1;
             self.unspawned += usize::from(!policy.started);
-            // What was interrupted is still to be run.
+            // An interrupted job is still waiting.
             if policy.leaves != State::Waiting {
                 self.states.insert(job.id(), policy.leaves);
             }
@@ -164,7 +164,7 @@ impl Run<'_> {
         self.observer.event(&Event::Ended { job, record, retry });
     }
 
-    /// Takes note that `job` stands in `state` although this run has not run it; tells why, the first time.
+    /// Notes that `job` is in `state` although this run has not run it, and reports why the first time.
     pub(super) fn leave(&mut self, job: &Job, state: State, decision: &Decision) {
         if self.states.insert(job.id(), state).is_none() {
             self.observer.event(&Event::Left { job, decision });

@@ -1,8 +1,8 @@
-//! Profilers made ready: found, asked what they can count here, and refused with a remedy where they cannot work.
+//! Prepares profilers: finds them, asks what they can count here, and refuses those that cannot work, with a remedy.
 //!
-//! A profiler is asked once a run, before its first job, so that a host that cannot profile says so in seconds and not
-//! after each job's training. What is refused is a failure of the job, with its reason and its remedy; the timing jobs
-//! of the matrix come first and have their results by then.
+//! Each profiler is asked once per run, before its first job. So a host that cannot profile is found out in seconds,
+//! not after each job's training. A refusal fails the job, with its reason and remedy. The timing jobs of the matrix
+//! run first and have their results by then.
 
 mod ncu;
 mod perf;

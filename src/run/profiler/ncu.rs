@@ -1,4 +1,4 @@
-//! NVIDIA's Nsight Compute: where it is, whether it may count, and what it can count on a device.
+//! NVIDIA's Nsight Compute: where it is, whether it has permission to count, and what it can count on a device.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -17,10 +17,10 @@ use crate::record::ncu::{
 };
 use crate::record::{HostFacts, NotProfiled};
 
-/// The oldest driver under WSL2 that lets anybody count.
+/// The oldest major version of the driver under WSL2 that permits profiling.
 const WSL_DRIVER: u32 = 545;
 
-/// Finds `ncu` and asks it what the device can count.
+/// Finds `ncu` and asks which metrics the device has.
 pub(super) async fn probe(purpose: &Purpose, host: &HostFacts) -> Result<Ready, NotProfiled> {
     let program = NCU.find(OsStr::new(&purpose.path)).map_err(|error| not_found(&NCU, &error, &install()))?;
     let said = ask(&program, &["--version"], &[], PATIENCE).await;
@@ -31,7 +31,7 @@ pub(super) async fn probe(purpose: &Purpose, host: &HostFacts) -> Result<Ready, 
     let listed = listing(&program).await?;
     if listed.is_none() {
         sentences.push(
-            "ncu does not say what the device can count; it is asked for what such devices usually can"
+            "ncu does not list the device's metrics; those that such devices usually have are requested"
                 .to_owned(),
         );
     }
@@ -46,7 +46,7 @@ pub(super) async fn probe(purpose: &Purpose, host: &HostFacts) -> Result<Ready, 
 
 fn install() -> String {
     format!(
-        "install NVIDIA Nsight Compute, or name the program by {}; `sudo` drops PATH, so write \
+        "install NVIDIA Nsight Compute, or set {} to its path; `sudo` drops PATH, so use \
          `sudo -E env \"PATH=$PATH\" orchestrate …`",
         NCU.variable
     )
@@ -55,12 +55,13 @@ fn install() -> String {
 fn unusable(program: &Path, error: &AskError) -> NotProfiled {
     NotProfiled {
         cause: "unusable".to_owned(),
-        message: format!("{} cannot be asked anything: {error}", program.display()),
-        remedy: format!("`{} --version` shows what is wrong", program.display()),
+        message: format!("{} does not work: {error}", program.display()),
+        remedy: format!("run `{} --version` to see what is wrong", program.display()),
     }
 }
 
-/// What the driver allows, where it says so: an attempt would come to the same after all its training.
+/// Fails if the driver restricts counters to administrators and we are not one. Otherwise each job would find that out
+/// after its training.
 fn check_permission() -> Result<(), NotProfiled> {
     let access = CounterAccess::probe();
     if access.gpu_counters_restricted == Some(true) && !access.is_admin {
@@ -69,20 +70,20 @@ fn check_permission() -> Result<(), NotProfiled> {
     Ok(())
 }
 
-/// Under WSL2 the driver is that of Windows, and older ones let nobody count.
+/// Under WSL2 the driver is that of Windows, and old ones do not permit profiling.
 fn old_wsl(host: &HostFacts) -> Option<String> {
     let driver = host.nvidia_driver.as_deref()?;
     let major: u32 = driver.split('.').next()?.parse().ok()?;
     let is_wsl = host.virtualisation.as_deref()?.starts_with("wsl");
     (is_wsl && major < WSL_DRIVER).then(|| {
-        format!("the driver {driver} is older than {WSL_DRIVER}, the first that profiles under WSL2")
+        format!("driver {driver} cannot profile under WSL2; install driver {WSL_DRIVER} or newer on Windows")
     })
 }
 
-/// The base names of all metrics of this host's devices; `None` where `ncu` lists none and does not say why.
+/// The base names of all metrics of this host's devices; `None` if `ncu` lists none without giving a reason.
 ///
 /// # Errors
-/// A failure that it names: the same would befall every job.
+/// The reason that `ncu` gives: every job would fail the same way.
 async fn listing(program: &Path) -> Result<Option<BTreeSet<String>>, NotProfiled> {
     let said = match ask(program, &["--query-metrics"], &[], PATIENCE).await {
         Ok(said) => said,
@@ -100,7 +101,7 @@ async fn listing(program: &Path) -> Result<Option<BTreeSet<String>>, NotProfiled
     }
 }
 
-/// The compute capability of `device`, where the driver told it.
+/// The compute capability of `device`, if the driver reports it.
 fn capability(device: Device, host: &HostFacts) -> Option<Capability> {
     let Device::Cuda(index) = device else { return None };
     host.gpus.get(usize::try_from(index).ok()?)?.compute_capability.as_ref()?.parse().ok()
@@ -125,12 +126,12 @@ fn select(
     })
 }
 
-/// Nobody should wonder why a job takes minutes that took seconds before.
+/// Tells the user why a job takes minutes that took seconds before.
 fn cost(version: Option<&str>, selection: &Selection) -> String {
-    let version = version.unwrap_or("of an unknown version");
+    let version = version.unwrap_or("(unknown version)");
     format!(
-        "ncu {version} counts {} metrics: it saves and restores the device's memory around each kernel and replays it \
-         several times, so a profiled iteration takes some ten to a hundred times as long as a timed one",
+        "ncu {version} counts {} metrics. It replays each kernel several times and restores the device's memory in \
+         between, so a profiled iteration takes 10 to 100 times as long as a timed one",
         selection.metrics.len()
     )
 }
@@ -148,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_old_driver_under_wsl_is_said() {
+    fn an_old_driver_under_wsl_is_reported() {
         let host = |driver: &str, layer: &str| HostFacts {
             nvidia_driver: Some(driver.to_owned()),
             virtualisation: Some(layer.to_owned()),

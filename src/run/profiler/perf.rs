@@ -1,4 +1,4 @@
-//! `perf stat`: where it is, whether it may count, and what this host does not count.
+//! `perf stat`: where it is, whether it has permission to count, and which events this host does not count.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -10,10 +10,10 @@ use crate::plan::Profiler;
 use crate::record::perf::{Count, PERF_EVENTS, PerfCounters, PerfEvent, PerfFailure, parse_perf};
 use crate::record::{HostFacts, NotProfiled};
 
-/// How a record calls an event that `perf` does not know.
+/// The cause in a record for an event that `perf` does not know.
 const UNKNOWN_EVENT: &str = "unknown_event";
 
-/// Finds `perf` and lets it count a program that does nothing.
+/// Finds `perf` and tries it on a program that does nothing.
 pub(super) async fn probe(purpose: &Purpose, host: &HostFacts) -> Result<Ready, NotProfiled> {
     let path = OsStr::new(&purpose.path);
     let program = PERF.find(path).map_err(|error| not_found(&PERF, &error, &install(host)))?;
@@ -35,32 +35,31 @@ pub(super) async fn probe(purpose: &Purpose, host: &HostFacts) -> Result<Ready, 
 fn install(host: &HostFacts) -> String {
     match host.os.name.as_str() {
         "macos" => {
-            "it counts events on Linux alone: leave `perf` out for this env by `profile: { perf: false }`"
-                .to_owned()
+            "perf exists on Linux only: turn it off for this env with `profile: { perf: false }`".to_owned()
         }
         _ => format!(
-            "install it (`linux-perf` on Debian, `linux-tools-$(uname -r)` on Ubuntu), or name the program by {}",
+            "install it (`linux-perf` on Debian, `linux-tools-$(uname -r)` on Ubuntu), or set {} to its path",
             PERF.variable
         ),
     }
 }
 
-/// What `perf` counts of a program that does nothing: zero or not, an event that is offered has a number.
+/// What `perf` counts in a program that does nothing. Every event that the host offers has a number, be it zero.
 async fn try_out(program: &Path, events: &[String]) -> Result<PerfCounters, NotProfiled> {
     let list = events.join(",");
     let said = ask(program, &["stat", "-x,", "-e", &list, "--", "true"], &[], PATIENCE).await;
     let said = said.map_err(|error| NotProfiled {
         cause: "unusable".to_owned(),
-        message: format!("{} cannot be asked anything: {error}", program.display()),
-        remedy: format!("`{} stat true` shows what is wrong", program.display()),
+        message: format!("{} does not work: {error}", program.display()),
+        remedy: format!("run `{} stat true` to see what is wrong", program.display()),
     })?;
     let text = said.text();
     let requested: Vec<&str> = events.iter().map(String::as_str).collect();
     parse_perf(&text, &text, &requested).map_err(NotProfiled::from)
 }
 
-/// What perf prints of a list with a mistake in it may begin anywhere, and goes on to the list's end. So each event is
-/// asked for alone, and the refusal names those that are refused then; it is `refused` itself if none is.
+/// If a list of events has a mistake, the part that `perf` quotes starts anywhere and runs to the list's end. So each
+/// event is tried alone, and the refusal names the ones that fail. If none does, it is `refused` unchanged.
 async fn name_unknown(program: &Path, events: &[String], refused: NotProfiled) -> NotProfiled {
     let mut unknown = Vec::new();
     for event in events {
@@ -75,7 +74,7 @@ async fn name_unknown(program: &Path, events: &[String], refused: NotProfiled) -
     }
 }
 
-/// The events that nobody need look for in the results, said once.
+/// Names the events that will be missing from the results.
 fn not_offered(counted: &PerfCounters, host: &HostFacts) -> Option<String> {
     let is_missing = |event: &&PerfEvent| event.count == Count::NotSupported;
     let names: Vec<&str> =
@@ -98,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_virtual_machine_lacks_is_said_once() {
+    fn events_missing_in_a_virtual_machine_are_named() {
         let report = "<not supported>,,cycles,0,100.00,,\n7,,page-faults,1000,100.00,,\n";
         let counted = parse_perf(report, "", &["cycles", "page-faults"]).unwrap();
         let host = HostFacts { virtualisation: Some("kvm".to_owned()), ..HostFacts::default() };

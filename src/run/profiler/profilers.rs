@@ -1,4 +1,4 @@
-//! What is known of this host's profilers: each is asked once for each purpose.
+//! The profilers of this host, each asked once per purpose.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::job::{Key, Kind};
 use crate::plan::Profiler;
 use crate::record::{HostFacts, NotProfiled};
 
-/// What is known of this host's profilers so far.
+/// The answers of this host's profilers so far.
 #[derive(Debug, Default)]
 pub(in crate::run) struct Profilers {
     known: BTreeMap<Purpose, Result<Ready, NotProfiled>>,
@@ -19,12 +19,12 @@ pub(in crate::run) struct Profilers {
 pub(in crate::run) struct Answer {
     /// The profiler, or why there is none.
     pub(in crate::run) profiler: Result<Profiler, NotProfiled>,
-    /// What the user should know of it, told with its first job.
+    /// What the user should know about it, reported with its first job.
     pub(in crate::run) sentences: Vec<String>,
 }
 
 impl Profilers {
-    /// The profiler for the job of `key`, `None` for a timing job. `path` is the worker's `PATH`.
+    /// The profiler for the job of `key`; `None` for a timing job. `path` is the worker's `PATH`.
     pub(in crate::run) async fn ready(&mut self, key: &Key, path: &str, host: &HostFacts) -> Option<Answer> {
         let purpose = Purpose {
             kind: key.kind,

@@ -9,7 +9,7 @@ pub(super) fn time(survey: &Survey) -> Option<Finding> {
     survey.time.is_none().then(|| Finding {
         code: "time",
         severity: Severity::Prevents,
-        what: "there is no `time` program that we understand in /usr/bin or on the PATH".to_owned(),
+        what: "there is no GNU or BSD time program in /usr/bin or on the PATH".to_owned(),
         why: "every worker runs under it: processor time, memory and faults come from there",
         remedy: "`sudo apt-get install time` (dnf, pacman, zypper: the package `time`)".to_owned(),
     })
@@ -24,7 +24,7 @@ pub(super) fn worker(survey: &Survey) -> Option<Finding> {
             "`just build` builds it; ORCHESTRATE_WORKER names one that stands elsewhere".to_owned(),
         ),
         WorkerState::NotExecutable => {
-            (format!("{path} may not be executed"), format!("`chmod +x {}`", crate::plan::quote(path)))
+            (format!("{path} is not executable"), format!("`chmod +x {}`", crate::plan::quote(path)))
         }
         WorkerState::Broken { message } if is_about_libtorch(message) => (
             format!("the worker does not find libtorch: {message}"),
