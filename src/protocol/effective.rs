@@ -1,34 +1,34 @@
-//! What the worker really did, held against what its job asked for.
+//! Compares what the worker really did with what its job asked for.
 
 use serde::{Deserialize, Serialize};
 
 use super::setting::{Setting, Settings};
 use crate::job::{Device, Key, Precision};
 
-/// What the worker really did, read back where that is possible. Compared with what the job asked for.
+/// What the worker really did, read back if possible. It is compared with what the job asked for.
 ///
-/// Parameters have no fields of their own: `settings` holds whatever the worker reports, by name. So a parameter that
-/// is added to [`crate::job::PARAMETERS`] is compared, splits rows and has its column as soon as a worker reports it.
+/// Parameters have no fields here: `settings` holds whatever the worker reports, by name. So a parameter that is added
+/// to [`crate::job::PARAMETERS`] is compared, splits rows and gets a column as soon as a worker reports it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Effective {
-    /// The device computed on.
+    /// The device that computed.
     pub device: Device,
-    /// The arithmetic.
+    /// The precision.
     pub precision: Precision,
-    /// Images an iteration.
+    /// Images per iteration.
     pub batch: u32,
-    /// The network, where the worker says.
+    /// The network, if the worker reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Whether matrix products may round to TF32.
+    /// Whether matrix products were allowed to round to TF32.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tf32: Option<bool>,
-    /// Everything else that the worker reports, as it said it.
+    /// Everything else that the worker reports, unchanged.
     #[serde(flatten)]
     pub settings: Settings,
 }
 
-/// A setting that is not what the job asked for.
+/// A setting that differs from what the job asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mismatch {
     /// The setting's name.
@@ -40,8 +40,8 @@ pub struct Mismatch {
 }
 
 impl Effective {
-    /// The settings that the worker reports and that are not what `key` asks for; empty if all is as requested. It
-    /// trained on `samples` images.
+    /// The reported settings that differ from what `key` asks for; empty if everything is as requested. `samples` is
+    /// the number of images that the worker trained on.
     ///
     /// Every parameter that the worker is told ([`Key::told`]) is compared, by [`Setting::agrees_with`]. A parameter
     /// that the worker does not report cannot be compared: see [`Effective::unconfirmed`].
@@ -53,7 +53,7 @@ impl Effective {
                 found.push(Mismatch { setting: setting.to_owned(), requested, effective });
             }
         };
-        // A worker sees the one CUDA device it was given as its device 0, so the index cannot be compared.
+        // A worker sees its one CUDA device as device 0, so the index cannot be compared.
         compare("device", key.device.backend().to_owned(), effective.device.backend().to_owned());
         compare("precision", key.precision.to_string(), effective.precision.to_string());
         compare("batch", key.batch.to_string(), effective.batch.to_string());
@@ -77,14 +77,15 @@ impl Effective {
         found
     }
 
-    /// Names of the parameters that `key` declares and the worker does not report: nobody knows whether it did as told.
+    /// Names of the parameters that `key` declares but the worker does not report. Nobody knows whether the worker
+    /// obeyed them.
     pub(super) fn unconfirmed(&self, samples: u64, key: &Key) -> Vec<String> {
         let told = key.told().into_iter().map(|(name, _)| name);
         told.filter(|name| key.declares(name) && self.reported(samples, name).is_none()).collect()
     }
 
-    /// What the worker reports of the parameter `name`. One iteration is one batch, so the `samples` tell the iterations
-    /// if the worker does not. A parameter of an external worker may be called `tf32`, too.
+    /// What the worker reports about the parameter `name`. If it does not report `iters`, they follow from `samples`,
+    /// because one iteration is one batch. A parameter of an external worker can also be called `tf32`.
     fn reported(&self, samples: u64, name: &str) -> Option<Setting> {
         match name {
             "tf32" => self.tf32.map(Setting::from),
@@ -117,12 +118,12 @@ mod tests {
     }
 
     #[test]
-    fn the_least_that_a_worker_reports_is_what_was_asked() {
+    fn a_minimal_report_has_no_mismatch() {
         assert_eq!(measured(LEAST).mismatches(&key()), []);
     }
 
     #[test]
-    fn what_was_done_is_held_against_what_was_asked() {
+    fn reported_settings_are_compared_with_requested_ones() {
         let text =
             LEAST.replace("\"batch\": 16", "\"batch\": 16, \"tf32\": true, \"warmup\": 3, \"threads\": 2");
         let names = |key: &Key| -> Vec<String> {

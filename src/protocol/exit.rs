@@ -1,13 +1,14 @@
-//! The exit codes of a worker, in one place, for both sides: what a worker ends with, and what `orchestrate` makes of it.
+//! The exit codes of a worker, in one place for both sides: the worker that exits and `orchestrate` that interprets the
+//! code.
 
 /// How a worker ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkerExit {
     /// It wrote a measurement.
     Done = 0,
-    /// It failed in a way that has no code of its own: any other number says the same.
+    /// It failed in a way that has no code of its own. Every unlisted code means the same.
     Failed = 1,
-    /// Its flags cannot be understood, or their combination cannot be honoured.
+    /// Its flags cannot be parsed, or their combination is not supported.
     Usage = 2,
     /// The device, precision or network does not exist here.
     Unsupported = 69,
@@ -15,7 +16,7 @@ pub enum WorkerExit {
     OutOfMemory = 71,
 }
 
-/// Gives every exit code its meaning, and lists them all: a code that is missing here does not compile.
+/// Declares the meaning of every exit code, and lists them all. A code that is missing here does not compile.
 macro_rules! meanings {
     ($($exit:ident => $meaning:literal,)+) => {
         impl WorkerExit {
@@ -34,19 +35,19 @@ macro_rules! meanings {
 
 meanings! {
     Done => "The worker wrote a measurement.",
-    Failed => "The worker failed. Any code that is not in this table says the same.",
-    Usage => "The flags cannot be understood, or their combination cannot be honoured.",
+    Failed => "The worker failed. Every code that is not in this table means the same.",
+    Usage => "The flags cannot be parsed, or their combination is not supported.",
     Unsupported => "The device, precision or network does not exist here.",
     OutOfMemory => "The device or the host had too little memory.",
 }
 
 impl WorkerExit {
-    /// The number that the process ends with.
+    /// The number with which the process exits.
     pub fn code(self) -> u8 {
         self as u8
     }
 
-    /// What the exit code `code` says.
+    /// The meaning of the exit code `code`.
     pub fn of(code: i32) -> WorkerExit {
         let named = WorkerExit::ALL.iter().find(|exit| i32::from(exit.code()) == code);
         named.copied().unwrap_or(WorkerExit::Failed)
@@ -64,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_is_read_as_it_was_written() {
+    fn a_code_is_read_back_unchanged() {
         for exit in WorkerExit::ALL {
             assert_eq!(WorkerExit::of(i32::from(exit.code())), *exit);
         }
@@ -73,9 +74,9 @@ mod tests {
         }
     }
 
-    /// Workers in any language use these numbers. A code may be added, but never changed.
+    /// Workers in other languages use these numbers. Codes can be added but never changed.
     #[test]
-    fn the_exit_codes_are_those_that_were_promised() {
+    fn the_exit_codes_never_change() {
         let codes: Vec<u8> = WorkerExit::ALL.iter().map(|exit| exit.code()).collect();
         assert_eq!(codes, [0, 1, 2, 69, 71]);
         let manual = WorkerExit::markdown();

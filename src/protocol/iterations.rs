@@ -1,11 +1,11 @@
-//! `iterations.csv`: the seconds of each measured iteration, as a worker left them.
+//! `iterations.csv`: the seconds of each measured iteration, as the worker wrote them.
 
 use super::{ITERATIONS_HEADER, IterationClock, Measurement};
 
-/// The share of a window that a device waits for data at most, if its events are to tell of its computation.
+/// The largest share of a window in data wait at which a device's events still describe its computation.
 const FED: f64 = 0.1;
 
-/// The iterations of one measured window, in their order. Never empty; all seconds are finite and not negative.
+/// The iterations of one measured window, in order. Never empty; all seconds are finite and not negative.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Iterations {
     clock: IterationClock,
@@ -13,42 +13,41 @@ pub struct Iterations {
     data_wait_s: Vec<f64>,
 }
 
-/// A text that is no whole `iterations.csv`.
+/// A text is not a complete `iterations.csv`.
 #[derive(Debug, thiserror::Error)]
 pub enum BadIterations {
-    /// Not CSV, or lines of different lengths: torn.
-    #[error("iterations.csv is torn or no CSV")]
+    /// It is not CSV, or its lines differ in length because it is torn.
+    #[error("iterations.csv is torn or not CSV")]
     Csv(#[from] csv::Error),
     /// A column is missing. Files of older workers have no `clock`.
     #[error("iterations.csv has no column `{0}`")]
     NoColumn(&'static str),
-    /// A value is none.
+    /// A value is invalid.
     #[error("iterations.csv has `{value}` for `{column}` of iteration {iteration}")]
     Malformed {
         /// The column.
         column: &'static str,
         /// The iteration, from 0.
         iteration: usize,
-        /// The value as it stood.
+        /// The value.
         value: String,
     },
-    /// There is a header and nothing below it, or not even that.
-    #[error("iterations.csv holds no iteration")]
+    /// It has a header and no iterations.
+    #[error("iterations.csv has no iterations")]
     Empty,
-    /// There are more or fewer than were measured: it is cut off, or of another run.
-    #[error("iterations.csv holds {found} iterations: expected {expected}")]
+    /// It has more or fewer iterations than were measured: it is cut off, or belongs to another run.
+    #[error("iterations.csv has {found} iterations: expected {expected}")]
     WrongNumber {
-        /// In the file.
+        /// The number in the file.
         found: usize,
-        /// In the measurement.
+        /// The number in the measurement.
         expected: u64,
     },
 }
 
 impl Iterations {
-    /// The iterations in `text`, which is the `iterations.csv` that came with `measurement`. Columns may stand in any
-    /// order, and there may be others. A file that is not whole says nothing: half a window has another trend than the
-    /// whole one.
+    /// Parses `text`, the `iterations.csv` that came with `measurement`. Columns can be in any order, and others can be
+    /// among them. An incomplete file is refused: half a window can have another trend than the whole window.
     ///
     /// # Errors
     /// [`BadIterations`].
@@ -61,30 +60,30 @@ impl Iterations {
         }
     }
 
-    /// The iterations of `clock`, each with its seconds and those of them spent waiting for data; `None` if there are
-    /// none, or if a value is not finite or negative.
+    /// The iterations timed by `clock`, each as its seconds and its seconds of data wait. `None` if there are none, or
+    /// if a value is negative or not finite.
     pub fn new(clock: IterationClock, iterations: &[(f64, f64)]) -> Option<Iterations> {
         let sound = iterations.iter().all(|&(elapsed, wait)| is_duration(elapsed) && is_duration(wait));
         let (elapsed_s, data_wait_s) = iterations.iter().copied().unzip();
         (sound && !iterations.is_empty()).then_some(Iterations { clock, elapsed_s, data_wait_s })
     }
 
-    /// What told the seconds.
+    /// The clock that timed them.
     pub fn clock(&self) -> IterationClock {
         self.clock
     }
 
-    /// Seconds of each iteration; `None` if the clock only told when work was handed out, for then no single one of
-    /// them means anything.
+    /// The seconds of each iteration. `None` if the clock only timed how work was submitted, since then no single value
+    /// means anything.
     pub fn synchronised_s(&self) -> Option<&[f64]> {
         (self.clock != IterationClock::Submission).then_some(&self.elapsed_s)
     }
 
-    /// Seconds of each iteration without those in which it waited for data; `None` if that cannot be told.
+    /// The seconds of each iteration without its data wait; `None` if they are not known.
     ///
-    /// The wait is told by the host's clock, so only from its seconds can it be taken away. A device's events are as far
-    /// apart as the device idled meanwhile, which is the wait or nothing, as far ahead as the host was: where the wait
-    /// is more than a tenth of the window, they tell of the data and not of the computation.
+    /// The wait is timed by the host's clock, so it can only be subtracted from the host's seconds. The gaps between a
+    /// device's events contain some of the wait, or none of it if the host was far enough ahead. If more than a tenth
+    /// of the window is data wait, the events say more about the data than about the computation.
     pub fn compute_s(&self) -> Option<Vec<f64>> {
         let elapsed = self.synchronised_s()?;
         if self.clock == IterationClock::Host {
@@ -96,7 +95,7 @@ impl Iterations {
     }
 
     fn parse_alone(text: &str) -> Result<Iterations, BadIterations> {
-        // A worker that is killed while it writes may leave half a number, which is a number too.
+        // A worker that is killed while it writes can leave half a number, which still parses as a number.
         if !text.is_empty() && !text.ends_with('\n') {
             return Err(csv::Error::from(std::io::Error::from(std::io::ErrorKind::UnexpectedEof)).into());
         }
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_file_is_read_whatever_the_order_of_its_columns() {
+    fn a_complete_file_is_read_with_its_columns_in_any_order() {
         let found = parse(WHOLE).unwrap();
         assert_eq!(found, Iterations::new(IterationClock::Host, &[(0.5, 0.25), (0.75, 0.0)]).unwrap());
         assert_eq!(
@@ -171,22 +170,22 @@ mod tests {
     }
 
     #[test]
-    fn what_a_clock_cannot_tell_is_not_told() {
+    fn seconds_that_a_clock_cannot_measure_are_absent() {
         let of = |clock| Iterations::new(clock, &[(0.5, 0.25), (0.75, 0.0)]).unwrap();
         assert_eq!(of(IterationClock::Host).compute_s(), Some(vec![0.25, 0.75]));
         let events = |wait| Iterations::new(IterationClock::DeviceEvents, &[(0.5, wait), (0.75, 0.0)]);
         assert_eq!(events(0.125).unwrap().compute_s(), Some(vec![0.5, 0.75]));
-        assert_eq!(events(0.126).unwrap().compute_s(), None, "they may tell of the wait");
+        assert_eq!(events(0.126).unwrap().compute_s(), None, "they may contain the wait");
         assert_eq!(of(IterationClock::DeviceEvents).synchronised_s(), Some(&[0.5, 0.75][..]));
         assert_eq!(of(IterationClock::Submission).synchronised_s(), None);
         assert_eq!(of(IterationClock::Submission).compute_s(), None);
     }
 
     #[test]
-    fn what_is_not_whole_is_refused_with_its_reason() {
+    fn an_incomplete_file_is_refused_with_the_reason() {
         let cases = [
             ("", "iterations.csv has no column `elapsed_s`"),
-            ("iteration,elapsed_s,data_wait_s,loss,clock\n", "iterations.csv holds no iteration"),
+            ("iteration,elapsed_s,data_wait_s,loss,clock\n", "iterations.csv has no iterations"),
             ("iteration,elapsed_s,data_wait_s,loss\n0,0.5,0,6.9\n", "iterations.csv has no column `clock`"),
         ];
         for (text, message) in cases {
@@ -198,15 +197,15 @@ mod tests {
             ("0.25", "soon", "iterations.csv has `soon` for `data_wait_s` of iteration 0"),
             ("NaN,host", "NaN,sundial", "iterations.csv has `sundial` for `clock` of iteration 1"),
             ("NaN,host", "NaN,submission", "iterations.csv has `submission` for `clock` of iteration 1"),
-            ("1,0.75,0,NaN,host\n", "", "iterations.csv holds 1 iterations: expected 2"),
+            ("1,0.75,0,NaN,host\n", "", "iterations.csv has 1 iterations: expected 2"),
         ] {
             assert_eq!(parse(&WHOLE.replace(from, to)), Err(message.to_owned()), "{from} -> {to}");
         }
     }
 
-    /// Cut anywhere, it is refused: half a number must not pass for a number.
+    /// A file that is cut anywhere is refused: half a number must not pass for a number.
     #[test]
-    fn no_cut_file_is_taken_for_a_whole_one() {
+    fn a_truncated_file_is_refused() {
         for end in 0..WHOLE.len() {
             assert!(parse(&WHOLE[..end]).is_err(), "cut at byte {end}");
         }
@@ -214,12 +213,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_in_the_file_nothing_breaks(text in "\\PC*|[-0-9einfa.,\"\r\n\\x00hostdevice_]*") {
+        fn arbitrary_text_does_not_panic(text in "\\PC*|[-0-9einfa.,\"\r\n\\x00hostdevice_]*") {
             let _ = Iterations::parse(&text, &measurement(2));
         }
 
         #[test]
-        fn below_the_right_header_nothing_breaks_either(
+        fn arbitrary_lines_below_a_valid_header_do_not_panic(
             lines in prop::collection::vec("[-0-9einfNa.]{0,8},[-0-9e.]{0,8},(host|device_events|x)?\n?", 0..8)
         ) {
             let text = format!("elapsed_s,data_wait_s,clock\n{}", lines.concat());
@@ -229,7 +228,7 @@ mod tests {
         }
 
         #[test]
-        fn what_the_worker_writes_is_read_again(values in prop::collection::vec((0.0..1e6f64, 0.0..1e3f64), 1..50)) {
+        fn written_iterations_are_read_back(values in prop::collection::vec((0.0..1e6f64, 0.0..1e3f64), 1..50)) {
             let mut text = format!("{}\n", ITERATIONS_HEADER.join(","));
             for (index, (elapsed, wait)) in values.iter().enumerate() {
                 text += &format!("{index},{elapsed},{wait},6.9,device_events\n");

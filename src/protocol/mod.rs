@@ -1,9 +1,9 @@
-//! What passes between `orchestrate` and a worker: variables, exit codes, `measurement.json`, `iterations.csv`, progress.
-//! Everybody may call it, the workers included; a worker is any process that speaks this, and the README shows one.
-//! It never reads a file and never judges whether a measurement is fast, only whether it is sound and what was asked for.
+//! What passes between `orchestrate` and a worker: variables, exit codes, `measurement.json`, `iterations.csv`,
+//! progress. Any room may call it, and so may workers; a worker is any process that speaks this protocol. It never
+//! reads a file, and never judges whether a measurement is fast, only whether it is valid and as requested.
 //!
-//! Files a worker writes mirror as [`WireMeasurement`] and become a [`Measurement`], which cannot be wrong in itself.
-//! Whether it is what the job asked for is another question: see [`Measurement::mismatches`].
+//! A worker's file is parsed into a [`WireMeasurement`] and converted to a [`Measurement`], which is always valid in
+//! itself. Whether it is what the job asked for is a separate question: see [`Measurement::mismatches`].
 
 mod effective;
 mod exit;
@@ -25,37 +25,37 @@ pub use setting::{Setting, Settings};
 
 /// The version of `measurement.json`.
 ///
-/// Changelog: 1, the first.
+/// Changelog: 1: the first version.
 pub const MEASUREMENT_SCHEMA: u32 = 1;
 
-/// Names the file the worker writes its measurement to; `--out` says the same to the shipped worker.
+/// The variable with the path of the measurement that the worker writes. The shipped worker also takes it as `--out`.
 pub const MEASUREMENT_VARIABLE: &str = "ORCHESTRATE_MEASUREMENT";
 
-/// Names the file the worker may write its per-iteration times to.
+/// The variable with the path to which the worker can write its times per iteration.
 pub const ITERATIONS_VARIABLE: &str = "ORCHESTRATE_ITERATIONS";
 
-/// The header of `iterations.csv`: the iteration within the window from 0, its seconds, the seconds of them spent
-/// waiting for data, the loss (empty where it was not read back), and the [`IterationClock`] that told the seconds.
+/// The header of `iterations.csv`: the iteration within the window, from 0; its seconds; how many of them were data
+/// wait; the loss, empty if it was not read back; and the [`IterationClock`].
 pub const ITERATIONS_HEADER: [&str; 5] = ["iteration", "elapsed_s", "data_wait_s", "loss", "clock"];
 
-/// The NVTX range around the measured window: what a profiler is told to look at.
+/// The NVTX range around the measured window. Profilers are restricted to it.
 pub const NVTX_RANGE: &str = "orchestrate";
 
-/// What told the seconds of single iterations.
+/// The clock that timed single iterations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IterationClock {
-    /// The host's clock, where a call returns when its work is done: each iteration is synchronised.
+    /// The host's clock, on a device whose calls return when the work is done. Each iteration is synchronised.
     Host,
-    /// Events that the device records when it comes to them: each iteration is synchronised.
+    /// Events that the device records when it reaches them. Each iteration is synchronised.
     DeviceEvents,
-    /// The host's clock, where a call returns when its work is handed out: no iteration is synchronised, and only their
-    /// sum means anything.
+    /// The host's clock, on a device whose calls return when the work is submitted. No iteration is synchronised, and
+    /// only their sum means anything.
     Submission,
 }
 
 impl IterationClock {
-    /// The word for it, as `iterations.csv` and `measurement.json` have it.
+    /// Its name in `iterations.csv` and `measurement.json`.
     pub fn as_str(self) -> &'static str {
         match self {
             IterationClock::Host => "host",
@@ -64,37 +64,37 @@ impl IterationClock {
         }
     }
 
-    /// The clock that `word` names.
+    /// The clock of the name `word`.
     pub fn of_word(word: &str) -> Option<IterationClock> {
         let all = [IterationClock::Host, IterationClock::DeviceEvents, IterationClock::Submission];
         all.into_iter().find(|clock| clock.as_str() == word)
     }
 }
 
-/// A line of JSON on the worker's standard output that says how far it is. Other lines are only kept.
+/// A line of JSON on the worker's standard output that reports its progress. Other lines are only stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Progress {
-    /// Libraries, network and data are being made ready.
+    /// The worker loads libraries, network and data.
     Preparing,
-    /// `done` of `of` warm-up iterations are over.
+    /// `done` of `of` warm-up iterations are finished.
     Warmup {
         /// Iterations finished.
         done: u32,
-        /// Iterations in all.
+        /// Iterations in total.
         of: u32,
     },
-    /// `done` of `of` measured iterations are over.
+    /// `done` of `of` measured iterations are finished.
     Measure {
         /// Iterations finished.
         done: u32,
-        /// Iterations in all.
+        /// Iterations in total.
         of: u32,
     },
 }
 
 impl Progress {
-    /// The progress that `line` tells, if it is such a line.
+    /// The progress that `line` reports; `None` if it is another line.
     pub fn parse(line: &str) -> Option<Progress> {
         let line = line.trim();
         if !line.starts_with('{') {
@@ -103,24 +103,24 @@ impl Progress {
         serde_json::from_str(line).ok()
     }
 
-    /// The line, without its end.
+    /// The line, without a line break.
     pub fn line(&self) -> String {
         serde_json::to_string(self).expect("a progress line is a flat record of numbers")
     }
 }
 
-/// `measurement.json` as it stands in the file. Unknown fields are ignored, so that a newer worker can say more.
+/// The content of `measurement.json`. Unknown fields are ignored, so that newer workers can add some.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WireMeasurement {
     /// [`MEASUREMENT_SCHEMA`].
     pub schema: u32,
-    /// Instead of everything below: why there is no measurement.
+    /// Why there is no measurement; replaces all fields below.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
     /// Images trained on within the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<u64>,
-    /// Seconds of the window, by a monotonic clock.
+    /// The length of the window in seconds, by a monotonic clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed_s: Option<f64>,
     /// Whether the device was synchronised at both ends of the window.
@@ -137,14 +137,14 @@ pub struct WireMeasurement {
 /// Why a worker has no measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// The class.
+    /// Its class.
     pub kind: FailureKind,
-    /// One sentence, with the numbers where there are any.
+    /// One sentence, with numbers if there are any.
     pub message: String,
-    /// Out of memory: the bytes that were asked for and not had.
+    /// If out of memory: the bytes that were requested and not available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needed_bytes: Option<u64>,
-    /// Out of memory: the bytes that were free then.
+    /// If out of memory: the bytes that were free then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub free_bytes: Option<u64>,
 }
@@ -157,26 +157,26 @@ pub enum FailureKind {
     OutOfMemory,
     /// The device, precision or network does not exist here.
     Unsupported,
-    /// Any other word: the message and the exit code tell.
+    /// Any other kind: the message and the exit code describe it.
     #[serde(other)]
     Other,
 }
 
-/// What a worker may add to its measurement. Every field is optional; sizes are bytes, durations seconds.
+/// Optional parts of a measurement. Sizes are in bytes, durations in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Details {
     /// Seconds of the window in which training waited for images, or decoded them itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_wait_s: Option<f64>,
-    /// Seconds from the process's start, as the kernel counts, to the beginning of the first training step: libraries,
-    /// network and data are ready then, and the first batch is at hand. Called `startup_s` at first.
+    /// Seconds from the start of the process, by the kernel's clock, to the start of the first training step.
+    /// Libraries, network and data are loaded then, and the first batch is ready. First called `startup_s`.
     #[serde(alias = "startup_s", skip_serializing_if = "Option::is_none")]
     pub first_step_s: Option<f64>,
     /// Seconds since the Unix epoch at the window's start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_started_at: Option<f64>,
-    /// Loss of the first warm-up iteration (of the first measured one without warm-up).
+    /// Loss of the first iteration, be it warm-up or measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_loss: Option<f64>,
     /// Loss of the last measured iteration.
@@ -188,30 +188,30 @@ pub struct Details {
     /// Optimizer steps within the window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optimizer_steps: Option<u64>,
-    /// What the loss was multiplied by at the window's end, with fp16.
+    /// The factor of the loss at the window's end, with fp16.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss_scale: Option<f64>,
-    /// What told the seconds of single iterations.
+    /// The clock that timed single iterations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iteration_clock: Option<IterationClock>,
-    /// The type that automatic mixed precision computed in, as libtorch had it during the last forward pass:
-    /// `float16`, `bfloat16`, or `off`.
+    /// The type in which automatic mixed precision computed, as libtorch reported it during the last forward pass:
+    /// `float16`, `bfloat16` or `off`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub autocast: Option<String>,
-    /// What libtorch may compute single precision with (`ieee`, `tf32`, `bf16`), by library and operation:
+    /// The formats in which libtorch may compute single precision (`ieee`, `tf32`, `bf16`), by library and operation:
     /// `cuda_matmul`, `cuda_conv`, `onednn_matmul`, `onednn_conv`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub float32: BTreeMap<String, String>,
     /// Trainable parameters of the network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameters: Option<u64>,
-    /// The most the device's allocator held within the window: what tensors took, and what it kept for others.
+    /// Peak memory of the device's allocator within the window: tensors, and what it kept in reserve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_device_memory_bytes: Option<u64>,
-    /// The most that tensors took of it.
+    /// Peak memory of tensors within the window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_device_allocated_bytes: Option<u64>,
-    /// The most of the host's memory that the process held since its start (resident set).
+    /// Peak memory of the process on the host since its start (resident set).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_host_memory_bytes: Option<u64>,
     /// Images found in the folder.
@@ -223,7 +223,7 @@ pub struct Details {
     /// The device's own name: the processor's or GPU's model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_name: Option<String>,
-    /// The device's UUID, where it has one.
+    /// The device's UUID, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_uuid: Option<String>,
     /// The compute capability of a CUDA device: `9.0`, …
@@ -237,30 +237,30 @@ pub struct Details {
     pub versions: BTreeMap<String, String>,
 }
 
-/// The shortest window that a clock can measure, in seconds. Whatever is shorter was not measured.
+/// The shortest window that a clock can measure, in seconds.
 const LEAST_WINDOW_S: f64 = 1e-6;
 
-/// The longest window that anybody has waited for, in seconds: some thirty years.
+/// A longer window than anybody waits for, in seconds: some thirty years.
 const GREATEST_WINDOW_S: f64 = 1e9;
 
-/// A measurement that is sound in itself: known schema, seconds that a clock can measure, positive samples that are a
-/// whole number of batches.
+/// A measurement that is valid in itself: a known schema, seconds that a clock can measure, and samples that are a
+/// positive whole number of batches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "WireMeasurement", into = "WireMeasurement")]
 pub struct Measurement {
     /// Images trained on within the window.
     pub samples: u64,
-    /// Seconds of the window.
+    /// The length of the window in seconds.
     pub elapsed_s: f64,
-    /// Whether the device was synchronised at both ends of the window. If not, nothing may be published of it.
+    /// Whether the device was synchronised at both ends of the window. If not, it must not be published.
     pub synchronized: bool,
     /// What the worker really did.
     pub effective: Effective,
-    /// Everything else it said.
+    /// Everything else that it reported.
     pub details: Details,
 }
 
-/// What a well-formed `measurement.json` says.
+/// The content of a well-formed `measurement.json`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Report {
     /// A measurement.
@@ -269,19 +269,19 @@ pub enum Report {
     Failed(Failure),
 }
 
-/// A `measurement.json` that says nothing usable.
+/// A `measurement.json` is not usable.
 #[derive(Debug, thiserror::Error)]
 pub enum BadMeasurement {
-    /// Not JSON, or not of the form.
+    /// It is not JSON, or does not have the expected form.
     #[error("measurement.json is not readable")]
     Unreadable(#[source] serde_json::Error),
-    /// Of a version we do not know.
+    /// Its version is unknown.
     #[error("measurement.json has schema {0}: expected {MEASUREMENT_SCHEMA}")]
     UnknownSchema(u32),
-    /// A field that every measurement has is missing.
+    /// A required field is missing.
     #[error("measurement.json has no `{0}`")]
     Missing(&'static str),
-    /// A field has a value that cannot be.
+    /// A field has an impossible value.
     #[error("measurement.json: {0}")]
     Impossible(String),
 }
@@ -290,9 +290,9 @@ impl Report {
     /// Reads the text of a `measurement.json`.
     ///
     /// # Errors
-    /// Text that is not JSON of the form, an unknown schema, a missing field, or an impossible value.
+    /// [`BadMeasurement`]: wrong form, unknown schema, missing field, or impossible value.
     pub fn parse(text: &str) -> Result<Report, BadMeasurement> {
-        // Some languages put a byte-order mark before everything they write.
+        // Some languages write a byte order mark at the start of every file.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let wire: WireMeasurement = serde_json::from_str(text).map_err(BadMeasurement::Unreadable)?;
         if wire.schema != MEASUREMENT_SCHEMA {
@@ -327,7 +327,9 @@ impl TryFrom<WireMeasurement> for Measurement {
         }
         let batch = u64::from(effective.batch);
         if samples == 0 || !samples.is_multiple_of(batch) {
-            return impossible(format!("{samples} samples are not a positive number of batches of {batch}"));
+            return impossible(format!(
+                "samples is {samples}: expected a positive multiple of the batch, {batch}"
+            ));
         }
         if let Some(iters) = effective.settings.whole("iters")
             && batch.checked_mul(iters) != Some(samples)
@@ -354,7 +356,7 @@ impl From<Measurement> for WireMeasurement {
 }
 
 impl WireMeasurement {
-    /// What a worker writes that has nothing but a reason.
+    /// The measurement of a worker that failed.
     pub fn failed(failure: Failure) -> Self {
         WireMeasurement {
             schema: MEASUREMENT_SCHEMA,
@@ -369,7 +371,7 @@ impl WireMeasurement {
 }
 
 impl Measurement {
-    /// The settings that the worker reports and that are not what `key` asks for; empty if all is as requested.
+    /// The reported settings that differ from what `key` asks for; empty if everything is as requested.
     ///
     /// Every parameter that the worker is told is compared if the worker reports it. Device, precision and batch are
     /// always compared.
@@ -377,18 +379,19 @@ impl Measurement {
         self.effective.mismatches(self.samples, key)
     }
 
-    /// Names of the parameters that `key` declares and the worker does not report: nobody knows whether it did as told.
+    /// Names of the parameters that `key` declares but the worker does not report. Nobody knows whether the worker
+    /// obeyed them.
     pub fn unconfirmed(&self, key: &Key) -> Vec<String> {
         self.effective.unconfirmed(self.samples, key)
     }
 
-    /// The beginning and the end of the window in seconds since the Unix epoch, where the worker says when it was.
+    /// Start and end of the window, in seconds since the Unix epoch, if the worker reports its start.
     pub fn window(&self) -> Option<(f64, f64)> {
         let from = self.details.window_started_at.filter(|second| second.is_finite())?;
         Some((from, from + self.elapsed_s))
     }
 
-    /// Images a second over the whole window.
+    /// Images per second over the whole window.
     pub fn samples_per_s(&self) -> f64 {
         self.samples as f64 / self.elapsed_s
     }
@@ -410,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_a_worker_writes_is_enough() {
+    fn a_minimal_measurement_is_enough() {
         let measurement = measured(LEAST).unwrap();
         assert_eq!(measurement.samples_per_s(), 128.0);
         let again = serde_json::to_string(&measurement).unwrap();
@@ -420,8 +423,12 @@ mod tests {
     #[test]
     fn an_impossible_measurement_is_refused() {
         for (from, to, message) in [
-            ("1600", "0", "measurement.json: 0 samples are not a positive number of batches of 16"),
-            ("1600", "1601", "measurement.json: 1601 samples are not a positive number of batches of 16"),
+            ("1600", "0", "measurement.json: samples is 0: expected a positive multiple of the batch, 16"),
+            (
+                "1600",
+                "1601",
+                "measurement.json: samples is 1601: expected a positive multiple of the batch, 16",
+            ),
             ("12.5", "-1", "measurement.json: elapsed_s is -1: expected 0.000001 to 1000000000 seconds"),
             ("\"batch\": 16", "\"batch\": 0", "measurement.json: effective.batch is 0"),
             (
@@ -438,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_called_startup_is_still_read() {
+    fn the_former_name_startup_s_is_still_read() {
         let text = LEAST.replace("\"effective\"", "\"details\": { \"startup_s\": 0.5 }, \"effective\"");
         assert_eq!(measured(&text).unwrap().details.first_step_s, Some(0.5));
     }
@@ -453,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_lines_are_told_from_other_lines() {
+    fn progress_lines_are_recognised() {
         let line = Progress::Measure { done: 3, of: 100 }.line();
         assert_eq!(line, r#"{"event":"measure","done":3,"of":100}"#);
         assert_eq!(Progress::parse(&line), Some(Progress::Measure { done: 3, of: 100 }));

@@ -1,4 +1,4 @@
-//! What `worker peaks` prints: the ceilings of one device as measured.
+//! The output of `worker peaks`: the measured ceilings of one device.
 
 use std::collections::BTreeMap;
 
@@ -6,36 +6,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::job::{Device, Precision};
 
-/// What `worker peaks` prints on standard output, as one JSON object: the ceilings of one device as measured. Raw
-/// samples are kept; whoever reads them takes the best and says the spread.
+/// The output of `worker peaks`, one JSON object: the measured ceilings of one device. It holds the raw samples;
+/// readers take the best one and report the spread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredPeaks {
     /// [`super::MEASUREMENT_SCHEMA`].
     pub schema: u32,
     /// The device measured.
     pub device: Device,
-    /// Its own name.
+    /// The device's name.
     pub device_name: String,
-    /// Its UUID, where it has one.
+    /// The device's UUID, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_uuid: Option<String>,
-    /// Compute threads, on a processor.
+    /// The number of compute threads, on a CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
-    /// Whether little time was spent: a less certain ceiling.
+    /// Whether the measurement was short, which makes the ceiling less certain.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub quick: bool,
-    /// The clock of the arithmetic units meanwhile, where the system tells.
+    /// The clock of the arithmetic units meanwhile, if the system reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clocks: Option<Clocks>,
     /// Matrix products on random data, all dense.
     pub gemm: Vec<GemmSample>,
     /// Streams through arrays larger than the caches.
     pub stream: Vec<StreamSample>,
-    /// Precisions without a ceiling of the hardware's, and why.
+    /// Precisions without a hardware ceiling, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
-    /// What else a reader has to know, a sentence each.
+    /// What else a reader has to know, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Versions of libraries by name.
@@ -46,15 +46,15 @@ pub struct MeasuredPeaks {
 /// Repeated products of two square matrices of random numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GemmSample {
-    /// The arithmetic. On a processor, what is measured as [`Precision::Bf16`] is [`Precision::Amp`]'s too.
+    /// The precision. On a CPU, a sample of [`Precision::Bf16`] also holds for [`Precision::Amp`].
     pub precision: Precision,
-    /// What the matrices hold.
+    /// The number format of the matrices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operands: Option<Operands>,
-    /// What products are added up in: `fp32`, or a phrase where nobody says.
+    /// The number format in which products are added up: `fp32`, or a phrase if that is not documented.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accumulate: Option<String>,
-    /// Whether the hardware has no instruction for it, so that this says nothing about its units.
+    /// Whether the hardware has no instruction for it, so that the sample says nothing about its units.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub emulated: bool,
     /// How the matrices lie in memory.
@@ -62,14 +62,14 @@ pub struct GemmSample {
     pub layout: Option<Layout>,
     /// Rows and columns of each matrix.
     pub size: u64,
-    /// Products in each timing: on a fast device several, so that handing them out does not count.
+    /// Products per timing. On a fast device these are several, so that launching them does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub products: Option<u32>,
-    /// 2 × size³ × products ÷ seconds of each timing, in FLOP/s.
+    /// 2 × size³ × products ÷ seconds for each timing, in FLOP/s.
     pub flops_per_s: Vec<f64>,
 }
 
-/// Numbers that matrices hold.
+/// The number format of matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operands {
@@ -84,7 +84,7 @@ pub enum Operands {
 }
 
 impl Operands {
-    /// The word for it, everywhere.
+    /// Its name, everywhere.
     pub fn as_str(self) -> &'static str {
         match self {
             Operands::Fp32 => "fp32",
@@ -94,7 +94,7 @@ impl Operands {
         }
     }
 
-    /// The precision whose matrix products have these operands on a GPU and, but for [`Precision::Amp`], on a processor.
+    /// The precision whose matrix products have these operands, on a GPU and, except for [`Precision::Amp`], on a CPU.
     pub fn precision(self) -> Precision {
         match self {
             Operands::Fp32 => Precision::Fp32,
@@ -111,8 +111,8 @@ impl std::fmt::Display for Operands {
     }
 }
 
-/// Whether each of the two matrices is read as it lies in memory (N) or transposed (T), as BLAS says it. Libraries have
-/// a routine of its own for each, and which is fastest depends on the machine.
+/// Whether each of the two matrices is read as stored (N) or transposed (T), in the terms of BLAS. Libraries have one
+/// routine for each combination, and which of them is fastest depends on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Layout {
@@ -128,7 +128,7 @@ impl Layout {
     /// Every layout that is measured.
     pub const ALL: [Layout; 3] = [Layout::NN, Layout::NT, Layout::TN];
 
-    /// The word for it, everywhere.
+    /// Its name, everywhere.
     pub fn as_str(self) -> &'static str {
         match self {
             Layout::NN => "NN",
@@ -149,21 +149,21 @@ impl std::fmt::Display for Layout {
 pub struct StreamSample {
     /// `copy` (b = a) or `triad` (c = a + s·b).
     pub kernel: String,
-    /// Bytes read and written by each pass.
+    /// Bytes read and written per pass.
     pub bytes: u64,
-    /// Passes in each timing.
+    /// Passes per timing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passes: Option<u32>,
-    /// Bytes read and written ÷ seconds, of each timing, in bytes/s.
+    /// Bytes read and written ÷ seconds for each timing, in bytes/s.
     pub bytes_per_s: Vec<f64>,
 }
 
-/// A precision that has no ceiling of the hardware's.
+/// A precision without a hardware ceiling.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// The precision.
     pub precision: Precision,
-    /// Why, as the end of a sentence.
+    /// The reason, as the end of a sentence.
     pub reason: String,
 }
 
@@ -174,10 +174,10 @@ pub struct Clocks {
     pub low_mhz: f64,
     /// The highest seen while matrices were multiplied.
     pub high_mhz: f64,
-    /// The highest there is.
+    /// The highest clock that the device supports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most_mhz: Option<f64>,
-    /// The memory's.
+    /// The clock of the memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_mhz: Option<f64>,
 }
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_have_one_spelling() {
+    fn names_match_their_json() {
         for operands in [Operands::Fp32, Operands::Tf32, Operands::Bf16, Operands::Fp16] {
             assert_eq!(serde_json::to_value(operands).unwrap(), operands.as_str());
         }
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_say_what_is_known() {
+    fn known_clocks_are_printed() {
         let clocks = Clocks { low_mhz: 2596.1, high_mhz: 2596.1, most_mhz: None, memory_mhz: None };
         assert_eq!(clocks.to_string(), "2596 MHz while measured");
         let clocks =
@@ -222,9 +222,9 @@ mod tests {
         assert_eq!(clocks.to_string(), "1410 to 1980 MHz while measured, at most 1980, memory at 2619");
     }
 
-    /// What an earlier worker printed.
+    /// The output of an earlier worker.
     #[test]
-    fn the_least_that_is_printed_is_enough() {
+    fn a_minimal_output_is_enough() {
         let text = r#"{ "schema": 1, "device": "cpu", "device_name": "A",
             "gemm": [{ "precision": "fp32", "size": 512, "flops_per_s": [1e9] }],
             "stream": [{ "kernel": "copy", "bytes": 10, "bytes_per_s": [1e9] }] }"#;

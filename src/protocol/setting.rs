@@ -1,4 +1,4 @@
-//! One setting as a worker reports it, and how it is compared with what was asked for.
+//! A setting as a worker reports it, and how it is compared with the request.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,18 +8,18 @@ use serde_json::{Number, Value};
 
 use crate::job::{DataSource, ParamValue};
 
-/// One setting as the worker reported it: any JSON. `null` means that it did not report the setting.
+/// A setting as the worker reported it: any JSON. `null` means that it was not reported.
 ///
-/// Two settings are equal if they say the same: `1` equals `1.0`.
+/// Two settings are equal if they mean the same: `1` equals `1.0`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Setting(Value);
 
 impl Setting {
-    /// Whether it is what was `requested`.
+    /// Whether the setting is as `requested`.
     ///
-    /// Numbers are compared as numbers, exactly; texts letter by letter; switches as switches. Command lines only know
-    /// texts, so if one side is a text and the other is not, the text is read as JSON: `"32"` equals 32.
+    /// Numbers are compared exactly, by value; texts letter by letter; switches as switches. Command lines only have
+    /// texts, so if just one side is a text, it is read as JSON: `"32"` equals 32.
     pub fn agrees_with(&self, requested: &ParamValue) -> bool {
         let requested = match requested {
             ParamValue::Bool(value) => Value::Bool(*value),
@@ -35,7 +35,7 @@ impl Setting {
         }
     }
 
-    /// Whether it is `source`, written as in a matrix or as a placeholder is filled.
+    /// Whether it is `source`, written as in a matrix or as a placeholder is replaced.
     fn is_data(&self, source: &DataSource) -> bool {
         match &self.0 {
             Value::String(text) => *text == source.to_string(),
@@ -43,12 +43,12 @@ impl Setting {
         }
     }
 
-    /// The source of images that it is, if it is written as in a matrix.
+    /// The source of images, if it is written as in a matrix.
     fn data(&self) -> Option<DataSource> {
         DataSource::deserialize(&self.0).ok()
     }
 
-    /// The whole number of at least 0 that it is, if it is one.
+    /// The setting as a whole number of at least 0, if it is one.
     pub fn whole(&self) -> Option<u64> {
         match &self.0 {
             Value::Number(number) => whole(number)?.try_into().ok(),
@@ -58,12 +58,12 @@ impl Setting {
     }
 }
 
-/// Whether `text`, read as JSON, says the same as `value`.
+/// Whether `text`, read as JSON, means the same as `value`.
 fn reads_as(text: &str, value: &Value) -> bool {
     serde_json::from_str::<Value>(text).is_ok_and(|read| same(&read, value))
 }
 
-/// Whether the two are equal, numbers by their value.
+/// Whether the two are equal, comparing numbers by value.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => same_number(a, b),
@@ -76,7 +76,7 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Compares whole numbers without making floats of them: beyond 2⁵³ floats do not hold them all.
+/// Compares whole numbers without converting them to floats, which cannot hold all of them above 2⁵³.
 fn same_number(a: &Number, b: &Number) -> bool {
     match (whole(a), whole(b)) {
         (None, None) => a.as_f64() == b.as_f64(),
@@ -84,7 +84,7 @@ fn same_number(a: &Number, b: &Number) -> bool {
     }
 }
 
-/// The whole number that `number` is, if it is one. Floats beyond 10³⁰ are left as they are.
+/// `number` as a whole number, if it is one. Floats above 10³⁰ do not count.
 fn whole(number: &Number) -> Option<i128> {
     let of_float = || {
         let float = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 1e30)?;
@@ -100,8 +100,8 @@ impl PartialEq for Setting {
 }
 
 impl fmt::Display for Setting {
-    /// As a table shows it. A text has no quotation marks unless it holds control characters, a source of images is
-    /// shown as a matrix' own, and everything else is JSON.
+    /// As in a table. A text has no quotation marks unless it contains control characters. A source of images is
+    /// written as in a matrix. Everything else is JSON.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.0, self.data()) {
             (_, Some(source)) => source.fmt(f),
@@ -130,17 +130,17 @@ impl From<&DataSource> for Setting {
 pub struct Settings(BTreeMap<String, Setting>);
 
 impl Settings {
-    /// The setting called `name`, if the worker reports it.
+    /// The setting `name`, if the worker reports it.
     pub fn get(&self, name: &str) -> Option<&Setting> {
         self.0.get(name).filter(|setting| !setting.0.is_null())
     }
 
-    /// The whole number that the setting called `name` is, if it is one.
+    /// The setting `name` as a whole number, if it is one.
     pub fn whole(&self, name: &str) -> Option<u64> {
         self.get(name)?.whole()
     }
 
-    /// Those that say something, by name.
+    /// The settings that are not `null`, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Setting)> {
         self.0
             .iter()
@@ -148,12 +148,12 @@ impl Settings {
             .map(|(name, setting)| (name.as_str(), setting))
     }
 
-    /// Sets one.
+    /// Sets the setting `name`.
     pub fn set(&mut self, name: &str, setting: impl Into<Setting>) {
         self.0.insert(name.to_owned(), setting.into());
     }
 
-    /// Keeps those for which `keeps` says so.
+    /// Keeps only the settings for which `keeps` returns true.
     pub fn retain(&mut self, keeps: impl Fn(&str, &Setting) -> bool) {
         self.0.retain(|name, setting| keeps(name, setting));
     }
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_settings_say_the_same() {
+    fn equal_settings_mean_the_same() {
         for (a, b, are_equal) in [
             ("1", "1.0", true),
             ("1", "1.5", false),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_of_images_is_known_in_all_its_forms() {
+    fn every_form_of_a_source_of_images_is_recognised() {
         let (synthetic, folder) = (DataSource::Synthetic, DataSource::Folder("a/b".into()));
         for (json, source, shown) in [
             ("{ \"synthetic\": true }", &synthetic, "synthetic"),
@@ -221,19 +221,22 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_would_obey_is_escaped() {
+    fn control_characters_are_escaped() {
         assert_eq!(setting(r#""a\u001b[2Jb""#).to_string(), r#""a\u{1b}[2Jb""#);
         assert_eq!(setting(r#"["a b", 1.0, null]"#).to_string(), r#"["a b",1.0,null]"#);
     }
 
     #[test]
-    fn what_is_null_is_not_said() {
+    fn a_null_setting_is_not_reported() {
         let settings: Settings =
             serde_json::from_str(r#"{ "a": null, "b": 2.0, "c": "3", "d": -1 }"#).unwrap();
         assert_eq!((settings.get("a"), settings.iter().count()), (None, 3));
         assert_eq!(["b", "c", "d"].map(|name| settings.whole(name)), [Some(2), Some(3), None]);
         let without: Settings = serde_json::from_str(r#"{ "b": 2, "c": "3", "d": -1 }"#).unwrap();
         assert_eq!(settings, without);
-        assert!(serde_json::to_string(&settings).unwrap().contains(r#""a":null"#), "it is kept all the same");
+        assert!(
+            serde_json::to_string(&settings).unwrap().contains(r#""a":null"#),
+            "null is kept in the file"
+        );
     }
 }
