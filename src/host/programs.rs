@@ -2,7 +2,7 @@
 //!
 //! A file is hashed again only if its size or its modification time has changed. libtorch's libraries have hundreds of
 //! megabytes, so records keep both numbers beside the hash. A plan of a hundred jobs then reads none of these
-//! libraries. Only a file with a new modification time is read, and only its bytes decide.
+//! libraries. Only a file that has changed is read, and then its bytes decide.
 #![expect(clippy::disallowed_methods, reason = "this looks up the programs of a run")]
 
 use std::collections::BTreeMap;

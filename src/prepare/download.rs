@@ -1,4 +1,5 @@
-//! Downloads one file over HTTP: goes on where an earlier try stopped, and checks the sum before anyone uses it.
+//! Downloads one file over HTTP: continues where an earlier try stopped, and checks the sum before anyone uses the
+//! file.
 
 #![expect(clippy::disallowed_methods, reason = "an effects layer: it writes what it downloads")]
 
@@ -14,18 +15,18 @@ use super::step::{Report, Step};
 /// Why a file could not be downloaded.
 #[derive(Debug, thiserror::Error)]
 pub enum DownloadError {
-    /// No answer, or an answer that is none.
+    /// There was no valid answer.
     #[error("the server cannot be reached")]
     Request(#[source] Box<ureq::Error>),
-    /// The server refuses.
-    #[error("the server answers {0}")]
+    /// The server refused.
+    #[error("the server answered {0}")]
     Status(u16),
-    /// The connection ended early, several times without anything new.
+    /// The connection broke, and the last try brought nothing new.
     #[error("the connection broke after {done} bytes")]
     Cut {
-        /// Bytes that are here.
+        /// Bytes downloaded so far.
         done: u64,
-        /// Why, where the system says.
+        /// The reason, if the system reports one.
         source: Option<std::io::Error>,
     },
     /// The file cannot be written or read.
@@ -33,37 +34,37 @@ pub enum DownloadError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
-    /// The file is complete, and another one.
+    /// The file is complete, but not the expected one.
     #[error(
-        "its MD5 sum is {found}, expected {expected}: it was damaged on the way, or is another file; it was deleted"
+        "its MD5 sum is {found}, expected {expected}: it was damaged or is a different file, and was deleted"
     )]
     Sum {
-        /// The sum of what came.
+        /// The sum of the downloaded file.
         found: String,
-        /// The sum of what should have come.
+        /// The sum of the right file.
         expected: String,
     },
 }
 
 /// How one request ended.
 enum Transfer {
-    /// The server says that this was all.
+    /// The server reports the end of the file.
     Complete,
-    /// The connection broke before.
+    /// The connection broke.
     Cut(Option<std::io::Error>),
-    /// What is here already is not the beginning of what the server has.
+    /// The part that we have is not the beginning of the server's file.
     Restart,
 }
 
-/// Downloads `url` to `part`, or the rest of it if `part` is there, and checks that its MD5 sum is `md5`.
+/// Downloads `url` to `part`, or only the rest if `part` exists, and checks that its MD5 sum is `md5`.
 ///
-/// A broken connection is taken up again as long as each try brings something.
+/// A broken connection is resumed as long as each try brings something new.
 ///
 /// # Errors
-/// As [`DownloadError`] says. `part` stays for a later try, except when its sum is wrong.
+/// [`DownloadError`]. `part` is kept for a later try, unless its sum is wrong.
 pub fn download(url: &str, part: &Path, md5: &str, report: Report<'_>) -> Result<(), DownloadError> {
     let failed = |source| DownloadError::File { path: part.to_owned(), source };
     let agent: ureq::Agent = ureq::Agent::config_builder()
@@ -83,7 +84,7 @@ pub fn download(url: &str, part: &Path, md5: &str, report: Report<'_>) -> Result
                 restarted = true;
                 file.set_len(0).map_err(failed)?;
             }
-            // The server refuses even the whole of it as a range.
+            // The server refuses even the range that covers the whole file.
             Transfer::Restart => return Err(DownloadError::Status(416)),
             Transfer::Cut(source) => {
                 let done = file.seek(SeekFrom::End(0)).map_err(failed)?;
@@ -122,12 +123,12 @@ fn transfer(
     let range = range.and_then(ContentRange::parse);
     let mut done = match (response.status().as_u16(), range) {
         (200, _) => {
-            // All of it, whatever was asked for: what is here is written again.
+            // The server sends the whole file regardless of the range, so we start over.
             file.set_len(0).and_then(|()| file.seek(SeekFrom::Start(0))).map_err(failed)?;
             0
         }
         (206, Some(ContentRange { start: Some(start), .. })) if start == have => have,
-        // Nothing after the end: complete if there is no more of it than we have.
+        // The range starts at the end: complete if the file is no longer than what we have.
         (416, Some(ContentRange { total: Some(total), .. })) if total == have => {
             return Ok(Transfer::Complete);
         }
@@ -155,7 +156,7 @@ fn transfer(
     }
 }
 
-/// The header `Content-Range: bytes 100-199/200`; either side of `/` may be `*`.
+/// The header `Content-Range: bytes 100-199/200`. Either side of `/` can be `*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ContentRange {
     start: Option<u64>,
@@ -188,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_content_range_says_where_it_begins_and_how_long_all_is() {
+    fn a_content_range_has_a_start_and_a_total() {
         let range = |start, total| Some(ContentRange { start, total });
         assert_eq!(ContentRange::parse("bytes 100-199/200"), range(Some(100), Some(200)));
         assert_eq!(ContentRange::parse("bytes 100-199/*"), range(Some(100), None));

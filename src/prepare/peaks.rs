@@ -1,6 +1,6 @@
-//! The files below `peaks/`, and the measuring of a device's ceilings by the shipped worker.
+//! The files below `peaks/`, and the measurement of a device's ceilings by the shipped worker.
 //!
-//! Reading here means bytes: what a peaks file says is understood by `analysis`, which `run` does not know.
+//! This file only reads the text of a peaks file. `analysis` parses it.
 #![expect(clippy::disallowed_methods, reason = "peaks are files, and a worker measures them")]
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use crate::plan::PASSED_ON;
 use crate::protocol::{MEASUREMENT_SCHEMA, MeasuredPeaks, WorkerExit};
 use crate::record::HostCounters;
 
-/// The directory of measured peaks below that of all peaks.
+/// The subdirectory of `peaks/` with measured peaks.
 pub const MEASURED: &str = "measured";
 
 /// The text of a file below `peaks/`.
@@ -29,15 +29,15 @@ pub const MEASURED: &str = "measured";
 pub struct PeaksText {
     /// The file.
     pub path: PathBuf,
-    /// Its name without `.yaml`, with `measured/` before it for one below that directory.
+    /// Its name without `.yaml`, with the prefix `measured/` if it is in that directory.
     pub name: String,
-    /// Whether it is below `measured/`.
+    /// Whether it is in `measured/`.
     pub is_measured: bool,
-    /// What is in it.
+    /// Its content.
     pub text: String,
 }
 
-/// A peaks directory or file that cannot be read.
+/// A peaks directory or file cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}", path.display())]
 pub struct LoadPeaksError {
@@ -46,7 +46,7 @@ pub struct LoadPeaksError {
     source: io::Error,
 }
 
-/// All `*.yaml` in `directory` and in its `measured/`, by name. None if the directory does not exist.
+/// All `*.yaml` in `directory` and its `measured/`, by name. Empty if the directory does not exist.
 ///
 /// # Errors
 /// [`LoadPeaksError`].
@@ -77,13 +77,13 @@ fn load_directory(directory: &Path, is_measured: bool) -> Result<Vec<PeaksText>,
     Ok(found)
 }
 
-/// Peaks that could not be measured.
+/// Peaks could not be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
-    /// The worker is not where it should be.
+    /// The worker is missing.
     #[error("there is no worker at {}", .0.display())]
     NoWorker(PathBuf),
-    /// The host could not be kept free of others.
+    /// The host could not be locked.
     #[error(transparent)]
     Lock(#[from] LockError),
     /// The worker could not be run.
@@ -91,22 +91,22 @@ pub enum MeasureError {
     Run {
         /// The worker.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         source: io::Error,
     },
     /// The worker cannot measure this device.
-    #[error("the worker cannot measure {0}: see what it said above")]
+    #[error("the worker cannot measure {0}; its message is above")]
     Unsupported(Device),
     /// The worker failed.
-    #[error("{} failed ({status}): see what it said above", path.display())]
+    #[error("{} failed ({status}); its message is above", path.display())]
     Failed {
         /// The worker.
         path: PathBuf,
         /// How it ended.
         status: String,
     },
-    /// What the worker printed is not the ceilings of the device.
+    /// The output of the worker is not the ceilings of the device.
     #[error("{} printed no peaks: {message}", path.display())]
     Output {
         /// The worker.
@@ -116,7 +116,7 @@ pub enum MeasureError {
     },
 }
 
-/// What to measure and with what.
+/// What to measure, and how.
 #[derive(Clone, Debug)]
 pub struct Measurement<'a> {
     /// The device.
@@ -125,18 +125,18 @@ pub struct Measurement<'a> {
     pub worker: Option<&'a Path>,
     /// Flags for the worker.
     pub flags: &'a [String],
-    /// Whether to keep how far the worker is from our standard error.
+    /// Whether to hide the worker's progress from our standard error.
     pub quiet: bool,
 }
 
-/// What came of it.
+/// The result of a measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// What the worker printed.
+    /// The output of the worker.
     pub peaks: MeasuredPeaks,
-    /// How many processors other processes kept busy on average meanwhile. Absent where the system does not tell.
+    /// How many processors other processes kept busy meanwhile, on average. Absent if the system does not report it.
     pub foreign_cores: Option<f64>,
-    /// How many processors the hypervisor gave to others on average meanwhile.
+    /// How many processors the hypervisor gave to other guests meanwhile, on average.
     pub stolen_cores: Option<f64>,
 }
 
@@ -148,8 +148,8 @@ impl Measurement<'_> {
     }
 }
 
-/// Has the worker measure while nothing else of ours runs on the host. What it says on standard error goes to ours.
-/// `waiting` is told if somebody else has to finish first.
+/// Lets the worker measure while no job runs on the host. Its standard error goes to ours. `waiting` is called if
+/// somebody else has to finish first.
 ///
 /// # Errors
 /// [`MeasureError`].
@@ -170,7 +170,7 @@ pub fn measure_peaks(
     if wanted.quiet {
         command = command.stderr_capture();
     }
-    // The worker holds the lock too, as its standard input: if we are killed, the host is not free before it ends.
+    // The worker holds the lock too, as its standard input. If we are killed, the host stays locked until it ends.
     command = match lock.handle().map_err(run)? {
         Some(handle) => command.stdin_file(handle),
         None => command.stdin_null(),
@@ -179,7 +179,7 @@ pub fn measure_peaks(
     let output = command.run().map_err(run)?;
     let (foreign_cores, stolen_cores) = Usage::probe().others_since(&before);
     if !output.status.success() {
-        // What was captured is now wanted.
+        // The user needs to see what was captured.
         eprint!("{}", String::from_utf8_lossy(&output.stderr));
     }
     match output.status.code().map(WorkerExit::of) {
@@ -196,7 +196,7 @@ pub fn measure_peaks(
     Ok(Measured { peaks, foreign_cores, stolen_cores })
 }
 
-/// Processor time used so far: by the whole host, and by the processes we have waited for.
+/// Processor time used so far, by the whole host and by the processes that we have waited for.
 struct Usage {
     now: Instant,
     host: HostCounters,
@@ -214,7 +214,7 @@ impl Usage {
         }
     }
 
-    /// Processors that others kept busy since `before`, and those that the hypervisor gave to others.
+    /// How many processors others kept busy since `before`, and how many the hypervisor gave to other guests.
     fn others_since(&self, before: &Usage) -> (Option<f64>, Option<f64>) {
         let wall_s = self.now.duration_since(before.now).as_secs_f64();
         let (busy_s, steal_s) = self.host.since(&before.host);
@@ -225,8 +225,8 @@ impl Usage {
     }
 }
 
-/// The worker's environment, as jobs have theirs: closed, so that a ceiling is measured under the same threads and
-/// rounding as what is held against it. `ambient` is our own.
+/// The worker's environment. It is closed like that of a job, so that a ceiling is measured with the same threads and
+/// rounding as the jobs that are compared with it. `ambient` is our own environment.
 fn environment(device: Device, ambient: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
     let passed_on = PASSED_ON.iter().filter_map(|name| Some(((*name).to_owned(), ambient(name)?)));
     let mut variables: BTreeMap<String, String> = passed_on.collect();
@@ -245,7 +245,7 @@ fn parse(stdout: &[u8], device: Device) -> Result<MeasuredPeaks, String> {
         return Err(format!("schema is {}: expected {MEASUREMENT_SCHEMA}", measured.schema));
     }
     if measured.device.backend() != device.backend() {
-        return Err(format!("they are of {}: expected {device}", measured.device));
+        return Err(format!("device is {}: expected {device}", measured.device));
     }
     Ok(measured)
 }
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worker_sees_its_device_alone_and_nothing_that_changes_arithmetic() {
+    fn the_worker_sees_only_its_device_and_nothing_that_changes_arithmetic() {
         let ambient = |name: &str| {
             ["PATH", "HOME", "OMP_NUM_THREADS", "ONEDNN_DEFAULT_FPMATH_MODE", "CUDA_VISIBLE_DEVICES"]
                 .contains(&name)
@@ -284,11 +284,11 @@ mod tests {
             text(Device::Cuda(3)),
             "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=3 HOME=ours LC_ALL=C PATH=ours"
         );
-        assert!(text(Device::Cpu).contains("CUDA_VISIBLE_DEVICES= "), "a processor's worker sees no GPU");
+        assert!(text(Device::Cpu).contains("CUDA_VISIBLE_DEVICES= "), "the worker of a CPU sees no GPU");
     }
 
     #[test]
-    fn what_others_did_is_what_the_host_did_and_we_did_not() {
+    fn the_load_of_others_is_that_of_the_host_minus_ours() {
         let start = Instant::now();
         let usage = |seconds: f64, busy_s, steal_s, children_s| Usage {
             now: start + std::time::Duration::from_secs_f64(seconds),
@@ -298,18 +298,18 @@ mod tests {
         let before = usage(0.0, Some(100.0), Some(1.0), 5.0);
         let after = usage(10.0, Some(125.0), Some(2.0), 25.0);
         assert_eq!(after.others_since(&before), (Some(0.5), Some(0.1)));
-        // Clocks of different grain: less than nothing is nothing.
+        // The clocks differ in resolution, so a small negative difference counts as 0.
         assert_eq!(usage(10.0, Some(119.9), None, 25.0).others_since(&before), (Some(0.0), None));
         assert_eq!(usage(10.0, None, None, 25.0).others_since(&before), (None, None));
         assert!(Usage::probe().children_s.is_some());
     }
 
     #[test]
-    fn what_is_no_peaks_is_refused() {
+    fn output_that_is_not_peaks_is_refused() {
         let text = r#"{"schema":1,"device":"cpu","device_name":"x","gemm":[],"stream":[]}"#;
         assert!(parse(text.as_bytes(), Device::Cpu).is_ok());
         let wrong = |text: &str, device| parse(text.as_bytes(), device).unwrap_err();
-        assert_eq!(wrong(text, Device::Mps), "they are of cpu: expected mps");
+        assert_eq!(wrong(text, Device::Mps), "device is cpu: expected mps");
         assert_eq!(wrong(&text.replace(":1", ":2"), Device::Cpu), "schema is 2: expected 1");
         assert!(wrong("cpu: fast", Device::Cpu).contains("expected value"));
     }

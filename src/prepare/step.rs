@@ -1,30 +1,30 @@
-//! How far the making of a data set is.
+//! The progress of making a data set.
 
-/// What a data set's maker is doing.
+/// A step in making a data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Images written, of how many.
+    /// Writing images.
     Images {
-        /// Written.
+        /// Images written.
         done: u64,
-        /// In all.
+        /// Images in total.
         of: u64,
     },
-    /// Bytes downloaded, of how many where the server says.
+    /// Downloading an archive.
     Download {
-        /// Here.
+        /// Bytes downloaded.
         done: u64,
-        /// In all.
+        /// Bytes in total, if the server reports them.
         of: Option<u64>,
     },
-    /// The archive's sum is computed.
+    /// Computing the archive's sum.
     Check,
-    /// Files unpacked.
+    /// Unpacking the archive.
     Unpack {
-        /// Written.
+        /// Files written.
         files: u64,
     },
 }
 
-/// Told of every step; called from several threads.
+/// Is called for every step, from several threads.
 pub type Report<'a> = &'a (dyn Fn(Step) + Sync);

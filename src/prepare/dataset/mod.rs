@@ -1,8 +1,8 @@
 //! Writes data sets: generated ones, and published ones that are downloaded and unpacked.
 //!
-//! A data set is made in a hidden sibling of its directory, gets its manifest ([`crate::dataset::MANIFEST`]) last and is
-//! then renamed into place: a directory with a manifest is whole. Whoever makes a data set holds a lock on the directory
-//! above, so that two do not write into the same sibling.
+//! A data set is made in a hidden directory beside its own, gets its manifest ([`crate::dataset::MANIFEST`]) last, and
+//! is then renamed into place. So a directory with a manifest is complete. Its maker locks the parent directory, so
+//! that two makers never write to the same hidden directory.
 
 #![expect(clippy::disallowed_methods, reason = "an effects layer: it writes data sets")]
 
@@ -18,26 +18,26 @@ use super::download::{self, DownloadError};
 use super::step::{Report, Step};
 use crate::dataset::{Archive, Item, MANIFEST, MANIFEST_SCHEMA, Manifest, Origin, Recipe, photo};
 
-/// JPEG quality of generated images: what cameras and ImageNet have.
+/// JPEG quality of generated images, typical of cameras and ImageNet.
 const QUALITY: u8 = 90;
 
-/// A data set that is whole.
+/// A complete data set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// What it is.
+    /// Its manifest.
     pub manifest: Manifest,
-    /// Whether it was there already.
+    /// Whether it existed already.
     pub already: bool,
 }
 
-/// Why there is no data set.
+/// Why a data set could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum DatasetError {
-    /// The path names no directory that could be made.
+    /// The path does not name a directory that can be made.
     #[error("{} cannot be the name of a data set", .0.display())]
     BadName(PathBuf),
-    /// The directory holds something that is no data set of ours.
-    #[error("{} is not empty and holds no {MANIFEST}: it is not a data set made here", .0.display())]
+    /// The directory holds something that is not one of our data sets.
+    #[error("{} is not empty and has no {MANIFEST}: it is not a data set of orchestrate", .0.display())]
     Foreign(PathBuf),
     /// The directory holds another data set.
     #[error("{} holds another data set: {found}", path.display())]
@@ -47,20 +47,20 @@ pub enum DatasetError {
         /// What it holds.
         found: Box<Origin>,
     },
-    /// The manifest cannot be understood.
-    #[error("cannot understand {}", path.display())]
+    /// The manifest cannot be parsed.
+    #[error("cannot parse {}", path.display())]
     Manifest {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: serde_json::Error,
     },
-    /// The lock on the directory above cannot be had.
+    /// The parent directory cannot be locked.
     #[error("cannot lock {}", path.display())]
     Lock {
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
     /// Something cannot be read.
@@ -68,7 +68,7 @@ pub enum DatasetError {
     Read {
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
     /// Something cannot be written.
@@ -76,7 +76,7 @@ pub enum DatasetError {
     Write {
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
     /// An image cannot be encoded.
@@ -84,7 +84,7 @@ pub enum DatasetError {
     Encode {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: jpeg_encoder::EncodingError,
     },
     /// The archive cannot be downloaded.
@@ -92,7 +92,7 @@ pub enum DatasetError {
     Download {
         /// Its address.
         url: String,
-        /// Why.
+        /// The reason.
         source: DownloadError,
     },
     /// The archive cannot be unpacked.
@@ -100,31 +100,31 @@ pub enum DatasetError {
     Unpack {
         /// The archive.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
-    /// The archive holds a path that leads out of it.
-    #[error("the archive {} holds `{entry}`, which leads out of it", path.display())]
+    /// The archive has an entry that points outside of it.
+    #[error("the archive {} has the entry `{entry}`, which points outside of it", path.display())]
     Unsafe {
         /// The archive.
         path: PathBuf,
-        /// The path within.
+        /// The entry's path.
         entry: String,
     },
-    /// The archive does not hold what it should.
+    /// The archive does not have the expected content.
     #[error("the archive {} has no directory `{stem}` with images", path.display())]
     Empty {
         /// The archive.
         path: PathBuf,
-        /// The directory that should be there.
+        /// The expected directory.
         stem: String,
     },
 }
 
-/// Generates the data set of `recipe` in `directory`, on as many threads as there are processors to run on.
+/// Generates the data set of `recipe` in `directory`, with as many threads as there are usable processors.
 ///
 /// # Errors
-/// The directory holds something else, or a file cannot be written; nothing is left that looks like a data set.
+/// The directory holds something else, or a file cannot be written. Nothing is left that looks like a data set.
 pub fn make_generated(
     directory: &Path,
     recipe: &Recipe,
@@ -133,11 +133,11 @@ pub fn make_generated(
     make(directory, &Origin::Generated(recipe.clone()), |partial| write_photos(partial, recipe, report))
 }
 
-/// Downloads `archive` from below `base` and unpacks it into `directory`.
+/// Downloads `archive` from the address `base` and unpacks it into `directory`.
 ///
 /// # Errors
-/// The directory holds something else, the archive cannot be had or is not the one expected, or a file cannot be
-/// written. What was downloaded of an archive stays, for the next try to go on from.
+/// The directory holds something else, the archive cannot be downloaded or is not the expected one, or a file cannot be
+/// written. A partial download is kept, and the next try continues it.
 pub fn fetch_archive(
     directory: &Path,
     archive: &Archive,
@@ -157,8 +157,8 @@ pub fn fetch_archive(
     })
 }
 
-/// Has `fill` fill a new directory, tell its number of images, and puts it in the place of `directory`; does nothing if
-/// the same data set is there already.
+/// Lets `fill` fill a new directory and return its number of images, then renames it to `directory`. Does nothing if
+/// the same data set exists already.
 fn make(
     directory: &Path,
     origin: &Origin,
@@ -167,7 +167,7 @@ fn make(
     let partial = sibling(directory, "partial")?;
     let above = partial.parent().unwrap_or(Path::new(".")).to_owned();
     create_directory(&above)?;
-    // Held until this function ends, and released by the kernel if the process does.
+    // Held until this function ends. The kernel releases it if the process dies.
     let _lock = File::open(&above)
         .and_then(|file| file.lock().map(|()| file))
         .map_err(|source| DatasetError::Lock { path: above, source })?;
@@ -184,13 +184,13 @@ fn make(
         Ok(Outcome { manifest, already: false })
     });
     if made.is_err() {
-        // The error that matters is the one in `made`; the next try removes what is left.
+        // The error in `made` is the one that matters. The next try removes what is left.
         let _ = remove_directory(&partial);
     }
     made
 }
 
-/// The manifest of the data set that is in `directory` already; `None` if there is nothing, or nothing in it.
+/// The manifest of the data set in `directory`; `None` if the directory is missing or empty.
 fn existing(directory: &Path, wanted: &Origin) -> Result<Option<Manifest>, DatasetError> {
     let path = directory.join(MANIFEST);
     match std::fs::read_to_string(&path) {
@@ -257,7 +257,7 @@ fn write_manifest(directory: &Path, manifest: &Manifest) -> Result<(), DatasetEr
     write().map_err(|source| DatasetError::Write { path: path.clone(), source })
 }
 
-/// Writes all images of `recipe`; the first failure ends it.
+/// Writes all images of `recipe`, until the first failure.
 fn write_photos(directory: &Path, recipe: &Recipe, report: Report<'_>) -> Result<u64, DatasetError> {
     let items = recipe.items();
     for item in &items {
@@ -311,7 +311,7 @@ fn write_photo(directory: &Path, item: &Item) -> Result<(), DatasetError> {
     std::fs::write(&path, bytes).map_err(|source| DatasetError::Write { path, source })
 }
 
-/// Unpacks what the archive holds below `stem` into `directory`; tells the number of images.
+/// Unpacks the part of the archive below `stem` into `directory`. Returns the number of images.
 fn unpack(file: &Path, stem: &str, directory: &Path, report: Report<'_>) -> Result<u64, DatasetError> {
     let failed = |source| DatasetError::Unpack { path: file.to_owned(), source };
     let reader = File::open(file).map_err(failed)?;
@@ -326,7 +326,7 @@ fn unpack(file: &Path, stem: &str, directory: &Path, report: Report<'_>) -> Resu
         if plain.clone().any(|part| !matches!(part, Component::Normal(_))) {
             return Err(unsafe_path());
         }
-        // The archive's one directory becomes the data set's own; what lies beside it is not part of the data set.
+        // The archive's main directory becomes the data set. Anything beside it is not part of the data set.
         if plain.next() != Some(Component::Normal(stem.as_ref())) {
             continue;
         }
@@ -344,7 +344,7 @@ fn unpack(file: &Path, stem: &str, directory: &Path, report: Report<'_>) -> Resu
             images += u64::from(target.extension().is_some_and(|extension| extension == "JPEG"));
             report(Step::Unpack { files });
         } else if kind.is_symlink() || kind.is_hard_link() {
-            // The published archives have none, and a link is the way out of a directory.
+            // The published archives have no links, and a link could point outside of the directory.
             return Err(unsafe_path());
         }
     }

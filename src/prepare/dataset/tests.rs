@@ -1,4 +1,4 @@
-//! Tests of [`super`] with a server of their own on 127.0.0.1.
+//! Tests of [`super`] with their own server on 127.0.0.1.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -37,7 +37,7 @@ fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
-fn a_generated_data_set_is_whole_the_same_everywhere_and_made_once() {
+fn a_generated_data_set_is_complete_reproducible_and_made_once() {
     let dir = TempDir::new().unwrap();
     let (first, second) = (dir.path().join("sub/first"), dir.path().join("second"));
     let last = Mutex::new(0);
@@ -60,13 +60,13 @@ fn a_generated_data_set_is_whole_the_same_everywhere_and_made_once() {
 }
 
 #[test]
-fn another_content_is_refused_and_left_alone() {
+fn other_content_is_refused_and_left_untouched() {
     let dir = TempDir::new().unwrap();
     let set = dir.path().join("set");
     std::fs::create_dir(&set).unwrap();
     std::fs::write(set.join("thesis.tex"), "years of work").unwrap();
     let error = make_generated(&set, &recipe(), &quiet).unwrap_err();
-    assert!(error.to_string().ends_with("it is not a data set made here"), "{error}");
+    assert!(error.to_string().ends_with("it is not a data set of orchestrate"), "{error}");
     assert_eq!(tree(&set).len(), 1);
     std::fs::remove_file(set.join("thesis.tex")).unwrap();
     make_generated(&set, &recipe(), &quiet).unwrap();
@@ -77,7 +77,7 @@ fn another_content_is_refused_and_left_alone() {
 }
 
 #[test]
-fn what_a_killed_maker_left_is_no_data_set() {
+fn the_remains_of_a_killed_maker_are_not_a_data_set() {
     let dir = TempDir::new().unwrap();
     let set = dir.path().join("set");
     let partial = dir.path().join(".set.partial");
@@ -93,12 +93,12 @@ enum Server {
     Plain,
     /// Ignores ranges.
     NoRanges,
-    /// Sends at most so many bytes an answer, then closes the connection.
+    /// Sends at most this many bytes per answer, then closes the connection.
     CutAfter(usize),
     NotFound,
 }
 
-/// Serves `content` on a port of its own until the process ends; tells the address and, on request, all ranges asked for.
+/// Serves `content` on its own port until the process ends. Returns the address and the list of requested ranges.
 fn serve(content: Vec<u8>, server: Server) -> (String, Arc<Mutex<Vec<Option<u64>>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -135,7 +135,7 @@ fn answer(stream: &mut TcpStream, content: &[u8], server: Server, seen: &Mutex<V
     let length = body.len();
     let sent = if let Server::CutAfter(most) = server { &body[..most.min(length)] } else { body };
     let head = format!("HTTP/1.1 {status}\r\n{extra}Content-Length: {length}\r\nConnection: close\r\n\r\n");
-    // The client may have gone; that is its business.
+    // The client may have closed the connection, which is fine.
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(sent));
 }
 
@@ -145,7 +145,7 @@ fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut builder = tar::Builder::new(gzip);
     for (path, content) in files {
         let mut header = tar::Header::new_gnu();
-        // Straight into the header: the builder itself would refuse a path that leads out.
+        // Written straight into the header, because the builder refuses a path that points outside.
         header.as_old_mut().name[..path.len()].copy_from_slice(path.as_bytes());
         header.set_size(content.len() as u64);
         header.set_mode(0o644);
@@ -199,7 +199,7 @@ fn an_archive_is_fetched_once() {
 }
 
 #[test]
-fn a_broken_connection_is_taken_up_where_it_broke() {
+fn a_broken_download_continues_where_it_broke() {
     let (dir, content) = (TempDir::new().unwrap(), tiny());
     let set = dir.path().join("set");
     let (url, ranges) = serve(content.clone(), Server::CutAfter(200));
@@ -212,7 +212,7 @@ fn a_broken_connection_is_taken_up_where_it_broke() {
 }
 
 #[test]
-fn what_an_earlier_try_left_is_gone_on_from() {
+fn a_partial_download_is_continued() {
     let content = tiny();
     for (server, have) in
         [(Server::Plain, 100), (Server::Plain, content.len()), (Server::NoRanges, 100), (Server::Plain, 5000)]
@@ -230,7 +230,7 @@ fn what_an_earlier_try_left_is_gone_on_from() {
 }
 
 #[test]
-fn a_connection_that_brings_nothing_is_given_up_and_can_be_resumed() {
+fn a_download_without_progress_is_given_up_and_can_be_resumed() {
     let (dir, content) = (TempDir::new().unwrap(), tiny());
     let set = dir.path().join("set");
     let part = dir.path().join(".set.tiny.tgz.part");
@@ -242,7 +242,7 @@ fn a_connection_that_brings_nothing_is_given_up_and_can_be_resumed() {
 }
 
 #[test]
-fn a_wrong_sum_keeps_nothing() {
+fn a_file_with_a_wrong_sum_is_deleted() {
     let (dir, content) = (TempDir::new().unwrap(), tiny());
     let set = dir.path().join("set");
     let (url, _) = serve(content[1..].to_vec(), Server::Plain);
@@ -252,22 +252,25 @@ fn a_wrong_sum_keeps_nothing() {
 }
 
 #[test]
-fn a_server_that_refuses_or_is_not_there_is_named() {
+fn a_refusing_or_missing_server_is_named() {
     let (dir, content) = (TempDir::new().unwrap(), tiny());
     let set = dir.path().join("set");
     let (url, _) = serve(Vec::new(), Server::NotFound);
     let error = fetch(&set, &content, &url).unwrap_err();
-    assert_eq!(chain(&error), format!("cannot download {url}/tiny.tgz: the server answers 404"));
+    assert_eq!(chain(&error), format!("cannot download {url}/tiny.tgz: the server answered 404"));
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let error = fetch(&set, &content, &format!("http://{closed}")).unwrap_err();
     assert!(chain(&error).ends_with("the server cannot be reached"), "{}", chain(&error));
 }
 
 #[test]
-fn an_archive_that_leads_out_or_is_another_is_refused() {
+fn an_unsafe_or_wrong_archive_is_refused() {
     for (files, expected) in [
-        (&[("tiny/../../out.JPEG", &b"x"[..])][..], "holds `tiny/../../out.JPEG`, which leads out of it"),
-        (&[("/out.JPEG", &b"x"[..])][..], "holds `/out.JPEG`, which leads out of it"),
+        (
+            &[("tiny/../../out.JPEG", &b"x"[..])][..],
+            "has the entry `tiny/../../out.JPEG`, which points outside of it",
+        ),
+        (&[("/out.JPEG", &b"x"[..])][..], "has the entry `/out.JPEG`, which points outside of it"),
         (&[("other/a.JPEG", &b"x"[..])][..], "has no directory `tiny` with images"),
     ] {
         let (dir, content) = (TempDir::new().unwrap(), archive(files));
