@@ -1,4 +1,4 @@
-//! Everything that a report says, derived from a study in one go.
+//! Derives everything that a report says from a study.
 
 use super::findings::{self, Finding};
 use super::group::{self, Row};
@@ -12,13 +12,13 @@ use crate::job::varying_parameters;
 pub struct Analysis<'a> {
     /// Every job of the plan, ordered by config, repeat and kind.
     pub runs: Vec<Run<'a>>,
-    /// A row a config and circumstances, in the same order.
+    /// One row per config and circumstances, in the same order.
     pub rows: Vec<Row<'a>>,
-    /// A roofline a device with peaks, by env.
+    /// One roofline per device with peaks, by env.
     pub rooflines: Vec<Roofline<'a>>,
-    /// The sentences.
+    /// The findings, as sentences.
     pub findings: Vec<Finding>,
-    /// Names of the parameters that are not the same in all configs.
+    /// The names of the parameters that differ between configs.
     pub varying: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The circumstances that runs must share before they are pooled.
+//! The circumstances that runs must share to be pooled.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,39 +6,39 @@ use crate::job::{LOADER_PARAMETERS, parameter};
 use crate::protocol::{Effective, Measurement, Setting};
 use crate::record::{Provenance, Record, WorkerFacts, looks_secret};
 
-/// What was observed and makes runs incomparable if it differs.
+/// What was observed about a run and makes it incomparable with others if it differs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Circumstances {
     /// The host's name.
     pub host: String,
     /// The processor's model.
     pub cpu: Option<String>,
-    /// Logical processors that the run could use.
+    /// The number of logical processors that the run could use.
     pub usable_processors: u32,
-    /// `mains` or `battery`, where the host says.
+    /// `mains` or `battery`, if the host reports it.
     pub power_source: Option<String>,
-    /// The rule by which the processor chose its clock.
+    /// The governor, which chose the processor's clock.
     pub governor: Option<String>,
-    /// The worker's environment, without what only says where things are.
+    /// The worker's environment, without the variables that only name places.
     pub environment: BTreeMap<String, String>,
-    /// The device's own name.
+    /// The device's name.
     pub device_name: Option<String>,
     /// The device's UUID.
     pub device_uuid: Option<String>,
-    /// The driver.
+    /// The driver's version.
     pub nvidia_driver: Option<String>,
-    /// What the worker really did, without the settings that cannot tell runs of one config apart.
+    /// What the worker really did, without the settings that cannot distinguish runs of one config.
     pub effective: Effective,
-    /// The worker's bytes.
+    /// The hash of the worker's bytes.
     pub worker_sha256: Option<String>,
-    /// The bytes of the other programs that its command names, and of the libraries that it brings along, by file name.
+    /// The hashes of the other programs in its command and of the libraries that it brings along, by file name.
     pub worker_files: BTreeMap<String, String>,
-    /// Versions of its libraries.
+    /// The versions of its libraries.
     pub versions: BTreeMap<String, String>,
 }
 
 impl Circumstances {
-    /// The circumstances of the run that left `record` with `measurement`.
+    /// The circumstances of the run with this `record` and `measurement`.
     pub(super) fn of(record: &Record, measurement: &Measurement) -> Self {
         let details = &measurement.details;
         Circumstances {
@@ -58,7 +58,7 @@ impl Circumstances {
         }
     }
 
-    /// Each field as a name and a text, for saying in what two differ.
+    /// Each field as a name and a text, to report differences.
     fn facts(&self) -> Vec<(String, String)> {
         let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
         let mut facts = vec![
@@ -84,7 +84,7 @@ impl Circumstances {
         facts
     }
 
-    /// Whether the two are the same but for where the images came from and how they were loaded.
+    /// Whether the two are equal except for the source of the images and how they were loaded.
     pub(super) fn differ_at_most_in_data(&self, other: &Circumstances) -> bool {
         let is_loading = |name: &str| name == "data" || LOADER_PARAMETERS.contains(&name);
         let rest =
@@ -94,20 +94,20 @@ impl Circumstances {
 
     /// The same, with only those settings whose names `keeps` accepts.
     ///
-    /// Different configs are compared by the parameters of the shipped worker alone. Whatever else a worker reports may
-    /// follow from the batch, or name the data folder once more.
+    /// Different configs are compared only by the parameters of the shipped worker. Anything else that a worker reports
+    /// might follow from the batch, or repeat the data folder.
     fn with_settings(&self, keeps: impl Fn(&str) -> bool) -> Circumstances {
         let mut rest = self.clone();
         rest.effective.settings.retain(|name, _| keeps(name));
         rest
     }
 
-    /// The same but for what a profiled job does otherwise by its nature: fewer iterations, with a range around them.
+    /// The same without what differs in every profiled job: it runs fewer iterations, with a range around them.
     pub(super) fn without_profiling(&self) -> Circumstances {
         self.with_settings(|name| !["iters", "nvtx"].contains(&name))
     }
 
-    /// Whether the two are the same but for how many images an iteration took.
+    /// Whether the two are equal except for the batch.
     pub(super) fn differ_at_most_in_batch(&self, other: &Circumstances) -> bool {
         let rest = |of: &Circumstances| {
             let mut rest = of.with_settings(|name| parameter(name).is_some());
@@ -117,7 +117,7 @@ impl Circumstances {
         rest(self) == rest(other)
     }
 
-    /// In what `self` and `other` differ, as `name a / b`, the first of them first; a secret by its name alone.
+    /// The differences between `self` and `other` as `name a / b`, in this order. A secret is named without its values.
     pub fn differences(&self, other: &Circumstances) -> Vec<String> {
         let ours: BTreeMap<_, _> = self.facts().into_iter().collect();
         let theirs: BTreeMap<_, _> = other.facts().into_iter().collect();
@@ -136,7 +136,7 @@ impl Circumstances {
     }
 }
 
-/// The beginning of a long value: workers may report whole lists.
+/// The beginning of a long value, since workers can report whole lists.
 fn cut(value: &str) -> String {
     const LONGEST: usize = 120;
     match value.char_indices().nth(LONGEST) {
@@ -145,10 +145,10 @@ fn cut(value: &str) -> String {
     }
 }
 
-/// The settings that tell runs of one config apart: whatever the worker reports, asked for or not.
+/// The settings that distinguish runs of one config: whatever the worker reports, whether it was requested or not.
 ///
-/// Two kinds are left out. What an external worker confirms of its declared parameters is the same in all runs, and
-/// older records do not hold it. What names the run, such as a path that holds its label, differs in all runs.
+/// Two kinds are left out. Declared parameters that an external worker confirms are equal in all runs, and older
+/// records lack them. Values that name the run, such as a path with its label, differ in all runs.
 fn telling_settings(record: &Record, measurement: &Measurement) -> Effective {
     let names_run =
         |name: &str, setting: &Setting| name == "repeat" || setting.to_string().contains(&record.label);
@@ -165,11 +165,10 @@ fn worker_files(worker: &WorkerFacts) -> BTreeMap<String, String> {
     worker.others.clone().into_iter().chain(libraries).collect()
 }
 
-/// Variables that say where things are, who runs them and in which time zone: they differ from run to run, and change
-/// nothing that is measured.
+/// Variables that name places, users and time zones. They differ from run to run and do not affect the measurement.
 const PLACES: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "VIRTUAL_ENV", "PWD"];
 
-/// The variables that may change what is measured; those that only name places count if the matrix declares them.
+/// The variables that can affect the measurement. Those that only name places count if the matrix declares them.
 fn telling(provenance: &Provenance) -> BTreeMap<String, String> {
     let is_declared =
         |name: &String| provenance.variables.as_ref().is_some_and(|declared| declared.contains(name));

@@ -1,7 +1,7 @@
-//! What a network costs before it runs: arithmetic, memory and modelled traffic, as a whole and layer by layer.
+//! The cost of a network before it runs: operations, memory and modelled traffic, in total and per layer.
 //!
-//! Everything here follows from the network's description; nothing is measured. [`Complexity`] is what
-//! `orchestrate complexity` prints as a table, as CSV and, in this very form, as JSON.
+//! Everything here is computed from the network's description; nothing is measured. [`Complexity`] is what `orchestrate
+//! complexity` prints as a table, as CSV and, in exactly this form, as JSON.
 
 use serde::Serialize;
 
@@ -9,11 +9,11 @@ use super::cost::{FlopsConvention, element_bytes};
 use crate::architecture::{Layer, Macs, Network};
 use crate::job::{Optimizer, Precision};
 
-/// Bytes of a parameter, of its gradient and of each number that an optimizer keeps for it: single precision, also
-/// where activations are halved.
+/// Bytes of a parameter, of its gradient and of each number that an optimizer keeps for it. All are in single
+/// precision, even if activations are in half precision.
 const PARAMETER_BYTES: u64 = 4;
 
-/// Numbers that `optimizer` keeps for each parameter: the momentum, or the means of the gradient and of its square.
+/// How many numbers `optimizer` keeps per parameter: the momentum, or the means of the gradient and of its square.
 fn numbers_a_parameter(optimizer: Optimizer) -> u64 {
     match optimizer {
         Optimizer::Sgd => 1,
@@ -21,14 +21,14 @@ fn numbers_a_parameter(optimizer: Optimizer) -> u64 {
     }
 }
 
-/// By which rules a network is counted.
+/// The rules by which a network's cost is counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counting<'a> {
-    /// Images of an iteration, one count each.
+    /// Batch sizes, each counted separately.
     pub batches: &'a [u32],
-    /// Arithmetic; decides the bytes of an activation.
+    /// The precision, which decides the bytes of an activation.
     pub precision: Precision,
-    /// Whose state is counted.
+    /// The optimizer whose state is counted.
     pub optimizer: Optimizer,
     /// How training FLOPs are counted.
     pub convention: FlopsConvention,
@@ -45,7 +45,7 @@ pub struct Complexity {
     pub parameter_bytes: u64,
     /// Bytes of their gradients.
     pub gradient_bytes: u64,
-    /// Bytes of what the optimizer keeps.
+    /// Bytes of the optimizer's state.
     pub optimizer_state_bytes: u64,
     /// MACs of one image's forward pass.
     pub forward_macs: u64,
@@ -53,13 +53,13 @@ pub struct Complexity {
     pub input_gradient_macs: u64,
     /// MACs of one image's weight gradients.
     pub weight_gradient_macs: u64,
-    /// FLOPs of one image's forward pass: 2 for each MAC.
+    /// FLOPs of one image's forward pass: 2 per MAC.
     pub forward_flops: u64,
-    /// FLOPs of one image's training step, by the convention asked for.
+    /// FLOPs of one image's training step, by the requested convention.
     pub training_flops: u64,
     /// What depends on the batch.
     pub batches: Vec<BatchCost>,
-    /// The layers in the order of execution; empty where they were not asked for.
+    /// The layers in order of execution; empty if they were not requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<LayerCost>,
 }
@@ -69,10 +69,10 @@ pub struct Complexity {
 pub struct BatchCost {
     /// Images.
     pub batch: u32,
-    /// Bytes of all layers' outputs, none freed or overwritten.
+    /// Bytes of all layers' outputs, if none is freed or overwritten.
     pub activation_bytes: u64,
-    /// Parameters, gradients, optimizer state and activations together. An estimate that real allocators miss by up to
-    /// two times, either way: workspaces add, buffers used twice save.
+    /// Parameters, gradients, optimizer state and activations together. This is an estimate: real allocators use up to
+    /// twice as much or as little, because workspaces add memory and reused buffers save some.
     pub memory_estimate_bytes: u64,
     /// Modelled DRAM traffic of a training iteration: see [`Network::modelled_bytes`].
     pub modelled_dram_bytes: u64,
@@ -97,11 +97,11 @@ pub struct LayerCost {
     pub input_gradient_macs: u64,
     /// MACs of one image's weight gradient.
     pub weight_gradient_macs: u64,
-    /// FLOPs of the three, 2 for each MAC.
+    /// FLOPs of the three, 2 per MAC.
     pub training_flops: u64,
     /// Bytes of its parameters' gradients.
     pub gradient_bytes: u64,
-    /// Bytes of what the optimizer keeps for its parameters.
+    /// Bytes of the optimizer's state for its parameters.
     pub optimizer_state_bytes: u64,
     /// What depends on the batch.
     pub batches: Vec<LayerBatchCost>,
@@ -119,7 +119,7 @@ pub struct LayerBatchCost {
 }
 
 impl Complexity {
-    /// Counts `network`, with its layers if `with_layers`.
+    /// Counts the cost of `network`, with its layers if `with_layers`.
     pub fn of(network: &Network, counting: &Counting<'_>, with_layers: bool) -> Complexity {
         let parameters = network.parameters();
         let Macs { forward, input_gradient, weight_gradient } = network.macs();
@@ -230,7 +230,7 @@ mod tests {
         }
     }
 
-    /// Of resnet18: 11 689 512 parameters. Two numbers for each in AdamW's state instead of one.
+    /// For resnet18 with its 11 689 512 parameters: AdamW's state has two numbers per parameter instead of one.
     #[test]
     fn bytes_follow_from_precision_and_optimizer() {
         let network = network("resnet18", 224, 1000).unwrap();

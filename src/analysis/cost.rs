@@ -1,4 +1,4 @@
-//! What a config costs: parameters, MACs and FLOPs from the network's description, by a named convention.
+//! The cost of a config: parameters, MACs and FLOPs from the network's description, by a named convention.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use crate::architecture::{NETWORKS, Network, NoNetwork, network};
 use crate::job::{Key, Name, ParamValue, Precision};
 use crate::protocol::Measurement;
 
-/// How training FLOPs are counted. Printed under every table that shows them.
+/// How training FLOPs are counted. Every table that shows them names its convention.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum FlopsConvention {
-    /// 2 FLOPs a MAC of forward pass, input gradients and weight gradients, layer by layer.
+    /// 2 FLOPs per MAC of the forward pass, the input gradients and the weight gradients, layer by layer.
     #[default]
     LayerByLayer,
-    /// The first seed report's: 2 × the FLOPs of the forward pass.
+    /// As in the first seed report: 2 × the FLOPs of the forward pass.
     Seed1,
-    /// The second seed report's: 3 × the MACs of the forward pass.
+    /// As in the second seed report: 3 × the MACs of the forward pass.
     Seed2,
 }
 
@@ -31,13 +31,13 @@ impl FlopsConvention {
 }
 
 impl fmt::Display for FlopsConvention {
-    /// One sentence.
+    /// A sentence that explains the convention.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             FlopsConvention::LayerByLayer => {
                 "Training FLOPs are 2 × the MACs of the forward pass, the input gradients and the weight gradients, \
-                 counted layer by layer over convolutions, linear layers and attention; the first layer has no input gradient, \
-                 and the optimizer is not counted (convention `layer-by-layer`)."
+                 counted layer by layer over convolutions, linear layers and attention; the first layer has no input \
+                 gradient, and the optimizer is not counted (convention `layer-by-layer`)."
             }
             FlopsConvention::Seed1 => {
                 "Training FLOPs are 2 × the FLOPs of the forward pass, which leaves out a third of the work; for \
@@ -51,7 +51,7 @@ impl fmt::Display for FlopsConvention {
     }
 }
 
-/// What one image and one iteration of a config cost.
+/// The cost of one image and of one iteration of a config.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
     /// Height and width of the images, in pixels.
@@ -62,24 +62,25 @@ pub struct Cost {
     pub forward_macs: u64,
     /// FLOPs of one image's training step, by the study's convention.
     pub training_flops: u64,
-    /// Modelled bytes of one image: those of an iteration ÷ its batch.
+    /// The modelled bytes of one image: those of an iteration ÷ its batch.
     pub modelled_bytes: f64,
 }
 
-/// Why the cost of a config is not known.
+/// Why the cost of a config is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoCost {
-    /// `architecture` does not describe the network, or not for such images.
+    /// `architecture` does not describe the network, or not for images of this size.
     #[error("orchestrate has no description of the network `{model}`: {source}")]
     NotDescribed {
         /// The network's name.
         model: Name,
-        /// Why.
+        /// The reason.
         source: NoNetwork,
     },
-    /// Neither the job nor its worker says how large the images were, or how many classes there were.
+    /// Neither the job nor its worker tells the size of the images, or the number of classes.
     #[error(
-        "{} of `{model}` {are} unknown: declare {them} under `params`, or let the worker report {them} under `effective`",
+        "{} of `{model}` {are} unknown: declare {them} under `params`, or let the worker report {them} under \
+         `effective`",
         listed(missing),
         are = if missing.len() == 1 { "is" } else { "are" },
         them = if missing.len() == 1 { "it" } else { "them" }
@@ -87,10 +88,10 @@ pub enum NoCost {
     NoShape {
         /// The network's name.
         model: Name,
-        /// The parameters that would tell.
+        /// The missing parameters.
         missing: Vec<&'static str>,
     },
-    /// The worker trained another network than the one described.
+    /// The worker trained a network other than the described one.
     #[error(
         "the worker's {model} has {reported} parameters, but orchestrate's description of it has {described}"
     )]
@@ -104,13 +105,13 @@ pub enum NoCost {
     },
 }
 
-/// What `key` costs, held against what its worker measured, if it did.
+/// The cost of `key`, checked against what its worker measured, if it did.
 ///
-/// The shape is what the worker reports, else what it was told. An external worker without either may have trained on
-/// images of any size: the shipped worker's defaults mean nothing to it.
+/// The shape is what the worker reports, or else what it was told. An external worker without either could have trained
+/// on images of any size, because the shipped worker's defaults mean nothing to it.
 ///
 /// # Errors
-/// [`NoCost`]: FLOPs of another network than the one that ran would be wrong, so there are none.
+/// [`NoCost`]: the FLOPs of another network would be wrong, so there are none.
 pub fn cost(key: &Key, measured: Option<&Measurement>, convention: FlopsConvention) -> Result<Cost, NoCost> {
     let not_described = |source| NoCost::NotDescribed { model: key.model.clone(), source };
     if !NETWORKS.contains(&key.model.as_str()) {
@@ -150,8 +151,8 @@ fn shape(key: &Key, measured: Option<&Measurement>) -> Result<(u32, u32), NoCost
     })
 }
 
-/// Bytes of an activation in memory. Mixed precision keeps its activations in half precision; that some of its layers
-/// and its weights stay in single precision is left out of the model.
+/// Bytes of an activation in memory. With mixed precision these are half-precision numbers. The model ignores that
+/// weights and some layers stay in single precision.
 pub(super) fn element_bytes(precision: Precision) -> u32 {
     match precision {
         Precision::Fp32 | Precision::Tf32 => 4,
@@ -159,7 +160,7 @@ pub(super) fn element_bytes(precision: Precision) -> u32 {
     }
 }
 
-/// What a million images cost at `images_per_s` on a machine of `usd_per_hour`.
+/// The price of a million images at `images_per_s` on a machine that costs `usd_per_hour`.
 pub fn usd_per_million_images(usd_per_hour: f64, images_per_s: f64) -> f64 {
     usd_per_hour / 3600.0 * 1e6 / images_per_s
 }
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn images_that_nobody_tells_have_no_cost() {
+    fn images_of_unknown_size_have_no_cost() {
         use crate::job::WorkerTemplate;
         let worker = WorkerTemplate::Command(vec!["train.py".into()]);
         let mut key = Key { worker, ..fixture::key("cpu", "resnet50", 16, 1) };
@@ -217,7 +218,7 @@ mod tests {
         assert!(told.starts_with("`classes` of `resnet50` is unknown: declare it"), "{told}");
         key.params.insert("classes".into(), ParamValue::Int(10));
         assert_eq!(sizes(&key, Some(&measurement)), Ok((32, 23_528_522)));
-        assert!(sizes(&key, None).is_err(), "what was reported of one run says nothing of another");
+        assert!(sizes(&key, None).is_err(), "a report of one run says nothing about another");
         let unknown = Key { model: "lenet".into(), ..key };
         assert!(sizes(&unknown, None).unwrap_err().contains("no description of the network `lenet`"));
     }

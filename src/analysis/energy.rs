@@ -1,13 +1,13 @@
-//! Power and energy of a measured window, from what sensors showed while it was measured.
+//! The power and energy of a measured window, from the sensors' readings.
 
 use crate::job::Kind;
 use crate::protocol::Measurement;
 use crate::record::{Record, Sensor, Telemetry};
 
-/// The fewest readings of a window whose mean is its power: boards show a mean over the second before.
+/// The fewest readings whose mean counts as a window's power, since boards report a mean over the preceding second.
 const LEAST_SAMPLES: u32 = 5;
 
-/// What a part of the machine took during the measured window.
+/// The power and energy of a part of the machine during the measured window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Draw {
     /// Mean power, in watts.
@@ -22,15 +22,15 @@ impl Draw {
     }
 }
 
-/// What the processor packages took: their energy over the window's seconds. `None` where it was not measured, and for a
-/// window whose seconds mean nothing.
+/// The draw of the processor packages: their energy over the window's seconds. `None` if it was not measured, and for
+/// an unsynchronised window, whose seconds mean nothing.
 pub fn cpu_draw(record: &Record) -> Option<Draw> {
     let (telemetry, measurement) = measured(record)?;
     Some(Draw::of(telemetry.window_growth(Sensor::CpuEnergy)? / measurement.elapsed_s, measurement))
 }
 
-/// What the board of the GPU took: by its energy counter where it has one, else by the mean of the power that it showed
-/// within the window. `None` as for [`cpu_draw`].
+/// The draw of the GPU's board, from its energy counter if it has one, or else from the mean power within the window.
+/// `None` as for [`cpu_draw`].
 pub fn gpu_draw(record: &Record) -> Option<Draw> {
     let (telemetry, measurement) = measured(record)?;
     let counted = telemetry.window_growth(Sensor::GpuEnergy).map(|joules| joules / measurement.elapsed_s);
@@ -39,7 +39,7 @@ pub fn gpu_draw(record: &Record) -> Option<Draw> {
     Some(Draw::of(counted.or(shown)?, measurement))
 }
 
-/// What a profiler repeats takes energy that no training takes.
+/// Profiled jobs have no energy, because a profiler repeats work that training does once.
 fn measured(record: &Record) -> Option<(&Telemetry, &Measurement)> {
     if record.key.kind != Kind::Timing {
         return None;
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn energy_over_seconds_is_power_and_over_images_joules_an_image() {
+    fn energy_gives_watts_and_joules_per_image() {
         let cpu = cpu_draw(&record(Telemetry::default().with(Sensor::CpuEnergy, 80.0))).unwrap();
         assert!((cpu.power_w - 50.0).abs() < 1e-9 && (cpu.joules_per_image - 0.5).abs() < 1e-9, "{cpu:?}");
         let gpu = |energy_j: Option<f64>, of_window, samples| {
@@ -77,12 +77,12 @@ mod tests {
         assert!((gpu(Some(320.0), true, 1).unwrap().power_w - 200.0).abs() < 1e-9, "the counter comes first");
         let shown = gpu(None, true, 5).unwrap();
         assert!((shown.power_w - 300.0).abs() < 1e-9 && (shown.joules_per_image - 3.0).abs() < 1e-9);
-        assert_eq!(gpu(None, false, 5), None, "readings of the whole run are not the window's");
-        assert_eq!(gpu(None, true, 4), None, "a few readings are of the seconds before");
+        assert_eq!(gpu(None, false, 5), None, "readings of the whole run do not belong to the window");
+        assert_eq!(gpu(None, true, 4), None, "too few readings reflect the seconds before");
     }
 
     #[test]
-    fn what_was_not_measured_is_absent() {
+    fn energy_that_was_not_measured_is_absent() {
         assert_eq!(cpu_draw(&record(Telemetry::default())), None);
         assert_eq!(gpu_draw(&record(Telemetry::default())), None);
         let mut record = record(Telemetry::default().with(Sensor::CpuEnergy, 80.0));
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_profiler_repeats_has_no_energy_of_training() {
+    fn a_profiled_job_has_no_energy() {
         let mut record = record(Telemetry::default().with(Sensor::CpuEnergy, 80.0));
         record.key.kind = Kind::Perf;
         assert_eq!(cpu_draw(&record), None);

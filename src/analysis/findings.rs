@@ -1,4 +1,5 @@
-//! The sentences of a report. Each is backed by a threshold on a computed number and says both; nothing else may be said.
+//! The findings of a report. Each sentence is backed by a computed number and a threshold, and names both. Nothing else
+//! is said.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,25 +12,25 @@ use super::unconfirmed::{count_unconfirmed, unconfirmed_text};
 use super::{Run, pipeline};
 use crate::job::{PARAMETERS, distinction, varying_parameters};
 
-/// What a finding is about; findings are listed in this order.
+/// The topic of a finding. Findings are listed in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Topic {
     /// Some jobs have no result.
     Completeness,
-    /// Runs that were not pooled, or were left out.
+    /// Runs that are not pooled, or are left out.
     Comparability,
-    /// How much numbers scatter.
+    /// How much the numbers scatter.
     Spread,
-    /// What a host did beside training.
+    /// What else the host did.
     Host,
     /// Peaks and rooflines.
     Roof,
 }
 
-/// A sentence with its number and its threshold.
+/// A sentence with its number and threshold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is about.
+    /// The topic.
     pub topic: Topic,
     /// The sentence.
     pub text: String,
@@ -79,7 +80,7 @@ fn count(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
-/// The first few of `names`, and how many more there are.
+/// The first few of `names`, and the number of the others.
 fn list<S: AsRef<str>>(names: &[S]) -> String {
     const SHOWN: usize = 4;
     let shown: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
@@ -123,11 +124,11 @@ fn split(row: &Row<'_>, rows: &[Row<'_>]) -> Option<Finding> {
     ))
 }
 
-/// Profiled jobs that say nothing of any row.
+/// Profiled jobs that say nothing about any row.
 fn stray_profiles(runs: &[Run<'_>], rows: &[Row<'_>]) -> Vec<Finding> {
     let sentence = |(cell, differences): (&super::Cell, Vec<String>)| {
         let text = format!(
-            "What {} counted is not held beside the timing runs of its config: they differ in {}.",
+            "The counters of {} are not compared with the timing runs of its config: they differ in {}.",
             cell.job.label(),
             list(&differences)
         );
@@ -136,11 +137,11 @@ fn stray_profiles(runs: &[Run<'_>], rows: &[Row<'_>]) -> Vec<Finding> {
     stray(runs, rows).into_iter().map(sentence).collect()
 }
 
-/// Profiled jobs that something disturbed: what else used the device or the host is counted with them.
+/// Disturbed profiled jobs: their counters include the other users of the device or the host.
 fn disturbed_profiles(runs: &[Run<'_>]) -> Vec<Finding> {
     let sentence = |run: &Run<'_>| {
         let marks: Vec<String> = run.left_out_by().map(ToString::to_string).collect();
-        let text = format!("What {} counted is left out: {}.", run.cell.job.label(), marks.join("; "));
+        let text = format!("The counters of {} are left out: {}.", run.cell.job.label(), marks.join("; "));
         finding(Topic::Comparability, text)
     };
     runs.iter()
@@ -149,7 +150,7 @@ fn disturbed_profiles(runs: &[Run<'_>]) -> Vec<Finding> {
         .collect()
 }
 
-/// What bounds the configs whose bytes were counted.
+/// What limits the configs whose bytes were counted.
 fn bounds(rows: &[Row<'_>], rooflines: &[Roofline<'_>]) -> Vec<Finding> {
     let points =
         rooflines.iter().flat_map(|roofline| roofline.points.iter().map(move |point| (roofline, point)));
@@ -168,22 +169,20 @@ fn bound_text(row: &Row<'_>, roofline: &Roofline<'_>, point: &Point) -> String {
         .map_or(f64::NAN, |bandwidth| 100.0 * point.attained / (point.intensity * bandwidth.high));
     let verdict = match point.bound {
         Bound::Compute | Bound::Memory | Bound::Latency => point.bound.to_string(),
-        Bound::Unknown if point.is_above_roof() => {
-            "above its roof, so nothing says what bounds it".to_owned()
-        }
-        Bound::Unknown => "between its roofs, so nothing says what bounds it".to_owned(),
+        Bound::Unknown if point.is_above_roof() => "above its roof, so its bound is unknown".to_owned(),
+        Bound::Unknown => "between its roofs, so its bound is unknown".to_owned(),
     };
     format!(
         "{} is {verdict}: with the bytes that ncu counted it reaches {of_compute:.0} % of the compute roof and \
-         {of_memory:.0} % of the memory roof (at a roof from {:.0} %, far from both below {:.0} %; each kernel began with empty caches, so the run \
-         itself may have moved fewer bytes).",
+         {of_memory:.0} % of the memory roof (at a roof from {:.0} %, far from both below {:.0} %). Each kernel was \
+         counted with empty caches, so the run itself might have moved fewer bytes.",
         row.label(),
         100.0 * AT_ROOF,
         100.0 * FAR_FROM_ROOF
     )
 }
 
-/// Configs whose device executed another number of operations than the network has.
+/// Configs whose device executed more or fewer operations than the network has.
 fn far_from_model(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
     let text = |row: &Row<'_>| {
         let executed = row.counted.ncu.as_ref()?.flops_per_image()?;
@@ -191,8 +190,8 @@ fn far_from_model(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
         let share = executed / modelled - 1.0;
         (share.abs() > thresholds.of(Threshold::ExecutedFlops)).then(|| {
             format!(
-                "For an image of {} the device executed {:.2} GFLOP, and the network has {:.2} ({:+.0} %; threshold \
-                 {}): algorithms such as Winograd's need fewer, padding and what no layer of the description counts more.",
+                "Per image of {}, the device executed {:.2} GFLOP and the network has {:.2} ({:+.0} %; threshold {}). \
+                 Algorithms such as Winograd's need fewer. Padding needs more, and so do undescribed operations.",
                 row.label(),
                 executed / 1e9,
                 modelled / 1e9,
@@ -204,13 +203,13 @@ fn far_from_model(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
     rows.iter().filter_map(text).map(|text| finding(Topic::Roof, text)).collect()
 }
 
-/// What differs between rows of several envs beside what is declared.
+/// Undeclared differences between rows of several envs.
 fn settings_differ(rows: &[Row<'_>]) -> Vec<Finding> {
     let mut by_envs: BTreeMap<(&str, &str, String), usize> = BTreeMap::new();
     for row in rows {
         for doubt in &row.doubts {
             let Mark::SettingsDiffer { env, differences } = doubt else { continue };
-            // The other row has the same to say, the other way round.
+            // The other row has the same mark in reverse.
             if row.config.env < *env {
                 *by_envs.entry((&row.config.env, env, differences.join(", "))).or_default() += 1;
             }
@@ -218,7 +217,7 @@ fn settings_differ(rows: &[Row<'_>]) -> Vec<Finding> {
     }
     let sentence = |((env, other, differences), n): ((&str, &str, String), usize)| {
         let text = format!(
-            "{env} and {other} stand beside each other with undeclared differences (settings-differ, {}): {differences}.",
+            "{env} and {other} have undeclared differences (settings-differ, {}): {differences}.",
             count(n, "row")
         );
         finding(Topic::Comparability, text)
@@ -236,8 +235,8 @@ fn is_said(rows: &[Row<'_>], name: &str) -> bool {
     })
 }
 
-/// Settings that differ between rows without being declared to differ, where no mark says so. Only parameters of the
-/// shipped worker: what else a worker reports may follow from the config.
+/// Undeclared settings that differ between rows, where no mark reports them. Only parameters of the shipped worker
+/// count: other settings that a worker reports might follow from the config.
 fn mixed_settings(rows: &[Row<'_>]) -> Vec<Finding> {
     let mut by_name: BTreeMap<&'static str, BTreeMap<String, BTreeSet<&str>>> = BTreeMap::new();
     for row in rows {
@@ -260,7 +259,7 @@ fn mixed_settings(rows: &[Row<'_>]) -> Vec<Finding> {
                 .map(|(value, envs)| format!("{value} ({})", envs.into_iter().collect::<Vec<_>>().join(", ")))
                 .collect();
             let text = format!(
-                "The setting `{name}` is not declared and took {} values: {}.",
+                "The setting `{name}` is not declared and has {} values: {}.",
                 values.len(),
                 values.join(", ")
             );
@@ -304,7 +303,7 @@ fn left_out(rows: &[Row<'_>]) -> Vec<Finding> {
         .collect()
 }
 
-/// Runs that marks would leave out, had they not been asked for.
+/// Runs that are included despite marks that leave runs out.
 fn included(rows: &[Row<'_>]) -> Vec<Finding> {
     let sentence = |row: &Row<'_>| {
         let runs = row.runs.iter().filter(|run| run.is_included());
@@ -314,7 +313,7 @@ fn included(rows: &[Row<'_>]) -> Vec<Finding> {
             .collect();
         let reasons: Vec<String> = reasons.into_iter().collect();
         let text = format!(
-            "{} of {} of {} in the statistics in spite of their marks, as asked for: {}.",
+            "{} of {} of {} included despite their marks (--include-marked): {}.",
             row.included(),
             count(row.runs.len(), "run"),
             row.label(),
@@ -333,8 +332,8 @@ fn variation(rows: &[Row<'_>]) -> Vec<Finding> {
         .collect()
 }
 
-/// Doubts that leave no run out, by their names. Those that say the same of all runs are said once; of others the first
-/// few are, each with its run.
+/// Marks that leave no run out, by name. If all runs have the same text, it is given once; otherwise the first few are
+/// listed with their runs.
 fn marked_but_counted(runs: &[Run<'_>]) -> Vec<Finding> {
     let varying = varying_parameters(runs.iter().map(|run| run.cell.job.key()));
     let label =
@@ -349,7 +348,7 @@ fn marked_but_counted(runs: &[Run<'_>]) -> Vec<Finding> {
         let n = count(marks.len(), "run");
         let says = |text: &str| marks.iter().all(|(_, other)| other == text);
         if let Some((_, text)) = marks.first().filter(|(_, text)| says(text)) {
-            return finding(Topic::Host, format!("{n} marked, and counted: {text}."));
+            return finding(Topic::Host, format!("{n} marked but counted: {text}."));
         }
         let details: Vec<String> = marks
             .iter()
@@ -357,12 +356,12 @@ fn marked_but_counted(runs: &[Run<'_>]) -> Vec<Finding> {
                 format!("{label}, {}", text.trim_start_matches(name).trim_start_matches(": "))
             })
             .collect();
-        finding(Topic::Host, format!("{n} marked {name}, and counted: {}.", details_list(&details)))
+        finding(Topic::Host, format!("{n} marked {name} but counted: {}.", details_list(&details)))
     };
     by_name.into_iter().map(sentence).collect()
 }
 
-/// As [`list`], of sentences that hold commas themselves.
+/// Like [`list`], for texts that contain commas.
 fn details_list(details: &[String]) -> String {
     const SHOWN: usize = 3;
     let shown = details.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("; ");
@@ -426,7 +425,7 @@ fn unreadable_images(runs: &[Run<'_>]) -> Option<Finding> {
     Some(finding(Topic::Host, text))
 }
 
-/// Sentences with the number of rows they hold for.
+/// Merges equal sentences, and appends the number of rows that each holds for.
 fn counted(topic: Topic, sentences: impl Iterator<Item = String>, tail: &str) -> Vec<Finding> {
     let mut by_text: BTreeMap<String, usize> = BTreeMap::new();
     for sentence in sentences {
@@ -463,7 +462,7 @@ fn missing_ceilings(rows: &[Row<'_>]) -> Vec<Finding> {
         }
         peaks.bandwidth.is_none().then(|| format!("the peaks `{}` have no bandwidth", peaks.name))
     });
-    counted(Topic::Roof, sentences, "without a place on a roofline")
+    counted(Topic::Roof, sentences, "missing from the roofline")
 }
 
 fn other_thread_counts(rows: &[Row<'_>]) -> Vec<Finding> {
@@ -475,16 +474,16 @@ fn other_thread_counts(rows: &[Row<'_>]) -> Vec<Finding> {
             format!("the peaks `{}` were measured with {measured} threads, the runs used {used}", peaks.name)
         })
     });
-    counted(Topic::Roof, sentences, "held against them")
+    counted(Topic::Roof, sentences, "compared with them")
 }
 
-/// Warnings of the day they were measured.
+/// The warnings that were given when peaks were measured.
 fn doubtful_peaks(rows: &[Row<'_>]) -> Vec<Finding> {
     let sentences = rows.iter().filter_map(Row::ceilings).flat_map(|peaks| {
         let warnings = peaks.warnings.iter();
         warnings.map(|warning| format!("the peaks `{}` are doubtful: {warning}", peaks.name))
     });
-    counted(Topic::Roof, sentences, "held against them")
+    counted(Topic::Roof, sentences, "compared with them")
 }
 
 fn above_roof(rows: &[Row<'_>], rooflines: &[Roofline<'_>]) -> Vec<Finding> {
@@ -518,9 +517,9 @@ mod tests {
         analyse(study).findings.into_iter().map(|finding| finding.text).collect()
     }
 
-    /// Promise 10: nothing is said of a study in which no number passes its threshold.
+    /// A study in which no number passes its threshold has no findings.
     #[test]
-    fn a_study_without_blemish_has_no_finding() {
+    fn an_undisturbed_study_has_no_findings() {
         let study = StudyBuilder::new()
             .peaks(measured_peaks(250e9, 20e9))
             .runs("cpu", "resnet18", 16, &[10.0, 10.1, 9.9])
@@ -529,13 +528,13 @@ mod tests {
     }
 
     #[test]
-    fn findings_say_number_and_threshold() {
+    fn findings_have_number_and_threshold() {
         insta::assert_snapshot!(texts(&study_with_peaks()).join("\n"));
     }
 
-    /// Promise 10: each sentence appears on one side of its threshold and not on the other.
+    /// Each sentence appears on one side of its threshold and not on the other.
     #[test]
-    fn thresholds_decide() {
+    fn findings_appear_past_their_thresholds() {
         let with = |change: fn(&mut Record)| {
             let study = StudyBuilder::new()
                 .peaks(measured_peaks(250e9, 20e9))
@@ -567,15 +566,15 @@ mod tests {
         assert_eq!(
             with(|record| record.measurement.as_mut().unwrap().effective.settings.set("threads", 1)),
             [
-                "The peaks `measured/bench-1-cpu` were measured with 2 threads, the runs used 1 (1 row held against \
+                "The peaks `measured/bench-1-cpu` were measured with 2 threads, the runs used 1 (1 row compared with \
               them)."
             ]
         );
     }
 
-    /// The seeds' seventh mistake: peaks of other hardware.
+    /// A mistake of the seed reports: peaks of other hardware.
     #[test]
-    fn peaks_of_another_device_are_refused_and_said() {
+    fn peaks_of_another_device_are_refused_and_reported() {
         let mut study = StudyBuilder::new()
             .peaks(measured_peaks(250e9, 20e9))
             .run_with(key("cpu", "resnet18", 16, 1), 10.0, |record| {
@@ -594,7 +593,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_measurement_of_peaks_left_out_or_doubted_is_said() {
+    fn gaps_and_doubts_of_measured_peaks_are_reported() {
         let mut peaks = measured_peaks(250e9, 20e9);
         peaks.warnings = vec!["the measured bandwidth is low".to_owned()];
         let fp32 = key("cpu", "resnet18", 16, 1);
@@ -605,7 +604,7 @@ mod tests {
         assert_eq!(
             texts(&doubted),
             [
-                "The peaks `measured/bench-1-cpu` are doubtful: the measured bandwidth is low (1 row held against \
+                "The peaks `measured/bench-1-cpu` are doubtful: the measured bandwidth is low (1 row compared with \
               them)."
             ]
         );
@@ -614,8 +613,8 @@ mod tests {
         assert_eq!(
             texts(&left_out),
             [
-                "The peaks `measured/bench-1-cpu` have no figure for bf16 (it is emulated: why) (1 row without a \
-              place on a roofline)."
+                "The peaks `measured/bench-1-cpu` have no figure for bf16 (it is emulated: why) (1 row missing from \
+              the roofline)."
             ]
         );
     }

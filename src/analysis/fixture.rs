@@ -1,4 +1,4 @@
-//! A builder of synthetic studies for tests: one host, one device, undisturbed runs, unless told otherwise.
+//! A builder of synthetic studies for tests. By default these have one host, one device and undisturbed runs.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -33,7 +33,7 @@ pub(crate) fn key(env: &str, model: &str, batch: u32, repeat: u32) -> Key {
     }
 }
 
-/// A measurement of `key` at `images_per_s`, with every setting as asked for.
+/// A measurement of `key` at `images_per_s`, with every setting as requested.
 pub(crate) fn measurement(key: &Key, images_per_s: f64) -> Measurement {
     let samples = ITERATIONS * u64::from(key.batch);
     let mut settings = Settings::default();
@@ -67,7 +67,7 @@ pub(crate) fn measurement(key: &Key, images_per_s: f64) -> Measurement {
     }
 }
 
-/// A record of a success; `slot` places it in time, so that records of different slots do not overlap.
+/// A record of a success. `slot` places it in time: records of different slots do not overlap.
 pub(crate) fn record(key: Key, images_per_s: f64, slot: i64) -> Record {
     let measurement = measurement(&key, images_per_s);
     let started_at: DateTime<Utc> = DateTime::UNIX_EPOCH + TimeDelta::days(20_000) + TimeDelta::hours(slot);
@@ -196,7 +196,7 @@ impl StudyBuilder {
         repeats.fold(self, |builder, (rate, repeat)| builder.run(env, model, batch, repeat, *rate))
     }
 
-    /// A success of `key` that `change` makes special.
+    /// A success of `key`, modified by `change`.
     pub(crate) fn run_with(self, key: Key, images_per_s: f64, change: impl FnOnce(&mut Record)) -> Self {
         let slot = self.cells.len() as i64;
         let mut record = record(key.clone(), images_per_s, slot);
@@ -204,7 +204,7 @@ impl StudyBuilder {
         self.cell(key, State::Recorded(Box::new(record)))
     }
 
-    /// Gives the last run the seconds of its iterations, told by `clock`.
+    /// Sets the seconds of the last run's iterations, timed by `clock`.
     pub(crate) fn seconds(mut self, clock: IterationClock, seconds: &[f64]) -> Self {
         let iterations: Vec<(f64, f64)> = seconds.iter().map(|seconds| (*seconds, 0.0)).collect();
         self.cells.last_mut().unwrap().iterations = Iterations::new(clock, &iterations);
@@ -216,7 +216,7 @@ impl StudyBuilder {
         self
     }
 
-    /// Judges by `thresholds`.
+    /// Sets the thresholds.
     pub(crate) fn thresholds(mut self, thresholds: Thresholds) -> Self {
         self.thresholds = thresholds;
         self
@@ -236,7 +236,7 @@ impl StudyBuilder {
     pub(crate) fn build(self) -> Study {
         Study {
             matrix: matrix(),
-            description: Some("A matrix made for tests".into()),
+            description: Some("A matrix for tests".into()),
             spans: self.cells.iter().filter_map(Cell::record).map(Span::of).collect(),
             cells: self.cells,
             peaks: Catalogue::new(self.peaks),
@@ -247,7 +247,7 @@ impl StudyBuilder {
     }
 }
 
-/// Two models by two batches with peaks, a failure and a job that never ran.
+/// Two models × two batches with peaks, one failure and one job that never ran.
 pub(crate) fn study_with_peaks() -> Study {
     StudyBuilder::new()
         .peaks(measured_peaks(250e9, 20e9))

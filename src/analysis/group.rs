@@ -1,8 +1,8 @@
-//! Rows: the runs of a config that may be pooled, with their statistics.
+//! Rows: the runs of a config that can be pooled, with their statistics.
 //!
-//! Runs are pooled only within one config (everything declared but the repeat) *and* one set of [`Circumstances`]
-//! (everything observed that changes what a second means). A config whose runs differ in these becomes several rows.
-//! A config without any result is one row with a reason.
+//! Runs are pooled only within one config (everything declared except the repeat) *and* one set of [`Circumstances`]
+//! (everything observed that changes what a second means). A config whose runs differ in these becomes several rows. A
+//! config without any result is one row with a reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use super::{Run, Study};
 use crate::job::{Key, Kind, Name, Precision, distinction, varying_parameters};
 use crate::stats::{self, CONFIDENCE, Interval, TooFew};
 
-/// Statistics of images a second over the runs that count.
+/// Statistics of images per second over the runs that count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statistics {
     /// How many runs.
@@ -34,9 +34,9 @@ pub struct Statistics {
     pub min: f64,
     /// The fastest run.
     pub max: f64,
-    /// Distribution-free interval of the median.
+    /// Distribution-free confidence interval of the median.
     pub median_interval: Result<Interval, TooFew>,
-    /// Student's interval of the mean.
+    /// Student's confidence interval of the mean.
     pub mean_interval: Result<Interval, TooFew>,
 }
 
@@ -58,77 +58,77 @@ impl Statistics {
     }
 }
 
-/// How the timing jobs of a config stand, over all of its rows.
+/// How many timing jobs of a config are in which state, over all of its rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// In the plan.
+    /// Jobs in the plan.
     pub planned: usize,
-    /// With a result.
+    /// Jobs with a result.
     pub succeeded: usize,
-    /// Whose last attempt failed.
+    /// Jobs whose last attempt failed.
     pub failed: usize,
-    /// Without a record.
+    /// Jobs without a record.
     pub not_run: usize,
-    /// Why those without a result have none, each reason with its number.
+    /// The reasons of the jobs without a result, each with its number of jobs.
     pub reasons: BTreeMap<String, usize>,
 }
 
-/// The runs of a config in the same circumstances, or a config without any result.
+/// The runs of a config in the same circumstances, or a config without results.
 #[derive(Clone, Debug)]
 pub struct Row<'a> {
-    /// The config: its key of repeat 1.
+    /// The config, as its key of repeat 1.
     pub config: Key,
-    /// What its runs have in common; `None` if it has none with a result.
+    /// The circumstances that its runs share; `None` if none has a result.
     pub circumstances: Option<Circumstances>,
-    /// The row's number among those of its config, from 1, and how many there are.
+    /// The row's number among the rows of its config, from 1, and how many rows there are.
     pub part: (usize, usize),
     /// Its runs with a result, marked ones included.
     pub runs: Vec<Run<'a>>,
     /// Doubts about the row itself, as [`super::marks::row_marks`] raises them.
     pub doubts: Vec<Mark>,
-    /// How all jobs of the config stand.
+    /// The states of all jobs of the config.
     pub counts: Counts,
-    /// Over the runs that count; else why there are none.
+    /// The statistics over the runs that count, or why there are none.
     pub statistics: Result<Statistics, String>,
-    /// What an image costs.
+    /// The cost of an image in operations and bytes.
     pub cost: Result<Cost, NoCost>,
-    /// The device's ceilings; `None` if it is not known which device it would be.
+    /// The device's ceilings; `None` if the device is unknown.
     pub peaks: Option<Result<&'a Peaks, NoPeaks>>,
-    /// What an hour of the machine costs.
+    /// The price of an hour on the machine, in US dollars.
     pub usd_per_hour: Option<f64>,
     /// The config's [`distinction`].
     pub distinction: String,
-    /// What profilers counted of the config.
+    /// What profilers counted for the config.
     pub counted: Counted<'a>,
 }
 
 impl<'a> Row<'a> {
-    /// Median images a second, if any run counts.
+    /// The median of images per second, if any run counts.
     pub fn median(&self) -> Option<f64> {
         Some(self.statistics.as_ref().ok()?.median)
     }
 
-    /// Runs with a result that are left out of the statistics.
+    /// How many runs with a result are left out of the statistics.
     pub fn left_out(&self) -> usize {
         self.runs.iter().filter(|run| !run.counts()).count()
     }
 
-    /// Runs that are in the statistics only because marked runs were asked for.
+    /// How many runs are in the statistics only because the user included marked runs.
     pub fn included(&self) -> usize {
         self.runs.iter().filter(|run| run.is_included()).count()
     }
 
-    /// Names of its own marks and of all those of its runs.
+    /// The names of its own marks and of its runs' marks.
     pub fn marks(&self) -> BTreeSet<&'static str> {
         self.runs.iter().flat_map(|run| &run.marks).chain(&self.doubts).map(Mark::name).collect()
     }
 
-    /// FLOP/s that the network's training needs at the median throughput.
+    /// The FLOP/s that training the network takes at the median throughput.
     pub fn attained(&self) -> Option<f64> {
         Some(self.cost.as_ref().ok()?.training_flops as f64 * self.median()?)
     }
 
-    /// The device's peaks, if there are any.
+    /// The device's peaks, if known.
     pub fn ceilings(&self) -> Option<&'a Peaks> {
         self.peaks.as_ref()?.as_ref().ok().copied()
     }
@@ -139,13 +139,13 @@ impl<'a> Row<'a> {
         Some(self.attained()? / ceiling.flops_per_s.high)
     }
 
-    /// What a million images cost.
+    /// The price of a million images.
     pub fn usd_per_million(&self) -> Option<f64> {
         Some(usd_per_million_images(self.usd_per_hour?, self.median()?))
     }
 
-    /// `{env}_{model}_{precision}_bs{batch}`, with the parameters that vary between configs and the part of a split
-    /// config.
+    /// `{env}_{model}_{precision}_bs{batch}`, with the parameters that vary between configs and, for a config with
+    /// several rows, the row's number.
     pub fn label(&self) -> String {
         let Key { env, model, precision, batch, .. } = &self.config;
         let part =
@@ -154,13 +154,13 @@ impl<'a> Row<'a> {
     }
 }
 
-/// What rows and runs are ordered by: env, model, precision, parameters, batch, repeat, kind.
+/// The order of rows and runs: by env, model, precision, parameters, batch, repeat and kind.
 pub fn order(key: &Key) -> (Name, Name, Precision, String, u32, u32, Kind) {
     let params = params_text(key);
     (key.env.clone(), key.model.clone(), key.precision, params, key.batch, key.repeat, key.kind)
 }
 
-/// The parameters that differ from their defaults, and an external worker's command: `name=value; …`.
+/// The parameters that differ from their defaults, and the command of an external worker: `name=value; …`.
 pub fn params_text(key: &Key) -> String {
     let mut words: Vec<String> = key.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
     if let crate::job::WorkerTemplate::Command(argv) = &key.worker {
@@ -169,7 +169,7 @@ pub fn params_text(key: &Key) -> String {
     words.join("; ")
 }
 
-/// The rows of `runs`, which are in [`order`]. Only timing jobs make rows.
+/// The rows of `runs`, which must be in [`order`]. Only timing jobs make rows.
 pub fn rows<'a>(runs: &[Run<'a>], study: &'a Study) -> Vec<Row<'a>> {
     let mut configs: Vec<(Key, Vec<Run<'a>>)> = Vec::new();
     for run in runs.iter().filter(|run| run.cell.is_timing()) {
@@ -310,8 +310,8 @@ mod tests {
         value.is_some_and(|value| (value - expected).abs() < 1e-9 * expected)
     }
 
-    /// Promise 4 and the seeds' fourth mistake: throughput is samples ÷ seconds of the window, so that 30 iterations in
-    /// 3 s are 30 iterations whatever number was asked for.
+    /// Throughput is samples ÷ seconds of the window. So 30 iterations in 3 s are 30 iterations, whatever number was
+    /// requested. The seed reports got this wrong.
     #[test]
     fn throughput_is_samples_by_seconds() {
         let study = StudyBuilder::new()
@@ -323,7 +323,7 @@ mod tests {
         assert_eq!(medians(&analyse(&study)), [Some(160.0)]);
     }
 
-    /// Promise 4 and the seeds' sixth mistake.
+    /// A mistake of the seed reports.
     #[test]
     fn an_unsynchronised_window_is_not_published() {
         let study = StudyBuilder::new()
@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(analysis.runs[1].images_per_s(), None);
     }
 
-    /// Promise 6 and the seeds' first mistake.
+    /// A mistake of the seed reports.
     #[test]
     fn a_profiled_run_never_enters_a_timing_statistic() {
         let plain = StudyBuilder::new().runs("cpu", "resnet18", 16, &[10.0, 11.0, 12.0]);
@@ -353,7 +353,7 @@ mod tests {
         assert!(near(analysis.rows[0].median(), 11.0));
     }
 
-    /// Promise 7 and the seeds' third mistake: two hosts, both called `cuda`, with two throughputs.
+    /// A mistake of the seed reports: two hosts, both called `cuda`, with different throughputs.
     #[test]
     fn nothing_incomparable_is_pooled() {
         type Change = fn(&mut Record);
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn where_things_are_tells_no_runs_apart() {
+    fn variables_that_name_places_do_not_split_a_row() {
         let study = StudyBuilder::new()
             .run("cpu", "resnet18", 16, 1, 10.0)
             .run_with(key("cpu", "resnet18", 16, 2), 11.0, |record| {
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn configs_that_are_declared_apart_stay_apart() {
+    fn configs_declared_separately_stay_separate() {
         let other = |repeat| Key {
             params: [("channels_last".to_owned(), ParamValue::Bool(true))].into(),
             ..key("cpu", "resnet18", 16, repeat)
@@ -448,9 +448,8 @@ mod tests {
         assert!(analysis.rows.iter().all(|row| row.part == (1, 1)));
     }
 
-    /// Promise 8.
     #[test]
-    fn a_config_without_result_is_a_row_with_its_reason() {
+    fn a_config_without_results_is_a_row_with_the_reason() {
         let oom = || Outcome::OutOfMemory { message: "9 GB".into(), needed_bytes: None, free_bytes: None };
         let study = StudyBuilder::new()
             .failure(key("cpu", "vgg16", 64, 1), oom())
@@ -465,7 +464,7 @@ mod tests {
         assert_eq!((row.median(), row.attained(), row.usd_per_million()), (None, None, None));
     }
 
-    /// The seeds' eighth mistake: "± 0.00" with n = 1.
+    /// A mistake of the seed reports: "± 0.00" with n = 1.
     #[test]
     fn one_run_has_no_spread() {
         let study = StudyBuilder::new().run("cpu", "resnet18", 16, 1, 10.0).build();

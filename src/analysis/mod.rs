@@ -1,20 +1,20 @@
-//! Records in; tables, groups, marks, rooflines and findings out.
-//! The verbs and `report` call it; whoever asks what counts asks here.
-//! It never reads a file, never knows how a job came to run, and stores nothing: every number is derived anew.
+//! Records in; rows, tables, marks, rooflines and findings out. The verbs and `report` call it; anything that needs to
+//! know which runs count asks here. It never reads a file, never knows how a job came to run, and stores nothing: every
+//! number is derived anew.
 //!
-//! A [`Study`] is what a plan asked for with what the store holds of it: one [`Cell`] a job, whether it succeeded,
-//! failed or never ran. [`analyse`] derives everything that a report says from it. Nothing derived is ever stored.
+//! A [`Study`] is a plan with what the store holds for it: one [`Cell`] per job, whether it succeeded, failed or never
+//! ran. [`analyse`] derives everything that a report says from it.
 //!
 //! | module | what it derives |
 //! |---|---|
 //! | [`marks`] | doubts about single runs, and which of them keep a run out of the statistics |
-//! | [`group`] | rows: the runs of a config that may be pooled, with their statistics |
-//! | [`complexity`] | what a network costs before it runs, layer by layer |
+//! | [`group`] | rows: the runs of a config that can be pooled, with their statistics |
+//! | [`complexity`] | the cost of a network before it runs, layer by layer |
 //! | [`cost`] | parameters, MACs and FLOPs of a config, by a named convention |
-//! | [`counted`] | what profilers counted, beside the timing runs it belongs to |
-//! | [`energy`] | power and joules an image of the measured window |
+//! | [`counted`] | what profilers counted, joined with the timing runs |
+//! | [`energy`] | power and joules per image of the measured window |
 //! | [`peaks`] | the ceilings of a device |
-//! | [`pipeline`] | what reading and decoding files costs, against synthetic tensors |
+//! | [`pipeline`] | the cost of reading and decoding files, compared with synthetic tensors |
 //! | [`roofline`] | points and roofs |
 //! | [`findings`] | the sentences of a report, each with its number and its threshold |
 //! | [`table`] | the CSV files |
@@ -52,66 +52,66 @@ use peaks::Catalogue;
 
 pub use analyse::{Analysis, analyse};
 
-/// What a plan asked for, with what the store holds of it.
+/// A plan with what the store holds for it.
 #[derive(Clone, Debug)]
 pub struct Study {
     /// The matrix file.
     pub matrix: MatrixFacts,
-    /// What it is about.
+    /// The description in the matrix.
     pub description: Option<String>,
     /// Every job of the plan.
     pub cells: Vec<Cell>,
-    /// When which job of the store ran where, those of other plans included: two that overlap disturbed each other.
+    /// When and where each job of the store ran, including other plans. Two that overlap disturbed each other.
     pub spans: Vec<Span>,
-    /// All peaks there are.
+    /// All known peaks.
     pub peaks: Catalogue,
     /// How FLOPs are counted.
     pub convention: FlopsConvention,
-    /// Runs whose marks would leave them out of the statistics are kept in them.
+    /// Whether to keep runs in the statistics whose marks would leave them out.
     pub include_marked: bool,
-    /// From where on marks and findings are raised.
+    /// The thresholds of marks and findings.
     pub thresholds: Thresholds,
 }
 
-/// A job of the plan and what became of it.
+/// A job of the plan and its result.
 #[derive(Clone, Debug)]
 pub struct Cell {
     /// The job.
     pub job: Job,
-    /// Name of the peaks that its env says are for its device.
+    /// The name of the peaks that its env names for its device.
     pub peaks: Option<String>,
-    /// What an hour of the machine costs.
+    /// The price of an hour on the machine, in US dollars.
     pub usd_per_hour: Option<f64>,
-    /// What became of it.
+    /// Its result.
     pub state: State,
-    /// The seconds of its iterations, where its worker left them. Nothing that they say decides what counts.
+    /// The seconds of its iterations, if its worker wrote them. They never decide what counts.
     pub iterations: Option<Iterations>,
 }
 
-/// What became of a job.
+/// The result of a job.
 #[derive(Clone, Debug)]
 pub enum State {
-    /// An attempt left a record, of a success or of a failure.
+    /// An attempt left a record, be it of a success or of a failure.
     Recorded(Box<Record>),
-    /// There is none.
+    /// There is no record.
     NotRun {
-        /// Why, as a sentence without its full stop.
+        /// The reason, as a sentence without a full stop.
         reason: String,
     },
 }
 
-/// When a job ran where.
+/// When and where a job ran.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
-    /// The job's directory name, which no other job shares.
+    /// The name of the job's directory, which is unique.
     pub job: String,
     /// The job's label.
     pub label: String,
     /// The host's name.
     pub host: String,
-    /// Its start.
+    /// The start of the run.
     pub started_at: DateTime<Utc>,
-    /// Its end.
+    /// The end of the run.
     pub ended_at: DateTime<Utc>,
 }
 
@@ -129,7 +129,7 @@ impl Span {
 }
 
 impl Cell {
-    /// The record, if there is one.
+    /// The record, if any.
     pub fn record(&self) -> Option<&Record> {
         match &self.state {
             State::Recorded(record) => Some(record),
@@ -143,7 +143,7 @@ impl Cell {
         Some((record, record.measurement.as_ref()?))
     }
 
-    /// Why there is no result; `None` if there is one.
+    /// The reason why there is no result; `None` if there is one.
     pub fn reason(&self) -> Option<String> {
         match &self.state {
             State::NotRun { reason } => Some(reason.clone()),
@@ -160,20 +160,20 @@ impl Cell {
         self.record().is_some() && self.success().is_none()
     }
 
-    /// Whether its seconds may be published: an undisturbed run under no profiler.
+    /// Whether it is a timing job, whose seconds can be published.
     pub fn is_timing(&self) -> bool {
         self.job.key().kind == Kind::Timing
     }
 }
 
-/// A cell with the doubts about it.
+/// A cell with its marks.
 #[derive(Clone, Debug)]
 pub struct Run<'a> {
     /// The cell.
     pub cell: &'a Cell,
-    /// The doubts, empty for a cell without a result.
+    /// The marks; empty for a cell without a result.
     pub marks: Vec<Mark>,
-    /// It is kept in the statistics in spite of its marks, if it has a throughput at all.
+    /// Whether it is kept in the statistics despite its marks, if it has a throughput.
     pub include_marked: bool,
 }
 
@@ -189,13 +189,13 @@ impl Run<'_> {
         self.marks.iter().filter(move |mark| keeps_out(mark))
     }
 
-    /// Whether it enters statistics only because marked runs were asked for.
+    /// Whether it is in the statistics only because the user included marked runs.
     pub fn is_included(&self) -> bool {
         self.counts() && self.marks.iter().any(Mark::disqualifies)
     }
 
-    /// Images a second over the whole window; `None` without a result, and for a window that was not synchronised,
-    /// whose seconds mean nothing.
+    /// Images per second over the whole window. `None` without a result, and for an unsynchronised window, whose
+    /// seconds mean nothing.
     pub fn images_per_s(&self) -> Option<f64> {
         let (_, measurement) = self.cell.success()?;
         measurement.synchronized.then(|| measurement.samples_per_s())

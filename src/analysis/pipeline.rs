@@ -1,40 +1,40 @@
-//! What the input costs: the same training on images from files and on tensors made once.
+//! The cost of the input: the same training on images from files and on synthetic tensors.
 
 use super::group::Row;
 use super::marks::{Threshold, Thresholds};
 use crate::job::{DataSource, Device, Key, ParamValue};
 use crate::stats;
 
-/// Two rows that differ in nothing declared but where their images come from, and in nothing observed.
+/// Two rows that differ only in the source of their images, and not in what was observed.
 #[derive(Clone, Debug)]
 pub struct Gap<'a> {
     /// The row that reads and decodes files.
     pub real: &'a Row<'a>,
-    /// The row without any of that.
+    /// The row on synthetic tensors.
     pub synthetic: &'a Row<'a>,
-    /// Medians, images a second, of `real` and `synthetic`.
+    /// The medians of `real` and `synthetic`, in images per second.
     pub images_per_s: [f64; 2],
     /// How much slower `real` is, as a share of `synthetic`'s median; negative if it is faster.
     pub slower: f64,
     /// How much both rows scatter: the sum of their median absolute deviations, as a share of `synthetic`'s median; 0
     /// where there are too few runs to tell.
     pub spread: f64,
-    /// The share of its window that `real` waited for images, median; `None` if its worker does not tell.
+    /// The median share of its window that `real` waited for images; `None` if its worker does not report it.
     pub data_wait_share: Option<f64>,
 }
 
-/// What a gap says about the host.
+/// What a gap means for the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Files are read and decoded as fast as they are trained on.
+    /// Files are read and decoded as fast as the training needs them.
     KeepsUp,
     /// The rows scatter too much to tell.
     Scatters,
     /// The training waits for images.
     Waits,
-    /// Reading and decoding take the processors that train.
+    /// Reading and decoding take processor time from training.
     SharesProcessors,
-    /// The host holds the device up in another way than by late images.
+    /// The host slows down the device, but not by late images.
     HoldsUp,
 }
 
@@ -55,7 +55,7 @@ impl Gap<'_> {
         }
     }
 
-    /// The gap in two sentences: how large it is, and whether the host is the limit.
+    /// The gap in words: how large it is, and whether the host is the limit.
     pub fn sentence(&self, thresholds: &Thresholds) -> String {
         let [real, synthetic] = self.images_per_s;
         let n = |row: &Row<'_>| row.statistics.as_ref().map_or(0, |statistics| statistics.n);
@@ -73,8 +73,8 @@ impl Gap<'_> {
             Verdict::HoldsUp => format!("the host is the limit, though {waited}"),
         };
         format!(
-            "{} is {:.1} % {} than the same on synthetic tensors: {real:.2} against {synthetic:.2} images/s, medians of \
-             n = {} and {} (threshold {}, spread {:.1} %); {verdict}.",
+            "{} is {:.1} % {} than the same on synthetic tensors: {real:.2} against {synthetic:.2} images/s, medians \
+             of n = {} and {} (threshold {}, spread {:.1} %); {verdict}.",
             self.real.label(),
             100.0 * self.slower.abs(),
             if self.slower < 0.0 { "faster" } else { "slower" },
@@ -86,7 +86,7 @@ impl Gap<'_> {
     }
 }
 
-/// Every row on files with its row on synthetic tensors, where there is one.
+/// Every row on files with its counterpart on synthetic tensors, if there is one.
 pub fn gaps<'a>(rows: &'a [Row<'a>]) -> Vec<Gap<'a>> {
     rows.iter().filter_map(|real| rows.iter().find_map(|synthetic| gap(real, synthetic))).collect()
 }
@@ -111,12 +111,12 @@ fn gap<'a>(real: &'a Row<'a>, synthetic: &'a Row<'a>) -> Option<Gap<'a>> {
     })
 }
 
-/// The share of its window that a row's runs waited for data, median over those that count.
+/// The median share of their windows that the runs of a row waited for data, over those that count.
 pub fn data_wait_share(row: &Row<'_>) -> Option<f64> {
     stats::median(&data_wait_shares(row)).ok()
 }
 
-/// The same, run by run.
+/// The same for each run.
 pub(super) fn data_wait_shares(row: &Row<'_>) -> Vec<f64> {
     let counting = row.runs.iter().filter(|run| run.counts()).filter_map(|run| run.cell.success());
     counting.filter_map(|(_, measured)| Some(measured.details.data_wait_s? / measured.elapsed_s)).collect()
@@ -141,8 +141,8 @@ mod tests {
     use crate::analysis::analyse;
     use crate::analysis::fixture::{StudyBuilder, key};
 
-    /// The findings about the gap of three runs on files at `real` images a second, waiting for `wait` of the window,
-    /// and three on synthetic tensors at 10.
+    /// The findings about the gap between three runs on files at `real` images per second, which wait for `wait` of the
+    /// window, and three runs on synthetic tensors at 10.
     fn told(real: f64, wait: Option<f64>, device: Device) -> Vec<String> {
         let mut builder = StudyBuilder::new();
         for repeat in 1..=3 {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_within_the_spread_says_nothing_of_the_host() {
+    fn a_gap_within_the_spread_says_nothing_about_the_host() {
         let mut builder = StudyBuilder::new().runs("cpu", "resnet18", 16, &[10.0, 12.0, 11.0]);
         for (repeat, rate) in [(1, 9.0), (2, 10.0), (3, 11.5)] {
             let mut key = key("cpu", "resnet18", 16, repeat);
@@ -219,9 +219,9 @@ mod tests {
         assert_eq!(gaps[0].verdict(&Thresholds::default()), Verdict::Scatters);
     }
 
-    /// Rows of two hosts, or of other settings, tell nothing about the input.
+    /// Rows of other hosts or other settings say nothing about the input.
     #[test]
-    fn only_what_differs_in_the_data_alone_is_compared() {
+    fn only_rows_that_differ_in_nothing_but_the_data_are_compared() {
         let mut other = key("cpu", "resnet18", 16, 1);
         other.params.insert("data".into(), ParamValue::Data(DataSource::Folder("images".into())));
         let with = |change: fn(&mut crate::record::Record)| {

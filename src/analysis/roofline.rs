@@ -1,8 +1,8 @@
-//! Points and roofs.
+//! Places rows as points below the roofs of their devices.
 //!
-//! attainable = min(peak, intensity × bandwidth); knee = peak ÷ bandwidth. Where the bytes of a point come from is part
-//! of its type: only counted bytes may say what bounds a config. Bytes estimated from the bandwidth roof place a point on
-//! that roof whatever happened, so such points go into the CSV for comparison and are never drawn.
+//! attainable = min(peak, intensity × bandwidth); knee = peak ÷ bandwidth. The source of a point's bytes is part of its
+//! type, because only counted bytes can tell what bounds a config. Bytes estimated from the bandwidth roof place a
+//! point on that roof in any case, so such points go to the CSV for comparison and are never drawn.
 
 use std::fmt;
 
@@ -11,20 +11,20 @@ use super::group::Row;
 use super::peaks::Peaks;
 use crate::job::{Name, Precision};
 
-/// The share of a roof from which on a point counts as being at it.
+/// The share of a roof from which a point counts as being at it.
 pub const AT_ROOF: f64 = 0.6;
 
 /// The share of either roof below which a point counts as being far from both.
 pub const FAR_FROM_ROOF: f64 = 0.3;
 
-/// Where the bytes of a point come from.
+/// The source of a point's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BytesSource {
     /// Counted by the device.
     Measured,
-    /// Every layer's inputs, weights and outputs once, forward and backward.
+    /// Modelled: every layer's inputs, weights and outputs once, forward and backward.
     Modelled,
-    /// Attained FLOP/s ÷ the peak bandwidth: says nothing, for comparison with the seed reports.
+    /// Estimated: attained FLOP/s ÷ the peak bandwidth. Says nothing, but allows a comparison with the seed reports.
     Estimated,
 }
 
@@ -38,16 +38,16 @@ impl fmt::Display for BytesSource {
     }
 }
 
-/// What keeps a config from being faster, as far as its place on the roofline tells.
+/// What limits a config, according to its place on the roofline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// It is at the compute roof.
+    /// The compute roof: the point is at it.
     Compute,
-    /// It is at the bandwidth roof.
+    /// The bandwidth roof: the point is at it.
     Memory,
-    /// It is far from both.
+    /// Latency: the point is far from both roofs.
     Latency,
-    /// It is between, or its bytes were not counted.
+    /// Unknown: the point is between the roofs, or its bytes were not counted.
     Unknown,
 }
 
@@ -69,22 +69,22 @@ pub struct Point {
     pub row: usize,
     /// Its number in the figure, from 1; points of one row share it.
     pub number: usize,
-    /// Where its bytes come from.
+    /// The source of its bytes.
     pub source: BytesSource,
-    /// FLOPs a byte.
+    /// FLOPs per byte.
     pub intensity: f64,
-    /// FLOP/s that the network's training needs at the measured throughput.
+    /// The FLOP/s that training the network takes at the measured throughput.
     pub attained: f64,
     /// FLOP/s that the roofs allow at this intensity.
     pub attainable: f64,
-    /// What bounds it.
+    /// Its bound.
     pub bound: Bound,
 }
 
 impl Point {
-    /// Whether it lies above its roof, which cannot be: then the roof, the bytes or the FLOPs are wrong.
+    /// Whether it is above its roof. That is impossible, so the roof, the bytes or the FLOPs are wrong.
     pub fn is_above_roof(&self) -> bool {
-        // An estimated point lies on the roof by construction; rounding must not lift it above.
+        // An estimated point is on the roof by construction; rounding must not lift it above.
         self.attained > self.attainable * (1.0 + 1e-9)
     }
 }
@@ -94,24 +94,24 @@ impl Point {
 pub struct Roofline<'a> {
     /// The env.
     pub env: Name,
-    /// Which roofline of the env this is, from 1: an env whose runs had several devices has several.
+    /// The number of this roofline in the env, from 1. An env whose runs had several devices has several.
     pub part: usize,
     /// The device's ceilings.
     pub peaks: &'a Peaks,
-    /// Precisions of its points that have a roof.
+    /// The precisions of its points that have a roof.
     pub precisions: Vec<Precision>,
-    /// Measured points where bytes were counted, modelled ones and, for the CSV alone, estimated ones.
+    /// Measured points if bytes were counted, modelled points and, only for the CSV, estimated points.
     pub points: Vec<Point>,
 }
 
-/// Where [`Bound`] comes from. Only measured bytes say anything.
+/// Decides the [`Bound`]. Only measured bytes say anything.
 pub fn bound(source: BytesSource, attained: f64, peak: f64, bandwidth_roof: f64) -> Bound {
     if source != BytesSource::Measured {
         return Bound::Unknown;
     }
     let (of_compute, of_memory) = (attained / peak, attained / bandwidth_roof);
     if of_compute.max(of_memory) > 1.0 {
-        // The roof, the bytes or the FLOPs are wrong, and nobody knows which.
+        // The roof, the bytes or the FLOPs are wrong, and it is unknown which.
         Bound::Unknown
     } else if of_compute.max(of_memory) < FAR_FROM_ROOF {
         Bound::Latency
@@ -124,7 +124,7 @@ pub fn bound(source: BytesSource, attained: f64, peak: f64, bandwidth_roof: f64)
     }
 }
 
-/// The rooflines of `rows`: one an env and peaks. A row without throughput, cost, bandwidth or a ceiling of its
+/// The rooflines of `rows`: one per env and peaks. A row without throughput, cost, bandwidth or a ceiling for its
 /// precision has no point.
 pub fn rooflines<'a>(rows: &[Row<'a>]) -> Vec<Roofline<'a>> {
     let mut found: Vec<Roofline<'a>> = Vec::new();
@@ -191,9 +191,9 @@ mod tests {
     use crate::analysis::{analyse, fixture};
     use crate::job::Key;
 
-    /// The seeds' fifth mistake: every point on the memory roof, and "memory-bound" read off it.
+    /// A mistake of the seed reports: every point on the memory roof, and "memory-bound" read off it.
     #[test]
-    fn only_counted_bytes_say_what_bounds_a_config() {
+    fn only_counted_bytes_tell_what_bounds_a_config() {
         let study = fixture::study_with_peaks();
         let analysis = analyse(&study);
         let points: Vec<&Point> = analysis.rooflines.iter().flat_map(|roofline| &roofline.points).collect();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_above_its_roof_is_said_and_not_moved() {
+    fn a_point_above_its_roof_is_reported_and_not_moved() {
         let study = fixture::StudyBuilder::new()
             .peaks(fixture::measured_peaks(1e9, 1e9))
             .run("cpu", "resnet18", 16, 1, 100.0)

@@ -1,18 +1,18 @@
-//! Declared parameters that records do not confirm: nobody knows whether the worker did as told.
+//! Declared parameters that records do not confirm, so that nobody knows whether the worker obeyed them.
 
 use std::collections::BTreeMap;
 
 use crate::job::Key;
 use crate::record::Record;
 
-/// Names of the declared parameters that the `record` of the job `key` does not confirm. A failure confirms nothing,
-/// and nothing is said about it.
+/// The names of the declared parameters that the `record` of the job `key` does not confirm. Empty for a failure, which
+/// confirms nothing.
 pub fn unconfirmed(key: &Key, record: &Record) -> Vec<String> {
     let measurement = record.measurement.as_ref().filter(|_| record.outcome.is_success());
     measurement.map(|measurement| measurement.unconfirmed(key)).unwrap_or_default()
 }
 
-/// How many of `jobs` do not confirm which parameters.
+/// Counts `jobs` by the parameters that they do not confirm.
 pub fn count_unconfirmed<'a>(
     jobs: impl IntoIterator<Item = (&'a Key, &'a Record)>,
 ) -> BTreeMap<Vec<String>, usize> {
@@ -26,13 +26,13 @@ pub fn count_unconfirmed<'a>(
     found
 }
 
-/// What there is to say about the unconfirmed parameters `names`, as a sentence without its full stop.
+/// The unconfirmed parameters `names` as a sentence without a full stop.
 pub fn unconfirmed_text(names: &[String]) -> String {
     let (are, them) = if names.len() == 1 { ("is", "it") } else { ("are", "them") };
-    format!("{} {are} declared, but the record holds no effective value for {them}", listed(names))
+    format!("{} {are} declared, but the record has no effective value for {them}", listed(names))
 }
 
-/// Names of parameters as people list them: "`a`, `b` and `c`".
+/// Joins names of parameters: "`a`, `b` and `c`".
 pub(super) fn listed<S: AsRef<str>>(names: &[S]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{}`", name.as_ref())).collect();
     match quoted.split_last() {
@@ -50,7 +50,7 @@ mod tests {
     use crate::record::Outcome;
 
     #[test]
-    fn jobs_are_counted_by_what_nobody_confirms() {
+    fn jobs_are_counted_by_their_unconfirmed_parameters() {
         let key = |params: &[&str]| Key {
             params: params.iter().map(|name| ((*name).to_owned(), ParamValue::Bool(true))).collect(),
             worker: WorkerTemplate::Command(vec!["train".into()]),
@@ -70,8 +70,8 @@ mod tests {
         assert_eq!(
             counted,
             [
-                ("`a` and `b` are declared, but the record holds no effective value for them".to_owned(), 2),
-                ("`b` is declared, but the record holds no effective value for it".to_owned(), 1),
+                ("`a` and `b` are declared, but the record has no effective value for them".to_owned(), 2),
+                ("`b` is declared, but the record has no effective value for it".to_owned(), 1),
             ]
         );
         assert_eq!(listed(&["a", "b", "c"]), "`a`, `b` and `c`");

@@ -87,7 +87,7 @@ fn what_is_not_confirmed_is_said_once() {
     let words = ["{compile}", "{size}", "{mode}"];
     let params = "repeats: 3\nparams: { compile: true, size: 32, mode: fast }";
     let project = Project::new().and_yaml(&own_worker("\"mode\": \"fast\"", &words, params, ""));
-    let told = "`compile` and `size` are declared, but the record holds no effective value for them";
+    let told = "`compile` and `size` are declared, but the record has no effective value for them";
     let run = project.orchestrate(&["run", "m.yaml"]).code(0);
     assert_eq!(run.stderr.matches(told).count(), 1, "{run:?}");
     assert!(run.stderr.contains(&format!("not confirmed: {told}: 3 jobs")), "{run:?}");

@@ -1,8 +1,7 @@
-//! What profilers counted, held beside the timing runs it belongs to.
+//! The counters of profiled jobs, joined with the timing runs of the same config.
 //!
-//! A profiled job and the timing jobs of its config are joined only where they ran in the same circumstances, for bytes
-//! counted on one device say nothing of another. Operations and bytes are per image of training; seconds under a
-//! profiler are never used.
+//! They are joined only if they ran in the same circumstances, because bytes counted on one device say nothing about
+//! another. Operations and bytes are per image of training. Seconds under a profiler are never used.
 
 mod stray;
 mod table;
@@ -17,7 +16,7 @@ use crate::record::Counters;
 use crate::record::ncu::{NcuCounters, NcuTotals};
 use crate::record::perf::PerfCounters;
 
-/// What profilers counted of the config of a row.
+/// What profilers counted for the config of a row.
 #[derive(Clone, Debug, Default)]
 pub struct Counted<'a> {
     /// By Nsight Compute.
@@ -26,29 +25,29 @@ pub struct Counted<'a> {
     pub perf: Option<PerfRun<'a>>,
 }
 
-/// What Nsight Compute counted of one config.
+/// What Nsight Compute counted for one config.
 #[derive(Clone, Debug)]
 pub struct NcuRun<'a> {
     /// The job.
     pub cell: &'a Cell,
-    /// As it was counted.
+    /// The counters as recorded.
     pub counters: &'a NcuCounters,
-    /// Its sums.
+    /// The sums of the counters.
     pub totals: NcuTotals,
-    /// Images trained on meanwhile.
+    /// How many images were trained on meanwhile.
     pub images: u64,
 }
 
 impl NcuRun<'_> {
-    /// Floating-point operations that the device executed for an image: algorithms such as Winograd's need fewer than
-    /// the network has, padding more.
+    /// The floating-point operations that the device executed per image. Algorithms such as Winograd's need fewer than
+    /// the network has, padding needs more.
     pub fn flops_per_image(&self) -> Option<f64> {
         self.per_image(self.totals.flops.filter(|_| !self.counters.unproven))
     }
 
-    /// Bytes between the chip and its memory for an image, both ways.
+    /// Bytes per image between the chip and its memory, both ways.
     pub fn dram_bytes_per_image(&self) -> Option<f64> {
-        // Of a table that may have been cut, all sums are lower bounds: a point placed by them would be wrong.
+        // If the table might be cut off, all sums are lower bounds, and a point placed by them would be wrong.
         self.per_image(self.totals.dram_bytes.filter(|_| !self.counters.unproven))
     }
 
@@ -57,16 +56,16 @@ impl NcuRun<'_> {
     }
 }
 
-/// What `perf stat` counted of one config, over the whole life of the worker.
+/// What `perf stat` counted for one config, over the whole life of the worker.
 #[derive(Clone, Debug)]
 pub struct PerfRun<'a> {
     /// The job.
     pub cell: &'a Cell,
-    /// As it was counted.
+    /// The counters as recorded.
     pub counters: &'a PerfCounters,
 }
 
-/// What the profiled jobs among `runs` counted of `config`, in these circumstances.
+/// What the profiled jobs among `runs` counted for `config`, in these circumstances.
 pub(super) fn counted<'a>(
     config: &Key,
     circumstances: Option<&Circumstances>,
@@ -90,13 +89,13 @@ pub(super) fn counted<'a>(
     counted
 }
 
-/// The profiled jobs that nothing disturbed.
+/// The undisturbed profiled jobs.
 fn sound<'a>(runs: &[Run<'a>]) -> impl Iterator<Item = &'a Cell> {
     let is_sound = |run: &&Run<'a>| !run.cell.is_timing() && run.left_out_by().next().is_none();
     runs.iter().filter(is_sound).map(|run| run.cell)
 }
 
-/// Whether `cell` ran in the circumstances `of_row`, but for its profiler.
+/// Whether `cell` ran in the circumstances `of_row`, apart from its profiler.
 fn is_alike(of_row: Option<&Circumstances>, cell: &Cell) -> bool {
     let of_row = of_row.map(Circumstances::without_profiling);
     of_row.is_some() && of_row == circumstances(cell)
@@ -118,7 +117,7 @@ mod tests {
     use crate::job::{Kind, Profile};
     use crate::record::Record;
 
-    /// Counters whose sums are known by hand: 160 images, 211 operations and 5120 bytes for all of them.
+    /// Counters with sums computed by hand: 160 images with 211 operations and 5120 bytes in total.
     fn ncu() -> NcuCounters {
         let names = |kind: &str| {
             ["add", "mul", "fma"].map(|op| format!("sm__sass_thread_inst_executed_op_{kind}{op}_pred_on.sum"))
@@ -155,10 +154,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_is_per_image_and_places_a_measured_point() {
+    fn counters_are_per_image_and_place_a_measured_point() {
         let study = study(|_| {});
         let analysis = analyse(&study);
-        assert_eq!(analysis.rows.len(), 1, "a profiled job is no row");
+        assert_eq!(analysis.rows.len(), 1, "a profiled job is not a row");
         let run = analysis.rows[0].counted.ncu.as_ref().unwrap();
         assert_eq!(run.flops_per_image(), Some(211.0 / 160.0));
         assert_eq!(run.dram_bytes_per_image(), Some(32.0));
@@ -166,7 +165,7 @@ mod tests {
         assert_eq!(point.source, BytesSource::Measured);
         let flops = analysis.rows[0].cost.as_ref().unwrap().training_flops as f64;
         assert!((point.intensity - flops / 32.0).abs() < 1e-6 * point.intensity);
-        // 10 images a second of 10.8 GFLOP are 43 % of 250 GFLOP/s: at no roof, and not far from both.
+        // 10 images per second × 10.8 GFLOP are 43 % of 250 GFLOP/s: not at a roof, and not far from both.
         assert_eq!(point.bound, Bound::Unknown);
         let told = |words: &str| analysis.findings.iter().any(|finding| finding.text.contains(words));
         assert!(told("43 % of the compute roof"), "{:?}", analysis.findings);
@@ -174,12 +173,12 @@ mod tests {
     }
 
     #[test]
-    fn bytes_counted_elsewhere_are_said_and_not_used() {
+    fn counters_of_other_circumstances_are_reported_but_not_used() {
         let study = study(|record| record.provenance.host.hostname = "elsewhere".into());
         let analysis = analyse(&study);
         assert!(analysis.rows[0].counted.ncu.is_none());
         assert!(analysis.rooflines[0].points.iter().all(|point| point.source != BytesSource::Measured));
-        let text = "cpu_resnet18_fp32_bs16_ncu counted is not held beside the timing runs";
+        let text = "The counters of cpu_resnet18_fp32_bs16_ncu are not compared with the timing runs";
         assert!(
             analysis.findings.iter().any(|finding| finding.text.contains(text)),
             "{:?}",
@@ -188,11 +187,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_beside_others_is_said_and_not_used() {
+    fn counters_of_a_disturbed_job_are_reported_but_not_used() {
         let study = study(|record| record.observed.host_busy_s = Some(1000.0));
         let analysis = analyse(&study);
         assert!(analysis.rows[0].counted.ncu.is_none());
-        let text = "What cpu_resnet18_fp32_bs16_ncu counted is left out: contended";
+        let text = "The counters of cpu_resnet18_fp32_bs16_ncu are left out: contended";
         assert!(
             analysis.findings.iter().any(|finding| finding.text.contains(text)),
             "{:?}",
@@ -201,18 +200,18 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_may_be_cut_places_no_point() {
+    fn a_table_that_might_be_cut_off_places_no_point() {
         let study = study(|record| {
             record.counters = Some(Counters::Ncu(NcuCounters { unproven: true, ..ncu() }));
         });
         let analysis = analyse(&study);
         let run = analysis.rows[0].counted.ncu.as_ref().unwrap();
         assert_eq!((run.dram_bytes_per_image(), run.flops_per_image()), (None, None));
-        assert!(counters(&analysis).csv().contains("a lower bound: the table may have been cut"));
+        assert!(counters(&analysis).csv().contains("a lower bound: the table might be cut off"));
     }
 
     #[test]
-    fn the_tables_hold_what_was_counted_and_what_was_not() {
+    fn the_tables_list_counted_and_missing_metrics() {
         let study = study(|record| {
             let not_measured = BTreeMap::from([(
                 "pcie__read_bytes.sum".to_owned(),

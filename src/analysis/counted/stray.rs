@@ -1,12 +1,12 @@
-//! Profiled jobs that belong to no row.
+//! Profiled jobs that do not belong to any row.
 
 use super::{circumstances, is_alike, sound};
 use crate::analysis::circumstances::Circumstances;
 use crate::analysis::group::Row;
 use crate::analysis::{Cell, Run};
 
-/// Profiled jobs with a result that belongs to none of the rows of their config: its circumstances were others. Each with
-/// the differences from the config's first row.
+/// Profiled jobs with a result whose circumstances match no row of their config, each with its differences from the
+/// config's first row.
 pub(crate) fn stray<'a>(runs: &[Run<'a>], rows: &[Row<'a>]) -> Vec<(&'a Cell, Vec<String>)> {
     let mut found = Vec::new();
     for cell in sound(runs).filter(|cell| cell.success().is_some()) {

@@ -10,7 +10,8 @@ use crate::record::perf::{Count, PerfEvent};
 
 const NOT_MEASURED: &str = "it was not measured";
 
-/// `counters.csv`: what profilers counted. What was not measured is there, with its reason.
+/// `counters.csv`: what profilers counted, one line per config and counter. Missing counters are listed with the
+/// reason.
 pub(in crate::analysis) fn counters(analysis: &Analysis<'_>) -> Table {
     let lines = analysis.rows.iter().flat_map(|row| {
         let of_ncu = row.counted.ncu.iter().flat_map(ncu_counters);
@@ -26,13 +27,13 @@ pub(in crate::analysis) struct CounterLine<'a> {
     counter: Counter,
 }
 
-/// A number that a profiler gave, or why it gave none.
+/// A number from a profiler, or why it is missing.
 struct Counter {
     profiler: &'static str,
     name: String,
     value: Option<f64>,
     unit: String,
-    /// Images that the value is of; `None` where it is none that adds up.
+    /// How many images the value covers; `None` if it is not a sum.
     images: Option<u64>,
     note: Option<String>,
 }
@@ -66,9 +67,9 @@ pub(in crate::analysis) fn counter_columns<'a>() -> Columns<CounterLine<'a>> {
     Columns::plain(columns)
 }
 
-/// The sums first, then the metrics that they are made of, then what was not measured.
+/// The sums, then the metrics they are made of, then the missing metrics.
 fn ncu_counters(run: &NcuRun<'_>) -> Vec<Counter> {
-    let bound = || run.counters.unproven.then(|| "a lower bound: the table may have been cut".to_owned());
+    let bound = || run.counters.unproven.then(|| "a lower bound: the table might be cut off".to_owned());
     let counter = |name: &str, value: Option<f64>, unit: &str, note: Option<String>| Counter {
         profiler: "ncu",
         name: name.to_owned(),
@@ -114,7 +115,7 @@ fn sums(totals: &NcuTotals) -> [(&'static str, Option<f64>, &'static str); 10] {
     ]
 }
 
-/// What a metric's sum counts.
+/// The unit of a metric's sum.
 fn metric_unit(name: &str) -> &'static str {
     match name {
         _ if name.contains("bytes") => "byte",
@@ -142,14 +143,14 @@ fn perf_counters(run: &PerfRun<'_>) -> Vec<Counter> {
     };
     let percent = |share: Option<f64>| share.map(|share| 100.0 * share);
     let ratios = [
-        ratio("ipc", run.counters.ipc(), "instructions a cycle"),
+        ratio("ipc", run.counters.ipc(), "instructions per cycle"),
         ratio("cache_miss_rate", percent(run.counters.cache_miss_rate()), "%"),
         ratio("branch_miss_rate", percent(run.counters.branch_miss_rate()), "%"),
     ];
     ratios.into_iter().chain(events).collect()
 }
 
-/// `cycles`, `cpu_core/cycles/`, `cycles:u`.
+/// Matches `cycles`, `cpu_core/cycles/` and `cycles:u`.
 fn event_name(event: &PerfEvent) -> String {
     let modifiers = event.modifiers.as_ref().map(|modifiers| format!(":{modifiers}")).unwrap_or_default();
     match &event.pmu {
@@ -169,7 +170,7 @@ fn event_note(event: &PerfEvent) -> Option<String> {
     }
 }
 
-/// `kernels.csv`: the kernels that took longest under Nsight Compute.
+/// `kernels.csv`: the slowest kernels under Nsight Compute, one line per config and kernel.
 pub(in crate::analysis) fn kernels(analysis: &Analysis<'_>) -> Table {
     let lines = analysis.rows.iter().flat_map(|row| {
         let runs = row.counted.ncu.iter();

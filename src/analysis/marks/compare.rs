@@ -1,4 +1,4 @@
-//! Doubts about rows: how far their runs scatter, and whether they may stand beside rows of other envs.
+//! Doubts about rows: how far their runs scatter, and whether they are comparable with the rows of other envs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +7,8 @@ use crate::analysis::circumstances::Circumstances;
 use crate::analysis::group::Row;
 use crate::job::{Device, Name};
 
-/// The doubts about each of `rows`, in their order. `varying` are the parameters that tables have a column for: what
-/// differs in them is said.
+/// The doubts about each of `rows`, in their order. `varying` are the parameters that have a column of their own in
+/// tables, so their differences are visible.
 pub fn row_marks(rows: &[Row<'_>], varying: &[String], thresholds: &Thresholds) -> Vec<Vec<Mark>> {
     let marks = |row: &Row<'_>| {
         let mut found = Vec::from_iter(high_variation(row, thresholds));
@@ -24,8 +24,8 @@ fn high_variation(row: &Row<'_>, thresholds: &Thresholds) -> Option<Mark> {
     (cv > threshold).then_some(Mark::HighVariation { cv, n, threshold })
 }
 
-/// A mark for each other env that has rows of the same network, batch and precision of which none has the same settings:
-/// it names in what the nearest of them differs.
+/// Marks a row for each other env with rows of the same network, batch and precision, if all of them differ in
+/// settings. The mark names the differences from the nearest row.
 fn settings_differ(row: &Row<'_>, rows: &[Row<'_>], varying: &[String]) -> Vec<Mark> {
     let mut by_env: BTreeMap<&Name, Vec<String>> = BTreeMap::new();
     for other in rows.iter().filter(|other| is_beside(row, other)) {
@@ -42,18 +42,18 @@ fn settings_differ(row: &Row<'_>, rows: &[Row<'_>], varying: &[String]) -> Vec<M
         .collect()
 }
 
-/// Whether a reader compares the two.
+/// Whether a reader would compare the two.
 fn is_beside(row: &Row<'_>, other: &Row<'_>) -> bool {
     let (this, that) = (&row.config, &other.config);
     this.env != that.env
         && (&this.model, this.batch, this.precision) == (&that.model, that.batch, that.precision)
 }
 
-/// In what the circumstances of the two differ that is meant to be the same wherever a config runs, and is in no column;
-/// `None` where one has no result. What only one of them knows cannot be compared.
+/// The differences in circumstances that should be equal on all machines and have no column. `None` if a row has no
+/// result. What only one of the two knows cannot be compared.
 fn differences(row: &Row<'_>, other: &Row<'_>, varying: &[String]) -> Option<Vec<String>> {
     let (ours, theirs) = (row.circumstances.as_ref()?, other.circumstances.as_ref()?);
-    // Compute threads are those of the host: beside an accelerator they only feed it.
+    // Compute threads belong to the host: with an accelerator they only feed it.
     let both_compute = [row, other].iter().all(|row| row.config.device == Device::Cpu);
     let is_said =
         |name: &str| varying.iter().any(|said| said == name) || (name == "threads" && !both_compute);
@@ -66,7 +66,7 @@ fn differences(row: &Row<'_>, other: &Row<'_>, varying: &[String]) -> Option<Vec
     Some(names.into_iter().filter_map(differ).collect())
 }
 
-/// What should be the same on both sides of a comparison of machines: settings, libraries, where the power comes from.
+/// What should be equal in a comparison of machines: settings, libraries, the power source.
 fn comparable(circumstances: &Circumstances) -> BTreeMap<String, String> {
     let effective = &circumstances.effective;
     let mut facts: BTreeMap<String, String> = circumstances.versions.clone();

@@ -1,14 +1,14 @@
-//! The table of marks: what each one does to statistics and why, what it is about, its thresholds, and what the manual
-//! says about it. The manual's tables and the legend of a report are made from it, so no mark lacks an explanation.
+//! The table of marks: what each one does to statistics and why, its subject, its thresholds, and its text in the
+//! manual. The manual's tables and the legend of a report are made from it, so no mark lacks an explanation.
 
 use super::{Mark, MarkName, Threshold};
 
-/// All that is declared about a mark.
+/// Everything that is declared about a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Declaration {
     /// What it does to the run, and why.
     pub effect: Effect,
-    /// What it is about.
+    /// Its subject.
     pub scope: Scope,
     /// The thresholds of its rule.
     pub thresholds: &'static [Threshold],
@@ -23,27 +23,27 @@ pub struct Declaration {
 /// What a mark does to the statistics, each with the reason as a sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The run counts: its number is true of this config on this machine.
+    /// The run counts: its number is true for this config on this machine.
     Kept(&'static str),
-    /// The run does not count: it measured something else than this config on this machine.
+    /// The run does not count: it measured something other than this config on this machine.
     LeftOut(&'static str),
-    /// The run has no throughput at all, so no switch can include it.
+    /// The run has no throughput, so no switch can include it.
     Voids(&'static str),
 }
 
-/// What a mark is a doubt about.
+/// The subject of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// One run.
     Run,
-    /// A row; no single run of it is to blame.
+    /// A row, of which no single run is to blame.
     Row,
-    /// A row beside one of another env.
+    /// A row compared with one of another env.
     Comparison,
 }
 
 impl Effect {
-    /// `kept`, `left out` or `no throughput`, as the tables say it.
+    /// `kept`, `left out` or `no throughput`, as in the tables.
     pub fn word(self) -> &'static str {
         match self {
             Effect::Kept(_) => "kept",
@@ -52,7 +52,7 @@ impl Effect {
         }
     }
 
-    /// Why, as a sentence.
+    /// The reason, as a sentence.
     pub fn reason(self) -> &'static str {
         match self {
             Effect::Kept(reason) | Effect::LeftOut(reason) | Effect::Voids(reason) => reason,
@@ -61,7 +61,7 @@ impl Effect {
 }
 
 impl Scope {
-    /// As the manual says it.
+    /// The wording of the manual.
     pub fn word(self) -> &'static str {
         match self {
             Scope::Run => "run",
@@ -72,7 +72,7 @@ impl Scope {
 }
 
 impl Mark {
-    /// Whether a run with this mark is left out of statistics unless one asks for it.
+    /// Whether a run with this mark is left out of statistics unless the user includes it.
     pub fn disqualifies(&self) -> bool {
         match MarkName::from(self).declaration().effect {
             Effect::LeftOut(_) | Effect::Voids(_) => true,
@@ -80,7 +80,7 @@ impl Mark {
         }
     }
 
-    /// Whether a run with this mark has no throughput at all, so that no switch can include it.
+    /// Whether a run with this mark has no throughput, so that no switch can include it.
     pub fn voids(&self) -> bool {
         matches!(MarkName::from(self).declaration().effect, Effect::Voids(_))
     }
@@ -112,14 +112,14 @@ impl MarkName {
                 thresholds: &[],
                 raised: "`gate_timeout` passed before `quiet` and `max_temperature` were met",
                 meaning: "The run did not have what was asked for.",
-                remedy: "Quiet or cool the machine, or ask for less.",
+                remedy: "Stop other work or cool the machine, or relax the limits.",
             },
             MarkName::Throttled => Declaration {
                 effect: Effect::LeftOut("Its clocks depend on the heat of what ran before."),
                 scope: Scope::Run,
                 thresholds: &[Threshold::ThrottledShare, Threshold::ThrottleEvents],
-                raised: "heat or protection held clocks down in more than {throttled_share} of the samples, or more than \
-                         {throttle_events}",
+                raised: "heat or protection held clocks down in more than {throttled_share} of the samples, or more \
+                         than {throttle_events}",
                 meaning: "The device was slower than it is when it is cool.",
                 remedy: "Cool the machine, or set `cool_down`.",
             },
@@ -127,10 +127,10 @@ impl MarkName {
                 effect: Effect::LeftOut("Its seconds are those of paging."),
                 scope: Scope::Run,
                 thresholds: &[Threshold::SpillCliff, Threshold::SpillCores, Threshold::SpillSystemShare],
-                raised: "a GPU is more than {spill_cliff} slower than at the next smaller batch, with at least {spill_cores} \
-                         busy, {spill_system_share} in the system",
+                raised: "a GPU is more than {spill_cliff} slower than at the next smaller batch, with at least \
+                         {spill_cores} busy, {spill_system_share} in the system",
                 meaning: "Device memory was paged to the host.",
-                remedy: "Take a smaller batch.",
+                remedy: "Use a smaller batch.",
             },
             MarkName::Swapped => Declaration {
                 effect: Effect::LeftOut("The host was busy with its own memory."),
@@ -138,7 +138,7 @@ impl MarkName {
                 thresholds: &[Threshold::SwappedMib],
                 raised: "the host wrote to swap and read from it more than {swapped_mib} together",
                 meaning: "The host ran short of memory.",
-                remedy: "Free memory, or take a smaller batch.",
+                remedy: "Free memory, or use a smaller batch.",
             },
             MarkName::Unsynchronised => Declaration {
                 effect: Effect::Voids("There are no seconds to publish."),
@@ -194,8 +194,9 @@ impl MarkName {
                 effect: Effect::Kept("The window was synchronised at both ends, so its seconds are true."),
                 scope: Scope::Run,
                 thresholds: &[Threshold::Periodic],
-                raised: "the median of every k-th iteration was more than {periodic} that of the others, or the reverse",
-                meaning: "A synchronisation may be missing or extra.",
+                raised: "the median of every k-th iteration was more than {periodic} that of the others, or the \
+                         reverse",
+                meaning: "A synchronisation might be missing or superfluous.",
                 remedy: "Check where the worker takes its times.",
             },
             MarkName::Bimodal => Declaration {
@@ -216,13 +217,14 @@ impl MarkName {
             },
             MarkName::ClockChanged => Declaration {
                 effect: Effect::Kept(
-                    "Where it was heat, `throttled` says so; else the processor keeps its clock this way.",
+                    "If heat is the cause, the run is `throttled` too. Otherwise this is how the processor works.",
                 ),
                 scope: Scope::Run,
                 thresholds: &[Threshold::ClockWithin, Threshold::ClockBetween],
-                raised: "a clock varied by more than {clock_within}, or was more than {clock_between} off the other runs",
-                meaning: "The device was not equally fast all the time.",
-                remedy: "Fix the clocks if you may.",
+                raised: "a clock varied by more than {clock_within}, or was more than {clock_between} off that of the \
+                         other runs",
+                meaning: "The device's speed changed.",
+                remedy: "Fix the clocks if you have permission.",
             },
             MarkName::HighVariation => Declaration {
                 effect: Effect::Kept("No single run is to blame."),

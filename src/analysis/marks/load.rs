@@ -1,4 +1,4 @@
-//! Others at work on the same host or device, as one record alone shows it.
+//! Doubts that a record alone raises about other work on the same host or device.
 
 use super::{Mark, Threshold, Thresholds};
 use crate::analysis::Span;
@@ -10,8 +10,8 @@ pub fn wall_s(record: &Record) -> f64 {
     record.process.as_ref().and_then(|process| process.wall_s).unwrap_or(span)
 }
 
-/// The fewest seconds, of wall clock or processor time, that a rate or a share is taken over. The kernel and `time` count
-/// processor time in hundredths of a second, so shorter spans are too coarse.
+/// The fewest seconds, of wall clock or processor time, over which a rate or a share is taken. The kernel and `time`
+/// count processor time in hundredths of a second, so shorter spans are too coarse.
 pub(super) const LEAST_S: f64 = 1.0;
 
 /// Seconds that the host's own counters covered: from before the job's start to after its end. `None` if they are too
@@ -21,15 +21,16 @@ fn watched_s(record: &Record) -> Option<f64> {
     Some(span.max(wall_s(record))).filter(|seconds| *seconds >= LEAST_S)
 }
 
-/// How many processors others kept busy on average while the job ran; `None` where the host's load or the job's own
-/// processor time is not known, or the job was too short to tell.
+/// How many processors others kept busy while the job ran, on average. `None` if the host's load or the job's own
+/// processor time is unknown, or the job was too short.
 pub fn foreign_cores(record: &Record) -> Option<f64> {
     let process = record.process.as_ref()?;
     let own = process.user_s? + process.system_s?;
     Some(((record.observed.host_busy_s? - own) / watched_s(record)?).max(0.0))
 }
 
-/// How many processors the hypervisor gave to others on average while the job ran; `None` as for [`foreign_cores`].
+/// How many processors the hypervisor gave to other guests while the job ran, on average. `None` as for
+/// [`foreign_cores`].
 pub fn stolen_cores(record: &Record) -> Option<f64> {
     Some(record.observed.host_steal_s? / watched_s(record)?)
 }
@@ -45,7 +46,7 @@ pub(super) fn contended(record: &Record, spans: &[Span], thresholds: &Thresholds
 }
 
 fn by_load(record: &Record, thresholds: &Thresholds) -> Option<String> {
-    // What others do by permission (`share: device`) is foreign too, and cannot be told apart from this number.
+    // The load of jobs that may run beside this one (`share: device`) is part of this number and cannot be separated.
     if !record.observed.beside.is_empty() {
         return None;
     }
@@ -79,8 +80,8 @@ fn by_overlap(record: &Record, spans: &[Span], thresholds: &Thresholds) -> Optio
     Some(format!("it ran beside {} (threshold {limit})", first_of(&others)?))
 }
 
-/// Jobs that share a host by permission have devices of their own, so nobody else has any business on this one. A process
-/// that only draws is tolerated: a desktop always has one, and it is idle while nobody touches anything.
+/// Jobs that share a host by permission have separate devices, so nobody else should use this one. A process that only
+/// draws is tolerated: a desktop always has one, and it is idle while nobody touches anything.
 fn by_processes_on_the_device(record: &Record) -> Option<String> {
     let gpu = record.observed.telemetry.as_ref()?.gpu.as_ref()?;
     let name = |process: &ForeignProcess| {
@@ -93,7 +94,7 @@ fn by_processes_on_the_device(record: &Record) -> Option<String> {
     Some(format!("on its device there was also {} (threshold 0)", first_of(&others)?))
 }
 
-/// The first of `others` and how many more there are; `None` if there is none.
+/// The first of `others` and the number of the rest; `None` if there are none.
 fn first_of(others: &[String]) -> Option<String> {
     let first = others.first()?;
     Some(match others.len() {

@@ -6,8 +6,8 @@ use crate::threshold::Passed;
 /// The thresholds that raise a finding and no mark.
 const OF_FINDINGS: [Threshold; 3] = [Threshold::DataWaitShare, Threshold::DataGap, Threshold::ExecutedFlops];
 
-/// One row per mark: when it is raised, what it means, what to do, and what becomes of the run. The numbers are those of
-/// the thresholds' declared values.
+/// One row per mark: when it is raised, what it means, what to do, and what becomes of the run. The numbers are the
+/// thresholds' declared values.
 pub fn marks_table() -> String {
     let row = |mark: MarkName| {
         let declared = mark.declaration();
@@ -46,7 +46,7 @@ pub fn thresholds_table() -> String {
     format!("| threshold | passed | raises | by |\n|---|---|---|---|\n{rows}")
 }
 
-/// One row per threshold: why its value is what it is, and what a matrix may set.
+/// One row per threshold: the reason for its value, and what a matrix can set.
 pub fn evidence_table() -> String {
     let row = |threshold: Threshold| {
         let facts = threshold.facts();
@@ -58,7 +58,7 @@ pub fn evidence_table() -> String {
     format!("| threshold | range | evidence |\n|---|---|---|\n{rows}")
 }
 
-/// Which numbers pass `threshold` where its value is `value`: `above 5 %`, `from 40 %`.
+/// Which numbers pass `threshold` if its value is `value`: `above 5 %`, `from 40 %`.
 fn passed(threshold: Threshold, value: f64) -> String {
     let word = match threshold.facts().passed {
         Passed::Above => "above",
@@ -77,7 +77,7 @@ fn raises(threshold: Threshold) -> String {
     names.join(", ")
 }
 
-/// `text` with the declared values of `thresholds` in the place of their names.
+/// `text` with the names of `thresholds` replaced by their declared values.
 fn filled(text: &str, thresholds: &[Threshold]) -> String {
     thresholds.iter().fold(text.to_owned(), |text, threshold| {
         let value = threshold.text(threshold.facts().value);
@@ -89,7 +89,7 @@ fn filled(text: &str, thresholds: &[Threshold]) -> String {
 mod tests {
     use super::*;
 
-    /// The longest row of a table that the manual may have.
+    /// The longest row that a table of the manual may have, in characters.
     const LONGEST_ROW: usize = 240;
 
     fn tables() -> [String; 4] {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_whole_and_short_enough_to_read() {
+    fn rows_are_complete_and_short_enough_to_read() {
         for row in tables().iter().flat_map(|table| table.lines()) {
             assert!(row.chars().count() <= LONGEST_ROW, "{} characters: {row}", row.chars().count());
             assert!(!row.contains(['{', '}']), "names a threshold that is not its mark's: {row}");

@@ -1,4 +1,4 @@
-//! The marks: what each one knows, and the sentence that it reads as. What is declared about them is in `declaration`.
+//! The marks: the numbers that each one carries, and its sentence. Their declarations are in `declaration`.
 
 use std::fmt;
 
@@ -9,34 +9,34 @@ use crate::job::Name;
 
 /// A named doubt about a run, a row or a comparison of rows.
 ///
-/// To add one, add a variant: the compiler then asks for its name, its sentence, its declaration, and a case of its rule
-/// in the tests.
+/// To add one, add a variant. The compiler then asks for its name, its sentence, its declaration, and a case of its
+/// rule in the tests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mark {
     /// Others used the processors or the device while the job ran.
     Contended {
-        /// By what, with the number and the threshold.
+        /// The cause, with the number and the threshold.
         by: String,
     },
     /// The job started although the machine was not as quiet or as cool as its limits ask.
     Unsettled {
-        /// What the machine was, with the last readings.
+        /// The state of the machine, with the last readings.
         by: String,
     },
     /// Heat, or the hardware's own protection, held the clocks down.
     Throttled {
-        /// By what, with the number and the threshold.
+        /// The cause, with the number and the threshold.
         by: String,
     },
-    /// Memory of the device was paged to the host.
+    /// Device memory was paged to the host.
     Spilled {
-        /// The smaller batch that the run is compared with.
+        /// The smaller batch of the comparison.
         batch: u32,
-        /// The throughput at that batch, in multiples of the run's.
+        /// The throughput at that batch, as a multiple of the run's.
         cliff: f64,
-        /// Processors that the run kept busy.
+        /// How many processors the run kept busy.
         cores: f64,
-        /// The share of that time spent in the system.
+        /// The share of their time that was spent in the kernel.
         system_share: f64,
         /// The tolerated cliff.
         threshold: f64,
@@ -47,41 +47,41 @@ pub enum Mark {
         out_bytes: u64,
         /// Bytes read from swap.
         in_bytes: u64,
-        /// Tolerated MiB.
+        /// The tolerated amount, in MiB.
         threshold: f64,
     },
     /// The window was not synchronised with the device, so its seconds mean nothing.
     Unsynchronised,
-    /// The board drew as much power as it is allowed to.
+    /// The board reached its power limit.
     PowerCapped {
-        /// Samples in which it did.
+        /// How many samples show that.
         samples: u32,
-        /// All samples.
+        /// How many samples there are.
         of: u32,
         /// The tolerated share of them.
         threshold: f64,
     },
     /// There were more compute threads than processors to run them.
     Oversubscribed {
-        /// Compute threads.
+        /// The number of compute threads.
         threads: u32,
-        /// Processors that the process could run on.
+        /// The number of processors that the process could use.
         usable: u32,
     },
     /// The host ran on its battery.
     OnBattery,
     /// The loss was infinite or not a number.
     Diverged {
-        /// The first such iteration of the window, counted from 0.
+        /// The first such iteration of the window, from 0.
         iteration: u64,
     },
     /// Iterations became longer over the window, or shorter.
     Trend {
         /// The change from the window's start to its end, as a share of the median iteration.
         change: f64,
-        /// Its interval.
+        /// Its confidence interval.
         interval: (f64, f64),
-        /// Iterations.
+        /// The number of iterations.
         n: usize,
         /// The tolerated change.
         threshold: f64,
@@ -90,39 +90,39 @@ pub enum Mark {
     Periodic {
         /// k.
         every: usize,
-        /// Its median, in multiples of that of the others.
+        /// Its median, as a multiple of that of the others.
         ratio: f64,
-        /// Iterations looked at.
+        /// How many iterations were looked at.
         n: usize,
         /// The tolerated ratio, or its inverse.
         threshold: f64,
     },
-    /// Iterations were of two kinds with nothing between them, in no regular turn.
+    /// The iterations were of two kinds with nothing between them, in no regular order.
     Bimodal {
-        /// The slower kind's median, in multiples of the faster's.
+        /// The median of the slower kind, as a multiple of that of the faster.
         ratio: f64,
-        /// Iterations of the faster kind, and of the slower.
+        /// How many iterations were of the faster kind, and of the slower.
         numbers: (usize, usize),
         /// The tolerated ratio.
         threshold: f64,
     },
     /// The first measured iteration took much longer than the others.
     SlowFirst {
-        /// Its seconds, in multiples of the median of the others.
+        /// Its seconds, as a multiple of the median of the others.
         ratio: f64,
         /// The tolerated ratio.
         threshold: f64,
     },
     /// A clock changed within the window, or differed from that of the other runs of the row.
     ClockChanged {
-        /// How, with the number and the threshold.
+        /// The change, with the number and the threshold.
         by: String,
     },
     /// The runs of a row scatter.
     HighVariation {
         /// The coefficient of variation.
         cv: f64,
-        /// Runs.
+        /// The number of runs.
         n: usize,
         /// The tolerated coefficient.
         threshold: f64,
@@ -131,12 +131,12 @@ pub enum Mark {
     SettingsDiffer {
         /// The other env.
         env: Name,
-        /// In what, as `name this / that`.
+        /// The differences, as `name this / that`.
         differences: Vec<String>,
     },
 }
 
-/// Which mark it is. CSV files and the manual have it in kebab case, in this order.
+/// The names of the marks. CSV files and the manual use them in kebab case, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 #[expect(missing_docs, reason = "they are the variants of `Mark`")]
@@ -185,7 +185,7 @@ impl From<&Mark> for MarkName {
 }
 
 impl Mark {
-    /// Its name, as the CSV files have it.
+    /// Its name in CSV files.
     pub fn name(&self) -> &'static str {
         MarkName::from(self).as_str()
     }
@@ -197,7 +197,7 @@ impl MarkName {
         MarkName::iter()
     }
 
-    /// The name, as the CSV files have it.
+    /// The name in CSV files.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -225,8 +225,8 @@ impl fmt::Display for Mark {
             | Mark::ClockChanged { by } => f.write_str(by),
             Mark::Spilled { batch, cliff, cores, system_share, threshold } => write!(
                 f,
-                "{cliff:.1} times slower than batch {batch} (threshold {}), with {cores:.1} processors busy and {:.0} % of \
-                 that time in the system, as when device memory is paged to the host",
+                "{cliff:.1} times slower than batch {batch} (threshold {}), with {cores:.1} processors busy and {:.0} % \
+                 of that time in the system, as when device memory is paged to the host",
                 Threshold::SpillCliff.text(*threshold),
                 100.0 * system_share
             ),
@@ -252,8 +252,8 @@ impl fmt::Display for Mark {
             }
             Mark::Trend { change, interval: (low, high), n, threshold } => write!(
                 f,
-                "iterations became {} over the window, by {:.0} % of their median (Theil–Sen over n = {n}: {:.0} to {:.0} %; \
-                 threshold {})",
+                "iterations became {} over the window, by {:.0} % of their median (Theil–Sen over n = {n}: {:.0} to \
+                 {:.0} %; threshold {})",
                 if *change > 0.0 { "longer" } else { "shorter" },
                 100.0 * change.abs(),
                 100.0 * low,
@@ -268,7 +268,8 @@ impl fmt::Display for Mark {
             ),
             Mark::Bimodal { ratio, numbers: (fast, slow), threshold } => write!(
                 f,
-                "{slow} iterations took {ratio:.2} times as long as the other {fast}, with nothing between them (threshold {})",
+                "{slow} iterations took {ratio:.2} times as long as the other {fast}, with nothing between them \
+                 (threshold {})",
                 Threshold::Bimodal.text(*threshold)
             ),
             Mark::SlowFirst { ratio, threshold } => write!(
@@ -289,7 +290,7 @@ impl fmt::Display for Mark {
     }
 }
 
-/// `2nd`, `3rd`, `20th`; of the numbers that a period may be.
+/// `2nd`, `3rd`, `20th`, for the possible lengths of a period.
 fn ordinal(number: usize) -> String {
     let ending = match (number % 10, number % 100) {
         (_, 11..=13) => "th",
@@ -312,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stand_once() {
+    fn each_name_appears_once() {
         let contended = |by: &str| Mark::Contended { by: by.to_owned() };
         let marks = [contended("a"), Mark::OnBattery, contended("b")];
         assert_eq!(mark_names(&marks), ["contended", "on-battery"]);

@@ -9,7 +9,7 @@
 //! | `load` | other work on the host or the device, as the run's own record shows it |
 //! | `sensors` | heat, power, clocks, swap |
 //! | `times` | the seconds of single iterations |
-//! | `pools` | the other runs of the same group, and those at smaller batches |
+//! | `pools` | the other runs of the same row, and those at smaller batches |
 //! | `compare` | for rows: their scatter, and rows of other envs beside them |
 
 mod compare;
@@ -59,7 +59,7 @@ fn own_marks(cell: &Cell, spans: &[Span], thresholds: &Thresholds) -> Vec<Mark> 
     }
     found
         .extend(measurement.details.first_non_finite_iteration.map(|iteration| Mark::Diverged { iteration }));
-    // A profiler repeats and slows iterations as it likes.
+    // Profilers repeat and slow down iterations.
     if let Some(iterations) = cell.iterations.as_ref().filter(|_| cell.is_timing()) {
         found.extend(times::marks(cell.job.key(), iterations, thresholds));
     }

@@ -14,26 +14,26 @@ use crate::stats;
 /// one.
 const BASELINE_NEEDS: usize = 2;
 
-/// Successful timing runs that may be pooled.
+/// Successful timing runs that can be pooled.
 struct Pool {
     config: Key,
     circumstances: Circumstances,
     members: Vec<Member>,
 }
 
-/// One of them.
+/// A run in a pool.
 #[derive(Clone, Copy)]
 struct Member {
-    /// Its place among the cells.
+    /// Its index among the cells.
     index: usize,
-    /// Nothing stands against it: it may be held up to others.
+    /// Whether it raises no doubts, so that others can be compared with it.
     is_sound: bool,
 }
 
-/// A mark for the cell at an index.
+/// A mark for the cell at this index.
 type Found = Vec<(usize, Mark)>;
 
-/// What the others say against each of `cells`, whose `own` marks are known.
+/// The doubts that other runs raise about each of `cells`, given the marks that it has `own`.
 pub(super) fn marks(cells: &[&Cell], own: &[Vec<Mark>], thresholds: &Thresholds) -> Found {
     let mut pools = pools(cells, own);
     let mut found = Found::new();
@@ -57,7 +57,7 @@ fn pools(cells: &[&Cell], own: &[Vec<Mark>]) -> Vec<Pool> {
         let Some((record, measurement)) = cell.success() else { continue };
         let (config, circumstances) = (cell.job.key().config(), Circumstances::of(record, measurement));
         let member = Member { index, is_sound: !own[index].iter().any(Mark::disqualifies) };
-        // The cells stand in the order of their configs, so the pool is one of the last.
+        // The cells are in the order of their configs, so the pool is one of the last.
         match pools.iter_mut().rfind(|pool| pool.config == config && pool.circumstances == circumstances) {
             Some(pool) => pool.members.push(member),
             None => pools.push(Pool { config, circumstances, members: vec![member] }),
@@ -70,7 +70,7 @@ fn record<'a>(cells: &[&'a Cell], member: Member) -> Option<&'a Record> {
     Some(cells[member.index].success()?.0)
 }
 
-/// The median of `value` over the sound members of `pool` but `this`; `None` if too few of them have one.
+/// The median of `value` over the undoubted members of `pool` except `this`; `None` if too few of them have one.
 fn baseline(
     pool: &Pool,
     this: Member,
@@ -84,23 +84,23 @@ fn baseline(
 
 /// A trace that the work of others leaves in a run. It only shows in comparison with the other runs of the row.
 struct Trace {
-    /// How much of it is in a run; `None` where it is not known.
+    /// The trace in a run; `None` if it is unknown.
     of: fn(&Record) -> Option<f64>,
-    /// The most that may be in a run on the same host, by the median of the others.
+    /// The tolerated trace in a run on the same host, given the median of the others.
     limit: fn(f64, &Record, &Thresholds) -> f64,
-    /// What a run has, what the others have, and the limit, as a sentence.
+    /// A sentence with the value of the run, that of the others, and the limit.
     tell: fn(f64, f64, f64) -> String,
 }
 
-/// The plainest first.
+/// The most telling trace comes first.
 const TRACES: [Trace; 3] = [
     Trace {
         of: foreign_cores,
         limit: |others, _, thresholds| others + thresholds.of(Threshold::ForeignAbove),
         tell: |own, others, limit| {
             format!(
-                "other processes kept {own:.3} processors busy, where they kept {others:.3} during the other runs of its \
-                 group (threshold {limit:.3})"
+                "other processes kept {own:.3} processors busy; in the other runs of the row it was {others:.3} \
+                 (threshold {limit:.3})"
             )
         },
     },
@@ -111,7 +111,7 @@ const TRACES: [Trace; 3] = [
         },
         tell: |own, others, limit| {
             format!(
-                "{own:.0} involuntary context switches a second, where the other runs of its group had {others:.0} \
+                "{own:.0} involuntary context switches per second; in the other runs of the row it was {others:.0} \
                  (threshold {limit:.0})"
             )
         },
@@ -122,21 +122,21 @@ const TRACES: [Trace; 3] = [
         tell: |own, others, limit| {
             let [own, others, limit] = [own, others, limit].map(|share| 100.0 * share);
             format!(
-                "{own:.0} % of its processor time went to the system, where the other runs of its group had {others:.0} % \
-                 (threshold {limit:.0} %)"
+                "{own:.0} % of its processor time went to the system; in the other runs of the row it was \
+                 {others:.0} % (threshold {limit:.0} %)"
             )
         },
     },
 ];
 
-/// Involuntary context switches a second.
+/// Involuntary context switches per second.
 fn switches_per_s(record: &Record) -> Option<f64> {
     let switches = record.process.as_ref()?.involuntary_switches? as f64;
     let wall = wall_s(record);
     (wall >= LEAST_S).then_some(switches / wall)
 }
 
-/// Processor seconds and the share of them spent in the system.
+/// Processor seconds, and the share of them that was spent in the kernel.
 fn system_share(record: &Record) -> Option<(f64, f64)> {
     let process = record.process.as_ref()?;
     let (user, system) = (process.user_s?, process.system_s?);
@@ -153,7 +153,7 @@ fn contended(pool: &Pool, cells: &[&Cell], thresholds: &Thresholds) -> Found {
 }
 
 impl Trace {
-    /// What this trace says against the run `member`, whose record is `record`.
+    /// The doubt that this trace raises about the run `member` with the record `record`.
     fn against(
         &self,
         record: &Record,
@@ -162,7 +162,7 @@ impl Trace {
         cells: &[&Cell],
         thresholds: &Thresholds,
     ) -> Option<String> {
-        // Others that were at work by permission (`share: device`) leave traces too, and cannot be told apart.
+        // Jobs that may run beside this one (`share: device`) leave traces too, which cannot be separated.
         let of = |record: &Record| (self.of)(record).filter(|_| record.observed.beside.is_empty());
         let own = of(record)?;
         let others = baseline(pool, member, cells, of)?;
@@ -185,8 +185,8 @@ fn clock_changed(pool: &Pool, cells: &[&Cell], thresholds: &Thresholds) -> Found
         (change.abs() > thresholds.of(Threshold::ClockBetween)).then(|| {
             let (percent, threshold) = (100.0 * change, thresholds.text(Threshold::ClockBetween));
             let by = format!(
-                "the {of}'s clock was {own:.0} MHz, where the other runs of its group had {others:.0} MHz, {percent:+.0} % \
-                 (threshold {threshold})"
+                "the {of}'s clock was {own:.0} MHz; in the other runs of the row it was {others:.0} MHz \
+                 ({percent:+.0} %, threshold {threshold})"
             );
             (member.index, Mark::ClockChanged { by })
         })
@@ -194,9 +194,9 @@ fn clock_changed(pool: &Pool, cells: &[&Cell], thresholds: &Thresholds) -> Found
     pool.members.iter().filter_map(check).collect()
 }
 
-/// Runs on an accelerator whose throughput fell off a cliff from the next smaller batch that did not, with a processor
-/// pegged and half its time in the system. A driver that pages device memory to the host does that; a network that is
-/// slow for another reason does not.
+/// Runs on an accelerator whose throughput fell off a cliff compared with the next smaller batch that did not, while
+/// they kept a processor busy and spent half its time in the kernel. That is the sign of a driver that pages device
+/// memory to the host. A network that is slow for another reason does not do that.
 fn spilled(mut pools: Vec<Pool>, cells: &[&Cell], thresholds: &Thresholds) -> Found {
     pools.retain(|pool| pool.config.device != Device::Cpu);
     pools.sort_by_key(|pool| pool.config.batch);
@@ -220,7 +220,7 @@ fn spilled(mut pools: Vec<Pool>, cells: &[&Cell], thresholds: &Thresholds) -> Fo
     found
 }
 
-/// Whether `other` is the same as `pool` at a smaller batch.
+/// Whether `other` is equal to `pool` except for a smaller batch.
 fn is_smaller(other: &Pool, pool: &Pool) -> bool {
     other.config.batch < pool.config.batch
         && Key { batch: pool.config.batch, ..other.config.clone() } == pool.config
@@ -232,7 +232,7 @@ fn rate(cell: &Cell) -> Option<f64> {
     measurement.synchronized.then(|| measurement.samples_per_s())
 }
 
-/// The mark of a run whose config makes `level` images a second at `batch`, if it spilled.
+/// The mark of a run whose config reaches `level` images per second at `batch`, if it spilled.
 fn spill(cell: &Cell, batch: u32, level: f64, thresholds: &Thresholds) -> Option<Mark> {
     let (record, _) = cell.success()?;
     let cliff = level / rate(cell)?;

@@ -5,7 +5,7 @@ use super::{Mark, Threshold, Thresholds};
 use crate::job::Device;
 use crate::record::{GpuTelemetry, Readings, Record, Sensor, Telemetry};
 
-/// The doubts that the telemetry of `record` alone raises; none where nobody looked.
+/// The doubts that the telemetry of `record` alone raises; none if there is no telemetry.
 pub(super) fn marks(record: &Record, thresholds: &Thresholds) -> Vec<Mark> {
     let Some(telemetry) = &record.observed.telemetry else { return Vec::new() };
     let found = [
@@ -18,8 +18,8 @@ pub(super) fn marks(record: &Record, thresholds: &Thresholds) -> Vec<Mark> {
     found.into_iter().flatten().collect()
 }
 
-/// The clock of what `record` computed on, where its readings are of the measured window alone: before and after it
-/// every clock is another.
+/// The clock of the device that `record` computed on, if its readings belong to the measured window alone. Clocks
+/// before and after it are different.
 pub(super) fn clock(record: &Record) -> Option<(&'static str, Readings)> {
     let telemetry = record.observed.telemetry.as_ref().filter(|telemetry| telemetry.of_window)?;
     match record.key.device {
@@ -28,7 +28,7 @@ pub(super) fn clock(record: &Record) -> Option<(&'static str, Readings)> {
     }
 }
 
-/// Processors count their events over the whole run and for the whole host, so a job on a GPU is not judged by them.
+/// Processors count their events over the whole run and host, so these do not judge a job on a GPU.
 fn throttled_processor(record: &Record, telemetry: &Telemetry, thresholds: &Thresholds) -> Option<Mark> {
     let minutes = wall_s(record) / 60.0;
     let usable = f64::from(record.provenance.host.cpu.usable.max(1));
@@ -59,7 +59,7 @@ fn power_capped(gpu: &GpuTelemetry, of: u32, thresholds: &Thresholds) -> Option<
     Some(Mark::PowerCapped { samples, of, threshold: thresholds.of(Threshold::ThrottledShare) })
 }
 
-/// The reasons that `wanted` takes and that held in more than the tolerated share of `samples`, with their samples.
+/// The reasons that `wanted` selects and that held in more than the tolerated share of `samples`, with their samples.
 fn reasons<'t>(
     gpu: &'t GpuTelemetry,
     samples: u32,
@@ -74,7 +74,7 @@ fn reasons<'t>(
 }
 
 /// Heat, and what the board does to protect itself: `sw_thermal_slowdown`, `hw_thermal_slowdown`,
-/// `hw_power_brake_slowdown`, `hw_slowdown`. A clock that somebody set, and boards that keep step, are no doubt.
+/// `hw_power_brake_slowdown`, `hw_slowdown`. A fixed clock and synchronised boards raise no doubt.
 fn is_protection(reason: &str) -> bool {
     reason.contains("thermal") || reason.contains("slowdown") || reason.contains("brake")
 }

@@ -12,31 +12,31 @@ const TREND_CONFIDENCE: f64 = 0.99;
 /// many equal parts, and the slope is that of their medians.
 const TREND_PARTS: usize = 200;
 
-/// The longest period looked for.
+/// The longest period that is looked for.
 const LONGEST_PERIOD: usize = 20;
 
-/// A period is looked for in this many iterations at most: one that is there is there from the beginning.
+/// The most iterations in which a period is looked for: a real one shows from the beginning.
 const PERIOD_WITHIN: usize = 2000;
 
-/// The fewest times that a period has to recur.
+/// How often a period must recur at least.
 const RECURRENCES: usize = 3;
 
-/// The share of the iterations on either side that have to be slow or fast as the period says. The rest are outliers.
+/// The share of the iterations on either side that must be slow or fast as the period predicts. The rest are outliers.
 const PERIOD_PURITY: f64 = 0.9;
 
-/// How often, at most, chance may make a period of a series that has none, over all periods looked for.
+/// The tolerated probability that a series without a period shows one by chance, over all periods looked for.
 const PERIOD_CHANCE: f64 = 1e-4;
 
-/// The fewest iterations that can be of two kinds: of fewer, chance leaves gaps between any two.
+/// The fewest iterations that can be called two kinds. With fewer, chance leaves gaps between any two.
 const MODES_NEED: usize = 30;
 
-/// The share of the iterations that either kind has at least. Fewer are outliers.
+/// The smallest share of the iterations that makes a kind. Fewer are outliers.
 const MODE_SHARE: f64 = 0.2;
 
-/// The share of the way from one kind's median to the other's that has to be empty.
+/// The share of the distance between the two kinds' medians that must be empty.
 const VALLEY: f64 = 0.5;
 
-/// The fewest iterations of which the first can be called slow.
+/// The fewest iterations whose first one can be called slow.
 const SLOW_FIRST_NEEDS: usize = 5;
 
 /// The share of the other iterations that may be as slow as a slow first one.
@@ -45,23 +45,23 @@ const AS_SLOW: f64 = 0.05;
 /// The doubts about the window of a run of `key` that `iterations` raise.
 pub(super) fn marks(key: &Key, iterations: &Iterations, thresholds: &Thresholds) -> Vec<Mark> {
     let Some(elapsed) = iterations.synchronised_s() else { return Vec::new() };
-    // Several passes for one optimizer step are a period that was asked for.
+    // Several passes per optimizer step are a declared period.
     let asked = match key.param("grad_accum_steps") {
         Some(ParamValue::Int(steps)) => usize::try_from(steps).ok().filter(|steps| *steps > 1),
         _ => None,
     };
     let compute = iterations.compute_s().unwrap_or_default();
-    // What comes in a regular turn is of two kinds too, and the period says more.
+    // Iterations with a period are of two kinds too, and the period says more.
     let kinds = periodic(&compute, asked, thresholds).or_else(|| bimodal(&compute, asked, thresholds));
     [slow_first(elapsed, thresholds), trend(elapsed, thresholds), kinds].into_iter().flatten().collect()
 }
 
-/// The Theil–Sen slope over the whole window, beyond the threshold and beyond what noise makes of a level series.
+/// The Theil–Sen slope over the whole window, if it is beyond the threshold and beyond the noise of a level series.
 fn trend(seconds: &[f64], thresholds: &Thresholds) -> Option<Mark> {
     let parts = stats::medians_of_parts(seconds, TREND_PARTS);
     let slope = stats::theil_sen(&parts, TREND_CONFIDENCE).ok()?;
     let median = stats::median(seconds).ok().filter(|median| *median > 0.0)?;
-    // From the first part to the last one the slope takes one step fewer than there are parts.
+    // There is one step fewer than there are parts.
     let whole = |per_step: f64| per_step * (parts.len() - 1) as f64 / median;
     let change = whole(slope.per_step);
     (slope.is_significant() && change.abs() > thresholds.of(Threshold::Trend)).then(|| Mark::Trend {
@@ -82,15 +82,17 @@ fn slow_first(seconds: &[f64], thresholds: &Thresholds) -> Option<Mark> {
         .then_some(Mark::SlowFirst { ratio, threshold: thresholds.of(Threshold::SlowFirst) })
 }
 
-/// The shortest period k of 2 to 20 iterations that `seconds` have, if they have one and it was not `asked` for.
+/// The shortest period k of 2 to 20 iterations in `seconds`, if there is one and it was not `asked` for.
 ///
-/// Iterations at one phase of k are held against all others. They make a period if
+/// Iterations at one phase of k are compared with all others. They make a period if
+///
 /// 1. their medians differ by the threshold's factor,
 /// 2. nine tenths of each side lie on their own side of the line halfway between the medians, and
-/// 3. Fisher's exact test gives such an arrangement of what is above and below that line a chance of 1 in 10⁴ at most,
-///    over all periods and phases looked at. That takes some two dozen iterations for k = 2 and a hundred for k = 20.
+/// 3. by Fisher's exact test, the probability that chance arranges the iterations around that line so is at most 1 in
+///    10⁴, over all periods and phases looked at. That takes some two dozen iterations for k = 2 and a hundred for k =
+///    20.
 ///
-/// The second keeps multiples of k, and neighbours of a slow stretch, from passing for k; the third keeps noise.
+/// The second condition excludes multiples of k and neighbours of a slow stretch; the third excludes noise.
 fn periodic(seconds: &[f64], asked: Option<usize>, thresholds: &Thresholds) -> Option<Mark> {
     let seconds = &seconds[..seconds.len().min(PERIOD_WITHIN)];
     let n = seconds.len();
@@ -108,9 +110,9 @@ fn periodic(seconds: &[f64], asked: Option<usize>, thresholds: &Thresholds) -> O
     })
 }
 
-/// Two kinds of iterations: the widest gap between neighbours in size that leaves a fifth of them on either side takes
-/// half the way between the medians of the sides, which differ by the threshold's factor. Where a period was `asked`
-/// for there are two kinds by design.
+/// Two kinds of iterations. The widest gap between neighbours in size that leaves a fifth of them on either side must
+/// span half the distance between the medians of the sides, and these must differ by the threshold's factor. If a
+/// period was `asked` for, two kinds are expected.
 fn bimodal(seconds: &[f64], asked: Option<usize>, thresholds: &Thresholds) -> Option<Mark> {
     let n = seconds.len();
     if n < MODES_NEED || asked.is_some() {
@@ -130,18 +132,18 @@ fn bimodal(seconds: &[f64], asked: Option<usize>, thresholds: &Thresholds) -> Op
     })
 }
 
-/// Iterations at one phase of a period, against the others.
+/// The iterations at one phase of a period, and all others.
 struct Phase {
-    /// How many there are: at the phase, and others.
+    /// The number of iterations at the phase, and of the others.
     numbers: [usize; 2],
     /// Their medians, in seconds.
     medians: [f64; 2],
-    /// How many of each lie above the line halfway between the medians.
+    /// How many of each are above the line halfway between the medians.
     above: [usize; 2],
 }
 
 impl Phase {
-    /// `None` where a median is 0, so that nothing can be said in multiples of it.
+    /// `None` if a median is 0, since nothing is a multiple of it.
     fn of(seconds: &[f64], every: usize, phase: usize) -> Option<Phase> {
         let (mut own, mut others) = (Vec::new(), Vec::new());
         for (index, value) in seconds.iter().enumerate() {
@@ -154,12 +156,12 @@ impl Phase {
         medians.iter().all(|median| *median > 0.0).then_some(phase)
     }
 
-    /// The median at the phase in multiples of that of the others.
+    /// The median at the phase, as a multiple of that of the others.
     fn ratio(&self) -> f64 {
         self.medians[0] / self.medians[1]
     }
 
-    /// How many of each side lie on their own side of the line: the slower ones above, the faster ones not.
+    /// How many of each are on their own side of the line: the slower ones above it, the faster ones below.
     fn right(&self) -> [usize; 2] {
         let [own, others] = [0, 1].map(|side| (self.above[side], self.numbers[side] - self.above[side]));
         if self.ratio() > 1.0 { [own.0, others.1] } else { [own.1, others.0] }
@@ -170,7 +172,7 @@ impl Phase {
         [0, 1].iter().all(|&side| right[side] as f64 >= PERIOD_PURITY * self.numbers[side] as f64)
     }
 
-    /// The chance that as many at the phase lie on their side, if what lies there were spread at random.
+    /// The probability that at least as many at the phase are on their side by chance.
     fn chance(&self) -> f64 {
         let [own, others] = self.right();
         let there = own + self.numbers[1] - others;
@@ -191,7 +193,7 @@ mod tests {
         Thresholds::default()
     }
 
-    /// A number in 0..1 that looks random, of a seed and a place: SplitMix64.
+    /// A pseudorandom number in 0..1 for a seed and an index: SplitMix64.
     fn uniform(seed: u64, place: usize) -> f64 {
         let mut z = seed.wrapping_add((place as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -199,7 +201,7 @@ mod tests {
         ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// What a virtual machine makes of a level series: most iterations within some percent, one in ten half as long
+    /// A level series as a virtual machine shows it: most iterations within some percent, one in ten half as long
     /// again.
     fn noise(seed: u64, n: usize, width: f64) -> Vec<f64> {
         noise_with(seed, n, width, 0.1)
@@ -215,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trend_is_one_beyond_its_threshold_and_beyond_noise() {
+    fn a_trend_is_beyond_its_threshold_and_beyond_noise() {
         let rising =
             |change: f64| -> Vec<f64> { (0..50).map(|i| 1.0 + change * f64::from(i) / 49.0).collect() };
         assert_eq!(trend(&rising(0.09), &thresholds()), None);
@@ -225,7 +227,7 @@ mod tests {
         else {
             panic!("no trend")
         };
-        // As a share of the median, which lies halfway.
+        // As a share of the median, which is halfway.
         assert!((change - 0.3 / 1.15).abs() < 1e-9 && low <= change && change <= high);
         assert!(
             matches!(trend(&rising(-0.3), &thresholds()), Some(Mark::Trend { change, .. }) if change < -0.1)
@@ -234,7 +236,7 @@ mod tests {
         assert_eq!(trend(&[0.0; 50], &thresholds()), None, "a clock that does not tell");
     }
 
-    /// Longer windows are looked at part by part; the answer is the same.
+    /// Longer windows are judged by the medians of their parts, with the same result.
     #[test]
     fn long_windows_have_the_same_trend() {
         let rising: Vec<f64> = (0..5000).map(|i| 1.0 + 0.3 * f64::from(i) / 4999.0).collect();
@@ -245,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_first_iteration_is_one_that_others_do_not_match() {
+    fn a_slow_first_iteration_is_slower_than_the_others() {
         let with = |first: f64, n: usize, other: f64| {
             let mut seconds = vec![1.0; n];
             seconds[0] = first;
@@ -276,7 +278,7 @@ mod tests {
     #[test]
     fn every_period_from_2_to_20_is_found_as_itself() {
         for every in 2..=LONGEST_PERIOD {
-            // Spikes that are as slow as the period's own iterations may drown it, so there are none at 0.7 and 1.4.
+            // Spikes as slow as the period's iterations could hide it, so there are none at 0.7 and 1.4.
             for (factor, spikes) in [(0.2, 0.04), (0.7, 0.0), (1.4, 0.0), (5.0, 0.04)] {
                 let seconds = with_period(noise_with(7, 100, 0.1, spikes), every, factor);
                 assert_eq!(found(&seconds), Some(every), "factor {factor}");
@@ -285,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_period_has_a_threshold_and_takes_its_time_to_be_told_from_chance() {
+    fn a_period_has_a_threshold_and_needs_enough_iterations() {
         let level = vec![1.0; 100];
         assert_eq!(found(&with_period(level.clone(), 4, 1.19)), None);
         assert_eq!(found(&with_period(level.clone(), 4, 1.21)), Some(4));
@@ -295,7 +297,7 @@ mod tests {
         assert_eq!(found(&with_period(level[..24].to_vec(), 2, 2.0)), Some(2));
         assert_eq!(found(&with_period(level.clone(), 21, 2.0)), None);
         assert_eq!((found(&level), found(&[0.0; 100]), found(&[])), (None, None, None));
-        // A slow half is no period, nor is a slow stretch that comes once.
+        // Neither a slow half nor a single slow stretch is a period.
         let half: Vec<f64> = (0..100).map(|i| if i < 50 { 1.0 } else { 2.0 }).collect();
         assert_eq!(found(&half), None);
     }
@@ -303,7 +305,7 @@ mod tests {
     #[test]
     fn two_kinds_of_iterations_are_told_from_noise_and_from_outliers() {
         let with = |slow: usize, n: usize, factor: f64| {
-            // In no regular turn: those that a shuffled order puts first.
+            // In no regular order: those that a shuffled order puts first.
             let mut order: Vec<usize> = (0..n).collect();
             order.sort_by(|left, right| uniform(9, *left).total_cmp(&uniform(9, *right)));
             let mut seconds = noise_with(5, n, 0.03, 0.0);
@@ -322,9 +324,9 @@ mod tests {
         assert!(matches!(found[..], [Mark::Periodic { every: 2, .. }]), "{found:?}");
     }
 
-    /// Four passes for one step of the optimizer make every fourth iteration longer, and so every eighth.
+    /// Four passes per optimizer step make every fourth iteration longer, and so every eighth.
     #[test]
-    fn a_period_that_was_asked_for_is_none() {
+    fn a_declared_period_is_not_reported() {
         for every in [4, 8, 20] {
             let seconds = with_period(vec![1.0; 100], every, 1.5);
             assert_eq!(periodic(&seconds, Some(4), &thresholds()), None, "every {every}");
@@ -339,9 +341,9 @@ mod tests {
         assert_eq!(count(&key), 0);
     }
 
-    /// A loader that hands out batches in bursts makes the training wait with a period; that is another finding.
+    /// A loader that delivers batches in bursts makes the training wait periodically, which is another finding.
     #[test]
-    fn waiting_for_data_with_a_period_is_no_missing_synchronisation() {
+    fn a_periodic_data_wait_is_not_missing_synchronisation() {
         let seconds: Vec<(f64, f64)> =
             with_period(vec![1.0; 100], 4, 3.0).into_iter().map(|value| (value, value - 1.0)).collect();
         let key = fixture::key("cpu", "resnet18", 16, 1);
@@ -351,7 +353,8 @@ mod tests {
         }
     }
 
-    /// The same noise on every machine and every day: a rule that holds for one in 10⁴ may be broken by one in 10⁴.
+    /// The noise is the same on every machine and day, because a rule that holds with probability 1 - 10⁻⁴ can fail by
+    /// chance.
     fn fixed() -> ProptestConfig {
         ProptestConfig { cases: 128, rng_seed: RngSeed::Fixed(4), ..ProptestConfig::default() }
     }
@@ -359,19 +362,19 @@ mod tests {
     proptest! {
         #![proptest_config(fixed())]
 
-        /// Noise, in windows short and long, has no period.
+        /// Noise has no period, in short and long windows.
         #[test]
         fn noise_has_no_period(seed in any::<u64>(), n in 0..300usize, width in 0.0..0.3f64) {
             prop_assert_eq!(found(&noise(seed, n, width)), None);
         }
 
-        /// Nor is it of two kinds, unless a fifth of it are spikes by chance.
+        /// Noise is not of two kinds, unless a fifth of it happen to be spikes.
         #[test]
         fn noise_is_of_one_kind(seed in any::<u64>(), n in 0..300usize, width in 0.0..0.3f64) {
             prop_assert_eq!(bimodal(&noise_with(seed, n, width, 0.03), None, &thresholds()), None);
         }
 
-        /// Nor has it a trend that anybody would mention.
+        /// Noise has no trend beyond the threshold.
         #[test]
         fn noise_has_no_trend(seed in any::<u64>(), n in 10..120usize) {
             prop_assert_eq!(trend(&noise(seed, n, 0.05), &thresholds()), None);

@@ -1,35 +1,35 @@
-//! Which peaks are for a device: those its env names, if they are for exactly that device; else what was measured on
-//! exactly that device of exactly that host, the very same GPU before its twin; else none, with the reason.
+//! Chooses the peaks of a device: those that its env names, if they are for exactly that device; else those measured on
+//! that device of that host, or on another of the same name in it; else none, with the reason.
 
 use super::{Origin, Peaks};
 
-/// All peaks there are, by name.
+/// All peaks, by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Catalogue {
     all: Vec<Peaks>,
 }
 
-/// The device that peaks are wanted for, as its record says.
+/// The device that peaks are needed for, according to its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted<'a> {
-    /// The peaks that the env names.
+    /// The name of the peaks in the env.
     pub named: Option<&'a str>,
     /// `cpu`, `mps` or `cuda`.
     pub backend: &'a str,
     /// The host's name.
     pub host: &'a str,
-    /// The device's own name, where the worker said it.
+    /// The device's name, if the worker reported it.
     pub device_name: Option<&'a str>,
-    /// The device's UUID, where it has one and the worker said it.
+    /// The device's UUID, if it has one and the worker reported it.
     pub device_uuid: Option<&'a str>,
 }
 
-/// Why a device has no peaks.
+/// The reason why a device has no peaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoPeaks {
     /// The env names peaks that do not exist.
     #[error(
-        "the matrix names the peaks `{name}`, but there is no such file; `orchestrate peaks list` shows those there are"
+        "the matrix names the peaks `{name}`, but there is no such file; `orchestrate peaks list` shows all peaks"
     )]
     Unknown {
         /// The name.
@@ -40,20 +40,20 @@ pub enum NoPeaks {
     OtherDevice {
         /// The peaks' name.
         name: String,
-        /// The names they are for.
+        /// The names of the devices they are for.
         expected: String,
         /// The device of the runs.
         found: String,
     },
-    /// The worker did not say which device it is, and the env names no peaks.
+    /// The worker did not report its device's name, and the env names no peaks.
     #[error(
-        "the worker on {host} did not say its device's name (`details.device_name`), so no peaks can be for it"
+        "the worker on {host} did not report its device's name (`details.device_name`), so no peaks match it"
     )]
     NoName {
         /// The host.
         host: String,
     },
-    /// Nobody measured the device, and the env names no peaks.
+    /// The device was not measured, and the env names no peaks.
     #[error(
         "there are no peaks for {device} on {host}; `orchestrate peaks measure --device {backend}` measures them"
     )]
@@ -79,10 +79,10 @@ impl Catalogue {
         &self.all
     }
 
-    /// The peaks for the device `wanted`.
+    /// Chooses the peaks for the device `wanted`.
     ///
     /// # Errors
-    /// [`NoPeaks`] says why there are none; its sentence says what to do.
+    /// [`NoPeaks`], whose message tells the user what to do.
     pub fn choose(&self, wanted: &Wanted<'_>) -> Result<&Peaks, NoPeaks> {
         match wanted.named {
             Some(name) => self.named(name, wanted),
@@ -117,7 +117,7 @@ impl Catalogue {
         let fits = |(peaks, _): &(&Peaks, _)| {
             peaks.backend == wanted.backend && peaks.names.iter().any(|name| name == device_name)
         };
-        // GPUs of one name in one host are alike enough to lend each other a roof, but each has its own first.
+        // GPUs of one name in one host are similar enough to share a roof, but each prefers its own.
         let is_another = |(_, uuid): &(&Peaks, Option<&str>)| *uuid != wanted.device_uuid;
         let chosen = of_host.filter(fits).min_by_key(is_another).map(|(peaks, _)| peaks);
         chosen.ok_or_else(|| NoPeaks::NotMeasured {
@@ -132,7 +132,7 @@ impl Wanted<'_> {
     fn describe(&self) -> String {
         match self.device_name {
             Some(name) => format!("`{name}` ({})", self.backend),
-            None => format!("a {} device whose name the worker did not say", self.backend),
+            None => format!("a {} device of unknown name", self.backend),
         }
     }
 }
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_desktop_card_lends_a_laptop_nothing() {
+    fn peaks_of_a_desktop_card_do_not_fit_a_laptop() {
         assert_eq!(
             choose(Some("nvidia-rtx-4090"), "cuda", "a", Some("NVIDIA GeForce RTX 4090")).as_deref(),
             Ok("nvidia-rtx-4090")
@@ -203,15 +203,15 @@ mod tests {
         );
     }
 
-    /// An M3 Max calls its processor and its GPU by the same name.
+    /// On an M3 Max, CPU and GPU have the same name.
     #[test]
-    fn a_gpu_lends_a_processor_of_the_same_name_nothing() {
+    fn peaks_of_a_gpu_do_not_fit_a_cpu_of_the_same_name() {
         assert_eq!(choose(Some("m3-gpu"), "mps", "a", Some("Apple M3 Max")).as_deref(), Ok("m3-gpu"));
         assert!(choose(Some("m3-gpu"), "cpu", "a", Some("Apple M3 Max")).is_err());
     }
 
     #[test]
-    fn measured_peaks_are_for_their_host_alone() {
+    fn measured_peaks_only_fit_their_host() {
         assert_eq!(choose(None, "cpu", "a", Some("A CPU")).as_deref(), Ok("measured/a-cpu"));
         assert_eq!(
             choose(None, "cpu", "b", Some("A CPU")),
@@ -219,17 +219,17 @@ mod tests {
                 .to_owned())
         );
         assert!(choose(None, "cpu", "a", Some("A CPU 2")).is_err());
-        assert!(choose(None, "cpu", "a", None).unwrap_err().contains("did not say its device's name"));
+        assert!(choose(None, "cpu", "a", None).unwrap_err().contains("did not report its device's name"));
         assert!(
             choose(None, "cuda", "a", Some("NVIDIA GeForce RTX 4090")).is_err(),
-            "vendor's only when named"
+            "a vendor's peaks must be named"
         );
         assert!(choose(Some("m4"), "mps", "a", Some("Apple M4")).unwrap_err().contains("no such file"));
     }
 
-    /// Two GPUs of one name in one host, and a third that nobody measured.
+    /// Two measured GPUs of one name in one host, and a third without measured peaks.
     #[test]
-    fn a_gpu_gets_its_own_peaks_before_its_twins() {
+    fn a_gpu_prefers_its_own_peaks_to_those_of_a_twin() {
         let gpu = |name: &str, index, uuid| {
             peaks(name, "cuda", "NVIDIA L4", measured("a", Device::Cuda(index), Some(uuid)))
         };
@@ -244,7 +244,7 @@ mod tests {
         };
         assert_eq!(choose(Some("GPU-1")), "measured/a-1");
         assert_eq!(choose(Some("GPU-0")), "measured/a-0");
-        assert_eq!(choose(Some("GPU-2")), "measured/a-0", "a twin's, never another host's");
+        assert_eq!(choose(Some("GPU-2")), "measured/a-0", "from a twin, never from another host");
         assert_eq!(choose(None), "measured/a-0");
     }
 }

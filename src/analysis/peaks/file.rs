@@ -1,5 +1,4 @@
-//! The YAML files in `peaks/`: figures that somebody published, with who, where, when and for exactly which device
-//! names.
+//! The YAML files in `peaks/`: published figures, with their source and date, and the exact names of their devices.
 
 use serde::Deserialize;
 
@@ -8,32 +7,32 @@ use crate::job::{Device, Precision};
 
 /// The version of a published peaks file.
 ///
-/// Changelog: 1, the first.
+/// Changelog: 1: the first version.
 pub const PEAKS_SCHEMA: u32 = 1;
 
-/// A peaks file that cannot be used. The path is said by whoever read the file.
+/// A peaks file cannot be used. Whoever read the file adds its path.
 #[derive(Debug, thiserror::Error)]
 pub enum PeaksError {
-    /// Not YAML of the form.
+    /// It is not YAML of the expected form.
     #[error("{name} is not a peaks file")]
     Form {
         /// The file's name without `.yaml`.
         name: String,
-        /// Where and why.
+        /// The place and the reason.
         #[source]
         source: Box<serde_yaml::Error>,
     },
-    /// A value that is missing or cannot be.
+    /// A value is missing or impossible.
     #[error("{name}: {message}")]
     Value {
         /// The file's name without `.yaml`.
         name: String,
-        /// Which, and what was expected.
+        /// The value, and what was expected.
         message: String,
     },
 }
 
-/// A published peaks file as it stands.
+/// The content of a published peaks file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PublishedFile {
@@ -73,7 +72,7 @@ struct CeilingFile {
     sparsity: Sparsity,
 }
 
-/// Dense work is what is trained here; a sparse figure is twice as high and would be a wrong roof.
+/// The training here is dense. A sparse figure is twice as high and would be a wrong roof.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Sparsity {
@@ -97,10 +96,11 @@ struct RangeFile {
     high: f64,
 }
 
-/// Reads a published peaks file called `name`.
+/// Parses the published peaks file `name`.
 ///
 /// # Errors
-/// Text that is not of the form; a missing, null, impossible or sparse figure; no device name; a precision twice.
+/// The text does not have the expected form; a figure is missing, null, impossible or sparse; there is no device name;
+/// or a precision occurs twice.
 pub fn parse(name: &str, text: &str) -> Result<Peaks, PeaksError> {
     let file: PublishedFile = serde_yaml::from_str(text)
         .map_err(|source| PeaksError::Form { name: name.to_owned(), source: Box::new(source) })?;
@@ -162,7 +162,7 @@ fn check_backend(word: &str) -> Result<(), String> {
     Err(format!("backend is `{word}`: expected {}", known.map(|word| format!("`{word}`")).join(", ")))
 }
 
-/// The figure or the range, exactly one of which must be there, in units of `unit`.
+/// The figure or the range, in units of `unit`. Exactly one of them must be given.
 fn range(what: &str, value: Option<f64>, range: Option<RangeFile>, unit: f64) -> Result<Range, String> {
     let (low, high) = match (value, range) {
         (Some(value), None) => (value, value),
@@ -209,7 +209,7 @@ confidence: medium
     }
 
     #[test]
-    fn what_is_missing_null_sparse_or_impossible_is_refused() {
+    fn missing_null_sparse_and_impossible_values_are_refused() {
         for (from, to, message) in [
             (
                 "tflops: 75.9",

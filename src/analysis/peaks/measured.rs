@@ -1,5 +1,6 @@
-//! The YAML files in `peaks/measured/`: what `orchestrate peaks measure` saw on one device of one host. Every sample is
-//! kept; the ceilings (the best product of each precision, the best pass of any stream) are derived on reading.
+//! The YAML files in `peaks/measured/`, written by `orchestrate peaks measure` for one device of one host. They hold
+//! every sample. The ceilings (the best product of each precision, the best pass of any stream) are derived when they
+//! are read.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,15 +10,15 @@ use crate::protocol::{GemmSample, MeasuredPeaks};
 
 /// The version of a measured peaks file.
 ///
-/// Changelog: 1, the first. 2, samples say their operands, layout and whether they are emulated (then they are no
-/// ceiling); clocks, UUID, reasons for what is left out, and warnings. Version 1 is read as before.
+/// Changelog: 1: the first version. 2: samples have operands, layout and whether they are emulated (then they are not a
+/// ceiling); clocks, UUID, reasons for missing precisions, and warnings. Version 1 is read as before.
 pub const MEASURED_SCHEMA: u32 = 2;
 
-/// How such figures come about; written into the file and said as their source.
-pub const METHOD: &str = "orchestrate peaks measure: dense matrix products of random numbers, copy and triad beyond the \
-                          caches with read and write counted, best of n";
+/// The method of measurement, which is written to the file and shown as the source.
+pub const METHOD: &str = "orchestrate peaks measure: dense matrix products of random numbers, copy and triad beyond \
+                          the caches with read and write counted, best of n";
 
-/// A measured peaks file as it stands: the samples and where they were taken.
+/// The content of a measured peaks file: the samples, and where they were taken.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredFile {
     /// [`MEASURED_SCHEMA`].
@@ -33,17 +34,17 @@ pub struct MeasuredFile {
     pub orchestrate: String,
     /// SHA-256 of the worker that measured.
     pub worker_sha256: Option<String>,
-    /// What was doubtful beside the vendor's figures that day, a sentence each.
+    /// What was doubtful compared with the vendor's figures that day, one sentence each.
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// What the worker printed.
+    /// The output of the worker.
     pub measured: MeasuredPeaks,
 }
 
-/// Reads a measured peaks file called `name`.
+/// Parses the measured peaks file `name`.
 ///
 /// # Errors
-/// Text that is not of the form, an unknown schema, or no usable sample.
+/// The text does not have the expected form, its schema is unknown, or it has no usable sample.
 pub fn parse_measured(name: &str, text: &str) -> Result<Peaks, PeaksError> {
     let file: MeasuredFile = serde_yaml::from_str(text)
         .map_err(|source| PeaksError::Form { name: name.to_owned(), source: Box::new(source) })?;
@@ -58,7 +59,7 @@ impl MeasuredFile {
     /// The ceilings: the best product of each precision, the best pass of any stream.
     ///
     /// # Errors
-    /// No usable sample of a product, no host or no device name, as a sentence.
+    /// A sentence, if there is no usable sample of a product, no host or no device name.
     pub fn peaks(&self, name: &str) -> Result<Peaks, String> {
         let measured = &self.measured;
         if self.host.is_empty() || measured.device_name.is_empty() {
@@ -108,12 +109,12 @@ fn ceiling(measured: &MeasuredPeaks, precision: Precision) -> Option<Ceiling> {
         .filter_map(|sample| Some((best(&sample.flops_per_s)?, sample)))
         .max_by(|(left, _), (right, _)| left.total_cmp(right));
     let (flops_per_s, sample) = fastest?;
-    // The first version measured single precision alone and did not say so.
+    // The first version only measured single precision, without naming it.
     let accumulate = sample.accumulate.clone().unwrap_or_else(|| "fp32".to_owned());
     Some(Ceiling { precision, flops_per_s: Range::exactly(flops_per_s), accumulate })
 }
 
-/// The precision whose products are those of `precision` on `device`: mixed precision on a processor multiplies bf16.
+/// The precision whose products are those of `precision` on `device`: mixed precision on a CPU multiplies bf16.
 fn arithmetic(precision: Precision, device: Device) -> Precision {
     match (precision, device) {
         (Precision::Amp, Device::Cpu) => Precision::Bf16,
@@ -121,7 +122,7 @@ fn arithmetic(precision: Precision, device: Device) -> Precision {
     }
 }
 
-/// The largest of `samples` that can be a rate.
+/// The largest of `samples` that is a valid rate.
 fn best<'a>(samples: impl IntoIterator<Item = &'a f64>) -> Option<f64> {
     samples.into_iter().copied().filter(|value| value.is_finite() && *value > 0.0).max_by(f64::total_cmp)
 }
@@ -138,7 +139,7 @@ mod tests {
         { "precision": "bf16", "operands": "bf16", "accumulate": "fp32", "size": 2048, "flops_per_s": [4e11, 3e11] },
         { "precision": "amp", "operands": "fp16", "accumulate": "fp16", "size": 2048, "flops_per_s": [8e11] }]"#;
 
-    /// A file of all precisions, as written and read back.
+    /// A file of all precisions, written and read back.
     fn file(device: &str, gemm: &str) -> MeasuredFile {
         let measured = format!(
             r#"{{ "schema": 1, "device": "{device}", "device_name": "A: @ 2.0 GHz", "device_uuid": "GPU-1",
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn ceilings_are_the_best_samples_of_each_precision_and_survive_the_file() {
+    fn ceilings_are_the_best_samples_of_each_precision() {
         let peaks = read_back(&file("cuda", GEMM));
         let expected =
             [("fp32", 1.2e11, "fp32"), ("tf32", 2e11, "fp32"), ("amp", 8e11, "fp16"), ("bf16", 4e11, "fp32")];
@@ -188,7 +189,7 @@ mod tests {
         assert_eq!(peaks.origin.to_string(), "measured on box");
     }
 
-    /// What is multiplied there is bf16; fp16 has no part in it.
+    /// The CPU multiplies bf16 there, and fp16 does not matter.
     #[test]
     fn mixed_precision_on_a_processor_has_the_ceiling_of_bf16() {
         let peaks = read_back(&file("cpu", GEMM));
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_emulated_is_no_ceiling() {
+    fn an_emulated_sample_is_not_a_ceiling() {
         let emulated = GEMM.replace("\"operands\": \"bf16\",", "\"operands\": \"bf16\", \"emulated\": true,");
         assert_ne!(emulated, GEMM);
         let peaks = read_back(&file("cpu", &emulated));

@@ -1,9 +1,9 @@
-//! The ceilings of a device: what its vendor says, or what was measured on it.
+//! The ceilings of a device, as published by its vendor or as measured on it.
 //!
-//! [`file`](parse) mirrors the YAML of `peaks/*.yaml`, [`MeasuredFile`] that of `peaks/measured/*.yaml`; [`Peaks`] is what
-//! they mean once checked. A [`Catalogue`] is all of
-//! them, and chooses for a device the one that is exactly for it, or says why there is none. "RTX 4090 Laptop GPU" never
-//! gets the peaks of "RTX 4090": names are compared whole.
+//! [`file`](parse) mirrors the YAML of `peaks/*.yaml`, and [`MeasuredFile`] that of `peaks/measured/*.yaml`. Both
+//! become [`Peaks`], which are checked. A [`Catalogue`] holds all peaks, and chooses for a device those that are
+//! exactly for it, or tells why there are none. Names are compared as a whole, so an "RTX 4090 Laptop GPU" never gets
+//! the peaks of an "RTX 4090".
 
 mod choose;
 mod file;
@@ -23,54 +23,54 @@ pub use suspicion::suspicions;
 /// The ceilings of one device, checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Peaks {
-    /// The file's name without `.yaml`; measured ones begin with `measured/`.
+    /// The file's name without `.yaml`; measured ones start with `measured/`.
     pub name: String,
-    /// What people call the device.
+    /// The device's usual name.
     pub device: String,
     /// `cpu`, `mps` or `cuda`.
     pub backend: String,
-    /// Names of the device, exactly as the driver or the system reports them, that these ceilings are for.
+    /// The names of the devices that these ceilings are for, exactly as the driver or the system reports them.
     pub names: Vec<String>,
-    /// Who says so.
+    /// Where the ceilings come from.
     pub origin: Origin,
-    /// At most one a precision.
+    /// At most one ceiling per precision.
     pub flops: Vec<Ceiling>,
-    /// Precisions that have none, where it is known why.
+    /// Precisions without a ceiling, if the reason is known.
     pub left_out: Vec<LeftOut>,
-    /// Bytes a second between the device and its memory, where known.
+    /// Bytes per second between the device and its memory, if known.
     pub bandwidth: Option<Range>,
     /// Clocks that the figures are for.
     pub clocks: Option<String>,
-    /// Where the figures come from.
+    /// The document or method behind the figures.
     pub source: String,
-    /// When they were taken down or measured: `2026-10` or `2026-10-31`.
+    /// When they were noted or measured: `2026-10` or `2026-10-31`.
     pub date: String,
-    /// How far they can be trusted.
+    /// How reliable they are.
     pub confidence: Confidence,
-    /// Anything else to know.
+    /// A remark.
     pub note: Option<String>,
-    /// What made the figures doubtful when they were measured, a sentence each.
+    /// What made the figures doubtful when they were measured, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// Who says what the ceilings are.
+/// Where ceilings come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The vendor's data sheet, or a page that quotes it.
     Vendor,
     /// Somebody measured it and published the number.
     Published,
-    /// `orchestrate peaks measure`, on this very host.
+    /// `orchestrate peaks measure`, on the same host.
     Measured {
         /// The host's name.
         host: String,
-        /// The device, as it was asked for on that host.
+        /// The device, by its name on that host.
         device: Device,
-        /// The device's UUID, where it has one.
+        /// The device's UUID, if it has one.
         uuid: Option<String>,
-        /// Compute threads, on a processor.
+        /// The number of compute threads, on a CPU.
         threads: Option<u32>,
-        /// Whether little time was spent on it.
+        /// Whether the measurement was short.
         quick: bool,
     },
 }
@@ -92,7 +92,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// How far figures can be trusted.
+/// How reliable figures are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
@@ -102,28 +102,28 @@ pub enum Confidence {
     Medium,
 }
 
-/// The most operations a second at one precision, dense.
+/// The most operations per second at one precision, dense.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ceiling {
-    /// The arithmetic.
+    /// The precision.
     pub precision: Precision,
     /// FLOP/s.
     pub flops_per_s: Range,
-    /// What products are added up in: `fp32`, `fp16`.
+    /// The number format in which products are added up: `fp32`, `fp16`.
     pub accumulate: String,
 }
 
-/// A figure, or what it lies between where it depends on something that is not known, such as a laptop's power limit.
+/// A figure, or a range if it depends on something unknown, such as a laptop's power limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range {
-    /// The least it may be.
+    /// The lower end.
     pub low: f64,
-    /// The most it may be; what roofs are drawn at, so that a share of the peak is never overstated.
+    /// The upper end. Roofs are drawn here, so that a share of the peak is never overstated.
     pub high: f64,
 }
 
 impl Range {
-    /// A figure that is known.
+    /// A known figure.
     pub fn exactly(value: f64) -> Self {
         Range { low: value, high: value }
     }
@@ -135,23 +135,23 @@ impl Range {
 }
 
 impl Peaks {
-    /// The ceiling for `precision`, if these peaks have one. There is no guessing from another precision.
+    /// The ceiling for `precision`, if these peaks have one. It is never guessed from another precision.
     pub fn ceiling(&self, precision: Precision) -> Option<&Ceiling> {
         self.flops.iter().find(|ceiling| ceiling.precision == precision)
     }
 
-    /// Why there is no ceiling for `precision`, where that is known.
+    /// Why there is no ceiling for `precision`, if known.
     pub fn reason_without(&self, precision: Precision) -> Option<&str> {
         let left_out = self.left_out.iter().find(|left_out| left_out.precision == precision)?;
         Some(&left_out.reason)
     }
 
-    /// FLOPs a byte from which on the compute roof is the lower one, at `precision`.
+    /// The intensity in FLOPs per byte from which the compute roof is the lower one, at `precision`.
     pub fn knee(&self, precision: Precision) -> Option<f64> {
         Some(self.ceiling(precision)?.flops_per_s.high / self.bandwidth?.high)
     }
 
-    /// The most FLOP/s that a program of `intensity` FLOPs a byte can reach at `precision`.
+    /// The most FLOP/s that a program of `intensity` FLOPs per byte can reach at `precision`.
     pub fn attainable(&self, precision: Precision, intensity: f64) -> Option<f64> {
         Some(self.ceiling(precision)?.flops_per_s.high.min(intensity * self.bandwidth?.high))
     }

@@ -1,14 +1,14 @@
-//! What makes measured ceilings doubtful beside the vendor's.
+//! Compares measured ceilings with the vendor's figures, and reports what is doubtful.
 
 use super::{Catalogue, Origin, Peaks};
 
-/// A measured bandwidth below this share of the vendor's is suspicious: few threads, or a slower memory than thought.
+/// A measured bandwidth below this share of the vendor's is suspicious: too few threads, or slower memory than assumed.
 const LEAST_BANDWIDTH: f64 = 0.5;
 
-/// Measured FLOP/s above this share of the vendor's cannot be: wrong device, zeros as operands, or wrong figures.
+/// Measured FLOP/s above this share of the vendor's are impossible: wrong device, zeros as operands, or wrong figures.
 const MOST_FLOPS: f64 = 1.05;
 
-/// What makes `measured` doubtful beside the vendor's figures for a device of the same name, a sentence each.
+/// What makes `measured` doubtful compared with the vendor's figures for a device of the same name, one sentence each.
 pub fn suspicions(measured: &Peaks, catalogue: &Catalogue) -> Vec<String> {
     let vendors = catalogue.all().iter().filter(|vendor| {
         vendor.origin == Origin::Vendor
@@ -70,9 +70,9 @@ mod tests {
         peaks
     }
 
-    /// The seeds' seventh mistake: 92 of 400 GB/s.
+    /// A mistake of the seed reports: 92 of 400 GB/s.
     #[test]
-    fn measured_peaks_are_held_against_the_vendors() {
+    fn measured_peaks_are_compared_with_the_vendors() {
         let catalogue = Catalogue::new(vec![parse("nvidia-l4", VENDOR).unwrap()]);
         assert_eq!(suspicions(&measured(31.0, 160.0), &catalogue), [""; 0]);
         assert_eq!(

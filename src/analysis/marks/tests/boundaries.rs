@@ -1,7 +1,7 @@
-//! Every threshold at its edge: a number that equals it, and the nearest numbers on either side.
+//! Every threshold at its boundary: a number that equals it, and the nearest numbers on either side.
 //!
-//! Each case is a study whose number is known exactly, and the threshold is moved to it. So nothing is rounded, and a rule
-//! that holds the number against something else than the threshold in force fails too.
+//! Each case is a study whose number is known exactly, and the threshold is moved to that number. So nothing is
+//! rounded, and a rule that compares the number with anything but the threshold in force fails too.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use crate::protocol::IterationClock;
 use crate::record::{Counters, GpuTelemetry, NcuCounters, Readings, Sensor, Telemetry};
 use crate::threshold::Passed;
 
-/// A number that is held against a threshold.
+/// A number that is compared with a threshold.
 struct Case {
-    /// Which of the threshold's rules this is.
+    /// The rule of the threshold that this case tests.
     rule: &'static str,
     /// The number, in the unit of the threshold.
     number: f64,
-    /// Whether it raises what the rule raises, by these thresholds.
+    /// Whether the rule raises its mark or finding with these thresholds.
     raises: Box<dyn Fn(Thresholds) -> bool>,
 }
 
@@ -26,7 +26,7 @@ fn case(rule: &'static str, number: f64, raises: impl Fn(Thresholds) -> bool + '
     vec![Case { rule, number, raises: Box::new(raises) }]
 }
 
-/// A case that the mark `rule` is raised for the last run of a study.
+/// A case in which the mark `rule` is raised for the last run of a study.
 fn marked(rule: &'static str, number: f64, study: impl Fn() -> StudyBuilder + 'static) -> Vec<Case> {
     case(rule, number, move |thresholds| {
         let study = study().thresholds(thresholds).build();
@@ -34,7 +34,7 @@ fn marked(rule: &'static str, number: f64, study: impl Fn() -> StudyBuilder + 's
     })
 }
 
-/// One run that `change` makes special.
+/// One run, modified by `change`.
 fn run_on(device: Device, change: impl Fn(&mut Record)) -> StudyBuilder {
     StudyBuilder::new().run_with(Key { device, ..key("e", "resnet18", 16, 1) }, 10.0, change)
 }
@@ -56,7 +56,7 @@ fn third(foreign: f64, switches: u64, system_share: f64) -> StudyBuilder {
     })
 }
 
-/// A GPU's run at batch 32 that is 8 times slower than at batch 16, with one processor busy, half of that in the system.
+/// A GPU's run at batch 32 that is 8 times slower than at batch 16, with one processor busy, half of it in the system.
 fn cliff() -> StudyBuilder {
     let at = |batch| Key { device: Device::Cuda(0), ..key("e", "resnet18", batch, 1) };
     let busy = |record: &mut Record, system_s: f64| {
@@ -126,7 +126,7 @@ fn counted() -> StudyBuilder {
     })
 }
 
-/// What the gap between rows of these medians says of the host.
+/// What the gap between rows of these medians says about the host.
 fn verdict(rates: [f64; 2], spread: f64, thresholds: Thresholds) -> Verdict {
     let study = gap().build();
     let analysis = analyse(&study);
@@ -152,7 +152,7 @@ fn cases(threshold: Threshold) -> Vec<Case> {
     let cpu = Device::Cpu;
     match threshold {
         Threshold::ForeignCores | Threshold::ForeignShare => {
-            // By two usable processors, one foreign processor is a share of a half.
+            // With two usable processors, one foreign processor is a share of a half.
             let number = if threshold == Threshold::ForeignCores { 1.0 } else { 0.5 };
             let only = move |thresholds: Thresholds| {
                 let other = match threshold {
@@ -192,7 +192,7 @@ fn cases(threshold: Threshold) -> Vec<Case> {
             let mut study = study.build();
             let [first, second] = &mut study.spans[..] else { unreachable!() };
             second.started_at = first.ended_at - TimeDelta::seconds(8);
-            // The first run's own span is that of its record, so it alone sees the other one's.
+            // The span of the first run is that of its record, so only this run sees the other one.
             names(&study)[0] == ["contended"]
         }),
         Threshold::ThrottledShare => {
@@ -216,7 +216,7 @@ fn cases(threshold: Threshold) -> Vec<Case> {
                 record.observed.telemetry = Some(telemetry.with(Sensor::SwappedIn, 16 << 20));
             })
         }),
-        // 63 steps of 1/64 around a median of 2 are the change that the rule sees.
+        // The rule sees a change of 63 steps of 1/64 around a median of 2.
         Threshold::Trend => {
             let mut cases = marked("trend", 63.0 / 128.0, seconds(|i| (96.5 + i as f64) / 64.0));
             cases.extend(marked("trend", 63.0 / 128.0, seconds(|i| (159.5 - i as f64) / 64.0)));
@@ -280,8 +280,7 @@ fn cases(threshold: Threshold) -> Vec<Case> {
     }
 }
 
-/// A threshold off by one: "from" where "above" is declared, a constant where the threshold should be, the wrong
-/// threshold.
+/// Catches "from" instead of "above", a constant instead of the threshold, and the wrong threshold.
 #[test]
 fn every_threshold_is_passed_as_declared_and_nowhere_else() {
     let mut wrong = Vec::new();

@@ -8,7 +8,7 @@ fn row_marks_of(study: &Study) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn runs_that_scatter_are_a_doubt_about_their_row() {
+fn scattered_runs_raise_a_doubt_about_their_row() {
     let with = |other| StudyBuilder::new().runs("cpu", "resnet18", 16, &[10.0, other]).build();
     assert_eq!(row_marks_of(&with(10.7)), [[""; 0]]);
     let study = with(10.8);
@@ -21,7 +21,7 @@ fn runs_that_scatter_are_a_doubt_about_their_row() {
     assert!(analysis.runs.iter().all(|run| run.counts() && run.marks.is_empty()));
 }
 
-/// Two envs of one run each; `change` changes that of the second.
+/// Two envs of one run each, the second one modified by `change`.
 fn two_envs(device: Device, change: impl FnOnce(&mut Record)) -> Study {
     let key = Key { device, ..key("b", "resnet18", 16, 1) };
     StudyBuilder::new().run("a", "resnet18", 16, 1, 10.0).run_with(key, 20.0, change).build()
@@ -31,9 +31,9 @@ fn effective(record: &mut Record) -> &mut crate::protocol::Effective {
     &mut record.measurement.as_mut().unwrap().effective
 }
 
-/// The seeds' eighth mistake: flags that differ between compared hosts without a word.
+/// A mistake of the seed reports: flags that silently differ between compared hosts.
 #[test]
-fn settings_that_differ_between_envs_without_a_word_are_said() {
+fn settings_that_silently_differ_between_envs_are_reported() {
     assert_eq!(row_marks_of(&two_envs(Device::Cpu, |_| {})), [[""; 0]; 2]);
     let study = two_envs(Device::Cpu, |record| {
         record.provenance.host.hostname = "elsewhere".into();
@@ -51,15 +51,13 @@ fn settings_that_differ_between_envs_without_a_word_are_said() {
     let about: Vec<&String> = findings.iter().filter(|text| text.contains("channels_last")).collect();
     assert_eq!(
         about,
-        [
-            "a and b stand beside each other with undeclared differences (settings-differ, 1 row): channels_last false / \
-             true, libtorch 2.11.0 / 2.12.0."
-        ]
+        ["a and b have undeclared differences (settings-differ, 1 row): channels_last false / \
+             true, libtorch 2.11.0 / 2.12.0."]
     );
 }
 
 #[test]
-fn what_is_in_a_column_is_said_already() {
+fn settings_with_a_column_are_not_reported_again() {
     let mut declared = key("b", "resnet18", 16, 1);
     declared.params.insert("channels_last".into(), ParamValue::Bool(true));
     let study = StudyBuilder::new()
@@ -70,7 +68,7 @@ fn what_is_in_a_column_is_said_already() {
 }
 
 #[test]
-fn threads_beside_an_accelerator_only_feed_it() {
+fn threads_do_not_count_with_an_accelerator() {
     let threads =
         |device| row_marks_of(&two_envs(device, |record| effective(record).settings.set("threads", 1)));
     assert_eq!(threads(Device::Cuda(0)), [[""; 0]; 2]);
@@ -78,7 +76,7 @@ fn threads_beside_an_accelerator_only_feed_it() {
 }
 
 #[test]
-fn rows_that_nobody_compares_may_differ() {
+fn rows_that_nobody_compares_can_differ() {
     let other = |key: Key| {
         let study = StudyBuilder::new()
             .run("a", "resnet18", 16, 1, 10.0)
@@ -88,6 +86,6 @@ fn rows_that_nobody_compares_may_differ() {
     };
     assert!(other(key("b", "vgg16", 16, 1)).is_empty());
     assert!(other(key("b", "resnet18", 32, 1)).is_empty());
-    // What only one of the two tells cannot be compared.
+    // What only one of the two reports cannot be compared.
     assert!(other(key("b", "resnet18", 16, 1)).is_empty());
 }

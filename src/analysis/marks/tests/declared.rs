@@ -1,8 +1,8 @@
-//! What is declared about each mark, against what it does.
+//! The declaration of each mark, compared with its effect.
 
 use super::*;
 
-/// Marks of every kind. A match, so that a new mark needs an example.
+/// Examples of every mark. A match, so that a new mark needs an example.
 fn examples(name: MarkName) -> Vec<Mark> {
     match name {
         MarkName::Contended => vec![Mark::Contended { by: "others were at work".into() }],
@@ -36,7 +36,7 @@ fn every_mark() -> Vec<Mark> {
     MarkName::all().flat_map(examples).collect()
 }
 
-/// A mark says its name, its number and its threshold.
+/// A mark names its number and its threshold.
 #[test]
 fn marks_read_as_sentences() {
     let marks = every_mark();
@@ -48,9 +48,9 @@ fn marks_read_as_sentences() {
     }
 }
 
-/// A change of more than the median, downwards: iterations that fell from 10 s to 1 s took nothing like 164 % less.
+/// A decrease of more than the median: from 10 s to 1 s, iterations did not become 164 % shorter.
 #[test]
-fn a_trend_is_told_against_what_it_is_a_share_of() {
+fn a_trend_names_the_number_that_it_is_a_share_of() {
     let falling: Vec<f64> = (0..12).map(|i| 10.0 - 9.0 * f64::from(i) / 11.0).collect();
     let study = StudyBuilder::new().run("cpu", "resnet18", 16, 1, 10.0);
     let study = study.seconds(crate::protocol::IterationClock::Host, &falling).build();
@@ -60,8 +60,8 @@ fn a_trend_is_told_against_what_it_is_a_share_of() {
     assert!(text.contains("became shorter over the window, by 164 % of their median"), "{text}");
 }
 
-/// Marks without a threshold: a run that has the mark, and one that just has not. A match, so that a new mark either has
-/// a threshold, which needs a case in `boundaries`, or a case here.
+/// Marks without a threshold: a run that has the mark, and one that barely does not. A match, so that a new mark needs
+/// a threshold with a case in `boundaries`, or a case here.
 fn cases(name: MarkName) -> Option<[Vec<&'static str>; 2]> {
     let threads = |threads: u32| {
         one(|record| record.measurement.as_mut().unwrap().effective.settings.set("threads", threads))
@@ -128,7 +128,7 @@ fn every_mark_has_a_threshold_or_a_case_of_its_own() {
 }
 
 #[test]
-fn what_is_declared_decides_what_counts() {
+fn the_declaration_decides_what_counts() {
     for mark in every_mark() {
         let (leaves_out, voids) = match MarkName::from(&mark).declaration().effect {
             Effect::Kept(_) => (false, false),
@@ -139,7 +139,7 @@ fn what_is_declared_decides_what_counts() {
     }
 }
 
-/// Rows and comparisons leave no run out: nobody could say which.
+/// Doubts about rows and comparisons leave no run out, since nobody could say which.
 #[test]
 fn only_doubts_about_runs_leave_runs_out() {
     for mark in every_mark() {

@@ -1,10 +1,10 @@
-//! What leaves a run out, and what keeps it in.
+//! What leaves a run out, and what includes it.
 
 use super::*;
 use crate::analysis::table;
 use crate::protocol::IterationClock;
 
-/// Three runs: sound, contended, not synchronised.
+/// Three runs: undisturbed, contended, not synchronised.
 fn marked() -> StudyBuilder {
     StudyBuilder::new()
         .run("cpu", "resnet18", 16, 1, 10.0)
@@ -20,7 +20,7 @@ fn column(table: &table::Table, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn marked_runs_are_left_out_unless_asked_for_and_either_is_said() {
+fn marked_runs_are_left_out_or_included_and_both_are_reported() {
     for (study, n, counted, included, says) in [
         (marked().build(), 1, ["yes", "no", "no"], "0", "2 of 3 runs of cpu_resnet18_fp32_bs16 left out"),
         (
@@ -28,7 +28,7 @@ fn marked_runs_are_left_out_unless_asked_for_and_either_is_said() {
             2,
             ["yes", "yes", "no"],
             "1",
-            "1 of 3 runs of cpu_resnet18_fp32_bs16 in the statistics in spite of their marks, as asked for: contended: ",
+            "1 of 3 runs of cpu_resnet18_fp32_bs16 included despite their marks (--include-marked): contended: ",
         ),
     ] {
         let analysis = analyse(&study);
@@ -37,7 +37,7 @@ fn marked_runs_are_left_out_unless_asked_for_and_either_is_said() {
         assert_eq!(
             column(&table::metrics(&analysis), "marks"),
             ["none", "contended", "unsynchronised"],
-            "marks stand there in any case"
+            "marks are listed in either case"
         );
         assert_eq!(column(&table::summary(&analysis), "included_marked"), [included]);
         let said = analysis.findings.iter().any(|finding| finding.text.starts_with(says));
@@ -45,9 +45,9 @@ fn marked_runs_are_left_out_unless_asked_for_and_either_is_said() {
     }
 }
 
-/// Doubts that leave nothing out are said, those of one name in one sentence.
+/// Doubts that leave no run out are reported, those of one name in one sentence.
 #[test]
-fn doubts_about_counted_runs_are_said_by_their_names() {
+fn doubts_about_counted_runs_are_reported_by_name() {
     let mut slow = vec![1.0; 12];
     slow[0] = 2.5;
     let study = StudyBuilder::new()
@@ -59,13 +59,13 @@ fn doubts_about_counted_runs_are_said_by_their_names() {
     let analysis = analyse(&study);
     assert!(analysis.runs.iter().all(|run| run.counts()));
     let texts: Vec<&String> = analysis.findings.iter().map(|finding| &finding.text).collect();
-    let says = "2 runs marked slow-first, and counted: cpu_resnet18_fp32_bs16_run1, the first measured iteration took 2.5 \
-                times as long as the median of the others (threshold 1.5 ×); \
+    let says = "2 runs marked slow-first but counted: cpu_resnet18_fp32_bs16_run1, the first measured iteration took \
+                2.5 times as long as the median of the others (threshold 1.5 ×); \
                 cpu_resnet18_fp32_bs16_run2, the first measured iteration took 3.0 times";
     assert!(texts.iter().any(|text| text.starts_with(says)), "{texts:?}");
 }
 
-/// Submission times say nothing of single iterations.
+/// Submission times say nothing about single iterations.
 #[test]
 fn only_a_synchronised_clock_raises_doubts() {
     let mut slow = vec![1.0; 12];

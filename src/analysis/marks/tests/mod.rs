@@ -1,4 +1,4 @@
-//! Each mark both ways: beyond its threshold and just before it.
+//! Each mark both ways: beyond its threshold, and just short of it.
 
 mod boundaries;
 mod compare;
@@ -38,9 +38,9 @@ fn foreign_work_and_stolen_time_are_contention() {
     assert_eq!(one(|record| record.observed.host_steal_s = Some(0.3 * wall)), ["contended"]);
 }
 
-/// The kernel counts in hundredths of a second for each processor: over 20 ms that makes five busy processors of two.
+/// The kernel counts each processor's time in hundredths of a second: over 20 ms, two processors can look like five.
 #[test]
-fn a_job_that_was_too_short_to_tell_is_not_contended() {
+fn a_job_that_is_too_short_to_judge_is_not_contended() {
     let lasting = |seconds: f64| {
         one(|record| {
             let process = record.process.as_mut().unwrap();
@@ -54,7 +54,7 @@ fn a_job_that_was_too_short_to_tell_is_not_contended() {
 }
 
 #[test]
-fn permitted_neighbours_are_no_contention() {
+fn permitted_neighbours_are_not_contention() {
     let marks = one(|record| {
         record.observed.beside = vec!["other_resnet18_fp32_bs16_run1".to_owned()];
         record.observed.host_busy_s = Some(1000.0);
@@ -73,7 +73,7 @@ fn the_settings_that_make_seconds_doubtful_are_marked() {
 }
 
 #[test]
-fn a_start_that_was_not_worth_waiting_for_is_marked() {
+fn a_start_after_a_wait_in_vain_is_marked() {
     let gate = |gave_up: Option<&str>| {
         one(|record| record.observed.gate = Some(Gate { waited_s: 3.0, gave_up: gave_up.map(str::to_owned) }))
     };
@@ -83,7 +83,7 @@ fn a_start_that_was_not_worth_waiting_for_is_marked() {
 }
 
 #[test]
-fn a_loss_that_is_not_finite_is_said_and_the_time_still_counts() {
+fn a_loss_that_is_not_finite_is_marked_and_the_time_still_counts() {
     let build = |first_non_finite_iteration| {
         StudyBuilder::new()
             .run_with(key("cpu", "resnet18", 16, 1), 10.0, |record| {
@@ -103,7 +103,7 @@ fn a_loss_that_is_not_finite_is_said_and_the_time_still_counts() {
     );
 }
 
-/// The seeds' second mistake: two matrices at once on one laptop.
+/// A mistake of the seed reports: two matrices at once on one laptop.
 #[test]
 fn runs_that_overlap_on_one_host_are_contended_and_left_out() {
     let overlap = |other_host: bool, beside: bool| {

@@ -1,11 +1,11 @@
-//! What the other runs say.
+//! Doubts that the other runs raise.
 
 use super::*;
 use crate::job::Key;
 use crate::record::{Readings, Sensor, Telemetry};
 
-/// Processor time of `cores` processors, of which `system_share` in the system, nobody else on the host, and so many
-/// involuntary switches a second.
+/// Sets the processor time of `cores` processors, the share of it in the system, and involuntary switches per second.
+/// Nobody else uses the host.
 fn busy(record: &mut Record, cores: f64, system_share: f64, switches_per_s: f64) {
     let wall = wall_s(record);
     let process = record.process.as_mut().unwrap();
@@ -15,7 +15,7 @@ fn busy(record: &mut Record, cores: f64, system_share: f64, switches_per_s: f64)
     record.observed.host_busy_s = Some(cores * wall);
 }
 
-/// A study of runs with these images a second, system shares and switches a second.
+/// A study of runs with these images per second, system shares and switches per second.
 fn runs(all: &[(f64, f64, f64)]) -> Study {
     let repeats = all.iter().zip(1..);
     let builder = repeats.fold(StudyBuilder::new(), |builder, (&(rate, share, switches), repeat)| {
@@ -26,8 +26,9 @@ fn runs(all: &[(f64, f64, f64)]) -> Study {
     builder.build()
 }
 
-/// The seeds' second mistake with its own numbers: MobileNetV2 at 1.74 images/s where it makes 5.3 to 6.5 alone, some
-/// 490 000 involuntary switches a second for 75 000, 45 to 65 % of the time in the system for 18 to 20 %.
+/// A mistake of the seed reports with its numbers: MobileNetV2 at 1.74 images/s instead of 5.3 to 6.5 alone, some 490
+/// 000 involuntary switches per second instead of 75 000, and 45 to 65 % of the time in the system instead of 18 to 20
+/// %.
 #[test]
 fn two_matrices_at_once_show_in_switches_and_system_time() {
     let study = runs(&[
@@ -43,8 +44,8 @@ fn two_matrices_at_once_show_in_switches_and_system_time() {
     assert_eq!(analysis.rows[0].median(), Some(6.0));
     assert_eq!(
         analysis.runs[1].marks[0].to_string(),
-        "contended: 488000 involuntary context switches a second, where the other runs of its group had 75500 (threshold \
-         226500)"
+        "contended: 488000 involuntary context switches per second; in the other runs of the row it was 75500 \
+         (threshold 226500)"
     );
     let said =
         analysis.findings.iter().any(|finding| finding.text.starts_with("2 of 5 runs of mac_mobilenet_v2"));
@@ -63,7 +64,7 @@ fn switches_and_system_time_each_have_a_threshold() {
     assert_eq!(last(0.33, 75_000.0), ["contended"]);
 }
 
-/// Thrice a handful is a handful.
+/// Three times a few switches are still few.
 #[test]
 fn an_idle_system_s_own_switches_are_tolerated() {
     let last = |switches| {
@@ -75,14 +76,14 @@ fn an_idle_system_s_own_switches_are_tolerated() {
 }
 
 #[test]
-fn two_runs_do_not_say_which_of_them_is_the_odd_one() {
+fn two_runs_do_not_show_which_one_is_odd() {
     let study = runs(&[(10.0, 0.19, 75_000.0), (3.0, 0.6, 490_000.0)]);
     assert_eq!(names(&study), [[""; 0]; 2]);
 }
 
-/// Among more runs that were disturbed, and say so themselves, than were not, a disturbed one is still found.
+/// A disturbed run is found even if most other runs were disturbed, as long as those have marks of their own.
 #[test]
-fn runs_with_a_doubt_of_their_own_are_no_baseline() {
+fn runs_with_marks_of_their_own_are_not_a_baseline() {
     let disturbed = (3.0, 0.6, 490_000.0);
     let quiet = (10.0, 0.19, 75_000.0);
     let mut study = runs(&[disturbed, disturbed, quiet, quiet, disturbed]);
@@ -104,7 +105,7 @@ fn permitted_neighbours_cause_switches_too() {
 }
 
 #[test]
-fn a_clock_that_is_not_the_others_is_said() {
+fn a_clock_that_differs_from_the_others_is_marked() {
     let last = |mhz: f64, of_window: bool| {
         let with = |builder: StudyBuilder, repeat, mhz| {
             builder.run_with(key("cpu", "resnet18", 16, repeat), 10.0, |record| {
@@ -122,16 +123,14 @@ fn a_clock_that_is_not_the_others_is_said() {
     assert!(last(2860.0, true).is_empty());
     assert_eq!(
         last(2700.0, true),
-        [
-            "clock-changed: the processor's clock was 2700 MHz, where the other runs of its group had 3000 MHz, -10 % \
-             (threshold 5 %)"
-        ]
+        ["clock-changed: the processor's clock was 2700 MHz; in the other runs of the row it was 3000 MHz \
+             (-10 %, threshold 5 %)"]
     );
     assert!(last(2700.0, false).is_empty(), "a clock before and after the window is another");
 }
 
-/// ResNet-50 at batch 128 and at a greater one, on `device`, that makes `rate` images a second with `cores` busy and a
-/// share of `system` of that in the system.
+/// ResNet-50 at batch 128 and at larger ones on `device`: each with its batch, images per second, busy processors, and
+/// the share of their time in the system.
 fn batches(device: Device, greater: &[(u32, f64, f64, f64)]) -> Study {
     let at = |batch, repeat| Key { device, ..key("wsl", "resnet50", batch, repeat) };
     let builder = StudyBuilder::new().run_with(at(128, 1), 206.8, |record| busy(record, 2.06, 0.116, 20.0));
@@ -141,8 +140,8 @@ fn batches(device: Device, greater: &[(u32, f64, f64, f64)]) -> Study {
     builder.build()
 }
 
-/// The numbers of a run on WSL2 that took 51 minutes: 8.92 images/s with 1187 s in user mode and 2006 s in the system,
-/// of 3097 s.
+/// The numbers of a run on WSL2 that took 51 minutes: 8.92 images/s, with 1187 s in user mode and 2006 s in the system
+/// out of 3097 s.
 #[test]
 fn a_cliff_at_the_next_batch_with_a_pegged_core_in_the_system_is_a_spill() {
     let cuda = Device::Cuda(0);
@@ -151,8 +150,8 @@ fn a_cliff_at_the_next_batch_with_a_pegged_core_in_the_system_is_a_spill() {
     let analysis = analyse(&study);
     assert_eq!(
         analysis.runs[2].marks[0].to_string(),
-        "spilled: 41.4 times slower than batch 128 (threshold 4 ×), with 1.0 processors busy and 60 % of that time in the \
-         system, as when device memory is paged to the host"
+        "spilled: 41.4 times slower than batch 128 (threshold 4 ×), with 1.0 processors busy and 60 % of that time in \
+         the system, as when device memory is paged to the host"
     );
     assert_eq!(analysis.rows[1].statistics, Err("its only run is spilled".to_owned()));
     for (what, device, spill) in [
@@ -166,7 +165,7 @@ fn a_cliff_at_the_next_batch_with_a_pegged_core_in_the_system_is_a_spill() {
 }
 
 #[test]
-fn only_the_same_at_a_smaller_batch_tells_a_spill() {
+fn only_the_same_config_at_a_smaller_batch_reveals_a_spill() {
     let mut study = batches(Device::Cuda(0), &[(256, 8.92, 1.03, 0.628)]);
     let State::Recorded(record) = &mut study.cells[0].state else { unreachable!() };
     record.measurement.as_mut().unwrap().effective.settings.set("channels_last", true);

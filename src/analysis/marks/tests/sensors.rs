@@ -1,9 +1,9 @@
-//! What sensors say.
+//! Doubts that sensors raise.
 
 use super::*;
 use crate::record::{ForeignProcess, GpuTelemetry, Readings, Sensor, Telemetry};
 
-/// The marks of a run with this telemetry, as sentences.
+/// The marks of a run with this telemetry, as text.
 fn told(device: Device, telemetry: Telemetry) -> Vec<String> {
     let key = crate::job::Key { device, ..key("e", "resnet18", 16, 1) };
     let study =
@@ -77,7 +77,7 @@ fn only_heat_and_swap_leave_a_run_out() {
 }
 
 #[test]
-fn a_host_that_swaps_is_said_so() {
+fn a_host_that_swaps_is_marked() {
     let swap = |written: u64, read: u64| {
         let written = Telemetry::default().with(Sensor::SwappedOut, written << 20);
         told(Device::Cpu, written.with(Sensor::SwappedIn, read << 20))
@@ -90,7 +90,7 @@ fn a_host_that_swaps_is_said_so() {
 }
 
 #[test]
-fn the_clock_of_what_computes_is_looked_at() {
+fn the_clock_of_the_computing_device_is_judged() {
     let readings = |low: f64| Readings::of([2000.0, low, 2000.0]).unwrap();
     let of = |device, of_window, cpu: f64, gpu: f64| {
         let telemetry = Telemetry { samples: 3, of_window, ..Telemetry::default() };
@@ -126,7 +126,7 @@ fn another_process_on_the_device_is_contention() {
     assert_eq!(
         with([&screen[..], &[process(7, Some("Xorg"), None)]].concat()),
         ["contended: on its device there was also Xorg (pid 7) (threshold 0)"],
-        "what it does tells, not what it is called"
+        "its activity decides, not its name"
     );
     assert_eq!(
         with(vec![process(7, Some("blender"), Some(900)), process(8, None, None)]),
