@@ -1,4 +1,4 @@
-//! `orchestrate complexity`, as a user meets it.
+//! `orchestrate complexity`, as a user sees it.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ fn rows(csv: &str) -> Vec<BTreeMap<String, String>> {
 }
 
 #[test]
-fn json_csv_and_table_tell_the_same() {
+fn json_csv_and_table_agree() {
     let project = project();
     let json = project.orchestrate(&["complexity", "--all", "--batch", "32,1,32", "--json"]).code(0);
     let json: Value = serde_json::from_str(&json.stdout).unwrap();
@@ -69,7 +69,7 @@ fn files_are_written_for_each_network() {
 }
 
 #[test]
-fn what_cannot_be_counted_is_said() {
+fn a_network_that_cannot_be_counted_is_reported() {
     let project = project();
     let fails = |args: &[&str], text: &str| {
         project.orchestrate(&[&["complexity"], args].concat()).code(2).says(text);

@@ -1,5 +1,5 @@
-//! The tables of the manual that the code says: between `<!-- begin: name -->` and `<!-- end: name -->` a page has what
-//! the code has. `just docs` rewrites them.
+//! The tables of the manual that are generated from code, between `<!-- begin: name -->` and `<!-- end: name -->`.
+//! `just docs` rewrites them.
 
 mod mentions;
 
@@ -18,7 +18,7 @@ use orchestrate::report::{FIGURES, Figure};
 use super::harness::{Matrix, Project};
 use super::readme::pages::{Page, manual, page, root};
 
-/// If it is set, tables that differ are rewritten.
+/// The variable that causes differing tables to be rewritten.
 const UPDATE: &str = "UPDATE_DOCS";
 
 /// A table of the manual.
@@ -27,11 +27,11 @@ struct Table {
     page: &'static str,
     /// Its name in the markers.
     name: &'static str,
-    /// What stands between the markers, given what stands there now: descriptions by hand are kept.
+    /// Generates the text between the markers from the current one: descriptions written by hand are kept.
     text: fn(&Table, &str) -> String,
 }
 
-/// Every table that the code says. One line for a further one.
+/// Every generated table, one per line.
 const TABLES: &[Table] = &[
     Table { page: "README.md", name: "first-matrix", text: |_, found| found.to_owned() },
     Table { page: "docs/getting-started.md", name: "first-matrix", text: |_, _| first_matrix() },
@@ -51,7 +51,7 @@ const TABLES: &[Table] = &[
     Table { page: "docs/reference/columns.md", name: "sensors", text: |_, _| sensors_table() },
 ];
 
-/// `page` before, between and after the markers called `name`.
+/// The parts of `page` before, between and after the markers `name`.
 fn split<'p>(page: &'p Page, name: &str) -> [&'p str; 3] {
     let [begin, end] = ["begin", "end"].map(|word| format!("<!-- {word}: {name} -->\n"));
     let parts =
@@ -61,7 +61,7 @@ fn split<'p>(page: &'p Page, name: &str) -> [&'p str; 3] {
 }
 
 #[test]
-fn every_table_says_what_the_code_says() {
+fn every_generated_table_is_current() {
     let mut wrong = Vec::new();
     for table in TABLES {
         let page = page(table.page);
@@ -108,7 +108,7 @@ fn list(words: &[&str]) -> String {
     format!("{}\n", lines.join("\n"))
 }
 
-/// README.md's own, for the manual has to be whole without it.
+/// The blocks of README.md alone do not count, because the manual must be complete without it.
 fn first_matrix() -> String {
     let readme = page("README.md");
     let [_, text, _] = split(&readme, "first-matrix");

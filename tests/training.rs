@@ -1,4 +1,4 @@
-//! The shipped worker, driven by `orchestrate`: from a made data set to a report.
+//! The shipped worker, driven by `orchestrate`: from a generated data set to a report.
 #![cfg(feature = "torch")]
 #![expect(clippy::disallowed_methods, reason = "tests write matrices")]
 
@@ -57,7 +57,7 @@ fn a_matrix_trains_and_two_runs_of_a_config_give_the_same_losses() {
 }
 
 #[test]
-fn precision_and_optimizer_are_what_the_matrix_says() {
+fn precision_and_optimizer_are_those_of_the_matrix() {
     let project = Project::new();
     let matrix = MATRIX
         .replace("models: [resnet18, mobilenet_v2]", "models: [resnet18]")
@@ -89,7 +89,7 @@ fn precision_and_optimizer_are_what_the_matrix_says() {
     assert_eq!(losses.len(), 4, "each is a computation of its own: {losses:?}");
 }
 
-/// What the worker is told and does not report: nothing would hold it to that.
+/// Parameters that the worker gets but does not report, so that nothing checks whether it obeys.
 fn not_reported(record: &Record) -> Vec<String> {
     let settings = &record.measurement.as_ref().unwrap().effective.settings;
     let told = record.key.told().into_iter().map(|(name, _)| name);
@@ -108,9 +108,9 @@ fn clocks(project: &Project, record: &Record) -> Vec<String> {
     text.lines().skip(1).map(|line| line.rsplit(',').next().unwrap().to_owned()).collect()
 }
 
-/// More than any address space holds, so that no kernel promises it.
+/// Needs more than any address space has, so that no kernel grants it.
 #[test]
-fn out_of_memory_is_told_with_what_was_needed() {
+fn out_of_memory_is_reported_with_the_needed_bytes() {
     let project = Project::new();
     let matrix = "name: huge\nmodels: [resnet18]\nbatches: [1000000]\nrepeats: 1\n\
                   params: { input_size: 4096 }\nenvs: { cpu: { device: cpu } }\n";
@@ -143,7 +143,7 @@ fn flags_that_contradict_each_other_are_named() {
 }
 
 #[test]
-fn what_the_worker_cannot_do_is_said_and_the_rest_runs() {
+fn unsupported_jobs_are_reported_and_the_rest_runs() {
     let project = Project::new();
     let matrix = MATRIX
         .replace("batches: [4]", "batches: [4]\nprecisions: [fp32, tf32]")
@@ -158,6 +158,6 @@ fn what_the_worker_cannot_do_is_said_and_the_rest_runs() {
         .collect();
     assert_eq!(kinds.iter().filter(|kind| *kind == "fp32 succeeded").count(), 2, "{kinds:?}");
     assert_eq!(kinds.iter().filter(|kind| *kind == "tf32 unsupported").count(), 2, "{kinds:?}");
-    // What this host cannot do is not here, which is no failure.
+    // Jobs that this host cannot run are not here, which is not a failure.
     ended.code(0);
 }

@@ -61,7 +61,7 @@ pub(crate) fn ticks_per_second() -> f64 {
     ticks.ok().flatten().filter(|ticks| *ticks > 0).unwrap_or(100) as f64
 }
 
-/// How many processors this process may use, by its affinity and its cgroup's quota.
+/// How many processors this process can use, by its affinity and its cgroup's quota.
 fn usable_processors() -> u32 {
     std::thread::available_parallelism().map_or(1, |number| u32::try_from(number.get()).unwrap_or(u32::MAX))
 }

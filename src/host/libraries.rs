@@ -22,7 +22,7 @@ const PROGRAM_LIMIT: u64 = 1 << 30;
 struct Needs {
     /// Their names, or on macOS their paths.
     names: Vec<String>,
-    /// The directories to search, which may start with a placeholder for the program's own directory.
+    /// The directories to search, which can start with a placeholder for the program's own directory.
     directories: Vec<String>,
     /// Whether these directories are searched before those of the environment.
     before_environment: bool,

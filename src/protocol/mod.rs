@@ -129,7 +129,7 @@ pub struct WireMeasurement {
     /// What the worker really did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effective: Option<Effective>,
-    /// Everything a worker may add.
+    /// Optional parts.
     #[serde(default)]
     pub details: Details,
 }

@@ -139,7 +139,7 @@ impl Group {
     }
 
     fn send(self, signal: Signal) {
-        // The group may have ended already, which is fine.
+        // The group might have ended already, which is fine.
         let _ = killpg(self.0, signal);
     }
 
@@ -178,7 +178,7 @@ impl Group {
     /// Who owns the process `pid`. It is the group's if the process or one of its ancestors belongs to the group.
     pub fn owner_of(self, pid: u32) -> Owner {
         let Ok(number) = i32::try_from(pid) else { return Owner::Gone };
-        // No process tree is deeper than this. The bound matters because a parent's number may be reused while we
+        // No process tree is deeper than this. The bound matters because a parent's number can be reused while we
         // climb.
         const DEEPEST: usize = 64;
         let parents = std::iter::successors(stat(&pid.to_string()), |stat| stat_of(stat.parent));
@@ -239,7 +239,7 @@ pub fn processes_of_worker(path: &Path) -> Vec<Pid> {
 /// whether there were any.
 pub fn kill_escaped(path: &Path) -> bool {
     let mut found = false;
-    // A process may start another one while we look. A few rounds catch all but malicious ones.
+    // A process can start another one while we look. A few rounds catch all but malicious ones.
     for _ in 0..10 {
         let escaped = processes_of_worker(path);
         if escaped.is_empty() {
@@ -272,7 +272,7 @@ fn stat_of(pid: Pid) -> Option<Stat> {
     stat(&pid.to_string())
 }
 
-/// The name before the fields is in parentheses and may contain anything.
+/// The name before the fields is in parentheses and can contain anything.
 fn stat(pid: &str) -> Option<Stat> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = text.rsplit_once(") ")?.1.split(' ');

@@ -70,7 +70,7 @@ pub(super) async fn supervise(
             }
         }
     };
-    // The window may have ended just now: its energy needs counters from both sides of its end.
+    // The window might have ended just now: its energy needs counters from both sides of its end.
     tell_unrecorded(recorder.look(Some(group)), observer);
     let left_in_group = group.sweep().await;
     let left_processes = kill_escaped(&attempt.measurement()) || left_in_group;

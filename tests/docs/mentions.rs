@@ -1,4 +1,4 @@
-//! The manual names everything that a user can type or meet, and nothing else.
+//! The manual names everything that a user can type or see, and nothing else.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use orchestrate::record::Outcome;
 use crate::harness::Project;
 use crate::readme::pages::{page, root};
 
-/// The first cells of the rows of tables in `text` that are code, word by word: `` | `a`, `b` | … ``.
+/// The words in the first cells of the table rows in `text` that are code: `` | `a`, `b` | … ``.
 fn first_cells(text: &str) -> BTreeSet<String> {
     let rows = text.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" |"));
     let cells = rows.map(|(cell, _)| cell);
@@ -18,20 +18,20 @@ fn first_cells(text: &str) -> BTreeSet<String> {
     words.map(str::to_owned).collect()
 }
 
-/// The text of `page` from the heading `## title` to the next of that level.
+/// The text of `page` from the heading `## title` to the next heading of that level.
 fn section(page: &str, title: &str) -> String {
     let text = self::page(page).text;
     let (_, rest) = text.split_once(&format!("\n## {title}\n")).unwrap_or_else(|| panic!("no `{title}`"));
     rest.split("\n## ").next().unwrap_or(rest).to_owned()
 }
 
-/// The words of a line of help that name a flag.
+/// The flags in a line of help.
 fn flags(help: &str) -> BTreeSet<String> {
     let words = help.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
     words.filter(|word| word.starts_with("--") && word.len() > 2).map(str::to_owned).collect()
 }
 
-/// The verbs of `orchestrate`, those of `peaks` and `dataset` with both words.
+/// The verbs of `orchestrate`; those of `peaks` and `dataset` as two words.
 fn verbs() -> Vec<Vec<String>> {
     let of = |words: &[&str]| -> Vec<String> {
         let help = Project::new().orchestrate(&[words, &["--help"]].concat()).code(0).stdout;
@@ -103,7 +103,7 @@ fn every_key_of_a_matrix_is_explained() {
     }
 }
 
-/// Of the shipped worker.
+/// The parameters of the shipped worker.
 fn parameter_names() -> Vec<&'static str> {
     PARAMETERS.iter().map(|parameter| parameter.name).collect()
 }
@@ -156,7 +156,7 @@ fn every_field_of_a_measurement_is_explained() {
     assert_eq!(explained("`failure`"), of(&failure));
 }
 
-/// All Rust sources, one after the other, and the scripts that read variables.
+/// All Rust sources and the scripts that read variables, concatenated.
 fn sources() -> String {
     fn add(path: &std::path::Path, text: &mut String) {
         for entry in std::fs::read_dir(path).unwrap() {
@@ -181,7 +181,7 @@ fn every_environment_variable_is_explained() {
     for (at, _) in sources.match_indices("ORCHESTRATE_") {
         let name: String =
             sources[at..].chars().take_while(|c| c.is_ascii_uppercase() || *c == '_').collect();
-        // A prefix alone is none.
+        // A prefix alone does not count.
         found.extend(Some(name).filter(|name| !name.ends_with('_')));
     }
     assert!(found.len() > 5, "{found:?}");
@@ -200,7 +200,7 @@ fn every_outcome_is_explained_and_no_other() {
     assert_eq!(explained, known);
 }
 
-/// A message that nobody can see explains nothing.
+/// A message that does not exist explains nothing.
 #[test]
 fn every_message_that_is_explained_is_one_of_ours() {
     let sources = sources();

@@ -1,5 +1,5 @@
-//! A project in a temporary directory, with a matrix of fake workers, a store, and locks of its own, so that tests
-//! neither see nor wait for each other.
+//! A project in a temporary directory with a matrix of fake workers, its own store and its own locks, so that tests
+//! neither see each other nor wait for each other.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -14,7 +14,7 @@ use orchestrate::plan::Inventory;
 use orchestrate::record::Record;
 use orchestrate::store::Store;
 
-/// The longest that any condition is waited for. Nothing but a failing test waits so long.
+/// The longest wait for a condition. Only a failing test waits that long.
 const BOUND: Duration = Duration::from_secs(60);
 
 /// A matrix of fake workers, as YAML.
@@ -31,7 +31,7 @@ pub(crate) struct Matrix {
 }
 
 impl Matrix {
-    /// One job that does its work.
+    /// One job, which succeeds.
     pub(crate) fn new(name: &'static str) -> Self {
         Matrix {
             name,
@@ -45,17 +45,17 @@ impl Matrix {
         }
     }
 
-    /// What the workers do: an axis.
+    /// The behaviour of the workers, as an axis.
     pub(crate) fn behave(self, behaviours: &[&'static str]) -> Self {
         Matrix { behaviours: behaviours.to_vec(), ..self }
     }
 
-    /// Their batches: an axis.
+    /// The batches, as an axis.
     pub(crate) fn batches(self, batches: &[u32]) -> Self {
         Matrix { batches: batches.to_vec(), ..self }
     }
 
-    /// Repeats of every config.
+    /// The repeats of every config.
     pub(crate) fn repeats(self, repeats: u32) -> Self {
         Matrix { repeats, ..self }
     }
@@ -70,12 +70,12 @@ impl Matrix {
         Matrix { env, ..self }
     }
 
-    /// The program that is called as the fake worker is.
+    /// The program that is called instead of the fake worker.
     pub(crate) fn worker(self, worker: &Path) -> Self {
         Matrix { worker: worker.to_owned(), ..self }
     }
 
-    /// Another flag of the fake worker.
+    /// A further flag of the fake worker.
     pub(crate) fn flag(mut self, name: &str, value: &Path) -> Self {
         self.flags.extend([name.to_owned(), value.display().to_string()]);
         self
@@ -97,8 +97,9 @@ impl Matrix {
     }
 }
 
-/// A matrix `m` with an external worker, as YAML. The worker reports `settings`, members of a JSON object that may hold
-/// placeholders, and is told `words` as well. `more` are further keys of the matrix, and `env` those of its env `cpu`.
+/// A matrix `m` with an external worker, as YAML. The worker reports `settings`, members of a JSON object that can
+/// contain placeholders, and gets `words` as arguments. `more` are further keys of the matrix, and `env` those of its
+/// env `cpu`.
 pub(crate) fn own_worker(settings: &str, words: &[&str], more: &str, env: &str) -> String {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/harness/own_worker.sh");
     let command = [&["sh", script, "{out}", "{batch}", settings], words].concat();
@@ -113,7 +114,7 @@ pub(crate) struct Project {
     directory: tempfile::TempDir,
 }
 
-/// What a program left when it had ended.
+/// The exit code and output of a program that has ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -129,7 +130,7 @@ impl Ended {
         self
     }
 
-    /// Fails the test unless standard error says this.
+    /// Fails the test unless standard error contains this.
     #[track_caller]
     pub(crate) fn says(self, text: &str) -> Self {
         assert!(self.stderr.contains(text), "no `{text}` in {self:?}");
@@ -148,14 +149,14 @@ impl Project {
         Project::new().and(matrix)
     }
 
-    /// The same project with one more matrix.
+    /// Adds a matrix to the project.
     pub(crate) fn and(self, matrix: Matrix) -> Self {
         let text = matrix.yaml(&self.trace());
         fs::write(self.path(&format!("{}.yaml", matrix.name)), text).expect("a writable project");
         self
     }
 
-    /// The same project with the text `yaml` as `m.yaml`.
+    /// Adds the text `yaml` to the project as `m.yaml`.
     pub(crate) fn and_yaml(self, yaml: &str) -> Self {
         fs::write(self.path("m.yaml"), yaml).expect("a writable project");
         self
@@ -166,17 +167,17 @@ impl Project {
         self.directory.path().join(name)
     }
 
-    /// Where the workers note their executions.
+    /// The file in which the workers note their executions.
     pub(crate) fn trace(&self) -> PathBuf {
         self.path("trace")
     }
 
-    /// A file for `Matrix::flag("--release", …)`: workers wait for it before they do anything.
+    /// A file for `Matrix::flag("--release", …)`, for which workers wait before they do anything.
     pub(crate) fn release(&self) -> PathBuf {
         self.path("release")
     }
 
-    /// Lets the workers go on that wait for [`Project::release`].
+    /// Releases the workers that wait for [`Project::release`].
     pub(crate) fn let_go(&self) {
         fs::write(self.release(), "").expect("a writable project");
     }
@@ -188,7 +189,7 @@ impl Project {
         command
     }
 
-    /// `command` in the project's directory, with a store and locks of its own.
+    /// `command` in the project's directory, with the project's store and locks.
     pub(crate) fn in_environment(&self, mut command: Command) -> Command {
         command
             .current_dir(self.directory.path())
@@ -199,7 +200,7 @@ impl Project {
         command
     }
 
-    /// Runs `orchestrate` to its end.
+    /// Runs `orchestrate` until it ends.
     pub(crate) fn orchestrate(&self, arguments: &[&str]) -> Ended {
         self.start(arguments).wait()
     }
@@ -222,7 +223,7 @@ impl Project {
         Running::start(command)
     }
 
-    /// The store called `runs`.
+    /// The store `runs`.
     pub(crate) fn store(&self) -> Store {
         Store::at(&self.path("runs")).expect("an absolute path")
     }
@@ -257,7 +258,7 @@ impl Project {
         self.executions().iter().filter(|line| line.starts_with("started ")).count()
     }
 
-    /// Process ids of all workers that were ever started.
+    /// The process ids of all workers that were ever started.
     pub(crate) fn workers(&self) -> Vec<i32> {
         let text = fs::read_to_string(self.trace().join("executions")).unwrap_or_default();
         text.lines()
@@ -272,7 +273,7 @@ impl Project {
         wait_for(&format!("{number} started workers"), || self.started() >= number);
     }
 
-    /// Waits until no worker is there any more, and fails the test if two of them ever ran at once.
+    /// Waits until no worker is left, and fails the test if two of them ever ran at once.
     #[track_caller]
     pub(crate) fn assert_quiet(&self) {
         for worker in self.workers() {
@@ -295,23 +296,23 @@ impl Running {
         Running { child }
     }
 
-    /// Sends a signal to it alone.
+    /// Sends a signal to this process alone.
     pub(crate) fn signal(&self, signal: Signal) {
         kill(self.pid(), signal).expect("it is still there");
     }
 
-    /// Its process.
+    /// Its process id.
     pub(crate) fn pid(&self) -> Pid {
         Pid::from_raw(i32::try_from(self.child.id()).expect("a process id"))
     }
 
-    /// Kills it and waits until it is gone.
+    /// Kills it and waits until it has ended.
     pub(crate) fn kill(mut self) {
         self.signal(Signal::SIGKILL);
         self.child.wait().expect("it can be waited for");
     }
 
-    /// Waits until it has written a line to standard error that holds `text`.
+    /// Waits until it has written a line that contains `text` to standard error.
     #[track_caller]
     pub(crate) fn wait_for_line(&mut self, text: &str) {
         let pipe = self.child.stderr.as_mut().expect("standard error is a pipe");
@@ -324,7 +325,7 @@ impl Running {
         }
     }
 
-    /// Closes our ends of its output, as a terminal does that goes away.
+    /// Closes our ends of its output, as a closing terminal does.
     pub(crate) fn close_output(&mut self) {
         drop(self.child.stdout.take());
         drop(self.child.stderr.take());
@@ -342,7 +343,7 @@ impl Running {
         self.wait()
     }
 
-    /// Kills it after `spins` turns of an empty loop, unless it has ended by then; tells its exit code if it has.
+    /// Kills it after `spins` turns of an empty loop. Returns its exit code if it ended before.
     pub(crate) fn kill_after_spinning(&mut self, spins: u64) -> Option<i32> {
         for turn in 0..spins {
             std::hint::black_box(turn);
@@ -397,8 +398,8 @@ impl Drop for Hog {
     }
 }
 
-/// Whether this system says how busy its processors are. macOS and gVisor do not; there quiet is not waited for.
-pub(crate) fn tells_load() -> bool {
+/// Whether this system reports how busy its processors are. macOS and gVisor do not, and there `quiet` has no effect.
+pub(crate) fn reports_load() -> bool {
     probe_counters().busy_s.is_some()
 }
 
@@ -410,7 +411,7 @@ fn read_all(mut pipe: impl std::io::Read + Send + 'static) -> std::thread::JoinH
     })
 }
 
-/// Waits until `condition` holds; fails the test if it never does.
+/// Waits until `condition` holds, and fails the test if it never does.
 #[track_caller]
 pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -420,7 +421,7 @@ pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Whether the process is there and no zombie.
+/// Whether the process exists and is not a zombie.
 pub(crate) fn is_alive(pid: i32) -> bool {
     let zombie = fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "));
     !zombie && kill(Pid::from_raw(pid), None).is_ok()

@@ -1,11 +1,11 @@
-//! Whatever the text, checking it ends without a panic, and every mistake has a place in it.
+//! Checking any text ends without a panic, and every mistake has a place in the text.
 
 use orchestrate::matrix::{check, render_notes};
 use proptest::prelude::*;
 
 use super::files;
 
-/// Checks `text`; whatever is found wrong must be showable.
+/// Checks `text`. Every mistake must be displayable.
 fn survives(text: &str) -> Result<(), TestCaseError> {
     let Err(notes) = check(text) else { return Ok(()) };
     prop_assert!(!notes.is_empty());
@@ -21,7 +21,7 @@ fn survives(text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// A valid matrix with some characters replaced by ones that mean something in YAML or in a matrix.
+/// A valid matrix with some characters replaced by ones that are special in YAML or in a matrix.
 fn damaged() -> impl Strategy<Value = String> {
     let texts: Vec<String> =
         files("matrices").into_iter().chain(files("tests/matrices/valid")).map(|(_, text)| text).collect();
@@ -75,7 +75,7 @@ fn damaged() -> impl Strategy<Value = String> {
     })
 }
 
-/// What the random texts found once.
+/// Texts that once caused a failure.
 #[test]
 fn found_before() {
     for text in ["params: { m\t x: }", "¡\r¡\r\0"] {

@@ -1,4 +1,4 @@
-//! Matrix files: those that come with the program, those with mistakes, and what the schema says of both.
+//! Matrix files: those that come with the program, those with mistakes, and the schema's verdict on both.
 #![expect(clippy::disallowed_methods, reason = "the tests read the matrix files of the checkout")]
 
 mod garbage;
@@ -34,7 +34,7 @@ fn checked(path: &Path, text: &str) -> Matrix {
 }
 
 #[test]
-fn the_matrices_that_come_with_the_program_have_the_jobs_they_should() {
+fn the_shipped_matrices_have_the_expected_jobs() {
     let expected: BTreeMap<&str, &[(&str, usize)]> = BTreeMap::from([
         ("quickstart.yaml", &[("cpu", 21)][..]),
         ("pipeline.yaml", &[("cpu", 20)]),
@@ -64,9 +64,9 @@ fn a_matrix_with_every_key_is_valid() {
     }
 }
 
-/// What a user sees of each file with mistakes. Read a changed snapshot with a user's eyes.
+/// The output for each file with mistakes. Read a changed snapshot as a user would.
 #[test]
-fn mistakes_as_they_are_shown() {
+fn mistakes_are_shown() {
     for (path, text) in files("tests/matrices/invalid") {
         let shown = render_notes(name(&path), &text, &check(&text).unwrap_err());
         insta::assert_snapshot!(name(&path), shown);
@@ -110,7 +110,7 @@ fn check_tells_mistakes_as_json_and_exits_3() {
 }
 
 #[test]
-fn check_says_what_a_valid_matrix_comes_to() {
+fn check_summarises_a_valid_matrix() {
     let output = orchestrate().args(["check", "matrices/mac.yaml"]).assert().code(0).get_output().clone();
     insta::assert_snapshot!("check_mac", String::from_utf8(output.stdout).unwrap());
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");

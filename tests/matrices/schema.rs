@@ -1,5 +1,5 @@
-//! The JSON Schema accepts what the checker accepts, and rejects what it can of the rest. The validator here knows just
-//! the keywords that the schema uses, and panics at any other.
+//! The JSON Schema accepts everything that the checker accepts, and rejects as much of the rest as it can. The
+//! validator here only knows the keywords that the schema uses, and panics at any other.
 
 use orchestrate::matrix::schema;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use serde_yaml::NonFiniteFloatPolicy;
 
 use super::{files, name};
 
-/// Why `value` does not fit `rules`; nothing if it does.
+/// Why `value` does not match `rules`; empty if it does.
 fn misfits(root: &Value, rules: &Value, value: &Value) -> Vec<String> {
     let mut found = Vec::new();
     let mut expect = |fits: bool, keyword: &str| {
@@ -69,7 +69,7 @@ fn misfits(root: &Value, rules: &Value, value: &Value) -> Vec<String> {
                     expect(if rule.is_boolean() { rule == true } else { fits(rule, value) }, key);
                 }
             }
-            // Patterns are left to editors: the checker has the same rules, and its own tests.
+            // Patterns are not checked here: the checker has the same rules with its own tests.
             ("pattern" | "propertyNames", _) => {}
             ("minimum" | "maximum" | "minItems" | "maxItems" | "minLength" | "maxLength", _) => {}
             ("items" | "minProperties" | "required" | "properties" | "additionalProperties", _) => {}
@@ -110,7 +110,7 @@ fn the_schema_accepts_every_valid_matrix() {
 
 #[test]
 fn the_schema_rejects_what_it_can() {
-    // The others are YAML that cannot be parsed, or mistakes that only the matrix as a whole tells.
+    // The others are invalid YAML, or mistakes that only show in the matrix as a whole.
     let beyond = [
         "syntax.yaml",
         "surrogate.yaml",
@@ -140,7 +140,7 @@ fn the_schema_rejects_what_it_can() {
     }
 }
 
-/// Every object of the schema says what each of its keys means: an editor shows it.
+/// Every object of the schema describes each of its keys, because editors show that.
 #[test]
 fn every_key_is_described() {
     fn walk(value: &Value, seen: &mut usize) {

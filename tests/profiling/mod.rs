@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use orchestrate::job::Kind;
 use orchestrate::record::{Counters, Outcome, Record};
 
-use crate::harness::{Ended, Hog, Matrix, Project, Running, is_alive, tells_load, wait_for};
+use crate::harness::{Ended, Hog, Matrix, Project, Running, is_alive, reports_load, wait_for};
 
 /// A project whose host claims to have a GPU, and whose `ncu` and `perf` are scripts that behave as `mode` says.
 struct Lab {
@@ -155,7 +155,7 @@ fn no_cool_down_follows_a_refused_job() {
 
 #[test]
 fn a_profiler_is_asked_before_the_wait_for_a_quiet_machine() {
-    if !tells_load() {
+    if !reports_load() {
         return;
     }
     let limits = "timeout: 60s, retries: 0, quiet: 0.001, gate_timeout: 1s";

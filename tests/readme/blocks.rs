@@ -16,7 +16,7 @@ fn blocks(language: &str) -> Vec<Block> {
     found
 }
 
-/// A part of a matrix as a whole one: with every key that it lacks.
+/// A partial matrix, completed with every key that it lacks.
 fn completed(part: &str) -> String {
     let keys = [
         ("name", "docs"),
@@ -37,7 +37,7 @@ fn every_block_is_of_a_language_that_is_tested() {
     }
 }
 
-/// A file whose name begins with `wrong` is shown for its mistakes.
+/// A file whose name starts with `wrong` is shown for its mistakes.
 #[test]
 fn every_matrix_is_valid() {
     for block in blocks("yaml") {
@@ -69,7 +69,7 @@ fn every_python_program_compiles() {
     }
 }
 
-/// Lines of progress, or a whole `measurement.json` of which nothing is ignored.
+/// Lines of progress, or a complete `measurement.json` of which nothing is ignored.
 #[test]
 fn every_json_is_understood() {
     for block in blocks("json") {
@@ -86,7 +86,7 @@ fn every_json_is_understood() {
     }
 }
 
-/// The paths of all values of an object that are no objects themselves.
+/// The paths of all values of an object that are not objects.
 fn names(value: &serde_json::Value) -> Vec<String> {
     let serde_json::Value::Object(map) = value else { return vec![String::new()] };
     let of = |(name, value)| names(value).into_iter().map(move |rest| format!("{name}.{rest}"));

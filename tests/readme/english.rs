@@ -2,20 +2,20 @@
 
 use super::pages::{Page, pages};
 
-/// The most characters of a line that is no row of a table.
+/// The most characters of a line that is not a table row.
 const LONGEST_LINE: usize = 120;
 
-/// The most characters of a row of a table, which cannot be broken.
+/// The most characters of a table row, which cannot be broken.
 const LONGEST_ROW: usize = 240;
 
-/// The most words of a sentence.
+/// The most words in a sentence.
 const LONGEST_SENTENCE: usize = 30;
 
 fn is_row(line: &str) -> bool {
     line.trim_start().starts_with('|')
 }
 
-/// The paragraphs and items of lists of a page, each as one line. Tables and headings are left out.
+/// The paragraphs and list items of a page, each as one line, without tables and headings.
 fn paragraphs(page: &Page) -> Vec<String> {
     let mut found = vec![String::new()];
     for line in page.prose() {
@@ -34,12 +34,12 @@ fn paragraphs(page: &Page) -> Vec<String> {
     found
 }
 
-/// The item behind `1. `.
+/// The item after `1. `.
 fn numbered<'a>((number, item): (&str, &'a str)) -> Option<&'a str> {
     (!number.is_empty() && number.chars().all(|letter| letter.is_ascii_digit())).then_some(item)
 }
 
-/// The sentences of a paragraph: a full stop, question mark or exclamation mark ends one. Code is one word.
+/// The sentences of a paragraph. A full stop, question mark or exclamation mark ends one. Code counts as one word.
 fn sentences(paragraph: &str) -> Vec<String> {
     let words_alone: String = paragraph
         .split('`')
@@ -59,7 +59,7 @@ fn sentences(paragraph: &str) -> Vec<String> {
     found
 }
 
-/// Words of a sentence; signs alone are none.
+/// The number of words in a sentence. Symbols alone do not count.
 fn words(sentence: &str) -> usize {
     sentence.split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count()
 }

@@ -1,4 +1,4 @@
-//! Links lead somewhere.
+//! Every link has a target.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ fn targets(page: &Page) -> Vec<(usize, String)> {
     found
 }
 
-/// What is wrong with the link `target` on `page`; `None` if it leads somewhere.
+/// What is wrong with the link `target` on `page`; `None` if nothing is.
 fn fault(page: &Page, target: &str, all: &[Page]) -> Option<String> {
     if target.starts_with("https://") || target.starts_with("http://") {
         return Some("links lead to files of this repository".to_owned());
@@ -49,7 +49,7 @@ fn normal(path: &Path) -> String {
 }
 
 #[test]
-fn every_link_leads_somewhere() {
+fn every_link_has_a_target() {
     let all = pages();
     let mut wrong = Vec::new();
     let mut number = 0;
@@ -66,7 +66,7 @@ fn every_link_leads_somewhere() {
 }
 
 #[test]
-fn a_link_that_leads_nowhere_is_found() {
+fn a_broken_link_is_found() {
     let page = |path: &str, text: &str| Page { path: path.to_owned(), text: text.to_owned() };
     let all = [page("docs/a.md", "# One\n"), page("docs/matrix.md", "# Two words\n")];
     let fault = |target| fault(&all[0], target, &all).unwrap_or_default();
@@ -78,7 +78,7 @@ fn a_link_that_leads_nowhere_is_found() {
     assert!(!fault("https://example.org").is_empty());
 }
 
-/// mdbook shows no page that is not in the summary.
+/// mdbook only shows pages that are in the summary.
 #[test]
 fn the_summary_has_every_page_of_the_manual() {
     let summary = manual().into_iter().find(|page| page.path == "docs/SUMMARY.md").unwrap();
@@ -90,7 +90,7 @@ fn the_summary_has_every_page_of_the_manual() {
     }
 }
 
-/// Files and directories that a page names in code exist: `src/cli/mod.rs`.
+/// Files and directories that a page mentions as code exist, such as `src/cli/mod.rs`.
 #[test]
 fn every_file_that_is_named_exists() {
     let places = ["src/", "tests/", "docs/", "bench/", "matrices/", "templates/"];

@@ -1,11 +1,11 @@
-//! What README.md and the manual in `docs/` show works as it stands there, and reads as it should.
+//! Everything that README.md and the manual in `docs/` show works as shown, and reads as it should.
 //!
-//! | module | what it holds the pages to |
+//! | module | what it checks |
 //! |---|---|
-//! | `pages` | reads them: pages, code blocks, paragraphs |
-//! | `blocks` | matrices, workers, JSON and CSV that they show are what they claim to be |
-//! | `sessions` | commands that they show are run, and print what is shown |
-//! | `links` | links lead somewhere |
+//! | `pages` | reads the pages: code blocks, paragraphs |
+//! | `blocks` | the matrices, workers, JSON and CSV shown are valid |
+//! | `sessions` | the commands shown print what is shown |
+//! | `links` | every link has a target |
 //! | `english` | short lines, short sentences |
 
 mod blocks;

@@ -1,14 +1,14 @@
-//! The Markdown pages, taken apart.
+//! Parses the Markdown pages.
 
 use std::path::{Path, PathBuf};
 
-/// Stands before a code block that is not run, with the reason.
+/// Precedes a code block that is not run, with the reason.
 const NOT_RUN: &str = "<!-- not run: ";
 
 /// A Markdown page of the repository.
 #[derive(Debug)]
 pub(crate) struct Page {
-    /// Its path from the repository's root, with `/`.
+    /// Its path from the repository's root, with `/` as separator.
     pub(crate) path: String,
     pub(crate) text: String,
 }
@@ -21,12 +21,12 @@ pub(crate) struct Block {
     pub(crate) language: String,
     /// Its lines, without the indentation of the fence.
     pub(crate) text: String,
-    /// Why its commands are not run, if it says so.
+    /// Why its commands are not run, if they are not.
     pub(crate) not_run: Option<String>,
 }
 
 impl Block {
-    /// The name of the file that the block is, from its first line: `# first.yaml`.
+    /// The name of the file in the block, from its first line: `# first.yaml`.
     pub(crate) fn file_name(&self) -> Option<&str> {
         let name = self.text.lines().next()?.strip_prefix("# ")?;
         let is_file = [".py", ".yaml"].iter().any(|ending| name.ends_with(ending));
@@ -106,7 +106,7 @@ impl Page {
         blocks
     }
 
-    /// The page without its code blocks and comments, line by line; what is left out is an empty line.
+    /// The page without its code blocks and comments, line by line; removed lines are empty.
     pub(crate) fn prose(&self) -> Vec<&str> {
         let mut in_block = false;
         let mut prose = Vec::new();
@@ -119,13 +119,13 @@ impl Page {
         prose
     }
 
-    /// What a link to each heading of the page ends in: `what-if-i-change-something`.
+    /// The anchor of each heading of the page: `what-if-i-change-something`.
     pub(crate) fn anchors(&self) -> Vec<String> {
         self.prose().iter().filter(|line| line.starts_with('#')).map(|line| anchor(line)).collect()
     }
 }
 
-/// As forges and mdbook make it of a heading: letters, digits, `-` and `_`, in lower case.
+/// The anchor that forges and mdbook derive from a heading: letters, digits, `-` and `_`, in lower case.
 fn anchor(heading: &str) -> String {
     let words = heading.trim_start_matches('#').trim().to_lowercase();
     let keep = |letter: char| match letter {
@@ -137,7 +137,7 @@ fn anchor(heading: &str) -> String {
 }
 
 #[test]
-fn a_page_is_taken_apart() {
+fn a_page_is_parsed() {
     let text = "# What if `x` changes?\n\nText.\n\n<!-- not run: slow -->\n```console\n$ a\n```\n\n\
                 1. b\n\n   ```yaml\n   # c.yaml\n   d: 1\n   ```\n";
     let page = Page { path: "p.md".to_owned(), text: text.to_owned() };

@@ -1,10 +1,10 @@
-//! Commands that the manual shows are run, and print what is shown.
+//! The commands in the manual are run, and print what is shown.
 //!
-//! All sessions of a page are run in one directory, which holds the files that the page shows. A page that links to
-//! the first matrix continues that session. A block under `<!-- not run: why -->` is not run.
+//! All sessions of a page are run in one directory, which has the files that the page shows. A page that links to the
+//! first matrix continues that session. A block under `<!-- not run: why -->` is not run.
 //!
-//! Numbers that differ from run to run are not compared, nor is what follows them on a line. `…` stands for any lines,
-//! and at the end of a line for its rest.
+//! Numbers that differ from run to run are not compared, and neither is the rest of their line. `…` stands for any
+//! lines, or at the end of a line for its rest.
 
 use std::fs;
 use std::process::Command;
@@ -12,13 +12,13 @@ use std::process::Command;
 use super::pages::{Block, Page, manual, page};
 use crate::harness::{Project, Running};
 
-/// What a page says that continues the session of README.md.
+/// The words by which a page continues the session of README.md.
 const CONTINUES: &str = "(getting-started.md#your-first-matrix)";
 
-/// Stands in for PyTorch beside a worker that imports it.
+/// Replaces PyTorch for a worker that imports it.
 const TORCH: &str = include_str!("torch.py");
 
-/// Lines that a busy machine adds, and those that a terminal does not show.
+/// Lines that a busy machine adds, and lines that a terminal does not show.
 const NOISE: [&str; 5] = [
     "done but left out of the statistics (",
     " left out of the statistics: ",
@@ -27,7 +27,7 @@ const NOISE: [&str; 5] = [
     "hint: ",
 ];
 
-/// A command and the lines that are shown below it.
+/// A command and the output that is shown below it.
 #[derive(Debug, PartialEq)]
 struct Step<'a> {
     command: &'a str,
@@ -46,7 +46,7 @@ fn steps(block: &Block) -> Vec<Step<'_>> {
     steps
 }
 
-/// A line as far as it is the same every time: its words, without lines of tables, up to the first measured number.
+/// The part of a line that is always the same: its words up to the first measured number, without table borders.
 fn words(line: &str) -> Vec<String> {
     let is_row = line.contains('┆');
     let plain = line.replace(|c| "│┆┌┐└┘├┤─═╞╡╪┬┴┼".contains(c), " ");
@@ -55,7 +55,7 @@ fn words(line: &str) -> Vec<String> {
     let is_measured = |word: &String| word.contains('.') && word.starts_with(|c: char| c.is_ascii_digit());
     let measured = words.iter().position(is_measured);
     let spread = words.iter().position(|word| word == "±").map(|at| at.saturating_sub(1));
-    // In a row of results, the number of runs that count stands before the measured number and is as uncertain.
+    // In a row of results, the number of runs that count precedes the measured number and is as uncertain.
     let cut = measured.into_iter().chain(spread).min().map(|at| at.saturating_sub(usize::from(is_row)));
     words.into_iter().take(cut.unwrap_or(usize::MAX)).collect()
 }
@@ -66,13 +66,13 @@ fn hashless(word: &str) -> String {
     if is_hash { "#".to_owned() } else { word.to_owned() }
 }
 
-/// Whether the real line `actual` is what the line `shown` shows.
+/// Whether the printed line `actual` matches the line `shown`.
 fn is_shown(shown: &str, actual: &str) -> bool {
     let (shown, actual) = (words(shown.trim_end_matches('…')), words(actual));
     shown.len() <= actual.len() && shown.iter().zip(&actual).all(|(shown, actual)| shown == actual)
 }
 
-/// The first line that is shown and was not printed, or was printed and is not shown.
+/// The first line that is shown but was not printed, or was printed but is not shown.
 fn difference(shown: &[&str], printed: &str) -> Option<String> {
     let is_noise = |line: &&str| words(line).is_empty() || NOISE.iter().any(|noise| line.contains(noise));
     let mut actual = printed.lines().filter(|line| !is_noise(line)).peekable();
@@ -96,7 +96,7 @@ fn difference(shown: &[&str], printed: &str) -> Option<String> {
     more.map(|line| format!("printed, but not shown: {line}"))
 }
 
-/// Writes the files that `page` shows. Workers are made to do next to nothing.
+/// Writes the files that `page` shows. Workers are changed to do next to nothing.
 fn write_files(page: &Page, project: &Project) {
     for block in page.blocks() {
         if let Some(name) = block.file_name() {
@@ -108,7 +108,7 @@ fn write_files(page: &Page, project: &Project) {
     }
 }
 
-/// Runs the sessions of `page` in `project`; says how many commands that were.
+/// Runs the sessions of `page` in `project`. Returns the number of commands.
 fn run(page: &Page, project: &Project) -> usize {
     write_files(page, project);
     let blocks = page.blocks();
@@ -128,7 +128,7 @@ fn run(page: &Page, project: &Project) -> usize {
     number
 }
 
-/// `command` as a shell calls it in the directory of `project`, with our programs first on the `PATH`.
+/// Runs `command` in a shell in the directory of `project`, with our programs first on the `PATH`.
 fn shell(project: &Project, command: &str) -> Command {
     let ours = std::path::Path::new(env!("CARGO_BIN_EXE_orchestrate")).parent().expect("a directory");
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -151,9 +151,9 @@ fn every_session_prints_what_is_shown() {
     assert!(number > 10, "the reader of sessions has found only {number} commands");
 }
 
-/// Nothing is left out in silence.
+/// Nothing is skipped silently.
 #[test]
-fn a_session_that_is_not_run_says_why() {
+fn a_session_that_is_not_run_has_a_reason() {
     for block in manual().iter().flat_map(Page::blocks) {
         let why = block.not_run.as_deref();
         assert!(why.is_none_or(|why| why.len() > 10), "{}: {why:?}", block.place);
@@ -162,7 +162,7 @@ fn a_session_that_is_not_run_says_why() {
 }
 
 #[test]
-fn lines_are_compared_up_to_what_is_measured() {
+fn lines_are_compared_up_to_the_first_measured_number() {
     let table = "┌─────┬───┐\n│ env ┆ n ┆ images/s ┆ note │\n│ cpu ┆ 3 ┆ 901.5 ┆ ± 34 ┆ │\n";
     let busy = "│ env ┆ n ┆ images/s ┆ note │\n│ cpu ┆ 0 ┆ - ┆ - ┆ all 3 runs are contended │\n";
     let shown: Vec<&str> = table.lines().collect();

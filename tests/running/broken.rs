@@ -1,4 +1,4 @@
-//! One bad directory fails one job; a bad disk stops the run.
+//! One bad directory fails one job. A bad disk stops the run.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,7 +8,7 @@ use orchestrate::record::Outcome;
 
 use crate::harness::{Ended, Matrix, Project};
 
-/// The jobs of a matrix of `repeats` that has run once; their directories are gone again.
+/// The jobs of a matrix of `repeats` that has run once and whose directories were then removed.
 fn jobs(project: &Project) -> Vec<Job> {
     project.orchestrate(&["run", "t.yaml"]).code(0);
     let jobs: Vec<Job> = project.records().into_iter().map(|record| Job::new(record.key)).collect();
@@ -18,8 +18,8 @@ fn jobs(project: &Project) -> Vec<Job> {
     jobs
 }
 
-/// The first of three jobs meets what `spoil` makes of the path of its directory; the others succeed. Once that is
-/// taken away, the first one runs too.
+/// Checks that the first of three jobs fails if `spoil` changes the path of its directory, while the others succeed.
+/// Once that is removed, the first one runs too.
 fn one_of_three(spoil: fn(&std::path::Path)) -> Ended {
     let project = Project::with(Matrix::new("t").repeats(3));
     let first = project.store().job_dir(&jobs(&project)[0]).path().to_owned();
@@ -40,12 +40,12 @@ fn one_of_three(spoil: fn(&std::path::Path)) -> Ended {
 }
 
 #[test]
-fn a_dangling_link_in_the_place_of_a_jobs_directory() {
+fn a_dangling_link_in_place_of_a_jobs_directory() {
     one_of_three(|path| symlink("nowhere", path).unwrap());
 }
 
 #[test]
-fn a_file_in_the_place_of_a_jobs_directory() {
+fn a_file_in_place_of_a_jobs_directory() {
     one_of_three(|path| fs::write(path, "").unwrap());
 }
 
@@ -68,7 +68,7 @@ fn attempts_that_are_a_file() {
 }
 
 #[test]
-fn a_worker_that_spoils_its_own_directory_fails_alone() {
+fn a_worker_that_damages_its_own_directory_fails_alone() {
     let project = Project::with(Matrix::new("t").behave(&["attempts-file", "remove-job", "ok"]));
     project
         .orchestrate(&["run", "t.yaml"])
@@ -81,7 +81,7 @@ fn a_worker_that_spoils_its_own_directory_fails_alone() {
     project.assert_quiet();
 }
 
-/// Nothing behind it is tried: the next job would meet the same disk.
+/// Later jobs are not tried, because they would meet the same disk.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_stops_the_run_and_loses_nothing() {
@@ -107,7 +107,7 @@ fn a_full_disk_stops_the_run_and_loses_nothing() {
 }
 
 #[test]
-fn a_lock_directory_that_is_none_stops_the_run_and_says_how_to_choose_another() {
+fn a_lock_directory_that_is_a_file_stops_the_run_with_a_remedy() {
     let project = Project::with(Matrix::new("t").repeats(3));
     fs::write(project.path("locks"), "").unwrap();
     project.orchestrate(&["run", "t.yaml"]).code(12).says("ORCHESTRATE_LOCK_DIR");

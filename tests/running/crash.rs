@@ -1,4 +1,4 @@
-//! `kill -9` of anybody, at any moment: nothing is lost, nothing runs twice, nothing overlaps.
+//! `kill -9` of any process, at any moment: nothing is lost, nothing runs twice, nothing overlaps.
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, getpgid};
@@ -40,7 +40,7 @@ fn a_worker_outlives_its_orchestrate_and_is_adopted() {
 }
 
 #[test]
-fn a_worker_without_its_orchestrate_still_has_the_host_for_itself() {
+fn an_orphaned_worker_still_has_the_host_to_itself() {
     let project = three_jobs();
     let run = project.start(&["run", "t.yaml"]);
     project.wait_started(1);
@@ -57,7 +57,7 @@ fn a_record_that_cannot_be_written_loses_nothing() {
     let project = three_jobs();
     let run = project.start(&["run", "t.yaml"]);
     project.wait_started(1);
-    // In the way of the file that becomes the record; it stops root too.
+    // Blocks the file that becomes the record, even for root.
     let tmp = format!(".record.json.{}.tmp", run.pid());
     let obstacle = project.store().job_dirs().unwrap().remove(0).path().join(tmp);
     std::fs::create_dir(&obstacle).unwrap();
@@ -86,7 +86,7 @@ fn a_worker_that_ended_meanwhile_is_adopted_too() {
 }
 
 #[test]
-fn resume_says_whom_it_waits_for_and_can_be_told_not_to() {
+fn resume_names_what_it_waits_for_and_can_be_told_not_to_wait() {
     let project = three_jobs();
     let run = project.start(&["run", "t.yaml"]);
     project.wait_started(1);
@@ -94,7 +94,7 @@ fn resume_says_whom_it_waits_for_and_can_be_told_not_to() {
     let busy = project.orchestrate(&["resume", "--no-wait"]).code(12);
     assert!(busy.stderr.contains("the worker of cpu_m_fp32_bs4_run1, started by"), "{busy:?}");
     assert!(busy.stderr.contains("an orchestrate that is gone"), "{busy:?}");
-    // Told to stop while it waits, it leaves the worker alone.
+    // If it is told to stop while it waits, it does not touch the worker.
     let mut resume = project.start(&["resume"]);
     resume.wait_for_line("the worker of cpu_m_fp32_bs4_run1");
     resume.signal(Signal::SIGINT);
@@ -137,7 +137,7 @@ fn orchestrate_and_its_whole_group_of_workers_killed() {
 }
 
 #[test]
-fn an_adopted_worker_is_held_to_its_time_limit() {
+fn an_adopted_worker_is_stopped_at_its_time_limit() {
     let project = Project::with(
         Matrix::new("t").behave(&["ignore-sigint"]).limits("timeout: 1s, retries: 0, grace: 100ms"),
     );
@@ -148,11 +148,11 @@ fn an_adopted_worker_is_held_to_its_time_limit() {
     project.assert_quiet();
     let record = project.record();
     assert_eq!(record.outcome, Outcome::TimedOut { after_s: 1.0 });
-    // The adopted attempt, and the one that follows a failure.
+    // The adopted attempt, and the retry after its failure.
     assert_eq!(record.attempt, 2);
 }
 
-/// Whether the clock was set, or the attempt is of a version that did not note the time since boot: the worker is well.
+/// The worker keeps running, whether the clock was set or the attempt's version did not record the time since boot.
 #[test]
 fn a_clock_that_was_set_does_not_end_an_adopted_worker() {
     for without_time_since_boot in [false, true] {
@@ -178,9 +178,9 @@ fn a_clock_that_was_set_does_not_end_an_adopted_worker() {
     }
 }
 
-/// Kills `orchestrate` at many different moments, wherever they fall, until the plan is complete all the same.
+/// Kills `orchestrate` at many different moments until the plan is complete.
 #[test]
-fn killed_again_and_again_it_completes_with_one_success_a_job() {
+fn killed_repeatedly_it_completes_with_one_success_per_job() {
     let project = Project::with(Matrix::new("t").repeats(4));
     project.orchestrate(&["run", "t.yaml", "--dry-run"]).code(0);
     let mut code = None;
@@ -202,7 +202,7 @@ fn killed_again_and_again_it_completes_with_one_success_a_job() {
     let records = project.records();
     assert_eq!(records.len(), 4);
     assert!(records.iter().all(|record| record.outcome == Outcome::Succeeded));
-    // Nothing ran again after it had succeeded: every execution that ended well is the job's last.
+    // No job ran again after it had succeeded: each successful execution is the job's last.
     let executions = project.executions();
     for record in &records {
         let ended = executions.iter().filter(|line| **line == format!("ended {}", record.label)).count();

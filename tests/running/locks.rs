@@ -1,4 +1,4 @@
-//! Two orchestrates never measure at once on one device, whatever their stores.
+//! Two runs never measure on one device at the same time, whatever their stores.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -33,7 +33,7 @@ fn two_runs_of_one_store_share_the_work() {
     project.assert_quiet();
 }
 
-/// The lock of a host would go to whoever asks first, and that is the run that has just let go of it.
+/// Without turns, the run that has just released the host's lock would get it again.
 #[test]
 fn two_runs_on_one_host_take_turns() {
     let project = Project::new();
@@ -55,9 +55,9 @@ fn two_runs_on_one_host_take_turns() {
     project.assert_quiet();
 }
 
-/// Otherwise a run that was begun in the evening would be found in the morning with one job done.
+/// Otherwise a run that was started in the evening would have finished only one job by morning.
 #[test]
-fn who_must_not_wait_for_the_first_job_waits_for_the_next() {
+fn no_wait_applies_only_to_the_first_job() {
     let project = Project::new();
     let matrix =
         |name, batch| Matrix::new(name).batches(&[batch]).repeats(2).flag("--release", &project.release());
@@ -94,11 +94,11 @@ fn a_busy_host_is_waited_for_or_not() {
     project.assert_quiet();
 }
 
-/// It has left the worker's group, session and environment, so nobody can tell that it is the worker's. It keeps the
-/// locks, and whoever waits is told its id.
+/// The daemon has left the worker's group, session and environment, so it cannot be recognised as the worker's. It
+/// keeps the locks, and the id of its process is shown to whoever waits.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_daemon_that_keeps_the_locks_is_named_by_its_id() {
+fn a_daemon_that_keeps_the_locks_is_shown_with_its_id() {
     let project = Project::with(Matrix::new("t").behave(&["leave-hidden-daemon"]).repeats(2));
     let mut run = project.start(&["run", "t.yaml"]);
     run.wait_for_line("this host, held by a process that cpu_m_fp32_bs4_run1 left behind (kept by process ");
@@ -116,7 +116,7 @@ fn a_daemon_that_keeps_the_locks_is_named_by_its_id() {
 }
 
 #[test]
-fn a_device_alone_leaves_the_host_to_others_of_its_kind() {
+fn share_device_locks_the_device_and_blocks_jobs_that_need_the_whole_host() {
     let project = Project::new();
     let release = project.release();
     let project = project
@@ -124,7 +124,7 @@ fn a_device_alone_leaves_the_host_to_others_of_its_kind() {
         .and(Matrix::new("alone").flag("--release", &release));
     let first = project.start(&["run", "shared.yaml"]);
     project.wait_started(1);
-    // The same device is taken; the host as a whole is too.
+    // The same device is locked, and so is the host as a whole.
     let same = project.orchestrate(&["run", "shared.yaml", "--store", "other", "--no-wait"]).code(12);
     assert!(same.stderr.contains("the device cpu is busy"), "{same:?}");
     let whole = project.orchestrate(&["run", "alone.yaml", "--store", "other", "--no-wait"]).code(12);

@@ -1,4 +1,4 @@
-//! Running: every way a worker can end, and every way a run can be cut off.
+//! Runs: every way in which a worker can end, and every way in which a run can be cut off.
 
 mod broken;
 mod crash;

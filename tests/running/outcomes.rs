@@ -1,11 +1,11 @@
-//! Every way a worker can end has its outcome, and the rest of the matrix runs.
+//! Every way in which a worker can end has its outcome, and the rest of the matrix runs.
 
 use orchestrate::record::Outcome;
 
 use crate::harness::{Matrix, Project, is_alive, wait_for};
 
-/// What each behaviour of the fake worker must come to: the outcome's kind, a part of its sentence, and the attempts
-/// made when one retry is allowed.
+/// The expected result of each behaviour of the fake worker: the outcome's kind, a part of its sentence, and the number
+/// of attempts if one retry is allowed.
 const EXPECTED: &[(&str, &str, &str, u32)] = &[
     ("ok", "succeeded", "", 1),
     ("unsynchronised", "succeeded", "", 1),
@@ -94,13 +94,13 @@ fn a_worker_that_runs_too_long_is_stopped_whatever_it_does() {
 }
 
 #[test]
-fn out_of_memory_prunes_larger_batches_of_the_same_config_alone() {
+fn out_of_memory_prunes_only_larger_batches_of_the_same_config() {
     let project =
         Project::with(Matrix::new("t").behave(&["oom-above-8", "ok"]).batches(&[4, 16, 32, 64]).repeats(2));
     let first = project.orchestrate(&["run", "t.yaml"]).code(10);
-    // Batch 4 twice and batch 16 twice, and everything that does not run out of memory.
+    // Batch 4 twice, batch 16 twice, and everything that does not run out of memory.
     assert_eq!(project.started(), 2 + 2 + 8, "{first:?}");
-    // What failed is tried again; what is pruned stays so.
+    // Failed jobs are tried again; pruned ones stay pruned.
     project.orchestrate(&["resume"]).code(10);
     assert_eq!(project.started(), 2 + 2 + 8 + 2);
 }
@@ -131,7 +131,7 @@ fn a_failed_job_is_tried_again_with_fresh_retries_and_keeps_its_history() {
 }
 
 #[test]
-fn a_second_run_starts_nothing_and_says_one_line() {
+fn a_second_run_starts_nothing_and_prints_one_line() {
     let project = Project::with(Matrix::new("t").repeats(3));
     project.orchestrate(&["run", "t.yaml"]).code(0);
     for verb in [&["run", "t.yaml"][..], &["resume"], &["resume", "t", "--no-wait"]] {
@@ -162,7 +162,7 @@ fn a_dry_run_prints_the_commands_and_touches_nothing() {
 }
 
 #[test]
-fn a_missing_worker_or_data_folder_is_told_before_anything_runs() {
+fn a_missing_worker_or_data_folder_is_reported_before_anything_runs() {
     let project = Project::new();
     let shipped = "name: t\nmodels: [resnet18]\nbatches: [4]\nenvs: { cpu: { device: cpu } }\n";
     std::fs::write(project.path("t.yaml"), shipped).unwrap();

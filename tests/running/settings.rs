@@ -18,7 +18,7 @@ fn sentence(settings: &str, words: &[&str], params: &str) -> String {
 }
 
 #[test]
-fn a_declared_parameter_that_is_not_honoured_fails_the_job() {
+fn a_declared_parameter_that_is_ignored_fails_the_job() {
     let settings = "\"compile\": true, \"size\": 9999";
     assert_eq!(
         sentence(settings, &["{compile}", "{size}"], "compile: false, size: 32"),
@@ -34,9 +34,10 @@ fn a_parameter_of_the_shipped_worker_is_compared_at_its_default_too() {
     assert_eq!(outcome("\"warmup\": 3", &[], ""), Outcome::Succeeded, "nobody told it");
 }
 
-/// A command line knows texts only, so a text may stand for a number or a switch; else each kind is compared as it is.
+/// Command lines only have texts, so a text can stand for a number or a switch. Otherwise each kind is compared with
+/// its own.
 #[test]
-fn numbers_are_compared_as_numbers_and_texts_as_texts() {
+fn numbers_are_compared_by_value_and_texts_letter_by_letter() {
     let cases = [
         ("32", "32.0", true),
         ("32", "\"32\"", true),
@@ -65,7 +66,7 @@ fn numbers_are_compared_as_numbers_and_texts_as_texts() {
 }
 
 #[test]
-fn the_record_keeps_what_the_worker_said() {
+fn the_record_keeps_what_the_worker_reported() {
     let said =
         "\"own\": { \"a\": [1, 2.5, null] }, \"text\": \"é\", \"size\": 32.0, \"none\": null, \"rate\": 0.1";
     let matrix = own_worker(said, &["{size}"], "repeats: 1\nparams: { size: 32 }", "");
@@ -83,7 +84,7 @@ fn the_record_keeps_what_the_worker_said() {
 }
 
 #[test]
-fn what_is_not_confirmed_is_said_once() {
+fn an_unconfirmed_parameter_is_reported_once() {
     let words = ["{compile}", "{size}", "{mode}"];
     let params = "repeats: 3\nparams: { compile: true, size: 32, mode: fast }";
     let project = Project::new().and_yaml(&own_worker("\"mode\": \"fast\"", &words, params, ""));
@@ -105,7 +106,7 @@ fn what_is_not_confirmed_is_said_once() {
 }
 
 #[test]
-fn what_is_confirmed_is_not_spoken_of() {
+fn a_confirmed_parameter_is_not_reported() {
     let matrix = own_worker("\"size\": {size}", &[], "repeats: 1\nparams: { size: 32, iters: 10 }", "");
     let project = Project::new().and_yaml(&matrix);
     // Iterations follow from the samples.
@@ -115,7 +116,7 @@ fn what_is_confirmed_is_not_spoken_of() {
     }
 }
 
-/// Promise 7: a setting that the worker chose is one, whether it was asked for or not.
+/// A setting that the worker chose splits rows, whether it was requested or not.
 #[test]
 fn runs_that_report_different_settings_are_never_pooled() {
     let rows = |settings: &str| {

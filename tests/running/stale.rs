@@ -1,4 +1,4 @@
-//! Staleness: a done job whose worker changed since is said to be stale, and is repeated or accepted as the user says.
+//! A done job whose worker has changed is stale, and is repeated or accepted as the user decides.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,8 +28,8 @@ impl Changeable {
         changeable
     }
 
-    /// Puts a copy of `program` in the worker's place. By a process of its own: a file that this process has open for
-    /// writing might be inherited by another test's child, and could not be executed then.
+    /// Replaces the worker with a copy of `program`. Another process writes it: while this process has a file open for
+    /// writing, a child of a concurrent test could inherit it, and nobody could execute the file.
     fn install(&self, program: &Path) {
         let status = Command::new("cp").arg("-f").arg(program).arg(&self.worker).status().unwrap();
         assert!(status.success());
@@ -40,7 +40,7 @@ impl Changeable {
         assert!(status.success());
     }
 
-    /// Changes the worker's bytes, and nothing that it does.
+    /// Changes the worker's bytes, but not its behaviour.
     fn change(&self) {
         self.shell("printf x >> \"$1\"");
     }
@@ -49,7 +49,7 @@ impl Changeable {
         self.shell("touch -d '2001-01-01 00:00:00' \"$1\" 2> /dev/null || touch -t 200101010000 \"$1\"");
     }
 
-    /// From now on the worker fails.
+    /// Makes the worker fail from now on.
     fn break_it(&self) {
         self.shell(
             "printf '#!/bin/sh\\nexit 3\\n' > \"$1.new\" && chmod 755 \"$1.new\" && mv \"$1.new\" \"$1\"",
@@ -65,7 +65,7 @@ impl Changeable {
         serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error} in {ended:?}"))
     }
 
-    /// Jobs that a plan shows as done and as stale.
+    /// How many jobs a plan shows as done and as stale.
     fn done_and_stale(&self) -> (u64, u64) {
         let counts = self.json(&["plan", "t.yaml", "--json"])["counts"].clone();
         (counts["done"].as_u64().unwrap(), counts["stale"].as_u64().unwrap())
@@ -78,7 +78,7 @@ impl Changeable {
         dirs.remove(0)
     }
 
-    /// The record that the attempt called `number` of the only job keeps for itself.
+    /// The record that is kept in the attempt `number` of the only job.
     fn kept(&self, number: u32) -> Option<Record> {
         self.dir().attempt(number).load_record().unwrap()
     }
@@ -101,14 +101,14 @@ fn bytes_make_a_job_stale_and_a_touch_does_not() {
     let old = &records[0].provenance.worker.sha256.as_ref().unwrap()[..12];
     assert!(plan.stdout.contains(&format!("worker {old} → ")), "{plan:?}");
     assert!(plan.stdout.contains("0 to run, 2 stale"), "{plan:?}");
-    // A stale job is still done: it is not repeated, but it is said.
+    // A stale job is still done: it is reported but not repeated.
     let run = scene.run(&["run", "t.yaml"]).code(0).says("2 jobs are done but stale (worker ");
     assert!(run.stdout.contains("all 2 jobs are done"), "{run:?}");
     assert!(run.stderr.contains("`orchestrate resume t --rerun-stale` repeats"), "{run:?}");
     assert_eq!((scene.project.started(), scene.project.records()), (2, records.clone()));
     let status = scene.run(&["status"]).code(0).says("accept --all");
     assert!(status.stdout.contains("\nstale: worker ") && status.stdout.contains(": 2 jobs"), "{status:?}");
-    // With the bytes of before nothing has changed.
+    // With the former bytes, nothing has changed.
     scene.install(Path::new(env!("CARGO_BIN_EXE_fake-worker")));
     assert_eq!(scene.done_and_stale(), (2, 0));
 }
@@ -128,7 +128,7 @@ fn the_hint_of_a_plan_runs_what_the_plan_shows() {
 }
 
 #[test]
-fn a_rerun_repeats_what_is_stale_and_keeps_what_was() {
+fn a_rerun_repeats_stale_jobs_and_keeps_their_old_records() {
     let scene = Changeable::with(|matrix, _| matrix);
     scene.run(&["run", "t.yaml"]).code(0);
     let before = scene.project.record();
@@ -161,7 +161,7 @@ fn runs_of_two_workers_are_never_pooled() {
 }
 
 #[test]
-fn what_is_accepted_is_kept_until_something_else_changes() {
+fn an_accepted_record_is_kept_until_something_else_changes() {
     let scene = Changeable::with(|matrix, _| matrix.repeats(2));
     scene.run(&["run", "t.yaml"]).code(0);
     scene.run(&["accept", "--all"]).code(0);
@@ -185,7 +185,7 @@ fn what_is_accepted_is_kept_until_something_else_changes() {
     assert!(explained.contains("\nchanged since it ran\n  worker "), "{explained}");
     scene.change();
     assert_eq!(scene.done_and_stale(), (0, 2), "another change is not the one that was accepted");
-    // What cannot be read accepts nothing, and is said.
+    // An unreadable file accepts nothing, and is reported.
     scene.run(&["accept", "--all"]).code(0);
     fs::write(dirs[0].accepted(), "{").unwrap();
     assert_eq!(scene.done_and_stale(), (1, 1));
@@ -210,9 +210,9 @@ fn only_a_done_job_can_be_accepted() {
     assert_eq!(scene.done_and_stale(), (0, 0));
 }
 
-/// Its jobs would pass for jobs of no plan otherwise.
+/// Otherwise its jobs would seem to belong to no plan.
 #[test]
-fn a_plan_that_cannot_be_read_is_warned_of_with_the_cause() {
+fn an_unreadable_plan_is_reported_with_the_cause() {
     let scene = Changeable::with(|matrix, _| matrix);
     scene.run(&["run", "t.yaml"]).code(0);
     let path = scene.project.path("runs/.plans/t.json");
@@ -225,13 +225,13 @@ fn a_plan_that_cannot_be_read_is_warned_of_with_the_cause() {
 }
 
 #[test]
-fn a_lock_that_cannot_be_opened_is_no_busy_job() {
+fn a_lock_that_cannot_be_opened_does_not_make_a_job_busy() {
     let scene = Changeable::with(|matrix, _| matrix);
     scene.run(&["run", "t.yaml"]).code(0);
     scene.change();
     let lock = scene.dir().lock();
     fs::remove_file(&lock).unwrap();
-    // It stops root too.
+    // Even root cannot open it.
     fs::create_dir(&lock).unwrap();
     let refused = scene
         .run(&["accept", "--all"])
@@ -246,7 +246,7 @@ fn a_lock_that_cannot_be_opened_is_no_busy_job() {
 }
 
 #[test]
-fn a_rerun_that_fails_is_told_and_the_success_stays_readable() {
+fn a_failed_rerun_is_reported_and_the_success_stays_readable() {
     let scene = Changeable::with(|matrix, _| matrix);
     scene.run(&["run", "t.yaml"]).code(0);
     let before = scene.project.record();
@@ -266,7 +266,7 @@ fn a_rerun_that_fails_is_told_and_the_success_stays_readable() {
     assert_eq!(scene.kept(2).unwrap().outcome.kind(), "exited");
 }
 
-/// A project with one done job, whose worker was changed and waits now to be let go.
+/// A project with one done job, whose worker was changed and now waits for its release.
 fn waiting_rerun() -> Changeable {
     let scene = Changeable::with(|matrix, project| matrix.flag("--release", &project.release()));
     scene.project.let_go();
@@ -277,7 +277,7 @@ fn waiting_rerun() -> Changeable {
 }
 
 #[test]
-fn a_rerun_that_is_stopped_leaves_the_success_where_it_was() {
+fn a_stopped_rerun_leaves_the_success_in_place() {
     let scene = waiting_rerun();
     let before = scene.project.record();
     let run = scene.project.start(&["run", "t.yaml", "--rerun-stale"]);
@@ -323,7 +323,7 @@ fn a_rerun_that_somebody_else_gave_up_is_not_taken_over() {
     let before = scene.project.record();
     let rerun = scene.project.start(&["run", "t.yaml", "--rerun-stale"]);
     scene.project.wait_started(2);
-    // It finds the job under way, and was not told to repeat anything.
+    // It finds the job running, and was not told to repeat anything.
     let mut plain = scene.project.start(&["run", "t.yaml"]);
     plain.wait_for_line("waiting for this host");
     rerun.signal(Signal::SIGINT);
@@ -335,7 +335,7 @@ fn a_rerun_that_somebody_else_gave_up_is_not_taken_over() {
 }
 
 #[test]
-fn a_rerun_that_is_cut_off_while_it_is_waited_for_is_made_again() {
+fn a_rerun_that_is_cut_off_during_a_wait_is_made_again() {
     let scene = waiting_rerun();
     let before = scene.project.record();
     let run = scene.project.start(&["run", "t.yaml", "--rerun-stale"]);

@@ -1,11 +1,11 @@
-//! Being told to stop: nothing is left behind, and nothing is lost.
+//! After a stop, no process is left behind and nothing is lost.
 
 use nix::sys::signal::Signal;
 use orchestrate::record::Outcome;
 
 use crate::harness::{Matrix, Project};
 
-/// Every job has exactly one success, and only what was stopped ran twice.
+/// Checks that every job has exactly one success, and that only stopped jobs ran twice.
 fn assert_complete(project: &Project, jobs: usize, executions: usize) {
     let records = project.records();
     assert_eq!(records.len(), jobs);
@@ -39,13 +39,13 @@ fn a_first_signal_stops_gently_and_resume_completes() {
 #[test]
 fn a_second_interrupt_kills_at_once() {
     let project = Project::with(
-        // A grace longer than the test waits for anything: only the second signal can end it in time.
+        // The grace is longer than any test waits, so only the second signal can end it in time.
         Matrix::new("t").behave(&["ignore-sigint"]).limits("timeout: 1h, retries: 1, grace: 1h"),
     );
     let run = project.start(&["run", "t.yaml"]);
     project.wait_started(1);
     run.signal(Signal::SIGINT);
-    // It must have taken the first one before a second can be one: two pending signals are one.
+    // It must have received the first signal: two pending ones are merged.
     let dir = project.store().job_dirs().unwrap().remove(0);
     assert!(dir.attempt(1).attempt().exists());
     let stopped = stop_until_gone(run);
@@ -55,13 +55,13 @@ fn a_second_interrupt_kills_at_once() {
     assert_eq!(project.started(), 1);
 }
 
-/// Sends SIGINT again and again, as an impatient user does, until it has ended.
+/// Sends SIGINT again and again until it has ended, like an impatient user.
 fn stop_until_gone(run: crate::harness::Running) -> crate::harness::Ended {
     run.signal_until_gone(Signal::SIGINT)
 }
 
 #[test]
-fn a_terminal_that_goes_away_loses_nothing() {
+fn closing_the_terminal_loses_nothing() {
     let project = Project::new();
     let matrix = waiting_matrix(&project);
     let project = project.and(matrix);
@@ -74,7 +74,7 @@ fn a_terminal_that_goes_away_loses_nothing() {
 }
 
 #[test]
-fn under_nohup_a_hangup_means_nothing() {
+fn under_nohup_a_hangup_is_ignored() {
     let project = Project::new();
     let matrix = waiting_matrix(&project);
     let project = project.and(matrix);
@@ -92,7 +92,7 @@ fn a_cool_down_can_be_interrupted() {
     let run = project.start(&["run", "t.yaml", "--env", "cpu", "--only", "batch>=4", "--store", "my runs"]);
     crate::harness::wait_for("the end of the first worker", || project.executions().len() == 2);
     run.signal(Signal::SIGINT);
-    // The command to go on with is complete: selection and store included.
+    // The command to continue with is complete, with selection and store.
     run.wait().code(11).says("`orchestrate resume t --env cpu --only 'batch>=4' --store 'my runs'` goes on");
     assert_eq!(project.started(), 1);
 }

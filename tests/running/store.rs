@@ -1,4 +1,4 @@
-//! What a damaged store comes to: never a crash, never a false "done".
+//! A damaged store never causes a crash or a false "done".
 
 use std::fs;
 
@@ -15,7 +15,7 @@ fn a_record_cut_at_any_byte_is_not_done() {
     let path = project.store().job_dir(&job).record();
     let whole = fs::read(&path).unwrap();
     assert!(matches!(project.inventory().standing(&job), Standing::Done(_)));
-    // The last byte is the end of the last line; without it the record is whole.
+    // The last byte is the final line break; without it the record is complete.
     for length in 0..whole.len() - 2 {
         fs::write(&path, &whole[..length]).unwrap();
         let inventory = project.inventory();
@@ -31,7 +31,7 @@ fn a_record_cut_at_any_byte_is_not_done() {
 }
 
 #[test]
-fn a_record_that_says_something_else_than_its_directory_is_not_done() {
+fn a_record_that_contradicts_its_directory_is_not_done() {
     let project = Project::with(Matrix::new("t"));
     project.orchestrate(&["run", "t.yaml"]).code(0);
     let job = Job::new(project.record().key);
@@ -109,9 +109,9 @@ fn a_record_of_a_newer_orchestrate_is_neither_run_again_nor_replaced() {
     assert_eq!((project.started(), fs::read_to_string(dir.record()).unwrap().as_str()), (2, newer));
 }
 
-/// The newer one got hold of the job between our look at the store and our lock.
+/// The newer one took the job between our look at the store and our lock.
 #[test]
-fn a_newer_record_that_comes_meanwhile_is_respected_too() {
+fn a_newer_record_that_appears_meanwhile_is_respected_too() {
     let project = Project::new();
     let matrix = Matrix::new("t").repeats(2).flag("--release", &project.release());
     let project = project.and(matrix);
@@ -145,7 +145,7 @@ fn every_unreadable_record_is_kept() {
 }
 
 #[test]
-fn what_is_wrong_with_a_directory_is_told_wherever_the_job_is() {
+fn a_bad_directory_of_a_job_is_reported() {
     let project = Project::with(Matrix::new("t").behave(&["exit3"]));
     project.orchestrate(&["run", "t.yaml"]).code(10);
     let dir = project.store().job_dirs().unwrap().remove(0);
@@ -158,14 +158,14 @@ fn what_is_wrong_with_a_directory_is_told_wherever_the_job_is() {
     let whole = fs::read(dir.attempt(1).attempt()).unwrap();
     fs::write(dir.attempt(1).attempt(), &whole[..whole.len() / 2]).unwrap();
     project.orchestrate(&["resume"]).code(10).says("attempts/01/attempt.json is torn");
-    // The next attempt has a record; what is torn below it does not matter any more.
+    // The next attempt has a record, so a torn file of the earlier one no longer matters.
     assert_eq!(project.orchestrate(&["resume"]).code(10).stderr.matches("is torn").count(), 0);
     fs::remove_file(dir.record()).unwrap();
     fs::remove_file(dir.key()).unwrap();
     plan("its directory cannot be read: it has no key.json");
     fs::write(dir.key(), "{").unwrap();
     plan("its directory cannot be read: key.json is torn");
-    // A run writes it anew.
+    // A run rewrites it.
     project.orchestrate(&["resume"]).code(10);
     assert!(project.inventory().problems.is_empty());
     fs::remove_file(dir.record()).unwrap();
@@ -177,9 +177,9 @@ fn what_is_wrong_with_a_directory_is_told_wherever_the_job_is() {
     plan("it is named as a job's directory, but is none");
 }
 
-/// As on a read-only disk, but root is stopped too.
+/// Like a read-only disk, but it also stops root.
 #[test]
-fn a_store_that_cannot_be_written_does_no_harm_where_nothing_is_to_be_written() {
+fn a_read_only_store_is_fine_if_nothing_is_written() {
     let project = Project::with(Matrix::new("t").repeats(2)).and(Matrix::new("other"));
     project.orchestrate(&["run", "t.yaml"]).code(0);
     let plans = project.path("runs/.plans");
@@ -194,7 +194,7 @@ fn a_store_that_cannot_be_written_does_no_harm_where_nothing_is_to_be_written() 
 }
 
 #[test]
-fn the_plan_that_was_run_last_is_the_last_one_even_if_it_was_saved_before() {
+fn the_plan_that_ran_last_counts_as_the_last_one() {
     let project = Project::with(Matrix::new("first")).and(Matrix::new("second"));
     for matrix in ["first.yaml", "second.yaml", "first.yaml"] {
         project.orchestrate(&["run", matrix]).code(0);
@@ -203,7 +203,7 @@ fn the_plan_that_was_run_last_is_the_last_one_even_if_it_was_saved_before() {
 }
 
 #[test]
-fn resume_without_a_plan_or_with_a_wrong_name_says_what_there_is() {
+fn resume_without_a_plan_or_with_a_wrong_name_suggests_what_to_do() {
     let project = Project::with(Matrix::new("mac"));
     project.orchestrate(&["resume"]).code(12).says("orchestrate run");
     project.orchestrate(&["run", "mac.yaml"]).code(0);
@@ -213,7 +213,7 @@ fn resume_without_a_plan_or_with_a_wrong_name_says_what_there_is() {
 }
 
 #[test]
-fn resume_takes_the_plan_saved_last_and_says_what_else_is_left() {
+fn resume_takes_the_last_plan_and_names_the_others() {
     let project = Project::with(Matrix::new("first").behave(&["exit3"])).and(Matrix::new("second"));
     project.orchestrate(&["run", "first.yaml"]).code(10);
     project.orchestrate(&["run", "second.yaml"]).code(0);

@@ -1,4 +1,4 @@
-//! What sensors show beside a job, and waiting for a machine that is quiet.
+//! The sensors' samples of a job, and waiting for a quiet machine.
 
 use std::fs;
 
@@ -8,9 +8,9 @@ use orchestrate::host::probe_host;
 use orchestrate::job::Job;
 use orchestrate::record::{Record, Sensor, parse_samples};
 
-use crate::harness::{Hog, Matrix, Project, Running, tells_load, wait_for};
+use crate::harness::{Hog, Matrix, Project, Running, reports_load, wait_for};
 
-/// The samples that the job's first attempt left.
+/// The samples of the job's first attempt.
 fn samples(project: &Project, record: &Record) -> Vec<orchestrate::record::Sample> {
     let dir = project.store().job_dir(&Job::new(record.key.clone())).attempt(1);
     parse_samples(&fs::read_to_string(dir.telemetry()).unwrap())
@@ -23,14 +23,14 @@ fn a_run_leaves_its_samples_and_their_sum() {
     let record = project.record();
     let samples = samples(&project, &record);
     let telemetry = record.observed.telemetry.unwrap();
-    // One just before the start, one right after the end, and perhaps some between.
+    // One just before the start, one right after the end, and possibly some between.
     assert!(samples.len() >= 2, "{samples:?}");
     assert_eq!(telemetry.samples as usize, samples.len());
     assert!(!telemetry.of_window, "the fake worker does not say when its window was");
     let started = record.started_at.timestamp_millis() as f64 / 1e3;
     assert!((samples[0].unix_s - started).abs() < 60.0, "{} {started}", samples[0].unix_s);
     assert_eq!(telemetry.gpu, None, "a job on the processor");
-    assert_eq!(samples[0].get(Sensor::CpuBusy).is_some(), tells_load());
+    assert_eq!(samples[0].get(Sensor::CpuBusy).is_some(), reports_load());
     if cfg!(target_os = "linux") {
         assert!(telemetry.readings(Sensor::MemoryAvailable).is_some_and(|bytes| bytes.min > 0.0));
     }
@@ -42,9 +42,9 @@ fn a_run_leaves_its_samples_and_their_sum() {
     assert!(metrics.contains(",telemetry_samples,"), "{metrics}");
 }
 
-/// The hog begins in the middle of a job, which is held until the sensors were looked at three times meanwhile.
+/// The hog starts in the middle of a job, which is held until the sensors were read three more times.
 #[test]
-fn a_hog_in_the_middle_of_a_job_leaves_it_out_and_it_can_be_repeated() {
+fn a_job_disturbed_by_a_hog_is_left_out_and_can_be_repeated() {
     let project = Project::new();
     let matrix = Matrix::new("t").flag("--release", &project.release());
     let project = project.and(matrix);
@@ -60,7 +60,7 @@ fn a_hog_in_the_middle_of_a_job_leaves_it_out_and_it_can_be_repeated() {
     let ended = running.wait().code(0);
     drop(hogs);
     assert!(project.record().observed.telemetry.unwrap().samples >= 4);
-    if tells_load() {
+    if reports_load() {
         ended
             .says("1 job is done but left out of the statistics (contended")
             .says("`orchestrate resume t --rerun-marked`");
@@ -77,7 +77,7 @@ fn a_hog_in_the_middle_of_a_job_leaves_it_out_and_it_can_be_repeated() {
     }
 }
 
-/// As many as keep more processors busy than this host lets pass.
+/// As many hogs as it takes to exceed the load that this host tolerates.
 fn hogs_needed() -> usize {
     Thresholds::default().foreign_limit(probe_host().cpu.usable).ceil() as usize + 1
 }
@@ -100,13 +100,13 @@ fn an_adopted_attempt_keeps_what_was_sampled() {
 }
 
 #[test]
-fn a_job_that_waited_long_enough_runs_all_the_same_and_says_so() {
+fn a_job_that_waited_in_vain_runs_anyway_with_a_warning() {
     let limits = "timeout: 60s, retries: 0, quiet: 0.001, gate_timeout: 1s";
     let project = Project::with(Matrix::new("t").limits(limits));
     let _hog = Hog::start();
     let ended = project.orchestrate(&["run", "t.yaml"]).code(0);
     let gate = project.record().observed.gate.unwrap();
-    if tells_load() {
+    if reports_load() {
         let why = gate.gave_up.unwrap();
         assert!(why.contains("processors busy (quiet: 0.001)"), "{why}");
         assert!(gate.waited_s >= 1.0, "{}", gate.waited_s);
@@ -119,8 +119,8 @@ fn a_job_that_waited_long_enough_runs_all_the_same_and_says_so() {
 }
 
 #[test]
-fn a_wait_for_quiet_obeys_the_signal_to_stop() {
-    if !tells_load() {
+fn a_wait_for_quiet_ends_at_a_signal() {
+    if !reports_load() {
         return;
     }
     let limits = "timeout: 60s, retries: 0, quiet: 0.001, gate_timeout: 1h";
@@ -134,10 +134,10 @@ fn a_wait_for_quiet_obeys_the_signal_to_stop() {
     drop(hog);
 }
 
-/// The other's work cannot be told from strangers', so there is no quiet to wait for once it is there.
+/// The other job's work cannot be told from foreign work, so quiet is not waited for once it runs.
 #[test]
-fn a_job_that_comes_to_stand_beside_another_waits_for_no_quiet_and_names_it() {
-    if !tells_load() {
+fn a_job_beside_another_does_not_wait_for_quiet_and_names_it() {
+    if !reports_load() {
         return;
     }
     let limits = "timeout: 60s, retries: 0, quiet: 0.001, gate_timeout: 1h";
@@ -159,7 +159,7 @@ fn a_job_that_comes_to_stand_beside_another_waits_for_no_quiet_and_names_it() {
     project.let_go();
     beside.wait().code(0);
     let observed = project.record().observed;
-    // Its name is not in its lock yet if we looked at the very moment when it took that.
+    // If we look at the very moment when it takes the lock, its name is not in the lock yet.
     assert_eq!(observed.beside.len(), 1);
     assert!(["cpu_m_fp32_bs4_run1", "unknown"].contains(&observed.beside[0].as_str()), "{observed:?}");
     let gate = observed.gate.unwrap();

@@ -1,4 +1,4 @@
-//! The `variables` of an env: changed ones make its jobs stale, and runs under different ones are never pooled.
+//! The `variables` of an env: a change makes its jobs stale, and runs with different ones are never pooled.
 
 use std::fs;
 
@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use crate::harness::{Ended, Project, own_worker};
 
-/// A matrix whose worker runs under `variables`, the inside of a YAML mapping.
+/// A matrix whose worker runs with `variables`, the inside of a YAML mapping.
 fn matrix(variables: &str, repeats: u32) -> String {
     own_worker("", &[], &format!("repeats: {repeats}"), &format!(", variables: {{ {variables} }}"))
 }
 
-/// A project whose only job ran under `variables`.
+/// A project whose only job ran with `variables`.
 fn ran_under(variables: &str) -> Project {
     let project = Project::new().and_yaml(&matrix(variables, 1));
     project.orchestrate(&["run", "m.yaml"]).code(0);
@@ -55,7 +55,7 @@ fn a_changed_variable_makes_jobs_stale_and_splits_their_row() {
     let page = fs::read_to_string(project.path("report/m/report.md")).unwrap();
     assert!(page.contains("are not pooled: row 2 of 2 differs from row 1 in $NAP 0.2 / 0.4"), "{page}");
 
-    // What is accepted is done, and still a row of its own.
+    // An accepted job is done, and still a row of its own.
     project.orchestrate(&["accept", "--all"]).code(0);
     assert_eq!((stale(&project), split().len()), (None, 2));
     let project = project.and_yaml(&matrix("NAP: \"0.6\"", 5));
@@ -67,7 +67,7 @@ fn a_changed_variable_makes_jobs_stale_and_splits_their_row() {
 }
 
 #[test]
-fn variables_that_came_went_and_changed_are_each_named() {
+fn added_removed_and_changed_variables_are_each_named() {
     let project = ran_under("GONE: a, KEPT: b, CHANGED: c, EMPTIED: d, LC_ALL: C.UTF-8, TMPDIR: /tmp");
     assert_eq!(stale(&project), None);
     let project =
@@ -75,7 +75,7 @@ fn variables_that_came_went_and_changed_are_each_named() {
     let told = "$CHANGED c → c c; $EMPTIED d → \"\"; $GONE a → not set; $LC_ALL C.UTF-8 → C; \
                 $MKL_DYNAMIC not set → 1; $NEW not set → e; $TMPDIR /tmp → not declared";
     assert_eq!(stale(&project).as_deref(), Some(told));
-    // A worker gets this one anyway.
+    // Every worker gets this one.
     let project = ran_under("KEPT: b").and_yaml(&matrix("KEPT: b, LC_ALL: C", 1));
     assert_eq!(stale(&project), None);
 }
@@ -105,13 +105,13 @@ fn secrets_are_never_printed() {
     let page = fs::read_to_string(project.path("report/m/report.md")).unwrap();
     assert!(page.contains("differs from row 1 in $DB_PASSWORD, $HF_TOKEN, $WANDB_API_KEY"), "{page}");
     assert!(!page.contains("hush"), "{page}");
-    // What was accepted is this change, and no later one.
+    // This change was accepted, but no later one.
     assert_eq!(stale(&project), None);
     let project = project.and_yaml(&matrix(&declared("hush3"), 2));
     assert_eq!(stale(&project).as_deref(), Some(told));
 }
 
-/// Where programs are found says nothing of a run, unless the matrix chooses it.
+/// The search path of programs does not matter to a run, unless the matrix declares it.
 #[test]
 fn a_declared_path_is_a_circumstance() {
     let path = std::env::var("PATH").unwrap();
@@ -122,9 +122,9 @@ fn a_declared_path_is_a_circumstance() {
     assert_eq!(status["configs"][0]["throughput"].as_array().unwrap().len(), 2, "{status}");
 }
 
-/// A record of an older version does not say which variables were declared.
+/// A record of an older version does not tell which variables were declared.
 #[test]
-fn an_older_record_is_compared_as_far_as_it_tells() {
+fn an_older_record_is_compared_as_far_as_possible() {
     let project = ran_under("NAP: \"0.2\", TMPDIR: /tmp");
     let path = project.store().job_dirs().unwrap()[0].record();
     let mut record: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! `doctor` and `env`, on whatever machine the tests run.
+//! `doctor` and `env`, on whichever machine runs the tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,14 +19,14 @@ impl WithWorker {
     fn new(script: &str) -> Self {
         let project = Project::with(Matrix::new("t"));
         let worker = project.path("the worker");
-        // A child writes it: a test beside this one that forks while we had it open would keep it from being executed.
+        // A child process writes it: if we had the file open while a concurrent test forks, nobody could execute it.
         let write = r#"printf '#!/bin/sh\n%s\n' "$2" > "$1" && chmod 755 "$1""#;
         let status = Command::new("/bin/sh").args(["-c", write, "sh"]).arg(&worker).arg(script).status();
         assert!(status.unwrap().success());
         WithWorker { project, worker }
     }
 
-    /// Runs a verb, and tells its exit code, standard output and standard error.
+    /// Runs a verb. Returns its exit code, standard output and standard error.
     fn orchestrate(&self, arguments: &[&str]) -> (i32, String, String) {
         let output = self
             .project
@@ -60,7 +60,7 @@ fn findings(document: &Value) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn doctor_finds_what_it_finds_and_every_finding_says_what_to_do() {
+fn every_finding_of_doctor_has_a_remedy() {
     let here = WithWorker::new(SOUND);
     let before = here.files();
     let (code, out, err) = here.orchestrate(&["doctor", "--json", "--look", "0s"]);
@@ -120,7 +120,7 @@ fn a_store_that_is_a_file_is_a_failure() {
 }
 
 #[test]
-fn env_writes_both_files_and_says_so() {
+fn env_writes_both_files_and_names_them() {
     let here = WithWorker::new(SOUND);
     here.project.orchestrate(&["run", "t.yaml"]).code(0);
     let (code, out, err) = here.orchestrate(&["env"]);
@@ -154,7 +154,7 @@ fn env_prints_or_writes_elsewhere() {
 }
 
 #[test]
-fn env_that_cannot_write_says_what_and_why_and_what_to_do() {
+fn env_that_cannot_write_gives_the_reason_and_a_remedy() {
     let here = WithWorker::new(SOUND);
     fs::write(here.project.path("taken"), "").unwrap();
     let (code, out, err) = here.orchestrate(&["env", "--out", "taken/below"]);
@@ -172,7 +172,7 @@ fn env_that_cannot_write_says_what_and_why_and_what_to_do() {
     }
 }
 
-/// `doctor --json`, with this value of `ORCHESTRATE_PERF`.
+/// The output of `doctor --json` with this value of `ORCHESTRATE_PERF`.
 fn doctor_where_perf_is(here: &WithWorker, perf: &Path) -> Value {
     let mut command = here.project.command(&["doctor", "--json", "--look", "0s"]);
     let output = command.env("ORCHESTRATE_WORKER", &here.worker).env("ORCHESTRATE_PERF", perf).output();

@@ -1,4 +1,4 @@
-//! `plan`, `status`, `show`, `logs`, `doctor` and `env`, as a user meets them: before, during and after a run.
+//! `plan`, `status`, `show`, `logs`, `doctor` and `env` before, during and after a run, as a user sees them.
 
 mod host;
 
@@ -43,12 +43,12 @@ fn after_a_run_the_views_agree_about_what_is_done_and_what_failed() {
     let left_out = |group: &Value| -> u64 {
         group["left_out"].as_object().unwrap().values().filter_map(Value::as_u64).sum()
     };
-    // On a busy host a run may be marked as contended; it is said then, not lost.
+    // On a busy host a run can be marked as contended, which is then reported.
     let seen: u64 = groups.iter().map(|group| group["n"].as_u64().unwrap() + left_out(group)).sum();
     assert_eq!(seen, 2);
     let bad = configs.iter().find(|config| config["key"]["params"]["behave"] == "exit3").unwrap();
     assert_eq!(bad["failed"]["exited"], 2);
-    // Nothing is left but failures, so watching ends by itself.
+    // Only failures are left, so watching ends on its own.
     let watched = project.orchestrate(&["status", "--watch"]).code(0);
     assert!(watched.stdout.contains("RuntimeError: it went wrong"), "{watched:?}");
     let selected = json(project.orchestrate(&["status", "--only", "behave=ok", "--json"]));
@@ -80,7 +80,7 @@ fn one_job_is_shown_by_any_of_its_names() {
 }
 
 #[test]
-fn a_job_that_runs_is_seen_running() {
+fn a_running_job_is_shown_as_running() {
     let project = Project::new();
     let release = project.release();
     let project = project.and(Matrix::new("t").repeats(2).flag("--release", &release));
@@ -95,7 +95,7 @@ fn a_job_that_runs_is_seen_running() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_reader_is_not_an_error() {
     let project = project();
     let mut command = project.command(&["plan", "t.yaml"]);
     let (reader, writer) = std::io::pipe().unwrap();

@@ -314,7 +314,7 @@ mod tests {
         };
         assert_eq!((with(40, 100, 1.5), with(40, 100, 1.15)), (true, false), "the threshold");
         assert_eq!((with(20, 100, 1.5), with(19, 100, 1.5)), (true, false), "outliers are no kind");
-        assert_eq!((with(80, 100, 1.5), with(81, 100, 1.5)), (true, false), "nor are fast ones");
+        assert_eq!((with(80, 100, 1.5), with(81, 100, 1.5)), (true, false), "and fast ones are not either");
         assert_eq!((with(15, 30, 1.5), with(14, 29, 1.5)), (true, false), "too few");
         let every_other = with_period(vec![1.0; 100], 2, 1.5);
         assert!(bimodal(&every_other, Some(2), &thresholds()).is_none(), "asked for");

@@ -135,7 +135,7 @@ fn answer(stream: &mut TcpStream, content: &[u8], server: Server, seen: &Mutex<V
     let length = body.len();
     let sent = if let Server::CutAfter(most) = server { &body[..most.min(length)] } else { body };
     let head = format!("HTTP/1.1 {status}\r\n{extra}Content-Length: {length}\r\nConnection: close\r\n\r\n");
-    // The client may have closed the connection, which is fine.
+    // The client might have closed the connection, which is fine.
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(sent));
 }
 

@@ -53,7 +53,7 @@ pub async fn dispatch(order: RunOrder<'_>, observer: &mut dyn Observer) -> Resul
     Ok(summary)
 }
 
-/// The done jobs of `decided` that this run may repeat, each with the attempt of its record: stale jobs that the user
+/// The done jobs of `decided` that this run repeats, each with the attempt of its record: stale jobs that the user
 /// wants again, and re-runs left behind by an `orchestrate` that died.
 ///
 /// A re-run that another `orchestrate` is working on is left to it; if it fails, the job stays done. If the record has
@@ -77,7 +77,7 @@ impl Run<'_> {
             .filter(|Decided { decision, .. }| decision.runs() || matches!(decision, Decision::Pruned { .. }))
             .map(|decided| &decided.job)
             .collect();
-        // Pruned jobs are looked at again at the end: the smaller batch may have succeeded this time.
+        // Pruned jobs are looked at again at the end: the smaller batch might have succeeded this time.
         loop {
             let mut pruned = Vec::new();
             for job in std::mem::take(&mut waiting) {

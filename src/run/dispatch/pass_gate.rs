@@ -15,7 +15,7 @@ use crate::text::duration_text;
 const LOOK: Duration = Duration::from_secs(1);
 
 impl Run<'_> {
-    /// Waits until `job` may start, while we hold its locks: if two runs wait for a quiet machine, one of them starts
+    /// Waits until `job` can start, while we hold its locks: if two runs wait for a quiet machine, one of them starts
     /// first.
     ///
     /// Returns `None` if the job's limits ask for nothing, or for nothing that can be judged beside other jobs. If they

@@ -99,7 +99,7 @@ impl Run<'_> {
         let provenance = self.provenance(job, job_lock, &dir, profiler.as_ref())?;
         let limits = self.order.plan.env(job.key()).limits;
         let time = self.order.site.time.flavour;
-        // The jobs beside ours may have changed during the wait.
+        // The jobs beside ours might have changed during the wait.
         let beside = self.beside(job);
         let attempt = Attempt::new(Utc::now(), limits, time, probe_counters(), beside, provenance)
             .started_since_boot(probe_since_boot())
