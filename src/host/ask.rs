@@ -50,9 +50,9 @@ pub(crate) enum AskError {
 
 /// Calls `program` and waits until it ends, for at most `patience`.
 ///
-/// It runs in its own process group, which is killed in three cases: when the program has ended, because whatever it
-/// leaves behind could keep its output open forever; when `patience` is over; and when the future is dropped, because
-/// then the user wants to stop.
+/// It runs in its own process group. The group is killed when the program has ended, because whatever it leaves behind
+/// could keep its output open forever. It is also killed when `patience` is over, and when the future is dropped
+/// because the user wants to stop.
 ///
 /// # Errors
 /// [`AskError`].

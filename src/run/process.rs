@@ -91,7 +91,7 @@ impl Chain {
 }
 
 /// Gives the child its own process group, lets it inherit the locks, and resets the signals that we send to their
-/// default action: a shell's background jobs inherit an ignored SIGINT.
+/// default action. The background jobs of a shell inherit an ignored SIGINT.
 fn prepare(command: &mut Command, locks: Vec<RawFd>) {
     command.process_group(0);
     let hook = move || {

@@ -1,5 +1,5 @@
-//! A project in a temporary directory with a matrix of fake workers, its own store and its own locks, so that tests
-//! neither see each other nor wait for each other.
+//! A project in a temporary directory with a matrix of fake workers. It has its own store and its own locks, so that
+//! tests neither see each other nor wait for each other.
 
 use std::fs;
 use std::os::unix::process::CommandExt;

@@ -1,24 +1,24 @@
-//! Which file uses which: the modules of the sources put together, and every name followed to the file that defines it.
+//! Which file uses which: joins the modules of the sources, and follows every name to the file that defines it.
 //!
-//! An arrow `a → b` says that the code of `a` names something that `b` defines, on whatever way: by `use`, by a path, in
-//! a macro's call, or by a method that `b` adds to a type of another file. To declare a module is no arrow, and to hand on
-//! what a module below defines (`pub use`) is none either: a `mod.rs` that does nothing else has no arrows at all, and who
-//! imports through it points at the file behind it.
+//! An arrow `a → b` means that the code of `a` names something that `b` defines: by `use`, by a path, in a macro's
+//! call, or by a method that `b` adds to a type of another file. Declaring a module is not an arrow, and neither is
+//! re-exporting what a module below defines (`pub use`). So a `mod.rs` that does nothing else has no arrows, and an
+//! import through it points at the file behind it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::source::{self, Module};
 
-/// Arrows from file to file, each with the names that are the reason for it.
+/// The arrows from file to file, each with the names that cause it.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
-    /// By the file that uses, then by the file that is used.
+    /// By the using file, then by the used file.
     pub(super) arrows: BTreeMap<String, BTreeMap<String, BTreeSet<String>>>,
-    /// All files, in the order of their paths.
+    /// All files, sorted by path.
     pub(super) files: BTreeSet<String>,
     /// Files that only tests see.
     pub(super) test_files: BTreeSet<String>,
-    /// Paths that begin within the crate and lead nowhere: what this reader does not understand.
+    /// Paths that start in the crate and cannot be resolved by this reader.
     pub(super) unresolved: Vec<String>,
 }
 
@@ -26,10 +26,10 @@ pub(super) struct Graph {
 pub(super) type Crate<'a> = (&'a str, &'a str);
 
 impl Graph {
-    /// Reads `crates`, whose files `load` gives by their paths.
+    /// Reads `crates`. `load` returns a file by its path.
     ///
     /// # Panics
-    /// If a file is missing or is no Rust.
+    /// If a file is missing or is not Rust.
     pub(super) fn read(crates: &[Crate<'_>], load: &dyn Fn(&str) -> Option<String>) -> Graph {
         let mut tree = Tree { load, nodes: Vec::new(), crates: BTreeMap::new(), test_files: BTreeSet::new() };
         for (name, root) in crates {
@@ -40,7 +40,7 @@ impl Graph {
         tree.graph()
     }
 
-    /// Groups of files that lead back to themselves, each in the order of its paths.
+    /// Groups of files whose arrows form circles, each sorted by path.
     pub(super) fn circles(&self) -> Vec<Vec<String>> {
         let reached: BTreeMap<&String, BTreeSet<&String>> =
             self.files.iter().map(|file| (file, self.reached_from(file))).collect();
@@ -69,7 +69,7 @@ impl Graph {
         found
     }
 
-    /// A circle in words: the arrows between its files, and the names that are the reason for each.
+    /// A circle as text: the arrows between its files, and the names that cause each.
     pub(super) fn circle_text(&self, circle: &[String]) -> String {
         let mut text = format!("a circle of {} files:\n", circle.len());
         for from in circle {
@@ -100,7 +100,7 @@ struct Node {
     children: BTreeMap<String, usize>,
 }
 
-/// What a path leads to.
+/// What a path refers to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Target {
     Module(usize),
@@ -115,7 +115,7 @@ struct Tree<'a> {
     test_files: BTreeSet<String>,
 }
 
-/// Deeper chains of `use` are circles.
+/// A deeper chain of `use` is a circle.
 const DEEPEST: usize = 20;
 
 impl Tree<'_> {
@@ -195,7 +195,7 @@ impl Tree<'_> {
     fn follow_paths(&self, id: usize, graph: &mut Graph) {
         for path in &self.nodes[id].module.paths {
             let targets = match path.as_slice() {
-                // Its `use` has told already, unless it came with a `*` or hands on.
+                // Its `use` has added the arrow already, unless it is a `*` or a re-export.
                 [name] => self.of_silent_uses(id, name),
                 _ => self.resolve(id, path, DEEPEST),
             };
@@ -208,8 +208,8 @@ impl Tree<'_> {
         }
     }
 
-    /// Calls of methods that a file adds to a type of another file. Types are not inferred here, so only a name that one
-    /// file alone defines counts, and only where the type is known.
+    /// Calls of methods that a file adds to a type of another file. Types are not inferred here, so a name counts only
+    /// if one file alone defines it, and only if the type is known.
     fn follow_methods(&self, graph: &mut Graph) {
         let mut definers: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for node in &self.nodes {
@@ -266,7 +266,7 @@ impl Tree<'_> {
         std::iter::successors(Some(id), |id| self.nodes[*id].parent).skip(1).any(|id| id == ancestor)
     }
 
-    /// What `path`, as the module `from` writes it, leads to. Nothing for what another crate defines.
+    /// What `path` refers to in the module `from`; `None` if another crate defines it.
     fn resolve(&self, from: usize, path: &[String], depth: usize) -> Vec<Target> {
         let Some(((first, rest), depth)) = path.split_first().zip(depth.checked_sub(1)) else {
             return Vec::new();
@@ -286,7 +286,7 @@ impl Tree<'_> {
                 .filter_map(|target| if let Target::Module(id) = target { Some(*id) } else { None })
                 .collect();
             if modules.is_empty() {
-                // What follows is a variant, a constant or a function of the type.
+                // The rest is a variant, a constant or a function of the type.
                 return targets;
             }
             targets = match name.as_str() {
@@ -304,7 +304,7 @@ impl Tree<'_> {
         std::iter::successors(Some(id), |id| self.nodes[*id].parent).last().unwrap_or(id)
     }
 
-    /// What `name` means in the module `id`: something of its own, a module below, an import.
+    /// What `name` means in the module `id`: one of its own items, a module below, or an import.
     fn look_up(&self, id: usize, name: &str, depth: usize) -> Vec<Target> {
         let node = &self.nodes[id];
         let mut found = Vec::new();
@@ -313,7 +313,7 @@ impl Tree<'_> {
         }
         found.extend(node.children.get(name).map(|child| Target::Module(*child)));
         for import in node.module.uses.iter().filter(|import| import.name.as_deref() == Some(name)) {
-            // `use name::…` in the module that `name` is declared in would find itself.
+            // `use name::…` in the module that declares `name` would find itself.
             if import.path != [name] {
                 found.extend(self.resolve(id, &import.path, depth));
             }
@@ -321,7 +321,7 @@ impl Tree<'_> {
         if found.is_empty() { self.of_globs(id, name, depth) } else { found }
     }
 
-    /// What `name` means in the module `id` by a `use` that is no arrow itself.
+    /// What `name` means in the module `id` by a `use` that is not an arrow itself.
     fn of_silent_uses(&self, id: usize, name: &str) -> Vec<Target> {
         if self.nodes[id].module.bound.contains(name) {
             return Vec::new();
@@ -355,7 +355,7 @@ impl Tree<'_> {
     }
 }
 
-/// Whether `path` says that it leads within the crate.
+/// Whether `path` explicitly starts in the crate.
 fn is_local(path: &[String]) -> bool {
     path.len() > 1 && matches!(path[0].as_str(), "crate" | "super" | "self")
 }

@@ -1,5 +1,5 @@
-//! The rooms of the house and the direction between them, held by reading the sources: what `ARCHITECTURE.md` draws, this
-//! test enforces, for rooms and for files.
+//! The rooms and their directions, checked by reading the sources: this test enforces what `ARCHITECTURE.md` draws, for
+//! rooms and for files.
 
 mod graph;
 mod source;
@@ -18,7 +18,7 @@ const CRATES: &[Crate<'_>] = &[
     ("fake_worker", "src/bin/fake_worker.rs"),
 ];
 
-/// A room and the rooms it may use. A room stands below all that it uses.
+/// A room and the rooms it may use. A room is listed after all rooms that it uses.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("job", &[]),
     ("stats", &[]),
@@ -74,8 +74,7 @@ const PURE: &[&str] = &[
     "report",
 ];
 
-/// What would betray an effect in a pure room: the beginnings of paths. The clippy wall catches calls; this catches types
-/// and imports.
+/// The beginnings of paths that reveal an effect in a pure room. Clippy catches calls; this catches types and imports.
 const EFFECTS: &[&[&str]] = &[
     &["std", "fs"],
     &["std", "process"],
@@ -115,7 +114,7 @@ fn no_file_leads_back_to_itself() {
     assert!(circles.is_empty(), "{}", circles.join("\n"));
 }
 
-/// `just graph` shows what this prints.
+/// `just graph` prints this.
 #[test]
 fn print_the_graph_of_files() {
     let graph = house();
@@ -172,7 +171,7 @@ fn every_source_is_read_and_every_path_in_it_understood() {
     assert!(unread.is_empty(), "no module declares {unread:?}");
 }
 
-/// Whether `file` is `test`, or lies in the folder of which `test` is the `mod.rs`.
+/// Whether `file` is `test`, or is in the folder of which `test` is the `mod.rs`.
 fn is_part_of(file: &str, test: &str) -> bool {
     file == test || test.strip_suffix("mod.rs").is_some_and(|folder| file.starts_with(folder))
 }
@@ -192,7 +191,7 @@ fn pure_rooms_do_not_touch_the_world() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The room that `file` is in: the folder or file below `src`, or the program below `src/bin`.
+/// The room of `file`: the folder or file below `src`, or the program below `src/bin`.
 fn room_of(file: &str) -> &str {
     let below = file.strip_prefix("src/").unwrap_or(file);
     let below = below.strip_prefix("bin/").unwrap_or(below);

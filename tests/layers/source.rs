@@ -1,5 +1,5 @@
-//! One source file: what it defines, what it imports and which paths it names. Whatever is compiled for tests alone is
-//! left out, wherever in the file it stands.
+//! One source file: what it defines, what it imports and which paths it names. Everything that is compiled only for
+//! tests is left out, wherever it is in the file.
 
 use std::collections::BTreeSet;
 
@@ -10,26 +10,26 @@ use syn::{Attribute, ImplItem, Item, Stmt, UseTree, Visibility};
 /// The segments of a path: `["crate", "job", "Job"]`.
 pub(super) type Path = Vec<String>;
 
-/// A module as one file writes it down: the file's own, or an inline one.
+/// A module in one file: the file's own, or an inline one.
 #[derive(Debug, Default)]
 pub(super) struct Module {
-    /// Names of the functions, types, constants and macros that it defines.
+    /// The names of the functions, types, constants and macros that it defines.
     pub(super) defined: Vec<String>,
-    /// What it imports, in functions as well.
+    /// What it imports, also within functions.
     pub(super) uses: Vec<Use>,
-    /// The modules that it declares in files of their own, each with the value of `#[path]`.
+    /// The modules that it declares in their own files, each with the value of `#[path]`.
     pub(super) declared: Vec<(String, Option<String>)>,
-    /// Those of them that only tests see.
+    /// The declared modules that only tests see.
     pub(super) declared_for_tests: Vec<(String, Option<String>)>,
-    /// The modules that it holds itself.
+    /// Its inline modules.
     pub(super) inline: Vec<(String, Module)>,
-    /// The paths in its code, those of `use` left out.
+    /// The paths in its code, except those of `use`.
     pub(super) paths: Vec<Path>,
-    /// The names that its patterns bind: they hide what an import of the same name means.
+    /// The names that its patterns bind, which hide imports of the same name.
     pub(super) bound: BTreeSet<String>,
-    /// The types that it adds methods to, each with the methods' names.
+    /// The types to which it adds methods, each with the methods' names.
     pub(super) methods: Vec<(Path, Vec<String>)>,
-    /// The names of all methods and associated functions that it defines, those of traits included.
+    /// The names of all methods and associated functions that it defines, including those of traits.
     pub(super) all_methods: Vec<String>,
     /// The names of methods that it calls.
     pub(super) calls: Vec<String>,
@@ -38,18 +38,18 @@ pub(super) struct Module {
 /// One leaf of a `use` tree.
 #[derive(Debug)]
 pub(super) struct Use {
-    /// What is imported; of `use a::*` that is `a`.
+    /// What is imported; `a` for `use a::*`.
     pub(super) path: Path,
-    /// Under which name; `None` for `*`.
+    /// The name under which it is imported; `None` for `*`.
     pub(super) name: Option<String>,
-    /// It is handed on: `pub use`, `pub(crate) use`.
+    /// Whether it is re-exported: `pub use`, `pub(crate) use`.
     pub(super) is_public: bool,
 }
 
-/// Reads `text`.
+/// Parses `text`.
 ///
 /// # Errors
-/// It is no Rust.
+/// It is not Rust.
 pub(super) fn read(text: &str) -> syn::Result<Module> {
     let file = syn::parse_file(text)?;
     let mut module = Module::default();
@@ -59,7 +59,7 @@ pub(super) fn read(text: &str) -> syn::Result<Module> {
     Ok(module)
 }
 
-/// Whether `attributes` leave an item to tests: `#[cfg(test)]`, also within `all(…)`.
+/// Whether `attributes` restrict an item to tests: `#[cfg(test)]`, also within `all(…)`.
 fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes
         .iter()
@@ -80,7 +80,7 @@ fn needs_test(condition: &syn::Meta) -> bool {
     }
 }
 
-/// Collects what a module says.
+/// Collects the content of a module.
 struct Reader<'a> {
     module: &'a mut Module,
 }
@@ -132,7 +132,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The paths in the tokens of a macro's call: words that `::` joins.
+    /// The paths in the tokens of a macro's call: words joined by `::`.
     fn tokens(&mut self, tokens: TokenStream) {
         let mut path = Path::new();
         let mut colons = 0;
@@ -270,7 +270,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
     }
 
     fn visit_stmt(&mut self, statement: &'ast Stmt) {
-        // An item in a function is no name of the module, but it may be a `use`.
+        // An item in a function is not a name of the module, but it can be a `use`.
         if let Stmt::Item(item) = statement {
             let defined = self.module.defined.len();
             self.visit_item(item);
@@ -315,7 +315,8 @@ impl<'ast> Visit<'ast> for Reader<'_> {
     }
 
     fn visit_attribute(&mut self, attribute: &'ast Attribute) {
-        // `#[error("{}", crate::text::busy(.0))]` calls; `#[serde(rename = …)]` and all others only look like paths.
+        // `#[error("{}", crate::text::busy(.0))]` makes calls. `#[serde(rename = …)]` and other attributes only look
+        // like paths.
         if let syn::Meta::List(list) = &attribute.meta {
             let known = self.module.paths.len();
             self.tokens(list.tokens.clone());
@@ -325,7 +326,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
     }
 }
 
-/// Every path that a file names: its imports and those in its code, inline modules included.
+/// Every path that a file names, in imports and in code, including inline modules.
 pub(super) fn all_paths(module: &Module) -> Vec<&Path> {
     let own = module.uses.iter().map(|import| &import.path).chain(&module.paths);
     own.chain(module.inline.iter().flat_map(|(_, inline)| all_paths(inline))).collect()

@@ -1,8 +1,8 @@
-//! The reader of sources and their graph, tried on small made-up sources.
+//! Tests of the reader and the graph on small made-up sources.
 
 use super::graph::Graph;
 
-/// The arrows of a library made of these files, each as `from -> to`, files below `src` and without `.rs`.
+/// The arrows of a library with these files, each as `from -> to`. Paths are below `src` and without `.rs`.
 fn arrows(files: &[(&str, &str)]) -> Vec<String> {
     let short = |file: &str| file.trim_start_matches("src/").trim_end_matches(".rs").to_owned();
     let graph = read(files);
@@ -116,7 +116,7 @@ fn a_function_and_a_module_of_one_name_are_told_apart() {
 }
 
 #[test]
-fn a_circle_is_found_and_told() {
+fn a_circle_is_found_and_described() {
     let files = [
         ("lib", "mod a; mod b; mod c; mod d;"),
         ("a", "use crate::b::B; pub struct A;"),
@@ -165,7 +165,7 @@ fn a_method_that_stands_away_from_its_type_ties_its_callers_to_it() {
 }
 
 #[test]
-fn a_path_that_leads_nowhere_is_told() {
+fn an_unresolved_path_is_reported() {
     let graph = read(&[("lib", "mod b;"), ("b", "use crate::nowhere::X;")]);
     assert_eq!(graph.unresolved, ["src/b.rs: crate::nowhere::X"]);
 }

@@ -225,8 +225,8 @@ impl fmt::Display for Mark {
             | Mark::ClockChanged { by } => f.write_str(by),
             Mark::Spilled { batch, cliff, cores, system_share, threshold } => write!(
                 f,
-                "{cliff:.1} times slower than batch {batch} (threshold {}), with {cores:.1} processors busy and {:.0} % \
-                 of that time in the system, as when device memory is paged to the host",
+                "{cliff:.1} times slower than batch {batch} (threshold {}), with {cores:.1} processors busy and \
+                 {:.0} % of that time in the system, as when device memory is paged to the host",
                 Threshold::SpillCliff.text(*threshold),
                 100.0 * system_share
             ),

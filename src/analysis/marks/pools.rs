@@ -194,8 +194,8 @@ fn clock_changed(pool: &Pool, cells: &[&Cell], thresholds: &Thresholds) -> Found
     pool.members.iter().filter_map(check).collect()
 }
 
-/// Runs on an accelerator whose throughput fell off a cliff compared with the next smaller batch that did not, while
-/// they kept a processor busy and spent half its time in the kernel. That is the sign of a driver that pages device
+/// Runs on an accelerator whose throughput fell off a cliff compared with the next smaller batch that did not. They
+/// also kept a processor busy and spent half its time in the kernel. That is the sign of a driver that pages device
 /// memory to the host. A network that is slow for another reason does not do that.
 fn spilled(mut pools: Vec<Pool>, cells: &[&Cell], thresholds: &Thresholds) -> Found {
     pools.retain(|pool| pool.config.device != Device::Cpu);

@@ -110,9 +110,9 @@ fn periodic(seconds: &[f64], asked: Option<usize>, thresholds: &Thresholds) -> O
     })
 }
 
-/// Two kinds of iterations. The widest gap between neighbours in size that leaves a fifth of them on either side must
-/// span half the distance between the medians of the sides, and these must differ by the threshold's factor. If a
-/// period was `asked` for, two kinds are expected.
+/// Two kinds of iterations. They are split at the widest gap between neighbours in size that leaves a fifth of them on
+/// either side. The gap must span half the distance between the medians of the sides, and these must differ by the
+/// threshold's factor. If a period was `asked` for, two kinds are expected.
 fn bimodal(seconds: &[f64], asked: Option<usize>, thresholds: &Thresholds) -> Option<Mark> {
     let n = seconds.len();
     if n < MODES_NEED || asked.is_some() {

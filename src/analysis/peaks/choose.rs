@@ -1,5 +1,6 @@
-//! Chooses the peaks of a device: those that its env names, if they are for exactly that device; else those measured on
-//! that device of that host, or on another of the same name in it; else none, with the reason.
+//! Chooses the peaks of a device. The peaks that its env names come first, if they are for exactly that device. Then
+//! come those measured on that device of that host, or on another of the same name in that host. Otherwise there are
+//! none, with the reason.
 
 use super::{Origin, Peaks};
 

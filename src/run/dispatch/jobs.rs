@@ -53,8 +53,8 @@ pub async fn dispatch(order: RunOrder<'_>, observer: &mut dyn Observer) -> Resul
     Ok(summary)
 }
 
-/// The done jobs of `decided` that this run repeats, each with the attempt of its record: stale jobs that the user
-/// wants again, and re-runs left behind by an `orchestrate` that died.
+/// The done jobs of `decided` that this run repeats, each with the attempt of its record. These are stale jobs that the
+/// user wants again, and re-runs left behind by an `orchestrate` that died.
 ///
 /// A re-run that another `orchestrate` is working on is left to it; if it fails, the job stays done. If the record has
 /// another attempt number by then, somebody has already repeated the job.

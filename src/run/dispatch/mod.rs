@@ -1,6 +1,6 @@
 //! Runs what the plan says: first it adopts the attempts of an `orchestrate` that died, then it runs job after job.
 //!
-//! The plan and its decisions leave one choice, which nobody can make in advance: once a batch has run out of memory,
+//! The plan and its decisions leave one choice, which nobody can make in advance. Once a batch has run out of memory,
 //! larger batches of the same config are not tried.
 //!
 //! Locks are always taken in this order: host, device, job. Whoever waits for a job's lock alone, to adopt its attempt,

@@ -26,9 +26,9 @@ fn runs(all: &[(f64, f64, f64)]) -> Study {
     builder.build()
 }
 
-/// A mistake of the seed reports with its numbers: MobileNetV2 at 1.74 images/s instead of 5.3 to 6.5 alone, some 490
-/// 000 involuntary switches per second instead of 75 000, and 45 to 65 % of the time in the system instead of 18 to 20
-/// %.
+/// A mistake of the seed reports, with its numbers. MobileNetV2 ran at 1.74 images/s instead of 5.3 to 6.5 alone. It
+/// had some 490 000 involuntary switches per second instead of 75 000, and 45 to 65 % of the time in the system instead
+/// of 18 to 20 %.
 #[test]
 fn two_matrices_at_once_show_in_switches_and_system_time() {
     let study = runs(&[
