@@ -1,6 +1,7 @@
 //! Formats numbers and errors for people: durations, rates, counts, an error with its causes. Any room may call it. It
 //! uses no other room, never decides what is said, and never prints.
 
+use std::error::Error;
 use std::time::Duration;
 
 /// `0.4s`, `14.2s`, `3m 20s`, `2h 5m`.
@@ -33,16 +34,14 @@ pub fn jobs_text(number: usize) -> String {
     if number == 1 { "1 job".to_owned() } else { format!("{number} jobs") }
 }
 
-/// The error and its sources, joined by colons.
-pub fn with_sources(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
+/// The sources of `error`, from the nearest to the first cause.
+pub fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(error.source(), |cause| (*cause).source())
+}
+
+/// The error and its causes on one line, with colons between them.
+pub fn with_causes(error: &(dyn Error + 'static)) -> String {
+    causes(error).fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 #[cfg(test)]
@@ -64,6 +63,21 @@ mod tests {
         ] {
             assert_eq!(duration_text(seconds), text);
         }
+    }
+
+    #[test]
+    fn an_error_names_its_causes_from_the_nearest_to_the_first() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("{text}")]
+        struct Layer {
+            text: &'static str,
+            source: Option<Box<Layer>>,
+        }
+        let layer = |text, source| Box::new(Layer { text, source });
+        let error = layer("cannot run", Some(layer("cannot read", Some(layer("no such file", None)))));
+        assert_eq!(with_causes(&*error), "cannot run: cannot read: no such file");
+        assert_eq!(causes(&*error).count(), 2);
+        assert_eq!(with_causes(&*layer("alone", None)), "alone");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::Exit;
 use crate::files::WriteError;
 use crate::plan::quote;
 use crate::store::{PlanError, StoreError};
+use crate::text::causes;
 
 /// A failed verb: the error, the exit code it means, and what the user can do next.
 ///
@@ -75,10 +76,8 @@ pub(super) fn foreign_remedy(path: &Path) -> String {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error: {}", self.error)?;
-        let mut source = self.error.source();
-        while let Some(cause) = source {
+        for cause in causes(&*self.error) {
             write!(f, "\n  caused by: {cause}")?;
-            source = cause.source();
         }
         if let Some(hint) = &self.hint {
             write!(f, "\n\nhint: {hint}")?;

@@ -11,7 +11,7 @@ use crate::job::JobId;
 use crate::plan::{Decided, Decision, Inventory, Plan, Present, Standing, changes_text, decide};
 use crate::record::HostFacts;
 use crate::store::{Store, StoreError};
-use crate::text::jobs_text;
+use crate::text::{jobs_text, with_causes};
 
 /// What is here now.
 pub(super) struct Here {
@@ -78,13 +78,7 @@ pub(super) fn planned_jobs(
 
 /// Nobody should take the jobs of a plan that cannot be read for jobs of no plan.
 fn warn_of_plan(name: &str, error: &StoreError) {
-    let mut text = format!("the plan `{name}` is left out: {error}");
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text += &format!(": {cause}");
-        source = cause.source();
-    }
-    warn(&text);
+    warn(&format!("the plan `{name}` is left out: {}", with_causes(error)));
 }
 
 /// What changed for the stale jobs of `decided`, each with their number.

@@ -3,6 +3,7 @@
 use super::{NotProfiled, Outcome, ReportedExit, TimeReport};
 use crate::job::Key;
 use crate::protocol::{BadMeasurement, Failure, FailureKind, Mismatch, Report, WorkerExit};
+use crate::text::with_causes;
 
 /// What is known about the end of an attempt's process chain; input of [`decide_outcome`].
 #[derive(Clone, Debug, PartialEq)]
@@ -191,7 +192,7 @@ fn is_failed_allocation(line: &str) -> bool {
 fn measured(key: &Key, report: Option<&Result<Report, BadMeasurement>>, lived_s: Option<f64>) -> Outcome {
     match report {
         None => Outcome::BadOutput { message: "the worker wrote no measurement.json".to_owned() },
-        Some(Err(error)) => Outcome::BadOutput { message: with_sources(error) },
+        Some(Err(error)) => Outcome::BadOutput { message: with_causes(error) },
         Some(Ok(Report::Failed(failure))) => named_failure(failure),
         Some(Ok(Report::Measured(measurement))) => {
             let window_s = measurement.elapsed_s;
@@ -231,17 +232,6 @@ fn exited(code: i32, last_error_line: Option<&str>) -> Outcome {
 /// such file or directory` (GNU), `time: worker: No such file or directory` (BSD).
 fn is_failed_start(line: &str) -> bool {
     line.starts_with("time: ") || line.contains("time: cannot run ")
-}
-
-/// An error with all of its sources, as text: a record keeps nothing else of it.
-fn with_sources(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::job::{Job, Key};
 use crate::lock::open_lock;
 use crate::plan::{Inventory, NotDone, Problem, Standing, quote};
 use crate::record::Record;
-use crate::text::with_sources;
+use crate::text::with_causes;
 
 impl Store {
     /// Reads how every job of the store stands.
@@ -78,7 +78,7 @@ fn read_job_dir(dir: &JobDir, inventory: &mut Inventory) {
     tell_torn_attempts(dir, inventory);
     let standing = match record {
         Err(error) => {
-            let message = with_sources(&error);
+            let message = with_causes(&error);
             problem(inventory, dir, message.clone());
             NotDone::Corrupt { message }
         }
@@ -105,7 +105,7 @@ fn read_beside(dir: &JobDir, record: &Record, inventory: &mut Inventory) {
     match dir.load_acceptance() {
         Ok(accepted) => inventory.accepted.extend(accepted.map(|accepted| (record.id, accepted))),
         Err(error) => {
-            let message = format!("{}, so nothing is accepted", with_sources(&error));
+            let message = format!("{}, so nothing is accepted", with_causes(&error));
             problem(inventory, dir, message);
         }
     }

@@ -28,7 +28,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("architecture", &[]),
     ("dataset", &[]),
     ("protocol", &["job"]),
-    ("record", &["job", "protocol", "metric", "stats"]),
+    ("record", &["job", "protocol", "metric", "stats", "text"]),
     ("matrix", &["job", "record", "metric", "architecture", "stats", "threshold"]),
     ("plan", &["job", "protocol", "record", "matrix", "stats", "text", "threshold"]),
     ("event", &["job", "protocol", "record", "plan", "text"]),
@@ -53,7 +53,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const PROGRAMS_MAY_USE: &[(&str, &[&str])] = &[
     ("main", &["cli"]),
     ("fake_worker", &["protocol", "job"]),
-    ("worker", &["protocol", "job", "architecture"]),
+    ("worker", &["protocol", "job", "architecture", "text"]),
 ];
 
 /// Rooms without effects.

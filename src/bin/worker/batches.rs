@@ -6,12 +6,13 @@ use std::path::Path;
 use std::time::Instant;
 
 use orchestrate::job::{DataSource, Device};
+use orchestrate::text::with_causes;
 use tch::{Kind, TchError, Tensor};
 
 use super::arguments::Training;
 use super::data::{self, Layout, Loader, LoaderOptions};
 use super::device::OpenDevice;
-use super::failure::{WorkerError, with_causes};
+use super::failure::WorkerError;
 use super::model;
 
 /// A batch on its device.

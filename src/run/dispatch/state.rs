@@ -15,7 +15,7 @@ use crate::run::site::Site;
 use crate::run::telemetry::Sensors;
 use crate::stop::StopSignals;
 use crate::store::Store;
-use crate::text::with_sources;
+use crate::text::with_causes;
 
 /// The input of a run.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl Run<'_> {
         match result {
             Err(Halt::Failed(error)) if concerns_one_job(&error, self.order.store, &dir) => {
                 self.states.insert(job.id(), State::Failed);
-                let why = with_sources(&error);
+                let why = with_causes(&error);
                 self.observer.event(&Event::GivenUp { job, why: &why, directory: dir.path() });
                 Ok(())
             }

@@ -1,10 +1,10 @@
 //! The error, its exit code, and what `measurement.json` says of it.
 
-use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use orchestrate::protocol::{Failure, FailureKind, WorkerExit};
+use orchestrate::text::with_causes;
 use tch::TchError;
 
 use super::shortage::{Shortage, first_line};
@@ -99,18 +99,6 @@ impl From<TchError> for WorkerError {
 /// The error and its sources in one line: what the last line of standard error must say.
 pub(crate) fn one_line(error: &WorkerError) -> String {
     with_causes(error).replace('\n', " ")
-}
-
-/// The error and its sources, with colons between them.
-pub(crate) fn with_causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -3,4 +3,4 @@
 mod error;
 mod shortage;
 
-pub(crate) use error::{WorkerError, one_line, with_causes};
+pub(crate) use error::{WorkerError, one_line};
