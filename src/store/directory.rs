@@ -73,21 +73,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Read`].
     pub fn job_dirs(&self) -> Result<Vec<JobDir>, StoreError> {
-        let read = |source| StoreError::Read { path: self.root.clone(), source };
-        let mut found = Vec::new();
-        let entries = match fs::read_dir(&self.root) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
-            other => other.map_err(read)?,
-        };
-        for entry in entries {
-            let entry = entry.map_err(read)?;
-            let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-            if !hidden && entry.path().is_dir() {
-                found.push(JobDir::at(entry.path()));
-            }
-        }
-        found.sort_by(|left, right| left.path().cmp(right.path()));
-        Ok(found)
+        self.entries(|name, is_dir| is_dir && !name.starts_with('.'))
     }
 
     /// Everything that has the name of a job's directory and is none: a file, a symbolic link that leads nowhere.
@@ -95,15 +81,20 @@ impl Store {
     /// # Errors
     /// [`StoreError::Read`].
     pub(super) fn no_job_dirs(&self) -> Result<Vec<JobDir>, StoreError> {
+        self.entries(|name, is_dir| !is_dir && is_job_name(name))
+    }
+
+    /// What the store holds, by name, if `wanted` says so of its name and of whether it is a directory.
+    fn entries(&self, wanted: impl Fn(&str, bool) -> bool) -> Result<Vec<JobDir>, StoreError> {
         let read = |source| StoreError::Read { path: self.root.clone(), source };
-        let mut found = Vec::new();
         let entries = match fs::read_dir(&self.root) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             other => other.map_err(read)?,
         };
+        let mut found = Vec::new();
         for entry in entries {
             let entry = entry.map_err(read)?;
-            if is_job_name(&entry.file_name().to_string_lossy()) && !entry.path().is_dir() {
+            if wanted(&entry.file_name().to_string_lossy(), entry.path().is_dir()) {
                 found.push(JobDir::at(entry.path()));
             }
         }
