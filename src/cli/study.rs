@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 
-use super::load::load_matrix_plan;
+use super::find::find_plan;
 use super::output::say;
 use super::{Exit, Failure, Global};
 use crate::analysis::cost::FlopsConvention;
@@ -22,7 +22,7 @@ use crate::prepare::peaks::load_peaks;
 use crate::protocol::{BadIterations, Iterations, Measurement};
 use crate::report::number::significant;
 use crate::report::{FIGURES, File};
-use crate::store::{Store, StoreError};
+use crate::store::Store;
 
 /// Which plan, and what to read beside the store.
 #[derive(Debug, clap::Args)]
@@ -74,31 +74,14 @@ impl StudyArgs {
         })
     }
 
+    /// The plan that is wanted. Where there is none, there is nothing to aggregate.
     fn plan(&self, store: &Store) -> Result<Plan, Failure> {
-        let nothing = |failure: Failure| Failure { exit: Exit::NothingToAggregate, ..failure };
-        match &self.matrix {
-            Some(name) if name.ends_with(".yaml") || name.ends_with(".yml") || name.contains('/') => {
-                load_matrix_plan(Path::new(name))
-            }
-            Some(name) => {
-                let known = store.plan_names().map_err(Failure::store)?;
-                store.load_plan(name).map_err(|error| match error {
-                    StoreError::NoPlan { .. } if known.is_empty() => nothing(Failure::store(error)),
-                    StoreError::NoPlan { .. } => nothing(Failure::store(error))
-                        .hint(format!("the saved plans are: {}", known.join(", "))),
-                    error => Failure::store(error),
-                })
-            }
-            None => {
-                let names = store.plan_names().map_err(Failure::store)?;
-                let Some(name) = names.first() else {
-                    let message = format!("the store {} has no saved plan", store.root().display());
-                    return Err(Failure::new(Exit::NothingToAggregate, message)
-                        .hint("run a matrix first: `orchestrate run MATRIX.yaml`"));
-                };
-                store.load_plan(name).map_err(Failure::store)
-            }
-        }
+        let has_none = || store.plan_names().is_ok_and(|names| names.is_empty());
+        find_plan(store, self.matrix.as_deref()).map_err(|failure| {
+            let is_missing =
+                failure.exit == Exit::NothingSelected || failure.exit == Exit::StoreUnusable && has_none();
+            if is_missing { Failure { exit: Exit::NothingToAggregate, ..failure } } else { failure }
+        })
     }
 
     /// Writes `files` below the report's directory, and says which it is. Their paths are made of names, so nothing is
