@@ -31,7 +31,7 @@ pub use parameter::{
     DataSource, LOADER_PARAMETERS, PARAMETERS, ParamValue, Parameter, ParameterType, Params, WrongParameter,
     parameter,
 };
-pub use placeholder::placeholders;
+pub use placeholder::{Part, parts, placeholders};
 pub use profile::Profile;
 pub use state::{State, Tally};
 pub use varying::{distinction, varying_parameters};

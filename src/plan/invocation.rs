@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::{PlannedEnv, Profiler};
-use crate::job::{DataSource, Device, Key, ParamValue, WorkerTemplate};
+use crate::job::{DataSource, Device, Key, ParamValue, Part, WorkerTemplate, parts};
 use crate::protocol::{ITERATIONS_VARIABLE, MEASUREMENT_VARIABLE};
 
 /// The variables of `orchestrate`'s environment that a worker gets as they are: where programs, libraries and scratch
@@ -140,33 +140,13 @@ fn parameter_flag(name: &str, value: &ParamValue) -> Vec<String> {
     }
 }
 
-/// Fills the placeholders of one word of an external worker's command. Braces around anything but a name are left as
-/// they are, so that a word may hold JSON.
+/// Fills the placeholders of one word of an external worker's command.
 fn fill(word: &str, key: &Key, outputs: &Outputs) -> Result<String, InvocationError> {
-    let mut filled = String::new();
-    let mut rest = word;
-    while let Some(open) = rest.find('{') {
-        let after = &rest[open + 1..];
-        match after.find('}').map(|close| &after[..close]).filter(|name| is_name(name)) {
-            Some(name) => {
-                filled.push_str(&rest[..open]);
-                filled.push_str(&placeholder(name, key, outputs)?);
-                rest = &after[name.len() + 1..];
-            }
-            None => {
-                filled.push_str(&rest[..=open]);
-                rest = after;
-            }
-        }
-    }
-    filled.push_str(rest);
-    Ok(filled)
-}
-
-/// As [`crate::matrix`] checks it: lower-case letters, digits and `_`.
-fn is_name(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    let text = |part| match part {
+        Part::Text(text) => Ok(text.to_owned()),
+        Part::Placeholder(name) => placeholder(name, key, outputs),
+    };
+    parts(word).map(text).collect()
 }
 
 fn placeholder(name: &str, key: &Key, outputs: &Outputs) -> Result<String, InvocationError> {
