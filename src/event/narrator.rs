@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Event, Summary, Waiting, WorkerFate};
 use crate::job::{Job, JobId, Key, Kind, State, varying_parameters};
-use crate::plan::{Decided, Decision, Estimator, TimeLeft, wall_seconds};
+use crate::plan::{Decided, Decision, Estimator, TimeLeft};
 use crate::protocol::Progress;
 use crate::record::Record;
 use crate::text::{duration_text, jobs_text, rate_text};
@@ -190,7 +190,7 @@ impl Narrator {
         if !retry {
             self.open.remove(&job.id());
         }
-        let took = duration_text(wall_seconds(record));
+        let took = duration_text(record.wall_s());
         if record.outcome.is_success() {
             let text = format!("{counter} done   {}{} in {took}", self.title(job), result(record));
             return Saying { text, weight: Weight::News };

@@ -91,7 +91,7 @@ impl Estimator {
 
     /// Takes in one more record. How long a failed attempt took says nothing about the next.
     pub fn learn(&mut self, record: &Record) {
-        let seconds = wall_seconds(record);
+        let seconds = record.wall_s();
         if !record.outcome.is_success() || seconds <= 0.0 {
             return;
         }
@@ -129,14 +129,6 @@ impl Estimator {
         }
         left
     }
-}
-
-/// How long the attempt took. An adopted attempt's end was perhaps seen late, so `time` knows better, unless the attempt
-/// was shorter than the hundredths of a second that it counts.
-pub fn wall_seconds(record: &Record) -> f64 {
-    let by_clock = || (record.ended_at - record.started_at).as_seconds_f64();
-    let by_time = record.process.as_ref().and_then(|process| process.wall_s);
-    by_time.filter(|seconds| *seconds > 0.0).unwrap_or_else(by_clock)
 }
 
 /// Images that a job trains on, warm-up included; those of one iteration where it is not known how many there are.
@@ -254,18 +246,19 @@ mod tests {
     }
 
     #[test]
-    fn without_a_report_of_time_the_clock_counts() {
-        assert_eq!(wall_seconds(&record(key("cpu", "vgg16", 8, 1), 0.0)), 1000.0);
-        let by_clock = Record { process: None, ..record(key("cpu", "vgg16", 8, 1), 5.0) };
-        assert_eq!(wall_seconds(&by_clock), 1000.0);
-    }
-
-    #[test]
     fn time_left_counts_cool_downs_and_what_it_cannot_know() {
         let estimator = Estimator::new(&plan(5), &[record(key("cpu", "vgg16", 8, 1), 20.0)]);
         let keys = [key("cpu", "vgg16", 8, 2), key("cpu", "vgg16", 8, 3), key("gpu", "vgg16", 8, 1)];
         let left = estimator.time_left(&keys);
         assert_eq!(left, TimeLeft { seconds: 50.0, jobs: 3, jobs_without_basis: 1 });
+    }
+
+    #[test]
+    fn without_a_report_of_time_the_clock_counts() {
+        assert_eq!(record(key("cpu", "vgg16", 8, 1), 5.0).wall_s(), 5.0);
+        assert_eq!(record(key("cpu", "vgg16", 8, 1), 0.0).wall_s(), 1000.0);
+        let by_clock = Record { process: None, ..record(key("cpu", "vgg16", 8, 1), 5.0) };
+        assert_eq!(by_clock.wall_s(), 1000.0);
     }
 
     proptest! {

@@ -30,7 +30,7 @@ use crate::threshold::Thresholds;
 
 pub use change::{Change, changes_text};
 pub use decide::{Ceilings, Decided, Decision, decide, rerun_marked, rerun_stale};
-pub use estimate::{Basis, Estimate, Estimator, TimeLeft, wall_seconds};
+pub use estimate::{Basis, Estimate, Estimator, TimeLeft};
 pub use expand::expand;
 pub use inventory::{Inventory, NotDone, Problem, Standing};
 pub use invocation::{Invocation, InvocationError, Outputs, PASSED_ON, Surroundings, invocation, quote};

@@ -88,6 +88,16 @@ pub struct Record {
     pub provenance: Provenance,
 }
 
+impl Record {
+    /// Seconds between the job's start and its end. An adopted attempt's end was perhaps seen late, so `time` knows
+    /// better, unless the attempt was shorter than the hundredths of a second that it counts.
+    pub fn wall_s(&self) -> f64 {
+        let by_clock = || (self.ended_at - self.started_at).as_seconds_f64();
+        let by_time = self.process.as_ref().and_then(|process| process.wall_s);
+        by_time.filter(|seconds| *seconds > 0.0).unwrap_or_else(by_clock)
+    }
+}
+
 /// What a profiler counted, by the job's kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "profiler", rename_all = "snake_case")]

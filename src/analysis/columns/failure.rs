@@ -3,7 +3,6 @@
 use super::shared::{OfConfig, config_columns};
 use crate::analysis::Cell;
 use crate::analysis::column::{Column, Columns};
-use crate::analysis::marks::wall_s;
 use crate::job::Key;
 
 const NO_RECORD: &str = "no attempt left a record";
@@ -39,7 +38,7 @@ pub(in crate::analysis) fn failure_columns<'a>() -> Columns<FailureLine<'a>> {
             line.0.record().map(|record| record.started_at.to_rfc3339())
         }),
         Of::maybe("wall_s", "Seconds from its start to its end.", NO_RECORD, |line| {
-            line.0.record().map(wall_s)
+            line.0.record().map(Record::wall_s)
         }),
         Of::maybe("host", "The host's name.", NO_RECORD, |line| {
             line.0.record().map(|record| &record.provenance.host.hostname)

@@ -7,7 +7,7 @@ use super::sensors::sensor_columns;
 use super::shared::{OfConfig, config_columns};
 use crate::analysis::column::{Column, Columns, Group, list, yes_no};
 use crate::analysis::cost::usd_per_million_images;
-use crate::analysis::marks::{foreign_cores, mark_names, stolen_cores, wall_s};
+use crate::analysis::marks::{foreign_cores, mark_names, stolen_cores};
 use crate::analysis::{Cell, State};
 use crate::job::PARAMETERS;
 use crate::protocol::Details;
@@ -210,7 +210,7 @@ fn timed<'a, V: Display>(
 fn process<'a>() -> Vec<Of<'a>> {
     vec![
         Of::maybe("wall_s", "Seconds from the attempt's start to its end.", NO_RECORD, |line| {
-            line.record().map(wall_s)
+            line.record().map(Record::wall_s)
         }),
         timed("user_s", "Processor seconds in user mode.", NO_TIME, |it| it.user_s),
         timed("system_s", "Processor seconds in the kernel.", NO_TIME, |it| it.system_s),

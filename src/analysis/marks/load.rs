@@ -4,12 +4,6 @@ use super::{Mark, Threshold, Thresholds};
 use crate::analysis::Span;
 use crate::record::{ForeignProcess, Record};
 
-/// Seconds between the job's start and its end.
-pub fn wall_s(record: &Record) -> f64 {
-    let span = (record.ended_at - record.started_at).as_seconds_f64();
-    record.process.as_ref().and_then(|process| process.wall_s).unwrap_or(span)
-}
-
 /// The fewest seconds, of wall clock or processor time, over which a rate or a share is taken. The kernel and `time`
 /// count processor time in hundredths of a second, so shorter spans are too coarse.
 pub(super) const LEAST_S: f64 = 1.0;
@@ -18,7 +12,7 @@ pub(super) const LEAST_S: f64 = 1.0;
 /// few for a rate.
 fn watched_s(record: &Record) -> Option<f64> {
     let span = (record.ended_at - record.started_at).as_seconds_f64();
-    Some(span.max(wall_s(record))).filter(|seconds| *seconds >= LEAST_S)
+    Some(span.max(record.wall_s())).filter(|seconds| *seconds >= LEAST_S)
 }
 
 /// How many processors others kept busy while the job ran, on average. `None` if the host's load or the job's own

@@ -29,7 +29,7 @@ use crate::record::Record;
 pub use crate::threshold::{Threshold, Thresholds};
 pub use compare::row_marks;
 pub use declaration::{Declaration, Effect, Scope};
-pub use load::{foreign_cores, stolen_cores, wall_s};
+pub use load::{foreign_cores, stolen_cores};
 pub use manual::{effects_table, evidence_table, marks_table, thresholds_table};
 pub use mark::{Mark, MarkName, mark_names};
 

@@ -2,7 +2,7 @@
 //!
 //! A run is compared only with runs that raise no doubt themselves.
 
-use super::load::{LEAST_S, foreign_cores, wall_s};
+use super::load::{LEAST_S, foreign_cores};
 use super::{Mark, Threshold, Thresholds, sensors};
 use crate::analysis::Cell;
 use crate::analysis::circumstances::Circumstances;
@@ -132,7 +132,7 @@ const TRACES: [Trace; 3] = [
 /// Involuntary context switches per second.
 fn switches_per_s(record: &Record) -> Option<f64> {
     let switches = record.process.as_ref()?.involuntary_switches? as f64;
-    let wall = wall_s(record);
+    let wall = record.wall_s();
     (wall >= LEAST_S).then_some(switches / wall)
 }
 
@@ -237,7 +237,7 @@ fn spill(cell: &Cell, batch: u32, level: f64, thresholds: &Thresholds) -> Option
     let (record, _) = cell.success()?;
     let cliff = level / rate(cell)?;
     let (busy_s, system_share) = system_share(record)?;
-    let cores = busy_s / wall_s(record);
+    let cores = busy_s / record.wall_s();
     let threshold = thresholds.of(Threshold::SpillCliff);
     let is_paging = system_share >= thresholds.of(Threshold::SpillSystemShare)
         && cores >= thresholds.of(Threshold::SpillCores);

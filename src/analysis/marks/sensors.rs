@@ -1,6 +1,5 @@
 //! Doubts that sensors raise about a run: heat, power, clocks, swap.
 
-use super::load::wall_s;
 use super::{Mark, Threshold, Thresholds};
 use crate::job::Device;
 use crate::record::{GpuTelemetry, Readings, Record, Sensor, Telemetry};
@@ -30,7 +29,7 @@ pub(super) fn clock(record: &Record) -> Option<(&'static str, Readings)> {
 
 /// Processors count their events over the whole run and host, so these do not judge a job on a GPU.
 fn throttled_processor(record: &Record, telemetry: &Telemetry, thresholds: &Thresholds) -> Option<Mark> {
-    let minutes = wall_s(record) / 60.0;
+    let minutes = record.wall_s() / 60.0;
     let usable = f64::from(record.provenance.host.cpu.usable.max(1));
     let limit = (thresholds.of(Threshold::ThrottleEvents) * minutes * usable).max(1.0);
     let events = telemetry.growth(Sensor::CpuThrottleEvents).filter(|_| record.key.device == Device::Cpu)?;

@@ -8,7 +8,7 @@ use crate::analysis::unconfirmed::{unconfirmed, unconfirmed_text};
 use crate::cli::stale::Planned;
 use crate::cli::words::mark_text;
 use crate::job::{Job, JobId, Key};
-use crate::plan::{Acceptance, Change, Decision, Inventory, Misread, NotDone, Standing, wall_seconds};
+use crate::plan::{Acceptance, Change, Decision, Inventory, Misread, NotDone, Standing};
 use crate::record::{Outcome, Record};
 use crate::text::duration_text;
 
@@ -110,7 +110,7 @@ impl AttemptView {
             number,
             decides,
             started_at: record.map(|record| record.started_at),
-            seconds: record.map(wall_seconds),
+            seconds: record.map(Record::wall_s),
             outcome: record.map(|record| record.outcome.clone()),
         }
     }

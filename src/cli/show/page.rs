@@ -9,7 +9,7 @@ use crate::analysis::unconfirmed::{unconfirmed, unconfirmed_text};
 use crate::cli::output::size_text;
 use crate::cli::words::mark_text;
 use crate::job::{Job, Kind, WorkerTemplate};
-use crate::plan::{Standing, quote, wall_seconds};
+use crate::plan::{Standing, quote};
 use crate::protocol::Measurement;
 use crate::record::perf::{Count, PerfEvent};
 use crate::record::{Counters, Observed, ProcessStats, Provenance, Readings, Record, looks_secret};
@@ -134,7 +134,7 @@ impl Page {
             Some(record) => format!(
                 "{}, {}: {}",
                 record.started_at.format("%Y-%m-%d %H:%M:%S UTC"),
-                duration_text(wall_seconds(record)),
+                duration_text(record.wall_s()),
                 record.outcome
             ),
         };

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::analysis::group::Row;
-use crate::analysis::{Analysis, Study, marks};
+use crate::analysis::{Analysis, Study};
 use crate::job::{PARAMETERS, WorkerTemplate};
 use crate::record::{HostFacts, Record};
 use crate::report::number::{duration, gibibytes};
@@ -36,7 +36,7 @@ pub(super) fn overview(study: &Study, analysis: &Analysis<'_>, records: &[&Recor
     let done = analysis.runs.iter().filter(|run| run.cell.success().is_some()).count();
     let failed = analysis.runs.iter().filter(|run| run.cell.is_failure()).count();
     let total = analysis.runs.len();
-    let wall: f64 = records.iter().map(|record| marks::wall_s(record)).sum();
+    let wall: f64 = records.iter().map(|record| record.wall_s()).sum();
     let started = records.iter().map(|record| record.started_at).min();
     let ended = records.iter().map(|record| record.ended_at).max();
     let span = started.zip(ended).map(|(from, to)| {

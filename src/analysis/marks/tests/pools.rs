@@ -7,7 +7,7 @@ use crate::record::{Readings, Sensor, Telemetry};
 /// Sets the processor time of `cores` processors, the share of it in the system, and involuntary switches per second.
 /// Nobody else uses the host.
 fn busy(record: &mut Record, cores: f64, system_share: f64, switches_per_s: f64) {
-    let wall = wall_s(record);
+    let wall = record.wall_s();
     let process = record.process.as_mut().unwrap();
     process.user_s = Some(cores * wall * (1.0 - system_share));
     process.system_s = Some(cores * wall * system_share);
