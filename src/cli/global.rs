@@ -12,9 +12,6 @@ pub struct Global {
     /// Directory that holds the runs.
     #[arg(long, global = true, value_name = "DIR", default_value = "runs", env = "ORCHESTRATE_STORE")]
     pub store: PathBuf,
-    /// Say more on standard error.
-    #[arg(short, long, global = true, conflicts_with = "quiet")]
-    pub verbose: bool,
     /// Say nothing on standard error but errors.
     #[arg(short, long, global = true)]
     pub quiet: bool,

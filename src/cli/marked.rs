@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn runs_that_do_not_count_are_said_with_what_to_do() {
-        let global = Global { store: "runs".into(), verbose: false, quiet: false };
+        let global = Global { store: "runs".into(), quiet: false };
         let id = |repeat| fixture::key("cpu", "resnet18", 16, repeat).id();
         let contended = || Mark::Contended { by: "others were at work".into() };
         let all = BTreeMap::from([

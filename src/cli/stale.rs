@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn stale_jobs_are_counted_by_what_changed() {
-        let global = Global { store: "runs".into(), verbose: false, quiet: false };
+        let global = Global { store: "runs".into(), quiet: false };
         let stale = |repeat, to: &str| {
             let change = Change { what: "driver".into(), from: "570.1".into(), to: to.into() };
             let job = Job::new(fixture::key("cpu", "resnet18", 16, repeat));
