@@ -73,7 +73,7 @@ pub(super) fn load_matrix(path: &Path) -> Result<(Matrix, MatrixFacts), LoadMatr
             let facts = MatrixFacts {
                 name: matrix.name.clone(),
                 path: path.display().to_string(),
-                sha256: Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect(),
+                sha256: hex::encode(Sha256::digest(&text)),
             };
             Ok((matrix, facts))
         }

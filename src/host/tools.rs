@@ -103,7 +103,7 @@ pub fn hash_file(path: impl AsRef<OsStr>) -> Result<String, HashError> {
         };
         hasher.update(&buffer[..read]);
     }
-    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(hasher.finalize()))
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ impl JobId {
 
 impl fmt::Display for JobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex::encode(self.0))
     }
 }
 
@@ -41,15 +41,8 @@ impl FromStr for JobId {
     type Err = ParseJobIdError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = || ParseJobIdError(text.to_owned());
-        if text.len() != 64 || !text.is_ascii() {
-            return Err(wrong());
-        }
         let mut bytes = [0; 32];
-        for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
-            let digits = std::str::from_utf8(digits).map_err(|_| wrong())?;
-            *byte = u8::from_str_radix(digits, 16).map_err(|_| wrong())?;
-        }
+        hex::decode_to_slice(text, &mut bytes).map_err(|_| ParseJobIdError(text.to_owned()))?;
         Ok(JobId(bytes))
     }
 }
@@ -63,5 +56,20 @@ impl Serialize for JobId {
 impl<'de> Deserialize<'de> for JobId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_64_hex_digits_and_nothing_else() {
+        let text = "0123456789abcdef".repeat(4);
+        assert_eq!(text.parse::<JobId>().unwrap().to_string(), text);
+        assert_eq!(text.to_uppercase().parse::<JobId>().unwrap().to_string(), text);
+        for wrong in [&text[1..], &text.replacen("01", "+1", 1), &text.replacen("01", "é", 1), ""] {
+            assert_eq!(wrong.parse::<JobId>(), Err(ParseJobIdError(wrong.to_owned())));
+        }
     }
 }

@@ -58,6 +58,5 @@ fn written(record: &Record, name: &str, value: &str) -> String {
         return value.to_owned();
     }
     let digest = Sha256::digest(format!("{}\0{name}\0{value}", record.id));
-    let digits: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-    format!("hidden {digits}")
+    format!("hidden {}", hex::encode(&digest[..6]))
 }

@@ -178,7 +178,7 @@ fn sum(file: &mut File) -> std::io::Result<String> {
     let mut buffer = vec![0; 1024 * 1024];
     loop {
         match file.read(&mut buffer)? {
-            0 => return Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()),
+            0 => return Ok(hex::encode(hash.finalize())),
             length => hash.update(&buffer[..length]),
         }
     }

@@ -166,7 +166,7 @@ fn tiny() -> Vec<u8> {
 }
 
 fn md5(bytes: &[u8]) -> &'static str {
-    let sum: String = Md5::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    let sum = hex::encode(Md5::digest(bytes));
     sum.leak()
 }
 

@@ -206,7 +206,7 @@ pub(crate) fn cuda_facts() -> Result<CudaFacts, String> {
 
 /// `GPU-00112233-4455-6677-8899-aabbccddeeff`.
 fn uuid_text(bytes: &[u8; 16]) -> String {
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex::encode(bytes);
     format!("GPU-{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
