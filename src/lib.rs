@@ -8,6 +8,7 @@
 //! | [`job`] | a job's key, id, label, kind | none |
 //! | [`protocol`] | what passes between `orchestrate` and a worker | none |
 //! | [`stats`] | numbers in, statistics out | none |
+//! | [`random`] | numbers that a seed brings back | none |
 //! | [`threshold`] | the thresholds of marks and findings | none |
 //! | [`text`] | words for numbers and errors | none |
 //! | [`metric`] | the names of a GPU's metrics: what they mean, what to ask for instead | none |
@@ -42,6 +43,7 @@ pub mod metric;
 pub mod plan;
 pub mod prepare;
 pub mod protocol;
+pub mod random;
 pub mod record;
 pub mod report;
 pub mod run;

@@ -5,6 +5,8 @@
 //! colour gradients and sensor noise. The class determines the palette and the shape of the objects, so a network can
 //! learn it.
 
+use crate::random::SplitMix64;
+
 /// An RGB image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Photo {
@@ -24,7 +26,7 @@ const ONE: i32 = 256;
 
 /// Generates the image of class `class` for `seed`.
 pub fn photo(class: u32, seed: u64, width: u16, height: u16) -> Photo {
-    let mut random = Random(mix(&[seed, u64::from(class)]));
+    let mut random = Random(SplitMix64::new(mix(&[seed, u64::from(class)])));
     let (w, h) = (i32::from(width), i32::from(height));
     let palette = palette(class, &mut random);
     let mut canvas = background(&palette, w, h, &mut random);
@@ -40,27 +42,15 @@ pub fn photo(class: u32, seed: u64, width: u16, height: u16) -> Photo {
 
 /// Mixes numbers into one that depends on all of their bits.
 pub fn mix(parts: &[u64]) -> u64 {
-    let mut random = Random(0);
-    for part in parts {
-        random.0 = random.next() ^ part;
-    }
-    random.next()
+    SplitMix64::of(0, parts).draw()
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014).
-struct Random(u64);
+struct Random(SplitMix64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
     /// A number in `0..end`; `end` is positive.
     fn below(&mut self, end: i32) -> i32 {
-        (((self.next() >> 33) * end as u64) >> 31) as i32
+        (((self.0.draw() >> 33) * end as u64) >> 31) as i32
     }
 
     /// A number in `low..high`.
@@ -100,12 +90,12 @@ fn background(palette: &[Color; 5], w: i32, h: i32, random: &mut Random) -> Vec<
     let roughness = random.between(70, 110);
     let mut amplitude = 1400;
     for cell in [128, 64, 32, 16, 8, 4] {
-        add_noise(&mut light, w, h, cell, amplitude, random.next());
+        add_noise(&mut light, w, h, cell, amplitude, random.0.draw());
         amplitude = amplitude * roughness / 150;
     }
     let mut tint = vec![0i32; (w * h) as usize];
     for (cell, amplitude) in [(128, 500), (32, 200), (8, 80)] {
-        add_noise(&mut tint, w, h, cell, amplitude, random.next());
+        add_noise(&mut tint, w, h, cell, amplitude, random.0.draw());
     }
     let (slope_x, slope_y) = (random.between(-100, 101), random.between(120, 256));
     let (sky, ground) = (palette[0], palette[1]);
@@ -128,7 +118,7 @@ fn background(palette: &[Color; 5], w: i32, h: i32, random: &mut Random) -> Vec<
 fn texture(w: i32, h: i32, random: &mut Random) -> Vec<i32> {
     let mut field = vec![0i32; (w * h) as usize];
     for (cell, amplitude) in [(16, 300), (4, 260)] {
-        add_noise(&mut field, w, h, cell, amplitude, random.next());
+        add_noise(&mut field, w, h, cell, amplitude, random.0.draw());
     }
     field
 }
@@ -254,7 +244,7 @@ fn expose(canvas: &[Color], w: i32, h: i32, random: &mut Random) -> Vec<u8> {
         for (x, pixel) in (0..w).zip(row) {
             let (dx, dy) = (x - w / 2, y - h / 2);
             let light = ONE - 60 * (dx * dx + dy * dy) / corner.max(1);
-            let bits = random.next();
+            let bits = random.0.draw();
             for (channel, value) in pixel.iter().enumerate() {
                 let value = value * light / ONE;
                 let bits = (bits >> (channel * 16)) as i32;
@@ -333,7 +323,6 @@ mod tests {
         for class in 0..4 {
             hash.update(photo(class, 42, 120, 90).rgb);
         }
-        let hex: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(hex, "fc850703daa96c16");
+        assert_eq!(hex::encode(&hash.finalize()[..8]), "fc850703daa96c16");
     }
 }

@@ -1,10 +1,11 @@
 //! The order of jobs.
 //!
-//! Random orders come from SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014) and
-//! the Fisher–Yates shuffle, written out here so that a seed means the same order in every version of this program.
+//! Random orders come from [`SplitMix64`] and the Fisher–Yates shuffle, written out here so that a seed means the same
+//! order in every version of this program.
 
 use crate::job::Key;
 use crate::matrix::{Config, Order};
+use crate::random::SplitMix64;
 
 /// The jobs of `configs`, each config as often as it repeats, in `order`. Profiled jobs come after the timing jobs of
 /// their config, and where those are mixed with others after all timing jobs: what is wanted first is seconds, and a
@@ -21,7 +22,7 @@ pub(super) fn order(configs: &[Config], order: Order, seed: u64) -> Vec<Key> {
         }
         Order::Random => {
             let mut jobs: Vec<Key> = configs.iter().flat_map(repeats).collect();
-            SplitMix64::new(seed).shuffle(&mut jobs);
+            shuffle(&mut jobs, seed);
             jobs.extend(configs.iter().flat_map(Config::profiled));
             jobs
         }
@@ -42,44 +43,23 @@ fn job(config: &Config, repeat: u32) -> Key {
 fn round(configs: &[Config], repeat: u32, seed: u64) -> Vec<Key> {
     let mut jobs: Vec<Key> =
         configs.iter().filter(|config| repeat <= config.repeats).map(|config| job(config, repeat)).collect();
-    let block_seed = SplitMix64::new(seed ^ SplitMix64::new(repeat.into()).next()).next();
-    SplitMix64::new(block_seed).shuffle(&mut jobs);
+    let block_seed = SplitMix64::new(seed ^ SplitMix64::new(repeat.into()).draw()).draw();
+    shuffle(&mut jobs, block_seed);
     jobs
 }
 
-/// A small generator whose sequence is fixed by its definition.
-struct SplitMix64(u64);
+/// A number below `bound`, each equally likely: draws that would favour the small ones are thrown away.
+fn below(random: &mut SplitMix64, bound: u64) -> u64 {
+    let fair = u64::MAX - u64::MAX % bound;
+    std::iter::repeat_with(|| random.draw()).find(|draw| *draw < fair).expect("the draws never end") % bound
+}
 
-impl SplitMix64 {
-    fn new(seed: u64) -> Self {
-        SplitMix64(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `bound`, each equally likely: draws that would favour the small ones are thrown away.
-    fn below(&mut self, bound: u64) -> u64 {
-        let fair = u64::MAX - u64::MAX % bound;
-        loop {
-            let draw = self.next();
-            if draw < fair {
-                return draw % bound;
-            }
-        }
-    }
-
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            let other =
-                usize::try_from(self.below(last as u64 + 1)).expect("at most `last`, which is a usize");
-            items.swap(last, other);
-        }
+fn shuffle<T>(items: &mut [T], seed: u64) {
+    let mut random = SplitMix64::new(seed);
+    for last in (1..items.len()).rev() {
+        let other =
+            usize::try_from(below(&mut random, last as u64 + 1)).expect("at most `last`, which is a usize");
+        items.swap(last, other);
     }
 }
 
@@ -87,28 +67,11 @@ impl SplitMix64 {
 mod tests {
     use super::*;
 
-    /// The published test vector of SplitMix64.
-    #[test]
-    fn the_generator_is_splitmix64() {
-        let mut generator = SplitMix64::new(1_234_567);
-        let drawn: Vec<u64> = (0..5).map(|_| generator.next()).collect();
-        assert_eq!(
-            drawn,
-            [
-                6_457_827_717_110_365_317,
-                3_203_168_211_198_807_973,
-                9_817_491_932_198_370_423,
-                4_593_380_528_125_082_431,
-                16_408_922_859_458_223_821
-            ]
-        );
-    }
-
     /// If this fails, every saved seed means another order. Do not change the expected value.
     #[test]
     fn a_seed_means_the_same_order_for_ever() {
         let mut items: Vec<u32> = (0..10).collect();
-        SplitMix64::new(7).shuffle(&mut items);
+        shuffle(&mut items, 7);
         assert_eq!(items, [8, 1, 5, 9, 0, 4, 3, 2, 6, 7]);
     }
 
@@ -117,7 +80,7 @@ mod tests {
         let mut seen = [[false; 4]; 4];
         for seed in 0..200 {
             let mut items = [0, 1, 2, 3];
-            SplitMix64::new(seed).shuffle(&mut items);
+            shuffle(&mut items, seed);
             for (place, item) in items.into_iter().enumerate() {
                 seen[place][item] = true;
             }

@@ -22,15 +22,16 @@ const CRATES: &[Crate<'_>] = &[
 const MAY_USE: &[(&str, &[&str])] = &[
     ("job", &[]),
     ("stats", &[]),
+    ("random", &[]),
     ("text", &[]),
     ("threshold", &[]),
     ("metric", &[]),
     ("architecture", &[]),
-    ("dataset", &[]),
+    ("dataset", &["random"]),
     ("protocol", &["job"]),
     ("record", &["job", "protocol", "metric", "stats", "text"]),
     ("matrix", &["job", "record", "metric", "architecture", "stats", "threshold"]),
-    ("plan", &["job", "protocol", "record", "matrix", "stats", "text", "threshold"]),
+    ("plan", &["job", "protocol", "record", "matrix", "stats", "random", "text", "threshold"]),
     ("event", &["job", "protocol", "record", "plan", "text"]),
     ("analysis", &["job", "protocol", "record", "architecture", "stats", "threshold"]),
     ("report", &["job", "protocol", "record", "analysis", "architecture", "stats"]),
@@ -53,13 +54,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const PROGRAMS_MAY_USE: &[(&str, &[&str])] = &[
     ("main", &["cli"]),
     ("fake_worker", &["protocol", "job"]),
-    ("worker", &["protocol", "job", "architecture", "text"]),
+    ("worker", &["protocol", "job", "architecture", "random", "text"]),
 ];
 
 /// Rooms without effects.
 const PURE: &[&str] = &[
     "job",
     "stats",
+    "random",
     "text",
     "threshold",
     "metric",

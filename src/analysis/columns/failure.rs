@@ -4,6 +4,7 @@ use super::shared::{OfConfig, config_columns};
 use crate::analysis::Cell;
 use crate::analysis::column::{Column, Columns};
 use crate::job::Key;
+use crate::record::Record;
 
 const NO_RECORD: &str = "no attempt left a record";
 

@@ -11,7 +11,7 @@ use crate::analysis::marks::{foreign_cores, mark_names, stolen_cores};
 use crate::analysis::{Cell, State};
 use crate::job::PARAMETERS;
 use crate::protocol::Details;
-use crate::record::ProcessStats;
+use crate::record::{ProcessStats, Record};
 
 const NO_RECORD: &str = "no attempt left a record";
 const NO_RESULT: &str = "the job has no result";

@@ -188,6 +188,7 @@ mod tests {
     use super::*;
     use crate::analysis::fixture;
     use crate::protocol::IterationClock;
+    use crate::random::SplitMix64;
 
     fn thresholds() -> Thresholds {
         Thresholds::default()
@@ -195,10 +196,7 @@ mod tests {
 
     /// A pseudorandom number in 0..1 for a seed and an index: SplitMix64.
     fn uniform(seed: u64, place: usize) -> f64 {
-        let mut z = seed.wrapping_add((place as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+        SplitMix64::of(seed, &[place as u64]).unit()
     }
 
     /// A level series as a virtual machine shows it: most iterations within some percent, one in ten half as long

@@ -226,7 +226,7 @@ mod tests {
 
     fn picture(width: u32, height: u32) -> Vec<u8> {
         let mut random = Random::of(&[u64::from(width), u64::from(height)]);
-        (0..width * height * 3).map(|_| random.next() as u8).collect()
+        (0..width * height * 3).map(|_| random.below(256) as u8).collect()
     }
 
     fn byte(value: f32, channel: usize) -> f64 {

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::thread;
 
 use orchestrate::architecture::{Distribution, ParameterTensor};
+use orchestrate::random::SplitMix64;
 use statrs::function::erf::erf;
 use tch::{Device, Kind, TchError, Tensor};
 
@@ -35,6 +36,8 @@ pub(super) fn draw(tensors: &[ParameterTensor], seed: u64) -> Result<Vec<Tensor>
     let empty = |tensor: &ParameterTensor| Tensor::f_empty(sizes(&tensor.shape), (Kind::Float, Device::Cpu));
     let drawn: Vec<Tensor> = tensors.iter().map(empty).collect::<Result<_, _>>()?;
     let mut pieces = Vec::new();
+    // Another number for each number, without a pattern.
+    let mixed = |number| SplitMix64::new(number).draw();
     for ((number, tensor), values) in (0..).zip(tensors).zip(&drawn) {
         let Some(random) = random(tensor.start) else { continue };
         for (chunk, part) in (0..).zip(values.f_view([-1])?.f_split(CHUNK, 0)?) {
@@ -105,14 +108,6 @@ fn truncated_normal(uniform: &mut Tensor, deviation: f64) -> Result<Tensor, TchE
 /// The share of a normal distribution within so many deviations.
 fn share_within(deviations: f64) -> f64 {
     erf(deviations / std::f64::consts::SQRT_2)
-}
-
-/// Another number for each number, without a pattern: SplitMix64's output function (Steele et al. 2014).
-fn mixed(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

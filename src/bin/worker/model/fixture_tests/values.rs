@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use orchestrate::architecture::ParameterTensor;
+use orchestrate::random::SplitMix64;
 use tch::{Device, Kind, Tensor};
 
 use super::{Case, FIXTURE};
@@ -54,15 +55,9 @@ const PERIOD: usize = 1_000_003;
 
 /// `PERIOD` numbers in -1 .. 1: the upper 24 bits of SplitMix64's outputs from state 0.
 static NUMBERS: LazyLock<Vec<f64>> = LazyLock::new(|| {
-    (1..=PERIOD as u64)
-        .map(|index| {
-            let mut z = index.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            z ^= z >> 31;
-            (z >> 40) as f64 / f64::from(1 << 23) - 1.0
-        })
-        .collect()
+    let mut random = SplitMix64::new(0);
+    let number = |bits: u64| (bits >> 40) as f64 / f64::from(1 << 23) - 1.0;
+    (0..PERIOD).map(|_| number(random.draw())).collect()
 });
 
 thread_local! {
