@@ -49,8 +49,8 @@ pub(super) struct HowArgs {
     /// changed since.
     #[arg(long)]
     rerun_stale: bool,
-    /// Run jobs again too that are done, but whose run is left out of the statistics: contended, throttled, spilled,
-    /// swapped, unsettled and unsynchronised ones.
+    /// Also run done jobs again whose marks leave them out of the statistics, such as contended ones. `status` and
+    /// `show` name the marks.
     #[arg(long)]
     rerun_marked: bool,
     /// Print the commands that would run, and run nothing.

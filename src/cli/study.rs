@@ -39,8 +39,8 @@ pub(super) struct StudyArgs {
     /// How training FLOPs are counted; the seed reports' own ways are for comparison.
     #[arg(long, value_name = "NAME", value_enum, default_value_t)]
     flops_convention: FlopsConvention,
-    /// Keep marked runs in the statistics: contended, throttled, spilled and swapped ones. The tables and the report say
-    /// so. A run whose window was not synchronised has no throughput to keep.
+    /// Keep runs in the statistics that their marks leave out, such as contended ones. The tables and the report say so.
+    /// A run whose window was not synchronised has no throughput to keep.
     #[arg(long)]
     include_marked: bool,
 }

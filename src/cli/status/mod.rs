@@ -33,7 +33,7 @@ pub(super) struct StatusArgs {
     plan: Option<String>,
     #[command(flatten)]
     select: SelectArgs,
-    /// Keep marked runs in the statistics: contended, throttled, spilled and swapped ones.
+    /// Keep runs in the statistics that their marks leave out, such as contended ones.
     #[arg(long)]
     include_marked: bool,
     /// Look again every two seconds until nothing is left to run, or until Ctrl-C.
