@@ -1,0 +1,207 @@
+//! What has no result, and what was not pooled, left out or told apart.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::finding::{Finding, Topic, count, finding, list};
+use crate::analysis::counted::stray;
+use crate::analysis::group::Row;
+use crate::analysis::marks::Mark;
+use crate::analysis::unconfirmed::{count_unconfirmed, unconfirmed_text};
+use crate::analysis::{Cell, Run};
+use crate::job::PARAMETERS;
+
+pub(super) fn completeness(runs: &[Run<'_>]) -> Option<Finding> {
+    let succeeded = runs.iter().filter(|run| run.cell.success().is_some()).count();
+    let failed = runs.iter().filter(|run| run.cell.is_failure()).count();
+    let not_run = runs.len() - succeeded - failed;
+    (failed + not_run > 0).then(|| {
+        let verb = if runs.len() == 1 { "has" } else { "have" };
+        finding(
+            Topic::Completeness,
+            format!(
+                "{succeeded} of {} {verb} a result; {failed} failed and {not_run} were not run.",
+                count(runs.len(), "job")
+            ),
+        )
+    })
+}
+
+pub(super) fn comparability(runs: &[Run<'_>], rows: &[Row<'_>]) -> Vec<Finding> {
+    let mut found = Vec::from_iter(rows.iter().filter_map(|row| split(row, rows)));
+    found.extend(settings_differ(rows));
+    found.extend(mixed_settings(rows));
+    found.extend(not_confirmed(rows));
+    found.extend(stray_profiles(runs, rows));
+    found.extend(disturbed_profiles(runs));
+    found.extend(left_out(rows));
+    found.extend(included(rows));
+    found
+}
+
+fn split(row: &Row<'_>, rows: &[Row<'_>]) -> Option<Finding> {
+    let (part, of) = row.part;
+    if of < 2 || part < 2 {
+        return None;
+    }
+    let first = rows.iter().find(|other| other.config == row.config)?;
+    let differences = first.circumstances.as_ref()?.differences(row.circumstances.as_ref()?);
+    Some(finding(
+        Topic::Comparability,
+        format!(
+            "Runs of {}{} are not pooled: row {part} of {of} differs from row 1 in {}.",
+            row.config.label().trim_end_matches("_run1"),
+            row.distinction,
+            list(&differences)
+        ),
+    ))
+}
+
+/// Profiled jobs that say nothing about any row.
+fn stray_profiles(runs: &[Run<'_>], rows: &[Row<'_>]) -> Vec<Finding> {
+    let sentence = |(cell, differences): (&Cell, Vec<String>)| {
+        let text = format!(
+            "The counters of {} are not compared with the timing runs of its config: they differ in {}.",
+            cell.job.label(),
+            list(&differences)
+        );
+        finding(Topic::Comparability, text)
+    };
+    stray(runs, rows).into_iter().map(sentence).collect()
+}
+
+/// Disturbed profiled jobs: their counters include the other users of the device or the host.
+fn disturbed_profiles(runs: &[Run<'_>]) -> Vec<Finding> {
+    let sentence = |run: &Run<'_>| {
+        let marks: Vec<String> = run.left_out_by().map(ToString::to_string).collect();
+        let text = format!("The counters of {} are left out: {}.", run.cell.job.label(), marks.join("; "));
+        finding(Topic::Comparability, text)
+    };
+    runs.iter()
+        .filter(|run| !run.cell.is_timing() && run.left_out_by().next().is_some())
+        .map(sentence)
+        .collect()
+}
+
+/// Undeclared differences between rows of several envs.
+fn settings_differ(rows: &[Row<'_>]) -> Vec<Finding> {
+    let mut by_envs: BTreeMap<(&str, &str, String), usize> = BTreeMap::new();
+    for (row, env, differences) in differences(rows) {
+        // The other row has the same mark in reverse.
+        if row.config.env.as_str() < env {
+            *by_envs.entry((&row.config.env, env, differences.join(", "))).or_default() += 1;
+        }
+    }
+    let sentence = |((env, other, differences), n): ((&str, &str, String), usize)| {
+        let text = format!(
+            "{env} and {other} have undeclared differences (settings-differ, {}): {differences}.",
+            count(n, "row")
+        );
+        finding(Topic::Comparability, text)
+    };
+    by_envs.into_iter().map(sentence).collect()
+}
+
+/// What a mark of a row says that it has undeclared and different from the rows of another env: the row, the env and the
+/// differences.
+fn differences<'a>(rows: &'a [Row<'_>]) -> impl Iterator<Item = (&'a Row<'a>, &'a str, &'a [String])> {
+    let doubts = rows.iter().flat_map(|row| row.doubts.iter().map(move |doubt| (row, doubt)));
+    doubts.filter_map(|(row, doubt)| {
+        let Mark::SettingsDiffer { env, differences } = doubt else { return None };
+        Some((row, env.as_str(), differences.as_slice()))
+    })
+}
+
+/// Whether a row's mark says that `name` differs.
+fn is_said(rows: &[Row<'_>], name: &str) -> bool {
+    let mut said = differences(rows).flat_map(|(_, _, differences)| differences);
+    said.any(|difference| difference.split(' ').next() == Some(name))
+}
+
+/// Undeclared settings that differ between rows, where no mark reports them. Only parameters of the shipped worker
+/// count: other settings that a worker reports might follow from the config.
+fn mixed_settings(rows: &[Row<'_>]) -> Vec<Finding> {
+    let mut by_name: BTreeMap<&'static str, BTreeMap<String, BTreeSet<&str>>> = BTreeMap::new();
+    for row in rows {
+        let Some(circumstances) = &row.circumstances else { continue };
+        for parameter in PARAMETERS {
+            let name = parameter.name;
+            let Some(value) = circumstances.effective.settings.get(name) else { continue };
+            if row.config.params.contains_key(name) {
+                continue;
+            }
+            by_name.entry(name).or_default().entry(value.to_string()).or_default().insert(&row.config.env);
+        }
+    }
+    by_name
+        .into_iter()
+        .filter(|(name, values)| values.len() > 1 && !is_said(rows, name))
+        .map(|(name, values)| {
+            let values: Vec<String> = values
+                .into_iter()
+                .map(|(value, envs)| format!("{value} ({})", envs.into_iter().collect::<Vec<_>>().join(", ")))
+                .collect();
+            let text = format!(
+                "The setting `{name}` is not declared and has {} values: {}.",
+                values.len(),
+                values.join(", ")
+            );
+            finding(Topic::Comparability, text)
+        })
+        .collect()
+}
+
+/// Declared parameters that the records of some rows do not confirm.
+fn not_confirmed(rows: &[Row<'_>]) -> Vec<Finding> {
+    let mut by_names: BTreeMap<Vec<String>, usize> = BTreeMap::new();
+    for row in rows {
+        let records = row.runs.iter().filter_map(|run| Some((run.cell.job.key(), run.cell.record()?)));
+        for names in count_unconfirmed(records).into_keys() {
+            *by_names.entry(names).or_default() += 1;
+        }
+    }
+    let sentence = |(names, n): (Vec<String>, usize)| {
+        let text = format!("Not confirmed: {} ({}).", unconfirmed_text(&names), count(n, "row"));
+        finding(Topic::Comparability, text)
+    };
+    by_names.into_iter().map(sentence).collect()
+}
+
+fn left_out(rows: &[Row<'_>]) -> Vec<Finding> {
+    rows.iter()
+        .filter(|row| row.left_out() > 0)
+        .map(|row| {
+            let reasons: BTreeSet<String> =
+                row.runs.iter().flat_map(Run::left_out_by).map(ToString::to_string).collect();
+            let reasons: Vec<String> = reasons.into_iter().collect();
+            let text = format!(
+                "{} of {} of {} left out of the statistics: {}.",
+                row.left_out(),
+                count(row.runs.len(), "run"),
+                row.label(),
+                list(&reasons)
+            );
+            finding(Topic::Comparability, text)
+        })
+        .collect()
+}
+
+/// Runs that are included despite marks that leave runs out.
+fn included(rows: &[Row<'_>]) -> Vec<Finding> {
+    let sentence = |row: &Row<'_>| {
+        let runs = row.runs.iter().filter(|run| run.is_included());
+        let reasons: BTreeSet<String> = runs
+            .flat_map(|run| run.marks.iter().filter(|mark| mark.disqualifies()))
+            .map(ToString::to_string)
+            .collect();
+        let reasons: Vec<String> = reasons.into_iter().collect();
+        let text = format!(
+            "{} of {} of {} included despite their marks (--include-marked): {}.",
+            row.included(),
+            count(row.runs.len(), "run"),
+            row.label(),
+            list(&reasons)
+        );
+        finding(Topic::Comparability, text)
+    };
+    rows.iter().filter(|row| row.included() > 0).map(sentence).collect()
+}

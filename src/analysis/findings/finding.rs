@@ -1,0 +1,44 @@
+//! A finding, and how numbers and lists read in it.
+
+/// The topic of a finding. Findings are listed in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Topic {
+    /// Some jobs have no result.
+    Completeness,
+    /// Runs that are not pooled, or are left out.
+    Comparability,
+    /// How much the numbers scatter.
+    Spread,
+    /// What else the host did.
+    Host,
+    /// Peaks and rooflines.
+    Roof,
+}
+
+/// A sentence with its number and threshold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The topic.
+    pub topic: Topic,
+    /// The sentence.
+    pub text: String,
+}
+
+pub(super) fn finding(topic: Topic, text: String) -> Finding {
+    Finding { topic, text }
+}
+
+/// `1 run`, `3 runs`.
+pub(super) fn count(n: usize, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+}
+
+/// The first few of `names`, and the number of the others.
+pub(super) fn list<S: AsRef<str>>(names: &[S]) -> String {
+    const SHOWN: usize = 4;
+    let shown: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}

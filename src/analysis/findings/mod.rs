@@ -1,0 +1,36 @@
+//! The findings of a report. Each sentence is backed by a computed number and a threshold, and names both. Nothing else
+//! is said.
+
+mod comparability;
+mod finding;
+mod host;
+mod roof;
+
+#[cfg(test)]
+mod tests;
+
+use super::Run;
+use super::group::Row;
+use super::marks::Thresholds;
+use super::roofline::Roofline;
+use comparability::{comparability, completeness};
+use host::{host, spread};
+use roof::roof;
+
+pub use finding::{Finding, Topic};
+
+/// All findings, by topic.
+pub fn findings(
+    runs: &[Run<'_>],
+    rows: &[Row<'_>],
+    rooflines: &[Roofline<'_>],
+    thresholds: &Thresholds,
+) -> Vec<Finding> {
+    let mut found = Vec::from_iter(completeness(runs));
+    found.extend(comparability(runs, rows));
+    found.extend(spread(rows));
+    found.extend(host(runs, rows, thresholds));
+    found.extend(roof(rows, rooflines, thresholds));
+    found.sort_by_key(|finding| finding.topic);
+    found
+}

@@ -1,0 +1,154 @@
+//! What peaks and rooflines say, and what they lack.
+
+use std::collections::BTreeMap;
+
+use super::finding::{Finding, Topic, count, finding};
+use crate::analysis::group::Row;
+use crate::analysis::marks::{Threshold, Thresholds};
+use crate::analysis::peaks::Origin;
+use crate::analysis::roofline::{AT_ROOF, Bound, BytesSource, FAR_FROM_ROOF, Point, Roofline};
+
+pub(super) fn roof(rows: &[Row<'_>], rooflines: &[Roofline<'_>], thresholds: &Thresholds) -> Vec<Finding> {
+    let mut found = bounds(rows, rooflines);
+    found.extend(far_from_model(rows, thresholds));
+    found.extend(missing_costs(rows));
+    found.extend(missing_peaks(rows));
+    found.extend(missing_ceilings(rows));
+    found.extend(other_thread_counts(rows));
+    found.extend(doubtful_peaks(rows));
+    found.extend(above_roof(rows, rooflines));
+    found
+}
+
+/// What limits the configs whose bytes were counted.
+fn bounds(rows: &[Row<'_>], rooflines: &[Roofline<'_>]) -> Vec<Finding> {
+    let points =
+        rooflines.iter().flat_map(|roofline| roofline.points.iter().map(move |point| (roofline, point)));
+    let measured = points.filter(|(_, point)| point.source == BytesSource::Measured);
+    measured
+        .map(|(roofline, point)| finding(Topic::Roof, bound_text(&rows[point.row], roofline, point)))
+        .collect()
+}
+
+fn bound_text(row: &Row<'_>, roofline: &Roofline<'_>, point: &Point) -> String {
+    let ceiling = roofline.peaks.ceiling(row.config.precision).map(|ceiling| ceiling.flops_per_s.high);
+    let of_compute = ceiling.map_or(f64::NAN, |ceiling| 100.0 * point.attained / ceiling);
+    let of_memory = roofline
+        .peaks
+        .bandwidth
+        .map_or(f64::NAN, |bandwidth| 100.0 * point.attained / (point.intensity * bandwidth.high));
+    let verdict = match point.bound {
+        Bound::Compute | Bound::Memory | Bound::Latency => point.bound.to_string(),
+        Bound::Unknown if point.is_above_roof() => "above its roof, so its bound is unknown".to_owned(),
+        Bound::Unknown => "between its roofs, so its bound is unknown".to_owned(),
+    };
+    format!(
+        "{} is {verdict}: with the bytes that ncu counted it reaches {of_compute:.0} % of the compute roof and \
+         {of_memory:.0} % of the memory roof (at a roof from {:.0} %, far from both below {:.0} %). Each kernel was \
+         counted with empty caches, so the run itself might have moved fewer bytes.",
+        row.label(),
+        100.0 * AT_ROOF,
+        100.0 * FAR_FROM_ROOF
+    )
+}
+
+/// Configs whose device executed more or fewer operations than the network has.
+fn far_from_model(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
+    let text = |row: &Row<'_>| {
+        let executed = row.counted.ncu.as_ref()?.flops_per_image()?;
+        let modelled = row.cost.as_ref().ok()?.training_flops as f64;
+        let share = executed / modelled - 1.0;
+        (share.abs() > thresholds.of(Threshold::ExecutedFlops)).then(|| {
+            format!(
+                "Per image of {}, the device executed {:.2} GFLOP and the network has {:.2} ({:+.0} %; threshold {}). \
+                 Algorithms such as Winograd's need fewer. Padding needs more, and so do undescribed operations.",
+                row.label(),
+                executed / 1e9,
+                modelled / 1e9,
+                100.0 * share,
+                thresholds.text(Threshold::ExecutedFlops)
+            )
+        })
+    };
+    rows.iter().filter_map(text).map(|text| finding(Topic::Roof, text)).collect()
+}
+
+fn missing_costs(rows: &[Row<'_>]) -> Vec<Finding> {
+    let sentences = rows.iter().filter_map(|row| Some(row.cost.as_ref().err()?.to_string()));
+    counted(Topic::Roof, sentences, "without FLOP/s")
+}
+
+fn missing_peaks(rows: &[Row<'_>]) -> Vec<Finding> {
+    let sentences = rows.iter().filter_map(|row| Some(row.peaks.as_ref()?.as_ref().err()?.to_string()));
+    counted(Topic::Roof, sentences, "without a share of the peak and without a roofline")
+}
+
+fn missing_ceilings(rows: &[Row<'_>]) -> Vec<Finding> {
+    let sentences = rows.iter().filter_map(|row| {
+        let peaks = row.ceilings()?;
+        let precision = row.config.precision;
+        if peaks.ceiling(precision).is_none() {
+            let reason = peaks.reason_without(precision).map(|reason| format!(" ({reason})"));
+            let reason = reason.unwrap_or_default();
+            return Some(format!("the peaks `{}` have no figure for {precision}{reason}", peaks.name));
+        }
+        peaks.bandwidth.is_none().then(|| format!("the peaks `{}` have no bandwidth", peaks.name))
+    });
+    counted(Topic::Roof, sentences, "missing from the roofline")
+}
+
+fn other_thread_counts(rows: &[Row<'_>]) -> Vec<Finding> {
+    let sentences = rows.iter().filter_map(|row| {
+        let peaks = row.ceilings()?;
+        let Origin::Measured { threads: Some(measured), .. } = peaks.origin else { return None };
+        let used = row.circumstances.as_ref()?.effective.settings.whole("threads")?;
+        (used != u64::from(measured)).then(|| {
+            format!("the peaks `{}` were measured with {measured} threads, the runs used {used}", peaks.name)
+        })
+    });
+    counted(Topic::Roof, sentences, "compared with them")
+}
+
+/// The warnings that were given when peaks were measured.
+fn doubtful_peaks(rows: &[Row<'_>]) -> Vec<Finding> {
+    let sentences = rows.iter().filter_map(Row::ceilings).flat_map(|peaks| {
+        let warnings = peaks.warnings.iter();
+        warnings.map(|warning| format!("the peaks `{}` are doubtful: {warning}", peaks.name))
+    });
+    counted(Topic::Roof, sentences, "compared with them")
+}
+
+fn above_roof(rows: &[Row<'_>], rooflines: &[Roofline<'_>]) -> Vec<Finding> {
+    let points = rooflines.iter().flat_map(|roofline| &roofline.points);
+    points
+        .filter(|point| point.source != BytesSource::Estimated && point.is_above_roof())
+        .map(|point| {
+            let text = format!(
+                "{} lies above its roof: {:.0} GFLOP/s attained, {:.0} attainable at {:.1} FLOP/byte ({} bytes). The \
+                 roof is too low, or its bytes or FLOPs are too many.",
+                rows[point.row].label(),
+                point.attained / 1e9,
+                point.attainable / 1e9,
+                point.intensity,
+                point.source
+            );
+            finding(Topic::Roof, text)
+        })
+        .collect()
+}
+
+/// Merges equal sentences, and appends the number of rows that each holds for.
+fn counted(topic: Topic, sentences: impl Iterator<Item = String>, tail: &str) -> Vec<Finding> {
+    let mut by_text: BTreeMap<String, usize> = BTreeMap::new();
+    for sentence in sentences {
+        *by_text.entry(sentence).or_default() += 1;
+    }
+    by_text
+        .into_iter()
+        .map(|(text, n)| {
+            let mut chars = text.chars();
+            let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
+            finding(topic, format!("{first}{} ({} {tail}).", chars.as_str(), count(n, "row")))
+        })
+        .collect()
+}

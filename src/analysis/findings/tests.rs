@@ -1,0 +1,106 @@
+use crate::analysis::analyse;
+use crate::analysis::fixture::{StudyBuilder, key, measured_peaks, study_with_peaks};
+use crate::job::{Key, Precision};
+use crate::protocol::LeftOut;
+use crate::record::Record;
+
+fn texts(study: &crate::analysis::Study) -> Vec<String> {
+    analyse(study).findings.into_iter().map(|finding| finding.text).collect()
+}
+
+/// A study in which no number passes its threshold has no findings.
+#[test]
+fn an_undisturbed_study_has_no_findings() {
+    let study = StudyBuilder::new()
+        .peaks(measured_peaks(250e9, 20e9))
+        .runs("cpu", "resnet18", 16, &[10.0, 10.1, 9.9])
+        .build();
+    assert_eq!(texts(&study), [""; 0]);
+}
+
+#[test]
+fn findings_have_number_and_threshold() {
+    insta::assert_snapshot!(texts(&study_with_peaks()).join("\n"));
+}
+
+/// Each sentence appears on one side of its threshold and not on the other.
+#[test]
+fn findings_appear_past_their_thresholds() {
+    let with = |change: fn(&mut Record)| {
+        let study = StudyBuilder::new()
+            .peaks(measured_peaks(250e9, 20e9))
+            .run_with(key("cpu", "resnet18", 16, 1), 10.0, change)
+            .build();
+        texts(&study)
+    };
+    let wait = |share: f64| {
+        let study = StudyBuilder::new()
+            .peaks(measured_peaks(250e9, 20e9))
+            .run_with(key("cpu", "resnet18", 16, 1), 10.0, |record| {
+                record.measurement.as_mut().unwrap().details.data_wait_s = Some(16.0 * share);
+            })
+            .build();
+        texts(&study).len()
+    };
+    assert_eq!((wait(0.09), wait(0.11)), (0, 1));
+    let spread = |other: f64| {
+        let builder = StudyBuilder::new().peaks(measured_peaks(250e9, 20e9));
+        texts(&builder.runs("cpu", "resnet18", 16, &[10.0, other]).build()).len()
+    };
+    assert_eq!((spread(10.7), spread(10.8)), (0, 1));
+    assert_eq!(
+        with(|record| record.measurement.as_mut().unwrap().details.unreadable_images = Some(3)),
+        [
+            "Up to 3 images could not be decoded and were left out (in cpu_resnet18_fp32_bs16_run1; threshold 0)."
+        ]
+    );
+    assert_eq!(
+        with(|record| record.measurement.as_mut().unwrap().effective.settings.set("threads", 1)),
+        [
+            "The peaks `measured/bench-1-cpu` were measured with 2 threads, the runs used 1 (1 row compared with \
+          them)."
+        ]
+    );
+}
+
+/// A mistake of the seed reports: peaks of other hardware.
+#[test]
+fn peaks_of_another_device_are_refused_and_reported() {
+    let mut study = StudyBuilder::new()
+        .peaks(measured_peaks(250e9, 20e9))
+        .run_with(key("cpu", "resnet18", 16, 1), 10.0, |record| {
+            record.measurement.as_mut().unwrap().details.device_name = Some("Other CPU".to_owned());
+        })
+        .build();
+    study.cells[0].peaks = Some("measured/bench-1-cpu".to_owned());
+    let analysis = analyse(&study);
+    assert!(analysis.rooflines.is_empty());
+    assert_eq!(analysis.rows[0].share_of_peak(), None);
+    let texts = texts(&study);
+    assert!(
+        texts[0].contains("`Test CPU @ 2.00 GHz` (cpu)") && texts[0].contains("`Other CPU` (cpu)"),
+        "{texts:?}"
+    );
+}
+
+#[test]
+fn gaps_and_doubts_of_measured_peaks_are_reported() {
+    let mut peaks = measured_peaks(250e9, 20e9);
+    peaks.warnings = vec!["the measured bandwidth is low".to_owned()];
+    let fp32 = key("cpu", "resnet18", 16, 1);
+    let bf16 = Key { precision: Precision::Bf16, ..fp32.clone() };
+    peaks.left_out = vec![LeftOut { precision: Precision::Bf16, reason: "it is emulated: why".to_owned() }];
+    let doubted = StudyBuilder::new().peaks(peaks.clone()).run_with(fp32, 10.0, |_| ()).build();
+    assert_eq!(
+        texts(&doubted),
+        ["The peaks `measured/bench-1-cpu` are doubtful: the measured bandwidth is low (1 row compared with \
+          them)."]
+    );
+    peaks.warnings.clear();
+    let left_out = StudyBuilder::new().peaks(peaks).run_with(bf16, 10.0, |_| ()).build();
+    assert_eq!(
+        texts(&left_out),
+        ["The peaks `measured/bench-1-cpu` have no figure for bf16 (it is emulated: why) (1 row missing from \
+          the roofline)."]
+    );
+}
