@@ -176,20 +176,21 @@ fn power_supplies() -> Vec<parse::PowerSupply> {
     entries(directory).into_iter().map(supply).collect()
 }
 
+/// The names that one call asks macOS for. `sysctl -n` prints one line per name, in this order, and none for an unknown
+/// name. So this list holds only names that every supported release knows.
+const MACOS_FACTS: [&str; 8] = [
+    "kern.osproductversion",
+    "kern.osrelease",
+    "machdep.cpu.brand_string",
+    "hw.logicalcpu",
+    "hw.memsize",
+    "kern.bootsessionuuid",
+    "hw.physicalcpu",
+    "vm.swapusage",
+];
+
 fn probe_macos() -> HostFacts {
-    // One process reads them all. `sysctl -n` prints one line per name, in this order, and none for an unknown name. So
-    // this list holds only names that every supported release knows.
-    let names = [
-        "kern.osproductversion",
-        "kern.osrelease",
-        "machdep.cpu.brand_string",
-        "hw.logicalcpu",
-        "hw.memsize",
-        "kern.bootsessionuuid",
-        "hw.physicalcpu",
-        "vm.swapusage",
-    ];
-    let text = sysctl(&names).unwrap_or_default();
+    let text = sysctl(&MACOS_FACTS).unwrap_or_default();
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let line = |index: usize| lines.get(index).map(|line| (*line).to_owned()).filter(|line| !line.is_empty());
     let number = |index: usize| line(index).and_then(|number| number.parse().ok());

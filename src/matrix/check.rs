@@ -15,7 +15,9 @@ use super::reader::{count, get, mismatch, name, param, parsed, unknown_key};
 use super::tree::{self, Entry, Node, Value};
 use super::{AxisValue, Condition, Env, Include, Matrix, Operator, Selector, SelectorField, comma_separated};
 use crate::architecture::{self, NoNetwork};
-use crate::job::{Key, PARAMETERS, ParamValue, ParameterType, Params, Precision, WorkerTemplate, parameter};
+use crate::job::{
+    JobId, Key, PARAMETERS, ParamValue, ParameterType, Params, Precision, WorkerTemplate, parameter,
+};
 
 /// Checks the text of a matrix file.
 ///
@@ -359,58 +361,81 @@ fn check_whole(
     include: &[Spanned<Include>],
     notes: &mut Notes,
 ) {
-    let envs = || known.built.iter().flatten();
-    let size = |env: &Env| {
-        let jobs_of_config = u64::from(env.repeats) + env.profiles.len() as u64;
-        env.product_size().unwrap_or(u64::MAX).saturating_mul(jobs_of_config)
-    };
-    let jobs = envs().map(size).fold(0, u64::saturating_add);
-    if jobs > MOST_JOBS {
-        let message =
-            format!("has {jobs} jobs, and a matrix may have {MOST_JOBS}: shorten its axes, or split it");
-        notes.add(Span { line: 1, column: 1, length: 1 }, "matrix", message);
+    if !is_of_bearable_size(known, notes) {
         return;
     }
     let mut hits = vec![false; exclude.len()];
-    for (index, env) in known.built.iter().enumerate() {
+    for (env, file) in known.built.iter().zip(&known.file.envs) {
         let Some(env) = env else { continue };
-        let mut ids = HashSet::new();
-        let mut impossible = BTreeSet::new();
-        for key in env.product() {
-            let mut is_kept = true;
-            for (hit, selector) in hits.iter_mut().zip(exclude) {
-                let matches = selector.value.matches(&key);
-                *hit |= matches;
-                is_kept &= !matches;
-            }
-            if is_kept {
-                ids.insert(key.id());
-                impossible.extend(no_network(&key));
-            }
-        }
-        for reason in impossible {
-            let name = &known.file.envs[index].name;
-            notes.add(name.span, &name.value, format!("has configs that cannot be: {reason}"));
-        }
-        for include in include.iter().filter(|include| include.value.env == env.name) {
-            if let Some(reason) = no_network(&env.included(&include.value).key) {
-                notes.add(Span { length: 1, ..include.span }, "include", format!("cannot be: {reason}"));
-            }
-            if !ids.insert(env.included(&include.value).key.id()) {
-                let span = Span { length: 1, ..include.span };
-                notes.add(span, "include", "this config is in the matrix already: leave it out here");
-            }
-        }
+        let mut ids = check_product(env, &file.name, exclude, &mut hits, notes);
+        check_included(env, include, &mut ids, notes);
         let may_be_included = known.file.include.len() > include.len();
         if ids.is_empty() && !may_be_included {
-            let name = &known.file.envs[index].name;
-            notes.add(name.span, &name.value, "has no configs left: `exclude` removes all of them");
+            let message = "has no configs left: `exclude` removes all of them";
+            notes.add(file.name.span, &file.name.value, message);
         }
     }
     for (selector, _) in exclude.iter().zip(hits).filter(|(_, hit)| !hit) {
         if known.is_complete() {
             let span = Span { length: 1, ..selector.span };
             notes.add(span, "exclude", "excludes nothing: no config meets all of these conditions");
+        }
+    }
+}
+
+/// Whether there are few enough jobs to look at each; if not, that is a mistake.
+fn is_of_bearable_size(known: &Known<'_>, notes: &mut Notes) -> bool {
+    let size = |env: &Env| {
+        let jobs_of_config = u64::from(env.repeats) + env.profiles.len() as u64;
+        env.product_size().unwrap_or(u64::MAX).saturating_mul(jobs_of_config)
+    };
+    let jobs = known.built.iter().flatten().map(size).fold(0, u64::saturating_add);
+    if jobs > MOST_JOBS {
+        let message =
+            format!("has {jobs} jobs, and a matrix may have {MOST_JOBS}: shorten its axes, or split it");
+        notes.add(Span { line: 1, column: 1, length: 1 }, "matrix", message);
+    }
+    jobs <= MOST_JOBS
+}
+
+/// The ids of the configs of `env`, called `name`, that `exclude` leaves. Which selectors exclude any is kept in `hits`.
+fn check_product(
+    env: &Env,
+    name: &Spanned<String>,
+    exclude: &[Spanned<Selector>],
+    hits: &mut [bool],
+    notes: &mut Notes,
+) -> HashSet<JobId> {
+    let mut ids = HashSet::new();
+    let mut impossible = BTreeSet::new();
+    for key in env.product() {
+        let mut is_kept = true;
+        for (hit, selector) in hits.iter_mut().zip(exclude) {
+            let matches = selector.value.matches(&key);
+            *hit |= matches;
+            is_kept &= !matches;
+        }
+        if is_kept {
+            ids.insert(key.id());
+            impossible.extend(no_network(&key));
+        }
+    }
+    for reason in impossible {
+        notes.add(name.span, &name.value, format!("has configs that cannot be: {reason}"));
+    }
+    ids
+}
+
+/// Checks what is included into `env`, and adds its configs to the `ids` that the env has already.
+fn check_included(env: &Env, include: &[Spanned<Include>], ids: &mut HashSet<JobId>, notes: &mut Notes) {
+    for include in include.iter().filter(|include| include.value.env == env.name) {
+        let key = env.included(&include.value).key;
+        let span = Span { length: 1, ..include.span };
+        if let Some(reason) = no_network(&key) {
+            notes.add(span, "include", format!("cannot be: {reason}"));
+        }
+        if !ids.insert(key.id()) {
+            notes.add(span, "include", "this config is in the matrix already: leave it out here");
         }
     }
 }

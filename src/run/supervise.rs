@@ -1,6 +1,8 @@
 //! Watches a running process chain until it ends: on its own, at its deadline, or because the run was told to stop.
 
+use std::io;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use chrono::Utc;
@@ -74,16 +76,16 @@ pub(super) async fn supervise(
     tell_unrecorded(recorder.look(Some(group)), observer);
     let left_in_group = group.sweep().await;
     let left_processes = kill_escaped(&attempt.measurement()) || left_in_group;
-    let ending = match (stopping.ending, exit) {
-        (Some(ending), _) => ending,
-        (None, Ok(status)) => {
-            let (code, signal) = code_and_signal(status);
-            Ending::Ended { code, signal }
-        }
+    seen(stopping.ending.unwrap_or_else(|| ended(exit)), left_processes)
+}
+
+/// The end of a chain that nobody stopped.
+fn ended(exit: io::Result<ExitStatus>) -> Ending {
+    match exit.map(code_and_signal) {
+        Ok((code, signal)) => Ending::Ended { code, signal },
         // The files it left tell more than a failed wait.
-        (None, Err(_)) => Ending::UNSEEN,
-    };
-    seen(ending, left_processes)
+        Err(_) => Ending::UNSEEN,
+    }
 }
 
 /// Warns if the sensors' samples cannot be written. The job itself is not affected.

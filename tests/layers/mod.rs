@@ -2,6 +2,7 @@
 //! rooms and for files.
 
 mod graph;
+mod size;
 mod source;
 mod tests;
 
@@ -188,6 +189,25 @@ fn pure_rooms_do_not_touch_the_world() {
             if EFFECTS.iter().any(|effect| effect.iter().eq(path.iter().take(effect.len()))) {
                 wrong.push(format!("{file}: `{}`", path.join("::")));
             }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Long functions and files are to be split along their meaning. There are no exceptions.
+#[test]
+fn functions_and_files_are_short() {
+    let mut wrong = Vec::new();
+    for file in &house().files {
+        let size = size::measure(&load(file).unwrap()).unwrap();
+        if size.lines > size::FILE {
+            wrong.push(format!("{file}: {} lines of code; at most {} are allowed", size.lines, size::FILE));
+        }
+        for (name, lines) in size.too_long {
+            wrong.push(format!(
+                "{file}: `{name}` has {lines} lines of code; at most {} are allowed",
+                size::FUNCTION
+            ));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -60,7 +60,7 @@ pub(super) fn read(text: &str) -> syn::Result<Module> {
 }
 
 /// Whether `attributes` restrict an item to tests: `#[cfg(test)]`, also within `all(…)`.
-fn is_for_tests(attributes: &[Attribute]) -> bool {
+pub(super) fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes
         .iter()
         .filter(|attribute| attribute.path().is_ident("cfg"))

@@ -107,16 +107,10 @@ pub fn parse(name: &str, text: &str) -> Result<Peaks, PeaksError> {
     check(name, file).map_err(|message| PeaksError::Value { name: name.to_owned(), message })
 }
 
-fn check(name: &str, file: PublishedFile) -> Result<Peaks, String> {
-    if file.schema != PEAKS_SCHEMA {
-        return Err(format!("schema is {}: expected {PEAKS_SCHEMA}", file.schema));
-    }
-    if file.names.is_empty() {
-        return Err("names is empty: expected the device's name, exactly as its driver reports it".to_owned());
-    }
-    check_backend(&file.backend)?;
+/// The ceilings of a device, one per precision.
+fn ceilings(entries: Vec<CeilingFile>) -> Result<Vec<Ceiling>, String> {
     let mut flops: Vec<Ceiling> = Vec::new();
-    for entry in file.flops {
+    for entry in entries {
         let precision = entry.precision;
         if flops.iter().any(|ceiling| ceiling.precision == precision) {
             return Err(format!("flops has {precision} twice"));
@@ -128,6 +122,18 @@ fn check(name: &str, file: PublishedFile) -> Result<Peaks, String> {
         let flops_per_s = range(&what, entry.tflops, entry.tflops_range, 1e12)?;
         flops.push(Ceiling { precision, flops_per_s, accumulate: entry.accumulate });
     }
+    Ok(flops)
+}
+
+fn check(name: &str, file: PublishedFile) -> Result<Peaks, String> {
+    if file.schema != PEAKS_SCHEMA {
+        return Err(format!("schema is {}: expected {PEAKS_SCHEMA}", file.schema));
+    }
+    if file.names.is_empty() {
+        return Err("names is empty: expected the device's name, exactly as its driver reports it".to_owned());
+    }
+    check_backend(&file.backend)?;
+    let flops = ceilings(file.flops)?;
     let bandwidth = file
         .bandwidth
         .map(|file| range("bandwidth: gb_per_s", file.gb_per_s, file.gb_per_s_range, 1e9))
