@@ -9,7 +9,7 @@ use orchestrate::analysis::marks::{effects_table, evidence_table, marks_table, t
 use orchestrate::analysis::table::{About, CSV_FILES, CsvFile, Section};
 use orchestrate::architecture;
 use orchestrate::cli::Exit;
-use orchestrate::job::{PARAMETERS, ParamValue, Parameter, ParameterType};
+use orchestrate::job::{Declaration, PARAMETERS, ParamValue, ParameterType};
 use orchestrate::plan::PASSED_ON;
 use orchestrate::protocol::WorkerExit;
 use orchestrate::record::{Outcome, sensors_table};
@@ -116,22 +116,31 @@ fn first_matrix() -> String {
 }
 
 fn parameters() -> String {
-    let mut text = "| parameter | values | default | what it does |\n|---|---|---|---|\n".to_owned();
+    let mut text = "| parameter | values | default | what it does | needs | flag | reported |\n\
+                    |---|---|---|---|---|---|---|\n"
+        .to_owned();
     for parameter in PARAMETERS {
-        let Parameter { name, kind, help, .. } = parameter;
+        let Declaration { kind, flag, needs, reported, help, .. } = parameter.declaration();
         let values = match kind {
             ParameterType::Bool => "`true`, `false`".to_owned(),
             ParameterType::Int { min, max: i64::MAX } => format!("from {min}"),
-            ParameterType::Int { min, max } => format!("{min} to {}", grouped(*max)),
+            ParameterType::Int { min, max } => format!("{min} to {}", grouped(max)),
+            ParameterType::Number { min, max } => format!("{min} to {max}, with or without a fraction"),
             ParameterType::Word(words) => list(words).trim_end().to_owned(),
-            ParameterType::Data => "a source".to_owned(),
+            ParameterType::Data => "`{ synthetic: true }`, `{ folder: path }`".to_owned(),
         };
         let default = match parameter.default_value() {
             Some(ParamValue::Data(_)) => "`{ synthetic: true }`".to_owned(),
             Some(value) => format!("`{value}`"),
             None => "the worker chooses".to_owned(),
         };
-        text += &format!("| `{name}` | {values} | {default} | {help} |\n");
+        let needs: Vec<&str> = needs.iter().map(|need| need.text()).collect();
+        text += &format!(
+            "| `{}` | {values} | {default} | {help} | {} | `--{flag}` | {} |\n",
+            parameter.name(),
+            needs.join(", "),
+            reported.text()
+        );
     }
     text
 }

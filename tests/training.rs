@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use orchestrate::job::Precision;
+use orchestrate::job::{Precision, Reported, parameter};
 use orchestrate::record::{Outcome, Record};
 
 use super::harness::Project;
@@ -36,6 +36,8 @@ fn a_matrix_trains_and_two_runs_of_a_config_give_the_same_losses() {
         assert!(measurement.synchronized);
         assert_eq!(measurement.mismatches(&record.key), []);
         assert_eq!(not_reported(record), [""; 0], "parameters that the worker is told and does not report");
+        let repeated = measurement.details.repeated.as_ref().unwrap();
+        assert_eq!(*repeated, declared_repeated(record), "repeated by the worker, and by the table");
         let libraries = &record.provenance.worker.libraries;
         assert!(libraries.keys().any(|name| name.starts_with("libtorch_cpu.")), "{libraries:?}");
         let parameters = measurement.details.parameters.unwrap();
@@ -94,6 +96,13 @@ fn not_reported(record: &Record) -> Vec<String> {
     let settings = &record.measurement.as_ref().unwrap().effective.settings;
     let told = record.key.told().into_iter().map(|(name, _)| name);
     told.filter(|name| settings.get(name).is_none()).collect()
+}
+
+/// What the worker is told and the table says that it repeats.
+fn declared_repeated(record: &Record) -> Vec<&'static str> {
+    let told = record.key.told().into_iter().filter_map(|(name, _)| parameter(&name));
+    let repeated = told.filter(|parameter| parameter.declaration().reported == Reported::Repeated);
+    repeated.map(|parameter| parameter.name()).collect()
 }
 
 fn network_bytes(record: &Record) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::job::{LOADER_PARAMETERS, parameter};
+use crate::job::{Parameter, Splits, parameter};
 use crate::protocol::{Effective, Measurement, Setting};
 use crate::record::{Provenance, Record, WorkerFacts, looks_secret};
 
@@ -86,9 +86,8 @@ impl Circumstances {
 
     /// Whether the two are equal except for the source of the images and how they were loaded.
     pub(super) fn differ_at_most_in_data(&self, other: &Circumstances) -> bool {
-        let is_loading = |name: &str| name == "data" || LOADER_PARAMETERS.contains(&name);
-        let rest =
-            |of: &Circumstances| of.with_settings(|name| parameter(name).is_some() && !is_loading(name));
+        let is_rest = |name: &str| parameter(name).is_some_and(|known| !known.is_loading());
+        let rest = |of: &Circumstances| of.with_settings(is_rest);
         rest(self) == rest(other)
     }
 
@@ -104,7 +103,8 @@ impl Circumstances {
 
     /// The same without what differs in every profiled job: it runs fewer iterations, with a range around them.
     pub(super) fn without_profiling(&self) -> Circumstances {
-        self.with_settings(|name| !["iters", "nvtx"].contains(&name))
+        let splits = |parameter: Parameter| parameter.declaration().splits == Splits::AllRuns;
+        self.with_settings(|name| parameter(name).is_none_or(splits))
     }
 
     /// Whether the two are equal except for the batch.

@@ -162,7 +162,7 @@ fn check_field(plan: &Plan, condition: &str, name: &str) -> Result<(), Failure> 
     if parameter(name).is_some() || own.contains(name) {
         return Ok(());
     }
-    let parameters = PARAMETERS.iter().map(|parameter| parameter.name);
+    let parameters = PARAMETERS.iter().map(|parameter| parameter.name());
     let known: BTreeSet<&str> = SelectorField::NAMES.into_iter().chain(parameters).chain(own).collect();
     let hint = did_you_mean(name, known.iter().copied());
     let error = SelectError::UnknownField {

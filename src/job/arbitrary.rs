@@ -114,17 +114,23 @@ fn external() -> impl Strategy<Value = Program> {
 
 fn known_params(without: &'static [&'static str]) -> impl Strategy<Value = Params> {
     let names: Vec<&str> =
-        PARAMETERS.iter().map(|parameter| parameter.name).filter(|name| !without.contains(name)).collect();
+        PARAMETERS.iter().map(|parameter| parameter.name()).filter(|name| !without.contains(name)).collect();
     let value = |name: &'static str| (Just(name), known_value(parameter(name).expect("it is in the table")));
     vec(select(names).prop_flat_map(value), 0..5).prop_map(|params| {
         params.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<BTreeMap<_, _>>()
     })
 }
 
-fn known_value(parameter: &Parameter) -> BoxedStrategy<ParamValue> {
-    match parameter.kind {
+fn known_value(parameter: Parameter) -> BoxedStrategy<ParamValue> {
+    match parameter.kind() {
         ParameterType::Bool => any::<bool>().prop_map(ParamValue::Bool).boxed(),
         ParameterType::Int { min, max } => (min..=max).prop_map(ParamValue::Int).boxed(),
+        ParameterType::Number { min, max } => (min..=max)
+            .prop_map(move |number| {
+                let number = Finite::new(number).expect("a range has finite ends");
+                parameter.accept(ParamValue::Float(number)).expect("it is within the range")
+            })
+            .boxed(),
         ParameterType::Word(words) => {
             select(words).prop_map(|word| ParamValue::Text(word.to_owned())).boxed()
         }

@@ -20,6 +20,7 @@ mod placeholder;
 mod profile;
 mod state;
 mod told;
+mod value;
 mod varying;
 mod word;
 
@@ -28,12 +29,13 @@ pub use id::{JobId, ParseJobIdError};
 pub use key::{KEY_SCHEMA, Key, WorkerTemplate};
 pub use name::{Name, ParseNameError};
 pub use parameter::{
-    DataSource, LOADER_PARAMETERS, PARAMETERS, ParamValue, Parameter, ParameterType, Params, WrongParameter,
-    parameter,
+    Declaration, Need, PARAMETERS, Parameter, ParameterDefault, ParameterType, Reported, SYNTHETIC_FLAG,
+    Splits, WrongParameter, parameter,
 };
 pub use placeholder::{Part, parts, placeholders};
 pub use profile::Profile;
 pub use state::{State, Tally};
+pub use value::{DataSource, ParamValue, Params};
 pub use varying::{distinction, varying_parameters};
 pub use word::{Device, Kind, Optimizer, Precision, UnknownWord};
 

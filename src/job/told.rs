@@ -1,7 +1,7 @@
 //! What a job's worker is told. The shipped worker is told every parameter that has an effect. An external worker is
 //! told what the matrix declares and what its command asks for; nothing else is known about it.
 
-use super::{DataSource, Key, LOADER_PARAMETERS, PARAMETERS, ParamValue, WorkerTemplate};
+use super::{Key, PARAMETERS, ParamValue, Parameter, WorkerTemplate};
 
 impl Key {
     /// Whether the job itself gives the parameter `name` a value: the matrix declares it, or the command of an external
@@ -15,32 +15,20 @@ impl Key {
     /// The settings that the worker reports are compared with these. Parameters without an effect are left out: the
     /// shipped worker is not told how to load images if it loads none.
     pub fn told(&self) -> Vec<(String, ParamValue)> {
-        let is_told = |name: &&str| match self.worker {
-            WorkerTemplate::Shipped => self.has_effect(name),
-            WorkerTemplate::Command(_) => self.declares(name),
+        let is_told = |parameter: &Parameter| match self.worker {
+            WorkerTemplate::Shipped => parameter.is_told(|other| self.param(other.name())),
+            WorkerTemplate::Command(_) => self.declares(parameter.name()),
         };
-        let known = PARAMETERS.iter().map(|parameter| parameter.name);
-        let own = self.params.keys().map(String::as_str).filter(|name| super::parameter(name).is_none());
-        let value = |name: &str| Some((name.to_owned(), self.asked(name)?));
-        known.filter(is_told).chain(own).filter_map(value).collect()
-    }
-
-    /// Whether the parameter `name` of the shipped worker has an effect. A matrix sets how images are loaded once for
-    /// all of its configs, but the worker refuses to be told where it loads none.
-    fn has_effect(&self, name: &str) -> bool {
-        if !LOADER_PARAMETERS.contains(&name) {
-            return true;
-        }
-        let has_folder = matches!(self.param("data"), Some(ParamValue::Data(DataSource::Folder(_))));
-        let ahead = name != "prefetch_factor" || self.param("loader_workers") != Some(ParamValue::Int(0));
-        has_folder && ahead
+        let known = PARAMETERS.iter().filter(|known| is_told(known)).map(|known| known.name().to_owned());
+        let own = self.params.keys().filter(|name| super::parameter(name).is_none()).cloned();
+        known.chain(own).filter_map(|name| Some((name.clone(), self.asked(&name)?))).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::{Finite, Kind, Params};
+    use crate::job::{DataSource, Finite, Kind, Need, Params, Splits};
 
     fn key(words: &[&str], params: &[(&str, ParamValue)]) -> Key {
         Key {
@@ -86,15 +74,33 @@ mod tests {
             key.told().into_iter().map(|(name, _)| name).collect::<Vec<_>>()
         };
         let all = |without: &[&str]| -> Vec<String> {
-            let names = PARAMETERS.iter().map(|parameter| parameter.name);
+            let names = PARAMETERS.iter().map(|parameter| parameter.name());
             names.filter(|name| !without.contains(name)).map(str::to_owned).collect()
         };
         let folder = ("data", ParamValue::Data(DataSource::Folder("x".into())));
         let threads = ("threads", ParamValue::Int(2));
         assert_eq!(names(&[folder.clone(), threads.clone()]), all(&[]));
         assert_eq!(names(std::slice::from_ref(&folder)), all(&["threads"]), "the worker chooses");
-        assert_eq!(names(std::slice::from_ref(&threads)), all(LOADER_PARAMETERS));
+        let loading: Vec<&str> = PARAMETERS
+            .iter()
+            .filter(|parameter| parameter.needs(Need::Folder))
+            .map(|parameter| parameter.name())
+            .collect();
+        assert_eq!(loading, ["loader_workers", "prefetch_factor", "pin_memory", "augment", "strict"]);
+        assert_eq!(names(std::slice::from_ref(&threads)), all(&loading));
         let no_threads = ("loader_workers", ParamValue::Int(0));
         assert_eq!(names(&[folder, threads, no_threads]), all(&["prefetch_factor"]));
+    }
+
+    /// What a profiled job is asked for beside its config is what its row does not have to agree in.
+    #[test]
+    fn a_profiled_job_differs_in_what_splits_only_timing_runs() {
+        let timing = Key { worker: WorkerTemplate::Shipped, ..key(&[], &[]) };
+        for &parameter in PARAMETERS {
+            let name = parameter.name();
+            let profiled = Key { kind: Kind::Ncu, ..timing.clone() };
+            let differs = profiled.asked(name) != timing.asked(name);
+            assert_eq!(differs, parameter.declaration().splits == Splits::TimingRuns, "{name}");
+        }
     }
 }

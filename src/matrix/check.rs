@@ -16,7 +16,7 @@ use super::tree::{self, Entry, Node, Value};
 use super::{AxisValue, Condition, Env, Include, Matrix, Operator, Selector, SelectorField, comma_separated};
 use crate::architecture::{self, NoNetwork};
 use crate::job::{
-    JobId, Key, PARAMETERS, ParamValue, ParameterType, Params, Precision, WorkerTemplate, parameter,
+    JobId, Key, PARAMETERS, ParamValue, Parameter, ParameterType, Params, Precision, WorkerTemplate, parameter,
 };
 
 /// Checks the text of a matrix file.
@@ -117,7 +117,7 @@ impl<'a> Known<'a> {
                 }
                 SelectorField::Param(name) if !self.has_param(name) => {
                     let known =
-                        keys::names(keys::EXCLUDE).chain(PARAMETERS.iter().map(|parameter| parameter.name));
+                        keys::names(keys::EXCLUDE).chain(PARAMETERS.iter().map(|parameter| parameter.name()));
                     unknown_key(key.span, &key.value, "a part of a condition", known, notes);
                     continue;
                 }
@@ -206,7 +206,7 @@ impl<'a> Known<'a> {
             }
             SelectorField::Precision => unknown("a precision", &Precision::ALL.map(Precision::as_str)),
             SelectorField::Param(name) => {
-                if let Some(ParameterType::Word(words)) = parameter(name).map(|parameter| parameter.kind)
+                if let Some(ParameterType::Word(words)) = parameter(name).map(Parameter::kind)
                     && !words.contains(&word.as_str())
                 {
                     let message = format!("`{name}` expects {}", one_of(words.iter().copied()));
@@ -333,9 +333,7 @@ fn is_number(field: &SelectorField) -> bool {
     match field {
         SelectorField::Batch | SelectorField::Repeat => true,
         SelectorField::Env | SelectorField::Model | SelectorField::Precision => false,
-        SelectorField::Param(name) => {
-            parameter(name).is_none_or(|known| matches!(known.kind, ParameterType::Int { .. }))
-        }
+        SelectorField::Param(name) => parameter(name).is_none_or(|known| known.kind().is_number()),
     }
 }
 

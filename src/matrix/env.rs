@@ -123,7 +123,7 @@ fn check_worker(worker: &WorkerFile, params: &[NamedParam<'_>], axes: &[NamedAxi
 
 /// Checks that `worker` has a parameter called `name`.
 pub(super) fn check_param_name(name: &Spanned<String>, worker: &WorkerFile, notes: &mut Notes) {
-    let known = PARAMETERS.iter().map(|parameter| parameter.name);
+    let known = PARAMETERS.iter().map(|parameter| parameter.name());
     if parameter(&name.value).is_some() {
         return;
     }
@@ -148,7 +148,7 @@ fn undefined_placeholder(placeholder: &str, span: Span, names: &[&Spanned<String
         return;
     }
     let known = PLACEHOLDERS.iter().copied().chain(names.iter().map(|name| name.value.as_str()));
-    let hint = did_you_mean(placeholder, known.chain(PARAMETERS.iter().map(|parameter| parameter.name)));
+    let hint = did_you_mean(placeholder, known.chain(PARAMETERS.iter().map(|parameter| parameter.name())));
     let message = format!(
         "nothing defines this placeholder: expected {}, or the name of a parameter",
         one_of(PLACEHOLDERS.iter().copied())

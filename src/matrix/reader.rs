@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::keys::{KeyDoc, LONGEST_LIST, names};
 use super::note::{Notes, Span, Spanned, did_you_mean, one_of};
 use super::tree::{Entry, Node, Value};
-use crate::job::{DataSource, Name, ParamValue, ParameterType, parameter};
+use crate::job::{DataSource, Name, ParamValue, Parameter, ParameterType, parameter};
 
 /// Notes that `node` is not what was expected; `expected` completes "expected …".
 pub(super) fn mismatch(node: &Node, expected: &str, notes: &mut Notes) {
@@ -244,26 +244,24 @@ pub(super) fn unknown_key<'a>(
 
 /// The value of a parameter: of the known one called `name`, what its table says; of another, any scalar.
 pub(super) fn param(name: &str, node: &Node, notes: &mut Notes) -> Option<Spanned<ParamValue>> {
-    let value = param_value(node);
     let known = parameter(name);
-    let fits = value.as_ref().is_some_and(|value| match known {
-        Some(parameter) => parameter.check(value).is_ok(),
-        None => !matches!(value, ParamValue::Data(_)),
+    let value = param_value(node).and_then(|value| match known {
+        Some(parameter) => parameter.accept(value).ok(),
+        None => Some(value).filter(|value| !matches!(value, ParamValue::Data(_))),
     });
-    if !fits {
+    if value.is_none() {
         let any = match &node.value {
             Value::Text(text) if text.contains(char::is_control) => "a word without control characters",
             _ => "a word, a number, `true` or `false`",
         };
-        let expected = known.map_or_else(|| any.to_owned(), |parameter| parameter.expected());
+        let expected = known.map_or_else(|| any.to_owned(), Parameter::expected);
         let word = node.value.word();
-        let hint = match known.map(|parameter| parameter.kind) {
+        let hint = match known.map(Parameter::kind) {
             Some(ParameterType::Word(words)) => did_you_mean(&word, words.iter().copied()),
             Some(_) => limits_hint(node),
             None => limits_hint(node).map(|limits| format!("{limits}; {}", in_quotes(&word))),
         };
         notes.add_with_hint(node.span, &word, format!("`{name}` expects {expected}"), hint);
-        return None;
     }
     Some(Spanned { value: value?, span: node.span })
 }

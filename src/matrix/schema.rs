@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::keys::{self, KeyDoc};
 use crate::architecture::NETWORKS;
-use crate::job::{Name, PARAMETERS, Parameter, ParameterType, Precision};
+use crate::job::{Name, PARAMETERS, ParameterType, Precision};
 use crate::threshold::Threshold;
 
 /// The schema of a matrix file.
@@ -132,12 +132,12 @@ fn shape(key: &str, tables: &[&'static [KeyDoc]]) -> Value {
 }
 
 /// `object` with every known parameter as a further key. Parameters of external workers may have any name.
-fn with_params(mut object: Map<String, Value>, shape: &dyn Fn(Option<&Parameter>) -> Value) -> Value {
+fn with_params(mut object: Map<String, Value>, shape: &dyn Fn(Option<ParameterType>) -> Value) -> Value {
     if let Some(Value::Object(properties)) = object.get_mut("properties") {
         for parameter in PARAMETERS {
-            let mut value = shape(Some(parameter));
-            value["description"] = parameter.help.into();
-            properties.insert(parameter.name.into(), value);
+            let mut value = shape(Some(parameter.kind()));
+            value["description"] = parameter.help().into();
+            properties.insert(parameter.name().into(), value);
         }
     }
     object.insert("additionalProperties".into(), shape(None));
@@ -145,11 +145,12 @@ fn with_params(mut object: Map<String, Value>, shape: &dyn Fn(Option<&Parameter>
 }
 
 /// What values a parameter takes; any scalar for one that only an external worker knows.
-fn value_of(parameter: Option<&Parameter>) -> Value {
-    match parameter.map(|parameter| parameter.kind) {
+fn value_of(kind: Option<ParameterType>) -> Value {
+    match kind {
         None => reference("scalar"),
         Some(ParameterType::Bool) => json!({ "type": "boolean" }),
         Some(ParameterType::Int { min, max }) => whole(&(min..=max)),
+        Some(ParameterType::Number { min, max }) => number(&(min..=max)),
         Some(ParameterType::Word(words)) => json!({ "enum": words }),
         Some(ParameterType::Data) => reference("data"),
     }
@@ -189,4 +190,16 @@ fn data() -> Value {
 
 fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/$defs/{name}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// JSON does not tell `0` from `0.0`, and neither does a matrix.
+    #[test]
+    fn a_fraction_is_any_number_in_its_range() {
+        let share = value_of(Some(ParameterType::Number { min: 0.0, max: 1.0 }));
+        assert_eq!(share, json!({ "type": "number", "minimum": 0.0, "maximum": 1.0 }));
+    }
 }

@@ -33,7 +33,7 @@ impl Condition {
             Condition::AnyOf(wanted) => is_one_of(wanted),
             Condition::NoneOf(unwanted) => !is_one_of(unwanted),
             Condition::Number(comparison, bound) => {
-                value.and_then(number).is_some_and(|value| comparison.holds(value, *bound))
+                value.and_then(ParamValue::number).is_some_and(|value| comparison.holds(value, *bound))
             }
         }
     }
@@ -58,17 +58,9 @@ fn same(a: &ParamValue, b: &ParamValue) -> bool {
     if let (ParamValue::Int(a), ParamValue::Int(b)) = (a, b) {
         return a == b;
     }
-    match (number(a), number(b)) {
+    match (a.number(), b.number()) {
         (Some(a), Some(b)) => a == b,
         _ => a.to_string() == b.to_string(),
-    }
-}
-
-fn number(value: &ParamValue) -> Option<f64> {
-    match value {
-        ParamValue::Int(value) => Some(*value as f64),
-        ParamValue::Float(value) => Some(value.get()),
-        _ => None,
     }
 }
 

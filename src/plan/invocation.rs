@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::{PlannedEnv, Profiler};
-use crate::job::{DataSource, Device, Key, ParamValue, Part, WorkerTemplate, parts};
+use crate::job::{Device, Key, Part, WorkerTemplate, parameter, parts};
 use crate::protocol::{ITERATIONS_VARIABLE, MEASUREMENT_VARIABLE};
 
 /// The variables of `orchestrate`'s environment that a worker gets as they are: where programs, libraries and scratch
@@ -108,36 +108,12 @@ fn shipped_argv(key: &Key, program: &str, outputs: &Outputs) -> Vec<String> {
     flag("--label", &key.label());
     flag("--out", &outputs.measurement);
     flag("--iterations-out", &outputs.iterations);
-    argv.extend(key.told().iter().flat_map(|(name, value)| parameter_flag(name, value)));
+    argv.extend(key.told().iter().flat_map(|(name, value)| match parameter(name) {
+        Some(parameter) => parameter.words(value),
+        // Of a plan that a newer version made. The worker refuses the flag, so nothing else is trained instead.
+        None => vec![format!("--{}", name.replace('_', "-")), value.to_string()],
+    }));
     argv
-}
-
-/// The words that tell the shipped worker one parameter; a switch that is off has none.
-fn parameter_flag(name: &str, value: &ParamValue) -> Vec<String> {
-    let flag = match name {
-        "warmup" => "--warmup-iters".to_owned(),
-        "loader_workers" => "--workers".to_owned(),
-        other => format!("--{}", other.replace('_', "-")),
-    };
-    match value {
-        // Augmentation is on unless told: its flag says the opposite.
-        ParamValue::Bool(on) if name == "augment" => {
-            if *on {
-                Vec::new()
-            } else {
-                vec!["--no-augment".to_owned()]
-            }
-        }
-        ParamValue::Bool(on) => {
-            if *on {
-                vec![flag]
-            } else {
-                Vec::new()
-            }
-        }
-        ParamValue::Data(DataSource::Synthetic) => vec!["--synthetic".to_owned()],
-        value => vec![flag, value.to_string()],
-    }
 }
 
 /// Fills the placeholders of one word of an external worker's command.
@@ -261,7 +237,7 @@ fn quote_below(word: &str, outputs: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::{Finite, LOADER_PARAMETERS, Precision};
+    use crate::job::{DataSource, Finite, Need, ParamValue, Precision};
     use crate::matrix::{Limits, Place, Share};
 
     fn key() -> Key {
@@ -363,7 +339,7 @@ mod tests {
             ("pin_memory", ParamValue::Bool(true)),
             ("augment", ParamValue::Bool(false)),
         ] {
-            assert!(LOADER_PARAMETERS.contains(&name));
+            assert!(parameter(name).unwrap().needs(Need::Folder));
             assert_eq!(line(&[(name, value.clone())]), plain, "{name}");
             assert_ne!(line(&[folder(), (name, value)]), line(&[folder()]), "{name}");
         }

@@ -232,6 +232,10 @@ pub struct Details {
     /// Optimizer, learning rate and the like, as one phrase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optimizer: Option<String>,
+    /// Parameters under `effective` whose values the worker repeats from its flags, because nothing that it did shows
+    /// them. `None` in records of workers that do not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeated: Option<Vec<String>>,
     /// Versions of libraries by name: `libtorch`, `cudnn`, …
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub versions: BTreeMap<String, String>,

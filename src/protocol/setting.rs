@@ -21,14 +21,10 @@ impl Setting {
     /// Numbers are compared exactly, by value; texts letter by letter; switches as switches. Command lines only have
     /// texts, so if just one side is a text, it is read as JSON: `"32"` equals 32.
     pub fn agrees_with(&self, requested: &ParamValue) -> bool {
-        let requested = match requested {
-            ParamValue::Bool(value) => Value::Bool(*value),
-            ParamValue::Int(value) => (*value).into(),
-            ParamValue::Float(value) => value.get().into(),
-            ParamValue::Text(value) => Value::String(value.clone()),
-            ParamValue::Data(source) => return self.is_data(source),
-        };
-        match (&self.0, &requested) {
+        if let ParamValue::Data(source) = requested {
+            return self.is_data(source);
+        }
+        match (&self.0, &Setting::from(requested).0) {
             (Value::String(own), Value::String(asked)) => own == asked,
             (Value::String(text), other) | (other, Value::String(text)) => reads_as(text, other),
             (own, asked) => same(own, asked),
@@ -100,13 +96,16 @@ impl PartialEq for Setting {
 }
 
 impl fmt::Display for Setting {
-    /// As in a table. A text has no quotation marks unless it contains control characters. A source of images is
-    /// written as in a matrix. Everything else is JSON.
+    /// As in a table. A text has no quotation marks unless it contains control characters. A source of images and a
+    /// number are written as in a matrix. Everything else is JSON.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.0, self.data()) {
             (_, Some(source)) => source.fmt(f),
             (Value::String(text), None) if text.contains(char::is_control) => write!(f, "{text:?}"),
             (Value::String(text), None) => f.write_str(text),
+            (Value::Number(number), None) if number.is_f64() => {
+                number.as_f64().expect("it is a float").fmt(f)
+            }
             (other, None) => other.fmt(f),
         }
     }
@@ -115,6 +114,18 @@ impl fmt::Display for Setting {
 impl<T: Into<Value>> From<T> for Setting {
     fn from(value: T) -> Self {
         Setting(value.into())
+    }
+}
+
+impl From<&ParamValue> for Setting {
+    fn from(value: &ParamValue) -> Self {
+        match value {
+            ParamValue::Bool(value) => (*value).into(),
+            ParamValue::Int(value) => (*value).into(),
+            ParamValue::Float(value) => value.get().into(),
+            ParamValue::Text(value) => value.clone().into(),
+            ParamValue::Data(source) => source.into(),
+        }
     }
 }
 
@@ -174,6 +185,7 @@ impl FromIterator<(&'static str, Setting)> for Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::Finite;
 
     fn setting(json: &str) -> Setting {
         serde_json::from_str(json).unwrap()
@@ -218,6 +230,34 @@ mod tests {
         }
         assert!(!setting("true").agrees_with(&ParamValue::Data(synthetic.clone())));
         assert_eq!(Setting::from(&folder), setting("{ \"folder\": \"a/b\" }"));
+    }
+
+    /// However a fraction is written, on the command line, by serde or by a worker in another language.
+    #[test]
+    fn a_fraction_is_the_same_in_all_its_spellings() {
+        for (number, spellings) in [
+            (1e-4, ["0.0001", "1e-4", "1.0E-04", "\"1e-4\""]),
+            (0.0, ["0", "0.0", "-0.0", "\"0\""]),
+            (1e-7, ["1e-7", "0.0000001", "1.0e-07", "\"0.0000001\""]),
+            (
+                0.1 + 0.2,
+                [
+                    "0.30000000000000004",
+                    "3.0000000000000004e-1",
+                    "0.30000000000000004e0",
+                    "0.30000000000000004",
+                ],
+            ),
+        ] {
+            let requested = ParamValue::Float(Finite::new(number).unwrap());
+            for spelling in spellings {
+                assert!(setting(spelling).agrees_with(&requested), "{spelling}");
+            }
+            let reported = serde_json::to_string(&Setting::from(&requested)).unwrap();
+            assert!(setting(&reported).agrees_with(&requested), "{reported}");
+            assert_eq!(setting(&reported).to_string(), requested.to_string(), "a column has one spelling");
+            assert!(!setting("0.30000001").agrees_with(&requested), "{number}");
+        }
     }
 
     #[test]

@@ -105,7 +105,7 @@ fn every_key_of_a_matrix_is_explained() {
 
 /// The parameters of the shipped worker.
 fn parameter_names() -> Vec<&'static str> {
-    PARAMETERS.iter().map(|parameter| parameter.name).collect()
+    PARAMETERS.iter().map(|parameter| parameter.name()).collect()
 }
 
 /// The names of all fields of a struct. One that is missing here does not compile.
@@ -143,6 +143,7 @@ fn every_field_of_a_measurement_is_explained() {
         device_uuid,
         compute_capability,
         optimizer,
+        repeated,
         versions,
     });
     let failure = fields!(Failure { kind, message, needed_bytes, free_bytes });

@@ -190,7 +190,7 @@ fn settings<'a>() -> Vec<Of<'a>> {
         })
     };
     let mut columns: Vec<Of<'a>> =
-        PARAMETERS.iter().map(|parameter| setting(parameter.name, parameter.help)).collect();
+        PARAMETERS.iter().map(|parameter| setting(parameter.name(), parameter.declaration().help)).collect();
     columns.push(Of::maybe("tf32", "Whether matrix products could round to TF32.", NOT_REPORTED, |line| {
         line.effective().and_then(|effective| effective.tf32)
     }));

@@ -124,7 +124,7 @@ fn mixed_settings(rows: &[Row<'_>]) -> Vec<Finding> {
     for row in rows {
         let Some(circumstances) = &row.circumstances else { continue };
         for parameter in PARAMETERS {
-            let name = parameter.name;
+            let name = parameter.name();
             let Some(value) = circumstances.effective.settings.get(name) else { continue };
             if row.config.params.contains_key(name) {
                 continue;

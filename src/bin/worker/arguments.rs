@@ -7,7 +7,10 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use orchestrate::architecture::NETWORKS;
+use orchestrate::job::{Need, PARAMETERS, Parameter};
 use orchestrate::protocol::{ITERATIONS_VARIABLE, MEASUREMENT_VARIABLE};
+
+use super::parameters::Parameters;
 
 /// Trains a network for a number of iterations and measures them.
 #[derive(Debug, Parser)]
@@ -41,10 +44,18 @@ impl Arguments {
         let mut command = Self::command();
         let matches = command.try_get_matches_from_mut(words)?;
         let arguments = Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
-        let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
-        if given("prefetch_factor") && arguments.training.workers == 0 {
-            let message =
-                "--prefetch-factor is for the threads of --workers, and with 0 there are none: leave it out";
+        let is_idle = |parameter: &&Parameter| {
+            let is_given = matches.value_source(parameter.name()) == Some(ValueSource::CommandLine);
+            is_given
+                && parameter.needs(Need::LoaderThreads)
+                && arguments.training.parameters.loader_workers == 0
+        };
+        if let Some(idle) = PARAMETERS.iter().find(is_idle) {
+            let [idle, threads] =
+                [*idle, Parameter::LoaderWorkers].map(|parameter| parameter.declaration().flag);
+            let message = format!(
+                "--{idle} is for the threads of --{threads}, and with 0 there are none: leave it out"
+            );
             return Err(command.error(ErrorKind::ArgumentConflict, message));
         }
         Ok(arguments)
@@ -67,12 +78,6 @@ pub(crate) struct Training {
     /// Images an iteration.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) batch_size: u32,
-    /// Iterations before the measured window.
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    pub(crate) warmup_iters: u32,
-    /// Iterations inside the measured window.
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) iters: u32,
     /// Instead of --iters, for a run under a profiler: so many iterations, in a range as --nvtx makes it (CUDA).
     #[arg(long, value_name = "N", conflicts_with = "iters", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) iters_profile: Option<u32>,
@@ -82,60 +87,12 @@ pub(crate) struct Training {
     /// Device: auto, cpu, mps, cuda.
     #[arg(long, value_name = "WORD", default_value = "auto")]
     pub(crate) backend: String,
-    /// Train on the JPEGs of this ImageFolder.
-    #[arg(long, value_name = "DIR", conflicts_with = "synthetic")]
-    pub(crate) data: Option<PathBuf>,
-    /// Train on random tensors made once. The default.
-    #[arg(long)]
-    pub(crate) synthetic: bool,
-    /// Threads that decode images; 0 decodes in the training thread.
-    #[arg(long, value_name = "N", requires = "data", conflicts_with = "synthetic", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=256))]
-    pub(crate) workers: u32,
-    /// Batches each of them prepares ahead.
-    #[arg(long, value_name = "N", requires = "data", conflicts_with = "synthetic", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub(crate) prefetch_factor: u32,
-    /// Copy batches through page-locked host memory (CUDA).
-    #[arg(long, requires = "data", conflicts_with = "synthetic")]
-    pub(crate) pin_memory: bool,
-    /// Resize and crop the centre instead of a random part.
-    #[arg(long, requires = "data", conflicts_with = "synthetic")]
-    pub(crate) no_augment: bool,
-    /// Fail on an image that cannot be decoded instead of leaving it out.
-    #[arg(long, requires = "data", conflicts_with = "synthetic")]
-    pub(crate) strict: bool,
-    /// Keep activations and weights in NHWC order.
-    #[arg(long)]
-    pub(crate) channels_last: bool,
-    /// Iterations for each optimizer step.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub(crate) grad_accum_steps: u32,
-    /// Optimizer: sgd (with momentum), adamw.
-    #[arg(long, value_name = "WORD", default_value = "sgd")]
-    pub(crate) optimizer: String,
-    /// Mark the measured window with an NVTX range, and let profilers start and stop with it (CUDA).
-    #[arg(long)]
-    pub(crate) nvtx: bool,
-    /// Allow only deterministic algorithms.
-    #[arg(long)]
-    pub(crate) deterministic: bool,
-    /// Let cuDNN time its algorithms and keep the fastest (CUDA), which may be another one in another run.
-    #[arg(long, conflicts_with = "deterministic")]
-    pub(crate) cudnn_benchmark: bool,
+    /// The parameters of the table.
+    #[command(flatten)]
+    pub(crate) parameters: Parameters,
     /// A name for the run, printed with its summary on standard error.
     #[arg(long, value_name = "TEXT")]
     pub(crate) label: Option<String>,
-    /// Compute threads; by default as many as the process may use processors.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
-    pub(crate) threads: Option<u32>,
-    /// Seed of weights, data order and augmentation.
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
-    pub(crate) seed: u64,
-    /// Height and width of the images, in pixels.
-    #[arg(long, value_name = "N", default_value_t = 224, value_parser = clap::value_parser!(u32).range(1..=4096))]
-    pub(crate) input_size: u32,
-    /// Classes of the last layer.
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) classes: u32,
     /// Start from the weights in this safetensors file, with the names of torchvision's state dict.
     #[arg(long, value_name = "FILE")]
     pub(crate) weights: Option<PathBuf>,
@@ -150,12 +107,12 @@ pub(crate) struct Training {
 impl Training {
     /// Iterations inside the measured window.
     pub(crate) fn measured_iters(&self) -> u32 {
-        self.iters_profile.unwrap_or(self.iters)
+        self.iters_profile.unwrap_or(self.parameters.iters)
     }
 
     /// Whether an NVTX range marks the window.
     pub(crate) fn has_range(&self) -> bool {
-        self.nvtx || self.iters_profile.is_some()
+        self.parameters.nvtx || self.iters_profile.is_some()
     }
 }
 
@@ -210,8 +167,6 @@ pub(crate) struct Data {
 
 #[cfg(test)]
 mod tests {
-    use orchestrate::job::{PARAMETERS, ParamValue};
-
     use super::*;
 
     fn read(words: &str) -> clap::error::Result<Arguments> {
@@ -227,39 +182,10 @@ mod tests {
         Arguments::command().debug_assert();
     }
 
-    /// A key leaves out parameters at their default, so the worker must take the same ones by itself.
-    #[test]
-    fn defaults_are_those_of_the_parameters() {
-        let training = training("");
-        let switch = ParamValue::Bool;
-        let number = |value: u32| ParamValue::Int(value.into());
-        for (name, value) in [
-            ("warmup", number(training.warmup_iters)),
-            ("iters", number(training.iters)),
-            ("loader_workers", number(training.workers)),
-            ("prefetch_factor", number(training.prefetch_factor)),
-            ("pin_memory", switch(training.pin_memory)),
-            ("augment", switch(!training.no_augment)),
-            ("strict", switch(training.strict)),
-            ("channels_last", switch(training.channels_last)),
-            ("grad_accum_steps", number(training.grad_accum_steps)),
-            ("optimizer", ParamValue::Text(training.optimizer)),
-            ("nvtx", switch(training.nvtx)),
-            ("deterministic", switch(training.deterministic)),
-            ("cudnn_benchmark", switch(training.cudnn_benchmark)),
-            ("seed", ParamValue::Int(training.seed.try_into().unwrap())),
-            ("input_size", number(training.input_size)),
-            ("classes", number(training.classes)),
-        ] {
-            let parameter = PARAMETERS.iter().find(|parameter| parameter.name == name).unwrap();
-            assert_eq!(parameter.default_value(), Some(value), "{name}");
-        }
-    }
-
     #[test]
     fn data_is_either_synthetic_or_a_folder() {
         assert!(read("--synthetic --data images").is_err());
-        assert_eq!(training("--data images").data.unwrap(), PathBuf::from("images"));
+        assert_eq!(training("--data images").parameters.data.unwrap(), PathBuf::from("images"));
     }
 
     #[test]
@@ -286,7 +212,7 @@ mod tests {
                 "--deterministic --cudnn-benchmark",
                 "the argument '--deterministic' cannot be used with '--cudnn-benchmark'",
             ),
-            ("--iters 0", "invalid value '0' for '--iters <N>': 0 is not in 1..=4294967295"),
+            ("--iters 0", "invalid value '0' for '--iters <N>': 0 is not in 1..=10000000"),
         ] {
             assert_eq!(one_line(&read(words).unwrap_err()), line);
         }

@@ -59,6 +59,10 @@ pub(crate) struct Folder {
     options: LoaderOptions,
     device: OpenDevice,
     pin_memory: bool,
+    /// Whether the last batch was copied from page-locked memory.
+    was_pinned: bool,
+    /// Whether the last batch was augmented.
+    was_augmented: bool,
 }
 
 impl Batches {
@@ -67,7 +71,7 @@ impl Batches {
     /// # Errors
     /// The folder cannot be read, or does not fit the batch or the classes; or libtorch's.
     pub(crate) fn open(training: &Training, device: &OpenDevice) -> Result<Self, WorkerError> {
-        match &training.data {
+        match &training.parameters.data {
             Some(folder) => Folder::open(training, folder, device).map(Box::new).map(Batches::Folder),
             None => Ok(Batches::Synthetic(synthetic(training, device)?)),
         }
@@ -115,73 +119,89 @@ impl Batches {
     pub(crate) fn loading(&self) -> Option<Loading> {
         let Batches::Folder(folder) = self else { return None };
         Some(Loading {
-            workers: u32::try_from(folder.options.workers).unwrap_or(u32::MAX),
-            prefetch_factor: u32::try_from(folder.options.prefetch_factor).unwrap_or(u32::MAX),
-            augment: folder.options.augment,
-            strict: folder.options.strict,
-            pin_memory: folder.pin_memory,
+            threads: folder.loader.threads(),
+            ahead: folder.loader.ahead(),
+            augmented: folder.was_augmented,
+            pinned: folder.was_pinned,
             images: folder.loader.images(),
             unreadable: folder.loader.unreadable_images(),
         })
     }
 }
 
-/// How images were loaded.
+/// How images were loaded, as the loader and the last batch show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Loading {
     /// Threads that decoded.
-    pub(crate) workers: u32,
-    /// Batches each prepared ahead.
-    pub(crate) prefetch_factor: u32,
+    pub(crate) threads: usize,
+    /// Batches that they prepared ahead, all together.
+    pub(crate) ahead: usize,
     /// Whether images were augmented.
-    pub(crate) augment: bool,
-    /// Whether an image that cannot be decoded would have been an error.
-    pub(crate) strict: bool,
+    pub(crate) augmented: bool,
     /// Whether batches went through page-locked memory.
-    pub(crate) pin_memory: bool,
+    pub(crate) pinned: bool,
     /// Images found.
     pub(crate) images: u64,
     /// Images left out.
     pub(crate) unreadable: u64,
 }
 
+impl Loading {
+    /// Batches that each thread prepared ahead; `None` without threads.
+    pub(crate) fn prefetched(&self) -> Option<usize> {
+        self.ahead.checked_div(self.threads)
+    }
+}
+
 /// One batch of standard normal pixels and uniform labels, from `tch::manual_seed`'s state.
 fn synthetic(training: &Training, device: &OpenDevice) -> Result<Batch, TchError> {
-    let size = i64::from(training.input_size);
+    let size = i64::from(training.parameters.input_size);
     let batch = i64::from(training.batch_size);
     let images = Tensor::f_randn([batch, 3, size, size], (Kind::Float, tch::Device::Cpu))?;
-    let labels = Tensor::f_randint(i64::from(training.classes), [batch], (Kind::Int64, tch::Device::Cpu))?;
-    let images = model::in_format(&images, training.channels_last)?.f_to(device.tch())?;
+    let labels =
+        Tensor::f_randint(i64::from(training.parameters.classes), [batch], (Kind::Int64, tch::Device::Cpu))?;
+    let images = model::in_format(&images, training.parameters.channels_last)?.f_to(device.tch())?;
     Ok(Batch { images, labels: labels.f_to(device.tch())?, waited_s: 0.0, memory: None })
 }
 
 impl Folder {
     fn open(training: &Training, folder: &Path, device: &OpenDevice) -> Result<Self, WorkerError> {
-        let layout = if training.channels_last { Layout::Nhwc } else { Layout::Nchw };
+        let parameters = &training.parameters;
+        let layout = if parameters.channels_last { Layout::Nhwc } else { Layout::Nchw };
         let options = LoaderOptions {
             folder: folder.to_owned(),
             batch: usize::try_from(training.batch_size).unwrap_or(usize::MAX),
-            input_size: training.input_size,
-            augment: !training.no_augment,
+            input_size: parameters.input_size,
+            augment: parameters.augment,
             layout,
-            workers: usize::try_from(training.workers).unwrap_or(usize::MAX),
-            prefetch_factor: usize::try_from(training.prefetch_factor).unwrap_or(usize::MAX),
-            seed: training.seed,
-            strict: training.strict,
+            workers: usize::try_from(parameters.loader_workers).unwrap_or(usize::MAX),
+            prefetch_factor: usize::try_from(parameters.prefetch_factor).unwrap_or(usize::MAX),
+            seed: parameters.seed,
+            strict: parameters.strict,
         };
         let loader = Loader::open(&options).map_err(data_error)?;
         let classes = loader.classes().len();
-        if u32::try_from(classes).is_ok_and(|classes| classes <= training.classes) {
-            let size = i64::from(training.input_size);
+        if u32::try_from(classes).is_ok_and(|classes| classes <= parameters.classes) {
+            let size = i64::from(parameters.input_size);
             let shape = [i64::from(training.batch_size), 3, size, size];
             let source = DataSource::Folder(folder.to_string_lossy().into_owned());
-            let (device, pin_memory) = (device.clone(), training.pin_memory);
-            return Ok(Folder { loader, source, shape, options, device, pin_memory });
+            let (device, pin_memory) = (device.clone(), parameters.pin_memory);
+            let (was_pinned, was_augmented) = (false, false);
+            return Ok(Folder {
+                loader,
+                source,
+                shape,
+                options,
+                device,
+                pin_memory,
+                was_pinned,
+                was_augmented,
+            });
         }
         Err(WorkerError::Usage(format!(
             "{} has {classes} classes, the network {}: ask for more with --classes",
             folder.display(),
-            training.classes
+            parameters.classes
         )))
     }
 
@@ -189,13 +209,14 @@ impl Folder {
         let start = Instant::now();
         let memory = self.loader.next_batch().map_err(data_error)?;
         let waited_s = start.elapsed().as_secs_f64();
+        self.was_augmented = memory.augmented;
         // SAFETY: both tensors end before `memory` does, on the processor because `Batch` keeps them together, with
-        // another device because `to_device` has copied them when it returns.
+        // another device because `copy_to_device` has copied them when it returns.
         let (images, labels) = unsafe { borrow(&memory, self.shape, self.options.layout)? };
         if self.device.device == Device::Cpu {
             return Ok(Batch { images, labels, waited_s, memory: Some(memory) });
         }
-        let there = (self.to_device(&images)?, self.to_device(&labels)?);
+        let there = (self.copy_to_device(&images)?, self.copy_to_device(&labels)?);
         drop((images, labels));
         self.loader.recycle(memory);
         Ok(Batch { images: there.0, labels: there.1, waited_s, memory: None })
@@ -208,10 +229,12 @@ impl Folder {
     /// after a copy that does not block, libtorch notes an event of the copy's stream with the block
     /// (`CachingHostAllocator_recordEvent` in `aten/src/ATen/native/cuda/Copy.cu`), and its pool hands the block out again
     /// only once that event has passed.
-    fn to_device(&self, tensor: &Tensor) -> Result<Tensor, TchError> {
+    fn copy_to_device(&mut self, tensor: &Tensor) -> Result<Tensor, TchError> {
         let device = self.device.tch();
         if self.pin_memory {
-            tensor.f_pin_memory(device)?.f_to_device_(device, tensor.f_kind()?, true, false)
+            let pinned = tensor.f_pin_memory(device)?;
+            self.was_pinned = pinned.f_is_pinned(device)?;
+            pinned.f_to_device_(device, tensor.f_kind()?, true, false)
         } else {
             tensor.f_to(device)
         }

@@ -6,6 +6,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`arguments`] | the command line |
+//! | [`parameters`] | the parameters of the table on it |
 //! | [`request`] | the command line, checked: what is to be trained and how |
 //! | [`device`] | the device: chosen, opened, named, synchronised |
 //! | [`settings`] | threads and libtorch's global flags: set and read back |
@@ -32,6 +33,7 @@ mod measurement;
 mod model;
 mod optimizer;
 mod output;
+mod parameters;
 mod peaks;
 mod process;
 mod request;

@@ -1,12 +1,13 @@
 //! What was really done, as the protocol says it.
 
-use orchestrate::job::{DataSource, Device, Optimizer, PARAMETERS, Precision};
-use orchestrate::protocol::{Details, Effective, MEASUREMENT_SCHEMA, Setting, WireMeasurement};
-use tch::Kind;
+use orchestrate::job::{DataSource, Device, Optimizer, PARAMETERS, Parameter, Precision};
+use orchestrate::protocol::{Details, Effective, MEASUREMENT_SCHEMA, Setting, Settings, WireMeasurement};
+use tch::{Kind, TchError, Tensor};
 
 use super::arguments::Training;
 use super::batches::Loading;
 use super::device::OpenDevice;
+use super::parameters::Parameters;
 use super::process;
 use super::shim::{self, EffectiveFlags, Half, PeakMemory};
 use super::stretch::Iterations;
@@ -20,6 +21,31 @@ pub(crate) struct Arithmetic {
     pub(crate) autocast: Option<Half>,
 }
 
+/// The sizes of what goes through a network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shapes {
+    /// Images in the batch.
+    pub(crate) batch: u32,
+    /// Height of the images, in pixels.
+    pub(crate) input_size: u32,
+    /// Numbers that the last layer says of each image.
+    pub(crate) classes: u32,
+}
+
+impl Shapes {
+    /// Those of a forward pass from `images` (batch × 3 × height × width) to `output` (batch × classes).
+    ///
+    /// # Errors
+    /// They have other dimensions.
+    pub(crate) fn of(images: &Tensor, output: &Tensor) -> Result<Self, TchError> {
+        let (batch, _, height, _) = images.size4()?;
+        let (_, classes) = output.size2()?;
+        let [batch, input_size, classes] =
+            [batch, height, classes].map(|size| u32::try_from(size).unwrap_or(u32::MAX));
+        Ok(Shapes { batch, input_size, classes })
+    }
+}
+
 /// Everything read back after the window.
 #[derive(Debug)]
 pub(crate) struct Observed {
@@ -31,6 +57,14 @@ pub(crate) struct Observed {
     pub(crate) requested: Precision,
     /// That of the last forward pass.
     pub(crate) arithmetic: Arithmetic,
+    /// What went through it.
+    pub(crate) shapes: Shapes,
+    /// The seed of libtorch's generator.
+    pub(crate) seed: u64,
+    /// Whether an NVTX range marked the window.
+    pub(crate) has_range: bool,
+    /// Iterations before the window.
+    pub(crate) warmup: usize,
     /// libtorch's global flags.
     pub(crate) flags: EffectiveFlags,
     /// Whether all feature maps and weights were in NHWC order.
@@ -86,16 +120,16 @@ fn effective_precision(
 impl Observed {
     /// The measurement.
     pub(crate) fn measurement(&self, training: &Training) -> WireMeasurement {
-        let iterations = u32::try_from(self.iterations.all.len()).unwrap_or(u32::MAX);
+        let (settings, repeated) = self.settings(&training.parameters);
         WireMeasurement {
             schema: MEASUREMENT_SCHEMA,
             failure: None,
-            samples: Some(u64::from(iterations) * u64::from(training.batch_size)),
+            samples: Some(self.iterations.images),
             elapsed_s: Some(self.elapsed_s),
             // `Trainer::measure` waits for the device on both sides.
             synchronized: Some(true),
-            effective: Some(self.effective(training, iterations)),
-            details: self.details(),
+            effective: Some(self.effective(settings)),
+            details: Details { repeated: Some(repeated), ..self.details() },
         }
     }
 
@@ -108,46 +142,59 @@ impl Observed {
         effective_precision(self.requested, self.device.device, self.arithmetic, rounds)
     }
 
-    fn effective(&self, training: &Training, iterations: u32) -> Effective {
-        let settings = PARAMETERS.iter().filter_map(|parameter| {
-            Some((parameter.name, self.setting(parameter.name, training, iterations)?))
-        });
+    fn effective(&self, settings: Settings) -> Effective {
         Effective {
             device: self.device.device,
             precision: self.precision(),
-            batch: training.batch_size,
+            batch: self.shapes.batch,
             model: Some(self.model.to_owned()),
             tf32: Some(self.flags.rounds(self.on_cuda())),
-            settings: settings.collect(),
+            settings,
         }
     }
 
-    /// The effective value of the parameter `name`; `None` if it had no effect. `tests/training.rs` fails for a
-    /// parameter that has an effect and is not reported.
-    fn setting(&self, name: &str, training: &Training, iterations: u32) -> Option<Setting> {
+    /// The effective value of every parameter that has an effect, and the names of those that are repeated from the
+    /// flags: nothing shows what became of them.
+    fn settings(&self, asked: &Parameters) -> (Settings, Vec<String>) {
+        let (mut settings, mut repeated) = (Settings::default(), Vec::new());
+        for parameter in PARAMETERS.iter().copied().filter(|parameter| asked.is_told(*parameter)) {
+            let name = parameter.name();
+            if let Some(setting) = self.read_back(parameter, asked) {
+                settings.set(name, setting);
+            } else if let Some(value) = asked.value(parameter) {
+                settings.set(name, Setting::from(&value));
+                repeated.push(name.to_owned());
+            }
+        }
+        (settings, repeated)
+    }
+
+    /// What shows how `parameter` was obeyed; `None` where nothing does. `asked` never makes the value: it only says
+    /// whether what was seen could show it.
+    ///
+    /// `tests/training.rs` compares what is `None` here with what the table calls [`orchestrate::job::Reported::Repeated`].
+    fn read_back(&self, parameter: Parameter, asked: &Parameters) -> Option<Setting> {
         let flags = self.flags.flags;
-        // Without threads that prepare batches, none is prepared ahead.
-        let ahead = self.loading.filter(|loading| loading.workers > 0);
-        Some(match name {
-            "iters" => iterations.into(),
-            "warmup" => training.warmup_iters.into(),
-            "data" => Setting::from(&self.source),
-            "loader_workers" => self.loading?.workers.into(),
-            "prefetch_factor" => ahead?.prefetch_factor.into(),
-            "pin_memory" => self.loading?.pin_memory.into(),
-            "augment" => self.loading?.augment.into(),
-            "strict" => self.loading?.strict.into(),
-            "channels_last" => self.channels_last.into(),
-            "grad_accum_steps" => training.grad_accum_steps.into(),
-            "optimizer" => self.optimizer.as_str().into(),
-            "nvtx" => training.has_range().into(),
-            "deterministic" => flags.deterministic.into(),
-            "cudnn_benchmark" => (self.on_cuda() && flags.cudnn_benchmark).into(),
-            "threads" => self.threads.into(),
-            "seed" => training.seed.into(),
-            "input_size" => training.input_size.into(),
-            "classes" => training.classes.into(),
-            _ => return None,
+        Some(match parameter {
+            Parameter::Warmup => self.warmup.into(),
+            Parameter::Iters => self.iterations.all.len().into(),
+            Parameter::Data => Setting::from(&self.source),
+            Parameter::LoaderWorkers => self.loading?.threads.into(),
+            Parameter::PrefetchFactor => self.loading?.prefetched()?.into(),
+            Parameter::PinMemory => self.loading?.pinned.into(),
+            Parameter::Augment => self.loading?.augmented.into(),
+            // Only an image that cannot be decoded would show it.
+            Parameter::Strict => return None,
+            Parameter::ChannelsLast => self.channels_last.into(),
+            Parameter::GradAccumSteps => self.iterations.for_each_step(asked.grad_accum_steps)?.into(),
+            Parameter::Optimizer => self.optimizer.as_str().into(),
+            Parameter::Nvtx => self.has_range.into(),
+            Parameter::Deterministic => flags.deterministic.into(),
+            Parameter::CudnnBenchmark => (self.on_cuda() && flags.cudnn_benchmark).into(),
+            Parameter::Threads => self.threads.into(),
+            Parameter::Seed => self.seed.into(),
+            Parameter::InputSize => self.shapes.input_size.into(),
+            Parameter::Classes => self.shapes.classes.into(),
         })
     }
 
@@ -176,6 +223,7 @@ impl Observed {
             device_uuid: self.device.uuid.clone(),
             compute_capability: capability.map(|(major, minor)| format!("{major}.{minor}")),
             optimizer: Some(self.optimizer_settings.clone()),
+            repeated: None,
             versions: shim::versions().collect(),
         }
     }
@@ -183,12 +231,12 @@ impl Observed {
     /// One line for a person.
     pub(crate) fn summary(&self, training: &Training) -> String {
         let label = training.label.as_ref().map(|label| format!("{label}: ")).unwrap_or_default();
-        let images = f64::from(training.batch_size) * self.iterations.all.len() as f64;
+        let images = self.iterations.images as f64;
         format!(
             "{label}{model} {precision} batch {batch} on {device} with {threads} threads: {rate:.2} images/s",
             model = self.model,
             precision = self.precision(),
-            batch = training.batch_size,
+            batch = self.shapes.batch,
             device = self.device.device,
             threads = self.threads,
             rate = images / self.elapsed_s,

@@ -87,9 +87,13 @@ impl Optimizer {
         }
     }
 
-    /// The rule it follows.
+    /// The rule that its steps followed; before the first, the one that it is to follow.
     pub(crate) fn rule(&self) -> job::Optimizer {
-        self.rule
+        match self.state.get() {
+            Some(State::Sgd(_)) => job::Optimizer::Sgd,
+            Some(State::AdamW(_)) => job::Optimizer::AdamW,
+            None => self.rule,
+        }
     }
 
     /// What the loss is multiplied by now, if it is.

@@ -2,7 +2,7 @@
 //! ask nothing further.
 
 use orchestrate::architecture::{Layer, Network, NoNetwork, network};
-use orchestrate::job::{Device, Optimizer, Precision};
+use orchestrate::job::{Device, Need, Optimizer, PARAMETERS, Parameter, Precision};
 
 use super::arguments::Training;
 use super::failure::WorkerError;
@@ -49,13 +49,13 @@ impl Request {
                 device => Backend::Only(device),
             },
         };
-        let network = network(&training.arch, training.input_size, training.classes)
+        let network = network(&training.arch, training.parameters.input_size, training.parameters.classes)
             .map_err(|error| WorkerError::Unsupported(no_network(&error)))?;
         check_statistics(&network, training.batch_size)?;
         Ok(Request {
             network,
             precision: training.precision.parse().map_err(unsupported)?,
-            optimizer: training.optimizer.parse().map_err(unsupported)?,
+            optimizer: training.parameters.optimizer.parse().map_err(unsupported)?,
             backend,
         })
     }
@@ -96,18 +96,15 @@ pub(crate) fn check_device(
     capability: Option<(i32, i32)>,
 ) -> Result<(), WorkerError> {
     let cuda = matches!(device, Device::Cuda(_));
-    let flags = [
-        ("--pin-memory", training.pin_memory),
-        ("--nvtx", training.nvtx),
-        ("--iters-profile", training.iters_profile.is_some()),
-        ("--cudnn-benchmark", training.cudnn_benchmark),
-    ];
-    for (flag, given) in flags {
-        if given && !cuda {
-            return Err(WorkerError::Usage(format!(
-                "{flag} is for CUDA: on {device} it would do nothing; leave it out"
-            )));
-        }
+    let is_given =
+        |parameter: &&Parameter| training.parameters.value(**parameter) != parameter.default_value();
+    let for_cuda = PARAMETERS.iter().filter(|parameter| parameter.needs(Need::Cuda)).filter(is_given);
+    let mut flags = for_cuda.map(|parameter| parameter.declaration().flag);
+    let flag = flags.next().or(training.iters_profile.map(|_| "iters-profile"));
+    if let Some(flag) = flag.filter(|_| !cuda) {
+        return Err(WorkerError::Usage(format!(
+            "--{flag} is for CUDA: on {device} it would do nothing; leave it out"
+        )));
     }
     let ampere = cuda && capability.is_some_and(|capability| capability >= (8, 0));
     let reason = match (precision, device) {

@@ -28,7 +28,7 @@ const CUBLAS_VARIABLE: &str = "CUBLAS_WORKSPACE_CONFIG";
 /// [`WorkerError::Usage`] if the environment asks for another precision than the job's.
 pub(crate) fn prepare_environment(training: &Training) -> Result<(), WorkerError> {
     refuse_rounding()?;
-    if training.deterministic && env::var_os(CUBLAS_VARIABLE).is_none() {
+    if training.parameters.deterministic && env::var_os(CUBLAS_VARIABLE).is_none() {
         // SAFETY: the caller has not started a thread yet, so nobody reads the environment meanwhile.
         unsafe { env::set_var(CUBLAS_VARIABLE, ":4096:8") };
     }
@@ -65,8 +65,8 @@ pub(crate) fn set_flags(
 ) -> Result<(), WorkerError> {
     Flags {
         tf32: precision == Precision::Tf32 && matches!(device, Device::Cuda(_)),
-        deterministic: training.deterministic,
-        cudnn_benchmark: training.cudnn_benchmark,
+        deterministic: training.parameters.deterministic,
+        cudnn_benchmark: training.parameters.cudnn_benchmark,
     }
     .set()
 }

@@ -21,7 +21,9 @@ pub(crate) struct Stretch {
     /// Losses one by one, and those gathered already.
     pending: Vec<Tensor>,
     gathered: Vec<Tensor>,
+    images: u64,
     steps: u64,
+    longest_step: u32,
 }
 
 /// What is left of a stretch once its losses are read back.
@@ -31,8 +33,12 @@ pub(crate) struct Iterations {
     pub(crate) all: Vec<Iteration>,
     /// What told their seconds.
     pub(crate) clock: IterationClock,
+    /// Images in their batches.
+    pub(crate) images: u64,
     /// Optimizer steps among them.
     pub(crate) steps: u64,
+    /// The most iterations of which one optimizer step took the gradients.
+    pub(crate) longest_step: u32,
 }
 
 impl Stretch {
@@ -47,12 +53,18 @@ impl Stretch {
             None => IterationClock::Submission,
         };
         let (times, pending, gathered) = (Vec::new(), Vec::new(), Vec::new());
-        Stretch { clock, events, times, pending, gathered, steps: 0 }
+        Stretch { clock, events, times, pending, gathered, images: 0, steps: 0, longest_step: 0 }
     }
 
-    /// Counts an optimizer step.
-    pub(crate) fn count_step(&mut self) {
+    /// Counts the images of a batch.
+    pub(crate) fn count_images(&mut self, images: u32) {
+        self.images += u64::from(images);
+    }
+
+    /// Counts an optimizer step with the gradients of so many iterations.
+    pub(crate) fn count_step(&mut self, iterations: u32) {
         self.steps += 1;
+        self.longest_step = self.longest_step.max(iterations);
     }
 
     /// Adds an iteration: its seconds and those of them spent waiting for data, by the host's clock, and its loss.
@@ -97,7 +109,8 @@ impl Stretch {
         let all = iterations
             .map(|((elapsed_s, data_wait_s), loss)| Iteration { elapsed_s, data_wait_s, loss })
             .collect();
-        Ok(Iterations { all, clock: self.clock, steps: self.steps })
+        let Stretch { clock, images, steps, longest_step, .. } = self;
+        Ok(Iterations { all, clock, images, steps, longest_step })
     }
 
     fn gather(&mut self) -> Result<(), WorkerError> {
@@ -116,6 +129,13 @@ impl Stretch {
 }
 
 impl Iterations {
+    /// Of how many iterations each optimizer step took the gradients. `None` if all of them made one step and more were
+    /// `asked` for: the end cuts a step short, and nobody knows how long it would have become.
+    pub(crate) fn for_each_step(&self, asked: u32) -> Option<u32> {
+        let is_cut_short = self.steps == 1 && self.longest_step < asked;
+        (!is_cut_short).then_some(self.longest_step)
+    }
+
     /// The first iteration, counted from 0, whose loss is infinite or not a number.
     pub(crate) fn first_non_finite(&self) -> Option<u64> {
         let first = self.all.iter().position(|iteration| !iteration.loss.is_finite())?;
@@ -149,12 +169,35 @@ mod tests {
         let mut stretch = Stretch::begin(&device(Device::Cpu), true);
         let losses: Vec<f32> = (0..600_u16).map(f32::from).collect();
         push(&mut stretch, &losses);
-        stretch.count_step();
+        for iterations in [2, 3, 1] {
+            stretch.count_step(iterations);
+        }
+        stretch.count_images(8);
+        stretch.count_images(4);
         let read = stretch.read().unwrap();
-        assert_eq!((read.clock, read.steps, read.all.len()), (IterationClock::Host, 1, 600));
+        assert_eq!((read.clock, read.all.len()), (IterationClock::Host, 600));
+        assert_eq!((read.steps, read.longest_step, read.images), (3, 3, 12));
         assert!(read.all.iter().zip(losses).all(|(iteration, loss)| iteration.loss == f64::from(loss)));
         assert_eq!(read.data_wait_s(), 75.0);
         assert_eq!(read.first_non_finite(), None);
+    }
+
+    #[test]
+    fn the_end_cuts_a_step_short() {
+        let read = |steps: &[u32]| {
+            let mut stretch = Stretch::begin(&device(Device::Cpu), true);
+            steps.iter().for_each(|iterations| stretch.count_step(*iterations));
+            stretch.read().unwrap()
+        };
+        for (steps, asked, seen) in [
+            (&[4, 4, 2][..], 4, Some(4)),
+            (&[1, 1, 1], 4, Some(1)),
+            (&[4], 4, Some(4)),
+            (&[2], 4, None),
+            (&[2], 1, Some(2)),
+        ] {
+            assert_eq!(read(steps).for_each_step(asked), seen, "{steps:?}, {asked} asked for");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::arguments::Training;
 use super::batches::{Batch, Batches};
 use super::device::OpenDevice;
 use super::failure::WorkerError;
-use super::measurement::{Arithmetic, Observed};
+use super::measurement::{Arithmetic, Observed, Shapes};
 use super::model::{Layout, Model};
 use super::optimizer::Optimizer;
 use super::output::{self, Reporter};
@@ -36,12 +36,12 @@ pub(crate) fn run(training: &Training, started: Instant) -> Result<(), WorkerErr
     let device = OpenDevice::open(request.backend)?;
     request::check_device(training, request.precision, device.device, device.capability)?;
     shim::keep_memory();
-    settings::set_threads(training.threads);
+    settings::set_threads(training.parameters.threads);
     settings::set_flags(training, request.precision, device.device)?;
     let mut trainer = Trainer::new(training, &request, device, started)?;
     let warmup = Stretch::begin(&trainer.device, false);
     let tell = |done, of| reporter.tell(Progress::Warmup { done, of });
-    let warmup = trainer.iterate(training.warmup_iters, warmup, tell)?.read()?;
+    let warmup = trainer.iterate(training.parameters.warmup, warmup, tell)?.read()?;
     let window = trainer.measure(training, &mut reporter)?;
     let observed = trainer.observe(&request, &warmup, window)?;
     if let Some(path) = &training.iterations_out {
@@ -69,6 +69,8 @@ struct Trainer {
     first_step_s: Option<f64>,
     /// What the last forward pass computed in.
     arithmetic: Arithmetic,
+    /// What went through it.
+    shapes: Shapes,
 }
 
 /// The measured window, its losses still on the device.
@@ -77,6 +79,8 @@ struct Window {
     started_at: Option<f64>,
     stretch: Stretch,
     peak_memory: PeakMemory,
+    /// Whether an NVTX range marked it.
+    has_range: bool,
 }
 
 impl Trainer {
@@ -88,9 +92,9 @@ impl Trainer {
         started: Instant,
     ) -> Result<Self, WorkerError> {
         // What the command line takes is at most i64::MAX.
-        tch::manual_seed(i64::try_from(training.seed).unwrap_or(i64::MAX));
+        tch::manual_seed(i64::try_from(training.parameters.seed).unwrap_or(i64::MAX));
         let half = request::half(request.precision, device.device);
-        let mut model = Model::new(&request.network, device.tch(), training.channels_last)?;
+        let mut model = Model::new(&request.network, device.tch(), training.parameters.channels_last)?;
         if let Some(file) = &training.weights {
             model.load_weights(file)?;
         }
@@ -103,10 +107,11 @@ impl Trainer {
             model,
             optimizer,
             batches,
-            accumulate: training.grad_accum_steps,
+            accumulate: training.parameters.grad_accum_steps,
             started,
             first_step_s: None,
             arithmetic: Arithmetic { output: Kind::Float, autocast: None },
+            shapes: Shapes::default(),
         })
     }
 
@@ -118,15 +123,19 @@ impl Trainer {
         mut stretch: Stretch,
         mut tell: impl FnMut(u32, u32),
     ) -> Result<Stretch, WorkerError> {
+        let mut since_step = 0;
         for done in 1..=count {
             let start = Instant::now();
             let batch = self.batches.next()?;
             let data_wait_s = batch.waited_s();
             self.first_step_s.get_or_insert_with(|| process::seconds_since_start(self.started));
             let loss = self.forward_backward(&batch)?;
-            if done % self.accumulate == 0 || done == count {
+            stretch.count_images(self.shapes.batch);
+            since_step += 1;
+            if since_step == self.accumulate || done == count {
                 self.optimizer.step()?;
-                stretch.count_step();
+                stretch.count_step(since_step);
+                since_step = 0;
             }
             self.batches.recycle(batch);
             tell(done, count);
@@ -144,6 +153,7 @@ impl Trainer {
                 output: output.f_kind()?,
                 autocast: autocast.as_ref().and_then(Autocast::state),
             };
+            self.shapes = Shapes::of(batch.images(), &output)?;
             output.f_cross_entropy_loss(batch.labels(), None::<Tensor>, Reduction::Mean, -100, 0.0)?
         };
         self.optimizer.backward(&loss, 1.0 / f64::from(self.accumulate))?;
@@ -163,9 +173,10 @@ impl Trainer {
         let stretch = self.iterate(training.measured_iters(), stretch, tell)?;
         self.device.synchronize()?;
         let elapsed_s = start.elapsed().as_secs_f64();
+        let has_range = range.is_some();
         drop(range);
         let peak_memory = if accelerator { shim::peak_memory(counted) } else { PeakMemory::default() };
-        Ok(Window { elapsed_s, started_at, stretch, peak_memory })
+        Ok(Window { elapsed_s, started_at, stretch, peak_memory, has_range })
     }
 
     /// Reads back what was really done.
@@ -175,7 +186,7 @@ impl Trainer {
         warmup: &Iterations,
         window: Window,
     ) -> Result<Observed, WorkerError> {
-        let Window { elapsed_s, started_at, stretch, peak_memory } = window;
+        let Window { elapsed_s, started_at, stretch, peak_memory, has_range } = window;
         let iterations = stretch.read()?;
         let first = warmup.all.first().or(iterations.all.first());
         Ok(Observed {
@@ -183,6 +194,10 @@ impl Trainer {
             model: request.network.name(),
             requested: request.precision,
             arithmetic: self.arithmetic,
+            shapes: self.shapes,
+            seed: shim::seed()?,
+            has_range,
+            warmup: warmup.all.len(),
             flags: EffectiveFlags::get()?,
             channels_last: self.model.feature_maps() == Some(Layout::ChannelsLast),
             threads: settings::threads(),

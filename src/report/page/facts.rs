@@ -156,7 +156,7 @@ pub(super) fn provenance(study: &Study, records: &[&Record]) -> Vec<Fact> {
         let git = record.provenance.git.as_ref()?;
         Some(format!("{}{}", git.revision, if git.dirty { ", with uncommitted changes" } else { "" }))
     };
-    let settings: Vec<&str> = PARAMETERS.iter().map(|parameter| parameter.name).collect();
+    let settings: Vec<&str> = PARAMETERS.iter().map(|parameter| parameter.name()).collect();
     [
         Some(fact("Matrix SHA-256 (planned)", study.matrix.sha256.clone())),
         maybe_fact(

@@ -103,6 +103,22 @@ impl Loader {
         &self.source.folder.classes
     }
 
+    /// Threads that decode.
+    pub(crate) fn threads(&self) -> usize {
+        match &self.supply {
+            Supply::Threads(pool) => pool.threads(),
+            Supply::Caller { .. } => 0,
+        }
+    }
+
+    /// Batches that the threads make ahead, all together.
+    pub(crate) fn ahead(&self) -> usize {
+        match &self.supply {
+            Supply::Threads(pool) => pool.ahead(),
+            Supply::Caller { .. } => 0,
+        }
+    }
+
     /// Images found in the data set.
     pub(crate) fn images(&self) -> u64 {
         self.source.folder.images.len() as u64
@@ -153,6 +169,7 @@ impl Maker {
         batch.images.resize(options.batch * size, 0.0);
         batch.labels.clear();
         batch.unreadable.clear();
+        batch.augmented = transform.augments();
         let slots = order.batch(number);
         for (place, out) in batch.images.chunks_exact_mut(size).enumerate() {
             if closed.load(Ordering::Relaxed) {

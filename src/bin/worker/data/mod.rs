@@ -72,6 +72,8 @@ pub(crate) struct Batch {
     pub images: Vec<f32>,
     /// The class of each image: its index in [`Loader::classes`].
     pub labels: Vec<i64>,
+    /// Whether the images were cropped and flipped at random.
+    pub augmented: bool,
     /// Which images of the data set were found unreadable while this batch was made.
     unreadable: Vec<u32>,
 }

@@ -73,6 +73,16 @@ impl<T: Send + 'static> Pool<T> {
         Ok(pool)
     }
 
+    /// Threads that make.
+    pub(super) fn threads(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// Numbers that may be taken beyond what was consumed.
+    pub(super) fn ahead(&self) -> usize {
+        usize::try_from(self.shared.lock().ahead).unwrap_or(usize::MAX)
+    }
+
     /// Waits for the next thing.
     ///
     /// # Errors

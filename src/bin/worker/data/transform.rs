@@ -40,6 +40,11 @@ impl Transform {
         }
     }
 
+    /// Whether it crops and flips at random.
+    pub(super) fn augments(&self) -> bool {
+        self.augment
+    }
+
     /// Writes `image` to `out`, which has room for `3 × input_size × input_size` numbers. `random` decides on the crop and
     /// the flip of the augmentation.
     pub(super) fn apply(&mut self, image: Rgb<'_>, random: &mut Random, out: &mut [f32]) {

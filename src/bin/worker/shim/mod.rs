@@ -41,6 +41,7 @@ unsafe extern "C" {
     safe fn shim_autocast_end(device: c_int) -> bool;
     safe fn shim_autocast_state(device: c_int) -> c_int;
     fn shim_draw(tensor: *mut c_void, normal: bool, a: f64, b: f64, seed: u64) -> bool;
+    fn shim_seed(seed: *mut u64) -> bool;
     fn shim_triad(c: *mut c_void, a: *mut c_void, b: *mut c_void, scalar: f64) -> bool;
     safe fn shim_cuda_cache() -> i64;
     fn shim_processor_has(name: *const c_char) -> bool;
@@ -289,6 +290,17 @@ pub(crate) fn draw(tensor: &Tensor, random: Random, seed: u64) -> Result<(), Wor
     };
     // SAFETY: a pointer to a live tensor.
     checked(unsafe { shim_draw(pointer(tensor), normal, a, b, seed) })
+}
+
+/// The seed of libtorch's generator on the processor: the last one that it was given, however much it has drawn since.
+///
+/// # Errors
+/// libtorch's.
+pub(crate) fn seed() -> Result<u64, WorkerError> {
+    let mut seed = 0;
+    // SAFETY: a pointer to a number that lives through the call.
+    checked(unsafe { shim_seed(&mut seed) })?;
+    Ok(seed)
 }
 
 /// c = a + `scalar` · b, in the memory of c. All of one shape.

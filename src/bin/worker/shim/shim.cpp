@@ -219,6 +219,11 @@ bool shim_draw(at::Tensor* tensor, bool normal, double a, double b, uint64_t see
   });
 }
 
+// The seed of the processor's default generator.
+bool shim_seed(uint64_t* seed) {
+  return guarded([=] { *seed = at::globalContext().defaultGenerator(at::kCPU).current_seed(); });
+}
+
 // ---- Streams -------------------------------------------------------------------------------------------------------
 
 // c = a + scalar · b, in the memory of c.
