@@ -11,7 +11,7 @@ use super::env::{build, check_model, check_param_name};
 use super::file::{self, EnvFile, MatrixFile, WorkerFile};
 use super::keys::{self, BATCH, MOST_JOBS, REPEATS};
 use super::note::{Note, Notes, Span, Spanned, did_you_mean, one_of};
-use super::reader::{count, get, mismatch, name, param, parsed, unknown_key};
+use super::reader::{count, get, mismatch, name, nearest_word, param, parsed, unknown_key};
 use super::tree::{self, Entry, Node, Value};
 use super::{AxisValue, Condition, Env, Include, Matrix, Operator, Selector, SelectorField, comma_separated};
 use crate::architecture::{self, NoNetwork};
@@ -150,7 +150,7 @@ impl<'a> Known<'a> {
         }
         let before = notes.count();
         for value in &values {
-            self.check_value(field, value, notes);
+            self.check_value(field, operator, value, notes);
         }
         if notes.count() > before {
             return None;
@@ -189,7 +189,13 @@ impl<'a> Known<'a> {
     }
 
     /// Checks that what a condition names exists.
-    fn check_value(&self, field: &SelectorField, value: &Spanned<ParamValue>, notes: &mut Notes) {
+    fn check_value(
+        &self,
+        field: &SelectorField,
+        operator: Operator,
+        value: &Spanned<ParamValue>,
+        notes: &mut Notes,
+    ) {
         let word = value.value.to_string();
         let mut unknown = |what: &str, known: &[&str]| {
             if !known.contains(&word.as_str()) {
@@ -206,16 +212,11 @@ impl<'a> Known<'a> {
             }
             SelectorField::Precision => unknown("a precision", &Precision::ALL.map(Precision::as_str)),
             SelectorField::Param(name) => {
-                if let Some(ParameterType::Word(words)) = parameter(name).map(Parameter::kind)
-                    && !words.contains(&word.as_str())
+                if let Some(parameter) = parameter(name)
+                    && !may_follow(operator, parameter, &value.value)
                 {
-                    let message = format!("`{name}` expects {}", one_of(words.iter().copied()));
-                    notes.add_with_hint(
-                        value.span,
-                        &word,
-                        message,
-                        did_you_mean(&word, words.iter().copied()),
-                    );
+                    let message = format!("`{name}` expects {}", parameter.expected());
+                    notes.add_with_hint(value.span, &word, message, nearest_word(parameter, &word));
                 }
             }
             SelectorField::Batch if !matches!(value.value, ParamValue::Int(_)) => {
@@ -326,6 +327,17 @@ fn include_params(map: &[Entry], worker: &WorkerFile, notes: &mut Notes) -> Para
         }
     }
     params
+}
+
+/// Whether `value` makes sense behind `operator`. A bound may lie outside the parameter's range, and a word may name a
+/// source of images.
+fn may_follow(operator: Operator, parameter: Parameter, value: &ParamValue) -> bool {
+    match operator {
+        Operator::Equal | Operator::NotEqual => {
+            parameter.kind() == ParameterType::Data || parameter.accept(value.clone()).is_ok()
+        }
+        Operator::Compare(_) => true,
+    }
 }
 
 /// Whether a field holds numbers. Of a parameter that only an external worker knows, anything may be asked.

@@ -256,14 +256,24 @@ pub(super) fn param(name: &str, node: &Node, notes: &mut Notes) -> Option<Spanne
         };
         let expected = known.map_or_else(|| any.to_owned(), Parameter::expected);
         let word = node.value.word();
-        let hint = match known.map(Parameter::kind) {
-            Some(ParameterType::Word(words)) => did_you_mean(&word, words.iter().copied()),
-            Some(_) => limits_hint(node),
+        let hint = match known {
+            Some(parameter) => nearest_word(parameter, &word).or_else(|| limits_hint(node)),
             None => limits_hint(node).map(|limits| format!("{limits}; {}", in_quotes(&word))),
         };
         notes.add_with_hint(node.span, &word, format!("`{name}` expects {expected}"), hint);
     }
     Some(Spanned { value: value?, span: node.span })
+}
+
+/// The word of `parameter` that `word` is perhaps meant to be; nothing for a parameter that takes no words.
+pub(super) fn nearest_word(parameter: Parameter, word: &str) -> Option<String> {
+    match parameter.kind() {
+        ParameterType::Word(words) => did_you_mean(word, words.iter().copied()),
+        ParameterType::Bool
+        | ParameterType::Int { .. }
+        | ParameterType::Number { .. }
+        | ParameterType::Data => None,
+    }
 }
 
 fn param_value(node: &Node) -> Option<ParamValue> {
