@@ -6,6 +6,7 @@ mod docs;
 mod harness;
 mod layers;
 mod matrices;
+mod parameters;
 mod profiling;
 mod readme;
 mod reporting;
