@@ -27,7 +27,9 @@ pub(super) fn build(file: &EnvFile, base: &Overrides, notes: &mut Notes) -> Opti
     let before = notes.count();
     let worker = file.own.worker.as_ref().or(base.worker.as_ref()).unwrap_or(&WorkerFile::Shipped);
     let (params, param_axes) = merge_params(&file.own, base);
-    check_worker(worker, &params, &param_axes, notes);
+    let declared = params.iter().map(|(name, _)| *name).chain(param_axes.iter().map(|(name, _)| *name));
+    let unread = file.own.unread.iter().chain(&base.unread);
+    check_worker(worker, &declared.chain(unread).collect::<Vec<_>>(), notes);
     check_own(&file.own.profile, file.device, notes);
     let dimensions = dimensions(file, base, worker, &param_axes, notes);
     let zip = file.own.zip.as_ref().or(base.zip.as_ref());
@@ -102,10 +104,8 @@ fn template(worker: &WorkerFile) -> WorkerTemplate {
 }
 
 /// Checks the names of parameters against the worker, and the placeholders of its command against the parameters.
-fn check_worker(worker: &WorkerFile, params: &[NamedParam<'_>], axes: &[NamedAxis<'_>], notes: &mut Notes) {
-    let names: Vec<&Spanned<String>> =
-        params.iter().map(|(name, _)| *name).chain(axes.iter().map(|(name, _)| *name)).collect();
-    for name in &names {
+fn check_worker(worker: &WorkerFile, names: &[&Spanned<String>], notes: &mut Notes) {
+    for name in names {
         check_param_name(name, worker, notes);
     }
     let WorkerFile::Command(words) = worker else { return };
@@ -115,7 +115,7 @@ fn check_worker(worker: &WorkerFile, params: &[NamedParam<'_>], axes: &[NamedAxi
                 || names.iter().any(|name| name.value == placeholder)
                 || parameter(placeholder).is_some_and(|known| known.default_value().is_some());
             if !is_defined {
-                undefined_placeholder(placeholder, word.span, &names, notes);
+                undefined_placeholder(placeholder, word.span, names, notes);
             }
         }
     }

@@ -64,6 +64,8 @@ pub(super) struct Overrides {
     pub(super) repeats: Option<u32>,
     pub(super) params: Vec<(Spanned<String>, Spanned<ParamValue>)>,
     pub(super) axes: Vec<(Spanned<String>, SpannedList<ParamValue>)>,
+    /// Parameters that are declared, but whose values could not be read.
+    pub(super) unread: Vec<Spanned<String>>,
     pub(super) zip: Option<Vec<SpannedList<String>>>,
     pub(super) limits: LimitsFile,
     pub(super) profile: ProfileFile,
@@ -154,6 +156,7 @@ fn read_selectors(node: Option<&Node>, expected: &str, notes: &mut Notes) -> Vec
 
 fn read_overrides(map: &[Entry], notes: &mut Notes) -> Overrides {
     let before = notes.count();
+    let mut unread = Vec::new();
     let words = Precision::ALL.map(Precision::as_str);
     let precision = "`fp32`, `tf32`, `amp` or `bf16`";
     let mut own = Overrides {
@@ -168,8 +171,9 @@ fn read_overrides(map: &[Entry], notes: &mut Notes) -> Overrides {
             parsed(node, &words, precision, notes)
         }),
         repeats: get(map, "repeats").and_then(|node| count(node, REPEATS, notes)).map(|count| count.value),
-        params: read_params(get(map, "params"), notes),
-        axes: read_axes(get(map, "axes"), notes),
+        params: read_params(get(map, "params"), &mut unread, notes),
+        axes: read_axes(get(map, "axes"), &mut unread, notes),
+        unread,
         zip: get(map, "zip").map(|node| read_zip(node, notes)),
         limits: get(map, "limits").map_or_else(LimitsFile::default, |node| read_limits(node, notes)),
         profile: get(map, "profile").map_or_else(ProfileFile::default, |node| profile::read(node, notes)),
@@ -197,13 +201,29 @@ fn read_list<T>(
     Some(Spanned { value, span: node.span })
 }
 
-fn read_params(node: Option<&Node>, notes: &mut Notes) -> Vec<(Spanned<String>, Spanned<ParamValue>)> {
+/// The parameters and their values. Those whose values cannot be read go to `unread`.
+fn read_params(
+    node: Option<&Node>,
+    unread: &mut Vec<Spanned<String>>,
+    notes: &mut Notes,
+) -> Vec<(Spanned<String>, Spanned<ParamValue>)> {
     let Some(node) = node else { return Vec::new() };
-    let map = entries(node, "parameters and their values", notes);
-    map.iter().filter_map(|(key, node)| Some((key.clone(), param(&key.value, node, notes)?))).collect()
+    let mut params = Vec::new();
+    for (key, node) in entries(node, "parameters and their values", notes) {
+        match param(&key.value, node, notes) {
+            Some(value) => params.push((key.clone(), value)),
+            None => unread.push(key.clone()),
+        }
+    }
+    params
 }
 
-fn read_axes(node: Option<&Node>, notes: &mut Notes) -> Vec<(Spanned<String>, SpannedList<ParamValue>)> {
+/// The parameters with lists of values. Those whose lists cannot be read go to `unread`.
+fn read_axes(
+    node: Option<&Node>,
+    unread: &mut Vec<Spanned<String>>,
+    notes: &mut Notes,
+) -> Vec<(Spanned<String>, SpannedList<ParamValue>)> {
     let Some(node) = node else { return Vec::new() };
     let map = entries(node, "parameters with lists of values", notes);
     let mut axes = Vec::new();
@@ -221,7 +241,10 @@ fn read_axes(node: Option<&Node>, notes: &mut Notes) -> Vec<(Spanned<String>, Sp
         }
         let values =
             read_list(Some(node), "a list of values", notes, |node, notes| param(&key.value, node, notes));
-        axes.extend(values.map(|values| (key.clone(), values)));
+        match values {
+            Some(values) => axes.push((key.clone(), values)),
+            None => unread.push(key.clone()),
+        }
     }
     axes
 }

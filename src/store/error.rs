@@ -54,7 +54,7 @@ pub enum StoreError {
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// Not JSON, or not of the form.
-    #[error("it is not of the form")]
+    #[error("it cannot be read as a plan")]
     Syntax(#[source] serde_json::Error),
     /// Of a version we do not know.
     #[error("it has schema {0}: expected {PLAN_SCHEMA}")]
