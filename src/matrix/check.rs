@@ -16,7 +16,8 @@ use super::tree::{self, Entry, Node, Value};
 use super::{AxisValue, Condition, Env, Include, Matrix, Operator, Selector, SelectorField, comma_separated};
 use crate::architecture::{self, NoNetwork};
 use crate::job::{
-    JobId, Key, PARAMETERS, ParamValue, Parameter, ParameterType, Params, Precision, WorkerTemplate, parameter,
+    JobId, Key, PARAMETERS, ParamValue, Parameter, ParameterType, Params, Precision, WorkerTemplate,
+    parameter,
 };
 
 /// Checks the text of a matrix file.
@@ -371,7 +372,7 @@ fn check_whole(
     include: &[Spanned<Include>],
     notes: &mut Notes,
 ) {
-    if !is_of_bearable_size(known, notes) {
+    if !is_small_enough(known, notes) {
         return;
     }
     let mut hits = vec![false; exclude.len()];
@@ -393,8 +394,8 @@ fn check_whole(
     }
 }
 
-/// Whether there are few enough jobs to look at each; if not, that is a mistake.
-fn is_of_bearable_size(known: &Known<'_>, notes: &mut Notes) -> bool {
+/// Whether there are few enough jobs to check each one. If not, that is noted as a mistake.
+fn is_small_enough(known: &Known<'_>, notes: &mut Notes) -> bool {
     let size = |env: &Env| {
         let jobs_of_config = u64::from(env.repeats) + env.profiles.len() as u64;
         env.product_size().unwrap_or(u64::MAX).saturating_mul(jobs_of_config)
@@ -408,7 +409,7 @@ fn is_of_bearable_size(known: &Known<'_>, notes: &mut Notes) -> bool {
     jobs <= MOST_JOBS
 }
 
-/// The ids of the configs of `env`, called `name`, that `exclude` leaves. Which selectors exclude any is kept in `hits`.
+/// The ids of the configs of `env` that `exclude` leaves. `hits` collects which selectors exclude any config.
 fn check_product(
     env: &Env,
     name: &Spanned<String>,
@@ -436,7 +437,7 @@ fn check_product(
     ids
 }
 
-/// Checks what is included into `env`, and adds its configs to the `ids` that the env has already.
+/// Checks the configs that are included into `env`, and adds their ids to `ids`.
 fn check_included(env: &Env, include: &[Spanned<Include>], ids: &mut HashSet<JobId>, notes: &mut Notes) {
     for include in include.iter().filter(|include| include.value.env == env.name) {
         let key = env.included(&include.value).key;

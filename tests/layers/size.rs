@@ -1,4 +1,4 @@
-//! How long functions and files are. Lines of code count: neither blank ones nor comments, and nothing that only tests see.
+//! The lengths of functions and files, in lines of code. Blank lines, comments and test code do not count.
 
 use proc_macro2::Span;
 use syn::spanned::Spanned;
@@ -7,11 +7,11 @@ use syn::{Block, Expr, ImplItemFn, Item, ItemFn, Stmt, TraitItemFn};
 
 use super::source::is_for_tests;
 
-/// The most lines of code in a function that is no table.
+/// The most lines of code in a function that is not a table.
 pub(super) const FUNCTION: usize = 45;
 /// The most lines of code in a file.
 pub(super) const FILE: usize = 400;
-/// The most lines of code outside the table in a function that is one.
+/// The most lines of code outside the table, in a function that is one.
 const BESIDE: usize = 15;
 /// The most lines of code in one entry of such a table.
 const ENTRY: usize = 20;
@@ -27,7 +27,7 @@ pub(super) struct Size {
 /// Measures `text`.
 ///
 /// # Errors
-/// It is no Rust.
+/// It is not Rust.
 pub(super) fn measure(text: &str) -> syn::Result<Size> {
     let file = syn::parse_file(text)?;
     let mut measure = Measure { lines: text.lines().map(is_code).collect(), too_long: Vec::new() };
@@ -36,14 +36,14 @@ pub(super) fn measure(text: &str) -> syn::Result<Size> {
     Ok(Size { lines, too_long: measure.too_long })
 }
 
-/// Whether a line holds code. A block comment would count; there are none.
+/// Whether a line holds code. Block comments would count, but there are none.
 fn is_code(line: &str) -> bool {
     let line = line.trim();
     !line.is_empty() && !line.starts_with("//")
 }
 
 struct Measure {
-    /// Of each line, whether it counts.
+    /// For each line, whether it counts.
     lines: Vec<bool>,
     too_long: Vec<(String, usize)>,
 }
@@ -124,7 +124,7 @@ fn function(body: &str) -> String {
 }
 
 #[test]
-fn only_lines_of_code_count_and_none_that_tests_alone_see() {
+fn only_lines_of_code_count_and_no_test_code() {
     let text = "//! A comment.\n\nfn f() {\n    // Another.\n    g();\n}\n\n#[cfg(test)]\nmod tests {\n    fn h() {}\n}\n";
     assert_eq!(measure(text).unwrap(), Size { lines: 3, too_long: Vec::new() });
 }

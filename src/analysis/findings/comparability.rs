@@ -1,4 +1,4 @@
-//! What has no result, and what was not pooled, left out or told apart.
+//! Findings about missing results, and about runs that are not pooled or are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -101,8 +101,7 @@ fn settings_differ(rows: &[Row<'_>]) -> Vec<Finding> {
     by_envs.into_iter().map(sentence).collect()
 }
 
-/// What a mark of a row says that it has undeclared and different from the rows of another env: the row, the env and the
-/// differences.
+/// The marks about undeclared differences: the marked row, the other env and the differences.
 fn differences<'a>(rows: &'a [Row<'_>]) -> impl Iterator<Item = (&'a Row<'a>, &'a str, &'a [String])> {
     let doubts = rows.iter().flat_map(|row| row.doubts.iter().map(move |doubt| (row, doubt)));
     doubts.filter_map(|(row, doubt)| {

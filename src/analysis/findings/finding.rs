@@ -1,4 +1,4 @@
-//! A finding, and how numbers and lists read in it.
+//! A finding, with the wording of counts and lists.
 
 /// The topic of a finding. Findings are listed in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

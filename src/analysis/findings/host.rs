@@ -1,4 +1,4 @@
-//! How much numbers scatter, and what a host did beside training.
+//! Findings about scatter, and about what else the host did.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What peaks and rooflines say, and what they lack.
+//! Findings about peaks and rooflines.
 
 use std::collections::BTreeMap;
 

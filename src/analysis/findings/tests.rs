@@ -93,14 +93,18 @@ fn gaps_and_doubts_of_measured_peaks_are_reported() {
     let doubted = StudyBuilder::new().peaks(peaks.clone()).run_with(fp32, 10.0, |_| ()).build();
     assert_eq!(
         texts(&doubted),
-        ["The peaks `measured/bench-1-cpu` are doubtful: the measured bandwidth is low (1 row compared with \
-          them)."]
+        [
+            "The peaks `measured/bench-1-cpu` are doubtful: the measured bandwidth is low (1 row compared with \
+          them)."
+        ]
     );
     peaks.warnings.clear();
     let left_out = StudyBuilder::new().peaks(peaks).run_with(bf16, 10.0, |_| ()).build();
     assert_eq!(
         texts(&left_out),
-        ["The peaks `measured/bench-1-cpu` have no figure for bf16 (it is emulated: why) (1 row missing from \
-          the roofline)."]
+        [
+            "The peaks `measured/bench-1-cpu` have no figure for bf16 (it is emulated: why) (1 row missing from \
+          the roofline)."
+        ]
     );
 }
