@@ -76,20 +76,17 @@ fn read_job_dir(dir: &JobDir, inventory: &mut Inventory) {
         return foreign(inventory, dir, &job);
     }
     tell_torn_attempts(dir, inventory);
-    let standing = match record {
-        Err(error) => {
-            let message = with_causes(&error);
+    let corrupt = match (&record, dir.attempts()) {
+        (Err(error), _) => Some(with_causes(error)),
+        (Ok(_), Err(error)) => Some(format!("attempts cannot be read: {error}")),
+        (Ok(_), Ok(_)) => None,
+    };
+    let standing = match corrupt {
+        Some(message) => {
             problem(inventory, dir, message.clone());
             NotDone::Corrupt { message }
         }
-        Ok(_) => match dir.attempts() {
-            Ok(_) => unfinished(dir, 0).unwrap_or(NotDone::NeverRan),
-            Err(error) => {
-                let message = format!("attempts cannot be read: {error}");
-                problem(inventory, dir, message.clone());
-                NotDone::Corrupt { message }
-            }
-        },
+        None => unfinished(dir, 0).unwrap_or(NotDone::NeverRan),
     };
     inventory.jobs.insert(job.id(), Standing::NotDone(standing));
 }

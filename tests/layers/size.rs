@@ -1,9 +1,10 @@
 //! The lengths of functions and files, in lines of code. Blank lines, comments and test code do not count.
 
 use proc_macro2::Span;
+use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
-use syn::{Block, Expr, ImplItemFn, Item, ItemFn, Stmt, TraitItemFn};
+use syn::{Block, Expr, ImplItemFn, Item, ItemFn, Stmt, Token, TraitItemFn};
 
 use super::source::is_for_tests;
 
@@ -80,6 +81,10 @@ fn entries(expression: &Expr) -> Option<Vec<Span>> {
         Expr::Match(it) => Some(it.arms.iter().map(Spanned::span).collect()),
         Expr::Array(it) => Some(it.elems.iter().map(Spanned::span).collect()),
         Expr::Struct(it) => Some(it.fields.iter().map(Spanned::span).collect()),
+        Expr::Macro(it) if it.mac.path.is_ident("vec") => {
+            let elements = it.mac.parse_body_with(Punctuated::<Expr, Token![,]>::parse_terminated).ok()?;
+            Some(elements.iter().map(Spanned::span).collect())
+        }
         _ => None,
     }
 }
@@ -138,6 +143,7 @@ fn a_function_may_be_long_only_if_it_is_a_table() {
     let arms = lines(FUNCTION, "1 => 2,");
     assert_eq!(too_long(&format!("match x {{\n{arms}}}\n")), []);
     assert_eq!(too_long(&format!("[\n{}]\n", lines(FUNCTION, "1,"))), []);
+    assert_eq!(too_long(&format!("vec![\n{}]\n", lines(FUNCTION, "1,"))), []);
     assert_eq!(too_long(&format!("let y = match x {{\n{arms}}};\ny\n")), []);
     let beside = lines(BESIDE - 1, "g();");
     assert_eq!(too_long(&format!("{beside}match x {{\n{arms}}}\n")).len(), 1, "it does more than that");
