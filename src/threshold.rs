@@ -275,7 +275,7 @@ impl Threshold {
                 Share,
                 Above,
                 "the coefficient of variation of a row's runs",
-                "A choice: in a simulation of rows of three runs, 6 % with a true 3 % pass it, and 22 % with a true 10 % do not.",
+                "A choice: of simulated rows of three runs, 6 % are marked although their true CV is 3 %, and 22 % are missed although it is 10 %.",
             ),
             Threshold::DataWaitShare => (
                 0.1,

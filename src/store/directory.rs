@@ -13,7 +13,7 @@ use crate::job::Job;
 const README: &str = "\
 # The store of orchestrate
 
-One directory a job, `<label>-<12 hex of its id>`, and the saved plans in `.plans/`.
+One directory per job, `<label>-<12 hex of its id>`, and the saved plans in `.plans/`.
 
 A job is done when its `record.json` says so; deleting a job's directory makes it run again. `orchestrate show JOB`
 prints what a directory holds.

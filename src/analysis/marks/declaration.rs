@@ -149,9 +149,7 @@ impl MarkName {
                 remedy: "Make the worker synchronise at both ends.",
             },
             MarkName::PowerCapped => Declaration {
-                effect: Effect::Kept(
-                    "Many boards reach their power limit in normal operation and are sold so.",
-                ),
+                effect: Effect::Kept("Many boards run at their power limit by design."),
                 scope: Scope::Run,
                 thresholds: &[Threshold::ThrottledShare],
                 raised: "the GPU was at its power limit in more than {throttled_share} of the samples",
@@ -230,7 +228,7 @@ impl MarkName {
                 effect: Effect::Kept("No single run is to blame."),
                 scope: Scope::Row,
                 thresholds: &[Threshold::HighVariation],
-                raised: "the coefficient of variation of a row is above {high_variation}",
+                raised: "the coefficient of variation of a row (sd ÷ mean) is above {high_variation}",
                 meaning: "The runs of a row scatter.",
                 remedy: "Repeat more, or find a quieter machine.",
             },
