@@ -1,7 +1,9 @@
-//! Parameters and marks in the words in which several verbs say them.
+//! Parameters, marks and hints in the words in which several verbs say them.
 
 use crate::analysis::marks::Mark;
+use crate::files::JobDir;
 use crate::job::Key;
+use crate::record::Outcome;
 
 /// A parameter's value in a table; `auto` where the worker chooses.
 pub(super) fn param_text(key: &Key, name: &str) -> String {
@@ -16,4 +18,36 @@ pub(super) fn mark_text(mark: &Mark) -> String {
         (false, false) => "counted",
     };
     format!("{mark} ({effect})")
+}
+
+/// Where to look after an attempt of the job in `dir` failed: at its output, or at its measurement if that is wrong.
+/// `store_flag` is `--store DIR` for commands to type, with a blank in front.
+pub(super) fn failure_hint(outcome: &Outcome, dir: &JobDir, attempt: u32, store_flag: &str) -> String {
+    if matches!(outcome, Outcome::BadOutput { .. }) {
+        return format!(
+            "the measurement belongs in `{}`; docs/reference/measurement.md says what it must hold",
+            dir.attempt(attempt).measurement().display()
+        );
+    }
+    format!("`orchestrate logs {}{store_flag}` prints what the worker wrote", dir.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_measurement_is_looked_for_in_its_file_and_not_in_the_logs() {
+        let dir = JobDir::at("runs/a-0123".into());
+        let hint = |outcome: Outcome| failure_hint(&outcome, &dir, 2, " --store runs");
+        assert_eq!(
+            hint(Outcome::BadOutput { message: "why".into() }),
+            "the measurement belongs in `runs/a-0123/attempts/02/measurement.json`; \
+             docs/reference/measurement.md says what it must hold"
+        );
+        assert_eq!(
+            hint(Outcome::Exited { code: 1, message: None }),
+            "`orchestrate logs a-0123 --store runs` prints what the worker wrote"
+        );
+    }
 }

@@ -7,11 +7,13 @@
 
 mod effective;
 mod exit;
+mod form;
 mod iterations;
 mod peaks;
 mod setting;
 
 use std::collections::BTreeMap;
+use std::io;
 
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +21,7 @@ use crate::job::Key;
 
 pub use effective::{Effective, Mismatch};
 pub use exit::WorkerExit;
+pub use form::BadForm;
 pub use iterations::{BadIterations, Iterations};
 pub use peaks::{Clocks, GemmSample, Layout, LeftOut, MeasuredPeaks, Operands, StreamSample};
 pub use setting::{Setting, Settings};
@@ -276,9 +279,12 @@ pub enum Report {
 /// A `measurement.json` is not usable.
 #[derive(Debug, thiserror::Error)]
 pub enum BadMeasurement {
-    /// It is not JSON, or does not have the expected form.
+    /// It cannot be read from the disk: it is no file, for example.
     #[error("measurement.json is not readable")]
-    Unreadable(#[source] serde_json::Error),
+    Unreadable(#[source] io::Error),
+    /// It is not JSON, or does not have the expected form.
+    #[error(transparent)]
+    Malformed(#[from] BadForm),
     /// Its version is unknown.
     #[error("measurement.json has schema {0}: expected {MEASUREMENT_SCHEMA}")]
     UnknownSchema(u32),
@@ -298,7 +304,7 @@ impl Report {
     pub fn parse(text: &str) -> Result<Report, BadMeasurement> {
         // Some languages write a byte order mark at the start of every file.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let wire: WireMeasurement = serde_json::from_str(text).map_err(BadMeasurement::Unreadable)?;
+        let wire: WireMeasurement = form::read(text)?;
         if wire.schema != MEASUREMENT_SCHEMA {
             return Err(BadMeasurement::UnknownSchema(wire.schema));
         }
@@ -442,7 +448,7 @@ mod tests {
             ),
             ("\"schema\": 1", "\"schema\": 2", "measurement.json has schema 2: expected 1"),
             ("\"samples\": 1600,", "", "measurement.json has no `samples`"),
-            ("}", "", "measurement.json is not readable"),
+            ("}", "", "measurement.json is not valid JSON"),
         ] {
             assert_eq!(measured(&LEAST.replace(from, to)), Err(message.to_owned()), "{from} -> {to}");
         }

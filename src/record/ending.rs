@@ -2,7 +2,9 @@
 
 use super::{NotProfiled, Outcome, ReportedExit, TimeReport};
 use crate::job::Key;
-use crate::protocol::{BadMeasurement, Failure, FailureKind, Mismatch, Report, WorkerExit};
+use crate::protocol::{
+    BadMeasurement, Failure, FailureKind, MEASUREMENT_VARIABLE, Mismatch, Report, WorkerExit,
+};
 use crate::text::with_causes;
 
 /// What is known about the end of an attempt's process chain; input of [`decide_outcome`].
@@ -191,8 +193,10 @@ fn is_failed_allocation(line: &str) -> bool {
 /// The outcome of a worker that exited with 0.
 fn measured(key: &Key, report: Option<&Result<Report, BadMeasurement>>, lived_s: Option<f64>) -> Outcome {
     match report {
-        None => Outcome::BadOutput { message: "the worker wrote no measurement.json".to_owned() },
-        Some(Err(error)) => Outcome::BadOutput { message: with_causes(error) },
+        None => Outcome::BadOutput {
+            message: format!("the worker wrote no measurement.json to the path in ${MEASUREMENT_VARIABLE}"),
+        },
+        Some(Err(error)) => Outcome::BadOutput { message: plain(&with_causes(error)) },
         Some(Ok(Report::Failed(failure))) => named_failure(failure),
         Some(Ok(Report::Measured(measurement))) => {
             let window_s = measurement.elapsed_s;
@@ -487,6 +491,6 @@ mod tests {
         else {
             panic!("half a file is bad output");
         };
-        assert!(message.starts_with("measurement.json is not readable: EOF"), "{message}");
+        assert!(message.starts_with("measurement.json is not valid JSON: EOF"), "{message}");
     }
 }

@@ -115,11 +115,10 @@ impl Attempt {
 
 /// What `measurement.json` says; `None` if there is none.
 fn load_measurement(path: &Path) -> Option<Result<Report, BadMeasurement>> {
-    let unreadable = |error| Some(Err(BadMeasurement::Unreadable(serde::de::Error::custom(error))));
     match read_regular(path, FILE_LIMIT) {
         Ok(bytes) => Some(Report::parse(&String::from_utf8_lossy(&bytes))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => unreadable(error.to_string()),
+        Err(error) => Some(Err(BadMeasurement::Unreadable(error))),
     }
 }
 

@@ -44,6 +44,7 @@ pub(super) fn run(args: ExplainArgs, global: &Global) -> Result<Exit, Failure> {
     let planned = planned.remove(&job.id());
     let plan = planned.as_ref().and_then(|planned| store.load_plan(&planned.plan).ok());
     let findings = Findings {
+        dir: found.dir.clone(),
         marks: match inventory.standing(&job) {
             Standing::Done(_) => marks_of(&job, plan.as_ref(), &inventory, &store, global),
             Standing::NotDone(_) => Vec::new(),

@@ -6,7 +6,8 @@ use serde::Serialize;
 use crate::analysis::marks::Mark;
 use crate::analysis::unconfirmed::{unconfirmed, unconfirmed_text};
 use crate::cli::stale::Planned;
-use crate::cli::words::mark_text;
+use crate::cli::words::{failure_hint, mark_text};
+use crate::files::JobDir;
 use crate::job::{Job, JobId, Key};
 use crate::plan::{Acceptance, Change, Decision, Inventory, Misread, NotDone, Standing};
 use crate::record::{Outcome, Record};
@@ -19,6 +20,8 @@ const EXPLANATION_SCHEMA: u32 = 1;
 
 /// What was found out about a job beside the inventory.
 pub(super) struct Findings {
+    /// The job's directory.
+    pub(super) dir: JobDir,
     /// The latest saved plan that holds it, and what is decided there.
     pub(super) planned: Option<Planned>,
     /// What changed since it ran, accepted or not.
@@ -266,8 +269,8 @@ fn next(job: &Job, standing: &Standing, findings: &Findings) -> Vec<String> {
             found.push(format!("`{delete}` deletes this one: no plan counts it"));
         }
     }
-    if matches!(standing, Standing::NotDone(NotDone::Failed(_))) {
-        found.push(format!("`orchestrate logs {name}{store}` prints what the worker wrote"));
+    if let Standing::NotDone(NotDone::Failed(record)) = standing {
+        found.push(failure_hint(&record.outcome, &findings.dir, record.attempt, store));
     }
     if !findings.attempts.is_empty() {
         found.push(format!("`orchestrate show {name}{store}` shows all that was measured and observed"));
@@ -290,6 +293,7 @@ mod tests {
     fn findings(job: &Job, decision: Decision, changes: Vec<Change>, attempts: Vec<AttemptView>) -> Findings {
         let decided = Decided { job: job.clone(), decision };
         Findings {
+            dir: JobDir::at(job.dir_name().into()),
             planned: Some(Planned { plan: "t".into(), decided }),
             changes,
             marks: Vec::new(),

@@ -13,7 +13,9 @@ use super::misread::misread_hints;
 use super::output::{Layout, hint, print, print_json};
 use super::select::{SelectArgs, Selection};
 use super::stale::{Here, stale_hint};
+use super::words::failure_hint;
 use super::{Exit, Failure, Global};
+use crate::files::JobDir;
 use crate::job::State;
 use crate::plan::{Plan, quote};
 use crate::store::Store;
@@ -125,10 +127,8 @@ impl Look<'_> {
         let counts = &overview.counts;
         let mut found = Vec::new();
         if let Some(failure) = overview.failures.first() {
-            found.push(format!(
-                "`orchestrate logs {}{store}` prints what the worker wrote",
-                failure.directory
-            ));
+            let dir = JobDir::at(self.store.root().join(&failure.directory));
+            found.push(failure_hint(&failure.outcome, &dir, failure.attempt, &store));
         }
         let saved = self.store.load_plan(&self.plan.matrix.name).is_ok_and(|saved| saved == self.plan);
         let again = if saved { format!("resume {name}") } else { format!("run {}", quote(&overview.file)) };
