@@ -11,6 +11,7 @@ pub struct Iterations {
     clock: IterationClock,
     elapsed_s: Vec<f64>,
     data_wait_s: Vec<f64>,
+    first_non_finite: Option<usize>,
 }
 
 /// A text is not a complete `iterations.csv`.
@@ -60,17 +61,27 @@ impl Iterations {
         }
     }
 
-    /// The iterations timed by `clock`, each as its seconds and its seconds of data wait. `None` if there are none, or
-    /// if a value is negative or not finite.
+    /// The iterations timed by `clock`, each as its seconds and its seconds of data wait, without losses. `None` if
+    /// there are none, or if a value is negative or not finite.
     pub fn new(clock: IterationClock, iterations: &[(f64, f64)]) -> Option<Iterations> {
         let sound = iterations.iter().all(|&(elapsed, wait)| is_duration(elapsed) && is_duration(wait));
         let (elapsed_s, data_wait_s) = iterations.iter().copied().unzip();
-        (sound && !iterations.is_empty()).then_some(Iterations { clock, elapsed_s, data_wait_s })
+        (sound && !iterations.is_empty()).then_some(Iterations {
+            clock,
+            elapsed_s,
+            data_wait_s,
+            first_non_finite: None,
+        })
     }
 
     /// The clock that timed them.
     pub fn clock(&self) -> IterationClock {
         self.clock
+    }
+
+    /// The first iteration, from 0, whose loss is infinite or not a number. An unknown loss is neither.
+    pub fn first_non_finite(&self) -> Option<usize> {
+        self.first_non_finite
     }
 
     /// The seconds of each iteration. `None` if the clock only timed how work was submitted, since then no single value
@@ -101,11 +112,14 @@ impl Iterations {
         }
         let mut reader = csv::Reader::from_reader(text.as_bytes());
         let header = reader.headers()?.clone();
-        let [_, elapsed, wait, _, clock] = ITERATIONS_HEADER;
+        let [_, elapsed, wait, loss, clock] = ITERATIONS_HEADER;
         let index = |name: &'static str| {
             header.iter().position(|column| column.trim() == name).ok_or(BadIterations::NoColumn(name))
         };
         let columns = (index(elapsed)?, index(wait)?, index(clock)?);
+        // Neither the column nor a value in it is required.
+        let losses = index(loss).ok();
+        let mut first_non_finite = None;
         let mut told: Option<IterationClock> = None;
         let mut iterations = Vec::new();
         for (iteration, line) in reader.records().enumerate() {
@@ -122,10 +136,19 @@ impl Iterations {
             if *told.get_or_insert(this) != this {
                 return Err(wrong(clock, word(columns.2)));
             }
+            if losses.is_some_and(|column| is_not_finite(word(column))) {
+                first_non_finite.get_or_insert(iteration);
+            }
             iterations.push((seconds(elapsed, columns.0)?, seconds(wait, columns.1)?));
         }
-        told.and_then(|clock| Iterations::new(clock, &iterations)).ok_or(BadIterations::Empty)
+        let found = told.and_then(|clock| Iterations::new(clock, &iterations)).ok_or(BadIterations::Empty)?;
+        Ok(Iterations { first_non_finite, ..found })
     }
+}
+
+/// Whether a loss is infinite or not a number, as C, Python and Rust write that.
+fn is_not_finite(loss: &str) -> bool {
+    loss.parse::<f64>().is_ok_and(|loss| !loss.is_finite())
 }
 
 fn is_duration(seconds: f64) -> bool {
@@ -160,13 +183,33 @@ mod tests {
 
     #[test]
     fn a_complete_file_is_read_with_its_columns_in_any_order() {
-        let found = parse(WHOLE).unwrap();
+        let whole = WHOLE.replace("NaN", "6.8");
+        let found = parse(&whole).unwrap();
         assert_eq!(found, Iterations::new(IterationClock::Host, &[(0.5, 0.25), (0.75, 0.0)]).unwrap());
         assert_eq!(
             parse("clock,more,data_wait_s,elapsed_s\nhost,?,0.25,0.5\nhost,,0,0.75\n").unwrap(),
             found
         );
-        assert_eq!(parse(&WHOLE.replace('\n', "\r\n")).unwrap(), found);
+        assert_eq!(parse(&whole.replace('\n', "\r\n")).unwrap(), found);
+    }
+
+    #[test]
+    fn the_first_loss_that_is_not_finite_is_found() {
+        for (loss, first) in [
+            ("NaN", Some(1)),
+            ("nan", Some(1)),
+            ("-inf", Some(1)),
+            ("Infinity", Some(1)),
+            ("1e999", Some(1)),
+            ("6.8", None),
+            ("", None),
+            ("unknown", None),
+        ] {
+            let found = parse(&WHOLE.replace("NaN", loss)).unwrap();
+            assert_eq!(found.first_non_finite(), first, "{loss:?}");
+        }
+        let both = parse(&WHOLE.replace("6.9", "inf")).unwrap();
+        assert_eq!(both.first_non_finite(), Some(0));
     }
 
     #[test]

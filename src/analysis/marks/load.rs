@@ -15,6 +15,11 @@ fn watched_s(record: &Record) -> Option<f64> {
     Some(span.max(record.wall_s())).filter(|seconds| *seconds >= LEAST_S)
 }
 
+/// Whether the job took too few seconds for a rate.
+pub fn is_too_short_for_load(record: &Record) -> bool {
+    watched_s(record).is_none()
+}
+
 /// How many processors others kept busy while the job ran, on average. `None` if the host's load or the job's own
 /// processor time is unknown, or the job was too short.
 pub fn foreign_cores(record: &Record) -> Option<f64> {

@@ -29,7 +29,7 @@ use crate::record::Record;
 pub use crate::threshold::{Threshold, Thresholds};
 pub use compare::row_marks;
 pub use declaration::{Declaration, Effect, Scope};
-pub use load::{foreign_cores, stolen_cores};
+pub use load::{foreign_cores, is_too_short_for_load, stolen_cores};
 pub use manual::{effects_table, evidence_table, marks_table, thresholds_table};
 pub use mark::{Mark, MarkName, mark_names};
 
@@ -57,13 +57,18 @@ fn own_marks(cell: &Cell, spans: &[Span], thresholds: &Thresholds) -> Vec<Mark> 
     if record.provenance.host.power_source.as_deref() == Some("battery") {
         found.push(Mark::OnBattery);
     }
-    found
-        .extend(measurement.details.first_non_finite_iteration.map(|iteration| Mark::Diverged { iteration }));
+    found.extend(first_non_finite(cell, measurement).map(|iteration| Mark::Diverged { iteration }));
     // Profilers repeat and slow down iterations.
     if let Some(iterations) = cell.iterations.as_ref().filter(|_| cell.is_timing()) {
         found.extend(times::marks(cell.job.key(), iterations, thresholds));
     }
     found
+}
+
+/// The first measured iteration whose loss is not finite: as the worker reports it, else by the losses that it wrote.
+fn first_non_finite(cell: &Cell, measurement: &Measurement) -> Option<u64> {
+    let by_losses = || Some(cell.iterations.as_ref()?.first_non_finite()? as u64);
+    measurement.details.first_non_finite_iteration.or_else(by_losses)
 }
 
 fn oversubscribed(record: &Record, measurement: &Measurement) -> Option<Mark> {

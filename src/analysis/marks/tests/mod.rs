@@ -12,6 +12,7 @@ use chrono::TimeDelta;
 use super::*;
 use crate::analysis::fixture::{StudyBuilder, key};
 use crate::analysis::{State, Study, analyse};
+use crate::protocol::{ITERATIONS_HEADER, Iterations};
 use crate::record::Gate;
 
 fn names(study: &Study) -> Vec<Vec<&'static str>> {
@@ -101,6 +102,25 @@ fn a_loss_that_is_not_finite_is_marked_and_the_time_still_counts() {
     assert!(
         run.marks[0].to_string().starts_with("diverged: the loss was not finite from measured iteration 7")
     );
+}
+
+/// A worker that writes its losses need not say which one was the first that was not finite.
+#[test]
+fn a_loss_in_iterations_csv_that_is_not_finite_is_marked() {
+    let mut study = StudyBuilder::new().run("cpu", "resnet18", 16, 1, 10.0).build();
+    let measured = study.cells[0].success().unwrap().1.clone();
+    let mut diverging_at = |bad: usize| {
+        let number = measured.samples / u64::from(measured.effective.batch);
+        let lines = (0..number as usize).map(|iteration| {
+            let loss = if iteration >= bad { "nan" } else { "6.9" };
+            format!("{iteration},0.5,0,{loss},host\n")
+        });
+        let text = format!("{}\n{}", ITERATIONS_HEADER.join(","), lines.collect::<String>());
+        study.cells[0].iterations = Some(Iterations::parse(&text, &measured).unwrap());
+        analyse(&study).runs[0].marks.clone()
+    };
+    assert_eq!(diverging_at(usize::MAX), []);
+    assert_eq!(diverging_at(7), [Mark::Diverged { iteration: 7 }]);
 }
 
 /// A mistake of the seed reports: two matrices at once on one laptop.
