@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use super::finding::{Finding, Topic, count, finding};
 use crate::analysis::group::Row;
-use crate::analysis::marks::{Mark, Threshold, Thresholds, foreign_cores};
+use crate::analysis::marks::{Mark, Threshold, Thresholds, foreign_cores, is_too_short_for_load};
 use crate::analysis::{Run, pipeline};
 use crate::job::{distinction, varying_parameters};
+use crate::record::Record;
 
 pub(super) fn spread(rows: &[Row<'_>]) -> Vec<Finding> {
     let doubts = rows.iter().flat_map(|row| row.doubts.iter().map(move |doubt| (row, doubt)));
@@ -64,20 +65,26 @@ fn details_list(details: &[String]) -> String {
     }
 }
 
-fn load_unknown(runs: &[Run<'_>]) -> Option<Finding> {
-    let unknown = runs
+/// The runs whose load could not be judged, apart by the reason: they were too short, or nobody counted.
+fn load_unknown(runs: &[Run<'_>]) -> Vec<Finding> {
+    let (short, uncounted): (Vec<&Record>, Vec<&Record>) = runs
         .iter()
         .filter(|run| run.cell.is_timing())
         .filter_map(|run| run.cell.success())
-        .filter(|(record, _)| foreign_cores(record).is_none())
-        .count();
-    (unknown > 0).then(|| {
-        let text = format!(
-            "The host's load during {} is not known, so only overlap with other runs of the store could be checked.",
-            count(unknown, "run")
-        );
-        finding(Topic::Host, text)
-    })
+        .map(|(record, _)| record)
+        .filter(|record| foreign_cores(record).is_none())
+        .partition(|record| is_too_short_for_load(record));
+    let sentence =
+        |what: String| format!("{what}, so only overlap with other runs of the store could be checked.");
+    let short = (!short.is_empty()).then(|| {
+        sentence(format!(
+            "{} took less than one second, too short to judge the host's load",
+            count(short.len(), "run")
+        ))
+    });
+    let uncounted = (!uncounted.is_empty())
+        .then(|| sentence(format!("The host's load during {} is not known", count(uncounted.len(), "run"))));
+    short.into_iter().chain(uncounted).map(|text| finding(Topic::Host, text)).collect()
 }
 
 fn waiting_for_data(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {

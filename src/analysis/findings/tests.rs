@@ -1,3 +1,5 @@
+use chrono::TimeDelta;
+
 use crate::analysis::analyse;
 use crate::analysis::fixture::{StudyBuilder, key, measured_peaks, study_with_peaks};
 use crate::job::{Key, Precision};
@@ -21,6 +23,29 @@ fn an_undisturbed_study_has_no_findings() {
 #[test]
 fn findings_have_number_and_threshold() {
     insta::assert_snapshot!(texts(&study_with_peaks()).join("\n"));
+}
+
+/// A run that was too short is not one whose load nobody counted.
+#[test]
+fn a_load_that_cannot_be_judged_is_reported_with_its_reason() {
+    let lasting = |seconds: f64, is_counted: bool| {
+        let change = move |record: &mut Record| {
+            record.ended_at = record.started_at + TimeDelta::milliseconds((1000.0 * seconds) as i64);
+            record.process.as_mut().unwrap().wall_s = Some(seconds);
+            record.observed.host_busy_s = is_counted.then_some(1.0);
+        };
+        let study = StudyBuilder::new()
+            .peaks(measured_peaks(250e9, 20e9))
+            .run_with(key("cpu", "resnet18", 16, 1), 10.0, change)
+            .build();
+        let found = texts(&study).into_iter().filter(|text| text.contains("only overlap"));
+        found.map(|text| text.split_once(", so ").unwrap().0.to_owned()).collect::<Vec<_>>()
+    };
+    let short = "1 run took less than one second, too short to judge the host's load";
+    assert_eq!(lasting(0.99, true), [short]);
+    assert_eq!(lasting(0.99, false), [short]);
+    assert_eq!(lasting(1.0, false), ["The host's load during 1 run is not known"]);
+    assert_eq!(lasting(1.0, true), [""; 0]);
 }
 
 /// Each sentence appears on one side of its threshold and not on the other.
