@@ -1,4 +1,4 @@
-# The recipes. `./bootstrap.sh RECIPE` makes the machine ready first and then runs the same recipe.
+# The recipes. `./bootstrap.sh RECIPE` prepares the machine and then runs the same recipe.
 
 export PATH := justfile_directory() / ".venv/bin:" + env("PATH")
 
@@ -12,7 +12,7 @@ default:
 build:
     cargo build --release --locked --features torch --bin orchestrate --bin worker
 
-# Runs the main job: makes a small data set, measures this machine's roofs, runs matrices/quickstart.yaml, reports.
+# Runs the quickstart: generates a small data set, measures this machine's peaks, runs the matrix, writes the report.
 quickstart: build
     {{ orchestrate }} dataset make data/quickstart
     {{ orchestrate }} peaks measure --device cpu --quick --if-missing
@@ -41,7 +41,7 @@ test-isa:
         done
     done
 
-# Makes the fixtures of NETWORKS anew, or of all: what torchvision's networks are, and what PyTorch computes with them.
+# Regenerates the fixtures of NETWORKS, or of all: torchvision's networks, and what PyTorch computes with them.
 fixtures *NETWORKS:
     #!/usr/bin/env bash
     set -euo pipefail
@@ -49,23 +49,23 @@ fixtures *NETWORKS:
     "$venv/bin/python" -B tests/fixtures/descriptions.py {{ NETWORKS }}
     "$venv/bin/python" -B tests/fixtures/networks.py {{ NETWORKS }}
 
-# Gives the parsers of other programs' output CASES garbled texts each: ncu, perf and both kinds of time. Without the
-# order of kernels, which garbles nothing.
+# The order of kernels is skipped, because it garbles nothing.
+# Fuzzes the parsers of ncu, perf and both kinds of time with CASES garbled texts each.
 fuzz CASES="1000000":
     PROPTEST_CASES={{ CASES }} cargo test --locked --release --lib -- record::ncu record::perf record::gnu_time record::bsd_time --skip the_order_of_kernels
 
-# Prints which file uses which, with the names that are the reason, and whether any leads back to itself.
+# Prints which file uses which, with the names that it uses, and whether there are circles.
 graph:
     @cargo test --locked --quiet --test integration -- layers::print_the_graph_of_files --exact --nocapture
 
-# Declares CASES keys in matrices, writes them to every file that holds a key, and looks whether their ids stay.
+# Checks with CASES keys that their ids stay the same in matrices and in every file that contains a key.
 identity CASES="1000000":
     PROPTEST_CASES={{ CASES }} cargo test --locked --release --lib -- identity_tests
 
 # Formats, lints and tests: what CI runs.
 check: lint test
 
-# Looks at the format and at clippy's remarks, with and without the worker.
+# Checks the format and runs clippy, with and without the worker.
 lint:
     cargo fmt --check
     cargo clippy --locked --all-targets -- -D warnings
@@ -75,11 +75,11 @@ lint:
 fmt:
     cargo fmt
 
-# Rewrites the tables of the manual that the code says.
+# Regenerates the tables of the manual that come from the code.
 docs:
     UPDATE_DOCS=1 cargo test --locked --test integration -- docs::every_table
 
-# Makes a book of the manual, in target/book. Needs mdbook.
+# Builds the manual as a book in target/book. Needs mdbook.
 book:
     mdbook build
 
@@ -87,22 +87,22 @@ book:
 report *NAME: build
     {{ orchestrate }} report {{ NAME }}
 
-# Measures what must not become slow, as ratios within one run.
+# Runs all benchmarks, which report ratios within one run.
 bench: bench-pytorch bench-data bench-peaks bench-observer
 
-# Holds the worker's throughput against PyTorch's with torchvision, in turn, at the same settings.
+# Compares the worker's throughput with that of PyTorch and torchvision, alternately, with the same settings.
 bench-pytorch *ARGS: build
     bench/pytorch.sh {{ ARGS }}
 
-# Holds the ceilings that the worker finds against a plain sweep of PyTorch's matrix products, in turn.
+# Compares the worker's ceilings with a plain sweep of PyTorch's matrix products, alternately.
 bench-peaks *ARGS: build
     bench/peaks.sh {{ ARGS }}
 
-# Holds the worker's data path against torchvision's DataLoader, in turn, on the same JPEGs.
+# Compares the worker's data path with torchvision's DataLoader, alternately, on the same JPEGs.
 bench-data *ARGS: build
     bench/data.sh {{ ARGS }}
 
-# Holds the worker's throughput under orchestrate against the bare worker's, in turn, with the same command.
+# Compares the worker's throughput under orchestrate with that of the bare worker, alternately, with the same command.
 bench-observer *ARGS: build
     bench/observer.sh {{ ARGS }}
 

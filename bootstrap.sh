@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# Makes a fresh machine ready to build and run orchestrate, then hands its arguments over to `just`:
+# Prepares a fresh machine to build and run orchestrate, then passes its arguments to `just`:
 #
-#     ./bootstrap.sh quickstart     runs the main job
-#     ./bootstrap.sh test           passes the tests
+#     ./bootstrap.sh quickstart     runs a small matrix
+#     ./bootstrap.sh test           runs the tests
 #     ./bootstrap.sh                lists the recipes
 #
-# It looks for cargo, a C++ compiler, Python's venv (pip fetches libtorch; no Python code is ever run by the product) and
-# GNU time, and installs what is missing with apt where it may; elsewhere it says exactly what to type. libtorch and
-# `just` go into `.venv` beside this file. Everything is done once; a second call takes a fraction of a second.
+# It needs cargo, a C++ compiler, GNU time, and Python's venv, because pip fetches libtorch (orchestrate itself runs no
+# Python). It installs missing packages with apt if allowed, or else prints the command to type. libtorch and `just` go
+# to `.venv` beside this file. Everything is done once; a second call takes a fraction of a second.
 #
 #     LIBTORCH=/path/to/libtorch    uses that libtorch instead of fetching one
-#     ORCHESTRATE_NO_APT=1          never calls apt, only says what is missing
+#     ORCHESTRATE_NO_APT=1          never calls apt, only reports what is missing
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 readonly TORCH=2.11.0
-readonly CUDA_RUNTIME=13.0.96 CUDA_CUPTI=13.0.85 # what libtorch_cpu.so of that wheel links besides itself
+readonly CUDA_RUNTIME=13.0.96 CUDA_CUPTI=13.0.85 # libraries that the wheel's libtorch_cpu.so needs
 readonly JUST=1.59.0
 readonly RUST_AT_LEAST=1.89
 
@@ -33,7 +33,7 @@ have_time() {
   esac
 }
 
-missing_packages() { # names as Debian and Ubuntu call them
+missing_packages() { # the names in Debian and Ubuntu
   have_compiler || echo g++
   have_venv || echo python3-venv
   have_time || echo time
@@ -80,14 +80,14 @@ ensure_cargo() {
   local version
   version=$(cargo --version | awk '{ print $2 }')
   [ "$(printf '%s\n' "$RUST_AT_LEAST" "$version" | sort -V | head -1)" = "$RUST_AT_LEAST" ] ||
-    die "cargo is $version, orchestrate needs $RUST_AT_LEAST or later" "type \`rustup update stable\` and run this again"
+    die "cargo is $version, but orchestrate needs $RUST_AT_LEAST or later" "type \`rustup update stable\` and run this again"
 }
 
 # --- what goes into .venv ----------------------------------------------------------------------------------------------
 
 has_nvidia_gpu() { [ -n "$(ls -A /proc/driver/nvidia/gpus 2>/dev/null)" ] || nvidia-smi -L >/dev/null 2>&1; }
 
-# Which libtorch belongs here, as a word that is remembered in .venv: another word means another installation.
+# The libtorch for this machine, as a word that is stored in .venv. Another word leads to another installation.
 libtorch_variant() {
   if [ -n "${LIBTORCH:-}" ]; then echo "none"
   elif [ "$(uname -s)" = Darwin ]; then echo "torch-$TORCH-macos"
@@ -96,7 +96,7 @@ libtorch_variant() {
   fi
 }
 
-pip_install() { # shows pip's download bar to a person, and nothing to a log
+pip_install() { # shows pip's download bar on a terminal only
   local quiet=(--quiet)
   if [ -t 2 ]; then quiet=(); fi
   .venv/bin/python -m pip install ${quiet[@]+"${quiet[@]}"} --disable-pip-version-check --no-cache-dir "$@" >&2
@@ -106,23 +106,23 @@ install_libtorch() { # $1 = variant
   case "$1" in
     none) return ;;
     *-cuda)
-      say "fetching libtorch $TORCH with CUDA (some 3 GB, once)"
+      say "fetching libtorch $TORCH with CUDA (about 3 GB, once)"
       pip_install "torch==$TORCH" ;;
     *-cpu)
-      say "fetching libtorch $TORCH (some 530 MB, once)"
+      say "fetching libtorch $TORCH (about 530 MB, once)"
       if [ "$(uname -m)" = x86_64 ]; then
         pip_install --no-deps "torch==$TORCH" "nvidia-cuda-runtime==$CUDA_RUNTIME" "nvidia-cuda-cupti==$CUDA_CUPTI"
       else
         pip_install --no-deps "torch==$TORCH"
       fi ;;
     *)
-      say "fetching libtorch $TORCH (some 80 MB, once)"
+      say "fetching libtorch $TORCH (about 80 MB, once)"
       pip_install --no-deps "torch==$TORCH" ;;
   esac
   local torch
   torch=$(echo .venv/lib/python3*/site-packages/torch)
   [ -f "$torch/lib/libtorch_cpu.so" ] || [ -f "$torch/lib/libtorch_cpu.dylib" ] ||
-    die "pip ended well, but $torch holds no libtorch_cpu" "remove .venv and run this again"
+    die "pip succeeded, but $torch contains no libtorch_cpu" "remove .venv and run this again"
   ln -sfn "${torch#.venv/}" .venv/libtorch # .cargo/config.toml points here
 }
 
@@ -130,14 +130,14 @@ ensure_venv() {
   local variant marker=.venv/.orchestrate wanted
   variant=$(libtorch_variant)
   wanted="$variant just-$JUST"
-  # A libtorch of our own that is already there also serves a call that brings another by LIBTORCH.
+  # An installation with our own libtorch is also good enough for a call with LIBTORCH.
   if [ -f "$marker" ] && { [ "$(cat "$marker")" = "$wanted" ] || { [ "$variant" = none ] && [ -x .venv/bin/just ]; }; }; then
     return
   fi
   rm -f "$marker"
   [ -x .venv/bin/python ] || { rm -rf .venv && python3 -m venv .venv; }
   .venv/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
-    die "python3 is $(python3 --version | awk '{ print $2 }'), the libtorch wheel needs 3.10 or later" \
+    die "python3 is $(python3 --version | awk '{ print $2 }'), but the libtorch wheel needs 3.10 or later" \
       "install a newer python3, remove .venv, and run this again"
   pip_install "rust-just==$JUST"
   install_libtorch "$variant"

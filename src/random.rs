@@ -1,5 +1,5 @@
-//! Numbers that look random and are the same everywhere and for ever, for orders, data and pictures that a seed must bring
-//! back. Everybody may call it, for it knows nobody. It never takes a seed from the clock or the system.
+//! Numbers that look random and are the same everywhere and for ever, for orders, data and pictures that a seed must
+//! bring back. Everybody may call it, for it knows nobody. It never takes a seed from the clock or the system.
 
 /// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014): one 64-bit state, and every
 /// seed is good. Saved plans, data sets and the order of images hang on its numbers.

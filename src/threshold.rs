@@ -1,5 +1,5 @@
-//! The thresholds of marks and findings: from where on a number is doubtful, in which unit, and on what evidence.
-//! `matrix` calls it to check the ones that a user changes, `plan` to keep them, and `analysis` to judge by them.
+//! The thresholds of marks and findings, with their units and evidence.
+//! `matrix` calls it to check thresholds that a user changes, `plan` to keep them, and `analysis` to judge by them.
 //! It never looks at a record, and never knows which mark a threshold raises.
 //!
 //! To add a threshold, add a variant to [`Threshold`]: the compiler then asks for its facts and for a test of its rule.
@@ -40,7 +40,7 @@ pub enum Threshold {
     ExecutedFlops,
 }
 
-/// All that is declared about a threshold.
+/// The declaration of a threshold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Facts {
     /// Its value, unless a matrix changes it.
@@ -51,7 +51,7 @@ pub struct Facts {
     pub passed: Passed,
     /// The number that is compared with it, to complete "raised by".
     pub compared: &'static str,
-    /// Why the value is what it is, in one sentence.
+    /// The evidence for the value, in one sentence.
     pub evidence: &'static str,
 }
 
@@ -84,7 +84,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// `value` as people read it, with as many digits as it has but at most four decimals: `5 %`, `1.2 ×`, `16 MiB`.
+    /// `value` with its unit and at most four decimals: `5 %`, `1.2 ×`, `16 MiB`.
     pub fn text(self, value: f64) -> String {
         let digits = |value: f64| (value * 1e4).round() / 1e4;
         match self {
@@ -111,7 +111,7 @@ impl Unit {
 }
 
 impl Threshold {
-    /// Every threshold, those of one mark together.
+    /// Every threshold, grouped by mark.
     pub fn all() -> impl Iterator<Item = Threshold> + Clone {
         Threshold::iter()
     }
@@ -126,12 +126,12 @@ impl Threshold {
         Threshold::all().find(|threshold| threshold.name() == name)
     }
 
-    /// `value` of this threshold as people read it: `5 %`.
+    /// `value` with the unit of this threshold: `5 %`.
     pub fn text(self, value: f64) -> String {
         self.facts().unit.text(value)
     }
 
-    /// The table: what is declared about each threshold.
+    /// The table: the declaration of each threshold.
     pub const fn facts(self) -> Facts {
         use Passed::{Above, From};
         use Unit::{Mebibytes, PerMinute, PerSecond, Processors, Seconds, Share, Times};
@@ -155,8 +155,8 @@ impl Threshold {
                 Processors,
                 Above,
                 "the processors that others kept busy, above the median of the other runs of the row",
-                "Undisturbed runs on one virtual machine had at most 0.04 in all; a tenth of a processor costs a run on \
-                 all of them about a tenth of its throughput.",
+                "Undisturbed runs on one virtual machine had at most 0.04 in all; a tenth of a processor costs a run \
+                 on all of them about a tenth of its throughput.",
             ),
             Threshold::OverlapS => (
                 1.0,
@@ -170,7 +170,8 @@ impl Threshold {
                 Times,
                 Above,
                 "the involuntary context switches per second, against the median of the other runs of the row",
-                "Undisturbed runs on one laptop had about 75,000, two matrices at once about 490,000, 6.5 times as many.",
+                "Undisturbed runs on one laptop had about 75,000, two matrices at once about 490,000, 6.5 times as \
+                 many.",
             ),
             Threshold::SwitchesFloor => (
                 100.0,
@@ -197,7 +198,8 @@ impl Threshold {
                 1.0,
                 PerMinute,
                 Above,
-                "the times that a processor slowed itself down for heat, per usable processor; at least one is tolerated",
+                "the times that a processor slowed itself down for heat, per usable processor; at least one is \
+                 tolerated",
                 "A choice: a laptop's processor does so now and then as it leaves its highest clocks.",
             ),
             Threshold::SpillCliff => (
@@ -233,7 +235,8 @@ impl Threshold {
                 Share,
                 Above,
                 "the change of the iterations' seconds over the window, against their median, in either direction",
-                "A choice: in a simulation, 0.3 % of windows of 30 independent iterations with 10 % of scatter pass it.",
+                "A choice: in a simulation, 0.3 % of windows of 30 independent iterations with 10 % of scatter pass \
+                 it.",
             ),
             Threshold::Periodic => (
                 1.2,
@@ -261,7 +264,8 @@ impl Threshold {
                 Share,
                 Above,
                 "the range of a clock within the window, against its mean",
-                "A choice: in a simulation of a clock with 2 % of scatter, 0.5 % of windows of 6 samples pass it, and 54 % of 120.",
+                "A choice: in a simulation of a clock with 2 % of scatter, 0.5 % of windows of 6 samples pass it, and \
+                 54 % of 120.",
             ),
             Threshold::ClockBetween => (
                 0.05,
@@ -275,7 +279,8 @@ impl Threshold {
                 Share,
                 Above,
                 "the coefficient of variation of a row's runs",
-                "A choice: of simulated rows of three runs, 6 % are marked although their true CV is 3 %, and 22 % are missed although it is 10 %.",
+                "A choice: of simulated rows of three runs, 6 % are marked although their true CV is 3 %, and 22 % are \
+                 missed although it is 10 %.",
             ),
             Threshold::DataWaitShare => (
                 0.1,
@@ -303,7 +308,7 @@ impl Threshold {
     }
 }
 
-/// A value for every threshold. In files only the changed ones stand, so that better defaults judge old runs too.
+/// A value for every threshold. Files only contain the changed ones, so better defaults apply to old runs too.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(into = "BTreeMap<String, f64>", try_from = "BTreeMap<String, f64>")]
 pub struct Thresholds {
@@ -326,24 +331,24 @@ impl Thresholds {
         self.values[threshold as usize]
     }
 
-    /// The same with `value` for `threshold`.
+    /// The same thresholds, with `value` for `threshold`.
     #[must_use]
     pub fn with(mut self, threshold: Threshold, value: f64) -> Self {
         self.values[threshold as usize] = value;
         self
     }
 
-    /// The value in force as people read it: `5 %`.
+    /// The value in force, with its unit: `5 %`.
     pub fn text(&self, threshold: Threshold) -> String {
         threshold.text(self.of(threshold))
     }
 
-    /// The thresholds that do not have their declared value.
+    /// The thresholds whose value is not the default.
     pub fn changed(&self) -> impl Iterator<Item = Threshold> + '_ {
         Threshold::all().filter(|threshold| self.of(*threshold) != threshold.facts().value)
     }
 
-    /// Those that are changed, each with its value and the declared one; `None` if there are none.
+    /// The changed thresholds, each with its value and default; `None` if there are none.
     pub fn changed_text(&self) -> Option<String> {
         let text = |threshold: Threshold| {
             let declared = threshold.text(threshold.facts().value);
@@ -353,18 +358,19 @@ impl Thresholds {
         (!texts.is_empty()).then(|| texts.join(", "))
     }
 
-    /// Whether none is changed, so that files need not say any.
+    /// Whether none is changed, so files can leave them out.
     pub fn are_default(&self) -> bool {
         self.changed().next().is_none()
     }
 
-    /// The processors that others may keep busy on a host with `usable` of them.
+    /// The number of processors that others may keep busy on a host with `usable` of them.
     pub fn foreign_limit(&self, usable: u32) -> f64 {
         self.of(Threshold::ForeignCores).max(self.of(Threshold::ForeignShare) * f64::from(usable))
     }
 
-    /// The involuntary context switches per second that a run on a host with `usable` processors may have, where the
-    /// other runs of its row have `baseline`. Three times next to nothing is still next to nothing, hence the floor.
+    /// The limit of involuntary context switches per second for a run on a host with `usable` processors, if the other
+    /// runs of its row have `baseline`. The floor is needed because a multiple of almost nothing is still almost
+    /// nothing.
     pub fn switches_limit(&self, baseline: f64, usable: u32) -> f64 {
         let floor = self.of(Threshold::SwitchesFloor) * f64::from(usable.max(1));
         (self.of(Threshold::Switches) * baseline).max(floor)

@@ -1,4 +1,5 @@
-//! The CSV files, as tables of words. Units stand in the column names; what is not known is `NA`, never blank and never 0.
+//! The CSV files, as tables of words. Units stand in the column names; what is not known is `NA`, never blank and never
+//! 0.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Puts a network together layer by layer: every push works out the shape, so that a description says no size twice.
+//! Builds a network layer by layer. Every push computes the shape, so a description never repeats a size.
 
 use super::layer::Layer;
 use super::op::{Conv2d, Op};
@@ -6,12 +6,12 @@ use super::shape::{Shape, Window};
 use super::start::Start;
 use super::{Network, start::Initialisation};
 
-/// The output of a layer already pushed.
+/// The output of a layer that was pushed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node(usize);
 
 impl Node {
-    /// The layer's place in the network.
+    /// The layer's index in the network.
     #[cfg(test)]
     pub(super) fn index(self) -> usize {
         self.0
@@ -26,8 +26,8 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// A network that so far has only its input: square RGB images. Convolutions start by He's rule, linear layers by
-    /// PyTorch's default, until [`Builder::starting`] says otherwise.
+    /// A network with only its input: square RGB images. Convolutions start by He's rule and linear layers by PyTorch's
+    /// default, unless [`Builder::starting`] changes this.
     pub(super) fn new(input_size: u32) -> Self {
         let mut builder = Builder { layers: Vec::new(), convolution: Start::KAIMING, linear: Start::DEFAULT };
         let size = u64::from(input_size);
@@ -35,7 +35,7 @@ impl Builder {
         builder
     }
 
-    /// Sets how the parameters of layers pushed from now on start.
+    /// Sets how the parameters of later layers start.
     pub(super) fn starting(&mut self, convolution: Start, linear: Start) {
         (self.convolution, self.linear) = (convolution, linear);
     }
@@ -66,7 +66,7 @@ impl Builder {
             | Op::Scale
             | Op::ClassToken
             | Op::PositionEmbedding
-            // Nothing below has parameters.
+            // No earlier layer has parameters.
             | Op::Input(_)
             | Op::Activate(_)
             | Op::MaxPool2d(_)
@@ -85,7 +85,7 @@ impl Builder {
         self.push_starting(name, op, inputs, start)
     }
 
-    /// The same, with a start of its own.
+    /// The same, with its own start.
     pub(super) fn push_starting(
         &mut self,
         name: impl Into<String>,
@@ -116,14 +116,14 @@ impl Builder {
         self.push(name, Op::Linear { out_features: features, bias: true }, &[input])
     }
 
-    /// The mean of each channel as a vector: what most networks end in before their classifier.
+    /// The mean of each channel as a vector, as in most networks before the classifier.
     pub(super) fn pooled(&mut self, input: Node) -> Node {
         let pooled = self.push("avgpool", Op::AdaptiveAveragePool2d([1, 1]), &[input]);
         self.push("flatten", Op::Flatten, &[pooled])
     }
 
-    /// torchvision's `Conv2dNormActivation`: a convolution without bias, `norm`, and a function if there is one, called
-    /// `name.0`, `name.1`, `name.2`.
+    /// torchvision's `Conv2dNormActivation`: a convolution without bias, `norm`, and an optional function, called
+    /// `name.0`, `name.1` and `name.2`.
     pub(super) fn conv_norm(
         &mut self,
         name: &str,
@@ -140,8 +140,8 @@ impl Builder {
         }
     }
 
-    /// torchvision's `SqueezeExcitation` (Hu et al. 2018): each channel times a number that two small convolutions over
-    /// all channels' means give it. `inner` is between the two, `gate` at their end.
+    /// torchvision's `SqueezeExcitation` (Hu et al. 2018): each channel times a factor, which two small convolutions
+    /// compute from the means of all channels. `inner` is between the two, `gate` after them.
     pub(super) fn squeeze_excitation(
         &mut self,
         name: &str,
@@ -160,11 +160,11 @@ impl Builder {
         self.push(format!("{name}.multiply"), Op::Multiply, &[input, x])
     }
 
-    /// The network. Its output is the layer pushed last.
+    /// The network. Its output is the last pushed layer.
     pub(super) fn finish(self, name: &'static str) -> Network {
         Network { name, layers: self.layers }
     }
 }
 
-/// A linear layer's start that several networks share: a small normal distribution, no bias.
+/// The start of linear layers in several networks: a small normal distribution, no bias.
 pub(super) const NORMAL_HEAD: Start = Start::unbiased(Initialisation::Normal(0.01));

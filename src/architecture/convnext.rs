@@ -7,10 +7,10 @@ use super::{Activation, Op, Window};
 /// Channels and blocks of the four stages.
 const STAGES: [(u64, u64); 4] = [(96, 3), (192, 3), (384, 9), (768, 3)];
 
-/// The probability with which the last block is left out.
+/// The probability that the last block is skipped.
 const STOCHASTIC_DEPTH: f64 = 0.1;
 
-/// What the layer scale starts with.
+/// The start value of the layer scale.
 const LAYER_SCALE: f64 = 1e-6;
 
 const NORM: Op = Op::LayerNorm { epsilon: 1e-6 };
@@ -43,7 +43,7 @@ pub(super) fn convnext_tiny(net: &mut Builder, classes: u64) {
     net.linear("classifier.2", classes, x);
 }
 
-/// torchvision's `CNBlock`; `block.1` and `block.6` are the permutations around what works on channels.
+/// torchvision's `CNBlock`; `block.1` and `block.6` are the permutations around the operations on channels.
 fn block(net: &mut Builder, name: &str, left_out: f64, input: Node) -> Node {
     let channels = net.channels(input);
     let depthwise = Op::conv(channels, Window::same(7, 1)).grouped(channels).biased();

@@ -1,11 +1,11 @@
-//! What training costs, layer by layer: multiply-accumulates, FLOPs, bytes that are kept and bytes that are moved.
+//! The cost of training, layer by layer: multiply-accumulates, FLOPs, and the bytes that are kept and moved.
 //!
-//! All follow one convention, which tables print beside their numbers:
+//! All follow one convention, which tables print with their numbers:
 //! - 1 MAC is 2 FLOPs; only convolutions, linear layers and the two matrix products of attention count.
-//! - Backward is the weight gradient and the input gradient, each as many MACs as forward; attention has no weights, but
-//!   two inputs to each product. A layer before which nothing has parameters needs no input gradient.
-//! - Moved bytes are modelled, not measured: every layer reads its inputs and weights and writes its outputs once,
-//!   forward and backward; no cache, no fusion, no second pass, no optimizer.
+//! - Backward is the weight gradient and the input gradient, each with as many MACs as forward. Attention has no
+//!   weights, but two inputs to each product. A layer without earlier parameters needs no input gradient.
+//! - Moved bytes are modelled, not measured. Every layer reads its inputs and weights and writes its outputs once,
+//!   forward and backward, without caches, fusion, second passes or the optimizer.
 
 use std::iter::Sum;
 use std::ops::Add;
@@ -15,16 +15,16 @@ use super::{Layer, Network, Op};
 /// Multiply-accumulates of one image in the three parts of a training step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Macs {
-    /// Of the forward pass.
+    /// Those of the forward pass.
     pub forward: u64,
-    /// Of the gradient of the inputs.
+    /// Those of the gradient of the inputs.
     pub input_gradient: u64,
-    /// Of the gradient of the weights.
+    /// Those of the gradient of the weights.
     pub weight_gradient: u64,
 }
 
 impl Macs {
-    /// FLOPs of all three: 2 for each MAC.
+    /// FLOPs of all three: 2 per MAC.
     pub fn training_flops(self) -> u64 {
         2 * (self.forward + self.input_gradient + self.weight_gradient)
     }
@@ -59,7 +59,7 @@ impl Network {
         self.macs().forward
     }
 
-    /// FLOPs of one image's training step: forward, input gradient, weight gradient, 2 for each MAC; the first layer
+    /// FLOPs of one image's training step: forward, input gradient and weight gradient, with 2 per MAC. The first layer
     /// needs no input gradient. The optimizer is not counted.
     pub fn training_flops(&self) -> u64 {
         self.macs().training_flops()
@@ -70,8 +70,8 @@ impl Network {
         self.layers().iter().map(Layer::activation_elements).sum()
     }
 
-    /// Bytes that one training iteration of `batch` images moves if every layer reads its inputs and weights and
-    /// writes its outputs once, forward and backward, at `element_bytes` an element. See [`Layer::modelled_elements`].
+    /// Bytes that one training iteration of `batch` images moves, with `element_bytes` per element. Every layer reads
+    /// its inputs and weights and writes its outputs once, forward and backward. See [`Layer::modelled_elements`].
     pub fn modelled_bytes(&self, batch: u32, element_bytes: u32) -> u64 {
         let elements: u64 = self.layers().iter().map(|layer| layer.modelled_elements(batch)).sum();
         elements * u64::from(element_bytes)
@@ -79,9 +79,9 @@ impl Network {
 }
 
 impl Layer {
-    /// Multiply-accumulates of one image in this layer. For convolutions and linear layers forward is the weights that
-    /// each output element sees, times the output elements; for attention of L tokens with C channels it is L²·C for
-    /// the scores and as many for the weighted values; 0 for all others.
+    /// Multiply-accumulates of one image in this layer. For convolutions and linear layers, forward is the number of
+    /// weights per output element, times the output elements. For attention of L tokens with C channels, it is L²·C for
+    /// the scores and as many for the weighted values. All others have 0.
     pub fn macs(&self) -> Macs {
         match self.op {
             Op::Conv2d(_) | Op::Linear { .. } => {
@@ -115,8 +115,8 @@ impl Layer {
         }
     }
 
-    /// Elements of this layer's output for one image: what it adds to the memory of a training step if nothing is freed
-    /// or overwritten. 0 where the output is its input seen in another shape.
+    /// Elements of this layer's output for one image, which it adds to the memory of a training step if nothing is
+    /// freed or overwritten. 0 if the output is a view of the input.
     pub fn activation_elements(&self) -> u64 {
         match self.op {
             Op::Flatten | Op::Tokens | Op::FirstToken => 0,
@@ -144,16 +144,16 @@ impl Layer {
     /// Elements that this layer moves in one training iteration of `batch` images.
     ///
     /// Forward reads inputs and weights and writes outputs. Backward reads the output's gradient, the weights and what
-    /// forward kept for it (inputs, or a mask or indices of the output's size), and writes the gradients of weights
-    /// and, where needed, inputs. Sums and concatenations hand their gradient on without touching it; attention keeps
-    /// its inputs and its output but never its scores (Dao et al. 2022); what only changes the shape moves nothing.
+    /// forward kept: inputs, or a mask or indices of the output's size. It writes the gradients of weights and, if
+    /// needed, inputs. Sums and concatenations pass their gradient on unchanged. Attention keeps its inputs and its
+    /// output but never its scores (Dao et al. 2022). Changes of shape move nothing.
     pub fn modelled_elements(&self, batch: u32) -> u64 {
         let inputs: u64 = self.input_shapes.iter().map(|shape| shape.elements()).sum();
         let (output, weights) = (self.output.elements(), self.parameters());
         let kept = match self.op {
             Op::Input(_) | Op::Flatten | Op::Tokens | Op::FirstToken => return 0,
             Op::Add | Op::Concat => return u64::from(batch) * (inputs + output),
-            // The gradient is a part of the output's, the weight's its sum over the batch.
+            // The gradient is a part of the output's; the weight's is its sum over the batch.
             Op::ClassToken | Op::PositionEmbedding => {
                 return u64::from(batch) * (inputs + output + weights) + 2 * weights;
             }
@@ -179,7 +179,7 @@ mod tests {
     use super::super::{Window, builder::Builder, network};
     use super::*;
 
-    /// The factors of METHOD: training is not quite three times forward.
+    /// Training costs not quite three times as much as forward.
     #[test]
     fn training_is_less_than_three_forwards_by_the_first_layers_input_gradient() {
         for (name, factor) in

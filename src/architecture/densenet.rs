@@ -7,7 +7,7 @@ use super::{Op, Window};
 /// Channels that each layer adds.
 const GROWTH: u64 = 32;
 
-/// Four blocks of `layers`; between them half of the channels and a quarter of the pixels are kept.
+/// Four blocks of `layers`. Transitions between them keep half of the channels and a quarter of the pixels.
 pub(super) fn densenet(net: &mut Builder, classes: u64, layers: [u64; 4]) {
     net.starting(
         Start::unbiased(Initialisation::KaimingNormalFanIn),
@@ -31,7 +31,7 @@ pub(super) fn densenet(net: &mut Builder, classes: u64, layers: [u64; 4]) {
     net.linear("classifier", classes, x);
 }
 
-/// Each layer sees the outputs of all before it.
+/// Each layer takes the outputs of all earlier ones.
 fn dense_block(net: &mut Builder, name: &str, layers: u64, input: Node) -> Node {
     let mut seen = vec![input];
     for layer in 1..=layers {

@@ -15,12 +15,12 @@ const STAGES: [(u64, u64, u64, u64, u64); 7] = [
     (6, 3, 1, 320, 1),
 ];
 
-/// The probability with which the block after the last would be left out.
+/// The probability that a block after the last one would be skipped.
 const STOCHASTIC_DEPTH: f64 = 0.2;
 
 const SILU: Op = Op::Activate(Activation::Silu);
 
-/// Inverted residuals with squeeze and excitation, left out the more often the deeper they are.
+/// Inverted residuals with squeeze and excitation. Deeper ones are skipped more often.
 pub(super) fn efficientnet_b0(net: &mut Builder, classes: u64) {
     net.starting(Start::KAIMING, Start::unbiased(Initialisation::UniformFanOut));
     let blocks_in_all: u64 = STAGES.iter().map(|stage| stage.4).sum();

@@ -4,12 +4,12 @@ use super::op::Op;
 use super::shape::Shape;
 use super::start::{Distribution, Start};
 
-/// What a tensor is to its layer.
+/// The role of a tensor in its layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A kernel, a matrix, a scale.
     Weight,
-    /// What is added.
+    /// An addend.
     Bias,
 }
 
@@ -18,11 +18,11 @@ pub enum Role {
 pub struct ParameterTensor {
     /// Its name in torchvision's state dict.
     pub name: String,
-    /// What it is to its layer.
+    /// Its role in the layer.
     pub role: Role,
     /// Its shape, in PyTorch's order: output channels first.
     pub shape: Vec<u64>,
-    /// What its values start with.
+    /// The distribution of its start values.
     pub start: Distribution,
 }
 
@@ -36,17 +36,18 @@ impl ParameterTensor {
 /// One layer of a network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
-    /// Its name within the network; that of torchvision's module, or of the parameter itself, if it has parameters.
+    /// Its name within the network. If it has parameters, this is the name of torchvision's module or of the parameter
+    /// itself.
     pub name: String,
     /// What it computes.
     pub op: Op,
-    /// The layers whose outputs it takes, by their place in [`super::Network::layers`].
+    /// The layers whose outputs it takes, by their index in [`super::Network::layers`].
     pub inputs: Vec<usize>,
-    /// The shapes it takes, one an input.
+    /// The shapes of its inputs.
     pub input_shapes: Vec<Shape>,
-    /// The shape it makes.
+    /// The shape of its output.
     pub output: Shape,
-    /// Whether training needs the gradient of its inputs: something before it has parameters.
+    /// Whether training needs the gradient of its inputs, because an earlier layer has parameters.
     pub needs_input_gradient: bool,
     /// How its parameters start.
     pub(super) start: Start,
@@ -68,8 +69,8 @@ impl Layer {
         [weight].into_iter().chain(bias).collect()
     }
 
-    /// The names in torchvision's state dict of the mean and the variance that a batch normalisation keeps, one number
-    /// a channel; `None` for any other layer.
+    /// The names in torchvision's state dict of a batch normalisation's running mean and variance, each with one number
+    /// per channel. `None` for any other layer.
     pub fn running_statistics(&self) -> Option<[String; 2]> {
         match self.op {
             Op::BatchNorm2d { .. } => {
@@ -103,8 +104,8 @@ impl Layer {
         self.parameter_tensors().iter().map(ParameterTensor::elements).sum()
     }
 
-    /// A module's tensor is called `module.tensor`. Two kinds go by another rule in PyTorch: a parameter that is no
-    /// module has its name alone, and attention's packed projection is `in_proj_weight`, no module of its own either.
+    /// A module's tensor is called `module.tensor`. PyTorch has two exceptions: a parameter outside a module has only
+    /// its own name, and attention's packed projection is `in_proj_weight`, which is not a module either.
     fn tensor_name(&self, word: &str) -> String {
         match self.op {
             Op::Scale | Op::ClassToken | Op::PositionEmbedding => self.name.clone(),

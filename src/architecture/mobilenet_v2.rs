@@ -35,7 +35,7 @@ pub(super) fn mobilenet_v2(net: &mut Builder, classes: u64) {
     net.linear("classifier.1", classes, x);
 }
 
-/// Expand (unless by 1), convolve each channel alone, project; added to its input where the shapes agree.
+/// Expand (unless by 1), convolve each channel separately, project. The input is added if the shapes agree.
 fn inverted_residual(
     net: &mut Builder,
     name: &str,

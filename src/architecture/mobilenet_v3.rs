@@ -89,7 +89,7 @@ fn mobilenet_v3(net: &mut Builder, classes: u64, blocks: &[Block], hidden: u64) 
     net.linear("classifier.3", classes, x);
 }
 
-/// Expand (unless it is as wide), convolve each channel alone, weigh the channels, project.
+/// Expand (unless the width is equal), convolve each channel separately, weight the channels, project.
 fn inverted_residual(net: &mut Builder, name: &str, block: &Block, input: Node) -> Node {
     let mut parts = (0..).map(|part| format!("{name}.block.{part}"));
     let mut part = || parts.next().expect("there is always another number");
@@ -114,7 +114,7 @@ fn inverted_residual(net: &mut Builder, name: &str, block: &Block, input: Node) 
     x
 }
 
-/// The nearest multiple of 8 that is not less than nine tenths (torchvision's `_make_divisible`).
+/// The nearest multiple of 8 that is at least nine tenths of the width (torchvision's `_make_divisible`).
 fn make_divisible(channels: u64) -> u64 {
     let near = ((channels + 4) / 8 * 8).max(8);
     if near * 10 < channels * 9 { near + 8 } else { near }

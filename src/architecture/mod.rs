@@ -1,15 +1,15 @@
-//! Networks as data: one description from which the trainable module, the parameters, MACs and modelled traffic follow.
-//! Whoever counts or builds a network calls it, the worker included; it knows nobody.
-//! It never computes with tensors, never looks at a batch, and holds no weights.
+//! Networks as data: one description defines the trainable module, the parameters, MACs and modelled traffic.
+//! All code that counts or builds a network calls it, including the worker; it depends on no other room.
+//! It never computes with tensors, never looks at a batch, and contains no weights.
 //!
-//! A [`Network`] is a list of [`Layer`]s in the order of execution, each with an [`Op`] and the layers whose outputs
-//! it takes, so that every directed graph can be said: a chain, a residual block, a concatenation. Layers with
-//! parameters carry the names of torchvision's state dict. A shape is that of one image; whatever depends on the batch
-//! is multiplied by it.
+//! A [`Network`] is a list of [`Layer`]s in the order of execution, each with an [`Op`] and the layers whose outputs it
+//! takes. So it can describe any directed graph: a chain, a residual block, a concatenation. Layers with parameters
+//! have the names of torchvision's state dict. Shapes are for one image; everything that depends on the batch is
+//! multiplied by it.
 //!
-//! To add a network, write its description (`vgg.rs` is a short one), give it a row in `networks.rs`, and run
-//! `just fixtures NAME`: the tests then hold it to torchvision's. To add an operation, add an [`Op`]; the compiler names
-//! every place that has to know what it does.
+//! To add a network, write its description (`vgg.rs` is a short example), add a row in `networks.rs`, and run `just
+//! fixtures NAME`. The tests then compare it with torchvision's. To add an operation, add an [`Op`]; the compiler then
+//! lists every place that must handle it.
 
 mod alexnet;
 mod builder;

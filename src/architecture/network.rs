@@ -10,13 +10,13 @@ pub struct Network {
 }
 
 impl Network {
-    /// Its name, as torchvision spells it.
+    /// Its name in torchvision.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Its layers in the order of execution: the first is the input, the last the output, and every layer comes after
-    /// those whose outputs it takes.
+    /// Its layers in the order of execution. The first is the input, the last the output, and every layer comes after
+    /// its inputs.
     pub fn layers(&self) -> &[Layer] {
         &self.layers
     }
@@ -26,8 +26,8 @@ impl Network {
         self.layers.iter().map(Layer::parameters).sum()
     }
 
-    /// The same network with probability 0 in every dropout and stochastic depth, so that training draws nothing at
-    /// random. For comparing its numbers with another library's; a measurement keeps them, because they take time.
+    /// The same network with probability 0 in every dropout and stochastic depth, so training is not random. This is
+    /// for comparisons with another library. A measurement keeps them, because they take time.
     #[must_use]
     pub fn without_dropout(mut self) -> Self {
         for layer in &mut self.layers {

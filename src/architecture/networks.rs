@@ -1,4 +1,4 @@
-//! The networks by name: which there are, whether one works on given images, and its description.
+//! The networks by name: their list, whether one works on given images, and their descriptions.
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ use super::{
 };
 use Images::{AtLeast, Patches};
 
-/// Hands the table of networks to the macro `$rows`: the one place that names them.
-///
-/// A row is `name, images, description;`: the name as torchvision spells it, the images that the network works on, and
-/// the function that pushes its layers, given the classes. A macro that makes one test per network needs the names alone.
+/// Passes the table of networks to the macro `$rows`. Only this table lists them.
+// /
+/// A row is `name, images, description;`: torchvision's name, the images that the network works on, and the function
+/// that pushes its layers for a number of classes. A macro that makes one test per network only needs the names.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! architecture_for_each_network {
@@ -61,7 +61,7 @@ macro_rules! rows {
     };
 }
 
-/// Names of the networks, as torchvision spells them.
+/// The names of the networks, as in torchvision.
 pub const NETWORKS: &[&str] = for_each_network!(names);
 
 const TABLE: &[Row] = for_each_network!(rows);
@@ -70,51 +70,51 @@ const TABLE: &[Row] = for_each_network!(rows);
 struct Row {
     name: &'static str,
     images: Images,
-    /// Pushes the layers for so many classes.
+    /// Pushes the layers for this number of classes.
     describe: fn(&mut Builder, u64),
 }
 
 /// The square images that a network works on, by their side in pixels.
 #[derive(Clone, Copy)]
 enum Images {
-    /// This side or more: of smaller ones nothing is left at the end of the network.
+    /// This side or more. Smaller images vanish on the way through the network.
     AtLeast(u32),
-    /// A whole number of patches of this side.
+    /// A multiple of this side of a patch.
     Patches(u32),
 }
 
-/// The largest images that a network is described for, in pixels: no count of it comes near the end of 64 bits.
+/// The largest side of images, in pixels, so that no count comes close to overflowing 64 bits.
 pub const GREATEST_INPUT_SIZE: u32 = 4096;
 
 /// Why there is no such network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoNetwork {
-    /// None is called so.
+    /// The name is unknown.
     #[error("`{0}` is not a network of the shipped worker")]
     UnknownName(String),
-    /// The images vanish on the way through it.
+    /// The images are too small or too large.
     #[error(
         "{name} does not work on images of {input_size} pixels: expected {least} to {GREATEST_INPUT_SIZE}"
     )]
     InputSize {
         /// The network.
         name: &'static str,
-        /// Side of the images, in pixels.
+        /// The side of the images, in pixels.
         input_size: u32,
-        /// The least side that it can work on.
+        /// The smallest side that it can work on.
         least: u32,
     },
-    /// The images are no whole number of patches.
+    /// The images cannot be divided into patches.
     #[error("{name} does not work on images of {input_size} pixels: expected a multiple of {patch}")]
     Patches {
         /// The network.
         name: &'static str,
-        /// Side of the images, in pixels.
+        /// The side of the images, in pixels.
         input_size: u32,
         /// Side of a patch, in pixels.
         patch: u32,
     },
-    /// Nothing to tell apart.
+    /// There are no classes.
     #[error("a network of 0 classes has nothing to tell apart: expected 1 or more")]
     NoClasses,
 }
@@ -127,7 +127,7 @@ pub fn network(name: &str, input_size: u32, classes: u32) -> Result<Network, NoN
     checked(name, input_size, classes).map(|row| row.build(input_size, classes))
 }
 
-/// Whether there is such a network; gives its name. Cheaper than building it.
+/// The name of the network, if it exists and works on such images. Cheaper than building it.
 ///
 /// # Errors
 /// As [`network`].

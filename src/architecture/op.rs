@@ -1,8 +1,8 @@
-//! What layers compute.
+//! The operations of layers.
 
 use super::shape::{Shape, Window};
 
-/// What a layer computes. Shapes are those of one image.
+/// The operation of a layer. Shapes are those of one image.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
     /// The images themselves.
@@ -13,7 +13,7 @@ pub enum Op {
     BatchNorm2d {
         /// Added to the variance.
         epsilon: f64,
-        /// Share of a new batch in the running mean and variance.
+        /// The weight of a new batch in the running mean and variance.
         momentum: f64,
     },
     /// Normalisation over the channels of each pixel or token, with a trainable scale and shift.
@@ -27,7 +27,7 @@ pub enum Op {
     MaxPool2d(Window),
     /// The mean over a window.
     AveragePool2d(Window),
-    /// The mean over as many windows of equal share as the output has pixels: height, width.
+    /// The means over equal windows, one per output pixel: height, width of the output.
     AdaptiveAveragePool2d([u64; 2]),
     /// A matrix product over the channels of each pixel or token.
     Linear {
@@ -36,10 +36,10 @@ pub enum Op {
         /// Whether it adds a bias.
         bias: bool,
     },
-    /// Scaled dot-product attention (Vaswani et al. 2017) of tokens whose channels are queries, keys and values side by
-    /// side, each divided among the heads.
+    /// Scaled dot-product attention (Vaswani et al. 2017). The channels of a token are its query, key and value, each
+    /// divided among the heads.
     Attention {
-        /// Heads that do not see each other.
+        /// Number of independent heads.
         heads: u64,
     },
     /// Zeroes elements with this probability and scales up the others, in training.
@@ -48,11 +48,11 @@ pub enum Op {
     StochasticDepth(f64),
     /// The sum of two inputs of the same shape.
     Add,
-    /// The product of feature maps with one number a channel: the second input, of one pixel.
+    /// The product of feature maps with one factor per channel, which is the second input with one pixel.
     Multiply,
-    /// Inputs of the same height and width, channel after channel.
+    /// The channels of several inputs of the same height and width.
     Concat,
-    /// The product with one trainable number a channel.
+    /// The product with one trainable factor per channel.
     Scale,
     /// Feature maps as one vector.
     Flatten,
@@ -73,7 +73,7 @@ pub struct Conv2d {
     pub out_channels: u64,
     /// Its window.
     pub window: Window,
-    /// Groups of channels that do not see each other.
+    /// Number of independent groups of channels.
     pub groups: u64,
     /// Whether it adds a bias.
     pub bias: bool,
@@ -155,7 +155,7 @@ impl Op {
         }
     }
 
-    /// The probability with which it zeroes something at random in training, if it does.
+    /// The probability with which it zeroes elements or images in training, if it does.
     pub(super) fn drop_probability(&mut self) -> Option<&mut f64> {
         match self {
             Op::Dropout(probability) | Op::StochasticDepth(probability) => Some(probability),
@@ -181,7 +181,7 @@ impl Op {
         }
     }
 
-    /// The shape it makes of `inputs`.
+    /// The shape of its output for `inputs`.
     pub(super) fn output(&self, inputs: &[Shape]) -> Shape {
         if let Op::Input(shape) = self {
             return shape.clone();
@@ -215,8 +215,8 @@ impl Op {
         }
     }
 
-    /// The shape of its weight in PyTorch's order, and whether it also has a bias, of one number a channel of its output;
-    /// `None` where nothing is trained.
+    /// The shape of its weight in PyTorch's order, and whether it also has a bias with one number per output channel.
+    /// `None` if it has no parameters.
     pub(super) fn weight_and_bias(&self, inputs: &[Shape]) -> Option<(Vec<u64>, bool)> {
         let input = inputs.first()?;
         let channels = input.channels();

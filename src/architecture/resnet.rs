@@ -1,4 +1,4 @@
-//! ResNet (He et al. 2015) as torchvision has it: in a bottleneck the stride stands at the 3 × 3 convolution ("v1.5").
+//! ResNet (He et al. 2015) as in torchvision: the stride of a bottleneck is in the 3 × 3 convolution ("v1.5").
 //! Wide ResNet (Zagoruyko and Komodakis 2016) widens that convolution, ResNeXt (Xie et al. 2016) also divides it.
 
 use super::builder::{Builder, Node};
@@ -70,7 +70,7 @@ pub(super) fn resnet(net: &mut Builder, classes: u64, block: Block, blocks: [u64
     net.linear("fc", classes, x);
 }
 
-/// One residual block: a chain of convolutions, added to its own input, which is projected where the shapes differ.
+/// One residual block: a chain of convolutions, added to its input, which is projected if the shapes differ.
 fn residual(net: &mut Builder, name: &str, block: Block, planes: u64, stride: u64, input: Node) -> Node {
     let chain = block.convolutions(planes, stride);
     let last = chain.len();

@@ -50,7 +50,7 @@ impl Shape {
         }
     }
 
-    /// Height and width; 1 × 1 for what has none.
+    /// Height and width; 1 × 1 for other shapes.
     pub(super) fn area(&self) -> [u64; 2] {
         match self.0[..] {
             [_, height, width] => [height, width],
@@ -72,11 +72,11 @@ impl fmt::Display for Shape {
 pub struct Window {
     /// Its extent.
     pub kernel: [u64; 2],
-    /// How far it moves at a time.
+    /// Its stride.
     pub stride: [u64; 2],
     /// Border added on each side.
     pub padding: [u64; 2],
-    /// Whether it may reach past the end (`ceil_mode`), so that no pixel is left over.
+    /// Whether it can extend past the end (`ceil_mode`), so that no pixel is left over.
     pub ceil: bool,
 }
 
@@ -86,19 +86,19 @@ impl Window {
         Window { kernel: [kernel; 2], stride: [stride; 2], padding: [padding; 2], ceil: false }
     }
 
-    /// A square window of odd extent that leaves height and width as they are if it moves one pixel at a time.
+    /// A square window of odd extent that keeps height and width at a stride of one pixel.
     pub const fn same(kernel: u64, stride: u64) -> Self {
         Window::square(kernel, stride, (kernel - 1) / 2)
     }
 
-    /// The same window, reaching past the end.
+    /// The same window, extending past the end.
     pub const fn ceil(self) -> Self {
         Window { ceil: true, ..self }
     }
 
-    /// Height and width of what it leaves of `input`: ⌊(input + 2 · padding − kernel) ÷ stride⌋ + 1, or ⌈…⌉ + 1 with
-    /// `ceil` unless the last window would begin behind the image (PyTorch's `pooling_output_shape`). 0 where `input`
-    /// is too small for it.
+    /// Height and width of its output for `input`: ⌊(input + 2 · padding − kernel) ÷ stride⌋ + 1. With `ceil` it is ⌈…⌉
+    /// + 1, unless the last window would begin behind the image (PyTorch's `pooling_output_shape`). 0 if `input` is too
+    /// small.
     pub fn output(&self, input: [u64; 2]) -> [u64; 2] {
         [0, 1].map(|axis| {
             let (stride, padding) = (self.stride[axis], self.padding[axis]);
@@ -119,7 +119,7 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// Window positions counted one by one.
+    /// Counts the window positions one by one.
     #[test]
     fn outputs_agree_with_counting() {
         for kernel in 1..6_u64 {
@@ -131,7 +131,7 @@ mod tests {
                         let inside =
                             starts().take_while(|start| start + kernel <= input + 2 * padding).count();
                         assert_eq!(window.output([input; 2]), [inside as u64; 2], "{window:?} on {input}");
-                        // With `ceil` a window may end up to one step past the end, if it begins before it.
+                        // With `ceil`, a window can end up to one step past the end if it begins before the end.
                         let reaching = starts()
                             .take_while(|start| start + kernel < input + 2 * padding + stride)
                             .filter(|&start| start < input + padding)

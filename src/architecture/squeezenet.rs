@@ -7,9 +7,9 @@ use super::{Op, Window};
 /// The two versions, which differ in their first convolution and in where they halve the image.
 #[derive(Clone, Copy)]
 pub(super) enum Version {
-    /// Of the paper.
+    /// The paper's version.
     V1_0,
-    /// 2.4 times less arithmetic.
+    /// A version with 2.4 times fewer operations.
     V1_1,
 }
 
@@ -17,7 +17,7 @@ pub(super) enum Version {
 const FIRES: [(u64, u64); 8] =
     [(16, 64), (16, 64), (32, 128), (32, 128), (48, 192), (48, 192), (64, 256), (64, 256)];
 
-/// Fire modules with pooling between them; the last convolution has a channel a class.
+/// Fire modules with pooling between them. The last convolution has one channel per class.
 pub(super) fn squeezenet(net: &mut Builder, classes: u64, version: Version) {
     let start = Start::unbiased(Initialisation::KaimingUniformFanIn);
     net.starting(start, start);

@@ -1,14 +1,14 @@
-//! The values that parameters start with, as torchvision's constructors draw them.
+//! The start values of parameters, as in torchvision's constructors.
 
-/// A rule by which a parameter starts. *fan-in* and *fan-out* are those of the layer's weight, as PyTorch counts them:
-/// the second and the first extent of its shape, each times the kernel's area.
+/// A rule for the start values of a parameter. *fan-in* and *fan-out* are those of the layer's weight in PyTorch: the
+/// second and the first extent of its shape, each times the kernel's area.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Initialisation {
     /// The same value everywhere.
     Constant(f64),
-    /// A normal distribution of this deviation.
+    /// A normal distribution with this standard deviation.
     Normal(f64),
-    /// A normal distribution of this deviation, of which what lies beyond ±2 is drawn again (`trunc_normal_`).
+    /// A normal distribution with this standard deviation, with values beyond ±2 drawn again (`trunc_normal_`).
     TruncatedNormal(f64),
     /// He's normal distribution for ReLU (He et al. 2015): deviation √(2 ÷ fan-out).
     KaimingNormalFanOut,
@@ -26,10 +26,10 @@ pub enum Initialisation {
     LecunTruncatedNormal,
 }
 
-/// What the values of one tensor are drawn from.
+/// The distribution of the start values of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Distribution {
-    /// Nothing is drawn: every element has this value.
+    /// Every element has this value.
     Constant(f64),
     /// Normal around 0.
     Normal {
@@ -77,9 +77,9 @@ impl Initialisation {
 /// How the weight and the bias of a layer start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Start {
-    /// Of its weight.
+    /// The rule for its weight.
     pub weight: Initialisation,
-    /// Of its bias.
+    /// The rule for its bias.
     pub bias: Initialisation,
 }
 
@@ -89,14 +89,14 @@ impl Start {
         Start { weight, bias: Initialisation::Constant(0.0) }
     }
 
-    /// Scale 1, shift 0: of a normalisation.
+    /// Scale 1 and shift 0, for a normalisation.
     pub(super) const IDENTITY: Self = Start::unbiased(Initialisation::Constant(1.0));
 
     /// PyTorch's default for convolutions and linear layers.
     pub(super) const DEFAULT: Self =
         Start { weight: Initialisation::UniformFanIn, bias: Initialisation::UniformFanIn };
 
-    /// Of most of torchvision's convolutions.
+    /// The rule of most of torchvision's convolutions.
     pub(super) const KAIMING: Self = Start::unbiased(Initialisation::KaimingNormalFanOut);
 }
 

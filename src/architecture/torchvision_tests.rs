@@ -1,7 +1,7 @@
-//! That a description is torchvision's network: its parameters by name, shape and start, its dropouts, its costs.
-//!
-//! `tests/fixtures/descriptions.json` says what torchvision's networks are; `tests/fixtures/descriptions.py` wrote it and
-//! says how. What they compute is compared by the worker's tests.
+//! Compares descriptions with torchvision's networks: the names, shapes and starts of parameters, dropouts and costs.
+// !
+//! `tests/fixtures/descriptions.json` describes torchvision's networks; `tests/fixtures/descriptions.py` generates it.
+//! The worker's tests compare what the networks compute.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -10,32 +10,32 @@ use serde::Deserialize;
 
 use super::{Distribution, Layer, NETWORKS, Network, ParameterTensor, check, for_each_network, network};
 
-/// How far a number may be from torchvision's, relative to it: some roundings of double precision.
+/// The relative tolerance for torchvision's numbers: a few roundings of double precision.
 const TOLERANCE: f64 = 1e-12;
 
-/// What stands in the file.
+/// The content of the file.
 #[derive(Deserialize)]
 struct Fixture {
     networks: BTreeMap<String, Expected>,
 }
 
-/// What one of torchvision's networks is.
+/// One of torchvision's networks.
 #[derive(Deserialize)]
 struct Expected {
     published: Published,
     published_weights_change: serde_json::Value,
-    /// Dropouts and stochastic depths by the name of their module, with their probability.
+    /// The probabilities of dropouts and stochastic depths, by the name of their module.
     drops: Vec<(String, f64)>,
-    /// Shapes, and what the constructor fills them with: a kind and its numbers.
+    /// Shapes, and the distributions of their start values: a kind and its numbers.
     tensors: Vec<(Vec<u64>, String, Vec<f64>)>,
     parameters: Branch,
 }
 
-/// From the metadata of torchvision's weights.
+/// The metadata of torchvision's weights.
 #[derive(Deserialize)]
 struct Published {
     parameters: u64,
-    /// Rounded to three places, which for a small network is coarser than 0.1 %: so the rounding itself is held.
+    /// Rounded to three places. For a small network, that is coarser than 0.1 %, so rounded numbers are compared.
     gmac: f64,
     least_input_size: u32,
 }
@@ -44,7 +44,7 @@ struct Published {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Branch {
-    /// A parameter that is no module.
+    /// A parameter outside a module.
     Parameter(usize),
     /// A module's weight, and its bias if it has one.
     Module(Vec<usize>),
@@ -94,7 +94,7 @@ fn the_fixtures_hold_all_networks_and_no_others() {
     }
 }
 
-/// Holds the description against torchvision's network, and reports everything that differs.
+/// Compares the description with torchvision's network, and reports all differences.
 fn compare(name: &str) {
     let expected = FIXTURE.networks.get(name).unwrap_or_else(|| {
         panic!("{name} is not in tests/fixtures/descriptions.json: run `just fixtures {name}`")
@@ -116,7 +116,7 @@ fn compare(name: &str) {
     );
 }
 
-/// Differences in what torchvision publishes.
+/// Differences in the published numbers.
 fn costs(network: &Network, published: &Published) -> Vec<String> {
     let differences = [
         ("parameters", network.parameters().to_string(), published.parameters.to_string()),
@@ -130,7 +130,7 @@ fn costs(network: &Network, published: &Published) -> Vec<String> {
     told.map(|(what, found, expected)| format!("{what}: {found}, torchvision {expected}")).collect()
 }
 
-/// Differences in the least images. The network of patches is published for one size and works on none just below it.
+/// Differences in the smallest images. A network of patches is published for one size and does not work just below it.
 fn least_images(name: &str, least: u32) -> Vec<String> {
     let works = |side: u32| check(name, side, 1000).is_ok();
     let mut wrong = Vec::new();
@@ -169,8 +169,8 @@ fn parameters(network: &Network, expected: &Expected) -> Vec<String> {
     wrong
 }
 
-/// Differences in what is zeroed at random, in the order of execution. A probability of 0 does nothing, so it does not
-/// matter.
+/// Differences in dropouts and stochastic depths, in the order of execution. Those with probability 0 do nothing and
+/// are ignored.
 fn drops(network: &Network, expected: &[(String, f64)]) -> Vec<String> {
     let drop = |layer: &Layer| Some((layer.name.clone(), *layer.op.clone().drop_probability()?));
     let found: Vec<(String, f64)> =
@@ -197,7 +197,7 @@ fn are_near(numbers: &[f64], others: &[f64]) -> bool {
 }
 
 impl Branch {
-    /// Adds the tensors below this branch by their whole names.
+    /// Adds the tensors below this branch by their full names.
     fn flatten(&self, name: String, found: &mut BTreeMap<String, usize>) {
         match self {
             Branch::Parameter(index) => drop(found.insert(name, *index)),
@@ -216,7 +216,7 @@ impl Branch {
     }
 }
 
-/// How torchvision says it: a kind and its numbers.
+/// The form in the fixture: a kind and its numbers.
 fn filling(start: Distribution) -> (&'static str, Vec<f64>) {
     match start {
         Distribution::Constant(value) => ("constant", vec![value]),

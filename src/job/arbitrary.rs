@@ -1,4 +1,4 @@
-//! Every key that a matrix can declare, for properties.
+//! Generates any key that a matrix can declare, for property tests.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::{
     ParameterType, Params, Precision, Profile, WorkerTemplate, parameter,
 };
 
-/// Words that a reader could take for something else, or that a printer must escape.
+/// Words that a reader could misread, or that a printer must escape.
 const TREACHEROUS: &[&str] = &[
     "true",
     "null",
@@ -37,7 +37,7 @@ const TREACHEROUS: &[&str] = &[
     " a ",
 ];
 
-/// Any key: of the shipped worker and of others, of every kind.
+/// Any key, of the shipped worker or another one, of every kind.
 pub(crate) fn key() -> impl Strategy<Value = Key> {
     let base = (name(), device(), 1..=1_000_000_u32, select(Precision::ALL.to_vec()), 1..=1_000_u32);
     (base, prop_oneof![shipped(), external()], profile()).prop_map(
@@ -65,7 +65,7 @@ pub(crate) fn key() -> impl Strategy<Value = Key> {
     )
 }
 
-/// Any finite float, by its bits and by what people write.
+/// Any finite float, from random bits or as people write it.
 pub(crate) fn finite() -> impl Strategy<Value = Finite> {
     let bits = any::<u64>().prop_map(f64::from_bits);
     let subnormal = (0..1_u64 << 52, any::<bool>()).prop_map(|(bits, negative)| {
@@ -97,12 +97,12 @@ type Program = (Name, Params, WorkerTemplate);
 /// The shipped worker trains its own networks and takes its own parameters.
 fn shipped() -> impl Strategy<Value = Program> {
     let model = select(vec!["resnet18", "vgg16", "mobilenet_v2", "vit_b_16"]).prop_map(Name::from);
-    // Not every network takes images of every size.
+    // Not every network accepts images of every size.
     (model, known_params(&["input_size"]))
         .prop_map(|(model, params)| (model, params, WorkerTemplate::Shipped))
 }
 
-/// Another worker takes any parameter that its command names.
+/// Another worker takes any parameter in its command.
 fn external() -> impl Strategy<Value = Program> {
     let own = btree_map("p_[a-z0-9_]{0,6}", scalar(), 0..5);
     (name(), vec(command_word(), 1..5), own, known_params(&[])).prop_map(|(model, mut words, own, known)| {
@@ -152,19 +152,19 @@ fn scalar() -> impl Strategy<Value = ParamValue> {
     ]
 }
 
-/// Any text that a parameter may be: of any script, without control characters, not empty.
+/// Any text that a parameter can be: of any script, without control characters, not empty.
 fn text() -> impl Strategy<Value = String> {
     let any_script = vec(letter_unless(char::is_control), 1..12)
         .prop_map(|letters| letters.into_iter().collect::<String>());
     prop_oneof![any_script, select(TREACHEROUS).prop_map(str::to_owned)]
 }
 
-/// Any letter; an `x` in the place of one that is `unwanted`. A filter would give up in the end.
+/// Any letter, or an `x` instead of an `unwanted` one. A filter would reject too many.
 fn letter_unless(unwanted: fn(char) -> bool) -> impl Strategy<Value = char> {
     any::<char>().prop_map(move |c| if unwanted(c) { 'x' } else { c })
 }
 
-/// Any word of a command, control characters included. Braces would be placeholders.
+/// Any word of a command, including control characters, but without braces, which would be placeholders.
 fn command_word() -> impl Strategy<Value = String> {
     let letter = letter_unless(|c| matches!(c, '\0' | '{' | '}'));
     let control = select(vec!['\u{1}', '\t', '\n', '\r', '\u{1b}', '\u{7f}', '\u{85}', '\u{9f}']);

@@ -1,11 +1,11 @@
-//! Numbers with a fraction, as keys hold them.
+//! Floating-point numbers in keys.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A finite 64-bit float. Two are equal if their bits are: `0.0` and `-0.0` are different numbers to a worker, and
-/// different bytes to a hash. NaN and the infinities have no JSON, so a key cannot hold them.
+/// A finite 64-bit float. Two are equal if their bits are: `0.0` and `-0.0` are different numbers for a worker, and
+/// different bytes for a hash. JSON has no NaN or infinities, so a key cannot contain them.
 #[derive(Clone, Copy, Debug)]
 pub struct Finite(f64);
 
@@ -38,13 +38,13 @@ impl Finite {
     }
 }
 
-/// The fewest digits that read back to `value`, as `1.25e-7`. Of several such texts it is the nearest to `value`, and of
-/// two equally near ones that whose last digit is even.
+/// The fewest digits that read back to `value`, as `1.25e-7`. Of several such texts, it is the nearest to `value`, and
+/// of two equally near ones the one with an even last digit.
 fn shortest(value: f64) -> String {
     let short = format!("{value:e}");
     let decimals = short.find('e').unwrap_or(0).saturating_sub(2);
-    // With a precision, the standard library rounds the exact value, and halves to even. Just above a power of two the
-    // nearest text may belong to the neighbour below.
+    // With a precision, the standard library rounds the exact value, and halves to even. Just above a power of two, the
+    // nearest text can belong to the neighbour below.
     let nearest = format!("{value:.decimals$e}");
     if nearest.parse() == Ok(value) { nearest } else { short }
 }
@@ -104,7 +104,7 @@ mod tests {
         Finite::new(value).unwrap().canonical()
     }
 
-    /// If this fails, jobs with such numbers are about to be measured again. Do not change an expected text.
+    /// If this test fails, jobs with such numbers would be measured again. Do not change an expected text.
     #[test]
     fn golden_numbers() {
         for (value, text) in [

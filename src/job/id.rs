@@ -14,7 +14,7 @@ impl JobId {
         JobId(Sha256::digest(preimage.as_bytes()).into())
     }
 
-    /// The first 12 hex digits: what directory names carry and what a person types.
+    /// The first 12 hex digits, for directory names and for people to type.
     pub fn short(&self) -> String {
         self.to_string()[..12].to_owned()
     }

@@ -10,51 +10,52 @@ use super::{
 /// Changelog: 1, the first.
 pub const KEY_SCHEMA: u32 = 1;
 
-/// Everything declared about a job. Its canonical JSON is what the id hashes.
-///
-/// Not here: the matrix's name and path, limits, order, retries, the worker binary's bytes, anything about the host.
-///
-/// Two keys are equal if their ids are equal: a parameter at its default makes no difference, written down or not.
+/// Everything declared about a job. The id is the hash of its canonical JSON.
+// /
+/// It does not contain the matrix's name and path, limits, order, retries, the worker's bytes, or anything about the
+/// host.
+// /
+/// Two keys are equal if their ids are equal. A parameter at its default makes no difference, written or not.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Key {
     /// [`KEY_SCHEMA`] when written by this version.
     pub schema: u32,
-    /// Timing or profiled.
+    /// The kind of job.
     pub kind: Kind,
     /// The env's name in the matrix.
     pub env: Name,
-    /// Where the worker computes.
+    /// The device of the worker.
     pub device: Device,
-    /// The network's name, as torchvision spells it.
+    /// The network, by torchvision's name.
     pub model: Name,
-    /// Images an iteration.
+    /// The batch: images per iteration.
     pub batch: u32,
-    /// The arithmetic asked for.
+    /// The requested precision.
     pub precision: Precision,
-    /// Which repeat of the config this is, from 1.
+    /// The repeat of the config, from 1.
     pub repeat: u32,
-    /// The declared parameters, by name. Those of the shipped worker that have their default are left out, because it
-    /// is told every parameter anyway. Those of an external worker are all kept: nothing else is known about it. The
-    /// id is the same either way.
+    /// The declared parameters, by name. Those of the shipped worker with their default are left out, because it is
+    /// told every parameter anyway. Those of an external worker are all kept, because nothing else is known about it.
+    /// The id is the same either way.
     #[serde(default)]
     pub params: Params,
-    /// The program that does the work.
+    /// The worker program.
     #[serde(default, skip_serializing_if = "WorkerTemplate::is_shipped")]
     pub worker: WorkerTemplate,
-    /// What a profiled job asks of its profiler.
+    /// The profiler's settings in a profiled job.
     #[serde(default, skip_serializing_if = "Profile::is_default")]
     pub profile: Profile,
 }
 
-/// The program that trains: ours, or any that speaks the protocol.
+/// The worker program: the shipped one, or any other that speaks the protocol.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkerTemplate {
     /// The worker that comes with `orchestrate`.
     #[default]
     Shipped,
-    /// An argv whose words may hold placeholders: `{model}`, `{batch}`, …
+    /// An argv whose words can contain placeholders: `{model}`, `{batch}`, …
     Command(Vec<String>),
 }
 
@@ -64,7 +65,7 @@ impl WorkerTemplate {
         *self == WorkerTemplate::Shipped
     }
 
-    /// Whether its command holds `{name}`. The shipped worker has none.
+    /// Whether its command contains `{name}`. The shipped worker has no command.
     pub fn asks_for(&self, name: &str) -> bool {
         match self {
             WorkerTemplate::Shipped => false,
@@ -76,22 +77,22 @@ impl WorkerTemplate {
 }
 
 impl Key {
-    /// `params` without those at their default: a parameter at its default leaves the hash as it was before the
+    /// `params` without those at their default. A parameter at its default leaves the hash unchanged from before the
     /// parameter existed.
     pub fn without_defaults(params: Params) -> Params {
         params.into_iter().filter(|(name, value)| !is_default(name, value)).collect()
     }
 
-    /// The value of the parameter `name`: as declared, else its default if the worker is told its default. `None` if
-    /// the worker chooses, or if nobody says: the shipped worker's defaults mean nothing to an external worker.
+    /// The value of the parameter `name`: as declared, or else its default if the worker is told defaults. `None` if
+    /// the worker chooses, or for an undeclared parameter of an external worker, for which our defaults mean nothing.
     pub fn param(&self, name: &str) -> Option<ParamValue> {
         let takes_default = || self.worker.is_shipped() || self.worker.asks_for(name);
         let default = || parameter(name).filter(|_| takes_default())?.default_value();
         self.params.get(name).cloned().or_else(default)
     }
 
-    /// The value of the parameter `name` that the worker is called with. That of [`Key::param`] but for what a profiled
-    /// job asks for instead: other iterations, and for `ncu` a range around them.
+    /// The value of the parameter `name` in the worker's call. It differs from [`Key::param`] only in profiled jobs:
+    /// they request other iterations, and for `ncu` a range around them.
     pub fn asked(&self, name: &str) -> Option<ParamValue> {
         match (self.kind, name) {
             (Kind::Ncu, "iters") => Some(ParamValue::Int(self.profiled_iters())),
@@ -103,8 +104,8 @@ impl Key {
         }
     }
 
-    /// Iterations under `ncu`: those asked for, or one, made up to whole optimizer steps. What a step does belongs to all
-    /// of the iterations that it is due after.
+    /// Iterations under `ncu`: the requested ones, or one, rounded up to whole optimizer steps. The work of a step
+    /// belongs to all iterations before it.
     fn profiled_iters(&self) -> i64 {
         let asked = i64::from(self.profile.iters.unwrap_or(1));
         match self.param("grad_accum_steps") {
@@ -127,8 +128,8 @@ impl Key {
         JobId::of(&self.canonical_json())
     }
 
-    /// `{env}_{model}_{precision}_bs{batch}_run{N}`, as the seed scripts named their runs; a profiled job, of which there
-    /// is one a config, has the profiler's name in place of the last word.
+    /// `{env}_{model}_{precision}_bs{batch}_run{N}`, as in the seed scripts. A profiled job, of which each config has
+    /// one per profiler, has the profiler's name instead of the last word.
     pub fn label(&self) -> String {
         let Key { env, model, precision, batch, repeat, kind, .. } = self;
         match kind {
@@ -138,7 +139,7 @@ impl Key {
     }
 
     /// The key's config: the point of the matrix without the repeat, as the key of repeat 1. Statistics are computed
-    /// over the jobs that share it.
+    /// over the jobs with the same config.
     pub fn config(&self) -> Key {
         Key { repeat: 1, ..self.clone() }
     }
@@ -148,7 +149,7 @@ impl Key {
         Key { kind: Kind::Timing, profile: Profile::default(), ..self.config() }
     }
 
-    /// The job of `kind` that looks into this config by a profiler.
+    /// The profiled job of `kind` of this config.
     pub fn profiled(&self, kind: Kind, profile: Profile) -> Key {
         Key { kind, profile, ..self.config() }
     }
@@ -166,7 +167,7 @@ impl PartialEq for Key {
     }
 }
 
-/// Those of `params` that the id is a hash of.
+/// The part of `params` that the id hashes.
 fn hashed(params: &Params) -> impl Iterator<Item = (&String, &ParamValue)> {
     params.iter().filter(|(name, value)| !is_default(name, value))
 }
@@ -177,7 +178,7 @@ fn is_default(name: &str, value: &ParamValue) -> bool {
 
 #[cfg(test)]
 impl Key {
-    /// A timing job for tests that need any job at all: network `m` at batch 4 on the processor.
+    /// A timing job for tests that need any job: network `m` at batch 4 on the processor.
     pub(crate) fn example() -> Key {
         Key {
             schema: KEY_SCHEMA,
@@ -195,8 +196,8 @@ impl Key {
     }
 }
 
-/// Writes `value` with sorted object keys and floats in [`Finite::canonical`] form, whatever map type and printer of
-/// floats `serde_json` was built with.
+/// Writes `value` with sorted object keys and floats in [`Finite::canonical`] form, independent of the map type and
+/// float printer of `serde_json`.
 fn write_canonical(value: &Value, out: &mut String) {
     match value {
         Value::Object(map) => {
@@ -255,7 +256,7 @@ mod tests {
         }
     }
 
-    /// If this fails, every store in the world is about to be measured again. Do not change the expected value.
+    /// If this test fails, every existing store would be measured again. Do not change the expected value.
     #[test]
     fn golden_id() {
         assert_eq!(
@@ -347,7 +348,7 @@ mod tests {
         assert_eq!(key().id().to_string().parse(), Ok(key().id()));
     }
 
-    /// The form tells the kind of a value, and nothing else does.
+    /// Only the form of a value decides its kind.
     #[test]
     fn values_are_read_as_they_are_written() {
         let float = |value| ParamValue::Float(Finite::new(value).unwrap());

@@ -1,16 +1,17 @@
-//! Keys as `orchestrate` misread them before it read every float back to the same bits.
-//!
-//! Until November 2026 one float in five was read from JSON as a neighbour of it. A plan that was read so declared another
-//! key, which ran in a directory of its own. Here is what was read then, so that such directories can be told.
+//! Keys as older versions misread them, before every float was read back to the same bits.
+// !
+//! Until November 2026, one float in five was read from JSON as a neighbouring float. A plan with such a float then
+//! declared another key, which ran in its own directory. This file reproduces the old reading in order to recognise
+//! such directories.
 
 use super::{Finite, Key, ParamValue};
 
-/// How often a key can have been written and misread again. Most settle the first time.
+/// How many times a key can have been written and misread again. Most settle the first time.
 const MOST: usize = 16;
 
 impl Key {
-    /// The keys that older versions can have made of this one, by reading it, writing what they had read, and reading
-    /// that again. Empty for almost all keys: only floats were misread.
+    /// The keys that older versions could have made from this one by reading and writing it repeatedly. Empty for most
+    /// keys, since only floats were misread.
     pub fn misreadings(&self) -> Vec<Key> {
         let mut found: Vec<Key> = Vec::new();
         if !self.params.values().any(|value| matches!(value, ParamValue::Float(_))) {
@@ -26,7 +27,7 @@ impl Key {
         found
     }
 
-    /// What an older version read of this key; `None` if it could not read it.
+    /// This key as an older version read it; `None` if it could not.
     fn misread(&self) -> Option<Key> {
         let mut key = self.clone();
         for value in key.params.values_mut() {
@@ -37,7 +38,7 @@ impl Key {
         Some(key)
     }
 
-    /// What differs between this key and `other`, as `lr=0.1 as 0.2`: how one was misread as the other.
+    /// How this key was misread as `other`, such as `lr=0.1 as 0.2`.
     pub fn misread_as(&self, other: &Key) -> String {
         let differing = self.params.iter().filter_map(|(name, value)| {
             let other = other.params.get(name).filter(|other| *other != value)?;
@@ -47,8 +48,8 @@ impl Key {
     }
 }
 
-/// What `serde_json` without its feature `float_roundtrip` read where `value` was written: the digits as a whole number,
-/// then a multiplication or division by a power of ten, each of which rounds.
+/// `value` as `serde_json` without its feature `float_roundtrip` read it: the digits as an integer, then a
+/// multiplication or division by a power of ten, each of which rounds.
 fn misread(value: Finite) -> Option<Finite> {
     let text = value.canonical();
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -60,7 +61,7 @@ fn misread(value: Finite) -> Option<Finite> {
     Finite::new(if whole.starts_with('-') { -magnitude } else { magnitude })
 }
 
-/// `value` times ten to the power of `exponent`; `None` where that is too large.
+/// `value` times ten to the power of `exponent`; `None` if that is too large.
 fn scaled(value: f64, exponent: i32) -> Option<f64> {
     let power = |exponent: u32| format!("1e{exponent}").parse::<f64>().ok();
     match exponent {
@@ -75,7 +76,7 @@ fn scaled(value: f64, exponent: i32) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// What was seen of `orchestrate` before the change.
+    /// Values observed before the change.
     #[test]
     fn numbers_are_misread_as_they_were() {
         let misread = |value| misread(Finite::new(value).unwrap()).map(Finite::get);

@@ -1,12 +1,12 @@
-//! A job: one config, one repeat, one kind. What everything else speaks about.
-//! Everybody may call it, for it knows nobody.
-//! It never holds anything observed: a key is what was declared, and nothing about a host or a run is part of it.
-//!
-//! [`Key`] is everything *declared* about a job and nothing else: its canonical JSON is hashed to the [`JobId`], and
-//! the id names the job's directory in the store. Two things follow. Whoever changes a declared value gets another
-//! job, and whoever changes anything else (the matrix's name, the order, the host, the worker's bytes) does not.
-//!
-//! A [`Job`] couples a key with its id; it can only be made from a key, so the two cannot disagree.
+//! A job: one config, one repeat, one kind.
+//! Every room may call it, because it depends on none.
+//! It never contains anything observed: a key is what was declared, without anything about a host or a run.
+// !
+//! [`Key`] is everything *declared* about a job. The [`JobId`] is the hash of its canonical JSON, and names the job's
+//! directory in the store. So changing a declared value gives another job. Changing anything else (the matrix's name,
+//! the order, the host, the worker's bytes) does not.
+// !
+//! A [`Job`] is a key with its id. It can only be made from a key, so the two always agree.
 
 #[cfg(test)]
 pub(crate) mod arbitrary;
@@ -39,7 +39,7 @@ pub use value::{DataSource, ParamValue, Params};
 pub use varying::{distinction, varying_parameters};
 pub use word::{Device, Kind, Optimizer, Precision, UnknownWord};
 
-/// One job: a [`Key`] and the id that follows from it.
+/// One job: a [`Key`] and its id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     key: Key,

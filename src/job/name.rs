@@ -5,14 +5,14 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The name of a matrix, an env or a model. Directories and files are called after it, so it cannot be a path: at most
-/// [`Name::LONGEST`] letters, digits, `-`, `_` and `.` of ASCII, not beginning with `-` or `.`.
+/// The name of a matrix, an env or a model. Directories and files are named after it, so it cannot be a path. It has at
+/// most [`Name::LONGEST`] ASCII letters, digits, `-`, `_` and `.`, and does not begin with `-` or `.`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Name(String);
 
 impl Name {
-    /// The most characters of a name. Three of them make up the name of a directory, which may have 255 bytes.
+    /// The most characters of a name. The name of a directory contains three of them and can have 255 bytes.
     pub const LONGEST: usize = 64;
 
     /// The rule, to complete "expected a name: …".
@@ -25,7 +25,7 @@ impl Name {
     }
 }
 
-/// A text that is no [`Name`].
+/// A text that is not a [`Name`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a name: expected {rule}", rule = Name::RULE)]
 pub struct ParseNameError(String);

@@ -1,15 +1,15 @@
 //! The parameters of the shipped worker: one table.
 //!
-//! What is alike for all parameters follows from it: the matrix's checks and its JSON Schema, what a worker is told, the
-//! shipped worker's flags, the comparison of requested and effective, the circumstances of a row, the columns, and the
-//! manual. What differs from one to the next, how the worker obeys a parameter and how it reads it back, is an
-//! exhaustive match in the worker.
+//! Everything that all parameters have in common follows from it: the matrix's checks and its JSON Schema, what a
+//! worker is told, and the shipped worker's flags. It also defines the comparison of requested and effective, the
+//! circumstances of a row, the columns, and the manual. How the worker obeys a parameter and how it reads it back are
+//! exhaustive matches in the worker.
 
 use strum::{IntoStaticStr, VariantArray};
 
 use super::{DataSource, Finite, Optimizer, ParamValue};
 
-/// A parameter of the shipped worker, in the order in which tables show them.
+/// A parameter of the shipped worker, in the order of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[expect(missing_docs, reason = "`Parameter::declaration` says what each is, and the manual prints that")]
@@ -42,42 +42,42 @@ pub fn parameter(name: &str) -> Option<Parameter> {
     PARAMETERS.iter().copied().find(|parameter| parameter.name() == name)
 }
 
-/// All that is declared about a parameter.
+/// The declaration of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Declaration {
-    /// What values it takes.
+    /// The type of its values.
     pub kind: ParameterType,
-    /// What it is when the matrix does not say.
+    /// Its default.
     pub default: ParameterDefault,
-    /// The worker's flag, without its dashes. That of a switch turns it to what its default is not.
+    /// The worker's flag, without its dashes. The flag of a switch sets it to the opposite of its default.
     pub flag: &'static str,
-    /// Without what it has no effect.
+    /// What it needs to have an effect.
     pub needs: &'static [Need],
-    /// What the worker's report of it is worth.
+    /// How the worker knows the value that it reports.
     pub reported: Reported,
-    /// Which runs share a row only if they report the same value.
+    /// The runs that share a row only if they report the same value.
     pub splits: Splits,
-    /// What it does, in one sentence. See [`Parameter::help`].
+    /// Its effect, in one sentence. See [`Parameter::help`].
     pub help: &'static str,
 }
 
-/// What values a parameter takes.
+/// The type of a parameter's values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ParameterType {
     /// `true` or `false`.
     Bool,
     /// A whole number within `min ..= max`.
     Int {
-        /// The least value that makes sense.
+        /// The smallest valid value.
         min: i64,
-        /// The greatest value that makes sense.
+        /// The largest valid value.
         max: i64,
     },
     /// A number within `min ..= max`, with or without a fraction.
     Number {
-        /// The least value that makes sense.
+        /// The smallest valid value.
         min: f64,
-        /// The greatest value that makes sense.
+        /// The largest valid value.
         max: f64,
     },
     /// One of these words.
@@ -86,7 +86,7 @@ pub enum ParameterType {
     Data,
 }
 
-/// What a parameter takes by default.
+/// The default of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ParameterDefault {
     /// A switch's default.
@@ -99,24 +99,24 @@ pub enum ParameterDefault {
     Word(&'static str),
     /// Synthetic data.
     Synthetic,
-    /// The worker chooses and reports what it chose.
+    /// The worker chooses, and reports its choice.
     WorkerChooses,
 }
 
-/// Something without which a parameter has no effect.
+/// Something that a parameter needs to have an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Images from an ImageFolder. A matrix sets how they are loaded for all of its configs; the worker is told only
-    /// where it loads any.
+    /// Images from an ImageFolder. A matrix can set how images are loaded for all configs, but only workers that load
+    /// images are told.
     Folder,
-    /// Threads that load images; otherwise the worker is not told.
+    /// Threads that load images. Workers without them are not told.
     LoaderThreads,
-    /// A CUDA device. Elsewhere the worker refuses any value but the default.
+    /// A CUDA device. On others, the worker refuses any value other than the default.
     Cuda,
 }
 
 impl Need {
-    /// What is needed, as the manual says it.
+    /// The need, in the words of the manual.
     pub fn text(self) -> &'static str {
         match self {
             Need::Folder => "a folder",
@@ -126,17 +126,17 @@ impl Need {
     }
 }
 
-/// What the value that the shipped worker reports is worth.
+/// How the shipped worker knows the value that it reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reported {
-    /// The worker looks at what it did: tensors, counts, libtorch's state, its own threads.
+    /// The worker inspects what it did: tensors, counts, libtorch's state, its own threads.
     ReadBack,
-    /// The worker repeats its flag, because nothing shows what the parameter did.
+    /// The worker repeats its flag, because the effect cannot be observed.
     Repeated,
 }
 
 impl Reported {
-    /// The word for it, as the manual says it.
+    /// The word for it in the manual.
     pub fn text(self) -> &'static str {
         match self {
             Reported::ReadBack => "read back",
@@ -145,12 +145,12 @@ impl Reported {
     }
 }
 
-/// Which runs of a config share a row only if they report the same value of a parameter.
+/// The runs of a config that share a row only if they report the same value of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Splits {
-    /// All of them.
+    /// All runs.
     AllRuns,
-    /// Timing runs. A profiled run is told another value (see [`super::Key::asked`]) and belongs to the row all the same.
+    /// Only timing runs. A profiled run is told another value (see [`super::Key::asked`]) but still belongs to the row.
     TimingRuns,
 }
 
@@ -162,12 +162,13 @@ impl Parameter {
 
     /// The table: what is declared about each parameter.
     ///
-    /// A default is part of every key ever hashed: the hash leaves out parameters that have their default. So never
-    /// change a default. The default of a new parameter is what was done before, for every value of the other
-    /// parameters. For example, AdamW has always decayed weights by 0.01 and SGD by 0.0001, so no number can be the
-    /// default of a new `weight_decay`: it has to be [`ParameterDefault::WorkerChooses`].
-    ///
-    /// What a record does not say is not known. Never read a default into a record: it may be older than the parameter.
+    /// Every existing id depends on the defaults, because the hash leaves out parameters at their default. So never
+    /// change a default. The default of a new parameter is the previous behaviour, for every value of the other
+    /// parameters. For example, AdamW has always decayed weights by 0.01 and SGD by 0.0001. So no number can be the
+    /// default of a new `weight_decay`: it must be [`ParameterDefault::WorkerChooses`].
+    // /
+    /// Parameters that a record lacks are unknown. Never read a default into a record, because the record might be
+    /// older than the parameter.
     pub const fn declaration(self) -> Declaration {
         use Need::{Cuda, Folder, LoaderThreads};
         use ParameterDefault::{Synthetic, WorkerChooses};
@@ -317,7 +318,7 @@ impl Parameter {
         Declaration { kind, default, flag, needs, reported, splits, help }
     }
 
-    /// What it does and needs, for the JSON Schema and `worker --help`.
+    /// Its effect and needs, for the JSON Schema and `worker --help`.
     pub fn help(self) -> String {
         let Declaration { help, needs, .. } = self.declaration();
         let needs: Vec<&str> = needs.iter().map(|need| need.text()).collect();
@@ -329,7 +330,7 @@ impl Parameter {
         self.declaration().kind
     }
 
-    /// The default as a value; `None` where the worker chooses.
+    /// The default as a value; `None` if the worker chooses.
     pub fn default_value(self) -> Option<ParamValue> {
         match self.declaration().default {
             ParameterDefault::Bool(value) => Some(ParamValue::Bool(value)),
@@ -346,13 +347,13 @@ impl Parameter {
         self.declaration().needs.contains(&need)
     }
 
-    /// Whether it is part of where images come from or of how they are loaded.
+    /// Whether it concerns the source or the loading of images.
     pub fn is_loading(self) -> bool {
         self == Parameter::Data || self.needs(Need::Folder)
     }
 
-    /// Whether a worker is told it beside others, whose values `value` tells. What needs CUDA is told everywhere, so that
-    /// the worker can refuse it.
+    /// Whether a worker is told it, given the other parameters in `value`. Parameters that need CUDA are always told,
+    /// so that the worker can refuse them.
     pub fn is_told(self, value: impl Fn(Parameter) -> Option<ParamValue>) -> bool {
         self.declaration().needs.iter().all(|need| match need {
             Need::Folder => matches!(value(Parameter::Data), Some(ParamValue::Data(DataSource::Folder(_)))),
@@ -361,7 +362,7 @@ impl Parameter {
         })
     }
 
-    /// The words that tell the shipped worker that it is `value`. A switch at its default has none.
+    /// The flags that set it to `value` in the shipped worker's call. A switch at its default has none.
     pub fn words(self, value: &ParamValue) -> Vec<String> {
         let Declaration { flag, default, .. } = self.declaration();
         let flag = format!("--{flag}");
@@ -375,7 +376,7 @@ impl Parameter {
         }
     }
 
-    /// What it takes, as a phrase that completes "expected …".
+    /// The valid values, to complete "expected …".
     pub fn expected(self) -> String {
         match self.kind() {
             ParameterType::Bool => "`true` or `false`".to_owned(),
@@ -390,11 +391,11 @@ impl Parameter {
         }
     }
 
-    /// `value` as a key holds it, if the parameter takes it. `0` is a float where the parameter takes fractions, so that
-    /// `0` and `0.0` are one job.
-    ///
+    /// `value` in the form for keys, if it is valid. `0` becomes a float if the parameter takes fractions, so `0` and
+    /// `0.0` are one job.
+    // /
     /// # Errors
-    /// [`WrongParameter`] names the parameter, the value and what was expected.
+    /// [`WrongParameter`] with the parameter, the value and what was expected.
     pub fn accept(self, value: ParamValue) -> Result<ParamValue, WrongParameter> {
         self.kind().accept(value).map_err(|value| WrongParameter {
             name: self.name(),
@@ -404,10 +405,10 @@ impl Parameter {
     }
 }
 
-/// The flag for synthetic data, without its dashes: `data` is the one parameter with two flags.
+/// The flag for synthetic data, without its dashes. Only the parameter `data` has two flags.
 pub const SYNTHETIC_FLAG: &str = "synthetic";
 
-/// A row of the table, in the order in which it is written.
+/// A row of the table.
 type Row = (&'static str, (ParameterType, ParameterDefault), &'static [Need], Reported, Splits, &'static str);
 
 const fn switch(default: bool) -> (ParameterType, ParameterDefault) {
@@ -424,7 +425,7 @@ const fn word(words: &'static [&'static str]) -> (ParameterType, ParameterDefaul
 }
 
 impl ParameterType {
-    /// Whether the values are numbers, which conditions may compare by `<` and the like.
+    /// Whether the values are numbers, which conditions can compare with `<` and similar operators.
     pub fn is_number(self) -> bool {
         match self {
             ParameterType::Int { .. } | ParameterType::Number { .. } => true,
@@ -432,7 +433,7 @@ impl ParameterType {
         }
     }
 
-    /// `value` as a key holds it, or `value` back if it is none of these.
+    /// `value` in the form for keys, or `value` itself if it is invalid.
     fn accept(self, value: ParamValue) -> Result<ParamValue, ParamValue> {
         let fits = match self {
             ParameterType::Bool => matches!(value, ParamValue::Bool(_)),
@@ -452,24 +453,24 @@ impl ParameterType {
     }
 }
 
-/// `number` as a value with a fraction. The zero that is added makes 0 of -0, which is the same decay, rate or share.
+/// `number` as a float. Adding zero turns -0 into 0, which is the same decay, rate or share.
 fn float(number: f64) -> Option<ParamValue> {
     Finite::new(number + 0.0).map(ParamValue::Float)
 }
 
-/// A value that a parameter does not take.
+/// An invalid value of a parameter.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{name} is `{value}`: expected {expected}")]
 pub struct WrongParameter {
     /// The parameter.
     pub name: &'static str,
-    /// The value as it stood.
+    /// The value as written.
     pub value: String,
-    /// What would have been accepted, as a phrase.
+    /// The valid values, as a phrase.
     pub expected: String,
 }
 
-/// A row whose default is not one of its values does not compile.
+/// A row with an invalid default does not compile.
 const _: () = {
     let mut index = 0;
     while index < PARAMETERS.len() {
@@ -479,7 +480,7 @@ const _: () = {
     }
 };
 
-/// Whether `default` is one of the values of `kind`. A flag turns a switch to what its default is not, so a switch has one.
+/// Whether `default` is a valid value of `kind`. A switch must have a default, because its flag sets the opposite.
 const fn is_of_kind(default: ParameterDefault, kind: ParameterType) -> bool {
     match (kind, default) {
         (ParameterType::Bool, ParameterDefault::Bool(_)) => true,
@@ -582,7 +583,7 @@ mod tests {
         }
     }
 
-    /// Names are part of ids, and flags are what people's scripts call the worker with.
+    /// Names are part of ids, and users' scripts depend on flags.
     #[test]
     fn names_and_flags_are_told_apart() {
         let facts = |fact: fn(Parameter) -> &'static str| {

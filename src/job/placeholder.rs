@@ -3,14 +3,14 @@
 /// A part of a word of a worker's command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// It means itself.
+    /// Literal text.
     Text(&'a str),
-    /// The name in a placeholder's braces.
+    /// The name of a placeholder, without its braces.
     Placeholder(&'a str),
 }
 
-/// The parts of `word`, none of them empty. A placeholder is `{`, then lower-case letters, digits and `_` that begin with
-/// no digit, then `}`. Other braces mean themselves, so a word may hold JSON.
+/// The parts of `word`, none of them empty. A placeholder is a name in braces: lower-case letters, digits and `_`, not
+/// beginning with a digit. Other braces are literal, so a word can contain JSON.
 pub fn parts(word: &str) -> impl Iterator<Item = Part<'_>> {
     let mut rest = word;
     std::iter::from_fn(move || {

@@ -1,33 +1,33 @@
-//! How a job stands, in one word: every verb counts jobs by these and calls them by these names.
+//! The states of a job. Every verb counts jobs by these states and uses these names.
 
 use std::fmt;
 
-/// How a job stands.
+/// The state of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     /// There is a record of a success.
     Done,
-    /// It is done, but would run with something else today.
+    /// It is done, but would now run with something else.
     Stale,
     /// Its last attempt failed.
     Failed,
-    /// Somebody runs it right now.
+    /// It is running.
     Running,
-    /// It is still to be run.
+    /// It has not run yet.
     Waiting,
-    /// It does not belong on this host, or needs what this host does not have.
+    /// It does not belong on this host, or this host does not support it.
     NotHere,
     /// A smaller batch of the same config ran out of memory.
     Pruned,
-    /// A newer `orchestrate` left something of it that must not be replaced.
+    /// A newer `orchestrate` wrote files that must not be replaced.
     Blocked,
 }
 
-/// Gives every state its name and its text, and lists them all: a state that is missing here does not compile.
+/// Lists every state with its name and text. A state that is missing here does not compile.
 macro_rules! words {
     ($($state:ident => $name:literal, $text:literal;)+) => {
         impl State {
-            /// Every state, in the order in which they are listed everywhere.
+            /// Every state, in the order of all lists.
             pub const ALL: &[State] = &[$(State::$state),+];
 
             /// Its name in JSON.
@@ -37,7 +37,7 @@ macro_rules! words {
                 }
             }
 
-            /// Its name as people read it.
+            /// Its name for people.
             pub const fn text(self) -> &'static str {
                 match self {
                     $(State::$state => $text,)+
@@ -66,12 +66,12 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts one more job in `state`.
+    /// Counts another job in `state`.
     pub fn add(&mut self, state: State) {
         self.numbers[state as usize] += 1;
     }
 
-    /// How many jobs are in `state`.
+    /// The number of jobs in `state`.
     pub fn of(&self, state: State) -> usize {
         self.numbers[state as usize]
     }
@@ -82,7 +82,7 @@ impl Tally {
         self
     }
 
-    /// How many jobs there are.
+    /// The number of jobs.
     pub fn jobs(&self) -> usize {
         self.numbers.iter().sum()
     }
@@ -97,7 +97,7 @@ impl FromIterator<State> for Tally {
 }
 
 impl fmt::Display for Tally {
-    /// `12 done, 1 failed, 32 waiting`: the states that no job is in are left out.
+    /// Such as `12 done, 1 failed, 32 waiting`. States without jobs are left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let states = State::ALL.iter().filter(|state| self.of(**state) > 0);
         for (index, state) in states.enumerate() {

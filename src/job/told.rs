@@ -1,18 +1,18 @@
 //! What a job's worker is told. The shipped worker is told every parameter that has an effect. An external worker is
-//! told what the matrix declares and what its command asks for; nothing else is known about it.
+//! told what the matrix declares and the placeholders of its command, since nothing else is known about it.
 
 use super::{Key, PARAMETERS, ParamValue, Parameter, WorkerTemplate};
 
 impl Key {
-    /// Whether the job itself gives the parameter `name` a value: the matrix declares it, or the command of an external
-    /// worker holds `{name}`, which is always filled in.
+    /// Whether the job itself sets the parameter `name`: the matrix declares it, or an external worker's command
+    /// contains `{name}`, which is always filled in.
     pub fn declares(&self, name: &str) -> bool {
         self.params.contains_key(name) || self.worker.asks_for(name)
     }
 
-    /// What the worker is told: names of parameters and their values. Those of [`PARAMETERS`] come first, in its order.
-    ///
-    /// The settings that the worker reports are compared with these. Parameters without an effect are left out: the
+    /// The parameters that the worker is told, with their values. Those of [`PARAMETERS`] come first, in its order.
+    // /
+    /// They are compared with the settings that the worker reports. Parameters without an effect are left out: the
     /// shipped worker is not told how to load images if it loads none.
     pub fn told(&self) -> Vec<(String, ParamValue)> {
         let is_told = |parameter: &Parameter| match self.worker {
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(names(&[folder, threads, no_threads]), all(&["prefetch_factor"]));
     }
 
-    /// What a profiled job is asked for beside its config is what its row does not have to agree in.
+    /// A row does not split by the parameters that differ in profiled jobs.
     #[test]
     fn a_profiled_job_differs_in_what_splits_only_timing_runs() {
         let timing = Key { worker: WorkerTemplate::Shipped, ..key(&[], &[]) };

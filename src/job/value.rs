@@ -1,4 +1,4 @@
-//! The values of parameters, as matrices and keys hold them.
+//! The values of parameters in matrices and keys.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Finite;
 
-/// A job's parameters by name. Names are those of [`super::PARAMETERS`], or of placeholders in an external worker's command.
+/// A job's parameters by name: those of [`super::PARAMETERS`], or placeholders in an external worker's command.
 pub type Params = BTreeMap<String, ParamValue>;
 
-/// The value of one worker parameter. In JSON it is a scalar, or the object of a [`DataSource`]; the form tells the
+/// The value of one worker parameter. In JSON it is a scalar, or the object of a [`DataSource`]. The form decides the
 /// variant, so `1`, `1.0` and `"1"` are three values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
@@ -21,11 +21,11 @@ pub enum ParamValue {
     Bool(bool),
     /// A whole number.
     Int(i64),
-    /// A number that may have a fraction.
+    /// A number with or without a fraction.
     Float(Finite),
     /// A word.
     Text(String),
-    /// Where the images come from.
+    /// The source of the images.
     Data(DataSource),
 }
 
@@ -35,7 +35,7 @@ impl<'de> Deserialize<'de> for ParamValue {
     }
 }
 
-/// Takes every number as it is written or not at all: no whole number becomes a float.
+/// Accepts only numbers that it can keep exactly: no integer becomes a float.
 struct ParamVisitor;
 
 impl<'de> Visitor<'de> for ParamVisitor {
@@ -74,7 +74,7 @@ impl<'de> Visitor<'de> for ParamVisitor {
     }
 }
 
-/// Where a worker's images come from. In YAML and JSON: `{ synthetic: true }` or `{ folder: path/to/imagefolder }`.
+/// The source of a worker's images. In YAML and JSON: `{ synthetic: true }` or `{ folder: path/to/imagefolder }`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "DataSourceFile", into = "DataSourceFile")]
 pub enum DataSource {
@@ -124,7 +124,7 @@ impl fmt::Display for DataSource {
 }
 
 impl fmt::Display for ParamValue {
-    /// As a placeholder is filled and a table shows it.
+    /// The text for placeholders and tables.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ParamValue::Bool(value) => value.fmt(f),
@@ -137,7 +137,7 @@ impl fmt::Display for ParamValue {
 }
 
 impl ParamValue {
-    /// The number that it is, if it is one. Beyond 2⁵³ a float does not hold every whole number.
+    /// Its number, if it is one. Beyond 2⁵³, a float cannot represent every integer.
     pub fn number(&self) -> Option<f64> {
         match self {
             ParamValue::Int(value) => Some(*value as f64),

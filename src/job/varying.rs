@@ -1,11 +1,11 @@
-//! What tells jobs of the same label apart.
+//! What distinguishes jobs with the same label.
 
 use std::collections::BTreeSet;
 
 use super::Key;
 
-/// Names of the parameters that are not the same in all of `keys`: the axes that vary beside model, batch and
-/// precision. Labels do not name them, so whoever shows jobs to people has to.
+/// The names of the parameters that differ between `keys`: the varying axes other than model, batch and precision.
+/// Labels do not contain them, so lists of jobs for people must.
 pub fn varying_parameters<'a>(keys: impl IntoIterator<Item = &'a Key>) -> Vec<String> {
     let keys: Vec<&Key> = keys.into_iter().collect();
     let names: BTreeSet<&String> = keys.iter().flat_map(|key| key.params.keys()).collect();
@@ -13,7 +13,7 @@ pub fn varying_parameters<'a>(keys: impl IntoIterator<Item = &'a Key>) -> Vec<St
     names.into_iter().filter(varies).cloned().collect()
 }
 
-/// ` name=value` for each of the parameters `varying`: what tells `key` from jobs of the same label.
+/// ` name=value` for each of the parameters `varying`, which distinguish `key` from jobs with the same label.
 pub fn distinction(key: &Key, varying: &[String]) -> String {
     varying.iter().filter_map(|name| Some(format!(" {name}={}", key.param(name)?))).collect()
 }

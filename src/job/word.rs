@@ -1,5 +1,5 @@
-//! The closed vocabularies of a key: device, precision, optimizer, kind. Each has one spelling, used in YAML, JSON, CSV, labels
-//! and flags alike.
+//! The closed vocabularies of a key: device, precision, optimizer, kind. Each word has one spelling in YAML, JSON, CSV,
+//! labels and flags.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,27 +10,27 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{word}` is not {what}: expected {expected}")]
 pub struct UnknownWord {
-    /// What was to be named, with its article: `a device`, `a precision`, `an optimizer`, `a kind`.
+    /// The vocabulary, with its article: `a device`, `a precision`, `an optimizer`, `a kind`.
     pub what: &'static str,
-    /// The word as it stood.
+    /// The word as written.
     pub word: String,
-    /// The words that would have been understood, as a phrase.
+    /// The valid words, as a phrase.
     pub expected: &'static str,
 }
 
-/// Where the worker computes.
+/// The device of the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Device {
     /// The host's processor.
     Cpu,
     /// Apple's GPU through Metal Performance Shaders.
     Mps,
-    /// An NVIDIA GPU. The index is as `nvidia-smi` counts; the worker sees only this device, as its device 0.
+    /// An NVIDIA GPU, by its index in `nvidia-smi`. The worker only sees this device, as its device 0.
     Cuda(u32),
 }
 
 impl Device {
-    /// What the worker's `--backend` flag takes.
+    /// The value of the worker's `--backend` flag.
     pub fn backend(self) -> &'static str {
         match self {
             Device::Cpu => "cpu",
@@ -71,7 +71,7 @@ impl FromStr for Device {
     }
 }
 
-/// The arithmetic of a training step.
+/// The precision of a training step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Precision {
     /// IEEE single precision throughout, TF32 off.
@@ -85,10 +85,10 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// Every precision, in the order tables show them.
+    /// Every precision, in the order of tables.
     pub const ALL: [Precision; 4] = [Precision::Fp32, Precision::Tf32, Precision::Amp, Precision::Bf16];
 
-    /// The word for it, everywhere.
+    /// Its word, everywhere.
     pub fn as_str(self) -> &'static str {
         match self {
             Precision::Fp32 => "fp32",
@@ -117,7 +117,7 @@ impl FromStr for Precision {
     }
 }
 
-/// The rule by which a training step changes the weights.
+/// The rule that updates the weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Optimizer {
     /// Stochastic gradient descent with momentum.
@@ -130,7 +130,7 @@ impl Optimizer {
     /// The words for all optimizers, in the order of the enum.
     pub const WORDS: &'static [&'static str] = &["sgd", "adamw"];
 
-    /// The word for it, everywhere.
+    /// Its word, everywhere.
     pub fn as_str(self) -> &'static str {
         match self {
             Optimizer::Sgd => "sgd",
@@ -160,19 +160,19 @@ impl FromStr for Optimizer {
     }
 }
 
-/// What a job is for. A profiled run never enters a timing statistic.
+/// The purpose of a job. A profiled run never enters a timing statistic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// An undisturbed run whose seconds count.
     Timing,
-    /// A run under Nsight Compute: its operations and bytes count, its seconds do not.
+    /// A run under Nsight Compute, for its operations and bytes, not its seconds.
     Ncu,
-    /// A run under `perf stat`: its counters count, its seconds do not.
+    /// A run under `perf stat`, for its counters, not its seconds.
     Perf,
 }
 
 impl Kind {
-    /// The word for it, everywhere.
+    /// Its word, everywhere.
     pub fn as_str(self) -> &'static str {
         match self {
             Kind::Timing => "timing",
@@ -198,7 +198,7 @@ impl FromStr for Kind {
     }
 }
 
-/// Serialises through `Display` and parses through `FromStr`, so that a word has one spelling everywhere.
+/// Serialises through `Display` and parses through `FromStr`, so a word has one spelling everywhere.
 macro_rules! serde_as_word {
     ($($word:ty),*) => {$(
         impl Serialize for $word {

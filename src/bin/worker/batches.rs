@@ -224,11 +224,10 @@ impl Folder {
 
     /// A copy on the device; `tensor` is not looked at any more when this returns.
     ///
-    /// Without page-locked memory the copy is over then. With it, the numbers are in memory of libtorch's pool, from which
-    /// the device fetches them when its queue comes to it, and the caller goes on. That memory may be dropped at once:
-    /// after a copy that does not block, libtorch notes an event of the copy's stream with the block
-    /// (`CachingHostAllocator_recordEvent` in `aten/src/ATen/native/cuda/Copy.cu`), and its pool hands the block out again
-    /// only once that event has passed.
+    /// Without page-locked memory, the copy is complete then. With it, the numbers are in memory of libtorch's pool.
+    /// The device fetches them when its queue reaches the copy, and the caller continues. That memory can be dropped at
+    /// once: after a non-blocking copy, libtorch records an event of the copy's stream for the block, and reuses the
+    /// block only after that event. See `CachingHostAllocator_recordEvent` in `aten/src/ATen/native/cuda/Copy.cu`.
     fn copy_to_device(&mut self, tensor: &Tensor) -> Result<Tensor, TchError> {
         let device = self.device.tch();
         if self.pin_memory {

@@ -97,8 +97,8 @@ pub(crate) struct Observed {
     pub(crate) iterations: Iterations,
 }
 
-/// The precision of which a forward pass gives evidence: half precision if autocast was on and the network's output is of
-/// its type. On the processor `amp` and `bf16` are the same arithmetic, and the evidence is for the one asked for.
+/// The precision of which a forward pass gives evidence: half precision if autocast was on and the network's output is
+/// of its type. On the processor `amp` and `bf16` are the same arithmetic, and the evidence is for the one asked for.
 /// `rounds` is whether libtorch was allowed to round single precision on this device.
 fn effective_precision(
     requested: Precision,
@@ -172,7 +172,8 @@ impl Observed {
     /// What shows how `parameter` was obeyed; `None` where nothing does. `asked` never makes the value: it only says
     /// whether what was seen could show it.
     ///
-    /// `tests/training.rs` compares what is `None` here with what the table calls [`orchestrate::job::Reported::Repeated`].
+    /// `tests/training.rs` compares what is `None` here with what the table calls
+    /// [`orchestrate::job::Reported::Repeated`].
     fn read_back(&self, parameter: Parameter, asked: &Parameters) -> Option<Setting> {
         let flags = self.flags.flags;
         Some(match parameter {

@@ -74,8 +74,8 @@ pub(crate) fn write_failure(out: Option<&Path>, failure: Failure) {
     }
 }
 
-/// Checks that `path` can be written to as far as that can be known without doing it: a burst that is measured and then
-/// lost is the most expensive way to find a misspelt directory.
+/// Checks that `path` can be written, as far as possible without writing. Losing a measured burst is the most expensive
+/// way to find a misspelt directory.
 ///
 /// # Errors
 /// [`WorkerError::Usage`].

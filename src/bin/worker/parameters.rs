@@ -1,5 +1,5 @@
-//! The parameters of the table in `orchestrate::job` on this worker's command line: flags made from the table, and values
-//! taken from the flags.
+//! The parameters of the table in `orchestrate::job` on this worker's command line: flags made from the table, and
+//! values taken from the flags.
 
 use std::path::PathBuf;
 

@@ -99,8 +99,8 @@ pub enum Sensor {
     GpuMemoryUsed,
 }
 
-/// Makes [`Sensor::ALL`] and an exhaustive match for [`Sensor::declaration`] from one table. The doc comment above an entry is the
-/// sensor's sentence in the manual.
+/// Makes [`Sensor::ALL`] and an exhaustive match for [`Sensor::declaration`] from one table. The doc comment above an
+/// entry is the sensor's sentence in the manual.
 macro_rules! declare {
     ($(
         $(#[doc = $meaning:literal])+

@@ -212,7 +212,7 @@ fn roofs(svg: &mut Svg, roofline: &Roofline<'_>, bandwidth: f64, x: &Scale, y: &
 }
 
 /// Marks a knee on the intensity axis. `taken` are the positions of other knees' labels. If the label would overlap one
-/// of them, it goes to the other side of its line; if that is taken too, it is left out, because the table has the
+/// of them, it goes to the other side of its line. If that is taken too, it is left out, because the table has the
 /// number.
 fn knee_mark(svg: &mut Svg, knee: f64, roof: f64, x: &Scale, y: &Scale, taken: &mut Vec<f64>) {
     let at = x.place(knee);

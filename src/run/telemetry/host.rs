@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use super::parse::{self, Unwrapped};
 use crate::host::busy_seconds;
 
-/// The most processors whose clock is read, spread evenly over the usable ones and the same at every look. To read the
-/// file of one may interrupt that processor, or wait up to 20 ms for it, so to read all of a large host would disturb
-/// what is measured. A job that keeps the host busy has all of its processors near one clock: four tell of heat, of a
-/// power limit and of a governor as well as all do.
+/// The most processors whose clock is read, spread evenly over the usable ones and the same at every look. Reading the
+/// file of one can interrupt that processor, or wait up to 20 ms for it. So reading all of a large host would disturb
+/// the measurement. If a job keeps the host busy, all processors have about the same clock. Four of them show heat, a
+/// power limit or a governor as well as all do.
 const MOST_CLOCKS: usize = 4;
 
 /// The most processors whose clocks are read from `/proc/cpuinfo`, which has all of them or none.

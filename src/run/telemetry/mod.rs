@@ -1,8 +1,8 @@
 //! What sensors show while a job runs: one reading of all per second, each a line of `telemetry.csv`.
 //!
-//! [`read`] says how each sensor is read. [`host`] reads those of the processor and the memory, [`gpu`] those of NVIDIA's
-//! GPUs, and [`parse`] understands the texts. [`crate::record::Telemetry::of`] summarises the file, so whoever concludes
-//! an attempt, also an adopted one, uses every line written until then. macOS offers none of this without an
+//! [`read`] says how each sensor is read. [`host`] reads those of the processor and the memory, [`gpu`] those of
+//! NVIDIA's GPUs, and [`parse`] understands the texts. [`crate::record::Telemetry::of`] summarises the file, so whoever
+//! concludes an attempt, also an adopted one, uses every line written until then. macOS offers none of this without an
 //! administrator's rights.
 //!
 //! Reading costs the host that is being measured: files stay open, nothing is spawned, nothing is synced to the disk. A
@@ -55,8 +55,8 @@ impl Sensors {
         }
     }
 
-    /// Opens what a job on `device` needs, before the host's load is counted: NVIDIA's driver may take a second to wake,
-    /// and that is no foreign work.
+    /// Opens what a job on `device` needs, before the host's load is counted: NVIDIA's driver may take a second to
+    /// wake, and that is no foreign work.
     pub(super) fn prepare(&mut self, device: Device) {
         if matches!(device, Device::Cuda(_)) {
             self.gpu();

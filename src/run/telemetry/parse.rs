@@ -47,8 +47,8 @@ fn statistic(statistics: &str, name: &str) -> Option<f64> {
     statistics.lines().find_map(|line| number(line.strip_prefix(name)?))
 }
 
-/// The clock of each of `processors`, in MHz, of `/proc/cpuinfo`. Empty where the processors have no counters to measure
-/// it by (`aperfmperf`, which virtual machines hide): the file then repeats the nominal clock.
+/// The clock of each of `processors`, in MHz, of `/proc/cpuinfo`. Empty where the processors have no counters to
+/// measure it by (`aperfmperf`, which virtual machines hide): the file then repeats the nominal clock.
 pub(super) fn measured_clocks(cpu_info: &str, processors: &[u32]) -> Vec<f64> {
     let mut clocks = Vec::new();
     let mut current = None;
@@ -65,9 +65,10 @@ pub(super) fn measured_clocks(cpu_info: &str, processors: &[u32]) -> Vec<f64> {
     clocks
 }
 
-/// Whether a sensor of the driver `driver` (the `name` of a hardware monitor) called `label` shows how hot the processor
-/// is. `labels` are those of all of the driver's sensors: a package's sensor is the hottest of its cores, and reading a
-/// core's would disturb that core. AMD's `Tctl` is for fans and may be off by an offset where there is a `Tdie`.
+/// Whether a sensor of the driver `driver` (the `name` of a hardware monitor) called `label` shows how hot the
+/// processor is. `labels` are those of all of the driver's sensors: a package's sensor is the hottest of its cores, and
+/// reading a core's would disturb that core. AMD's `Tctl` is for fans and may be off by an offset where there is a
+/// `Tdie`.
 pub(super) fn is_processor_temperature(driver: &str, label: &str, labels: &[String]) -> bool {
     let any_starts_with = |start: &str| labels.iter().any(|label| label.starts_with(start));
     match driver {

@@ -7,8 +7,8 @@ use crate::run::process::Group;
 
 /// Reads all sensors at `unix_s`, in seconds since the Unix epoch. `job` are the job's processes.
 ///
-/// The GPU comes first, right after the clock: its energy is interpolated by the sample's time, and reading the host's
-/// files takes up to tens of milliseconds, which differ from sample to sample.
+/// The GPU comes first, right after the clock, because its energy is interpolated by the sample's time. Reading the
+/// host's files takes up to tens of milliseconds, which differ between samples.
 pub(super) fn look(
     unix_s: f64,
     host: &mut HostSensors,
@@ -26,8 +26,8 @@ pub(super) fn look(
     sample
 }
 
-/// The host's sensors in the order in which they are read: the energy first, because it belongs to the sample's time, and
-/// the clocks last, because reading them can block.
+/// The host's sensors in the order in which they are read: the energy first, because it belongs to the sample's time,
+/// and the clocks last, because reading them can block.
 fn of_host() -> Vec<Sensor> {
     let mut sensors: Vec<Sensor> =
         Sensor::ALL.iter().copied().filter(|sensor| sensor.part() != Part::Gpu).collect();

@@ -11,13 +11,13 @@ use super::random::Random;
 use super::transform::Transform;
 use super::{Batch, DataError, ImageFolder, LoaderOptions};
 
-/// Hands out the batches of a data set, epoch after epoch without end.
-///
-/// Batch k of a seed is the same whatever the number of threads: its images follow from the seed's permutation of the
-/// epoch, their augmentation from seed, epoch and place. An image that cannot be decoded is replaced by the next one of
-/// the epoch's order that can, from its end on to its beginning, so a batch is always full; with
-/// [`LoaderOptions::strict`] it is an error instead. The images at an epoch's end that do not fill a batch are dropped, as
-/// by PyTorch's `DataLoader` with `drop_last`.
+/// Returns the batches of a data set, epoch after epoch without end.
+// /
+/// Batch k of a seed does not depend on the number of threads: its images follow from the seed's permutation of the
+/// epoch, their augmentation from seed, epoch and position. An undecodable image is replaced by the next decodable one
+/// in the epoch's order, which wraps around, so a batch is always full. With [`LoaderOptions::strict`] it is an error
+/// instead. Images at an epoch's end that do not fill a batch are dropped, as by PyTorch's `DataLoader` with
+/// `drop_last`.
 pub(crate) struct Loader {
     source: Arc<Source>,
     supply: Supply,

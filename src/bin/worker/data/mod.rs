@@ -1,8 +1,8 @@
 //! The data path of the worker: a folder of images in, normalised batches out. No tensor is known here.
 //!
-//! [`ImageFolder`] finds the images as torchvision's class of that name does, [`Loader`] decodes them with threads of its
-//! own and hands out [`Batch`]es in an order that depends on the seed alone: the same seed gives the same pixels with
-//! any number of threads.
+//! [`ImageFolder`] finds the images like torchvision's class of that name. [`Loader`] decodes them in its own threads,
+//! and returns [`Batch`]es in an order that depends only on the seed. The same seed gives the same pixels with any
+//! number of threads.
 //!
 //! ```text
 //! let mut loader = Loader::open(&LoaderOptions { folder, batch: 16, … })?;

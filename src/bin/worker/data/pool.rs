@@ -1,7 +1,7 @@
-//! Threads that make numbered things ahead of need, handed out in the order of their numbers.
-//!
-//! A thread takes the next number, makes the thing and puts it on the shelf; the consumer takes the lowest number from
-//! the shelf and waits for it if need be. No more than `ahead` numbers are taken beyond what was consumed.
+//! Threads that make numbered things ahead of need. They are consumed in the order of their numbers.
+// !
+//! A thread takes the next number, makes the thing and puts it on the shelf. The consumer takes the lowest number from
+//! the shelf, and waits for it if necessary. Threads are at most `ahead` numbers ahead of the consumer.
 
 use std::any::Any;
 use std::collections::BTreeMap;

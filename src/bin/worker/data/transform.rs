@@ -1,7 +1,7 @@
-//! Decoded images to normalised numbers: torchvision's transforms for training and evaluation on ImageNet.
-//!
-//! Crop and resize are one step: with augmentation the crop is a view of the image that is then resized, without it
-//! only those pixels of the resized image are computed that the centre crop keeps.
+//! Converts decoded images to normalised numbers: torchvision's transforms for training and evaluation on ImageNet.
+// !
+//! Crop and resize are one step. With augmentation, the crop is a view of the image, which is then resized. Without it,
+//! only the pixels of the resized image in the centre crop are computed.
 
 use fast_image_resize::images::{CroppedImage, Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
@@ -45,8 +45,8 @@ impl Transform {
         self.augment
     }
 
-    /// Writes `image` to `out`, which has room for `3 × input_size × input_size` numbers. `random` decides on the crop and
-    /// the flip of the augmentation.
+    /// Writes `image` to `out`, which has room for `3 × input_size × input_size` numbers. `random` decides on the crop
+    /// and the flip of the augmentation.
     pub(super) fn apply(&mut self, image: Rgb<'_>, random: &mut Random, out: &mut [f32]) {
         if self.augment {
             let crop = random_crop(image.width, image.height, random);
@@ -149,8 +149,8 @@ struct Area {
 /// The part of an image that `Resize(s)` and `CenterCrop(input_size)` keep, s = round(256 ÷ 224 × `input_size`):
 /// 256 and 224 as in torchvision's evaluation of ImageNet.
 ///
-/// The shorter side becomes s, the longer `int(s × long ÷ short)`; the crop begins at `round((side - size) ÷ 2)`, half to
-/// even as Python rounds.
+/// The shorter side becomes s, the longer `int(s × long ÷ short)`; the crop begins at `round((side - size) ÷ 2)`, half
+/// to even as Python rounds.
 fn centre(width: u32, height: u32, input_size: u32) -> Area {
     let short = (f64::from(input_size) * 256.0 / 224.0).round();
     let (width, height) = (f64::from(width), f64::from(height));
@@ -176,8 +176,8 @@ struct Crop {
     height: u32,
 }
 
-/// `RandomResizedCrop.get_params` of torchvision with scale 0.08–1 and ratio 3/4–4/3: ten tries for an area and an aspect
-/// ratio that fit, then the largest centred crop whose ratio is allowed.
+/// `RandomResizedCrop.get_params` of torchvision with scale 0.08–1 and ratio 3/4–4/3: ten tries for an area and an
+/// aspect ratio that fit, then the largest centred crop whose ratio is allowed.
 fn random_crop(width: u32, height: u32, random: &mut Random) -> Crop {
     const RATIO: (f64, f64) = (3.0 / 4.0, 4.0 / 3.0);
     let area = f64::from(width) * f64::from(height);
@@ -335,8 +335,8 @@ mod tests {
         assert!(crops.iter().all(|crop| (0.079..=1.0).contains(&share(crop))));
         assert!(crops.iter().all(|crop| (0.74..=1.35).contains(&ratio(crop))));
         let mean = crops.iter().map(share).sum::<f64>() / crops.len() as f64;
-        // A try with share t of the area fits a 4:3 image if its aspect is at least 4t ÷ 3. Over t uniform and ln(aspect)
-        // uniform, the mean of t given that it fits is 0.432; the standard error of 2000 draws is 0.005.
+        // A try with share t of the area fits a 4:3 image if its aspect is at least 4t ÷ 3. Over t uniform and
+        // ln(aspect) uniform, the mean of t given that it fits is 0.432; the standard error of 2000 draws is 0.005.
         assert!((0.415..0.45).contains(&mean), "{mean}");
         assert_eq!(
             random_crop(1000, 10, &mut Random::of(&[1])),

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use super::super::decode::Decoder;
 use super::*;
 
-/// The largest mean absolute difference from torchvision allowed, of numbers from 0 to 1. Seen: 0.66 ÷ 255 where colours
-/// are enlarged most, for `zune-jpeg` and libjpeg-turbo round differently; 0.2 ÷ 255 where nothing is lossy.
+/// The largest mean absolute difference from torchvision allowed, of numbers from 0 to 1. Seen: 0.66 ÷ 255 where
+/// colours are enlarged most, for `zune-jpeg` and libjpeg-turbo round differently; 0.2 ÷ 255 where nothing is lossy.
 const MEAN_ALLOWED: f64 = 1.0 / 255.0;
 
 /// The largest difference of any one number allowed, so that no row or corner is wrong alone. Seen: 3 ÷ 255.

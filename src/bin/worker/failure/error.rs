@@ -49,8 +49,8 @@ pub(crate) enum WorkerError {
 }
 
 impl WorkerError {
-    /// libtorch's own words, told apart by whether memory was the matter. If it was, what is free is looked at now, while
-    /// what took the rest is still there.
+    /// libtorch's own words, told apart by whether memory was the matter. If it was, what is free is looked at now,
+    /// while what took the rest is still there.
     pub(crate) fn torch(text: &str) -> Self {
         Shortage::observe(text).map_or_else(|| WorkerError::Torch(first_line(text)), WorkerError::OutOfMemory)
     }

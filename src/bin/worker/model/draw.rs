@@ -99,8 +99,8 @@ fn finish(mut values: Tensor, distribution: Distribution) -> Result<Tensor, TchE
 /// Where a truncated normal distribution ends.
 const CUT: f64 = 2.0;
 
-/// Normal within the cut, of uniform values within the share that lies there: by the inverse of its distribution function,
-/// as `torch.nn.init.trunc_normal_` has it.
+/// Normal within the cut, of uniform values within the share that lies there: by the inverse of its distribution
+/// function, as `torch.nn.init.trunc_normal_` has it.
 fn truncated_normal(uniform: &mut Tensor, deviation: f64) -> Result<Tensor, TchError> {
     uniform.f_erfinv_()?.f_mul_scalar_(deviation * std::f64::consts::SQRT_2)?.f_clamp_(-CUT, CUT)
 }

@@ -138,8 +138,8 @@ fn attention(x: &Tensor, heads: i64) -> Result<Tensor, TchError> {
     values.f_transpose(1, 2)?.f_reshape([batch, tokens, channels])
 }
 
-/// torchvision's `stochastic_depth` in mode `row`: each image as a whole is kept with probability 1 − `probability`, and
-/// divided by that.
+/// torchvision's `stochastic_depth` in mode `row`: each image as a whole is kept with probability 1 − `probability`,
+/// and divided by that.
 fn stochastic_depth(x: &Tensor, probability: f64, training: bool) -> Result<Tensor, TchError> {
     if !training || probability == 0.0 {
         return Ok(x.shallow_clone());

@@ -7,8 +7,8 @@ use std::time::Instant;
 use super::super::device::OpenDevice;
 use super::super::failure::WorkerError;
 
-/// A timing is at least about this long: handing work to a GPU and waiting for it takes some 20 µs, which then no longer
-/// counts.
+/// A timing is at least about this long: handing work to a GPU and waiting for it takes some 20 µs, which then no
+/// longer counts.
 const TIMING_S: f64 = 0.02;
 
 /// No more calls than this go into one timing, however short they are.

@@ -1,11 +1,10 @@
-//! That single precision, bfloat16 and channels-last add rounding to a network's numbers, and nothing else.
-//!
-//! How far rounding may move a number is not guessed but found out in double precision, with the same network. A dot
-//! product computed with unit roundoff u, in whatever order, is the exact one of factors that are off by a relative
-//! error of some √n·u for n products (Higham and Mary, *A new approach to probabilistic rounding error analysis*, 2019).
-//! So every weight and every activation gets a relative error of that size, drawn at random. The multiplication does the
-//! same to the gradients on their way back. The spread of the numbers over a few draws is what rounding does to them,
-//! whatever the processor's kernels are.
+//! Tests that single precision, bfloat16 and channels-last add only rounding errors to a network's numbers.
+// !
+//! The effect of rounding is not guessed but determined in double precision, with the same network. A dot product of n
+//! terms with unit roundoff u, in any order, equals the exact one of factors with relative errors of about √n·u. See
+//! Higham and Mary, *A new approach to probabilistic rounding error analysis*, 2019. So every weight and every
+//! activation gets a random relative error of that size. The multiplication does the same to the gradients on their way
+//! back. The spread of the numbers over a few draws is the effect of rounding, whatever the processor's kernels are.
 
 use std::collections::BTreeMap;
 
@@ -95,8 +94,8 @@ fn without_step(expected: &Quantities) -> Quantities {
 /// What PyTorch computed in double precision, by the mode that the network was in.
 type Modes = [(&'static str, Quantities); 2];
 
-/// The terms of the network's longest sum: over the inputs of an output in the forward pass, over the pixels of all images
-/// in the gradient of a weight.
+/// The terms of the network's longest sum: over the inputs of an output in the forward pass, over the pixels of all
+/// images in the gradient of a weight.
 fn longest_sum(network: &Network) -> i64 {
     let weights = network.layers().iter().flat_map(Layer::parameter_tensors);
     let inputs = weights.map(|tensor| sizes(&tensor.shape)[1..].iter().product());

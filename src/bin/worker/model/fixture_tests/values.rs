@@ -36,8 +36,8 @@ impl Case {
     }
 }
 
-/// Doubles in -1 .. 1: the table from the place that the name's hash says, again and again, changed by `change`. That sees
-/// no number twice, so of the gigabyte of a large network's weights only the result is ever made.
+/// Doubles in -1 .. 1: the table from the place that the name's hash says, again and again, changed by `change`. That
+/// sees no number twice, so of the gigabyte of a large network's weights only the result is ever made.
 pub(super) fn repeated(name: &str, shape: &[i64], change: impl Fn(Tensor) -> Tensor) -> Tensor {
     let (count, period) = (shape.iter().product::<i64>(), PERIOD as i64);
     let start = (fnv1a(name) % PERIOD as u64) as i64;
