@@ -208,9 +208,9 @@ fn random_crop(width: u32, height: u32, random: &mut Random) -> Crop {
 mod tests {
     use super::*;
 
-    /// How far the resized images may be from plain floating point, in levels of 0 to 255. Each of the two passes rounds to
-    /// a whole level, which is half a level at most. Their weights have 16 bits: over the at most six pixels of a sum, that
-    /// adds less than 6 · 255 · 2⁻¹⁶ per pass.
+    /// How far the resized images may be from plain floating point, in levels of 0 to 255. Each of the two passes
+    /// rounds to a whole level, which is half a level at most. Their weights have 16 bits: over the at most six pixels
+    /// of a sum, that adds less than 6 · 255 · 2⁻¹⁶ per pass.
     const TOLERANCE: f64 = 2.0 * (0.5 + 6.0 * 255.0 / 65536.0);
 
     /// Pillow's antialiased bilinear resize in plain floating point, one pixel and channel at a time.
