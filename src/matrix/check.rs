@@ -1,9 +1,8 @@
-//! From the text of a matrix file to a [`Matrix`] that cannot be wrong, or to all mistakes at once.
+//! Checks the text of a matrix file: the result is a [`Matrix`] that cannot be wrong, or all mistakes at once.
 //!
-//! Mistakes are looked for in layers: syntax; then keys and types ([`super::file`]); then each env for itself
-//! ([`super::env`]); then `exclude` and `include`, and the matrix as a whole. A layer goes on where the one before it
-//! found mistakes, but never judges what they may have changed: a misspelt model must not also be reported as an
-//! `exclude` that excludes nothing.
+//! Checking has layers: syntax, keys and types ([`super::file`]), each env ([`super::env`]), then `exclude`, `include`
+//! and the whole matrix. A layer continues even if the previous one found mistakes, but never judges what they could
+//! affect. For example, a misspelt model must not also be reported as an `exclude` that excludes nothing.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -36,7 +35,7 @@ pub fn check(source: &str) -> Result<Matrix, Vec<Note>> {
         file.include.iter().filter_map(|entry| known.include(entry, &mut notes)).collect();
     check_whole(&known, &exclude, &include, &mut notes);
     let envs = known.built.into_iter().flatten().collect();
-    // Without a name there are notes.
+    // If the name is missing, there is a note.
     let Some(name) = file.name.filter(|_| notes.count() == 0) else {
         return Err(notes.into_sorted());
     };
@@ -52,10 +51,10 @@ pub fn check(source: &str) -> Result<Matrix, Vec<Note>> {
     })
 }
 
-/// What entries of `exclude` and `include` may name.
+/// The names that entries of `exclude` and `include` can refer to.
 struct Known<'a> {
     file: &'a MatrixFile,
-    /// The envs of the file, in its order; `None` where mistakes leave the env unknown.
+    /// The envs in the order of the file; `None` if mistakes leave the env unknown.
     built: Vec<Option<Env>>,
 }
 
@@ -69,7 +68,7 @@ impl<'a> Known<'a> {
         self.file.envs.iter().map(|env| env.name.value.as_str())
     }
 
-    /// Whether every env could be built, so that what is not found in one is nowhere.
+    /// Whether every env could be built. Only then is a name that no env has certainly wrong.
     fn is_complete(&self) -> bool {
         self.built.iter().all(Option::is_some)
     }
@@ -89,7 +88,7 @@ impl<'a> Known<'a> {
         env.own.worker.as_ref().or(self.file.base.worker.as_ref()).unwrap_or(&WorkerFile::Shipped)
     }
 
-    /// Whether any env may have a parameter called `name`.
+    /// Whether any env can have a parameter called `name`.
     fn has_param(&self, name: &str) -> bool {
         let overrides = || self.file.envs.iter().map(|env| &env.own).chain([&self.file.base]);
         parameter(name).is_some()
@@ -112,7 +111,7 @@ impl<'a> Known<'a> {
                     notes.add(
                         key.span,
                         "repeat",
-                        "a config is excluded with all its repeats: change `repeats` instead",
+                        "`exclude` removes a config with all its repeats: change `repeats` instead",
                     );
                     continue;
                 }
@@ -146,7 +145,7 @@ impl<'a> Known<'a> {
             _ => (Operator::Equal, self.values(field, name, std::slice::from_ref(node), notes)?),
         };
         if matches!(operator, Operator::Compare(_)) && !is_number(field) {
-            notes.add(node.span, &node.value.word(), format!("compares numbers, and `{name}` is none"));
+            notes.add(node.span, &node.value.word(), format!("compares numbers, but `{name}` is no number"));
             return None;
         }
         let before = notes.count();
@@ -189,7 +188,7 @@ impl<'a> Known<'a> {
         (values.len() == items.len()).then_some(values)
     }
 
-    /// Checks that what a condition names exists.
+    /// Checks that the names in a condition exist.
     fn check_value(
         &self,
         field: &SelectorField,
@@ -279,7 +278,7 @@ impl<'a> Known<'a> {
         index
     }
 
-    /// The precision of an entry of `include`: as it says, else the only one of its env.
+    /// The precision of an entry of `include`: its own, or else the only one of its env.
     fn include_precision(
         &self,
         entry: &Spanned<Vec<Entry>>,
@@ -310,7 +309,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// The parameters in an entry of `include`: what is no key of its own.
+/// The parameters in an entry of `include`: all keys that have no other meaning.
 fn include_params(map: &[Entry], worker: &WorkerFile, notes: &mut Notes) -> Params {
     let mut params = Params::new();
     for (key, node) in map {
@@ -330,7 +329,7 @@ fn include_params(map: &[Entry], worker: &WorkerFile, notes: &mut Notes) -> Para
     params
 }
 
-/// Whether `value` makes sense behind `operator`. A bound may lie outside the parameter's range, and a word may name a
+/// Whether `value` makes sense after `operator`. A bound may lie outside the parameter's range, and a word can mean a
 /// source of images.
 fn may_follow(operator: Operator, parameter: Parameter, value: &ParamValue) -> bool {
     match operator {
@@ -341,7 +340,7 @@ fn may_follow(operator: Operator, parameter: Parameter, value: &ParamValue) -> b
     }
 }
 
-/// Whether a field holds numbers. Of a parameter that only an external worker knows, anything may be asked.
+/// Whether a field contains numbers. Parameters that only an external worker knows can contain anything.
 fn is_number(field: &SelectorField) -> bool {
     match field {
         SelectorField::Batch | SelectorField::Repeat => true,
@@ -350,8 +349,7 @@ fn is_number(field: &SelectorField) -> bool {
     }
 }
 
-/// Why the shipped worker has no network for the images of `key`; a name that it does not know at all is told
-/// elsewhere.
+/// Why the shipped worker has no network for the images of `key`. Unknown networks are reported elsewhere.
 fn no_network(key: &Key) -> Option<String> {
     let size = |name: &str| match key.param(name) {
         Some(ParamValue::Int(value)) => u32::try_from(value).ok(),
@@ -364,8 +362,8 @@ fn no_network(key: &Key) -> Option<String> {
     }
 }
 
-/// What only the matrix as a whole can tell: its size, excludes that exclude nothing, configs that are there twice,
-/// envs that are left with nothing.
+/// Mistakes that only the whole matrix shows: too many jobs, excludes that exclude nothing, duplicate configs, envs
+/// without configs.
 fn check_whole(
     known: &Known<'_>,
     exclude: &[Spanned<Selector>],
@@ -394,7 +392,7 @@ fn check_whole(
     }
 }
 
-/// Whether there are few enough jobs to check each one. If not, that is noted as a mistake.
+/// Whether there are few enough jobs to check each one. Too many are a mistake.
 fn is_small_enough(known: &Known<'_>, notes: &mut Notes) -> bool {
     let size = |env: &Env| {
         let jobs_of_config = u64::from(env.repeats) + env.profiles.len() as u64;
@@ -403,13 +401,13 @@ fn is_small_enough(known: &Known<'_>, notes: &mut Notes) -> bool {
     let jobs = known.built.iter().flatten().map(size).fold(0, u64::saturating_add);
     if jobs > MOST_JOBS {
         let message =
-            format!("has {jobs} jobs, and a matrix may have {MOST_JOBS}: shorten its axes, or split it");
+            format!("has {jobs} jobs, but at most {MOST_JOBS} are allowed: shorten its axes, or split it");
         notes.add(Span { line: 1, column: 1, length: 1 }, "matrix", message);
     }
     jobs <= MOST_JOBS
 }
 
-/// The ids of the configs of `env` that `exclude` leaves. `hits` collects which selectors exclude any config.
+/// The ids of the configs of `env` that are not excluded. `hits` collects the selectors that exclude a config.
 fn check_product(
     env: &Env,
     name: &Spanned<String>,
@@ -432,21 +430,21 @@ fn check_product(
         }
     }
     for reason in impossible {
-        notes.add(name.span, &name.value, format!("has configs that cannot be: {reason}"));
+        notes.add(name.span, &name.value, format!("has impossible configs: {reason}"));
     }
     ids
 }
 
-/// Checks the configs that are included into `env`, and adds their ids to `ids`.
+/// Checks the configs that `include` adds to `env`, and adds their ids to `ids`.
 fn check_included(env: &Env, include: &[Spanned<Include>], ids: &mut HashSet<JobId>, notes: &mut Notes) {
     for include in include.iter().filter(|include| include.value.env == env.name) {
         let key = env.included(&include.value).key;
         let span = Span { length: 1, ..include.span };
         if let Some(reason) = no_network(&key) {
-            notes.add(span, "include", format!("cannot be: {reason}"));
+            notes.add(span, "include", format!("is impossible: {reason}"));
         }
         if !ids.insert(key.id()) {
-            notes.add(span, "include", "this config is in the matrix already: leave it out here");
+            notes.add(span, "include", "this config is already in the matrix: remove it here");
         }
     }
 }

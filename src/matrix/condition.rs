@@ -1,9 +1,9 @@
-//! Conditions as they are written: `64`, `[16, 32]`, `">= 64"`, `"!= vgg16"` in a matrix, `batch>=32` on a command line.
+//! The spelling of conditions: `64`, `[16, 32]`, `">= 64"`, `"!= vgg16"` in a matrix, `batch>=32` on a command line.
 
 use super::{Comparison, Condition, SelectorField};
 use crate::job::{Finite, ParamValue};
 
-/// What stands between a field and its values.
+/// The operator between a field and its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     /// `=` or `==`: any of the values.
@@ -14,7 +14,7 @@ pub enum Operator {
     Compare(Comparison),
 }
 
-/// The spellings of the operators. One that begins with another stands before it.
+/// The spellings of the operators. Longer ones come before those that they begin with.
 const OPERATORS: [(&str, Operator); 7] = [
     ("==", Operator::Equal),
     ("!=", Operator::NotEqual),
@@ -32,7 +32,7 @@ impl Operator {
         OPERATORS.iter().find_map(|(sign, operator)| Some((*operator, text.strip_prefix(sign)?.trim())))
     }
 
-    /// What stands before the first operator in `text`, the operator, and what follows it.
+    /// The text before the first operator in `text`, the operator, and the text after it.
     pub fn split(text: &str) -> Option<(&str, Operator, &str)> {
         let at = text.find(['=', '!', '<', '>'])?;
         let (operator, rest) = Operator::strip(&text[at..])?;
@@ -41,8 +41,7 @@ impl Operator {
 }
 
 impl Condition {
-    /// The condition that `operator` and `values` make; `None` if there is no value, or no single number for a
-    /// comparison.
+    /// The condition with `operator` and `values`; `None` without a value, or if a comparison lacks its single number.
     pub fn new(operator: Operator, values: Vec<ParamValue>) -> Option<Condition> {
         match (operator, values.as_slice()) {
             (_, []) => None,
@@ -59,7 +58,7 @@ impl Condition {
         }
     }
 
-    /// The values it names; none for a comparison.
+    /// The values of the condition; none for a comparison.
     pub fn values(&self) -> &[ParamValue] {
         match self {
             Condition::AnyOf(values) | Condition::NoneOf(values) => values,
@@ -68,7 +67,7 @@ impl Condition {
     }
 }
 
-/// The values of a comma-separated list, each as YAML would read it. Empty ones are left out.
+/// The values of a comma-separated list, each read as in YAML. Empty ones are left out.
 pub fn comma_separated(text: &str) -> Vec<ParamValue> {
     text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(scalar).collect()
 }
@@ -87,10 +86,10 @@ fn scalar(word: &str) -> ParamValue {
 }
 
 impl SelectorField {
-    /// The fields that are no parameters.
+    /// The fields that are not parameters.
     pub const NAMES: [&str; 5] = ["env", "model", "batch", "precision", "repeat"];
 
-    /// The field called `name`; a parameter if it is none of [`SelectorField::NAMES`].
+    /// The field called `name`; a parameter if it is not in [`SelectorField::NAMES`].
     pub fn named(name: &str) -> SelectorField {
         match name {
             "env" => SelectorField::Env,

@@ -1,18 +1,18 @@
-//! The configs of a matrix: the product of each env's axes, less what is excluded, plus what is included.
+//! The configs of a matrix: the product of each env's axes, without the excluded ones, plus the included ones.
 
 use std::collections::BTreeMap;
 
 use super::{Axis, AxisName, AxisValue, Env, Include, Matrix};
 use crate::job::{KEY_SCHEMA, Key, Kind, Name, ParamValue, Params, Precision, Profile, WorkerTemplate};
 
-/// One config and how often it runs.
+/// One config with its number of repeats.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// The key of its first repeat.
     pub key: Key,
-    /// Its repeats, at least 1.
+    /// The number of repeats, at least 1.
     pub repeats: u32,
-    /// The profilers that look into it once, after its repeats.
+    /// The profilers that run it once, after its repeats.
     pub profiles: BTreeMap<Kind, Profile>,
 }
 
@@ -24,7 +24,7 @@ impl Config {
 }
 
 impl Matrix {
-    /// The configs in the order of the file: env by env, the product before what is included.
+    /// The configs in the order of the file: env by env, the product before the included ones.
     pub fn configs(&self) -> Vec<Config> {
         let mut configs = Vec::new();
         for env in &self.envs {
@@ -42,7 +42,7 @@ impl Matrix {
 }
 
 impl Env {
-    /// How many configs the product of the axes has; `None` if that is no number.
+    /// The number of configs in the product of the axes; `None` if it overflows.
     pub fn product_size(&self) -> Option<u64> {
         self.axes.iter().try_fold(1, |size: u64, axis| size.checked_mul(axis.points.len().try_into().ok()?))
     }
@@ -53,7 +53,7 @@ impl Env {
         (0..size).map(|index| self.nth_config(index))
     }
 
-    /// The config at `index` of the product: the index is a number whose digits, one an axis, say the axis' point.
+    /// The config at `index` of the product. The index is a number with one digit per axis, which is the axis' point.
     fn nth_config(&self, mut index: u64) -> Key {
         let mut values = BTreeMap::new();
         for Axis { names, points } in self.axes.iter().rev() {
@@ -93,7 +93,8 @@ impl Env {
         Config { key: finished(key), repeats: include.repeats, profiles: self.profiles.clone() }
     }
 
-    /// What all configs of the env with this model share. The axes `batches` and `precisions` fill in the rest.
+    /// The part that all configs of the env with this model share. The axes `batches` and `precisions` fill in the
+    /// rest.
     fn bare_key(&self, model: Name) -> Key {
         Key {
             schema: KEY_SCHEMA,
@@ -115,8 +116,8 @@ fn set(params: &mut Params, name: &str, value: &ParamValue) {
     params.insert(name.to_owned(), value.clone());
 }
 
-/// The shipped worker is told its defaults anyway. Of another worker nothing is known but what is declared, so that a
-/// declared value is kept even if it is what the shipped worker would do.
+/// The shipped worker is told its defaults anyway. For another worker only declared values are known. So a declared
+/// value is kept even if it is the shipped worker's default.
 fn finished(key: Key) -> Key {
     match key.worker {
         WorkerTemplate::Shipped => Key { params: Key::without_defaults(key.params), ..key },

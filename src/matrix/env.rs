@@ -1,4 +1,4 @@
-//! From an env as it stands in the file, and what the matrix says for all envs, to a complete [`Env`].
+//! Builds a complete [`Env`] from an env of the file and the settings for all envs.
 
 use super::file::{EnvFile, Overrides, SpannedList, WorkerFile};
 use super::keys::{MOST_JOBS, PLACEHOLDERS};
@@ -10,13 +10,13 @@ use super::{Axis, AxisName, AxisValue, Env};
 use crate::architecture::NETWORKS;
 use crate::job::{Name, PARAMETERS, ParamValue, Params, Precision, WorkerTemplate, parameter, placeholders};
 
-/// Repeats of a config if nobody says: the fewest with which two configs can differ significantly.
+/// The default repeats of a config: the fewest with which two configs can differ significantly.
 const DEFAULT_REPEATS: u32 = 5;
 
-/// An axis before it is known whether it is zipped with others.
+/// An axis before zipping.
 struct Dimension {
     name: AxisName,
-    /// As the file calls it.
+    /// Its name in the file.
     word: String,
     span: Span,
     values: Vec<Spanned<AxisValue>>,
@@ -67,7 +67,7 @@ pub(super) fn build(file: &EnvFile, base: &Overrides, notes: &mut Notes) -> Opti
 type NamedParam<'a> = (&'a Spanned<String>, &'a Spanned<ParamValue>);
 type NamedAxis<'a> = (&'a Spanned<String>, &'a SpannedList<ParamValue>);
 
-/// What the env says about a parameter, fixed or as an axis, replaces whatever the matrix says about it.
+/// A parameter of the env, fixed or as an axis, replaces that of the matrix.
 fn merge_params<'a>(own: &'a Overrides, base: &'a Overrides) -> (Vec<NamedParam<'a>>, Vec<NamedAxis<'a>>) {
     let is_own_param = |name: &str| own.params.iter().any(|(own, _)| own.value == name);
     let own_axis = |name: &str| own.axes.iter().find(|(own, _)| own.value == name);
@@ -133,7 +133,8 @@ pub(super) fn check_param_name(name: &Spanned<String>, worker: &WorkerFile, note
         WorkerFile::Command(words) => {
             let used: Vec<&str> = words.iter().flat_map(|word| placeholders(&word.value)).collect();
             if !used.contains(&name.value.as_str()) {
-                let message = format!("is not used: no word of `worker.command` holds `{{{}}}`", name.value);
+                let message =
+                    format!("is not used: no word of `worker.command` contains `{{{}}}`", name.value);
                 let hint = did_you_mean(&name.value, known.chain(used));
                 notes.add_with_hint(name.span, &name.value, message, hint);
             }
@@ -156,7 +157,7 @@ fn undefined_placeholder(placeholder: &str, span: Span, names: &[&Spanned<String
     notes.add_with_hint(span, &word, message, hint);
 }
 
-/// The env's axes in the order in which they vary, the slowest first.
+/// The env's axes, the slowest-varying first.
 fn dimensions(
     file: &EnvFile,
     base: &Overrides,
@@ -190,7 +191,7 @@ fn dimensions(
     dimensions
 }
 
-/// Notes the absence of a list that every env needs, unless it is there and could not be read.
+/// Notes a missing list that every env needs, unless it exists but could not be read.
 fn required<'a, T>(
     list: Option<&'a T>,
     key: &str,
@@ -200,7 +201,8 @@ fn required<'a, T>(
     notes: &mut Notes,
 ) -> Option<&'a T> {
     if list.is_none() && !file.own.broken && !base.broken {
-        let message = format!("has no `{key}`: write `{key}: {example}` here, or at the top for all envs");
+        let message =
+            format!("has no `{key}`: write `{key}: {example}` here, or at the top level for all envs");
         notes.add(file.name.span, &file.name.value, message);
     }
     list
@@ -221,7 +223,7 @@ fn check_models(models: &SpannedList<Name>, worker: &WorkerFile, notes: &mut Not
     models.value.iter().for_each(|model| check_model(model, worker, notes));
 }
 
-/// Checks that the shipped worker knows `model`; another worker may know any.
+/// Checks that the shipped worker knows `model`. Other workers can know any model.
 pub(super) fn check_model(model: &Spanned<Name>, worker: &WorkerFile, notes: &mut Notes) {
     if matches!(worker, WorkerFile::Shipped) && !NETWORKS.contains(&model.value.as_str()) {
         let message = "is not a network of the shipped worker";
@@ -232,7 +234,7 @@ pub(super) fn check_model(model: &Spanned<Name>, worker: &WorkerFile, notes: &mu
     }
 }
 
-/// The axes of an env: zipped dimensions become one axis, at the place of the first of them.
+/// The axes of an env. Zipped dimensions become one axis in the position of the first one.
 fn join(
     mut dimensions: Vec<Dimension>,
     zip: &[SpannedList<String>],
@@ -256,7 +258,7 @@ fn join(
     axes
 }
 
-/// The groups of `zip` that make sense, by the words of their axes.
+/// The valid groups of `zip`, by the names of their axes.
 fn check_zip(
     dimensions: &[Dimension],
     zip: &[SpannedList<String>],
@@ -273,7 +275,7 @@ fn check_zip(
                 let message = format!("is not an axis of env `{env}`: expected {}", one_of(known.clone()));
                 notes.add_with_hint(word.span, &word.value, message, did_you_mean(&word.value, known));
             } else if words.contains(&word.value) || groups.iter().any(|group| group.contains(&word.value)) {
-                notes.add(word.span, &word.value, "is zipped already: an axis moves with one group only");
+                notes.add(word.span, &word.value, "is already zipped: an axis can be in one group only");
             }
             words.push(word.value.clone());
         }
@@ -284,13 +286,13 @@ fn check_zip(
     groups
 }
 
-/// One axis from dimensions that move together, which must be equally long. Its points must differ.
+/// One axis from dimensions that move together, which must have the same length. Its points must differ.
 fn zipped(joined: Vec<Dimension>, zip: &[SpannedList<String>], notes: &mut Notes) -> Option<Axis> {
     let first = joined.first()?;
     for other in &joined[1..] {
         if other.values.len() != first.values.len() {
             let message = format!(
-                "has {} values and `{}`, with which it is zipped, has {}: expected equally many",
+                "has {} values, but `{}` in the same `zip` group has {}: both must have the same number",
                 other.values.len(),
                 first.word,
                 first.values.len()
@@ -299,7 +301,7 @@ fn zipped(joined: Vec<Dimension>, zip: &[SpannedList<String>], notes: &mut Notes
             return None;
         }
     }
-    // A group with mistakes of its own may have been meant to tell equal values apart.
+    // A group with mistakes might have been meant to distinguish equal values.
     let is_zipped = zip.iter().flat_map(|group| &group.value).any(|word| word.value == first.word);
     let is_alone = joined.len() == 1 && is_zipped;
     let mut points: Vec<Vec<AxisValue>> = Vec::new();
@@ -310,7 +312,7 @@ fn zipped(joined: Vec<Dimension>, zip: &[SpannedList<String>], notes: &mut Notes
             notes.add(value.span, &shown(&value.value), format!("is in `{}` twice: keep one", first.word));
         } else if points.iter().any(|other| is_same_call(other, &point)) && !is_alone {
             let message =
-                format!("gives the worker the same command as another value of `{}`: keep one", first.word);
+                format!("leads to the same worker command as another value of `{}`: keep one", first.word);
             notes.add(value.span, &shown(&value.value), message);
         }
         points.push(point);
@@ -319,10 +321,10 @@ fn zipped(joined: Vec<Dimension>, zip: &[SpannedList<String>], notes: &mut Notes
     (!points.is_empty()).then_some(Axis { names, points })
 }
 
-/// Whether a worker is called alike for two points: `1`, `1.0` and `"1"` are one word of its command.
+/// Whether two points lead to the same worker command: `1`, `1.0` and `"1"` are the same word of it.
 fn is_same_call(one: &[AxisValue], other: &[AxisValue]) -> bool {
     let is_same = |(one, other): (&AxisValue, &AxisValue)| match (one, other) {
-        // Synthetic data and a folder called `synthetic` are shown alike, but the shipped worker tells them apart.
+        // Synthetic data and a folder called `synthetic` have the same text, but the shipped worker distinguishes them.
         (AxisValue::Param(ParamValue::Data(_)), _) => one == other,
         (AxisValue::Param(one), AxisValue::Param(other)) => one.to_string() == other.to_string(),
         _ => one == other,

@@ -1,6 +1,7 @@
-//! What stands in a matrix file, value by value and with its place: types are right, meanings are not yet checked.
+//! The content of a matrix file: values with their positions. Types are checked, meanings are not yet.
 //!
-//! [`MatrixFile`] mirrors the YAML. What an env does not override is still absent here; [`super::check`] fills it in.
+//! [`MatrixFile`] mirrors the YAML. Values that an env does not override are absent here; [`super::check`] fills them
+//! in.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +25,7 @@ use crate::threshold::Thresholds;
 pub(super) struct MatrixFile {
     pub(super) name: Option<Name>,
     pub(super) description: Option<String>,
-    /// What holds for every env that does not say otherwise.
+    /// The settings of every env that does not override them.
     pub(super) base: Overrides,
     pub(super) envs: Vec<EnvFile>,
     pub(super) exclude: Vec<Spanned<Vec<Entry>>>,
@@ -38,7 +39,7 @@ pub(super) struct MatrixFile {
 #[derive(Debug)]
 pub(super) struct EnvFile {
     pub(super) name: Spanned<String>,
-    /// Whether something of it could not be read.
+    /// Whether a part of it could not be read.
     pub(super) broken: bool,
     pub(super) device: Option<Device>,
     pub(super) place: Place,
@@ -50,13 +51,13 @@ pub(super) struct EnvFile {
     pub(super) own: Overrides,
 }
 
-/// A list and its items, each with its place.
+/// A list and its items, each with its position.
 pub(super) type SpannedList<T> = Spanned<Vec<Spanned<T>>>;
 
-/// What a matrix says for all envs, or an env for itself.
+/// Settings for all envs in a matrix, or for one env.
 #[derive(Debug, Default)]
 pub(super) struct Overrides {
-    /// Whether something of it could not be read.
+    /// Whether a part of it could not be read.
     pub(super) broken: bool,
     pub(super) models: Option<SpannedList<Name>>,
     pub(super) batches: Option<SpannedList<u32>>,
@@ -64,7 +65,7 @@ pub(super) struct Overrides {
     pub(super) repeats: Option<u32>,
     pub(super) params: Vec<(Spanned<String>, Spanned<ParamValue>)>,
     pub(super) axes: Vec<(Spanned<String>, SpannedList<ParamValue>)>,
-    /// Parameters that are declared, but whose values could not be read.
+    /// Declared parameters whose values could not be read.
     pub(super) unread: Vec<Spanned<String>>,
     pub(super) zip: Option<Vec<SpannedList<String>>>,
     pub(super) limits: LimitsFile,
@@ -77,7 +78,7 @@ pub(super) struct Overrides {
 pub(super) enum WorkerFile {
     Shipped,
     Command(Vec<Spanned<String>>),
-    /// Mistakes leave it unknown, so nothing can be checked against it.
+    /// Unknown because of mistakes, so nothing can be checked against it.
     Unknown,
 }
 
@@ -293,7 +294,7 @@ fn read_worker(node: &Node, notes: &mut Notes) -> WorkerFile {
     }
 }
 
-/// A word of a command. Numbers and switches are meant as they are written.
+/// A word of a command. Numbers and switches keep their spelling.
 fn argument(node: &Node, notes: &mut Notes) -> Option<Spanned<String>> {
     match &node.value {
         Value::Int(_) | Value::Float(_) | Value::Bool(_) => {
@@ -365,7 +366,7 @@ fn price(node: &Node, notes: &mut Notes) -> Option<f64> {
         // The conversion is exact far beyond any price.
         Value::Int(value @ 0..=1_000_000) => Some(value as f64),
         _ => {
-            mismatch(node, "US dollars an hour, a number of at least 0", notes);
+            mismatch(node, "US dollars per hour, a number of at least 0", notes);
             None
         }
     }

@@ -1,11 +1,11 @@
-//! What a matrix says is what the key holds, bit by bit: numbers, and texts of any script.
+//! Values in a matrix arrive in the key unchanged: numbers bit by bit, and texts of any script.
 
 use proptest::prelude::*;
 
 use super::check;
 use crate::job::{DataSource, Key, Kind, ParamValue, WorkerTemplate, arbitrary};
 
-/// `text` as YAML writes it in double quotes, letters as they are and everything else escaped.
+/// `text` as a double-quoted YAML string: letters unchanged, everything else escaped.
 fn quoted(text: &str) -> String {
     let letter = |c: char| match c {
         c if c.is_alphanumeric() => c.to_string(),
@@ -58,7 +58,7 @@ fn yaml(key: &Key, style: u8) -> String {
     text + &format!("profile: {{ {kind}: {{ {iters}{counters} }} }}\n")
 }
 
-/// A word of a command, whose placeholders stay as they are.
+/// A word of a command; placeholders stay unchanged.
 fn quoted_command(word: &str) -> String {
     if word.contains('{') { format!("\"{word}\"") } else { quoted(word) }
 }

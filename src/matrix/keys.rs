@@ -1,8 +1,8 @@
-//! The keys of a matrix file and the ranges of its numbers: what the reader accepts and the JSON Schema describes.
+//! The keys of a matrix file and the ranges of its numbers, for the reader and for the JSON Schema.
 
 use std::ops::RangeInclusive;
 
-/// A key and what it means, in a sentence.
+/// A key and its description.
 pub(super) struct KeyDoc {
     pub(super) name: &'static str,
     pub(super) help: &'static str,
@@ -12,62 +12,68 @@ const fn key(name: &'static str, help: &'static str) -> KeyDoc {
     KeyDoc { name, help }
 }
 
-/// Keys that stand in a matrix for all envs, or in an env for itself.
+/// Keys of a matrix, for all envs, or of one env.
 pub(super) const OVERRIDES: &[KeyDoc] = &[
     key("models", "The networks to train."),
-    key("batches", "Images an iteration."),
-    key("precisions", "The arithmetic of a training step; `[fp32]` if absent."),
-    key("repeats", "How often each config runs; 5 if absent."),
+    key("batches", "Images per iteration."),
+    key("precisions", "The precisions of a training step; `[fp32]` if absent."),
+    key("repeats", "The number of repeats of each config; 5 if absent."),
     key("params", "Parameters of the worker, the same for all configs."),
-    key("axes", "Further axes: parameters of the worker with the values they take."),
+    key("axes", "Further axes: parameters of the worker with lists of values."),
     key("zip", "Groups of axes that move together instead of being multiplied."),
-    key("limits", "What a job may take, and what happens around it."),
-    key("profile", "Profilers that look into every config once, in jobs of their own."),
-    key("worker", "The program that trains, if it is not the shipped one."),
+    key("limits", "Limits of a job, and the conditions of its start."),
+    key("profile", "Profilers that run every config once, in separate jobs."),
+    key("worker", "The worker program, if it is not the shipped one."),
 ];
 
-/// Keys of a matrix beside [`OVERRIDES`].
+/// Keys of a matrix in addition to [`OVERRIDES`].
 pub(super) const MATRIX: &[KeyDoc] = &[
-    key("name", "The matrix's name; names the saved plan and the report's directory."),
-    key("description", "What the matrix is about, in a sentence."),
-    key("envs", "The environments by name."),
+    key("name", "The matrix's name, also that of the saved plan and of the report's directory."),
+    key("description", "A sentence that describes the matrix."),
+    key("envs", "The environments, by name."),
     key("exclude", "Configs to leave out of the product."),
     key("include", "Configs to add to the product."),
     key("order", "The order of jobs; `interleaved` if absent."),
-    key("order_seed", "Seeds the order; 0 if absent."),
-    key("thresholds", "Thresholds of marks and findings that differ from their defaults. No job runs again."),
+    key("order_seed", "The seed of the order; 0 if absent."),
+    key(
+        "thresholds",
+        "Thresholds of marks and findings that differ from the defaults. Changing them repeats no job.",
+    ),
 ];
 
-/// Keys of an env beside [`OVERRIDES`].
+/// Keys of an env in addition to [`OVERRIDES`].
 pub(super) const ENV: &[KeyDoc] = &[
-    key("device", "Where the worker computes: `cpu`, `mps`, `cuda` or `cuda:<index>`."),
-    key("host", "The host it belongs to; on others its jobs are `not here`."),
+    key("device", "The device of the worker: `cpu`, `mps`, `cuda` or `cuda:<index>`."),
+    key("host", "The host it belongs to; on other hosts its jobs are `not here`."),
     key("os", "The operating system it belongs to."),
-    key("share", "What a job keeps for itself: `nothing` is shared with others, or all but its `device` is."),
-    key("peaks", "Name of the device's file in `peaks/`, without `.yaml`."),
-    key("usd_per_hour", "What an hour of the machine costs, in US dollars."),
-    key("cloud", "Where in the cloud the machine is."),
+    key(
+        "share",
+        "Whether other jobs may run on this host at the same time: `nothing` (the default) or `device`.",
+    ),
+    key("peaks", "The name of the device's file in `peaks/`, without `.yaml`."),
+    key("usd_per_hour", "The price of the machine in US dollars per hour."),
+    key("cloud", "The place of the machine in the cloud."),
     key("variables", "Environment variables added to the worker's."),
 ];
 
 /// Keys of `limits`.
 pub(super) const LIMITS: &[KeyDoc] = &[
-    key("timeout", "The longest a job may run; `30m` if absent."),
+    key("timeout", "The time limit of a job; `30m` if absent."),
     key("retries", "Further attempts after a failure; 1 if absent."),
-    key("grace", "Time between the gentle signal and SIGKILL; `10s` if absent."),
-    key("cool_down", "Pause between the end of one job and the start of the next; none if absent."),
+    key("grace", "The time between SIGINT and SIGKILL; `10s` if absent."),
+    key("cool_down", "The pause between two jobs; none if absent."),
     key(
         "quiet",
-        "The processors that others may keep busy when a job starts, or `true` for what a run may see without being \
-         marked; jobs do not wait if absent or `false`.",
+        "The number of processors that others may keep busy when a job starts, or `true` for the threshold of the \
+            mark `contended`; jobs do not wait if absent or `false`.",
     ),
     key(
         "max_temperature",
-        "The degrees Celsius that the device may have when a job starts; jobs do not wait if absent or `false`.",
+        "The highest temperature of the device when a job starts, in °C; jobs do not wait if absent or `false`.",
     ),
     key(
         "gate_timeout",
-        "The longest that a job waits for `quiet` and `max_temperature` before it starts all the same; `5m` if absent.",
+        "How long a job waits at most for `quiet` and `max_temperature` before it starts anyway; `5m` if absent.",
     ),
 ];
 
@@ -75,67 +81,67 @@ pub(super) const LIMITS: &[KeyDoc] = &[
 pub(super) const PROFILE: &[KeyDoc] = &[
     key(
         "ncu",
-        "NVIDIA's Nsight Compute: operations and bytes by kernel; `{}`, or `false` for an env without it.",
+        "NVIDIA Nsight Compute, which counts operations and bytes per kernel: `{}`, or `false` for an env without it.",
     ),
-    key("perf", "`perf stat`: events that the processor counts; `{}`, or `false` for an env without it."),
+    key("perf", "`perf stat`, which counts events of the processor: `{}`, or `false` for an env without it."),
 ];
 
 /// Keys of `profile: { ncu: … }`.
 pub(super) const NCU: &[KeyDoc] = &[
-    key("iters", "Measured iterations under the profiler; 1 if absent; made up to whole optimizer steps."),
-    key("metrics", "Names of the metrics to count; those that the tables need if absent."),
+    key("iters", "Measured iterations under the profiler, rounded up to whole optimizer steps; 1 if absent."),
+    key("metrics", "Names of the metrics to count; those for the tables if absent."),
 ];
 
 /// Keys of `profile: { perf: … }`.
 pub(super) const PERF: &[KeyDoc] = &[
     key("iters", "Measured iterations under the profiler; those of the timing jobs if absent."),
-    key("events", "Names of the events to count; those that the tables need if absent."),
+    key("events", "Names of the events to count; those for the tables if absent."),
 ];
 
 /// Keys of `worker`.
 pub(super) const WORKER: &[KeyDoc] = &[
     key("command", "The program and its arguments, with placeholders such as `{model}` and `{batch}`."),
-    key("result", "How the worker hands over its result: `json`."),
+    key("result", "The format of the worker's result: `json`."),
 ];
 
 /// Keys of `cloud`.
 pub(super) const CLOUD: &[KeyDoc] = &[
-    key("provider", "Who owns the machine: `gcp`, `aws`, or another."),
+    key("provider", "The provider: `gcp`, `aws` or another."),
     key("region", "The region."),
     key("zone", "The zone."),
     key("instance", "The machine type."),
 ];
 
-/// Keys of an entry of `exclude` beside parameters' names.
+/// Keys of an entry of `exclude` in addition to names of parameters.
 pub(super) const EXCLUDE: &[KeyDoc] = &[
     key("env", "The env's name."),
     key("model", "The network."),
-    key("batch", "Images an iteration."),
-    key("precision", "The arithmetic."),
+    key("batch", "Images per iteration."),
+    key("precision", "The precision."),
 ];
 
-/// Keys of an entry of `include` beside parameters' names.
+/// Keys of an entry of `include` in addition to names of parameters.
 pub(super) const INCLUDE: &[KeyDoc] = &[
-    key("env", "The env it is added to; may be absent if there is one env only."),
+    key("env", "The env it is added to; optional if there is only one."),
     key("model", "The network."),
-    key("batch", "Images an iteration."),
-    key("precision", "The arithmetic; may be absent if the env has one precision only."),
-    key("repeats", "How often it runs; as often as the env's other configs if absent."),
+    key("batch", "Images per iteration."),
+    key("precision", "The precision; optional if the env has only one."),
+    key("repeats", "The number of repeats; that of the env's other configs if absent."),
 ];
 
-/// The values that `order` takes.
+/// The values of `order`.
 pub(super) const ORDERS: &[&str] = &["interleaved", "sequential", "random"];
 
-/// The values that `os` takes.
+/// The values of `os`.
 pub(super) const SYSTEMS: &[&str] = &["linux", "macos"];
 
-/// The values that `share` takes.
+/// The values of `share`.
 pub(super) const SHARES: &[&str] = &["nothing", "device"];
 
-/// Placeholders of a worker's command beside parameters' names.
+/// Placeholders of a worker's command in addition to names of parameters.
 pub(super) const PLACEHOLDERS: &[&str] = &["model", "batch", "precision", "device", "repeat", "label", "out"];
 
-/// Variables that say which GPU a worker sees. Set to another one, sensors, locks and staleness would look at the wrong
+/// Variables that choose the GPU of a worker. If an env changed them, sensors, locks and staleness would use the wrong
 /// device.
 pub(super) const DEVICE_VARIABLES: [&str; 2] = ["CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"];
 
@@ -145,7 +151,7 @@ pub(super) const RETRIES: RangeInclusive<i64> = 0..=100;
 pub(super) const PROFILE_ITERS: RangeInclusive<i64> = 1..=1_000_000;
 pub(super) const ORDER_SEED: RangeInclusive<i64> = 0..=i64::MAX;
 
-/// Bounds of `quiet`: less than a thousandth of a processor is no less than none, which no machine is.
+/// Bounds of `quiet`. No machine is quieter than a thousandth of a processor.
 pub(super) const QUIET: RangeInclusive<f64> = 0.001..=10_000.0;
 
 /// Bounds of `max_temperature`, in °C.
@@ -154,7 +160,7 @@ pub(super) const TEMPERATURE: RangeInclusive<f64> = 1.0..=150.0;
 /// The most values of one list.
 pub(super) const LONGEST_LIST: usize = 1_000;
 
-/// The most jobs of a matrix: months of work, and little enough for a plan to be held in memory.
+/// The most jobs of a matrix: months of work, but few enough to keep the plan in memory.
 pub(super) const MOST_JOBS: u64 = 100_000;
 
 /// The names of a table.

@@ -1,4 +1,4 @@
-//! Limits: what a job may take, and what happens around it.
+//! Limits of a job, and the conditions of its start.
 
 use std::time::Duration;
 
@@ -8,21 +8,21 @@ use super::reader::{NumberOrSwitch, check_keys, count, duration, entries, get, m
 use super::tree::Node;
 use super::{Limits, Quiet};
 
-/// Limits as far as they are said.
+/// The declared limits.
 #[derive(Debug, Default)]
 pub(super) struct LimitsFile {
     pub(super) timeout: Option<Duration>,
     pub(super) retries: Option<u32>,
     pub(super) grace: Option<Duration>,
     pub(super) cool_down: Option<Duration>,
-    /// `Some(None)`: expressly none.
+    /// `Some(None)`: explicitly none.
     pub(super) quiet: Option<Option<Quiet>>,
-    /// `Some(None)`: expressly none.
+    /// `Some(None)`: explicitly none.
     pub(super) max_temperature: Option<Option<f64>>,
     pub(super) gate_timeout: Option<Duration>,
 }
 
-/// Reads the limits that a matrix or an env says.
+/// Reads the limits of a matrix or an env.
 pub(super) fn read_limits(node: &Node, notes: &mut Notes) -> LimitsFile {
     let map = entries(node, "limits such as `{ timeout: 30m, retries: 1 }`", notes);
     check_keys(map, &[keys::LIMITS], "`limits`", notes);
@@ -38,7 +38,7 @@ pub(super) fn read_limits(node: &Node, notes: &mut Notes) -> LimitsFile {
 }
 
 fn quiet(node: &Node, notes: &mut Notes) -> Option<Option<Quiet>> {
-    let expected = "`true`, `false`, or the processors that others may keep busy";
+    let expected = "`true`, `false`, or the number of processors that others may keep busy";
     Some(match number_or_switch(node, QUIET, expected, notes)? {
         NumberOrSwitch::Number(processors) => Some(Quiet::Processors(processors)),
         NumberOrSwitch::Switch(on) => on.then_some(Quiet::Usual),
@@ -57,7 +57,7 @@ fn max_temperature(node: &Node, notes: &mut Notes) -> Option<Option<f64>> {
     }
 }
 
-/// What an env says for itself, else the matrix for all, else the default.
+/// The limits of an env: its own, else those of the matrix, else the defaults.
 pub(super) fn merge_limits(own: &LimitsFile, base: &LimitsFile) -> Limits {
     let default = Limits::default();
     Limits {

@@ -1,13 +1,13 @@
-//! The matrix: one YAML file, checked once, that declares what is to be run.
-//! The verbs call [`check()`] with the file's text; `plan` takes the checked [`Matrix`].
-//! It never looks at the store or the host, and never lets a mistake through to be found later.
+//! The matrix: one YAML file, checked once, that declares the jobs.
+//! The verbs call [`check()`] with the file's text; `plan` uses the checked [`Matrix`].
+//! It never looks at the store or the host, and never leaves a mistake to be found later.
 //!
-//! `file.rs` mirrors the YAML, with the place of every value; [`check()`] turns it into a [`Matrix`] that cannot be
-//! wrong, or into all of its mistakes at once; [`schema()`] is the JSON Schema of the file for editors. A matrix gives
-//! its [`Config`]s by [`Matrix::configs`]; whoever asks whether a condition holds for a job asks [`Selector::matches`].
+//! `file.rs` mirrors the YAML, with the position of every value. [`check()`] turns it into a [`Matrix`] that cannot be
+//! wrong, or reports all mistakes at once. [`schema()`] is the JSON Schema of the file for editors. [`Matrix::configs`]
+//! returns the [`Config`]s, and [`Selector::matches`] tells whether a condition holds for a job.
 //!
-//! Every env of a [`Matrix`] is complete: what it does not override is already filled in, so nobody downstream asks
-//! "the env's or the matrix's?".
+//! Every env of a [`Matrix`] is complete: values that it does not override are filled in, so callers never need to look
+//! at both.
 
 mod check;
 mod condition;
@@ -45,9 +45,9 @@ pub use schema::schema;
 /// A checked matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix {
-    /// Its name: names the saved plan and the report's directory.
+    /// Its name, also that of the saved plan and of the report's directory.
     pub name: Name,
-    /// What it is about, in a sentence.
+    /// A sentence that describes it.
     pub description: Option<String>,
     /// The environments in the file's order, each complete.
     pub envs: Vec<Env>,
@@ -55,84 +55,84 @@ pub struct Matrix {
     pub exclude: Vec<Selector>,
     /// Configs to add to the product.
     pub include: Vec<Include>,
-    /// In which order jobs run.
+    /// The order of jobs.
     pub order: Order,
-    /// Seeds the order.
+    /// The seed of the order.
     pub order_seed: u64,
-    /// From where on the results are doubtful.
+    /// The thresholds of marks and findings.
     pub thresholds: Thresholds,
 }
 
-/// A named environment: a device on a kind of host, with every list and parameter it runs with.
+/// A named environment: a device on a kind of host, with all its lists and parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Env {
     /// Its name.
     pub name: Name,
-    /// Where the worker computes.
+    /// The device of the worker.
     pub device: Device,
-    /// Where the env belongs.
+    /// The hosts where it belongs.
     pub place: Place,
     /// Whether a job of this env needs the whole host.
     pub share: Share,
-    /// Name of the peaks file for its device, without `.yaml`.
+    /// The name of its device's peaks file, without `.yaml`.
     pub peaks: Option<String>,
-    /// What an hour of the machine costs.
+    /// The price of the machine per hour.
     pub usd_per_hour: Option<f64>,
-    /// Where in the cloud it is.
+    /// Its place in the cloud.
     pub cloud: Option<CloudFacts>,
-    /// The program that trains.
+    /// The worker program.
     pub worker: WorkerTemplate,
     /// Environment variables added to the worker's.
     pub variables: BTreeMap<String, String>,
-    /// The axes in order, `models`, `batches` and `precisions` among them; the product of their points is the env's
+    /// The axes in order, including `models`, `batches` and `precisions`. The product of their points is the env's
     /// configs. Several names in one axis are zipped.
     pub axes: Vec<Axis>,
     /// Parameters that are the same for all configs.
     pub params: Params,
-    /// Repeats of every config, at least 1.
+    /// The repeats of every config, at least 1.
     pub repeats: u32,
-    /// Limits of every job.
+    /// The limits of every job.
     pub limits: Limits,
-    /// The profilers that look into every config once. `ncu` only where the device is one of NVIDIA's.
+    /// The profilers that run every config once; `ncu` only on NVIDIA devices.
     pub profiles: BTreeMap<Kind, Profile>,
 }
 
 /// One dimension of an env, or several that move together (`zip`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// What varies. At least one.
+    /// The names of what varies, at least one.
     pub names: Vec<AxisName>,
-    /// The points in order, each with one value a name. At least one.
+    /// The points in order, at least one, each with one value per name.
     pub points: Vec<Vec<AxisValue>>,
 }
 
-/// What an axis varies.
+/// What varies along an axis.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AxisName {
     /// The network.
     Model,
-    /// Images an iteration.
+    /// The batch: images per iteration.
     Batch,
-    /// The arithmetic.
+    /// The precision.
     Precision,
     /// A worker parameter.
     Param(String),
 }
 
-/// A value on an axis; its variant is that of its [`AxisName`].
+/// A value on an axis. Its variant matches its [`AxisName`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum AxisValue {
     /// A network's name.
     Model(Name),
-    /// Images an iteration.
+    /// The batch: images per iteration.
     Batch(u32),
-    /// The arithmetic.
+    /// The precision.
     Precision(Precision),
     /// A parameter's value.
     Param(ParamValue),
 }
 
-/// Where an env belongs. What is absent fits every host.
+/// The hosts where an env belongs. An absent field fits every host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Place {
@@ -142,35 +142,35 @@ pub struct Place {
     pub os: Option<String>,
 }
 
-/// What a job of an env keeps for itself.
+/// Whether other jobs may run on the host at the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Share {
-    /// The whole host: no other job runs meanwhile.
+    /// A job needs the whole host: no other job runs at the same time.
     #[default]
     Nothing,
-    /// Its device alone: jobs on other devices of the host may run beside it.
+    /// A job only needs its device: jobs on other devices of the host may run at the same time.
     Device,
 }
 
-/// What a job may take, and what happens around it.
+/// The limits of a job, and the conditions of its start.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// The longest a job may run.
+    /// The time limit.
     pub timeout: Duration,
     /// Further attempts after a failure.
     pub retries: u32,
-    /// Between the gentle signal and SIGKILL.
+    /// The time between SIGINT and SIGKILL.
     pub grace: Duration,
-    /// Between the end of one job and the start of the next.
+    /// The pause between two jobs.
     pub cool_down: Duration,
-    /// How quiet the host must be before a job starts. Absent, as are the next ones, in plans of older versions.
+    /// How quiet the host must be before a job starts. Plans of older versions lack this field and those below.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quiet: Option<Quiet>,
-    /// How hot the device may be when a job starts, in °C.
+    /// The highest temperature of the device when a job starts, in °C.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_temperature: Option<f64>,
-    /// The longest that a job waits for the two before it starts all the same.
+    /// How long a job waits at most for these two conditions before it starts anyway.
     #[serde(default = "default_gate_timeout")]
     pub gate_timeout: Duration,
 }
@@ -179,14 +179,14 @@ pub struct Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quiet {
-    /// As busy as a run may see them without being marked `contended`.
+    /// Up to the threshold of the mark `contended`.
     Usual,
-    /// So many processors.
+    /// Up to this number of processors.
     Processors(f64),
 }
 
 impl Quiet {
-    /// The processors that others may keep busy on a host with `usable` of them: usually as many as raise no mark.
+    /// The number of processors that others may keep busy on a host with `usable` of them.
     pub fn processors(self, usable: u32) -> f64 {
         match self {
             Quiet::Usual => Thresholds::default().foreign_limit(usable),
@@ -217,48 +217,48 @@ impl Default for Limits {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// Repeat by repeat; within each repeat, all configs in a seeded random order. Drift of the machine then falls on
-    /// all configs alike.
+    /// Repeat by repeat, with all configs of a repeat in a seeded random order. Drift of the machine then affects all
+    /// configs equally.
     #[default]
     Interleaved,
-    /// As the file declares: env by env, config by config, repeat by repeat.
+    /// In the order of the file: env by env, config by config, repeat by repeat.
     Sequential,
     /// All jobs in one seeded random order.
     Random,
 }
 
-/// A condition on configs: all of its parts must hold.
+/// A condition on configs, all of whose parts must hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Selector {
-    /// What each part looks at, and what it wants.
+    /// The field and the condition of each part.
     pub parts: Vec<(SelectorField, Condition)>,
 }
 
-/// What a part of a selector looks at.
+/// The field of a part of a selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SelectorField {
     /// The env's name.
     Env,
     /// The network.
     Model,
-    /// Images an iteration.
+    /// The batch: images per iteration.
     Batch,
-    /// The arithmetic.
+    /// The precision.
     Precision,
-    /// Which repeat; only selections on the command line may ask for it.
+    /// The repeat; only on the command line.
     Repeat,
-    /// A worker parameter, at its default if the config does not say.
+    /// A worker parameter; its default if the config does not declare it.
     Param(String),
 }
 
-/// What a part of a selector wants.
+/// The condition of a part of a selector.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
     /// Any of these values.
     AnyOf(Vec<ParamValue>),
     /// None of these values.
     NoneOf(Vec<ParamValue>),
-    /// A number that stands in this relation to the bound.
+    /// A number in this relation to the bound.
     Number(Comparison, f64),
 }
 
@@ -278,16 +278,16 @@ pub enum Comparison {
 /// One config added to the product.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Include {
-    /// The env, by name; it exists.
+    /// The name of an existing env.
     pub env: Name,
     /// The network.
     pub model: Name,
-    /// Images an iteration.
+    /// The batch: images per iteration.
     pub batch: u32,
-    /// The arithmetic.
+    /// The precision.
     pub precision: Precision,
-    /// Parameters that replace the env's own of the same name. One at its default is kept: the env's may differ.
+    /// Parameters that replace those of the env. Those with their default are kept, since the env's value might differ.
     pub params: Params,
-    /// Repeats, at least 1; the env's if the file does not say.
+    /// The repeats, at least 1; those of the env if the file does not declare them.
     pub repeats: u32,
 }

@@ -1,10 +1,10 @@
-//! Mistakes in a matrix file: where each stands, what was expected, and how they are shown.
+//! Mistakes in a matrix file: their positions, what was expected, and how they are shown.
 
 use std::fmt::{self, Write as _};
 
 use serde::Serialize;
 
-/// The most mistakes shown at once; a file with more is not a matrix with mistakes but something else.
+/// The most mistakes shown at once. A file with more is probably not a matrix.
 const SHOWN: usize = 50;
 
 /// The most characters of a message.
@@ -16,35 +16,35 @@ const KEPT: usize = 1_000;
 /// The most characters of a source line shown around a mistake.
 const LINE_WIDTH: usize = 110;
 
-/// Where something stands in the file, in characters.
+/// A position in the file, in characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Span {
     /// The line, from 1.
     pub line: usize,
     /// The column, from 1.
     pub column: usize,
-    /// How many characters it takes; 0 where that is not known.
+    /// The number of characters; 0 if unknown.
     pub length: usize,
 }
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spanned<T> {
     /// The value.
     pub value: T,
-    /// Where it stands.
+    /// The position.
     pub span: Span,
 }
 
 /// One mistake in a matrix file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Note {
-    /// Where it stands.
+    /// The position.
     #[serde(flatten)]
     pub span: Span,
     /// The offending word.
     pub word: String,
-    /// What is wrong with it, or what was expected instead.
+    /// The problem, or what was expected instead.
     pub message: String,
     /// What was probably meant, or what to do.
     pub hint: Option<String>,
@@ -59,7 +59,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// The mistakes found so far. The same mistake is kept once, however many envs inherit it.
+/// The mistakes found so far. Equal mistakes are kept once, even if several envs inherit them.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     notes: Vec<Note>,
@@ -91,7 +91,7 @@ impl Notes {
     /// Adds a finished note.
     pub(super) fn add_note(&mut self, note: Note) {
         self.found += 1;
-        // Messages and hints may quote names from the file.
+        // Messages and hints can quote names from the file.
         let note = Note {
             message: printable(&note.message, LONGEST_MESSAGE),
             hint: note.hint.map(|hint| printable(&hint, LONGEST_MESSAGE)),
@@ -102,27 +102,27 @@ impl Notes {
         }
     }
 
-    /// How often something was found: whoever compares two counts learns whether something in between went wrong.
+    /// The number of mistakes. Comparing two counts shows whether anything in between failed.
     pub(super) fn count(&self) -> usize {
         self.found
     }
 
-    /// All of them in the order of the file.
+    /// All mistakes in the order of the file.
     pub(super) fn into_sorted(mut self) -> Vec<Note> {
         self.notes.sort_by_key(|note| note.span);
         self.notes
     }
 }
 
-/// Shows `notes` about the file called `path`, whose text is `source`: one paragraph a mistake, with the source line
-/// and a caret under the word.
+/// Renders `notes` about the file `path` with the text `source`: one paragraph per mistake, with the source line and a
+/// caret under the word.
 pub fn render_notes(path: &str, source: &str, notes: &[Note]) -> String {
-    // YAML knows three ends of a line.
+    // YAML has three line endings.
     let source = source.replace("\r\n", "\n").replace('\r', "\n");
     let lines: Vec<&str> = source.split('\n').collect();
     let mut text = String::new();
     for note in notes.iter().take(SHOWN) {
-        // A `String` takes whatever is written to it.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(text, "{path}:{note}");
         if let Some(line) = note.span.line.checked_sub(1).and_then(|index| lines.get(index)) {
             text.push_str(&excerpt(line, note.span));
@@ -136,7 +136,7 @@ pub fn render_notes(path: &str, source: &str, notes: &[Note]) -> String {
     text
 }
 
-/// The source line with its number, and a caret under the word; of a long line, the part around the word.
+/// The source line with its number, and a caret under the word. A long line is cut around the word.
 fn excerpt(line: &str, span: Span) -> String {
     let number = span.line.to_string();
     let margin = " ".repeat(number.len());
@@ -146,7 +146,7 @@ fn excerpt(line: &str, span: Span) -> String {
     } else {
         0
     };
-    // Tabs and control characters would move the caret away from its word.
+    // Tabs and control characters would misplace the caret.
     let plain = |(index, c): (usize, char)| match c {
         _ if index > 0 && index == from => '…',
         c if c.is_control() => ' ',
@@ -164,7 +164,7 @@ fn excerpt(line: &str, span: Span) -> String {
     )
 }
 
-/// `text` as it may stand in a message: control characters escaped, cut after `most` characters.
+/// `text` for a message: control characters escaped, cut after `most` characters.
 pub(super) fn printable(text: &str, most: usize) -> String {
     let mut shown: String = text
         .chars()
@@ -177,9 +177,9 @@ pub(super) fn printable(text: &str, most: usize) -> String {
     shown
 }
 
-/// The name among `known` that is nearest to `word`, if it is near enough to have been meant.
+/// The name among `known` that is nearest to `word`, if it was probably meant.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Distances take time proportional to both lengths; no name that anybody meant is this long.
+    // Computing a distance takes time proportional to both lengths, and no intended name is this long.
     let length = word.chars().count();
     if length > 100 {
         return None;

@@ -1,4 +1,4 @@
-//! `profile`: the profilers that look into every config once, in jobs of their own.
+//! `profile`: the profilers that run every config once, in separate jobs.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use super::tree::{Node, Value};
 use crate::job::{Device, Kind, Profile};
 use crate::metric::translate;
 
-/// What a profiler's name in a matrix stands for, and its keys.
+/// The profilers: kind, keys, and the key that lists counters.
 const PROFILERS: [(Kind, &[KeyDoc], &str); 2] =
     [(Kind::Ncu, keys::NCU, "metrics"), (Kind::Perf, keys::PERF, "events")];
 
-/// `profile` as far as it is said: `None` where the env shall be without.
+/// The declared `profile`; `None` for a profiler that the env disables.
 #[derive(Debug, Default)]
 pub(super) struct ProfileFile(BTreeMap<Kind, Spanned<Option<Profile>>>);
 
@@ -57,18 +57,18 @@ fn read_profile(
         }
         names.push(name);
     }
-    // One iteration is what `ncu` measures if nobody says.
+    // `ncu` measures one iteration by default.
     Profile { iters: iters.filter(|iters| kind != Kind::Ncu || *iters != 1), counters: names }
 }
 
-/// The name of a metric or event: it becomes part of a list with commas on the profiler's command line.
+/// The name of a metric or event, which becomes part of a comma-separated list on the profiler's command line.
 fn counter(node: &Node, kind: Kind, notes: &mut Notes) -> Option<String> {
     let what = if kind == Kind::Ncu { "a metric's name" } else { "an event's name" };
     let name = text(node, what, notes)?.value;
     if kind == Kind::Ncu && !name.contains("__") {
         let hint = translate(&name, None).map(|translation| {
             let note = translation.note.map(|note| format!(" ({note})")).unwrap_or_default();
-            format!("a name of nvprof: ask for `{}`{note}", translation.metrics.join("`, `"))
+            format!("a metric of nvprof: use `{}` instead{note}", translation.metrics.join("`, `"))
         });
         notes.add_with_hint(node.span, &name, "expected a metric's name, such as `dram__bytes.sum`", hint);
         return None;
@@ -81,19 +81,18 @@ fn counter(node: &Node, kind: Kind, notes: &mut Notes) -> Option<String> {
     Some(name)
 }
 
-/// Notes what an env says for itself and its device cannot do.
+/// Notes a profiler that the env declares but that cannot profile its device.
 pub(super) fn check_own(own: &ProfileFile, device: Option<Device>, notes: &mut Notes) {
     let ncu = own.0.get(&Kind::Ncu).filter(|ncu| ncu.value.is_some());
     if let (Some(ncu), Some(device)) = (ncu, device)
         && !can_profile(Kind::Ncu, device)
     {
-        let message = format!("profiles GPUs of NVIDIA, and this env's device is `{device}`");
+        let message = format!("profiles NVIDIA GPUs, but this env's device is `{device}`");
         notes.add(ncu.span, "ncu", message);
     }
 }
 
-/// The profilers of an env on `device`: as it says itself, else as the matrix says for all envs whose device can be
-/// profiled so.
+/// The profilers of an env on `device`: its own, else those of the matrix that can profile this device.
 pub(super) fn profiles(own: &ProfileFile, base: &ProfileFile, device: Device) -> BTreeMap<Kind, Profile> {
     let said = |kind| own.0.get(&kind).or_else(|| base.0.get(&kind))?.value.clone();
     let kinds = PROFILERS.iter().map(|(kind, ..)| *kind).filter(|kind| can_profile(*kind, device));
@@ -108,9 +107,9 @@ fn can_profile(kind: Kind, device: Device) -> bool {
     }
 }
 
-/// A profiler that has nothing to look into.
+/// A profiler that has nothing to profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{kind}` has nothing to look into in matrix `{matrix}`: no env has the device `cuda`")]
+#[error("`{kind}` has nothing to profile in matrix `{matrix}`: no env has the device `cuda`")]
 pub struct NothingToProfile {
     /// The profiler.
     pub kind: Kind,
@@ -119,11 +118,11 @@ pub struct NothingToProfile {
 }
 
 impl Matrix {
-    /// The matrix with jobs of `kind` for every config whose device can be profiled so, with the settings that it
-    /// declares or the profiler's own.
-    ///
+    /// The matrix with jobs of `kind` for every config whose device it can profile, with the declared or the default
+    /// settings.
+    // /
     /// # Errors
-    /// [`NothingToProfile`] where no env has such a device.
+    /// [`NothingToProfile`] if no env has such a device.
     pub fn with_profiler(mut self, kind: Kind) -> Result<Matrix, NothingToProfile> {
         let mut found = false;
         for env in self.envs.iter_mut().filter(|env| can_profile(kind, env.device)) {

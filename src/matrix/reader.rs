@@ -1,4 +1,4 @@
-//! From nodes to typed values: every mismatch becomes a note, and reading goes on.
+//! Converts nodes to typed values. Every mismatch becomes a note, and reading continues.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -13,18 +13,18 @@ pub(super) fn mismatch(node: &Node, expected: &str, notes: &mut Notes) {
     notes.add_with_hint(node.span, &node.value.word(), format!("expected {expected}"), limits_hint(node));
 }
 
-/// What to know about a number that cannot be kept; `None` for any other value.
+/// The limits of numbers, if `node` is a number that cannot be kept; `None` for any other value.
 fn limits_hint(node: &Node) -> Option<String> {
     matches!(node.value, Value::Unkept(_))
         .then(|| "a number must be finite, and a whole number must fit in a signed 64-bit integer".to_owned())
 }
 
-/// The hint that helps where a number is to be kept as it is written.
+/// The hint for a number whose spelling matters.
 pub(super) fn in_quotes(word: &str) -> String {
     format!("if you mean text, put it in quotes: \"{word}\"")
 }
 
-/// A text without control characters. A number gets the hint to quote it.
+/// A text without control characters. For a number, the note has the hint to quote it.
 pub(super) fn text(node: &Node, expected: &str, notes: &mut Notes) -> Option<Spanned<String>> {
     match &node.value {
         Value::Text(text) if !text.is_empty() && !text.contains(char::is_control) => {
@@ -43,7 +43,7 @@ pub(super) fn text(node: &Node, expected: &str, notes: &mut Notes) -> Option<Spa
     }
 }
 
-/// Checks a name; `what` says whose, to complete "expected …".
+/// Checks a name; `what` completes "expected …".
 pub(super) fn check_name(name: &Spanned<String>, what: &str, notes: &mut Notes) -> Option<Name> {
     let checked = name.value.parse().ok();
     if checked.is_none() {
@@ -52,7 +52,7 @@ pub(super) fn check_name(name: &Spanned<String>, what: &str, notes: &mut Notes) 
     checked
 }
 
-/// A name; `what` says whose, to complete "expected …".
+/// A name; `what` completes "expected …".
 pub(super) fn name(node: &Node, what: &str, notes: &mut Notes) -> Option<Spanned<Name>> {
     let name = text(node, what, notes)?;
     Some(Spanned { value: check_name(&name, what, notes)?, span: name.span })
@@ -93,7 +93,7 @@ pub(super) fn word(node: &Node, words: &[&'static str], notes: &mut Notes) -> Op
     found
 }
 
-/// A word that parses, such as a device or a precision; `words` are those a hint may suggest.
+/// A word that parses, such as a device or a precision; a hint can suggest one of `words`.
 pub(super) fn parsed<T: std::str::FromStr>(
     node: &Node,
     words: &[&str],
@@ -149,7 +149,7 @@ pub(super) fn number_or_switch(
     let number = match node.value {
         Value::Bool(on) => return Some(NumberOrSwitch::Switch(on)),
         Value::Float(number) => Some(number.get()),
-        // Whole numbers beyond those that a float holds are beyond every range as well.
+        // Whole numbers that a float cannot represent are outside every range as well.
         Value::Int(number) => Some(number as f64),
         _ => None,
     };
@@ -192,7 +192,7 @@ pub(super) fn list<'a>(node: &'a Node, expected: &str, notes: &mut Notes) -> Opt
     }
 }
 
-/// The items of a list that may be absent or empty.
+/// The items of an optional list, which can be empty.
 pub(super) fn optional_list<'a>(node: &'a Node, expected: &str, notes: &mut Notes) -> &'a [Node] {
     match &node.value {
         Value::Null => &[],
@@ -204,7 +204,7 @@ pub(super) fn optional_list<'a>(node: &'a Node, expected: &str, notes: &mut Note
     }
 }
 
-/// The entries of a mapping; nothing at all is an empty mapping, as a section whose entries are commented out is.
+/// The entries of a mapping. A missing value is an empty mapping, such as a section with all entries commented out.
 pub(super) fn entries<'a>(node: &'a Node, expected: &str, notes: &mut Notes) -> &'a [Entry] {
     match &node.value {
         Value::Null => &[],
@@ -242,7 +242,7 @@ pub(super) fn unknown_key<'a>(
     }
 }
 
-/// The value of a parameter: of the known one called `name`, what its table says; of another, any scalar.
+/// The value of a parameter: as its table says if `name` is known, else any scalar.
 pub(super) fn param(name: &str, node: &Node, notes: &mut Notes) -> Option<Spanned<ParamValue>> {
     let known = parameter(name);
     let value = param_value(node).and_then(|value| match known {
@@ -265,7 +265,7 @@ pub(super) fn param(name: &str, node: &Node, notes: &mut Notes) -> Option<Spanne
     Some(Spanned { value: value?, span: node.span })
 }
 
-/// The word of `parameter` that `word` is perhaps meant to be; nothing for a parameter that takes no words.
+/// The word of `parameter` nearest to `word`; `None` for a parameter without words.
 pub(super) fn nearest_word(parameter: Parameter, word: &str) -> Option<String> {
     match parameter.kind() {
         ParameterType::Word(words) => did_you_mean(word, words.iter().copied()),

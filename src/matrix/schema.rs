@@ -1,5 +1,5 @@
-//! The JSON Schema (draft 2020-12) of a matrix file, for editors. It is built from the tables that the reader checks
-//! against, and says what a schema can say; what depends on other parts of the file is `orchestrate check`'s business.
+//! The JSON Schema (draft 2020-12) of a matrix file, for editors. It is built from the tables that the reader uses.
+//! Rules that depend on other parts of the file are left to `orchestrate check`.
 
 use serde_json::{Map, Value, json};
 
@@ -78,7 +78,7 @@ fn sentence_case(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// What the value of `key` looks like. Some keys mean different things in different tables.
+/// The schema of the value of `key`. Some keys mean different things in different tables.
 fn shape(key: &str, tables: &[&'static [KeyDoc]]) -> Value {
     let is_in = |table: &'static [KeyDoc]| tables.iter().any(|other| std::ptr::eq(*other, table));
     let section = |name: &str| json!({ "anyOf": [reference(name), { "type": "null" }] });
@@ -131,7 +131,7 @@ fn shape(key: &str, tables: &[&'static [KeyDoc]]) -> Value {
     }
 }
 
-/// `object` with every known parameter as a further key. Parameters of external workers may have any name.
+/// `object` with every known parameter as a further key. Parameters of external workers can have any name.
 fn with_params(mut object: Map<String, Value>, shape: &dyn Fn(Option<ParameterType>) -> Value) -> Value {
     if let Some(Value::Object(properties)) = object.get_mut("properties") {
         for parameter in PARAMETERS {
@@ -144,7 +144,7 @@ fn with_params(mut object: Map<String, Value>, shape: &dyn Fn(Option<ParameterTy
     Value::Object(object)
 }
 
-/// What values a parameter takes; any scalar for one that only an external worker knows.
+/// The schema of a parameter; any scalar for one that only an external worker knows.
 fn value_of(kind: Option<ParameterType>) -> Value {
     match kind {
         None => reference("scalar"),
@@ -184,7 +184,10 @@ fn data() -> Value {
         })
     };
     json!({
-        "oneOf": [one("synthetic", json!({ "const": true })), one("folder", json!({ "type": "string", "minLength": 1 }))]
+        "oneOf": [
+            one("synthetic", json!({ "const": true })),
+            one("folder", json!({ "type": "string", "minLength": 1 })),
+        ]
     })
 }
 
@@ -196,7 +199,7 @@ fn reference(name: &str) -> Value {
 mod tests {
     use super::*;
 
-    /// JSON does not tell `0` from `0.0`, and neither does a matrix.
+    /// JSON does not distinguish `0` and `0.0`, and neither does a matrix.
     #[test]
     fn a_fraction_is_any_number_in_its_range() {
         let share = value_of(Some(ParameterType::Number { min: 0.0, max: 1.0 }));

@@ -1,4 +1,4 @@
-//! Which jobs a [`Selector`] means: one meaning for `exclude` in a matrix and `--only` on the command line.
+//! Which jobs a [`Selector`] matches, both for `exclude` in a matrix and for `--only` on the command line.
 
 use super::{Comparison, Condition, Selector, SelectorField};
 use crate::job::{Key, ParamValue};
@@ -11,7 +11,7 @@ impl Selector {
 }
 
 impl SelectorField {
-    /// What `key` says in this field; `None` for a parameter that the worker chooses or that `key` does not have.
+    /// The value of this field in `key`; `None` for a parameter that the worker chooses or that `key` does not have.
     fn value(&self, key: &Key) -> Option<ParamValue> {
         match self {
             SelectorField::Env => Some(ParamValue::Text(key.env.to_string())),
@@ -25,7 +25,7 @@ impl SelectorField {
 }
 
 impl Condition {
-    /// Whether the condition holds for a value; for no value, only [`Condition::NoneOf`] does.
+    /// Whether the condition holds for a value. Without a value, only [`Condition::NoneOf`] holds.
     fn holds(&self, value: Option<&ParamValue>) -> bool {
         let is_one_of =
             |wanted: &[ParamValue]| value.is_some_and(|value| wanted.iter().any(|w| same(w, value)));
@@ -40,7 +40,7 @@ impl Condition {
 }
 
 impl Comparison {
-    /// Whether `value` stands in this relation to `bound`.
+    /// Whether `value` has this relation to `bound`.
     fn holds(self, value: f64, bound: f64) -> bool {
         match self {
             Comparison::Less => value < bound,
@@ -51,10 +51,10 @@ impl Comparison {
     }
 }
 
-/// Equal as numbers where both are, else equal as a table shows them: `data=synthetic` on a command line means
-/// `{ synthetic: true }`.
+/// Whether both are equal as numbers, or else as texts in a table: `data=synthetic` on a command line means `{
+/// synthetic: true }`.
 fn same(a: &ParamValue, b: &ParamValue) -> bool {
-    // A float does not hold every whole number.
+    // A float cannot represent every whole number.
     if let (ParamValue::Int(a), ParamValue::Int(b)) = (a, b) {
         return a == b;
     }

@@ -1,4 +1,4 @@
-//! `thresholds`: from where on marks and findings are raised, where a user wants another value than the default.
+//! `thresholds`: values of the thresholds of marks and findings that differ from the defaults.
 
 use super::note::Notes;
 use super::reader::{entries, mismatch, unknown_key};
@@ -21,12 +21,12 @@ pub(super) fn read_thresholds(node: &Node, notes: &mut Notes) -> Thresholds {
     thresholds
 }
 
-/// The number within the range of the threshold's unit.
+/// A number within the range of the threshold's unit.
 fn value(threshold: Threshold, node: &Node, notes: &mut Notes) -> Option<f64> {
     let range = threshold.facts().unit.range();
     let number = match node.value {
         Value::Float(number) => Some(number.get()),
-        // Whole numbers beyond those that a float holds are beyond every range as well.
+        // Whole numbers that a float cannot represent are outside every range as well.
         Value::Int(number) => Some(number as f64),
         Value::Null | Value::Bool(_) | Value::Unkept(_) | Value::Text(_) | Value::List(_) | Value::Map(_) => {
             None

@@ -1,8 +1,8 @@
-//! A YAML text as a tree of values that know where they stand.
+//! A YAML text as a tree of values with their positions.
 //!
-//! `serde` stops at the first value of a wrong type; a tree does not have wrong types, so whoever walks it can report
-//! everything that is wrong with a file at once. The YAML itself is `serde-saphyr`'s business: syntax, aliases, merge
-//! keys, and budgets that bound what a malicious text can make it do.
+//! `serde` stops at the first value of a wrong type. A tree has no wrong types, so its readers can report all mistakes
+//! of a file at once. `serde-saphyr` handles the YAML itself: syntax, aliases, merge keys, and budgets against
+//! malicious texts.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -20,7 +20,7 @@ use crate::job::Finite;
 /// The longest matrix file, in bytes.
 const LONGEST: usize = 1 << 20;
 
-/// A value and where it stands.
+/// A value and its position.
 pub(super) type Node = Spanned<Value>;
 
 /// A key and its value.
@@ -29,7 +29,7 @@ pub(super) type Entry = (Spanned<String>, Node);
 /// A YAML value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
-    /// Nothing, `~` or `null`.
+    /// A missing value, `~` or `null`.
     Null,
     /// `true` or `false`.
     Bool(bool),
@@ -37,7 +37,7 @@ pub(super) enum Value {
     Int(i64),
     /// Any other finite number.
     Float(Finite),
-    /// A number that cannot be kept, as it is written: NaN, infinite, or whole and beyond 64 bits.
+    /// The text of a number that cannot be kept: NaN, infinite, or an integer beyond 64 bits.
     Unkept(String),
     /// A word or a text.
     Text(String),
@@ -48,7 +48,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// The value as a message names it.
+    /// The value's word in a message.
     pub(super) fn word(&self) -> String {
         match self {
             Value::Null => "nothing".to_owned(),
@@ -62,13 +62,13 @@ impl Value {
     }
 }
 
-/// Parses `source`; gives the tree and a note for each duplicate key, of which the first counts.
-///
+/// Parses `source`. Returns the tree and a note for each duplicate key, of which the first counts.
+// /
 /// # Errors
-/// A note if the text is not YAML, is empty, or is more than a matrix can be.
+/// A note if the text is not YAML, is empty, or is too long.
 pub(super) fn parse(source: &str) -> Result<(Node, Vec<Note>), Note> {
     if source.len() > LONGEST {
-        return Err(file_note("the file", "is longer than 1 MiB, so it is not a matrix"));
+        return Err(file_note("the file", "is longer than 1 MiB, so it cannot be a matrix"));
     }
     let tree: Located = from_str_with_options(source, options()).map_err(|error| syntax_note(&error))?;
     let node = tree.into_node(source);
@@ -83,13 +83,13 @@ pub(super) fn parse(source: &str) -> Result<(Node, Vec<Note>), Note> {
 
 fn options() -> Options {
     serde_yaml::options! {
-        // Duplicates are found by `duplicate_keys`, all of them.
+        // `duplicate_keys` finds all duplicates.
         duplicate_keys: DuplicateKeyPolicy::FirstWins,
         // `yes` and `on` are words.
         strict_booleans: true,
-        // Whether a number makes sense depends on whose it is; so the mistake is told there, with all others.
+        // Which numbers are valid depends on the key, so the mistake is reported there, with all others.
         non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
-        // Far more than any matrix needs, and little enough that a bomb of aliases goes off in milliseconds.
+        // Far more than any matrix needs, but few enough to reject a bomb of aliases within milliseconds.
         budget: serde_yaml::budget! { max_events: 200_000, max_nodes: 100_000, max_depth: 32, max_documents: 1 },
         alias_limits: serde_yaml::alias_limits! { max_total_replayed_events: 100_000 },
     }
@@ -116,11 +116,11 @@ fn syntax_note(error: &serde_yaml::Error) -> Note {
         }),
         word: "YAML".to_owned(),
         message: printable(&message, 300),
-        // What the parser trips over often stands a line below what is wrong.
+        // The mistake is often on the line before the one where the parser fails.
         hint: ["flow", "indicator", "quoted"]
             .iter()
             .any(|word| message.contains(word) && !message.contains("surrogate"))
-            .then(|| "is a bracket or a quote before this place left open?".to_owned()),
+            .then(|| "is a bracket or quote before this position not closed?".to_owned()),
     }
 }
 
@@ -128,12 +128,12 @@ fn to_usize(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// A tree as it is deserialised, before lengths in the text are known.
+/// A deserialised tree, before lengths in the text are known.
 struct Located(serde_yaml::Spanned<LocatedValue>);
 
 enum LocatedValue {
     Scalar(Value),
-    /// Any number but a whole one of 64 bits.
+    /// Any number that is not a 64-bit integer.
     Float(f64),
     List(Vec<Located>),
     Map(Vec<(serde_yaml::Spanned<String>, Located)>),
@@ -162,11 +162,11 @@ impl Located {
     }
 }
 
-/// The number `value` that is written as `text`. A whole number that an `i64` does not hold would lose digits as a float.
+/// The number `value`, written as `text`. An integer that does not fit in an `i64` would lose digits as a float.
 fn float(value: f64, text: &str) -> Value {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let is_whole = digits.bytes().all(|byte| byte.is_ascii_digit());
-    // Whole numbers with zeros in front are read as floats; short ones lose nothing.
+    // Integers with leading zeros are read as floats; short ones lose nothing.
     let is_beyond = is_whole && value.abs() >= 2f64.powi(63);
     match Finite::new(value).filter(|_| !is_beyond) {
         Some(finite) => Value::Float(finite),
@@ -174,7 +174,7 @@ fn float(value: f64, text: &str) -> Value {
     }
 }
 
-/// The text of a scalar as it is written.
+/// The text of a scalar, as written.
 fn text_at<'a>(location: &Location, source: &'a str) -> &'a str {
     let span = location.span();
     let start = span.byte_offset().map(to_usize);
@@ -182,7 +182,7 @@ fn text_at<'a>(location: &Location, source: &'a str) -> &'a str {
     start.zip(end).and_then(|(start, end)| source.get(start..end)).unwrap_or("a number").trim()
 }
 
-/// The place of a scalar, or of the start of a collection, cut at the end of its line.
+/// The position of a scalar, or of the start of a collection, cut at the end of its line.
 fn span_of(location: &Location, source: &str) -> Span {
     let span = location.span();
     let rest = span.byte_offset().map(to_usize).and_then(|offset| source.get(offset..)).unwrap_or("");
@@ -257,13 +257,13 @@ impl<'de> Visitor<'de> for AnyValue {
     }
 }
 
-/// A collection whose end has not come yet.
+/// A collection that has not ended yet.
 enum Open {
     List,
     Map { keys: HashSet<String>, at_key: bool },
 }
 
-/// A note for each key that its mapping already has. `source` has been parsed before, within its budget.
+/// A note for each key that its mapping already has. `source` was already parsed within its budget.
 fn duplicate_keys(source: &str) -> Vec<Note> {
     let mut notes = Vec::new();
     let mut open: Vec<Open> = Vec::new();
@@ -277,7 +277,7 @@ fn duplicate_keys(source: &str) -> Vec<Note> {
                     notes.push(Note {
                         span: Span { line: span.start.line(), column: span.start.col() + 1, length },
                         word: format!("`{}`", printable(&text, 60)),
-                        message: "this key is here twice: keep one".to_owned(),
+                        message: "this key occurs twice: keep one".to_owned(),
                         hint: None,
                     });
                 }
@@ -296,7 +296,7 @@ fn duplicate_keys(source: &str) -> Vec<Note> {
     notes
 }
 
-/// In a mapping, a node is a key and a value in turn.
+/// In a mapping, nodes alternate between keys and values.
 fn node_ended(open: &mut [Open]) {
     if let Some(Open::Map { at_key, .. }) = open.last_mut() {
         *at_key = !*at_key;
