@@ -76,7 +76,7 @@ fn a_network_that_cannot_be_counted_is_reported() {
     };
     fails(&[], "<NETWORK>...");
     fails(&["resnet5O"], "did you mean `resnet50` or");
-    fails(&["vit_b_16", "--input-size", "100"], "`--input-size 112` is the next");
+    fails(&["vit_b_16", "--input-size", "100"], "the next larger is `--input-size 112`");
     fails(
         &["alexnet", "--input-size", "10"],
         "alexnet does not work on images of 10 pixels: expected 63 to 4096",

@@ -11,7 +11,7 @@ use super::{
 use Images::{AtLeast, Patches};
 
 /// Passes the table of networks to the macro `$rows`. Only this table lists them.
-// /
+///
 /// A row is `name, images, description;`: torchvision's name, the images that the network works on, and the function
 /// that pushes its layers for a number of classes. A macro that makes one test per network only needs the names.
 #[macro_export]

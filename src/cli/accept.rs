@@ -1,5 +1,5 @@
 //! `orchestrate accept`: keeps stale jobs. What is accepted is written beside a job's record, which is never edited.
-#![expect(clippy::disallowed_methods, reason = "what the user says is said at a time")]
+#![expect(clippy::disallowed_methods, reason = "an acceptance has a time")]
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,26 +20,26 @@ use crate::plan::{
 use crate::store::{Store, StoreError, save_acceptance};
 use crate::text::jobs_text;
 
-/// What `orchestrate accept` takes.
+/// The arguments of `orchestrate accept`.
 #[derive(Debug, clap::Args)]
 pub(super) struct AcceptArgs {
-    /// The jobs: labels, directories, or at least four digits of an id each.
+    /// The jobs, each by its label, its directory or at least four digits of its id.
     #[arg(value_name = "JOB", required_unless_present = "all", conflicts_with = "all")]
     jobs: Vec<String>,
-    /// Every stale job of every saved plan.
+    /// Accept every stale job of every saved plan.
     #[arg(long)]
     all: bool,
 }
 
-/// A stale job and what is to be accepted of it.
+/// A stale job and the changes to accept.
 struct Wanted {
     job: Job,
-    /// The attempt whose record is to be kept.
+    /// The attempt whose record is kept.
     attempt: u32,
     changes: Vec<Change>,
 }
 
-/// Accepts what changed since the jobs ran: they count as they are, until something else changes.
+/// Accepts what changed since the jobs ran. Their results count until something else changes.
 pub(super) fn run(args: AcceptArgs, global: &Global) -> Result<Exit, Failure> {
     let store = Store::open(&global.store).map_err(Failure::store)?;
     let inventory = store.load_inventory().map_err(Failure::store)?;
@@ -72,7 +72,7 @@ fn stale(planned: Planned, inventory: &Inventory) -> Option<Wanted> {
     }
 }
 
-/// The stale ones of the jobs called `words`. Nothing is accepted if one of them is not done, or is known to no plan.
+/// The stale jobs among those called `words`. Nothing is accepted if one of these is not done or belongs to no plan.
 fn named(
     words: &[String],
     store: &Store,
@@ -84,7 +84,7 @@ fn named(
     let mut seen = BTreeSet::new();
     for word in words {
         let job = identify(&find_job(store, word)?)?;
-        // A job may be named twice, in two ways.
+        // Two words can name the same job.
         if !seen.insert(job.id()) {
             continue;
         }
@@ -93,8 +93,8 @@ fn named(
         }
         let found = planned.remove(&job.id()).ok_or_else(|| no_plan(&job))?;
         let why_not = match found.decided.decision {
-            Decision::Run(_) => "is being repeated: there is nothing to accept yet",
-            _ => "is not stale: there is nothing to accept",
+            Decision::Run(_) => "is running again, so there is nothing to accept yet",
+            _ => "is not stale, so there is nothing to accept",
         };
         match stale(found, inventory) {
             Some(stale) => wanted.push(stale),
@@ -106,24 +106,25 @@ fn named(
 
 fn not_done(job: &Job, global: &Global) -> Failure {
     let message = format!("{} is not done, so there is nothing to accept", job.label());
-    let explain = format!("`orchestrate explain {}{}` says why", job.dir_name(), store_flag(global));
+    let explain = format!("`orchestrate explain {}{}` shows why", job.dir_name(), store_flag(global));
     Failure::new(Exit::NothingSelected, message).hint(explain)
 }
 
-/// What a job would run with is known by its plan alone: its env and that env's variables.
+/// Only a job's plan knows what it would run with: its env and that env's variables.
 fn no_plan(job: &Job) -> Failure {
-    let message = format!("no saved plan holds {}, so it cannot be told what changed", job.label());
+    let message = format!("no saved plan contains {}, so what changed is unknown", job.label());
     Failure::new(Exit::NothingSelected, message).hint(
         "`orchestrate run MATRIX.yaml` saves the plan of its matrix; jobs that are done do not run again",
     )
 }
 
-/// Writes down what is accepted, if the record is still the one that it was read of.
+/// Writes the acceptance, unless the record changed after it was read.
 fn accept(store: &Store, wanted: &Wanted) -> Result<(), Failure> {
     let Wanted { job, attempt, changes } = wanted;
     let lock = JobLock::try_lock(job, store.job_dir(job)).map_err(not_locked)?;
     if !matches!(store.load_standing(job), Standing::Done(record) if record.attempt == *attempt) {
-        let message = format!("{} was run again meanwhile, so nothing of it is accepted", job.label());
+        let message =
+            format!("{} ran again in the meantime, so none of its changes are accepted", job.label());
         return Err(Failure::new(Exit::StoreUnusable, message));
     }
     let acceptance = Acceptance {
@@ -138,13 +139,11 @@ fn accept(store: &Store, wanted: &Wanted) -> Result<(), Failure> {
 fn not_locked(error: LockError) -> Failure {
     let hint = match &error {
         LockError::Busy(_) => {
-            "somebody runs it right now: `orchestrate status --watch` tells when that is over".to_owned()
+            "another orchestrate runs it now: `orchestrate status --watch` follows that run".to_owned()
         }
-        LockError::File { source, .. } => {
-            disk_remedy(source).unwrap_or("put right what is wrong with it").to_owned()
-        }
+        LockError::File { source, .. } => disk_remedy(source).unwrap_or("fix this problem").to_owned(),
         LockError::Foreign { path, .. } => foreign_remedy(path),
-        LockError::Stopped(_) => "call it again".to_owned(),
+        LockError::Stopped(_) => "run the command again".to_owned(),
     };
     Failure::new(Exit::StoreUnusable, error).hint(hint)
 }

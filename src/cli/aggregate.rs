@@ -6,14 +6,14 @@ use super::{Exit, Failure, Global};
 use crate::analysis::analyse;
 use crate::report::tables;
 
-/// What `orchestrate aggregate` takes.
+/// The arguments of `orchestrate aggregate`.
 #[derive(Debug, clap::Args)]
 pub(super) struct AggregateArgs {
     #[command(flatten)]
     study: StudyArgs,
 }
 
-/// Writes the tables, prints the results and names the directory.
+/// Writes the tables, and prints the results and the directory.
 pub(super) fn run(args: AggregateArgs, global: &Global) -> Result<Exit, Failure> {
     let study = args.study.load(global)?;
     let analysis = analyse(&study);

@@ -9,18 +9,18 @@ use super::output::{print, print_json};
 use super::{Exit, Failure, Global};
 use crate::matrix::{Matrix, Note};
 
-/// What `orchestrate check` takes.
+/// The arguments of `orchestrate check`.
 #[derive(Debug, clap::Args)]
 pub(super) struct CheckArgs {
     /// The matrix file.
     #[arg(value_name = "FILE")]
     matrix: PathBuf,
-    /// Print JSON, also of the mistakes.
+    /// Print the results or the mistakes as JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// What was found, as `--json` prints it.
+/// The results, as `--json` prints them.
 #[derive(Debug, Serialize)]
 struct Checked {
     /// The file as given.
@@ -29,13 +29,13 @@ struct Checked {
     valid: bool,
     /// The matrix's name; absent if there are mistakes.
     name: Option<String>,
-    /// What each env comes to.
+    /// The number of configs and jobs of each env.
     envs: Vec<CheckedEnv>,
-    /// Configs of all envs.
+    /// The number of configs in all envs.
     configs: usize,
-    /// Jobs of all envs.
+    /// The number of jobs in all envs.
     jobs: u64,
-    /// All mistakes in the order of the file.
+    /// All mistakes, in the order of the file.
     mistakes: Vec<Note>,
 }
 
@@ -47,7 +47,7 @@ struct CheckedEnv {
     jobs: u64,
 }
 
-/// Prints what the matrix comes to, or fails with all of its mistakes.
+/// Prints the number of configs and jobs, or fails with all mistakes.
 pub(super) fn run(args: CheckArgs, _global: &Global) -> Result<Exit, Failure> {
     let file = args.matrix.display().to_string();
     match load_matrix(&args.matrix) {
@@ -102,7 +102,7 @@ fn summary(file: &str, matrix: &Matrix) -> Checked {
     }
 }
 
-/// One line an env, aligned, below a line for the whole.
+/// A line for the matrix, then one aligned line per env.
 fn table(checked: &Checked) -> String {
     let Checked { file, envs, configs, jobs, .. } = checked;
     let count = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });

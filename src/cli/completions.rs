@@ -1,14 +1,14 @@
-//! `orchestrate completions`: what a shell needs to complete our verbs and flags.
+//! `orchestrate completions`: the script with which a shell completes verbs and flags.
 
 use clap::Command;
 
 use super::output::print_bytes;
 use super::{Exit, Failure};
 
-/// What `orchestrate completions` takes.
+/// The arguments of `orchestrate completions`.
 #[derive(Debug, clap::Args)]
 pub(super) struct CompletionsArgs {
-    /// The shell to complete in.
+    /// The shell.
     shell: clap_complete::Shell,
 }
 

@@ -1,4 +1,4 @@
-//! `orchestrate dataset`: makes or fetches a data set to train on.
+//! `orchestrate dataset`: generates or downloads a data set to train on.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::dataset::{Archive, GENERATOR, IMAGENETTE, IMAGENETTE_URL, Origin, Rec
 use crate::prepare::Step;
 use crate::prepare::dataset::{DatasetError, Outcome, fetch_archive, make_generated};
 
-/// What `orchestrate dataset` takes.
+/// The arguments of `orchestrate dataset`.
 #[derive(Debug, Args)]
 pub(super) struct DatasetArgs {
     #[command(subcommand)]
@@ -20,40 +20,40 @@ pub(super) struct DatasetArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Generate a small ImageFolder of photograph-like JPEGs, the same on every machine.
+    /// Generate a small ImageFolder of photograph-like JPEGs, identical on every machine.
     Make(MakeArgs),
-    /// Download Imagenette: ten classes of ImageNet (full 1.5 GB, 320px 330 MB, 160px 95 MB).
+    /// Download Imagenette, ten classes of ImageNet (full 1.5 GB, 320px 330 MB, 160px 95 MB).
     Imagenette(ImagenetteArgs),
 }
 
 #[derive(Debug, Args)]
 struct MakeArgs {
-    /// Directory of the data set; it will hold `train/<class>/` and `val/<class>/`.
+    /// Directory of the data set, which will contain `train/<class>/` and `val/<class>/`.
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// Classes.
+    /// Number of classes.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=9999))]
     classes: u32,
-    /// Images for training in each class; a quarter of that is added for validation.
+    /// Training images per class; a quarter as many are added for validation.
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..=99999))]
     images_per_class: u32,
-    /// Size of the images in pixels; every fourth is portrait.
+    /// Size of the images in pixels; every fourth image is in portrait format.
     #[arg(long, value_name = "WxH", default_value = "500x375", value_parser = parse_size)]
     size: (u16, u16),
-    /// Another seed makes other images.
+    /// Seed of the images.
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
 }
 
 #[derive(Debug, Args)]
 struct ImagenetteArgs {
-    /// Directory of the data set; it will hold `train/<class>/` and `val/<class>/`.
+    /// Directory of the data set, which will contain `train/<class>/` and `val/<class>/`.
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// Which of the published sizes (of the shorter side).
+    /// Published size, by the length of the shorter side.
     #[arg(long, value_enum, default_value_t = Size::Px320)]
     size: Size,
-    /// Where the archives are: a mirror has them below its own address.
+    /// Base URL of the archives, for example of a mirror.
     #[arg(long, value_name = "BASE", default_value = IMAGENETTE_URL)]
     url: String,
 }
@@ -61,12 +61,12 @@ struct ImagenetteArgs {
 /// The published sizes, in the order of [`IMAGENETTE`].
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Size {
-    /// As in ImageNet.
+    /// As in ImageNet
     Full,
-    /// 320 pixels.
+    /// 320 pixels
     #[value(name = "320px")]
     Px320,
-    /// 160 pixels.
+    /// 160 pixels
     #[value(name = "160px")]
     Px160,
 }
@@ -77,10 +77,10 @@ impl Size {
     }
 }
 
-/// Makes or fetches the data set, or says that it is there.
+/// Generates or downloads the data set, unless it exists already.
 ///
 /// # Errors
-/// As [`DatasetError`] says; each with what to do about it.
+/// Any [`DatasetError`], with a hint.
 pub(super) fn run(args: DatasetArgs, global: &Global) -> Result<Exit, Failure> {
     match args.command {
         Command::Make(args) => {
@@ -112,7 +112,7 @@ fn finish(
     let result = work(&|step| show(&bar, step));
     bar.finish_and_clear();
     let outcome = result.map_err(failure)?;
-    let state = if outcome.already { "is there already" } else { "is ready" };
+    let state = if outcome.already { "exists already" } else { "is ready" };
     let kind = match &outcome.manifest.origin {
         Origin::Generated(_) => "generated images",
         Origin::Archive { .. } => "images",
@@ -121,10 +121,10 @@ fn finish(
     Ok(Exit::Done)
 }
 
-/// Shows one step on the bar; a hidden bar costs next to nothing.
+/// Shows a step on the bar. A hidden bar costs almost nothing.
 fn show(bar: &ProgressBar, step: Step) {
     let style = |template: &str| {
-        ProgressStyle::with_template(template).expect("the templates below name fields that exist")
+        ProgressStyle::with_template(template).expect("the templates below only use existing fields")
     };
     match step {
         Step::Images { done, of } => {
@@ -144,7 +144,7 @@ fn show(bar: &ProgressBar, step: Step) {
         }
         Step::Check => {
             bar.set_style(style("{spinner} {msg}"));
-            bar.set_message("checking the archive's sum");
+            bar.set_message("checking the archive's checksum");
         }
         Step::Unpack { files } => {
             bar.set_message(format!("unpacking: {files} files"));
@@ -156,7 +156,7 @@ fn show(bar: &ProgressBar, step: Step) {
 fn failure(error: DatasetError) -> Failure {
     let (exit, hint) = match &error {
         DatasetError::BadName(_) | DatasetError::Foreign(_) | DatasetError::Other { .. } => {
-            (Exit::Usage, Some("name another directory, or remove this one first"))
+            (Exit::Usage, Some("choose another directory, or remove this one first"))
         }
         DatasetError::Manifest { .. } => {
             (Exit::Unexpected, Some("remove the directory and run the same command again"))
@@ -164,7 +164,7 @@ fn failure(error: DatasetError) -> Failure {
         DatasetError::Download { .. } => (
             Exit::Unexpected,
             Some(
-                "run the same command again: it goes on where it stopped. Without a network, \
+                "run the same command again to continue the download. Without a network, \
                  `orchestrate dataset make DIR` generates a data set",
             ),
         ),

@@ -1,15 +1,15 @@
-//! `orchestrate env`: `env_info.md` and `system.json`, what a report says of the machine it was made on.
+//! `orchestrate env`: `env_info.md` and `system.json`, which describe the machine for a report.
 //!
 //! `system.json` holds, under `schema`:
 //!
 //! ```text
-//! schema, taken_at, orchestrate      1, the moment (RFC 3339, UTC), this program's version
+//! schema, taken_at, orchestrate      1, the time (RFC 3339, UTC), this program's version
 //! host                               as `provenance.host` of a record
 //! memory_available_bytes, gpu_processes, gpus_without_driver, clock_synchronised
-//! time, perf, ncu                    the programs: path, version, problem; null for one that is not there
+//! time, perf, ncu                    the programs: path, version, problem; null for a missing one
 //! counters, worker, store, locks, git
-//! clouds                             by env, what the saved plans declare: provider, region, zone, instance
-//! commands                           what runs the saved plans again
+//! clouds                             by env, from the saved plans: provider, region, zone, instance
+//! commands                           those that run the saved plans again
 //! ```
 
 use std::collections::BTreeMap;
@@ -32,18 +32,18 @@ use crate::store::Store;
 /// Changelog: 1, the first.
 const SYSTEM_SCHEMA: u32 = 1;
 
-/// What `orchestrate env` takes.
+/// The arguments of `orchestrate env`.
 #[derive(Debug, clap::Args)]
 pub(super) struct EnvArgs {
-    /// Directory to write env_info.md and system.json to. Made if it is not there.
+    /// Directory for env_info.md and system.json; created if it does not exist.
     #[arg(long, value_name = "DIR", default_value = "report")]
     out: PathBuf,
-    /// Print what system.json would hold, and write nothing.
+    /// Print the content of system.json, and write nothing.
     #[arg(long, conflicts_with = "out")]
     json: bool,
 }
 
-/// What both files say.
+/// The content of both files.
 #[derive(Debug, Serialize)]
 struct Environment {
     schema: u32,
@@ -54,7 +54,7 @@ struct Environment {
 }
 
 impl Environment {
-    /// Of a host and of the plans that were saved on it.
+    /// The environment of a host and the plans saved on it.
     fn of(survey: Survey, plans: &[Plan], store: &Path) -> Environment {
         let clouds = plans.iter().flat_map(|plan| &plan.envs);
         let clouds = clouds.filter_map(|(name, env)| Some((name.to_string(), env.cloud.clone()?))).collect();
@@ -67,9 +67,9 @@ impl Environment {
     }
 }
 
-/// Writes both files and says where they are.
+/// Writes both files and prints their paths.
 pub(super) fn run(args: EnvArgs, global: &Global) -> Result<Exit, Failure> {
-    // Who is busy right now says nothing about the machine.
+    // Current activity says nothing about the machine.
     let survey = Survey::probe(&global.store, &lock_dir_path(), Duration::ZERO);
     let environment = Environment::of(survey, &saved_plans(&global.store), &global.store);
     if args.json {
@@ -85,7 +85,7 @@ pub(super) fn run(args: EnvArgs, global: &Global) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The plans of the store by name. A store that is missing has none, and a plan that cannot be read says nothing here.
+/// The plans of the store, by name. A missing store has none, and unreadable plans are ignored.
 fn saved_plans(store: &Path) -> Vec<Plan> {
     let Ok(store) = Store::at(store) else { return Vec::new() };
     let mut names = store.plan_names().unwrap_or_default();
@@ -128,7 +128,7 @@ fn row(name: &str, value: &str) -> String {
     format!("| {} | {} |\n", cell(name), cell(value))
 }
 
-/// What would end a cell stands for itself.
+/// Escapes what would end a cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }
@@ -149,7 +149,8 @@ mod tests {
 
     fn plan() -> Plan {
         let matrix = "name: l4\nmodels: [vgg16]\nbatches: [1]\nrepeats: 1\n\
-                      envs: { gcp: { device: cuda, cloud: { provider: gcp, zone: us-central1-a } }, own: { device: cpu } }\n";
+                      envs: { gcp: { device: cuda, cloud: { provider: gcp, zone: us-central1-a } }, \
+                      own: { device: cpu } }\n";
         let facts = MatrixFacts { name: "l4".into(), path: "my matrices/l4.yaml".into(), sha256: "0".into() };
         expand(&check(matrix).unwrap(), facts)
     }

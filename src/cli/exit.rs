@@ -1,38 +1,38 @@
-//! The exit codes of `orchestrate`, in one place: from here come how `main` ends, the end of `--help` and the manual's table.
+//! The exit codes of `orchestrate`. `main`, the end of `--help` and the manual's table take them from here.
 
 use std::process::ExitCode;
 
-/// How `orchestrate` ends, for scripts to tell apart.
+/// How `orchestrate` ends, so that scripts can react.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Everything asked for is done.
+    /// Everything requested is done.
     Done = 0,
-    /// Something that should not happen did; also how `doctor` ends on a host on which no run can work.
+    /// An unexpected error. `doctor` also ends with it on a host where no run can work.
     Unexpected = 1,
-    /// The command line makes no sense.
+    /// The command line is invalid.
     Usage = 2,
     /// The matrix has mistakes.
     MatrixInvalid = 3,
     /// The selection leaves no job.
     NothingSelected = 4,
-    /// Some jobs failed; the others are done.
+    /// Jobs of this host have no result: they failed, were pruned or are blocked.
     SomeFailed = 10,
-    /// Stopped before the end; `orchestrate resume` goes on.
+    /// Stopped before the end; `orchestrate resume` continues.
     Interrupted = 11,
-    /// The store is in use by another `orchestrate` that must not be waited for, or cannot be read.
+    /// The store cannot be read, or another `orchestrate` uses it and `--no-wait` was given.
     StoreUnusable = 12,
     /// There are no records to aggregate.
     NothingToAggregate = 13,
 }
 
-/// Gives every exit code its meaning, and lists them all: a code that is missing here does not compile.
+/// Lists every exit code with its meaning. A code that is missing here does not compile.
 macro_rules! meanings {
     ($($exit:ident => $meaning:literal,)+) => {
         impl Exit {
             /// Every exit code, in ascending order.
             pub const ALL: &[Exit] = &[$(Exit::$exit),+];
 
-            /// What it means, in a few words.
+            /// The meaning in a few words.
             pub fn meaning(self) -> &'static str {
                 match self {
                     $(Exit::$exit => $meaning,)+
@@ -49,7 +49,7 @@ meanings! {
     MatrixInvalid => "matrix invalid",
     NothingSelected => "nothing selected",
     SomeFailed => "some jobs failed",
-    Interrupted => "interrupted; `orchestrate resume` goes on",
+    Interrupted => "interrupted; continue with `orchestrate resume`",
     StoreUnusable => "store busy or unreadable",
     NothingToAggregate => "nothing to aggregate",
 }
@@ -83,7 +83,7 @@ pub(super) fn help() -> String {
 mod tests {
     use super::*;
 
-    /// What scripts rely on. A code may be added, but never changed.
+    /// Scripts rely on these. Codes can be added, but never changed.
     const PROMISED: &[(u8, &str)] = &[
         (0, "all done"),
         (1, "unexpected"),

@@ -11,15 +11,15 @@ use crate::plan::quote;
 use crate::store::{PlanError, StoreError};
 use crate::text::causes;
 
-/// A failed verb: the error, the exit code it means, and what the user can do next.
+/// A failed verb: the error, the exit code, and what the user can do next.
 ///
-/// Printed as `error: <what>`, one `  caused by: <why>` for each source in the chain, and after a blank line
-/// `hint: <next command>`.
+/// Printed as `error: <what>`, one `  caused by: <why>` per source in the chain, and after a blank line `hint: <next
+/// command>`.
 #[derive(Debug)]
 pub struct Failure {
     /// The exit code.
     pub exit: Exit,
-    /// What happened, to which thing; its sources say why.
+    /// What happened, to which thing. Its sources are the reasons.
     pub error: Box<dyn Error + Send + Sync>,
     /// The next command to type, or the next thing to look at.
     pub hint: Option<String>,
@@ -36,13 +36,14 @@ impl Failure {
         let hint = match &error {
             StoreError::NoPlan { .. } => "run a matrix first: `orchestrate run MATRIX.yaml`",
             StoreError::BadPlan { source: PlanError::OtherName(_), .. } => {
-                "rename it after its matrix, or delete it and make the plan anew: `orchestrate run MATRIX.yaml`"
+                "rename it after its matrix, or delete it and save a new plan: `orchestrate run MATRIX.yaml`"
             }
-            StoreError::BadPlan { .. } => "make the plan anew: `orchestrate run MATRIX.yaml`",
+            StoreError::BadPlan { .. } => "save a new plan: `orchestrate run MATRIX.yaml`",
             StoreError::Write(WriteError { source, .. })
             | StoreError::Create { source, .. }
-            | StoreError::Read { source, .. } => disk_remedy(source)
-                .unwrap_or("`--store DIR` names another store; `orchestrate run` makes one that is missing"),
+            | StoreError::Read { source, .. } => disk_remedy(source).unwrap_or(
+                "choose another store with `--store DIR`; `orchestrate run` creates a missing one",
+            ),
         };
         Failure::new(Exit::StoreUnusable, error).hint(hint)
     }
@@ -53,24 +54,22 @@ impl Failure {
     }
 }
 
-/// What helps where a disk refuses something; `None` if that is not what is wrong.
+/// The remedy if the disk or the file system refuses something; `None` for other errors.
 pub(super) fn disk_remedy(error: &io::Error) -> Option<&'static str> {
     match error.kind() {
-        io::ErrorKind::StorageFull => Some("make room on its disk"),
-        io::ErrorKind::QuotaExceeded => Some("make room in your quota"),
+        io::ErrorKind::StorageFull => Some("free space on its disk"),
+        io::ErrorKind::QuotaExceeded => Some("free space in your quota"),
         io::ErrorKind::ReadOnlyFilesystem => {
-            Some("its file system is read-only: mount it for writing, or copy the store elsewhere")
+            Some("its file system is read-only: remount it for writing, or copy the store elsewhere")
         }
-        io::ErrorKind::PermissionDenied => {
-            Some("it is not yours to use: change its owner or its permissions")
-        }
+        io::ErrorKind::PermissionDenied => Some("change its owner or its permissions"),
         _ => None,
     }
 }
 
-/// What helps where something else stands at `path`, the place of a lock file. We leave it as it is.
+/// The remedy if `path`, where a lock file belongs, is something else. We never change it.
 pub(super) fn foreign_remedy(path: &Path) -> String {
-    format!("`ls -l {}` shows whose it is; move it away", quote(&path.display().to_string()))
+    format!("move it away; `ls -l {}` shows its owner", quote(&path.display().to_string()))
 }
 
 impl fmt::Display for Failure {
@@ -107,8 +106,8 @@ mod tests {
             assert_eq!(failure.exit, Exit::StoreUnusable);
             failure.hint.unwrap()
         };
-        assert_eq!(hint(Errno::ENOSPC), "make room on its disk");
-        assert_eq!(hint(Errno::EDQUOT), "make room in your quota");
+        assert_eq!(hint(Errno::ENOSPC), "free space on its disk");
+        assert_eq!(hint(Errno::EDQUOT), "free space in your quota");
         assert!(hint(Errno::EROFS).contains("read-only"));
         assert!(hint(Errno::EACCES).contains("permissions"));
         assert!(hint(Errno::ENOTDIR).contains("--store DIR"));

@@ -1,4 +1,4 @@
-//! Finds what the user names: a saved plan, a job.
+//! Finds what the user names: a saved plan or a job.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,10 +11,10 @@ use crate::job::{Job, varying_parameters};
 use crate::plan::{Inventory, Plan};
 use crate::store::{Store, StoreError};
 
-/// The plan of a matrix file, the saved plan of a name, or without either the plan saved last.
+/// The plan of a matrix file, the saved plan with this name, or the last saved plan if `None`.
 ///
 /// # Errors
-/// The matrix has mistakes; there is no such plan, then with the nearest name; the store cannot be read.
+/// The matrix has mistakes, the plan does not exist (the hint has the nearest name), or the store cannot be read.
 pub(super) fn find_plan(store: &Store, wanted: Option<&str>) -> Result<Plan, Failure> {
     match wanted {
         Some(word) if is_file(word) => load_matrix_plan(Path::new(word)),
@@ -30,18 +30,18 @@ pub(super) fn find_plan(store: &Store, wanted: Option<&str>) -> Result<Plan, Fai
 /// The saved plan called `name`.
 ///
 /// # Errors
-/// There is none, then with the nearest name; it cannot be read.
+/// It does not exist (the hint has the nearest name), or cannot be read.
 pub(super) fn find_saved_plan(store: &Store, name: &str) -> Result<Plan, Failure> {
     store.load_plan(name).map_err(|error| no_plan(error, store))
 }
 
-/// Whether `word` is a path and not a plan's name.
+/// Whether `word` is a path rather than a plan's name.
 fn is_file(word: &str) -> bool {
     let path = Path::new(word);
     path.is_file() || path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
 }
 
-/// The store has no saved plan at all.
+/// The store has no saved plan.
 pub(super) fn no_plans(store: &Store) -> Failure {
     let message = format!("the store {} has no saved plan", store.root().display());
     Failure::new(Exit::StoreUnusable, message).hint("run a matrix first: `orchestrate run MATRIX.yaml`")
@@ -54,9 +54,11 @@ fn no_plan(error: StoreError, store: &Store) -> Failure {
     let hint = match near.first() {
         Some(near) => format!("did you mean `{near}`?"),
         None if names.is_empty() => "run a matrix first: `orchestrate run MATRIX.yaml`".to_owned(),
-        None => format!("the saved plans are: {}; a matrix file ends in `.yaml`", names.join(", ")),
+        None => {
+            format!("the saved plans are: {}; the name of a matrix file ends in `.yaml`", names.join(", "))
+        }
     };
-    // A name that is none selects nothing; a store without any plan is one that was never run.
+    // An unknown name selects nothing. A store without plans was never used.
     let exit = if names.is_empty() { Exit::StoreUnusable } else { Exit::NothingSelected };
     Failure::new(exit, error).hint(hint)
 }
@@ -64,16 +66,16 @@ fn no_plan(error: StoreError, store: &Store) -> Failure {
 /// A job that the user named.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
-    /// Its directory, which need not be there for a job that never ran.
+    /// Its directory, which does not exist if the job never ran.
     pub(super) dir: JobDir,
-    /// The job; `None` if neither a plan nor its directory can say what it is.
+    /// The job; `None` if neither a plan nor its directory tells its key.
     pub(super) job: Option<Job>,
 }
 
-/// The job called `wanted`: its label, its directory's name or path, or the first digits of its id, at least 4.
+/// The job called `wanted`: its label, its directory's name or path, or at least the first 4 digits of its id.
 ///
 /// # Errors
-/// Exit 4 if there is none, with the nearest labels; exit 2 if there are several, with all of them.
+/// Exit 4 with the nearest labels if no job matches; exit 2 with all matching jobs if several do.
 pub(super) fn find_job(store: &Store, wanted: &str) -> Result<Found, Failure> {
     let known = known_jobs(store)?;
     let word = wanted.trim_end_matches('/').rsplit('/').next().unwrap_or(wanted);
@@ -81,8 +83,8 @@ pub(super) fn find_job(store: &Store, wanted: &str) -> Result<Found, Failure> {
     if let Some(exact) = matching.iter().find(|name| *name == &word) {
         matching = vec![exact];
     }
-    // A directory that no plan holds any more is an older form of the job that the label names today. Digits of an id
-    // promise no such thing: whoever types them means one directory.
+    // A label means the job of today's plans, even if directories of older forms of it are left. Digits of an id can
+    // mean any directory.
     if matching.iter().all(|name| label_of(name) == Some(word)) {
         let mut planned = matching.iter().filter(|name| known[**name].job.is_some());
         if let (Some(only), None) = (planned.next(), planned.next()) {
@@ -96,14 +98,14 @@ pub(super) fn find_job(store: &Store, wanted: &str) -> Result<Found, Failure> {
     }
 }
 
-/// Every job that has a directory or that a saved plan holds, by the name of its directory.
+/// Every job with a directory or in a saved plan, by the name of its directory.
 fn known_jobs(store: &Store) -> Result<BTreeMap<String, Found>, Failure> {
     let mut known = BTreeMap::new();
     for dir in store.job_dirs().map_err(Failure::store)? {
         known.insert(dir.name(), Found { dir, job: None });
     }
     for name in store.plan_names().map_err(Failure::store)? {
-        // A plan that cannot be read says nothing about jobs; `status` says what is wrong with it.
+        // An unreadable plan is ignored here; `status` reports it.
         let Ok(plan) = store.load_plan(&name) else { continue };
         for job in plan.jobs() {
             let dir = store.job_dir(&job);
@@ -128,13 +130,13 @@ fn names(word: &str, dir_name: &str) -> bool {
         || hex && (short.starts_with(&word_lower) || is_longer(&word_lower, short))
 }
 
-/// Whether `word` is a whole id, or more of it than directory names carry.
+/// Whether `word` is a whole id, or a longer part of it than directory names have.
 fn is_longer(word: &str, short: &str) -> bool {
     word.len() <= 64 && word.len() > short.len() && !short.is_empty() && word.starts_with(short)
 }
 
 fn no_job(word: &str, known: &BTreeMap<String, Found>, store: &Store) -> Failure {
-    let message = format!("the store {} knows no job `{word}`", store.root().display());
+    let message = format!("the store {} has no job `{word}`", store.root().display());
     let labels = known.keys().filter_map(|name| label_of(name));
     let longer = || labels.clone().filter(|label| !word.is_empty() && label.starts_with(word));
     let mut near: Vec<&str> = nearest(word, labels.clone());
@@ -148,9 +150,9 @@ fn no_job(word: &str, known: &BTreeMap<String, Found>, store: &Store) -> Failure
     Failure::new(Exit::NothingSelected, message).hint(hint)
 }
 
-/// Lists the jobs with what tells them apart: labels do not name every parameter.
+/// Lists the jobs with the parameters that distinguish them, since labels do not name every parameter.
 fn several_jobs(word: &str, matching: &[&String], known: &BTreeMap<String, Found>) -> Failure {
-    let mut message = format!("`{word}` names {} jobs:", matching.len());
+    let mut message = format!("`{word}` matches {} jobs:", matching.len());
     let job = |name: &String| known[name].job.as_ref();
     let varying = varying_parameters(matching.iter().filter_map(|name| job(name)).map(Job::key));
     for name in matching {
@@ -164,13 +166,13 @@ fn several_jobs(word: &str, matching: &[&String], known: &BTreeMap<String, Found
         let values = if values.is_empty() { String::new() } else { format!("  ({})", values.join(", ")) };
         message += &format!("\n  {name}{values}");
     }
-    Failure::new(Exit::Usage, message).hint("name one of them as it stands in this list")
+    Failure::new(Exit::Usage, message).hint("use one of the names in this list")
 }
 
-/// The inventory of `store`; empty if the store is not there yet.
+/// The inventory of `store`; empty if the store does not exist yet.
 ///
 /// # Errors
-/// The store is there but cannot be read.
+/// The store exists but cannot be read.
 pub(super) fn load_inventory(store: &Store) -> Result<Inventory, Failure> {
     if !store.root().exists() {
         return Ok(Inventory::default());
@@ -209,7 +211,7 @@ mod tests {
         }
     }
 
-    /// A store in which the plan `quickstart` is saved: `resnet18` twice under one label, `vgg16` once.
+    /// A store with the saved plan `quickstart`: `resnet18` twice with one label, `vgg16` once.
     fn store(root: &Path) -> Store {
         let store = Store::create(&root.join("runs")).unwrap();
         let mut deterministic = fixture::key("cpu", "resnet18", 16, 1);
@@ -266,15 +268,15 @@ mod tests {
         let failure = find_job(&store, "cpu_resnet18_fp32_bs16_run1").unwrap_err();
         assert_eq!(failure.exit, Exit::Usage);
         let text = failure.error.to_string();
-        assert!(text.contains("names 2 jobs:") && text.contains("(deterministic=true)"), "{text}");
+        assert!(text.contains("matches 2 jobs:") && text.contains("(deterministic=true)"), "{text}");
         let name =
             text.lines().find(|line| line.contains("deterministic=true")).unwrap().split_whitespace().next();
         let found = find_job(&store, name.unwrap()).unwrap();
         assert_eq!(found.job.unwrap().key().params["deterministic"], ParamValue::Bool(true));
     }
 
-    /// The directory of a job that no plan holds, with the label of `like` and an id that begins with `digits`.
-    #[expect(clippy::disallowed_methods, reason = "a directory that no run of ours makes")]
+    /// Creates the directory of a job in no plan, with the label of `like` and an id that begins with `digits`.
+    #[expect(clippy::disallowed_methods, reason = "a directory that none of our runs makes")]
     fn unplanned(store: &Store, like: &Job, digits: &str) -> String {
         let name = format!("{}-{digits:0<12}", like.label());
         std::fs::create_dir_all(store.root().join(&name)).unwrap();

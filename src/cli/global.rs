@@ -1,4 +1,4 @@
-//! What every verb understands.
+//! The options of every verb.
 
 use std::path::PathBuf;
 
@@ -6,18 +6,18 @@ use clap::Args;
 
 use crate::plan::quote;
 
-/// What every verb understands.
+/// The options of every verb.
 #[derive(Clone, Debug, Args)]
 pub struct Global {
-    /// Directory that holds the runs.
+    /// Directory of the results.
     #[arg(long, global = true, value_name = "DIR", default_value = "runs", env = "ORCHESTRATE_STORE")]
     pub store: PathBuf,
-    /// Say nothing on standard error but errors.
+    /// Print only errors on standard error.
     #[arg(short, long, global = true)]
     pub quiet: bool,
 }
 
-/// `--store DIR` for a command to type, with a blank in front; empty for the usual store.
+/// ` --store DIR`, for a command to type; empty for the default store.
 pub(super) fn store_flag(global: &Global) -> String {
     let store = global.store.display().to_string();
     if store == "runs" { String::new() } else { format!(" --store {}", quote(&store)) }

@@ -1,4 +1,4 @@
-//! Reading a matrix file: what `run`, `plan`, `status` and `check` have in common.
+//! Reads a matrix file for `run`, `plan`, `status` and `check`.
 #![expect(clippy::disallowed_methods, reason = "the command line reads the matrix file it is given")]
 
 use std::fmt;
@@ -20,7 +20,7 @@ pub(super) enum LoadMatrixError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
     /// The file has mistakes.
@@ -41,7 +41,7 @@ impl fmt::Display for InvalidMatrix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display().to_string();
         let mistakes = match self.notes.len() {
-            1 => "a mistake".to_owned(),
+            1 => "1 mistake".to_owned(),
             count => format!("{count} mistakes"),
         };
         write!(f, "{path} has {mistakes}\n\n{}", render_notes(&path, &self.text, &self.notes))
@@ -49,20 +49,20 @@ impl fmt::Display for InvalidMatrix {
 }
 
 impl LoadMatrixError {
-    /// Exit 3, with where to look up what a matrix may hold.
+    /// Exit 3, with a hint to the description of a matrix.
     pub(super) fn failure(self) -> Failure {
         let hint = match &self {
-            LoadMatrixError::Read { .. } => "`ls matrices` shows the matrices that come with this program",
+            LoadMatrixError::Read { .. } => "`ls matrices` lists the matrices that come with this program",
             LoadMatrixError::Invalid(_) => "`orchestrate schema` describes every key of a matrix",
         };
         Failure::new(Exit::MatrixInvalid, self).hint(hint)
     }
 }
 
-/// The matrix in the file at `path`, and what is to be remembered of the file.
+/// The matrix in the file at `path`, and the facts about the file that a plan keeps.
 ///
 /// # Errors
-/// If the file cannot be read, or with all of its mistakes.
+/// The file cannot be read, or has mistakes: all of them.
 pub(super) fn load_matrix(path: &Path) -> Result<(Matrix, MatrixFacts), LoadMatrixError> {
     let read = |source| LoadMatrixError::Read { path: path.to_owned(), source };
     let bytes = std::fs::read(path).map_err(read)?;
@@ -84,31 +84,31 @@ pub(super) fn load_matrix(path: &Path) -> Result<(Matrix, MatrixFacts), LoadMatr
 /// The plan of the matrix file at `path`.
 ///
 /// # Errors
-/// Exit 3 with all mistakes of the matrix, or if the file cannot be read.
+/// Exit 3 if the file cannot be read, or with all its mistakes.
 pub(super) fn load_matrix_plan(path: &Path) -> Result<Plan, Failure> {
     load_profiled_plan(path, &ProfileArgs::default())
 }
 
-/// `--profile`, in `run` and `plan` alike.
+/// `--profile` of `run` and `plan`.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct ProfileArgs {
-    /// Look into every config by this profiler once, after its timing jobs, whether or not the matrix says so; may be
-    /// given twice.
+    /// Profile every config once with this profiler, after its timing jobs, even if the matrix does not declare it; can
+    /// be repeated.
     #[arg(long = "profile", value_name = "PROFILER")]
     profilers: Vec<ProfilerWord>,
 }
 
 impl ProfileArgs {
-    /// The same flags again, for a command to type, each with a blank in front.
+    /// These flags for a command to type, each after a space.
     pub(super) fn flags(&self) -> String {
         self.profilers.iter().map(|word| format!(" --profile {}", word.kind())).collect()
     }
 }
 
-/// A profiler that a command line can ask for.
+/// A profiler that the command line can add.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum ProfilerWord {
-    /// NVIDIA's Nsight Compute, for envs on its GPUs
+    /// NVIDIA Nsight Compute, for envs on NVIDIA GPUs
     Ncu,
     /// `perf stat`
     Perf,
@@ -126,7 +126,7 @@ impl ProfilerWord {
 /// The plan of the matrix file at `path`, with the profilers that `profile` adds.
 ///
 /// # Errors
-/// Exit 3 with all mistakes of the matrix, or if the file cannot be read. Exit 2 if a profiler has nothing to look into.
+/// Exit 3 if the file cannot be read, or with all its mistakes. Exit 2 if a profiler has nothing to profile.
 pub(super) fn load_profiled_plan(path: &Path, profile: &ProfileArgs) -> Result<Plan, Failure> {
     let (mut matrix, facts) = load_matrix(path).map_err(LoadMatrixError::failure)?;
     for word in &profile.profilers {
@@ -152,7 +152,7 @@ mod tests {
         let plan = load_matrix_plan(&path).unwrap();
         assert_eq!((plan.jobs.len(), plan.matrix.name.as_str()), (2, "a"));
         assert_eq!(plan.matrix.path, path.display().to_string());
-        // As `sha256sum` says of the same bytes.
+        // As `sha256sum` prints for the same bytes.
         assert_eq!(plan.matrix.sha256, "cdf7e46c1e883389151d8dbc2b9b3059e17d6debc42553969ec279b1ba6ace82");
     }
 

@@ -1,4 +1,4 @@
-//! `orchestrate logs`: what a job's worker wrote.
+//! `orchestrate logs`: the output of a job's worker.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,23 +10,23 @@ use super::{Exit, Failure, Global};
 use crate::files::{AttemptDir, open_regular};
 use crate::store::Store;
 
-/// What `orchestrate logs` takes.
+/// The arguments of `orchestrate logs`.
 #[derive(Debug, clap::Args)]
 pub(super) struct LogsArgs {
-    /// The job: its label, its directory, or at least four digits of its id.
+    /// The job, by its label, its directory or at least four digits of its id.
     job: String,
-    /// Which attempt, from 1; the last one if not given.
+    /// Number of the attempt, from 1 [default: the last one].
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
-    /// Print standard output alone.
+    /// Print only standard output.
     #[arg(long, conflicts_with = "stderr")]
     stdout: bool,
-    /// Print standard error alone.
+    /// Print only standard error.
     #[arg(long)]
     stderr: bool,
 }
 
-/// Prints both outputs of an attempt, each under its name unless the other is empty.
+/// Prints both outputs of an attempt. Each has a heading, unless only one was written.
 pub(super) fn run(args: LogsArgs, global: &Global) -> Result<Exit, Failure> {
     let store = Store::open(&global.store).map_err(Failure::store)?;
     let found = find_job(&store, &args.job)?;
@@ -51,9 +51,9 @@ fn choose_attempt(found: &Found, wanted: Option<u32>) -> Result<AttemptDir, Fail
     let path = found.dir.path().to_owned();
     let attempts = found.dir.attempts().map_err(|source| ReadError { path, source })?;
     let Some(last) = attempts.last() else {
-        let message = format!("the job {name} was never started, so it wrote nothing");
+        let message = format!("the job {name} was never started, so it has no output");
         return Err(Failure::new(Exit::NothingSelected, message)
-            .hint(format!("`orchestrate show {name}` says how it stands")));
+            .hint(format!("`orchestrate show {name}` shows its state")));
     };
     let Some(number) = wanted else { return Ok(last.clone()) };
     attempts.iter().find(|attempt| attempt.number() == number).cloned().ok_or_else(|| {
@@ -78,7 +78,7 @@ fn read_all(mut file: File) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The bytes of a log; none if the attempt was cut off before it made the file.
+/// The bytes of a log; empty if the attempt was cut off before it created the file.
 fn read_log(path: &Path) -> Result<Vec<u8>, ReadError> {
     match open_regular(path).and_then(read_all) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),

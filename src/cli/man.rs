@@ -1,4 +1,4 @@
-//! `orchestrate man`: the man pages, from the definition of the command line.
+//! `orchestrate man`: the man pages, generated from the definition of the command line.
 
 #![expect(clippy::disallowed_methods, reason = "the pages' directory is made here")]
 
@@ -8,10 +8,10 @@ use clap::Command;
 
 use super::{Exit, Failure};
 
-/// What `orchestrate man` takes.
+/// The arguments of `orchestrate man`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ManArgs {
-    /// Directory to write the pages to: one for `orchestrate`, one for each verb. Made if it is not there.
+    /// Directory for the pages, one for `orchestrate` and one per verb; created if it does not exist.
     directory: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! The marks of single runs, for the verbs that speak of jobs.
+//! The marks of single attempts, for the verbs that report on jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,8 +14,8 @@ use crate::plan::{Inventory, NotDone, Plan};
 use crate::store::Store;
 use crate::text::jobs_text;
 
-/// `jobs` of `plan` as `analysis` wants them. Peaks and costs are not asked for here, so none are given; nor are the
-/// seconds of iterations, since nothing that they say decides what counts, and `status --watch` looks every two seconds.
+/// The cells of `jobs` of `plan` for `analysis`. They lack peaks and costs, which are not needed here, and the seconds
+/// of iterations. Those never decide what counts, and `status --watch` would read them every two seconds.
 pub(super) fn study<'a>(plan: &Plan, inventory: &Inventory, jobs: impl Iterator<Item = &'a Job>) -> Study {
     Study {
         matrix: plan.matrix.clone(),
@@ -29,7 +29,7 @@ pub(super) fn study<'a>(plan: &Plan, inventory: &Inventory, jobs: impl Iterator<
     }
 }
 
-/// The marks that keep runs of `plan` out of its statistics, by job; none of them without one.
+/// The marks that leave runs of `plan` out of its statistics, by job. Jobs without such marks are absent.
 pub(super) fn left_out(plan: &Plan, inventory: &Inventory) -> BTreeMap<JobId, Vec<Mark>> {
     let jobs: Vec<Job> = plan.jobs().collect();
     let study = study(plan, inventory, jobs.iter());
@@ -40,13 +40,13 @@ pub(super) fn left_out(plan: &Plan, inventory: &Inventory) -> BTreeMap<JobId, Ve
     named.filter(|(_, marks)| !marks.is_empty()).collect()
 }
 
-/// `marks`, each with its number, as one sentence.
+/// `marks` with their numbers, in one line.
 pub(super) fn sentence(marks: &[Mark]) -> String {
     marks.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Says how many runs of the jobs `ids` are done and do not count, and what can be done; `None` if there is none. `again`
-/// is the command that goes on with their plan.
+/// Tells how many of the jobs `ids` are done but do not count, and the next commands; `None` if all count. `again` is
+/// the command that resumes their plan.
 pub(super) fn tell_left_out(
     left_out: &BTreeMap<JobId, Vec<Mark>>,
     ids: &BTreeSet<JobId>,
@@ -67,22 +67,21 @@ pub(super) fn tell_left_out(
     };
     let are = if number == 1 { "is" } else { "are" };
     Some(format!(
-        "{} {are} done but left out of the statistics ({why}); `orchestrate explain JOB{}` says what stands against a \
-         run, `{again} --rerun-marked` repeats them",
+        "{} {are} done but left out of the statistics ({why}); `orchestrate explain JOB{}` explains \
+         the marks, `{again} --rerun-marked` repeats the jobs",
         jobs_text(number),
         store_flag(global)
     ))
 }
 
-/// The latest saved plan that holds `job`, of those that can be read.
+/// The latest readable plan that contains `job`.
 pub(super) fn plan_of(store: &Store, job: &Job) -> Option<Plan> {
     let names = store.plan_names().unwrap_or_default();
     let mut plans = names.iter().filter_map(|name| store.load_plan(name).ok());
     plans.find(|plan| plan.jobs().any(|held| held.id() == job.id()))
 }
 
-/// The marks of the run of `job`, by its own record and iterations and by the other runs of `plan`; without a plan, by
-/// its own alone.
+/// The marks of the run of `job`, from its record, its iterations and, with a plan, the other runs of `plan`.
 pub(super) fn marks_of(
     job: &Job,
     plan: Option<&Plan>,
@@ -123,11 +122,11 @@ mod tests {
                 &global,
             )
         };
-        assert_eq!(tell(&[4]), None, "the selected ones alone");
+        assert_eq!(tell(&[4]), None, "only selected jobs count");
         assert_eq!(
             tell(&[1]).unwrap(),
-            "1 job is done but left out of the statistics (contended); `orchestrate explain JOB` says what stands against \
-             a run, `orchestrate resume t --rerun-marked` repeats them"
+            "1 job is done but left out of the statistics (contended); `orchestrate explain JOB` explains the \
+             marks, `orchestrate resume t --rerun-marked` repeats the jobs"
         );
         let several = tell(&[1, 2, 3]).unwrap();
         assert!(

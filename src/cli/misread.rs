@@ -1,18 +1,18 @@
-//! What to say of the directories and plans that older versions left behind because they misread a number.
+//! What to say about directories and plans that older versions left behind because they misread a number.
 
 use super::Global;
 use super::global::store_flag;
 use crate::plan::{Misread, Misreadings, Plan, quote};
 
-/// So many are named one by one.
+/// How many are listed individually.
 const SHOWN: usize = 5;
 
-/// Each of `found` as a sentence; of many only the first ones, and how many more there are.
+/// A line for each of `found`, or for the first few and the number of the others.
 pub(super) fn misread_lines(found: &Misreadings) -> Vec<String> {
     let left_over = found.left_over.iter().map(|misread| format!("left over: {}", left_over_text(misread)));
     let planned = found.planned.iter().map(|Misread { directory, declared, number }| {
         format!(
-            "misread: the plan holds {directory}: an older orchestrate read {number} when it read {declared}"
+            "misread: the plan contains {directory} instead of {declared}: an older orchestrate read {number}"
         )
     });
     let mut lines: Vec<String> = left_over.chain(planned).collect();
@@ -22,12 +22,12 @@ pub(super) fn misread_lines(found: &Misreadings) -> Vec<String> {
     lines
 }
 
-/// How a directory that is left over came to be.
+/// Why a directory was left behind.
 pub(super) fn left_over_text(Misread { directory, declared, number }: &Misread) -> String {
     format!("{directory}: an older orchestrate read {number} and so ran {declared} a second time")
 }
 
-/// What can be done about `found`, each in a sentence.
+/// What to do about `found`, each in a sentence.
 pub(super) fn misread_hints(found: &Misreadings, plan: &Plan, global: &Global) -> Vec<String> {
     let mut hints = Vec::new();
     if let Some(misread) = found.left_over.first() {
@@ -40,7 +40,7 @@ pub(super) fn misread_hints(found: &Misreadings, plan: &Plan, global: &Global) -
     }
     if !found.planned.is_empty() {
         hints.push(format!(
-            "`orchestrate run {}{}` makes the plan anew from its matrix; what is done does not run again",
+            "`orchestrate run {}{}` saves a new plan of the matrix; done jobs do not run again",
             quote(&plan.matrix.path),
             store_flag(global)
         ));
@@ -48,7 +48,7 @@ pub(super) fn misread_hints(found: &Misreadings, plan: &Plan, global: &Global) -
     hints
 }
 
-/// The command that deletes a directory that is left over.
+/// The command that deletes a directory left behind.
 pub(super) fn remove_command(misread: &Misread, global: &Global) -> String {
     format!("rm -r {}", quote(&global.store.join(&misread.directory).display().to_string()))
 }

@@ -1,9 +1,9 @@
-//! The command line: one file a verb, and what verbs have in common.
-//! `main` alone calls it; it is the only room that sees every other.
+//! The command line: one file per verb, and what verbs share.
+//! Only `main` calls it, and it is the only room that sees every other.
 //! It never decides what runs or what counts, and keeps no state: it parses, calls, prints and chooses the exit code.
 //!
-//! A verb is a `clap::Args` struct and a function `run(args, &Global) -> Result<Exit, Failure>`. Standard output is the
-//! result, standard error the progress and the diagnostics.
+//! A verb is a `clap::Args` struct and a function `run(args, &Global) -> Result<Exit, Failure>`. Results go to standard
+//! output, progress and diagnostics to standard error.
 
 mod accept;
 mod aggregate;
@@ -48,7 +48,7 @@ pub use exit::Exit;
 pub use failure::Failure;
 pub use global::Global;
 
-/// Runs a declared matrix of deep-learning training bursts and turns the runs into evidence.
+/// Runs a declared matrix of deep-learning training bursts and turns the records into evidence.
 #[derive(Debug, Parser)]
 #[command(name = "orchestrate", version, about, long_about = None, after_help = exit::help())]
 pub struct Cli {
@@ -60,47 +60,47 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Run what a matrix declares and the store does not have yet.
+    /// Run the jobs of a matrix that are not done yet.
     Run(run::RunArgs),
-    /// Go on with the plan that `run` saved.
+    /// Continue a plan that `run` saved.
     Resume(resume::ResumeArgs),
-    /// Show how far a plan is: done, failed, running, waiting.
+    /// Show the progress of a plan: done, failed, running, waiting.
     Status(status::StatusArgs),
-    /// Show job by job what `run` would do, and why.
+    /// Show what `run` would do with each job, and why.
     Plan(plan::PlanArgs),
-    /// Check a matrix and report all of its mistakes.
+    /// Check a matrix and report all its mistakes.
     Check(check::CheckArgs),
     /// Print the JSON Schema of a matrix file.
     Schema(schema::SchemaArgs),
     /// Show everything about one job.
     Show(show::ShowArgs),
-    /// Say why a job stands as it does, and what changed since it ran.
+    /// Explain the state of a job, and what changed since it ran.
     Explain(explain::ExplainArgs),
-    /// Keep stale jobs as they are.
+    /// Keep the results of stale jobs.
     Accept(accept::AcceptArgs),
-    /// Print what a job's worker wrote.
+    /// Print the output of a job's worker.
     Logs(logs::LogsArgs),
-    /// Turn records into metrics.csv, summary.csv, roofline_points.csv, counters.csv, kernels.csv and failures.csv.
+    /// Turn records into CSV tables: metrics, summary, roofline points, counters, kernels and failures.
     Aggregate(aggregate::AggregateArgs),
-    /// Aggregate, draw the figures and write report.md and report.html.
+    /// Write the tables, the figures, report.md and report.html.
     Report(report::ReportArgs),
-    /// Measure the ceilings of a device.
+    /// Measure or list the ceilings of devices.
     Peaks(peaks::PeaksArgs),
     /// Count parameters, FLOPs and bytes of networks without running them.
     Complexity(complexity::ComplexityArgs),
-    /// Make or fetch a data set.
+    /// Generate or download a data set.
     Dataset(dataset::DatasetArgs),
-    /// Show what this host is, and what would spoil a measurement on it.
+    /// Describe this host, and report what would spoil a measurement on it.
     Doctor(doctor::DoctorArgs),
-    /// Write env_info.md and system.json: what this host is, for a report.
+    /// Write env_info.md and system.json, which describe this host for a report.
     Env(env::EnvArgs),
-    /// Print a shell's completions.
+    /// Print the completion script of a shell.
     Completions(completions::CompletionsArgs),
     /// Write the man pages.
     Man(man::ManArgs),
 }
 
-/// Parses the command line, does what it says, and tells the exit code.
+/// Parses the command line, runs the verb and returns its exit code.
 pub fn main() -> ExitCode {
     let Cli { global, verb } = Cli::parse();
     let result = match verb {
@@ -127,7 +127,7 @@ pub fn main() -> ExitCode {
     match result {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            // Nobody may be reading any more; the exit code still tells.
+            // If nobody reads standard error any more, the exit code still reports the failure.
             let _ = writeln!(std::io::stderr(), "{failure}");
             failure.exit.into()
         }

@@ -1,4 +1,4 @@
-//! What verbs print on standard output: text, JSON, tables.
+//! What verbs print: text, JSON, tables, hints and warnings.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -10,16 +10,15 @@ use super::failure::disk_remedy;
 use super::{Exit, Failure};
 use crate::files::write_atomic;
 
-/// Prints `text`, which ends its lines itself. A reader that has gone away (`| head`) has seen enough: that is no
-/// error.
+/// Prints `text`, without adding a newline. It is no error if the reader (`| head`) has closed the pipe.
 ///
 /// # Errors
-/// Standard output cannot be written to, such as a file on a full disk.
+/// Standard output cannot be written, for example to a full disk.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
     print_bytes(text.as_bytes())
 }
 
-/// Prints `text` as a line, or as several; see [`print`].
+/// Prints `text` and a newline; see [`print`].
 ///
 /// # Errors
 /// As [`print`].
@@ -27,7 +26,7 @@ pub(super) fn print_line(text: &str) -> Result<(), Failure> {
     print(&format!("{text}\n"))
 }
 
-/// Prints `bytes` as they are; see [`print`].
+/// Prints `bytes`; see [`print`].
 ///
 /// # Errors
 /// As [`print`].
@@ -48,22 +47,22 @@ pub(super) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     print(&format!("{text}\n"))
 }
 
-/// A directory that cannot be made.
+/// A directory that cannot be created.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot make the directory {}", path.display())]
+#[error("cannot create the directory {}", path.display())]
 struct MakeError {
     path: PathBuf,
     source: io::Error,
 }
 
-/// Writes `files`, by name, into `directory`, which `--out` named and which is made if it is not there; each as a whole.
+/// Writes `files`, by name, atomically into `directory`, which comes from `--out` and is created if needed.
 ///
 /// # Errors
-/// The directory cannot be made, or a file not be written: which, why, and what to do.
+/// The directory cannot be created or a file cannot be written: which one, why, and what to do.
 pub(super) fn write_files<N: AsRef<Path>>(directory: &Path, files: &[(N, String)]) -> Result<(), Failure> {
     #[expect(
         clippy::disallowed_methods,
-        reason = "the command line makes the directory it was told to write to"
+        reason = "the command line creates the directory that `--out` names"
     )]
     std::fs::create_dir_all(directory).map_err(|source| {
         let hint = unwritable_hint(&source);
@@ -79,40 +78,40 @@ pub(super) fn write_files<N: AsRef<Path>>(directory: &Path, files: &[(N, String)
 }
 
 fn unwritable_hint(source: &io::Error) -> String {
-    let elsewhere = "`--out DIR` names another directory";
-    // What helps with a read-only disk is to write elsewhere.
+    let elsewhere = "choose another directory with `--out DIR`";
+    // On a read-only disk, the remedy is to write elsewhere.
     let remedy = disk_remedy(source).filter(|_| source.kind() != io::ErrorKind::ReadOnlyFilesystem);
-    remedy.map_or_else(|| elsewhere.to_owned(), |remedy| format!("{remedy}, or write elsewhere: {elsewhere}"))
+    remedy.map_or_else(|| elsewhere.to_owned(), |remedy| format!("{remedy}, or {elsewhere}"))
 }
 
-/// Says something beside the result, on standard error, unless `quiet`.
+/// Prints a hint on standard error, unless `quiet`.
 pub(super) fn hint(quiet: bool, text: &str) {
     if !quiet {
-        // Nobody reads any more: then nobody needs the hint.
+        // If nobody reads any more, nobody needs the hint.
         let _ = writeln!(io::stderr(), "hint: {text}");
     }
 }
 
-/// Says something beside the result, on standard error.
+/// Prints a line on standard error.
 pub(super) fn say(text: &str) {
-    // Nobody reads any more: then nobody needs to know.
+    // If nobody reads any more, nobody needs the line.
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// Warns, on standard error.
+/// Prints a warning on standard error.
 pub(super) fn warn(text: &str) {
     say(&format!("warning: {text}"));
 }
 
-/// The narrowest terminal into which tables are fitted.
+/// The narrowest terminal that tables are fitted to.
 const LEAST_WIDTH: u16 = 80;
 
-/// How tables look.
+/// The layout of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// With lines, and no wider than the terminal.
+    /// With lines, at most as wide as the terminal.
     Lines,
-    /// In plain columns, as wide as they are: for pipes and files.
+    /// Plain columns of any width, for pipes and files.
     Plain,
 }
 
@@ -126,8 +125,8 @@ impl Layout {
 /// An empty table under `header`.
 pub(super) fn table(header: Vec<String>, layout: Layout) -> Table {
     let mut table = Table::new();
-    // On a narrow terminal, and on one that does not tell its width, lines that the terminal breaks are easier to read
-    // than columns one letter wide.
+    // If the terminal is narrow or its width is unknown, lines that it breaks are easier to read than columns one
+    // letter wide.
     let fits = layout == Layout::Lines && table.width().is_some_and(|width| width >= LEAST_WIDTH);
     let arrangement = if fits { ContentArrangement::Dynamic } else { ContentArrangement::Disabled };
     let style = if layout == Layout::Lines { presets::UTF8_FULL_CONDENSED } else { presets::NOTHING };
@@ -135,7 +134,7 @@ pub(super) fn table(header: Vec<String>, layout: Layout) -> Table {
     table
 }
 
-/// The table's text, without blanks at the ends of its lines.
+/// The table's text, without trailing spaces.
 pub(super) fn table_text(table: &Table) -> String {
     format!("{}\n", table.trim_fmt())
 }
@@ -155,7 +154,7 @@ pub(super) fn size_text(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// The closest of `names` to `word`, the closest first, at most three; none that is far off.
+/// At most three of `names` that are close to `word`, the closest first.
 pub(super) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let mut scored: Vec<(f64, &str)> = names
         .into_iter()

@@ -1,7 +1,7 @@
-//! `orchestrate peaks`: the ceilings there are, and measuring those of a device.
+//! `orchestrate peaks`: lists known ceilings and measures those of a device.
 #![expect(
     clippy::disallowed_methods,
-    reason = "the command line says which day it is and makes the directory"
+    reason = "the command line provides the date and creates the directory"
 )]
 
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use crate::protocol::{GemmSample, Layout, Operands};
 use crate::record::HostFacts;
 use crate::stats;
 
-/// What `orchestrate peaks` takes.
+/// The arguments of `orchestrate peaks`.
 #[derive(Debug, clap::Args)]
 pub(super) struct PeaksArgs {
     #[command(subcommand)]
@@ -33,43 +33,43 @@ pub(super) struct PeaksArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum PeaksVerb {
-    /// List the peaks there are.
+    /// List the known peaks.
     List(ListArgs),
-    /// Measure a device of this host: matrix products on random data, copy and triad beyond the caches.
+    /// Measure a device of this host with matrix products on random data, and copy and triad beyond the caches.
     Measure(MeasureArgs),
 }
 
 #[derive(Debug, clap::Args)]
 struct ListArgs {
-    /// Directory of the devices' peaks.
+    /// Directory of the peaks.
     #[arg(long, value_name = "DIR", default_value = "peaks")]
     peaks_dir: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]
 struct MeasureArgs {
-    /// The device: cpu, mps, cuda, cuda:<index>.
+    /// The device: cpu, mps, cuda or cuda:<index>.
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: Device,
-    /// The worker to measure with; the one that comes with this program if not given.
+    /// The worker to measure with [default: the one that comes with this program].
     #[arg(long, value_name = "PATH")]
     worker: Option<PathBuf>,
-    /// Compute threads; by default as many as there are usable processors.
+    /// Number of compute threads [default: the number of usable processors].
     #[arg(long, value_name = "N")]
     threads: Option<u32>,
-    /// Less time for fewer sizes and repetitions: some ten seconds instead of a minute, a less certain ceiling.
+    /// Measure fewer sizes and repetitions: about ten seconds instead of a minute, for a less certain ceiling.
     #[arg(long)]
     quick: bool,
-    /// Do nothing if this host has a measured file for this device already, one of a quick measurement only with
+    /// Do nothing if the peaks of this device were measured already. Those of a quick measurement only count with
     /// `--quick`.
     #[arg(long)]
     if_missing: bool,
-    /// Directory of the devices' peaks; the file goes to `measured/` in it.
+    /// Directory of the peaks; the file is written to its `measured/`.
     #[arg(long, value_name = "DIR", default_value = "peaks")]
     peaks_dir: PathBuf,
 }
 
-/// Lists or measures.
+/// Lists or measures peaks.
 pub(super) fn run(args: PeaksArgs, global: &Global) -> Result<Exit, Failure> {
     match args.verb {
         PeaksVerb::List(args) => list(&args, global),
@@ -120,11 +120,11 @@ fn measure(args: &MeasureArgs, global: &Global) -> Result<Exit, Failure> {
     if args.if_missing
         && let Some(known) = measured_here(&catalogue, &host.hostname, args.device, args.quick)
     {
-        print_line(&format!("{} are there already: {} of {}", args.device, known.name, known.date))?;
+        print_line(&format!("{} was measured already: {} of {}", args.device, known.name, known.date))?;
         return Ok(Exit::Done);
     }
     if !global.quiet {
-        let time = if args.quick { "some ten seconds" } else { "about a minute" };
+        let time = if args.quick { "about ten seconds" } else { "about a minute" };
         say(&format!("measuring {}: this takes {time}", args.device));
     }
     let mut file = measured_file(args, host, global.quiet)?;
@@ -143,7 +143,7 @@ fn measure(args: &MeasureArgs, global: &Global) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Has the worker measure, and adds what only this program knows. Its warnings are those of a busy host alone.
+/// Lets the worker measure, and adds what only this program knows. The only warnings are those of a busy host.
 fn measured_file(args: &MeasureArgs, host: HostFacts, quiet: bool) -> Result<MeasuredFile, Failure> {
     let mut flags: Vec<String> = Vec::new();
     flags.extend(args.threads.map(|threads| format!("--threads={threads}")));
@@ -170,7 +170,7 @@ fn measured_file(args: &MeasureArgs, host: HostFacts, quiet: bool) -> Result<Mea
     })
 }
 
-/// What others did meanwhile, if it is more than an undisturbed job on a host with `usable` processors may have seen.
+/// What others did in the meantime, if it exceeds the thresholds for a host with `usable` processors.
 fn disturbances(foreign_cores: Option<f64>, stolen_cores: Option<f64>, usable: u32) -> Vec<String> {
     let limit = Thresholds::default().foreign_limit(usable);
     let over = |cores: Option<f64>| cores.filter(|cores| *cores > limit);
@@ -181,7 +181,8 @@ fn disturbances(foreign_cores: Option<f64>, stolen_cores: Option<f64>, usable: u
     foreign.into_iter().chain(stolen).map(|start| format!("{start} {end}")).collect()
 }
 
-/// `measured/<host>-<device>`, with the beginning of the UUID where the device has one: a host may have several of a name.
+/// `measured/<host>-<device>`, with the beginning of the device's UUID, since a host can have several devices of the
+/// same name.
 fn file_name(file: &MeasuredFile) -> String {
     let MeasuredFile { host, measured, .. } = file;
     let uuid = measured.device_uuid.as_deref().unwrap_or_default();
@@ -189,7 +190,7 @@ fn file_name(file: &MeasuredFile) -> String {
     format!("{MEASURED}/{}", slug(&format!("{host} {} {first}", measured.device_name)))
 }
 
-/// The peaks that were measured on this host's device; those of a quick measurement only if they will do.
+/// The measured peaks of this host's device. Those of a quick measurement only count if `quick`.
 fn measured_here<'a>(
     catalogue: &'a Catalogue,
     host: &str,
@@ -211,10 +212,11 @@ fn save(directory: &Path, name: &str, file: &MeasuredFile) -> Result<PathBuf, Fa
     Ok(path)
 }
 
-/// The summary as a comment. It is for people: whoever reads the file derives it from the samples, so that nothing in it
-/// can contradict them.
+/// The summary as a comment for people. Programs derive everything from the samples, so it can never contradict them.
 fn heading(file: &MeasuredFile) -> String {
-    let mut text = "# Measured by `orchestrate peaks measure`. The ceilings are the best samples, derived on reading:\n#\n"
+    let mut text =
+        "# Measured by `orchestrate peaks measure`. The ceilings are the best samples, derived on reading:\n\
+                    #\n"
         .to_owned();
     for line in samples_table(file).lines() {
         text.push_str(format!("# {line}").trim_end());
@@ -224,7 +226,7 @@ fn heading(file: &MeasuredFile) -> String {
     text
 }
 
-/// `name` in lower case with `-` for everything but letters and digits.
+/// `name` in lower case, with `-` for everything but letters and digits.
 fn slug(name: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("-").to_ascii_lowercase()
@@ -272,14 +274,14 @@ fn product(sample: &GemmSample) -> String {
 fn failure(error: MeasureError) -> Failure {
     let hint = match &error {
         MeasureError::NoWorker(_) => {
-            "build it with `just build`, or name another one with `--worker PATH` or ORCHESTRATE_WORKER"
+            "build it with `just build`, or choose another one with `--worker PATH` or ORCHESTRATE_WORKER"
         }
         MeasureError::Unsupported(_) => {
-            "name vendor figures instead: `peaks: NAME` in the env; `orchestrate peaks list`"
+            "use published peaks instead: `peaks: NAME` in the env (`orchestrate peaks list` shows the names)"
         }
-        MeasureError::Lock(_) => "ORCHESTRATE_LOCK_DIR names another directory for locks",
+        MeasureError::Lock(_) => "set ORCHESTRATE_LOCK_DIR to another directory for locks",
         MeasureError::Run { .. } | MeasureError::Failed { .. } | MeasureError::Output { .. } => {
-            "`WORKER peaks --device DEVICE` by hand shows what it does"
+            "run `WORKER peaks --device DEVICE` by hand to see what it does"
         }
     };
     Failure::new(Exit::Unexpected, error).hint(hint)
@@ -337,11 +339,7 @@ mod tests {
             found.map(|peaks| peaks.name.clone())
         };
         assert_eq!(here("box", Device::Cpu, true).as_deref(), Some("cpu"));
-        assert_eq!(
-            here("box", Device::Cpu, false),
-            None,
-            "a quick measurement does not stand in for another"
-        );
+        assert_eq!(here("box", Device::Cpu, false), None, "a quick measurement does not replace a full one");
         assert_eq!(here("box", Device::Cuda(1), false).as_deref(), Some("cuda:1"));
         assert_eq!(here("box", Device::Cuda(0), true), None);
         assert_eq!(here("other", Device::Cpu, true), None);
@@ -360,7 +358,7 @@ mod tests {
         );
     }
 
-    /// Best, median, spread, n and size stand above the samples, for people; what is read back is the samples'.
+    /// The comment above the samples has best, median, spread, n and size. Only the samples are read back.
     #[test]
     fn a_file_shows_its_summary_and_reads_back_whole() {
         let directory = tempfile::tempdir().unwrap();

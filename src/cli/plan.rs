@@ -1,4 +1,4 @@
-//! `orchestrate plan`: job by job what `run` would do, and why.
+//! `orchestrate plan`: what `run` would do with each job, and why.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use crate::plan::{Decided, Estimate, Estimator, Inventory, Misreadings, Plan, Ti
 use crate::store::Store;
 use crate::text::{duration_text, jobs_text};
 
-/// What `orchestrate plan` takes.
+/// The arguments of `orchestrate plan`.
 #[derive(Debug, clap::Args)]
 pub(super) struct PlanArgs {
     /// The matrix file.
@@ -33,13 +33,13 @@ pub(super) struct PlanArgs {
 }
 
 impl PlanArgs {
-    /// The verb and its words that run what is shown.
+    /// The verb and arguments that run this plan.
     fn run_words(&self, file: &str) -> String {
         format!("run {}{}{}", quote(file), self.profile.flags(), self.select.flags())
     }
 }
 
-/// Prints what would be done with every job of the matrix. Nothing is run, and nothing is written.
+/// Prints what `run` would do with every job of the matrix. Runs no job and writes nothing.
 pub(super) fn run(args: PlanArgs, global: &Global) -> Result<Exit, Failure> {
     let plan = load_profiled_plan(&args.matrix, &args.profile)?;
     let selection = args.select.apply(&plan)?;
@@ -60,12 +60,12 @@ pub(super) fn run(args: PlanArgs, global: &Global) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The version of what `--json` prints.
+/// The version of the `--json` format.
 ///
-/// Changelog: 1, the first; since then with `stale`, `misread` and `problems`.
+/// Changelog: 1, the first; later extended by `stale`, `misread` and `problems`.
 const VIEW_SCHEMA: u32 = 1;
 
-/// What is printed, and the JSON as it stands.
+/// The output: as JSON, or as text.
 #[derive(Debug, Serialize)]
 struct PlanView {
     schema: u32,
@@ -73,18 +73,18 @@ struct PlanView {
     matrix: String,
     /// Its file.
     file: String,
-    /// By what is decided: who is to be run waits.
+    /// By decision. Jobs to run are counted as waiting.
     #[serde(serialize_with = "counts_by_decision")]
     counts: Tally,
-    /// Of the jobs to run.
+    /// For the jobs to run.
     time_left: TimeLeft,
-    /// Names of the parameters that are not the same in all jobs.
+    /// Names of the parameters that differ between jobs.
     varying: Vec<String>,
-    /// In the order in which they run.
+    /// In the order of execution.
     jobs: Vec<JobView>,
-    /// What older versions left behind because they misread a number.
+    /// Leftovers of older versions that misread a number.
     misread: Misreadings,
-    /// Directories of the store that say nothing usable.
+    /// Unusable directories of the store.
     problems: Vec<ProblemView>,
 }
 
@@ -93,15 +93,15 @@ struct JobView {
     id: JobId,
     label: String,
     key: Key,
-    /// `run`, or how it stands if it is left.
+    /// `run`, or the state of a job that does not run.
     decision: &'static str,
     #[serde(skip)]
     decision_text: &'static str,
     #[serde(skip)]
     state: State,
-    /// As a sentence, of a stale job what changed; `None` for what is done.
+    /// The reason as a sentence; for a stale job, what changed; `None` if it is done.
     why: Option<String>,
-    /// `None` for what is not run, and where there is no basis.
+    /// `None` if it does not run, or if there is no basis for an estimate.
     estimate: Option<Estimate>,
 }
 
@@ -163,7 +163,7 @@ impl JobView {
     }
 }
 
-/// The tally as `counts` has always had it: `{ "run": 2, "done": 1, … }`.
+/// The tally in the stable format of `counts`: `{ "run": 2, "done": 1, … }`.
 fn counts_by_decision<S: Serializer>(counts: &Tally, serializer: S) -> Result<S::Ok, S::Error> {
     let others = [State::Done, State::Stale, State::NotHere, State::Pruned, State::Blocked];
     let others = others.map(|state| (state.name(), counts.of(state)));

@@ -1,5 +1,5 @@
-//! Shows a run on standard error while it goes on: bars on a terminal, plain lines elsewhere, errors alone when asked
-//! to be quiet. [`Narrator`] decides what is said; this only shows it.
+//! Shows the progress of a run on standard error: bars on a terminal, plain lines elsewhere, only errors if quiet.
+//! [`Narrator`] decides what is said; this file only displays it.
 #![expect(clippy::disallowed_methods, reason = "a display needs the clock")]
 
 use std::io::{IsTerminal, Write};
@@ -11,19 +11,19 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, P
 use crate::event::{Event, Narrator, Observer, Saying, Weight};
 use crate::plan::{Estimator, TimeLeft};
 
-/// How a run is shown.
+/// How a run is displayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
-    /// Bars that are redrawn, and a line for each finished job above them.
+    /// Bars that are redrawn, and a line per finished job above them.
     Bars,
-    /// Lines alone, each written once.
+    /// Lines only, each written once.
     Lines,
-    /// Errors alone.
+    /// Only errors.
     Quiet,
 }
 
 impl Style {
-    /// Bars if standard error is a terminal, lines if not, errors alone if `quiet`.
+    /// Bars if standard error is a terminal, lines if not, only errors if `quiet`.
     pub(super) fn choose(quiet: bool) -> Style {
         match (quiet, std::io::stderr().is_terminal()) {
             (true, _) => Style::Quiet,
@@ -33,7 +33,7 @@ impl Style {
     }
 }
 
-/// Shows a run on standard error. Nothing it does can fail: a terminal that has gone away is passed over.
+/// Shows a run on standard error. It ignores all errors, such as a closed terminal.
 #[derive(Debug)]
 pub(super) struct Display {
     narrator: Narrator,
@@ -42,7 +42,7 @@ pub(super) struct Display {
 }
 
 impl Display {
-    /// A display whose times left rest on what `estimator` has learnt; it learns on with every finished job.
+    /// A display whose remaining times come from `estimator`, which learns from every finished job.
     pub(super) fn new(estimator: Estimator, style: Style) -> Display {
         let bars = (style == Style::Bars).then(Bars::new);
         Display { narrator: Narrator::new(estimator), style, bars }
@@ -59,7 +59,7 @@ impl Display {
         }
         match &self.bars {
             Some(bars) => bars.print(&saying.text),
-            // `eprintln!` would panic where nobody reads any more.
+            // `eprintln!` would panic if nobody reads any more.
             None => drop(writeln!(std::io::stderr(), "{}", saying.text)),
         }
     }
@@ -79,10 +79,10 @@ impl Observer for Display {
     }
 }
 
-/// When the run should be over, and for how many jobs that cannot be said.
+/// The estimated end of the run, and the number of jobs without an estimate.
 type SharedDeadline = Arc<Mutex<Option<(Instant, TimeLeft)>>>;
 
-/// Two bars: all jobs, and the one that runs.
+/// Two bars: one for all jobs, one for the running job.
 #[derive(Debug)]
 struct Bars {
     both: MultiProgress,
@@ -93,7 +93,7 @@ struct Bars {
 
 impl Bars {
     fn new() -> Bars {
-        // Four times a second is enough for people and little enough for whoever measures.
+        // Four updates per second are enough for people and few enough not to disturb a measurement.
         let both = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(4));
         let deadline = SharedDeadline::default();
         let overall = both.add(ProgressBar::no_length().with_style(overall_style(deadline.clone())));
@@ -102,7 +102,7 @@ impl Bars {
     }
 
     fn print(&self, text: &str) {
-        // A failed write means that nobody watches any more.
+        // If a write fails, nobody watches any more.
         let _ = self.both.println(text);
     }
 
@@ -169,7 +169,7 @@ fn overall_style(deadline: SharedDeadline) -> ProgressStyle {
         let deadline = *deadline.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((at, left)) = deadline else { return };
         let seconds = at.saturating_duration_since(Instant::now()).as_secs_f64();
-        // A failed write into a line of text cannot happen; the line is drawn again anyway.
+        // Writing to a string cannot fail, and the line is redrawn anyway.
         let _ = write!(out, "{}", TimeLeft { seconds, ..left });
     };
     style("{bar:30.green/dim} {pos}/{len} jobs{msg} · left: {left}").with_key("left", left)
@@ -184,7 +184,7 @@ mod tests {
     use crate::plan::{Decided, Decision, NotDone};
     use crate::protocol::Progress;
 
-    /// The bars are drawn into nothing here; what is tested is that no event upsets them.
+    /// The bars are not visible here. The test only checks that no event panics.
     #[test]
     fn bars_take_every_event() {
         for style in [Style::Bars, Style::Quiet] {

@@ -1,5 +1,5 @@
-//! `orchestrate report`: tables, figures, `report.md` and `report.html` of a plan.
-#![expect(clippy::disallowed_methods, reason = "the command line reads the templates it is given")]
+//! `orchestrate report`: the tables, figures, `report.md` and `report.html` of a plan.
+#![expect(clippy::disallowed_methods, reason = "the command line reads the templates that the user names")]
 
 use std::path::{Path, PathBuf};
 
@@ -9,12 +9,12 @@ use super::{Exit, Failure, Global};
 use crate::analysis::analyse;
 use crate::report::{RenderError, Templates, render};
 
-/// What `orchestrate report` takes.
+/// The arguments of `orchestrate report`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ReportArgs {
     #[command(flatten)]
     study: StudyArgs,
-    /// Directory with a `report.md.j2` and a `report.html.j2` to use instead of the ones that come with this program.
+    /// Directory with `report.md.j2` and `report.html.j2`, to use instead of the built-in templates.
     #[arg(long, value_name = "DIR")]
     templates: Option<PathBuf>,
 }
@@ -27,7 +27,7 @@ struct TemplateError {
     source: std::io::Error,
 }
 
-/// Writes everything, prints the results and names the report.
+/// Writes all files, and prints the results and the report's path.
 pub(super) fn run(args: ReportArgs, global: &Global) -> Result<Exit, Failure> {
     let templates = args.templates.as_deref().map_or_else(|| Ok(Templates::default()), load_templates)?;
     let study = args.study.load(global)?;
@@ -53,9 +53,5 @@ fn load_templates(directory: &Path) -> Result<Templates, TemplateError> {
 fn render_failure(error: RenderError) -> Failure {
     let is_page = matches!(error, RenderError::Page(_));
     let failure = Failure::new(Exit::Unexpected, error);
-    if is_page {
-        failure.hint("leave out `--templates` to use the ones that come with this program")
-    } else {
-        failure
-    }
+    if is_page { failure.hint("leave out `--templates` to use the built-in templates") } else { failure }
 }

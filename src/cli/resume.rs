@@ -7,16 +7,16 @@ use super::{Exit, Failure, Global};
 use crate::plan::{Plan, Standing};
 use crate::store::Store;
 
-/// What `orchestrate resume` takes.
+/// The arguments of `orchestrate resume`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ResumeArgs {
-    /// The matrix's name; the one that was run last if not given.
+    /// Name of the matrix [default: the last one that was run].
     name: Option<String>,
     #[command(flatten)]
     how: HowArgs,
 }
 
-/// Goes on with the plan that `run` saved.
+/// Continues a plan that `run` saved.
 pub(super) fn run(args: ResumeArgs, global: &Global) -> Result<Exit, Failure> {
     let store = Store::open(&global.store).map_err(Failure::store)?;
     let plan = match &args.name {
@@ -26,7 +26,7 @@ pub(super) fn run(args: ResumeArgs, global: &Global) -> Result<Exit, Failure> {
     execute(&plan, &args.how, global)
 }
 
-/// The plan saved last. If others have jobs left too, says which.
+/// The last saved plan. Mentions other plans that have jobs left.
 fn most_recent(store: &Store, global: &Global) -> Result<Plan, Failure> {
     let names = store.plan_names().map_err(Failure::store)?;
     let Some((name, others)) = names.split_first() else {

@@ -1,4 +1,4 @@
-//! `orchestrate run`, and what it shares with `resume`: from a plan to its end.
+//! `orchestrate run`, and what it shares with `resume`: the execution of a plan.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ use crate::run::{DispatchError, RunOrder, Site, SiteError, dispatch};
 use crate::store::Store;
 use crate::text::jobs_text;
 
-/// What `orchestrate run` takes.
+/// The arguments of `orchestrate run`.
 #[derive(Debug, clap::Args)]
 pub(super) struct RunArgs {
     /// The matrix file.
@@ -37,33 +37,32 @@ pub(super) struct RunArgs {
     how: HowArgs,
 }
 
-/// How to run, in `run` and `resume` alike.
+/// How to run: the options of `run` and `resume`.
 #[derive(Debug, clap::Args)]
 pub(super) struct HowArgs {
     #[command(flatten)]
     select: SelectArgs,
-    /// Give up at once if the host, the device or the first job is busy, instead of waiting. Later jobs wait.
+    /// Fail at once, instead of waiting, if the host, the device or the first job is busy. Later jobs still wait.
     #[arg(long)]
     no_wait: bool,
-    /// Run stale jobs again too: those that are done, but whose worker, libtorch, device or environment variables have
-    /// changed since.
+    /// Also repeat stale jobs: done jobs whose worker, libtorch, device or environment variables have changed since.
     #[arg(long)]
     rerun_stale: bool,
-    /// Also run done jobs again whose marks leave them out of the statistics, such as contended ones. `status` and
-    /// `show` name the marks.
+    /// Also repeat done jobs whose marks leave them out of the statistics, such as contended ones. `status` and `show`
+    /// list the marks.
     #[arg(long)]
     rerun_marked: bool,
-    /// Print the commands that would run, and run nothing.
+    /// Print the commands of the jobs without running them.
     #[arg(long)]
     dry_run: bool,
 }
 
-/// Runs what the matrix declares and the store does not have yet.
+/// Runs the jobs of the matrix that are not done yet.
 pub(super) fn run(args: RunArgs, global: &Global) -> Result<Exit, Failure> {
     execute(&load_profiled_plan(&args.matrix, &args.profile)?, &args.how, global)
 }
 
-/// Runs what is missing of `plan`.
+/// Runs the jobs of `plan` that are not done yet.
 pub(super) fn execute(plan: &Plan, how: &HowArgs, global: &Global) -> Result<Exit, Failure> {
     let selection = how.select.apply(plan)?;
     let store = if how.dry_run { Store::at(&global.store) } else { Store::create(&global.store) };
@@ -110,7 +109,7 @@ pub(super) fn execute(plan: &Plan, how: &HowArgs, global: &Global) -> Result<Exi
     Ok(execution.conclude(&summary))
 }
 
-/// Everything a run goes by.
+/// The inputs of a run.
 struct Execution<'a> {
     plan: &'a Plan,
     how: &'a HowArgs,
@@ -139,7 +138,7 @@ impl Execution<'_> {
         }
     }
 
-    /// The real path up to its last step: the commands, for a shell.
+    /// Follows the real path up to its last step, and prints the commands for a shell.
     fn print_commands(&self, site: &Site) -> Result<Exit, Failure> {
         for Decided { job, decision } in self.decided {
             if !decision.runs() {
@@ -149,7 +148,7 @@ impl Execution<'_> {
             let invocation = site.invocation(job, self.plan, &dir, None).map_err(site_failure)?;
             let under = match job.key().kind {
                 Kind::Timing => String::new(),
-                kind => format!(", under {kind}, whose own words depend on what it can count here"),
+                kind => format!(", under {kind}, whose arguments depend on the counters of this host"),
             };
             print(&format!("# {}{under}\n{}", job.label(), invocation.command_line()));
         }
@@ -174,32 +173,32 @@ impl Execution<'_> {
             no_wait: self.how.no_wait,
         };
         let result = runtime.block_on(dispatch(order, &mut observer));
-        // A thread that still waits for a lock must not keep us.
+        // A thread that still waits for a lock must not delay the exit.
         runtime.shutdown_background();
         result.map_err(|error| self.dispatch_failure(error))
     }
 
-    /// Says how the run ended and how to go on.
+    /// Prints how the run ended and the next commands.
     fn conclude(&self, summary: &Summary) -> Exit {
         if self.global.quiet {
-            // Nobody was told so far.
+            // Nothing was printed so far.
             print(&format!("{}: {summary}", self.plan.matrix.name));
         }
         self.advise_of_stale();
-        // What just ended is in the store alone.
+        // Only the store knows the jobs that just ended.
         if let Ok(inventory) = self.store.load_inventory() {
             self.advise_of_marked(&inventory);
             self.advise_of_unconfirmed(&inventory);
         }
         match &summary.stopped_by {
             Some(by) if summary.left() > 0 => {
-                self.advise(&format!("stopped by {by}; `{}` goes on", self.resume_command()));
+                self.advise(&format!("stopped by {by}; continue with `{}`", self.resume_command()));
                 Exit::Interrupted
             }
             _ if summary.is_short() => {
                 let store = store_flag(self.global);
                 self.advise(&format!(
-                    "`orchestrate status {}{store}` shows what failed and why; `{}` tries it again",
+                    "`orchestrate status {}{store}` shows what failed and why; `{}` tries again",
                     self.plan.matrix.name,
                     self.resume_command()
                 ));
@@ -209,7 +208,7 @@ impl Execution<'_> {
         }
     }
 
-    /// Says which of the done jobs are stale, and what can be done about it.
+    /// Tells which done jobs are stale, and what to do about it.
     fn advise_of_stale(&self) {
         let again = self.resume_command_without(" --rerun-stale");
         if let Some(line) = tell_stale(self.decided, &again, self.global) {
@@ -217,7 +216,7 @@ impl Execution<'_> {
         }
     }
 
-    /// Says which of the done jobs do not count, and what can be done about it.
+    /// Tells which done jobs do not count, and what to do about it.
     fn advise_of_marked(&self, inventory: &Inventory) {
         let ids = self.decided.iter().map(|decided| decided.job.id()).collect();
         let again = self.resume_command_without(" --rerun-marked");
@@ -226,7 +225,7 @@ impl Execution<'_> {
         }
     }
 
-    /// Says which parameters no record of the done jobs confirms.
+    /// Tells which parameters the records of done jobs do not confirm.
     fn advise_of_unconfirmed(&self, inventory: &Inventory) {
         for (names, jobs) in unconfirmed_jobs(inventory, self.decided) {
             self.advise(&format!("not confirmed: {}: {}", unconfirmed_text(&names), jobs_text(jobs)));
@@ -239,12 +238,12 @@ impl Execution<'_> {
         }
     }
 
-    /// The command that goes on with this run.
+    /// The command that resumes this run.
     fn resume_command(&self) -> String {
         self.resume_command_without("")
     }
 
-    /// The same, but for the flag `without`, with a blank in front.
+    /// The same command without the flag `without`, which begins with a space.
     fn resume_command_without(&self, without: &str) -> String {
         let name = quote(&self.plan.matrix.name);
         let reruns = [(self.how.rerun_stale, " --rerun-stale"), (self.how.rerun_marked, " --rerun-marked")];
@@ -253,28 +252,28 @@ impl Execution<'_> {
         format!("orchestrate resume {name}{}{reruns}{}", self.how.select.flags(), store_flag(self.global))
     }
 
-    /// What helps where the store cannot be written to.
+    /// The remedy if the store cannot be written.
     fn store_remedy(&self, source: &std::io::Error) -> String {
-        let remedy = disk_remedy(source).unwrap_or("put right what is wrong with it");
-        format!("nothing that was measured is lost; {remedy}, then `{}`", self.resume_command())
+        let remedy = disk_remedy(source).unwrap_or("fix this problem");
+        format!("no result is lost; {remedy}, then run `{}`", self.resume_command())
     }
 
     fn dispatch_failure(&self, error: DispatchError) -> Failure {
         let again = self.resume_command();
         match error {
             DispatchError::Lock(LockError::Busy(_)) => Failure::new(Exit::StoreUnusable, error)
-                .hint(format!("leave out `--no-wait` to wait for it, or try later: `{again}`")),
+                .hint(format!("leave out `--no-wait` to wait, or try again later: `{again}`")),
             DispatchError::Lock(LockError::File { ref path, ref source }) => {
                 let hint = if path.starts_with(self.store.root()) {
                     self.store_remedy(source)
                 } else {
-                    "the directory of the host's locks can be chosen by ORCHESTRATE_LOCK_DIR".to_owned()
+                    "choose another directory for the host's locks with ORCHESTRATE_LOCK_DIR".to_owned()
                 };
                 Failure::new(Exit::StoreUnusable, error).hint(hint)
             }
             DispatchError::Lock(LockError::Foreign { ref path, .. }) => {
                 let hint = format!(
-                    "{}, or choose another directory for this host's locks with ORCHESTRATE_LOCK_DIR",
+                    "{}, or choose another directory for the host's locks with ORCHESTRATE_LOCK_DIR",
                     foreign_remedy(path)
                 );
                 Failure::new(Exit::StoreUnusable, error).hint(hint)
@@ -293,11 +292,11 @@ impl Execution<'_> {
 fn site_failure(error: SiteError) -> Failure {
     let hint = match &error {
         SiteError::NoWorker(_) => {
-            "`just build` builds it; ORCHESTRATE_WORKER names one that stands elsewhere".to_owned()
+            "build it with `just build`, or set ORCHESTRATE_WORKER to the path of another one".to_owned()
         }
-        SiteError::NoTime => "`./bootstrap.sh` installs it, or says how".to_owned(),
+        SiteError::NoTime => "`./bootstrap.sh` installs it or tells how".to_owned(),
         SiteError::NoData { path, .. } => format!(
-            "a relative folder is looked for below the current directory; `orchestrate dataset make {}` makes one",
+            "a relative folder is relative to the current directory; `orchestrate dataset make {}` generates one",
             quote(&path.display().to_string())
         ),
         SiteError::NoInvocation { .. } => "declare it under `params` or `axes`, or leave it out".to_owned(),
@@ -308,7 +307,7 @@ fn site_failure(error: SiteError) -> Failure {
     Failure::new(Exit::Unexpected, error).hint(hint)
 }
 
-/// Prints a line of the result. A reader that has gone away must not end a run.
+/// Prints a line of the result. A closed pipe must not end a run.
 fn print(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }

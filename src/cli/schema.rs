@@ -4,7 +4,7 @@ use super::output::print_json;
 use super::{Exit, Failure, Global};
 use crate::matrix;
 
-/// What `orchestrate schema` takes.
+/// The arguments of `orchestrate schema`.
 #[derive(Debug, clap::Args)]
 pub(super) struct SchemaArgs {}
 

@@ -1,4 +1,4 @@
-//! `--env`, `--model`, `--only`: which jobs a verb is about.
+//! `--env`, `--model` and `--only`, which select jobs.
 
 use std::collections::BTreeSet;
 
@@ -7,22 +7,22 @@ use crate::job::{Key, Name, PARAMETERS, ParamValue, Precision, parameter, placeh
 use crate::matrix::{Condition, Operator, Selector, SelectorField, comma_separated, did_you_mean, one_of};
 use crate::plan::{Plan, quote};
 
-/// The selection flags shared by `run`, `plan` and `status`.
+/// The selection flags of `run`, `resume`, `plan` and `status`.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct SelectArgs {
-    /// Only jobs of this env; may be given several times.
+    /// Select jobs of this env; can be repeated.
     #[arg(long = "env", value_name = "ENV")]
     pub envs: Vec<String>,
-    /// Only jobs of this model; may be given several times.
+    /// Select jobs of this model; can be repeated.
     #[arg(long = "model", value_name = "MODEL")]
     pub models: Vec<String>,
-    /// Only jobs that meet this condition, such as `batch>=32`, `model=resnet18,resnet50` or `channels_last=true`;
-    /// several must all hold.
+    /// Select jobs that meet this condition, such as `batch>=32`, `model=resnet18,resnet50` or `channels_last=true`; if
+    /// repeated, all conditions must hold.
     #[arg(long = "only", value_name = "CONDITION")]
     pub only: Vec<String>,
 }
 
-/// The jobs that the selection flags leave: all of them if there were no flags.
+/// The jobs that the flags select; all of them without flags.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Selection {
     selectors: Vec<Selector>,
@@ -35,23 +35,25 @@ impl Selection {
     }
 }
 
-/// A selection that makes no sense, or selects nothing.
+/// A selection that is invalid or empty.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SelectError {
-    /// No operator, or nothing on one side of it.
-    #[error("`--only {0}` is no condition: expected a field, one of `=` `!=` `<` `<=` `>` `>=`, and a value")]
+    /// The condition has no operator, or nothing on one side of it.
+    #[error(
+        "`--only {0}` is not a condition: expected a field, one of `=` `!=` `<` `<=` `>` `>=`, and a value"
+    )]
     NoCondition(String),
-    /// A comparison of something that is no number, or with something that is none.
-    #[error("`--only {0}` compares numbers, but {1} is none")]
+    /// A comparison of or with something that is not a number.
+    #[error("`--only {0}` compares numbers, but {1} is not a number")]
     NoNumber(String, String),
     /// A field that jobs do not have.
     #[error("`--only {condition}`: jobs have no field `{field}`: expected {expected}")]
     UnknownField {
-        /// The condition as given.
+        /// The condition, as typed.
         condition: String,
         /// Its field.
         field: String,
-        /// The fields there are.
+        /// The known fields.
         expected: String,
     },
     /// An env, model or precision that no job of the plan has.
@@ -61,17 +63,17 @@ pub(super) enum SelectError {
         matrix: String,
         /// `env`, `model` or `precision`.
         field: &'static str,
-        /// The name as given.
+        /// The name, as typed.
         word: String,
-        /// The names there are.
+        /// The known names.
         expected: String,
     },
     /// Conditions that no job meets.
-    #[error("the selection leaves none of the {jobs} jobs of matrix `{matrix}`")]
+    #[error("the selection matches none of the {jobs} jobs of matrix `{matrix}`")]
     Nothing {
         /// The matrix's name.
         matrix: String,
-        /// How many jobs it has.
+        /// The number of its jobs.
         jobs: usize,
     },
 }
@@ -89,7 +91,7 @@ impl SelectError {
 }
 
 impl SelectArgs {
-    /// The same flags again, for a command to type, each with a blank in front.
+    /// These flags for a command to type, each after a space.
     pub(super) fn flags(&self) -> String {
         let SelectArgs { envs, models, only } = self;
         let named = [("--env", envs), ("--model", models), ("--only", only)];
@@ -97,11 +99,11 @@ impl SelectArgs {
         each.map(|(flag, value)| format!(" {flag} {}", quote(value))).collect()
     }
 
-    /// What the flags select of `plan`. Ask [`Selection::contains`] of each job.
+    /// The selection from `plan`. Call [`Selection::contains`] for each job.
     ///
     /// # Errors
-    /// Exit 2 for a condition that makes no sense or names a field that no job has; exit 4 if it names an env or a
-    /// model that the plan does not have, or if no job of the plan is left.
+    /// Exit 2 for an invalid condition or a field that no job has. Exit 4 for an env or model that the plan does not
+    /// have, or if no job of the plan matches.
     pub(super) fn apply(&self, plan: &Plan) -> Result<Selection, Failure> {
         let mut selectors = Vec::new();
         for (field, words) in [(SelectorField::Env, &self.envs), (SelectorField::Model, &self.models)] {
@@ -119,10 +121,7 @@ impl SelectArgs {
             return Ok(selection);
         }
         let error = SelectError::Nothing { matrix: plan.matrix.name.to_string(), jobs: plan.jobs.len() };
-        Err(error.failure(Some(format!(
-            "`orchestrate plan {}` shows the jobs there are",
-            quote(&plan.matrix.path)
-        ))))
+        Err(error.failure(Some(format!("`orchestrate plan {}` lists its jobs", quote(&plan.matrix.path)))))
     }
 }
 
@@ -150,7 +149,7 @@ fn parse_condition(plan: &Plan, text: &str) -> Result<(SelectorField, Condition)
     Ok((field, condition))
 }
 
-/// Checks that jobs of `plan` may have a parameter called `name`: a known one, or one of their own.
+/// Checks that jobs of `plan` can have a parameter called `name`: a known one, or one of their own.
 fn check_field(plan: &Plan, condition: &str, name: &str) -> Result<(), Failure> {
     let mut own: BTreeSet<&str> = BTreeSet::new();
     for key in &plan.jobs {
@@ -173,7 +172,7 @@ fn check_field(plan: &Plan, condition: &str, name: &str) -> Result<(), Failure> 
     Err(error.failure(hint))
 }
 
-/// A selector of one part, whose names exist.
+/// A selector of one field, whose names must exist.
 fn selector(plan: &Plan, field: SelectorField, condition: Condition) -> Result<Selector, Failure> {
     let known: Option<(&'static str, BTreeSet<&str>)> = match field {
         SelectorField::Env => Some(("env", plan.envs.keys().map(Name::as_str).collect())),
@@ -210,7 +209,8 @@ mod tests {
     fn plan() -> Plan {
         let matrix = check(
             "name: m\nmodels: [resnet18, vgg16]\nbatches: [16, 32, 64]\nrepeats: 2\nparams: { data: { folder: d } }\n\
-             envs:\n  a: { device: cpu, axes: { channels_last: [true, false] } }\n  b: { device: mps, precisions: [amp] }\n",
+             envs:\n  a: { device: cpu, axes: { channels_last: [true, false] } }\n\
+             \x20 b: { device: mps, precisions: [amp] }\n",
         )
         .unwrap();
         expand(&matrix, MatrixFacts { name: "m".into(), path: "m.yaml".into(), sha256: String::new() })
@@ -221,7 +221,7 @@ mod tests {
         SelectArgs { envs: owned(envs), models: owned(models), only: owned(only) }
     }
 
-    /// How many jobs are left, against a count with the condition written in Rust.
+    /// Compares the number of selected jobs with a count by the same condition in Rust.
     fn assert_selects(envs: &[&str], models: &[&str], only: &[&str], wanted: impl Fn(&Key) -> bool) {
         let plan = plan();
         let selection = args(envs, models, only).apply(&plan).unwrap();
@@ -271,11 +271,11 @@ mod tests {
             (&[], &[], &["batch>=99"], Exit::NothingSelected, "none of the 36 jobs"),
             (&["b"], &[], &["channels_last=true"], Exit::NothingSelected, "orchestrate plan m.yaml"),
             (&[], &[], &["bacth>=99"], Exit::Usage, "hint: did you mean `batch`?"),
-            (&[], &[], &["batch"], Exit::Usage, "is no condition"),
-            (&[], &[], &["batch="], Exit::Usage, "is no condition"),
-            (&[], &[], &[">=3"], Exit::Usage, "is no condition"),
-            (&[], &[], &["batch>=many"], Exit::Usage, "`many` is none"),
-            (&[], &[], &["model>=3"], Exit::Usage, "`model` is none"),
+            (&[], &[], &["batch"], Exit::Usage, "is not a condition"),
+            (&[], &[], &["batch="], Exit::Usage, "is not a condition"),
+            (&[], &[], &[">=3"], Exit::Usage, "is not a condition"),
+            (&[], &[], &["batch>=many"], Exit::Usage, "`many` is not a number"),
+            (&[], &[], &["model>=3"], Exit::Usage, "`model` is not a number"),
         ] {
             let (code, text) = failure(envs, models, only);
             assert_eq!(code, exit, "{text}");

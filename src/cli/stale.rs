@@ -1,4 +1,4 @@
-//! What the verbs that speak of stale jobs have in common: looking at what is here now, and what to say.
+//! What verbs share that deal with stale jobs: the current state of the machine, and the messages.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use crate::record::HostFacts;
 use crate::store::{Store, StoreError};
 use crate::text::{jobs_text, with_causes};
 
-/// What is here now.
+/// The current state of the machine.
 pub(super) struct Here {
     /// The machine.
     pub(super) host: HostFacts,
-    /// Its programs; why not, if they cannot be looked for. Nothing is stale then.
+    /// Its programs, or why they cannot be found. In that case nothing is stale.
     pub(super) programs: Result<Programs, ProgramsError>,
 }
 
 impl Here {
-    /// Looks.
+    /// Probes the machine.
     pub(super) fn probe() -> Here {
         Here { host: probe_host(), programs: Programs::probe() }
     }
@@ -42,15 +42,15 @@ impl Here {
     }
 }
 
-/// A job as the latest saved plan that holds it has it.
+/// A job in the latest saved plan that contains it.
 pub(super) struct Planned {
     /// The name of the plan.
     pub(super) plan: String,
-    /// The job, and what would be done with it.
+    /// The job and the decision about it.
     pub(super) decided: Decided,
 }
 
-/// Every job of every saved plan. A plan that cannot be read says nothing about jobs, and is warned of.
+/// Every job of every saved plan. Warns of unreadable plans and leaves them out.
 ///
 /// # Errors
 /// The directory of the plans cannot be read.
@@ -76,12 +76,12 @@ pub(super) fn planned_jobs(
     Ok(planned)
 }
 
-/// Nobody should take the jobs of a plan that cannot be read for jobs of no plan.
+/// Warns, so that jobs of an unreadable plan are not mistaken for jobs without a plan.
 fn warn_of_plan(name: &str, error: &StoreError) {
     warn(&format!("the plan `{name}` is left out: {}", with_causes(error)));
 }
 
-/// What changed for the stale jobs of `decided`, each with their number.
+/// What changed for the stale jobs of `decided`, with the number of jobs.
 pub(super) fn stale_reasons(decided: &[Decided]) -> BTreeMap<String, usize> {
     let mut reasons = BTreeMap::new();
     for decided in decided {
@@ -92,26 +92,26 @@ pub(super) fn stale_reasons(decided: &[Decided]) -> BTreeMap<String, usize> {
     reasons
 }
 
-/// Says how many of the done jobs are stale and why, and what can be done; `None` if none is. `again` is the command
-/// that goes on with their plan.
+/// Tells how many done jobs are stale, why, and the next commands; `None` if none is stale. `again` is the command that
+/// resumes their plan.
 pub(super) fn tell_stale(decided: &[Decided], again: &str, global: &Global) -> Option<String> {
     let reasons = stale_reasons(decided);
     let number: usize = reasons.values().sum();
     let why = match reasons.first_key_value() {
         None => return None,
         Some((only, _)) if reasons.len() == 1 => only.clone(),
-        Some((first, _)) => format!("{first}; other changes for others"),
+        Some((first, _)) => format!("{first}; others have other changes"),
     };
     let are = if number == 1 { "is" } else { "are" };
     Some(format!(
-        "{} {are} done but stale ({why}); `{again} --rerun-stale` repeats, `orchestrate accept --all{}` keeps what \
-         there is",
+        "{} {are} done but stale ({why}); `{again} --rerun-stale` repeats them, `orchestrate accept --all{}` keeps \
+         their results",
         jobs_text(number),
         store_flag(global)
     ))
 }
 
-/// The done jobs of `decided` by the parameters that their records do not confirm, with their number.
+/// The number of done jobs of `decided`, by the parameters that their records do not confirm.
 pub(super) fn unconfirmed_jobs(inventory: &Inventory, decided: &[Decided]) -> BTreeMap<Vec<String>, usize> {
     count_unconfirmed(decided.iter().filter_map(|Decided { job, .. }| match inventory.jobs.get(&job.id())? {
         Standing::Done(record) => Some((job.key(), &**record)),
@@ -119,12 +119,12 @@ pub(super) fn unconfirmed_jobs(inventory: &Inventory, decided: &[Decided]) -> BT
     }))
 }
 
-/// What can be done about stale jobs, where the reasons are seen already. `again` is the verb, and what follows it, that
-/// runs their plan.
+/// The next commands for stale jobs, if the reasons are shown elsewhere. `again` is the verb and arguments that run
+/// their plan.
 pub(super) fn stale_hint(again: &str, global: &Global) -> String {
     let store = store_flag(global);
     format!(
-        "`orchestrate {again} --rerun-stale{store}` repeats what is stale, `orchestrate accept --all{store}` keeps it"
+        "`orchestrate {again} --rerun-stale{store}` repeats stale jobs, `orchestrate accept --all{store}` keeps them"
     )
 }
 
@@ -148,12 +148,13 @@ mod tests {
         assert_eq!(tell(std::slice::from_ref(&done)), None);
         assert_eq!(
             tell(&[stale(1, "580.2"), done]).unwrap(),
-            "1 job is done but stale (driver 570.1 → 580.2); `orchestrate resume t --rerun-stale` repeats, \
-             `orchestrate accept --all` keeps what there is"
+            "1 job is done but stale (driver 570.1 → 580.2); `orchestrate resume t --rerun-stale` repeats them, \
+             `orchestrate accept --all` keeps their results"
         );
         let several = tell(&[stale(1, "580.2"), stale(2, "580.2"), stale(3, "590.0")]).unwrap();
         assert!(
-            several.starts_with("3 jobs are done but stale (driver 570.1 → 580.2; other changes for others)"),
+            several
+                .starts_with("3 jobs are done but stale (driver 570.1 → 580.2; others have other changes)"),
             "{several}"
         );
     }

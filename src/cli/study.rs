@@ -1,6 +1,6 @@
-//! What `aggregate` and `report` have in common: a plan and what the store holds of it, as a [`Study`]; the files of a
-//! report, written; the table of results, printed.
-#![expect(clippy::disallowed_methods, reason = "the command line makes the report's directory")]
+//! What `aggregate` and `report` share: they load a plan and its records as a [`Study`], write the files of a report,
+//! and print the table of results.
+#![expect(clippy::disallowed_methods, reason = "the command line creates the report's directory")]
 
 use std::path::{Path, PathBuf};
 
@@ -24,29 +24,29 @@ use crate::report::number::significant;
 use crate::report::{FIGURES, File};
 use crate::store::Store;
 
-/// Which plan, and what to read beside the store.
+/// The plan, and what to read in addition to the store.
 #[derive(Debug, clap::Args)]
 pub(super) struct StudyArgs {
-    /// Name of a matrix that was run, or a matrix file; the one that was run last if not given.
+    /// Name or file of a matrix that was run [default: the last one].
     #[arg(value_name = "NAME|FILE")]
     matrix: Option<String>,
-    /// Directory whose subdirectory of the matrix's name is written to.
+    /// Directory of reports; the files go to its subdirectory with the matrix's name.
     #[arg(long, value_name = "DIR", default_value = "report")]
     out: PathBuf,
-    /// Directory of the devices' peaks.
+    /// Directory of the peaks.
     #[arg(long, value_name = "DIR", default_value = "peaks")]
     peaks_dir: PathBuf,
-    /// How training FLOPs are counted; the seed reports' own ways are for comparison.
+    /// How training FLOPs are counted; the conventions of the seed reports are for comparison.
     #[arg(long, value_name = "NAME", value_enum, default_value_t)]
     flops_convention: FlopsConvention,
-    /// Keep runs in the statistics that their marks leave out, such as contended ones. The tables and the report say so.
-    /// A run whose window was not synchronised has no throughput to keep.
+    /// Include runs in the statistics that their marks leave out, such as contended ones. The tables and the report
+    /// mention this. Runs with an unsynchronised window have no throughput, so they stay out.
     #[arg(long)]
     include_marked: bool,
 }
 
 impl StudyArgs {
-    /// What the plan asked for and what the store holds of it.
+    /// The jobs of the plan with their records.
     pub(super) fn load(&self, global: &Global) -> Result<Study, Failure> {
         let store = Store::open(&global.store).map_err(|error| {
             Failure::new(Exit::NothingToAggregate, error)
@@ -74,7 +74,7 @@ impl StudyArgs {
         })
     }
 
-    /// The plan that is wanted. Where there is none, there is nothing to aggregate.
+    /// The requested plan. Without one, there is nothing to aggregate.
     fn plan(&self, store: &Store) -> Result<Plan, Failure> {
         let has_none = || store.plan_names().is_ok_and(|names| names.is_empty());
         find_plan(store, self.matrix.as_deref()).map_err(|failure| {
@@ -84,7 +84,7 @@ impl StudyArgs {
         })
     }
 
-    /// Writes `files` below the report's directory, and says which it is. Their paths are made of names, so nothing is
+    /// Writes `files` below the report's directory, and returns it. Their paths consist of valid names, so nothing is
     /// written elsewhere.
     pub(super) fn write(&self, matrix: &Name, files: &[File]) -> Result<PathBuf, Failure> {
         let directory = self.out.join(matrix.as_str());
@@ -100,19 +100,20 @@ impl StudyArgs {
     }
 }
 
-/// A directory that cannot be made or tidied.
+/// A directory that cannot be created or cleaned up.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot make or tidy {}", path.display())]
+#[error("cannot create or clean up {}", path.display())]
 struct MakeError {
     path: PathBuf,
     source: std::io::Error,
 }
 
-/// Figures of an earlier report that this one no longer has would contradict it. Only names that we give are removed.
+/// Removes figures of an earlier report that this one no longer has, since they would contradict it. Only files with
+/// names of our figures are removed.
 fn remove_old_figures(directory: &Path, files: &[File]) -> Result<(), MakeError> {
     let figures = directory.join("figures");
     let wrong = |source| MakeError { path: figures.clone(), source };
-    // `aggregate` draws none and leaves those of the last report.
+    // `aggregate` draws no figures and leaves those of the last report.
     if !files.iter().any(|file| file.path == "report.md") || !figures.is_dir() {
         return Ok(());
     }
@@ -128,7 +129,7 @@ fn remove_old_figures(directory: &Path, files: &[File]) -> Result<(), MakeError>
 }
 
 fn cells(plan: &Plan, inventory: &Inventory) -> Vec<Cell> {
-    // A stale job is a done one: what it ran with is in its record, and in the rows that are made of it.
+    // A stale job is done: its record and its rows tell what it ran with.
     decide(plan, inventory, &probe_host(), &Present::default())
         .into_iter()
         .map(|Decided { job, decision }| {
@@ -139,7 +140,7 @@ fn cells(plan: &Plan, inventory: &Inventory) -> Vec<Cell> {
         .collect()
 }
 
-/// `job` as `analysis` wants it, without what its env says of peaks and prices; `reason` says why it has no record.
+/// The cell of `job` for `analysis`, without the peaks and prices of its env. `reason` tells why it has no record.
 pub(super) fn cell(job: Job, inventory: &Inventory, reason: impl FnOnce(&NotDone) -> String) -> Cell {
     let state = match inventory.standing(&job) {
         Standing::Done(record) | Standing::NotDone(NotDone::Failed(record)) => State::Recorded(record),
@@ -148,8 +149,8 @@ pub(super) fn cell(job: Job, inventory: &Inventory, reason: impl FnOnce(&NotDone
     Cell { job, peaks: None, usd_per_hour: None, state, iterations: None }
 }
 
-/// Gives each timing job with a result the seconds of its iterations, where its worker left them. Who left none, or none
-/// that can be used, has no doubt cast on its window; a file that is there and cannot be used is said.
+/// Adds the seconds of its iterations to each timing job with a result. Jobs without usable iterations get no marks
+/// from them. An unusable file leads to a warning.
 pub(super) fn load_iterations(cells: &mut [Cell], store: &Store, global: &Global) {
     for cell in cells.iter_mut().filter(|cell| cell.is_timing()) {
         let Some((record, measurement)) = cell.success() else { continue };
@@ -157,14 +158,14 @@ pub(super) fn load_iterations(cells: &mut [Cell], store: &Store, global: &Global
         match parse_iterations(&path, measurement) {
             Ok(iterations) => cell.iterations = iterations,
             Err(why) if !global.quiet => {
-                say(&format!("warning: {} is not looked at: {why}", path.display()));
+                say(&format!("warning: {} is ignored: {why}", path.display()));
             }
             Err(_) => {}
         }
     }
 }
 
-/// The iterations in the file at `path`; `None` if there is no file, or if it is of an older worker, which told no clock.
+/// The iterations in the file at `path`; `None` if it is missing, or if an older worker wrote it without a clock.
 fn parse_iterations(path: &Path, measurement: &Measurement) -> Result<Option<Iterations>, String> {
     let text = match read_regular_text(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -176,7 +177,7 @@ fn parse_iterations(path: &Path, measurement: &Measurement) -> Result<Option<Ite
     }
 }
 
-/// Why a job has no record: what keeps it from being run, or how far it came.
+/// Why a job has no record: the reason why it does not run, or how far it came.
 fn reason(decision: &Decision, not_done: &NotDone) -> String {
     match decision {
         Decision::Pruned { why } | Decision::NotHere { why } | Decision::Blocked { why } => why.clone(),
@@ -194,8 +195,8 @@ fn spans(inventory: &Inventory) -> Vec<Span> {
     records.map(|record| Span::of(record)).collect()
 }
 
-/// All peaks below `directory`. A file that cannot be used is said and left out: a report does not fail for the sake of
-/// a device that it is not about.
+/// All peaks below `directory`. An unusable file only leads to a warning, because it might be for another device than
+/// those of the report.
 pub(super) fn load_catalogue(directory: &Path, global: &Global) -> Result<Catalogue, Failure> {
     let mut all = Vec::new();
     for file in load_peaks(directory)? {
@@ -204,7 +205,7 @@ pub(super) fn load_catalogue(directory: &Path, global: &Global) -> Result<Catalo
             Err(error) if !global.quiet => {
                 let why =
                     std::error::Error::source(&error).map_or(String::new(), |source| format!(": {source}"));
-                say(&format!("warning: {} is left out: {error}{why}", file.path.display()));
+                say(&format!("warning: {} is ignored: {error}{why}", file.path.display()));
             }
             Err(_) => {}
         }
@@ -216,7 +217,7 @@ fn parse_peaks(name: &str, text: &str, is_measured: bool) -> Result<Peaks, Peaks
     if is_measured { parse_measured(name, text) } else { parse(name, text) }
 }
 
-/// The results as a table for the terminal, with a line below it if marked runs are among them.
+/// The results as a table for the terminal, with a note below if they include marked runs.
 pub(super) fn results_text(study: &Study, analysis: &Analysis<'_>) -> String {
     let mut text = results_table(analysis);
     if study.include_marked {
@@ -225,9 +226,9 @@ pub(super) fn results_text(study: &Study, analysis: &Analysis<'_>) -> String {
     text
 }
 
-/// What `--include-marked` makes of the numbers above this line.
+/// The note below statistics with `--include-marked`.
 pub(super) const MARKED_ARE_INCLUDED: &str =
-    "marked runs are in these statistics (--include-marked): they are not what the machine does undisturbed";
+    "these statistics include marked runs (--include-marked) and thus differ from undisturbed ones";
 
 fn results_table(analysis: &Analysis<'_>) -> String {
     let mut table = Table::new();
@@ -274,7 +275,7 @@ fn result_cells(row: &Row<'_>, varying: &[String]) -> Vec<String> {
     cells
 }
 
-/// What one should know of a row that has numbers.
+/// The note of a row with numbers.
 fn note(row: &Row<'_>) -> String {
     let mut words: Vec<String> = row.marks().into_iter().map(str::to_owned).collect();
     for (n, what) in [(row.left_out(), "left out"), (row.included(), "included")] {

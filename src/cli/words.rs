@@ -1,16 +1,16 @@
-//! Parameters, marks and hints in the words in which several verbs say them.
+//! The texts of parameters, marks and hints that several verbs share.
 
 use crate::analysis::marks::Mark;
 use crate::files::JobDir;
 use crate::job::Key;
 use crate::record::Outcome;
 
-/// A parameter's value in a table; `auto` where the worker chooses.
+/// A parameter's value in a table; `auto` if the worker chooses.
 pub(super) fn param_text(key: &Key, name: &str) -> String {
     key.param(name).map_or_else(|| "auto".to_owned(), |value| value.to_string())
 }
 
-/// A mark and what it does to the statistics.
+/// A mark and its effect on the statistics.
 pub(super) fn mark_text(mark: &Mark) -> String {
     let effect = match (mark.voids(), mark.disqualifies()) {
         (true, _) => "it has no throughput",
@@ -29,7 +29,7 @@ pub(super) fn failure_hint(outcome: &Outcome, dir: &JobDir, attempt: u32, store_
             dir.attempt(attempt).measurement().display()
         );
     }
-    format!("`orchestrate logs {}{store_flag}` prints what the worker wrote", dir.name())
+    format!("`orchestrate logs {}{store_flag}` prints the output of the worker", dir.name())
 }
 
 #[cfg(test)]
@@ -47,7 +47,7 @@ mod tests {
         );
         assert_eq!(
             hint(Outcome::Exited { code: 1, message: None }),
-            "`orchestrate logs a-0123 --store runs` prints what the worker wrote"
+            "`orchestrate logs a-0123 --store runs` prints the output of the worker"
         );
     }
 }

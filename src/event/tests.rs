@@ -72,7 +72,7 @@ fn a_run_is_narrated_from_beginning_to_end() {
     assert_eq!(
         tell(&mut narrator, Event::Began { jobs: &jobs }).unwrap(),
         "5 jobs: 3 to run, 1 done before, 1 stale; \
-         time left: unknown for all 3 jobs, as none of their envs has finished one yet"
+         time left: unknown for all 3 jobs, because no job of their envs has finished yet"
     );
     let (one, two, three) = (job(1), job(2), job(3));
     assert_eq!(

@@ -1,9 +1,9 @@
-//! Files that are there completely or not at all.
-//!
-//! tmp → fsync → rename → fsync(directory): whatever happens in between, a reader sees the old file or the new one.
-//! What a crash leaves behind is a hidden `.<name>.<pid>.tmp`, which nobody reads. Its name is the process's own, so that
-//! two programs that save the same plan at the same time each put their whole file there, one after the other.
-#![expect(clippy::disallowed_methods, reason = "this is the atomic writer that everybody else is sent to")]
+//! Atomic writes: a file is complete or unchanged.
+// !
+//! tmp → fsync → rename → fsync(directory): whatever happens in between, a reader sees the old file or the new one. A
+//! crash can leave a hidden `.<name>.<pid>.tmp`, which nobody reads. Its name contains the process id, so two programs
+//! that save the same plan at the same time do not mix their contents.
+#![expect(clippy::disallowed_methods, reason = "this is the atomic writer that all other code uses")]
 
 use std::fs::{self, File};
 use std::io;
@@ -12,21 +12,21 @@ use std::process;
 
 use super::regular::overwrite;
 
-/// A file that could not be written; what stood there before is untouched.
+/// A file that could not be written. Its old contents are untouched.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}", path.display())]
 pub struct WriteError {
     /// The file.
     pub path: PathBuf,
-    /// Why.
+    /// The reason.
     #[source]
     pub source: io::Error,
 }
 
-/// Makes `path` hold `contents`.
+/// Writes `contents` to `path` atomically.
 ///
 /// # Errors
-/// The directory is missing or not writable, the disk is full: then `path` is as it was.
+/// The directory is missing or not writable, or the disk is full. Then `path` is unchanged.
 pub fn write_atomic(path: &Path, contents: &[u8]) -> Result<(), WriteError> {
     let wrong = |source| WriteError { path: path.to_owned(), source };
     let name = path.file_name().ok_or_else(|| wrong(io::ErrorKind::InvalidInput.into()))?;
@@ -37,7 +37,7 @@ pub fn write_atomic(path: &Path, contents: &[u8]) -> Result<(), WriteError> {
     let tmp = directory.join(hidden);
     let written = write_synced(&tmp, contents).and_then(|()| fs::rename(&tmp, path));
     if let Err(source) = written {
-        // On a full disk the part that was written is better gone; if it stays, nobody reads it.
+        // On a full disk, the partial file should go. If it stays, nobody reads it.
         let _ = fs::remove_file(&tmp);
         return Err(wrong(source));
     }
@@ -54,13 +54,13 @@ fn write_synced(path: &Path, contents: &[u8]) -> io::Result<()> {
 /// The directory cannot be opened or synced.
 fn sync_directory(directory: &Path) -> io::Result<()> {
     match File::open(directory)?.sync_all() {
-        // Some network and overlay file systems know no fsync of directories; they offer nothing better.
+        // Some network and overlay file systems do not support fsync of directories, and offer nothing better.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
         other => other,
     }
 }
 
-/// Writes a small file that nobody reads while it is written and that the next attempt writes anew.
+/// Writes a small file that nobody reads meanwhile and that the next attempt writes again.
 pub fn write_plain(path: &Path, contents: &str) -> Result<(), WriteError> {
     overwrite(path, contents.as_bytes())
         .map(drop)

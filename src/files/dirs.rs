@@ -1,5 +1,5 @@
-//! Where everything of a job and of an attempt stands: names of directories and of the files in them.
-#![expect(clippy::disallowed_methods, reason = "attempts are found by looking into a directory")]
+//! The directories of jobs and attempts, and the names of their files.
+#![expect(clippy::disallowed_methods, reason = "attempts are found by listing a directory")]
 
 use std::fs;
 use std::io;
@@ -14,7 +14,7 @@ pub struct JobDir {
 }
 
 impl JobDir {
-    /// The directory at `path`, which need not exist.
+    /// The directory at `path`, which does not need to exist.
     pub fn at(path: PathBuf) -> JobDir {
         JobDir { path }
     }
@@ -24,7 +24,7 @@ impl JobDir {
         &self.path
     }
 
-    /// Its name: `<label>-<12 hex of id>` if it really is a job's.
+    /// Its name: `<label>-<12 hex of id>` if it belongs to a job.
     pub fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
@@ -54,15 +54,15 @@ impl JobDir {
         self.path.join("lock")
     }
 
-    /// The directory of the attempt `number`, from 1.
+    /// The directory of attempt `number`, from 1.
     pub fn attempt(&self, number: u32) -> AttemptDir {
         AttemptDir { path: self.path.join("attempts").join(format!("{number:02}")), number }
     }
 
-    /// The attempts that have a directory, in order; empty if none has.
+    /// The attempts that have a directory, in order.
     ///
     /// # Errors
-    /// `attempts/` is there but cannot be read.
+    /// `attempts/` exists but cannot be read.
     pub fn attempts(&self) -> io::Result<Vec<AttemptDir>> {
         let entries = match fs::read_dir(self.path.join("attempts")) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -90,12 +90,12 @@ impl AttemptDir {
         &self.path
     }
 
-    /// Which attempt it is, from 1.
+    /// The number of the attempt, from 1.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// `attempt.json`: written before the start; what whoever sees the end needs to write the record.
+    /// `attempt.json`, written before the start: what is needed at the end to write the record.
     pub fn attempt(&self) -> PathBuf {
         self.path.join("attempt.json")
     }
@@ -125,12 +125,12 @@ impl AttemptDir {
         self.path.join("iterations.csv")
     }
 
-    /// `telemetry.csv`: what sensors showed meanwhile.
+    /// `telemetry.csv`: the readings of sensors.
     pub fn telemetry(&self) -> PathBuf {
         self.path.join("telemetry.csv")
     }
 
-    /// What the profiler of a job of `kind` writes to, its table and its complaints alike; `None` for a timing job.
+    /// The file for the profiler's table and messages in a job of `kind`; `None` for a timing job.
     pub fn profile(&self, kind: Kind) -> Option<PathBuf> {
         match kind {
             Kind::Timing => None,
@@ -138,7 +138,7 @@ impl AttemptDir {
         }
     }
 
-    /// `record.json`: this attempt's, kept if it failed or if a re-run's has taken its place.
+    /// This attempt's `record.json`, kept if it failed or if a re-run's record replaced it.
     pub fn record(&self) -> PathBuf {
         self.path.join("record.json")
     }

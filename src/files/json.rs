@@ -1,4 +1,4 @@
-//! The JSON of our own files: how it is spelt, and which version of it we read.
+//! The JSON of our own files: its format and version.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ pub fn to_json(value: &impl Serialize) -> Vec<u8> {
     json
 }
 
-/// A newer version may well not parse; its schema then is the better thing to name.
+/// A newer version might not parse. Then its schema is the better thing to report.
 pub fn check_schema<E>(
     text: &str,
     known: u32,

@@ -1,6 +1,6 @@
-//! Files as such: written whole or not at all, read only if they are regular, and where those of a job and an attempt stand.
-//! Every room with effects may call it; it knows jobs, for directories are named after them, and nothing else of the house.
-//! It never judges what is in a file, never takes a lock, and starts nothing.
+//! Files: atomic writes, reads of regular files only, and the paths of jobs and attempts.
+//! Every room with effects may call it; it only knows jobs, because directories are named after them.
+//! It never judges the content of a file, never takes a lock, and starts nothing.
 
 mod atomic;
 mod dirs;

@@ -1,8 +1,8 @@
-//! Reading files that others can put in our way.
-//!
-//! A worker is a foreign program and may leave anything under the names we read: a FIFO, on which a plain `open` waits
-//! for ever, a device that never ends, a directory. Only regular files are read here, and no more of them than the
-//! reader expects; everything else is an error at once.
+//! Reads files that foreign programs can write.
+// !
+//! A worker is a foreign program and can leave anything under the names that we read: a FIFO that blocks `open` for
+//! ever, an endless device, a directory. So only regular files are read here, up to a limit. Everything else is an
+//! immediate error.
 
 use std::fs::{File, FileType, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -11,18 +11,18 @@ use std::path::Path;
 
 use nix::libc;
 
-/// No file of ours is larger than this.
+/// None of our files is larger than this.
 pub const FILE_LIMIT: u64 = 64 << 20;
 
 /// Opens the regular file at `path` for reading; symbolic links are followed.
 ///
 /// # Errors
-/// There is none, it cannot be opened, or it is something else than a regular file.
+/// It does not exist, cannot be opened, or is not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     check(OpenOptions::new().read(true).custom_flags(FLAGS).open(path)?)
 }
 
-/// Opens at once even what would keep others waiting, and makes no terminal ours. Regular files know neither flag.
+/// Opens without blocking and without acquiring a terminal. Neither flag affects regular files.
 const FLAGS: i32 = libc::O_NONBLOCK | libc::O_NOCTTY;
 
 fn check(file: File) -> io::Result<File> {
@@ -43,11 +43,11 @@ fn kind_text(kind: FileType) -> &'static str {
 /// The bytes of the regular file at `path`.
 ///
 /// # Errors
-/// As [`open_regular`]; it cannot be read; it is longer than `limit` bytes.
+/// As [`open_regular`], it cannot be read, or it is longer than `limit` bytes.
 pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let file = open_regular(path)?;
     let mut bytes = Vec::new();
-    // It may grow while it is read: the metadata's length decides nothing.
+    // It can grow while it is read, so the length in the metadata is not enough.
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
         return Err(io::Error::other(format!("it is longer than {limit} bytes")));
@@ -58,16 +58,16 @@ pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 /// The text of the regular file at `path`.
 ///
 /// # Errors
-/// As [`read_regular`] with [`FILE_LIMIT`]; it is not UTF-8.
+/// As [`read_regular`] with [`FILE_LIMIT`], or it is not UTF-8.
 pub fn read_regular_text(path: &Path) -> io::Result<String> {
     String::from_utf8(read_regular(path, FILE_LIMIT)?)
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// Makes the file at `path` hold `contents`; what stood there is cut off first.
+/// Replaces the content of the file at `path` with `contents`, not atomically.
 ///
 /// # Errors
-/// It cannot be written, or it is something that would keep its writer waiting.
+/// It cannot be written, or writing to it would block.
 pub fn overwrite(path: &Path, contents: &[u8]) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).custom_flags(FLAGS).open(path)?;
@@ -75,8 +75,7 @@ pub fn overwrite(path: &Path, contents: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// The last `bytes` bytes of the file at `path`; `None` if it cannot be read, or is no
-/// regular file.
+/// The last `bytes` bytes of the file at `path`; `None` if it cannot be read or is not a regular file.
 pub fn tail(path: &Path, bytes: u64) -> Option<String> {
     let mut file = open_regular(path).ok()?;
     let length = file.metadata().ok()?.len();
@@ -112,7 +111,7 @@ mod tests {
         assert_eq!(error(&path("fifo")), "it is a FIFO, not a regular file");
         assert_eq!(error(&path("directory")), "it is a directory, not a file");
         assert_eq!(error(Path::new("/dev/zero")), "it is a device, not a regular file");
-        // A socket has no `open` at all; the system says so in its own words.
+        // A socket cannot be opened, so the message is the system's.
         assert!(open_regular(&path("socket")).is_err());
         assert_eq!(open_regular(&path("nothing")).unwrap_err().kind(), io::ErrorKind::NotFound);
         assert!(overwrite(&path("fifo"), b"text").is_err());

@@ -11,10 +11,10 @@ use super::{
 pub const KEY_SCHEMA: u32 = 1;
 
 /// Everything declared about a job. The id is the hash of its canonical JSON.
-// /
+///
 /// It does not contain the matrix's name and path, limits, order, retries, the worker's bytes, or anything about the
 /// host.
-// /
+///
 /// Two keys are equal if their ids are equal. A parameter at its default makes no difference, written or not.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

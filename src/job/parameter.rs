@@ -166,7 +166,7 @@ impl Parameter {
     /// change a default. The default of a new parameter is the previous behaviour, for every value of the other
     /// parameters. For example, AdamW has always decayed weights by 0.01 and SGD by 0.0001. So no number can be the
     /// default of a new `weight_decay`: it must be [`ParameterDefault::WorkerChooses`].
-    // /
+    ///
     /// Parameters that a record lacks are unknown. Never read a default into a record, because the record might be
     /// older than the parameter.
     pub const fn declaration(self) -> Declaration {
@@ -393,7 +393,7 @@ impl Parameter {
 
     /// `value` in the form for keys, if it is valid. `0` becomes a float if the parameter takes fractions, so `0` and
     /// `0.0` are one job.
-    // /
+    ///
     /// # Errors
     /// [`WrongParameter`] with the parameter, the value and what was expected.
     pub fn accept(self, value: ParamValue) -> Result<ParamValue, WrongParameter> {

@@ -11,7 +11,7 @@ impl Key {
     }
 
     /// The parameters that the worker is told, with their values. Those of [`PARAMETERS`] come first, in its order.
-    // /
+    ///
     /// They are compared with the settings that the worker reports. Parameters without an effect are left out: the
     /// shipped worker is not told how to load images if it loads none.
     pub fn told(&self) -> Vec<(String, ParamValue)> {

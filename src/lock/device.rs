@@ -17,7 +17,7 @@ use crate::event::{Event, Observer, Waiting};
 use crate::job::{Device, Job};
 use crate::matrix::Share;
 
-/// Names the directory of the host's and its devices' locks.
+/// The variable that sets the directory of the locks of the host and its devices.
 pub const LOCK_DIR_VARIABLE: &str = "ORCHESTRATE_LOCK_DIR";
 
 /// The right to measure on a device.
@@ -27,7 +27,7 @@ pub struct DeviceLock {
 }
 
 impl DeviceLock {
-    /// Another handle on the lock, for a child to hold as long as it lives; `None` for a lock on nothing.
+    /// Another handle on the lock, which a child holds as long as it lives; `None` for a lock on nothing.
     ///
     /// # Errors
     /// The system has no more handles.
@@ -36,7 +36,7 @@ impl DeviceLock {
     }
 }
 
-/// Where the locks of this host and its devices are.
+/// The directory of the locks of this host and its devices.
 #[derive(Clone, Debug)]
 pub struct LockDir {
     path: PathBuf,
@@ -44,24 +44,24 @@ pub struct LockDir {
 }
 
 impl LockDir {
-    /// The directory that `ORCHESTRATE_LOCK_DIR` names, else the one of all users.
+    /// The directory in `ORCHESTRATE_LOCK_DIR`, or else the shared one of all users.
     ///
     /// # Errors
-    /// [`LockError::File`] if it cannot be made.
+    /// [`LockError::File`] if it cannot be created.
     pub fn of_this_host() -> Result<LockDir, LockError> {
         LockDir::create(&lock_dir_path())
     }
 
-    /// The directory at `path`; made, for everybody to use, if it is missing.
+    /// The directory at `path`, created for all users if it is missing.
     ///
     /// # Errors
-    /// [`LockError::File`] if it cannot be made.
+    /// [`LockError::File`] if it cannot be created.
     pub fn create(path: &Path) -> Result<LockDir, LockError> {
         make_lock_dir(path).map_err(|error| LockError::opening(path, error))?;
         Ok(LockDir { path: path.to_owned(), line: Line::new(LOOK) })
     }
 
-    /// Takes the right to measure on `device`, and on the whole host unless `share` lets others be.
+    /// Takes the right to measure on `device`, and on the whole host unless `share` allows others.
     ///
     /// # Errors
     /// [`LockError`].
@@ -71,7 +71,7 @@ impl LockDir {
         share: Share,
         patience: &mut Patience<'_>,
     ) -> Result<DeviceLock, LockError> {
-        // Always the host first: two that take both in this order can never wait for each other.
+        // Always the host first: if all take both in this order, no two can wait for each other.
         let host = match share {
             Share::Nothing => Mode::Exclusive,
             Share::Device => Mode::Shared,
@@ -115,9 +115,9 @@ impl LockDir {
         Ok(file)
     }
 
-    /// Takes the whole host for something that is no job of a store, such as measuring its peaks. Blocks as long as
-    /// others hold it, whatever signals come; `on_wait` is told of that, and again if it comes to be somebody else. Not
-    /// for asynchronous code.
+    /// Takes the whole host for something that is not a job, such as measuring its peaks. Blocks while others hold it,
+    /// ignoring signals. Calls `on_wait` when a wait begins, and again if the holder changes. Not for asynchronous
+    /// code.
     ///
     /// # Errors
     /// [`LockError::File`].
@@ -131,7 +131,7 @@ impl LockDir {
         Ok(DeviceLock { files: vec![file] })
     }
 
-    /// Labels of the jobs that hold other devices of this host than `own` right now.
+    /// The labels of the jobs that currently hold devices of this host other than `own`.
     pub fn others(&self, own: Device) -> Vec<String> {
         let own = format!("{}.lock", device_name(own));
         let mut found = Vec::new();
@@ -150,7 +150,8 @@ impl LockDir {
     }
 }
 
-/// Makes the directory of locks at `path` if it is missing. A link to one counts if we or an administrator put it there.
+/// Creates the directory of locks at `path` if it is missing. A link to one counts if we or an administrator created
+/// it.
 fn make_lock_dir(path: &Path) -> Result<(), OpenError> {
     match fs::symlink_metadata(path) {
         Ok(there) if there.is_symlink() && ![0, geteuid().as_raw()].contains(&there.uid()) => {
@@ -166,8 +167,8 @@ fn make_lock_dir(path: &Path) -> Result<(), OpenError> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return make_lock_dir(path),
         other => other?,
     }
-    // As /tmp itself: everybody may add, nobody may take away another's. The umask was in the way so far. What has just
-    // been made is opened without following links, for in the meantime it may have been exchanged.
+    // Like /tmp: everybody may add files, but nobody may delete those of others. The umask prevented that so far. The
+    // new directory is opened without following links, because it could have been replaced in the meantime.
     let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
     let made = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     Ok(made.set_permissions(Permissions::from_mode(0o1777))?)
@@ -184,7 +185,7 @@ impl<F: FnMut(&Waiting)> Observer for OnWait<F> {
     }
 }
 
-/// Where the locks of this host are by its environment: relative to the current directory, if at all.
+/// The directory of locks that the environment sets, or the default. A relative one is below the current directory.
 pub fn lock_dir_path() -> PathBuf {
     std::env::var_os(LOCK_DIR_VARIABLE).map_or_else(|| "/tmp/orchestrate-locks".into(), PathBuf::from)
 }
@@ -204,7 +205,7 @@ mod tests {
     use std::io::Write;
     use std::time::Duration;
 
-    /// Fails the test if it hears of a wait: nothing here may wait.
+    /// Panics if it is told of a wait: nothing here must wait.
     struct Listener;
 
     impl Observer for Listener {
@@ -304,9 +305,9 @@ mod tests {
         }
         assert!(!told.is_empty());
         let busy = block_on(take(&locks, Device::Cpu, Share::Nothing));
-        assert!(matches!(busy, Err(LockError::Busy(_))), "it is held all the same");
+        assert!(matches!(busy, Err(LockError::Busy(_))), "it is held nevertheless");
         drop(held);
-        // The thread that waited for the turn still does; the next wait goes without one.
+        // The thread that waited for the turn still waits, so the next wait needs no thread.
         assert!(locks.line.is_stood_in());
         drop(locks.hold_host("peaks", |_| ()).unwrap());
         drop(turn);
@@ -321,13 +322,13 @@ mod tests {
         let busy = block_on(take(&locks, Device::Cpu, Share::Nothing)).unwrap_err();
         let text = busy.to_string();
         let who = text.strip_prefix("the turn on this host is busy: ").unwrap();
-        // Where the kernel says who has it, words of another process are left out.
+        // If the kernel tells who holds it, the words of another process are left out.
         let words = "orchestrate (pid 1), which is next to run cpu_m_fp32_bs4_run1";
         let is_told = who.contains(&std::process::id().to_string());
         assert!(who == words || is_told, "{text}");
     }
 
-    /// Lets go of the host as soon as somebody waits for it, and notes whether whoever waits has the turn.
+    /// Releases the host as soon as somebody waits for it, and notes whether that one has the turn.
     struct Holding {
         held: Option<DeviceLock>,
         turn: PathBuf,

@@ -1,8 +1,8 @@
-//! Lock files: how one is opened, and what is none.
-//!
-//! Locks lie where others may write, `/tmp` by default. Whoever puts a link there must not make us write elsewhere, so
-//! a lock file is opened without following links, and only a regular file with one name that belongs to somebody who may
-//! put it there, and that is empty or holds what `orchestrate` writes, is a lock file. Anything else is refused untouched.
+//! Lock files: how they are opened, and what is not one.
+// !
+//! Locks are in a directory that others can write, `/tmp` by default. Nobody must be able to make us write elsewhere by
+//! a link, so a lock file is opened without following links. It must be a regular file with one name, owned by a user
+//! who may create it, and empty or written by `orchestrate`. Anything else is refused and left untouched.
 
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
@@ -12,13 +12,13 @@ use std::path::Path;
 use nix::libc;
 use nix::unistd::geteuid;
 
-/// Follows no link, waits for nobody, and makes no terminal ours.
+/// Never follows a link, blocks, or acquires a terminal.
 const FLAGS: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
 
-/// As much of a lock file is looked at: the beginning tells what it is.
+/// How many bytes of a lock file are examined: its beginning shows what it is.
 const BEGINNING: usize = 256;
 
-/// What stands in the place of a lock file and is none.
+/// Why something at the path of a lock file is not one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Foreign {
     /// A symbolic link.
@@ -27,24 +27,24 @@ pub enum Foreign {
     /// A directory, a FIFO, a socket, a device.
     #[error("it is {0}, not a regular file")]
     NotRegular(&'static str),
-    /// A file with several names, of which only one is the lock's.
-    #[error("it has {0} names (hard links), and a lock file has one")]
+    /// A file with several names (hard links).
+    #[error("it has {0} names (hard links), but a lock file has one")]
     HardLinked(u64),
-    /// A file of somebody who cannot even write to its directory.
+    /// A file whose owner cannot write to its directory.
     #[error("it belongs to user {0}, who cannot write to its directory")]
     Owner(u32),
     /// Something that `orchestrate` did not write.
-    #[error("it holds something that orchestrate did not write")]
+    #[error("it contains something that orchestrate did not write")]
     Contents,
 }
 
 /// A lock file that cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The system refuses.
+    /// The system refused.
     #[error(transparent)]
     System(#[from] io::Error),
-    /// It is no lock file.
+    /// It is not a lock file.
     #[error(transparent)]
     Foreign(#[from] Foreign),
 }
@@ -58,30 +58,30 @@ impl From<OpenError> for io::Error {
     }
 }
 
-/// Who may use a lock file.
+/// Who can use a lock file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum For {
-    /// Whom the umask lets: files of a store.
+    /// Those whom the umask allows, for files of a store.
     Us,
     /// Everybody on this host.
     Everybody,
 }
 
-/// Opens the lock file at `path` to look who holds it.
+/// Opens the lock file at `path` to find out who holds it.
 ///
 /// # Errors
-/// There is none, it cannot be opened, or it is no lock file.
+/// It does not exist, cannot be opened, or is not a lock file.
 pub fn open_lock(path: &Path) -> Result<File, OpenError> {
     open(path, OpenOptions::new().read(true))
 }
 
-/// Opens the lock file at `path`, which is made if it is missing.
+/// Opens the lock file at `path`, and creates it if it is missing.
 ///
 /// # Errors
-/// As [`open_lock`]; it cannot be made.
+/// It cannot be created, or as [`open_lock`].
 pub fn open_or_make_lock(path: &Path, whose: For) -> Result<File, OpenError> {
     loop {
-        // Not in one step with O_CREAT: in a sticky directory Linux lets nobody but its owner open a file that way.
+        // Not in one step with O_CREAT: in a sticky directory, Linux lets only the owner open a file that way.
         match open(path, OpenOptions::new().read(true).write(true)) {
             Err(OpenError::System(error)) if error.kind() == ErrorKind::NotFound => {}
             other => return other,
@@ -93,11 +93,11 @@ pub fn open_or_make_lock(path: &Path, whose: For) -> Result<File, OpenError> {
     }
 }
 
-/// Makes the file at `path`; with O_EXCL, which follows no link either.
+/// Creates the file at `path` with O_EXCL, which does not follow links either.
 fn make(path: &Path, whose: For) -> io::Result<File> {
     let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o666).open(path)?;
     if whose == For::Everybody {
-        // The umask was in the way.
+        // The umask removed permissions.
         file.set_permissions(Permissions::from_mode(0o666))?;
     }
     Ok(file)
@@ -113,7 +113,7 @@ fn open(path: &Path, options: &mut OpenOptions) -> Result<File, OpenError> {
     if is_ours(&beginning[..length]) { Ok(file) } else { Err(Foreign::Contents.into()) }
 }
 
-/// Why the system refused: what stands there says it better than the error's number.
+/// Why the system refused. The kind of file explains it better than the error's number.
 fn refused(path: &Path, error: io::Error) -> OpenError {
     let there = std::fs::symlink_metadata(path).ok();
     there.and_then(|data| check_kind(&data).err()).map_or(OpenError::System(error), OpenError::Foreign)
@@ -127,7 +127,7 @@ fn check_kind(data: &Metadata) -> Result<(), Foreign> {
         _ if kind.is_fifo() => Err(Foreign::NotRegular("a FIFO")),
         _ if kind.is_socket() => Err(Foreign::NotRegular("a socket")),
         _ if !kind.is_file() => Err(Foreign::NotRegular("a device")),
-        // None at all: it was taken away this moment, which whoever locks it finds out.
+        // No name at all: it was just deleted, which its next locker will notice.
         _ if data.nlink() > 1 => Err(Foreign::HardLinked(data.nlink())),
         _ => Ok(()),
     }
@@ -141,12 +141,12 @@ fn check_owner(data: &Metadata, path: &Path) -> Result<(), OpenError> {
     if may_write { Ok(()) } else { Err(Foreign::Owner(data.uid()).into()) }
 }
 
-/// Whether others than its owner may write to a directory of this mode.
+/// Whether users other than the owner can write to a directory with this mode.
 fn is_shared(mode: u32) -> bool {
     mode & 0o022 != 0
 }
 
-/// Whether `file` is what stands at `path` now.
+/// Whether `file` is still the file at `path`.
 pub(super) fn is_same_file(file: &File, path: &Path) -> bool {
     match (file.metadata(), std::fs::symlink_metadata(path)) {
         (Ok(ours), Ok(there)) => (ours.dev(), ours.ino()) == (there.dev(), there.ino()),
@@ -154,13 +154,13 @@ pub(super) fn is_same_file(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Whether the file is ours to write to: others' are locked, but never written.
+/// Whether the file belongs to us. Files of others are locked, but never written.
 pub(super) fn is_own(file: &File) -> bool {
     file.metadata().is_ok_and(|data| data.uid() == geteuid().as_raw() && data.nlink() == 1)
 }
 
-/// Whether a lock file may begin so: it is empty, or says who holds it, as [`super::holder::Holder`] writes it. After a
-/// crash it may end anywhere, and after a power cut hold zeros.
+/// Whether a lock file can begin like this: it is empty, or has the beginning of what [`super::holder::Holder`] writes.
+/// A crash can cut it off anywhere, and a power cut can fill it with zeros.
 fn is_ours(beginning: &[u8]) -> bool {
     let is_zeros = beginning.iter().all(|byte| *byte == 0);
     let digits = beginning.iter().skip(PID.len()).take_while(|byte| byte.is_ascii_digit()).count();
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(open_lock(&path).unwrap().metadata().unwrap().ino(), made.metadata().unwrap().ino());
     }
 
-    /// A crash must not need a hand: whatever is left of a signature is a lock file.
+    /// A crash must not need manual repair: any part of a signature is a lock file.
     #[test]
     fn a_signature_cut_anywhere_is_a_lock_file() {
         for length in 0..=SIGNED.len() {

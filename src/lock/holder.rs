@@ -1,8 +1,8 @@
-//! Who holds a lock, for people to read: whoever took it last, as its file says, and the processes that keep it, as far
-//! as the system tells.
-//!
-//! Anybody can write anything into a file that everybody may write. So the words in it are cut and cleaned, and left out
-//! if the kernel says that another process took the lock.
+//! Who holds a lock, for people to read: the one who took it last, from its file, and the processes that keep it, if
+//! the system reports them.
+// !
+//! Everybody can write anything to a world-writable file. So its words are cut and cleaned, and left out if the kernel
+//! reports that another process took the lock.
 #![expect(clippy::disallowed_methods, reason = "locks are files, and processes are listed as such")]
 
 use std::fs::{self, File};
@@ -17,10 +17,10 @@ use serde::{Deserialize, Serialize};
 use super::file::is_own;
 use crate::event::Waiting;
 
-/// The longest word that is shown of a lock file, in characters: longer than any label, and than most paths.
+/// The most characters of a word shown from a lock file: more than in any label and most paths.
 const LONGEST: usize = 200;
 
-/// Who took a lock, as its file says.
+/// Who took a lock, from its file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Holder {
     /// The process id of `orchestrate`.
@@ -37,7 +37,7 @@ impl Holder {
         Holder { pid, job: job.to_owned(), store: store.display().to_string() }
     }
 
-    /// What the file says.
+    /// The content of the file.
     pub(super) fn load(mut file: &File) -> Option<Holder> {
         let mut text = String::new();
         file.seek(SeekFrom::Start(0)).ok()?;
@@ -46,13 +46,13 @@ impl Holder {
         Some(Holder { pid, job: shown(&job), store: shown(&store) })
     }
 
-    /// What the file says, unless the kernel says that another process took the lock.
+    /// The content of the file, unless the kernel reports that another process took the lock.
     pub(super) fn of(file: &File) -> Option<Holder> {
         let takers = takers(file);
         Holder::load(file).filter(|holder| takers.is_empty() || takers.contains(&holder.pid))
     }
 
-    /// Writes it into the file, if that is ours: another user's is locked, but not written.
+    /// Writes it to the file, if that belongs to us. Another user's file is locked, but not written.
     pub(super) fn save(&self, mut file: &File) -> io::Result<()> {
         if !is_own(file) {
             return Ok(());
@@ -64,15 +64,15 @@ impl Holder {
     }
 
     pub(super) fn is_alive(&self) -> bool {
-        // Zero and negative numbers would mean groups of processes.
+        // Zero and negative numbers would mean process groups.
         if self.pid <= 0 {
             return false;
         }
-        // EPERM: it is there, but another user's.
+        // EPERM: it exists, but belongs to another user.
         !matches!(kill(Pid::from_raw(self.pid), None), Err(nix::errno::Errno::ESRCH))
     }
 
-    /// Whether another `orchestrate` took the lock and is still there: then it is the one to look at.
+    /// Whether another `orchestrate` took the lock and is still running.
     pub(super) fn is_at_work(&self) -> bool {
         u32::try_from(self.pid) != Ok(std::process::id()) && self.is_alive()
     }
@@ -84,19 +84,19 @@ impl Holder {
         } else if self.is_alive() {
             format!("orchestrate (pid {pid}) runs {job} of {store}")
         } else {
-            format!("the worker of {job} of {store}, whose orchestrate (pid {pid}) is gone")
+            format!("the worker of {job} of {store}, whose orchestrate (pid {pid}) died")
         }
     }
 
-    /// The same for whoever has a lock's turn. No worker inherits that.
+    /// The same for the holder of a lock's turn, which no worker inherits.
     pub(super) fn describe_next(&self) -> String {
         let Holder { pid, job, store: _ } = self;
         format!("orchestrate (pid {pid}), which is next to run {job}")
     }
 }
 
-/// `waiting` with the ids of the processes that keep the lock on `file`, where the system tells. The one that took
-/// it may be long gone: every process that it left behind keeps it.
+/// `waiting` with the ids of the processes that keep the lock on `file`, if the system reports them. The one that took
+/// it may have ended long ago, but every process it left behind keeps the lock.
 pub(super) fn with_keepers(waiting: Waiting, file: &File) -> Waiting {
     let keepers = keepers(file);
     if keepers.is_empty() {
@@ -119,7 +119,7 @@ fn keepers_text(keepers: &[u32]) -> String {
     }
 }
 
-/// `word` without control characters, and cut where it is too long.
+/// `word` without control characters, cut if too long.
 fn shown(word: &str) -> String {
     let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     let mut text: String = word.chars().take(LONGEST).map(clean).collect();
@@ -129,8 +129,8 @@ fn shown(word: &str) -> String {
     text
 }
 
-/// The processes that took the lock of `file`, by id, as the kernel says; a lock may be shared. They may be gone, and the
-/// lock kept by what they started. Empty on a system that does not say.
+/// The ids of the processes that took the lock of `file`, from the kernel; several if it is shared. They may have
+/// ended, while processes that they started keep the lock. Empty on a system that does not report them.
 #[cfg(target_os = "linux")]
 fn takers(file: &File) -> Vec<i32> {
     use nix::sys::stat::{major, minor};
@@ -144,8 +144,8 @@ fn takers(_: &File) -> Vec<i32> {
     Vec::new()
 }
 
-/// The processes that took an flock on `file`, by `/proc/locks`: lines `1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0
-/// EOF`, with `->` before `FLOCK` where a process only waits. Processes that are not to be seen from here have no id.
+/// The processes that took an flock on `file`, from `/proc/locks`. Its lines have the form `1: FLOCK ADVISORY WRITE PID
+/// MAJOR:MINOR:INODE 0 EOF`, with `->` before `FLOCK` for a waiting process. Processes invisible from here have no id.
 #[cfg(target_os = "linux")]
 fn flock_takers(table: &str, file: &str) -> Vec<i32> {
     let taker = |line: &str| {
@@ -156,8 +156,8 @@ fn flock_takers(table: &str, file: &str) -> Vec<i32> {
     table.lines().filter_map(taker).collect()
 }
 
-/// The processes that have a locked handle on what `file` is, by id. Those that only wait for the lock have one without
-/// it. Empty on a system without `/proc`. Of another user's processes only the one that took the lock is told.
+/// The ids of the processes with a locked handle on the same file as `file`. Processes that only wait have a handle
+/// without the lock. Empty on a system without `/proc`. Handles of other users' processes are invisible.
 fn keepers(file: &File) -> Vec<u32> {
     let found = own_keepers(file);
     if found.is_empty() {
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
     use crate::lock::file::{For, open_lock, open_or_make_lock};
 
-    /// The words of a stranger, who wrote them into a file that everybody may write.
+    /// Words that a stranger wrote to a world-writable file.
     const WORDS: &str = r#"{"pid":1,"job":"a\u001b[31m\u0000b","store":"LONG"}"#;
 
     #[test]
@@ -241,7 +241,7 @@ mod tests {
         let held = open_or_make_lock(&path, For::Us).unwrap();
         assert_eq!(keepers(&held), Vec::<u32>::new(), "it is open, but nobody has locked it");
         held.lock().unwrap();
-        // A process that another test starts just now has it too, until it becomes another program.
+        // A process that another test is just starting has it too, until it executes its program.
         assert!(keepers(&open_lock(&path).unwrap()).contains(&std::process::id()));
         assert_eq!(
             (keepers_text(&[3]).as_str(), keepers_text(&[3, 14]).as_str()),

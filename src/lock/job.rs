@@ -24,14 +24,14 @@ pub struct JobLock {
 }
 
 impl JobLock {
-    /// Takes the lock of `job`, whose directory is made if it is missing.
+    /// Takes the lock of `job`, and creates its directory if it is missing.
     ///
     /// # Errors
     /// [`LockError`].
     pub async fn lock(job: &Job, dir: JobDir, patience: &mut Patience<'_>) -> Result<JobLock, LockError> {
         let target = Target {
             path: &dir.lock(),
-            // Made at every try: its directory may be taken away while we wait.
+            // Created at every try, because the directory can be deleted while we wait.
             open: &|| make_lock(&dir),
             mode: Mode::Exclusive,
             tell: &|file| waiting_for(file, &|holder| job_waiting(job, holder)),
@@ -42,7 +42,7 @@ impl JobLock {
         Ok(JobLock { file, dir })
     }
 
-    /// Takes the lock of `job` if nobody holds it, for a moment's work in its directory, which is made if it is missing.
+    /// Takes the lock of `job` if nobody holds it, for quick work in its directory, which is created if it is missing.
     ///
     /// # Errors
     /// [`LockError::Busy`], [`LockError::File`].
@@ -53,7 +53,7 @@ impl JobLock {
             let file = make_lock(&dir).map_err(|error| LockError::opening(&path, error))?;
             match Mode::Exclusive.try_lock(&file) {
                 Ok(()) if is_same_file(&file, &path) => return Ok(JobLock { file, dir }),
-                // It was taken away between our opening and our locking it.
+                // It was deleted between opening and locking it.
                 Ok(()) => {}
                 Err(TryLockError::Error(source)) => return Err(wrong(source)),
                 Err(TryLockError::WouldBlock) => {
@@ -63,11 +63,11 @@ impl JobLock {
         }
     }
 
-    /// Takes the lock anew if its file was taken away while we held it, for a lock without a name keeps nobody out. Says
-    /// whether it was.
+    /// Takes the lock again if its file was deleted while we held it, because a deleted lock keeps nobody out. Returns
+    /// whether it was deleted.
     ///
     /// # Errors
-    /// [`LockError::File`] if it cannot be made anew, or somebody else has done so and runs the job now.
+    /// [`LockError::File`] if it cannot be created again, or if another `orchestrate` did so and now runs the job.
     pub fn restore(&mut self) -> Result<bool, LockError> {
         let path = self.dir.lock();
         if is_same_file(&self.file, &path) {
@@ -78,7 +78,7 @@ impl JobLock {
         Mode::Exclusive.try_lock(&file).map_err(|error| match error {
             TryLockError::Error(source) => wrong(source),
             TryLockError::WouldBlock => {
-                wrong(io::Error::other("it was taken away, and another orchestrate runs the job meanwhile"))
+                wrong(io::Error::other("it was deleted, and another orchestrate now runs the job"))
             }
         })?;
         self.file = file;
@@ -91,7 +91,7 @@ impl JobLock {
     }
 }
 
-/// Opens the lock file of a job; it and the directory are made if they are missing.
+/// Opens the lock file of a job, and creates it and the directory if they are missing.
 fn make_lock(dir: &JobDir) -> Result<File, OpenError> {
     fs::create_dir_all(dir.path())?;
     open_or_make_lock(&dir.lock(), For::Us)
@@ -101,7 +101,7 @@ fn job_waiting(job: &Job, holder: Option<&Holder>) -> Waiting {
     match holder {
         Some(holder) if !holder.is_alive() => Waiting {
             what: format!(
-                "the worker of {}, started by an orchestrate that is gone (pid {})",
+                "the worker of {}, started by an orchestrate that died (pid {})",
                 job.label(),
                 holder.pid
             ),
@@ -111,12 +111,12 @@ fn job_waiting(job: &Job, holder: Option<&Holder>) -> Waiting {
     }
 }
 
-/// Whether the `orchestrate` that last took the lock of the job in `dir` is still there.
+/// Whether the `orchestrate` that last took the lock of the job in `dir` is still running.
 pub fn is_owner_alive(dir: &JobDir) -> bool {
     open_lock(&dir.lock()).ok().and_then(|file| Holder::load(&file)).is_some_and(|holder| holder.is_alive())
 }
 
-/// Writes into the lock files who holds them. It helps whoever waits; if it cannot be written, nothing is lost.
+/// Writes the holder to the lock files. It only informs those who wait, so errors are ignored.
 pub fn sign(job: &Job, store: &Path, job_lock: &JobLock, device_lock: Option<&DeviceLock>) {
     let holder = Holder::new(&job.label(), store);
     let _ = holder.save(&job_lock.file);

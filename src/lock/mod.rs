@@ -1,27 +1,27 @@
 //! Locks: the right to run a job, and the right to measure on a device.
-//! Whoever writes in a job's directory or starts a worker calls it, always in this order: host, device, job.
+//! All code that writes in a job's directory or starts a worker calls it, always in this order: host, device, job.
 //! It never unlocks, never breaks a lock, and never ends a process; a lock file's contents decide nothing.
+// !
+//! Both are `flock`s on files, held through an open file that the child tree inherits. The kernel releases a lock when
+//! the last of these processes has closed it or ended, for whatever reason. So nothing here ever unlocks; it only
+//! closes. A blocked wait for a lock also detects the end of a worker whose `orchestrate` died.
 //!
-//! Both are `flock`s on files, held through an open file that the child tree inherits: the kernel lets go of a lock when
-//! the last of them has closed it or is gone, however it went. Hence nothing here ever unlocks; it only closes. A
-//! blocked wait for a lock is how the end of a worker is seen whose `orchestrate` is gone.
-//!
-//! A job's lock is `lock` in its directory. Those of a host and its devices are in one directory for all users and all
-//! stores of the host, `/tmp/orchestrate-locks` unless `ORCHESTRATE_LOCK_DIR` says otherwise:
+//! A job's lock is `lock` in its directory. Those of a host and its devices are in one directory for all users and
+//! stores of the host: `/tmp/orchestrate-locks`, unless `ORCHESTRATE_LOCK_DIR` is set.
 //!
 //! | file | held by |
 //! |---|---|
-//! | `host.lock` | a job that needs the host for itself (exclusively); jobs that need only their device (shared) |
-//! | `device-<device>.lock` | the job on that device, if it needs only the device |
-//! | `<either>.turn` | whoever waits for that lock longest |
-//!
-//! A lock that is free goes to whoever asks first, and whoever has just let go of it asks before the one that waited
-//! has woken up. So everybody takes the lock's turn first and keeps it until the lock is theirs: two runs on one host
-//! alternate, and none has to wait until the other is through. Whoever has the turn may be suspended before it takes the
-//! lock. A lock that stays free although its turn is taken is therefore taken without it after a while (`wait.rs`).
-//!
-//! A lock file's contents say who took it last. They are for people to read; nothing is decided by them. What stands in
-//! the place of a lock file and is none is refused, never written to (`file.rs`).
+//! | `host.lock` | a job that needs the whole host (exclusively); jobs that only need their device (shared) |
+//! | `device-<device>.lock` | the job on that device, if it only needs the device |
+//! | `<either>.turn` | the one that has waited longest for that lock |
+// !
+//! A free lock goes to the first that asks, and its last holder can ask again before a waiting one wakes up. So
+//! everybody first takes the lock's turn, and keeps it until they have the lock. Two runs on one host thus alternate,
+//! and neither waits until the other has finished. The holder of the turn can be suspended before it takes the lock. So
+//! a lock that stays free although its turn is taken is taken without the turn after a while (`wait.rs`).
+// !
+//! A lock file's contents tell who took it last. They are for people and decide nothing. Anything at its path that is
+//! not a lock file is refused and never written (`file.rs`).
 
 mod device;
 mod file;

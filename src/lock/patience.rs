@@ -1,4 +1,4 @@
-//! How a lock is waited for, and what may come instead of it.
+//! How to wait for a lock, and the errors.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,29 +10,29 @@ use crate::stop::{Stop, StopSignals};
 /// A lock that was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// The lock file cannot be made, opened or locked.
+    /// The lock file cannot be created, opened or locked.
     #[error("cannot lock {}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         source: io::Error,
     },
-    /// Something else stands in the place of the lock file, or of its directory. It is left as it is.
+    /// Something at the path of the lock file or its directory is not one. It is left untouched.
     #[error("cannot lock {}", path.display())]
     Foreign {
         /// Its path.
         path: PathBuf,
-        /// What it is.
+        /// Why it is not a lock file.
         #[source]
         what: Foreign,
     },
-    /// Somebody holds it, and we must not wait.
+    /// It is held, and we must not wait.
     #[error("{}", busy(.0))]
     Busy(Waiting),
-    /// We were told to stop while we waited.
-    #[error("told to stop while waiting for a lock")]
+    /// We received a stop signal while waiting.
+    #[error("stopped while waiting for a lock")]
     Stopped(Stop),
 }
 
@@ -54,12 +54,12 @@ fn busy(waiting: &Waiting) -> String {
     }
 }
 
-/// How to wait for locks, and whom to tell.
+/// How to wait for locks, and whom to notify.
 pub struct Patience<'a> {
-    /// Do not wait at all: neither for whoever holds a lock, nor for whoever waits for it and has it next.
+    /// Do not wait at all, neither for the holder of a lock nor for those next in line.
     pub no_wait: bool,
-    /// What may end the wait; nothing does if it is `None`.
+    /// The signals that end the wait; none if `None`.
     pub signals: Option<&'a mut StopSignals>,
-    /// Who is told of it.
+    /// The observer of waits.
     pub observer: &'a mut dyn Observer,
 }

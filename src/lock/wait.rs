@@ -1,7 +1,7 @@
-//! Waiting for locks: each wait in a thread of its own, and none for a turn that nobody uses.
-//!
-//! Whoever has the turn of a lock takes the lock the moment it is free, unless it has been suspended. So a lock that was
-//! free at [`UNUSED_LOOKS`] looks in a row while somebody else had its turn is taken without the turn.
+//! Waiting for locks: each wait has its own thread, and unused turns are ignored.
+// !
+//! The holder of a lock's turn takes the lock as soon as it is free, unless that process is suspended. So a lock that
+//! was free at [`UNUSED_LOOKS`] consecutive looks, while somebody else had its turn, is taken without the turn.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -18,14 +18,14 @@ use super::patience::{LockError, Patience};
 use crate::event::{Event, Waiting};
 use crate::stop::{Stop, StopSignals};
 
-/// Between two looks at a lock whose turn somebody else has.
+/// The interval between two looks at a lock whose turn somebody else has.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
 
-/// After so many looks in a row that found a lock free, whoever has its turn does not come for it. They are counted, not
-/// timed: whoever is suspended itself meanwhile has not looked.
+/// After this many consecutive looks at a free lock, the holder of its turn is assumed to be suspended. Looks are
+/// counted, not timed, because a process that is itself suspended does not look.
 const UNUSED_LOOKS: u32 = 10;
 
-/// Whether a lock is one's own or may be held by several.
+/// Whether a lock is exclusive or shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Exclusive,
@@ -55,15 +55,15 @@ impl Mode {
     }
 }
 
-/// A lock that is wanted.
+/// A lock to take.
 pub(super) struct Target<'a> {
     /// The lock's file.
     pub(super) path: &'a Path,
-    /// Opens it, and makes it if it is missing.
+    /// Opens it, and creates it if it is missing.
     pub(super) open: &'a dyn Fn() -> Result<File, OpenError>,
-    /// How it is wanted.
+    /// The mode to take it in.
     pub(super) mode: Mode,
-    /// What is waited for if somebody else holds it, by the open file.
+    /// Describes the holder, from the open file.
     pub(super) tell: &'a dyn Fn(&File) -> Waiting,
 }
 
@@ -73,20 +73,20 @@ impl Target<'_> {
     }
 }
 
-/// A shared lock that is wanted in turn.
+/// A lock to take in turn.
 pub(super) struct InTurn<'a> {
     /// The lock's file.
     pub(super) lock: &'a Path,
-    /// Its turn's.
+    /// The turn's file.
     pub(super) turn: &'a Path,
-    /// How the lock is wanted.
+    /// The mode to take the lock in.
     pub(super) mode: Mode,
-    /// How it can be had exactly if nobody is in the way. Where all who hold it hold it alone, that is `Shared`: a look
-    /// then disturbs nobody else who looks.
+    /// The mode of looks, which succeed exactly if nobody is in the way. It is `Shared` if all holders are exclusive,
+    /// so looks do not disturb each other.
     pub(super) probe: Mode,
     /// What the lock is for, as a phrase: `this host`.
     pub(super) what: &'a str,
-    /// Who wants it, for whoever waits behind.
+    /// Who takes it, for those who wait behind.
     pub(super) who: &'a str,
 }
 
@@ -104,7 +104,7 @@ impl InTurn<'_> {
         }
     }
 
-    /// What whoever does not get the turn waits for: whoever holds the lock; if nobody does, whoever has its turn.
+    /// Whom one without the turn waits for: the holder of the lock, or else of its turn.
     fn waiting_for_turn(&self) -> Waiting {
         if self.is_free() {
             return self.waiting_for_next();
@@ -115,7 +115,7 @@ impl InTurn<'_> {
         }
     }
 
-    /// Who has the turn of a lock that nobody holds.
+    /// The holder of the turn of a free lock.
     fn waiting_for_next(&self) -> Waiting {
         let waiting = Waiting { what: format!("the turn on {}", self.what), holder: None };
         let Ok(turn) = open_lock(self.turn) else { return waiting };
@@ -126,8 +126,8 @@ impl InTurn<'_> {
     }
 }
 
-/// Where the waits of one `orchestrate` for turns stand in line. A turn that was passed over is still waited for by the
-/// thread that was left behind; a second one beside it would be of no use, and with one a job they would be many.
+/// The threads of this `orchestrate` that wait for turns. After a turn was passed over, a thread still waits for it.
+/// There is at most one per turn, because one per job could be many.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     look: Duration,
@@ -135,18 +135,18 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// An empty line, whose waits look at the lock every `look`.
+    /// An empty queue, whose waits look at the lock every `look`.
     pub(super) fn new(look: Duration) -> Line {
         Line { look, is_stood_in: Arc::default() }
     }
 
-    /// Whether a thread of ours stands in it.
+    /// Whether one of our threads waits in it.
     #[cfg(test)]
     pub(super) fn is_stood_in(&self) -> bool {
         self.is_stood_in.load(Ordering::SeqCst)
     }
 
-    /// Has a thread wait for the `turn`, unless one is left from an earlier wait.
+    /// Starts a thread that waits for the `turn`, unless one is left from an earlier wait.
     fn join(&self, turn: File) -> Place {
         if self.is_stood_in.swap(true, Ordering::SeqCst) {
             return Place::Beside(turn);
@@ -156,16 +156,16 @@ impl Line {
     }
 }
 
-/// How one wait for a turn gets it.
+/// How a wait gets its turn.
 enum Place {
-    /// From its thread, as soon as it is free.
+    /// From a thread, as soon as the turn is free.
     In(Locked),
-    /// At a look, if it is free then.
+    /// By a look, if the turn is free then.
     Beside(File),
 }
 
 impl Place {
-    /// Waits until the turn is ours, or for `look`: then says who goes on waiting.
+    /// Waits until the turn is ours, or for `look`. In the latter case, returns what continues the wait.
     async fn wait(self, look: Duration) -> Result<io::Result<File>, Place> {
         match self {
             Place::In(mut locked) => match tokio::time::timeout(look, &mut locked).await {
@@ -184,25 +184,25 @@ impl Place {
     }
 }
 
-/// For how many looks in a row a lock was free whose turn somebody else has.
+/// The number of consecutive looks that found a lock free while somebody else had its turn.
 #[derive(Debug, Default)]
 struct Unused(u32);
 
 impl Unused {
-    /// Takes in a look. Says whether the turn need not be waited for any longer.
+    /// Counts a look. Returns whether to stop waiting for the turn.
     fn look(&mut self, is_free: bool) -> bool {
         self.0 = if is_free { self.0 + 1 } else { 0 };
         self.0 >= UNUSED_LOOKS
     }
 }
 
-/// What came of asking for a lock.
+/// The result of asking for a lock.
 enum Asked {
     Ours(File),
     Others(File),
 }
 
-/// A wait for one lock or for several. The observer is told of it, and again if it comes to be one for somebody else.
+/// A wait for one or more locks. The observer is notified at its start and when the holder changes.
 pub(super) struct Wait<'w, 'p> {
     patience: &'w mut Patience<'p>,
     told: Option<Waiting>,
@@ -225,7 +225,7 @@ impl<'w, 'p> Wait<'w, 'p> {
                     received(locked).map_err(|source| target.wrong(source))?
                 }
             };
-            // Whoever cleans up /tmp may have taken the file away meanwhile: then this lock keeps nobody out.
+            // A clean-up of /tmp could have deleted the file in the meantime. Then this lock keeps nobody out.
             if is_same_file(&file, target.path) {
                 return Ok(file);
             }
@@ -236,7 +236,7 @@ impl<'w, 'p> Wait<'w, 'p> {
     pub(super) async fn lock_in_turn(&mut self, place: &InTurn<'_>, line: &Line) -> Result<File, LockError> {
         let turn = self.take_turn(place, line).await?;
         if let Some(turn) = &turn {
-            // It helps whoever waits behind us; if it cannot be written, nothing is lost.
+            // It only informs those who wait behind us, so errors are ignored.
             let _ = Holder::new(place.who, Path::new("-")).save(turn);
         }
         let target = Target {
@@ -250,7 +250,7 @@ impl<'w, 'p> Wait<'w, 'p> {
         locked
     }
 
-    /// Takes the turn of `place`; `None` if somebody else has it and does not use it.
+    /// Takes the turn of `place`; `None` if somebody else has it but does not use it.
     async fn take_turn(&mut self, place: &InTurn<'_>, line: &Line) -> Result<Option<File>, LockError> {
         let target = Target {
             path: place.turn,
@@ -272,7 +272,7 @@ impl<'w, 'p> Wait<'w, 'p> {
         }
     }
 
-    /// Waits for the `turn` of `place` until it is ours, or, with `None`, until it proves unused.
+    /// Waits for the `turn` of `place` until it is ours; `None` if it turns out to be unused.
     async fn stand(
         &mut self,
         place: &InTurn<'_>,
@@ -298,7 +298,7 @@ impl<'w, 'p> Wait<'w, 'p> {
         }
     }
 
-    /// Opens `target` and locks it if nobody else has; that is an error for whoever must not wait.
+    /// Opens `target` and locks it if it is free. If it is not and we must not wait, that is an error.
     fn ask(&self, target: &Target<'_>) -> Result<Asked, LockError> {
         let file = (target.open)().map_err(|error| LockError::opening(target.path, error))?;
         match target.mode.try_lock(&file) {
@@ -318,7 +318,7 @@ impl<'w, 'p> Wait<'w, 'p> {
         }
     }
 
-    /// Tells the observer that it goes on.
+    /// Notifies the observer of the wait.
     pub(super) fn over(self) {
         if self.told.is_some() {
             self.patience.observer.event(&Event::Resumed);
@@ -326,7 +326,7 @@ impl<'w, 'p> Wait<'w, 'p> {
     }
 }
 
-/// Who holds the lock of `file`, in the words of `describe`; with the processes that keep it where its holder is gone.
+/// Who holds the lock of `file`, in the words of `describe`, with the processes that keep it if its holder ended.
 pub(super) fn waiting_for(file: &File, describe: &dyn Fn(Option<&Holder>) -> Waiting) -> Waiting {
     let holder = Holder::of(file);
     let waiting = describe(holder.as_ref());
@@ -336,8 +336,8 @@ pub(super) fn waiting_for(file: &File, describe: &dyn Fn(Option<&Holder>) -> Wai
 /// A lock that a thread waits for.
 type Locked = oneshot::Receiver<io::Result<File>>;
 
-/// Waits for a lock in a thread of its own, for the wait cannot be cut short: if nobody listens any more, the thread is
-/// left behind until the lock is its or the process ends. It calls `then` when its wait is over.
+/// Waits for a lock in its own thread, because the wait cannot be interrupted. If nobody listens any more, the thread
+/// remains until it gets the lock or the process ends. It calls `then` after the wait.
 fn wait(file: File, mode: Mode, then: impl FnOnce() + Send + 'static) -> Locked {
     let (sender, receiver) = oneshot::channel();
     std::thread::spawn(move || {
@@ -350,10 +350,10 @@ fn wait(file: File, mode: Mode, then: impl FnOnce() + Send + 'static) -> Locked 
 }
 
 fn received(locked: Result<io::Result<File>, oneshot::error::RecvError>) -> io::Result<File> {
-    locked.unwrap_or_else(|_| Err(io::Error::other("the waiting thread is gone")))
+    locked.unwrap_or_else(|_| Err(io::Error::other("the waiting thread ended")))
 }
 
-/// What comes of `future`, unless a signal says stop before.
+/// The result of `future`, unless a stop signal arrives first.
 async fn unless_stopped<T>(
     signals: Option<&mut StopSignals>,
     future: impl Future<Output = T>,

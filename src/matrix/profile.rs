@@ -120,7 +120,7 @@ pub struct NothingToProfile {
 impl Matrix {
     /// The matrix with jobs of `kind` for every config whose device it can profile, with the declared or the default
     /// settings.
-    // /
+    ///
     /// # Errors
     /// [`NothingToProfile`] if no env has such a device.
     pub fn with_profiler(mut self, kind: Kind) -> Result<Matrix, NothingToProfile> {

@@ -63,7 +63,7 @@ impl Value {
 }
 
 /// Parses `source`. Returns the tree and a note for each duplicate key, of which the first counts.
-// /
+///
 /// # Errors
 /// A note if the text is not YAML, is empty, or is too long.
 pub(super) fn parse(source: &str) -> Result<(Node, Vec<Note>), Note> {

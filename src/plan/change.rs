@@ -1,26 +1,26 @@
-//! One thing that changed since a job ran, and how it is said.
+//! A change since a job ran, and its text.
 
 use serde::{Deserialize, Serialize};
 
 use crate::record::looks_secret;
 
-/// What stands for the value of a variable that a worker does not get.
+/// The value of a variable that a worker does not get.
 pub(super) const NOT_SET: &str = "not set";
 
-/// One thing that is not what it was when a job ran.
+/// Something that changed since a job ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// What changed: `worker`, `processor`, `device`, `driver`, the file name of a library or of another program, or
-    /// the name of a variable behind a `$`.
+    /// `$` and the name of a variable.
     pub what: String,
-    /// What it was, in full; of a secret a digest.
+    /// The full old value; a digest if it is secret.
     pub from: String,
-    /// What it is now, in full; of a secret a digest.
+    /// The full new value; a digest if it is secret.
     pub to: String,
 }
 
 impl Change {
-    /// `worker 1f06d7c03a5b → 9e2b77f01c44`: hashes are cut to 12 digits, and secrets are not shown.
+    /// `worker 1f06d7c03a5b → 9e2b77f01c44`. Hashes are cut to 12 digits, and secrets are hidden.
     pub fn text(&self) -> String {
         match self.what.strip_prefix('$') {
             Some(name) if looks_secret(name) => format!("{} {}", self.what, self.verb()),
@@ -38,7 +38,7 @@ impl Change {
     }
 }
 
-/// The value of a variable, in quotation marks if it could not be seen otherwise.
+/// The value of a variable, quoted if it is empty or has invisible characters.
 fn visible(value: &str) -> String {
     let is_plain = !value.is_empty() && !value.contains(char::is_control);
     if is_plain { value.to_owned() } else { format!("{value:?}") }

@@ -1,4 +1,4 @@
-//! What to do with each job of a plan, given what the store holds and what the host is.
+//! Decides what to do with each job of a plan, from the inventory and the facts of the host.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,61 +6,61 @@ use super::{Change, Inventory, NotDone, Plan, PlannedEnv, Present, Standing, cha
 use crate::job::{Job, JobId, Key, Kind};
 use crate::record::{HostFacts, Record};
 
-/// What is to be done with one job, and why.
+/// The decision about a job, with its reason.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
-    /// Run it: it is not done, or its re-run was begun and left no record.
+    /// Run it: it is not done, or a re-run was interrupted before it left a record.
     Run(NotDone),
-    /// Run it again: it is done, and the user asked for that.
+    /// Run it again: it is done, but the user requested a re-run.
     Rerun {
-        /// What speaks against its record, as a sentence.
+        /// Why its record is replaced, as a sentence.
         why: String,
     },
-    /// Leave it: it is done.
+    /// Skip it: it is done.
     Skip,
-    /// Leave it: it is done, but it would run with something else today, and nobody has accepted that.
+    /// Skip it: it is done, but it would run with something else now, and the user has not accepted that.
     Stale {
-        /// What changed since its record; not empty.
+        /// What changed since its record; never empty.
         changes: Vec<Change>,
     },
-    /// Leave it: a smaller batch of the same config ran out of memory.
+    /// Skip it: a smaller batch of the same config ran out of memory.
     Pruned {
-        /// Why, as a sentence.
+        /// The reason, as a sentence.
         why: String,
     },
-    /// Leave it: a newer `orchestrate` has left something of it that we do not understand, and must not replace.
+    /// Skip it: a newer `orchestrate` wrote files that this version cannot read and must not replace.
     Blocked {
-        /// Why, as a sentence.
+        /// The reason, as a sentence.
         why: String,
     },
-    /// Leave it: it does not belong on this host.
+    /// Skip it: it does not belong on this host.
     NotHere {
-        /// Why, as a sentence.
+        /// The reason, as a sentence.
         why: String,
     },
 }
 
 impl Decision {
-    /// Whether the job is to be run.
+    /// Whether the job runs.
     pub fn runs(&self) -> bool {
         matches!(self, Decision::Run(_) | Decision::Rerun { .. })
     }
 }
 
-/// One job of a plan and what is to be done with it.
+/// A job of a plan and the decision about it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decided {
     /// The job.
     pub job: Job,
-    /// What is to be done with it.
+    /// The decision.
     pub decision: Decision,
 }
 
 /// Decides for every job of `plan`, in its order.
 ///
-/// A done job is done wherever it was measured. It is stale if it would run with other variables now, or if it was
-/// measured here and would run with something else than `present`. Jobs that do not belong here are left alone. Of the
-/// rest, those that are certain to need more memory than there is are pruned, and the others run.
+/// A done job is done on whatever host it was measured. It is stale if it would run with other variables now, or if it
+/// was measured here and differs from `present`. Jobs that do not belong here are skipped. Of the rest, those that
+/// certainly need too much memory are pruned, and the others run.
 pub fn decide(plan: &Plan, inventory: &Inventory, host: &HostFacts, present: &Present) -> Vec<Decided> {
     let scene = Scene { inventory, host, present, ceilings: Ceilings::of(inventory, host) };
     plan.jobs()
@@ -71,7 +71,7 @@ pub fn decide(plan: &Plan, inventory: &Inventory, host: &HostFacts, present: &Pr
         .collect()
 }
 
-/// Turns every stale job of `decided` into one that is run again.
+/// Turns every stale job of `decided` into a re-run.
 pub fn rerun_stale(decided: &mut [Decided]) {
     for decided in decided {
         if let Decision::Stale { changes } = &decided.decision {
@@ -80,8 +80,8 @@ pub fn rerun_stale(decided: &mut [Decided]) {
     }
 }
 
-/// Turns every done job of `decided` that is among `marked`, by what stands against its run, into one that is run again:
-/// those of them that belong on `host`, for the others cannot be repeated here.
+/// Turns every done job of `decided` in `marked`, which has the reasons, into a re-run. Jobs that do not belong on
+/// `host` stay as they are, since they cannot be repeated here.
 pub fn rerun_marked(
     decided: &mut [Decided],
     marked: &BTreeMap<JobId, String>,
@@ -92,12 +92,12 @@ pub fn rerun_marked(
         let is_done = matches!(decision, Decision::Skip | Decision::Stale { .. });
         let is_here = not_here(job.key(), plan.env(job.key()), host).is_none();
         if let Some(why) = marked.get(&job.id()).filter(|_| is_done && is_here) {
-            *decision = Decision::Rerun { why: format!("its run does not count: {why}") };
+            *decision = Decision::Rerun { why: format!("its run is left out of the statistics: {why}") };
         }
     }
 }
 
-/// What every job is decided by.
+/// The inputs of decisions.
 struct Scene<'a> {
     inventory: &'a Inventory,
     host: &'a HostFacts,
@@ -123,8 +123,8 @@ impl Scene<'_> {
         }
     }
 
-    /// A re-run that was begun is gone on with: it was asked for, and its worker may still be at it. What does not
-    /// belong here cannot be repeated here, so nothing is said of it.
+    /// Continues a re-run that was interrupted: the user requested it, and its worker might still be running. Jobs that
+    /// do not belong here cannot be repeated here, so they stay done.
     fn decide_done(&self, job: &Job, env: &PlannedEnv, record: &Record) -> Decision {
         if not_here(job.key(), env, self.host).is_some() {
             return Decision::Skip;
@@ -141,11 +141,11 @@ impl Scene<'_> {
     }
 }
 
-/// Why a job of `env` cannot run on `host`, as a sentence; `None` if it can.
+/// Why the job of `key` cannot run on `host`, as a sentence; `None` if it can.
 fn not_here(key: &Key, env: &PlannedEnv, host: &HostFacts) -> Option<String> {
     let wants = |what: &str, wanted: &Option<String>, found: &str| {
         let wanted = wanted.as_deref().filter(|wanted| *wanted != found)?;
-        Some(format!("the env `{}` belongs on the {what} {wanted}, this is {found}", key.env))
+        Some(format!("the env `{}` belongs on the {what} {wanted}, but this is {found}", key.env))
     };
     let device = key.device.to_string();
     wants("host", &env.place.host, &host.hostname)
@@ -156,18 +156,18 @@ fn not_here(key: &Key, env: &PlannedEnv, host: &HostFacts) -> Option<String> {
         })
 }
 
-/// The smallest batch of each config that ran out of memory on this host. A larger one needs more still, and a profiled
-/// job no less than the timing jobs of its config.
+/// The smallest batch of each config that ran out of memory on this host. Larger batches need even more, and profiled
+/// jobs need at least as much as the timing jobs of their config.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ceilings {
-    /// By the config without its batch.
+    /// Keyed by the config without its batch.
     smallest: BTreeMap<String, u32>,
-    /// The configs of which a job has succeeded here. Where another repeat ran out of memory, somebody else had it.
+    /// The configs with a job that succeeded here. If another repeat ran out of memory, other processes were using it.
     fitting: BTreeSet<String>,
 }
 
 impl Ceilings {
-    /// Those that the records of `inventory` show for `host`. A job that has succeeded since shows none.
+    /// Those in the records of `inventory` for `host`. Jobs that have succeeded since do not count.
     pub fn of(inventory: &Inventory, host: &HostFacts) -> Self {
         let mut ceilings = Ceilings::default();
         for standing in inventory.jobs.values() {
@@ -191,7 +191,7 @@ impl Ceilings {
         ceilings
     }
 
-    /// Why `key` need not be tried, as a sentence; `None` if it may fit.
+    /// Why `key` is not worth a try, as a sentence; `None` if it might fit.
     pub fn prunes(&self, key: &Key) -> Option<String> {
         if self.smallest.is_empty() {
             return None;
@@ -204,7 +204,7 @@ impl Ceilings {
         self.smallest.get(&without_batch(key)).copied().filter(|least| key.batch > *least)
     }
 
-    /// The batch of the timing jobs that shows that the profiled job `key` does not fit.
+    /// The batch of the timing jobs that proves that the profiled job `key` does not fit.
     fn least_for_profiled(&self, key: &Key) -> Option<u32> {
         if key.kind == Kind::Timing {
             return None;
@@ -327,8 +327,8 @@ mod tests {
         assert_eq!(
             whys,
             [
-                "the env `elsewhere` belongs on the host elsewhere, this is box",
-                "the env `mac` belongs on the system macos, this is linux",
+                "the env `elsewhere` belongs on the host elsewhere, but this is box",
+                "the env `mac` belongs on the system macos, but this is linux",
                 "this host has no device `mps`, only cpu, cuda",
                 "this host has no device `cuda:1`, only cpu, cuda",
                 "Run(NeverRan)",
@@ -375,7 +375,7 @@ mod tests {
         assert_eq!(profiled_jobs_pruned_after([Held::OutOfMemory; 2]), [false, true, true]);
         assert_eq!(profiled_jobs_pruned_after([Held::OutOfMemory, Held::Nothing]), [false, true, true]);
         let one_fitted = profiled_jobs_pruned_after([Held::OutOfMemory, Held::Success]);
-        assert_eq!(one_fitted, [false, false, true], "the other had too little memory, not the config");
+        assert_eq!(one_fitted, [false, false, true], "the failed repeat lacked memory, not the config");
         assert_eq!(profiled_jobs_pruned_after([Held::OutOfMemoryElsewhere; 2]), [false; 3]);
     }
 
@@ -400,15 +400,15 @@ mod tests {
         assert_eq!(repeat(&[0, 1, 2, 3]), ["rerun", "rerun", "skip", "run"]);
     }
 
-    /// What the store may hold of a job.
+    /// What the store can hold for a job.
     #[derive(Clone, Copy, Debug)]
     enum Held {
         Nothing,
         Success,
-        /// With another worker than there is now.
+        /// Measured with a worker other than the current one.
         Stale,
         Accepted,
-        /// What was accepted is another change than there is now.
+        /// The user accepted a change other than the current one.
         AcceptedBefore,
         StaleElsewhere,
         RerunCutOff,
@@ -454,7 +454,7 @@ mod tests {
         }
     }
 
-    /// The word for what should happen to `jobs[index]`, found by looking at every pair of jobs and at nothing else.
+    /// The expected decision about `jobs[index]`, found only by looking at every pair of jobs.
     fn oracle(jobs: &[(Key, Held)], index: usize) -> &'static str {
         let (key, held) = &jobs[index];
         let is_here = key.env != "elsewhere" && ["cpu", "cuda"].contains(&key.device.to_string().as_str());

@@ -1,8 +1,8 @@
-//! How long jobs will take, from how long earlier ones took.
+//! Estimates how long jobs will take, from the durations of earlier ones.
 //!
 //! The best basis counts: jobs of the same config, else of the same env and model, else of the same env. Between
-//! configs a duration is scaled by the images that a job trains on, warm-up included; start-up does not scale, so such
-//! an estimate is rough, and it says what it rests on.
+//! configs, a duration is scaled by the number of images, including warm-up. Start-up does not scale, so such an
+//! estimate is rough. It names its basis.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,69 +15,69 @@ use crate::record::Record;
 use crate::stats;
 use crate::text::duration_text;
 
-/// What an estimate rests on, the best first.
+/// The basis of an estimate, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
     /// Earlier repeats of the same config.
     Config,
-    /// Other configs of the same env and model, by images.
+    /// Other configs of the same env and model, scaled by images.
     Model,
-    /// Other models of the same env, by images.
+    /// Other models of the same env, scaled by images.
     Env,
 }
 
-/// How long one job will take.
+/// The estimated duration of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
-    /// Wall-clock seconds, without the cool-down behind it.
+    /// Wall-clock seconds, without the cool-down after it.
     pub seconds: f64,
-    /// What that rests on.
+    /// The basis.
     pub basis: Basis,
 }
 
-/// How long several jobs will take, one after the other.
+/// The estimated duration of several jobs, one after the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TimeLeft {
-    /// Wall-clock seconds of the jobs that can be estimated, cool-downs included.
+    /// Wall-clock seconds of the jobs with an estimate, including cool-downs.
     pub seconds: f64,
-    /// Jobs in all.
+    /// The number of jobs.
     pub jobs: usize,
-    /// Jobs for which there is no basis; their time comes on top.
+    /// The number of jobs without a basis, whose time comes on top.
     pub jobs_without_basis: usize,
 }
 
 impl fmt::Display for TimeLeft {
-    /// `about 12m 5s`, `about 12m 5s and 3 jobs of unknown length`, `unknown for all 40 jobs`, `nothing`.
+    /// Such as `about 12m 5s`, `about 12m 5s and 3 jobs of unknown length`, `unknown for all 40 jobs, …` or `nothing`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let TimeLeft { seconds, jobs, jobs_without_basis: unknown } = *self;
         match (jobs, unknown) {
             (0, _) => f.write_str("nothing"),
-            (1, 1) => f.write_str("unknown, as no job of its env has finished yet"),
+            (1, 1) => f.write_str("unknown, because no job of its env has finished yet"),
             (_, 0) => write!(f, "about {}", duration_text(seconds)),
             _ if unknown == jobs => {
-                write!(f, "unknown for all {jobs} jobs, as none of their envs has finished one yet")
+                write!(f, "unknown for all {jobs} jobs, because no job of their envs has finished yet")
             }
-            (_, 1) => write!(f, "about {} and a job of unknown length", duration_text(seconds)),
+            (_, 1) => write!(f, "about {} and 1 job of unknown length", duration_text(seconds)),
             _ => write!(f, "about {} and {unknown} jobs of unknown length", duration_text(seconds)),
         }
     }
 }
 
-/// Durations of finished jobs, sorted by what they can be a basis for.
+/// Durations of finished jobs, by basis.
 #[derive(Clone, Debug, Default)]
 pub struct Estimator {
     by_config: BTreeMap<JobId, Vec<f64>>,
-    /// Seconds an image.
+    /// Seconds per image.
     by_model: BTreeMap<(Kind, Name, Name), Vec<f64>>,
-    /// Seconds an image.
+    /// Seconds per image.
     by_env: BTreeMap<(Kind, Name), Vec<f64>>,
     /// Seconds between two jobs, by env.
     cool_down: BTreeMap<Name, f64>,
 }
 
 impl Estimator {
-    /// Learns from `records`. Those of other plans count too: the same config takes as long whoever asks for it.
+    /// Learns from `records`, including those of other plans.
     pub fn new<'a>(plan: &Plan, records: impl IntoIterator<Item = &'a Record>) -> Estimator {
         let cool_down =
             |(name, env): (&Name, &super::PlannedEnv)| (name.clone(), env.limits.cool_down.as_secs_f64());
@@ -89,7 +89,7 @@ impl Estimator {
         estimator
     }
 
-    /// Takes in one more record. How long a failed attempt took says nothing about the next.
+    /// Learns from one more record. The duration of a failed attempt says nothing about the next.
     pub fn learn(&mut self, record: &Record) {
         let seconds = record.wall_s();
         if !record.outcome.is_success() || seconds <= 0.0 {
@@ -102,7 +102,7 @@ impl Estimator {
         self.by_env.entry((key.kind, key.env.clone())).or_default().push(an_image);
     }
 
-    /// How long the job of `key` will take; `None` if nothing of its env and kind has ever finished.
+    /// The estimate for the job of `key`; `None` if no job of its env and kind has finished.
     pub fn estimate(&self, key: &Key) -> Option<Estimate> {
         let middle = |values: Option<&Vec<f64>>| stats::median(values?).ok();
         if let Some(seconds) = middle(self.by_config.get(&key.config().id())) {
@@ -116,7 +116,7 @@ impl Estimator {
         Some(Estimate { seconds: an_image * images(key), basis: Basis::Env })
     }
 
-    /// How long the jobs of `keys` will take, one after the other.
+    /// The estimate for the jobs of `keys`, one after the other.
     pub fn time_left<'a>(&self, keys: impl IntoIterator<Item = &'a Key>) -> TimeLeft {
         let mut left = TimeLeft::default();
         for key in keys {
@@ -131,7 +131,8 @@ impl Estimator {
     }
 }
 
-/// Images that a job trains on, warm-up included; those of one iteration where it is not known how many there are.
+/// The number of images that a job trains on, including warm-up; those of one iteration if the number of iterations is
+/// unknown.
 fn images(key: &Key) -> f64 {
     let number = |name| match key.param(name) {
         Some(ParamValue::Int(value)) => value as f64,
@@ -228,7 +229,7 @@ mod tests {
         assert_eq!(estimate(key("cpu", "resnet18", 16, 4)), Some((14.0, Basis::Config)));
         // 14 s for 160 images, so twice that for 320.
         assert_eq!(estimate(key("cpu", "resnet18", 32, 1)), Some((28.0, Basis::Model)));
-        // Seconds an image: 10/160, 14/160, 40/80, 99/160; the middle of them is 0.294.
+        // Seconds per image: 10/160, 14/160, 40/80, 99/160; their median is 0.294.
         assert_eq!(estimate(key("cpu", "resnet50", 16, 1)), Some((47.0, Basis::Env)));
         assert_eq!(estimate(key("gpu", "resnet18", 16, 1)), None);
         let profiled = Key { kind: Kind::Ncu, ..key("cpu", "resnet18", 16, 1) };
@@ -262,7 +263,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever was learnt, an estimate lies within what the jobs of its basis took.
+        /// An estimate always lies within the range of its basis.
         #[test]
         fn an_estimate_lies_between_the_least_and_the_most(walls in prop::collection::vec(0.1..1e4, 1..9)) {
             let records: Vec<Record> = (1..)
@@ -282,9 +283,9 @@ mod tests {
             |seconds, jobs, jobs_without_basis| TimeLeft { seconds, jobs, jobs_without_basis }.to_string();
         assert_eq!(text(0.0, 0, 0), "nothing");
         assert_eq!(text(90.0, 3, 0), "about 1m 30s");
-        assert_eq!(text(90.0, 3, 1), "about 1m 30s and a job of unknown length");
+        assert_eq!(text(90.0, 3, 1), "about 1m 30s and 1 job of unknown length");
         assert_eq!(text(90.0, 3, 2), "about 1m 30s and 2 jobs of unknown length");
-        assert_eq!(text(5.0, 3, 3), "unknown for all 3 jobs, as none of their envs has finished one yet");
-        assert_eq!(text(0.0, 1, 1), "unknown, as no job of its env has finished yet");
+        assert_eq!(text(5.0, 3, 3), "unknown for all 3 jobs, because no job of their envs has finished yet");
+        assert_eq!(text(0.0, 1, 1), "unknown, because no job of its env has finished yet");
     }
 }

@@ -1,11 +1,11 @@
-//! From a matrix to the ordered jobs of a plan.
+//! Expands a matrix to the ordered jobs of a plan.
 
 use super::order::order;
 use super::{PLAN_SCHEMA, Plan, PlannedEnv};
 use crate::matrix::{Env, Matrix};
 use crate::record::MatrixFacts;
 
-/// The plan of `matrix`, read from the file that `facts` are about. The same matrix gives the same plan.
+/// The plan of `matrix`, whose file `facts` describes. The same matrix gives the same plan.
 pub fn expand(matrix: &Matrix, facts: MatrixFacts) -> Plan {
     Plan {
         schema: PLAN_SCHEMA,
@@ -44,7 +44,7 @@ mod tests {
     /// A job as plain data: model, batch, precision, repeat, and the parameters as text.
     type Seen = (String, u32, String, u32, BTreeMap<String, String>);
 
-    /// A small matrix whose jobs can also be counted out by hand.
+    /// A small matrix whose jobs can also be listed by nested loops.
     #[derive(Clone, Debug)]
     struct Recipe {
         models: Vec<&'static str>,
@@ -104,7 +104,8 @@ mod tests {
         fn yaml(&self) -> String {
             let Recipe { models, batches, precisions, repeats, order, seed, .. } = self;
             let mut text = format!(
-                "name: recipe\nmodels: {models:?}\nbatches: {batches:?}\nprecisions: {precisions:?}\nrepeats: {repeats}\norder: {order}\norder_seed: {seed}\nenvs: {{ cpu: {{ device: cpu }} }}\naxes:\n"
+                "name: recipe\nmodels: {models:?}\nbatches: {batches:?}\nprecisions: {precisions:?}\nrepeats: \
+                 {repeats}\norder: {order}\norder_seed: {seed}\nenvs: {{ cpu: {{ device: cpu }} }}\naxes:\n"
             );
             self.steps.iter().for_each(|steps| text += &format!("  grad_accum_steps: {steps:?}\n"));
             self.augment.iter().for_each(|augment| text += &format!("  augment: {augment:?}\n"));
@@ -125,7 +126,7 @@ mod tests {
         }
 
         fn excludes_something(&self) -> bool {
-            // An exclude that leaves nothing would be a mistake, so another model or a smaller batch must be there.
+            // An exclude that leaves no config is a mistake, so another model or a smaller batch must exist.
             self.exclude.is_some_and(|(model, batch)| {
                 self.models.contains(&model)
                     && self.batches.iter().any(|own| *own >= batch)
@@ -133,7 +134,7 @@ mod tests {
             })
         }
 
-        /// The jobs by nested loops, in the order of the file.
+        /// The jobs from nested loops, in the order of the file.
         fn by_hand(&self) -> Vec<Seen> {
             let mut jobs = Vec::new();
             for model in &self.models {
@@ -203,7 +204,7 @@ mod tests {
             let jobs: Vec<_> = plan.jobs.iter().map(seen).collect();
             let by_hand = recipe.by_hand();
             if recipe.order == "sequential" {
-                // The loops nest in another order than the axes do where axes are zipped, so only those are sorted.
+                // With zipped axes, the loops nest in another order than the axes, so only then are the jobs sorted.
                 let sorted = |jobs: &[_]| { let mut jobs = jobs.to_vec(); jobs.sort(); jobs };
                 if recipe.is_zipped {
                     prop_assert_eq!(sorted(&jobs), sorted(&by_hand));
@@ -232,7 +233,9 @@ mod tests {
             let repeats: Vec<u32> = plan(&recipe.yaml()).jobs.iter().map(|key| key.repeat).collect();
             prop_assert!(repeats.is_sorted(), "{:?}", repeats);
             let more = plan(&Recipe { repeats: recipe.repeats + 1, ..recipe.clone() }.yaml());
-            let of = |plan: &Plan, repeat| plan.jobs.iter().filter(|key| key.repeat == repeat).cloned().collect::<Vec<_>>();
+            let of = |plan: &Plan, repeat| -> Vec<Key> {
+                plan.jobs.iter().filter(|key| key.repeat == repeat).cloned().collect()
+            };
             prop_assert_eq!(of(&more, 1), of(&plan(&recipe.yaml()), 1));
         }
     }
@@ -263,7 +266,8 @@ mod tests {
     #[test]
     fn an_include_may_go_back_to_a_default() {
         let plan = plan(&format!(
-            "{MATRIX}params: {{ data: {{ folder: a }} }}\ninclude: [{{ model: vgg16, batch: 4, repeats: 1, data: {{ synthetic: true }} }}]\n"
+            "{MATRIX}params: {{ data: {{ folder: a }} }}\ninclude: [{{ model: vgg16, batch: 4, repeats: 1, data: {{ \
+             synthetic: true }} }}]\n"
         ));
         let synthetic: Vec<&Key> = plan.jobs.iter().filter(|key| key.params.is_empty()).collect();
         assert_eq!(synthetic.len(), 1);

@@ -1,4 +1,4 @@
-//! What a store holds, as plain data: the input of [`super::decide`]. [`crate::run`] reads it.
+//! The content of a store as plain data: the input of [`super::decide`]. `crate::store` reads it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,64 +8,65 @@ use super::Acceptance;
 use crate::job::{Job, JobId};
 use crate::record::Record;
 
-/// What a store holds, read once.
+/// The content of a store, read once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Inventory {
-    /// How each job that has a directory stands.
+    /// The standing of each job with a directory.
     pub jobs: BTreeMap<JobId, Standing>,
-    /// Re-runs of done jobs that were begun and have left no record yet: they run right now, or were cut off.
+    /// Re-runs of done jobs without a record: they are running, or were cut off.
     pub reruns: BTreeMap<JobId, NotDone>,
-    /// What the user accepted of done jobs.
+    /// The changes that the user accepted for done jobs.
     pub accepted: BTreeMap<JobId, Acceptance>,
-    /// Directories that say nothing usable. They are reported and skipped.
+    /// Unusable directories. They are reported and skipped.
     pub problems: Vec<Problem>,
 }
 
-/// A directory that says nothing usable.
+/// An unusable directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The directory, or the file in it.
     pub path: PathBuf,
-    /// What is wrong with it, as a sentence.
+    /// The problem, as a sentence.
     pub message: String,
-    /// What a person can do about it, as a sentence, where there is one thing to do.
+    /// The remedy as a sentence, if it is known.
     pub remedy: Option<String>,
-    /// What it holds is of a newer `orchestrate`: sound, but not for us to understand or to replace.
+    /// Whether a newer `orchestrate` wrote it. Then it is sound, but this version cannot read it and must not replace
+    /// it.
     pub newer: bool,
 }
 
-/// How a job stands.
+/// Whether a job is done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Standing {
-    /// There is a record of a success: the job never runs again, unless the user asks for a re-run.
+    /// There is a record of a success. The job never runs again unless the user requests a re-run.
     Done(Box<Record>),
-    /// There is none.
+    /// There is no record of a success.
     NotDone(NotDone),
 }
 
 /// Why a job is not done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NotDone {
-    /// Nobody has tried.
+    /// There was no attempt.
     NeverRan,
-    /// The last attempt failed, and its record says how.
+    /// The last attempt failed, with this record.
     Failed(Box<Record>),
-    /// Attempts were begun, but none left a record.
+    /// There were attempts, but none left a record.
     Unfinished {
-        /// How many.
+        /// The number of attempts.
         attempts: u32,
     },
-    /// Its lock is held: somebody runs it right now.
+    /// Its lock is held, so it is running.
     Running,
-    /// Its directory holds something that cannot be read.
+    /// A file in its directory cannot be read.
     Corrupt {
-        /// What is wrong, as a sentence.
+        /// The problem, as a sentence.
         message: String,
     },
 }
 
 impl fmt::Display for NotDone {
-    /// One sentence without its full stop.
+    /// A sentence without its full stop.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NotDone::NeverRan => f.write_str("it never ran"),
@@ -74,14 +75,14 @@ impl fmt::Display for NotDone {
             NotDone::Unfinished { attempts } => {
                 write!(f, "the last of its {attempts} attempts was cut off and left no record")
             }
-            NotDone::Running => f.write_str("somebody runs it right now"),
+            NotDone::Running => f.write_str("it is running"),
             NotDone::Corrupt { message } => write!(f, "its directory cannot be read: {message}"),
         }
     }
 }
 
 impl Inventory {
-    /// Every record there is, of successes and of failures.
+    /// Every record, of successes and of failures.
     pub fn records(&self) -> impl Iterator<Item = &Record> {
         self.jobs.values().filter_map(|standing| match standing {
             Standing::Done(record) | Standing::NotDone(NotDone::Failed(record)) => Some(&**record),
@@ -89,7 +90,7 @@ impl Inventory {
         })
     }
 
-    /// How `job` stands. A directory of its name that does not even say which job it is of is a corrupt one.
+    /// The standing of `job`. If the directory with its name does not tell its job, the job is corrupt.
     pub fn standing(&self, job: &Job) -> Standing {
         let from_problem = || match self.problem(job) {
             Some(problem) => NotDone::Corrupt { message: problem.message.clone() },
@@ -98,19 +99,19 @@ impl Inventory {
         self.jobs.get(&job.id()).cloned().unwrap_or_else(|| Standing::NotDone(from_problem()))
     }
 
-    /// Whether `job` is done and no re-run of it waits for its record.
+    /// Whether `job` is done without a pending re-run.
     pub fn is_settled(&self, job: &Job) -> bool {
         matches!(self.jobs.get(&job.id()), Some(Standing::Done(_))) && !self.reruns.contains_key(&job.id())
     }
 
-    /// Why nothing may be started for `job`, as a sentence; `None` if it may.
+    /// Why `job` must not be started, as a sentence; `None` if it can be.
     pub fn blocks(&self, job: &Job) -> Option<String> {
         let problem = self.problem(job).filter(|problem| problem.newer)?;
         let directory = problem.path.display();
         Some(format!("{}; update orchestrate, or delete {directory} to run it again", problem.message))
     }
 
-    /// What is wrong with the directory of `job`.
+    /// The problem of the directory of `job`.
     fn problem(&self, job: &Job) -> Option<&Problem> {
         if self.problems.is_empty() {
             return None;

@@ -1,7 +1,7 @@
-//! How a job's worker is called, as data: the argv and the environment, all of it.
-//!
-//! Nothing is inherited. A variable of `orchestrate`'s own environment reaches the worker only if [`PASSED_ON`] names
-//! it, so that the same command means the same run; what was passed on is in the record.
+//! The call of a job's worker, as data: the argv and the whole environment.
+// !
+//! Nothing is inherited. A variable of `orchestrate`'s own environment only reaches the worker if [`PASSED_ON`] lists
+//! it. So the same command means the same run. The record contains the variables that were passed on.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,8 +10,8 @@ use super::{PlannedEnv, Profiler};
 use crate::job::{Device, Key, Part, WorkerTemplate, parameter, parts};
 use crate::protocol::{ITERATIONS_VARIABLE, MEASUREMENT_VARIABLE};
 
-/// The variables of `orchestrate`'s environment that a worker gets as they are: where programs, libraries and scratch
-/// space are found, who the user is, and the time zone. An env adds others by `variables`.
+/// The variables of `orchestrate`'s environment that a worker gets unchanged: the paths of programs, libraries and
+/// scratch space, the user, and the time zone. An env adds others with `variables`.
 pub const PASSED_ON: &[&str] = &[
     "PATH",
     "HOME",
@@ -26,19 +26,19 @@ pub const PASSED_ON: &[&str] = &[
     "CUDA_HOME",
 ];
 
-/// The variables that tell a worker where to write. Nothing that an env declares replaces them.
+/// The variables that tell a worker where to write. An env cannot replace them.
 pub(super) const OUTPUT_VARIABLES: [&str; 2] = [MEASUREMENT_VARIABLE, ITERATIONS_VARIABLE];
 
-/// What an invocation takes from the place it happens at.
+/// The parts of an invocation that depend on the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Surroundings {
     /// The absolute path of the shipped worker.
     pub shipped_worker: String,
-    /// `orchestrate`'s own environment; only [`PASSED_ON`] is looked at.
+    /// `orchestrate`'s own environment, of which only [`PASSED_ON`] is used.
     pub ambient: BTreeMap<String, String>,
 }
 
-/// Where the worker is to write; absolute paths.
+/// The absolute paths of the worker's output files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outputs {
     /// `measurement.json`.
@@ -47,10 +47,10 @@ pub struct Outputs {
     pub iterations: String,
 }
 
-/// A worker's call.
+/// The call of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invocation {
-    /// The profiler that starts the worker, with its arguments; empty for a timing job.
+    /// The profiler and its arguments; empty for a timing job.
     pub profiler: Vec<String>,
     /// The program and its arguments; at least one word.
     pub argv: Vec<String>,
@@ -58,14 +58,14 @@ pub struct Invocation {
     pub environment: BTreeMap<String, String>,
 }
 
-/// A job that cannot be called.
+/// A worker that cannot be called.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvocationError {
-    /// The worker's command has no words.
+    /// The worker's command is empty.
     #[error("the worker's command is empty")]
     EmptyCommand,
     /// A placeholder stands for a parameter that the job does not have.
-    #[error("the worker's command asks for `{{{0}}}`, but the job has no value for it")]
+    #[error("the worker's command contains `{{{0}}}`, but the job has no value for it")]
     NoValue(String),
 }
 
@@ -93,8 +93,8 @@ pub fn invocation(
     })
 }
 
-/// The shipped worker's flags. Every setting that means something is said, also those at their default: the command
-/// then means the same run whatever a later worker's defaults are.
+/// The shipped worker's flags. They contain every effective setting, even those with their default. So the command
+/// means the same run even if defaults change later.
 fn shipped_argv(key: &Key, program: &str, outputs: &Outputs) -> Vec<String> {
     let mut argv = vec![program.to_owned()];
     let mut flag = |name: &str, value: &dyn std::fmt::Display| {
@@ -110,7 +110,7 @@ fn shipped_argv(key: &Key, program: &str, outputs: &Outputs) -> Vec<String> {
     flag("--iterations-out", &outputs.iterations);
     argv.extend(key.told().iter().flat_map(|(name, value)| match parameter(name) {
         Some(parameter) => parameter.words(value),
-        // Of a plan that a newer version made. The worker refuses the flag, so nothing else is trained instead.
+        // A newer version made this plan. The worker refuses the flag, so nothing wrong is trained.
         None => vec![format!("--{}", name.replace('_', "-")), value.to_string()],
     }));
     argv
@@ -130,7 +130,7 @@ fn placeholder(name: &str, key: &Key, outputs: &Outputs) -> Result<String, Invoc
         "model" => key.model.to_string(),
         "batch" => key.batch.to_string(),
         "precision" => key.precision.to_string(),
-        // The worker sees its one CUDA device as device 0, so an index would name another.
+        // The worker sees its only CUDA device as device 0, so an index would mean another one.
         "device" => key.device.backend().to_owned(),
         "repeat" => key.repeat.to_string(),
         "label" => key.label(),
@@ -139,7 +139,7 @@ fn placeholder(name: &str, key: &Key, outputs: &Outputs) -> Result<String, Invoc
     })
 }
 
-/// The worker's environment. What an env declares wins over what we would set; only where to write is ours alone.
+/// The worker's environment. An env's variables override ours, except those that tell where to write.
 fn environment(
     key: &Key,
     env: &PlannedEnv,
@@ -161,7 +161,8 @@ pub(super) fn own_variables(key: &Key) -> BTreeMap<String, String> {
     let mut variables = BTreeMap::new();
     let mut set = |name: &str, value: String| variables.insert(name.to_owned(), value);
     set("LC_ALL", "C".to_owned());
-    // A worker sees its own GPU only. One on a processor sees none, so no context is made on a device it has no lock for.
+    // A worker only sees its own GPU. One on a processor sees none, so it cannot create a context on a device without a
+    // lock.
     let visible = if let Device::Cuda(index) = key.device { index.to_string() } else { String::new() };
     set("CUDA_VISIBLE_DEVICES", visible);
     set("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned());
@@ -178,25 +179,25 @@ impl Invocation {
         Invocation { profiler: profiler.argv(output), ..self }
     }
 
-    /// All words, the profiler's first.
+    /// All words, beginning with the profiler's.
     pub fn words(&self) -> impl Iterator<Item = &String> {
         self.profiler.iter().chain(&self.argv)
     }
 
-    /// A shell script that calls the worker as it was called, from `directory`.
+    /// A shell script that repeats this call of the worker, from `directory`.
     ///
-    /// `outputs` is the directory the worker wrote to. The script writes to its first argument instead, or to a fresh
-    /// directory, so that a repetition by hand never touches what was measured.
+    /// `outputs` is the directory that the worker wrote to. The script writes to its first argument instead, or to a
+    /// new temporary directory. So a repetition by hand never changes a result.
     pub fn script(&self, label: &str, directory: &str, outputs: &str) -> String {
         let mut text = format!(
             "#!/bin/sh\n\
              # Repeats {label} by hand, with the same command and environment:\n\
              #   sh command.sh [OUTPUT DIRECTORY]\n\
-             # WRAP is put in front of the command, to profile it: WRAP=\"perf stat\" sh command.sh\n\
+             # Set WRAP to run the command under a profiler: WRAP=\"perf stat\" sh command.sh\n\
              set -eu\n\
              out=${{1:-$(mktemp -d)}}\n\
              mkdir -p \"$out\"\n\
-             echo \"writes to $out\" >&2\n\
+             echo \"writing to $out\" >&2\n\
              cd {}\n\
              exec env -i",
             quote(directory)
@@ -212,13 +213,13 @@ impl Invocation {
         text
     }
 
-    /// The command as a person would type it, without the environment.
+    /// The command line for a shell, without the environment.
     pub fn command_line(&self) -> String {
         self.words().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// `word` as one word of a shell.
+/// `word`, quoted for a shell.
 pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -227,7 +228,7 @@ pub fn quote(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// `word` as one word of a shell in which `outputs`, wherever it stands in the word, is the variable `out`.
+/// `word`, quoted for a shell, with every `outputs` in it replaced by the variable `out`.
 fn quote_below(word: &str, outputs: &str) -> String {
     let parts: Vec<String> =
         word.split(outputs).map(|part| if part.is_empty() { String::new() } else { quote(part) }).collect();
@@ -329,7 +330,7 @@ mod tests {
         }
     }
 
-    /// The id stays as declared; only the flag is left out.
+    /// The id keeps the declared value; only the flag is left out.
     #[test]
     fn how_images_are_loaded_is_not_said_where_none_are() {
         let plain = line(&[]);

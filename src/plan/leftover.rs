@@ -1,4 +1,4 @@
-//! Directories of jobs that nobody declared: those that older versions ran because they misread a number.
+//! Directories of undeclared jobs, which older versions ran because they misread a number.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,14 @@ use serde::Serialize;
 use super::{Inventory, Plan};
 use crate::job::{Job, JobId, Key};
 
-/// A job that exists only because an older `orchestrate` misread a number of another's key.
+/// A job that only exists because an older `orchestrate` misread a number in another job's key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Misread {
     /// The name of its directory.
     pub directory: String,
-    /// The name of the directory of the job that was declared.
+    /// The name of the declared job's directory.
     pub declared: String,
-    /// Which number was taken for which: `lr=0.0025118864315095794 as 0.002511886431509579`.
+    /// The misread number, such as `lr=0.0025118864315095794 as 0.002511886431509579`.
     pub number: String,
 }
 
@@ -28,16 +28,16 @@ impl Misread {
     }
 }
 
-/// What older versions misread, as far as it concerns a plan.
+/// The misreadings that concern a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Misreadings {
-    /// Directories of the store that no plan needs: misreadings of jobs of the plan.
+    /// Directories of misread jobs of the plan, which no plan needs.
     pub left_over: Vec<Misread>,
-    /// Jobs of the plan itself that are misreadings: it was read and saved again by an older version.
+    /// Misread jobs in the plan itself, because an older version read and saved it.
     pub planned: Vec<Misread>,
 }
 
-/// What older versions misread of the jobs of `plan` and of those in `inventory`.
+/// The misreadings of jobs of `plan` in `plan` itself and in `inventory`.
 pub fn misreadings(plan: &Plan, inventory: &Inventory) -> Misreadings {
     let mut found = Misreadings::default();
     let mut planned: Option<BTreeSet<JobId>> = None;
@@ -60,7 +60,7 @@ pub fn misreadings(plan: &Plan, inventory: &Inventory) -> Misreadings {
     found
 }
 
-/// What `job` is a misreading of, if one of the declared keys was misread as it.
+/// The declared job that was misread as `job`, if any.
 pub fn misread_from<'a>(job: &Job, declared: impl IntoIterator<Item = &'a Key>) -> Option<Misread> {
     let is_it = |key: &&Key| key.misreadings().contains(job.key());
     declared.into_iter().find(is_it).map(|key| Misread::new(key, job))

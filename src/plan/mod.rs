@@ -1,10 +1,10 @@
-//! What to do, decided before anything is done.
-//! The verbs call it, and `run` obeys it; `store` and `host` bring what it decides from.
-//! It never touches the world and never changes its mind: planning twice changes nothing.
+//! Plans: every decision is made here, before anything runs.
+//! The verbs call it and `run` obeys it; `store` and `host` provide its inputs.
+//! It never touches the world, and planning twice gives the same plan.
 //!
-//! [`expand`] turns a matrix into the ordered jobs of a [`Plan`]; [`decide`] holds them against what the store has, what
-//! the host is and what jobs would run with now; [`invocation`] says how a job's process chain is called, as data. The executor
-//! ([`crate::run`]) has no choices left.
+//! [`expand`] turns a matrix into the ordered jobs of a [`Plan`]. [`decide`] compares them with the store, the host and
+//! what jobs would run with now. [`invocation`] builds the call of a job's processes, as data. The executor
+//! (`crate::run`) has no choices left.
 
 mod change;
 mod decide;
@@ -44,44 +44,44 @@ pub use state::state;
 /// Changelog: 1, the first.
 pub const PLAN_SCHEMA: u32 = 1;
 
-/// The ordered jobs of a matrix: what `resume` and `status` go by. Saved as `runs/.plans/<matrix name>.json`.
+/// The ordered jobs of a matrix, for `resume` and `status`. Saved as `runs/.plans/<matrix name>.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// [`PLAN_SCHEMA`].
     pub schema: u32,
-    /// The matrix file it was made from.
+    /// The matrix file that it was made from.
     pub matrix: MatrixFacts,
-    /// What the matrix is about.
+    /// The description of the matrix.
     pub description: Option<String>,
-    /// How the jobs were ordered.
+    /// The order of the jobs.
     pub order: Order,
     /// The seed of that order.
     pub order_seed: u64,
-    /// From where on the results are doubtful. No part of any key: changing it re-runs nothing.
+    /// The thresholds of marks and findings. They are not part of any key, so changing them repeats no job.
     #[serde(default, skip_serializing_if = "Thresholds::are_default")]
     pub thresholds: Thresholds,
-    /// The envs by name: what their jobs share.
+    /// The envs by name, with what their jobs share.
     pub envs: BTreeMap<Name, PlannedEnv>,
-    /// The jobs in the order in which they run; no two have the same id.
+    /// The jobs in the order of execution, each with a different id.
     pub jobs: Vec<Key>,
 }
 
-/// What all jobs of an env share and what is not part of their keys.
+/// What all jobs of an env share in addition to their keys.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlannedEnv {
-    /// Where the env belongs.
+    /// The hosts where the env belongs.
     pub place: Place,
     /// Whether its jobs need the whole host.
     pub share: Share,
-    /// Name of the peaks file for its device.
+    /// The name of its device's peaks file.
     pub peaks: Option<String>,
-    /// What an hour of the machine costs.
+    /// The price of the machine per hour.
     pub usd_per_hour: Option<f64>,
-    /// Where in the cloud it is.
+    /// Its place in the cloud.
     pub cloud: Option<CloudFacts>,
     /// Environment variables added to the worker's.
     pub variables: BTreeMap<String, String>,
-    /// Limits of its jobs.
+    /// The limits of its jobs.
     pub limits: Limits,
 }
 
@@ -94,7 +94,7 @@ impl Plan {
     /// The env of a job of this plan.
     ///
     /// # Panics
-    /// If `key` is not of this plan: plans are made, and on loading checked, so that every job's env is there.
+    /// If `key` does not belong to this plan. Expanding and loading a plan ensure that it has every job's env.
     pub fn env(&self, key: &Key) -> &PlannedEnv {
         self.envs.get(&key.env).expect("every job of a plan has its env in the plan")
     }

@@ -1,15 +1,15 @@
 //! The order of jobs.
 //!
-//! Random orders come from [`SplitMix64`] and the Fisher–Yates shuffle, written out here so that a seed means the same
+//! Random orders use [`SplitMix64`] and the Fisher–Yates shuffle. They are implemented here, so a seed means the same
 //! order in every version of this program.
 
 use crate::job::Key;
 use crate::matrix::{Config, Order};
 use crate::random::SplitMix64;
 
-/// The jobs of `configs`, each config as often as it repeats, in `order`. Profiled jobs come after the timing jobs of
-/// their config, and where those are mixed with others after all timing jobs: what is wanted first is seconds, and a
-/// profiler leaves the device at other clocks than it found it.
+/// The jobs of `configs` with all repeats, in `order`. Profiled jobs come after the timing jobs of their config, or
+/// after all timing jobs if configs are mixed. Timings matter most, and a profiler can leave the device at other
+/// clocks.
 pub(super) fn order(configs: &[Config], order: Order, seed: u64) -> Vec<Key> {
     match order {
         Order::Sequential => {
@@ -38,8 +38,8 @@ fn job(config: &Config, repeat: u32) -> Key {
     Key { repeat, ..config.key.clone() }
 }
 
-/// One block of an interleaved order: the configs that have this repeat, shuffled. Each block has a generator of its
-/// own, so that more repeats leave the earlier blocks as they were.
+/// One block of an interleaved order: the configs with this repeat, shuffled. Each block has its own generator, so more
+/// repeats do not change earlier blocks.
 fn round(configs: &[Config], repeat: u32, seed: u64) -> Vec<Key> {
     let mut jobs: Vec<Key> =
         configs.iter().filter(|config| repeat <= config.repeats).map(|config| job(config, repeat)).collect();
@@ -48,7 +48,7 @@ fn round(configs: &[Config], repeat: u32, seed: u64) -> Vec<Key> {
     jobs
 }
 
-/// A number below `bound`, each equally likely: draws that would favour the small ones are thrown away.
+/// A number below `bound`, all equally likely. Draws that would favour small numbers are rejected.
 fn below(random: &mut SplitMix64, bound: u64) -> u64 {
     let fair = u64::MAX - u64::MAX % bound;
     std::iter::repeat_with(|| random.draw()).find(|draw| *draw < fair).expect("the draws never end") % bound
@@ -67,7 +67,7 @@ fn shuffle<T>(items: &mut [T], seed: u64) {
 mod tests {
     use super::*;
 
-    /// If this fails, every saved seed means another order. Do not change the expected value.
+    /// If this test fails, saved seeds mean other orders. Do not change the expected value.
     #[test]
     fn a_seed_means_the_same_order_for_ever() {
         let mut items: Vec<u32> = (0..10).collect();

@@ -1,4 +1,4 @@
-//! How a profiler is called, as data: the words between `time` and the worker.
+//! The call of a profiler, as data: the words between `time` and the worker.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 use crate::protocol::NVTX_RANGE;
 use crate::record::ncu::Selection;
 
-/// A profiler that is ready to be called.
+/// A profiler that is ready to run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Profiler {
-    /// NVIDIA's Nsight Compute.
+    /// NVIDIA Nsight Compute.
     Ncu {
         /// The absolute path of the program.
         program: String,
-        /// Its version, where it says one.
+        /// Its version, if known.
         version: Option<String>,
         /// The metrics to count; at least one.
         metrics: Vec<String>,
-        /// Metrics that it is not asked for, although somebody might look for them, and why.
+        /// Metrics that are not counted, although users might expect them, with the reasons.
         missing: BTreeMap<String, String>,
     },
     /// `perf stat`.
@@ -32,7 +32,7 @@ pub enum Profiler {
 }
 
 impl Profiler {
-    /// Its version, where it is known.
+    /// Its version, if known.
     pub fn version(&self) -> Option<&str> {
         match self {
             Profiler::Ncu { version, .. } => version.as_deref(),
@@ -40,7 +40,7 @@ impl Profiler {
         }
     }
 
-    /// The metrics or events that it is asked for, and those that it is not.
+    /// The metrics or events to count, and those that are not counted.
     pub fn selection(&self) -> Selection {
         match self {
             Profiler::Ncu { metrics, missing, .. } => {
@@ -50,12 +50,13 @@ impl Profiler {
         }
     }
 
-    /// The words that the worker's own follow. The profiler writes its table, and what it has to say, to `output`.
+    /// The words in front of the worker's. The profiler writes its table and its messages to `output`.
     ///
-    /// `ncu` looks at the range around the measured window alone, replays each kernel as often as the metrics need, and
-    /// leaves the clocks alone: locking them needs rights that many hosts do not give, and seconds are the timing jobs'
-    /// affair. Each kernel begins with empty caches, as is `ncu`'s own default: replays would otherwise find there what the
-    /// replay before left. The run itself may have moved fewer bytes. Its table is in base units, so that no number is rounded to three digits of a megabyte.
+    /// `ncu` only profiles the range around the measured window, and replays each kernel as often as the metrics need.
+    /// It does not lock the clocks: that needs rights that many hosts do not grant, and timing is left to the timing
+    /// jobs. Each kernel begins with empty caches, which is `ncu`'s default. Otherwise, replays would find the data of
+    /// the previous replay. So the run itself might have moved fewer bytes. The table is in base units, so no number is
+    /// rounded to three digits of a megabyte.
     pub fn argv(&self, output: &str) -> Vec<String> {
         let words = |program: &str, words: &[&str]| -> Vec<String> {
             std::iter::once(program).chain(words.iter().copied()).map(str::to_owned).collect()
@@ -111,8 +112,8 @@ mod tests {
         };
         assert_eq!(
             ncu.argv("/runs/x/ncu.csv").join(" "),
-            "/opt/ncu --target-processes all --nvtx --nvtx-include orchestrate/ --clock-control none --cache-control all --replay-mode \
-             kernel --metrics a.sum,b.sum --csv --page raw --print-units base --log-file /runs/x/ncu.csv"
+            "/opt/ncu --target-processes all --nvtx --nvtx-include orchestrate/ --clock-control none \
+             --cache-control all --replay-mode kernel --metrics a.sum,b.sum --csv --page raw --print-units base --log-file /runs/x/ncu.csv"
         );
     }
 

@@ -1,12 +1,12 @@
-//! Staleness: whether a done job would run with something else today than it ran with.
+//! Staleness: whether a done job would now run with something else.
 //!
-//! A job's key does not hold the worker's bytes, libtorch, the device or the `variables` of its env. When one of them
-//! has changed since its record, the job is still done, but it is *stale*: its number might be another one now. The
-//! user decides whether to repeat it or to [accept](Acceptance) the change.
+//! A job's key does not contain the worker's bytes, libtorch, the device or the `variables` of its env. If one of them
+//! has changed since its record, the job is still done, but *stale*: its result might be different now. The user
+//! decides whether to repeat it or to [accept](Acceptance) the change.
 //!
-//! Only what is known on both sides is compared. A record of an older version, a worker that cannot be read and a GPU
-//! whose UUID the driver does not tell do not make a job stale. For a record from another host only the variables are
-//! compared: what else it ran with was never here.
+//! Only facts that are known on both sides are compared. A record of an older version, an unreadable worker or a GPU
+//! with an unknown UUID does not make a job stale. For a record from another host, only the variables are compared,
+//! since the rest was never on this host.
 
 use std::collections::BTreeMap;
 
@@ -23,26 +23,26 @@ use crate::record::{GpuFacts, HostFacts, LibraryFacts, Record, WorkerFacts};
 /// Changelog: 1, the first.
 pub const ACCEPTANCE_SCHEMA: u32 = 1;
 
-/// What jobs would run with now, as far as it is known. The default knows nothing, so that nothing is stale by it.
+/// What jobs would run with now, as far as known. The default knows nothing, so it makes no job stale.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Present {
-    /// The worker of each job that is asked about.
+    /// The worker of each job in question.
     pub workers: BTreeMap<JobId, WorkerFacts>,
-    /// The NVIDIA GPUs in the order of their PCI addresses, as workers count them; empty if they are not known.
+    /// The NVIDIA GPUs in the order of their PCI addresses, as workers number them; empty if unknown.
     pub gpus: Vec<GpuFacts>,
 }
 
-/// `accepted.json`: the user keeps a stale job's record in spite of these changes. It stands beside the record, which
-/// is never edited, and holds for that record and those changes only.
+/// `accepted.json`: the user keeps a stale job's record despite these changes. It is stored beside the record, which is
+/// never edited, and is valid only for that record and those changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Acceptance {
     /// [`ACCEPTANCE_SCHEMA`].
     pub schema: u32,
     /// The attempt whose record is kept.
     pub attempt: u32,
-    /// When it was said.
+    /// When the user accepted them.
     pub accepted_at: DateTime<Utc>,
-    /// The changes that do not matter.
+    /// The accepted changes.
     pub changes: Vec<Change>,
 }
 
@@ -53,9 +53,9 @@ impl Acceptance {
     }
 }
 
-/// What changed between the run of `record` and now, on `host` with what is `present`. `variables` are those that the
-/// job's env declares now. If `record` is from another host, only the variables are compared, since they are declared
-/// for any host.
+/// What changed since the run of `record`, on `host` with what is `present`. `variables` are those that the job's env
+/// declares now. If `record` is from another host, only the variables are compared, since they are declared for any
+/// host.
 pub fn changes(
     record: &Record,
     variables: &BTreeMap<String, String>,
@@ -97,7 +97,7 @@ fn worker_changes(then: &WorkerFacts, now: &WorkerFacts) -> Vec<Change> {
     found
 }
 
-/// What tells a library: its version where there is one, and its bytes.
+/// The identity of a library: its version, if known, and the hash of its bytes.
 fn identity(library: &LibraryFacts) -> String {
     match &library.version {
         Some(version) => format!("{version} {}", library.sha256),
@@ -105,7 +105,8 @@ fn identity(library: &LibraryFacts) -> String {
     }
 }
 
-/// Whether another GPU stands where the job's did. A part of a GPU (MIG) has a UUID of its own kind and is not compared.
+/// The change if another GPU has replaced the job's. A part of a GPU (MIG) has another kind of UUID and is not
+/// compared.
 fn device_change(record: &Record, present: &Present) -> Option<Change> {
     let gpu = present.gpus.get(gpu_index(&record.key)?)?;
     let details = &record.measurement.as_ref()?.details;
@@ -209,7 +210,7 @@ mod tests {
 
     type Alter = fn(&mut HostFacts, &mut WorkerFacts, &mut Vec<GpuFacts>);
 
-    /// What is said if `alter` happens between a run on `device` and now.
+    /// The text of the changes if `alter` happens between a run on `device` and now.
     fn said(device: Device, alter: Alter) -> String {
         let record = record(device);
         let (mut host, mut now) = (host(), present(&record));
@@ -245,7 +246,7 @@ mod tests {
         for (alter, expected) in alterations {
             assert_eq!(said(Device::Cuda(0), alter), expected);
         }
-        // Neither the driver nor a GPU is any of a processor's business.
+        // Neither the driver nor a GPU matters to a job on the processor.
         for (alter, _) in &alterations[5..] {
             assert_eq!(said(Device::Cpu, *alter), "");
         }
@@ -271,7 +272,7 @@ mod tests {
         }
         let none = BTreeMap::new();
         assert_eq!(changes(&record(Device::Cpu), &none, &host(), &Present::default()), []);
-        // Nor does the other side: a record of an older version.
+        // The other side can lack facts too: a record of an older version.
         let mut older = record(Device::Cuda(0));
         let now = present(&older);
         older.provenance.worker = WorkerFacts { sha256: worker().sha256, ..WorkerFacts::default() };
@@ -294,8 +295,8 @@ mod tests {
         assert_eq!(changes(&record, &declared, &host(), &now).len(), 2);
     }
 
-    /// What is said of a worker on two threads that had the environment `had`, of which `then` were declared, and whose
-    /// env declares `now`.
+    /// The text of the changes for a worker on two threads with the environment `had`, of which `then` were declared,
+    /// and whose env declares `now`.
     fn variables_said(had: &[(&str, &str)], then: Option<&[&str]>, now: &[(&str, &str)]) -> String {
         let map = |variables: &[(&str, &str)]| -> BTreeMap<String, String> {
             variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
@@ -325,7 +326,7 @@ mod tests {
         ] {
             assert_eq!(variables_said(&had, then, &now), expected, "{then:?} {now:?}");
         }
-        // The env set what we set now.
+        // The env declared what we now set ourselves.
         let had = [("OMP_NUM_THREADS", "8"), ("LC_ALL", "C")];
         assert_eq!(variables_said(&had, None, &[]), "$OMP_NUM_THREADS 8 → 2");
     }

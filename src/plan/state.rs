@@ -1,10 +1,10 @@
-//! How jobs stand and why, from what the store holds and what is decided: for every verb alike.
+//! The states of jobs and their reasons, from the store and the decisions, for every verb.
 
 use super::{Decision, NotDone, Standing, changes_text};
 use crate::job::State;
 
 impl Decision {
-    /// How the job stands, as far as the decision tells: who is to be run waits.
+    /// The state that follows from the decision alone. A job that will run is waiting.
     pub fn state(&self) -> State {
         match self {
             Decision::Run(_) | Decision::Rerun { .. } => State::Waiting,
@@ -16,17 +16,17 @@ impl Decision {
         }
     }
 
-    /// Its name in JSON: `run`, or how the job stands that is left.
+    /// Its name in JSON: `run`, or the state of a job that does not run.
     pub fn name(&self) -> &'static str {
         if self.runs() { "run" } else { self.state().name() }
     }
 
-    /// Its name as people read it.
+    /// Its name for people.
     pub fn text(&self) -> &'static str {
         if self.runs() { "run" } else { self.state().text() }
     }
 
-    /// Why it was decided, as a sentence or a phrase, of a stale job what changed; `None` for what is done.
+    /// The reason, as a sentence or phrase; for a stale job, what changed; `None` if it is done.
     pub fn why(&self) -> Option<String> {
         match self {
             Decision::Run(not_done) => Some(not_done.to_string()),
@@ -40,10 +40,10 @@ impl Decision {
     }
 }
 
-/// How a job stands of which the store says `standing` (`None`: nothing) and for which `decision` was made.
+/// The state of a job with this `standing` in the store (`None` if it has no directory) and this `decision`.
 ///
-/// A failure stays one whatever would be done next, with two exceptions that the outcome's policy names: who was
-/// interrupted has not failed, and what this host does not support is not here.
+/// A failed job counts as failed, whatever would be done next. The outcome's policy has two exceptions: an interrupted
+/// job has not failed, and an unsupported one is not here.
 pub fn state(standing: Option<&Standing>, decision: &Decision) -> State {
     match (standing, decision) {
         (_, Decision::Run(NotDone::Running)) | (Some(Standing::NotDone(NotDone::Running)), _) => {
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(without_why, [false, false, true, false, false, false, false]);
     }
 
-    /// What a job came to, in the order of [`decisions`], by how its last attempt ended.
+    /// The expected states, in the order of [`decisions`], by the outcome of the last attempt.
     #[test]
     fn a_failure_stays_one_unless_it_was_interrupted_or_is_not_supported_here() {
         let states = |outcome: Outcome| -> BTreeSet<State> {

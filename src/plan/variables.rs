@@ -1,7 +1,7 @@
 //! Changed variables: the environment that a worker ran in, compared with what its env declares now.
-//!
-//! A key does not hold the `variables` of an env, but people tune with them, so changing them makes a job stale. They
-//! are declared, not found on a host, so it does not matter on which host the record was made.
+// !
+//! A key does not contain the `variables` of an env, but they can affect results, so changing them makes a job stale.
+//! They are declared, not found on a host, so the host of the record does not matter.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,13 @@ use super::change::{Change, NOT_SET};
 use super::invocation::{OUTPUT_VARIABLES, PASSED_ON, own_variables};
 use crate::record::{Record, looks_secret};
 
-/// Stands for the value of a variable that workers inherit from whoever runs `orchestrate`.
+/// The value of a variable that workers inherit from the environment of `orchestrate`.
 const NOT_DECLARED: &str = "not declared";
 
-/// What changed between the variables of the run that left `record` and those `declared` now, by name.
+/// The differences between the variables of the run of `record` and those `declared` now, by name.
 ///
-/// A record of an older version does not say which variables were declared. One that workers inherit might have been,
-/// so it is compared only if it is declared now.
+/// A record of an older version does not tell which variables were declared. An inherited one might have been, so it is
+/// compared only if it is declared now.
 pub(super) fn variable_changes(record: &Record, declared: &BTreeMap<String, String>) -> Vec<Change> {
     let ours = own_variables(&record.key);
     let had = &record.provenance.environment;
@@ -25,7 +25,7 @@ pub(super) fn variable_changes(record: &Record, declared: &BTreeMap<String, Stri
     let names: BTreeSet<&String> = declared.keys().chain(&then).collect();
     let change = |name: &String| {
         let (from, to) = (had.get(name), declared.get(name).or_else(|| ours.get(name)));
-        // It was declared, but the record does not hold its value.
+        // It was declared, but the record lacks its value.
         let is_unknown = from.is_none() && then.contains(name);
         let gone = if PASSED_ON.contains(&name.as_str()) { NOT_DECLARED } else { NOT_SET };
         (from != to && !is_unknown).then(|| Change {
@@ -37,7 +37,7 @@ pub(super) fn variable_changes(record: &Record, declared: &BTreeMap<String, Stri
     names.into_iter().filter(|name| !OUTPUT_VARIABLES.contains(&name.as_str())).filter_map(change).collect()
 }
 
-/// Names of the variables that were declared when `record` was made, as far as it says.
+/// The names of the variables that were declared when `record` was made, if it tells them.
 fn declared_then(record: &Record, ours: &BTreeMap<String, String>) -> BTreeSet<String> {
     if let Some(names) = &record.provenance.variables {
         return names.clone();
@@ -51,8 +51,8 @@ fn declared_then(record: &Record, ours: &BTreeMap<String, String>) -> BTreeSet<S
     environment.filter(|(name, value)| is_declared(name, value)).map(|(name, _)| name.clone()).collect()
 }
 
-/// The value of a variable as it may be stored and printed. Of a secret that is a digest, which only tells whether
-/// the same variable of the same job has changed.
+/// The value of a variable for storing and printing. A secret becomes a digest, which only shows whether the same
+/// variable of the same job has changed.
 fn written(record: &Record, name: &str, value: &str) -> String {
     if !looks_secret(name) {
         return value.to_owned();

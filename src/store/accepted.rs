@@ -1,5 +1,5 @@
-//! `accepted.json`: what the user accepted of a stale job, beside the record that it is about. Only the verb `accept`
-//! writes it, under the job's lock.
+//! `accepted.json`: the changes that the user accepted for a stale job, stored beside its record. Only the verb
+//! `accept` writes it, under the job's lock.
 
 use std::io;
 
@@ -7,25 +7,25 @@ use crate::files::{FILE_LIMIT, JobDir, WriteError, check_schema, read_regular, t
 use crate::lock::JobLock;
 use crate::plan::{ACCEPTANCE_SCHEMA, Acceptance};
 
-/// An `accepted.json` that accepts nothing.
+/// An unusable `accepted.json`.
 #[derive(Debug, thiserror::Error)]
 pub enum AcceptanceError {
     /// It cannot be read.
     #[error("accepted.json cannot be read")]
     Read(#[source] io::Error),
-    /// Not JSON, or not of the form.
-    #[error("accepted.json is torn or not of the form")]
+    /// It is not JSON, or has an unknown form.
+    #[error("accepted.json is torn or has an unknown form")]
     Syntax(#[source] serde_json::Error),
-    /// Of a version we do not know.
+    /// It has an unknown version.
     #[error("accepted.json has schema {0}: expected {ACCEPTANCE_SCHEMA}")]
     UnknownSchema(u32),
 }
 
 impl JobDir {
-    /// What the user accepted of the job, if anything.
+    /// The changes that the user accepted for the job, if any.
     ///
     /// # Errors
-    /// There is such a file, but it says nothing usable.
+    /// The file exists but is unusable.
     pub fn load_acceptance(&self) -> Result<Option<Acceptance>, AcceptanceError> {
         let bytes = match read_regular(&self.accepted(), FILE_LIMIT) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -37,10 +37,10 @@ impl JobDir {
     }
 }
 
-/// Writes what the user accepts of a job. Its record is not touched.
+/// Writes the changes that the user accepts for a job. Does not touch its record.
 ///
 /// # Errors
-/// It cannot be written; what was accepted before still is.
+/// It cannot be written. Then an earlier acceptance remains.
 pub fn save_acceptance(lock: &JobLock, acceptance: &Acceptance) -> Result<(), WriteError> {
     write_atomic(&lock.dir().accepted(), &to_json(acceptance))
 }

@@ -1,8 +1,8 @@
 //! One attempt on disk: `attempt.json`, written before it starts.
 //!
-//! It is ours alone (schema 1, the first) and holds all that cannot be found out afterwards. With it and with what the
-//! process chain leaves behind, anybody can write the record: the `orchestrate` that saw the end, or a later one that
-//! adopts the attempt.
+//! It is internal (schema 1, the first) and contains everything that cannot be found out later. Together with the files
+//! that the process chain leaves, it is enough to write the record. The `orchestrate` that saw the end does so, or a
+//! later one that adopts the attempt.
 
 use std::io;
 use std::time::Duration;
@@ -18,27 +18,27 @@ use crate::record::{Ending, Gate, HostCounters, Provenance, TimeFlavour};
 /// The version of `attempt.json`.
 const ATTEMPT_SCHEMA: u32 = 1;
 
-/// `attempt.json`: what is known before the start.
+/// `attempt.json`: the facts before the start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Attempt {
     schema: u32,
-    /// When the chain was started, to the moment of this file's writing.
+    /// The time of the start, which is when this file is written.
     pub started_at: DateTime<Utc>,
-    /// The same moment in seconds since the system was started, which no setting of the clock moves. It means something
-    /// on the same boot only. Absent in attempts of older versions, and where the system does not tell.
+    /// The same time in seconds since the system booted, which setting the clock does not affect. It is only valid for
+    /// the same boot. Absent in attempts of older versions, and if the system does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) started_since_boot_s: Option<f64>,
     /// The limits it runs under.
     pub limits: Limits,
     /// The time tool at its head.
     pub time: TimeFlavour,
-    /// Busy seconds of the host since it was started.
+    /// Busy seconds of the host since its boot.
     pub(super) host_busy_s: Option<f64>,
-    /// Stolen seconds of the host since it was started.
+    /// Stolen seconds of the host since its boot.
     pub(super) host_steal_s: Option<f64>,
     /// The load average.
     pub(super) load: Option<f64>,
-    /// Kills for want of memory, as [`HostCounters`] counts them.
+    /// Out-of-memory kills, as [`HostCounters`] counts them.
     #[serde(default)]
     pub(super) oom_kills: Option<u64>,
     /// Labels of the jobs that ran on other devices.
@@ -46,30 +46,30 @@ pub struct Attempt {
     /// The profiler it runs under.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) profiler: Option<Profiler>,
-    /// How the start was waited for.
+    /// The wait before the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) gate: Option<Gate>,
-    /// Where it runs and with what; its boot id says for how long the counters can be compared.
+    /// Where it runs and with what. The counters can be compared while the boot id stays the same.
     pub provenance: Provenance,
 }
 
-/// What was seen of an attempt's end.
+/// The observed end of an attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct End {
     /// How the chain ended.
     pub ending: Ending,
     /// When.
     pub at: DateTime<Utc>,
-    /// The host's counters right after it; `None` if the end was seen too late for that.
+    /// The host's counters right after it; `None` if the end was seen too late.
     pub counters: Option<HostCounters>,
-    /// Seen by another `orchestrate` than the one that started it.
+    /// Whether another `orchestrate` than the one that started it saw the end.
     pub adopted: bool,
-    /// Processes of its group were still there and were killed.
+    /// Whether remaining processes of its group were killed.
     pub left_processes: bool,
 }
 
 impl Attempt {
-    /// What is known just before the start.
+    /// The facts just before the start.
     pub fn new(
         started_at: DateTime<Utc>,
         limits: Limits,
@@ -101,20 +101,20 @@ impl Attempt {
         Attempt { profiler, ..self }
     }
 
-    /// The same attempt, whose start was waited for.
+    /// The same attempt, after a wait for its start.
     pub fn behind_gate(self, gate: Option<Gate>) -> Self {
         Attempt { gate, ..self }
     }
 
-    /// The same attempt, started at `since_boot` after the system was.
+    /// The same attempt, started at `since_boot` after the boot.
     pub fn started_since_boot(self, since_boot: Option<Duration>) -> Self {
         Attempt { started_since_boot_s: since_boot.map(|span| span.as_secs_f64()), ..self }
     }
 
-    /// How long the attempt may still run before its limit, at `since_boot` on the boot `boot_id`.
+    /// The time until the attempt's limit, at `since_boot` on the boot `boot_id`.
     ///
-    /// Without a clock that holds between its start and now, that is its whole limit once more: the wall clock may have
-    /// been set meanwhile, and a worker stopped late costs time, while one stopped early costs its measurement.
+    /// Without a reliable clock between its start and now, this is the whole limit again. The wall clock might have
+    /// been set in the meantime. Stopping a worker late only costs time, but stopping it early costs its measurement.
     pub fn time_left(&self, boot_id: Option<&str>, since_boot: Option<Duration>) -> Duration {
         let same_boot = boot_id.is_some() && self.provenance.host.boot_id.as_deref() == boot_id;
         let elapsed = || {
@@ -125,7 +125,7 @@ impl Attempt {
         self.limits.timeout.saturating_sub(elapsed)
     }
 
-    /// Writes `attempt.json`. From then on the attempt counts as begun.
+    /// Writes `attempt.json`. From then on the attempt counts as started.
     ///
     /// # Errors
     /// It cannot be written.
@@ -136,7 +136,7 @@ impl Attempt {
     /// Reads `attempt.json`.
     ///
     /// # Errors
-    /// It cannot be read, is not of the form, or is of another version.
+    /// It cannot be read, or has an unknown form or version.
     pub fn load(dir: &AttemptDir) -> io::Result<Attempt> {
         let attempt: Attempt = serde_json::from_slice(&read_regular(&dir.attempt(), FILE_LIMIT)?)?;
         if attempt.schema != ATTEMPT_SCHEMA {

@@ -1,4 +1,4 @@
-//! The directory of an attempt: made before it starts, and made again if it was taken away while its worker ran.
+//! The directory of an attempt: created before it starts, and again if it was deleted while its worker ran.
 #![expect(clippy::disallowed_methods, reason = "an attempt is files")]
 
 use std::fs;
@@ -8,7 +8,7 @@ use crate::files::{AttemptDir, FILE_LIMIT, JobDir, WriteError, read_regular, to_
 use crate::job::{Job, Key};
 use crate::lock::{JobLock, LockError};
 
-/// What was taken away from an attempt cannot be made again.
+/// A deleted part of an attempt that cannot be restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
     /// The job's lock.
@@ -19,7 +19,7 @@ pub enum RestoreError {
     Write(#[from] WriteError),
 }
 
-/// Writes `key.json` and makes the directory of the next attempt.
+/// Writes `key.json` and creates the directory of the next attempt.
 ///
 /// # Errors
 /// Something cannot be written.
@@ -34,7 +34,7 @@ pub fn begin(job: &Job, lock: &JobLock) -> Result<AttemptDir, WriteError> {
     Ok(attempt)
 }
 
-/// Writes `key.json` unless it is there and sound. Torn or foreign, it would hide the job's attempts from everybody.
+/// Writes `key.json` unless a valid one exists. A torn or foreign one would hide the job's attempts.
 fn write_key(job: &Job, dir: &JobDir) -> Result<(), WriteError> {
     let json = to_json(job.key());
     let is_sound = || {
@@ -44,11 +44,11 @@ fn write_key(job: &Job, dir: &JobDir) -> Result<(), WriteError> {
     if is_sound() == Some(true) { Ok(()) } else { write_atomic(&dir.key(), &json) }
 }
 
-/// Makes anew what the record of `attempt` needs and what was taken away while its worker ran: a worker is a foreign
-/// program, and its failure is to be told all the same. Says whether anything was.
+/// Restores what the record of `attempt` needs, if it was deleted while its worker ran. A worker is a foreign program,
+/// and its failure must still be recorded. Returns whether anything was restored.
 ///
 /// # Errors
-/// It cannot be made anew.
+/// It cannot be restored.
 pub fn restore(
     job: &Job,
     lock: &mut JobLock,
@@ -66,7 +66,7 @@ pub fn restore(
     Ok(true)
 }
 
-/// Removes what a crash left of files that were being written. The job's lock keeps other writers away.
+/// Removes partly written files that a crash left behind. The job's lock keeps other writers away.
 fn remove_tmp(dir: &JobDir) {
     for entry in fs::read_dir(dir.path()).into_iter().flatten().flatten() {
         let name = entry.file_name();

@@ -1,4 +1,4 @@
-//! From what an attempt left behind to its record, whoever saw it end.
+//! Makes the record of an attempt from the files that it left, no matter who saw its end.
 
 use std::io;
 use std::path::Path;
@@ -13,14 +13,14 @@ use crate::record::{
     TimeReport, TimeReportError, decide_outcome, decide_profiled, parse_bsd_time, parse_gnu_time,
 };
 
-/// The longest table of a profiler that is read: a kernel has some thousand bytes, an iteration some thousand kernels.
+/// The longest profiler table that is read. A kernel has about a thousand bytes, an iteration about a thousand kernels.
 const TABLE_LIMIT: u64 = 1 << 30;
 
-/// Of what a chain said, as much is looked at for a profiler's words.
+/// How much of the output is searched for messages of a profiler.
 const SAID_LIMIT: u64 = 1 << 16;
 
 impl Attempt {
-    /// Reads what the attempt left in `dir` and makes its record.
+    /// Reads the files that the attempt left in `dir`, and makes its record.
     pub fn conclude(self, job: &Job, dir: &AttemptDir, end: End) -> Record {
         let report = self.load_time_report(dir);
         let measured = load_measurement(&dir.measurement());
@@ -67,7 +67,7 @@ impl Attempt {
         }
     }
 
-    /// What the profiler counted, if there was one, and how the job ended if that is taken into account.
+    /// The profiler's counters, if there was one, and the outcome with them taken into account.
     fn count(
         &self,
         job: &Job,
@@ -93,7 +93,7 @@ impl Attempt {
         decide_profiled(kind, outcome, &output)
     }
 
-    /// The host's counters as they were before the start.
+    /// The host's counters before the start.
     fn counters(&self) -> HostCounters {
         HostCounters {
             busy_s: self.host_busy_s,
@@ -113,7 +113,7 @@ impl Attempt {
     }
 }
 
-/// What `measurement.json` says; `None` if there is none.
+/// The content of `measurement.json`; `None` if it does not exist.
 fn load_measurement(path: &Path) -> Option<Result<Report, BadMeasurement>> {
     match read_regular(path, FILE_LIMIT) {
         Ok(bytes) => Some(Report::parse(&String::from_utf8_lossy(&bytes))),
@@ -122,7 +122,7 @@ fn load_measurement(path: &Path) -> Option<Result<Report, BadMeasurement>> {
     }
 }
 
-/// The last line of the file at `path` that is not blank; of very long files only the end is looked at.
+/// The last non-blank line of the file at `path`. Only the end of a very long file is read.
 pub(super) fn last_line(path: &Path) -> Option<String> {
     let text = tail(path, 16_384)?;
     text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)

@@ -9,14 +9,14 @@ use super::error::StoreError;
 use crate::files::{JobDir, write_atomic};
 use crate::job::Job;
 
-/// What a new store tells whoever looks into it.
+/// The `README.md` of a new store.
 const README: &str = "\
 # The store of orchestrate
 
 One directory per job, `<label>-<12 hex of its id>`, and the saved plans in `.plans/`.
 
-A job is done when its `record.json` says so; deleting a job's directory makes it run again. `orchestrate show JOB`
-prints what a directory holds.
+A job is done if its `record.json` has a success. To run a job again, delete its directory. `orchestrate show JOB`
+prints the contents of a directory.
 ";
 
 /// The `runs/` directory.
@@ -26,20 +26,20 @@ pub struct Store {
 }
 
 impl Store {
-    /// The store at `root`, which has to be there.
+    /// The store at `root`, which must exist.
     ///
     /// # Errors
-    /// [`StoreError::Read`] if it is missing, no directory, or not readable.
+    /// [`StoreError::Read`] if it is missing, unreadable, or not a directory.
     pub fn open(root: &Path) -> Result<Store, StoreError> {
         let read = |source| StoreError::Read { path: root.to_owned(), source };
         fs::read_dir(root).map_err(read)?;
         Store::at(root)
     }
 
-    /// The store at `root`, made with a `README.md` if it is missing.
+    /// The store at `root`, created with a `README.md` if it is missing.
     ///
     /// # Errors
-    /// [`StoreError::Create`] if it cannot be made, and as [`Store::open`].
+    /// [`StoreError::Create`] if it cannot be created, and as [`Store::open`].
     pub fn create(root: &Path) -> Result<Store, StoreError> {
         if !root.exists() {
             fs::create_dir_all(root)
@@ -49,10 +49,10 @@ impl Store {
         Store::open(root)
     }
 
-    /// The store at `root`, whether or not it is there: for asking what would happen. One that is missing holds nothing.
+    /// The store at `root`, which does not need to exist, for read-only verbs. A missing store is empty.
     ///
     /// # Errors
-    /// [`StoreError::Read`] if the current directory, which a relative `root` is below, cannot be told.
+    /// [`StoreError::Read`] if `root` is relative and the current directory is unknown.
     pub fn at(root: &Path) -> Result<Store, StoreError> {
         let read = |source| StoreError::Read { path: root.to_owned(), source };
         Ok(Store { root: std::path::absolute(root).map_err(read)? })
@@ -63,12 +63,12 @@ impl Store {
         &self.root
     }
 
-    /// Where `job` stands. The directory need not exist.
+    /// The directory of `job`, which does not need to exist.
     pub fn job_dir(&self, job: &Job) -> JobDir {
         JobDir::at(self.root.join(job.dir_name()))
     }
 
-    /// Every directory that is named like a job's or like anything else, hidden ones left out, by name.
+    /// Every directory by name, except hidden ones.
     ///
     /// # Errors
     /// [`StoreError::Read`].
@@ -76,7 +76,7 @@ impl Store {
         self.entries(|name, is_dir| is_dir && !name.starts_with('.'))
     }
 
-    /// Everything that has the name of a job's directory and is none: a file, a symbolic link that leads nowhere.
+    /// Everything with the name of a job's directory that is not a directory, such as a file or a dangling link.
     ///
     /// # Errors
     /// [`StoreError::Read`].
@@ -84,7 +84,7 @@ impl Store {
         self.entries(|name, is_dir| !is_dir && is_job_name(name))
     }
 
-    /// What the store holds, by name, if `wanted` says so of its name and of whether it is a directory.
+    /// The entries of the store by name that `wanted` selects by name and by whether they are directories.
     fn entries(&self, wanted: impl Fn(&str, bool) -> bool) -> Result<Vec<JobDir>, StoreError> {
         let read = |source| StoreError::Read { path: self.root.clone(), source };
         let entries = match fs::read_dir(&self.root) {

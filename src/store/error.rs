@@ -1,4 +1,4 @@
-//! What can be wrong with a store and with the plans in it.
+//! The errors of a store and of its plans.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,12 +10,12 @@ use crate::plan::PLAN_SCHEMA;
 /// A store that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The store's directory cannot be made.
+    /// The store's directory cannot be created.
     #[error("cannot create the store {}", path.display())]
     Create {
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         source: io::Error,
     },
@@ -24,7 +24,7 @@ pub enum StoreError {
     Read {
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         source: io::Error,
     },
@@ -36,7 +36,7 @@ pub enum StoreError {
     BadPlan {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         source: PlanError,
     },
@@ -45,7 +45,7 @@ pub enum StoreError {
     NoPlan {
         /// The store.
         store: PathBuf,
-        /// The name asked for.
+        /// The requested name.
         name: String,
     },
 }
@@ -53,19 +53,19 @@ pub enum StoreError {
 /// A text that is not a saved plan.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// Not JSON, or not of the form.
+    /// It is not JSON, or has an unknown form.
     #[error("it cannot be read as a plan")]
     Syntax(#[source] serde_json::Error),
-    /// Of a version we do not know.
+    /// It has an unknown version.
     #[error("it has schema {0}: expected {PLAN_SCHEMA}")]
     UnknownSchema(u32),
     /// A job's env is missing.
     #[error("the env `{0}` of a job is missing")]
     UnknownEnv(Name),
-    /// The same job twice.
+    /// A job occurs twice.
     #[error("the job {0} occurs twice")]
     Twice(String),
-    /// The file is called otherwise than the matrix.
+    /// The names of the file and of the matrix differ.
     #[error("it is the plan of the matrix `{0}`, which belongs in {0}.json")]
     OtherName(Name),
 }

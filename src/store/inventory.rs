@@ -1,7 +1,7 @@
-//! Reads the store into an [`Inventory`]: how every job that has a directory stands.
+//! Reads the store into an [`Inventory`]: the standing of every job with a directory.
 //!
 //! Done ⇔ `record.json` parses, its schema is known, its key hashes to the directory's id, and its outcome is success.
-//! Whatever cannot be understood is a [`Problem`] of its own directory and disturbs no other.
+//! Anything unreadable is a [`Problem`] of its own directory and does not affect the others.
 
 use std::fs::TryLockError;
 use std::io;
@@ -17,27 +17,27 @@ use crate::record::Record;
 use crate::text::with_causes;
 
 impl Store {
-    /// Reads how every job of the store stands.
+    /// Reads the standing of every job of the store.
     ///
     /// # Errors
-    /// [`StoreError::Read`] if the store itself cannot be read; a directory in it that cannot is a [`Problem`].
+    /// [`StoreError::Read`] if the store itself cannot be read. An unreadable directory in it is only a [`Problem`].
     pub fn load_inventory(&self) -> Result<Inventory, StoreError> {
         let mut inventory = Inventory::default();
         for dir in self.job_dirs()? {
             read_job_dir(&dir, &mut inventory);
         }
         for dir in self.no_job_dirs()? {
-            problem(&mut inventory, &dir, "it is named as a job's directory, but is none".to_owned());
+            problem(&mut inventory, &dir, "it is not a job's directory despite its name".to_owned());
         }
         Ok(inventory)
     }
 
-    /// Reads how `job` stands, now.
+    /// Reads the current standing of `job`.
     pub fn load_standing(&self, job: &Job) -> Standing {
         self.load_job(job).standing(job)
     }
 
-    /// What the directory of `job` holds, now, and nothing else.
+    /// The inventory of only the directory of `job`.
     pub fn load_job(&self, job: &Job) -> Inventory {
         let mut inventory = Inventory::default();
         read_job_dir(&self.job_dir(job), &mut inventory);
@@ -60,14 +60,14 @@ fn read_job_dir(dir: &JobDir, inventory: &mut Inventory) {
     if let Err(error) = &record
         && error.is_newer()
     {
-        // Its key may well be newer too, so the directory's name has to say which job it is.
+        // Its key can be newer too, so the job is known only by the directory's name.
         let message = format!("{error}, so a newer orchestrate wrote it");
         let path = dir.path().to_owned();
         return inventory.problems.push(Problem { path, message, remedy: None, newer: true });
     }
     let job = match load_key(dir) {
         Ok(Some(key)) => Job::new(key),
-        // The moment between the directory's making and its first file, or somebody's empty directory.
+        // The directory was just created, or it is somebody's empty directory.
         Ok(None) if matches!(record, Ok(None)) && !has_attempts(dir) => return,
         Ok(None) => return problem(inventory, dir, "it has no key.json".to_owned()),
         Err(message) => return problem(inventory, dir, message),
@@ -91,7 +91,7 @@ fn read_job_dir(dir: &JobDir, inventory: &mut Inventory) {
     inventory.jobs.insert(job.id(), Standing::NotDone(standing));
 }
 
-/// Reads what stands beside the record of a done job: a re-run without a record, and what the user accepted.
+/// Reads what is beside the record of a done job: a re-run without a record, and the accepted changes.
 fn read_beside(dir: &JobDir, record: &Record, inventory: &mut Inventory) {
     if let Some(rerun) = unfinished(dir, record.attempt)
         && !came_to_nothing(dir)
@@ -108,7 +108,7 @@ fn read_beside(dir: &JobDir, record: &Record, inventory: &mut Inventory) {
     }
 }
 
-/// Tells if the last attempt that was begun is torn: it can then not be finished, only made again.
+/// Reports a torn `attempt.json` of the last attempt. That attempt cannot be finished, only repeated.
 fn tell_torn_attempts(dir: &JobDir, inventory: &mut Inventory) {
     if let Some(attempt) = last_begun(dir).filter(|attempt| !attempt.record().exists())
         && let Err(error) = Attempt::load(&attempt)
@@ -117,7 +117,7 @@ fn tell_torn_attempts(dir: &JobDir, inventory: &mut Inventory) {
         problem(
             inventory,
             dir,
-            format!("attempts/{number:02}/attempt.json is torn or not of the form: {error}"),
+            format!("attempts/{number:02}/attempt.json is torn or has an unknown form: {error}"),
         );
     }
 }
@@ -131,7 +131,7 @@ fn standing_with_record(dir: &JobDir, record: Record) -> (crate::job::JobId, Sta
     (id, Standing::NotDone(not_done))
 }
 
-/// What an attempt after the one called `recorded` says of the job; `None` if none was begun.
+/// The standing of a job with an attempt after `recorded`; `None` if there is none.
 fn unfinished(dir: &JobDir, recorded: u32) -> Option<NotDone> {
     let last = last_begun(dir)?.number();
     if last <= recorded {
@@ -140,19 +140,19 @@ fn unfinished(dir: &JobDir, recorded: u32) -> Option<NotDone> {
     Some(if is_locked(dir) { NotDone::Running } else { NotDone::Unfinished { attempts: last } })
 }
 
-/// The last attempt that was begun.
+/// The last attempt that was started.
 fn last_begun(dir: &JobDir) -> Option<AttemptDir> {
     dir.attempts().ok()?.into_iter().rev().find(|attempt| attempt.attempt().exists())
 }
 
-/// Whether the last attempt that was begun says nothing of the job: such a record never takes the place of a success.
+/// Whether the record of the last started attempt tells nothing about the job. Such a record never replaces a success.
 fn came_to_nothing(dir: &JobDir) -> bool {
     let record = last_begun(dir).and_then(|attempt| attempt.load_record().ok().flatten());
     record.is_some_and(|record| !record.outcome.policy().verdict)
 }
 
-/// Whether somebody holds the job's lock. Asking takes the lock for a moment, so it is asked only of jobs that have an
-/// attempt without a record.
+/// Whether the job's lock is held. The check takes the lock for a moment, so it is only for jobs with an attempt
+/// without a record.
 fn is_locked(dir: &JobDir) -> bool {
     let Ok(file) = open_lock(&dir.lock()) else { return false };
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
@@ -166,13 +166,13 @@ fn load_key(dir: &JobDir) -> Result<Option<Key>, String> {
     match read_regular_text(&dir.key()) {
         Ok(text) => parse_key(&text)
             .map(Some)
-            .map_err(|error| format!("key.json is torn or not of the form: {error}")),
+            .map_err(|error| format!("key.json is torn or has an unknown form: {error}")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(format!("key.json cannot be read: {error}")),
     }
 }
 
-/// The key that the `text` of a `key.json` is.
+/// The key in the `text` of a `key.json`.
 pub(super) fn parse_key(text: &str) -> Result<Key, serde_json::Error> {
     serde_json::from_str(text)
 }
@@ -181,17 +181,17 @@ fn problem(inventory: &mut Inventory, dir: &JobDir, message: String) {
     inventory.problems.push(Problem { path: dir.path().to_owned(), message, remedy: None, newer: false });
 }
 
-/// Tells that `dir` holds `job`, which belongs in another directory.
+/// Reports that `dir` contains `job`, which belongs in another directory.
 fn foreign(inventory: &mut Inventory, dir: &JobDir, job: &Job) {
     let path = dir.path().to_owned();
     let name = job.dir_name();
     let own = path.with_file_name(&name);
     let remedy = if own.exists() {
-        format!("{name} is there too: compare them, and delete the one that is of no use")
+        format!("{name} exists too: compare them, and delete one of them")
     } else {
         let [from, to] = [&path, &own].map(|path| quote(&path.display().to_string()));
-        format!("`mv {from} {to}` puts it where it counts")
+        format!("`mv {from} {to}` moves it to where it counts")
     };
-    let message = format!("key.json is of the job {name}, so nothing here counts");
+    let message = format!("key.json belongs to the job {name}, so nothing here counts");
     inventory.problems.push(Problem { path, message, remedy: Some(remedy), newer: false });
 }

@@ -1,6 +1,6 @@
-//! The store: what stands below `runs/`, read into an inventory and written so that no crash can tear it.
-//! The verbs and the room `run` call it; who writes in a job's directory shows that it holds the job's lock.
-//! It never looks at the host, starts nothing, and decides nothing about a job but what its files say.
+//! The store: reads `runs/` into an inventory, and writes it so that no crash can tear a file.
+//! The verbs and the room `run` call it; to write in a job's directory, a caller must hold the job's lock.
+//! It never looks at the host, starts nothing, and only knows about a job what its files tell.
 //!
 //! ```text
 //! runs/<label>-<12 hex of id>/
@@ -10,12 +10,13 @@
 //!   attempts/01/        attempt.json stdout.log stderr.log time.txt measurement.json iterations.csv
 //!                       [ncu.csv | perf.csv]
 //!   record.json         last: tmp → fsync → rename → fsync(dir)
-//!   accepted.json       what the user accepted of a stale job, if anything
+// !   accepted.json       the changes that the user accepted for a stale job, if any
 //! runs/.plans/<matrix name>.json
 //! ```
 //!
-//! A failed attempt's record is also kept as `attempts/NN/record.json`, for the next attempt's takes its place above; a
-//! success is kept there when a re-run's record takes its place. Only the `record.json` of the job's own directory counts.
+//! A failed attempt's record is also kept as `attempts/NN/record.json`, because the next attempt's record replaces the
+//! one above. A success is kept there when a re-run's record replaces it. Only the `record.json` of the job's own
+//! directory counts.
 
 mod accepted;
 mod attempt;

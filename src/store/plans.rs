@@ -1,4 +1,4 @@
-//! The saved plans of a store: what `resume` and `status` go by.
+//! The saved plans of a store, for `resume` and `status`.
 #![expect(clippy::disallowed_methods, reason = "a plan is a file")]
 
 use std::collections::BTreeSet;
@@ -19,8 +19,8 @@ impl Store {
         self.root().join(".plans")
     }
 
-    /// Saves `plan` under its matrix's name; from then on it is the most recent one. One that is saved already is not
-    /// written again, so that a store that cannot be written does no harm where there is nothing to write.
+    /// Saves `plan` under its matrix's name, as the most recent one. An unchanged plan is not written again, so this
+    /// also works in a read-only store.
     ///
     /// # Errors
     /// [`StoreError::Write`].
@@ -30,12 +30,12 @@ impl Store {
         let wrong = |source| WriteError { path: path.clone(), source };
         let text = plan_json(plan);
         if read_regular(&path, FILE_LIMIT).is_ok_and(|saved| saved == text) {
-            // `resume` without a name takes the newest file. On a disk that cannot be written it keeps its old time.
+            // `resume` without a name takes the newest file. On a read-only disk, the file keeps its old time.
             let _ = File::open(&path).and_then(|file| file.set_modified(SystemTime::now()));
             return Ok(());
         }
         fs::create_dir_all(&directory).map_err(wrong)?;
-        // Two runs may save the same plan at once; the lock ends with this function.
+        // Two runs can save the same plan at the same time. The lock is released at the end of this function.
         let lock = directory.join("lock");
         let _held = open_or_make_lock(&lock, For::Us)
             .map_err(io::Error::from)
@@ -50,7 +50,7 @@ impl Store {
     /// [`StoreError::NoPlan`], [`StoreError::Read`], or [`StoreError::BadPlan`].
     pub fn load_plan(&self, name: &str) -> Result<Plan, StoreError> {
         let no_plan = || StoreError::NoPlan { store: self.root().to_owned(), name: name.to_owned() };
-        // What is not a name would lead elsewhere, or nowhere.
+        // An invalid name could lead to another directory.
         let name: Name = name.parse().map_err(|_| no_plan())?;
         let path = self.plans().join(format!("{name}.json"));
         let text = match read_regular_text(&path) {
@@ -92,7 +92,7 @@ pub(super) fn plan_json(plan: &Plan) -> Vec<u8> {
     serde_json::to_vec_pretty(plan).expect("a plan has string keys and no failing serializer")
 }
 
-/// The plan that `text` is, if its matrix is called `name`.
+/// The plan in `text`, if its matrix is called `name`.
 fn parse_named_plan(text: &str, name: &Name) -> Result<Plan, PlanError> {
     let plan = parse_plan(text)?;
     if plan.matrix.name == *name { Ok(plan) } else { Err(PlanError::OtherName(plan.matrix.name)) }

@@ -1,4 +1,4 @@
-//! Reading a `record.json`: the one file that says whether a job is done.
+//! Reads `record.json`, the only file that decides whether a job is done.
 
 use std::io;
 use std::path::Path;
@@ -9,36 +9,36 @@ use crate::files::{AttemptDir, FILE_LIMIT, JobDir, check_schema, read_regular};
 use crate::job::{Job, JobId};
 use crate::record::{Outcome, RECORD_SCHEMA, Record};
 
-/// A `record.json` that decides nothing.
+/// An unusable `record.json`.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// It cannot be read.
     #[error("record.json cannot be read")]
     Read(#[source] io::Error),
-    /// Not JSON, or not of the form: torn, or written by hand.
-    #[error("record.json is torn or not of the form")]
+    /// It is not JSON, or has an unknown form: it is torn, or was edited by hand.
+    #[error("record.json is torn or has an unknown form")]
     Syntax(#[source] serde_json::Error),
-    /// Of a version we do not know.
+    /// It has an unknown version.
     #[error("record.json has schema {0}: expected {RECORD_SCHEMA}")]
     UnknownSchema(u32),
-    /// Its outcome is none that we know.
+    /// Its outcome is unknown.
     #[error("record.json has the outcome `{0}`, which this version does not know")]
     UnknownOutcome(String),
-    /// Its key is not that of the directory it lies in.
-    #[error("record.json is of the job {0}, which belongs in another directory")]
+    /// Its key does not match its directory.
+    #[error("record.json belongs to the job {0}, so it is in the wrong directory")]
     Foreign(String),
     /// Its id is not the hash of its key.
     #[error("record.json has the id {found}, but its key hashes to {expected}")]
     WrongId {
-        /// As it stands.
+        /// The id in the file.
         found: JobId,
-        /// The hash.
+        /// The hash of the key.
         expected: JobId,
     },
 }
 
 impl RecordError {
-    /// Whether the record is of a newer `orchestrate`: not for us to understand or to replace.
+    /// Whether a newer `orchestrate` wrote the record. This version cannot read it and must not replace it.
     pub fn is_newer(&self) -> bool {
         match self {
             RecordError::UnknownSchema(schema) => *schema > RECORD_SCHEMA,
@@ -55,17 +55,17 @@ impl JobDir {
     /// The record, if there is one.
     ///
     /// # Errors
-    /// There is one, but it decides nothing.
+    /// It exists but is unusable.
     pub fn load_record(&self) -> Result<Option<Record>, RecordError> {
         load_record(&self.record(), &self.name())
     }
 }
 
 impl AttemptDir {
-    /// The record of this attempt that was kept here, if one was.
+    /// The record of this attempt that was kept here, if any.
     ///
     /// # Errors
-    /// There is one, but it cannot be read as such.
+    /// It exists but is unusable.
     pub fn load_record(&self) -> Result<Option<Record>, RecordError> {
         let job_dir =
             self.path().parent().and_then(Path::parent).and_then(Path::file_name).unwrap_or_default();
@@ -73,7 +73,7 @@ impl AttemptDir {
     }
 }
 
-/// Reads the record at `path` and holds it against the name of the job's directory.
+/// Reads the record at `path`, and compares it with the name of the job's directory.
 fn load_record(path: &Path, dir_name: &str) -> Result<Option<Record>, RecordError> {
     let bytes = match read_regular(path, FILE_LIMIT) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -82,7 +82,7 @@ fn load_record(path: &Path, dir_name: &str) -> Result<Option<Record>, RecordErro
     parse_record(&String::from_utf8_lossy(&bytes), dir_name).map(Some)
 }
 
-/// The record that `text` is, held against the name of the job's directory.
+/// The record in `text`, compared with the name of the job's directory.
 pub(super) fn parse_record(text: &str, dir_name: &str) -> Result<Record, RecordError> {
     check_schema(text, RECORD_SCHEMA, RecordError::Syntax, RecordError::UnknownSchema)?;
     let record: Record = serde_json::from_str(text)
@@ -97,7 +97,7 @@ pub(super) fn parse_record(text: &str, dir_name: &str) -> Result<Record, RecordE
     Ok(record)
 }
 
-/// What is wrong with the record `text`, if that is its outcome: one that only a newer `orchestrate` can have written.
+/// The error if the outcome in `text` is unknown, so only a newer `orchestrate` can have written it.
 fn unknown_outcome(text: &str) -> Option<RecordError> {
     #[derive(Deserialize)]
     struct Wire {

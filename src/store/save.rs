@@ -1,4 +1,4 @@
-//! Saving a record: the moment a job is done, and what becomes of the record that stood there before.
+//! Saves a record, which makes a job done, and keeps the record that it replaces.
 #![expect(clippy::disallowed_methods, reason = "a record is a file")]
 
 use std::fs;
@@ -7,15 +7,16 @@ use crate::files::{JobDir, WriteError, to_json, write_atomic};
 use crate::lock::JobLock;
 use crate::record::Record;
 
-/// Saves the record of an attempt: the moment a job is done.
+/// Saves the record of an attempt. From then on, the job is done.
 ///
-/// A failure is kept in the attempt's directory too. It takes the place of a success only if its attempt is a later one:
-/// such an attempt is begun by an explicit re-run alone. What says nothing of the job never does: an interruption, a worker
-/// or profiler that could not be started, a device that is not there. A success that is replaced is first kept in its own attempt's directory. Whatever stood there that could not
-/// be read is moved aside, not overwritten, and what a newer `orchestrate` wrote stays where it is.
+/// A failure is also kept in the attempt's directory. It replaces a success only if its attempt is later, and only an
+/// explicit re-run starts such an attempt. Outcomes that tell nothing about the job never replace a success: an
+/// interruption, a worker or profiler that could not be started, a missing device. A replaced success is first kept in
+/// its own attempt's directory. An unreadable record is moved aside, not overwritten. A record of a newer `orchestrate`
+/// stays in place.
 ///
 /// # Errors
-/// Something cannot be written. All that the record is made of is still there; a later `orchestrate` makes it again.
+/// Something cannot be written. All inputs of the record still exist, so a later `orchestrate` can make it again.
 pub fn save_record(lock: &JobLock, record: &Record) -> Result<(), WriteError> {
     let dir = lock.dir();
     let json = to_json(record);
@@ -36,13 +37,13 @@ pub fn save_record(lock: &JobLock, record: &Record) -> Result<(), WriteError> {
     write_atomic(&dir.record(), &json)
 }
 
-/// Whether `record` takes the place of `success`, a record of the same job.
+/// Whether `record` replaces `success`, a record of the same job.
 fn supersedes(record: &Record, success: &Record) -> bool {
     let outcome = &record.outcome;
     outcome.is_success() || (outcome.policy().verdict && record.attempt > success.attempt)
 }
 
-/// Keeps `earlier` in its own attempt's directory, before another record takes its place.
+/// Keeps `earlier` in its own attempt's directory before another record replaces it.
 fn keep(dir: &JobDir, earlier: &Record) -> Result<(), WriteError> {
     let attempt = dir.attempt(earlier.attempt);
     let wrong = |source| WriteError { path: attempt.record(), source };
@@ -51,13 +52,13 @@ fn keep(dir: &JobDir, earlier: &Record) -> Result<(), WriteError> {
     write_atomic(&attempt.record(), &to_json(earlier))
 }
 
-/// Moves a record that cannot be read to a name that is free: `record.unreadable.json`, `record.unreadable-2.json` …
+/// Moves an unreadable record to a free name: `record.unreadable.json`, `record.unreadable-2.json` …
 fn move_aside(dir: &JobDir) {
     let names = (1..).map(|number: u32| match number {
         1 => "record.unreadable.json".to_owned(),
         _ => format!("record.unreadable-{number}.json"),
     });
-    // The job's lock keeps everybody away who might take the name meanwhile.
+    // The job's lock keeps others from taking the name in the meantime.
     let free = names.map(|name| dir.path().join(name)).find(|path| fs::symlink_metadata(path).is_err());
     if let Some(free) = free {
         let _ = fs::rename(dir.record(), free);
@@ -76,7 +77,7 @@ mod tests {
         Job::new(Key::example())
     }
 
-    /// Which attempt's record decides after these were saved, and which attempts have one of their own.
+    /// The attempt whose record decides after these were saved, and the attempts that keep their own.
     fn after(outcomes: &[(u32, Outcome)]) -> (u32, Vec<u32>) {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::at(directory.path()).unwrap();

@@ -1,4 +1,4 @@
-//! An attempt from its `attempt.json` to its record.
+//! Tests of an attempt, from its `attempt.json` to its record.
 #![expect(clippy::disallowed_methods, reason = "tests make the files they look at")]
 
 use std::fs;
@@ -160,7 +160,7 @@ fn a_record_with_an_outcome_of_a_newer_version_is_never_run_again_nor_replaced()
     fs::create_dir_all(lock.dir().attempt(2).path()).unwrap();
     save_record(&lock, &testing::record(2, Outcome::Succeeded)).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), unknown);
-    // What is torn is of no version, and runs again.
+    // A torn record has no version, and its job runs again.
     fs::write(&path, &unknown[..unknown.len() / 2]).unwrap();
     assert_eq!(store.load_job(&job()).blocks(&job()), None);
 }

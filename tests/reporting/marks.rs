@@ -58,7 +58,7 @@ fn marked_runs_are_left_out_unless_requested() {
 
     let ended = project.orchestrate(&["aggregate", "--include-marked"]).code(0);
     assert!(ended.stdout.contains("contended, 1 of 3 included"), "{}", ended.stdout);
-    assert!(ended.stdout.contains("marked runs are in these statistics"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("these statistics include marked runs"), "{}", ended.stdout);
     assert_eq!(column(&project, "metrics.csv", "in_statistics"), ["yes"; 3]);
     assert_eq!(column(&project, "metrics.csv", "marks"), ["none", "contended", "none"]);
     assert_eq!(column(&project, "summary.csv", "n"), ["3"]);
@@ -78,7 +78,7 @@ fn marked_runs_are_left_out_unless_requested() {
     assert!(status(&[]).contains("1 contended left out"), "{}", status(&[]));
     let included = status(&["--include-marked"]);
     assert!(included.contains("1 contended included"), "{included}");
-    assert!(included.contains("marked runs are in these statistics"), "{included}");
+    assert!(included.contains("these statistics include marked runs"), "{included}");
 }
 
 /// A changed threshold applies to existing runs: nothing runs again, and the report names the change.
@@ -120,7 +120,7 @@ fn incomplete_iterations_are_ignored_with_a_warning() {
     let torn = iterations(&project, 2);
     fs::write(&torn, &text[..text.len() - 3]).unwrap();
     let ended = project.orchestrate(&["aggregate"]).code(0);
-    let said = ended.stderr.lines().filter(|line| line.contains("is not looked at")).count();
+    let said = ended.stderr.lines().filter(|line| line.contains("is ignored")).count();
     assert_eq!(said, 1, "{}", ended.stderr);
     assert!(ended.stderr.contains(&torn.display().to_string()), "{}", ended.stderr);
     assert_eq!(column(&project, "metrics.csv", "marks"), ["slow-first", "none", "none"]);

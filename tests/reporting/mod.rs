@@ -101,13 +101,13 @@ fn measured_peaks_are_stored_and_found_again() {
     let quick = measure(&project, &["--quick"]).code(0).says("called: peaks --device cpu --quick");
     assert!(quick.stdout.contains("GEMM bf16 NT 2048 × 2048"), "{}", quick.stdout);
     let again = measure(&project, &["--if-missing", "--quick"]).code(0);
-    assert!(again.stdout.contains("are there already") && !again.stderr.contains("called"), "{again:?}");
+    assert!(again.stdout.contains("was measured already") && !again.stderr.contains("called"), "{again:?}");
     // A quick measurement does not replace a thorough one.
     let ended = measure(&project, &["--if-missing"]).code(0).says("called: peaks --device cpu\n");
     assert!(ended.stdout.contains("125.00") && ended.stdout.contains("triad of 1500 MB"), "{}", ended.stdout);
     assert!(ended.stdout.contains("no ceiling for tf32: it needs another device"), "{}", ended.stdout);
     let again = measure(&project, &["--if-missing"]).code(0);
-    assert!(again.stdout.contains("are there already") && !again.stderr.contains("called"), "{again:?}");
+    assert!(again.stdout.contains("was measured already") && !again.stderr.contains("called"), "{again:?}");
     let list = project.orchestrate(&["peaks", "list"]).code(0);
     assert!(list.stdout.contains("Fake CPU @ 1 GHz") && list.stdout.contains("0.125"), "{}", list.stdout);
     let silent = measure(&project, &["-q"]).code(0);

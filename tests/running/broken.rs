@@ -97,7 +97,7 @@ fn a_full_disk_stops_the_run_and_loses_nothing() {
     run.wait()
         .code(12)
         .says("No space left on device")
-        .says("nothing that was measured is lost; make room on its disk, then `orchestrate resume t`");
+        .says("no result is lost; free space on its disk, then run `orchestrate resume t`");
     assert_eq!((project.started(), project.records().len()), (1, 0));
     project.orchestrate(&["resume"]).code(0);
     let records = project.records();

@@ -93,7 +93,7 @@ fn resume_names_what_it_waits_for_and_can_be_told_not_to_wait() {
     run.kill();
     let busy = project.orchestrate(&["resume", "--no-wait"]).code(12);
     assert!(busy.stderr.contains("the worker of cpu_m_fp32_bs4_run1, started by"), "{busy:?}");
-    assert!(busy.stderr.contains("an orchestrate that is gone"), "{busy:?}");
+    assert!(busy.stderr.contains("an orchestrate that died"), "{busy:?}");
     // If it is told to stop while it waits, it does not touch the worker.
     let mut resume = project.start(&["resume"]);
     resume.wait_for_line("the worker of cpu_m_fp32_bs4_run1");

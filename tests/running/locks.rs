@@ -111,7 +111,7 @@ fn a_daemon_that_keeps_the_locks_is_shown_with_its_id() {
     run.wait().code(11);
     let gone = project.orchestrate(&["resume", "--no-wait"]).code(12);
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(daemon), Signal::SIGKILL).unwrap();
-    gone.says("whose orchestrate (pid ").says(&format!("is gone (kept by process {daemon})"));
+    gone.says("whose orchestrate (pid ").says(&format!("died (kept by process {daemon})"));
     assert_eq!(project.started(), 1);
 }
 
@@ -147,7 +147,7 @@ fn what_stands_in_the_place_of_a_lock_is_refused_untouched() {
             nix::unistd::mkfifo(lock, nix::sys::stat::Mode::S_IRWXU).unwrap()
         }),
         ("host.lock", "it is a directory", |lock, _| fs::create_dir(lock).unwrap()),
-        ("host.lock", "it holds something that orchestrate did not write", |lock, victim| {
+        ("host.lock", "it contains something that orchestrate did not write", |lock, victim| {
             fs::copy(victim, lock).map(drop).unwrap()
         }),
     ];
@@ -158,7 +158,7 @@ fn what_stands_in_the_place_of_a_lock_is_refused_untouched() {
         fs::set_permissions(project.path("locks"), fs::Permissions::from_mode(0o1777)).unwrap();
         let lock = project.path("locks").join(name);
         spoil(&lock, &project.path("victim"));
-        let hint = format!("`ls -l {}` shows whose it is", lock.display());
+        let hint = format!("`ls -l {}` shows its owner", lock.display());
         project
             .orchestrate(&["run", "t.yaml"])
             .code(12)

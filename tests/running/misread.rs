@@ -115,8 +115,8 @@ fn what_is_left_over_is_explained() {
     let explained = project.orchestrate(&["explain", &dir_name(MISREAD.1)]).code(0).stdout;
     for part in [
         format!("misread    an older orchestrate read lr={} as {}", DECLARED.0, MISREAD.0),
-        format!("`orchestrate explain {}` explains the job that was declared", dir_name(DECLARED.1)),
-        format!("`rm -r runs/{}` deletes this one", dir_name(MISREAD.1)),
+        format!("`orchestrate explain {}` explains the declared job", dir_name(DECLARED.1)),
+        format!("`rm -r runs/{}` deletes this one, which no plan counts", dir_name(MISREAD.1)),
     ] {
         assert!(explained.contains(&part), "no `{part}` in {explained}");
     }
@@ -132,9 +132,8 @@ fn a_plan_that_was_misread_is_named_and_made_anew() {
     let path = project.path("runs/.plans/t.json");
     let plan = fs::read_to_string(&path).unwrap();
     fs::write(&path, plan.replace(DECLARED.0, MISREAD.0)).unwrap();
-    let status =
-        project.orchestrate(&["status"]).code(0).says("`orchestrate run t.yaml` makes the plan anew");
-    let line = format!("misread: the plan holds {}", dir_name(MISREAD.1));
+    let status = project.orchestrate(&["status"]).code(0).says("`orchestrate run t.yaml` saves a new plan");
+    let line = format!("misread: the plan contains {}", dir_name(MISREAD.1));
     assert!(status.stdout.contains(&line), "{status:?}");
     project.orchestrate(&["run", "t.yaml"]).code(0);
     assert_eq!(fs::read_to_string(&path).unwrap(), plan);
@@ -145,14 +144,17 @@ fn a_directory_that_holds_another_jobs_key_is_named_with_what_to_do() {
     let project = old_store();
     let (own, copy) = (project.path("runs").join(dir_name(DECLARED.1)), project.path("runs/renamed"));
     fs::rename(&own, &copy).unwrap();
-    let holds = format!("key.json is of the job {}, so nothing here counts", dir_name(DECLARED.1));
-    let back = format!("`mv {} {}` puts it where it counts", copy.display(), own.display());
+    let holds = format!("key.json belongs to the job {}, so nothing here counts", dir_name(DECLARED.1));
+    let back = format!("`mv {} {}` moves it to where it counts", copy.display(), own.display());
     for verb in [&["plan", "t.yaml"][..], &["status", "t.yaml"]] {
         let shown = project.orchestrate(verb).code(0).stdout;
         assert!(shown.contains(&holds) && shown.contains(&back), "{shown}");
     }
     let explained = project.orchestrate(&["explain", "renamed"]).code(0).stdout;
-    assert!(explained.contains("which is not its directory") && explained.contains(&back), "{explained}");
+    assert!(
+        explained.contains("which is not the job's directory") && explained.contains(&back),
+        "{explained}"
+    );
     fs::rename(&copy, &own).unwrap();
     project.orchestrate(&["run", "t.yaml"]).code(0);
 }

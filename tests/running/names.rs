@@ -47,7 +47,7 @@ fn a_plan_whose_name_is_a_path_is_refused_and_nothing_is_written() {
             .code(12)
             .says("t.json is not a saved plan")
             .says("`../../pwn` is not a name")
-            .says("hint: make the plan anew");
+            .says("hint: save a new plan");
     }
     assert_eq!(files(&project.path("")), before);
     // The matrix says what it is called, so the plan is made anew.

@@ -121,7 +121,7 @@ fn the_hint_of_a_plan_runs_what_the_plan_shows() {
     let flags =
         ["--profile", "perf", "--env", "cpu", "--model", "m", "--only", "batch>=4", "--store", "my runs"];
     let told = "hint: `orchestrate run t.yaml --profile perf --env cpu --model m --only 'batch>=4' --rerun-stale \
-                --store 'my runs'` repeats what is stale";
+                --store 'my runs'` repeats stale jobs";
     scene.run(&[&["plan", "t.yaml"], &flags[..]].concat()).code(0).says(told);
     let told = "hint: `orchestrate resume t --only 'repeat>1' --rerun-stale --store 'my runs'` repeats";
     scene.run(&["status", "t", "--only", "repeat>1", "--store", "my runs"]).code(0).says(told);
@@ -238,8 +238,8 @@ fn a_lock_that_cannot_be_opened_does_not_make_a_job_busy() {
         .code(12)
         .says("cannot lock")
         .says("it is a directory")
-        .says("shows whose it is");
-    assert!(!refused.stderr.contains("somebody runs it"), "{refused:?}");
+        .says("shows its owner");
+    assert!(!refused.stderr.contains("another orchestrate runs it"), "{refused:?}");
     fs::remove_dir(&lock).unwrap();
     scene.run(&["accept", "--all"]).code(0);
     assert_eq!(scene.done_and_stale(), (1, 0));
@@ -283,7 +283,7 @@ fn a_stopped_rerun_leaves_the_success_in_place() {
     let run = scene.project.start(&["run", "t.yaml", "--rerun-stale"]);
     scene.project.wait_started(2);
     run.signal(Signal::SIGINT);
-    run.wait().code(11).says("`orchestrate resume t --rerun-stale` goes on");
+    run.wait().code(11).says("continue with `orchestrate resume t --rerun-stale`");
     assert_eq!(scene.project.record(), before);
     assert_eq!(scene.kept(2).unwrap().outcome.kind(), "interrupted");
     assert_eq!(scene.done_and_stale(), (0, 1));
@@ -305,7 +305,7 @@ fn a_rerun_whose_orchestrate_was_killed_is_adopted() {
     assert_eq!(reruns, [NotDone::Running]);
     assert_eq!(scene.json(&["status", "--json"])["counts"]["running"], 1);
     let accepted = scene.run(&["accept", "cpu_m_fp32_bs4_run1"]).code(0);
-    assert!(accepted.stdout.contains("is being repeated"), "{accepted:?}");
+    assert!(accepted.stdout.contains("is running again"), "{accepted:?}");
     assert!(!scene.dir().accepted().exists());
     let mut resume = scene.project.start(&["resume"]);
     resume.wait_for_line("the worker of cpu_m_fp32_bs4_run1");
@@ -392,5 +392,5 @@ fn records_of_an_older_version_and_of_another_host_are_not_stale() {
     edit(|record| record["provenance"]["host"]["hostname"] = "another".into());
     assert_eq!(scene.done_and_stale(), (1, 0));
     let explained = scene.run(&["explain", "cpu_m_fp32_bs4_run1"]).code(0).stdout;
-    assert!(explained.contains("compared   variables alone: it ran on another"), "{explained}");
+    assert!(explained.contains("compared   only variables, because it ran on another"), "{explained}");
 }

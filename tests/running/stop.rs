@@ -93,6 +93,8 @@ fn a_cool_down_can_be_interrupted() {
     crate::harness::wait_for("the end of the first worker", || project.executions().len() == 2);
     run.signal(Signal::SIGINT);
     // The command to continue with is complete, with selection and store.
-    run.wait().code(11).says("`orchestrate resume t --env cpu --only 'batch>=4' --store 'my runs'` goes on");
+    run.wait()
+        .code(11)
+        .says("continue with `orchestrate resume t --env cpu --only 'batch>=4' --store 'my runs'`");
     assert_eq!(project.started(), 1);
 }

@@ -38,7 +38,7 @@ fn a_record_that_contradicts_its_directory_is_not_done() {
     let path = project.store().job_dir(&job).record();
     let whole = fs::read_to_string(&path).unwrap();
     for (from, to, why) in [
-        ("\"batch\": 4,", "\"batch\": 5,", "belongs in another directory"),
+        ("\"batch\": 4,", "\"batch\": 5,", "in the wrong directory"),
         ("\"schema\": 1,", "\"schema\": 0,", "has schema 0: expected 1"),
         (&job.id().to_string()[..], &"0".repeat(64)[..], "but its key hashes to"),
     ] {
@@ -174,7 +174,7 @@ fn a_bad_directory_of_a_job_is_reported() {
     plan("attempts cannot be read");
     fs::remove_dir_all(dir.path()).unwrap();
     fs::write(dir.path(), "").unwrap();
-    plan("it is named as a job's directory, but is none");
+    plan("it is not a job's directory despite its name");
 }
 
 /// Like a read-only disk, but it also stops root.

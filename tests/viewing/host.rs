@@ -99,7 +99,7 @@ fn a_worker_that_cannot_run_is_a_failure_with_its_remedy() {
     let (code, out, _) = here.orchestrate(&["doctor", "--look", "0s"]);
     assert_eq!(code, 1, "{out}");
     for part in
-        ["system\n", "processor\n", "prevents  the worker does not find libtorch", "do:  `./bootstrap.sh`"]
+        ["system\n", "processor\n", "prevents  the worker does not find libtorch", "do:  run `./bootstrap.sh`"]
     {
         assert!(out.contains(part), "no `{part}` in {out}");
     }
@@ -161,13 +161,13 @@ fn env_that_cannot_write_gives_the_reason_and_a_remedy() {
     assert_eq!((code, out.as_str()), (1, ""));
     assert_eq!(
         err,
-        "error: cannot make the directory taken/below\n  caused by: Not a directory (os error 20)\n\n\
-         hint: `--out DIR` names another directory\n"
+        "error: cannot create the directory taken/below\n  caused by: Not a directory (os error 20)\n\n\
+         hint: choose another directory with `--out DIR`\n"
     );
     fs::create_dir_all(here.project.path("report/system.json")).unwrap();
     let (code, _, err) = here.orchestrate(&["env"]);
     assert_eq!(code, 1, "{err}");
-    for part in ["error: cannot write report/system.json\n  caused by: ", "\n\nhint: `--out DIR`"] {
+    for part in ["error: cannot write report/system.json\n  caused by: ", "\n\nhint: choose another directory with `--out DIR`"] {
         assert!(err.contains(part), "no `{part}` in {err}");
     }
 }

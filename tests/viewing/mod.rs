@@ -61,7 +61,7 @@ fn one_job_is_shown_by_any_of_its_names() {
     project.orchestrate(&["run", "t.yaml"]).code(10);
     let label = "cpu_m_fp32_bs4_run1";
     let ambiguous = project.orchestrate(&["show", label]).code(2).says("behave=exit3");
-    assert!(ambiguous.stderr.contains("names 2 jobs"), "{ambiguous:?}");
+    assert!(ambiguous.stderr.contains("matches 2 jobs"), "{ambiguous:?}");
     let status = json(project.orchestrate(&["status", "t", "--json"]));
     let failure = &status["failures"][0];
     let directory = failure["directory"].as_str().unwrap();

@@ -1,4 +1,4 @@
-//! `orchestrate complexity`: what networks cost before they run, from their descriptions alone.
+//! `orchestrate complexity`: the cost of networks, from their descriptions alone.
 
 mod render;
 
@@ -12,50 +12,50 @@ use crate::architecture::{NETWORKS, NoNetwork, network};
 use crate::job::{Optimizer, Precision};
 use render::{Summary, layer_csv, layer_listing, summary_csv, summary_table};
 
-/// What `orchestrate complexity` takes.
+/// The arguments of `orchestrate complexity`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ComplexityArgs {
-    /// Networks, as torchvision spells them.
+    /// The networks, by torchvision's names.
     #[arg(value_name = "NETWORK", required_unless_present = "all")]
     networks: Vec<String>,
-    /// Every network there is.
+    /// Count every known network.
     #[arg(long, conflicts_with = "networks")]
     all: bool,
-    /// Images of an iteration; several with commas.
+    /// Images per iteration; separate several sizes by commas.
     #[arg(long = "batch", value_name = "N,…", value_delimiter = ',', default_value = "16",
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     batches: Vec<u32>,
     /// Height and width of the images, in pixels.
     #[arg(long, value_name = "N", default_value_t = 224)]
     input_size: u32,
-    /// Classes of the last layer.
+    /// Number of classes.
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     classes: u32,
-    /// Arithmetic, which decides the bytes of an activation: fp32, tf32, amp, bf16.
+    /// Precision, which decides the bytes of an activation: fp32, tf32, amp or bf16.
     #[arg(long, value_name = "WORD", default_value = "fp32")]
     precision: Precision,
-    /// The optimizer whose state is counted: sgd, adamw.
+    /// The optimizer whose state is counted: sgd or adamw.
     #[arg(long, value_name = "WORD", default_value = "sgd")]
     optimizer: Optimizer,
-    /// How training FLOPs are counted; the seed reports' own ways are for comparison.
+    /// How training FLOPs are counted; the conventions of the seed reports are for comparison.
     #[arg(long, value_name = "NAME", value_enum, default_value_t)]
     flops_convention: FlopsConvention,
-    /// List layer by layer.
+    /// List every layer.
     #[arg(long)]
     layers: bool,
-    /// Print CSV: a row a network and batch, or with `--layers` a row a layer and batch.
+    /// Print CSV: one row per network and batch, or with `--layers` one row per layer and batch.
     #[arg(long, conflicts_with = "json")]
     csv: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Write summary.csv, summary.json, and NETWORK.txt and NETWORK.csv with the layers of each network to this
+    /// Write summary.csv, summary.json, and the layers of each network as NETWORK.txt and NETWORK.csv to this
     /// directory.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["layers", "csv", "json"])]
     out: Option<PathBuf>,
 }
 
-/// Counts, and prints or writes.
+/// Counts the costs, and prints or writes them.
 pub(super) fn run(args: ComplexityArgs, _global: &Global) -> Result<Exit, Failure> {
     let summary = args.count()?;
     match &args.out {
@@ -74,7 +74,7 @@ pub(super) fn run(args: ComplexityArgs, _global: &Global) -> Result<Exit, Failur
 }
 
 impl ComplexityArgs {
-    /// All networks asked for, counted.
+    /// The costs of all requested networks.
     fn count(&self) -> Result<Summary, Failure> {
         let mut batches = self.batches.clone();
         batches.sort_unstable();
@@ -114,16 +114,16 @@ fn failure(error: NoNetwork, name: &str) -> Failure {
             };
             format!("{closest}`orchestrate complexity --all` lists them")
         }
-        NoNetwork::InputSize { least, .. } => format!("`--input-size {least}` is the least"),
+        NoNetwork::InputSize { least, .. } => format!("the smallest is `--input-size {least}`"),
         NoNetwork::Patches { input_size, patch, .. } => {
-            format!("`--input-size {}` is the next", input_size.next_multiple_of(*patch))
+            format!("the next larger is `--input-size {}`", input_size.next_multiple_of(*patch))
         }
-        NoNetwork::NoClasses => "`--classes 1000` is ImageNet's".to_owned(),
+        NoNetwork::NoClasses => "ImageNet has 1000: `--classes 1000`".to_owned(),
     };
     Failure::new(Exit::Usage, error).hint(hint)
 }
 
-/// Writes all files, each as a whole, and names them.
+/// Writes all files atomically, and prints how many.
 fn write(summary: &Summary, directory: &Path) -> Result<(), Failure> {
     let json = format!("{}\n", serde_json::to_string_pretty(summary)?);
     let mut files =

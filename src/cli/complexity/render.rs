@@ -1,4 +1,4 @@
-//! The forms of what `orchestrate complexity` found: tables for people, CSV and JSON for programs.
+//! The output of `orchestrate complexity`: tables for people, CSV and JSON for programs.
 
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
@@ -10,23 +10,23 @@ use crate::job::{Optimizer, Precision};
 /// Version of the JSON. 1: the first.
 pub(super) const SCHEMA: u32 = 1;
 
-/// What the JSON holds.
+/// The JSON document.
 #[derive(Debug, Serialize)]
 pub(super) struct Summary {
-    /// Version of this form.
+    /// The version of the format.
     pub(super) schema: u32,
     /// How training FLOPs were counted, as a sentence.
     pub(super) convention: String,
     /// Height and width of the images, in pixels.
     pub(super) input_size: u32,
-    /// Classes of the last layer.
+    /// Number of classes.
     pub(super) classes: u32,
-    /// Arithmetic.
+    /// The precision.
     pub(super) precision: Precision,
-    /// Whose state is counted.
+    /// The optimizer whose state is counted.
     #[serde(serialize_with = "word")]
     pub(super) optimizer: Optimizer,
-    /// The networks in the order asked for.
+    /// The networks, in the requested order.
     pub(super) networks: Vec<Complexity>,
 }
 
@@ -34,13 +34,13 @@ fn word<S: serde::Serializer>(optimizer: &Optimizer, serializer: S) -> Result<S:
     serializer.serialize_str(optimizer.as_str())
 }
 
-/// What stands under every table: the conventions of its numbers.
+/// The notes under every table: the conventions of its numbers.
 fn notes(summary: &Summary) -> String {
     format!(
-        "Images of {size} × {size} pixels, {classes} classes, {precision}. 1 MAC is 2 FLOPs; MACs and FLOPs are those of one \
-         image.\n{convention}\nMemory is an estimate: parameters, gradients and {optimizer} state in single precision, \
-         and the outputs of all layers.\nDRAM traffic is modelled: each layer reads its inputs and weights and writes its \
-         outputs once, forward and backward, without the optimizer.\n",
+        "Images of {size} × {size} pixels, {classes} classes, {precision}. 1 MAC is 2 FLOPs; MACs and FLOPs are per \
+         image.\n{convention}\nMemory is an estimate: parameters, gradients and {optimizer} state in single \
+         precision, and the outputs of all layers.\nDRAM traffic is modelled: each layer reads its inputs and \
+         weights and writes its outputs once, forward and backward, without the optimizer.\n",
         size = summary.input_size,
         classes = summary.classes,
         precision = summary.precision,
@@ -52,7 +52,7 @@ fn notes(summary: &Summary) -> String {
     )
 }
 
-/// One row a network and batch.
+/// One row per network and batch.
 pub(super) fn summary_table(summary: &Summary, layout: Layout) -> String {
     let header = [
         "network",
@@ -89,7 +89,7 @@ pub(super) fn summary_table(summary: &Summary, layout: Layout) -> String {
     format!("{}\n{}", table_text(&table), notes(summary))
 }
 
-/// The layers of one network under its name, and its totals.
+/// The name, layers and totals of a network.
 pub(super) fn layer_listing(summary: &Summary, complexity: &Complexity, layout: Layout) -> String {
     let mut header: Vec<String> = [
         "layer",
@@ -165,10 +165,10 @@ fn right_aligned(table: &mut Table, from: usize) {
     }
 }
 
-/// A row a network and batch; all numbers are whole and in base units, but for the intensity.
+/// One row per network and batch. All numbers except the intensity are integers in base units.
 ///
 /// # Errors
-/// None that memory does not make.
+/// Writing to memory does not fail.
 pub(super) fn summary_csv(networks: &[Complexity]) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record([
@@ -214,10 +214,10 @@ pub(super) fn summary_csv(networks: &[Complexity]) -> Result<String, csv::Error>
     text(writer)
 }
 
-/// A row a layer and batch; all numbers are whole and in base units.
+/// One row per layer and batch. All numbers are integers in base units.
 ///
 /// # Errors
-/// None that memory does not make.
+/// Writing to memory does not fail.
 pub(super) fn layer_csv(networks: &[Complexity]) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record([
@@ -263,5 +263,5 @@ pub(super) fn layer_csv(networks: &[Complexity]) -> Result<String, csv::Error> {
 
 fn text(writer: csv::Writer<Vec<u8>>) -> Result<String, csv::Error> {
     let bytes = writer.into_inner().map_err(|error| error.into_error())?;
-    Ok(String::from_utf8(bytes).expect("all that was written is UTF-8"))
+    Ok(String::from_utf8(bytes).expect("only UTF-8 was written"))
 }

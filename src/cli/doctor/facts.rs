@@ -1,10 +1,10 @@
-//! A survey as sections of names and values, for people: in `doctor` as text, in `env` as Markdown. Pure.
+//! A survey as sections of names and values for people: as text in `doctor`, as Markdown in `env`. Pure.
 
 use crate::cli::output::size_text;
 use crate::host::survey::{Activity, PlaceFacts, ProgramFacts, Survey, WorkerState, WorkerSurvey};
 use crate::record::{CpuFacts, GitFacts, GpuFacts, HostFacts};
 
-/// A titled part.
+/// A part with a title.
 #[derive(Debug)]
 pub(in crate::cli) struct Section {
     pub(in crate::cli) title: &'static str,
@@ -12,7 +12,7 @@ pub(in crate::cli) struct Section {
     pub(in crate::cli) lines: Vec<(String, String)>,
 }
 
-/// Everything that `survey` knows. What is not known has no line.
+/// Everything that `survey` knows. Unknown facts have no line.
 pub(in crate::cli) fn sections(survey: &Survey) -> Vec<Section> {
     let sections = [
         Section { title: "system", lines: system(survey) },
@@ -145,7 +145,7 @@ fn software(survey: &Survey) -> Vec<(String, String)> {
     lines
 }
 
-/// Whether libtorch has CUDA is of interest beside a GPU alone.
+/// Whether libtorch has CUDA only matters on a host with a GPU.
 fn worker(worker: &WorkerSurvey, beside_gpu: bool) -> Vec<(String, String)> {
     let state = match &worker.state {
         WorkerState::Ready => worker.path.clone(),
@@ -178,7 +178,7 @@ fn program_text(program: Option<&ProgramFacts>) -> String {
 }
 
 fn git_text(git: &GitFacts) -> String {
-    let changed = if git.dirty { ", with changes that are not committed" } else { "" };
+    let changed = if git.dirty { ", with uncommitted changes" } else { "" };
     format!("{}{changed}", git.revision)
 }
 
@@ -201,7 +201,7 @@ fn counters(survey: &Survey) -> Vec<(String, String)> {
 
 fn places(survey: &Survey) -> Vec<(String, String)> {
     let place = |name: &str, place: &PlaceFacts| {
-        let missing = if place.exists { None } else { Some("not there yet".to_owned()) };
+        let missing = if place.exists { None } else { Some("does not exist yet".to_owned()) };
         let free = place.free_bytes.map(|free| format!("{} free", size_text(free)));
         let words =
             [Some(place.path.clone()), missing, place.file_system.clone(), free, place.problem.clone()];
@@ -228,7 +228,7 @@ fn activity(activity: &Activity) -> Vec<(String, String)> {
     lines
 }
 
-/// Whether the host has, or seems to have, a GPU of NVIDIA's.
+/// Whether the host has, or seems to have, an NVIDIA GPU.
 pub(super) fn has_nvidia(host: &HostFacts) -> bool {
     host.devices.iter().any(|name| name.starts_with("cuda"))
 }

@@ -1,18 +1,18 @@
-//! One thing that is wrong with a host.
+//! A finding: one problem of a host.
 
 use serde::Serialize;
 
-/// How much a finding matters, the worst first.
+/// The severity of a finding, the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Severity {
     /// `orchestrate run` cannot work.
     Prevents,
-    /// What is measured now is wrong, or will be marked and left out.
+    /// Measurements would be wrong, or marked and left out.
     Spoils,
-    /// Something cannot be measured, or less well.
+    /// Something cannot be measured, or only less exactly.
     Limits,
-    /// To be known when numbers are compared.
+    /// Worth knowing when numbers are compared.
     Note,
 }
 
@@ -20,7 +20,7 @@ impl Severity {
     pub(super) const ALL: [Severity; 4] =
         [Severity::Prevents, Severity::Spoils, Severity::Limits, Severity::Note];
 
-    /// As it stands before a finding.
+    /// The word in front of a finding.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Severity::Prevents => "prevents",
@@ -31,16 +31,16 @@ impl Severity {
     }
 }
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
-    /// A word for programs; it does not change.
+    /// A stable word for programs.
     pub(super) code: &'static str,
     pub(super) severity: Severity,
-    /// What was found, with its number.
+    /// The problem, with its number.
     pub(super) what: String,
     /// Why it matters.
     pub(super) why: &'static str,
-    /// What to do, a command to type where there is one.
+    /// What to do: a command to type if there is one.
     pub(super) remedy: String,
 }

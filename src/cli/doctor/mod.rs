@@ -1,6 +1,6 @@
-//! `orchestrate doctor`: what this host is, and what would spoil a measurement on it.
+//! `orchestrate doctor`: describes this host and what would spoil a measurement on it.
 //!
-//! [`crate::host::survey`] looks, [`checks`] judges, [`facts`] and [`render`] say how it reads; the last three are pure.
+//! [`crate::host::survey`] looks, [`checks`] judges, [`facts`] and [`render`] make the text. The last three are pure.
 
 mod checks;
 pub(super) mod facts;
@@ -19,10 +19,10 @@ use crate::lock::lock_dir_path;
 use checks::check;
 use finding::{Finding, Severity};
 
-/// What `orchestrate doctor` takes.
+/// The arguments of `orchestrate doctor`.
 #[derive(Debug, clap::Args)]
 pub(super) struct DoctorArgs {
-    /// How long to look at who keeps the processors busy; 0s does not look.
+    /// How long to watch for processes that keep the processors busy; 0s skips this.
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = humantime::parse_duration)]
     look: Duration,
     /// Print JSON.
@@ -30,7 +30,7 @@ pub(super) struct DoctorArgs {
     json: bool,
 }
 
-/// Everything as `--json` prints it.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
     #[serde(flatten)]
@@ -38,9 +38,9 @@ struct Document<'a> {
     findings: &'a [Finding],
 }
 
-/// Prints what this host is and what is to be done about it. Nothing is run, and nothing is written.
+/// Prints the facts of this host and the findings. Runs no job and writes nothing.
 ///
-/// Exit 0 with any finding but one that keeps `orchestrate run` from working: so a script may go on with `&&`.
+/// Exits with 0 unless a finding prevents `orchestrate run` from working, so scripts can continue with `&&`.
 pub(super) fn run(args: DoctorArgs, global: &Global) -> Result<Exit, Failure> {
     let survey = Survey::probe(&global.store, &lock_dir_path(), args.look);
     let findings = check(&survey);

@@ -1,9 +1,9 @@
-//! How a survey and its findings read as text. Pure.
+//! A survey and its findings as text. Pure.
 
 use super::facts::Section;
 use super::finding::{Finding, Severity};
 
-/// The host, then the findings, so that those stand last on a terminal.
+/// The host, then the findings, which are thus the last lines on a terminal.
 pub(super) fn text(sections: &[Section], findings: &[Finding]) -> String {
     let mut text = String::new();
     for section in sections {
@@ -22,10 +22,10 @@ fn lines_text(lines: &[(String, String)]) -> String {
     lines.iter().map(|(name, value)| format!("  {name:width$}  {value}\n")).collect()
 }
 
-/// `5 findings: 1 prevents, 2 limits, 2 notes`, with what the words mean.
+/// `3 findings: 1 prevents runs, 2 are notes`.
 fn summary(findings: &[Finding]) -> String {
     if findings.is_empty() {
-        return "nothing was found that would spoil a measurement".to_owned();
+        return "nothing on this host would spoil a measurement".to_owned();
     }
     let meaning = |severity: Severity, one: bool| match (severity, one) {
         (Severity::Prevents, true) => "prevents runs",
@@ -72,6 +72,6 @@ mod tests {
     fn the_summary_counts_by_severity() {
         let findings = [Severity::Prevents, Severity::Note, Severity::Note].map(finding);
         assert_eq!(summary(&findings), "3 findings: 1 prevents runs, 2 are notes");
-        assert_eq!(summary(&[]), "nothing was found that would spoil a measurement");
+        assert_eq!(summary(&[]), "nothing on this host would spoil a measurement");
     }
 }

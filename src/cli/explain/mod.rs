@@ -1,6 +1,6 @@
-//! `orchestrate explain`: why a job stands as it does.
-//!
-//! Reading is here; [`page`] says what is shown.
+//! `orchestrate explain`: the state of a job, and why.
+// !
+//! This file reads the store; [`page`] is the output.
 
 mod page;
 
@@ -22,17 +22,17 @@ use crate::store::Store;
 
 use page::{AttemptView, Explanation, Findings, Foreign};
 
-/// What `orchestrate explain` takes.
+/// The arguments of `orchestrate explain`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ExplainArgs {
-    /// The job: its label, its directory, or at least four digits of its id.
+    /// The job, by its label, its directory or at least four digits of its id.
     job: String,
     /// Print JSON instead of text.
     #[arg(long)]
     json: bool,
 }
 
-/// Prints the job's key, how it stands, what would be done with it, its attempts, what changed since, and how to go on.
+/// Prints the job's key, its state, the decision about it, its attempts, what changed since, and what to do next.
 pub(super) fn run(args: ExplainArgs, global: &Global) -> Result<Exit, Failure> {
     let store = Store::open(&global.store).map_err(Failure::store)?;
     let found = find_job(&store, &args.job)?;
@@ -73,7 +73,7 @@ pub(super) fn run(args: ExplainArgs, global: &Global) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Every key that a saved plan declares or a record holds.
+/// Every key in a saved plan or a record.
 fn declared_keys<'a>(
     planned: &'a BTreeMap<JobId, Planned>,
     inventory: &'a Inventory,
@@ -82,7 +82,7 @@ fn declared_keys<'a>(
     planned.chain(inventory.records().map(|record| &record.key))
 }
 
-/// Where the files are that the user named, if that is not the directory of `job`, and what to do about it.
+/// The directory that the user named, if it is not that of `job`, and what to do about it.
 fn foreign(found: &Found, job: &Job, inventory: &Inventory) -> Option<Foreign> {
     let path = found.dir.path();
     let remedy = || inventory.problems.iter().find(|problem| problem.path == path)?.remedy.clone();
@@ -90,7 +90,7 @@ fn foreign(found: &Found, job: &Job, inventory: &Inventory) -> Option<Foreign> {
         .then(|| Foreign { directory: path.display().to_string(), remedy: remedy() })
 }
 
-/// What changed since the job ran, accepted or not; empty if it is not done, and if no plan tells how it would run now.
+/// What changed since the job ran, accepted or not. Empty if it is not done, or if no plan knows how it would run now.
 fn changes_since(
     store: &Store,
     job: &Job,
@@ -104,7 +104,7 @@ fn changes_since(
     changes(record, &plan.env(job.key()).variables, &here.host, &present)
 }
 
-/// Every attempt that has a directory, in order, with its record: its own, or the one that decides about the job.
+/// Every attempt with a directory, in order, with its own record or the one that decides about the job.
 fn attempts(dir: &JobDir) -> Vec<AttemptView> {
     let deciding = dir.load_record().ok().flatten();
     let view = |attempt: AttemptDir| {

@@ -1,4 +1,4 @@
-//! What is to be said about how a job stands. Pure; the JSON of `explain --json` is [`Explanation`], as it stands.
+//! The explanation of a job's state. Pure. [`Explanation`] is also the JSON of `explain --json`.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -13,44 +13,44 @@ use crate::plan::{Acceptance, Change, Decision, Inventory, Misread, NotDone, Sta
 use crate::record::{Outcome, Record};
 use crate::text::duration_text;
 
-/// The version of what `--json` prints.
+/// The version of the `--json` format.
 ///
-/// Changelog: 1, the first; since then with `marks`, `left_out`, `unconfirmed`, `foreign` and `misread`.
+/// Changelog: 1, the first; later extended by `marks`, `left_out`, `unconfirmed`, `foreign` and `misread`.
 const EXPLANATION_SCHEMA: u32 = 1;
 
-/// What was found out about a job beside the inventory.
+/// What is known about a job in addition to the inventory.
 pub(super) struct Findings {
     /// The job's directory.
     pub(super) dir: JobDir,
-    /// The latest saved plan that holds it, and what is decided there.
+    /// The latest saved plan that contains it, and the decision there.
     pub(super) planned: Option<Planned>,
     /// What changed since it ran, accepted or not.
     pub(super) changes: Vec<Change>,
-    /// The doubts about its run; none if it is not done.
+    /// The marks of its run; none if it is not done.
     pub(super) marks: Vec<Mark>,
     /// This host.
     pub(super) hostname: String,
     /// Its attempts, in order.
     pub(super) attempts: Vec<AttemptView>,
-    /// `--store DIR` for commands to type, with a blank in front.
+    /// ` --store DIR`, for commands to type.
     pub(super) store_flag: String,
-    /// The directory that the user named, if it holds the job's key and is not the job's own.
+    /// The directory that the user named, if it has the job's key but is not the job's own.
     pub(super) foreign: Option<Foreign>,
-    /// What it is a misreading of, by an older version.
+    /// The declared job that an older version misread as this one.
     pub(super) misread: Option<Misread>,
-    /// The command that deletes such a directory.
+    /// The command that deletes the directory of a misread job.
     pub(super) delete: Option<String>,
 }
 
-/// A directory that holds a job's key and is not the job's own.
+/// A directory that has a job's key but is not the job's own.
 #[derive(Debug, Serialize)]
 pub(super) struct Foreign {
     pub(super) directory: String,
-    /// What to do about it, if there is one thing to do.
+    /// What to do about it, if that is known.
     pub(super) remedy: Option<String>,
 }
 
-/// Why a job stands as it does.
+/// Why a job is in its state.
 #[derive(Debug, Serialize)]
 pub(super) struct Explanation {
     schema: u32,
@@ -58,37 +58,37 @@ pub(super) struct Explanation {
     label: String,
     /// The name of its directory.
     directory: String,
-    /// The directory that the user named, if it holds the job's key and is not the job's own.
+    /// The directory that the user named, if it has the job's key but is not the job's own.
     foreign: Option<Foreign>,
-    /// What it is a misreading of, by an older version.
+    /// The declared job that an older version misread as this one.
     misread: Option<Misread>,
     key: Key,
-    /// Whether there is a record of a success.
+    /// Whether a record of a success exists.
     done: bool,
     /// Why it is not done, as a sentence; `None` if it is.
     why_not_done: Option<String>,
-    /// The latest saved plan that holds it.
+    /// The latest saved plan that contains it.
     plan: Option<String>,
     /// What a run of that plan would do with it.
     decision: Option<&'static str>,
     #[serde(skip)]
     decision_text: Option<&'static str>,
-    /// Why, as a sentence; of a stale job, what changed.
+    /// The reason, as a sentence; for a stale job, what changed.
     why: Option<String>,
-    /// What changed since it ran, whether accepted or not.
+    /// What changed since it ran, accepted or not.
     changes: Vec<Change>,
-    /// What the user accepted of the run that decides; what was accepted of an earlier one says nothing any more.
+    /// What the user accepted for the attempt that decides. Acceptances of earlier attempts no longer apply.
     accepted: Option<Acceptance>,
     /// Whether its run is left out of the statistics.
     left_out: bool,
-    /// The doubts about its run, each as a sentence.
+    /// The marks of its run, each as a sentence.
     marks: Vec<String>,
     /// Declared parameters that its record does not confirm.
     unconfirmed: Vec<String>,
-    /// Where it ran, if that is another host: of what changed, the declared variables alone are compared then.
+    /// The other host where it ran, if any. Then only the declared variables are compared.
     elsewhere: Option<String>,
     attempts: Vec<AttemptView>,
-    /// Commands that go on from here, each in a sentence.
+    /// The next commands to type, each in a sentence.
     next: Vec<String>,
 }
 
@@ -96,18 +96,18 @@ pub(super) struct Explanation {
 #[derive(Debug, Serialize)]
 pub(super) struct AttemptView {
     number: u32,
-    /// Its record is the one that decides about the job.
+    /// Whether its record decides about the job.
     decides: bool,
     /// `None` without a record.
     started_at: Option<DateTime<Utc>>,
-    /// From its start to its end; `None` without a record.
+    /// Its duration in seconds; `None` without a record.
     seconds: Option<f64>,
-    /// `None` without a record: it runs, or was cut off.
+    /// `None` without a record: it is running, or was cut off.
     outcome: Option<Outcome>,
 }
 
 impl AttemptView {
-    /// The attempt called `number`, with its record if it left one.
+    /// Attempt `number`, with its record if it left one.
     pub(super) fn of(number: u32, decides: bool, record: Option<&Record>) -> AttemptView {
         AttemptView {
             number,
@@ -121,7 +121,7 @@ impl AttemptView {
     fn text(&self) -> String {
         let (Some(started), Some(seconds), Some(outcome)) = (self.started_at, self.seconds, &self.outcome)
         else {
-            return "left no record: it runs right now, or it was cut off".to_owned();
+            return "left no record: it is running, or it was cut off".to_owned();
         };
         let decides = if self.decides { "; its record decides" } else { "" };
         let (started, took) = (started.format("%Y-%m-%d %H:%M:%S UTC"), duration_text(seconds));
@@ -130,7 +130,7 @@ impl AttemptView {
 }
 
 impl Explanation {
-    /// All that is to be said of `job`.
+    /// The explanation of `job`.
     pub(super) fn of(job: &Job, inventory: &Inventory, findings: Findings) -> Explanation {
         let standing = inventory.standing(job);
         let next = next(job, &standing, &findings);
@@ -180,7 +180,7 @@ impl Explanation {
         let mut line = |name: &str, value: &str| text += &format!("  {name:9}  {value}\n");
         line("directory", &self.directory);
         if let Some(foreign) = &self.foreign {
-            line("named", &format!("{}, which is not its directory", foreign.directory));
+            line("named", &format!("{}, which is not the job's directory", foreign.directory));
         }
         if let Some(Misread { number, declared, .. }) = &self.misread {
             line("misread", &format!("an older orchestrate read {number}; the declared job is {declared}"));
@@ -188,12 +188,12 @@ impl Explanation {
         line("state", &self.state_text());
         line("decision", &self.decision_text());
         if let Some(host) = &self.elsewhere {
-            line("compared", &format!("variables alone: it ran on {host}"));
+            line("compared", &format!("only variables, because it ran on {host}"));
         }
         if let Some(accepted) = &self.accepted {
             line("accepted", &accepted_text(accepted));
         }
-        text += &format!("\nkey, which the id is the hash of\n  {}\n", self.key.canonical_json());
+        text += &format!("\nkey (its hash is the id)\n  {}\n", self.key.canonical_json());
         section(&mut text, "marks", self.marks.iter().cloned());
         let unconfirmed = (!self.unconfirmed.is_empty()).then(|| unconfirmed_text(&self.unconfirmed));
         section(&mut text, "not confirmed", unconfirmed.into_iter());
@@ -203,7 +203,7 @@ impl Explanation {
             self.attempts.iter().map(|it| format!("{}  {}", it.number, it.text())),
         );
         section(&mut text, "changed since it ran", self.changes.iter().map(Change::text));
-        section(&mut text, "how to go on", self.next.iter().cloned());
+        section(&mut text, "next commands", self.next.iter().cloned());
         text
     }
 
@@ -217,7 +217,7 @@ impl Explanation {
 
     fn decision_text(&self) -> String {
         let (Some(word), Some(plan)) = (self.decision_text, &self.plan) else {
-            return "none: no saved plan holds it, so it cannot be told what changed since".to_owned();
+            return "none: no saved plan contains it, so what changed since is unknown".to_owned();
         };
         let why = self.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
         format!("{word}{why} (plan `{plan}`)")
@@ -229,7 +229,7 @@ fn accepted_text(accepted: &Acceptance) -> String {
     format!("{}: {changes}", accepted.accepted_at.format("%Y-%m-%d %H:%M:%S UTC"))
 }
 
-/// Adds a part with a title, a line for each of `lines`; nothing if there is none.
+/// Adds a section with a title and `lines`, or nothing if there are none.
 fn section(text: &mut String, title: &str, lines: impl Iterator<Item = String>) {
     let lines: String = lines.map(|line| format!("  {line}\n")).collect();
     if !lines.is_empty() {
@@ -237,15 +237,15 @@ fn section(text: &mut String, title: &str, lines: impl Iterator<Item = String>) 
     }
 }
 
-/// What to type next, each in a sentence.
+/// The next commands to type, each in a sentence.
 fn next(job: &Job, standing: &Standing, findings: &Findings) -> Vec<String> {
     let (name, store) = (job.dir_name(), &findings.store_flag);
     let mut found = Vec::new();
     let resume = |plan: &str| format!("orchestrate resume {plan}{store}");
     match findings.planned.as_ref().map(|planned| (&*planned.plan, &planned.decided.decision)) {
         Some((plan, Decision::Stale { .. })) => {
-            found.push(format!("`{} --rerun-stale` repeats it, with all that is stale", resume(plan)));
-            found.push(format!("`orchestrate accept {name}{store}` keeps it as it is"));
+            found.push(format!("`{} --rerun-stale` repeats all stale jobs", resume(plan)));
+            found.push(format!("`orchestrate accept {name}{store}` keeps this result"));
         }
         Some((plan, Decision::Run(NotDone::Running))) => {
             found.push(format!("`orchestrate status {plan} --watch{store}` follows the run"));
@@ -258,22 +258,20 @@ fn next(job: &Job, standing: &Standing, findings: &Findings) -> Vec<String> {
     if let Some(planned) = findings.planned.as_ref().filter(|_| findings.marks.iter().any(Mark::disqualifies))
     {
         let again = resume(&planned.plan);
-        found.push(format!(
-            "`{again} --rerun-marked` repeats it, with all that is left out of the statistics"
-        ));
+        found.push(format!("`{again} --rerun-marked` repeats all jobs that are left out of the statistics"));
     }
     found.extend(findings.foreign.as_ref().and_then(|foreign| foreign.remedy.clone()));
     if let (Some(Misread { declared, .. }), Some(delete)) = (&findings.misread, &findings.delete) {
-        found.push(format!("`orchestrate explain {declared}{store}` explains the job that was declared"));
+        found.push(format!("`orchestrate explain {declared}{store}` explains the declared job"));
         if findings.planned.is_none() {
-            found.push(format!("`{delete}` deletes this one: no plan counts it"));
+            found.push(format!("`{delete}` deletes this one, which no plan counts"));
         }
     }
     if let Standing::NotDone(NotDone::Failed(record)) = standing {
         found.push(failure_hint(&record.outcome, &findings.dir, record.attempt, store));
     }
     if !findings.attempts.is_empty() {
-        found.push(format!("`orchestrate show {name}{store}` shows all that was measured and observed"));
+        found.push(format!("`orchestrate show {name}{store}` shows all its measurements and observations"));
     }
     found
 }
@@ -351,7 +349,7 @@ mod tests {
         for part in [
             "state      done\n",
             "decision   done (plan `t`)\n",
-            "compared   variables alone: it ran on bench-1\n",
+            "compared   only variables, because it ran on bench-1\n",
             "accepted   1970-01-01 00:00:00 UTC: worker abababababab → cdcdcdcdcdcd\n",
         ] {
             assert!(text.contains(part), "no `{part}` in {text}");
@@ -362,16 +360,20 @@ mod tests {
         let text = Explanation::of(&job, &inventory, marked).text();
         for part in [
             "state      done, but left out of the statistics\n",
-            "\nmarks\n  contended: others (left out of the statistics)\n  on-battery: the host ran on its battery (counted)\n",
-            "`orchestrate resume t --rerun-marked` repeats it",
+            "\nmarks\n  contended: others (left out of the statistics)\n\
+               \x20 on-battery: the host ran on its battery (counted)\n",
+            "`orchestrate resume t --rerun-marked` repeats all jobs",
         ] {
             assert!(text.contains(part), "no `{part}` in {text}");
         }
-        assert!(!text.contains("accepted"), "what was accepted of another attempt: {text}");
+        assert!(!text.contains("accepted"), "another attempt was accepted: {text}");
         let never = Job::new(fixture::key("cpu", "vgg16", 16, 1));
         let unknown = Findings { planned: None, ..findings(&never, Decision::Skip, Vec::new(), Vec::new()) };
         let text = Explanation::of(&never, &inventory, unknown).text();
-        assert!(text.contains("not done: it never ran") && text.contains("no saved plan holds it"), "{text}");
+        assert!(
+            text.contains("not done: it never ran") && text.contains("no saved plan contains it"),
+            "{text}"
+        );
         let waiting = findings(&never, Decision::Run(NotDone::NeverRan), Vec::new(), Vec::new());
         let text = Explanation::of(&never, &inventory, waiting).text();
         assert!(text.contains("`orchestrate resume t` runs it"), "{text}");

@@ -1,6 +1,6 @@
 //! `orchestrate show`: everything about one job.
 //!
-//! Reading is here; [`page`] says what is shown.
+//! This file reads the store; [`page`] is the output.
 #![expect(clippy::disallowed_methods, reason = "this verb reads a job's directory")]
 
 mod page;
@@ -21,12 +21,12 @@ use crate::store::Store;
 
 use page::{AttemptPage, Page};
 
-/// What `orchestrate show` takes.
+/// The arguments of `orchestrate show`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ShowArgs {
-    /// The job: its label, its directory, or at least four digits of its id.
+    /// The job, by its label, its directory or at least four digits of its id.
     job: String,
-    /// Print the record that decides about the job, as JSON.
+    /// Print the record that decides about the job as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -53,7 +53,7 @@ pub(super) fn run(args: ShowArgs, global: &Global) -> Result<Exit, Failure> {
         .map_err(|source| ReadError { path: found.dir.path().to_owned(), source })?;
     print(&page.text())?;
     if !page.attempts.is_empty() {
-        hint(global.quiet, &format!("`orchestrate logs {}` prints what the worker wrote", found.dir.name()));
+        hint(global.quiet, &format!("`orchestrate logs {}` prints the worker's output", found.dir.name()));
     }
     Ok(Exit::Done)
 }
@@ -67,7 +67,7 @@ struct ReadError {
     source: io::Error,
 }
 
-/// The job that `found` is, from a plan, from its record, or from its `key.json`.
+/// The job of `found`, from a plan, its record or its `key.json`.
 pub(super) fn identify(found: &Found) -> Result<Job, Failure> {
     if let Some(job) = &found.job {
         return Ok(job.clone());
@@ -77,8 +77,11 @@ pub(super) fn identify(found: &Found) -> Result<Job, Failure> {
     }
     let path = found.dir.key();
     let wrong = |error: Box<dyn std::error::Error + Send + Sync>| {
-        Failure::new(Exit::StoreUnusable, format!("{} does not say which job it is: {error}", path.display()))
-            .hint(format!("if nothing in it is of use, delete {}", found.dir.path().display()))
+        Failure::new(
+            Exit::StoreUnusable,
+            format!("{} does not tell which job it belongs to: {error}", path.display()),
+        )
+        .hint(format!("delete {} if it contains nothing useful", found.dir.path().display()))
     };
     let text = read_regular_text(&path).map_err(|error| wrong(error.into()))?;
     let key: Key = serde_json::from_str(&text).map_err(|error| wrong(error.into()))?;
@@ -98,7 +101,7 @@ fn no_record(found: &Found, standing: &Standing) -> Failure {
         Standing::Done(_) => "it is done".to_owned(),
     };
     Failure::new(Exit::NothingSelected, format!("the job {} has no record: {why}", found.dir.name()))
-        .hint(format!("`orchestrate show {}` without `--json` shows what there is", found.dir.name()))
+        .hint(format!("`orchestrate show {}` without `--json` shows what exists", found.dir.name()))
 }
 
 fn load_page(dir: &JobDir, job: Job, standing: Standing) -> io::Result<Page> {
@@ -137,7 +140,7 @@ fn collect_files(directory: &Path, prefix: &str, files: &mut Vec<(String, u64)>)
         if kind.is_dir() {
             collect_files(&entry.path(), &format!("{name}/"), files)?;
         } else if let Ok(data) = entry.metadata() {
-            // A running job's files come and go; one that is gone is not there.
+            // Files of a running job can vanish in the meantime.
             files.push((name, data.len()));
         }
     }

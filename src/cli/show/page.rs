@@ -15,7 +15,7 @@ use crate::record::perf::{Count, PerfEvent};
 use crate::record::{Counters, Observed, ProcessStats, Provenance, Readings, Record, looks_secret};
 use crate::text::{duration_text, rate_text};
 
-/// Everything there is to say about one job.
+/// Everything about one job.
 #[derive(Debug)]
 pub(super) struct Page {
     pub(super) job: Job,
@@ -25,9 +25,9 @@ pub(super) struct Page {
     pub(super) attempts: Vec<AttemptPage>,
     /// Paths below the directory, and sizes in bytes.
     pub(super) files: Vec<(String, u64)>,
-    /// What `command.sh` holds.
+    /// The content of `command.sh`.
     pub(super) command: Option<String>,
-    /// The doubts about the run that decides.
+    /// The marks of the attempt that decides.
     pub(super) marks: Vec<Mark>,
 }
 
@@ -35,11 +35,11 @@ pub(super) struct Page {
 #[derive(Debug)]
 pub(super) struct AttemptPage {
     pub(super) number: u32,
-    /// `None` if it left none: it runs, or it was cut off.
+    /// `None` if it left none: it is running, or was cut off.
     pub(super) record: Option<Record>,
 }
 
-/// Names and values of a part of the page.
+/// The names and values of a section.
 type Lines = Vec<(String, String)>;
 
 impl Page {
@@ -51,7 +51,7 @@ impl Page {
         section(&mut text, "attempts", self.attempt_lines());
         section(&mut text, "marks", self.mark_lines());
         text += &self.unconfirmed();
-        // The last record says where the job stands; earlier ones have their outcome above.
+        // The last record decides. The outcomes of earlier ones are listed above.
         if let Some(record) = self.attempts.iter().rev().find_map(|attempt| attempt.record.as_ref()) {
             let title = format!("of attempt {}", record.attempt);
             let measurement = record.measurement.as_ref().map(|it| measurement(it, record.key.kind));
@@ -71,7 +71,7 @@ impl Page {
         text
     }
 
-    /// `command.sh`, without the values of secrets; where that is gone, the argv that the last record remembers.
+    /// `command.sh` without the values of secrets, or if it is missing, the argv of the last record.
     fn command_text(&self) -> Option<String> {
         let remembered = || {
             let record = self.attempts.iter().rev().find_map(|attempt| attempt.record.as_ref())?;
@@ -119,7 +119,7 @@ impl Page {
         self.marks.iter().map(text).collect()
     }
 
-    /// What there is to say of parameters that the record does not confirm; empty if it confirms all.
+    /// The section on parameters that the record does not confirm; empty if it confirms all.
     fn unconfirmed(&self) -> String {
         let Standing::Done(record) = &self.standing else { return String::new() };
         match unconfirmed(self.job.key(), record) {
@@ -130,7 +130,7 @@ impl Page {
 
     fn attempt_lines(&self) -> Lines {
         let text = |attempt: &AttemptPage| match &attempt.record {
-            None => "left no record: it runs right now, or it was cut off".to_owned(),
+            None => "left no record: it is running, or it was cut off".to_owned(),
             Some(record) => format!(
                 "{}, {}: {}",
                 record.started_at.format("%Y-%m-%d %H:%M:%S UTC"),
@@ -142,8 +142,8 @@ impl Page {
     }
 }
 
-/// `script`, one of [`crate::plan::Invocation::script`], without the values of variables that look secret. It sets each
-/// variable in a continued line of its own.
+/// `script` from [`crate::plan::Invocation::script`], without the values of variables that look secret. It sets each
+/// variable on its own continued line.
 fn without_secrets(script: &str) -> String {
     const CONTINUED: &str = " \\\n";
     let hide = |line: &str| match line.trim_start().split_once('=') {
@@ -153,10 +153,10 @@ fn without_secrets(script: &str) -> String {
     script.split(CONTINUED).map(hide).collect::<Vec<_>>().join(CONTINUED)
 }
 
-/// What stands in the place of a secret.
+/// Replaces a secret.
 const HIDDEN: &str = "hidden";
 
-/// What a profiler counted, summed up; the sums alone, for `counters.csv` and `kernels.csv` have the rest.
+/// The sums of a profiler's counters. `counters.csv` and `kernels.csv` have the rest.
 fn counters(counters: &Counters) -> Lines {
     let mut lines = Lines::new();
     match counters {
@@ -177,7 +177,7 @@ fn counters(counters: &Counters) -> Lines {
             let ratio = |value: Option<f64>| {
                 value.map_or_else(|| "not measured".to_owned(), |value| format!("{value:.3}"))
             };
-            lines.push(line("instructions_a_cycle", ratio(perf.ipc())));
+            lines.push(line("instructions_per_cycle", ratio(perf.ipc())));
             lines.push(line("cache_miss_rate", ratio(perf.cache_miss_rate())));
             lines.push(line("branch_miss_rate", ratio(perf.branch_miss_rate())));
             let value = |event: &PerfEvent| match event.count {
@@ -194,7 +194,7 @@ fn line(name: impl ToString, value: impl ToString) -> (String, String) {
     (name.to_string(), value.to_string())
 }
 
-/// Adds a part with its names aligned; nothing if it has no lines.
+/// Adds a section with aligned names, or nothing if it has no lines.
 fn section(text: &mut String, title: &str, lines: Lines) {
     if lines.is_empty() {
         return;
@@ -213,7 +213,7 @@ fn indented(text: &str) -> String {
 }
 
 fn measurement(measurement: &Measurement, kind: Kind) -> Lines {
-    let synchronised = if measurement.synchronized { "yes" } else { "no: its seconds mean nothing" };
+    let synchronised = if measurement.synchronized { "yes" } else { "no: its seconds are meaningless" };
     let mut lines = vec![
         line("samples", measurement.samples),
         line("seconds", number_text(measurement.elapsed_s)),
@@ -255,14 +255,14 @@ fn observed(observed: &Observed) -> Lines {
     fields("", &Observed { telemetry: None, ..observed.clone() })
 }
 
-/// What sensors showed, and the power and energy that follow from it.
+/// The readings of sensors, and the power and energy computed from them.
 fn telemetry(record: &Record) -> Lines {
     let Some(telemetry) = &record.observed.telemetry else { return Vec::new() };
     let mut lines = fields("", telemetry);
     let draw = |name: &str, draw: Option<Draw>| {
         let draw = draw?;
         let power = number_text((draw.power_w * 10.0).round() / 10.0);
-        Some(line(name, format!("{power} W, {} J an image", rate_text(draw.joules_per_image))))
+        Some(line(name, format!("{power} W, {} J per image", rate_text(draw.joules_per_image))))
     };
     lines.extend(draw("processor power", cpu_draw(record)));
     lines.extend(draw("GPU power", gpu_draw(record)));
@@ -282,11 +282,10 @@ fn provenance(provenance: &Provenance) -> Lines {
     lines
 }
 
-/// Every field of `value` that says something, named as `record.json` names it: a field that is added to a record is
-/// shown without anybody remembering to.
+/// Every non-empty field of `value`, named as in `record.json`. So new fields of a record are shown automatically.
 fn fields(prefix: &str, value: &impl Serialize) -> Lines {
     let mut lines = Vec::new();
-    // What a record holds was read from JSON, so it can be written as JSON.
+    // A record was read from JSON, so it can be written as JSON.
     if let Ok(value) = serde_json::to_value(value) {
         add_fields(prefix.trim_end(), &value, &mut lines);
     }
@@ -306,7 +305,7 @@ fn add_fields(name: &str, value: &Value, lines: &mut Lines) {
             }
         }
         Value::Array(values) if values.is_empty() => {}
-        // GPUs, processes: things with fields of their own.
+        // Objects with their own fields, such as GPUs and processes.
         Value::Array(values) if values.iter().any(Value::is_object) => {
             for (index, value) in values.iter().enumerate() {
                 add_fields(&format!("{name} {index}"), value, lines);
@@ -320,7 +319,7 @@ fn add_fields(name: &str, value: &Value, lines: &mut Lines) {
     }
 }
 
-/// All readings of a sensor in a few words.
+/// A summary of a sensor's readings.
 fn readings_text(readings: &Readings) -> String {
     let [min, mean, max, first, last] =
         [readings.min, readings.mean, readings.max, readings.first, readings.last].map(number_text);
@@ -335,7 +334,7 @@ fn scalar_text(value: &Value) -> String {
     }
 }
 
-/// Millionths are the finest that any clock here tells; what is behind them is the binary fraction's.
+/// At most six decimals: no clock here is finer, and further digits only come from the binary fraction.
 fn number_text(number: f64) -> String {
     let rounded = (number * 1e6).round() / 1e6;
     if rounded.is_finite() { rounded.to_string() } else { number.to_string() }
@@ -401,7 +400,7 @@ mod tests {
           of_window          true
           samples            9
           swapped_out_bytes  0
-          processor power    50 W, 0.5000 J an image
+          processor power    50 W, 0.5000 J per image
         ");
     }
 

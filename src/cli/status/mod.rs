@@ -1,6 +1,6 @@
-//! `orchestrate status`: how far a plan is, and what it has measured so far.
-//!
-//! [`overview`] says what is to be seen, [`render`] how it looks; both are pure.
+//! `orchestrate status`: the progress of a plan and its results so far.
+// !
+//! [`overview`] computes the content, [`render`] the text; both are pure.
 
 mod overview;
 mod render;
@@ -22,31 +22,31 @@ use crate::store::Store;
 
 use overview::Overview;
 
-/// Between two looks of `--watch`.
+/// The interval of `--watch`.
 const WATCH_PERIOD: Duration = Duration::from_secs(2);
 
-/// Clears a terminal, what scrolled out of it left alone, and goes to its first line.
+/// Clears the screen but not the scrollback, and moves to the first line.
 const CLEAR: &str = "\x1b[2J\x1b[H";
 
-/// What `orchestrate status` takes.
+/// The arguments of `orchestrate status`.
 #[derive(Debug, clap::Args)]
 pub(super) struct StatusArgs {
-    /// A matrix's name or file; the plan that was run last if not given.
+    /// Name or file of a matrix [default: the last one that was run].
     plan: Option<String>,
     #[command(flatten)]
     select: SelectArgs,
-    /// Keep runs in the statistics that their marks leave out, such as contended ones.
+    /// Include runs in the statistics that their marks leave out, such as contended ones.
     #[arg(long)]
     include_marked: bool,
-    /// Look again every two seconds until nothing is left to run, or until Ctrl-C.
+    /// Update every two seconds until nothing is left to run, or until Ctrl-C.
     #[arg(long)]
     watch: bool,
-    /// Print JSON instead of tables; with `--watch` one document a line.
+    /// Print JSON instead of tables; with `--watch`, one document per line.
     #[arg(long)]
     json: bool,
 }
 
-/// Prints how far the plan is. Nothing is run, and nothing is written.
+/// Prints the progress of the plan. Runs no job and writes nothing.
 pub(super) fn run(args: StatusArgs, global: &Global) -> Result<Exit, Failure> {
     let store = Store::at(&global.store).map_err(Failure::store)?;
     let plan = find_plan(&store, args.plan.as_deref())?;
@@ -55,7 +55,7 @@ pub(super) fn run(args: StatusArgs, global: &Global) -> Result<Exit, Failure> {
     if args.watch { look.watch() } else { look.once() }
 }
 
-/// Everything that a look at the store goes by.
+/// The inputs of an overview.
 struct Look<'a> {
     args: &'a StatusArgs,
     global: &'a Global,
@@ -97,7 +97,7 @@ impl Look<'_> {
                     return Ok(Exit::Done);
                 }
                 tokio::select! {
-                    // Leaving is what Ctrl-C is for here.
+                    // Ctrl-C is the normal way to leave.
                     _ = tokio::signal::ctrl_c() => return Ok(Exit::Done),
                     () = tokio::time::sleep(WATCH_PERIOD) => {}
                 }
@@ -120,7 +120,7 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// What to type next, as far as that can be known.
+    /// The next commands to type.
     fn next_commands(&self, overview: &Overview) -> Vec<String> {
         let name = quote(&self.plan.matrix.name);
         let store = store_flag(self.global);
@@ -141,7 +141,7 @@ impl Look<'_> {
         } else if counts.of(State::Running) > 0 {
             found.push(format!("`orchestrate status {name} --watch{store}` follows the run"));
         } else if counts.of(State::Done) > 0 {
-            found.push(format!("`orchestrate report {name}{store}` turns it into tables and figures"));
+            found.push(format!("`orchestrate report {name}{store}` makes tables and figures"));
         }
         found.extend(misread_hints(&overview.misread, &self.plan, self.global));
         found

@@ -1,5 +1,5 @@
-//! What there is to be seen of a plan: every config with its jobs by state and its throughput, and every failure with
-//! its reason. Pure; the JSON of `status --json` is this, as it stands.
+//! An overview of a plan: every config with its jobs by state and its throughput, and every failure with its reason.
+//! Pure. It is also the JSON of `status --json`.
 
 use std::collections::BTreeMap;
 
@@ -18,12 +18,12 @@ use crate::plan::{
 };
 use crate::record::{Outcome, Record};
 
-/// The version of what `--json` prints.
+/// The version of the `--json` format.
 ///
-/// Changelog: 1, the first; since then with `stale`, `unconfirmed` and `misread`.
+/// Changelog: 1, the first; later extended by `stale`, `unconfirmed` and `misread`.
 const OVERVIEW_SCHEMA: u32 = 1;
 
-/// How far a plan is.
+/// The progress of a plan.
 #[derive(Debug, Serialize)]
 pub(super) struct Overview {
     schema: u32,
@@ -31,28 +31,28 @@ pub(super) struct Overview {
     pub(super) matrix: String,
     /// Its file.
     pub(super) file: String,
-    /// All selected jobs; stale ones are done.
+    /// All selected jobs. Stale ones count as done.
     #[serde(serialize_with = "counts_by_state")]
     pub(super) counts: Tally,
-    /// Of the jobs that wait, failed or run.
+    /// For the jobs that are waiting, failed or running.
     pub(super) time_left: TimeLeft,
-    /// Runs whose marks would leave them out of the statistics are kept in them.
+    /// Whether the statistics include runs that their marks would leave out.
     pub(super) include_marked: bool,
-    /// Names of the parameters that are not the same in all jobs.
+    /// Names of the parameters that differ between jobs.
     pub(super) varying: Vec<String>,
-    /// By env, model, precision, parameters and batch.
+    /// Sorted by env, model, precision, parameters and batch.
     pub(super) configs: Vec<ConfigView>,
     /// Jobs whose last attempt failed.
     pub(super) failures: Vec<FailureView>,
-    /// Why jobs are not here, pruned or blocked, each reason with its number.
+    /// Why jobs are not here, pruned or blocked, each reason with the number of jobs.
     pub(super) left_out: BTreeMap<String, usize>,
-    /// Done jobs that would run with something else now: what changed, each with its number.
+    /// What changed for stale jobs, each change with the number of jobs.
     pub(super) stale: BTreeMap<String, usize>,
     /// Declared parameters that the records of done jobs do not confirm.
     pub(super) unconfirmed: Vec<UnconfirmedView>,
-    /// Directories of the store that say nothing usable.
+    /// Unusable directories of the store.
     pub(super) problems: Vec<ProblemView>,
-    /// What older versions left behind because they misread a number.
+    /// Leftovers of older versions that misread a number.
     pub(super) misread: Misreadings,
 }
 
@@ -61,40 +61,40 @@ pub(super) struct Overview {
 pub(super) struct UnconfirmedView {
     /// Their names.
     pub(super) parameters: Vec<String>,
-    /// How many jobs those are.
+    /// The number of these jobs.
     pub(super) jobs: usize,
 }
 
 /// One config.
 #[derive(Debug, Serialize)]
 pub(super) struct ConfigView {
-    /// Its key, of repeat 1.
+    /// Its key, with repeat 1.
     pub(super) key: Key,
-    /// Its jobs; stale ones are done.
+    /// Its jobs. Stale ones count as done.
     #[serde(serialize_with = "counts_by_state")]
     pub(super) counts: Tally,
-    /// How its failed jobs ended, as `record.json` has it, each kind with its number.
+    /// The outcomes of its failed jobs as in `record.json`, each with the number of jobs.
     pub(super) failed: BTreeMap<&'static str, usize>,
-    /// Over its timing jobs; several if their circumstances differ, since such are never pooled.
+    /// From its timing jobs; several if their circumstances differ, since those are never pooled.
     pub(super) throughput: Vec<ThroughputView>,
 }
 
-/// Images a second of runs that may be pooled.
+/// Images per second of runs in the same circumstances.
 #[derive(Debug, Serialize)]
 pub(super) struct ThroughputView {
     /// Runs that count.
     pub(super) n: usize,
     /// `None` if none counts.
     pub(super) median: Option<f64>,
-    /// Median absolute deviation; `None` if `n` is too small.
+    /// The median absolute deviation; `None` if `n` is too small.
     pub(super) mad: Option<f64>,
     /// Runs that succeeded but do not count, by the names of their marks.
     pub(super) left_out: BTreeMap<String, usize>,
-    /// Runs that count only because marked ones were asked for, by the names of the marks that would leave them out.
+    /// Runs that count only because of `--include-marked`, by the names of the marks that would leave them out.
     pub(super) included: BTreeMap<String, usize>,
     /// Where they ran.
     pub(super) host: String,
-    /// In what they differ from the first group of the config, as `name first / this`.
+    /// The differences from the first group of the config, as `name first / this`.
     pub(super) differences: Vec<String>,
 }
 
@@ -112,7 +112,7 @@ pub(super) struct FailureView {
 }
 
 impl Overview {
-    /// The overview of `decided`, the selected jobs of `plan`. Statistics keep marked runs if `include_marked`.
+    /// The overview of `decided`, the selected jobs of `plan`. Statistics include marked runs if `include_marked`.
     pub(super) fn of(
         plan: &Plan,
         inventory: &Inventory,
@@ -145,7 +145,7 @@ impl Overview {
         overview
     }
 
-    /// Whether a run would find nothing to do and nobody is running anything.
+    /// Whether a run would have nothing to do and no job is running.
     pub(super) fn is_settled(&self) -> bool {
         self.counts.of(State::Running) + self.counts.of(State::Waiting) == 0
     }
@@ -153,7 +153,7 @@ impl Overview {
     fn add(&mut self, decided: &Decided, state: State, inventory: &Inventory) {
         let config = decided.job.key().config();
         self.counts.add(state);
-        // A config's kinds may stand between each other in the order, so it is looked for, from the end.
+        // The kinds of configs can alternate in the order, so the config is searched from the end.
         let index = self.configs.iter().rposition(|view| view.key == config).unwrap_or_else(|| {
             self.configs.push(ConfigView::of(config));
             self.configs.len() - 1
@@ -194,7 +194,8 @@ impl Overview {
     }
 }
 
-/// How the job of `decided` stands. A stale one is done: its record counts, and that it is stale is said below the tables.
+/// The state of the job of `decided`. A stale job is done, because its record counts. That it is stale is told below
+/// the tables.
 fn state_of(decided: &Decided, inventory: &Inventory) -> State {
     match state(inventory.jobs.get(&decided.job.id()), &decided.decision) {
         State::Stale => State::Done,
@@ -205,7 +206,7 @@ fn state_of(decided: &Decided, inventory: &Inventory) -> State {
 /// Why the job of `decided` is not here, pruned or blocked.
 fn why_left(decided: &Decided, inventory: &Inventory) -> String {
     match (inventory.jobs.get(&decided.job.id()), &decided.decision) {
-        // It would be tried again: then the last attempt alone says why.
+        // It would be tried again, so only the last attempt has a reason.
         (Some(Standing::NotDone(NotDone::Failed(record))), Decision::Run(_) | Decision::Rerun { .. }) => {
             format!("it {}", record.outcome)
         }
@@ -219,7 +220,7 @@ fn time_left(plan: &Plan, inventory: &Inventory, sorted: &[(&Decided, State)]) -
     Estimator::new(plan, inventory.records()).time_left(open)
 }
 
-/// The tally as `counts` has always had it: `{ "jobs": 9, "done": 4, … }`, where what is stale is done.
+/// The tally in the stable format of `counts`: `{ "jobs": 9, "done": 4, … }`. Stale jobs count as done.
 fn counts_by_state<S: Serializer>(counts: &Tally, serializer: S) -> Result<S::Ok, S::Error> {
     let states = State::ALL.iter().filter(|state| **state != State::Stale);
     let states = states.map(|state| (state.name(), counts.of(*state)));

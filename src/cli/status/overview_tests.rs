@@ -7,7 +7,7 @@ use crate::matrix::Order;
 use crate::plan::{Change, PLAN_SCHEMA, Problem};
 use crate::record::MatrixFacts;
 
-/// Builds an inventory and what is decided with it, job by job.
+/// Builds an inventory and the decisions about it, job by job.
 struct Scene {
     inventory: Inventory,
     decided: Vec<Decided>,

@@ -1,4 +1,4 @@
-//! How an [`Overview`] looks as text. Pure.
+//! An [`Overview`] as text. Pure.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::cli::words::param_text;
 use crate::job::{Kind, State};
 use crate::text::{jobs_text, rate_text};
 
-/// The tables, then what went wrong.
+/// The table, then the problems.
 pub(super) fn text(overview: &Overview, layout: Layout) -> String {
     let mut text = configs_text(overview, layout);
     text += &format!("{}: {}: {}", overview.matrix, jobs_text(overview.counts.jobs()), overview.counts);
@@ -41,13 +41,13 @@ pub(super) fn text(overview: &Overview, layout: Layout) -> String {
     text
 }
 
-/// A column whose content only some tables need.
+/// An optional column.
 struct Column {
     name: &'static str,
     cell: fn(&ConfigView) -> String,
 }
 
-/// Columns that are shown only if one of their cells says something.
+/// Columns that are only shown if one of their cells has content.
 const OPTIONAL: [Column; 7] = [
     Column { name: "kind", cell: |config| kind_text(config.key.kind) },
     Column { name: "failed (why)", cell: |config| failed_text(&config.failed) },
@@ -95,7 +95,7 @@ fn own_cells(config: &ConfigView, varying: &[String]) -> Vec<String> {
     cells
 }
 
-/// Images a second and n.
+/// Images per second, and n.
 fn throughput_cells(group: Option<&ThroughputView>) -> [String; 2] {
     let Some(group) = group else { return ["-".to_owned(), "0".to_owned()] };
     let median = match (group.median, group.mad) {
@@ -106,7 +106,7 @@ fn throughput_cells(group: Option<&ThroughputView>) -> [String; 2] {
     [median, group.n.to_string()]
 }
 
-/// A spread with two significant digits: rounded to the digits of its median it would often read 0.00.
+/// A spread with two significant digits. With the decimals of its median, it would often be 0.00.
 fn spread_text(spread: f64) -> String {
     if spread <= 0.0 {
         return "0".to_owned();
@@ -115,7 +115,7 @@ fn spread_text(spread: f64) -> String {
     format!("{spread:.decimals$}")
 }
 
-/// What keeps runs out of the statistics, and what keeps groups of one config apart.
+/// Why runs are left out of the statistics, and how groups of a config differ.
 fn note(group: &ThroughputView) -> String {
     let left_out = group.left_out.iter().map(|(marks, number)| format!("{number} {marks} left out"));
     let included = group.included.iter().map(|(marks, number)| format!("{number} {marks} included"));
@@ -128,7 +128,7 @@ fn kind_text(kind: Kind) -> String {
     if kind == Kind::Timing { String::new() } else { kind.to_string() }
 }
 
-/// How many jobs of `config` are in `state`; blank for none.
+/// The number of jobs of `config` in `state`; blank if 0.
 fn number_text(config: &ConfigView, state: State) -> String {
     match config.counts.of(state) {
         0 => String::new(),
@@ -143,8 +143,8 @@ fn failed_text(failed: &BTreeMap<&'static str, usize>) -> String {
     if number == 0 { String::new() } else { format!("{number} ({})", kinds.join(", ")) }
 }
 
-/// Every failure once: jobs that failed in the same way stand below one sentence. Where parameters vary, labels do not
-/// tell jobs apart, and the names of their directories do.
+/// Every failure once, with the jobs that failed in this way below. If parameters vary, the jobs have the names of
+/// their directories, since labels would not distinguish them.
 fn failures_text(failures: &[FailureView], by_directory: bool) -> String {
     let mut by_sentence: Vec<(&str, Vec<&FailureView>)> = Vec::new();
     for failure in failures {

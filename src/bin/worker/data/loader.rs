@@ -12,7 +12,7 @@ use super::transform::Transform;
 use super::{Batch, DataError, ImageFolder, LoaderOptions};
 
 /// Returns the batches of a data set, epoch after epoch without end.
-// /
+///
 /// Batch k of a seed does not depend on the number of threads: its images follow from the seed's permutation of the
 /// epoch, their augmentation from seed, epoch and position. An undecodable image is replaced by the next decodable one
 /// in the epoch's order, which wraps around, so a batch is always full. With [`LoaderOptions::strict`] it is an error

@@ -1,4 +1,4 @@
-//! Findings about power, GPUs, memory, the layers below, and clocks. Pure.
+//! Findings about power, GPUs, memory, virtualisation and clocks. Pure.
 
 use crate::cli::doctor::finding::{Finding, Severity};
 use crate::cli::output::size_text;
@@ -9,13 +9,13 @@ pub(super) fn battery(survey: &Survey) -> Option<Finding> {
     (survey.host.power_source.as_deref() == Some("battery")).then(|| Finding {
         code: "battery",
         severity: Severity::Spoils,
-        what: "the machine runs on its battery".to_owned(),
-        why: "clocks are lower and change with the charge; runs are marked `on-battery`",
+        what: "the machine runs on battery power".to_owned(),
+        why: "clocks are lower and change with the charge, and runs are marked `on-battery`",
         remedy: "plug it in".to_owned(),
     })
 }
 
-/// Who computes on a GPU takes its time; who draws takes little of it, but some.
+/// Processes that compute on a GPU take much of its time; those that draw take a little.
 pub(super) fn gpu_processes(survey: &Survey) -> Option<Finding> {
     let computing: Vec<&GpuProcess> = survey.gpu_processes.iter().filter(|it| it.computes).collect();
     let severity = if computing.is_empty() { Severity::Note } else { Severity::Spoils };
@@ -23,16 +23,16 @@ pub(super) fn gpu_processes(survey: &Survey) -> Option<Finding> {
     let first = shown.first()?;
     let what = match severity {
         Severity::Spoils => format!("other processes compute on a GPU: {}", gpu_process_texts(&shown)),
-        _ => format!("the screen is drawn by a GPU: {}", gpu_process_texts(&shown)),
+        _ => format!("a GPU draws the screen: {}", gpu_process_texts(&shown)),
     };
     let (why, remedy) = match severity {
         Severity::Spoils => (
-            "they take its time and memory, and a run beside them is marked `contended` and left out",
-            format!("end them: `nvidia-smi` shows all, `ps -fp {}` the first", first.pid),
+            "they use its time and memory; a run at the same time is marked `contended` and left out",
+            format!("end them: `nvidia-smi` lists them, `ps -fp {}` shows the first", first.pid),
         ),
         _ => (
-            "drawing takes a little of its time and memory",
-            "for the last percent: measure over ssh, with nobody at the screen".to_owned(),
+            "drawing uses a little of its time and memory",
+            "for exact numbers, measure over ssh with nobody at the screen".to_owned(),
         ),
     };
     Some(Finding { code: "gpu_processes", severity, what, why, remedy })
@@ -60,26 +60,26 @@ pub(super) fn gpu_without_driver(survey: &Survey) -> Option<Finding> {
             "{number} NVIDIA GPU{} without NVIDIA's driver",
             if number == 1 { " is" } else { "s are" }
         ),
-        why: "jobs on `cuda` are not for this machine",
-        remedy: "install the driver (Ubuntu: `sudo ubuntu-drivers install`), then start the machine anew"
+        why: "jobs on `cuda` cannot run on this machine",
+        remedy: "install the driver (Ubuntu: `sudo ubuntu-drivers install`), then restart the machine"
             .to_owned(),
     })
 }
 
 pub(super) fn gpu_persistence(survey: &Survey) -> Option<Finding> {
     let off = survey.host.gpus.iter().filter(|gpu| gpu.persistence_mode == Some(false)).count();
-    // WSL's driver is Windows', which stays loaded whatever it says.
+    // In WSL the driver belongs to Windows and stays loaded, whatever it reports.
     let in_wsl = survey.host.virtualisation.as_deref().is_some_and(|layer| layer.contains("wsl"));
     (off > 0 && !in_wsl).then(|| Finding {
         code: "gpu_persistence",
         severity: Severity::Note,
         what: format!("persistence mode is off on {off} of {} GPUs", survey.host.gpus.len()),
-        why: "between jobs the driver is unloaded and the GPU cools, so each job starts slower and differently",
+        why: "the driver unloads and the GPU cools between jobs, so each job starts more slowly and differently",
         remedy: "`sudo nvidia-smi -pm 1`".to_owned(),
     })
 }
 
-/// Less swap than this in use is what systems put away at leisure.
+/// Systems swap out less than this even without memory pressure.
 const LITTLE_SWAP: u64 = 64 << 20;
 
 pub(super) fn swap(survey: &Survey) -> Option<Finding> {
@@ -89,17 +89,17 @@ pub(super) fn swap(survey: &Survey) -> Option<Finding> {
         code: "swap",
         severity: Severity::Limits,
         what: format!("{} of {} swap are in use", size_text(used), size_text(total)),
-        why: "memory has run short before; a run that touches what was put away waits for the disk",
+        why: "memory has run short before, and a run that needs swapped memory waits for the disk",
         remedy: match survey.host.os.name.as_str() {
-            "macos" => "close what needs much memory, or start the machine anew".to_owned(),
-            _ => "close what needs much memory, then `sudo swapoff -a && sudo swapon -a`".to_owned(),
+            "macos" => "close programs that use much memory, or restart the machine".to_owned(),
+            _ => "close programs that use much memory, then `sudo swapoff -a && sudo swapon -a`".to_owned(),
         },
     })
 }
 
-/// Less than this, and not even a small network fits.
+/// With less than this, not even a small network fits.
 const TOO_LITTLE_MEMORY: u64 = 1 << 30;
-/// Training the larger networks at usual batches takes as much.
+/// Training the larger networks at usual batches takes this much.
 const LITTLE_MEMORY: u64 = 4 << 30;
 
 pub(super) fn memory(survey: &Survey) -> Option<Finding> {
@@ -110,30 +110,31 @@ pub(super) fn memory(survey: &Survey) -> Option<Finding> {
         code: "memory",
         severity,
         what: format!("{}{total} memory are available", size_text(free)),
-        why: "larger batches will run out of memory, or will be swapped",
-        remedy: "close what needs much memory (`top -o %MEM` shows it), or keep to small batches".to_owned(),
+        why: "larger batches will run out of memory or be swapped",
+        remedy: "close programs that use much memory (`top -o %MEM` shows them), or use small batches"
+            .to_owned(),
     })
 }
 
-/// What lies between the program and the hardware, containers aside.
+/// The virtualisation between the program and the hardware, apart from containers.
 pub(super) fn layer(survey: &Survey) -> Option<Finding> {
     let whole = survey.host.virtualisation.as_deref()?;
     let name = whole.split('+').find(|layer| *layer != "container")?;
     let (what, why, remedy) = match name {
         "gvisor" => (
-            "this is gVisor's sandbox".to_owned(),
-            "system calls are dear, what others do cannot be seen, and there are no hardware counters",
-            "measure on a machine or container without it (`runc`)".to_owned(),
+            "this is a gVisor sandbox".to_owned(),
+            "system calls are expensive, other processes are invisible, and there are no hardware counters",
+            "measure on a machine or in a container without gVisor (`runc`)".to_owned(),
         ),
         "wsl1" | "wsl2" => (
-            format!("this is Windows' subsystem for Linux ({name})"),
-            "Windows takes processors and GPU memory unseen, and GPU memory spills to the host without an error",
-            "close what runs on Windows; for numbers to publish, measure on Linux itself".to_owned(),
+            format!("this is the Windows Subsystem for Linux ({name})"),
+            "Windows invisibly uses processors and GPU memory, and GPU memory spills to the host without an error",
+            "close other programs on Windows; for numbers to publish, measure on native Linux".to_owned(),
         ),
         _ => (
             format!("this is a virtual machine ({name})"),
-            "neighbours share caches, memory and clocks unseen; hardware counters and sensors are often missing",
-            "repeat more (`repeats`), compare only within one machine; a machine of its own has no neighbours"
+            "neighbours invisibly share caches, memory and clocks; hardware counters and sensors are often missing",
+            "use more `repeats` and compare only results of this machine, or measure on a dedicated machine"
                 .to_owned(),
         ),
     };
@@ -146,12 +147,13 @@ pub(super) fn container(survey: &Survey) -> Option<Finding> {
         code: "container",
         severity: Severity::Note,
         what: format!("this is a container ({kind})"),
-        why: "its limits on processors and memory count, and other containers of the host cannot be seen",
-        remedy: "keep the image's digest with the results: it is not in the provenance".to_owned(),
+        why: "its limits on processors and memory apply, and other containers of the host are invisible",
+        remedy: "keep the image's digest with the results, because the provenance does not contain it"
+            .to_owned(),
     })
 }
 
-/// Sources that take a microsecond or more to be read, and that the kernel falls back to.
+/// Sources that the kernel falls back to, and that take a microsecond or more to read.
 const SLOW_CLOCKS: [&str; 5] = ["hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"];
 
 pub(super) fn clock_source(survey: &Survey) -> Option<Finding> {
@@ -160,8 +162,8 @@ pub(super) fn clock_source(survey: &Survey) -> Option<Finding> {
         code: "clock_source",
         severity: Severity::Limits,
         what: format!("the kernel reads the time from `{source}`"),
-        why: "each reading takes a microsecond or more, which shows in the times of single iterations",
-        remedy: "`journalctl -k | grep -i clocksource` says why the kernel gave up a faster one".to_owned(),
+        why: "each reading takes a microsecond or more, which affects the times of single iterations",
+        remedy: "`journalctl -k | grep -i clocksource` shows why the kernel rejected a faster one".to_owned(),
     })
 }
 
@@ -169,9 +171,10 @@ pub(super) fn clock_synchronised(survey: &Survey) -> Option<Finding> {
     (survey.clock_synchronised == Some(false)).then(|| Finding {
         code: "clock_synchronised",
         severity: Severity::Note,
-        what: "no time server keeps the clock right".to_owned(),
-        why: "durations do not depend on it, but records of several machines are put in order by it",
-        remedy: "`sudo timedatectl set-ntp true`; in a virtual machine the host may see to it".to_owned(),
+        what: "the clock is not synchronised with a time server".to_owned(),
+        why: "durations do not depend on it, but records of several machines are ordered by it",
+        remedy: "`sudo timedatectl set-ntp true`; a virtual machine might get its time from the host"
+            .to_owned(),
     })
 }
 
@@ -235,8 +238,8 @@ mod tests {
             layer(&survey).map(|finding| finding.what)
         };
         assert_eq!(what("container+kvm").as_deref(), Some("this is a virtual machine (kvm)"));
-        assert_eq!(what("gvisor").as_deref(), Some("this is gVisor's sandbox"));
-        assert_eq!(what("wsl2").as_deref(), Some("this is Windows' subsystem for Linux (wsl2)"));
+        assert_eq!(what("gvisor").as_deref(), Some("this is a gVisor sandbox"));
+        assert_eq!(what("wsl2").as_deref(), Some("this is the Windows Subsystem for Linux (wsl2)"));
         assert_eq!(what("container"), None);
         assert_eq!(found(|it| it.host.container = Some("podman".into())), [("container", Severity::Note)]);
     }

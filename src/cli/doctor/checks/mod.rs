@@ -1,7 +1,7 @@
-//! What is wrong with a host, judged from a [`Survey`]. Pure.
+//! The problems of a host, judged from a [`Survey`]. Pure.
 //!
-//! A check is a function from the survey to a finding or none. What the survey does not know is never held against the
-//! host. Findings that concern processors and clocks are here, the others in [`machine`] and [`needs`].
+//! A check is a function from the survey to a finding or `None`. Something that the survey does not know is never a
+//! finding. Findings about processors and clocks are here, the others in [`machine`] and [`needs`].
 
 mod machine;
 mod needs;
@@ -47,7 +47,7 @@ pub(super) fn check(survey: &Survey) -> Vec<Finding> {
     findings
 }
 
-/// Others keep processors busy, judged by the threshold from which on a run would be marked as contended.
+/// Other processes keep processors busy. The threshold is that of the mark `contended`.
 fn busy(survey: &Survey) -> Option<Finding> {
     let activity = survey.activity.as_ref()?;
     let limit = Thresholds::default().foreign_limit(survey.host.cpu.usable);
@@ -59,10 +59,10 @@ fn busy(survey: &Survey) -> Option<Finding> {
             "other processes keep {cores:.2} processors busy (threshold {limit:.2}){}",
             names(activity)
         ),
-        why: "a run beside them is slower, and is marked `contended` and left out",
+        why: "a run at the same time is slower, marked `contended` and left out",
         remedy: match activity.busiest.first() {
-            Some(process) => format!("end them or wait for them: `ps -fp {}` shows the busiest", process.pid),
-            None => "`top` shows them: end them or wait for them".to_owned(),
+            Some(process) => format!("end them or wait; `ps -fp {}` shows the busiest", process.pid),
+            None => "end them or wait; `top` shows them".to_owned(),
         },
     })
 }
@@ -82,12 +82,12 @@ fn stolen(survey: &Survey) -> Option<Finding> {
         code: "stolen",
         severity: Severity::Spoils,
         what: format!("the hypervisor gives {cores:.2} processors to others (threshold {limit:.2})"),
-        why: "a run is slower by what its neighbours take, and is marked `contended` and left out",
-        remedy: "measure at another hour, or on a machine type with processors of its own".to_owned(),
+        why: "neighbours slow down a run, and it is marked `contended` and left out",
+        remedy: "measure at another time, or on a machine type with dedicated processors".to_owned(),
     })
 }
 
-/// Drivers under which `powersave` lets the clock rise with the load, where under others it is the lowest clock.
+/// Drivers under which `powersave` lets the clock rise with the load. Under others it means the lowest clock.
 const RISING_UNDER_POWERSAVE: [&str; 3] = ["intel_pstate", "amd-pstate-epp", "amd_pstate_epp"];
 
 fn governor(survey: &Survey) -> Option<Finding> {
@@ -99,15 +99,19 @@ fn governor(survey: &Survey) -> Option<Finding> {
     let (severity, why, remedy) = if has("low-power") {
         (
             Severity::Spoils,
-            "macOS holds all clocks down to save energy",
+            "macOS lowers all clocks to save energy",
             "`sudo pmset -a lowpowermode 0`".to_owned(),
         )
     } else if has("powersave") && !rises {
-        (Severity::Spoils, "it holds the processor at its lowest clock", set)
+        (Severity::Spoils, "the processor stays at its lowest clock", set)
     } else if has("powersave") {
-        (Severity::Limits, "clocks rise late and not always to the highest, so short runs vary more", set)
+        (Severity::Limits, "clocks rise late and not always to the maximum, so short runs vary more", set)
     } else if ["ondemand", "conservative", "schedutil"].into_iter().any(has) {
-        (Severity::Note, "clocks follow the load: the first iterations are slower, warm-up hides them", set)
+        (
+            Severity::Note,
+            "clocks follow the load, so the first iterations are slower unless warm-up hides them",
+            set,
+        )
     } else {
         return None;
     };
@@ -121,9 +125,9 @@ fn clock_cap(survey: &Survey) -> Option<Finding> {
     Some(Finding {
         code: "clock_cap",
         severity: Severity::Limits,
-        what: format!("the processor's clock is held to {cap:.0} MHz, of {most:.0} MHz"),
-        why: "numbers are those of a slower processor, and peaks from a data sheet do not apply",
-        remedy: format!("`sudo cpupower frequency-set -u {most:.0}MHz`, unless it is meant so"),
+        what: format!("the processor's clock is limited to {cap:.0} of {most:.0} MHz"),
+        why: "results are those of a slower processor, and data-sheet peaks do not apply",
+        remedy: format!("`sudo cpupower frequency-set -u {most:.0}MHz`, unless the limit is intended"),
     })
 }
 
@@ -137,9 +141,9 @@ fn turbo(survey: &Survey) -> Option<Finding> {
         code: "turbo",
         severity: Severity::Note,
         what: "turbo is on".to_owned(),
-        why: "clocks depend on heat and on how many processors work, so runs vary more than without it",
+        why: "clocks depend on the temperature and the number of busy processors, so runs vary more",
         remedy: format!(
-            "for steadier and lower numbers: `echo {} | sudo tee /sys/devices/system/cpu/{path}`",
+            "for steadier but lower numbers: `echo {} | sudo tee /sys/devices/system/cpu/{path}`",
             u8::from(intel)
         ),
     })
@@ -151,8 +155,8 @@ fn affinity(survey: &Survey) -> Option<Finding> {
         code: "affinity",
         severity: Severity::Note,
         what: format!("this process may use {} of {} processors", cpu.usable, cpu.logical),
-        why: "peaks of the whole processor are out of reach; what others do on the rest still disturbs",
-        remedy: "`taskset -p $$` and the control group's `cpu.max` say who set it".to_owned(),
+        why: "runs cannot reach the peaks of the whole processor, and processes on the rest still disturb them",
+        remedy: "`taskset -p $$` and the control group's `cpu.max` show where the limit is set".to_owned(),
     })
 }
 
@@ -162,7 +166,7 @@ pub(super) mod testing {
     use crate::host::survey::{CounterAccess, PlaceFacts, ProgramFacts, WorkerSurvey};
     use crate::record::{CpuFacts, HostFacts, OsFacts};
 
-    /// A host on which nothing is to be found.
+    /// A host without findings.
     pub(in super::super) fn sound() -> Survey {
         let program = |name: &str| {
             let version = Some("1.9".to_owned());
@@ -219,7 +223,7 @@ pub(super) mod testing {
         }
     }
 
-    /// The code and severity of what is found on a sound host after `change`.
+    /// The code and severity of each finding on a sound host after `change`.
     pub(in super::super) fn found(change: impl FnOnce(&mut Survey)) -> Vec<(&'static str, Severity)> {
         let mut survey = sound();
         change(&mut survey);

@@ -1,4 +1,4 @@
-//! Findings about what a run needs or may use: programs, the worker, permissions, places. Pure.
+//! Findings about what a run needs or can use: programs, the worker, permissions, directories. Pure.
 
 use crate::cli::doctor::facts::has_nvidia;
 use crate::cli::doctor::finding::{Finding, Severity};
@@ -10,7 +10,7 @@ pub(super) fn time(survey: &Survey) -> Option<Finding> {
         code: "time",
         severity: Severity::Prevents,
         what: "there is no GNU or BSD time program in /usr/bin or on the PATH".to_owned(),
-        why: "every worker runs under it: processor time, memory and faults come from there",
+        why: "every worker runs under it: it measures processor time, memory and faults",
         remedy: "`sudo apt-get install time` (dnf, pacman, zypper: the package `time`)".to_owned(),
     })
 }
@@ -21,40 +21,44 @@ pub(super) fn worker(survey: &Survey) -> Option<Finding> {
         WorkerState::Ready => return None,
         WorkerState::Missing => (
             format!("there is no worker at {path}"),
-            "`just build` builds it; ORCHESTRATE_WORKER names one that stands elsewhere".to_owned(),
+            "build it with `just build`, or set ORCHESTRATE_WORKER to the path of another one".to_owned(),
         ),
         WorkerState::NotExecutable => {
             (format!("{path} is not executable"), format!("`chmod +x {}`", crate::plan::quote(path)))
         }
         WorkerState::Broken { message } if is_about_libtorch(message) => (
             format!("the worker does not find libtorch: {message}"),
-            "`./bootstrap.sh` fetches libtorch, `just build` builds the worker with its place".to_owned(),
+            "run `./bootstrap.sh` to fetch libtorch, then `just build` to link the worker with it".to_owned(),
         ),
         WorkerState::Broken { message } => (
             format!("the worker at {path} does not start: {message}"),
-            format!("`{} --version` shows it; `just build` builds it anew", crate::plan::quote(path)),
+            format!(
+                "`{} --version` shows the error; `just build` rebuilds the worker",
+                crate::plan::quote(path)
+            ),
         ),
     };
-    let why = "no job of the shipped worker can run; a matrix with a `worker.command` of its own can";
+    let why =
+        "jobs of the shipped worker cannot run; only those of a matrix with its own `worker.command` can";
     Some(Finding { code: "worker", severity: Severity::Prevents, what, why, remedy })
 }
 
-/// Whether a loader says that a part of libtorch is missing: Linux's `error while loading shared libraries:
-/// libtorch_cpu.so: …`, macOS's `Library not loaded: @rpath/libc10.dylib`. What else is missing is no matter of libtorch's
-/// place.
+/// Whether the loader reports that a part of libtorch is missing. Linux prints `error while loading shared libraries:
+/// libtorch_cpu.so: …`, macOS `Library not loaded: @rpath/libc10.dylib`. Other missing libraries need another remedy.
 fn is_about_libtorch(message: &str) -> bool {
     ["libtorch", "libc10"].iter().any(|part| message.contains(part))
 }
 
-/// CUDA is here, but the worker's libtorch is one without.
+/// The host has CUDA, but the worker's libtorch does not.
 pub(super) fn worker_cuda(survey: &Survey) -> Option<Finding> {
     (has_nvidia(&survey.host) && survey.worker.has_cuda == Some(false)).then(|| Finding {
         code: "worker_cuda",
         severity: Severity::Limits,
         what: "there is an NVIDIA GPU, but the worker's libtorch has no CUDA".to_owned(),
-        why: "jobs on `cuda` end as unsupported",
-        remedy: "`./bootstrap.sh` on this machine fetches a libtorch with CUDA, `just build` links it"
-            .to_owned(),
+        why: "jobs on `cuda` fail as unsupported",
+        remedy:
+            "run `./bootstrap.sh` on this machine to fetch a libtorch with CUDA, then `just build` to link it"
+                .to_owned(),
     })
 }
 
@@ -65,7 +69,7 @@ pub(super) fn store(survey: &Survey) -> Option<Finding> {
         severity: Severity::Prevents,
         what: format!("the store cannot be used: {problem}"),
         why: "every run writes there",
-        remedy: "`--store DIR` names another store; or change the directory's owner or permissions"
+        remedy: "choose another store with `--store DIR`, or change the directory's owner or permissions"
             .to_owned(),
     })
 }
@@ -75,18 +79,18 @@ pub(super) fn locks(survey: &Survey) -> Option<Finding> {
     Some(Finding {
         code: "locks",
         severity: Severity::Prevents,
-        what: format!("the directory of the host's locks cannot be used: {problem}"),
-        why: "without a lock two measurements would share this host",
+        what: format!("the host's lock directory cannot be used: {problem}"),
+        why: "without locks, two measurements could share this host",
         remedy: format!(
-            "`sudo chmod 1777 {}`; ORCHESTRATE_LOCK_DIR chooses another, the same for everybody on this host",
+            "`sudo chmod 1777 {}`, or set ORCHESTRATE_LOCK_DIR to the same directory for everybody on this host",
             crate::plan::quote(&survey.locks.path)
         ),
     })
 }
 
-/// With less than this not even a small matrix ends.
+/// With less than this, not even a small matrix finishes.
 const NO_ROOM: u64 = 50 << 20;
-/// Records are small, but workers' logs need not be, and neither are profiles.
+/// Records are small, but the logs of workers and profiles can be large.
 const LITTLE_ROOM: u64 = 1 << 30;
 
 pub(super) fn disk(survey: &Survey) -> Option<Finding> {
@@ -95,13 +99,13 @@ pub(super) fn disk(survey: &Survey) -> Option<Finding> {
     Some(Finding {
         code: "disk",
         severity: if free < NO_ROOM { Severity::Prevents } else { Severity::Limits },
-        what: format!("{}{of} are free where the store is", size_text(free)),
-        why: "a full disk stops the run; nothing that was measured is lost",
-        remedy: "make room, or `--store DIR` on another disk".to_owned(),
+        what: format!("{}{of} are free on the store's disk", size_text(free)),
+        why: "a full disk stops the run, but no result is lost",
+        remedy: "free disk space, or use `--store DIR` on another disk".to_owned(),
     })
 }
 
-/// Kinds of file systems that other machines serve.
+/// Network file systems.
 const SERVED: [&str; 17] = [
     "nfs",
     "nfs4",
@@ -138,12 +142,12 @@ pub(super) fn network_store(survey: &Survey) -> Option<Finding> {
         code: "network_store",
         severity: Severity::Limits,
         what: format!("the {name} {} is on a network file system ({kind})", place.path),
-        why: "locks (`flock`) may not reach other machines, nor outlive a server that is started anew",
-        remedy: format!("{variable} on a disk of this machine"),
+        why: "locks (`flock`) might not reach other machines or survive a restart of the server",
+        remedy: format!("set {variable} to a directory on a disk of this machine"),
     })
 }
 
-/// Why a profiler cannot be used: it is not there, or it does not run.
+/// Why a profiler cannot be used: it is missing, or it does not run.
 fn unusable(program: Option<&ProgramFacts>, name: &str) -> Option<String> {
     match program {
         None => Some(format!("there is no `{name}`")),
@@ -160,9 +164,9 @@ pub(super) fn ncu(survey: &Survey) -> Option<Finding> {
         code: "ncu",
         severity: Severity::Limits,
         what,
-        why: "FLOPs and bytes of kernels cannot be counted, so no point of the roofline has a bound",
-        remedy: "install NVIDIA Nsight Compute (apt: `nsight-compute`, or with the CUDA toolkit), or let ORCHESTRATE_NCU \
-                 name its `ncu`"
+        why: "kernels' FLOPs and bytes cannot be counted, so no roofline point has a bound",
+        remedy: "install NVIDIA Nsight Compute (apt: `nsight-compute`, or with the CUDA toolkit), or set \
+                 ORCHESTRATE_NCU to the path of its `ncu`"
             .to_owned(),
     })
 }
@@ -173,14 +177,14 @@ pub(super) fn gpu_counters(survey: &Survey) -> Option<Finding> {
     closed.then(|| Finding {
         code: "gpu_counters",
         severity: Severity::Limits,
-        what: "the NVIDIA driver keeps its counters for administrators (RmProfilingAdminOnly: 1)".to_owned(),
-        why: "`ncu` would end with ERR_NVGPUCTRPERM",
+        what: "the NVIDIA driver allows only administrators to read its counters (RmProfilingAdminOnly: 1)"
+            .to_owned(),
+        why: "`ncu` would fail with ERR_NVGPUCTRPERM",
         remedy: if survey.host.container.is_some() {
-            "start the container with `--cap-add SYS_ADMIN`; on a rented one ask its provider, nothing inside helps"
-                .to_owned()
+            "start the container with `--cap-add SYS_ADMIN`; if it is rented, ask its provider".to_owned()
         } else {
-            "`echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' | sudo tee /etc/modprobe.d/nvidia-counters.conf`, \
-             then start the machine anew"
+            "`echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' | sudo tee \
+             /etc/modprobe.d/nvidia-counters.conf`, then restart the machine"
                 .to_owned()
         },
     })
@@ -195,8 +199,8 @@ pub(super) fn perf(survey: &Survey) -> Option<Finding> {
         what,
         why: "instructions, cycles and cache misses cannot be counted; timing jobs do not need it",
         remedy:
-            "Ubuntu: `sudo apt-get install linux-tools-$(uname -r)`, Debian: `linux-perf`, Fedora: `perf`; or let \
-             ORCHESTRATE_PERF name one"
+            "Ubuntu: `sudo apt-get install linux-tools-$(uname -r)`, Debian: `linux-perf`, Fedora: `perf`; or set \
+             ORCHESTRATE_PERF to the path of one"
                 .to_owned(),
     })
 }
@@ -204,8 +208,8 @@ pub(super) fn perf(survey: &Survey) -> Option<Finding> {
 pub(super) fn perf_permission(survey: &Survey) -> Option<Finding> {
     let level = survey.counters.perf_event_paranoid.filter(|_| !survey.counters.may_count)?;
     let (severity, why) = match level {
-        3.. => (Severity::Limits, "`perf` may count nothing for this user"),
-        2 => (Severity::Note, "`perf` counts the program, but not what the kernel does for it"),
+        3.. => (Severity::Limits, "`perf` might count nothing for this user"),
+        2 => (Severity::Note, "`perf` counts the program, but not the kernel's work for it"),
         _ => return None,
     };
     Some(Finding {
@@ -222,9 +226,8 @@ pub(super) fn hardware_events(survey: &Survey) -> Option<Finding> {
         code: "hardware_events",
         severity: Severity::Limits,
         what: "the kernel offers no hardware counters".to_owned(),
-        why: "`perf` jobs give times and faults, but no instructions, cycles or cache misses",
-        remedy: "a hypervisor keeps them to itself: let it pass on the PMU, or measure on bare metal"
-            .to_owned(),
+        why: "`perf` jobs report times and faults, but no instructions, cycles or cache misses",
+        remedy: "the hypervisor hides them: make it expose the PMU, or measure on bare metal".to_owned(),
     })
 }
 
