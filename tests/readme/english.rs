@@ -109,3 +109,84 @@ fn the_readme_is_short() {
     let lines = super::pages::page("README.md").text.lines().count();
     assert!(lines < 250, "README.md has {lines} lines: move some to docs/");
 }
+
+/// The comments of a source file, each as one line, with the number of its first line. Code blocks, tables and headings
+/// are left out.
+fn comments(text: &str) -> Vec<(usize, String)> {
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let (mut open, mut in_code) = (None, false);
+    for (index, line) in text.lines().enumerate() {
+        let Some((marker, words)) = comment(line) else {
+            (open, in_code) = (None, false);
+            continue;
+        };
+        let is_fence = words.starts_with("```");
+        in_code ^= is_fence;
+        if is_fence || in_code || words.is_empty() || words.starts_with(['|', '#']) {
+            open = None;
+            continue;
+        }
+        let is_item = words.starts_with("- ") || words.split_once(". ").and_then(numbered).is_some();
+        if open != Some(marker) || is_item {
+            found.push((index + 1, String::new()));
+        }
+        open = Some(marker);
+        let (_, comment) = found.last_mut().expect("the first line of a comment adds one");
+        *comment += &format!(" {words}");
+    }
+    found
+}
+
+/// The marker and the words of a line that is a comment.
+fn comment(line: &str) -> Option<(&'static str, &str)> {
+    let found = |marker: &'static str| Some((marker, line.trim_start().strip_prefix(marker)?));
+    let (marker, words) = ["///", "//!", "//"].into_iter().find_map(found)?;
+    (words.is_empty() || words.starts_with(' ')).then(|| (marker, words.trim()))
+}
+
+/// The Rust files below `directory`, with their text.
+fn sources(directory: &std::path::Path) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).expect("the sources are there") {
+        let path = entry.expect("the sources can be listed").path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(&path).expect("a source file is text");
+            found.push((path.display().to_string(), text));
+        }
+    }
+    found
+}
+
+#[test]
+fn no_comment_is_long() {
+    let mut wrong = Vec::new();
+    for (path, text) in sources(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src")) {
+        for (index, line) in text.lines().enumerate() {
+            let length = line.chars().count();
+            if comment(line).is_some() && length > LONGEST_LINE {
+                wrong.push(format!("{path}:{}: {length} characters", index + 1));
+            }
+        }
+        for (line, comment) in comments(&text) {
+            for sentence in sentences(&comment) {
+                if words(&sentence) > LONGEST_SENTENCE {
+                    wrong.push(format!("{path}:{line}: {} words: {sentence}", words(&sentence)));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn comments_are_told_from_code() {
+    let text = "//! One\n//! two. `a b`\n//!\n//! ```text\n//! code\n//! ```\n//! - three\n//! - four\n\
+                fn f() {} // five\n    // six\n    //six\n/// | seven |\n/// eight\nlet url = 9;\n/// # Errors\n/// ten\n";
+    let found: Vec<(usize, String)> = comments(text);
+    let found: Vec<(usize, &str)> = found.iter().map(|(line, comment)| (*line, comment.trim())).collect();
+    let expected =
+        [(1, "One two. `a b`"), (7, "- three"), (8, "- four"), (10, "six"), (13, "eight"), (16, "ten")];
+    assert_eq!(found, expected);
+}
