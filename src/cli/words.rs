@@ -29,7 +29,7 @@ pub(super) fn failure_hint(outcome: &Outcome, dir: &JobDir, attempt: u32, store_
             dir.attempt(attempt).measurement().display()
         );
     }
-    format!("`orchestrate logs {}{store_flag}` prints the output of the worker", dir.name())
+    format!("`orchestrate logs {}{store_flag}` prints the worker's output", dir.name())
 }
 
 #[cfg(test)]
@@ -47,7 +47,7 @@ mod tests {
         );
         assert_eq!(
             hint(Outcome::Exited { code: 1, message: None }),
-            "`orchestrate logs a-0123 --store runs` prints the output of the worker"
+            "`orchestrate logs a-0123 --store runs` prints the worker's output"
         );
     }
 }

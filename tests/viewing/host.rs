@@ -98,9 +98,12 @@ fn a_worker_that_cannot_run_is_a_failure_with_its_remedy() {
     let here = WithWorker::new("echo 'libtorch_cpu.so: cannot open shared object file' >&2; exit 127");
     let (code, out, _) = here.orchestrate(&["doctor", "--look", "0s"]);
     assert_eq!(code, 1, "{out}");
-    for part in
-        ["system\n", "processor\n", "prevents  the worker does not find libtorch", "do:  run `./bootstrap.sh`"]
-    {
+    for part in [
+        "system\n",
+        "processor\n",
+        "prevents  the worker does not find libtorch",
+        "do:  run `./bootstrap.sh`",
+    ] {
         assert!(out.contains(part), "no `{part}` in {out}");
     }
     fs::remove_file(&here.worker).unwrap();
@@ -167,7 +170,10 @@ fn env_that_cannot_write_gives_the_reason_and_a_remedy() {
     fs::create_dir_all(here.project.path("report/system.json")).unwrap();
     let (code, _, err) = here.orchestrate(&["env"]);
     assert_eq!(code, 1, "{err}");
-    for part in ["error: cannot write report/system.json\n  caused by: ", "\n\nhint: choose another directory with `--out DIR`"] {
+    for part in [
+        "error: cannot write report/system.json\n  caused by: ",
+        "\n\nhint: choose another directory with `--out DIR`",
+    ] {
         assert!(err.contains(part), "no `{part}` in {err}");
     }
 }
