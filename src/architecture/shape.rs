@@ -96,9 +96,9 @@ impl Window {
         Window { ceil: true, ..self }
     }
 
-    /// Height and width of its output for `input`: ⌊(input + 2 · padding − kernel) ÷ stride⌋ + 1. With `ceil` it is ⌈…⌉
-    /// + 1, unless the last window would begin behind the image (PyTorch's `pooling_output_shape`). 0 if `input` is too
-    /// small.
+    /// Height and width of its output for `input`: ⌊(input + 2 · padding − kernel) ÷ stride⌋ + 1. With `ceil` the
+    /// quotient is rounded up, unless the last window would begin behind the image (PyTorch's `pooling_output_shape`).
+    /// 0 if `input` is too small.
     pub fn output(&self, input: [u64; 2]) -> [u64; 2] {
         [0, 1].map(|axis| {
             let (stride, padding) = (self.stride[axis], self.padding[axis]);
