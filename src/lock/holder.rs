@@ -88,7 +88,7 @@ impl Holder {
         }
     }
 
-    /// The same for the holder of a lock's turn, which no worker inherits.
+    /// The same for the holder of a lock's turn. Workers do not inherit it.
     pub(super) fn describe_next(&self) -> String {
         let Holder { pid, job, store: _ } = self;
         format!("orchestrate (pid {pid}), which is next to run {job}")

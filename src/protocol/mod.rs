@@ -279,7 +279,7 @@ pub enum Report {
 /// A `measurement.json` is not usable.
 #[derive(Debug, thiserror::Error)]
 pub enum BadMeasurement {
-    /// It cannot be read from the disk: it is no file, for example.
+    /// It cannot be read from the disk, for example because it is not a regular file.
     #[error("measurement.json is not readable")]
     Unreadable(#[source] io::Error),
     /// It is not JSON, or does not have the expected form.

@@ -225,7 +225,7 @@ pub fn is_in_first_pid_namespace() -> bool {
 }
 
 /// The processes of the worker that writes its measurement to `path`, including those in another group or session. They
-/// are recognised by their environment, which no other process has by accident. Empty on a system without `/proc`.
+/// are recognised by their environment; no other process has the same by accident. Empty on a system without `/proc`.
 pub fn processes_of_worker(path: &Path) -> Vec<Pid> {
     let wanted = [MEASUREMENT_VARIABLE.as_bytes(), b"=", path.as_os_str().as_bytes()].concat();
     let has = |environment: Vec<u8>| environment.split(|byte| *byte == 0).any(|entry| entry == wanted);

@@ -116,7 +116,7 @@ fn what_is_left_over_is_explained() {
     for part in [
         format!("misread    an older orchestrate read lr={} as {}", DECLARED.0, MISREAD.0),
         format!("`orchestrate explain {}` explains the declared job", dir_name(DECLARED.1)),
-        format!("`rm -r runs/{}` deletes this one, which no plan counts", dir_name(MISREAD.1)),
+        format!("`rm -r runs/{}` deletes this job: no plan uses it", dir_name(MISREAD.1)),
     ] {
         assert!(explained.contains(&part), "no `{part}` in {explained}");
     }

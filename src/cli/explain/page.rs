@@ -264,7 +264,7 @@ fn next(job: &Job, standing: &Standing, findings: &Findings) -> Vec<String> {
     if let (Some(Misread { declared, .. }), Some(delete)) = (&findings.misread, &findings.delete) {
         found.push(format!("`orchestrate explain {declared}{store}` explains the declared job"));
         if findings.planned.is_none() {
-            found.push(format!("`{delete}` deletes this one, which no plan counts"));
+            found.push(format!("`{delete}` deletes this job: no plan uses it"));
         }
     }
     if let Standing::NotDone(NotDone::Failed(record)) = standing {

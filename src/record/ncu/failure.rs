@@ -72,7 +72,7 @@ impl NcuFailure {
         match self {
             NcuFailure::Permission => PERMISSION.to_owned(),
             NcuFailure::LibraryNotLoaded => "a sandbox such as gVisor cannot profile: use a machine of your own; \
-                elsewhere, install a newer Nsight Compute, because this one may not know the chip or the driver"
+                elsewhere, install a newer Nsight Compute, because this one might not know the chip or the driver"
                 .to_owned(),
             NcuFailure::CountersInUse => "stop other profilers of this GPU; `dcgmi profile --pause` makes DCGM \
                 release the counters"
