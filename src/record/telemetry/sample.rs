@@ -230,8 +230,8 @@ mod tests {
         let samples = [full(), bare, unknown, alone];
         let text = csv(&samples);
         assert_eq!(parse_samples(&text), samples, "{text}");
-        let line = text.lines().nth(2).unwrap();
-        assert_eq!(line, "5,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA,NA");
+        let without_reading = text.lines().nth(2).unwrap().strip_prefix("5").unwrap();
+        assert_eq!(without_reading.replace(",NA", ""), "", "{text}");
         assert!(text.lines().nth(4).unwrap().ends_with("none,none,none"), "{text}");
     }
 
