@@ -1,5 +1,5 @@
 //! Compares descriptions with torchvision's networks: the names, shapes and starts of parameters, dropouts and costs.
-// !
+//!
 //! `tests/fixtures/descriptions.json` describes torchvision's networks; `tests/fixtures/descriptions.py` generates it.
 //! The worker's tests compare what the networks compute.
 

@@ -1,5 +1,5 @@
 //! Atomic writes: a file is complete or unchanged.
-// !
+//!
 //! tmp → fsync → rename → fsync(directory): whatever happens in between, a reader sees the old file or the new one. A
 //! crash can leave a hidden `.<name>.<pid>.tmp`, which nobody reads. Its name contains the process id, so two programs
 //! that save the same plan at the same time do not mix their contents.

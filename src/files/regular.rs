@@ -1,5 +1,5 @@
 //! Reads files that foreign programs can write.
-// !
+//!
 //! A worker is a foreign program and can leave anything under the names that we read: a FIFO that blocks `open` for
 //! ever, an endless device, a directory. So only regular files are read here, up to a limit. Everything else is an
 //! immediate error.

@@ -67,6 +67,7 @@ mod tests {
     fn an_id_is_64_hex_digits_and_nothing_else() {
         let text = "0123456789abcdef".repeat(4);
         assert_eq!(text.parse::<JobId>().unwrap().to_string(), text);
+        assert_eq!(format!("{:?}", text.parse::<JobId>().unwrap()), format!("JobId({text})"));
         assert_eq!(text.to_uppercase().parse::<JobId>().unwrap().to_string(), text);
         for wrong in [&text[1..], &text.replacen("01", "+1", 1), &text.replacen("01", "é", 1), ""] {
             assert_eq!(wrong.parse::<JobId>(), Err(ParseJobIdError(wrong.to_owned())));

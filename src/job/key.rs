@@ -95,7 +95,7 @@ impl Key {
     /// they request other iterations, and for `ncu` a range around them.
     pub fn asked(&self, name: &str) -> Option<ParamValue> {
         match (self.kind, name) {
-            (Kind::Ncu, "iters") => Some(ParamValue::Int(self.profiled_iters())),
+            (Kind::Ncu, "iters") => i64::try_from(self.profiled_iters()).ok().map(ParamValue::Int),
             (Kind::Ncu, "nvtx") => Some(ParamValue::Bool(true)),
             (Kind::Perf, "iters") => {
                 self.profile.iters.map(|iters| ParamValue::Int(iters.into())).or_else(|| self.param(name))
@@ -106,12 +106,13 @@ impl Key {
 
     /// Iterations under `ncu`: the requested ones, or one, rounded up to whole optimizer steps. The work of a step
     /// belongs to all iterations before it.
-    fn profiled_iters(&self) -> i64 {
-        let asked = i64::from(self.profile.iters.unwrap_or(1));
-        match self.param("grad_accum_steps") {
-            Some(ParamValue::Int(steps)) if steps > 1 => (asked + steps - 1) / steps * steps,
-            _ => asked,
-        }
+    fn profiled_iters(&self) -> u64 {
+        let asked = u64::from(self.profile.iters.unwrap_or(1));
+        let steps = match self.param("grad_accum_steps") {
+            Some(ParamValue::Int(steps)) => u64::try_from(steps).unwrap_or(1).max(1),
+            _ => 1,
+        };
+        asked.next_multiple_of(steps)
     }
 
     /// The hash's preimage: JSON without white space, object keys sorted by bytes at every depth.
@@ -273,6 +274,25 @@ mod tests {
         );
     }
 
+    /// The same for a worker of one's own and for numbers whose digits printers lay out differently.
+    #[test]
+    fn golden_id_of_a_command_and_of_numbers() {
+        let numbers = [("a", 1e-5), ("b", 1e-6), ("c", 1e15), ("d", 1e16), ("e", -0.0), ("f", 0.1)];
+        let float =
+            |(name, value): (&str, f64)| (name.into(), ParamValue::Float(Finite::new(value).unwrap()));
+        let key = Key {
+            params: numbers.map(float).into(),
+            worker: WorkerTemplate::Command(vec!["python".into(), "train.py".into(), "--lr={a}".into()]),
+            ..key()
+        };
+        let json = key.canonical_json();
+        assert_eq!(
+            &json[json.find(r#"{"a""#).unwrap()..],
+            r#"{"a":0.00001,"b":1e-6,"c":1000000000000000.0,"d":1e+16,"e":-0.0,"f":0.1},"precision":"fp32","repeat":2,"schema":1,"worker":{"command":["python","train.py","--lr={a}"]}}"#
+        );
+        assert_eq!(key.id().to_string(), "5350fe5868f635920e00b58846d212adeb96332fa38a5826695f59735d11f5fd");
+    }
+
     #[test]
     fn every_field_changes_the_id() {
         type Change = fn(&mut Key);
@@ -334,8 +354,10 @@ mod tests {
         let mut accumulating = ncu.clone();
         accumulating.params.insert("grad_accum_steps".into(), ParamValue::Int(4));
         assert_eq!(accumulating.asked("iters"), Some(ParamValue::Int(4)));
-        accumulating.profile.iters = Some(5);
-        assert_eq!(accumulating.asked("iters"), Some(ParamValue::Int(8)));
+        for (asked, whole) in [(4, 4), (5, 8), (8, 8), (9, 12)] {
+            accumulating.profile.iters = Some(asked);
+            assert_eq!(accumulating.asked("iters"), Some(ParamValue::Int(whole)), "{asked}");
+        }
         assert_eq!(ncu.asked("warmup"), key().param("warmup"));
         assert_eq!((key().asked("iters"), key().asked("nvtx")), (key().param("iters"), key().param("nvtx")));
     }
@@ -380,5 +402,7 @@ mod tests {
         ] {
             assert!(serde_json::from_str::<ParamValue>(wrong).is_err(), "{wrong}");
         }
+        let error = serde_json::from_str::<ParamValue>("null").unwrap_err().to_string();
+        assert!(error.contains("expected a word, a finite number"), "{error}");
     }
 }

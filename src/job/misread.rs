@@ -1,5 +1,5 @@
 //! Keys as older versions misread them, before every float was read back to the same bits.
-// !
+//!
 //! Until November 2026, one float in five was read from JSON as a neighbouring float. A plan with such a float then
 //! declared another key, which ran in its own directory. This file reproduces the old reading in order to recognise
 //! such directories.
@@ -65,7 +65,6 @@ fn misread(value: Finite) -> Option<Finite> {
 fn scaled(value: f64, exponent: i32) -> Option<f64> {
     let power = |exponent: u32| format!("1e{exponent}").parse::<f64>().ok();
     match exponent {
-        _ if value == 0.0 => Some(value),
         0.. => power(exponent.unsigned_abs()).map(|power| value * power).filter(|value| value.is_finite()),
         -308.. => power(exponent.unsigned_abs()).map(|power| value / power),
         _ => scaled(value / 1e308, exponent + 308),

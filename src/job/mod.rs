@@ -1,11 +1,11 @@
 //! A job: one config, one repeat, one kind.
 //! Every room may call it, because it depends on none.
 //! It never contains anything observed: a key is what was declared, without anything about a host or a run.
-// !
+//!
 //! [`Key`] is everything *declared* about a job. The [`JobId`] is the hash of its canonical JSON, and names the job's
 //! directory in the store. So changing a declared value gives another job. Changing anything else (the matrix's name,
 //! the order, the host, the worker's bytes) does not.
-// !
+//!
 //! A [`Job`] is a key with its id. It can only be made from a key, so the two always agree.
 
 #[cfg(test)]

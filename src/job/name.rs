@@ -102,7 +102,10 @@ mod tests {
         let longest = "x".repeat(Name::LONGEST);
         for name in ["quickstart", "mac_cpu", "vit_b_16", "0", "_", "a..b", "A-1.2", &longest] {
             assert_eq!(name.parse::<Name>().unwrap(), *name);
-            assert_eq!(serde_json::from_value::<Name>(name.into()).unwrap().to_string(), name);
+            let read: Name = serde_json::from_value(name.into()).unwrap();
+            assert_eq!(read.to_string(), name);
+            assert!(read == *name && read != *"other", "{name}");
+            assert_eq!(String::from(read), name);
         }
         let too_long = format!("{longest}x");
         for text in

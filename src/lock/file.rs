@@ -1,5 +1,5 @@
 //! Lock files: how they are opened, and what is not one.
-// !
+//!
 //! Locks are in a directory that others can write, `/tmp` by default. Nobody must be able to make us write elsewhere by
 //! a link, so a lock file is opened without following links. It must be a regular file with one name, owned by a user
 //! who may create it, and empty or written by `orchestrate`. Anything else is refused and left untouched.

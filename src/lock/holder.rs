@@ -1,6 +1,6 @@
 //! Who holds a lock, for people to read: the one who took it last, from its file, and the processes that keep it, if
 //! the system reports them.
-// !
+//!
 //! Everybody can write anything to a world-writable file. So its words are cut and cleaned, and left out if the kernel
 //! reports that another process took the lock.
 #![expect(clippy::disallowed_methods, reason = "locks are files, and processes are listed as such")]

@@ -1,7 +1,7 @@
 //! Locks: the right to run a job, and the right to measure on a device.
 //! All code that writes in a job's directory or starts a worker calls it, always in this order: host, device, job.
 //! It never unlocks, never breaks a lock, and never ends a process; a lock file's contents decide nothing.
-// !
+//!
 //! Both are `flock`s on files, held through an open file that the child tree inherits. The kernel releases a lock when
 //! the last of these processes has closed it or ended, for whatever reason. So nothing here ever unlocks; it only
 //! closes. A blocked wait for a lock also detects the end of a worker whose `orchestrate` died.
@@ -14,12 +14,12 @@
 //! | `host.lock` | a job that needs the whole host (exclusively); jobs that only need their device (shared) |
 //! | `device-<device>.lock` | the job on that device, if it only needs the device |
 //! | `<either>.turn` | the one that has waited longest for that lock |
-// !
+//!
 //! A free lock goes to the first that asks, and its last holder can ask again before a waiting one wakes up. So
 //! everybody first takes the lock's turn, and keeps it until they have the lock. Two runs on one host thus alternate,
 //! and neither waits until the other has finished. The holder of the turn can be suspended before it takes the lock. So
 //! a lock that stays free although its turn is taken is taken without the turn after a while (`wait.rs`).
-// !
+//!
 //! A lock file's contents tell who took it last. They are for people and decide nothing. Anything at its path that is
 //! not a lock file is refused and never written (`file.rs`).
 

@@ -1,5 +1,5 @@
 //! Waiting for locks: each wait has its own thread, and unused turns are ignored.
-// !
+//!
 //! The holder of a lock's turn takes the lock as soon as it is free, unless that process is suspended. So a lock that
 //! was free at [`UNUSED_LOOKS`] consecutive looks, while somebody else had its turn, is taken without the turn.
 

@@ -1,5 +1,5 @@
 //! The call of a job's worker, as data: the argv and the whole environment.
-// !
+//!
 //! Nothing is inherited. A variable of `orchestrate`'s own environment only reaches the worker if [`PASSED_ON`] lists
 //! it. So the same command means the same run. The record contains the variables that were passed on.
 

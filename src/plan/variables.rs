@@ -1,5 +1,5 @@
 //! Changed variables: the environment that a worker ran in, compared with what its env declares now.
-// !
+//!
 //! A key does not contain the `variables` of an env, but they can affect results, so changing them makes a job stale.
 //! They are declared, not found on a host, so the host of the record does not matter.
 

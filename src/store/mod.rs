@@ -10,7 +10,7 @@
 //!   attempts/01/        attempt.json stdout.log stderr.log time.txt measurement.json iterations.csv
 //!                       [ncu.csv | perf.csv]
 //!   record.json         last: tmp → fsync → rename → fsync(dir)
-// !   accepted.json       the changes that the user accepted for a stale job, if any
+//!   accepted.json       the changes that the user accepted for a stale job, if any
 //! runs/.plans/<matrix name>.json
 //! ```
 //!

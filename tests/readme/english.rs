@@ -168,6 +168,9 @@ fn no_comment_is_long() {
             if comment(line).is_some() && length > LONGEST_LINE {
                 wrong.push(format!("{path}:{}: {length} characters", index + 1));
             }
+            if ["// !", "// /"].iter().any(|broken| line.trim_start().starts_with(broken)) {
+                wrong.push(format!("{path}:{}: a space in the marker of a doc comment", index + 1));
+            }
         }
         for (line, comment) in comments(&text) {
             for sentence in sentences(&comment) {

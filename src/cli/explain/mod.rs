@@ -1,5 +1,5 @@
 //! `orchestrate explain`: the state of a job, and why.
-// !
+//!
 //! This file reads the store; [`page`] is the output.
 
 mod page;

@@ -1,5 +1,5 @@
 //! `orchestrate status`: the progress of a plan and its results so far.
-// !
+//!
 //! [`overview`] computes the content, [`render`] the text; both are pure.
 
 mod overview;

@@ -1,5 +1,5 @@
 //! Threads that make numbered things ahead of need. They are consumed in the order of their numbers.
-// !
+//!
 //! A thread takes the next number, makes the thing and puts it on the shelf. The consumer takes the lowest number from
 //! the shelf, and waits for it if necessary. Threads are at most `ahead` numbers ahead of the consumer.
 

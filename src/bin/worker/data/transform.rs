@@ -1,5 +1,5 @@
 //! Converts decoded images to normalised numbers: torchvision's transforms for training and evaluation on ImageNet.
-// !
+//!
 //! Crop and resize are one step. With augmentation, the crop is a view of the image, which is then resized. Without it,
 //! only the pixels of the resized image in the centre crop are computed.
 

@@ -1,5 +1,5 @@
 //! Tests that single precision, bfloat16 and channels-last add only rounding errors to a network's numbers.
-// !
+//!
 //! The effect of rounding is not guessed but determined in double precision, with the same network. A dot product of n
 //! terms with unit roundoff u, in any order, equals the exact one of factors with relative errors of about √n·u. See
 //! Higham and Mary, *A new approach to probabilistic rounding error analysis*, 2019. So every weight and every
