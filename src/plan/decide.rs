@@ -337,6 +337,21 @@ mod tests {
     }
 
     #[test]
+    fn a_job_is_settled_if_it_is_done_and_no_rerun_is_pending() {
+        let key = key("here", Device::Cpu, 1, 1);
+        let job = Job::new(key.clone());
+        let mut inventory = Inventory::default();
+        assert!(!inventory.is_settled(&job));
+        let failed = NotDone::Failed(Box::new(record(&key, oom(), "box")));
+        inventory.jobs.insert(job.id(), Standing::NotDone(failed));
+        assert!(!inventory.is_settled(&job));
+        inventory.jobs.insert(job.id(), Standing::Done(Box::new(record(&key, Outcome::Succeeded, "box"))));
+        assert!(inventory.is_settled(&job));
+        inventory.reruns.insert(job.id(), NotDone::Running);
+        assert!(!inventory.is_settled(&job));
+    }
+
+    #[test]
     fn what_a_newer_orchestrate_left_is_blocked_and_what_is_torn_runs() {
         let jobs = vec![
             key("here", Device::Cpu, 1, 1),

@@ -229,6 +229,10 @@ mod tests {
         assert_eq!(estimate(key("cpu", "resnet18", 16, 4)), Some((14.0, Basis::Config)));
         // 14 s for 160 images, so twice that for 320.
         assert_eq!(estimate(key("cpu", "resnet18", 32, 1)), Some((28.0, Basis::Model)));
+        // Four times as many iterations, warm-up included.
+        let mut longer = key("cpu", "resnet18", 16, 1);
+        longer.params.insert("iters".into(), ParamValue::Int(39));
+        assert_eq!(estimate(longer), Some((56.0, Basis::Model)));
         // Seconds per image: 10/160, 14/160, 40/80, 99/160; their median is 0.294.
         assert_eq!(estimate(key("cpu", "resnet50", 16, 1)), Some((47.0, Basis::Env)));
         assert_eq!(estimate(key("gpu", "resnet18", 16, 1)), None);

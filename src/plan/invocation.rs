@@ -406,7 +406,9 @@ mod tests {
     #[test]
     fn the_script_quotes_everything_and_writes_elsewhere() {
         let key = external(&["it's", "", "--out={out}", "a$b"]);
-        let script = call(&key).unwrap().script("x", "/my project", "/runs/a b");
+        let call = call(&key).unwrap();
+        assert!(call.command_line().ends_with(r"'it'\''s' '' '--out=/runs/a b/measurement.json' 'a$b'"));
+        let script = call.script("x", "/my project", "/runs/a b");
         for line in [
             "cd '/my project'",
             r"  'it'\''s' \",

@@ -75,6 +75,22 @@ mod tests {
         assert_eq!(items, [8, 1, 5, 9, 0, 4, 3, 2, 6, 7]);
     }
 
+    /// As above.
+    #[test]
+    fn a_seed_means_the_same_blocks_for_ever() {
+        let matrix = crate::matrix::check(
+            "name: m\nmodels: [resnet18, vgg16]\nbatches: [1, 2, 4]\nrepeats: 2\nenvs: { cpu: { device: cpu } }\n",
+        );
+        let jobs = order(&matrix.unwrap().configs(), Order::Interleaved, 7);
+        let found: Vec<String> =
+            jobs.iter().map(|key| format!("{}/{}/{}", key.repeat, key.model, key.batch)).collect();
+        assert_eq!(
+            found.join(" "),
+            "1/vgg16/1 1/resnet18/4 1/vgg16/4 1/vgg16/2 1/resnet18/1 1/resnet18/2 \
+             2/resnet18/4 2/vgg16/4 2/vgg16/2 2/vgg16/1 2/resnet18/2 2/resnet18/1"
+        );
+    }
+
     #[test]
     fn every_place_is_reached() {
         let mut seen = [[false; 4]; 4];
