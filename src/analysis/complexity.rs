@@ -242,5 +242,10 @@ mod tests {
         assert_eq!(sgd.batches[1].activation_bytes, 16 * sgd.batches[0].activation_bytes);
         assert_eq!(sgd.batches[0].memory_estimate_bytes, 3 * 46_758_048 + sgd.batches[0].activation_bytes);
         assert!(sgd.layers.is_empty());
+        assert_eq!(sgd.forward_flops, 2 * sgd.forward_macs);
+        assert_eq!(sgd.batches[1].activation_bytes, 16 * 4 * network.activation_elements());
+        let batch = &sgd.batches[1];
+        let flops = batch.arithmetic_intensity * batch.modelled_dram_bytes as f64;
+        assert!((flops / (16.0 * sgd.training_flops as f64) - 1.0).abs() < 1e-12);
     }
 }

@@ -464,6 +464,70 @@ mod tests {
         assert_eq!((row.median(), row.attained(), row.usd_per_million()), (None, None, None));
     }
 
+    #[test]
+    fn the_repeats_of_a_row_are_counted_by_how_they_ended() {
+        let without = |record: &mut Record| record.measurement = None;
+        let oom = Outcome::OutOfMemory { message: "9 GB".into(), needed_bytes: None, free_bytes: None };
+        let study = StudyBuilder::new()
+            .runs("cpu", "vgg16", 64, &[1.0, 1.0])
+            .run_with(key("cpu", "vgg16", 64, 3), 1.0, without)
+            .failure(key("cpu", "vgg16", 64, 4), oom)
+            .not_run(key("cpu", "vgg16", 64, 5), "nobody has tried")
+            .build();
+        let analysis = analyse(&study);
+        let Counts { planned, succeeded, failed, not_run, reasons } = &analysis.rows[0].counts;
+        assert_eq!((*planned, *succeeded, *failed, *not_run), (5, 2, 2, 1));
+        assert!(reasons.contains_key("its record says it succeeded but holds no measurement"), "{reasons:?}");
+    }
+
+    #[test]
+    fn a_row_is_called_by_its_config_and_its_number() {
+        let labels = |study: &Study| analyse(study).rows.iter().map(Row::label).collect::<Vec<_>>();
+        let one = StudyBuilder::new().run("cpu", "resnet18", 16, 1, 10.0);
+        assert_eq!(labels(&one.build()), ["cpu_resnet18_fp32_bs16"]);
+        let two = StudyBuilder::new().run("cpu", "resnet18", 16, 1, 10.0).run_with(
+            key("cpu", "resnet18", 16, 2),
+            10.0,
+            |record| record.provenance.host.hostname = "other".into(),
+        );
+        assert_eq!(
+            labels(&two.build()),
+            ["cpu_resnet18_fp32_bs16 (1 of 2)", "cpu_resnet18_fp32_bs16 (2 of 2)"]
+        );
+    }
+
+    /// What a worker of one's own reports beyond what was requested splits a row, unless it names the run.
+    #[test]
+    fn reports_that_name_the_run_do_not_split_a_row() {
+        use crate::job::WorkerTemplate;
+        let rows = |settings: fn(&mut Record)| {
+            let own = |repeat| Key {
+                params: [("lr".to_owned(), ParamValue::Int(1))].into(),
+                worker: WorkerTemplate::Command(vec!["train.py".into()]),
+                ..key("cpu", "m", 16, repeat)
+            };
+            let study = StudyBuilder::new().run_with(own(1), 10.0, settings).run_with(own(2), 10.0, settings);
+            analyse(&study.build()).rows.len()
+        };
+        let names_run: fn(&mut Record) = |record| {
+            let (label, repeat) = (record.label.clone(), record.key.repeat);
+            effective(record).settings.set("repeat", repeat);
+            effective(record).settings.set("log", format!("logs/{label}.txt"));
+        };
+        assert_eq!(rows(names_run), 1);
+        let confirms_once: fn(&mut Record) = |record| {
+            if record.key.repeat == 1 {
+                effective(record).settings.set("lr", 1);
+            }
+        };
+        assert_eq!(rows(confirms_once), 1);
+        let differs: fn(&mut Record) = |record| {
+            let repeat = record.key.repeat;
+            effective(record).settings.set("workers", repeat);
+        };
+        assert_eq!(rows(differs), 2);
+    }
+
     /// A mistake of the seed reports: "± 0.00" with n = 1.
     #[test]
     fn one_run_has_no_spread() {

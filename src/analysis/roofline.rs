@@ -213,6 +213,54 @@ mod tests {
         assert_eq!([of(10.0), of(20.0), of(30.0)], [Bound::Latency, Bound::Unknown, Bound::Memory]);
         assert_eq!(bound(BytesSource::Measured, 70.0, 100.0, 500.0), Bound::Compute);
         assert_eq!(of(60.0), Bound::Unknown, "above the memory roof");
+        assert_eq!(of(50.0), Bound::Memory, "at the memory roof");
+        assert_eq!(of(AT_ROOF * 50.0), Bound::Memory, "near enough to the memory roof");
+    }
+
+    /// Rounding does not lift a point above its roof.
+    #[test]
+    fn a_point_at_its_roof_is_not_above_it() {
+        let is_above = |attained| {
+            let (source, bound) = (BytesSource::Measured, Bound::Memory);
+            Point { row: 0, number: 1, source, intensity: 1.0, attained, attainable: 1.0, bound }
+                .is_above_roof()
+        };
+        assert_eq!([1.0, 1.0 + 1e-9, 1.0 + 1e-8].map(is_above), [false, false, true]);
+    }
+
+    /// Each env and each of its devices has its own roofline, in which the rows are numbered.
+    #[test]
+    fn each_device_has_its_own_roofline() {
+        const OTHER: &str = "Other CPU";
+        let mut others = fixture::measured_peaks(2e12, 2e11);
+        (others.name, others.device, others.names) =
+            ("measured/other".into(), OTHER.into(), vec![OTHER.into()]);
+        let on_other = |record: &mut crate::record::Record| {
+            record.measurement.as_mut().unwrap().details.device_name = Some(OTHER.to_owned());
+        };
+        let study = fixture::StudyBuilder::new()
+            .peaks(fixture::measured_peaks(1e12, 1e11))
+            .peaks(others)
+            .run("a", "resnet18", 4, 1, 10.0)
+            .run("a", "resnet18", 8, 1, 10.0)
+            .run_with(fixture::key("a", "resnet18", 8, 2), 10.0, on_other)
+            .run("b", "resnet18", 4, 1, 10.0)
+            .build();
+        let analysis = analyse(&study);
+        let found: Vec<_> = analysis
+            .rooflines
+            .iter()
+            .map(|it| {
+                let numbers: Vec<_> = it.points.iter().map(|point| (point.row, point.number)).collect();
+                (it.env.as_str(), it.part, it.peaks.name.as_str(), numbers)
+            })
+            .collect();
+        let expected = [
+            ("a", 1, "measured/bench-1-cpu", vec![(0, 1), (0, 1), (1, 2), (1, 2)]),
+            ("a", 2, "measured/other", vec![(2, 1), (2, 1)]),
+            ("b", 1, "measured/bench-1-cpu", vec![(3, 1), (3, 1)]),
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]
