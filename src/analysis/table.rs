@@ -164,6 +164,7 @@ mod tests {
         {
             insta::assert_snapshot!(*name, table.csv());
         }
+        insta::assert_snapshot!("runs", throughput_table("cpu", &analyse(&study_with_peaks())).csv());
     }
 
     /// Promise 8: never 0, never blank, never dropped.

@@ -106,10 +106,12 @@ mod tests {
     fn the_words_of_ncu() {
         let ncu = Profiler::Ncu {
             program: "/opt/ncu".into(),
-            version: None,
+            version: Some("2026.1".into()),
             metrics: vec!["a.sum".into(), "b.sum".into()],
-            missing: BTreeMap::new(),
+            missing: BTreeMap::from([("c.sum".into(), "unknown".into())]),
         };
+        let Selection { metrics, missing } = ncu.selection();
+        assert_eq!((ncu.version(), metrics.len(), missing.len()), (Some("2026.1"), 2, 1));
         assert_eq!(
             ncu.argv("/runs/x/ncu.csv").join(" "),
             "/opt/ncu --target-processes all --nvtx --nvtx-include orchestrate/ --clock-control none \
@@ -123,6 +125,8 @@ mod tests {
             program: "/usr/bin/perf".into(),
             events: vec!["cycles".into(), "faults".into()],
         };
+        let Selection { metrics, missing } = perf.selection();
+        assert_eq!((perf.version(), metrics.len(), missing.len()), (None, 2, 0));
         assert_eq!(
             perf.argv("/runs/x/perf.csv").join(" "),
             "/usr/bin/perf stat -x, -o /runs/x/perf.csv -e cycles,faults --"

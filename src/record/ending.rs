@@ -379,6 +379,8 @@ mod tests {
         }
         let abort = |line| decide_outcome(&key(), &ended(None, Some(6)), None, Some(line), None).kind();
         assert_eq!(abort("memory allocation of 602112000 bytes failed"), "out_of_memory");
+        assert_eq!(abort("memory allocation of a plan failed"), "signalled");
+        assert_eq!(abort("the device said: memory allocation of 1 bytes failed"), "signalled");
         assert_eq!(abort("terminate called without an active exception"), "signalled");
     }
 
@@ -430,6 +432,9 @@ mod tests {
         // The key asks for 100 iterations of 16 images, the default.
         assert_eq!(end(1600, "10.0", Some(12.0)), Outcome::Succeeded);
         assert_eq!(end(1600, "10.0", None), Outcome::Succeeded);
+        // The clocks of `time` and of the worker differ by less than a second.
+        assert_eq!(end(1600, "10.0", Some(9.0)), Outcome::Succeeded);
+        assert_eq!(end(1600, "10.0", Some(8.99)).kind(), "bad_output");
         let Outcome::SettingMismatch { mismatches } = end(480, "10.0", Some(12.0)) else {
             panic!("30 iterations are not 100");
         };

@@ -191,8 +191,15 @@ mod tests {
                 Err(TimeReportError::Malformed { name: name.to_owned(), value: value.to_owned() })
             );
         }
-        let contradiction = FAILED.replace("Exit status: 1", "Exit status: 3");
-        assert!(matches!(parse_gnu_time(&contradiction), Err(TimeReportError::Malformed { .. })));
+        for contradiction in [
+            FAILED.replace("Exit status: 1", "Exit status: 3"),
+            KILLED.replace("Exit status: 0", "Exit status: 3"),
+            FINE.replace("1:13.96", "1:60.00"),
+            LONG.replace("2:51:37", "2:60:37"),
+        ] {
+            let read = parse_gnu_time(&contradiction);
+            assert!(matches!(read, Err(TimeReportError::Malformed { .. })), "{read:?}");
+        }
     }
 
     proptest! {

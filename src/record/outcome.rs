@@ -201,6 +201,32 @@ mod tests {
         }
     }
 
+    #[test]
+    fn signals_have_names_where_all_systems_agree() {
+        let text = |signal| Outcome::Signalled { signal }.to_string();
+        let named: Vec<(i32, String)> = (1..32)
+            .filter_map(|signal| Some((signal, text(signal).split_once(" (")?.1.to_owned())))
+            .collect();
+        let starts: Vec<(i32, &str)> = named
+            .iter()
+            .map(|(signal, name)| (*signal, name.split([',', ';', ')']).next().unwrap()))
+            .collect();
+        let expected = [
+            (1, "SIGHUP"),
+            (2, "SIGINT"),
+            (3, "SIGQUIT"),
+            (4, "SIGILL"),
+            (5, "SIGTRAP"),
+            (6, "SIGABRT"),
+            (8, "SIGFPE"),
+            (9, "SIGKILL"),
+            (11, "SIGSEGV"),
+            (13, "SIGPIPE"),
+            (15, "SIGTERM"),
+        ];
+        assert_eq!(starts, expected);
+    }
+
     /// Outcomes as they stand in records on disk. Never change one: a record that cannot be read runs its job again.
     #[test]
     fn outcomes_of_old_records_are_read() {

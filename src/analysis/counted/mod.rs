@@ -172,6 +172,23 @@ mod tests {
         assert!(told("the device executed 0.00 GFLOP"), "{:?}", analysis.findings);
     }
 
+    /// 10 images per second of 1.9 GB each are 95 % of 20 GB/s.
+    #[test]
+    fn counted_bytes_alone_make_a_point_memory_bound() {
+        let with_bytes = |bytes: u64| {
+            study(|record| {
+                let Some(Counters::Ncu(counters)) = &mut record.counters else { panic!("no counters") };
+                counters.metrics.insert("dram__bytes.sum".into(), bytes);
+            })
+        };
+        let first = |study: &Study| {
+            let point = analyse(study).rooflines[0].points[0].clone();
+            (point.source, point.bound)
+        };
+        assert_eq!(first(&with_bytes(160 * 1_900_000_000)), (BytesSource::Measured, Bound::Memory));
+        assert_eq!(first(&with_bytes(0)), (BytesSource::Modelled, Bound::Unknown));
+    }
+
     #[test]
     fn counters_of_other_circumstances_are_reported_but_not_used() {
         let study = study(|record| record.provenance.host.hostname = "elsewhere".into());
