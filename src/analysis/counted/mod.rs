@@ -116,6 +116,8 @@ mod tests {
     use crate::analysis::{Study, analyse};
     use crate::job::{Kind, Profile};
     use crate::record::Record;
+    use crate::record::ncu::KernelGroup;
+    use crate::record::perf::{Count, PerfEvent};
 
     /// Counters with sums computed by hand: 160 images with 211 operations and 5120 bytes in total.
     fn ncu() -> NcuCounters {
@@ -244,5 +246,74 @@ mod tests {
             "{csv}"
         );
         assert_eq!(kernels(&analysis).rows.len(), 0);
+    }
+
+    /// Every form of a line: sums and metrics of `ncu` in each unit, ratios and events of `perf`, and what is missing.
+    #[test]
+    fn every_line_of_the_tables() {
+        let kernel = KernelGroup {
+            name: "sgemm".into(),
+            launches: 2,
+            seconds: Some(3e-6),
+            flops: Some(211),
+            dram_bytes: Some(5120),
+        };
+        let event = |name: &str, count| PerfEvent {
+            name: name.into(),
+            pmu: None,
+            modifiers: Some("u".into()),
+            unit: None,
+            count,
+            deviation_percent: None,
+            threads: None,
+        };
+        let counted = |value, share| Count::Counted { value, share };
+        let time =
+            PerfEvent { unit: Some("s".into()), modifiers: None, ..event("task-clock", counted(1.5, 1.0)) };
+        let of_core = PerfEvent { pmu: Some("cpu_core".into()), ..event("faults", Count::NotCounted) };
+        let events = vec![
+            event("cycles", counted(200.0, 0.5)),
+            event("instructions", counted(300.0, 1.0)),
+            event("cache-references", counted(10.0, 1.0)),
+            event("cache-misses", counted(1.0, 1.0)),
+            event("branches", Count::NotSupported),
+            of_core,
+            time,
+        ];
+        let perf = key("cpu", "resnet18", 16, 1).profiled(Kind::Perf, Profile::default());
+        let study = StudyBuilder::new()
+            .runs("cpu", "resnet18", 16, &[10.0, 10.1, 9.9])
+            .run_with(key("cpu", "resnet18", 16, 1).profiled(Kind::Ncu, Profile::default()), 0.5, |record| {
+                let mut counters =
+                    NcuCounters { zero_flop_s: Some(1e-6), top_kernels: vec![kernel], ..ncu() };
+                counters.metrics.insert("gpu__time_duration.sum".into(), 4000);
+                record.counters = Some(Counters::Ncu(counters));
+                let settings = &mut record.measurement.as_mut().unwrap().effective.settings;
+                settings.set("iters", 10);
+                settings.set("nvtx", true);
+            })
+            .run_with(perf, 9.0, |record| record.counters = Some(Counters::Perf(PerfCounters { events })))
+            .build();
+        let analysis = analyse(&study);
+        insta::assert_snapshot!("counters", counters(&analysis).csv());
+        insta::assert_snapshot!("kernels", kernels(&analysis).csv());
+    }
+
+    /// The runs of another config never stand in for those of its own.
+    #[test]
+    fn counters_are_compared_with_rows_of_their_own_config() {
+        let elsewhere = |record: &mut Record| record.provenance.host.hostname = "elsewhere".into();
+        let profiled = key("cpu", "resnet18", 16, 1).profiled(Kind::Ncu, Profile::default());
+        let study = StudyBuilder::new()
+            .run_with(key("cpu", "mobilenet_v2", 16, 1), 10.0, elsewhere)
+            .run("cpu", "resnet18", 16, 1, 10.0)
+            .run_with(profiled, 0.5, |record| {
+                record.counters = Some(Counters::Ncu(ncu()));
+                elsewhere(record);
+            })
+            .build();
+        let text = "The counters of cpu_resnet18_fp32_bs16_ncu are not compared with the timing runs";
+        let analysis = analyse(&study);
+        assert!(analysis.findings.iter().any(|it| it.text.contains(text)), "{:?}", analysis.findings);
     }
 }

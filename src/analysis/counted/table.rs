@@ -76,7 +76,7 @@ fn ncu_counters(run: &NcuRun<'_>) -> Vec<Counter> {
         value,
         unit: unit.to_owned(),
         images: Some(run.images),
-        note: note.or_else(bound),
+        note: note.or_else(|| value.is_none().then(|| "not measured".to_owned())).or_else(bound),
     };
     let sums = sums(&run.totals).map(|(name, value, unit)| counter(name, value, unit, None));
     let paths = run.totals.tensor_flops.iter();
@@ -150,12 +150,13 @@ fn perf_counters(run: &PerfRun<'_>) -> Vec<Counter> {
     ratios.into_iter().chain(events).collect()
 }
 
-/// Matches `cycles`, `cpu_core/cycles/` and `cycles:u`.
+/// As `perf` writes it: `cycles`, `cycles:u`, `cpu_core/cycles/` or `cpu_core/cycles/u`.
 fn event_name(event: &PerfEvent) -> String {
-    let modifiers = event.modifiers.as_ref().map(|modifiers| format!(":{modifiers}")).unwrap_or_default();
-    match &event.pmu {
-        Some(pmu) => format!("{pmu}/{}/{modifiers}", event.name),
-        None => format!("{}{modifiers}", event.name),
+    let PerfEvent { name, pmu, modifiers, .. } = event;
+    match (pmu, modifiers) {
+        (Some(pmu), modifiers) => format!("{pmu}/{name}/{}", modifiers.as_deref().unwrap_or_default()),
+        (None, Some(modifiers)) => format!("{name}:{modifiers}"),
+        (None, None) => name.clone(),
     }
 }
 

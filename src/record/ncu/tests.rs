@@ -321,6 +321,23 @@ fn a_sum_that_exceeds_64_bits_is_not_measured() {
     assert_eq!(counters.not_measured["dram__bytes.sum"], "its sum exceeds 64 bits");
 }
 
+#[test]
+fn a_metric_that_some_kernels_lack_is_not_measured() {
+    let (without, with) = (Kernel::default(), Metrics::from([("dram__bytes.sum".to_owned(), 8)]));
+    let kernels = [without.clone(), without, Kernel { metrics: with, ..Kernel::default() }];
+    let counters = NcuCounters::of(&kernels, &Selection::default(), false);
+    assert_eq!(counters.not_measured["dram__bytes.sum"], "2 of 3 kernels have no value");
+}
+
+#[test]
+fn kernels_that_took_no_time_have_no_share_of_it() {
+    let share = |nanoseconds: u64| {
+        let metrics = Metrics::from([("gpu__time_duration.sum".to_owned(), nanoseconds)]);
+        NcuCounters { metrics, zero_flop_s: Some(1e-9), ..NcuCounters::default() }.zero_flop_share()
+    };
+    assert_eq!((share(4), share(0)), (Some(0.25), None));
+}
+
 proptest! {
     #[test]
     fn a_truncated_file_has_no_wrong_totals(

@@ -86,18 +86,15 @@ fn add_thread(sum: &mut PerfEvent, thread: &PerfEvent) {
 /// A requested event that has no line, or lacks one for a type of core that other events have.
 fn missing(counters: &PerfCounters, requested: &[impl AsRef<str>]) -> Option<String> {
     let requested: Vec<&str> = requested.iter().map(AsRef::as_ref).collect();
-    let lines = |name: &str| {
+    // Whether each of its lines is for one type of core.
+    let lines = |name: &str| -> Vec<bool> {
         let name = parse_event(name).map_or(name.to_owned(), |event| canonical(&event.name).to_owned());
-        let of_name = counters.events.iter().filter(move |event| canonical(&event.name) == name);
-        of_name.fold((0, 0), |(all, of_core_types), event| {
-            (all + 1, of_core_types + usize::from(event.pmu.is_some()))
-        })
+        let of_name = counters.events.iter().filter(|event| canonical(&event.name) == name);
+        of_name.map(|event| event.pmu.is_some()).collect()
     };
-    let core_types = requested.iter().map(|name| lines(name).1).max().unwrap_or(0);
-    let is_missing = |name: &&&str| {
-        let (all, of_core_types) = lines(name);
-        all == 0 || (of_core_types > 0 && of_core_types < core_types)
-    };
+    let of_core_types = |name: &str| lines(name).into_iter().filter(|is_one| *is_one).count();
+    let core_types = requested.iter().map(|name| of_core_types(name)).max().unwrap_or(0);
+    let is_missing = |name: &&&str| lines(name).is_empty() || (1..core_types).contains(&of_core_types(name));
     requested.iter().find(is_missing).map(|name| (*name).to_owned())
 }
 

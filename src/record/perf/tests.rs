@@ -41,6 +41,34 @@ fn types_of_core_are_kept_apart() {
     assert_eq!(counters.total("task-clock"), Some(2000.0));
 }
 
+/// `perf` prints a line per type of core, so one line alone is half an event.
+#[test]
+fn an_event_without_all_types_of_core_is_missing() {
+    let line = "900000000,,cpu_atom/instructions/,400000000,40.00,0.90,insn per cycle\n";
+    let failure = parse_perf(&HYBRID.replace(line, ""), "", &HYBRID_EVENTS).unwrap_err();
+    assert_eq!(failure, PerfFailure::Missing("instructions".to_owned()));
+}
+
+/// A line without a thread is a total already.
+#[test]
+fn a_total_is_not_added_to_a_thread() {
+    let (count, name) = (Count::Counted { value: 1.0, share: 1.0 }, "cycles".to_owned());
+    let event = PerfEvent {
+        name,
+        pmu: None,
+        modifiers: None,
+        unit: None,
+        count,
+        deviation_percent: None,
+        threads: None,
+    };
+    for first in [None, Some("a-1".to_owned())] {
+        let second = first.is_none().then(|| "a-1".to_owned());
+        let rows = [first, second].map(|thread| Row { event: event.clone(), thread });
+        assert_eq!(merge_threads(rows.into()).len(), 2);
+    }
+}
+
 #[test]
 fn a_virtual_machine_counts_only_some_events() {
     let counters = parse_perf(REPEATED, "", &["cycles", "instructions", "branches", "page-faults"]).unwrap();

@@ -130,6 +130,17 @@ pub struct ForeignProcess {
 mod tests {
     use super::*;
 
+    /// What was not seen is left out of a record.
+    #[test]
+    fn processes_of_unknown_owners_are_written_if_there_were_any() {
+        let json = |unknown_processes_samples| {
+            serde_json::to_value(GpuTelemetry { unknown_processes_samples, ..GpuTelemetry::default() })
+                .unwrap()
+        };
+        assert_eq!(json(0).get("unknown_processes_samples"), None);
+        assert_eq!(json(2)["unknown_processes_samples"], 2);
+    }
+
     #[test]
     fn a_process_in_an_older_record_computes() {
         let older = r#"{"pid":7,"name":"python3"}"#;
