@@ -297,6 +297,13 @@ mod tests {
         let analysis = analyse(&study);
         insta::assert_snapshot!("counters", counters(&analysis).csv());
         insta::assert_snapshot!("kernels", kernels(&analysis).csv());
+        let no_time = KernelGroup { seconds: Some(0.0), name: "none".into(), ..KernelGroup::default() };
+        let study = self::study(|record| {
+            let mut counters = NcuCounters { top_kernels: vec![no_time], ..ncu() };
+            counters.metrics.insert("gpu__time_duration.sum".into(), 0);
+            record.counters = Some(Counters::Ncu(counters));
+        });
+        assert!(kernels(&analyse(&study)).csv().contains(",none,0,0,NA,NA,NA"));
     }
 
     /// The runs of another config never stand in for those of its own.

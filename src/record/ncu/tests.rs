@@ -191,6 +191,11 @@ fn an_inconsistent_table_is_refused() {
         assert!(table(parse(&changed)).contains(words), "{from} → {to}: {}", table(parse(&changed)));
     }
     assert!(table(parse(&WIDE[..WIDE.len() - 5])).contains("cut off in line 10"));
+    // A quoted cell can hold line breaks. The lines of the file are counted, not the rows.
+    let broken = WIDE.replacen("\"0\",\"41207\",\"worker\"", "\"0\",\"41207\",\"wor\n\nker\"", 1);
+    assert_eq!(parse(&broken).unwrap().totals(), parse(WIDE).unwrap().totals());
+    let error = table(parse(&broken.replacen("\"2\",\"41207\"", "\"1\",\"41207\"", 1)));
+    assert!(error.contains("line 12 "), "{error}");
 }
 
 #[test]
