@@ -187,8 +187,20 @@ mod tests {
             let point = analyse(study).rooflines[0].points[0].clone();
             (point.source, point.bound)
         };
-        assert_eq!(first(&with_bytes(160 * 1_900_000_000)), (BytesSource::Measured, Bound::Memory));
+        let near_memory = with_bytes(160 * 1_900_000_000);
+        assert_eq!(first(&near_memory), (BytesSource::Measured, Bound::Memory));
         assert_eq!(first(&with_bytes(0)), (BytesSource::Modelled, Bound::Unknown));
+        let told = |study: &Study, words: &str| {
+            let analysis = analyse(study);
+            let said = analysis.findings.iter().any(|finding| finding.text.contains(words));
+            assert!(said, "{words}: {:?}", analysis.findings);
+        };
+        told(
+            &near_memory,
+            "is memory-bound: with the bytes that ncu counted it reaches 43 % of the compute roof and 95 %",
+        );
+        told(&study(|_| {}), "is between its roofs, so its bound is unknown: with the bytes");
+        told(&with_bytes(160 * 3_000_000_000), "is above its roof, so its bound is unknown: with the bytes");
     }
 
     #[test]

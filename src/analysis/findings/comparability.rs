@@ -40,7 +40,7 @@ pub(super) fn comparability(runs: &[Run<'_>], rows: &[Row<'_>]) -> Vec<Finding> 
 
 fn split(row: &Row<'_>, rows: &[Row<'_>]) -> Option<Finding> {
     let (part, of) = row.part;
-    if of < 2 || part < 2 {
+    if part == 1 {
         return None;
     }
     let first = rows.iter().find(|other| other.config == row.config)?;

@@ -2,9 +2,9 @@ use chrono::TimeDelta;
 
 use crate::analysis::analyse;
 use crate::analysis::fixture::{StudyBuilder, key, measured_peaks, study_with_peaks};
-use crate::job::{Key, Precision};
+use crate::job::{Key, ParamValue, Precision};
 use crate::protocol::LeftOut;
-use crate::record::Record;
+use crate::record::{Outcome, Record};
 
 fn texts(study: &crate::analysis::Study) -> Vec<String> {
     analyse(study).findings.into_iter().map(|finding| finding.text).collect()
@@ -23,6 +23,114 @@ fn an_undisturbed_study_has_no_findings() {
 #[test]
 fn findings_have_number_and_threshold() {
     insta::assert_snapshot!(texts(&study_with_peaks()).join("\n"));
+}
+
+/// The findings that contain `words`.
+fn about(words: &str, study: &crate::analysis::Study) -> Vec<String> {
+    texts(study).into_iter().filter(|text| text.contains(words)).collect()
+}
+
+#[test]
+fn missing_results_are_counted() {
+    let failed = || Outcome::Signalled { signal: 11 };
+    let one = StudyBuilder::new().failure(key("cpu", "vgg16", 16, 1), failed());
+    assert_eq!(about("result", &one.build()), ["0 of 1 job has a result; 1 failed and 0 were not run."]);
+    let two =
+        StudyBuilder::new().run("cpu", "vgg16", 16, 1, 1.0).not_run(key("cpu", "vgg16", 16, 2), "no time");
+    assert_eq!(about("result", &two.build()), ["1 of 2 jobs have a result; 0 failed and 1 were not run."]);
+}
+
+/// One sentence per row but the first.
+#[test]
+fn each_further_row_of_a_config_says_how_it_differs_from_the_first() {
+    let on = |threads: u32| {
+        move |record: &mut Record| {
+            record.measurement.as_mut().unwrap().effective.settings.set("threads", threads);
+        }
+    };
+    let run = |builder: StudyBuilder, repeat, threads| {
+        builder.run_with(key("cpu", "vgg16", 16, repeat), 1.0, on(threads))
+    };
+    let study = [1, 2, 3].into_iter().fold(StudyBuilder::new(), |builder, n| run(builder, n, n)).build();
+    assert_eq!(
+        about("not pooled", &study),
+        [
+            "Runs of cpu_vgg16_fp32_bs16 are not pooled: row 2 of 3 differs from row 1 in threads 1 / 2.",
+            "Runs of cpu_vgg16_fp32_bs16 are not pooled: row 3 of 3 differs from row 1 in threads 1 / 3.",
+        ]
+    );
+}
+
+/// An undeclared setting that differs is reported once: by a row's mark if envs are compared, else by itself.
+#[test]
+fn undeclared_settings_that_differ_are_reported_once() {
+    let on = |threads: u32| {
+        move |record: &mut Record| {
+            record.measurement.as_mut().unwrap().effective.settings.set("threads", threads);
+        }
+    };
+    let by_batch = StudyBuilder::new()
+        .run_with(key("a", "vgg16", 16, 1), 1.0, on(2))
+        .run_with(key("b", "vgg16", 16, 1), 1.0, on(2))
+        .run_with(key("a", "vgg16", 32, 1), 1.0, on(1));
+    assert_eq!(
+        about("threads", &by_batch.build()),
+        ["The setting `threads` is not declared and has 2 values: 1 (a), 2 (a, b)."]
+    );
+    let by_env = StudyBuilder::new().run_with(key("a", "vgg16", 16, 1), 1.0, on(2)).run_with(
+        key("b", "vgg16", 16, 1),
+        1.0,
+        on(1),
+    );
+    assert_eq!(
+        about("threads", &by_env.build()),
+        ["a and b have undeclared differences (settings-differ, 1 row): threads 2 / 1."]
+    );
+    let declared = |threads: u32| Key {
+        params: [("threads".to_owned(), ParamValue::Int(threads.into()))].into(),
+        ..key("a", "vgg16", 16, 1)
+    };
+    let declared =
+        StudyBuilder::new().run_with(declared(2), 1.0, |_| {}).run_with(declared(1), 1.0, |_| {}).build();
+    assert_eq!(about("threads", &declared), [""; 0]);
+}
+
+#[test]
+fn a_mark_that_counts_is_told_in_full_or_run_by_run() {
+    let on = |threads: u32| {
+        move |record: &mut Record| {
+            record.measurement.as_mut().unwrap().effective.settings.set("threads", threads);
+        }
+    };
+    let run = |builder: StudyBuilder, (threads, repeat): (u32, u32)| {
+        builder.run_with(key("cpu", "vgg16", 16, repeat), 1.0, on(threads))
+    };
+    let of = |threads: [u32; 2]| {
+        let study = threads.into_iter().zip(1..).fold(StudyBuilder::new(), run).build();
+        about("but counted", &study)
+    };
+    assert_eq!(
+        of([4, 4]),
+        ["2 runs marked but counted: oversubscribed: 4 compute threads on 2 usable processors."]
+    );
+    assert_eq!(
+        of([4, 3]),
+        [
+            "2 runs marked oversubscribed but counted: cpu_vgg16_fp32_bs16_run1, 4 compute threads on 2 usable \
+          processors; cpu_vgg16_fp32_bs16_run2, 3 compute threads on 2 usable processors."
+        ]
+    );
+    assert_eq!(of([2, 2]), [""; 0]);
+}
+
+#[test]
+fn a_network_that_is_not_described_has_no_flops() {
+    let study = StudyBuilder::new().run("cpu", "lenet", 16, 1, 1.0).build();
+    let found = about("FLOP/s", &study);
+    assert!(
+        found.len() == 1 && found[0].contains("lenet") && found[0].contains("without FLOP/s"),
+        "{found:?}"
+    );
 }
 
 /// A run that was too short is not one whose load nobody counted.
@@ -73,6 +181,10 @@ fn findings_appear_past_their_thresholds() {
         texts(&builder.runs("cpu", "resnet18", 16, &[10.0, other]).build()).len()
     };
     assert_eq!((spread(10.7), spread(10.8)), (0, 1));
+    assert_eq!(
+        with(|record| record.measurement.as_mut().unwrap().details.unreadable_images = Some(0)),
+        [""; 0]
+    );
     assert_eq!(
         with(|record| record.measurement.as_mut().unwrap().details.unreadable_images = Some(3)),
         [

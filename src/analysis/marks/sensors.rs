@@ -92,7 +92,7 @@ fn swapped(telemetry: &Telemetry, thresholds: &Thresholds) -> Option<Mark> {
 
 fn varied_clock(record: &Record, thresholds: &Thresholds) -> Option<Mark> {
     let (of, Readings { min, mean, max, .. }) = clock(record)?;
-    (mean > 0.0 && max - min > thresholds.of(Threshold::ClockWithin) * mean).then(|| {
+    (max - min > thresholds.of(Threshold::ClockWithin) * mean).then(|| {
         let (percent, threshold) = (100.0 * (max - min) / mean, thresholds.text(Threshold::ClockWithin));
         let by = format!(
             "the {of}'s clock went from {min:.0} to {max:.0} MHz within the window, {percent:.0} % of its mean \

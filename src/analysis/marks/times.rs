@@ -258,6 +258,56 @@ mod tests {
         assert_eq!(slow_first(&[], &thresholds()), None);
     }
 
+    /// Nothing is a multiple of an iteration that took no time.
+    #[test]
+    fn iterations_that_took_no_time_raise_no_doubt() {
+        let found = |seconds: fn(usize) -> f64| {
+            let seconds: Vec<f64> = (0..64).map(seconds).collect();
+            let all = [slow_first, trend, |seconds: &[f64], thresholds: &Thresholds| {
+                periodic(seconds, None, thresholds).or_else(|| bimodal(seconds, None, thresholds))
+            }];
+            all.iter().filter_map(|rule| rule(&seconds, &thresholds())).collect::<Vec<_>>()
+        };
+        assert_eq!(found(|i| if i == 0 { 1.0 } else { 0.0 }), []);
+        assert_eq!(found(|i| if i < 33 { 0.0 } else { i as f64 }), []);
+        assert_eq!(found(|i| if i % 4 == 1 { 1.0 } else { 0.0 }), []);
+        assert_eq!(found(|i| if i % 7 < 3 { 1.0 } else { 0.0 }), []);
+    }
+
+    /// The ratio is that of the odd iterations to the others, in whatever unit the seconds are.
+    #[test]
+    fn ratios_are_of_the_odd_iterations_to_the_others() {
+        let of = |seconds: fn(usize) -> f64, rule: fn(&[f64], &Thresholds) -> Option<Mark>| {
+            let seconds: Vec<f64> = (0..64).map(seconds).collect();
+            rule(&seconds, &thresholds())
+        };
+        let Some(Mark::SlowFirst { ratio, .. }) = of(|i| if i == 0 { 0.6 } else { 0.2 }, slow_first) else {
+            panic!("the first iteration is slow")
+        };
+        assert!((ratio - 3.0).abs() < 1e-9, "{ratio}");
+        let period = |seconds| match of(seconds, |seconds, limits| periodic(seconds, None, limits)) {
+            Some(Mark::Periodic { every, ratio, n: 64, .. }) => (every, ratio),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(period(|i| if i % 4 == 1 { 0.5 } else { 0.25 }), (4, 2.0));
+        assert_eq!(period(|i| if i % 4 == 1 { 0.25 } else { 0.5 }), (4, 0.5));
+        // One in five of the others lies halfway, which is still on their side.
+        assert_eq!(
+            period(|i| if i % 4 == 1 {
+                3.0
+            } else if i % 5 == 0 {
+                2.0
+            } else {
+                1.0
+            }),
+            (4, 3.0)
+        );
+        let modes =
+            of(|i| if i % 7 < 3 { 0.5 } else { 0.25 }, |seconds, limits| bimodal(seconds, None, limits));
+        let Some(Mark::Bimodal { ratio, numbers, .. }) = modes else { panic!("there are two kinds") };
+        assert_eq!((ratio, numbers), (2.0, (36, 28)));
+    }
+
     /// Every k-th iteration, at some phase, takes `factor` times as long.
     fn with_period(mut seconds: Vec<f64>, every: usize, factor: f64) -> Vec<f64> {
         for value in seconds.iter_mut().skip(every / 2).step_by(every) {
@@ -293,6 +343,9 @@ mod tests {
         assert_eq!(found(&with_period(level.clone(), 4, 1.0 / 1.21)), Some(4));
         assert_eq!(found(&with_period(level[..12].to_vec(), 2, 2.0)), None);
         assert_eq!(found(&with_period(level[..24].to_vec(), 2, 2.0)), Some(2));
+        // The fewer periods can be looked for, the fewer iterations it takes.
+        assert_eq!(found(&with_period(level[..22].to_vec(), 2, 2.0)), Some(2));
+        assert_eq!(found(&with_period(level[..14].to_vec(), 2, 2.0)), None);
         assert_eq!(found(&with_period(level.clone(), 21, 2.0)), None);
         assert_eq!((found(&level), found(&[0.0; 100]), found(&[])), (None, None, None));
         // Neither a slow half nor a single slow stretch is a period.

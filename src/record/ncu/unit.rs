@@ -83,6 +83,8 @@ mod tests {
             ("byte", Dimension::Bytes, 1),
             ("Kbyte", Dimension::Bytes, 1_000),
             ("Gbyte", Dimension::Bytes, 1_000_000_000),
+            ("Tbyte", Dimension::Bytes, 1_000_000_000_000),
+            ("Pbyte", Dimension::Bytes, 1_000_000_000_000_000),
             ("ns", Dimension::Time, 1),
             ("usecond", Dimension::Time, 1_000),
             ("ms", Dimension::Time, 1_000_000),

@@ -139,8 +139,8 @@ impl PerfCounters {
         let units = |name| self.counting(name).map(|event| event.pmu.clone()).collect::<BTreeSet<_>>();
         let comparable =
             agree(self.counting(part).chain(self.counting(whole))) && units(part) == units(whole);
-        let rate = self.total(part)? / self.total(whole).filter(|whole| *whole > 0.0)?;
-        // `perf` scales the two values up separately, so a part can seem to exceed its whole.
+        let rate = self.total(part)? / self.total(whole)?;
+        // `perf` scales the two values up separately, so a part can seem to exceed its whole. A ratio to 0 fails too.
         (comparable && rate <= 1.0).then_some(rate)
     }
 }

@@ -123,6 +123,25 @@ fn stderr_suffix(line: &Option<String>) -> String {
 mod tests {
     use super::*;
 
+    /// What else a program says of its own is no failure of `perf`.
+    #[test]
+    fn half_a_message_says_nothing() {
+        for text in ["sendfile: Function not implemented", "perf_event_open", "open: Permission denied"] {
+            assert_eq!(PerfFailure::of_messages(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn failures_name_what_perf_said() {
+        let text = |failure: PerfFailure| failure.to_string();
+        assert!(
+            text(PerfFailure::Permission { paranoid: Some(4) })
+                .ends_with("(kernel.perf_event_paranoid is 4)")
+        );
+        assert!(!text(PerfFailure::Permission { paranoid: None }).contains("paranoid"));
+        assert!(text(PerfFailure::Empty(Some("no such file".into()))).ends_with(": no such file"));
+    }
+
     #[test]
     fn messages_of_perf_are_recognised() {
         let limited = "Error:\nAccess to performance monitoring and observability operations is limited.\n\

@@ -69,6 +69,32 @@ fn a_total_is_not_added_to_a_thread() {
     }
 }
 
+/// The program ran on the small cores, since other events were counted there. So their part is missing.
+#[test]
+fn a_count_that_one_type_of_core_lacks_makes_the_total_unknown() {
+    let report = HYBRID
+        .replace("900000000,,cpu_atom/instructions/,400000000", "<not counted>,,cpu_atom/instructions/,0");
+    let counters = parse_perf(&report, "", &HYBRID_EVENTS).unwrap();
+    assert_eq!((counters.total("cycles"), counters.total("instructions")), (Some(9e9), None));
+}
+
+#[test]
+fn nothing_is_a_share_of_nothing() {
+    let counters = |part: u64| {
+        let lines =
+            ["cycles", "branches", "cache-references"].map(|name| format!("0,,{name},9,100.00,,\n")).concat();
+        let parts = ["instructions", "branch-misses", "cache-misses"];
+        let parts = parts.map(|name| format!("{part},,{name},9,100.00,,\n")).concat();
+        parse_perf(&(lines + &parts), "", &["cycles"]).unwrap()
+    };
+    for counters in [counters(0), counters(5)] {
+        assert_eq!(
+            (counters.ipc(), counters.branch_miss_rate(), counters.cache_miss_rate()),
+            (None, None, None)
+        );
+    }
+}
+
 #[test]
 fn a_virtual_machine_counts_only_some_events() {
     let counters = parse_perf(REPEATED, "", &["cycles", "instructions", "branches", "page-faults"]).unwrap();
@@ -118,6 +144,16 @@ fn failures_are_recognised() {
         ("7,,cycles,614065,100.00,,\n", "", PerfFailure::Missing("branches".to_owned())),
         ("7,,cycles,614065,100.", "", PerfFailure::Torn("7,,cycles,614065,100.".to_owned())),
         ("what?\n", "", PerfFailure::Malformed("what?".to_owned())),
+        (
+            "what-ever,7,,cycles,614065,100.00,,\n",
+            "",
+            PerfFailure::Malformed("what-ever,7,,cycles,614065,100.00,,".to_owned()),
+        ),
+        (
+            "what-,7,,cycles,614065,100.00,,\n",
+            "",
+            PerfFailure::Malformed("what-,7,,cycles,614065,100.00,,".to_owned()),
+        ),
         ("7,,cycles,614065,46,54,,\n", "", PerfFailure::DecimalComma("7,,cycles,614065,46,54,,".to_owned())),
         (FOR_PEOPLE, limited, PerfFailure::Permission { paranoid: Some(3) }),
         ("what?\n", limited, PerfFailure::Permission { paranoid: Some(3) }),

@@ -236,6 +236,22 @@ mod tests {
     }
 
     #[test]
+    fn one_reading_of_a_gpu_says_that_there_is_one() {
+        let with = |sensor| Sample { values: [(sensor, 1.0)].into(), ..Sample::default() };
+        let reasons = GpuSample { throttle_reasons: Some(Vec::new()), ..GpuSample::default() };
+        assert!(with(Sensor::GpuPower).has_gpu());
+        assert!(Sample { gpu: reasons, ..Sample::default() }.has_gpu());
+        assert!(!with(Sensor::CpuClock).has_gpu());
+    }
+
+    #[test]
+    fn a_process_of_any_name_is_one_cell_of_one_line() {
+        let name = Some("a;b\nc:d".to_owned());
+        let named = ForeignProcess { pid: 7, name, memory_bytes: None, graphics: false };
+        assert_eq!(process_text(&named), "7:NA:a_b_c:d");
+    }
+
+    #[test]
     fn a_file_cut_at_any_byte_loses_only_its_last_line() {
         let samples = [full(), full(), full()];
         let text = csv(&samples);

@@ -172,6 +172,7 @@ mod tests {
         };
         let counted = [(10.0, Some(5.0)), (11.0, Some(7.0)), (13.0, Some(7.0)), (14.0, Some(8.0))];
         assert_eq!(load(&counted), Some((0.0, 1.0, 2.0)));
+        assert_eq!(load(&[(10.0, Some(5.0)), (12.0, Some(9.0))]), Some((2.0, 2.0, 2.0)));
         // Too close together; counter reset and clock set back; not counted.
         assert_eq!(load(&[(10.0, Some(5.0)), (10.1, Some(5.2))]), None);
         assert_eq!(load(&[(10.0, Some(5.0)), (11.0, Some(4.0)), (10.5, Some(5.0))]), None);
@@ -206,6 +207,8 @@ mod tests {
         let mut clock_set = samples;
         clock_set[4].unix_s = 100.0;
         assert_eq!(cpu_energy(&clock_set, 100.5, 106.5), None, "the clock was set back");
+        clock_set[4].unix_s = clock_set[3].unix_s;
+        assert_eq!(cpu_energy(&clock_set, 100.5, 106.5), None, "the clock stood still");
     }
 
     #[test]

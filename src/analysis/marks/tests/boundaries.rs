@@ -227,8 +227,8 @@ fn cases(threshold: Threshold) -> Vec<Case> {
             cases.extend(marked("periodic", 2.0, seconds(|i| if i % 4 == 1 { 1.0 } else { 2.0 })));
             cases
         }
-        Threshold::Bimodal => marked("bimodal", 2.0, seconds(|i| if i < 32 { 1.0 } else { 2.0 })),
-        Threshold::SlowFirst => marked("slow-first", 2.0, seconds(|i| if i == 0 { 2.0 } else { 1.0 })),
+        Threshold::Bimodal => marked("bimodal", 2.0, seconds(|i| if i < 32 { 0.5 } else { 1.0 })),
+        Threshold::SlowFirst => marked("slow-first", 2.0, seconds(|i| if i == 0 { 0.5 } else { 0.25 })),
         Threshold::ClockWithin => marked("clock-changed", 0.25, clocks(&[[2304.0, 1792.0]])),
         Threshold::ClockBetween => {
             let mut cases = marked("clock-changed", 0.25, clocks(&[[2048.0; 2], [2048.0; 2], [1536.0; 2]]));

@@ -80,12 +80,34 @@ fn rows_that_nobody_compares_can_differ() {
     let other = |key: Key| {
         let study = StudyBuilder::new()
             .run("a", "resnet18", 16, 1, 10.0)
-            .run_with(key, 20.0, |record| effective(record).tf32 = Some(true))
+            .run_with(key, 20.0, |record| effective(record).settings.set("channels_last", true))
             .build();
-        row_marks_of(&study).concat()
+        row_marks_of(&study).concat().len()
     };
-    assert!(other(key("b", "vgg16", 16, 1)).is_empty());
-    assert!(other(key("b", "resnet18", 32, 1)).is_empty());
+    assert_eq!(other(key("b", "resnet18", 16, 1)), 2);
+    assert_eq!(other(key("b", "vgg16", 16, 1)), 0);
+    assert_eq!(other(key("b", "resnet18", 32, 1)), 0);
+    assert_eq!(other(key("a", "resnet18", 16, 2)), 0, "two rows of one config are not two envs");
     // What only one of the two reports cannot be compared.
-    assert!(other(key("b", "resnet18", 16, 1)).is_empty());
+    let tf32 = two_envs(Device::Cpu, |record| effective(record).tf32 = Some(true));
+    assert_eq!(row_marks_of(&tf32), [[""; 0]; 2]);
+}
+
+/// Of several rows of the other env, the nearest is named; an equal one silences the mark.
+#[test]
+fn a_row_is_compared_with_the_nearest_row_of_the_other_env() {
+    let beside = |settings: &[&[&'static str]]| {
+        let first = StudyBuilder::new().run("a", "resnet18", 16, 1, 10.0);
+        let study = settings.iter().zip(1..).fold(first, |builder, (names, repeat)| {
+            builder.run_with(key("b", "resnet18", 16, repeat), 20.0, |record| {
+                names.iter().for_each(|name| effective(record).settings.set(name, "other"));
+            })
+        });
+        row_marks_of(&study.build()).swap_remove(0)
+    };
+    let nearest = ["settings-differ: against b: threads 2 / other"];
+    assert_eq!(beside(&[&["threads", "channels_last"], &["threads"]]), nearest);
+    assert_eq!(beside(&[&["threads"], &["threads", "channels_last"]]), nearest);
+    assert_eq!(beside(&[&["threads"], &["channels_last"]]), nearest, "the first of equals");
+    assert_eq!(beside(&[&["threads"], &[]]), [""; 0]);
 }

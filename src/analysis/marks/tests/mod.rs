@@ -74,6 +74,19 @@ fn the_settings_that_make_seconds_doubtful_are_marked() {
 }
 
 #[test]
+fn threads_are_too_many_only_if_the_processors_are_counted() {
+    let with = |threads: u32, usable: u32| {
+        one(|record| {
+            record.measurement.as_mut().unwrap().effective.settings.set("threads", threads);
+            record.provenance.host.cpu.usable = usable;
+            record.observed.host_busy_s = None;
+        })
+    };
+    assert_eq!(with(3, 2), ["oversubscribed"]);
+    assert_eq!((with(2, 2), with(3, 0)), (vec![], vec![]));
+}
+
+#[test]
 fn a_start_after_a_wait_in_vain_is_marked() {
     let gate = |gave_up: Option<&str>| {
         one(|record| record.observed.gate = Some(Gate { waited_s: 3.0, gave_up: gave_up.map(str::to_owned) }))

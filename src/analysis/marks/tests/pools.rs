@@ -60,6 +60,12 @@ fn switches_and_system_time_each_have_a_threshold() {
     };
     assert!(last(0.19, 224_000.0).is_empty());
     assert_eq!(last(0.19, 226_000.0), ["contended"]);
+    let quiet = (10.0, 0.19, 75_000.0);
+    assert_eq!(
+        analyse(&runs(&[quiet, quiet, (10.0, 0.45, 75_000.0)])).runs[2].marks[0].to_string(),
+        "contended: 45 % of its processor time went to the system; in the other runs of the row it was 19 % \
+         (threshold 32 %)"
+    );
     assert!(last(0.31, 75_000.0).is_empty());
     assert_eq!(last(0.33, 75_000.0), ["contended"]);
 }
@@ -126,6 +132,7 @@ fn a_clock_that_differs_from_the_others_is_marked() {
         ["clock-changed: the processor's clock was 2700 MHz; in the other runs of the row it was 3000 MHz \
              (-10 %, threshold 5 %)"]
     );
+    assert!(last(0.0, true).is_empty(), "a clock that stood still was not read");
     assert!(last(2700.0, false).is_empty(), "a clock before and after the window is another");
 }
 
@@ -166,8 +173,53 @@ fn a_cliff_at_the_next_batch_with_a_pegged_core_in_the_system_is_a_spill() {
 
 #[test]
 fn only_the_same_config_at_a_smaller_batch_reveals_a_spill() {
-    let mut study = batches(Device::Cuda(0), &[(256, 8.92, 1.03, 0.628)]);
-    let State::Recorded(record) = &mut study.cells[0].state else { unreachable!() };
-    record.measurement.as_mut().unwrap().effective.settings.set("channels_last", true);
-    assert_eq!(names(&study), [[""; 0]; 2]);
+    let beside = |model: &'static str, batch, change: fn(&mut Record)| {
+        let at = |model: &str, batch| Key { device: Device::Cuda(0), ..key("wsl", model, batch, 1) };
+        let study = StudyBuilder::new()
+            .run_with(at(model, batch), 206.8, |record| {
+                busy(record, 2.06, 0.116, 20.0);
+                change(record);
+            })
+            .run_with(at("resnet50", 256), 8.92, |record| busy(record, 1.03, 0.628, 20.0));
+        names(&study.build()).concat()
+    };
+    assert_eq!(beside("resnet50", 128, |_| {}), ["spilled"]);
+    assert_eq!(beside("resnet18", 128, |_| {}), [""; 0], "another network");
+    assert_eq!(beside("resnet50", 512, |_| {}), [""; 0], "a larger batch");
+    let of_batch = |record: &mut Record| {
+        record.measurement.as_mut().unwrap().effective.settings.set("algorithm", "winograd");
+    };
+    assert_eq!(beside("resnet50", 256, of_batch), [""; 0], "the same batch");
+    let channels_last = |record: &mut Record| {
+        record.measurement.as_mut().unwrap().effective.settings.set("channels_last", true);
+    };
+    assert_eq!(beside("resnet50", 128, channels_last), [""; 0], "another setting");
+}
+
+/// Two of four runs at the smaller batch were disturbed, so the level is that of the other two.
+#[test]
+fn disturbed_runs_do_not_tell_how_fast_a_smaller_batch_is() {
+    let at = |batch, repeat| Key { device: Device::Cuda(0), ..key("wsl", "resnet50", batch, repeat) };
+    let smaller = [(100.0, 20.0), (100.0, 20.0), (10.0, 9e5), (10.0, 9e5)].into_iter().zip(1..);
+    let builder = smaller.fold(StudyBuilder::new(), |builder, ((rate, switches), repeat)| {
+        builder.run_with(at(128, repeat), rate, |record| busy(record, 1.0, 0.1, switches))
+    });
+    let study = builder.run_with(at(256, 1), 20.0, |record| busy(record, 1.0, 0.6, 20.0)).build();
+    let (disturbed, spilled) = (vec!["contended"], vec!["spilled"]);
+    assert_eq!(names(&study), [vec![], vec![], disturbed.clone(), disturbed, spilled]);
+}
+
+/// The runs of another host are no baseline, even between those of this one.
+#[test]
+fn only_runs_in_the_same_circumstances_are_a_baseline() {
+    let switches = [20.0, 9e4, 20.0, 9e4, 20.0, 9e4];
+    let builder = switches.into_iter().zip(1..).fold(StudyBuilder::new(), |builder, (switches, repeat)| {
+        builder.run_with(key("cpu", "resnet18", 16, repeat), 10.0, |record| {
+            busy(record, 1.0, 0.1, switches);
+            if switches > 1e3 {
+                record.provenance.host.hostname = "other".into();
+            }
+        })
+    });
+    assert_eq!(names(&builder.build()), [[""; 0]; 6]);
 }
