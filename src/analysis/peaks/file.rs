@@ -238,6 +238,11 @@ confidence: medium
                 "laptop: bandwidth: gb_per_s is -1 to -1: expected positive numbers, the lower first",
             ),
             (
+                "gb_per_s: 576",
+                "gb_per_s: 0",
+                "laptop: bandwidth: gb_per_s is 0 to 0: expected positive numbers, the lower first",
+            ),
+            (
                 "accumulate: fp32, sparsity: dense }\nb",
                 "accumulate: fp32, sparsity: sparse }\nb",
                 "laptop: flops of amp are sparse: expected the dense figure, half of it",

@@ -231,6 +231,27 @@ measured:
         let later = text.replacen("schema: 1", "schema: 3", 1);
         let message = parse_measured("x", &later).unwrap_err().to_string();
         assert_eq!(message, "x: schema is 3: expected 1 to 2");
-        assert_eq!(file("cpu", "[]").peaks("x"), Err("gemm has no sample above 0".to_owned()));
+        for none in ["[]", r#"[{ "precision": "fp32", "size": 512, "flops_per_s": [0.0] }]"#] {
+            assert_eq!(file("cpu", none).peaks("x"), Err("gemm has no sample above 0".to_owned()));
+        }
+    }
+
+    #[test]
+    fn peaks_are_for_a_named_device_of_a_named_host() {
+        let mut of_no_host = file("cpu", GEMM);
+        of_no_host.host.clear();
+        let mut of_no_device = file("cpu", GEMM);
+        of_no_device.measured.device_name.clear();
+        for file in [of_no_host, of_no_device] {
+            assert!(file.peaks("x").unwrap_err().starts_with("host and device_name must not be empty"));
+        }
+    }
+
+    #[test]
+    fn notes_are_kept() {
+        let mut file = file("cpu", GEMM);
+        assert_eq!(file.peaks("x").unwrap().note, None);
+        file.measured.notes = vec!["one".into(), "two".into()];
+        assert_eq!(file.peaks("x").unwrap().note.as_deref(), Some("one; two"));
     }
 }

@@ -82,6 +82,15 @@ mod tests {
                 "the measured 33.0 TFLOP/s at fp32 are more than 105 % of the 30.3 TFLOP/s of nvidia-l4",
             ]
         );
+        let (bandwidth, flops) = (LEAST_BANDWIDTH * 300e9, MOST_FLOPS * 30.3e12);
+        let mut at_the_limits = measured(31.0, 160.0);
+        at_the_limits.bandwidth = Some(Range::exactly(bandwidth));
+        at_the_limits.flops[0].flops_per_s = Range::exactly(flops);
+        assert_eq!(suspicions(&at_the_limits, &catalogue), [""; 0]);
+        let measured_before = Catalogue::new(vec![measured(20.0, 300.0)]);
+        assert_eq!(suspicions(&measured(33.0, 140.0), &measured_before), [""; 0], "not the vendor's");
+        let elsewhere = Peaks { backend: "mps".to_owned(), ..measured(33.0, 140.0) };
+        assert_eq!(suspicions(&elsewhere, &catalogue), [""; 0], "another backend");
         let other = Peaks { names: vec!["NVIDIA L40S".to_owned()], ..measured(33.0, 140.0) };
         assert_eq!(suspicions(&other, &catalogue), [""; 0]);
     }

@@ -184,6 +184,12 @@ fn an_inconsistent_table_is_refused() {
             "units is missing",
         ),
         (LONG, "\"Metric Unit\"", "\"Unit\"", "the header lacks the columns for a metric's name"),
+        (
+            LONG,
+            "\"Metric Name\",\"Metric Unit\",\"Metric Value\"",
+            "\"Metric Value\",\"Metric Unit\",\"Metric Name\"",
+            "the header lacks the columns for a metric's name",
+        ),
         (LONG, "\"134,221,568\"", "\"134,221,568", "is invalid"),
     ] {
         let changed = csv.replacen(from, to, 1);
@@ -196,6 +202,64 @@ fn an_inconsistent_table_is_refused() {
     assert_eq!(parse(&broken).unwrap().totals(), parse(WIDE).unwrap().totals());
     let error = table(parse(&broken.replacen("\"2\",\"41207\"", "\"1\",\"41207\"", 1)));
     assert!(error.contains("line 12 "), "{error}");
+}
+
+/// The program prints to the same file. Only a line that begins with two whole numbers can be a row.
+#[test]
+fn lines_of_the_program_between_rows_are_skipped() {
+    let (_, table) = LONG.split_once("max error, 0.0\n").unwrap();
+    let mut rows = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(table.as_bytes());
+    let row =
+        |row: csv::StringRecord| row.iter().map(|field| field.replace(',', "")).collect::<Vec<_>>().join(",");
+    let unquoted: String = rows.records().map(|it| row(it.unwrap()) + "\n").collect();
+    let totals =
+        |csv: &str| parse_ncu(&NcuOutput { csv, ..NcuOutput::default() }, &hopper()).map(|it| it.metrics);
+    let expected = totals(&unquoted).unwrap();
+    for said in ["epoch,5,loss", "5,epoch,loss", "5,7"] {
+        let (header, rows) = unquoted.split_once('\n').unwrap();
+        assert_eq!(totals(&format!("{header}\n{said}\n{rows}")).as_ref(), Ok(&expected), "{said}");
+    }
+}
+
+/// A table can have columns after the value, for rules. Rows of metrics end before them.
+#[test]
+fn rows_of_metrics_lack_the_columns_of_rules() {
+    let widened = LONG.replacen("\"Metric Value\"\n", "\"Metric Value\",\"Rule Name\",\"Rule Type\"\n", 1);
+    assert_ne!(widened, LONG);
+    assert_eq!(parse(&widened).unwrap().metrics, parse(LONG).unwrap().metrics);
+    for (rest, is_read) in
+        [(",\"\"", true), (",\"\",\"\"", true), (",\"x\"", false), (",\"\",\"\",\"\"", false)]
+    {
+        let row = widened.replacen("\"byte\",\"2,816\"", &format!("\"byte\",\"2,816\"{rest}"), 1);
+        assert_eq!(parse(&row).is_ok(), is_read, "{rest}");
+    }
+}
+
+#[test]
+fn a_row_that_is_repeated_counts_once() {
+    let row = LONG.lines().find(|line| line.contains("\"byte\",\"2,816\"")).unwrap();
+    let twice = LONG.replacen(row, &format!("{row}\n{row}"), 1);
+    assert_eq!(parse(&twice).unwrap().metrics, parse(LONG).unwrap().metrics);
+}
+
+/// An attribute of the device can be printed in another notation than the metrics.
+#[test]
+fn attributes_of_the_device_are_not_read() {
+    let csv =
+        WIDE.replace("gpu__time_duration.sum", "device__attribute_clock").replace("\"105.25\"", "\"105,25\"");
+    let counters = parse_ncu(&exited_with_0(&csv), &Selection::default()).unwrap();
+    assert_eq!(counters.totals().dram_bytes, parse(WIDE).unwrap().totals().dram_bytes);
+    assert_eq!(counters.totals().seconds, None);
+}
+
+/// Without a prefix, a unit counts whole things, so one separator groups.
+#[test]
+fn a_separator_in_a_whole_number_groups() {
+    let header = LONG.lines().find(|line| line.starts_with("\"ID\"")).unwrap();
+    let row = LONG.lines().find(|line| line.contains("\"byte\",\"2,816\"")).unwrap();
+    let csv = format!("{header}\n{row}\n");
+    let counters = parse_ncu(&NcuOutput { csv: &csv, ..NcuOutput::default() }, &hopper()).unwrap();
+    assert_eq!(counters.metrics["dram__bytes_read.sum"], 2816);
 }
 
 #[test]

@@ -97,6 +97,7 @@ mod tests {
             assert_eq!(parse_unit(word), Some(Unit { dimension, factor }), "{word}");
         }
         assert_eq!(parse_unit("%"), None);
+        assert_eq!(to_base("9223372036854775808.0", 1), None, "too large");
         assert_eq!(parse_unit("Gbyte/second"), None);
     }
 
