@@ -409,6 +409,30 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_that_differs_is_named_without_its_values() {
+        let secret = |value: &'static str| {
+            move |record: &mut Record| {
+                record.provenance.environment.insert("API_TOKEN".into(), value.into());
+            }
+        };
+        let study = StudyBuilder::new()
+            .run_with(key("cpu", "resnet18", 16, 1), 10.0, secret("hush"))
+            .run_with(key("cpu", "resnet18", 16, 2), 10.0, secret("hushhush"))
+            .build();
+        let analysis = analyse(&study);
+        let about: Vec<&str> = analysis
+            .findings
+            .iter()
+            .map(|it| it.text.as_str())
+            .filter(|text| text.contains("API_TOKEN"))
+            .collect();
+        assert!(
+            matches!(about[..], [text] if text.ends_with("differs from row 1 in $API_TOKEN.")),
+            "{about:?}"
+        );
+    }
+
+    #[test]
     fn variables_that_name_places_do_not_split_a_row() {
         let study = StudyBuilder::new()
             .run("cpu", "resnet18", 16, 1, 10.0)

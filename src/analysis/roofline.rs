@@ -215,6 +215,7 @@ mod tests {
         assert_eq!(of(60.0), Bound::Unknown, "above the memory roof");
         assert_eq!(of(50.0), Bound::Memory, "at the memory roof");
         assert_eq!(of(AT_ROOF * 50.0), Bound::Memory, "near enough to the memory roof");
+        assert_eq!(of(FAR_FROM_ROOF * 50.0), Bound::Unknown, "not far enough from it");
     }
 
     /// Rounding does not lift a point above its roof.
@@ -304,5 +305,7 @@ mod tests {
         for expected in [("fp32", 100e9), ("tf32", 200e9), ("amp", 300e9), ("bf16", 400e9)] {
             assert!(roofs.contains(&expected), "{expected:?} is not in {roofs:?}");
         }
+        let drawn: Vec<_> = analysis.rooflines[0].precisions.iter().map(|it| it.as_str()).collect();
+        assert_eq!((drawn.len(), roofs.len()), (4, 4), "{drawn:?}");
     }
 }

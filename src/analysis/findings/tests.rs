@@ -2,7 +2,7 @@ use chrono::TimeDelta;
 
 use crate::analysis::analyse;
 use crate::analysis::fixture::{StudyBuilder, key, measured_peaks, study_with_peaks};
-use crate::job::{Key, ParamValue, Precision};
+use crate::job::{Key, ParamValue, Precision, WorkerTemplate};
 use crate::protocol::LeftOut;
 use crate::record::{Outcome, Record};
 
@@ -121,6 +121,24 @@ fn a_mark_that_counts_is_told_in_full_or_run_by_run() {
         ]
     );
     assert_eq!(of([2, 2]), [""; 0]);
+}
+
+#[test]
+fn declared_parameters_that_nobody_confirms_are_listed() {
+    let own = |model: &str, repeat| Key {
+        params: [("lr".to_owned(), ParamValue::Int(1))].into(),
+        worker: WorkerTemplate::Command(vec!["train.py".into()]),
+        ..key("cpu", model, 16, repeat)
+    };
+    let study = StudyBuilder::new()
+        .run_with(own("a", 1), 1.0, |_| {})
+        .run_with(own("a", 2), 1.0, |_| {})
+        .run_with(own("b", 1), 1.0, |_| {})
+        .build();
+    assert_eq!(
+        about("Not confirmed", &study),
+        ["Not confirmed: `lr` is declared, but the record has no effective value for it (2 rows)."]
+    );
 }
 
 #[test]

@@ -308,8 +308,8 @@ mod tests {
 
     #[test]
     fn ordinals() {
-        let all: Vec<String> = [2, 3, 4, 11, 12, 13, 20].into_iter().map(ordinal).collect();
-        assert_eq!(all, ["2nd", "3rd", "4th", "11th", "12th", "13th", "20th"]);
+        let all: Vec<String> = [2, 3, 4, 11, 12, 13, 20, 21].into_iter().map(ordinal).collect();
+        assert_eq!(all, ["2nd", "3rd", "4th", "11th", "12th", "13th", "20th", "21st"]);
     }
 
     #[test]

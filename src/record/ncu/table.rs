@@ -141,7 +141,7 @@ fn is_row(line: &str, is_quoted: bool) -> bool {
         return line.starts_with('"');
     }
     let mut fields = line.split(',').map(|field| field.bytes().all(|byte| byte.is_ascii_digit()));
-    line.matches(',').count() > 1 && fields.next() == Some(true) && fields.next() == Some(true)
+    fields.next() == Some(true) && fields.next() == Some(true)
 }
 
 fn quotes_in(text: &str) -> usize {
@@ -234,9 +234,9 @@ impl<W: Fn(&str) -> bool> Reader<W> {
             Values::Long { value, .. } => value + 1,
             Values::Wide { .. } => layout.width,
         };
-        let is_short = fields.len() < layout.width
-            && fields[least.min(fields.len())..].iter().all(|rest| rest.is_empty());
-        if fields.len() < least || (fields.len() != layout.width && !is_short) {
+        let is_short = (least..layout.width).contains(&fields.len())
+            && fields[least..].iter().all(|rest| rest.is_empty());
+        if fields.len() != layout.width && !is_short {
             return wrong("its number of fields differs from the header's");
         }
         if let Values::Wide { units: units @ None, .. } = &mut layout.values {
@@ -362,7 +362,7 @@ fn is_absent(value: &str) -> bool {
 fn split_fields(row: &Row<'_>) -> Result<Vec<String>, TableError> {
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)
-        .buffer_capacity(row.raw.len() + 1)
+        .buffer_capacity(row.raw.len())
         .from_reader(row.raw.as_bytes());
     let mut records = reader.records();
     match (records.next(), records.next()) {

@@ -197,6 +197,13 @@ fn an_inconsistent_table_is_refused() {
         assert!(table(parse(&changed)).contains(words), "{from} → {to}: {}", table(parse(&changed)));
     }
     assert!(table(parse(&WIDE[..WIDE.len() - 5])).contains("cut off in line 10"));
+    let units = WIDE.lines().find(|line| line.starts_with("\"\",")).unwrap();
+    let without_units = WIDE.replacen(&format!("{units}\n"), "", 1);
+    for (id, process) in [("0", "41207"), ("", "41207"), ("0", "")] {
+        let first = format!("\"{id}\",\"{process}\"");
+        let error = table(parse(&without_units.replacen("\"0\",\"41207\"", &first, 1)));
+        assert!(error.contains("units is missing"), "{first}: {error}");
+    }
     // A quoted cell can hold line breaks. The lines of the file are counted, not the rows.
     let broken = WIDE.replacen("\"0\",\"41207\",\"worker\"", "\"0\",\"41207\",\"wor\n\nker\"", 1);
     assert_eq!(parse(&broken).unwrap().totals(), parse(WIDE).unwrap().totals());
@@ -257,9 +264,21 @@ fn attributes_of_the_device_are_not_read() {
 fn a_separator_in_a_whole_number_groups() {
     let header = LONG.lines().find(|line| line.starts_with("\"ID\"")).unwrap();
     let row = LONG.lines().find(|line| line.contains("\"byte\",\"2,816\"")).unwrap();
-    let csv = format!("{header}\n{row}\n");
-    let counters = parse_ncu(&NcuOutput { csv: &csv, ..NcuOutput::default() }, &hopper()).unwrap();
-    assert_eq!(counters.metrics["dram__bytes_read.sum"], 2816);
+    for printed in ["2,816", "2.816"] {
+        let csv = format!("{header}\n{row}\n").replace("2,816", printed);
+        let counters = parse_ncu(&NcuOutput { csv: &csv, ..NcuOutput::default() }, &hopper()).unwrap();
+        assert_eq!(counters.metrics["dram__bytes_read.sum"], 2816, "{printed}");
+    }
+}
+
+#[test]
+fn a_killed_program_is_told_with_its_signal() {
+    let text = |signal| NcuFailure::Killed { signal }.to_string();
+    assert!(
+        text(Some(9)).starts_with(&text(None)) && text(Some(9)).ends_with("(signal 9)"),
+        "{}",
+        text(Some(9))
+    );
 }
 
 #[test]

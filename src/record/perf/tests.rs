@@ -78,6 +78,13 @@ fn a_count_that_one_type_of_core_lacks_makes_the_total_unknown() {
     assert_eq!((counters.total("cycles"), counters.total("instructions")), (Some(9e9), None));
 }
 
+/// A count without a type of core does not say where the program ran.
+#[test]
+fn a_plain_count_beside_a_type_of_core_is_no_total() {
+    let report = "<not counted>,,cpu_atom/cycles/,0,100.00,,\n7,,cycles,1,100.00,,\n";
+    assert_eq!(parse_perf(report, "", &["cycles"]).unwrap().total("cycles"), None);
+}
+
 #[test]
 fn nothing_is_a_share_of_nothing() {
     let counters = |part: u64| {

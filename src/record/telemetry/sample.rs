@@ -249,6 +249,9 @@ mod tests {
         let name = Some("a;b\nc:d".to_owned());
         let named = ForeignProcess { pid: 7, name, memory_bytes: None, graphics: false };
         assert_eq!(process_text(&named), "7:NA:a_b_c:d");
+        for garbled in ["", "six:1:a", "6:many:a"] {
+            assert_eq!(process(garbled, false), None, "{garbled}");
+        }
     }
 
     #[test]

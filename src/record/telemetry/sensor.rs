@@ -313,6 +313,13 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn statistics_of_readings() {
+        let readings = Readings { first: 2.0, min: 1.0, mean: 3.0, max: 7.0, last: 4.0 };
+        let all = [Min, Mean, Max].map(|statistic| (statistic.word(), statistic.of(&readings)));
+        assert_eq!(all, [("minimum", 1.0), ("mean", 3.0), ("maximum", 7.0)]);
+    }
+
     /// Two sensors of one name would overwrite each other in silence.
     #[test]
     fn every_name_is_that_of_one_sensor() {

@@ -187,6 +187,9 @@ mod tests {
         // From 102.5 (20 + 25) to 108.25 (320 + 5).
         assert_eq!(cpu_energy(&samples, 102.5, 108.25), Some(325.0 - 45.0));
         assert_eq!(cpu_energy(&samples, 100.0, 109.0), Some(340.0), "the ends are the first and last sample");
+        // Two seconds apart: from 100.5 (5) to 107.5 (270 - 25).
+        let rarer: Vec<Sample> = samples.iter().step_by(2).cloned().collect();
+        assert_eq!(cpu_energy(&rarer, 100.5, 107.5), Some(220.0 + 0.75 * 100.0 - 5.0));
     }
 
     #[test]
