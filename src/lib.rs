@@ -21,6 +21,7 @@
 //! | [`analysis`] | records in; table, groups, marks, roofline, findings out | none |
 //! | [`report`] | figures, Markdown, HTML | none |
 //! | [`files`] | files as such, and where those of a job stand | files |
+//! | [`processes`] | the processes of this system | processes |
 //! | [`stop`] | the signals that say stop | signals |
 //! | [`lock`] | the right to run a job and to measure on a device | files, processes |
 //! | [`store`] | the `runs/` directory, read and written | files |
@@ -42,6 +43,7 @@ pub mod matrix;
 pub mod metric;
 pub mod plan;
 pub mod prepare;
+pub mod processes;
 pub mod protocol;
 pub mod random;
 pub mod record;

@@ -2,10 +2,8 @@
 //!
 //! The library is opened once per process and stays open. Opening it can take a second if the driver does not stay
 //! loaded, and keeps the driver loaded from then on. Without a driver, nothing is loaded.
-#![expect(clippy::disallowed_methods, reason = "this probes the machine")]
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -14,7 +12,8 @@ use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 use nvml_wrapper::{Device, Nvml};
 use serde::Serialize;
 
-use super::system::{entries, read};
+use super::system::read_in_each;
+use crate::processes::ProcessTable;
 use crate::record::GpuFacts;
 
 /// Where the driver lists its GPUs.
@@ -73,13 +72,17 @@ pub(super) fn probe_nvidia() -> NvidiaFacts {
 /// All processes that use a GPU of this host now. In a container, ids are the host's and names can be unknown.
 pub fn probe_gpu_processes() -> Vec<GpuProcess> {
     let Some(nvml) = library() else { return Vec::new() };
+    let table = &ProcessTable::of_system();
     let of_device = |(gpu, device): (usize, &Device<'_>)| {
         let computing = device.running_compute_processes().unwrap_or_default();
         let drawing = device.running_graphics_processes().unwrap_or_default();
         let processes = gpu_uses(computing, drawing).into_iter();
-        processes.map(move |(pid, GpuUse { computes, memory_bytes })| {
-            let name = read(&format!("/proc/{pid}/comm")).map(|name| name.trim().to_owned());
-            GpuProcess { gpu, computes, pid, name, memory_bytes }
+        processes.map(move |(pid, GpuUse { computes, memory_bytes })| GpuProcess {
+            gpu,
+            computes,
+            pid,
+            name: table.name(pid),
+            memory_bytes,
         })
     };
     devices(nvml).iter().enumerate().flat_map(of_device).collect()
@@ -139,10 +142,7 @@ fn cuda_version(number: i32) -> String {
 
 /// The GPUs that the driver lists in `/proc`, by bus address.
 fn listed_gpus() -> Vec<GpuFacts> {
-    let mut addresses = entries(LISTED);
-    addresses.sort();
-    let listed = |address: &String| fs::read_to_string(format!("{LISTED}/{address}/information")).ok();
-    addresses.iter().filter_map(listed).filter_map(|text| listed_gpu(&text)).collect()
+    read_in_each(LISTED, "information").iter().filter_map(|text| listed_gpu(text)).collect()
 }
 
 /// Parses `/proc/driver/nvidia/gpus/*/information`. Before a GPU's first use, its UUID is full of question marks.

@@ -21,13 +21,16 @@ pub(super) fn read(path: &str) -> Option<String> {
     fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The names in a directory of the system; empty if it is missing.
+/// The names in a directory of the system, in alphabetical order; empty if it is missing.
 pub(super) fn entries(directory: &str) -> Vec<String> {
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
-    entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
 }
 
-/// The texts of `directory/*/file`.
+/// The texts of `directory/*/file`, in alphabetical order of the directories.
 pub(super) fn read_in_each(directory: &str, file: &str) -> Vec<String> {
     entries(directory).into_iter().filter_map(|name| read(&format!("{directory}/{name}/{file}"))).collect()
 }

@@ -3,7 +3,7 @@
 //!
 //! Everybody can write anything to a world-writable file. So its words are cut and cleaned, and left out if the kernel
 //! reports that another process took the lock.
-#![expect(clippy::disallowed_methods, reason = "locks are files, and processes are listed as such")]
+#![expect(clippy::disallowed_methods, reason = "locks are files, and the kernel lists them in one")]
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::file::is_own;
 use crate::event::Waiting;
+use crate::processes::ProcessTable;
 
 /// The most characters of a word shown from a lock file: more than in any label and most paths.
 const LONGEST: usize = 200;
@@ -159,7 +160,7 @@ fn flock_takers(table: &str, file: &str) -> Vec<i32> {
 /// The ids of the processes with a locked handle on the same file as `file`. Processes that only wait have a handle
 /// without the lock. Empty on a system without `/proc`. Handles of other users' processes are invisible.
 fn keepers(file: &File) -> Vec<u32> {
-    let found = own_keepers(file);
+    let found = own_keepers(&ProcessTable::of_system(), file);
     if found.is_empty() {
         takers(file).into_iter().filter_map(|pid| pid.try_into().ok()).collect()
     } else {
@@ -167,23 +168,9 @@ fn keepers(file: &File) -> Vec<u32> {
     }
 }
 
-fn own_keepers(file: &File) -> Vec<u32> {
+fn own_keepers(table: &ProcessTable, file: &File) -> Vec<u32> {
     let Ok(wanted) = file.metadata() else { return Vec::new() };
-    let is_it = |path: &Path| {
-        fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (wanted.dev(), wanted.ino()))
-    };
-    let keeps = |pid: &u32| {
-        let handles = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-        handles.filter(|handle| is_it(&handle.path())).any(|handle| {
-            let info = Path::new("/proc").join(pid.to_string()).join("fdinfo").join(handle.file_name());
-            fs::read_to_string(info).is_ok_and(|text| text.lines().any(|line| line.starts_with("lock:")))
-        })
-    };
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let mut found: Vec<u32> =
-        processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(keeps).collect();
-    found.sort_unstable();
-    found
+    table.pids().into_iter().filter(|pid| table.keeps_lock(*pid, &wanted)).collect()
 }
 
 #[cfg(test)]
@@ -191,6 +178,7 @@ fn own_keepers(file: &File) -> Vec<u32> {
 mod tests {
     use super::*;
     use crate::lock::file::{For, open_lock, open_or_make_lock};
+    use crate::processes::testing::FakeProc;
 
     /// Words that a stranger wrote to a world-writable file.
     const WORDS: &str = r#"{"pid":1,"job":"a\u001b[31m\u0000b","store":"LONG"}"#;
@@ -238,11 +226,12 @@ mod tests {
     fn who_keeps_a_lock_is_told_and_who_only_waits_is_not() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
-        let held = open_or_make_lock(&path, For::Us).unwrap();
-        assert_eq!(keepers(&held), Vec::<u32>::new(), "it is open, but nobody has locked it");
-        held.lock().unwrap();
-        // A process that another test is just starting has it too, until it executes its program.
-        assert!(keepers(&open_lock(&path).unwrap()).contains(&std::process::id()));
+        let file = open_or_make_lock(&path, For::Us).unwrap();
+        let proc = FakeProc::new();
+        assert_eq!(own_keepers(&proc.table(), &file), Vec::<u32>::new());
+        let lock = "lock:\t1: FLOCK  ADVISORY  WRITE 14 fe:00:12 0 EOF\n";
+        proc.handle(14, 3, &path, lock).handle(3, 9, &path, lock).handle(5, 3, &path, "flags:\t02\n");
+        assert_eq!(own_keepers(&proc.table(), &file), [3, 14]);
         assert_eq!(
             (keepers_text(&[3]).as_str(), keepers_text(&[3, 14]).as_str()),
             ("process 3", "processes 3, 14")

@@ -23,6 +23,7 @@ use tokio::task::JoinHandle;
 
 use crate::files::AttemptDir;
 use crate::lock::{DeviceLock, JobLock, inherited};
+use crate::processes::{ProcessStat, ProcessTable};
 use crate::protocol::MEASUREMENT_VARIABLE;
 
 /// A running process chain. All of its processes keep the locks open with which it was started.
@@ -124,8 +125,12 @@ impl Group {
     /// The group of the worker that writes its measurement to `path`. `None` if the worker has ended, or if the system
     /// has no `/proc`.
     pub fn of_worker(path: &Path) -> Option<Group> {
-        let first = processes_of_worker(path).into_iter().next()?;
-        stat_of(first).map(|stat| Group(stat.group))
+        Group::of_worker_in(&ProcessTable::of_system(), path)
+    }
+
+    fn of_worker_in(table: &ProcessTable, path: &Path) -> Option<Group> {
+        let first = processes_of_worker(table, path).into_iter().next()?;
+        table.stat(first).and_then(|stat| to_pid(stat.group)).map(Group)
     }
 
     /// Asks all processes of the group to end.
@@ -153,7 +158,9 @@ impl Group {
     /// name another group: the system does not reuse it while any process of the group exists. An empty group is
     /// checked within microseconds.
     pub async fn sweep(self) -> bool {
-        if self.is_gone_within(Duration::from_millis(200)).await || !self.has_living() {
+        if self.is_gone_within(Duration::from_millis(200)).await
+            || !self.has_living(&ProcessTable::of_system())
+        {
             return false;
         }
         self.kill();
@@ -177,29 +184,44 @@ impl Group {
 
     /// Who owns the process `pid`. It is the group's if the process or one of its ancestors belongs to the group.
     pub fn owner_of(self, pid: u32) -> Owner {
-        let Ok(number) = i32::try_from(pid) else { return Owner::Gone };
+        self.owner_in(&ProcessTable::of_system(), pid)
+    }
+
+    fn owner_in(self, table: &ProcessTable, pid: u32) -> Owner {
+        let Some(number) = to_pid(pid) else { return Owner::Gone };
+        if self.has_descendant(table, pid) {
+            return Owner::Group;
+        }
+        match kill(number, None) {
+            Err(Errno::ESRCH) => Owner::Gone,
+            _ => Owner::Other { name: table.name(pid) },
+        }
+    }
+
+    /// Whether `pid` or one of its ancestors belongs to the group.
+    fn has_descendant(self, table: &ProcessTable, pid: u32) -> bool {
         // No process tree is deeper than this. The bound matters because a parent's number can be reused while we
         // climb.
         const DEEPEST: usize = 64;
-        let parents = std::iter::successors(stat(&pid.to_string()), |stat| stat_of(stat.parent));
-        if parents.take(DEEPEST).any(|stat| stat.group == self.0) {
-            return Owner::Group;
-        }
-        match kill(Pid::from_raw(number), None) {
-            Err(Errno::ESRCH) => Owner::Gone,
-            _ => {
-                let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok();
-                Owner::Other { name: name.map(|name| name.trim().to_owned()) }
-            }
-        }
+        let line = std::iter::successors(table.stat(pid), |stat| table.stat(stat.parent));
+        line.take(DEEPEST).any(|stat| self.has(&stat))
     }
 
     /// Whether the group contains anything but zombies. In a container whose first process does not reap, zombies stay
     /// forever. Without `/proc`, everything that exists counts.
-    fn has_living(self) -> bool {
-        let stats = processes().filter_map(|pid| stat(&pid)).collect::<Vec<_>>();
-        stats.is_empty() || stats.iter().any(|stat| stat.group == self.0 && stat.state != 'Z')
+    fn has_living(self, table: &ProcessTable) -> bool {
+        let stats: Vec<ProcessStat> = table.pids().into_iter().filter_map(|pid| table.stat(pid)).collect();
+        stats.is_empty() || stats.iter().any(|stat| self.has(stat) && stat.state != 'Z')
     }
+
+    fn has(self, process: &ProcessStat) -> bool {
+        to_pid(process.group) == Some(self.0)
+    }
+}
+
+/// The number of a process or a group that a signal can be sent to. Zero would mean our own group.
+fn to_pid(number: u32) -> Option<Pid> {
+    i32::try_from(number).ok().filter(|number| *number > 0).map(Pid::from_raw)
 }
 
 /// The owner of a process, from the point of view of a [`Group`].
@@ -226,13 +248,9 @@ pub fn is_in_first_pid_namespace() -> bool {
 
 /// The processes of the worker that writes its measurement to `path`, including those in another group or session. They
 /// are recognised by their environment; no other process has the same by accident. Empty on a system without `/proc`.
-pub fn processes_of_worker(path: &Path) -> Vec<Pid> {
-    let wanted = [MEASUREMENT_VARIABLE.as_bytes(), b"=", path.as_os_str().as_bytes()].concat();
-    let has = |environment: Vec<u8>| environment.split(|byte| *byte == 0).any(|entry| entry == wanted);
-    processes()
-        .filter(|pid| fs::read(format!("/proc/{pid}/environ")).is_ok_and(has))
-        .filter_map(|pid| pid.parse().ok().map(Pid::from_raw))
-        .collect()
+fn processes_of_worker(table: &ProcessTable, path: &Path) -> Vec<u32> {
+    let variable = [MEASUREMENT_VARIABLE.as_bytes(), b"=", path.as_os_str().as_bytes()].concat();
+    table.pids().into_iter().filter(|pid| table.was_started_with(*pid, &variable)).collect()
 }
 
 /// Kills the processes of a worker that have left its group, since they would keep the device and its lock. Returns
@@ -241,64 +259,86 @@ pub fn kill_escaped(path: &Path) -> bool {
     let mut found = false;
     // A process can start another one while we look. A few rounds catch all but malicious ones.
     for _ in 0..10 {
-        let escaped = processes_of_worker(path);
+        let escaped = processes_of_worker(&ProcessTable::of_system(), path);
         if escaped.is_empty() {
             break;
         }
         found = true;
-        for pid in escaped {
+        for pid in escaped.into_iter().filter_map(to_pid) {
             let _ = kill(pid, Signal::SIGKILL);
         }
     }
     found
 }
 
-fn processes() -> impl Iterator<Item = String> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
-/// A process as `/proc` shows it.
-#[derive(Clone, Copy, Debug)]
-struct Stat {
-    state: char,
-    parent: Pid,
-    group: Pid,
-}
-
-fn stat_of(pid: Pid) -> Option<Stat> {
-    stat(&pid.to_string())
-}
-
-/// The name before the fields is in parentheses and can contain anything.
-fn stat(pid: &str) -> Option<Stat> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let mut fields = text.rsplit_once(") ")?.1.split(' ');
-    let state = fields.next()?.chars().next()?;
-    let parent = Pid::from_raw(fields.next()?.parse().ok()?);
-    let group = Pid::from_raw(fields.next()?.parse().ok()?);
-    Some(Stat { state, parent, group })
-}
-
 #[cfg(test)]
-#[cfg(target_os = "linux")]
 mod tests {
     use super::*;
+    use crate::processes::testing::FakeProc;
+
+    fn group(number: u32) -> Group {
+        Group(to_pid(number).unwrap())
+    }
 
     #[test]
     fn processes_belong_to_a_group_by_birth() {
-        let own = Group(nix::unistd::getpgrp());
-        let pid = std::process::id();
-        assert_eq!(own.owner_of(pid), Owner::Group);
-        let mut child = Command::new("sleep").arg("60").process_group(0).spawn().unwrap();
-        assert_eq!(own.owner_of(child.id()), Owner::Group, "a child in a group of its own");
-        let other = Group(Pid::from_raw(i32::try_from(child.id()).unwrap()));
-        assert!(matches!(other.owner_of(pid), Owner::Other { name: Some(_) }), "a parent is not a child");
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert_eq!(own.owner_of(child.id()), Owner::Gone);
-        assert_eq!(own.owner_of(u32::MAX), Owner::Gone);
+        let proc = FakeProc::new();
+        proc.process(1, b"init", 'S', 0, 1)
+            .process(20, b"worker", 'S', 1, 20)
+            .process(21, b"loader", 'S', 20, 20)
+            .process(30, b"in a group of its own", 'S', 21, 30)
+            .process(40, b"a stranger", 'S', 1, 40);
+        let table = proc.table();
+        let descendants = |of: u32| -> Vec<u32> {
+            table.pids().into_iter().filter(|pid| group(of).has_descendant(&table, *pid)).collect()
+        };
+        assert_eq!(descendants(20), [20, 21, 30]);
+        assert_eq!(descendants(30), [30], "a parent is not a child");
+    }
+
+    #[test]
+    fn a_circle_of_parents_is_left() {
+        let proc = FakeProc::new();
+        proc.process(5, b"reused", 'S', 6, 5).process(6, b"reused", 'S', 5, 5);
+        assert!(!group(7).has_descendant(&proc.table(), 5));
+    }
+
+    #[test]
+    fn who_lives_and_is_no_descendant_is_somebody_else() {
+        let proc = FakeProc::new();
+        let own = std::process::id();
+        let owner = |of: u32, pid| group(of).owner_in(&proc.table(), pid);
+        assert_eq!(owner(7, own), Owner::Other { name: None }, "another user's, say");
+        proc.process(own, b"python", 'S', 1, 8);
+        assert_eq!(owner(7, own), Owner::Other { name: Some("python".to_owned()) });
+        assert_eq!(owner(8, own), Owner::Group);
+        for pid in [0, u32::MAX, 1 << 31] {
+            assert_eq!(owner(7, pid), Owner::Gone, "{pid} is no process");
+        }
+    }
+
+    #[test]
+    fn a_group_of_zombies_is_not_living() {
+        let proc = FakeProc::new();
+        assert!(group(5).has_living(&proc.table()), "without `/proc`, everything counts");
+        proc.process(5, b"ended", 'Z', 1, 5).process(6, b"stranger", 'S', 1, 6);
+        assert!(!group(5).has_living(&proc.table()));
+        proc.process(7, b"caf\xe9", 'S', 1, 5);
+        assert!(group(5).has_living(&proc.table()), "a process counts, whatever it calls itself");
+    }
+
+    #[test]
+    fn a_worker_is_known_by_where_it_writes_its_measurement() {
+        let proc = FakeProc::new();
+        let path = Path::new("/store/measurement.json");
+        let environment = format!("HOME=/\0{MEASUREMENT_VARIABLE}=/store/measurement.json\0");
+        proc.process(8, b"shell", 'S', 1, 8)
+            .process(9, b"worker", 'S', 8, 9)
+            .file(9, "environ", environment.as_bytes())
+            .process(12, b"loader", 'S', 9, 12)
+            .file(12, "environ", environment.as_bytes());
+        assert_eq!(processes_of_worker(&proc.table(), path), [9, 12]);
+        assert_eq!(Group::of_worker_in(&proc.table(), path), Some(group(9)));
+        assert_eq!(Group::of_worker_in(&proc.table(), Path::new("/store/measurement")), None);
     }
 }

@@ -5,7 +5,6 @@
 #![expect(clippy::disallowed_methods, reason = "this watches the machine for a moment")]
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::process::{self, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,6 +12,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::host::facts::{probe_counters, ticks_per_second};
+use crate::processes::ProcessTable;
 use crate::record::HostCounters;
 
 /// Processes that use less than this share of a processor are not listed.
@@ -77,13 +77,7 @@ struct Reading {
 
 impl Reading {
     fn take() -> Reading {
-        let stat = |pid: u32| {
-            let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
-            Some((pid, process_ticks(&String::from_utf8_lossy(&text))?))
-        };
-        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        let processes = pids.filter_map(stat).collect();
+        let processes = times(&ProcessTable::of_system());
         Reading { at: Instant::now(), host: probe_counters(), processes }
     }
 
@@ -101,6 +95,12 @@ impl Reading {
             busiest: busiest(others),
         }
     }
+}
+
+/// The ticks and the name of each process.
+fn times(table: &ProcessTable) -> BTreeMap<u32, (u64, String)> {
+    let of_process = |pid| table.stat(pid).map(|stat| (pid, (stat.ticks, stat.name)));
+    table.pids().into_iter().filter_map(of_process).collect()
 }
 
 /// What each process used between two readings `over_s` seconds apart. For a process that is new in the second reading,
@@ -124,18 +124,6 @@ fn busiest(mut processes: Vec<BusyProcess>) -> Vec<BusyProcess> {
     processes.sort_by(|left, right| right.cores.total_cmp(&left.cores).then(left.pid.cmp(&right.pid)));
     processes.truncate(MOST);
     processes
-}
-
-/// Parses processor time in ticks and the name from `/proc/<pid>/stat`: `7 (a name) S ppid …`. Fields 14 and 15 are the
-/// times in user and system mode. A name can contain blanks and parentheses.
-fn process_ticks(stat: &str) -> Option<(u64, String)> {
-    let (head, rest) = stat.rsplit_once(')')?;
-    let (_, name) = head.split_once('(')?;
-    // The field after the name is the third.
-    let mut fields = rest.split_whitespace().skip(11);
-    let user: u64 = fields.next()?.parse().ok()?;
-    let system: u64 = fields.next()?.parse().ok()?;
-    Some((user + system, name.to_owned()))
 }
 
 fn ps() -> Option<String> {
@@ -163,13 +151,17 @@ fn parse_ps(text: &str, own: u32) -> Vec<BusyProcess> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::processes::testing::FakeProc;
 
     #[test]
-    fn the_times_of_a_process_follow_its_name() {
-        let stat = "7 (tmux: (server)) S 1 7 7 0 -1 4194304 1 2 3 4 120 30 5 6 20 0 1 0 99 1000 20";
-        assert_eq!(process_ticks(stat), Some((150, "tmux: (server)".into())));
-        assert_eq!(process_ticks("7 (x) S 1 2"), None);
-        assert_eq!(process_ticks(""), None);
+    fn the_times_of_all_processes_are_read() {
+        let proc = FakeProc::new();
+        proc.process(7, b"tmux: (server)", 'S', 1, 7).process(9, b"torn", 'S', 1, 9).file(
+            9,
+            "stat",
+            b"9 (torn) S 1",
+        );
+        assert_eq!(times(&proc.table()), BTreeMap::from([(7, (150, "tmux: (server)".into()))]));
     }
 
     #[test]
