@@ -1,15 +1,47 @@
-//! Finds the programs of profilers, for `doctor` and for runs alike.
+//! Finds programs by their names, as the system does when it executes one, and profilers, for `doctor` and for runs
+//! alike.
 //!
-//! The user's variable comes first. If it names something that cannot be executed, that is an error, and no other
-//! program is used instead. Then comes `PATH`, then the installers' directories, newest version first.
+//! For a profiler, the user's variable comes first. If it names something that cannot be executed, that is an error,
+//! and no other program is used instead. Then comes `PATH`, then the installers' directories, newest version first.
 #![expect(clippy::disallowed_methods, reason = "this looks for programs")]
 
 use std::cmp::Reverse;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use nix::unistd::{AccessFlags, access};
+
+/// Where programs are searched if there is no `PATH` at all, by the C libraries of Linux and macOS.
+pub(crate) const DEFAULT_PATH: &str = "/bin:/usr/bin";
+
+/// Our own `PATH`.
+pub(super) fn own_path() -> OsString {
+    std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into())
+}
+
+/// The programs called `name`, in the order in which a process in the directory `from` would execute them.
+///
+/// `path` is a list of directories in the form of `PATH`. An empty entry means `from`, and a relative one starts there.
+/// What this user must not execute is passed over, as are directories.
+pub(super) fn programs_in<'a>(
+    path: &'a OsStr,
+    name: &'a OsStr,
+    from: &'a Path,
+) -> impl Iterator<Item = PathBuf> + 'a {
+    let programs = std::env::split_paths(path).map(move |directory| from.join(directory).join(name));
+    programs.filter(|program| is_executable(program))
+}
+
+/// The programs called `name` on our own `PATH`.
+pub(super) fn own_programs(name: &str) -> Vec<PathBuf> {
+    programs_in(&own_path(), OsStr::new(name), &here()).collect()
+}
+
+/// The current directory. If it was removed, programs are searched from the root.
+fn here() -> PathBuf {
+    std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"))
+}
 
 /// NVIDIA's Nsight Compute. Neither its own installer nor that of the CUDA toolkit puts it on the `PATH`.
 pub(crate) const NCU: Tool = Tool {
@@ -65,30 +97,33 @@ pub(crate) enum FindError {
 }
 
 impl Tool {
-    /// The program's absolute path. `path` is a list of directories in the form of `PATH`. Relative directories in it
-    /// are skipped, because they mean something else in every working directory.
+    /// The program's absolute path. `path` is a list of directories in the form of `PATH`, and relative ones start from
+    /// the current directory.
     ///
     /// # Errors
     /// [`FindError`].
     pub(crate) fn find(&self, path: &OsStr) -> Result<PathBuf, FindError> {
         let named = std::env::var_os(self.variable).filter(|named| !named.is_empty());
         let elsewhere = self.places.iter().flat_map(|place| place.directories());
-        self.find_in(named.as_deref(), path, elsewhere)
+        self.find_in(named.as_deref(), path, &here(), elsewhere)
     }
 
-    /// [`Tool::find`] with the variable's value `named` and the installers' directories `elsewhere`.
+    /// [`Tool::find`] with the variable's value `named`, from the directory `from`, and with the installers'
+    /// directories `elsewhere`.
     fn find_in(
         &self,
         named: Option<&OsStr>,
         path: &OsStr,
+        from: &Path,
         elsewhere: impl Iterator<Item = PathBuf>,
     ) -> Result<PathBuf, FindError> {
         if let Some(named) = named {
             return self.named(Path::new(named));
         }
-        let listed = std::env::split_paths(path).filter(|directory| directory.is_absolute());
-        let mut programs = listed.chain(elsewhere).map(|directory| directory.join(self.name));
-        programs.find(|program| is_executable(program)).ok_or(FindError::Nowhere(self.name))
+        let installed = elsewhere.map(|directory| directory.join(self.name));
+        let mut programs =
+            programs_in(path, OsStr::new(self.name), from).chain(installed.filter(|it| is_executable(it)));
+        programs.next().ok_or(FindError::Nowhere(self.name))
     }
 
     fn named(&self, named: &Path) -> Result<PathBuf, FindError> {
@@ -153,7 +188,27 @@ mod tests {
     fn find(named: Option<&Path>, path: &[&Path], elsewhere: &[&Path]) -> Result<PathBuf, FindError> {
         let path = std::env::join_paths(path).unwrap();
         let elsewhere = elsewhere.iter().map(|directory| directory.to_path_buf());
-        NCU.find_in(named.map(Path::as_os_str), &path, elsewhere)
+        NCU.find_in(named.map(Path::as_os_str), &path, Path::new("/nowhere"), elsewhere)
+    }
+
+    #[test]
+    fn programs_are_found_as_the_system_executes_them() {
+        let root = tempfile::tempdir().unwrap();
+        let path = |name: &str| root.path().join(name);
+        fs::create_dir_all(path("of-a-directory/ncu")).unwrap();
+        program(&path("not-executable"), 0o644);
+        let programs = [path("relative/below"), path("."), path("absolute")].map(|it| program(&it, 0o755));
+        let list = std::env::join_paths([
+            path("missing"),
+            path("of-a-directory"),
+            path("not-executable"),
+            PathBuf::from("relative/below"),
+            PathBuf::new(),
+            path("absolute"),
+        ]);
+        let found = |list: &OsStr| programs_in(list, OsStr::new("ncu"), root.path()).collect::<Vec<_>>();
+        assert_eq!(found(&list.unwrap()), programs);
+        assert_eq!(found(OsStr::new("")), [path("ncu")], "an empty list is one empty entry");
     }
 
     #[test]
@@ -165,17 +220,6 @@ mod tests {
         assert_eq!(find(None, &[&listed], &[&known]).unwrap(), programs[1]);
         assert_eq!(find(None, &[], &[&known]).unwrap(), programs[2]);
         assert_eq!(find(None, &[root.path()], &[]), Err(FindError::Nowhere("ncu")));
-    }
-
-    #[test]
-    fn a_relative_directory_is_skipped() {
-        let root = tempfile::tempdir().unwrap();
-        program(root.path(), 0o755);
-        // As many steps up as there are, then down again from `/`.
-        let up: PathBuf = std::env::current_dir().unwrap().components().map(|_| "..").collect();
-        let relative = up.join(root.path().strip_prefix("/").unwrap());
-        assert!(is_executable(&relative.join("ncu")), "{}", relative.display());
-        assert_eq!(find(None, &[&relative], &[]), Err(FindError::Nowhere("ncu")));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 #![expect(clippy::disallowed_methods, reason = "this looks up the programs of a run")]
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
+use super::find::{DEFAULT_PATH, programs_in};
 use super::libraries::{find_libraries, load_version};
 use super::tools::hash_file;
 use super::worker::shipped_worker;
@@ -143,13 +145,13 @@ impl Programs {
 
     /// The file that the first word of the command refers to.
     fn program(&self, invocation: &Invocation) -> PathBuf {
-        let program = Path::new(&invocation.argv[0]);
-        let path = invocation.environment.get("PATH").map_or("", String::as_str);
-        if program.components().count() == 1 {
-            let found = std::env::split_paths(path).map(|directory| directory.join(program));
-            return found.into_iter().find(|path| path.is_file()).unwrap_or_else(|| program.to_owned());
+        let program = &invocation.argv[0];
+        if program.contains('/') {
+            return self.directory.join(program);
         }
-        self.directory.join(program)
+        let path = invocation.environment.get("PATH").map_or(DEFAULT_PATH, String::as_str);
+        let found = programs_in(OsStr::new(path), OsStr::new(program), &self.directory).next();
+        found.unwrap_or_else(|| PathBuf::from(program))
     }
 
     /// SHA-256 of the file at `path`; `None` if it cannot be read.
@@ -285,6 +287,30 @@ mod tests {
         assert_eq!(facts.others["python"], hash_file(path("python")).unwrap());
         let missing = programs(directory.path()).worker(&job(&["gone"]), &call(&["gone"], directory.path()));
         assert_eq!((missing.sha256, missing.others.len()), (None, 0));
+    }
+
+    #[test]
+    fn the_worker_is_the_program_that_the_system_executes() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        for (name, mode) in [("first", 0o644), ("second", 0o755), ("third", 0o755)] {
+            fs::create_dir(path(name)).unwrap();
+            write(&path(name).join("train"), name, mode);
+        }
+        write(&path("train"), "here", 0o755);
+        let found = |list: &str, word: &str| {
+            let list = list.replace('@', &directory.path().display().to_string());
+            programs(directory.path()).worker(&job(&[word]), &call(&[word], Path::new(&list))).path
+        };
+        let shown = |name: &str| path(name).display().to_string();
+        assert_eq!(found("@/first:@/second:@/third", "train"), shown("second/train"));
+        assert_eq!(
+            found("@/first::@/second", "train"),
+            shown("train"),
+            "an empty entry is the current directory"
+        );
+        assert_eq!(found("second:@/third", "train"), shown("second/train"));
+        assert_eq!(found("@/second", "./train"), shown("./train"), "a path is not searched for");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use sha2::{Digest, Sha256};
 
+use super::find::{is_executable, own_programs};
 use crate::record::{GitFacts, TimeFlavour};
 
 /// The program that measures a worker's process.
@@ -23,10 +24,8 @@ pub struct TimeTool {
 /// Finds `time`: `/usr/bin/time`, else the first on `PATH` that works. `None` if there is neither GNU nor BSD `time`; a
 /// run is then refused. BusyBox's `time` has no `-o`.
 pub fn probe_time_tool() -> Option<TimeTool> {
-    let from_path = std::env::var_os("PATH").unwrap_or_default();
-    let candidates = std::iter::once(PathBuf::from("/usr/bin"))
-        .chain(std::env::split_paths(&from_path).collect::<Vec<_>>());
-    candidates.map(|directory| directory.join("time")).filter(|path| path.is_file()).find_map(time_tool_at)
+    let usual = Some(PathBuf::from("/usr/bin/time")).filter(|path| is_executable(path));
+    usual.into_iter().chain(own_programs("time")).find_map(time_tool_at)
 }
 
 fn time_tool_at(path: PathBuf) -> Option<TimeTool> {

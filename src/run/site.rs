@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::files::AttemptDir;
+use crate::host::find::DEFAULT_PATH;
 use crate::host::{Programs, ProgramsError, TimeTool, probe_git, probe_time_tool};
 use crate::job::{DataSource, Job, ParamValue};
 use crate::lock::lock_dir_path;
@@ -101,7 +102,8 @@ impl Site {
     /// The directories that are searched for the programs of `job`, as in `PATH`.
     pub fn path(&self, job: &Job, plan: &Plan) -> String {
         let own = plan.env(job.key()).variables.get("PATH");
-        own.or_else(|| self.programs.surroundings.ambient.get("PATH")).cloned().unwrap_or_default()
+        let path = own.or_else(|| self.programs.surroundings.ambient.get("PATH"));
+        path.cloned().unwrap_or_else(|| DEFAULT_PATH.to_owned())
     }
 
     /// The argv of the whole chain.

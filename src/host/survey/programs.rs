@@ -1,12 +1,11 @@
 //! The programs around a worker: `time`, `perf`, `ncu`.
 
-use std::env;
 use std::path::Path;
 
 use serde::Serialize;
 
 use crate::host::ask::{PATIENCE, ask_and_wait};
-use crate::host::find::{FindError, NCU, PERF, Tool};
+use crate::host::find::{FindError, NCU, PERF, Tool, own_path};
 use crate::host::probe_time_tool;
 use crate::record::TimeFlavour;
 
@@ -47,9 +46,8 @@ pub(super) fn probe_ncu() -> Option<ProgramFacts> {
 }
 
 /// `None` if it is not found; with its problem if the user's variable does not name a program.
-#[expect(clippy::disallowed_methods, reason = "programs are looked for on our own `PATH`")]
 fn probe(tool: &Tool) -> Option<ProgramFacts> {
-    match tool.find(&env::var_os("PATH").unwrap_or_default()) {
+    match tool.find(&own_path()) {
         Ok(path) => Some(version_of(&path)),
         Err(FindError::Nowhere(_)) => None,
         Err(FindError::Named { variable, program, problem }) => Some(ProgramFacts {
