@@ -1,5 +1,6 @@
 //! Decides how an attempt ended, from what is known afterwards.
 
+use super::said::plain;
 use super::{NotProfiled, Outcome, ReportedExit, TimeReport};
 use crate::job::Key;
 use crate::protocol::{
@@ -89,9 +90,9 @@ impl Ending {
 
 /// Decides how an attempt ended.
 ///
-/// `report` is the content of `measurement.json`, `None` if there is no such file. `last_error_line` is the last
-/// non-empty line of the worker's stderr. `lived_s` is how long the process chain existed, in seconds, if known: a
-/// measured window cannot be longer.
+/// `report` is the content of `measurement.json`, `None` if there is no such file. `last_error_line` is what
+/// [`last_line`](super::last_line) finds in the worker's stderr. `lived_s` is how long the process chain existed, in
+/// seconds, if known: a measured window cannot be longer.
 ///
 /// - A failure that the worker names takes precedence over how its process ended: a worker that runs out of memory can
 ///   crash or hang afterwards.
@@ -107,8 +108,6 @@ pub fn decide_outcome(
     last_error_line: Option<&str>,
     lived_s: Option<f64>,
 ) -> Outcome {
-    let last_error_line = last_error_line.map(plain);
-    let last_error_line = last_error_line.as_deref();
     match (ending, report) {
         (Ending::NotStarted { message }, _) => Outcome::FailedToSpawn { message: message.clone() },
         (Ending::Refused(why), _) => Outcome::NotProfiled(why.clone()),
@@ -134,37 +133,8 @@ pub fn decide_outcome(
     }
 }
 
-/// The maximum length of a worker's message, in characters; the rest is cut off.
-const LONGEST_MESSAGE: usize = 500;
-
 /// How far two clocks may disagree about the life of a process, in seconds.
 const CLOCK_TOLERANCE_S: f64 = 1.0;
-
-/// A worker's message, made safe for terminals and tables: one line of limited length, without control characters and
-/// escape sequences.
-fn plain(message: &str) -> String {
-    let mut text = String::new();
-    let mut rest = message.chars().peekable();
-    while let Some(char) = rest.next() {
-        if char == '\u{1b}' {
-            // An escape sequence ends with its first letter.
-            if rest.next_if_eq(&'[').is_some() {
-                while rest.next().is_some_and(|char| !char.is_ascii_alphabetic()) {}
-            }
-        } else if char.is_control() || char.is_whitespace() {
-            if !text.ends_with(' ') {
-                text.push(' ');
-            }
-        } else {
-            text.push(char);
-        }
-    }
-    let text = text.trim();
-    match text.char_indices().nth(LONGEST_MESSAGE) {
-        Some((end, _)) => format!("{} …", &text[..end]),
-        None => text.to_owned(),
-    }
-}
 
 fn named_failure(failure: &Failure) -> Outcome {
     let message = plain(&failure.message);
@@ -449,15 +419,6 @@ mod tests {
         for elapsed_s in ["1e-320", "0", "-1", "1e300"] {
             assert_eq!(end(1600, elapsed_s, None).kind(), "bad_output", "{elapsed_s}");
         }
-    }
-
-    #[test]
-    fn a_workers_message_is_made_safe_for_terminals_and_tables() {
-        assert_eq!(plain("\u{1b}[31mred\u{1b}[2J, tab\tand\u{7} bell"), "red, tab and bell");
-        assert_eq!(plain("two\nlines"), "two lines");
-        assert_eq!(plain("\u{1b}"), "");
-        let long = plain(&"ä".repeat(2000));
-        assert_eq!((long.chars().count(), long.ends_with(" …")), (LONGEST_MESSAGE + 2, true));
     }
 
     #[test]

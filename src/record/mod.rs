@@ -19,6 +19,7 @@ mod policy;
 mod process;
 mod profiled;
 mod provenance;
+mod said;
 mod secret;
 mod telemetry;
 #[cfg(test)]
@@ -45,6 +46,7 @@ pub use provenance::{
     CloudFacts, CpuFacts, GitFacts, GpuFacts, HostFacts, LibraryFacts, MatrixFacts, OsFacts, Provenance,
     WorkerFacts,
 };
+pub use said::last_line;
 pub use secret::looks_secret;
 pub use telemetry::{
     Declaration, ForeignProcess, GpuSample, GpuTelemetry, OnDevice, Part, Readings, Sample, Sensor,

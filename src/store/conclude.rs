@@ -10,7 +10,7 @@ use crate::job::Job;
 use crate::protocol::{BadMeasurement, Report};
 use crate::record::{
     Counters, HostCounters, Observed, Outcome, ProfilerOutput, RECORD_SCHEMA, Record, TimeFlavour,
-    TimeReport, TimeReportError, decide_outcome, decide_profiled, parse_bsd_time, parse_gnu_time,
+    TimeReport, TimeReportError, decide_outcome, decide_profiled, last_line, parse_bsd_time, parse_gnu_time,
 };
 
 /// The longest profiler table that is read. A kernel has about a thousand bytes, an iteration about a thousand kernels.
@@ -18,6 +18,9 @@ const TABLE_LIMIT: u64 = 1 << 30;
 
 /// How much of the output is searched for messages of a profiler.
 const SAID_LIMIT: u64 = 1 << 16;
+
+/// How much of the error output is searched for the last message of a worker.
+const ERROR_LIMIT: u64 = 1 << 14;
 
 impl Attempt {
     /// Reads the files that the attempt left in `dir`, and makes its record.
@@ -32,8 +35,8 @@ impl Attempt {
         let seen_s = (ended_at - self.started_at).as_seconds_f64();
         let reported_s = report.as_ref().ok().and_then(|report| report.stats.wall_s);
         let lived_s = Some(seen_s.max(reported_s.unwrap_or(0.0)));
-        let last_line = last_line(&dir.stderr());
-        let outcome = decide_outcome(job.key(), &ending, measured.as_ref(), last_line.as_deref(), lived_s);
+        let said = tail(&dir.stderr(), ERROR_LIMIT).and_then(|text| last_line(&text));
+        let outcome = decide_outcome(job.key(), &ending, measured.as_ref(), said.as_deref(), lived_s);
         let (outcome, counters) = self.count(job, dir, outcome, &report);
         let measurement = match measured {
             Some(Ok(Report::Measured(measurement))) => Some(*measurement),
@@ -120,10 +123,4 @@ fn load_measurement(path: &Path) -> Option<Result<Report, BadMeasurement>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => Some(Err(BadMeasurement::Unreadable(error))),
     }
-}
-
-/// The last non-blank line of the file at `path`. Only the end of a very long file is read.
-pub(super) fn last_line(path: &Path) -> Option<String> {
-    let text = tail(path, 16_384)?;
-    text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }

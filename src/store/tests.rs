@@ -7,7 +7,6 @@ use std::time::Duration;
 use chrono::DateTime;
 
 use super::attempt::{Attempt, End};
-use super::conclude::last_line;
 use super::directory::Store;
 use crate::files::AttemptDir;
 use crate::job::{Job, Key};
@@ -130,18 +129,18 @@ fn an_unseen_end_is_told_from_what_is_left() {
 }
 
 #[test]
-fn the_last_line_of_a_log_is_found_from_its_end() {
+fn what_a_worker_said_last_is_found_from_the_end_of_its_log() {
     let place = place();
-    let path = place.dir.stderr();
-    assert_eq!(last_line(&path), None);
-    for (text, last) in [("", None), ("\n \n", None), ("one\ntwo \n\n", Some("two"))] {
-        fs::write(&path, text).unwrap();
-        assert_eq!(last_line(&path).as_deref(), last, "{text:?}");
-    }
-    fs::write(&path, format!("{}\nthe end\n", "x".repeat(100_000))).unwrap();
-    assert_eq!(last_line(&path).as_deref(), Some("the end"));
-    fs::write(&path, b"\xff\xfe torn\n").unwrap();
-    assert!(last_line(&path).unwrap().ends_with("torn"));
+    fs::write(place.dir.time(), REPORT.replace("Exit status: 0", "Exit status: 3")).unwrap();
+    let message = || match attempt().conclude(&job(), &place.dir, unseen()).outcome {
+        Outcome::Exited { code: 3, message } => message,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(message(), None);
+    fs::write(place.dir.stderr(), format!("{}\nthe end\n\u{1b}[0m\n", "x".repeat(100_000))).unwrap();
+    assert_eq!(message().as_deref(), Some("the end"));
+    fs::write(place.dir.stderr(), b"\xff\xfe torn\n").unwrap();
+    assert_eq!(message().as_deref(), Some("\u{fffd}\u{fffd} torn"));
 }
 
 #[test]

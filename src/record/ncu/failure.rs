@@ -5,6 +5,7 @@ use super::log::Log;
 use super::table::TableError;
 use crate::metric::{Capability, Translation, UnknownMetric, translate};
 use crate::record::ReportedExit;
+use crate::record::said::last_line;
 
 /// Why the output of Nsight Compute cannot be used. The message says what happened, [`NcuFailure::remedy`] what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -208,8 +209,4 @@ fn signal_suffix(signal: &Option<i32>) -> String {
 
 fn stderr_suffix(stderr: &Option<String>) -> String {
     stderr.as_ref().map(|line| format!(": {line}")).unwrap_or_default()
-}
-
-fn last_line(text: &str) -> Option<String> {
-    text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }

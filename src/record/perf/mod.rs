@@ -12,6 +12,7 @@ mod tests;
 
 use self::counters::canonical;
 use self::rows::{Row, parse_event, parse_rows};
+use super::said::last_line;
 
 pub use counters::{Count, PERF_EVENTS, PerfCounters, PerfEvent};
 pub use failure::PerfFailure;
@@ -96,8 +97,4 @@ fn missing(counters: &PerfCounters, requested: &[impl AsRef<str>]) -> Option<Str
     let core_types = requested.iter().map(|name| of_core_types(name)).max().unwrap_or(0);
     let is_missing = |name: &&&str| lines(name).is_empty() || (1..core_types).contains(&of_core_types(name));
     requested.iter().find(is_missing).map(|name| (*name).to_owned())
-}
-
-fn last_line(text: &str) -> Option<String> {
-    text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }
