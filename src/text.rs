@@ -1,21 +1,102 @@
-//! Formats numbers and errors for people: durations, rates, counts, an error with its causes. Any room may call it. It
-//! uses no other room, never decides what is said, and never prints.
+//! Formats numbers and errors for people: durations, sizes, rates, counts, an error with its causes. Any room may call
+//! it. It uses no other room, never decides what is said, and never prints.
 
 use std::error::Error;
 use std::time::Duration;
 
 /// `0.4s`, `14.2s`, `3m 20s`, `2h 5m`.
 pub fn duration_text(seconds: f64) -> String {
+    match rounded(seconds) {
+        None => "unknown".to_owned(),
+        Some(Rounded::Short(seconds)) => format!("{seconds:.1}s"),
+        Some(Rounded::Long(whole)) => humantime::format_duration(Duration::from_secs(whole)).to_string(),
+    }
+}
+
+/// The same with the units of a report: `0.4 s`, `14.2 s`, `3 min 20 s`, `2 h 5 min`.
+pub fn duration_in_units(seconds: f64) -> String {
+    match rounded(seconds) {
+        None => "unknown".to_owned(),
+        Some(Rounded::Short(seconds)) => format!("{} s", significant(seconds, 3)),
+        Some(Rounded::Long(whole @ ..3600)) => format!("{} min {} s", whole / 60, whole % 60),
+        Some(Rounded::Long(whole)) => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+/// A duration as exact as it is of interest.
+enum Rounded {
+    /// Less than a minute.
+    Short(f64),
+    /// Whole seconds, and from an hour on whole minutes: then nobody needs the seconds.
+    Long(u64),
+}
+
+/// `None` if there is no such duration.
+fn rounded(seconds: f64) -> Option<Rounded> {
     if !seconds.is_finite() || seconds < 0.0 {
-        return "unknown".to_owned();
+        return None;
     }
     if seconds < 59.95 {
-        return format!("{seconds:.1}s");
+        return Some(Rounded::Short(seconds));
     }
-    // Above an hour, nobody needs the seconds.
     let unit = if seconds < 3600.0 { 1.0 } else { 60.0 };
-    let whole = (seconds / unit).round() * unit;
-    humantime::format_duration(Duration::from_secs(whole as u64)).to_string()
+    Some(Rounded::Long(((seconds / unit).round() * unit) as u64))
+}
+
+/// `512 B`, `1.5 KiB`, `2.4 GiB`.
+pub fn size_text(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+/// The same in one unit, so that the memories of hosts compare: `7.45 GiB`.
+pub fn gibibytes(bytes: u64) -> String {
+    format!("{} GiB", significant(bytes as f64 / f64::from(1 << 30), 3))
+}
+
+/// `value` with `digits` significant digits, never in scientific notation: `10.02`, `0.0031`, `1234`.
+pub fn significant(value: f64, digits: usize) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return value.to_string();
+    }
+    let magnitude = value.abs().log10().floor() as i64;
+    let decimals = (digits as i64 - 1 - magnitude).clamp(0, 12) as usize;
+    let text = format!("{value:.decimals$}");
+    // 9.999 with two digits is 10.0 after rounding: one digit too many.
+    let rounded: f64 = text.parse().unwrap_or(value);
+    if decimals > 0 && (rounded.abs().log10() + 1e-12).floor() as i64 > magnitude {
+        return format!("{value:.0$}", decimals - 1);
+    }
+    text
+}
+
+/// `value` with at most `most` decimals, and without zeros at the end: `0.5`, `100`.
+pub fn decimals(value: f64, most: usize) -> String {
+    let text = format!("{value:.most$}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+/// A whole number with thousands separators: `25,557,032`.
+pub fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// A rate with four significant digits, or one decimal from 100 on: `1234.6`, `128.5`, `12.34`, `1.234`, `0.1234`.
@@ -31,7 +112,12 @@ pub fn rate_text(rate: f64) -> String {
 
 /// `1 job`, `2 jobs`.
 pub fn jobs_text(number: usize) -> String {
-    if number == 1 { "1 job".to_owned() } else { format!("{number} jobs") }
+    count_text(number, "job")
+}
+
+/// `1 run`, `3 runs`.
+pub fn count_text(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 /// The sources of `error`, from the nearest to the first cause.
@@ -50,19 +136,55 @@ mod tests {
 
     #[test]
     fn durations() {
-        for (seconds, text) in [
-            (0.04, "0.0s"),
-            (14.24, "14.2s"),
-            (59.94, "59.9s"),
-            (59.96, "1m"),
-            (200.4, "3m 20s"),
-            (3599.6, "1h"),
-            (7512.0, "2h 5m"),
-            (100_000.0, "1day 3h 47m"),
-            (f64::NAN, "unknown"),
+        for (seconds, text, in_units) in [
+            (0.04, "0.0s", "0.0400 s"),
+            (14.24, "14.2s", "14.2 s"),
+            (59.94, "59.9s", "59.9 s"),
+            (59.96, "1m", "1 min 0 s"),
+            (200.4, "3m 20s", "3 min 20 s"),
+            (3599.6, "1h", "1 h 0 min"),
+            (7512.0, "2h 5m", "2 h 5 min"),
+            (7199.0, "2h", "2 h 0 min"),
+            (100_000.0, "1day 3h 47m", "27 h 47 min"),
+            (f64::NAN, "unknown", "unknown"),
+            (-1.0, "unknown", "unknown"),
         ] {
-            assert_eq!(duration_text(seconds), text);
+            assert_eq!(
+                (duration_text(seconds).as_str(), duration_in_units(seconds).as_str()),
+                (text, in_units)
+            );
         }
+    }
+
+    #[test]
+    fn sizes() {
+        let sizes = [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (u64::MAX, "16777216.0 TiB")];
+        for (bytes, text) in sizes {
+            assert_eq!(size_text(bytes), text);
+        }
+        assert_eq!(gibibytes(8_000_000_000), "7.45 GiB");
+    }
+
+    #[test]
+    fn digits() {
+        let four = [10.025, 0.003_14, 1234.6, 99_999.0, 9.9999, 0.0].map(|value| significant(value, 4));
+        assert_eq!(four, ["10.03", "0.003140", "1235", "99999", "10.00", "0"]);
+        let two = [-0.0499, 0.0996, 0.000_04, 123.4].map(|value| significant(value, 2));
+        assert_eq!(two, ["-0.050", "0.10", "0.000040", "123"]);
+        assert_eq!(grouped(25_557_032), "25,557,032");
+    }
+
+    #[test]
+    fn decimals_end_with_a_digit_that_counts() {
+        let six =
+            [0.5, 100.0, 0.1 * 3.0, -1e-9, 1e21, f64::NAN, f64::INFINITY].map(|value| decimals(value, 6));
+        assert_eq!(six, ["0.5", "100", "0.3", "0", "1000000000000000000000", "NaN", "inf"]);
+        assert_eq!([decimals(100.0, 0), decimals(-1.255, 1)], ["100", "-1.3"]);
+    }
+
+    #[test]
+    fn nouns() {
+        assert_eq!([0, 1, 2].map(jobs_text), ["0 jobs", "1 job", "2 jobs"]);
     }
 
     #[test]

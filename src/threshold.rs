@@ -10,6 +10,8 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 use strum::{EnumCount, EnumIter, IntoEnumIterator, IntoStaticStr};
 
+use crate::text::decimals;
+
 /// What a number is compared with. A matrix changes it under its name: `thresholds: { high_variation: 0.1 }`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumCount, EnumIter, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
@@ -86,7 +88,7 @@ pub enum Unit {
 impl Unit {
     /// `value` with its unit and at most four decimals: `5 %`, `1.2 ×`, `16 MiB`.
     pub fn text(self, value: f64) -> String {
-        let digits = |value: f64| (value * 1e4).round() / 1e4;
+        let digits = |value: f64| decimals(value, 4);
         match self {
             Unit::Share => format!("{} %", digits(100.0 * value)),
             Unit::Times => format!("{} ×", digits(value)),

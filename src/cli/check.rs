@@ -8,6 +8,7 @@ use super::load::{LoadMatrixError, load_matrix};
 use super::output::{print, print_json};
 use super::{Exit, Failure, Global};
 use crate::matrix::{Matrix, Note};
+use crate::text::{count_text, jobs_text};
 
 /// The arguments of `orchestrate check`.
 #[derive(Debug, clap::Args)]
@@ -34,7 +35,7 @@ struct Checked {
     /// The number of configs in all envs.
     configs: usize,
     /// The number of jobs in all envs.
-    jobs: u64,
+    jobs: usize,
     /// All mistakes, in the order of the file.
     mistakes: Vec<Note>,
 }
@@ -44,7 +45,7 @@ struct CheckedEnv {
     name: String,
     device: String,
     configs: usize,
-    jobs: u64,
+    jobs: usize,
 }
 
 /// Prints the number of configs and jobs, or fails with all mistakes.
@@ -87,7 +88,7 @@ fn summary(file: &str, matrix: &Matrix) -> Checked {
                 name: env.name.to_string(),
                 device: env.device.to_string(),
                 configs: own().count(),
-                jobs: own().map(|config| u64::from(config.repeats)).sum(),
+                jobs: own().map(|config| config.repeats as usize).sum(),
             }
         })
         .collect();
@@ -105,12 +106,11 @@ fn summary(file: &str, matrix: &Matrix) -> Checked {
 /// A line for the matrix, then one aligned line per env.
 fn table(checked: &Checked) -> String {
     let Checked { file, envs, configs, jobs, .. } = checked;
-    let count = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let mut text = format!(
         "{file} is valid: {}, {}, {}\n",
-        count(envs.len() as u64, "env"),
-        count(*configs as u64, "config"),
-        count(*jobs, "job")
+        count_text(envs.len(), "env"),
+        count_text(*configs, "config"),
+        jobs_text(*jobs)
     );
     let name = envs.iter().map(|env| env.name.len()).max().unwrap_or(0);
     let device = envs.iter().map(|env| env.device.len()).max().unwrap_or(0);

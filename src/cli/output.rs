@@ -139,21 +139,6 @@ pub(super) fn table_text(table: &Table) -> String {
     format!("{}\n", table.trim_fmt())
 }
 
-/// `512 B`, `1.5 KiB`, `2.4 GiB`.
-pub(super) fn size_text(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
-    if bytes < 1024 {
-        return format!("{bytes} B");
-    }
-    let mut value = bytes as f64 / 1024.0;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    format!("{value:.1} {}", UNITS[unit])
-}
-
 /// At most three of `names` that are close to `word`, the closest first.
 pub(super) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let mut scored: Vec<(f64, &str)> = names
@@ -176,13 +161,5 @@ mod tests {
         assert_eq!(nearest("quikstart", names), ["quickstart", "quickstart2"]);
         assert_eq!(nearest("zzz", names), Vec::<&str>::new());
         assert_eq!(nearest("cuda", ["cuda", "cuda"]), ["cuda"]);
-    }
-
-    #[test]
-    fn sizes() {
-        let sizes = [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (u64::MAX, "16777216.0 TiB")];
-        for (bytes, text) in sizes {
-            assert_eq!(size_text(bytes), text);
-        }
     }
 }

@@ -20,9 +20,9 @@ use crate::job::{Job, Name};
 use crate::plan::{Decided, Decision, Inventory, NotDone, Plan, PlannedEnv, Present, Standing, decide};
 use crate::prepare::peaks::load_peaks;
 use crate::protocol::{BadIterations, Iterations, Measurement};
-use crate::report::number::significant;
 use crate::report::{FIGURES, File};
 use crate::store::Store;
+use crate::text::significant;
 
 /// The plan, and what to read in addition to the store.
 #[derive(Debug, clap::Args)]

@@ -1,8 +1,8 @@
 //! The parts that all plots share: position, title, frame, axis names, and the value axis with its grid.
 
-use super::number::plain;
 use super::scale::{Kind, Scale};
 use super::svg::{Anchor, INK, Stroke, Svg};
+use crate::text::decimals;
 
 /// Left edge of a plot, with room for the numbers and the name of the value axis.
 pub(super) const LEFT: f64 = 78.0;
@@ -29,7 +29,7 @@ pub(super) fn value_grid(svg: &mut Svg, y: &Scale, right: f64) {
     for tick in y.ticks() {
         let at = y.place(tick);
         svg.line((LEFT, at), (right, at), Stroke::solid(GRID, 1.0));
-        svg.text((LEFT - 8.0, at + 4.0), SMALL, Anchor::End, INK, &plain(tick));
+        svg.text((LEFT - 8.0, at + 4.0), SMALL, Anchor::End, INK, &decimals(tick, 6));
     }
 }
 

@@ -6,7 +6,6 @@
 mod figure;
 mod figures;
 mod frame;
-pub mod number;
 mod page;
 mod png;
 mod scale;

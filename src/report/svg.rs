@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::text::decimals;
+
 /// The font of all figures. PNGs are drawn with the built-in font, the first one.
 const FONT_FAMILY: &str = "Ubuntu Light, Ubuntu, DejaVu Sans, Helvetica, Arial, sans-serif";
 
@@ -84,9 +86,7 @@ pub(super) struct Svg {
 
 /// `value` with at most two decimals.
 pub(super) fn number(value: f64) -> String {
-    let text = format!("{value:.2}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+    decimals(value, 2)
 }
 
 fn escape(text: &str) -> String {

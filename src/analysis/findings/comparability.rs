@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::finding::{Finding, Topic, count, finding, list};
+use super::finding::{Finding, Topic, finding, list};
 use crate::analysis::counted::stray;
 use crate::analysis::group::Row;
 use crate::analysis::marks::Mark;
 use crate::analysis::unconfirmed::{count_unconfirmed, unconfirmed_text};
 use crate::analysis::{Cell, Run};
 use crate::job::PARAMETERS;
+use crate::text::count_text;
 
 pub(super) fn completeness(runs: &[Run<'_>]) -> Option<Finding> {
     let succeeded = runs.iter().filter(|run| run.cell.success().is_some()).count();
@@ -20,7 +21,7 @@ pub(super) fn completeness(runs: &[Run<'_>]) -> Option<Finding> {
             Topic::Completeness,
             format!(
                 "{succeeded} of {} {verb} a result; {failed} failed and {not_run} were not run.",
-                count(runs.len(), "job")
+                count_text(runs.len(), "job")
             ),
         )
     })
@@ -94,7 +95,7 @@ fn settings_differ(rows: &[Row<'_>]) -> Vec<Finding> {
     let sentence = |((env, other, differences), n): ((&str, &str, String), usize)| {
         let text = format!(
             "{env} and {other} have undeclared differences (settings-differ, {}): {differences}.",
-            count(n, "row")
+            count_text(n, "row")
         );
         finding(Topic::Comparability, text)
     };
@@ -159,7 +160,7 @@ fn not_confirmed(rows: &[Row<'_>]) -> Vec<Finding> {
         }
     }
     let sentence = |(names, n): (Vec<String>, usize)| {
-        let text = format!("Not confirmed: {} ({}).", unconfirmed_text(&names), count(n, "row"));
+        let text = format!("Not confirmed: {} ({}).", unconfirmed_text(&names), count_text(n, "row"));
         finding(Topic::Comparability, text)
     };
     by_names.into_iter().map(sentence).collect()
@@ -175,7 +176,7 @@ fn left_out(rows: &[Row<'_>]) -> Vec<Finding> {
             let text = format!(
                 "{} of {} of {} left out of the statistics: {}.",
                 row.left_out(),
-                count(row.runs.len(), "run"),
+                count_text(row.runs.len(), "run"),
                 row.label(),
                 list(&reasons)
             );
@@ -196,7 +197,7 @@ fn included(rows: &[Row<'_>]) -> Vec<Finding> {
         let text = format!(
             "{} of {} of {} included despite their marks (--include-marked): {}.",
             row.included(),
-            count(row.runs.len(), "run"),
+            count_text(row.runs.len(), "run"),
             row.label(),
             list(&reasons)
         );

@@ -28,11 +28,6 @@ pub(super) fn finding(topic: Topic, text: String) -> Finding {
     Finding { topic, text }
 }
 
-/// `1 run`, `3 runs`.
-pub(super) fn count(n: usize, noun: &str) -> String {
-    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
-}
-
 /// The first few of `names`, and the number of the others.
 pub(super) fn list<S: AsRef<str>>(names: &[S]) -> String {
     const SHOWN: usize = 4;

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::finding::{Finding, Topic, count, finding};
+use super::finding::{Finding, Topic, finding};
 use crate::analysis::group::Row;
 use crate::analysis::marks::{Mark, Threshold, Thresholds, foreign_cores, is_too_short_for_load};
 use crate::analysis::{Run, pipeline};
 use crate::job::{distinction, varying_parameters};
 use crate::record::Record;
+use crate::text::count_text;
 
 pub(super) fn spread(rows: &[Row<'_>]) -> Vec<Finding> {
     let doubts = rows.iter().flat_map(|row| row.doubts.iter().map(move |doubt| (row, doubt)));
@@ -39,7 +40,7 @@ fn marked_but_counted(runs: &[Run<'_>]) -> Vec<Finding> {
         }
     }
     let sentence = |(name, marks): (&'static str, Vec<(String, String)>)| {
-        let n = count(marks.len(), "run");
+        let n = count_text(marks.len(), "run");
         let says = |text: &str| marks.iter().all(|(_, other)| other == text);
         if let Some((_, text)) = marks.first().filter(|(_, text)| says(text)) {
             return finding(Topic::Host, format!("{n} marked but counted: {text}."));
@@ -79,11 +80,12 @@ fn load_unknown(runs: &[Run<'_>]) -> Vec<Finding> {
     let short = (!short.is_empty()).then(|| {
         sentence(format!(
             "{} took less than one second, too short to judge the host's load",
-            count(short.len(), "run")
+            count_text(short.len(), "run")
         ))
     });
-    let uncounted = (!uncounted.is_empty())
-        .then(|| sentence(format!("The host's load during {} is not known", count(uncounted.len(), "run"))));
+    let uncounted = (!uncounted.is_empty()).then(|| {
+        sentence(format!("The host's load during {} is not known", count_text(uncounted.len(), "run")))
+    });
     short.into_iter().chain(uncounted).map(|text| finding(Topic::Host, text)).collect()
 }
 

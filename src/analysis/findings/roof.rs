@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::finding::{Finding, Topic, count, finding};
+use super::finding::{Finding, Topic, finding};
 use crate::analysis::group::Row;
 use crate::analysis::marks::{Threshold, Thresholds};
 use crate::analysis::peaks::Origin;
 use crate::analysis::roofline::{AT_ROOF, Bound, BytesSource, FAR_FROM_ROOF, Point, Roofline};
+use crate::text::count_text;
 
 pub(super) fn roof(rows: &[Row<'_>], rooflines: &[Roofline<'_>], thresholds: &Thresholds) -> Vec<Finding> {
     let mut found = bounds(rows, rooflines);
@@ -148,7 +149,7 @@ fn counted(topic: Topic, sentences: impl Iterator<Item = String>, tail: &str) ->
         .map(|(text, n)| {
             let mut chars = text.chars();
             let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
-            finding(topic, format!("{first}{} ({} {tail}).", chars.as_str(), count(n, "row")))
+            finding(topic, format!("{first}{} ({} {tail}).", chars.as_str(), count_text(n, "row")))
         })
         .collect()
 }

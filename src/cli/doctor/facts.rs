@@ -1,8 +1,8 @@
 //! A survey as sections of names and values for people: as text in `doctor`, as Markdown in `env`. Pure.
 
-use crate::cli::output::size_text;
 use crate::host::survey::{Activity, PlaceFacts, ProgramFacts, Survey, WorkerState, WorkerSurvey};
 use crate::record::{CpuFacts, GitFacts, GpuFacts, HostFacts};
+use crate::text::size_text;
 
 /// A part with a title.
 #[derive(Debug)]

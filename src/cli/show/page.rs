@@ -6,14 +6,13 @@ use serde_json::Value;
 use crate::analysis::energy::{Draw, cpu_draw, gpu_draw};
 use crate::analysis::marks::Mark;
 use crate::analysis::unconfirmed::{unconfirmed, unconfirmed_text};
-use crate::cli::output::size_text;
 use crate::cli::words::mark_text;
 use crate::job::{Job, Kind, WorkerTemplate};
 use crate::plan::{Standing, quote};
 use crate::protocol::Measurement;
 use crate::record::perf::{Count, PerfEvent};
 use crate::record::{Counters, Observed, ProcessStats, Provenance, Readings, Record, looks_secret};
-use crate::text::{duration_text, rate_text};
+use crate::text::{decimals, duration_text, rate_text, size_text};
 
 /// Everything about one job.
 #[derive(Debug)]
@@ -261,7 +260,7 @@ fn telemetry(record: &Record) -> Lines {
     let mut lines = fields("", telemetry);
     let draw = |name: &str, draw: Option<Draw>| {
         let draw = draw?;
-        let power = number_text((draw.power_w * 10.0).round() / 10.0);
+        let power = decimals(draw.power_w, 1);
         Some(line(name, format!("{power} W, {} J per image", rate_text(draw.joules_per_image))))
     };
     lines.extend(draw("processor power", cpu_draw(record)));
@@ -336,8 +335,7 @@ fn scalar_text(value: &Value) -> String {
 
 /// At most six decimals: no clock here is finer, and further digits only come from the binary fraction.
 fn number_text(number: f64) -> String {
-    let rounded = (number * 1e6).round() / 1e6;
-    if rounded.is_finite() { rounded.to_string() } else { number.to_string() }
+    decimals(number, 6)
 }
 
 #[cfg(test)]

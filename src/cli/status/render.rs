@@ -9,7 +9,7 @@ use crate::cli::output::{Layout, table, table_text};
 use crate::cli::study::MARKED_ARE_INCLUDED;
 use crate::cli::words::param_text;
 use crate::job::{Kind, State};
-use crate::text::{jobs_text, rate_text};
+use crate::text::{jobs_text, rate_text, significant};
 
 /// The table, then the problems.
 pub(super) fn text(overview: &Overview, layout: Layout) -> String {
@@ -101,18 +101,10 @@ fn throughput_cells(group: Option<&ThroughputView>) -> [String; 2] {
     let median = match (group.median, group.mad) {
         (None, _) => "-".to_owned(),
         (Some(median), None) => rate_text(median),
-        (Some(median), Some(mad)) => format!("{} ± {}", rate_text(median), spread_text(mad)),
+        // With the decimals of its median, a spread would often be 0.00.
+        (Some(median), Some(mad)) => format!("{} ± {}", rate_text(median), significant(mad, 2)),
     };
     [median, group.n.to_string()]
-}
-
-/// A spread with two significant digits. With the decimals of its median, it would often be 0.00.
-fn spread_text(spread: f64) -> String {
-    if spread <= 0.0 {
-        return "0".to_owned();
-    }
-    let decimals = (1.0 - spread.log10().floor()).clamp(0.0, 6.0) as usize;
-    format!("{spread:.decimals$}")
 }
 
 /// Why runs are left out of the statistics, and how groups of a config differ.
@@ -171,20 +163,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spreads_never_round_to_nothing() {
-        for (spread, text) in [
-            (12.3, "12"),
-            (1.26, "1.3"),
-            (0.0123, "0.012"),
-            (0.00004, "0.000040"),
-            (0.0, "0"),
-            (123.4, "123"),
-        ] {
-            assert_eq!(spread_text(spread), text);
-        }
-    }
-
-    #[test]
     fn one_run_has_no_spread() {
         let group = |n, median, mad| ThroughputView {
             n,
@@ -197,6 +175,7 @@ mod tests {
         };
         assert_eq!(throughput_cells(Some(&group(1, Some(128.0), None))), ["128.0", "1"]);
         assert_eq!(throughput_cells(Some(&group(3, Some(128.0), Some(0.5)))), ["128.0 ± 0.50", "3"]);
+        assert_eq!(throughput_cells(Some(&group(3, Some(128.0), Some(0.0)))), ["128.0 ± 0", "3"]);
         assert_eq!(throughput_cells(Some(&group(0, None, None))), ["-", "0"]);
         assert_eq!(throughput_cells(None), ["-", "0"]);
     }

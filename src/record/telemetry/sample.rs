@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::{ForeignProcess, Part, Sensor};
+use crate::text::decimals;
 
 /// The value of a cell that was not measured.
 const NOT_MEASURED: &str = "NA";
@@ -149,7 +150,7 @@ pub fn parse_samples(text: &str) -> Vec<Sample> {
 
 /// Rounded to thousandths, finer than any sensor's resolution.
 fn number_text(value: f64) -> String {
-    ((value * 1e3).round() / 1e3).to_string()
+    decimals(value, 3)
 }
 
 fn number(word: &str) -> Option<f64> {

@@ -11,9 +11,9 @@ use crate::analysis::table::{point_sections, roofline_table};
 use crate::job::{Name, Precision};
 use crate::report::figure::{Drawing, Figure};
 use crate::report::frame::{self, GRID, LEFT, SMALL, TOP};
-use crate::report::number::{plain, significant};
 use crate::report::scale::{Kind, Scale};
 use crate::report::svg::{Anchor, GREY, INK, Shape, Stroke, Svg, colour, shape, text_width};
+use crate::text::{decimals, significant};
 
 pub(super) const ROOFLINE: Figure = Figure {
     name: "roofline",
@@ -162,7 +162,7 @@ fn axes(svg: &mut Svg, x: &Scale, y: &Scale, unit: Unit) {
     for tick in x.ticks() {
         let at = x.place(tick);
         svg.line((at, TOP), (at, bottom), Stroke::solid(GRID, 1.0));
-        svg.text((at, bottom + 18.0), SMALL, Anchor::Middle, INK, &plain(tick));
+        svg.text((at, bottom + 18.0), SMALL, Anchor::Middle, INK, &decimals(tick, 6));
     }
     let x_name = "arithmetic intensity / FLOP per byte (log scale)";
     frame::frame(svg, y, right, x_name, &format!("attained / {}", unit.name));

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::analysis::Analysis;
 use crate::analysis::peaks::{Ceiling, Peaks, Range};
 use crate::analysis::table::NOT_KNOWN;
-use crate::report::number::significant;
+use crate::text::significant;
 
 #[derive(Debug, Serialize)]
 pub(super) struct CeilingRow {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use crate::analysis::Analysis;
-use crate::report::number::{grouped, significant};
+use crate::text::{grouped, significant};
 
 #[derive(Debug, Serialize)]
 pub(super) struct ComplexityRow {

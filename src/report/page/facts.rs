@@ -8,7 +8,7 @@ use crate::analysis::group::Row;
 use crate::analysis::{Analysis, Study};
 use crate::job::{PARAMETERS, WorkerTemplate};
 use crate::record::{HostFacts, Record};
-use crate::report::number::{duration, gibibytes};
+use crate::text::{duration_in_units, gibibytes};
 
 /// A name and its value.
 #[derive(Debug, Serialize)]
@@ -48,7 +48,7 @@ pub(super) fn overview(study: &Study, analysis: &Analysis<'_>, records: &[&Recor
         Some(fact("Matrix", format!("{} ({})", study.matrix.name, study.matrix.path))),
         Some(fact("Jobs", jobs)),
         maybe_fact("Measured", span),
-        Some(fact("Time in jobs", duration(wall))),
+        Some(fact("Time in jobs", duration_in_units(wall))),
         study.include_marked.then(|| fact("Marked runs", included(analysis))),
     ]
     .into_iter()

@@ -8,7 +8,7 @@ use crate::analysis::group::Row;
 use crate::analysis::table::NOT_KNOWN;
 use crate::record::ncu::KernelGroup;
 use crate::record::perf::Count;
-use crate::report::number::{grouped, significant};
+use crate::text::{grouped, significant};
 
 /// How many kernels a page lists per config; `kernels.csv` has more.
 const KERNELS: usize = 5;

@@ -9,8 +9,8 @@ use crate::analysis::group::{Row, Statistics};
 use crate::analysis::table::NOT_KNOWN;
 use crate::analysis::{Analysis, Run};
 use crate::job::distinction;
-use crate::report::number::significant;
 use crate::stats::TooFew;
+use crate::text::significant;
 
 #[derive(Debug, Serialize)]
 pub(super) struct ResultRow {

@@ -1,9 +1,9 @@
 //! Findings about power, GPUs, memory, virtualisation and clocks. Pure.
 
 use crate::cli::doctor::finding::{Finding, Severity};
-use crate::cli::output::size_text;
 use crate::host::GpuProcess;
 use crate::host::survey::Survey;
+use crate::text::size_text;
 
 pub(super) fn battery(survey: &Survey) -> Option<Finding> {
     (survey.host.power_source.as_deref() == Some("battery")).then(|| Finding {

@@ -2,8 +2,8 @@
 
 use crate::cli::doctor::facts::has_nvidia;
 use crate::cli::doctor::finding::{Finding, Severity};
-use crate::cli::output::size_text;
 use crate::host::survey::{PlaceFacts, ProgramFacts, Survey, WorkerState};
+use crate::text::size_text;
 
 pub(super) fn time(survey: &Survey) -> Option<Finding> {
     survey.time.is_none().then(|| Finding {
