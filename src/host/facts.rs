@@ -51,8 +51,8 @@ fn probe_oom_kills() -> Option<u64> {
     let group = read("/proc/self/cgroup").and_then(|text| parse::unified_cgroup(&text));
     group
         .and_then(|group| read(&format!("/sys/fs/cgroup{group}/memory.events")))
-        .and_then(|text| parse::oom_kills(&text))
-        .or_else(|| parse::oom_kills(&read("/proc/vmstat")?))
+        .and_then(|text| parse::counter(&text, "oom_kill"))
+        .or_else(|| parse::counter(&read("/proc/vmstat")?, "oom_kill"))
 }
 
 /// Ticks per second, the unit of `/proc/stat` and `/proc/<pid>/stat`. Every Linux seen so far has 100.

@@ -22,6 +22,7 @@ pub(crate) use facts::busy_seconds;
 pub use facts::{DEVICES_VARIABLE, probe_counters, probe_host, probe_memory_available};
 pub use nvidia::{GpuProcess, probe_gpu_processes};
 pub(crate) use nvidia::{GpuUse, gpu_uses};
+pub(crate) use parse::{counter, memory_value};
 pub use present::probe_present;
 pub use programs::{Programs, ProgramsError};
 pub use tools::{HashError, TimeTool, hash_file, probe_git, probe_time_tool};

@@ -31,9 +31,10 @@ pub(super) fn unified_cgroup(text: &str) -> Option<String> {
     Some(path.trim_end_matches('/').to_owned())
 }
 
-/// The count of `oom_kill` in a control group's `memory.events` or in `/proc/vmstat`, which have the same format.
-pub(super) fn oom_kills(text: &str) -> Option<u64> {
-    text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
+/// The counter `name` in `/proc/vmstat` or in a control group's `memory.events`, which have the same format.
+pub(crate) fn counter(text: &str, name: &str) -> Option<u64> {
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+    value.trim().parse().ok()
 }
 
 /// The first word as a number: the one-minute load in `/proc/loadavg`.
@@ -64,7 +65,7 @@ pub(super) fn count_processors(cpu_info: &str) -> Option<u32> {
 
 /// The processor's name in `/proc/cpuinfo`. ARM kernels print numbers instead of a name.
 pub(super) fn cpu_model(cpu_info: &str) -> Option<String> {
-    let first = |name: &str| cpu_info.lines().find_map(|line| field(line, name)).filter(|it| !it.is_empty());
+    let first = |name: &str| first_field(cpu_info, name);
     if let Some(name) = first("model name").or_else(|| first("cpu model")).or_else(|| first("Model")) {
         return Some(name.split_whitespace().collect::<Vec<_>>().join(" "));
     }
@@ -73,8 +74,13 @@ pub(super) fn cpu_model(cpu_info: &str) -> Option<String> {
 
 /// Whether the processor's flags report a hypervisor.
 pub(super) fn has_hypervisor_flag(cpu_info: &str) -> bool {
-    let flags = cpu_info.lines().find_map(|line| field(line, "flags"));
+    let flags = first_field(cpu_info, "flags");
     flags.is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"))
+}
+
+/// The first value called `name` in `/proc/cpuinfo`.
+pub(super) fn first_field<'a>(cpu_info: &'a str, name: &str) -> Option<&'a str> {
+    cpu_info.lines().find_map(|line| field(line, name)).filter(|value| !value.is_empty())
 }
 
 /// The value in a line `name\t: value` of `/proc/cpuinfo`.
@@ -90,7 +96,7 @@ pub(super) fn os_name(os_release: &str) -> Option<String> {
 }
 
 /// The value `name` in `/proc/meminfo`, in bytes.
-pub(super) fn memory_value(memory_info: &str, name: &str) -> Option<u64> {
+pub(crate) fn memory_value(memory_info: &str, name: &str) -> Option<u64> {
     let value = memory_info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
@@ -253,9 +259,9 @@ mod tests {
     #[test]
     fn oom_kills_are_counted() {
         let events = "low 0\nhigh 0\nmax 12\noom 3\noom_kill 2\noom_group_kill 0\n";
-        assert_eq!(oom_kills(events), Some(2));
-        assert_eq!(oom_kills("nr_free_pages 5\noom_kill 0\n"), Some(0));
-        assert_eq!(oom_kills("oom_killed 7\n"), None);
+        assert_eq!(counter(events, "oom_kill"), Some(2));
+        assert_eq!(counter("nr_free_pages 5\noom_kill 0\n", "oom_kill"), Some(0));
+        assert_eq!(counter("oom_killed 7\n", "oom_kill"), None);
         assert_eq!(unified_cgroup("4:memory:/a\n0::/user.slice/b\n").as_deref(), Some("/user.slice/b"));
         assert_eq!(unified_cgroup("0::/\n").as_deref(), Some(""));
         assert_eq!(unified_cgroup("4:memory:/a\n"), None);

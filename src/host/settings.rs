@@ -27,7 +27,7 @@ pub(super) fn probe_processor(cpu_info: &str, usable: u32) -> CpuFacts {
         cores: cores(cpu_info),
         smt: read(&format!("{CPU}/smt/active")).and_then(|text| switch(&text)),
         numa_nodes: numa,
-        microcode: first_field(cpu_info, "microcode"),
+        microcode: parse::first_field(cpu_info, "microcode").map(str::to_owned),
         turbo: probe_turbo(),
         frequency_driver: parse::governors(&read_in_each(POLICIES, "scaling_driver")),
         min_mhz: megahertz("cpuinfo_min_freq").into_iter().reduce(f64::min),
@@ -129,18 +129,12 @@ fn chosen(text: &str) -> Option<String> {
     rest.split_once(']').map(|(word, _)| word.to_owned())
 }
 
-/// The first value of a line `name\t: value` of `/proc/cpuinfo`.
-fn first_field(cpu_info: &str, name: &str) -> Option<String> {
-    let mut fields = cpu_info.lines().filter_map(|line| line.split_once(':'));
-    let (_, value) = fields.find(|(found, _)| found.trim() == name)?;
-    Some(value.trim().to_owned()).filter(|value| !value.is_empty())
-}
-
 /// Physical cores: the pairs of `physical id` and `core id` in `/proc/cpuinfo`, which only x86 kernels list.
 fn cores(cpu_info: &str) -> Option<u32> {
-    let pair =
-        |processor: &str| Some((first_field(processor, "physical id")?, first_field(processor, "core id")?));
-    let pairs: BTreeSet<(String, String)> = cpu_info.split("\n\n").filter_map(pair).collect();
+    let pair = |processor| {
+        Some((parse::first_field(processor, "physical id")?, parse::first_field(processor, "core id")?))
+    };
+    let pairs: BTreeSet<(&str, &str)> = cpu_info.split("\n\n").filter_map(pair).collect();
     u32::try_from(pairs.len()).ok().filter(|count| *count > 0)
 }
 
@@ -228,7 +222,7 @@ mod tests {
         };
         let text = [thread(0, 0), thread(0, 1), thread(0, 0), thread(1, 0)].concat();
         assert_eq!(cores(&text), Some(3));
-        assert_eq!(first_field(&text, "microcode").as_deref(), Some("0x1a"));
+        assert_eq!(parse::first_field(&text, "microcode"), Some("0x1a"));
         assert_eq!(cores("processor\t: 0\nCPU part\t: 0xd4f\n"), None);
     }
 

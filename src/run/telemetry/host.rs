@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::parse::{self, Unwrapped};
-use crate::host::busy_seconds;
+use crate::host::{busy_seconds, counter, memory_value};
 
 /// The most processors whose clock is read, spread evenly over the usable ones and the same at every look. Reading the
 /// file of one can interrupt that processor, or wait up to 20 ms for it. So reading all of a large host would disturb
@@ -116,19 +116,23 @@ impl HostSensors {
 
     /// Memory that the host could still give, in bytes.
     pub(super) fn memory_available_bytes(&mut self) -> Option<f64> {
-        parse::available_bytes(self.memory.as_ref()?.read(&mut self.text)?)
+        let bytes = memory_value(self.memory.as_ref()?.read(&mut self.text)?, "MemAvailable")?;
+        Some(bytes as f64)
     }
 
     /// Bytes swapped in since the system was started.
     pub(super) fn swapped_in_bytes(&mut self) -> Option<f64> {
-        let pages = parse::pages_swapped_in(self.virtual_memory.as_ref()?.read(&mut self.text)?)?;
-        Some(pages * self.page_bytes)
+        self.paged_bytes("pswpin")
     }
 
     /// Bytes swapped out since the system was started.
     pub(super) fn swapped_out_bytes(&mut self) -> Option<f64> {
-        let pages = parse::pages_swapped_out(self.virtual_memory.as_ref()?.read(&mut self.text)?)?;
-        Some(pages * self.page_bytes)
+        self.paged_bytes("pswpout")
+    }
+
+    fn paged_bytes(&mut self, name: &str) -> Option<f64> {
+        let pages = counter(self.virtual_memory.as_ref()?.read(&mut self.text)?, name)?;
+        Some(pages as f64 * self.page_bytes)
     }
 
     /// The mean clock in MHz, of at most [`MOST_CLOCKS`] of the usable processors, always the same. Processors that are

@@ -27,26 +27,6 @@ pub(super) fn number(text: &str) -> Option<f64> {
     text.trim().parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// `MemAvailable` of `/proc/meminfo`, in bytes.
-pub(super) fn available_bytes(memory_info: &str) -> Option<f64> {
-    let value = memory_info.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    Some(number(value.trim().strip_suffix("kB")?)? * 1024.0)
-}
-
-/// Pages swapped in since the system was started, of `/proc/vmstat`.
-pub(super) fn pages_swapped_in(statistics: &str) -> Option<f64> {
-    statistic(statistics, "pswpin ")
-}
-
-/// Pages swapped out since the system was started, of `/proc/vmstat`.
-pub(super) fn pages_swapped_out(statistics: &str) -> Option<f64> {
-    statistic(statistics, "pswpout ")
-}
-
-fn statistic(statistics: &str, name: &str) -> Option<f64> {
-    statistics.lines().find_map(|line| number(line.strip_prefix(name)?))
-}
-
 /// The clock of each of `processors`, in MHz, of `/proc/cpuinfo`. Empty where the processors have no counters to
 /// measure it by (`aperfmperf`, which virtual machines hide): the file then repeats the nominal clock.
 pub(super) fn measured_clocks(cpu_info: &str, processors: &[u32]) -> Vec<f64> {
@@ -127,16 +107,6 @@ mod tests {
         assert_eq!(spread(&[0, 1, 2, 3, 4], 2), [0, 3]);
         assert_eq!(spread(&[0, 1], 32), [0, 1]);
         assert!(spread(&[], 32).is_empty());
-    }
-
-    #[test]
-    fn memory_and_swap() {
-        let text = "MemTotal:       16303428 kB\nMemFree:         1 kB\nMemAvailable:   12000000 kB\n";
-        assert_eq!(available_bytes(text), Some(12_288_000_000.0));
-        assert_eq!(available_bytes("MemTotal: 1 kB\n"), None);
-        let statistics = "pgpgin 7\npswpin 3\npswpout 12\n";
-        assert_eq!((pages_swapped_in(statistics), pages_swapped_out(statistics)), (Some(3.0), Some(12.0)));
-        assert_eq!((pages_swapped_in("pswpin x\n"), pages_swapped_out("pswpin x\n")), (None, None));
     }
 
     #[test]
