@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use orchestrate::architecture::NETWORKS;
-use serde_json::Value;
 
 use crate::harness::{Matrix, Project};
 
@@ -19,8 +18,7 @@ fn rows(csv: &str) -> Vec<BTreeMap<String, String>> {
 #[test]
 fn json_csv_and_table_agree() {
     let project = project();
-    let json = project.orchestrate(&["complexity", "--all", "--batch", "32,1,32", "--json"]).code(0);
-    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    let json = project.orchestrate(&["complexity", "--all", "--batch", "32,1,32", "--json"]).json();
     let csv = rows(&project.orchestrate(&["complexity", "--all", "--batch", "1,32", "--csv"]).code(0).stdout);
     let networks = json["networks"].as_array().unwrap();
     assert_eq!((networks.len(), csv.len()), (NETWORKS.len(), 2 * NETWORKS.len()));

@@ -6,11 +6,12 @@ use super::cost::FlopsConvention;
 use super::marks::Thresholds;
 use super::peaks::{Catalogue, Ceiling, Confidence, Origin, Peaks, Range};
 use super::{Cell, Span, State, Study};
-use crate::job::{Device, Job, Key, Kind, Precision};
+use crate::job::{Device, Job, Key, Precision};
 use crate::protocol::{Details, Effective, IterationClock, Iterations, Measurement, Settings};
+use crate::record::testing::{self, record_of};
 use crate::record::{
-    CpuFacts, HostFacts, MatrixFacts, Observed, OsFacts, Outcome, ProcessStats, Provenance, RECORD_SCHEMA,
-    Record, WorkerFacts,
+    CpuFacts, HostFacts, MatrixFacts, Observed, OsFacts, Outcome, ProcessStats, Provenance, Record,
+    WorkerFacts,
 };
 
 pub(crate) const HOST: &str = "bench-1";
@@ -18,19 +19,7 @@ pub(crate) const CPU: &str = "Test CPU @ 2.00 GHz";
 const ITERATIONS: u64 = 10;
 
 pub(crate) fn key(env: &str, model: &str, batch: u32, repeat: u32) -> Key {
-    Key {
-        schema: crate::job::KEY_SCHEMA,
-        kind: Kind::Timing,
-        env: env.into(),
-        device: Device::Cpu,
-        model: model.into(),
-        batch,
-        precision: Precision::Fp32,
-        repeat,
-        params: Default::default(),
-        worker: Default::default(),
-        profile: Default::default(),
-    }
+    Key { env: env.into(), model: model.into(), batch, repeat, ..Key::example() }
 }
 
 /// A measurement of `key` at `images_per_s`, with every setting as requested.
@@ -72,16 +61,9 @@ pub(crate) fn record(key: Key, images_per_s: f64, slot: i64) -> Record {
     let measurement = measurement(&key, images_per_s);
     let started_at: DateTime<Utc> = DateTime::UNIX_EPOCH + TimeDelta::days(20_000) + TimeDelta::hours(slot);
     let wall = measurement.elapsed_s + 2.0;
-    let job = Job::new(key.clone());
     Record {
-        schema: RECORD_SCHEMA,
-        id: job.id(),
-        label: job.label(),
-        key,
-        attempt: 1,
         started_at,
         ended_at: started_at + TimeDelta::milliseconds((wall * 1000.0) as i64),
-        outcome: Outcome::Succeeded,
         measurement: Some(measurement),
         process: Some(ProcessStats {
             wall_s: Some(wall),
@@ -90,9 +72,9 @@ pub(crate) fn record(key: Key, images_per_s: f64, slot: i64) -> Record {
             max_rss_bytes: Some(1_500_000_000),
             ..ProcessStats::default()
         }),
-        counters: None,
         observed: Observed { load_before: Some(0.1), host_busy_s: Some(1.95 * wall), ..Observed::default() },
         provenance: provenance(),
+        ..record_of(key, Outcome::Succeeded)
     }
 }
 
@@ -117,11 +99,8 @@ fn provenance() -> Provenance {
             ..WorkerFacts::default()
         },
         matrix: matrix(),
-        git: None,
-        cloud: None,
         command: vec!["/opt/worker".into()],
-        environment: Default::default(),
-        variables: None,
+        ..testing::provenance()
     }
 }
 

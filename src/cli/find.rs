@@ -185,29 +185,12 @@ mod tests {
     use super::*;
     use crate::analysis::fixture;
     use crate::job::{Key, ParamValue};
-    use crate::matrix::{Limits, Order};
-    use crate::plan::{PLAN_SCHEMA, PlannedEnv};
     use crate::record::MatrixFacts;
 
     fn plan(name: &str, jobs: Vec<Key>) -> Plan {
-        let env = PlannedEnv {
-            place: Default::default(),
-            share: Default::default(),
-            peaks: None,
-            usd_per_hour: None,
-            cloud: None,
-            variables: BTreeMap::new(),
-            limits: Limits::default(),
-        };
         Plan {
-            schema: PLAN_SCHEMA,
             matrix: MatrixFacts { name: name.into(), path: format!("{name}.yaml"), sha256: String::new() },
-            description: None,
-            order: Order::Sequential,
-            order_seed: 0,
-            thresholds: Default::default(),
-            envs: BTreeMap::from([("cpu".into(), env)]),
-            jobs,
+            ..Plan::example(jobs)
         }
     }
 

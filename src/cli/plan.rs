@@ -172,28 +172,17 @@ fn counts_by_decision<S: Serializer>(counts: &Tally, serializer: S) -> Result<S:
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use serde_json::json;
 
     use super::*;
     use crate::analysis::fixture;
     use crate::job::{Job, ParamValue};
-    use crate::matrix::Order;
-    use crate::plan::{Basis, Change, Decision, NotDone, PLAN_SCHEMA, Standing};
+    use crate::plan::{Basis, Change, Decision, NotDone, Standing};
     use crate::record::MatrixFacts;
 
     fn plan(jobs: Vec<Key>) -> Plan {
-        Plan {
-            schema: PLAN_SCHEMA,
-            matrix: MatrixFacts { name: "test".into(), path: "test.yaml".into(), sha256: String::new() },
-            description: None,
-            order: Order::Sequential,
-            order_seed: 0,
-            thresholds: Default::default(),
-            envs: BTreeMap::new(),
-            jobs,
-        }
+        let matrix = MatrixFacts { name: "test".into(), path: "test.yaml".into(), sha256: String::new() };
+        Plan { matrix, ..Plan::example(jobs) }
     }
 
     #[test]

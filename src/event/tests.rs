@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta};
 
 use super::{Current, Event, Narrator, Summary, Waiting, Weight, WorkerFate};
 use crate::job::{Job, Key, Kind};
 use crate::plan::{Decided, Decision, Estimator, NotDone, TimeLeft};
 use crate::protocol::{Progress, Report};
-use crate::record::{Outcome, Provenance, RECORD_SCHEMA, Record};
+use crate::record::testing::record_of;
+use crate::record::{Outcome, Record};
 
 fn job(repeat: u32) -> Job {
     Job::new(Key { model: "resnet18".into(), batch: 16, repeat, ..Key::example() })
@@ -22,29 +23,9 @@ fn record(job: &Job, outcome: Outcome) -> Record {
         other => panic!("{other:?}"),
     };
     Record {
-        schema: RECORD_SCHEMA,
-        id: job.id(),
-        label: job.label(),
-        key: job.key().clone(),
-        attempt: 1,
-        started_at: DateTime::<Utc>::UNIX_EPOCH,
-        ended_at: DateTime::<Utc>::UNIX_EPOCH + TimeDelta::seconds(20),
-        outcome,
+        ended_at: DateTime::UNIX_EPOCH + TimeDelta::seconds(20),
         measurement,
-        process: None,
-        counters: None,
-        observed: Default::default(),
-        provenance: Provenance {
-            orchestrate: String::new(),
-            host: Default::default(),
-            worker: Default::default(),
-            matrix: crate::record::MatrixFacts::example(),
-            git: None,
-            cloud: None,
-            command: Vec::new(),
-            environment: Default::default(),
-            variables: None,
-        },
+        ..record_of(job.key().clone(), outcome)
     }
 }
 

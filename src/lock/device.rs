@@ -199,7 +199,7 @@ mod tests {
     use super::super::file::{For, is_same_file, open_or_make_lock};
     use super::super::job::{JobLock, sign};
     use super::*;
-    use crate::job::{KEY_SCHEMA, Key, Kind, Precision};
+    use crate::job::Key;
     use crate::stop::StopSignals;
     use crate::store::Store;
     use std::io::Write;
@@ -215,19 +215,8 @@ mod tests {
     }
 
     fn job(device: Device) -> Job {
-        Job::new(Key {
-            schema: KEY_SCHEMA,
-            kind: Kind::Timing,
-            env: format!("env_{}", device.backend()).as_str().into(),
-            device,
-            model: "m".into(),
-            batch: 4,
-            precision: Precision::Fp32,
-            repeat: 1,
-            params: Default::default(),
-            worker: Default::default(),
-            profile: Default::default(),
-        })
+        let env = format!("env_{}", device.backend());
+        Job::new(Key { env: env.as_str().into(), device, ..Key::example() })
     }
 
     fn open_shared(path: &Path) -> File {

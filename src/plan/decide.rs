@@ -228,9 +228,10 @@ mod tests {
 
     use super::*;
     use crate::job::{Device, Profile};
-    use crate::matrix::{Limits, Order, Place, Share};
-    use crate::plan::{ACCEPTANCE_SCHEMA, Acceptance, PLAN_SCHEMA, Problem};
-    use crate::record::{MatrixFacts, Observed, OsFacts, Outcome, Provenance, Record, WorkerFacts};
+    use crate::matrix::Place;
+    use crate::plan::{ACCEPTANCE_SCHEMA, Acceptance, Problem};
+    use crate::record::testing::record_of;
+    use crate::record::{OsFacts, Outcome, Record, WorkerFacts};
 
     fn key(env: &str, device: Device, batch: u32, repeat: u32) -> Key {
         Key { env: env.into(), device, model: "resnet18".into(), batch, repeat, ..Key::example() }
@@ -246,62 +247,17 @@ mod tests {
     }
 
     fn record(key: &Key, outcome: Outcome, hostname: &str) -> Record {
-        Record {
-            schema: 1,
-            id: key.id(),
-            label: key.label(),
-            key: key.clone(),
-            attempt: 1,
-            started_at: Default::default(),
-            ended_at: Default::default(),
-            outcome,
-            measurement: None,
-            process: None,
-            counters: None,
-            observed: Observed::default(),
-            provenance: Provenance {
-                orchestrate: String::new(),
-                host: host(hostname),
-                worker: WorkerFacts::default(),
-                matrix: MatrixFacts::example(),
-                git: None,
-                cloud: None,
-                command: Vec::new(),
-                environment: Default::default(),
-                variables: None,
-            },
-        }
-    }
-
-    fn env(place: Place) -> PlannedEnv {
-        PlannedEnv {
-            place,
-            share: Share::Nothing,
-            peaks: None,
-            usd_per_hour: None,
-            cloud: None,
-            variables: Default::default(),
-            limits: Limits::default(),
-        }
+        let mut record = record_of(key.clone(), outcome);
+        record.provenance.host = host(hostname);
+        record
     }
 
     fn plan(jobs: Vec<Key>) -> Plan {
+        let env = |place| PlannedEnv { place, ..PlannedEnv::example() };
         let elsewhere = Place { host: Some("elsewhere".into()), os: None };
         let macos = Place { host: None, os: Some("macos".into()) };
-        Plan {
-            schema: PLAN_SCHEMA,
-            matrix: MatrixFacts::example(),
-            description: None,
-            order: Order::Sequential,
-            order_seed: 0,
-            thresholds: Default::default(),
-            envs: BTreeMap::from([
-                ("here".into(), env(Place::default())),
-                ("elsewhere".into(), env(elsewhere)),
-                ("mac".into(), env(macos)),
-            ]),
-            jobs,
-        }
+        let envs = [("here", Place::default()), ("elsewhere", elsewhere), ("mac", macos)];
+        Plan { envs: envs.map(|(name, place)| (name.into(), env(place))).into(), ..Plan::example(jobs) }
     }
 
     fn oom() -> Outcome {

@@ -143,14 +143,15 @@ fn images(key: &Key) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use chrono::{DateTime, TimeDelta, Utc};
+    use chrono::{DateTime, TimeDelta};
     use proptest::prelude::*;
 
     use super::*;
     use crate::job::Params;
-    use crate::matrix::{Limits, Order};
+    use crate::matrix::Limits;
     use crate::plan::PlannedEnv;
-    use crate::record::{MatrixFacts, Observed, Outcome, ProcessStats, Provenance, RECORD_SCHEMA};
+    use crate::record::testing::record_of;
+    use crate::record::{Outcome, ProcessStats};
 
     fn key(env: &str, model: &str, batch: u32, repeat: u32) -> Key {
         Key {
@@ -168,52 +169,17 @@ mod tests {
 
     fn record(key: Key, wall_s: f64) -> Record {
         Record {
-            schema: RECORD_SCHEMA,
-            id: key.id(),
-            label: key.label(),
-            key,
-            attempt: 1,
-            started_at: DateTime::<Utc>::UNIX_EPOCH,
-            ended_at: DateTime::<Utc>::UNIX_EPOCH + TimeDelta::seconds(1000),
-            outcome: Outcome::Succeeded,
-            measurement: None,
+            ended_at: DateTime::UNIX_EPOCH + TimeDelta::seconds(1000),
             process: Some(ProcessStats { wall_s: Some(wall_s), ..ProcessStats::default() }),
-            counters: None,
-            observed: Observed::default(),
-            provenance: Provenance {
-                orchestrate: String::new(),
-                host: Default::default(),
-                worker: Default::default(),
-                matrix: MatrixFacts::example(),
-                git: None,
-                cloud: None,
-                command: Vec::new(),
-                environment: BTreeMap::new(),
-                variables: None,
-            },
+            ..record_of(key, Outcome::Succeeded)
         }
     }
 
     fn plan(cool_down: u64) -> Plan {
-        let env = PlannedEnv {
-            place: Default::default(),
-            share: Default::default(),
-            peaks: None,
-            usd_per_hour: None,
-            cloud: None,
-            variables: BTreeMap::new(),
-            limits: Limits { cool_down: std::time::Duration::from_secs(cool_down), ..Limits::default() },
-        };
-        Plan {
-            schema: super::super::PLAN_SCHEMA,
-            matrix: MatrixFacts::example(),
-            description: None,
-            order: Order::Sequential,
-            order_seed: 0,
-            thresholds: Default::default(),
-            envs: BTreeMap::from([("cpu".into(), env)]),
-            jobs: Vec::new(),
-        }
+        let cool_down = std::time::Duration::from_secs(cool_down);
+        let limits = Limits { cool_down, ..Limits::default() };
+        let env = PlannedEnv { limits, ..PlannedEnv::example() };
+        Plan { envs: BTreeMap::from([("cpu".into(), env)]), ..Plan::example(Vec::new()) }
     }
 
     #[test]

@@ -239,7 +239,6 @@ fn quote_below(word: &str, outputs: &str) -> String {
 mod tests {
     use super::*;
     use crate::job::{DataSource, Finite, Need, ParamValue, Precision};
-    use crate::matrix::{Limits, Place, Share};
 
     fn key() -> Key {
         Key {
@@ -250,18 +249,6 @@ mod tests {
             precision: Precision::Amp,
             repeat: 2,
             ..Key::example()
-        }
-    }
-
-    fn env() -> PlannedEnv {
-        PlannedEnv {
-            place: Place::default(),
-            share: Share::Nothing,
-            peaks: None,
-            usd_per_hour: None,
-            cloud: None,
-            variables: BTreeMap::new(),
-            limits: Limits::default(),
         }
     }
 
@@ -282,7 +269,7 @@ mod tests {
     }
 
     fn call(key: &Key) -> Result<Invocation, InvocationError> {
-        invocation(key, &env(), &surroundings(), &outputs())
+        invocation(key, &PlannedEnv::example(), &surroundings(), &outputs())
     }
 
     fn external(words: &[&str]) -> Key {
@@ -381,7 +368,7 @@ mod tests {
 
     #[test]
     fn the_environment_is_explicit() {
-        let mut env = env();
+        let mut env = PlannedEnv::example();
         env.variables = BTreeMap::from([("LC_ALL".to_owned(), "C.UTF-8".to_owned())]);
         let mut key = key();
         key.params.insert("threads".into(), ParamValue::Int(3));

@@ -99,3 +99,36 @@ impl Plan {
         self.envs.get(&key.env).expect("every job of a plan has its env in the plan")
     }
 }
+
+#[cfg(test)]
+impl Plan {
+    /// For tests: these jobs in this order, all in the env `cpu`.
+    pub(crate) fn example(jobs: Vec<Key>) -> Plan {
+        Plan {
+            schema: PLAN_SCHEMA,
+            matrix: MatrixFacts::example(),
+            description: None,
+            order: Order::Sequential,
+            order_seed: 0,
+            thresholds: Thresholds::default(),
+            envs: BTreeMap::from([("cpu".into(), PlannedEnv::example())]),
+            jobs,
+        }
+    }
+}
+
+#[cfg(test)]
+impl PlannedEnv {
+    /// For tests: an env that belongs everywhere and declares nothing.
+    pub(crate) fn example() -> PlannedEnv {
+        PlannedEnv {
+            place: Place::default(),
+            share: Share::default(),
+            peaks: None,
+            usd_per_hour: None,
+            cloud: None,
+            variables: BTreeMap::new(),
+            limits: Limits::default(),
+        }
+    }
+}

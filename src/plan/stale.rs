@@ -127,10 +127,10 @@ fn gpu_index(key: &Key) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::Job;
     use crate::plan::changes_text;
     use crate::protocol::{Details, Measurement};
-    use crate::record::{CpuFacts, MatrixFacts, Observed, Outcome, Provenance, RECORD_SCHEMA};
+    use crate::record::testing::record_of;
+    use crate::record::{CpuFacts, Outcome};
 
     const UUID: &str = "GPU-00112233-4455-6677-8899-aabbccddeeff";
 
@@ -168,44 +168,22 @@ mod tests {
     }
 
     fn record(device: Device) -> Record {
-        let key = Key { device, ..Key::example() };
         let effective = format!(r#"{{"device":"{}","precision":"fp32","batch":4}}"#, device.backend());
-        let job = Job::new(key.clone());
-        Record {
-            schema: RECORD_SCHEMA,
-            id: job.id(),
-            label: job.label(),
-            key,
-            attempt: 1,
-            started_at: Default::default(),
-            ended_at: Default::default(),
-            outcome: Outcome::Succeeded,
-            measurement: Some(Measurement {
-                samples: 4,
-                elapsed_s: 1.0,
-                synchronized: true,
-                effective: serde_json::from_str(&effective).unwrap(),
-                details: Details {
-                    device_name: Some("H200".into()),
-                    device_uuid: Some(UUID.into()),
-                    ..Details::default()
-                },
-            }),
-            process: None,
-            counters: None,
-            observed: Observed::default(),
-            provenance: Provenance {
-                orchestrate: String::new(),
-                host: host(),
-                worker: worker(),
-                matrix: MatrixFacts::example(),
-                git: None,
-                cloud: None,
-                command: Vec::new(),
-                environment: Default::default(),
-                variables: None,
+        let mut record = record_of(Key { device, ..Key::example() }, Outcome::Succeeded);
+        record.measurement = Some(Measurement {
+            samples: 4,
+            elapsed_s: 1.0,
+            synchronized: true,
+            effective: serde_json::from_str(&effective).unwrap(),
+            details: Details {
+                device_name: Some("H200".into()),
+                device_uuid: Some(UUID.into()),
+                ..Details::default()
             },
-        }
+        });
+        record.provenance.host = host();
+        record.provenance.worker = worker();
+        record
     }
 
     type Alter = fn(&mut HostFacts, &mut WorkerFacts, &mut Vec<GpuFacts>);

@@ -1,17 +1,21 @@
-//! A record for tests.
+//! Records for tests.
 
 use super::{HostFacts, MatrixFacts, Observed, Outcome, Provenance, RECORD_SCHEMA, Record, WorkerFacts};
-use crate::job::{Job, Key};
+use crate::job::Key;
 
 /// The record of attempt `attempt` of the example job.
 pub(crate) fn record(attempt: u32, outcome: Outcome) -> Record {
-    let job = Job::new(Key::example());
+    Record { attempt, ..record_of(Key::example(), outcome) }
+}
+
+/// The record of the first attempt of the job of `key`, which measured nothing and observed nothing.
+pub(crate) fn record_of(key: Key, outcome: Outcome) -> Record {
     Record {
         schema: RECORD_SCHEMA,
-        id: job.id(),
-        label: job.label(),
-        key: job.key().clone(),
-        attempt,
+        id: key.id(),
+        label: key.label(),
+        key,
+        attempt: 1,
         started_at: Default::default(),
         ended_at: Default::default(),
         outcome,
@@ -19,16 +23,21 @@ pub(crate) fn record(attempt: u32, outcome: Outcome) -> Record {
         process: None,
         counters: None,
         observed: Observed::default(),
-        provenance: Provenance {
-            orchestrate: "0".into(),
-            host: HostFacts::default(),
-            worker: WorkerFacts::default(),
-            matrix: MatrixFacts::example(),
-            git: None,
-            cloud: None,
-            command: Vec::new(),
-            environment: Default::default(),
-            variables: None,
-        },
+        provenance: provenance(),
+    }
+}
+
+/// Where a test ran: nowhere in particular.
+pub(crate) fn provenance() -> Provenance {
+    Provenance {
+        orchestrate: "0".into(),
+        host: HostFacts::default(),
+        worker: WorkerFacts::default(),
+        matrix: MatrixFacts::example(),
+        git: None,
+        cloud: None,
+        command: Vec::new(),
+        environment: Default::default(),
+        variables: None,
     }
 }

@@ -1,7 +1,5 @@
 //! What is declared keeps its identity on disk: `id(parse(print(key))) = id(key)`, for every file that holds a key.
 
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
 
 use super::inventory::parse_key;
@@ -9,30 +7,12 @@ use super::plans::{parse_plan, plan_json};
 use super::record::parse_record;
 use crate::files::to_json;
 use crate::job::{Job, Key, arbitrary};
-use crate::matrix::{Limits, Order};
-use crate::plan::{PLAN_SCHEMA, Plan, PlannedEnv};
-use crate::record::{MatrixFacts, Outcome, Record, testing};
+use crate::plan::{Plan, PlannedEnv};
+use crate::record::{Outcome, testing};
 
 fn plan_of(key: &Key) -> Plan {
-    let env = PlannedEnv {
-        place: Default::default(),
-        share: Default::default(),
-        peaks: None,
-        usd_per_hour: None,
-        cloud: None,
-        variables: BTreeMap::new(),
-        limits: Limits::default(),
-    };
-    Plan {
-        schema: PLAN_SCHEMA,
-        matrix: MatrixFacts { name: "m".into(), ..MatrixFacts::example() },
-        description: None,
-        order: Order::Sequential,
-        order_seed: 0,
-        thresholds: Default::default(),
-        envs: BTreeMap::from([(key.env.clone(), env)]),
-        jobs: vec![key.clone()],
-    }
+    let envs = [(key.env.clone(), PlannedEnv::example())].into();
+    Plan { envs, ..Plan::example(vec![key.clone()]) }
 }
 
 fn text(bytes: Vec<u8>) -> String {
@@ -51,7 +31,7 @@ proptest! {
         prop_assert_eq!(&read, &key);
         let plan = parse_plan(&text(plan_json(&plan_of(&key)))).unwrap();
         prop_assert_eq!(plan.jobs().next().map(|job| job.id()), Some(job.id()), "the saved plan");
-        let record = Record { id: job.id(), label: job.label(), key, ..testing::record(1, Outcome::Succeeded) };
+        let record = testing::record_of(key, Outcome::Succeeded);
         let read = parse_record(&text(to_json(&record)), &job.dir_name()).unwrap();
         prop_assert_eq!((read.id, read.key.id()), (job.id(), job.id()), "record.json");
     }

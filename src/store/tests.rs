@@ -12,9 +12,7 @@ use crate::files::AttemptDir;
 use crate::job::{Job, Key};
 use crate::lock::JobLock;
 use crate::matrix::Limits;
-use crate::record::{
-    Ending, HostCounters, HostFacts, MatrixFacts, Outcome, Provenance, TimeFlavour, WorkerFacts, testing,
-};
+use crate::record::{Ending, HostCounters, Outcome, TimeFlavour, testing};
 use crate::store::save_record;
 
 const MEASUREMENT: &str = r#"{"schema":1,"samples":400,"elapsed_s":0.5,"synchronized":true,
@@ -28,20 +26,9 @@ fn job() -> Job {
 }
 
 fn attempt() -> Attempt {
-    let provenance = Provenance {
-        orchestrate: "0".into(),
-        host: HostFacts::default(),
-        worker: WorkerFacts::default(),
-        matrix: MatrixFacts::example(),
-        git: None,
-        cloud: None,
-        command: Vec::new(),
-        environment: Default::default(),
-        variables: None,
-    };
     let counters = HostCounters { busy_s: Some(100.0), steal_s: None, load: Some(0.5), oom_kills: Some(3) };
     let start = DateTime::from_timestamp(1_000_000, 0).unwrap();
-    Attempt::new(start, Limits::default(), TimeFlavour::Gnu, counters, Vec::new(), provenance)
+    Attempt::new(start, Limits::default(), TimeFlavour::Gnu, counters, Vec::new(), testing::provenance())
 }
 
 fn unseen() -> End {

@@ -13,6 +13,7 @@ use orchestrate::host::probe_counters;
 use orchestrate::plan::Inventory;
 use orchestrate::record::Record;
 use orchestrate::store::Store;
+use serde_json::Value;
 
 /// The longest wait for a condition. Only a failing test waits that long.
 const BOUND: Duration = Duration::from_secs(60);
@@ -128,6 +129,13 @@ impl Ended {
     pub(crate) fn code(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self:?}");
         self
+    }
+
+    /// The JSON on the standard output of a call that succeeded.
+    #[track_caller]
+    pub(crate) fn json(self) -> Value {
+        let ended = self.code(0);
+        serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error} in {ended:?}"))
     }
 
     /// Fails the test unless standard error contains this.

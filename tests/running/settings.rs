@@ -94,7 +94,7 @@ fn an_unconfirmed_parameter_is_reported_once() {
     assert!(run.stderr.contains(&format!("not confirmed: {told}: 3 jobs")), "{run:?}");
     let status = project.orchestrate(&["status"]).code(0);
     assert_eq!(status.stdout.matches(&format!("not confirmed: {told}: 3 jobs")).count(), 1, "{status:?}");
-    let status: Value = serde_json::from_str(&project.orchestrate(&["status", "--json"]).stdout).unwrap();
+    let status = project.orchestrate(&["status", "--json"]).json();
     assert_eq!(status["unconfirmed"], json!([{ "parameters": ["compile", "size"], "jobs": 3 }]));
     for verb in ["show", "explain"] {
         let page = project.orchestrate(&[verb, "cpu_resnet18_fp32_bs4_run2"]).code(0).stdout;
@@ -122,7 +122,7 @@ fn runs_that_report_different_settings_are_never_pooled() {
     let rows = |settings: &str| {
         let project = Project::new().and_yaml(&own_worker(settings, &[], "repeats: 3", ""));
         project.orchestrate(&["run", "m.yaml"]).code(0);
-        let status: Value = serde_json::from_str(&project.orchestrate(&["status", "--json"]).stdout).unwrap();
+        let status = project.orchestrate(&["status", "--json"]).json();
         status["configs"][0]["throughput"].as_array().unwrap().len()
     };
     assert_eq!(rows("\"algorithm\": {repeat}"), 3);

@@ -61,8 +61,7 @@ impl Changeable {
     }
 
     fn json(&self, arguments: &[&str]) -> Value {
-        let ended = self.run(arguments).code(0);
-        serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error} in {ended:?}"))
+        self.run(arguments).json()
     }
 
     /// How many jobs a plan shows as done and as stale.

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::harness::{Ended, Project, own_worker};
+use crate::harness::{Project, own_worker};
 
 /// A matrix whose worker runs with `variables`, the inside of a YAML mapping.
 fn matrix(variables: &str, repeats: u32) -> String {
@@ -18,14 +18,9 @@ fn ran_under(variables: &str) -> Project {
     project
 }
 
-fn json(ended: Ended) -> Value {
-    let ended = ended.code(0);
-    serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error} in {ended:?}"))
-}
-
 /// Why the only job is stale; `None` if it is not.
 fn stale(project: &Project) -> Option<String> {
-    let plan = json(project.orchestrate(&["plan", "m.yaml", "--json"]));
+    let plan = project.orchestrate(&["plan", "m.yaml", "--json"]).json();
     let job = &plan["jobs"][0];
     match job["decision"].as_str().unwrap() {
         "done" => None,
@@ -46,7 +41,7 @@ fn a_changed_variable_makes_jobs_stale_and_splits_their_row() {
     assert!(explained.contains("\nchanged since it ran\n  $NAP 0.2 → 0.4\n"), "{explained}");
 
     let split = || {
-        let status = json(project.orchestrate(&["status", "--json"]));
+        let status = project.orchestrate(&["status", "--json"]).json();
         let groups = status["configs"][0]["throughput"].as_array().unwrap().clone();
         groups.iter().map(|group| group["differences"].clone()).collect::<Vec<_>>()
     };
@@ -118,7 +113,7 @@ fn a_declared_path_is_a_circumstance() {
     let project =
         ran_under(&format!("PATH: \"{path}\"")).and_yaml(&matrix(&format!("PATH: \"{path}:/\""), 2));
     project.orchestrate(&["run", "m.yaml"]).code(0).says(&format!("$PATH {path} → {path}:/"));
-    let status = json(project.orchestrate(&["status", "--json"]));
+    let status = project.orchestrate(&["status", "--json"]).json();
     assert_eq!(status["configs"][0]["throughput"].as_array().unwrap().len(), 2, "{status}");
 }
 

@@ -4,12 +4,7 @@ mod host;
 
 use serde_json::Value;
 
-use crate::harness::{Ended, Matrix, Project};
-
-fn json(ended: Ended) -> Value {
-    let ended = ended.code(0);
-    serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error} in {ended:?}"))
-}
+use crate::harness::{Matrix, Project};
 
 fn project() -> Project {
     Project::with(Matrix::new("t").behave(&["ok", "exit3"]).repeats(2))
@@ -18,10 +13,10 @@ fn project() -> Project {
 #[test]
 fn before_anything_ran() {
     let project = project();
-    let plan = json(project.orchestrate(&["plan", "t.yaml", "--json"]));
+    let plan = project.orchestrate(&["plan", "t.yaml", "--json"]).json();
     assert_eq!(plan["counts"]["run"], 4);
     assert_eq!(plan["time_left"]["jobs_without_basis"], 4);
-    let status = json(project.orchestrate(&["status", "t.yaml", "--json"]));
+    let status = project.orchestrate(&["status", "t.yaml", "--json"]).json();
     assert_eq!((&status["counts"]["waiting"], &status["counts"]["jobs"]), (&4.into(), &4.into()));
     project.orchestrate(&["status"]).code(12).says("orchestrate run MATRIX.yaml");
     project.orchestrate(&["show", "cpu_m_fp32_bs4_run1"]).code(12);
@@ -32,10 +27,10 @@ fn before_anything_ran() {
 fn after_a_run_the_views_agree_about_what_is_done_and_what_failed() {
     let project = project();
     project.orchestrate(&["run", "t.yaml"]).code(10);
-    let plan = json(project.orchestrate(&["plan", "t.yaml", "--json"]));
+    let plan = project.orchestrate(&["plan", "t.yaml", "--json"]).json();
     assert_eq!((&plan["counts"]["run"], &plan["counts"]["done"]), (&2.into(), &2.into()));
     assert_eq!(plan["time_left"]["jobs_without_basis"], 0);
-    let status = json(project.orchestrate(&["status", "t", "--json"]));
+    let status = project.orchestrate(&["status", "t", "--json"]).json();
     assert_eq!((&status["counts"]["done"], &status["counts"]["failed"]), (&2.into(), &2.into()));
     let configs = status["configs"].as_array().unwrap();
     let good = configs.iter().find(|config| config["key"]["params"]["behave"] == "ok").unwrap();
@@ -51,7 +46,7 @@ fn after_a_run_the_views_agree_about_what_is_done_and_what_failed() {
     // Only failures are left, so watching ends on its own.
     let watched = project.orchestrate(&["status", "--watch"]).code(0);
     assert!(watched.stdout.contains("RuntimeError: it went wrong"), "{watched:?}");
-    let selected = json(project.orchestrate(&["status", "--only", "behave=ok", "--json"]));
+    let selected = project.orchestrate(&["status", "--only", "behave=ok", "--json"]).json();
     assert_eq!(selected["counts"]["jobs"], 2);
 }
 
@@ -62,14 +57,14 @@ fn one_job_is_shown_by_any_of_its_names() {
     let label = "cpu_m_fp32_bs4_run1";
     let ambiguous = project.orchestrate(&["show", label]).code(2).says("behave=exit3");
     assert!(ambiguous.stderr.contains("matches 2 jobs"), "{ambiguous:?}");
-    let status = json(project.orchestrate(&["status", "t", "--json"]));
+    let status = project.orchestrate(&["status", "t", "--json"]).json();
     let failure = &status["failures"][0];
     let directory = failure["directory"].as_str().unwrap();
     let shown = project.orchestrate(&["show", &format!("runs/{directory}")]).code(0);
     for part in ["exited with code 3: RuntimeError: it went wrong", "    exit3 \\\n", "host hostname"] {
         assert!(shown.stdout.contains(part), "no `{part}` in {shown:?}");
     }
-    let record = json(project.orchestrate(&["show", &failure["id"].as_str().unwrap()[..12], "--json"]));
+    let record = project.orchestrate(&["show", &failure["id"].as_str().unwrap()[..12], "--json"]).json();
     assert_eq!(record["id"], failure["id"]);
     let logs = project.orchestrate(&["logs", directory]).code(0).stdout;
     assert!(logs.contains("stdout.log <==") && logs.contains("RuntimeError: it went wrong"), "{logs}");
@@ -86,11 +81,11 @@ fn a_running_job_is_shown_as_running() {
     let project = project.and(Matrix::new("t").repeats(2).flag("--release", &release));
     let running = project.start(&["run", "t.yaml"]);
     project.wait_started(1);
-    let counts = json(project.orchestrate(&["status", "--json"]))["counts"].clone();
+    let counts = project.orchestrate(&["status", "--json"]).json()["counts"].clone();
     assert_eq!((&counts["running"], &counts["waiting"]), (&1.into(), &1.into()));
     project.let_go();
     running.wait().code(0);
-    let status = json(project.orchestrate(&["status", "--json"]));
+    let status = project.orchestrate(&["status", "--json"]).json();
     assert_eq!(status["counts"]["done"], 2);
 }
 

@@ -3,8 +3,7 @@ use super::*;
 use crate::analysis::fixture;
 use crate::cli::output::Layout;
 use crate::job::{Job, Kind};
-use crate::matrix::Order;
-use crate::plan::{Change, PLAN_SCHEMA, Problem};
+use crate::plan::{Change, Problem};
 use crate::record::MatrixFacts;
 
 /// Builds an inventory and the decisions about it, job by job.
@@ -58,16 +57,9 @@ impl Scene {
     }
 
     fn overview_with(&self, include_marked: bool) -> Overview {
-        let plan = Plan {
-            schema: PLAN_SCHEMA,
-            matrix: MatrixFacts { name: "test".into(), path: "test.yaml".into(), sha256: String::new() },
-            description: None,
-            order: Order::Sequential,
-            order_seed: 0,
-            thresholds: Default::default(),
-            envs: BTreeMap::new(),
-            jobs: self.decided.iter().map(|decided| decided.job.key().clone()).collect(),
-        };
+        let matrix = MatrixFacts { name: "test".into(), path: "test.yaml".into(), sha256: String::new() };
+        let jobs = self.decided.iter().map(|decided| decided.job.key().clone()).collect();
+        let plan = Plan { matrix, ..Plan::example(jobs) };
         Overview::of(&plan, &self.inventory, &self.decided, include_marked)
     }
 }
