@@ -74,11 +74,6 @@ impl Iterations {
         })
     }
 
-    /// The clock that timed them.
-    pub fn clock(&self) -> IterationClock {
-        self.clock
-    }
-
     /// The first iteration, from 0, whose loss is infinite or not a number. An unknown loss is neither.
     pub fn first_non_finite(&self) -> Option<usize> {
         self.first_non_finite

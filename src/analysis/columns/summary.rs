@@ -197,7 +197,7 @@ fn counted<'a>() -> Vec<Of<'a>> {
         Of::maybe(name, meaning, NO_NCU, move |row: &&Row<'_>| value(row.counted.ncu.as_ref()?))
     };
     let perf = |name, meaning, value: fn(&PerfCounters) -> Option<f64>| {
-        Of::maybe(name, meaning, NO_PERF, move |row: &&Row<'_>| value(row.counted.perf.as_ref()?.counters))
+        Of::maybe(name, meaning, NO_PERF, move |row: &&Row<'_>| value(row.counted.perf?))
     };
     vec![
         ncu("executed_gflop_per_image", "FLOPs that the device executed.", |it| {

@@ -21,15 +21,13 @@ use crate::record::perf::PerfCounters;
 pub struct Counted<'a> {
     /// By Nsight Compute.
     pub ncu: Option<NcuRun<'a>>,
-    /// By `perf stat`.
-    pub perf: Option<PerfRun<'a>>,
+    /// By `perf stat`, over the whole life of the worker.
+    pub perf: Option<&'a PerfCounters>,
 }
 
 /// What Nsight Compute counted for one config.
 #[derive(Clone, Debug)]
 pub struct NcuRun<'a> {
-    /// The job.
-    pub cell: &'a Cell,
     /// The counters as recorded.
     pub counters: &'a NcuCounters,
     /// The sums of the counters.
@@ -56,15 +54,6 @@ impl NcuRun<'_> {
     }
 }
 
-/// What `perf stat` counted for one config, over the whole life of the worker.
-#[derive(Clone, Debug)]
-pub struct PerfRun<'a> {
-    /// The job.
-    pub cell: &'a Cell,
-    /// The counters as recorded.
-    pub counters: &'a PerfCounters,
-}
-
 /// What the profiled jobs among `runs` counted for `config`, in these circumstances.
 pub(super) fn counted<'a>(
     config: &Key,
@@ -80,9 +69,9 @@ pub(super) fn counted<'a>(
         match &record.counters {
             Some(Counters::Ncu(counters)) => {
                 let totals = counters.totals();
-                counted.ncu = Some(NcuRun { cell, counters, totals, images: measurement.samples });
+                counted.ncu = Some(NcuRun { counters, totals, images: measurement.samples });
             }
-            Some(Counters::Perf(counters)) => counted.perf = Some(PerfRun { cell, counters }),
+            Some(Counters::Perf(counters)) => counted.perf = Some(counters),
             None => {}
         }
     }

@@ -1,12 +1,12 @@
 //! `counters.csv` and `kernels.csv`.
 
-use super::{NcuRun, PerfRun};
+use super::NcuRun;
 use crate::analysis::Analysis;
 use crate::analysis::column::{Column, Columns, Table};
 use crate::analysis::columns::{OfRow, config_columns, host_column, part_column};
 use crate::analysis::group::Row;
 use crate::record::ncu::{KernelGroup, NcuTotals};
-use crate::record::perf::{Count, PerfEvent};
+use crate::record::perf::{Count, PerfCounters, PerfEvent};
 
 const NOT_MEASURED: &str = "it was not measured";
 
@@ -15,7 +15,7 @@ const NOT_MEASURED: &str = "it was not measured";
 pub(in crate::analysis) fn counters(analysis: &Analysis<'_>) -> Table {
     let lines = analysis.rows.iter().flat_map(|row| {
         let of_ncu = row.counted.ncu.iter().flat_map(ncu_counters);
-        let of_perf = row.counted.perf.iter().flat_map(perf_counters);
+        let of_perf = row.counted.perf.iter().copied().flat_map(perf_counters);
         of_ncu.chain(of_perf).map(move |counter| CounterLine { row, counter })
     });
     counter_columns().table(lines)
@@ -124,8 +124,8 @@ fn metric_unit(name: &str) -> &'static str {
     }
 }
 
-fn perf_counters(run: &PerfRun<'_>) -> Vec<Counter> {
-    let events = run.counters.events.iter().map(|event| Counter {
+fn perf_counters(counters: &PerfCounters) -> Vec<Counter> {
+    let events = counters.events.iter().map(|event| Counter {
         profiler: "perf",
         name: event_name(event),
         value: event.count.value(),
@@ -143,9 +143,9 @@ fn perf_counters(run: &PerfRun<'_>) -> Vec<Counter> {
     };
     let percent = |share: Option<f64>| share.map(|share| 100.0 * share);
     let ratios = [
-        ratio("ipc", run.counters.ipc(), "instructions per cycle"),
-        ratio("cache_miss_rate", percent(run.counters.cache_miss_rate()), "%"),
-        ratio("branch_miss_rate", percent(run.counters.branch_miss_rate()), "%"),
+        ratio("ipc", counters.ipc(), "instructions per cycle"),
+        ratio("cache_miss_rate", percent(counters.cache_miss_rate()), "%"),
+        ratio("branch_miss_rate", percent(counters.branch_miss_rate()), "%"),
     ];
     ratios.into_iter().chain(events).collect()
 }

@@ -150,9 +150,4 @@ impl Peaks {
     pub fn knee(&self, precision: Precision) -> Option<f64> {
         Some(self.ceiling(precision)?.flops_per_s.high / self.bandwidth?.high)
     }
-
-    /// The most FLOP/s that a program of `intensity` FLOPs per byte can reach at `precision`.
-    pub fn attainable(&self, precision: Precision, intensity: f64) -> Option<f64> {
-        Some(self.ceiling(precision)?.flops_per_s.high.min(intensity * self.bandwidth?.high))
-    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::output::Metrics;
-use super::select::{Selection, tabled_paths};
+use super::select::{Selection, counts_flops, tabled_paths};
 use super::table::Kernel;
 use crate::metric::{Capability, CoreFormat, CoreOperation, Meaning, TensorPath, core_bases, disjoint_paths};
 
@@ -131,10 +131,6 @@ impl NcuCounters {
         let seconds = self.totals().seconds.filter(|seconds| *seconds > 0.0)?;
         Some(self.zero_flop_s? / seconds)
     }
-}
-
-fn counts_flops(name: &str) -> bool {
-    Meaning::of(name).is_some_and(|meaning| meaning.counts_flops())
 }
 
 /// The sum of each metric that has a value for every kernel, and why the others have no sum.

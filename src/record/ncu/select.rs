@@ -125,7 +125,8 @@ pub fn select_named(
     Ok(selection)
 }
 
-fn counts_flops(name: &str) -> bool {
+/// Whether a kernel's count of floating-point operations is incomplete without the metric `name`.
+pub(super) fn counts_flops(name: &str) -> bool {
     Meaning::of(name).is_some_and(|meaning| meaning.counts_flops())
 }
 

@@ -3,11 +3,11 @@
 use serde::Serialize;
 
 use crate::analysis::Analysis;
-use crate::analysis::counted::{NcuRun, PerfRun};
+use crate::analysis::counted::NcuRun;
 use crate::analysis::group::Row;
 use crate::analysis::table::NOT_KNOWN;
 use crate::record::ncu::KernelGroup;
-use crate::record::perf::Count;
+use crate::record::perf::{Count, PerfCounters};
 use crate::text::{grouped, significant};
 
 /// How many kernels a page lists per config; `kernels.csv` has more.
@@ -60,11 +60,11 @@ struct PerfView {
 /// The section about profiled jobs.
 pub(super) fn profiles(analysis: &Analysis<'_>) -> Profiles {
     let ncu = || analysis.rows.iter().filter_map(|row| Some((row, row.counted.ncu.as_ref()?)));
-    let perf = analysis.rows.iter().filter_map(|row| Some((row, row.counted.perf.as_ref()?)));
+    let perf = analysis.rows.iter().filter_map(|row| Some((row, row.counted.perf?)));
     Profiles {
         ncu: ncu().map(|(row, run)| ncu_view(row, run)).collect(),
         kernels: ncu().flat_map(|(row, run)| kernel_views(row, run)).collect(),
-        perf: perf.map(|(row, run)| perf_view(row, run)).collect(),
+        perf: perf.map(|(row, counters)| perf_view(row, counters)).collect(),
     }
 }
 
@@ -106,8 +106,7 @@ fn kernel_views(row: &Row<'_>, run: &NcuRun<'_>) -> Vec<KernelView> {
     run.counters.top_kernels.iter().take(KERNELS).map(view).collect()
 }
 
-fn perf_view(row: &Row<'_>, run: &PerfRun<'_>) -> PerfView {
-    let counters = run.counters;
+fn perf_view(row: &Row<'_>, counters: &PerfCounters) -> PerfView {
     let missing = counters.events.iter().filter(|event| !matches!(event.count, Count::Counted { .. }));
     let missing: Vec<&str> = missing.map(|event| event.name.as_str()).collect();
     PerfView {
