@@ -124,6 +124,20 @@ fn what_is_left_over_is_explained() {
     assert!(declared.contains("done (plan `t`)") && !declared.contains("misread"), "{declared}");
 }
 
+/// A matrix that declares neither number, and one that declares both.
+#[test]
+fn what_other_plans_declare_is_not_misread() {
+    let project = old_store();
+    let other = MATRIX.replace("name: t", "name: u").replace("models: [m]", "models: [n]");
+    let axis = format!("axes: {{ lr: [{}, {}] }}", DECLARED.0, MISREAD.0);
+    let both = MATRIX.replace("name: t", "name: v").replace("params: { lr: 0.0025118864315095794 }", &axis);
+    for (name, text) in [("u.yaml", other), ("v.yaml", both)] {
+        fs::write(project.path(name), text).unwrap();
+        let planned = project.orchestrate(&["plan", name]).code(0);
+        assert!(!format!("{planned:?}").contains("misread"), "{planned:?}");
+    }
+}
+
 /// `resume` of the older version read the plan and saved what it had read.
 #[test]
 fn a_plan_that_was_misread_is_named_and_made_anew() {
