@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::Utc;
 
 use super::failure::{disk_remedy, foreign_remedy};
-use super::find::find_job;
+use super::find::{find_job, load_inventory, no_plans};
 use super::global::store_flag;
 use super::output::print_line;
 use super::show::identify;
@@ -41,9 +41,12 @@ struct Wanted {
 
 /// Accepts what changed since the jobs ran. Their results count until something else changes.
 pub(super) fn run(args: AcceptArgs, global: &Global) -> Result<Exit, Failure> {
-    let store = Store::open(&global.store).map_err(Failure::store)?;
-    let inventory = store.load_inventory().map_err(Failure::store)?;
+    let store = Store::at(&global.store).map_err(Failure::store)?;
+    let inventory = load_inventory(&store)?;
     let planned = planned_jobs(&store, &inventory, &mut Here::probe())?;
+    if args.all && store.plan_names().map_err(Failure::store)?.is_empty() {
+        return Err(no_plans(&store));
+    }
     let wanted = if args.all {
         let mut stale: Vec<Wanted> =
             planned.into_values().filter_map(|planned| stale(planned, &inventory)).collect();

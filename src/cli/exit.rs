@@ -13,7 +13,7 @@ pub enum Exit {
     Usage = 2,
     /// The matrix has mistakes.
     MatrixInvalid = 3,
-    /// The selection leaves no job.
+    /// There is no such plan or job, or the selection leaves no job.
     NothingSelected = 4,
     /// Jobs of this host have no result: they failed, were pruned or are blocked.
     SomeFailed = 10,
@@ -21,7 +21,7 @@ pub enum Exit {
     Interrupted = 11,
     /// The store cannot be read, or another `orchestrate` uses it and `--no-wait` was given.
     StoreUnusable = 12,
-    /// There are no records to aggregate.
+    /// The plan has no records to aggregate.
     NothingToAggregate = 13,
 }
 
@@ -47,7 +47,7 @@ meanings! {
     Unexpected => "unexpected error",
     Usage => "usage",
     MatrixInvalid => "matrix invalid",
-    NothingSelected => "nothing selected",
+    NothingSelected => "nothing selected: no such plan or job, or none that the options leave",
     SomeFailed => "some jobs failed",
     Interrupted => "interrupted; continue with `orchestrate resume`",
     StoreUnusable => "store busy or unreadable",

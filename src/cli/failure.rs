@@ -45,7 +45,14 @@ impl Failure {
                 "choose another store with `--store DIR`; `orchestrate run` creates a missing one",
             ),
         };
-        Failure::new(Exit::StoreUnusable, error).hint(hint)
+        let exit = match &error {
+            StoreError::NoPlan { .. } => Exit::NothingSelected,
+            StoreError::BadPlan { .. }
+            | StoreError::Write(_)
+            | StoreError::Create { .. }
+            | StoreError::Read { .. } => Exit::StoreUnusable,
+        };
+        Failure::new(exit, error).hint(hint)
     }
 
     /// The same failure with a hint.

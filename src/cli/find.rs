@@ -8,7 +8,7 @@ use super::output::nearest;
 use super::{Exit, Failure};
 use crate::files::JobDir;
 use crate::job::{Job, varying_parameters};
-use crate::plan::{Inventory, Plan};
+use crate::plan::{Inventory, Plan, quote};
 use crate::store::{Store, StoreError};
 
 /// The plan of a matrix file, the saved plan with this name, or the last saved plan if `None`.
@@ -43,8 +43,21 @@ fn is_file(word: &str) -> bool {
 
 /// The store has no saved plan.
 pub(super) fn no_plans(store: &Store) -> Failure {
-    let message = format!("the store {} has no saved plan", store.root().display());
-    Failure::new(Exit::StoreUnusable, message).hint("run a matrix first: `orchestrate run MATRIX.yaml`")
+    nothing(store, "has no saved plan".to_owned()).hint(RUN_FIRST)
+}
+
+/// The next command if nothing ran yet.
+const RUN_FIRST: &str =
+    "run a matrix first: `orchestrate run MATRIX.yaml`; `--store DIR` names another store";
+
+/// Nothing in the store is what the user named, because `why`. This is exit 4 for every verb.
+fn nothing(store: &Store, why: String) -> Failure {
+    let root = store.root();
+    let message = match root.exists() {
+        true => format!("the store {} {why}", root.display()),
+        false => format!("there is no store at {}", root.display()),
+    };
+    Failure::new(Exit::NothingSelected, message)
 }
 
 fn no_plan(error: StoreError, store: &Store) -> Failure {
@@ -52,15 +65,19 @@ fn no_plan(error: StoreError, store: &Store) -> Failure {
     let names = store.plan_names().unwrap_or_default();
     let near = nearest(name, names.iter().map(String::as_str));
     let hint = match near.first() {
+        _ if Path::new(name).is_file() => {
+            format!(
+                "a saved plan has the name of its matrix; `orchestrate run {}` runs this file",
+                quote(name)
+            )
+        }
         Some(near) => format!("did you mean `{near}`?"),
-        None if names.is_empty() => "run a matrix first: `orchestrate run MATRIX.yaml`".to_owned(),
+        None if names.is_empty() => RUN_FIRST.to_owned(),
         None => {
             format!("the saved plans are: {}; the name of a matrix file ends in `.yaml`", names.join(", "))
         }
     };
-    // An unknown name selects nothing. A store without plans was never used.
-    let exit = if names.is_empty() { Exit::StoreUnusable } else { Exit::NothingSelected };
-    Failure::new(exit, error).hint(hint)
+    nothing(store, format!("has no saved plan `{name}`")).hint(hint)
 }
 
 /// A job that the user named.
@@ -136,7 +153,6 @@ fn is_longer(word: &str, short: &str) -> bool {
 }
 
 fn no_job(word: &str, known: &BTreeMap<String, Found>, store: &Store) -> Failure {
-    let message = format!("the store {} has no job `{word}`", store.root().display());
     let labels = known.keys().filter_map(|name| label_of(name));
     let longer = || labels.clone().filter(|label| !word.is_empty() && label.starts_with(word));
     let mut near: Vec<&str> = nearest(word, labels.clone());
@@ -144,10 +160,10 @@ fn no_job(word: &str, known: &BTreeMap<String, Found>, store: &Store) -> Failure
     let near: Vec<String> = near.into_iter().map(|label| format!("`{label}`")).collect();
     let hint = match near.is_empty() {
         false => format!("did you mean {}?", near.join(" or ")),
-        true if known.is_empty() => "run a matrix first: `orchestrate run MATRIX.yaml`".to_owned(),
+        true if known.is_empty() => RUN_FIRST.to_owned(),
         true => "`orchestrate plan MATRIX.yaml` lists the jobs of a matrix".to_owned(),
     };
-    Failure::new(Exit::NothingSelected, message).hint(hint)
+    nothing(store, format!("has no job `{word}`")).hint(hint)
 }
 
 /// Lists the jobs with the parameters that distinguish them, since labels do not name every parameter.
@@ -239,7 +255,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let store = Store::at(&root.path().join("missing")).unwrap();
         let failure = find_plan(&store, None).unwrap_err();
-        assert_eq!(failure.exit, Exit::StoreUnusable);
+        assert_eq!(failure.exit, Exit::NothingSelected);
         assert!(failure.hint.unwrap().contains("orchestrate run"));
         assert_eq!(load_inventory(&store).unwrap(), Inventory::default());
     }

@@ -28,7 +28,7 @@ pub(super) struct LogsArgs {
 
 /// Prints both outputs of an attempt. Each has a heading, unless only one was written.
 pub(super) fn run(args: LogsArgs, global: &Global) -> Result<Exit, Failure> {
-    let store = Store::open(&global.store).map_err(Failure::store)?;
+    let store = Store::at(&global.store).map_err(Failure::store)?;
     let found = find_job(&store, &args.job)?;
     let attempt = choose_attempt(&found, args.attempt)?;
     let out = if args.stderr { Vec::new() } else { read_log(&attempt.stdout())? };

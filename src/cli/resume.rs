@@ -18,7 +18,7 @@ pub(super) struct ResumeArgs {
 
 /// Continues a plan that `run` saved.
 pub(super) fn run(args: ResumeArgs, global: &Global) -> Result<Exit, Failure> {
-    let store = Store::open(&global.store).map_err(Failure::store)?;
+    let store = Store::at(&global.store).map_err(Failure::store)?;
     let plan = match &args.name {
         Some(name) => find_saved_plan(&store, name)?,
         None => most_recent(&store, global)?,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 
-use super::find::find_plan;
+use super::find::{find_plan, load_inventory};
 use super::output::say;
 use super::{Exit, Failure, Global};
 use crate::analysis::cost::FlopsConvention;
@@ -48,12 +48,9 @@ pub(super) struct StudyArgs {
 impl StudyArgs {
     /// The jobs of the plan with their records.
     pub(super) fn load(&self, global: &Global) -> Result<Study, Failure> {
-        let store = Store::open(&global.store).map_err(|error| {
-            Failure::new(Exit::NothingToAggregate, error)
-                .hint("run a matrix first: `orchestrate run MATRIX.yaml`")
-        })?;
-        let plan = self.plan(&store)?;
-        let inventory = store.load_inventory().map_err(Failure::store)?;
+        let store = Store::at(&global.store).map_err(Failure::store)?;
+        let plan = find_plan(&store, self.matrix.as_deref())?;
+        let inventory = load_inventory(&store)?;
         let mut cells = cells(&plan, &inventory);
         load_iterations(&mut cells, &store, global);
         if cells.iter().all(|cell| cell.record().is_none()) {
@@ -71,16 +68,6 @@ impl StudyArgs {
             convention: self.flops_convention,
             include_marked: self.include_marked,
             thresholds: plan.thresholds,
-        })
-    }
-
-    /// The requested plan. Without one, there is nothing to aggregate.
-    fn plan(&self, store: &Store) -> Result<Plan, Failure> {
-        let has_none = || store.plan_names().is_ok_and(|names| names.is_empty());
-        find_plan(store, self.matrix.as_deref()).map_err(|failure| {
-            let is_missing =
-                failure.exit == Exit::NothingSelected || failure.exit == Exit::StoreUnusable && has_none();
-            if is_missing { Failure { exit: Exit::NothingToAggregate, ..failure } } else { failure }
         })
     }
 

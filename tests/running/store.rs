@@ -205,11 +205,12 @@ fn the_plan_that_ran_last_counts_as_the_last_one() {
 #[test]
 fn resume_without_a_plan_or_with_a_wrong_name_suggests_what_to_do() {
     let project = Project::with(Matrix::new("mac"));
-    project.orchestrate(&["resume"]).code(12).says("orchestrate run");
+    project.orchestrate(&["resume"]).code(4).says("orchestrate run");
     project.orchestrate(&["run", "mac.yaml"]).code(0);
     for verb in ["resume", "status"] {
         project.orchestrate(&[verb, "mca"]).code(4).says("did you mean `mac`?");
     }
+    project.orchestrate(&["resume", "mac.yaml"]).code(4).says("`orchestrate run mac.yaml` runs this file");
 }
 
 #[test]

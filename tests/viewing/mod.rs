@@ -18,8 +18,24 @@ fn before_anything_ran() {
     assert_eq!(plan["time_left"]["jobs_without_basis"], 4);
     let status = project.orchestrate(&["status", "t.yaml", "--json"]).json();
     assert_eq!((&status["counts"]["waiting"], &status["counts"]["jobs"]), (&4.into(), &4.into()));
-    project.orchestrate(&["status"]).code(12).says("orchestrate run MATRIX.yaml");
-    project.orchestrate(&["show", "cpu_m_fp32_bs4_run1"]).code(12);
+    let label = "cpu_m_fp32_bs4_run1";
+    let without_store: [&[&str]; 9] = [
+        &["status"],
+        &["status", "t"],
+        &["resume"],
+        &["resume", "t"],
+        &["report"],
+        &["aggregate", "t"],
+        &["show", label],
+        &["explain", label],
+        &["accept", "--all"],
+    ];
+    for verb in without_store {
+        let ended = project.orchestrate(verb).code(4).says("there is no store at ");
+        ended.says(
+            "hint: run a matrix first: `orchestrate run MATRIX.yaml`; `--store DIR` names another store",
+        );
+    }
     assert!(!project.path("runs").exists(), "looking must not make a store");
 }
 

@@ -34,7 +34,7 @@ pub(super) struct ExplainArgs {
 
 /// Prints the job's key, its state, the decision about it, its attempts, what changed since, and what to do next.
 pub(super) fn run(args: ExplainArgs, global: &Global) -> Result<Exit, Failure> {
-    let store = Store::open(&global.store).map_err(Failure::store)?;
+    let store = Store::at(&global.store).map_err(Failure::store)?;
     let found = find_job(&store, &args.job)?;
     let job = identify(&found)?;
     let inventory = load_inventory(&store)?;

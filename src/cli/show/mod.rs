@@ -33,7 +33,7 @@ pub(super) struct ShowArgs {
 
 /// Prints the job's key, attempts, measurement, process, provenance, files and command.
 pub(super) fn run(args: ShowArgs, global: &Global) -> Result<Exit, Failure> {
-    let store = Store::open(&global.store).map_err(Failure::store)?;
+    let store = Store::at(&global.store).map_err(Failure::store)?;
     let found = find_job(&store, &args.job)?;
     let job = identify(&found)?;
     let standing = store.load_standing(&job);
