@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
-use super::find::{DEFAULT_PATH, programs_in};
+use super::find::{DEFAULT_PATH, is_executable, programs_in};
 use super::libraries::{find_libraries, load_version};
 use super::tools::hash_file;
 use super::worker::shipped_worker;
@@ -130,6 +130,24 @@ impl Programs {
         }
         let libraries = self.libraries_of(files.iter().chain([&own]), job.key(), invocation);
         WorkerFacts { path: own.display().to_string(), sha256: self.hash(&own), others, libraries }
+    }
+
+    /// What [`invocation`] needs to know about this host.
+    pub fn surroundings(&self) -> &Surroundings {
+        &self.surroundings
+    }
+
+    /// Why the first word of `invocation` cannot be started, as a sentence; `None` if it can.
+    pub fn cannot_start(&self, invocation: &Invocation) -> Option<String> {
+        let (word, program) = (&invocation.argv[0], self.program(invocation));
+        if is_executable(&program) {
+            return None;
+        }
+        Some(match program.is_file() {
+            true => format!("{} is not executable", program.display()),
+            false if word.contains('/') => format!("there is no {}", program.display()),
+            false => format!("there is no program `{word}` on the PATH"),
+        })
     }
 
     /// The program files of the worker of `key`. There is at least one, and the first one identifies the worker.

@@ -93,24 +93,80 @@ fn doctor_watches_for_a_moment() {
     assert!(document["activity"]["busiest"].is_array(), "{out}");
 }
 
+/// A matrix of the shipped worker.
+const SHIPPED: &str =
+    "name: m\nmodels: [resnet18]\nbatches: [4]\nrepeats: 3\nenvs: { cpu: { device: cpu } }\n";
+
 #[test]
 fn a_worker_that_cannot_run_is_a_failure_with_its_remedy() {
     let here = WithWorker::new("echo 'libtorch_cpu.so: cannot open shared object file' >&2; exit 127");
-    let (code, out, _) = here.orchestrate(&["doctor", "--look", "0s"]);
+    fs::write(here.project.path("m.yaml"), SHIPPED).unwrap();
+    let (code, out, _) = here.orchestrate(&["doctor", "m.yaml", "--look", "0s"]);
     assert_eq!(code, 1, "{out}");
     for part in [
         "system\n",
         "processor\n",
+        "matrix\n  file     m.yaml\n  env cpu  3 jobs on cpu, here\n",
         "prevents  the worker does not find libtorch",
         "do:  run `./bootstrap.sh`",
     ] {
         assert!(out.contains(part), "no `{part}` in {out}");
     }
     fs::remove_file(&here.worker).unwrap();
-    let (code, out, _) = here.orchestrate(&["doctor", "--look", "0s"]);
+    let (code, out, _) = here.orchestrate(&["doctor", "m.yaml", "--look", "0s"]);
     assert_eq!(code, 1, "{out}");
     let line = format!("prevents  there is no worker at {}", here.worker.display());
     assert!(out.contains(&line), "no `{line}` in {out}");
+}
+
+#[test]
+fn without_a_matrix_that_needs_it_a_missing_worker_is_a_note() {
+    let here = WithWorker::new(SOUND);
+    fs::remove_file(&here.worker).unwrap();
+    let of = |arguments: &[&str]| {
+        let (_, out, _) = here.orchestrate(&[&["doctor", "--json", "--look", "0s"], arguments].concat());
+        let document = parse(&out);
+        let found = findings(&document);
+        found.iter().find(|(code, _)| *code == "worker").map(|(_, severity)| (*severity).to_owned())
+    };
+    assert_eq!(of(&[]).as_deref(), Some("note"), "no matrix is known");
+    here.project.orchestrate(&["run", "t.yaml"]).code(0);
+    assert_eq!(of(&[]).as_deref(), Some("note"), "the saved plan has a worker of its own");
+    assert_eq!(of(&["t.yaml"]), None, "the matrix has a worker of its own");
+    fs::write(here.project.path("m.yaml"), SHIPPED).unwrap();
+    assert_eq!(of(&["m.yaml"]).as_deref(), Some("prevents"));
+}
+
+#[test]
+fn doctor_looks_at_what_a_matrix_needs() {
+    let here = WithWorker::new(SOUND);
+    let matrix = "name: m\nmodels: [toy]\nbatches: [4]\nparams: { data: { folder: no/images } }\nenvs:\n\
+                  \x20 here: { device: cpu, peaks: no-such-peaks }\n  there: { device: cpu, host: another }\n\
+                  worker: { command: [no-such-program, no-such-script.py, \"{batch}\", \"{data}\"] }\n";
+    fs::write(here.project.path("m.yaml"), matrix).unwrap();
+    let (code, out, _) = here.orchestrate(&["doctor", "m.yaml", "--json", "--look", "0s"]);
+    assert_eq!(code, 1, "{out}");
+    let document = parse(&out);
+    let found = findings(&document);
+    for finding in [
+        ("command", "prevents"),
+        ("data", "prevents"),
+        ("script", "limits"),
+        ("peaks", "limits"),
+        ("not_here", "note"),
+    ] {
+        assert!(found.contains(&finding), "no {finding:?} in {found:?}");
+    }
+    let (_, text, _) = here.orchestrate(&["doctor", "m.yaml", "--look", "0s"]);
+    for part in [
+        "the worker of env `here` cannot be started: there is no program `no-such-program` on the PATH",
+        "`orchestrate dataset make no/images` generates one",
+        "env `there` does not run on this host: the env `there` belongs on the host another, but this is",
+    ] {
+        assert!(text.contains(part), "no `{part}` in {text}");
+    }
+    let (code, _, err) = here.orchestrate(&["doctor", "no.yaml"]);
+    assert_eq!(code, 3, "{err}");
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! A survey as sections of names and values for people: as text in `doctor`, as Markdown in `env`. Pure.
 
+use super::demand::{Demand, EnvDemand};
 use crate::host::survey::{Activity, PlaceFacts, ProgramFacts, Survey, WorkerState, WorkerSurvey};
 use crate::record::{CpuFacts, GitFacts, GpuFacts, HostFacts};
-use crate::text::size_text;
+use crate::text::{jobs_text, size_text};
 
 /// A part with a title.
 #[derive(Debug)]
@@ -25,6 +26,17 @@ pub(in crate::cli) fn sections(survey: &Survey) -> Vec<Section> {
         Section { title: "activity", lines: survey.activity.iter().flat_map(activity).collect() },
     ];
     sections.into_iter().filter(|section| !section.lines.is_empty()).collect()
+}
+
+/// The envs of the matrix, if the user named one.
+pub(super) fn matrix_section(demand: &Demand) -> Option<Section> {
+    let matrix = demand.matrix.as_ref()?;
+    let env = |env: &EnvDemand| {
+        let place = if env.not_here.is_some() { "not here" } else { "here" };
+        (format!("env {}", env.name), format!("{} on {}, {place}", jobs_text(env.jobs), env.device))
+    };
+    let file = ("file".to_owned(), matrix.file.clone());
+    Some(Section { title: "matrix", lines: [file].into_iter().chain(matrix.envs.iter().map(env)).collect() })
 }
 
 fn line(name: &str, value: impl ToString) -> Option<(String, String)> {

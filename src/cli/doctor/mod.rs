@@ -1,30 +1,43 @@
 //! `orchestrate doctor`: describes this host and what would spoil a measurement on it.
 //!
-//! [`crate::host::survey`] looks, [`checks`] judges, [`facts`] and [`render`] make the text. The last three are pure.
+//! [`crate::host::survey`] looks at the host and [`demand`] at what is to be run on it. [`checks`] judges both, and
+//! [`facts`] and [`render`] make the text. The last three are pure.
 
 mod checks;
+mod demand;
 pub(super) mod facts;
 mod finding;
 mod render;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
 
+use super::load::load_matrix_plan;
 use super::output::{print, print_json};
+use super::study::load_catalogue;
 use super::{Exit, Failure, Global};
+use crate::host::Programs;
 use crate::host::survey::Survey;
 use crate::lock::lock_dir_path;
+use crate::store::Store;
 
 use checks::check;
+use demand::{Demand, matrix_demand, saved_demand};
 use finding::{Finding, Severity};
 
 /// The arguments of `orchestrate doctor`.
 #[derive(Debug, clap::Args)]
 pub(super) struct DoctorArgs {
+    /// A matrix file: also look at what it needs, such as devices, its worker, its data and its peaks.
+    matrix: Option<PathBuf>,
     /// How long to watch for processes that keep the processors busy; 0s skips this.
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = humantime::parse_duration)]
     look: Duration,
+    /// Directory of the peaks.
+    #[arg(long, value_name = "DIR", default_value = "peaks")]
+    peaks_dir: PathBuf,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -35,6 +48,7 @@ pub(super) struct DoctorArgs {
 struct Document<'a> {
     #[serde(flatten)]
     survey: &'a Survey,
+    demand: &'a Demand,
     findings: &'a [Finding],
 }
 
@@ -42,12 +56,22 @@ struct Document<'a> {
 ///
 /// Exits with 0 unless a finding prevents `orchestrate run` from working, so scripts can continue with `&&`.
 pub(super) fn run(args: DoctorArgs, global: &Global) -> Result<Exit, Failure> {
+    let plan = args.matrix.as_deref().map(load_matrix_plan).transpose()?;
     let survey = Survey::probe(&global.store, &lock_dir_path(), args.look);
-    let findings = check(&survey);
+    let demand = match plan {
+        None => saved_demand(&Store::at(&global.store).map_err(Failure::store)?),
+        Some(plan) => {
+            let catalogue = load_catalogue(&args.peaks_dir, global)?;
+            matrix_demand(&plan, &survey.host, &catalogue, Programs::probe().ok().as_ref())
+        }
+    };
+    let findings = check(&survey, &demand);
     if args.json {
-        print_json(&Document { survey: &survey, findings: &findings })?;
+        print_json(&Document { survey: &survey, demand: &demand, findings: &findings })?;
     } else {
-        print(&render::text(&facts::sections(&survey), &findings))?;
+        let mut sections = facts::sections(&survey);
+        sections.extend(facts::matrix_section(&demand));
+        print(&render::text(&sections, &findings))?;
     }
     let prevented = findings.iter().any(|finding| finding.severity == Severity::Prevents);
     Ok(if prevented { Exit::Unexpected } else { Exit::Done })

@@ -1,20 +1,23 @@
 //! The problems of a host, judged from a [`Survey`]. Pure.
 //!
-//! A check is a function from the survey to a finding or `None`. Something that the survey does not know is never a
-//! finding. Findings about processors and clocks are here, the others in [`machine`] and [`needs`].
+//! A check is a function from the survey to a finding or `None`. What needs more than the survey is called by
+//! hand. Something that the survey does not know is never a
+//! finding. Findings about processors and clocks are here, the others in [`machine`] and
+//! [`needs`], and those about a matrix in [`demand`].
 
+mod demand;
 mod machine;
 mod needs;
 
+use super::demand::Demand;
 use super::finding::{Finding, Severity};
 use crate::analysis::marks::Thresholds;
 use crate::host::survey::{Activity, Survey};
 
-/// All findings, the worst first.
-pub(super) fn check(survey: &Survey) -> Vec<Finding> {
+/// All findings about the host and about what `demand` needs of it, the worst first.
+pub(super) fn check(survey: &Survey, demand: &Demand) -> Vec<Finding> {
     const CHECKS: &[fn(&Survey) -> Option<Finding>] = &[
         needs::time,
-        needs::worker,
         needs::store,
         needs::locks,
         needs::disk,
@@ -43,6 +46,8 @@ pub(super) fn check(survey: &Survey) -> Vec<Finding> {
         needs::hardware_events,
     ];
     let mut findings: Vec<Finding> = CHECKS.iter().filter_map(|check| check(survey)).collect();
+    findings.extend(needs::worker(survey, demand));
+    findings.extend(demand::matrix(demand));
     findings.sort_by_key(|finding| finding.severity);
     findings
 }
@@ -223,17 +228,22 @@ pub(super) mod testing {
         }
     }
 
+    /// Jobs of the shipped worker.
+    pub(in super::super) fn shipped() -> Demand {
+        Demand { shipped_worker: true, matrix: None }
+    }
+
     /// The code and severity of each finding on a sound host after `change`.
     pub(in super::super) fn found(change: impl FnOnce(&mut Survey)) -> Vec<(&'static str, Severity)> {
         let mut survey = sound();
         change(&mut survey);
-        check(&survey).into_iter().map(|finding| (finding.code, finding.severity)).collect()
+        check(&survey, &shipped()).into_iter().map(|finding| (finding.code, finding.severity)).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::testing::{found, sound};
+    use super::testing::{found, shipped, sound};
     use super::*;
     use crate::host::survey::BusyProcess;
 
@@ -243,13 +253,13 @@ mod tests {
 
     #[test]
     fn on_a_sound_host_nothing_is_found() {
-        assert_eq!(check(&sound()), []);
+        assert_eq!(check(&sound(), &shipped()), []);
     }
 
     #[test]
     fn what_is_not_known_is_not_held_against_a_host() {
         let survey = Survey { time: sound().time, perf: sound().perf, ..Survey::default() };
-        assert_eq!(check(&survey), []);
+        assert_eq!(check(&survey, &shipped()), []);
     }
 
     #[test]

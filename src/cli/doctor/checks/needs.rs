@@ -1,5 +1,6 @@
 //! Findings about what a run needs or can use: programs, the worker, permissions, directories. Pure.
 
+use crate::cli::doctor::demand::Demand;
 use crate::cli::doctor::facts::has_nvidia;
 use crate::cli::doctor::finding::{Finding, Severity};
 use crate::host::survey::{PlaceFacts, ProgramFacts, Survey, WorkerState};
@@ -15,7 +16,15 @@ pub(super) fn time(survey: &Survey) -> Option<Finding> {
     })
 }
 
-pub(super) fn worker(survey: &Survey) -> Option<Finding> {
+/// The shipped worker, as far as somebody needs it: a matrix with a worker of its own does not.
+pub(super) fn worker(survey: &Survey, demand: &Demand) -> Option<Finding> {
+    let severity = match (&survey.worker.state, demand.shipped_worker, &demand.matrix) {
+        (WorkerState::Ready, ..) | (_, false, Some(_)) => return None,
+        (_, true, _) => Severity::Prevents,
+        (WorkerState::Missing, false, None) => Severity::Note,
+        // Somebody built it, so it was meant to be used.
+        (WorkerState::NotExecutable | WorkerState::Broken { .. }, false, None) => Severity::Limits,
+    };
     let path = &survey.worker.path;
     let (what, remedy) = match &survey.worker.state {
         WorkerState::Ready => return None,
@@ -38,9 +47,15 @@ pub(super) fn worker(survey: &Survey) -> Option<Finding> {
             ),
         ),
     };
-    let why =
-        "jobs of the shipped worker cannot run; only those of a matrix with its own `worker.command` can";
-    Some(Finding { code: "worker", severity: Severity::Prevents, what, why, remedy })
+    let why = match severity {
+        Severity::Prevents => {
+            "jobs of the shipped worker cannot run; only those of a matrix with its own `worker.command` can"
+        }
+        Severity::Spoils | Severity::Limits | Severity::Note => {
+            "only a matrix without a `worker.command` of its own needs it, and no saved plan does"
+        }
+    };
+    Some(Finding { code: "worker", severity, what, why, remedy })
 }
 
 /// Whether the loader reports that a part of libtorch is missing. Linux prints `error while loading shared libraries:
@@ -233,8 +248,9 @@ pub(super) fn hardware_events(survey: &Survey) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{found, sound};
+    use super::super::testing::{found, shipped, sound};
     use super::*;
+    use crate::cli::doctor::demand::MatrixDemand;
 
     #[test]
     fn without_time_nothing_runs() {
@@ -246,7 +262,7 @@ mod tests {
         let finding = |state: WorkerState| {
             let mut survey = sound();
             survey.worker.state = state;
-            worker(&survey)
+            worker(&survey, &shipped())
         };
         assert_eq!(finding(WorkerState::Ready), None);
         let remedy = |state| finding(state).unwrap().remedy;
@@ -261,6 +277,30 @@ mod tests {
         assert!(no_openmp.what.contains("does not start: "), "{}", no_openmp.what);
         assert!(broken("it crashed").what.contains("does not start: it crashed"));
         assert_eq!(no_library.severity, Severity::Prevents);
+    }
+
+    #[test]
+    fn a_worker_that_nobody_needs_prevents_nothing() {
+        let severity = |state: &WorkerState, demand: Demand| {
+            let mut survey = sound();
+            survey.worker.state = state.clone();
+            worker(&survey, &demand).map(|finding| finding.severity)
+        };
+        let own_worker = || Demand { shipped_worker: false, matrix: Some(MatrixDemand::default()) };
+        let broken = WorkerState::Broken { message: "it crashed".into() };
+        for (state, unknown) in [
+            (WorkerState::Ready, None),
+            (WorkerState::Missing, Some(Severity::Note)),
+            (WorkerState::NotExecutable, Some(Severity::Limits)),
+            (broken, Some(Severity::Limits)),
+        ] {
+            assert_eq!(severity(&state, Demand::default()), unknown, "{state:?}");
+            assert_eq!(severity(&state, own_worker()), None, "{state:?}");
+            let needed = (state != WorkerState::Ready).then_some(Severity::Prevents);
+            assert_eq!(severity(&state, shipped()), needed, "{state:?}");
+            let by_matrix = Demand { shipped_worker: true, ..own_worker() };
+            assert_eq!(severity(&state, by_matrix), needed, "{state:?}");
+        }
     }
 
     #[test]
