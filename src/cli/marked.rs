@@ -8,9 +8,10 @@ use super::study::{cell, load_iterations};
 use crate::analysis::cost::FlopsConvention;
 use crate::analysis::marks::{Mark, Thresholds, mark_names, marks};
 use crate::analysis::peaks::Catalogue;
-use crate::analysis::{Cell, Span, Study};
+use crate::analysis::{Cell, Run, Span, Study, analyse};
 use crate::job::{Job, JobId};
 use crate::plan::{Inventory, NotDone, Plan};
+use crate::record::Record;
 use crate::store::Store;
 use crate::text::jobs_text;
 
@@ -81,28 +82,52 @@ pub(super) fn plan_of(store: &Store, job: &Job) -> Option<Plan> {
     plans.find(|plan| plan.jobs().any(|held| held.id() == job.id()))
 }
 
-/// The marks of the run of `job`, from its record, its iterations and, with a plan, the other runs of `plan`.
-pub(super) fn marks_of(
-    job: &Job,
+/// The doubts about a done job.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Doubts {
+    /// The marks of its run.
+    pub(super) run: Vec<Mark>,
+    /// The marks of its row, of which no single run is to blame.
+    pub(super) row: Vec<Mark>,
+}
+
+/// The doubts about the job of `record`, from its record, its iterations and, with a plan, the other runs of `plan`.
+pub(super) fn doubts_of(
+    record: &Record,
     plan: Option<&Plan>,
     inventory: &Inventory,
     store: &Store,
     global: &Global,
-) -> Vec<Mark> {
-    let others = plan.into_iter().flat_map(Plan::jobs).filter(|other| other.id() != job.id());
+) -> Doubts {
+    let job = Job::new(record.key.clone());
     let mut own = [cell(job.clone(), inventory, NotDone::to_string)];
     load_iterations(&mut own, store, global);
-    let others: Vec<Cell> = others.map(|other| cell(other, inventory, NotDone::to_string)).collect();
-    let cells: Vec<&Cell> = own.iter().chain(&others).collect();
-    let spans: Vec<Span> = inventory.records().map(Span::of).collect();
-    let thresholds = plan.map_or_else(Thresholds::default, |plan| plan.thresholds);
-    marks(&cells, &spans, &thresholds).swap_remove(0)
+    let others = plan.into_iter().flat_map(Plan::jobs).filter(|other| other.id() != job.id());
+    let others = others.map(|other| cell(other, inventory, NotDone::to_string));
+    let study = Study {
+        matrix: record.provenance.matrix.clone(),
+        description: None,
+        cells: own.into_iter().chain(others).collect(),
+        spans: inventory.records().map(Span::of).collect(),
+        peaks: Catalogue::default(),
+        convention: FlopsConvention::default(),
+        include_marked: false,
+        thresholds: plan.map_or_else(Thresholds::default, |plan| plan.thresholds),
+    };
+    let analysis = analyse(&study);
+    let is_own = |run: &&Run<'_>| run.cell.job.id() == job.id();
+    let run = analysis.runs.iter().find(is_own).map(|run| run.marks.clone());
+    let row = analysis.rows.iter().find(|row| row.runs.iter().any(|run| is_own(&run)));
+    Doubts { run: run.unwrap_or_default(), row: row.map(|row| row.doubts.clone()).unwrap_or_default() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::analysis::fixture;
+    use crate::matrix::check;
+    use crate::plan::{Standing, expand};
+    use crate::record::MatrixFacts;
 
     #[test]
     fn runs_that_do_not_count_are_said_with_what_to_do() {
@@ -133,5 +158,28 @@ mod tests {
             several.contains("3 jobs are") && several.contains("(2 contended, 1 contended and unsettled)")
         );
         assert_eq!(sentence(&all[&id(3)]), "contended: others were at work; unsettled: it was hot");
+    }
+
+    #[test]
+    fn a_run_has_marks_of_its_own_and_of_its_row() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::at(directory.path()).unwrap();
+        let global = Global { store: "runs".into(), quiet: true };
+        let matrix = "name: m\nmodels: [vgg16]\nbatches: [4]\nrepeats: 3\nenvs: { cpu: { device: cpu } }\n";
+        let plan = expand(&check(matrix).unwrap(), MatrixFacts::example());
+        let mut inventory = Inventory::default();
+        let mut records = Vec::new();
+        for (key, rate) in plan.jobs.iter().zip([100.0, 120.0, 140.0]) {
+            let mut record = fixture::record(key.clone(), rate, records.len() as i64);
+            record.provenance.host.power_source = (key.repeat == 1).then(|| "battery".into());
+            inventory.jobs.insert(record.id, Standing::Done(Box::new(record.clone())));
+            records.push(record);
+        }
+        let doubts = |record: &Record, plan| doubts_of(record, plan, &inventory, &store, &global);
+        let own = doubts(&records[0], Some(&plan));
+        assert_eq!((mark_names(&own.run), mark_names(&own.row)), (vec!["on-battery"], vec![]), "its own row");
+        let other = doubts(&records[1], Some(&plan));
+        assert_eq!((mark_names(&other.run), mark_names(&other.row)), (vec![], vec!["high-variation"]));
+        assert_eq!(doubts(&records[1], None), Doubts::default(), "one run does not scatter");
     }
 }

@@ -1,6 +1,6 @@
 //! The texts of parameters, marks and hints that several verbs share.
 
-use crate::analysis::marks::Mark;
+use crate::analysis::marks::{Mark, MarkName};
 use crate::files::JobDir;
 use crate::job::Key;
 use crate::record::Outcome;
@@ -18,6 +18,12 @@ pub(super) fn mark_text(mark: &Mark) -> String {
         (false, false) => "counted",
     };
     format!("{mark} ({effect})")
+}
+
+/// What `mark` means and what to do about it, in two sentences.
+pub(super) fn mark_advice(mark: &Mark) -> String {
+    let declared = MarkName::from(mark).declaration();
+    format!("{} {}", declared.meaning, declared.remedy)
 }
 
 /// Where to look after an attempt of the job in `dir` failed: at its output, or at its measurement if that is wrong.

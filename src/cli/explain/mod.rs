@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::find::{Found, find_job, load_inventory};
 use super::global::store_flag;
-use super::marked::marks_of;
+use super::marked::{Doubts, doubts_of};
 use super::misread::remove_command;
 use super::output::{print, print_json};
 use super::show::identify;
@@ -45,9 +45,9 @@ pub(super) fn run(args: ExplainArgs, global: &Global) -> Result<Exit, Failure> {
     let plan = planned.as_ref().and_then(|planned| store.load_plan(&planned.plan).ok());
     let findings = Findings {
         dir: found.dir.clone(),
-        marks: match inventory.standing(&job) {
-            Standing::Done(_) => marks_of(&job, plan.as_ref(), &inventory, &store, global),
-            Standing::NotDone(_) => Vec::new(),
+        doubts: match inventory.standing(&job) {
+            Standing::Done(record) => doubts_of(&record, plan.as_ref(), &inventory, &store, global),
+            Standing::NotDone(_) => Doubts::default(),
         },
         changes: changes_since(
             &store,

@@ -1,12 +1,13 @@
 //! The explanation of a job's state. Pure. [`Explanation`] is also the JSON of `explain --json`.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::analysis::marks::Mark;
 use crate::analysis::unconfirmed::{unconfirmed, unconfirmed_text};
+use crate::cli::marked::Doubts;
 use crate::cli::stale::Planned;
-use crate::cli::words::{failure_hint, mark_text};
+use crate::cli::words::{failure_hint, mark_advice, mark_text};
 use crate::files::JobDir;
 use crate::job::{Job, JobId, Key};
 use crate::plan::{Acceptance, Change, Decision, Inventory, Misread, NotDone, Standing};
@@ -15,7 +16,8 @@ use crate::text::duration_text;
 
 /// The version of the `--json` format.
 ///
-/// Changelog: 1, the first; later extended by `marks`, `left_out`, `unconfirmed`, `foreign` and `misread`.
+/// Changelog: 1, the first; later extended by `marks`, `left_out`, `unconfirmed`, `foreign`, `misread` and
+/// `row_marks`.
 const EXPLANATION_SCHEMA: u32 = 1;
 
 /// What is known about a job in addition to the inventory.
@@ -26,8 +28,8 @@ pub(super) struct Findings {
     pub(super) planned: Option<Planned>,
     /// What changed since it ran, accepted or not.
     pub(super) changes: Vec<Change>,
-    /// The marks of its run; none if it is not done.
-    pub(super) marks: Vec<Mark>,
+    /// The marks of its run and of its row; none if it is not done.
+    pub(super) doubts: Doubts,
     /// This host.
     pub(super) hostname: String,
     /// Its attempts, in order.
@@ -82,7 +84,11 @@ pub(super) struct Explanation {
     /// Whether its run is left out of the statistics.
     left_out: bool,
     /// The marks of its run, each as a sentence.
-    marks: Vec<String>,
+    #[serde(serialize_with = "sentences")]
+    marks: Vec<Mark>,
+    /// The marks of its row, each as a sentence.
+    #[serde(serialize_with = "sentences")]
+    row_marks: Vec<Mark>,
     /// Declared parameters that its record does not confirm.
     unconfirmed: Vec<String>,
     /// The other host where it ran, if any. Then only the declared variables are compared.
@@ -134,7 +140,7 @@ impl Explanation {
     pub(super) fn of(job: &Job, inventory: &Inventory, findings: Findings) -> Explanation {
         let standing = inventory.standing(job);
         let next = next(job, &standing, &findings);
-        let Findings { planned, changes, marks, hostname, attempts, foreign, misread, .. } = findings;
+        let Findings { planned, changes, doubts, hostname, attempts, foreign, misread, .. } = findings;
         let (ran_on, attempt) = match &standing {
             Standing::Done(record) => (Some(record.provenance.host.hostname.clone()), Some(record.attempt)),
             Standing::NotDone(_) => (None, None),
@@ -162,8 +168,9 @@ impl Explanation {
             why,
             changes,
             accepted: accepted.filter(|accepted| Some(accepted.attempt) == attempt).cloned(),
-            left_out: marks.iter().any(Mark::disqualifies),
-            marks: marks.iter().map(mark_text).collect(),
+            left_out: doubts.run.iter().any(Mark::disqualifies),
+            marks: doubts.run,
+            row_marks: doubts.row,
             unconfirmed: match &standing {
                 Standing::Done(record) => unconfirmed(job.key(), record),
                 Standing::NotDone(_) => Vec::new(),
@@ -194,7 +201,8 @@ impl Explanation {
             line("accepted", &accepted_text(accepted));
         }
         text += &format!("\nkey (its hash is the id)\n  {}\n", self.key.canonical_json());
-        section(&mut text, "marks", self.marks.iter().cloned());
+        section(&mut text, "marks", self.marks.iter().flat_map(advised));
+        section(&mut text, "marks of its row", self.row_marks.iter().flat_map(advised));
         let unconfirmed = (!self.unconfirmed.is_empty()).then(|| unconfirmed_text(&self.unconfirmed));
         section(&mut text, "not confirmed", unconfirmed.into_iter());
         section(
@@ -229,6 +237,16 @@ fn accepted_text(accepted: &Acceptance) -> String {
     format!("{}: {changes}", accepted.accepted_at.format("%Y-%m-%d %H:%M:%S UTC"))
 }
 
+/// A mark with its effect, and below it what it means and what to do.
+fn advised(mark: &Mark) -> [String; 2] {
+    [mark_text(mark), format!("  {}", mark_advice(mark))]
+}
+
+/// The marks in the format of the JSON: each as a sentence with its effect.
+fn sentences<S: Serializer>(marks: &[Mark], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(marks.iter().map(mark_text))
+}
+
 /// Adds a section with a title and `lines`, or nothing if there are none.
 fn section(text: &mut String, title: &str, lines: impl Iterator<Item = String>) {
     let lines: String = lines.map(|line| format!("  {line}\n")).collect();
@@ -255,7 +273,8 @@ fn next(job: &Job, standing: &Standing, findings: &Findings) -> Vec<String> {
         }
         _ => {}
     }
-    if let Some(planned) = findings.planned.as_ref().filter(|_| findings.marks.iter().any(Mark::disqualifies))
+    if let Some(planned) =
+        findings.planned.as_ref().filter(|_| findings.doubts.run.iter().any(Mark::disqualifies))
     {
         let again = resume(&planned.plan);
         found.push(format!("`{again} --rerun-marked` repeats all jobs that are left out of the statistics"));
@@ -294,7 +313,7 @@ mod tests {
             dir: JobDir::at(job.dir_name().into()),
             planned: Some(Planned { plan: "t".into(), decided }),
             changes,
-            marks: Vec::new(),
+            doubts: Doubts::default(),
             hostname: fixture::HOST.into(),
             attempts,
             store_flag: String::new(),
@@ -356,16 +375,27 @@ mod tests {
         }
         inventory.accepted.values_mut().for_each(|accepted| accepted.attempt = 2);
         let mut marked = findings(&job, Decision::Skip, Vec::new(), Vec::new());
-        marked.marks = vec![Mark::Contended { by: "others".into() }, Mark::OnBattery];
-        let text = Explanation::of(&job, &inventory, marked).text();
+        marked.doubts = Doubts {
+            run: vec![Mark::Contended { by: "others".into() }, Mark::OnBattery],
+            row: vec![Mark::HighVariation { cv: 0.062, n: 3, threshold: 0.05 }],
+        };
+        let page = Explanation::of(&job, &inventory, marked);
+        let text = page.text();
         for part in [
             "state      done, but left out of the statistics\n",
             "\nmarks\n  contended: others (left out of the statistics)\n\
+               \x20   Other work slowed the run down. Stop the other work and repeat the run.\n\
                \x20 on-battery: the host ran on its battery (counted)\n",
+            "\nmarks of its row\n\
+               \x20 high-variation: the coefficient of variation over n = 3 is 6.2 % (threshold 5 %) (counted)\n\
+               \x20   The runs of a row scatter. Repeat more, or find a quieter machine.\n",
             "`orchestrate resume t --rerun-marked` repeats all jobs",
         ] {
             assert!(text.contains(part), "no `{part}` in {text}");
         }
+        let json = serde_json::to_value(&page).unwrap();
+        assert_eq!(json["marks"][0], "contended: others (left out of the statistics)");
+        assert!(json["row_marks"][0].as_str().unwrap().starts_with("high-variation: "), "{json}");
         assert!(!text.contains("accepted"), "another attempt was accepted: {text}");
         let never = Job::new(fixture::key("cpu", "vgg16", 16, 1));
         let unknown = Findings { planned: None, ..findings(&never, Decision::Skip, Vec::new(), Vec::new()) };

@@ -10,7 +10,8 @@ use std::io;
 use std::path::Path;
 
 use super::find::{Found, find_job, load_inventory};
-use super::marked::{marks_of, plan_of};
+use super::global::store_flag;
+use super::marked::{Doubts, doubts_of, plan_of};
 use super::output::{hint, print, print_json};
 use super::{Exit, Failure, Global};
 use crate::files::{JobDir, read_regular_text};
@@ -41,19 +42,20 @@ pub(super) fn run(args: ShowArgs, global: &Global) -> Result<Exit, Failure> {
         print_json(record_of(&standing).ok_or_else(|| no_record(&found, &standing))?)?;
         return Ok(Exit::Done);
     }
-    let marks = match &standing {
-        Standing::Done(_) => {
+    let doubts = match &standing {
+        Standing::Done(record) => {
             let plan = plan_of(&store, &job);
-            marks_of(&job, plan.as_ref(), &load_inventory(&store)?, &store, global)
+            doubts_of(record, plan.as_ref(), &load_inventory(&store)?, &store, global)
         }
-        Standing::NotDone(_) => Vec::new(),
+        Standing::NotDone(_) => Doubts::default(),
     };
     let page = load_page(&found.dir, job, standing)
-        .map(|page| Page { marks, ..page })
+        .map(|page| Page { doubts, ..page })
         .map_err(|source| ReadError { path: found.dir.path().to_owned(), source })?;
     print(&page.text())?;
     if !page.attempts.is_empty() {
-        hint(global.quiet, &format!("`orchestrate logs {}` prints the worker's output", found.dir.name()));
+        let (name, store) = (found.dir.name(), store_flag(global));
+        hint(global.quiet, &format!("`orchestrate logs {name}{store}` prints the worker's output"));
     }
     Ok(Exit::Done)
 }
@@ -123,7 +125,7 @@ fn load_page(dir: &JobDir, job: Job, standing: Standing) -> io::Result<Page> {
         attempts,
         files,
         command,
-        marks: Vec::new(),
+        doubts: Doubts::default(),
     })
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::analysis::energy::{Draw, cpu_draw, gpu_draw};
 use crate::analysis::marks::Mark;
 use crate::analysis::unconfirmed::{unconfirmed, unconfirmed_text};
+use crate::cli::marked::Doubts;
 use crate::cli::words::mark_text;
 use crate::job::{Job, Kind, WorkerTemplate};
 use crate::plan::{Standing, quote};
@@ -26,8 +27,8 @@ pub(super) struct Page {
     pub(super) files: Vec<(String, u64)>,
     /// The content of `command.sh`.
     pub(super) command: Option<String>,
-    /// The marks of the attempt that decides.
-    pub(super) marks: Vec<Mark>,
+    /// The marks of the attempt that decides, and of its row.
+    pub(super) doubts: Doubts,
 }
 
 /// One attempt.
@@ -48,7 +49,8 @@ impl Page {
         section(&mut text, "", self.head());
         section(&mut text, "key", self.key());
         section(&mut text, "attempts", self.attempt_lines());
-        section(&mut text, "marks", self.mark_lines());
+        section(&mut text, "marks", mark_lines(&self.doubts.run));
+        section(&mut text, "marks of its row", mark_lines(&self.doubts.row));
         text += &self.unconfirmed();
         // The last record decides. The outcomes of earlier ones are listed above.
         if let Some(record) = self.attempts.iter().rev().find_map(|attempt| attempt.record.as_ref()) {
@@ -110,14 +112,6 @@ impl Page {
         lines
     }
 
-    fn mark_lines(&self) -> Lines {
-        let text = |mark: &Mark| match mark_text(mark).split_once(": ") {
-            Some((name, rest)) => line(name, rest),
-            None => line("", mark_text(mark)),
-        };
-        self.marks.iter().map(text).collect()
-    }
-
     /// The section on parameters that the record does not confirm; empty if it confirms all.
     fn unconfirmed(&self) -> String {
         let Standing::Done(record) = &self.standing else { return String::new() };
@@ -139,6 +133,14 @@ impl Page {
         };
         self.attempts.iter().map(|attempt| line(attempt.number, text(attempt))).collect()
     }
+}
+
+fn mark_lines(marks: &[Mark]) -> Lines {
+    let text = |mark: &Mark| match mark_text(mark).split_once(": ") {
+        Some((name, rest)) => line(name, rest),
+        None => line("", mark_text(mark)),
+    };
+    marks.iter().map(text).collect()
 }
 
 /// `script` from [`crate::plan::Invocation::script`], without the values of variables that look secret. It sets each
@@ -366,7 +368,7 @@ mod tests {
             ],
             files: vec![("attempts/02/stdout.log".into(), 2048), ("key.json".into(), 12)],
             command: Some("#!/bin/sh\nexec worker --arch resnet18\n".into()),
-            marks: Vec::new(),
+            doubts: Doubts::default(),
         };
         insta::assert_snapshot!(page.text());
     }
@@ -387,7 +389,7 @@ mod tests {
             attempts: vec![AttemptPage { number: 1, record: Some(record) }],
             files: Vec::new(),
             command: None,
-            marks: Vec::new(),
+            doubts: Doubts::default(),
         };
         let text = page.text();
         let section = text.split("\n\n").find(|part| part.starts_with("telemetry of attempt 1")).unwrap();
@@ -411,7 +413,7 @@ mod tests {
             attempts: Vec::new(),
             files: Vec::new(),
             command: None,
-            marks: Vec::new(),
+            doubts: Doubts::default(),
         };
         let text = page.text();
         assert!(text.contains("not done: it never ran"), "{text}");
