@@ -12,6 +12,7 @@ mod completions;
 mod complexity;
 mod dataset;
 mod doctor;
+mod drift;
 mod env;
 mod exit;
 mod explain;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Serialize, Serializer};
 
+use super::drift::{renamed_hints, renamed_lines};
 use super::find::load_inventory;
 use super::load::{ProfileArgs, load_profiled_plan};
 use super::misread::{misread_hints, misread_lines};
@@ -14,7 +15,10 @@ use super::stale::{Here, stale_hint};
 use super::words::param_text;
 use super::{Exit, Failure, Global};
 use crate::job::{JobId, Key, State, Tally, varying_parameters};
-use crate::plan::{Decided, Estimate, Estimator, Inventory, Misreadings, Plan, TimeLeft, misreadings, quote};
+use crate::plan::{
+    Decided, Estimate, Estimator, Inventory, Misreadings, Plan, Renamed, TimeLeft, misreadings, quote,
+    renamed,
+};
 use crate::store::Store;
 use crate::text::{duration_text, jobs_text};
 
@@ -52,6 +56,7 @@ pub(super) fn run(args: PlanArgs, global: &Global) -> Result<Exit, Failure> {
         print_json(&view)?;
     } else {
         print(&view.text(Layout::of_stdout()))?;
+        renamed_hints(&view.renamed, &view.file).iter().for_each(|line| hint(global.quiet, line));
         misread_hints(&view.misread, &plan, global).iter().for_each(|line| hint(global.quiet, line));
         if view.counts.of(State::Stale) > 0 {
             hint(global.quiet, &stale_hint(&args.run_words(&view.file), global));
@@ -62,7 +67,7 @@ pub(super) fn run(args: PlanArgs, global: &Global) -> Result<Exit, Failure> {
 
 /// The version of the `--json` format.
 ///
-/// Changelog: 1, the first; later extended by `stale`, `misread` and `problems`.
+/// Changelog: 1, the first; later extended by `stale`, `misread`, `problems` and `renamed`.
 const VIEW_SCHEMA: u32 = 1;
 
 /// The output: as JSON, or as text.
@@ -82,6 +87,8 @@ struct PlanView {
     varying: Vec<String>,
     /// In the order of execution.
     jobs: Vec<JobView>,
+    /// Done jobs that would run again because their env has another name.
+    renamed: Vec<Renamed>,
     /// Leftovers of older versions that misread a number.
     misread: Misreadings,
     /// Unusable directories of the store.
@@ -118,6 +125,7 @@ impl PlanView {
             time_left: estimator.time_left(to_run),
             varying: varying_parameters(jobs.iter().map(|job| &job.key)),
             jobs,
+            renamed: renamed(plan, inventory),
             misread: misreadings(plan, inventory),
             problems: ProblemView::all(inventory),
         }
@@ -141,8 +149,8 @@ impl PlanView {
         let others = if others.jobs() > 0 { format!(", {others}") } else { String::new() };
         let counts = format!("{}: {}: {to_run} to run{others}", self.matrix, jobs_text(self.jobs.len()));
         let problems = self.problems.iter().map(|problem| format!("\n{}", problem.text()));
-        let misread = misread_lines(&self.misread).into_iter().map(|line| format!("\n{line}\n"));
-        let beside: String = problems.chain(misread).collect();
+        let others = renamed_lines(&self.renamed).into_iter().chain(misread_lines(&self.misread));
+        let beside: String = problems.chain(others.map(|line| format!("\n{line}\n"))).collect();
         format!("{}{counts}; time left: {}\n{beside}", table_text(&rows), self.time_left)
     }
 }

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use super::drift::{renamed_hints, renamed_lines};
 use super::failure::{disk_remedy, foreign_remedy};
 use super::global::store_flag;
 use super::load::{ProfileArgs, load_profiled_plan};
@@ -19,7 +20,8 @@ use crate::files::WriteError;
 use crate::job::Kind;
 use crate::lock::LockError;
 use crate::plan::{
-    Decided, Decision, Estimator, Inventory, Plan, Standing, misreadings, quote, rerun_marked, rerun_stale,
+    Decided, Decision, Estimator, Inventory, Plan, Standing, misreadings, quote, renamed, rerun_marked,
+    rerun_stale,
 };
 use crate::record::HostFacts;
 use crate::run::{DispatchError, RunOrder, Site, SiteError, dispatch};
@@ -68,10 +70,6 @@ pub(super) fn execute(plan: &Plan, how: &HowArgs, global: &Global) -> Result<Exi
     let store = if how.dry_run { Store::at(&global.store) } else { Store::create(&global.store) };
     let store = store.map_err(Failure::store)?;
     let inventory = store.load_inventory().map_err(Failure::store)?;
-    for problem in &inventory.problems {
-        let remedy = problem.remedy.iter().map(|remedy| format!("; {remedy}")).collect::<String>();
-        warn(&format!("{}: {}{remedy}", problem.path.display(), problem.message));
-    }
     let mut here = Here::probe();
     let mut decided = here.decide(plan, &inventory);
     decided.retain(|decided| selection.contains(decided.job.key()));
@@ -86,9 +84,7 @@ pub(super) fn execute(plan: &Plan, how: &HowArgs, global: &Global) -> Result<Exi
     if !how.dry_run {
         store.save_plan(plan).map_err(Failure::store)?;
     }
-    let misread = misreadings(plan, &inventory);
-    misread_lines(&misread).iter().for_each(|line| warn(line));
-    misread_hints(&misread, plan, global).iter().for_each(|line| hint(global.quiet, line));
+    warn_of_results(plan, &inventory, global);
     let Here { host, programs } = here;
     let execution = Execution { plan, how, global, store: &store, host: &host, decided: &decided };
     if !decided.iter().any(|decided| decided.decision.runs()) {
@@ -107,6 +103,20 @@ pub(super) fn execute(plan: &Plan, how: &HowArgs, global: &Global) -> Result<Exi
     }
     let summary = execution.dispatch(inventory, site)?;
     Ok(execution.conclude(&summary))
+}
+
+/// Warns of results in the store that `plan` does not use: unusable ones, and those of other names and numbers.
+fn warn_of_results(plan: &Plan, inventory: &Inventory, global: &Global) {
+    for problem in &inventory.problems {
+        let remedy = problem.remedy.iter().map(|remedy| format!("; {remedy}")).collect::<String>();
+        warn(&format!("{}: {}{remedy}", problem.path.display(), problem.message));
+    }
+    let renamed = renamed(plan, inventory);
+    let misread = misreadings(plan, inventory);
+    renamed_lines(&renamed).iter().chain(&misread_lines(&misread)).for_each(|line| warn(line));
+    let hints =
+        renamed_hints(&renamed, &plan.matrix.path).into_iter().chain(misread_hints(&misread, plan, global));
+    hints.for_each(|line| hint(global.quiet, &line));
 }
 
 /// The inputs of a run.

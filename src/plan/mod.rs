@@ -8,6 +8,7 @@
 
 mod change;
 mod decide;
+mod drift;
 mod estimate;
 mod expand;
 mod inventory;
@@ -15,6 +16,7 @@ mod invocation;
 mod leftover;
 mod order;
 mod profiler;
+mod renamed;
 mod stale;
 mod state;
 mod variables;
@@ -30,12 +32,14 @@ use crate::threshold::Thresholds;
 
 pub use change::{Change, changes_text};
 pub use decide::{Ceilings, Decided, Decision, decide, rerun_marked, rerun_stale};
+pub use drift::{Drift, drift};
 pub use estimate::{Basis, Estimate, Estimator, TimeLeft};
 pub use expand::expand;
 pub use inventory::{Inventory, NotDone, Problem, Standing};
 pub use invocation::{Invocation, InvocationError, Outputs, PASSED_ON, Surroundings, invocation, quote};
 pub use leftover::{Misread, Misreadings, misread_from, misreadings};
 pub use profiler::Profiler;
+pub use renamed::{Renamed, renamed};
 pub use stale::{ACCEPTANCE_SCHEMA, Acceptance, Present, changes};
 pub use state::state;
 

@@ -5,8 +5,10 @@
 mod overview;
 mod render;
 
+use std::path::Path;
 use std::time::Duration;
 
+use super::drift::{FileDrift, file_drift, renamed_hints};
 use super::find::{find_plan, load_inventory};
 use super::global::store_flag;
 use super::misread::misread_hints;
@@ -51,7 +53,11 @@ pub(super) fn run(args: StatusArgs, global: &Global) -> Result<Exit, Failure> {
     let store = Store::at(&global.store).map_err(Failure::store)?;
     let plan = find_plan(&store, args.plan.as_deref())?;
     let selection = args.select.apply(&plan)?;
-    let mut look = Look { args: &args, global, store, plan, selection, here: Here::probe() };
+    let saved = store.load_plan(&plan.matrix.name).ok();
+    let drift = saved.as_ref().and_then(|saved| file_drift(saved, Path::new(&plan.matrix.path)));
+    let is_saved = saved.as_ref() == Some(&plan);
+    let here = Here::probe();
+    let mut look = Look { args: &args, global, store, plan, is_saved, drift, selection, here };
     if args.watch { look.watch() } else { look.once() }
 }
 
@@ -61,6 +67,9 @@ struct Look<'a> {
     global: &'a Global,
     store: Store,
     plan: Plan,
+    /// Whether a saved plan is the same, so that its name names it.
+    is_saved: bool,
+    drift: Option<FileDrift>,
     selection: Selection,
     here: Here,
 }
@@ -70,7 +79,9 @@ impl Look<'_> {
         let inventory = load_inventory(&self.store)?;
         let mut decided = self.here.decide(&self.plan, &inventory);
         decided.retain(|decided| self.selection.contains(decided.job.key()));
-        Ok(Overview::of(&self.plan, &inventory, &decided, self.args.include_marked))
+        let mut overview = Overview::of(&self.plan, &inventory, &decided, self.args.include_marked);
+        overview.drift = self.drift.clone();
+        Ok(overview)
     }
 
     fn once(&mut self) -> Result<Exit, Failure> {
@@ -122,7 +133,6 @@ impl Look<'_> {
 
     /// The next commands to type.
     fn next_commands(&self, overview: &Overview) -> Vec<String> {
-        let name = quote(&self.plan.matrix.name);
         let store = store_flag(self.global);
         let counts = &overview.counts;
         let mut found = Vec::new();
@@ -130,9 +140,12 @@ impl Look<'_> {
             let dir = JobDir::at(self.store.root().join(&failure.directory));
             found.push(failure_hint(&failure.outcome, &dir, failure.attempt, &store));
         }
-        let saved = self.store.load_plan(&self.plan.matrix.name).is_ok_and(|saved| saved == self.plan);
-        let again = if saved { format!("resume {name}") } else { format!("run {}", quote(&overview.file)) };
-        let again = again + &self.args.select.flags();
+        // A name means the saved plan. If that is another one, only the file names this plan.
+        let (verb, name) = match self.is_saved {
+            true => ("resume", quote(&self.plan.matrix.name)),
+            false => ("run", quote(&overview.file)),
+        };
+        let again = format!("{verb} {name}{}", self.args.select.flags());
         if !overview.stale.is_empty() {
             found.push(stale_hint(&again, self.global));
         }
@@ -143,6 +156,8 @@ impl Look<'_> {
         } else if counts.of(State::Done) > 0 {
             found.push(format!("`orchestrate report {name}{store}` makes tables and figures"));
         }
+        found.extend(overview.drift.as_ref().map(|drift| drift.hint(self.global)));
+        found.extend(renamed_hints(&overview.renamed, &overview.file));
         found.extend(misread_hints(&overview.misread, &self.plan, self.global));
         found
     }

@@ -8,19 +8,21 @@ use serde::{Serialize, Serializer};
 use crate::analysis::group::{Row, order};
 use crate::analysis::marks::mark_names;
 use crate::analysis::{Study, analyse};
+use crate::cli::drift::FileDrift;
 use crate::cli::marked::study;
 use crate::cli::problem::ProblemView;
 use crate::cli::stale::{stale_reasons, unconfirmed_jobs};
 use crate::job::{JobId, Key, State, Tally, varying_parameters};
 use crate::plan::{
-    Decided, Decision, Estimator, Inventory, Misreadings, NotDone, Plan, Standing, TimeLeft, misreadings,
-    state,
+    Decided, Decision, Estimator, Inventory, Misreadings, NotDone, Plan, Renamed, Standing, TimeLeft,
+    misreadings, renamed, state,
 };
 use crate::record::{Outcome, Record};
 
 /// The version of the `--json` format.
 ///
-/// Changelog: 1, the first; later extended by `stale`, `unconfirmed` and `misread`.
+/// Changelog: 1, the first; later extended by `stale`, `unconfirmed`, `misread`, `renamed`, `drift`, `kept` and
+/// `row_marks`.
 const OVERVIEW_SCHEMA: u32 = 1;
 
 /// The progress of a plan.
@@ -54,6 +56,10 @@ pub(super) struct Overview {
     pub(super) problems: Vec<ProblemView>,
     /// Leftovers of older versions that misread a number.
     pub(super) misread: Misreadings,
+    /// Done jobs that would run again because their env has another name.
+    pub(super) renamed: Vec<Renamed>,
+    /// How the matrix file differs from the saved plan; `None` if it does not.
+    pub(super) drift: Option<FileDrift>,
 }
 
 /// Parameters that the records of some done jobs do not confirm.
@@ -92,6 +98,10 @@ pub(super) struct ThroughputView {
     pub(super) left_out: BTreeMap<String, usize>,
     /// Runs that count only because of `--include-marked`, by the names of the marks that would leave them out.
     pub(super) included: BTreeMap<String, usize>,
+    /// Marks that leave no run out, with the number of runs that count and have them.
+    pub(super) kept: BTreeMap<&'static str, usize>,
+    /// Marks of the row itself.
+    pub(super) row_marks: Vec<&'static str>,
     /// Where they ran.
     pub(super) host: String,
     /// The differences from the first group of the config, as `name first / this`.
@@ -137,6 +147,8 @@ impl Overview {
             unconfirmed: unconfirmed(inventory, decided),
             problems: ProblemView::all(inventory),
             misread: misreadings(plan, inventory),
+            renamed: renamed(plan, inventory),
+            drift: None,
         };
         for (decided, state) in &sorted {
             overview.add(decided, *state, inventory);
@@ -254,12 +266,16 @@ impl FailureView {
 impl ThroughputView {
     /// The view of `row`, a group of runs of the config whose first group is `first`.
     fn of(row: &Row<'_>, first: Option<&Row<'_>>) -> ThroughputView {
-        let (mut left_out, mut included) = (BTreeMap::new(), BTreeMap::new());
+        let (mut left_out, mut included, mut kept) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for run in &row.runs {
             let names = mark_names(run.marks.iter().filter(|mark| mark.disqualifies())).join(" and ");
             let by_names = if run.counts() { &mut included } else { &mut left_out };
             if !names.is_empty() {
                 *by_names.entry(names).or_default() += 1;
+            }
+            let others = run.marks.iter().filter(|mark| run.counts() && !mark.disqualifies());
+            for name in mark_names(others) {
+                *kept.entry(name).or_default() += 1;
             }
         }
         let statistics = row.statistics.as_ref().ok();
@@ -274,6 +290,8 @@ impl ThroughputView {
             mad: statistics.and_then(|statistics| statistics.mad.ok()),
             left_out,
             included,
+            kept,
+            row_marks: mark_names(&row.doubts),
             host: circumstances.map(|it| it.host.clone()).unwrap_or_default(),
             differences,
         }

@@ -134,6 +134,27 @@ fn marked_runs_are_included_where_that_is_asked_for_and_said() {
     insta::assert_snapshot!(render::text(&overview, Layout::Plain));
 }
 
+/// As in the report, whose cells name every mark of a row and of its runs.
+#[test]
+fn marks_that_leave_no_run_out_are_counted_too() {
+    let on_battery = |record: &mut Record| record.provenance.host.power_source = Some("battery".into());
+    let and_contended = |record: &mut Record| {
+        on_battery(record);
+        record.observed.host_busy_s = Some(1e6);
+    };
+    let overview = Scene::new()
+        .done_but(key("resnet18", 16, 1), 100.0, on_battery)
+        .done_but(key("resnet18", 16, 2), 150.0, on_battery)
+        .done_but(key("resnet18", 16, 3), 50.0, and_contended)
+        .overview();
+    let group = &overview.configs[0].throughput[0];
+    assert_eq!(group.left_out, BTreeMap::from([("contended".into(), 1)]));
+    assert_eq!(group.kept, BTreeMap::from([("on-battery", 2)]), "only runs that count");
+    assert_eq!(group.row_marks, ["high-variation"]);
+    let text = render::text(&overview, Layout::Plain);
+    assert!(text.contains("1 contended left out; 2 on-battery; high-variation\n"), "{text}");
+}
+
 #[test]
 fn runs_of_two_hosts_are_never_pooled() {
     let elsewhere = |record: &mut Record| record.provenance.host.hostname = "bench-2".into();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::overview::{ConfigView, FailureView, Overview, ThroughputView, UnconfirmedView};
 use crate::analysis::unconfirmed::unconfirmed_text;
+use crate::cli::drift::{FileDrift, renamed_lines};
 use crate::cli::misread::misread_lines;
 use crate::cli::output::{Layout, table, table_text};
 use crate::cli::study::MARKED_ARE_INCLUDED;
@@ -35,7 +36,10 @@ pub(super) fn text(overview: &Overview, layout: Layout) -> String {
     for problem in &overview.problems {
         text += &format!("\n{}", problem.text());
     }
-    for line in misread_lines(&overview.misread) {
+    let drift = overview.drift.as_ref().map(FileDrift::sentence);
+    for line in
+        drift.into_iter().chain(renamed_lines(&overview.renamed)).chain(misread_lines(&overview.misread))
+    {
         text += &format!("\n{line}\n");
     }
     text
@@ -107,13 +111,15 @@ fn throughput_cells(group: Option<&ThroughputView>) -> [String; 2] {
     [median, group.n.to_string()]
 }
 
-/// Why runs are left out of the statistics, and how groups of a config differ.
+/// The marks with the number of runs that have them, and how groups of a config differ.
 fn note(group: &ThroughputView) -> String {
     let left_out = group.left_out.iter().map(|(marks, number)| format!("{number} {marks} left out"));
     let included = group.included.iter().map(|(marks, number)| format!("{number} {marks} included"));
+    let kept = group.kept.iter().map(|(mark, number)| format!("{number} {mark}"));
+    let row = group.row_marks.iter().map(|mark| (*mark).to_owned());
     let differences =
         (!group.differences.is_empty()).then(|| format!("apart: {}", group.differences.join(", ")));
-    left_out.chain(included).chain(differences).collect::<Vec<_>>().join("; ")
+    left_out.chain(included).chain(kept).chain(row).chain(differences).collect::<Vec<_>>().join("; ")
 }
 
 fn kind_text(kind: Kind) -> String {
@@ -170,6 +176,8 @@ mod tests {
             mad,
             left_out: BTreeMap::new(),
             included: BTreeMap::new(),
+            kept: BTreeMap::new(),
+            row_marks: Vec::new(),
             host: String::new(),
             differences: Vec::new(),
         };

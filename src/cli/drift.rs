@@ -1,0 +1,141 @@
+//! What to say if the file of a matrix no longer declares what its saved plan holds, and about envs with a new name.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::Global;
+use super::global::store_flag;
+use super::load::{LoadMatrixError, load_matrix};
+use crate::job::{Key, Kind, Name};
+use crate::matrix::Matrix;
+use crate::plan::{Drift, Plan, Renamed, drift, expand, quote};
+use crate::text::jobs_text;
+
+/// A matrix file that differs from a saved plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct FileDrift {
+    /// The matrix file.
+    pub(super) file: String,
+    /// The file from which the plan was saved.
+    pub(super) saved_from: String,
+    /// The name of the saved plan.
+    pub(super) plan: Name,
+    /// The difference.
+    pub(super) how: How,
+}
+
+/// How a matrix file differs from a saved plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(super) enum How {
+    /// It has mistakes, so what it declares is unknown.
+    Mistakes,
+    /// Its matrix has another name, so it belongs to another plan.
+    OtherName {
+        /// That name.
+        name: Name,
+    },
+    /// It declares other jobs.
+    Jobs {
+        /// How many jobs only the file has.
+        added: usize,
+        /// How many jobs only the plan has.
+        removed: usize,
+    },
+    /// It declares the same jobs with other settings.
+    Settings,
+}
+
+impl From<Drift> for How {
+    fn from(drift: Drift) -> How {
+        match drift {
+            Drift::Jobs { added, removed } => How::Jobs { added, removed },
+            Drift::Settings => How::Settings,
+        }
+    }
+}
+
+/// How `file` differs from `saved` now; `None` if it does not. A file that cannot be read is no difference: a plan does
+/// not need its file, and the path only holds where it was saved.
+pub(super) fn file_drift(saved: &Plan, file: &Path) -> Option<FileDrift> {
+    let how = match load_matrix(file) {
+        Err(LoadMatrixError::Read { .. }) => return None,
+        Err(LoadMatrixError::Invalid(_)) => How::Mistakes,
+        Ok((_, facts)) if facts.sha256 == saved.matrix.sha256 => return None,
+        Ok((_, facts)) if facts.name != saved.matrix.name => How::OtherName { name: facts.name },
+        Ok((matrix, facts)) => {
+            let declared = expand(&with_profilers(matrix, &saved.jobs), facts);
+            drift(saved, &declared)?.into()
+        }
+    };
+    let (file, saved_from) = (file.display().to_string(), saved.matrix.path.clone());
+    Some(FileDrift { file, saved_from, plan: saved.matrix.name.clone(), how })
+}
+
+/// `matrix` with the profilers of the saved `jobs`, since `--profile` can have added them.
+fn with_profilers(matrix: Matrix, jobs: &[Key]) -> Matrix {
+    let kinds: BTreeSet<Kind> =
+        jobs.iter().map(|key| key.kind).filter(|kind| *kind != Kind::Timing).collect();
+    kinds.into_iter().fold(matrix, |matrix, kind| matrix.clone().with_profiler(kind).unwrap_or(matrix))
+}
+
+impl FileDrift {
+    /// The difference, as a sentence without its full stop.
+    pub(super) fn sentence(&self) -> String {
+        let FileDrift { file, saved_from, plan, how } = self;
+        let before = if file == saved_from {
+            format!("{file} has changed since the plan `{plan}` was saved")
+        } else {
+            format!("{file} differs from the plan `{plan}`, which was saved from {saved_from}")
+        };
+        match how {
+            How::Mistakes => format!("{before}, and now has mistakes"),
+            How::OtherName { name } => format!("{before}: its matrix is now called `{name}`"),
+            How::Settings => format!(
+                "{before}: the jobs are the same, but not the order, limits, thresholds, variables or places"
+            ),
+            How::Jobs { added, removed } => {
+                let words = [(added, "added"), (removed, "no longer declared")];
+                let words = words.into_iter().filter(|(number, _)| **number > 0);
+                let words: Vec<String> =
+                    words.map(|(number, what)| format!("{} {what}", jobs_text(*number))).collect();
+                format!("{before}: {}", words.join(", "))
+            }
+        }
+    }
+
+    /// The next command to type.
+    pub(super) fn hint(&self, global: &Global) -> String {
+        let (file, store) = (quote(&self.file), store_flag(global));
+        match &self.how {
+            How::Mistakes => format!("`orchestrate check {file}` lists the mistakes"),
+            How::OtherName { .. } | How::Jobs { .. } | How::Settings => format!(
+                "`orchestrate plan {file}{store}` shows what it declares now, `orchestrate run {file}{store}` runs \
+                 that and saves it"
+            ),
+        }
+    }
+}
+
+/// A line for each of `found`.
+pub(super) fn renamed_lines(found: &[Renamed]) -> Vec<String> {
+    let line = |Renamed { from, to, jobs }: &Renamed| {
+        let differ = if *jobs == 1 { "finished job differs" } else { "finished jobs differ" };
+        format!("renamed: {jobs} {differ} from jobs to run only in the env's name: `{from}` → `{to}`")
+    };
+    found.iter().map(line).collect()
+}
+
+/// What to do about `found` in the matrix `file`, each in a sentence.
+pub(super) fn renamed_hints(found: &[Renamed], file: &str) -> Vec<String> {
+    let hint = |Renamed { from, to, jobs }: &Renamed| {
+        let results = if *jobs == 1 { "this result" } else { "these results" };
+        format!(
+            "to keep {results}, call the env `{from}` again in {file}; otherwise `orchestrate run` repeats the jobs as \
+             `{to}`"
+        )
+    };
+    found.iter().map(hint).collect()
+}
