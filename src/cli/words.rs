@@ -26,16 +26,32 @@ pub(super) fn mark_advice(mark: &Mark) -> String {
     format!("{} {}", declared.meaning, declared.remedy)
 }
 
-/// Where to look after an attempt of the job in `dir` failed: at its output, or at its measurement if that is wrong.
+/// What to do after an attempt of the job in `dir` failed: look at its output, or mend what the worker reports.
 /// `store_flag` is `--store DIR` for commands to type, with a blank in front.
 pub(super) fn failure_hint(outcome: &Outcome, dir: &JobDir, attempt: u32, store_flag: &str) -> String {
-    if matches!(outcome, Outcome::BadOutput { .. }) {
-        return format!(
-            "the measurement belongs in `{}`; docs/reference/measurement.md says what it must hold",
+    let name = dir.name();
+    match outcome {
+        Outcome::BadOutput { .. } => format!(
+            "the worker finds the path `{}` in ORCHESTRATE_MEASUREMENT and in `{{out}}`; docs/your-own-worker.md shows \
+             what to write there",
             dir.attempt(attempt).measurement().display()
-        );
+        ),
+        Outcome::SettingMismatch { .. } => format!(
+            "make the worker do what is declared, or declare what it does; `orchestrate show {name}{store_flag}` prints \
+             what it reported"
+        ),
+        Outcome::Succeeded
+        | Outcome::Exited { .. }
+        | Outcome::Signalled { .. }
+        | Outcome::TimedOut { .. }
+        | Outcome::OutOfMemory { .. }
+        | Outcome::FailedToSpawn { .. }
+        | Outcome::Interrupted { .. }
+        | Outcome::Unsupported { .. }
+        | Outcome::NotProfiled(_) => {
+            format!("`orchestrate logs {name}{store_flag}` prints the worker's output")
+        }
     }
-    format!("`orchestrate logs {}{store_flag}` prints the worker's output", dir.name())
 }
 
 #[cfg(test)]
@@ -43,13 +59,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bad_measurement_is_looked_for_in_its_file_and_not_in_the_logs() {
+    fn what_a_worker_reports_wrongly_is_not_looked_for_in_the_logs() {
         let dir = JobDir::at("runs/a-0123".into());
         let hint = |outcome: Outcome| failure_hint(&outcome, &dir, 2, " --store runs");
         assert_eq!(
             hint(Outcome::BadOutput { message: "why".into() }),
-            "the measurement belongs in `runs/a-0123/attempts/02/measurement.json`; \
-             docs/reference/measurement.md says what it must hold"
+            "the worker finds the path `runs/a-0123/attempts/02/measurement.json` in ORCHESTRATE_MEASUREMENT and in \
+             `{out}`; docs/your-own-worker.md shows what to write there"
+        );
+        assert_eq!(
+            hint(Outcome::SettingMismatch { mismatches: Vec::new() }),
+            "make the worker do what is declared, or declare what it does; `orchestrate show a-0123 --store runs` \
+             prints what it reported"
         );
         assert_eq!(
             hint(Outcome::Exited { code: 1, message: None }),

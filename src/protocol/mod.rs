@@ -282,6 +282,12 @@ pub enum BadMeasurement {
     /// It cannot be read from the disk, for example because it is not a regular file.
     #[error("measurement.json is not readable")]
     Unreadable(#[source] io::Error),
+    /// It does not exist, but a new one is in this directory, the worker's current one.
+    #[error(
+        "the worker wrote measurement.json into its current directory {0} instead of to the path in \
+         ${MEASUREMENT_VARIABLE}, which the placeholder {{out}} also gives"
+    )]
+    Elsewhere(String),
     /// It is not JSON, or does not have the expected form.
     #[error(transparent)]
     Malformed(#[from] BadForm),

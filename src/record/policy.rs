@@ -85,13 +85,13 @@ policies! {
     BadOutput => Policy {
         name: "bad_output",
         meaning: "The worker exited with 0, but its measurement is missing or unusable.",
-        advice: "Compare its `measurement.json` with the manual.",
+        advice: "Write it to the path in `ORCHESTRATE_MEASUREMENT`, as [the contract](your-own-worker.md#the-contract) says.",
         leaves: State::Failed, retry: true, verdict: true, prunes: false, started: true, by_profiler: true,
     };
     SettingMismatch => Policy {
         name: "setting_mismatch",
         meaning: "The worker ran with settings other than the requested ones.",
-        advice: "`orchestrate show JOB` prints both sides.",
+        advice: "Make the worker do what is declared, or declare what it does.",
         leaves: State::Failed, retry: false, verdict: true, prunes: false, started: true, by_profiler: false,
     };
     Interrupted => Policy {

@@ -1,7 +1,10 @@
 //! Makes the record of an attempt from the files that it left, no matter who saw its end.
 
+use std::fs;
 use std::io;
 use std::path::Path;
+
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::attempt::{Attempt, End};
 use super::telemetry::load_telemetry;
@@ -26,7 +29,7 @@ impl Attempt {
     /// Reads the files that the attempt left in `dir`, and makes its record.
     pub fn conclude(self, job: &Job, dir: &AttemptDir, end: End) -> Record {
         let report = self.load_time_report(dir);
-        let measured = load_measurement(&dir.measurement());
+        let measured = load_measurement(&dir.measurement()).or_else(|| Some(Err(self.stray_measurement()?)));
         let before = self.counters();
         let after = end.counters.unwrap_or_default();
         let has_oom_killed = after.has_oom_killed_since(&before);
@@ -94,6 +97,16 @@ impl Attempt {
             selection: profiler.selection(),
         };
         decide_profiled(kind, outcome, &output)
+    }
+
+    /// A `measurement.json` in the worker's current directory, which is ours too, if it was written since the start.
+    fn stray_measurement(&self) -> Option<BadMeasurement> {
+        let directory = std::path::absolute(".").ok()?;
+        let written: DateTime<Utc> =
+            fs::metadata(directory.join("measurement.json")).ok()?.modified().ok()?.into();
+        // File systems round times down, by up to two seconds.
+        let is_new = written + TimeDelta::seconds(2) >= self.started_at;
+        is_new.then(|| BadMeasurement::Elsewhere(directory.display().to_string()))
     }
 
     /// The host's counters before the start.

@@ -58,6 +58,44 @@ fn every_behaviour_has_its_outcome_and_the_rest_runs() {
 }
 
 #[test]
+fn a_measurement_in_the_current_directory_is_named() {
+    let own = |command: &str| {
+        let yaml = "name: m\nmodels: [toy]\nbatches: [4]\nrepeats: 1\nlimits: { retries: 0 }\n\
+                    envs: { cpu: { device: cpu } }\n";
+        Project::new().and_yaml(&format!("{yaml}worker: {{ command: [sh, -c, {command:?}] }}\n"))
+    };
+    let project = own("echo {} > measurement.json");
+    project.orchestrate(&["run", "m.yaml"]).code(10);
+    let sentence = project.record().outcome.to_string();
+    for part in
+        ["into its current directory ", " instead of to the path in $ORCHESTRATE_MEASUREMENT", "{out}"]
+    {
+        assert!(sentence.contains(part), "no `{part}` in {sentence}");
+    }
+    let status = project.orchestrate(&["status"]).code(0).says("hint: the worker finds the path `/");
+    assert!(status.stdout.contains(&sentence), "{status:?}");
+    let project = own("touch -d '2001-01-01' measurement.json");
+    project.orchestrate(&["run", "m.yaml"]).code(10);
+    let sentence = project.record().outcome.to_string();
+    assert!(
+        sentence.contains("the worker wrote no measurement.json"),
+        "it is older than the attempt: {sentence}"
+    );
+}
+
+/// `status` shows what `explain` does.
+#[test]
+fn a_setting_that_differs_is_shown_with_both_values() {
+    let project = Project::with(Matrix::new("t").behave(&["mismatch"]));
+    project.orchestrate(&["run", "t.yaml"]).code(10);
+    let both = "did not run as requested: precision tf32 instead of fp32";
+    let status = project.orchestrate(&["status"]).code(0).says("make the worker do what is declared");
+    assert!(status.stdout.contains(&format!("failed: {both}\n")), "{status:?}");
+    let explained = project.orchestrate(&["explain", "cpu_m_fp32_bs4_run1"]).code(0);
+    assert!(explained.stdout.contains(both), "{explained:?}");
+}
+
+#[test]
 fn a_process_left_behind_is_killed_even_outside_the_group() {
     for behaviour in ["leave-child", "leave-daemon"] {
         let project = Project::with(Matrix::new("t").behave(&[behaviour]));
