@@ -81,5 +81,5 @@ fn a_network_that_cannot_be_counted_is_reported() {
     );
     fails(&["vgg16", "--batch", "0"], "0 is not in 1..=1000000");
     fails(&["vgg16", "--precision", "fp8"], "fp8");
-    fails(&["vgg16", "--all"], "cannot be used with");
+    fails(&["vgg16", "--all"], "exclude each other");
 }

@@ -2,14 +2,16 @@
 #![expect(clippy::disallowed_methods, reason = "the command line reads the matrix file it is given")]
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use super::failure::disk_remedy;
 use super::{Exit, Failure};
 use crate::job::Kind;
-use crate::matrix::{Matrix, Note, check, render_notes};
-use crate::plan::{Plan, expand};
+use crate::matrix::{Matrix, Note, check, nearest, render_notes};
+use crate::plan::{Plan, expand, quote};
 use crate::record::MatrixFacts;
 
 /// A matrix file that cannot be used.
@@ -49,14 +51,67 @@ impl fmt::Display for InvalidMatrix {
 }
 
 impl LoadMatrixError {
-    /// Exit 3, with a hint to the description of a matrix.
+    /// Exit 3, with the next command.
     pub(super) fn failure(self) -> Failure {
         let hint = match &self {
-            LoadMatrixError::Read { .. } => "`ls matrices` lists the matrices that come with this program",
-            LoadMatrixError::Invalid(_) => "`orchestrate schema` describes every key of a matrix",
+            LoadMatrixError::Read { path, source } if source.kind() == io::ErrorKind::NotFound => {
+                missing_hint(path)
+            }
+            LoadMatrixError::Read { source, .. } => {
+                disk_remedy(source).unwrap_or("name the YAML file of a matrix").to_owned()
+            }
+            LoadMatrixError::Invalid(invalid) if invalid.notes.iter().any(Note::is_about_a_key) => {
+                "`orchestrate schema` describes every key of a matrix".to_owned()
+            }
+            LoadMatrixError::Invalid(invalid) => {
+                let file = quote(&invalid.path.display().to_string());
+                format!("correct the file, then type `orchestrate check {file}`")
+            }
         };
         Failure::new(Exit::MatrixInvalid, self).hint(hint)
     }
+}
+
+/// The most files that a hint lists.
+const LISTED: usize = 5;
+
+/// The file that was probably meant instead of the missing `path`, or the YAML files that there are: beside it, in the
+/// current directory and in `matrices/`.
+fn missing_hint(path: &Path) -> String {
+    let parent = path.parent().unwrap_or(Path::new(""));
+    let mut files: Vec<PathBuf> = Vec::new();
+    for directory in [parent, Path::new(""), Path::new("matrices")] {
+        files.extend(
+            yaml_files(directory).into_iter().filter(|file| !files.contains(file)).collect::<Vec<_>>(),
+        );
+    }
+    let stem = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let stems: Vec<String> = files.iter().map(|file| stem(file)).collect();
+    if let Some(near) = nearest(&stem(path), stems.iter().map(String::as_str)) {
+        let meant = files
+            .iter()
+            .zip(&stems)
+            .find(|(_, stem)| *stem == near)
+            .map(|(file, _)| file.display().to_string());
+        return format!("did you mean `{}`?", meant.unwrap_or_default());
+    }
+    let mut names: Vec<String> = files.iter().take(LISTED).map(|file| file.display().to_string()).collect();
+    names.extend((files.len() > LISTED).then(|| "…".to_owned()));
+    match names.is_empty() {
+        true => "there is no YAML file here; `orchestrate schema` describes what a matrix holds".to_owned(),
+        false => format!("the YAML files here are: {}", names.join(", ")),
+    }
+}
+
+/// The YAML files in `directory`, by name; none if it cannot be read.
+fn yaml_files(directory: &Path) -> Vec<PathBuf> {
+    let place = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
+    let is_yaml = |name: &PathBuf| name.extension().is_some_and(|ending| ending == "yaml" || ending == "yml");
+    let mut files: Vec<PathBuf> =
+        entries.map(|entry| directory.join(entry.file_name())).filter(is_yaml).collect();
+    files.sort();
+    files
 }
 
 /// The matrix in the file at `path`, and the facts about the file that a plan keeps.
@@ -163,6 +218,40 @@ mod tests {
             let read = clap::ValueEnum::to_possible_value(word).unwrap();
             assert_eq!(flags, format!(" --profile {}", read.get_name()));
         }
+    }
+
+    #[test]
+    fn a_missing_file_gets_the_nearest_name_or_those_that_there_are() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("sub")).unwrap();
+        let file = |name: &str| dir.path().join("sub").join(name);
+        let hint = |name: &str| load_matrix_plan(&file(name)).unwrap_err().hint.unwrap();
+        for name in ["first.yaml", "second.yml", "notes.txt"] {
+            std::fs::write(file(name), "").unwrap();
+        }
+        assert_eq!(hint("frist.yaml"), format!("did you mean `{}`?", file("first.yaml").display()));
+        assert_eq!(
+            hint("first"),
+            format!("did you mean `{}`?", file("first.yaml").display()),
+            "without its ending"
+        );
+        let listed = hint("something-else.yaml");
+        let both = format!("{}, {}", file("first.yaml").display(), file("second.yml").display());
+        assert!(listed.contains(&both) && !listed.contains("notes.txt"), "{listed}");
+    }
+
+    #[test]
+    fn a_mistake_of_a_value_does_not_lead_to_the_schema() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.yaml");
+        let hint = |line: &str| {
+            let text = "name: a\nmodels: [vgg16]\nbatches: [1]\nenvs: {e: {device: cpu}}\n";
+            std::fs::write(&path, format!("{text}{line}\n")).unwrap();
+            load_matrix_plan(&path).unwrap_err().hint.unwrap()
+        };
+        assert_eq!(hint("repeets: 3"), "`orchestrate schema` describes every key of a matrix");
+        let check = format!("correct the file, then type `orchestrate check {}`", path.display());
+        assert_eq!(hint("repeats: -3"), check);
     }
 
     #[test]

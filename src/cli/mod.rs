@@ -38,6 +38,7 @@ mod show;
 mod stale;
 mod status;
 mod study;
+mod usage;
 mod words;
 
 use std::io::Write;
@@ -103,7 +104,10 @@ enum Verb {
 
 /// Parses the command line, runs the verb and returns its exit code.
 pub fn main() -> ExitCode {
-    let Cli { global, verb } = Cli::parse();
+    let Cli { global, verb } = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
     let result = match verb {
         Verb::Run(args) => run::run(args, &global),
         Verb::Resume(args) => resume::run(args, &global),
@@ -125,12 +129,21 @@ pub fn main() -> ExitCode {
         Verb::Completions(args) => completions::run(args, Cli::command()),
         Verb::Man(args) => man::run(args, Cli::command()),
     };
-    match result {
-        Ok(exit) => exit.into(),
-        Err(failure) => {
-            // If nobody reads standard error any more, the exit code still reports the failure.
-            let _ = writeln!(std::io::stderr(), "{failure}");
-            failure.exit.into()
-        }
+    result.map_or_else(|failure| report_failure(&failure), Exit::into)
+}
+
+/// Prints what is wrong with the command line, or the help that the user asked for.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let arguments: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    match usage::explain(error, Cli::command(), &arguments) {
+        Some(failure) => report_failure(&failure),
+        None => error.exit(),
     }
+}
+
+fn report_failure(failure: &Failure) -> ExitCode {
+    // If nobody reads standard error any more, the exit code still reports the failure.
+    let _ = writeln!(std::io::stderr(), "{failure}");
+    failure.exit.into()
 }

@@ -47,14 +47,12 @@ pub(super) enum SelectError {
     #[error("`--only {0}` compares numbers, but {1} is not a number")]
     NoNumber(String, String),
     /// A field that jobs do not have.
-    #[error("`--only {condition}`: jobs have no field `{field}`: expected {expected}")]
+    #[error("jobs have no field `{field}`, which `--only {condition}` names")]
     UnknownField {
         /// The condition, as typed.
         condition: String,
         /// Its field.
         field: String,
-        /// The known fields.
-        expected: String,
     },
     /// An env, model or precision that no job of the plan has.
     #[error("matrix `{matrix}` has no {field} `{word}`: expected {expected}")]
@@ -164,12 +162,9 @@ fn check_field(plan: &Plan, condition: &str, name: &str) -> Result<(), Failure> 
     let parameters = PARAMETERS.iter().map(|parameter| parameter.name());
     let known: BTreeSet<&str> = SelectorField::NAMES.into_iter().chain(parameters).chain(own).collect();
     let hint = did_you_mean(name, known.iter().copied());
-    let error = SelectError::UnknownField {
-        condition: condition.to_owned(),
-        field: name.to_owned(),
-        expected: one_of(known),
-    };
-    Err(error.failure(hint))
+    let hint = hint.unwrap_or_else(|| format!("the fields are {}", one_of(known)));
+    let error = SelectError::UnknownField { condition: condition.to_owned(), field: name.to_owned() };
+    Err(error.failure(Some(hint)))
 }
 
 /// A selector of one field, whose names must exist.
@@ -271,6 +266,7 @@ mod tests {
             (&[], &[], &["batch>=99"], Exit::NothingSelected, "none of the 36 jobs"),
             (&["b"], &[], &["channels_last=true"], Exit::NothingSelected, "orchestrate plan m.yaml"),
             (&[], &[], &["bacth>=99"], Exit::Usage, "hint: did you mean `batch`?"),
+            (&[], &[], &["color=red"], Exit::Usage, "hint: the fields are `augment`, `batch`,"),
             (&[], &[], &["batch"], Exit::Usage, "is not a condition"),
             (&[], &[], &["batch="], Exit::Usage, "is not a condition"),
             (&[], &[], &[">=3"], Exit::Usage, "is not a condition"),

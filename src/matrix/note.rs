@@ -54,8 +54,23 @@ impl fmt::Display for Note {
     /// Everything but the file's name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Note { span, word, message, hint } = self;
-        write!(f, "{}:{}: {word}: {message}", span.line, span.column)?;
+        let colon = if self.continues_the_word() { "" } else { ":" };
+        write!(f, "{}:{}: {word}{colon} {message}", span.line, span.column)?;
         hint.iter().try_for_each(|hint| write!(f, " ({hint})"))
+    }
+}
+
+impl Note {
+    /// Whether the message begins with a verb, so that the word is its subject: "`x` is not a key". In the third person
+    /// a verb ends in `s`.
+    fn continues_the_word(&self) -> bool {
+        let first = self.message.split(' ').next().unwrap_or_default();
+        first.ends_with('s') && first != "this" && first.bytes().all(|byte| byte.is_ascii_lowercase())
+    }
+
+    /// Whether it is about a key that is unknown or missing, so that a list of all keys helps.
+    pub fn is_about_a_key(&self) -> bool {
+        self.message.contains("is not a key of") || self.message.contains("is missing")
     }
 }
 
@@ -226,6 +241,27 @@ mod tests {
         assert_eq!(nearest("colour", known), None);
         assert_eq!(nearest(&"x".repeat(10_000), known), None);
         assert_eq!(one_of(known), "`batches`, `models` or `repeats`");
+    }
+
+    #[test]
+    fn a_message_with_a_verb_has_the_word_as_its_subject() {
+        let note = |message: &str| Note {
+            span: Span { line: 1, column: 2, length: 1 },
+            word: "`x`".into(),
+            message: message.into(),
+            hint: None,
+        };
+        for (message, text, about_a_key) in [
+            ("is not a key of a matrix", "1:2: `x` is not a key of a matrix", true),
+            ("has no configs left", "1:2: `x` has no configs left", false),
+            ("leads to the same command", "1:2: `x` leads to the same command", false),
+            ("expected a word", "1:2: `x`: expected a word", false),
+            ("`device` is missing", "1:2: `x`: `device` is missing", true),
+            ("this key occurs twice", "1:2: `x`: this key occurs twice", false),
+        ] {
+            let note = note(message);
+            assert_eq!((note.to_string().as_str(), note.is_about_a_key()), (text, about_a_key));
+        }
     }
 
     #[test]
