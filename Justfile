@@ -22,7 +22,7 @@ quickstart: build
 # Runs every test.
 test:
     cargo test --locked --features torch
-    python3 -B -m doctest bench/observer.py
+    python3 -B -m doctest bench/observer.py tests/fixtures/kept.py
 
 # Runs the worker's tests with the kernels that older x86-64 processors get, on one thread and on two.
 test-isa:
