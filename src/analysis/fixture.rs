@@ -5,7 +5,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::cost::FlopsConvention;
 use super::marks::Thresholds;
 use super::peaks::{Catalogue, Ceiling, Confidence, Origin, Peaks, Range};
-use super::{Cell, Span, State, Study};
+use super::{Cell, NoRecord, Span, Study};
 use crate::job::{Device, Job, Key, Precision};
 use crate::protocol::{Details, Effective, IterationClock, Iterations, Measurement, Settings};
 use crate::record::testing::{self, record_of};
@@ -158,9 +158,9 @@ impl StudyBuilder {
         self
     }
 
-    fn cell(mut self, key: Key, state: State) -> Self {
+    fn cell(mut self, key: Key, record: Result<Box<Record>, NoRecord>) -> Self {
         let usd_per_hour = self.usd_per_hour;
-        self.cells.push(Cell { job: Job::new(key), peaks: None, usd_per_hour, state, iterations: None });
+        self.cells.push(Cell { job: Job::new(key), peaks: None, usd_per_hour, record, iterations: None });
         self
     }
 
@@ -180,7 +180,7 @@ impl StudyBuilder {
         let slot = self.cells.len() as i64;
         let mut record = record(key.clone(), images_per_s, slot);
         change(&mut record);
-        self.cell(key, State::Recorded(Box::new(record)))
+        self.cell(key, Ok(Box::new(record)))
     }
 
     /// Sets the seconds of the last run's iterations, timed by `clock`.
@@ -209,7 +209,7 @@ impl StudyBuilder {
     }
 
     pub(crate) fn not_run(self, key: Key, reason: &str) -> Self {
-        self.cell(key, State::NotRun { reason: reason.to_owned() })
+        self.cell(key, Err(NoRecord { reason: reason.to_owned() }))
     }
 
     pub(crate) fn build(self) -> Study {

@@ -82,22 +82,17 @@ pub struct Cell {
     pub peaks: Option<String>,
     /// The price of an hour on the machine, in US dollars.
     pub usd_per_hour: Option<f64>,
-    /// Its result.
-    pub state: State,
+    /// What its last attempt left, be it of a success or of a failure.
+    pub record: Result<Box<Record>, NoRecord>,
     /// The seconds of its iterations, if its worker wrote them. They never decide what counts.
     pub iterations: Option<Iterations>,
 }
 
-/// The result of a job.
+/// A job without a record.
 #[derive(Clone, Debug)]
-pub enum State {
-    /// An attempt left a record, be it of a success or of a failure.
-    Recorded(Box<Record>),
-    /// There is no record.
-    NotRun {
-        /// The reason, as a sentence without a full stop.
-        reason: String,
-    },
+pub struct NoRecord {
+    /// The reason, as a sentence without a full stop.
+    pub reason: String,
 }
 
 /// When and where a job ran.
@@ -131,10 +126,7 @@ impl Span {
 impl Cell {
     /// The record, if any.
     pub fn record(&self) -> Option<&Record> {
-        match &self.state {
-            State::Recorded(record) => Some(record),
-            State::NotRun { .. } => None,
-        }
+        self.record.as_deref().ok()
     }
 
     /// The record and its measurement, if the job succeeded.
@@ -145,13 +137,13 @@ impl Cell {
 
     /// The reason why there is no result; `None` if there is one.
     pub fn reason(&self) -> Option<String> {
-        match &self.state {
-            State::NotRun { reason } => Some(reason.clone()),
-            State::Recorded(_) if self.success().is_some() => None,
-            State::Recorded(record) if record.outcome == Outcome::Succeeded => {
+        match &self.record {
+            Err(NoRecord { reason }) => Some(reason.clone()),
+            Ok(_) if self.success().is_some() => None,
+            Ok(record) if record.outcome == Outcome::Succeeded => {
                 Some("its record says it succeeded but holds no measurement".to_owned())
             }
-            State::Recorded(record) => Some(record.outcome.to_string()),
+            Ok(record) => Some(record.outcome.to_string()),
         }
     }
 

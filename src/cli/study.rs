@@ -13,7 +13,7 @@ use super::{Exit, Failure, Global};
 use crate::analysis::cost::FlopsConvention;
 use crate::analysis::group::Row;
 use crate::analysis::peaks::{Catalogue, Peaks, PeaksError, parse, parse_measured};
-use crate::analysis::{Analysis, Cell, Span, State, Study};
+use crate::analysis::{Analysis, Cell, NoRecord, Span, Study};
 use crate::files::{read_regular_text, write_atomic};
 use crate::host::probe_host;
 use crate::job::{Job, Name};
@@ -129,11 +129,11 @@ fn cells(plan: &Plan, inventory: &Inventory) -> Vec<Cell> {
 
 /// The cell of `job` for `analysis`, without the peaks and prices of its env. `reason` tells why it has no record.
 pub(super) fn cell(job: Job, inventory: &Inventory, reason: impl FnOnce(&NotDone) -> String) -> Cell {
-    let state = match inventory.standing(&job) {
-        Standing::Done(record) | Standing::NotDone(NotDone::Failed(record)) => State::Recorded(record),
-        Standing::NotDone(not_done) => State::NotRun { reason: reason(&not_done) },
+    let record = match inventory.standing(&job) {
+        Standing::Done(record) | Standing::NotDone(NotDone::Failed(record)) => Ok(record),
+        Standing::NotDone(not_done) => Err(NoRecord { reason: reason(&not_done) }),
     };
-    Cell { job, peaks: None, usd_per_hour: None, state, iterations: None }
+    Cell { job, peaks: None, usd_per_hour: None, record, iterations: None }
 }
 
 /// Adds the seconds of its iterations to each timing job with a result. Jobs without usable iterations get no marks

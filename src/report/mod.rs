@@ -136,10 +136,10 @@ mod tests {
     fn pages_with_all_sections() {
         let mut study = study_with_peaks();
         // A contended run, and a text that would break a table.
-        let crate::analysis::State::Recorded(record) = &mut study.cells[0].state else { unreachable!() };
+        let record = study.cells[0].record.as_mut().unwrap();
         record.observed.host_busy_s = Some(1000.0);
-        study.cells[13].state =
-            crate::analysis::State::NotRun { reason: "a | b\n<script>alert(1)</script>".to_owned() };
+        let reason = "a | b\n<script>alert(1)</script>".to_owned();
+        study.cells[13].record = Err(crate::analysis::NoRecord { reason });
         let files = rendered(&study);
         insta::assert_snapshot!("report.md", text(&files, "report.md"));
         let html = text(&files, "report.html");

@@ -8,7 +8,7 @@ use super::shared::{OfConfig, config_columns};
 use crate::analysis::column::{Column, Columns, Group, list, yes_no};
 use crate::analysis::cost::usd_per_million_images;
 use crate::analysis::marks::{foreign_cores, mark_names, stolen_cores};
-use crate::analysis::{Cell, State};
+use crate::analysis::{Cell, NoRecord};
 use crate::job::PARAMETERS;
 use crate::protocol::Details;
 use crate::record::{ProcessStats, Record};
@@ -76,10 +76,10 @@ fn job<'a>() -> Vec<Of<'a>> {
 }
 
 fn status(cell: &Cell) -> &'static str {
-    match &cell.state {
-        State::NotRun { .. } => "not_run",
-        State::Recorded(_) if cell.success().is_some() => "succeeded",
-        State::Recorded(_) => "failed",
+    match &cell.record {
+        Err(NoRecord { .. }) => "not_run",
+        Ok(_) if cell.success().is_some() => "succeeded",
+        Ok(_) => "failed",
     }
 }
 

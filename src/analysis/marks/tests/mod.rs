@@ -11,7 +11,7 @@ use chrono::TimeDelta;
 
 use super::*;
 use crate::analysis::fixture::{StudyBuilder, key};
-use crate::analysis::{State, Study, analyse};
+use crate::analysis::{Study, analyse};
 use crate::protocol::{ITERATIONS_HEADER, Iterations};
 use crate::record::Gate;
 
@@ -141,8 +141,8 @@ fn a_loss_in_iterations_csv_that_is_not_finite_is_marked() {
 fn runs_that_overlap_on_one_host_are_contended_and_left_out() {
     let overlap = |other_host: bool, beside: bool| {
         let mut study = StudyBuilder::new().runs("cpu", "mobilenet_v2", 16, &[5.3, 1.74]).build();
-        let State::Recorded(first) = study.cells[0].state.clone() else { unreachable!() };
-        let State::Recorded(second) = &mut study.cells[1].state else { unreachable!() };
+        let first = study.cells[0].record.clone().unwrap();
+        let second = study.cells[1].record.as_mut().unwrap();
         second.started_at = first.started_at + TimeDelta::seconds(10);
         second.ended_at = second.started_at + TimeDelta::seconds(40);
         if beside {
