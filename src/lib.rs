@@ -10,7 +10,7 @@
 //! | [`stats`] | numbers in, statistics out | none |
 //! | [`random`] | numbers that a seed brings back | none |
 //! | [`threshold`] | the thresholds of marks and findings | none |
-//! | [`text`] | words for numbers and errors | none |
+//! | [`text`] | words for numbers and errors; the names closest to a misspelt word | none |
 //! | [`metric`] | the names of a GPU's metrics: what they mean, what to ask for instead | none |
 //! | [`architecture`] | networks as data: layers, shapes, parameters, MACs | none |
 //! | [`dataset`] | data sets as data: recipes, photographs, checksums | none |

@@ -1,5 +1,6 @@
-//! Formats numbers and errors for people: durations, sizes, rates, counts, an error with its causes. Any room may call
-//! it. It uses no other room, never decides what is said, and never prints.
+//! Formats numbers, names and errors for people: durations, sizes, rates, counts, the names that a misspelt word is
+//! close to, an error with its causes. Any room may call it. It uses no other room, never decides what is said, and
+//! never prints.
 
 use std::error::Error;
 use std::time::Duration;
@@ -120,6 +121,70 @@ pub fn count_text(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
+/// The names in `known` that `word` was probably meant to be: those with the fewest typing errors, at most three.
+///
+/// Case does not count, nor does the difference between `-` and `_`.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    // Computing a distance takes time proportional to both lengths, and no intended name is this long.
+    const LONGEST: usize = 200;
+    let plain = |text: &str| text.to_lowercase().replace('-', "_");
+    let word = plain(word);
+    if word.chars().count() > LONGEST {
+        return Vec::new();
+    }
+    let errors = |name: &str| {
+        let errors = strsim::osa_distance(&word, &plain(name));
+        let longer = word.chars().count().max(name.chars().count());
+        (errors <= allowed_errors(longer)).then_some(errors)
+    };
+    let near: Vec<(usize, &str)> = known.into_iter().filter_map(|name| Some((errors(name)?, name))).collect();
+    let fewest = near.iter().map(|(errors, _)| *errors).min();
+    let mut names: Vec<&str> = Vec::new();
+    for (errors, name) in near {
+        if Some(errors) == fewest && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.truncate(3);
+    names
+}
+
+/// The typing errors after which a name of this length is still recognised.
+fn allowed_errors(length: usize) -> usize {
+    match length {
+        0..=1 => 0,
+        2..=4 => 1,
+        5..=8 => 2,
+        longer => longer / 3,
+    }
+}
+
+/// "did you mean `x`?" or "did you mean `x` or `y`?", with the nearest names, if there are any.
+pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let names = nearest(word, known);
+    (!names.is_empty()).then(|| format!("did you mean {}?", one_of(names)))
+}
+
+/// "`a`, `b` or `c`".
+pub fn one_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    match names.as_slice() {
+        [] => "nothing".to_owned(),
+        [only] => only.clone(),
+        [init @ .., last] => format!("{} or {last}", init.join(", ")),
+    }
+}
+
+/// The first names, and the number of the others: `a, b, c` or `a, b, c, d, e and 7 more`.
+pub fn first_few(names: &[String]) -> String {
+    const FEW: usize = 5;
+    let first = names[..names.len().min(FEW)].join(", ");
+    match names.len().saturating_sub(FEW) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
+
 /// The sources of `error`, from the nearest to the first cause.
 pub fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(error.source(), |cause| (*cause).source())
@@ -200,6 +265,45 @@ mod tests {
         assert_eq!(with_causes(&*error), "cannot run: cannot read: no such file");
         assert_eq!(causes(&*error).count(), 2);
         assert_eq!(with_causes(&*layer("alone", None)), "alone");
+    }
+
+    #[test]
+    fn names_with_the_fewest_typing_errors_are_nearest() {
+        let known = ["batches", "models", "repeats"];
+        assert_eq!(nearest("batch", known), ["batches"]);
+        assert_eq!(nearest("modles", known), ["models"]);
+        assert_eq!(nearest("REPEATS", known), ["repeats"]);
+        assert_eq!(nearest("colour", known), Vec::<&str>::new());
+        assert_eq!(nearest("", known), Vec::<&str>::new());
+        assert_eq!(nearest("n", ["m"]), Vec::<&str>::new(), "letters have nothing in common");
+        assert_eq!(nearest(&"x".repeat(10_000), known), Vec::<&str>::new());
+        assert_eq!(nearest("quikstart", ["quickstart2", "mac", "quickstart"]), ["quickstart"]);
+        assert_eq!(nearest("cuda", ["cuda", "cuda"]), ["cuda"]);
+    }
+
+    #[test]
+    fn names_that_are_equally_near_are_all_offered_up_to_three() {
+        let runs = ["cpu_run1", "cpu_run2", "cpu_run3", "cpu_run4"];
+        assert_eq!(nearest("cpu_run9", runs), runs[..3]);
+        assert_eq!(
+            did_you_mean("cpu_run9", runs[..2].iter().copied()).unwrap(),
+            "did you mean `cpu_run1` or `cpu_run2`?"
+        );
+        assert_eq!(did_you_mean("vgg", ["resnet18"]), None);
+        assert_eq!(one_of(["a", "b", "c"]), "`a`, `b` or `c`");
+    }
+
+    #[test]
+    fn a_long_name_is_recognised_without_some_of_its_parts() {
+        let labels = ["cpu_resnet18_fp32_bs16_run1", "cpu_vgg16_fp32_bs16_run1"];
+        assert_eq!(nearest("resnet18_bs16_run1", labels), labels[..1]);
+    }
+
+    #[test]
+    fn long_lists_are_cut() {
+        let names: Vec<String> = ["a", "b", "c", "d", "e", "f", "g"].map(String::from).to_vec();
+        assert_eq!(first_few(&names[..5]), "a, b, c, d, e");
+        assert_eq!(first_few(&names), "a, b, c, d, e and 2 more");
     }
 
     #[test]

@@ -73,7 +73,7 @@ fn a_network_that_cannot_be_counted_is_reported() {
         project.orchestrate(&[&["complexity"], args].concat()).code(2).says(text);
     };
     fails(&[], "<NETWORK>...");
-    fails(&["resnet5O"], "did you mean `resnet50` or");
+    fails(&["resnet5O"], "did you mean `resnet50`? `orchestrate complexity --all` lists them");
     fails(&["vit_b_16", "--input-size", "100"], "the next larger is `--input-size 112`");
     fails(
         &["alexnet", "--input-size", "10"],

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::load::load_matrix_plan;
-use super::output::nearest;
 use super::{Exit, Failure};
 use crate::files::JobDir;
 use crate::job::{Job, varying_parameters};
 use crate::plan::{Inventory, Plan, quote};
 use crate::store::{Store, StoreError};
+use crate::text::{did_you_mean, nearest, one_of};
 
 /// The plan of a matrix file, the saved plan with this name, or the last saved plan if `None`.
 ///
@@ -63,15 +63,14 @@ fn nothing(store: &Store, why: String) -> Failure {
 fn no_plan(error: StoreError, store: &Store) -> Failure {
     let StoreError::NoPlan { name, .. } = &error else { return Failure::store(error) };
     let names = store.plan_names().unwrap_or_default();
-    let near = nearest(name, names.iter().map(String::as_str));
-    let hint = match near.first() {
+    let hint = match did_you_mean(name, names.iter().map(String::as_str)) {
         _ if Path::new(name).is_file() => {
             format!(
                 "a saved plan has the name of its matrix; `orchestrate run {}` runs this file",
                 quote(name)
             )
         }
-        Some(near) => format!("did you mean `{near}`?"),
+        Some(hint) => hint,
         None if names.is_empty() => RUN_FIRST.to_owned(),
         None => {
             format!("the saved plans are: {}; the name of a matrix file ends in `.yaml`", names.join(", "))
@@ -157,9 +156,8 @@ fn no_job(word: &str, known: &BTreeMap<String, Found>, store: &Store) -> Failure
     let longer = || labels.clone().filter(|label| !word.is_empty() && label.starts_with(word));
     let mut near: Vec<&str> = nearest(word, labels.clone());
     near.extend(longer().filter(|label| !near.contains(label)).take(3).collect::<Vec<_>>());
-    let near: Vec<String> = near.into_iter().map(|label| format!("`{label}`")).collect();
     let hint = match near.is_empty() {
-        false => format!("did you mean {}?", near.join(" or ")),
+        false => format!("did you mean {}?", one_of(near)),
         true if known.is_empty() => RUN_FIRST.to_owned(),
         true => "`orchestrate plan MATRIX.yaml` lists the jobs of a matrix".to_owned(),
     };

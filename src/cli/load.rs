@@ -10,9 +10,10 @@ use sha2::{Digest, Sha256};
 use super::failure::disk_remedy;
 use super::{Exit, Failure};
 use crate::job::Kind;
-use crate::matrix::{Matrix, Note, check, nearest, render_notes};
+use crate::matrix::{Matrix, Note, check, render_notes};
 use crate::plan::{Plan, expand, quote};
 use crate::record::MatrixFacts;
+use crate::text::{nearest, one_of};
 
 /// A matrix file that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -87,13 +88,15 @@ fn missing_hint(path: &Path) -> String {
     }
     let stem = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let stems: Vec<String> = files.iter().map(|file| stem(file)).collect();
-    if let Some(near) = nearest(&stem(path), stems.iter().map(String::as_str)) {
-        let meant = files
-            .iter()
-            .zip(&stems)
-            .find(|(_, stem)| *stem == near)
-            .map(|(file, _)| file.display().to_string());
-        return format!("did you mean `{}`?", meant.unwrap_or_default());
+    let near = nearest(&stem(path), stems.iter().map(String::as_str));
+    let meant: Vec<String> = files
+        .iter()
+        .zip(&stems)
+        .filter(|(_, stem)| near.contains(&stem.as_str()))
+        .map(|(file, _)| file.display().to_string())
+        .collect();
+    if !meant.is_empty() {
+        return format!("did you mean {}?", one_of(meant.iter().map(String::as_str)));
     }
     let mut names: Vec<String> = files.iter().take(LISTED).map(|file| file.display().to_string()).collect();
     names.extend((files.len() > LISTED).then(|| "…".to_owned()));

@@ -138,28 +138,3 @@ pub(super) fn table(header: Vec<String>, layout: Layout) -> Table {
 pub(super) fn table_text(table: &Table) -> String {
     format!("{}\n", table.trim_fmt())
 }
-
-/// At most three of `names` that are close to `word`, the closest first.
-pub(super) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut scored: Vec<(f64, &str)> = names
-        .into_iter()
-        .map(|name| (strsim::normalized_damerau_levenshtein(word, name), name))
-        .filter(|(score, _)| *score >= 0.5)
-        .collect();
-    scored.sort_by(|left, right| right.0.total_cmp(&left.0).then(left.1.cmp(right.1)));
-    scored.dedup_by(|left, right| left.1 == right.1);
-    scored.into_iter().take(3).map(|(_, name)| name).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn near_names_come_nearest_first_and_far_ones_not_at_all() {
-        let names = ["quickstart", "mac", "cuda", "quickstart2"];
-        assert_eq!(nearest("quikstart", names), ["quickstart", "quickstart2"]);
-        assert_eq!(nearest("zzz", names), Vec::<&str>::new());
-        assert_eq!(nearest("cuda", ["cuda", "cuda"]), ["cuda"]);
-    }
-}

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use super::{Exit, Failure};
 use crate::job::{Key, Name, PARAMETERS, ParamValue, Precision, parameter, placeholders};
-use crate::matrix::{Condition, Operator, Selector, SelectorField, comma_separated, did_you_mean, one_of};
+use crate::matrix::{Condition, Operator, Selector, SelectorField, comma_separated};
 use crate::plan::{Plan, quote};
+use crate::text::{did_you_mean, one_of};
 
 /// The selection flags of `run`, `resume`, `plan` and `status`.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -161,8 +162,12 @@ fn check_field(plan: &Plan, condition: &str, name: &str) -> Result<(), Failure> 
     }
     let parameters = PARAMETERS.iter().map(|parameter| parameter.name());
     let known: BTreeSet<&str> = SelectorField::NAMES.into_iter().chain(parameters).chain(own).collect();
-    let hint = did_you_mean(name, known.iter().copied());
-    let hint = hint.unwrap_or_else(|| format!("the fields are {}", one_of(known)));
+    let hint = did_you_mean(name, known).unwrap_or_else(|| {
+        format!(
+            "expected {}, or the name of a parameter",
+            SelectorField::NAMES.map(|name| format!("`{name}`")).join(", ")
+        )
+    });
     let error = SelectError::UnknownField { condition: condition.to_owned(), field: name.to_owned() };
     Err(error.failure(Some(hint)))
 }

@@ -6,7 +6,7 @@ use clap::Command;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
 use super::{Exit, Failure};
-use crate::matrix::{nearest, one_of};
+use crate::text::{did_you_mean, nearest, one_of};
 
 /// The mistake in `arguments`, the words after the program's name, for which `root` failed with `error`. `None` if the
 /// user asked for help or for the version.
@@ -87,7 +87,7 @@ impl Mistake<'_> {
 
     fn unknown_verb(&self) -> (String, String) {
         let (word, path) = (self.word(ContextKind::InvalidSubcommand), &self.call.path);
-        let hint = match nearest(&word, self.call.command.get_subcommands().map(Command::get_name)) {
+        let hint = match nearest(&word, self.call.command.get_subcommands().map(Command::get_name)).first() {
             Some(near) => format!("did you mean `{path} {near}`?"),
             None => self.call.help("lists the verbs"),
         };
@@ -109,7 +109,7 @@ impl Mistake<'_> {
             return (format!("`{path}` takes no argument `{word}`"), self.call.help("lists its arguments"));
         }
         let options = self.call.options();
-        let hint = match nearest(&word, options.iter().map(String::as_str)) {
+        let hint = match nearest(&word, options.iter().map(String::as_str)).first() {
             Some(near) => format!("did you mean `{near}`? `{path} --help` describes it"),
             None => self.call.help("lists its options"),
         };
@@ -132,7 +132,7 @@ impl Mistake<'_> {
             Some(source) => source.to_string(),
             None => format!("expected {}", one_of(valid.clone())),
         };
-        let hint = nearest(&word, valid).map_or_else(describes, |near| format!("did you mean `{near}`?"));
+        let hint = did_you_mean(&word, valid).unwrap_or_else(describes);
         (format!("`{word}` is not a value of `{name}`: {expected}"), hint)
     }
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashSet};
 use super::env::{build, check_model, check_param_name};
 use super::file::{self, EnvFile, MatrixFile, WorkerFile};
 use super::keys::{self, BATCH, MOST_JOBS, REPEATS};
-use super::note::{Note, Notes, Span, Spanned, did_you_mean, one_of};
+use super::note::{Note, Notes, Span, Spanned};
 use super::reader::{count, get, mismatch, name, nearest_word, param, parsed, unknown_key};
 use super::tree::{self, Entry, Node, Value};
 use super::{AxisValue, Condition, Env, Include, Matrix, Operator, Selector, SelectorField, comma_separated};
@@ -18,6 +18,7 @@ use crate::job::{
     JobId, Key, PARAMETERS, ParamValue, Parameter, ParameterType, Params, Precision, WorkerTemplate,
     parameter,
 };
+use crate::text::{did_you_mean, one_of};
 
 /// Checks the text of a matrix file.
 ///

@@ -3,12 +3,13 @@
 use super::file::{EnvFile, Overrides, SpannedList, WorkerFile};
 use super::keys::{MOST_JOBS, PLACEHOLDERS};
 use super::limits::merge_limits;
-use super::note::{Notes, Span, Spanned, did_you_mean, one_of};
+use super::note::{Notes, Span, Spanned};
 use super::profile::{check_own, profiles};
 use super::reader::unknown_key;
 use super::{Axis, AxisName, AxisValue, Env};
 use crate::architecture::NETWORKS;
 use crate::job::{Name, PARAMETERS, ParamValue, Params, Precision, WorkerTemplate, parameter, placeholders};
+use crate::text::{did_you_mean, one_of};
 
 /// The default repeats of a config: the fewest with which two configs can differ significantly.
 const DEFAULT_REPEATS: u32 = 5;

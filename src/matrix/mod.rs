@@ -38,7 +38,7 @@ use crate::threshold::Thresholds;
 pub use check::check;
 pub use condition::{Operator, comma_separated};
 pub use configs::Config;
-pub use note::{Note, Span, Spanned, did_you_mean, nearest, one_of, render_notes};
+pub use note::{Note, Span, Spanned, render_notes};
 pub use profile::NothingToProfile;
 pub use schema::schema;
 

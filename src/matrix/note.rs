@@ -192,56 +192,9 @@ pub(super) fn printable(text: &str, most: usize) -> String {
     shown
 }
 
-/// The name among `known` that is nearest to `word`, if it was probably meant.
-pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Computing a distance takes time proportional to both lengths, and no intended name is this long.
-    let length = word.chars().count();
-    if length > 100 {
-        return None;
-    }
-    let allowed = match length {
-        0..=4 => 1,
-        5..=8 => 2,
-        _ => 3,
-    };
-    let plain = |text: &str| text.to_lowercase().replace('-', "_");
-    known
-        .into_iter()
-        .map(|name| (strsim::osa_distance(&plain(word), &plain(name)), name))
-        .min_by_key(|(distance, _)| *distance)
-        .filter(|(distance, _)| *distance <= allowed)
-        .map(|(_, name)| name)
-}
-
-/// "did you mean `x`?" for the nearest name, if there is one.
-pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    nearest(word, known).map(|name| format!("did you mean `{name}`?"))
-}
-
-/// "`a`, `b` or `c`".
-pub fn one_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
-    match names.as_slice() {
-        [] => "nothing".to_owned(),
-        [only] => only.clone(),
-        [init @ .., last] => format!("{} or {last}", init.join(", ")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn nearest_names() {
-        let known = ["batches", "models", "repeats"];
-        assert_eq!(nearest("batch", known), Some("batches"));
-        assert_eq!(nearest("modles", known), Some("models"));
-        assert_eq!(nearest("REPEATS", known), Some("repeats"));
-        assert_eq!(nearest("colour", known), None);
-        assert_eq!(nearest(&"x".repeat(10_000), known), None);
-        assert_eq!(one_of(known), "`batches`, `models` or `repeats`");
-    }
 
     #[test]
     fn a_message_with_a_verb_has_the_word_as_its_subject() {

@@ -4,9 +4,10 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::keys::{KeyDoc, LONGEST_LIST, names};
-use super::note::{Notes, Span, Spanned, did_you_mean, one_of};
+use super::note::{Notes, Span, Spanned};
 use super::tree::{Entry, Node, Value};
 use crate::job::{DataSource, Name, ParamValue, Parameter, ParameterType, parameter};
+use crate::text::{did_you_mean, one_of};
 
 /// Notes that `node` is not what was expected; `expected` completes "expected …".
 pub(super) fn mismatch(node: &Node, expected: &str, notes: &mut Notes) {
@@ -227,7 +228,7 @@ pub(super) fn check_keys(entries: &[Entry], tables: &[&'static [KeyDoc]], whose:
     }
 }
 
-/// Notes that `word` is not a `what`, with the nearest known name or all of them.
+/// Notes that `word` is not a `what`, with the nearest known names. Without any, lists all known names if they are few.
 pub(super) fn unknown_key<'a>(
     span: Span,
     word: &str,
@@ -235,10 +236,17 @@ pub(super) fn unknown_key<'a>(
     known: impl Iterator<Item = &'a str> + Clone,
     notes: &mut Notes,
 ) {
+    const FEW: usize = 8;
     let message = format!("is not {what}");
     match did_you_mean(word, known.clone()) {
         Some(hint) => notes.add_with_hint(span, word, message, Some(hint)),
-        None => notes.add(span, word, format!("{message}: expected {}", one_of(known))),
+        None if known.clone().count() <= FEW => {
+            notes.add(span, word, format!("{message}: expected {}", one_of(known)));
+        }
+        None => {
+            let hint = "`orchestrate schema` describes them all".to_owned();
+            notes.add_with_hint(span, word, message, Some(hint));
+        }
     }
 }
 

@@ -31,7 +31,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("dataset", &["random"]),
     ("protocol", &["job"]),
     ("record", &["job", "protocol", "metric", "stats", "text"]),
-    ("matrix", &["job", "record", "metric", "architecture", "stats", "threshold"]),
+    ("matrix", &["job", "record", "metric", "architecture", "stats", "text", "threshold"]),
     ("plan", &["job", "protocol", "record", "matrix", "stats", "random", "text", "threshold"]),
     ("event", &["job", "protocol", "record", "plan", "text"]),
     ("analysis", &["job", "protocol", "record", "architecture", "stats", "text", "threshold"]),

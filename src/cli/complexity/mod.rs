@@ -4,12 +4,13 @@ mod render;
 
 use std::path::{Path, PathBuf};
 
-use super::output::{Layout, nearest, print, print_json, write_files};
+use super::output::{Layout, print, print_json, write_files};
 use super::{Exit, Failure, Global};
 use crate::analysis::complexity::{Complexity, Counting};
 use crate::analysis::cost::FlopsConvention;
 use crate::architecture::{NETWORKS, NoNetwork, network};
 use crate::job::{Optimizer, Precision};
+use crate::text::did_you_mean;
 use render::{Summary, layer_csv, layer_listing, summary_csv, summary_table};
 
 /// The arguments of `orchestrate complexity`.
@@ -108,11 +109,8 @@ impl ComplexityArgs {
 fn failure(error: NoNetwork, name: &str) -> Failure {
     let hint = match &error {
         NoNetwork::UnknownName(_) => {
-            let closest = match nearest(name, NETWORKS.iter().copied())[..] {
-                [] => String::new(),
-                ref names => format!("did you mean `{}`? ", names.join("` or `")),
-            };
-            format!("{closest}`orchestrate complexity --all` lists them")
+            let closest = did_you_mean(name, NETWORKS.iter().copied()).map(|closest| format!("{closest} "));
+            format!("{}`orchestrate complexity --all` lists them", closest.unwrap_or_default())
         }
         NoNetwork::InputSize { least, .. } => format!("the smallest is `--input-size {least}`"),
         NoNetwork::Patches { input_size, patch, .. } => {
