@@ -253,7 +253,7 @@ impl Parameter {
                 &[],
                 ReadBack,
                 AllRuns,
-                "Iterations (forward and backward of one batch) for each optimizer step.",
+                "Iterations (forward and backward of one batch) per optimizer step.",
             ),
             Parameter::Optimizer => (
                 "optimizer",
@@ -280,7 +280,7 @@ impl Parameter {
                 &[Cuda],
                 ReadBack,
                 AllRuns,
-                "Let cuDNN time its algorithms and keep the fastest, which may be another one in another run.",
+                "Let cuDNN time its algorithms and keep the fastest, which can differ from run to run.",
             ),
             Parameter::Threads => (
                 "threads",
@@ -318,7 +318,7 @@ impl Parameter {
         Declaration { kind, default, flag, needs, reported, splits, help }
     }
 
-    /// Its effect and needs, for the JSON Schema and `worker --help`.
+    /// Its effect and needs, for the JSON Schema.
     pub fn help(self) -> String {
         let Declaration { help, needs, .. } = self.declaration();
         let needs: Vec<&str> = needs.iter().map(|need| need.text()).collect();
@@ -376,19 +376,9 @@ impl Parameter {
         }
     }
 
-    /// The valid values, to complete "expected …".
+    /// [`ParameterType::expected`].
     pub fn expected(self) -> String {
-        match self.kind() {
-            ParameterType::Bool => "`true` or `false`".to_owned(),
-            ParameterType::Int { min, max: i64::MAX } => format!("a whole number of at least {min}"),
-            ParameterType::Int { min, max } => format!("a whole number from {min} to {max}"),
-            ParameterType::Number { min, max } => format!("a number from {min} to {max}"),
-            ParameterType::Word(words) => {
-                let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-                words.join(" or ")
-            }
-            ParameterType::Data => "`{ synthetic: true }` or `{ folder: <path> }`".to_owned(),
-        }
+        self.kind().expected()
     }
 
     /// `value` in the form for keys, if it is valid. `0` becomes a float if the parameter takes fractions, so `0` and
@@ -425,6 +415,21 @@ const fn word(words: &'static [&'static str]) -> (ParameterType, ParameterDefaul
 }
 
 impl ParameterType {
+    /// The valid values, to complete "expected …".
+    pub fn expected(self) -> String {
+        match self {
+            ParameterType::Bool => "`true` or `false`".to_owned(),
+            ParameterType::Int { min, max: i64::MAX } => format!("a whole number of at least {min}"),
+            ParameterType::Int { min, max } => format!("a whole number from {min} to {max}"),
+            ParameterType::Number { min, max } => format!("a number from {min} to {max}"),
+            ParameterType::Word(words) => {
+                let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+                words.join(" or ")
+            }
+            ParameterType::Data => "`{ synthetic: true }` or `{ folder: <path> }`".to_owned(),
+        }
+    }
+
     /// Whether the values are numbers, which conditions can compare with `<` and similar operators.
     pub fn is_number(self) -> bool {
         match self {

@@ -3,7 +3,7 @@
 echo "called: $*" >&2
 case "$*" in
 *cuda*)
-    echo "error: cuda is not here: GPUs visible: $CUDA_VISIBLE_DEVICES" >&2
+    echo "error: cuda is not available: GPUs visible: $CUDA_VISIBLE_DEVICES" >&2
     exit 69
     ;;
 *--threads=3*) exit 7 ;;

@@ -114,10 +114,10 @@ fn measured_peaks_are_stored_and_found_again() {
 #[test]
 fn peaks_that_cannot_be_measured_leave_nothing_behind() {
     let project = Project::new();
-    let reason = "error: cuda is not here: GPUs visible: 1";
+    let reason = "error: cuda is not available: GPUs visible: 1";
     let absent = measure(&project, &["--device", "cuda:1"]).code(1).says(reason);
     assert!(absent.stderr.contains("error: the worker cannot measure cuda:1"), "{}", absent.stderr);
-    measure(&project, &["--device", "cuda", "-q"]).code(1).says("error: cuda is not here");
+    measure(&project, &["--device", "cuda", "-q"]).code(1).says("error: cuda is not available");
     measure(&project, &["--threads", "3"]).code(1).says("failed (exit status: 7)");
     measure(&project, &["--threads", "4"]).code(1).says("printed no peaks");
     project.orchestrate(&["peaks", "measure", "--worker", "gone"]).code(1).says("there is no worker at");

@@ -10,13 +10,16 @@ use orchestrate::architecture::NETWORKS;
 use orchestrate::job::{Need, PARAMETERS, Parameter};
 use orchestrate::protocol::{ITERATIONS_VARIABLE, MEASUREMENT_VARIABLE};
 
-use super::parameters::Parameters;
+use super::parameters::{LoadingParameters, Parameters, TRAINING, WINDOW, whole_number};
 
-/// Trains a network for a number of iterations and measures them.
+/// The heading of the flags for what the worker writes.
+const RESULTS: &str = "Results";
+
+/// Train one network on libtorch, and report how long it took and what was really done.
 #[derive(Debug, Parser)]
-#[command(name = "worker", version, about, long_about = None, args_conflicts_with_subcommands = true)]
+#[command(name = "worker", version, args_conflicts_with_subcommands = true, after_help = after_help())]
 pub(crate) struct Arguments {
-    /// Another thing to do than train.
+    /// Something other than training.
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
     /// What to train.
@@ -24,12 +27,12 @@ pub(crate) struct Arguments {
     pub(crate) training: Training,
 }
 
-/// What a worker can do but train.
+/// What a worker can do besides training.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Measure the ceilings of a device and print them as JSON.
     Peaks(Peaks),
-    /// Load the images of a folder as for training, train nothing, and print how fast that was as JSON.
+    /// Load the images of a folder as for training, but without training, and print how fast that was as JSON.
     Data(Data),
 }
 
@@ -44,17 +47,26 @@ impl Arguments {
         let mut command = Self::command();
         let matches = command.try_get_matches_from_mut(words)?;
         let arguments = Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+        // Where the flags stand, and the threads that load images, if images are loaded at all.
+        let (given, loader_workers) = match &arguments.command {
+            None => (&matches, arguments.training.parameters.loader_workers),
+            Some(Command::Data(data)) => {
+                let given = matches.subcommand_matches("data").expect("this is the command");
+                (given, data.loading.loader_workers)
+            }
+            Some(Command::Peaks(_)) => return Ok(arguments),
+        };
         let is_idle = |parameter: &&Parameter| {
-            let is_given = matches.value_source(parameter.name()) == Some(ValueSource::CommandLine);
-            is_given
-                && parameter.needs(Need::LoaderThreads)
-                && arguments.training.parameters.loader_workers == 0
+            parameter.needs(Need::LoaderThreads)
+                && loader_workers == 0
+                && given.try_contains_id(parameter.name()).is_ok()
+                && given.value_source(parameter.name()) == Some(ValueSource::CommandLine)
         };
         if let Some(idle) = PARAMETERS.iter().find(is_idle) {
             let [idle, threads] =
                 [*idle, Parameter::LoaderWorkers].map(|parameter| parameter.declaration().flag);
             let message = format!(
-                "--{idle} is for the threads of --{threads}, and with 0 there are none: leave it out"
+                "--{idle} has no effect with --{threads} 0, which loads without threads: leave it out"
             );
             return Err(command.error(ErrorKind::ArgumentConflict, message));
         }
@@ -62,45 +74,64 @@ impl Arguments {
     }
 }
 
-/// What is wrong with a command line, in one line: the last line of standard error is what `orchestrate` keeps.
-pub(crate) fn one_line(error: &clap::Error) -> String {
-    let text = error.to_string();
-    let sentence = text.split("\n\n").next().unwrap_or(&text);
-    let words: Vec<&str> = sentence.split_whitespace().collect();
-    words.join(" ").trim_start_matches("error: ").to_owned()
+/// The end of `--help`.
+fn after_help() -> String {
+    format!(
+        "Networks: {}.\n\norchestrate runs this program once per job. Run by hand, it prints the measurement as JSON.",
+        NETWORKS.join(", ")
+    )
 }
 
-/// What to train, on what, for how long.
+/// The mistake in a command line, with clap's tip if it has one. It fits on one line, because `orchestrate` keeps only
+/// the last line of standard error.
+pub(crate) fn one_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let mut paragraphs =
+        text.split("\n\n").map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "));
+    let sentence = paragraphs.next().unwrap_or_default();
+    let sentence = sentence.trim_start_matches("error: ");
+    match paragraphs.find_map(|paragraph| paragraph.strip_prefix("tip: ").map(str::to_owned)) {
+        Some(tip) => format!("{sentence}: {tip}"),
+        None => sentence.to_owned(),
+    }
+}
+
+/// What to train, how, and for how long.
 #[derive(Debug, Args)]
+#[command(next_help_heading = TRAINING)]
 pub(crate) struct Training {
-    #[arg(long, value_name = "NAME", default_value = "resnet18", help = format!("Network: {}", NETWORKS.join(", ")))]
+    /// Name of the network (listed below).
+    #[arg(long, value_name = "NAME", default_value = "resnet18")]
     pub(crate) arch: String,
-    /// Images an iteration.
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    /// Images per iteration.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = whole_number(1..=1_000_000))]
     pub(crate) batch_size: u32,
-    /// Instead of --iters, for a run under a profiler: so many iterations, in a range as --nvtx makes it (CUDA).
-    #[arg(long, value_name = "N", conflicts_with = "iters", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) iters_profile: Option<u32>,
-    /// Arithmetic: fp32 (TF32 off), tf32, amp (fp16 with a loss scale on CUDA and MPS, bf16 on the CPU), bf16.
+    /// Arithmetic: fp32 (without TF32), tf32, bf16, or amp (fp16 with a loss scale on CUDA and MPS, bf16 on the CPU).
     #[arg(long, value_name = "WORD", default_value = "fp32")]
     pub(crate) precision: String,
-    /// Device: auto, cpu, mps, cuda.
+    /// Device: cpu, mps, cuda, or auto for the first of cuda, mps and cpu that this machine has.
     #[arg(long, value_name = "WORD", default_value = "auto")]
     pub(crate) backend: String,
+    /// Start from the weights in this safetensors file, named as in torchvision's state dict, not from random ones.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) weights: Option<PathBuf>,
     /// The parameters of the table.
     #[command(flatten)]
     pub(crate) parameters: Parameters,
-    /// A name for the run, printed with its summary on standard error.
-    #[arg(long, value_name = "TEXT")]
+    /// Run this many iterations instead of --iters, in an NVTX range as with --nvtx: for profilers. Needs CUDA.
+    #[arg(
+        long, value_name = "N", conflicts_with = "iters", value_parser = whole_number(1..=10_000_000),
+        help_heading = WINDOW
+    )]
+    pub(crate) iters_profile: Option<u32>,
+    /// Name of the job, for the summary on standard error.
+    #[arg(long, value_name = "TEXT", help_heading = RESULTS)]
     pub(crate) label: Option<String>,
-    /// Start from the weights in this safetensors file, with the names of torchvision's state dict.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) weights: Option<PathBuf>,
-    /// Where to write the measurement; standard output if nothing says.
-    #[arg(long, value_name = "FILE", env = MEASUREMENT_VARIABLE)]
+    /// Write the measurement to this file instead of standard output.
+    #[arg(long, value_name = "FILE", env = MEASUREMENT_VARIABLE, help_heading = RESULTS)]
     pub(crate) out: Option<PathBuf>,
-    /// Where to write the time of each iteration; nowhere if nothing says.
-    #[arg(long, value_name = "FILE", env = ITERATIONS_VARIABLE)]
+    /// Write the time of each iteration to this CSV file.
+    #[arg(long, value_name = "FILE", env = ITERATIONS_VARIABLE, help_heading = RESULTS)]
     pub(crate) iterations_out: Option<PathBuf>,
 }
 
@@ -116,53 +147,32 @@ impl Training {
     }
 }
 
-/// What to measure the ceilings of.
+/// Which device to measure, and how long.
 #[derive(Debug, Args)]
 pub(crate) struct Peaks {
-    /// Device: cpu, mps, cuda.
+    /// Device: cpu, mps or cuda.
     #[arg(long, value_name = "WORD", default_value = "cpu")]
     pub(crate) device: String,
-    /// Less time for fewer sizes and repetitions: a less certain ceiling.
+    /// Measure fewer sizes and repetitions: faster, but a less certain ceiling.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Compute threads; by default as many as the process may use processors.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    /// Compute threads; by default the processors that the process may run on.
+    #[arg(long, value_name = "N", value_parser = whole_number(1..=4096))]
     pub(crate) threads: Option<u32>,
 }
 
 /// What to load, and how.
 #[derive(Debug, Args)]
 pub(crate) struct Data {
-    /// The ImageFolder.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: PathBuf,
-    /// Images to load within the measured window, rounded up to whole batches.
-    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..))]
+    /// The parameters of the table that matter for loading.
+    #[command(flatten)]
+    pub(crate) loading: LoadingParameters,
+    /// Images to load inside the measured window, rounded up to whole batches.
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = whole_number(1..=1_000_000_000))]
     pub(crate) images: u32,
-    /// Images in a batch.
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    /// Images per batch.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = whole_number(1..=1_000_000))]
     pub(crate) batch_size: u32,
-    /// Threads that decode images; 0 decodes in the thread that asks for them.
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=256))]
-    pub(crate) workers: u32,
-    /// Batches each of them prepares ahead.
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub(crate) prefetch_factor: u32,
-    /// Resize and crop the centre instead of a random part.
-    #[arg(long)]
-    pub(crate) no_augment: bool,
-    /// Fail on an image that cannot be decoded instead of leaving it out.
-    #[arg(long)]
-    pub(crate) strict: bool,
-    /// Make batches in NHWC order.
-    #[arg(long)]
-    pub(crate) channels_last: bool,
-    /// Height and width of the images in a batch, in pixels.
-    #[arg(long, value_name = "N", default_value_t = 224, value_parser = clap::value_parser!(u32).range(32..=4096))]
-    pub(crate) input_size: u32,
-    /// Seed of data order and augmentation.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) seed: u64,
 }
 
 #[cfg(test)]
@@ -201,7 +211,9 @@ mod tests {
         }
         assert!(read("--data images --workers 0").is_ok());
         let error = read("--data images --workers 0 --prefetch-factor 2").unwrap_err();
-        assert!(error.to_string().contains("--prefetch-factor is for the threads of --workers"), "{error}");
+        assert!(error.to_string().contains("--prefetch-factor has no effect with --workers 0"), "{error}");
+        let error = read("data --data images --workers 0 --prefetch-factor 2").unwrap_err();
+        assert!(error.to_string().contains("--prefetch-factor has no effect with --workers 0"), "{error}");
     }
 
     #[test]
@@ -212,9 +224,31 @@ mod tests {
                 "--deterministic --cudnn-benchmark",
                 "the argument '--deterministic' cannot be used with '--cudnn-benchmark'",
             ),
-            ("--iters 0", "invalid value '0' for '--iters <N>': 0 is not in 1..=10000000"),
+            ("--iters 0", "invalid value '0' for '--iters <N>': expected a whole number from 1 to 10000000"),
+            (
+                "--batch-size many",
+                "invalid value 'many' for '--batch-size <N>': expected a whole number from 1 to 1000000",
+            ),
+            (
+                "data --data images --input-size 0",
+                "invalid value '0' for '--input-size <N>': expected a whole number from 1 to 4096",
+            ),
+            ("--itres 5", "unexpected argument '--itres' found: a similar argument exists: '--iters'"),
+            ("--colour red", "unexpected argument '--colour' found"),
         ] {
             assert_eq!(one_line(&read(words).unwrap_err()), line);
+        }
+    }
+
+    #[test]
+    fn help_says_what_the_worker_is_and_names_every_network() {
+        let help = Arguments::command().render_long_help().to_string();
+        assert!(help.starts_with("Train one network"), "{help}");
+        for name in NETWORKS {
+            assert!(help.contains(name), "{name}");
+        }
+        for parameter in PARAMETERS {
+            assert!(help.contains(parameter.declaration().flag), "{}", parameter.name());
         }
     }
 

@@ -21,7 +21,7 @@ pub(crate) struct Batch {
     images: Tensor,
     labels: Tensor,
     waited_s: f64,
-    /// What the tensors of the processor point into. Declared last, so that it is dropped last.
+    /// The memory that CPU tensors point into. Declared last, so that it is dropped last.
     memory: Option<data::Batch>,
 }
 
@@ -31,13 +31,13 @@ impl Batch {
         &self.images
     }
 
-    /// Batch, whole numbers below the number of classes.
+    /// Batch, each a whole number below the number of classes.
     pub(crate) fn labels(&self) -> &Tensor {
         &self.labels
     }
 
-    /// Seconds the caller waited until the images were there; without loader threads, those of decoding them. The copy
-    /// to the device is not among them: one from pageable memory waits for all that the device has still to do.
+    /// Seconds that the caller waited for the images. Without loader threads, it decoded them meanwhile. The copy to
+    /// the device does not count: from pageable memory, it waits until the device has finished all its work.
     pub(crate) fn waited_s(&self) -> f64 {
         self.waited_s
     }
@@ -66,10 +66,10 @@ pub(crate) struct Folder {
 }
 
 impl Batches {
-    /// Opens what the command line asks for.
+    /// Opens the source that the command line names.
     ///
     /// # Errors
-    /// The folder cannot be read, or does not fit the batch or the classes; or libtorch's.
+    /// The folder cannot be read, or does not fit the batch or the classes. Errors of libtorch.
     pub(crate) fn open(training: &Training, device: &OpenDevice) -> Result<Self, WorkerError> {
         match &training.parameters.data {
             Some(folder) => Folder::open(training, folder, device).map(Box::new).map(Batches::Folder),
@@ -80,7 +80,7 @@ impl Batches {
     /// The next batch.
     ///
     /// # Errors
-    /// The loader's, or libtorch's.
+    /// Errors of the loader or of libtorch.
     pub(crate) fn next(&mut self) -> Result<Batch, WorkerError> {
         match self {
             Batches::Synthetic(Batch { images, labels, .. }) => {
@@ -91,17 +91,17 @@ impl Batches {
         }
     }
 
-    /// Gives back a batch that nobody computes on any more, so that its memory is used again.
+    /// Takes back a batch that is no longer needed, to use its memory again.
     pub(crate) fn recycle(&mut self, batch: Batch) {
         let Batch { images, labels, memory, .. } = batch;
-        // They point into the memory that is about to be written to.
+        // They point into memory that the loader will overwrite.
         drop((images, labels));
         if let (Batches::Folder(folder), Some(memory)) = (self, memory) {
             folder.loader.recycle(memory);
         }
     }
 
-    /// What it is, for the measurement.
+    /// The source, for the measurement.
     pub(crate) fn source(&self) -> DataSource {
         match self {
             Batches::Synthetic(_) => DataSource::Synthetic,
@@ -109,13 +109,13 @@ impl Batches {
         }
     }
 
-    /// What to tell a person of images that were left out, if any were.
+    /// A warning about the images that were left out, if any were.
     pub(crate) fn warning(&self) -> Option<String> {
         let Batches::Folder(folder) = self else { return None };
         folder.loader.warning()
     }
 
-    /// How images were loaded, if they were.
+    /// How images were loaded; `None` for synthetic data.
     pub(crate) fn loading(&self) -> Option<Loading> {
         let Batches::Folder(folder) = self else { return None };
         Some(Loading {
@@ -129,12 +129,12 @@ impl Batches {
     }
 }
 
-/// How images were loaded, as the loader and the last batch show it.
+/// How images were loaded, as seen from the loader and the last batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Loading {
     /// Threads that decoded.
     pub(crate) threads: usize,
-    /// Batches that they prepared ahead, all together.
+    /// Batches that all of them together prepared ahead.
     pub(crate) ahead: usize,
     /// Whether images were augmented.
     pub(crate) augmented: bool,
@@ -153,7 +153,7 @@ impl Loading {
     }
 }
 
-/// One batch of standard normal pixels and uniform labels, from `tch::manual_seed`'s state.
+/// One batch of standard normal pixels and uniform labels, drawn by libtorch's seeded generator.
 fn synthetic(training: &Training, device: &OpenDevice) -> Result<Batch, TchError> {
     let size = i64::from(training.parameters.input_size);
     let batch = i64::from(training.batch_size);
@@ -199,7 +199,7 @@ impl Folder {
             });
         }
         Err(WorkerError::Usage(format!(
-            "{} has {classes} classes, the network {}: ask for more with --classes",
+            "{} has {classes} classes, but the network has only {}: raise --classes",
             folder.display(),
             parameters.classes
         )))
@@ -210,8 +210,8 @@ impl Folder {
         let memory = self.loader.next_batch().map_err(data_error)?;
         let waited_s = start.elapsed().as_secs_f64();
         self.was_augmented = memory.augmented;
-        // SAFETY: both tensors end before `memory` does, on the processor because `Batch` keeps them together, with
-        // another device because `copy_to_device` has copied them when it returns.
+        // SAFETY: both tensors are dropped before `memory`. On the CPU, `Batch` keeps them together. On other devices,
+        // nothing reads them once `copy_to_device` returns.
         let (images, labels) = unsafe { borrow(&memory, self.shape, self.options.layout)? };
         if self.device.device == Device::Cpu {
             return Ok(Batch { images, labels, waited_s, memory: Some(memory) });
@@ -222,12 +222,12 @@ impl Folder {
         Ok(Batch { images: there.0, labels: there.1, waited_s, memory: None })
     }
 
-    /// A copy on the device; `tensor` is not looked at any more when this returns.
+    /// A copy on the device. Once this returns, nothing reads `tensor` any more.
     ///
-    /// Without page-locked memory, the copy is complete then. With it, the numbers are in memory of libtorch's pool.
-    /// The device fetches them when its queue reaches the copy, and the caller continues. That memory can be dropped at
-    /// once: after a non-blocking copy, libtorch records an event of the copy's stream for the block, and reuses the
-    /// block only after that event. See `CachingHostAllocator_recordEvent` in `aten/src/ATen/native/cuda/Copy.cu`.
+    /// Without page-locked memory, the copy is then complete. With it, the numbers are then in memory of libtorch's
+    /// pool, and the device fetches them when its queue reaches the copy. That memory can be dropped at once: after a
+    /// non-blocking copy, libtorch records an event of the copy's stream for the block, and reuses the block only after
+    /// that event. See `CachingHostAllocator_recordEvent` in `aten/src/ATen/native/cuda/Copy.cu`.
     fn copy_to_device(&mut self, tensor: &Tensor) -> Result<Tensor, TchError> {
         let device = self.device.tch();
         if self.pin_memory {
@@ -240,10 +240,10 @@ impl Folder {
     }
 }
 
-/// Tensors of the processor that point into `memory`: the pixels, in the order that `layout` says, and the labels.
+/// CPU tensors that point into `memory`: the pixels in the order of `layout`, and the labels.
 ///
 /// # Safety
-/// `memory` must stay where it is, unchanged, as long as any of the tensors lives.
+/// While any of the tensors lives, `memory` must neither move nor change.
 unsafe fn borrow(
     memory: &data::Batch,
     shape: [i64; 4],
@@ -257,11 +257,11 @@ unsafe fn borrow(
     assert_eq!(
         i64::try_from(memory.images.len()),
         Ok(shape.iter().product()),
-        "a batch has the pixels asked for"
+        "a batch has the pixels of its shape"
     );
-    assert_eq!(i64::try_from(memory.labels.len()), Ok(batch), "a batch has the labels asked for");
+    assert_eq!(i64::try_from(memory.labels.len()), Ok(batch), "a batch has the labels of its shape");
     let (pixels, labels) = (memory.images.as_ptr().cast(), memory.labels.as_ptr().cast());
-    // SAFETY: the lengths are those of the shapes, as just checked; that they live long enough is the caller's promise.
+    // SAFETY: the lengths were just compared with the shapes, and the caller keeps the memory alive.
     unsafe {
         Ok((
             Tensor::f_from_blob(pixels, &shape, &stride, Kind::Float, tch::Device::Cpu)?,
@@ -270,7 +270,7 @@ unsafe fn borrow(
     }
 }
 
-/// What the loader says, as the worker says it.
+/// The loader's error as the worker's.
 pub(crate) fn data_error(error: data::DataError) -> WorkerError {
     WorkerError::Data(with_causes(&error))
 }

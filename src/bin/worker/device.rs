@@ -16,13 +16,13 @@ use super::shim;
 /// A device that is ready to compute.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenDevice {
-    /// The protocol's word for it.
+    /// The device in the protocol.
     pub(crate) device: Device,
-    /// Its own name: the processor's or GPU's model.
+    /// The model of the processor or GPU.
     pub(crate) name: String,
-    /// Its UUID, where it has one.
+    /// Its UUID, if it has one.
     pub(crate) uuid: Option<String>,
-    /// Its compute capability, if it is CUDA's.
+    /// Its compute capability, if it is a CUDA device.
     pub(crate) capability: Option<(i32, i32)>,
 }
 
@@ -30,7 +30,7 @@ impl OpenDevice {
     /// Opens the device that `backend` asks for.
     ///
     /// # Errors
-    /// [`WorkerError::Unsupported`] if it is not here.
+    /// [`WorkerError::Unsupported`] if this machine does not have it.
     pub(crate) fn open(backend: Backend) -> Result<Self, WorkerError> {
         match backend {
             Backend::Only(Device::Cpu) => Ok(Self::cpu()),
@@ -42,7 +42,7 @@ impl OpenDevice {
         }
     }
 
-    /// `tch`'s word for it.
+    /// The device in `tch`.
     pub(crate) fn tch(&self) -> tch::Device {
         match self.device {
             Device::Cpu => tch::Device::Cpu,
@@ -51,7 +51,7 @@ impl OpenDevice {
         }
     }
 
-    /// Waits until the device has done all it was given. A processor's work is done when its call returns.
+    /// Waits until the device has finished all its work. On the CPU, work is finished when its call returns.
     pub(crate) fn synchronize(&self) -> Result<(), WorkerError> {
         match self.device {
             Device::Cpu => Ok(()),
@@ -65,13 +65,13 @@ impl OpenDevice {
 
     fn mps() -> Result<Self, WorkerError> {
         if !tch::utils::has_mps() {
-            return Err(WorkerError::Unsupported("mps is not here: it needs an Apple GPU".to_owned()));
+            return Err(WorkerError::Unsupported("mps is not available: it needs an Apple GPU".to_owned()));
         }
         Ok(OpenDevice { device: Device::Mps, name: processor_name(), uuid: None, capability: None })
     }
 
     fn cuda() -> Result<Self, WorkerError> {
-        let absent = |reason: String| WorkerError::Unsupported(format!("cuda is not here: {reason}"));
+        let absent = |reason: String| WorkerError::Unsupported(format!("cuda is not available: {reason}"));
         if !has_nvidia_driver() {
             return Err(absent("no NVIDIA driver is loaded".to_owned()));
         }
@@ -96,7 +96,7 @@ fn has_nvidia_driver() -> bool {
         .any(|path| Path::new(path).exists())
 }
 
-/// The processor's model; its architecture where the system does not say more.
+/// The model of the processor, or its architecture if the system does not name the model.
 fn processor_name() -> String {
     let name = if cfg!(target_os = "macos") {
         let output = Command::new("sysctl").args(["-n", "machdep.cpu.brand_string"]).output();

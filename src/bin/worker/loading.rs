@@ -1,5 +1,5 @@
-//! The data path alone, against the clock: `worker data` loads batches as training would and drops them. What
-//! `bench/data.py` holds against torchvision's `DataLoader`.
+//! `worker data`: times the data path alone. It loads batches as training would, and drops them. `bench/data.py`
+//! compares it with torchvision's `DataLoader`.
 
 #![expect(clippy::disallowed_methods, reason = "a worker measures time")]
 
@@ -12,16 +12,16 @@ use super::batches::data_error;
 use super::data::{DataError, Layout, Loader, LoaderOptions};
 use super::failure::WorkerError;
 
-/// What `worker data` prints on standard output, as one line of JSON.
+/// The output of `worker data`: one line of JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Loaded {
     /// Images loaded within the window.
     images: u64,
     /// Seconds of the window.
     elapsed_s: f64,
-    /// Threads that decoded; 0 is the one that asked.
+    /// Threads that decoded; 0 if the calling thread did.
     workers: u32,
-    /// Images left out because they cannot be decoded, since the start.
+    /// Images left out since the start, because they cannot be decoded.
     unreadable_images: u64,
 }
 
@@ -43,20 +43,21 @@ pub(crate) fn run(arguments: &Data) -> Result<(), WorkerError> {
 
 fn options(arguments: &Data) -> LoaderOptions {
     let size = |value: u32| usize::try_from(value).unwrap_or(usize::MAX);
+    let loading = &arguments.loading;
     LoaderOptions {
-        folder: arguments.data.clone(),
+        folder: loading.folder.clone(),
         batch: size(arguments.batch_size),
-        input_size: arguments.input_size,
-        augment: !arguments.no_augment,
-        layout: if arguments.channels_last { Layout::Nhwc } else { Layout::Nchw },
-        workers: size(arguments.workers),
-        prefetch_factor: size(arguments.prefetch_factor),
-        seed: arguments.seed,
-        strict: arguments.strict,
+        input_size: loading.input_size,
+        augment: loading.augment,
+        layout: if loading.channels_last { Layout::Nhwc } else { Layout::Nchw },
+        workers: size(loading.loader_workers),
+        prefetch_factor: size(loading.prefetch_factor),
+        seed: loading.seed,
+        strict: loading.strict,
     }
 }
 
-/// The window: `batches` batches, after so many that nothing prepared before it is left.
+/// Times `batches` batches, after as many as it takes to use up everything that was prepared before.
 fn measure(loader: &mut Loader, options: &LoaderOptions, batches: u64) -> Result<Loaded, DataError> {
     let ahead = (options.workers * options.prefetch_factor).max(1);
     for _ in 0..2 * ahead {

@@ -1,13 +1,13 @@
-//! `worker`: trains one network on libtorch for a number of iterations and says how long they took.
+//! `worker`: trains one network on libtorch for a number of iterations and reports how long they took.
 //!
-//! Flags in, files and lines out, as [`orchestrate::protocol`] has it. `worker peaks` measures the ceilings of a
-//! device instead, `worker data` how fast images are loaded.
+//! Flags in, files and lines out, as [`orchestrate::protocol`] defines. Instead of training, `worker peaks` measures
+//! the ceilings of a device, and `worker data` measures how fast images load.
 //!
 //! | module | what it is |
 //! |---|---|
 //! | [`arguments`] | the command line |
-//! | [`parameters`] | the parameters of the table on it |
-//! | [`request`] | the command line, checked: what is to be trained and how |
+//! | [`parameters`] | flags for the parameters in the table of `job` |
+//! | [`request`] | what to train, and how: the command line, checked |
 //! | [`device`] | the device: chosen, opened, named, synchronised |
 //! | [`settings`] | threads and libtorch's global flags: set and read back |
 //! | [`model`] | a network of `architecture` as tensors: initialisation and forward pass |
@@ -16,12 +16,12 @@
 //! | [`data`] | an ImageFolder, decoded |
 //! | [`train`] | warm-up and window |
 //! | [`stretch`] | consecutive iterations: their times and losses |
-//! | [`measurement`] | what was really done, as the protocol says it |
+//! | [`measurement`] | what was really done, in the terms of the protocol |
 //! | [`output`] | `measurement.json`, `iterations.csv`, progress lines |
-//! | [`process`] | when this process started, and how much memory it has held |
+//! | [`process`] | when this process started, and its peak memory |
 //! | [`peaks`] | matrix products and streams |
-//! | [`loading`] | the data path alone, against the clock |
-//! | [`shim`] | the C++ that `tch` has no API for |
+//! | [`loading`] | the data path alone, timed |
+//! | [`shim`] | C++ for what `tch` has no API for |
 
 mod arguments;
 mod batches;
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     let arguments = match Arguments::read(std::env::args_os()) {
         Ok(arguments) => arguments,
         Err(text) if text.kind() == ErrorKind::DisplayVersion => return print_versions(&text.to_string()),
-        // What `--help` asks for is no error.
+        // `--help` is not an error.
         Err(text) if !text.use_stderr() => text.exit(),
         Err(error) => {
             let error = WorkerError::Usage(arguments::one_line(&error));
@@ -79,16 +79,16 @@ fn main() -> ExitCode {
     error.exit_code()
 }
 
-/// Prints `own` version and those of the libraries, a line each: what `orchestrate doctor` asks for.
+/// Prints `own`, the worker's version, and then the versions of the libraries, one per line. `orchestrate doctor` reads
+/// them.
 fn print_versions(own: &str) -> ExitCode {
     let libraries: String = shim::versions().map(|(name, version)| format!("{name} {version}\n")).collect();
-    // A reader that has gone away has seen enough.
+    // If the reader is gone, nobody needs the output.
     let _ = write!(std::io::stdout(), "{own}{libraries}");
     ExitCode::SUCCESS
 }
 
-/// Runs `body`; a panic of this thread becomes an error instead of a page of text. Other threads' panics are printed
-/// in one line where they happen.
+/// Runs `body` and turns a panic of this thread into an error. A panic of another thread is printed on one line.
 fn without_panic(body: impl FnOnce() -> Result<(), WorkerError>) -> Result<(), WorkerError> {
     let main_thread = std::thread::current().id();
     panic::set_hook(Box::new(move |info| {

@@ -1,4 +1,4 @@
-//! What was really done, as the protocol says it.
+//! What was really done, in the terms of the protocol.
 
 use orchestrate::job::{DataSource, Device, Optimizer, PARAMETERS, Parameter, Precision};
 use orchestrate::protocol::{Details, Effective, MEASUREMENT_SCHEMA, Setting, Settings, WireMeasurement};
@@ -12,12 +12,12 @@ use super::process;
 use super::shim::{self, EffectiveFlags, Half, PeakMemory};
 use super::stretch::Iterations;
 
-/// What a forward pass computed in.
+/// The arithmetic of a forward pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arithmetic {
-    /// The kind of the network's output.
+    /// The type of the network's output.
     pub(crate) output: Kind,
-    /// What autocast computed in, as libtorch had it behind the last layer; `None` if it was off.
+    /// The type of autocast, read from libtorch behind the last layer; `None` if it was off.
     pub(crate) autocast: Option<Half>,
 }
 
@@ -28,15 +28,15 @@ pub(crate) struct Shapes {
     pub(crate) batch: u32,
     /// Height of the images, in pixels.
     pub(crate) input_size: u32,
-    /// Numbers that the last layer says of each image.
+    /// Numbers per image from the last layer.
     pub(crate) classes: u32,
 }
 
 impl Shapes {
-    /// Those of a forward pass from `images` (batch × 3 × height × width) to `output` (batch × classes).
+    /// The sizes of a forward pass from `images` (batch × 3 × height × width) to `output` (batch × classes).
     ///
     /// # Errors
-    /// They have other dimensions.
+    /// Either tensor has other dimensions.
     pub(crate) fn of(images: &Tensor, output: &Tensor) -> Result<Self, TchError> {
         let (batch, _, height, _) = images.size4()?;
         let (_, classes) = output.size2()?;
@@ -49,15 +49,15 @@ impl Shapes {
 /// Everything read back after the window.
 #[derive(Debug)]
 pub(crate) struct Observed {
-    /// Where it ran.
+    /// The device that it ran on.
     pub(crate) device: OpenDevice,
     /// The network's name.
     pub(crate) model: &'static str,
-    /// The arithmetic asked for.
+    /// The requested arithmetic.
     pub(crate) requested: Precision,
-    /// That of the last forward pass.
+    /// The arithmetic of the last forward pass.
     pub(crate) arithmetic: Arithmetic,
-    /// What went through it.
+    /// The sizes of the last forward pass.
     pub(crate) shapes: Shapes,
     /// The seed of libtorch's generator.
     pub(crate) seed: u64,
@@ -75,31 +75,31 @@ pub(crate) struct Observed {
     pub(crate) parameters: usize,
     /// The optimizer's rule.
     pub(crate) optimizer: Optimizer,
-    /// The optimizer, as a phrase.
+    /// The optimizer and its constants, as a phrase.
     pub(crate) optimizer_settings: String,
-    /// What the loss is multiplied by after the window, if it is.
+    /// The loss scale after the window, if there is one.
     pub(crate) loss_scale: Option<f64>,
     /// Where the images came from.
     pub(crate) source: DataSource,
-    /// How they were loaded, if they were.
+    /// How they were loaded; `None` for synthetic data.
     pub(crate) loading: Option<Loading>,
-    /// Seconds of the window.
+    /// Length of the window, in seconds.
     pub(crate) elapsed_s: f64,
-    /// Seconds since the Unix epoch at the window's start.
+    /// Start of the window, in seconds since the Unix epoch.
     pub(crate) started_at: Option<f64>,
-    /// Seconds from the process's start to the first step.
+    /// Seconds from the start of the process to the first step.
     pub(crate) first_step_s: Option<f64>,
-    /// The most bytes of the accelerator's memory within the window.
+    /// The accelerator's peak memory inside the window.
     pub(crate) peak_memory: PeakMemory,
-    /// The loss of the first step of all.
+    /// The loss of the very first step.
     pub(crate) first_loss: Option<f64>,
     /// The window's iterations.
     pub(crate) iterations: Iterations,
 }
 
-/// The precision of which a forward pass gives evidence: half precision if autocast was on and the network's output is
-/// of its type. On the processor `amp` and `bf16` are the same arithmetic, and the evidence is for the one asked for.
-/// `rounds` is whether libtorch was allowed to round single precision on this device.
+/// The precision that a forward pass proves: half precision if autocast was on and the network's output has its type.
+/// On the CPU, `amp` and `bf16` are the same arithmetic, so the requested one counts as proved. `rounds` says whether
+/// libtorch was allowed to round single precision on this device.
 fn effective_precision(
     requested: Precision,
     device: Device,
@@ -153,8 +153,8 @@ impl Observed {
         }
     }
 
-    /// The effective value of every parameter that has an effect, and the names of those that are repeated from the
-    /// flags: nothing shows what became of them.
+    /// The effective value of every parameter that has an effect, and the names of those that are only repeated from
+    /// the flags, because nothing shows their effect.
     fn settings(&self, asked: &Parameters) -> (Settings, Vec<String>) {
         let (mut settings, mut repeated) = (Settings::default(), Vec::new());
         for parameter in PARAMETERS.iter().copied().filter(|parameter| asked.is_told(*parameter)) {
@@ -169,8 +169,8 @@ impl Observed {
         (settings, repeated)
     }
 
-    /// What shows how `parameter` was obeyed; `None` where nothing does. `asked` never makes the value: it only says
-    /// whether what was seen could show it.
+    /// The observed value of `parameter`; `None` if nothing shows it. The value never comes from `asked`, which only
+    /// tells whether the observation could show it.
     ///
     /// `tests/training.rs` compares what is `None` here with what the table calls
     /// [`orchestrate::job::Reported::Repeated`].
@@ -184,7 +184,7 @@ impl Observed {
             Parameter::PrefetchFactor => self.loading?.prefetched()?.into(),
             Parameter::PinMemory => self.loading?.pinned.into(),
             Parameter::Augment => self.loading?.augmented.into(),
-            // Only an image that cannot be decoded would show it.
+            // Only an image that cannot be decoded would show its effect.
             Parameter::Strict => return None,
             Parameter::ChannelsLast => self.channels_last.into(),
             Parameter::GradAccumSteps => self.iterations.for_each_step(asked.grad_accum_steps)?.into(),
@@ -229,7 +229,7 @@ impl Observed {
         }
     }
 
-    /// One line for a person.
+    /// A summary for people, on one line.
     pub(crate) fn summary(&self, training: &Training) -> String {
         let label = training.label.as_ref().map(|label| format!("{label}: ")).unwrap_or_default();
         let images = self.iterations.images as f64;

@@ -22,12 +22,12 @@ const FIRST_SCALE: f64 = 65536.0;
 pub(crate) struct Optimizer {
     parameters: Vec<Tensor>,
     rule: job::Optimizer,
-    /// Made by the first step, as PyTorch's optimizers do, so that the first step does not have to wait for it.
+    /// Made by the first step, as in PyTorch, so that training starts without waiting for it.
     state: OnceCell<State>,
     scale: Option<Scale>,
 }
 
-/// What an optimizer keeps of the past, by its rule.
+/// What an optimizer remembers between steps, by its rule.
 #[derive(Debug)]
 enum State {
     /// Momenta.
@@ -39,7 +39,7 @@ impl Optimizer {
     /// An optimizer of `parameters` by `rule`, with a loss scale if `scaled`.
     ///
     /// # Errors
-    /// libtorch's, for want of memory most likely.
+    /// Errors of libtorch, most likely for lack of memory.
     pub(crate) fn with_rule(
         rule: job::Optimizer,
         parameters: &[Tensor],
@@ -59,7 +59,7 @@ impl Optimizer {
     /// Adds the gradients of `loss`, times `share`, to those the parameters have.
     ///
     /// # Errors
-    /// libtorch's, for want of memory most likely.
+    /// Errors of libtorch, most likely for lack of memory.
     pub(crate) fn backward(&self, loss: &Tensor, share: f64) -> Result<(), TchError> {
         let mut loss = loss.shallow_clone();
         if share != 1.0 {
@@ -74,11 +74,11 @@ impl Optimizer {
     /// One step; afterwards no parameter has a gradient.
     ///
     /// # Errors
-    /// libtorch's.
+    /// Errors of libtorch.
     pub(crate) fn step(&self) -> Result<(), WorkerError> {
         let scale = self.scale.as_ref();
         if self.state.get().is_none() {
-            // Nobody else can have set it: the cell is this thread's alone.
+            // Nobody else can have set it: only this thread uses the cell.
             let _ = self.state.set(State::new(self.rule, &self.parameters)?);
         }
         match self.state.get().expect("it has just been made") {
@@ -87,7 +87,7 @@ impl Optimizer {
         }
     }
 
-    /// The rule that its steps followed; before the first, the one that it is to follow.
+    /// The rule that its steps followed or, before the first step, will follow.
     pub(crate) fn rule(&self) -> job::Optimizer {
         match self.state.get() {
             Some(State::Sgd(_)) => job::Optimizer::Sgd,
@@ -96,15 +96,15 @@ impl Optimizer {
         }
     }
 
-    /// What the loss is multiplied by now, if it is.
+    /// The current loss scale, if there is one.
     ///
     /// # Errors
-    /// libtorch's.
+    /// Errors of libtorch.
     pub(crate) fn loss_scale(&self) -> Result<Option<f64>, TchError> {
         self.scale.as_ref().map(|scale| scale.factor.f_double_value(&[0])).transpose()
     }
 
-    /// What it does, as one phrase for the measurement.
+    /// The optimizer and its constants as a phrase, for the measurement.
     pub(crate) fn describe(&self) -> String {
         let scaled = if self.scale.is_some() { ", dynamic loss scale" } else { "" };
         match self.rule {
@@ -126,7 +126,7 @@ impl Optimizer {
 }
 
 impl State {
-    /// The past of an optimizer that has none.
+    /// The state before the first step.
     fn new(rule: job::Optimizer, parameters: &[Tensor]) -> Result<Self, TchError> {
         let zeros =
             || no_grad(|| parameters.iter().map(Tensor::f_zeros_like).collect::<Result<Vec<_>, TchError>>());
@@ -141,12 +141,12 @@ impl State {
     }
 }
 
-/// Where `parameters` are.
+/// The device of `parameters`.
 fn device(parameters: &[Tensor]) -> tch::Device {
     parameters.first().map_or(tch::Device::Cpu, Tensor::device)
 }
 
-/// PyTorch's GradScaler at its start.
+/// The first state of PyTorch's GradScaler.
 fn first_scale(device: tch::Device) -> Result<Scale, TchError> {
     let factor = Tensor::f_ones([1_i64], (Kind::Float, device))?.f_mul_scalar(FIRST_SCALE)?;
     Ok(Scale { factor, growth_tracker: Tensor::f_zeros([1_i64], (Kind::Int, device))? })
@@ -236,7 +236,7 @@ mod tests {
             assert_eq!(values(&scaled), before, "{rule}");
             assert_eq!(optimizers[1].loss_scale().unwrap(), Some(FIRST_SCALE / 2.0));
             assert_eq!(optimizers[0].loss_scale().unwrap(), None);
-            // A step that was left out has left no trace.
+            // The skipped step left no trace.
             train(0, &plain);
             train(1, &scaled);
             assert_eq!(values(&plain), values(&scaled), "{rule}");

@@ -11,17 +11,17 @@ use orchestrate::protocol::{Failure, ITERATIONS_HEADER, IterationClock, Progress
 
 use super::failure::WorkerError;
 
-/// Between two progress lines of the same phase.
+/// The shortest time between two progress lines of the same phase.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Tells on standard output how far the worker is, a few times a second at most.
+/// Reports progress on standard output, at most a few times per second.
 #[derive(Debug, Default)]
 pub(crate) struct Reporter {
     last: Option<Instant>,
 }
 
 impl Reporter {
-    /// Tells `progress`, unless something was told a moment ago and this is not the end of its phase.
+    /// Reports `progress`. Skips it if the last report was a moment ago, unless its phase ends.
     pub(crate) fn tell(&mut self, progress: Progress) {
         let ends = match progress {
             Progress::Preparing => true,
@@ -33,12 +33,12 @@ impl Reporter {
         }
         self.last = Some(now);
         let mut out = io::stdout().lock();
-        // Nobody listening is no reason to stop measuring.
+        // If nobody listens, measuring goes on all the same.
         let _ = writeln!(out, "{}", progress.line()).and_then(|()| out.flush());
     }
 }
 
-/// One measured iteration. Seconds; what they are of, an [`IterationClock`] says.
+/// One measured iteration. Its seconds come from the clock that an [`IterationClock`] names.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Iteration {
     /// From its start to the next one's.
@@ -49,7 +49,7 @@ pub(crate) struct Iteration {
     pub(crate) loss: f64,
 }
 
-/// Writes the measurement to `out`, or to standard output if there is no such file to write.
+/// Writes the measurement to `out`, or to standard output without one.
 ///
 /// # Errors
 /// [`WorkerError::Write`].
@@ -66,7 +66,7 @@ pub(crate) fn write_measurement(
     }
 }
 
-/// Writes why there is no measurement. If that fails too, standard error and the exit code still say it.
+/// Writes why there is no measurement. If that fails too, standard error and the exit code still tell.
 pub(crate) fn write_failure(out: Option<&Path>, failure: Failure) {
     let Some(path) = out else { return };
     if let Err(error) = write_measurement(Some(path), &WireMeasurement::failed(failure)) {
@@ -91,7 +91,7 @@ pub(crate) fn check_destination(path: &Path) -> Result<(), WorkerError> {
     Err(WorkerError::Usage(format!("cannot write {}: {wrong}", path.display())))
 }
 
-/// Writes `iterations.csv`; their seconds are `clock`'s.
+/// Writes `iterations.csv`, whose seconds come from `clock`.
 ///
 /// # Errors
 /// [`WorkerError::Write`].
@@ -108,7 +108,7 @@ pub(crate) fn write_iterations(
     write_whole(path, text.as_bytes())
 }
 
-/// Writes a file that is whole or not there: beside it, synchronised, renamed.
+/// Writes a file completely or not at all: writes a temporary file beside it, syncs it, and renames it.
 fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), WorkerError> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".tmp");
@@ -120,7 +120,7 @@ fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), WorkerError> {
         fs::rename(&beside, path)
     };
     write().map_err(|source| {
-        // What is left of it is of no use to anyone; that it cannot be removed either changes nothing.
+        // A part of a file is of no use. If it cannot be removed, that changes nothing.
         let _ = fs::remove_file(&beside);
         WorkerError::Write { path: path.to_owned(), source }
     })

@@ -1,7 +1,9 @@
-//! The parameters of the table in `orchestrate::job` on this worker's command line: flags made from the table, and
-//! values taken from the flags.
+//! The parameters on the worker's command line. Their flags are made from the table in `orchestrate::job`, and their
+//! values are read from the flags.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use orchestrate::job::{
@@ -9,7 +11,7 @@ use orchestrate::job::{
     SYNTHETIC_FLAG,
 };
 
-/// What the command line says of every parameter.
+/// The value of every parameter.
 #[derive(Clone, Debug)]
 pub(crate) struct Parameters {
     pub(crate) warmup: u32,
@@ -23,7 +25,7 @@ pub(crate) struct Parameters {
     pub(crate) strict: bool,
     pub(crate) channels_last: bool,
     pub(crate) grad_accum_steps: u32,
-    /// Its word, which [`super::request::Request`] understands.
+    /// The word as given: [`super::request::Request`] parses it.
     pub(crate) optimizer: String,
     pub(crate) nvtx: bool,
     pub(crate) deterministic: bool,
@@ -36,7 +38,7 @@ pub(crate) struct Parameters {
 }
 
 impl Parameters {
-    /// What is asked for of `parameter`; `None` if the worker chooses.
+    /// The requested value of `parameter`; `None` if the worker chooses.
     pub(crate) fn value(&self, parameter: Parameter) -> Option<ParamValue> {
         let whole = |number: u32| Some(ParamValue::Int(number.into()));
         let switch = |on: bool| Some(ParamValue::Bool(on));
@@ -63,7 +65,7 @@ impl Parameters {
         }
     }
 
-    /// Whether `parameter` has an effect beside the others.
+    /// Whether `parameter` has an effect, given the values of the others.
     pub(crate) fn is_told(&self, parameter: Parameter) -> bool {
         parameter.is_told(|other| self.value(other))
     }
@@ -130,7 +132,7 @@ impl Args for Parameters {
     fn augment_args(command: Command) -> Command {
         let flags = |parameter: &Parameter| {
             let second = (parameter.kind() == ParameterType::Data).then(synthetic);
-            [argument(*parameter)].into_iter().chain(second)
+            [training_flag(*parameter)].into_iter().chain(second)
         };
         command.args(PARAMETERS.iter().flat_map(flags)).mut_arg(Parameter::CudnnBenchmark.name(), |flag| {
             flag.conflicts_with(Parameter::Deterministic.name())
@@ -142,41 +144,148 @@ impl Args for Parameters {
     }
 }
 
-/// The second flag for where images come from.
-fn synthetic() -> Arg {
-    let help = "Train on random tensors made once. The default";
-    Arg::new(SYNTHETIC_FLAG).long(SYNTHETIC_FLAG).help(help).action(ArgAction::SetTrue)
+/// The parameters that decide how images are loaded: those of `worker data`.
+#[derive(Clone, Debug)]
+pub(crate) struct LoadingParameters {
+    /// The ImageFolder.
+    pub(crate) folder: PathBuf,
+    pub(crate) loader_workers: u32,
+    pub(crate) prefetch_factor: u32,
+    pub(crate) augment: bool,
+    pub(crate) strict: bool,
+    pub(crate) channels_last: bool,
+    pub(crate) seed: u64,
+    pub(crate) input_size: u32,
 }
 
-/// The flag of `parameter`. Its id is the parameter's name.
-fn argument(parameter: Parameter) -> Arg {
-    let declaration = parameter.declaration();
-    let flag = declared(Arg::new(parameter.name()), &declaration).help(help(parameter));
+impl LoadingParameters {
+    /// Whether `parameter` is one of them.
+    fn have(parameter: Parameter) -> bool {
+        match parameter {
+            Parameter::Data
+            | Parameter::LoaderWorkers
+            | Parameter::PrefetchFactor
+            | Parameter::Augment
+            | Parameter::Strict
+            | Parameter::ChannelsLast
+            | Parameter::Seed
+            | Parameter::InputSize => true,
+            Parameter::Warmup
+            | Parameter::Iters
+            | Parameter::PinMemory
+            | Parameter::GradAccumSteps
+            | Parameter::Optimizer
+            | Parameter::Nvtx
+            | Parameter::Deterministic
+            | Parameter::CudnnBenchmark
+            | Parameter::Threads
+            | Parameter::Classes => false,
+        }
+    }
+}
+
+impl FromArgMatches for LoadingParameters {
+    fn from_arg_matches(matches: &ArgMatches) -> clap::error::Result<Self> {
+        Ok(LoadingParameters {
+            folder: taken(matches, Parameter::Data).expect("it is required"),
+            loader_workers: whole(matches, Parameter::LoaderWorkers),
+            prefetch_factor: whole(matches, Parameter::PrefetchFactor),
+            augment: switch(matches, Parameter::Augment),
+            strict: switch(matches, Parameter::Strict),
+            channels_last: switch(matches, Parameter::ChannelsLast),
+            seed: whole(matches, Parameter::Seed),
+            input_size: whole(matches, Parameter::InputSize),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> clap::error::Result<()> {
+        *self = LoadingParameters::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for LoadingParameters {
+    fn augment_args(command: Command) -> Command {
+        let own = PARAMETERS.iter().copied().filter(|parameter| LoadingParameters::have(*parameter));
+        let flags = own.map(|parameter| flag(parameter).help(help(parameter, false)));
+        command.args(flags).mut_arg(Parameter::Data.name(), |folder| folder.required(true))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        LoadingParameters::augment_args(command)
+    }
+}
+
+/// The heading in `--help` of flags for the training itself.
+pub(crate) const TRAINING: &str = "Training";
+
+/// The heading of flags for the measured window.
+pub(crate) const WINDOW: &str = "Measured window";
+
+/// The heading of flags for images.
+const IMAGES: &str = "Images";
+
+/// The heading of the flag of `parameter`.
+fn heading(parameter: Parameter) -> &'static str {
+    match parameter {
+        Parameter::Warmup | Parameter::Iters | Parameter::Nvtx => WINDOW,
+        Parameter::Data
+        | Parameter::LoaderWorkers
+        | Parameter::PrefetchFactor
+        | Parameter::PinMemory
+        | Parameter::Augment
+        | Parameter::Strict
+        | Parameter::InputSize
+        | Parameter::Classes => IMAGES,
+        Parameter::ChannelsLast
+        | Parameter::GradAccumSteps
+        | Parameter::Optimizer
+        | Parameter::Deterministic
+        | Parameter::CudnnBenchmark
+        | Parameter::Threads
+        | Parameter::Seed => TRAINING,
+    }
+}
+
+/// The second flag for where images come from.
+fn synthetic() -> Arg {
+    let help = "Train on random tensors, made once (the default)";
+    Arg::new(SYNTHETIC_FLAG).long(SYNTHETIC_FLAG).help(help).action(ArgAction::SetTrue).help_heading(IMAGES)
+}
+
+/// The flag of `parameter` for training, which reads no folder by default.
+fn training_flag(parameter: Parameter) -> Arg {
+    let flag = flag(parameter).help(help(parameter, true)).help_heading(heading(parameter));
     if parameter.needs(Need::Folder) {
         flag.requires(Parameter::Data.name()).conflicts_with(SYNTHETIC_FLAG)
+    } else if parameter.kind() == ParameterType::Data {
+        flag.conflicts_with(SYNTHETIC_FLAG)
     } else {
         flag
     }
 }
 
-/// `flag` with name, values and default of `declaration`.
+/// The flag of `parameter`. Its id is the parameter's name.
+fn flag(parameter: Parameter) -> Arg {
+    declared(Arg::new(parameter.name()), &parameter.declaration())
+}
+
+/// `flag` with the name, values and default of `declaration`.
 fn declared(flag: Arg, declaration: &Declaration) -> Arg {
     let flag = flag.long(declaration.flag);
     let flag = match declaration.kind {
         ParameterType::Bool => flag.action(ArgAction::SetTrue),
         ParameterType::Int { min, max } => {
-            flag.value_name("N").value_parser(value_parser!(i64).range(min..=max))
+            flag.value_name("N").value_parser(number(declaration.kind, min..=max))
         }
         ParameterType::Number { min, max } => {
-            flag.value_name("X").value_parser(move |text: &str| number(text, min, max))
+            flag.value_name("X").value_parser(number(declaration.kind, min..=max))
         }
-        // Understood later: a word that this worker does not know is unsupported, which is no mistake of the call.
+        // Parsed later, because an unknown word must end as unsupported, not as a wrong call.
         ParameterType::Word(_) => flag.value_name("WORD"),
-        ParameterType::Data => {
-            flag.value_name("DIR").value_parser(value_parser!(PathBuf)).conflicts_with(SYNTHETIC_FLAG)
-        }
+        ParameterType::Data => flag.value_name("DIR").value_parser(value_parser!(PathBuf)),
     };
-    // clap keeps defaults as long as the process lives, and flags are made once.
+    // Leaked, because clap wants defaults that live as long as the process. Flags are made once.
     match declaration.default {
         ParameterDefault::Int(number) => flag.default_value(&*number.to_string().leak()),
         ParameterDefault::Number(number) => flag.default_value(&*number.to_string().leak()),
@@ -185,25 +294,55 @@ fn declared(flag: Arg, declaration: &Declaration) -> Arg {
     }
 }
 
-/// The number that `text` says, if it lies within `min ..= max`.
-fn number(text: &str, min: f64, max: f64) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|number| (min..=max).contains(number));
-    number.ok_or_else(|| format!("expected a number from {min} to {max}"))
+/// A parser of whole numbers in `range`, for flags of other things than parameters.
+pub(crate) fn whole_number(
+    range: RangeInclusive<u32>,
+) -> impl Fn(&str) -> Result<u32, String> + Clone + Send + Sync {
+    let kind = ParameterType::Int { min: (*range.start()).into(), max: (*range.end()).into() };
+    number(kind, range)
 }
 
-/// The sentence for `--help`.
-fn help(parameter: Parameter) -> String {
-    let sentence = parameter.help().replace('`', "");
-    let sentence = sentence.trim_end_matches('.');
-    match parameter.declaration().default {
-        ParameterDefault::Bool(true) => format!("Turns off: {sentence}"),
+/// A parser of numbers of this `kind`, whose values are those in `range`. clap names the flag and the wrong value; the
+/// error adds what was expected.
+fn number<N: FromStr + PartialOrd>(
+    kind: ParameterType,
+    range: RangeInclusive<N>,
+) -> impl Fn(&str) -> Result<N, String> + Clone + Send + Sync
+where
+    RangeInclusive<N>: Clone + Send + Sync,
+{
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| format!("expected {}", kind.expected()))
+    }
+}
+
+/// The sentence for `--help`. If images are `optional`, it says which flags need them.
+fn help(parameter: Parameter, optional: bool) -> String {
+    if parameter.kind() == ParameterType::Data {
+        return "Take the images from this ImageFolder".to_owned();
+    }
+    let Declaration { help, default, needs, .. } = parameter.declaration();
+    let help = help.replace('`', "");
+    let effect = help.trim_end_matches('.');
+    let effect = match default {
+        ParameterDefault::Bool(true) => format!("Turn off {} ({effect})", parameter.name()),
         ParameterDefault::Bool(false)
         | ParameterDefault::Int(_)
         | ParameterDefault::Number(_)
         | ParameterDefault::Word(_)
         | ParameterDefault::Synthetic
-        | ParameterDefault::WorkerChooses => sentence.to_owned(),
-    }
+        | ParameterDefault::WorkerChooses => effect.to_owned(),
+    };
+    let needs: Vec<&str> = needs
+        .iter()
+        .filter_map(|need| match need {
+            Need::Folder => optional.then_some("--data"),
+            Need::LoaderThreads => Some("loader threads"),
+            Need::Cuda => Some("CUDA"),
+        })
+        .collect();
+    if needs.is_empty() { effect } else { format!("{effect}. Needs {}", needs.join(" and ")) }
 }
 
 #[cfg(test)]
@@ -246,7 +385,7 @@ mod tests {
         }
     }
 
-    /// What `orchestrate` tells this worker of a parameter arrives at this parameter, and at no other.
+    /// The value of a parameter that `orchestrate` passes on arrives at this parameter, and at no other.
     #[test]
     fn every_value_arrives() {
         for &parameter in PARAMETERS {

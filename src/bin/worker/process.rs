@@ -1,4 +1,4 @@
-//! When this process started, and how much memory it has held.
+//! When this process started, and its peak memory.
 
 #![expect(clippy::disallowed_methods, reason = "a worker looks at the process it is")]
 
@@ -7,21 +7,21 @@ use std::time::Instant;
 
 use nix::sys::resource::{UsageWho, getrusage};
 
-/// Seconds since the kernel started this process, loading of libraries included; where it does not say, since `main`
-/// began.
+/// Seconds since the kernel started this process, which includes the loading of libraries. If the kernel does not tell,
+/// since `main` began.
 pub(crate) fn seconds_since_start(main_began: Instant) -> f64 {
     let since_main = main_began.elapsed().as_secs_f64();
     let from_kernel = || {
         let stat = fs::read_to_string("/proc/self/stat").ok()?;
         let uptime = fs::read_to_string("/proc/uptime").ok()?;
         let seconds = uptime_s(&uptime)? - start_s(&stat)?;
-        // The kernel counts in hundredths, so its answer may be a little short.
+        // The kernel counts in hundredths, so its answer can be a little short.
         (seconds >= since_main).then_some(seconds)
     };
     from_kernel().unwrap_or(since_main)
 }
 
-/// The most bytes of the host's memory that this process held since its start (resident set).
+/// The peak resident set of this process, in bytes.
 pub(crate) fn peak_host_memory() -> Option<u64> {
     let resident = u64::try_from(getrusage(UsageWho::RUSAGE_SELF).ok()?.max_rss()).ok()?;
     // Linux counts in KiB, macOS in bytes.
@@ -29,7 +29,7 @@ pub(crate) fn peak_host_memory() -> Option<u64> {
 }
 
 /// Seconds from boot to the process's start: field 22 of `/proc/self/stat`, in USER_HZ, which is 100 for every program
-/// on Linux. Fields are counted from behind the name, which may hold spaces and brackets.
+/// on Linux. Fields are counted from the end of the name, which can contain spaces and brackets.
 fn start_s(stat: &str) -> Option<f64> {
     let (_, fields) = stat.rsplit_once(')')?;
     let ticks: f64 = fields.split_whitespace().nth(19)?.parse().ok()?;

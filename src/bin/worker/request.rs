@@ -1,53 +1,47 @@
-//! What is to be trained and how: the command line, checked. Whoever holds a [`Request`] and an open device needs to
-//! ask nothing further.
+//! What to train, and how: the command line, checked. With a [`Request`] and an open device, all questions are
+//! answered.
 
-use orchestrate::architecture::{Layer, Network, NoNetwork, network};
+use orchestrate::architecture::{Layer, NETWORKS, Network, NoNetwork, network};
 use orchestrate::job::{Device, Need, Optimizer, PARAMETERS, Parameter, Precision};
+use orchestrate::text::did_you_mean;
 
 use super::arguments::Training;
 use super::failure::WorkerError;
 use super::shim::Half;
 
-/// The device asked for.
+/// The requested device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Backend {
-    /// CUDA if it is here, else MPS, else the processor.
+    /// CUDA if this machine has it, else MPS, else the CPU.
     Auto,
     /// This one.
     Only(Device),
 }
 
-/// The words of the command line, understood.
+/// The words of the command line, parsed.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
-    /// What is trained.
+    /// The network to train.
     pub(crate) network: Network,
     /// Its arithmetic.
     pub(crate) precision: Precision,
-    /// The rule by which a step changes the weights.
+    /// The optimizer's rule.
     pub(crate) optimizer: Optimizer,
-    /// Where.
+    /// The device.
     pub(crate) backend: Backend,
 }
 
 impl Request {
-    /// Understands the words for network, precision, optimizer and backend.
+    /// Parses the words for network, precision, optimizer and backend.
     ///
     /// # Errors
-    /// [`WorkerError::Unsupported`] names the word and those that would have been understood; [`WorkerError::Usage`] if
-    /// the network cannot be trained on so few pixels.
+    /// [`WorkerError::Unsupported`] names an unknown word and what was expected. [`WorkerError::Usage`] if the network
+    /// cannot be trained on so few pixels.
     pub(crate) fn parse(training: &Training) -> Result<Self, WorkerError> {
         let unsupported = |error: orchestrate::job::UnknownWord| WorkerError::Unsupported(error.to_string());
         let backend = match training.backend.as_str() {
             "auto" => Backend::Auto,
-            word => match word.parse().map_err(unsupported)? {
-                // Only one CUDA device is ever visible to a worker, so there is none but the first.
-                Device::Cuda(1..) => {
-                    let message = format!("`{word}` is not a backend: choose it with CUDA_VISIBLE_DEVICES");
-                    return Err(WorkerError::Unsupported(message));
-                }
-                device => Backend::Only(device),
-            },
+            word => device(word)?,
         };
         let network = network(&training.arch, training.parameters.input_size, training.parameters.classes)
             .map_err(|error| WorkerError::Unsupported(no_network(&error)))?;
@@ -61,15 +55,33 @@ impl Request {
     }
 }
 
-/// One sentence: `orchestrate` keeps the last line of standard error, and a hint would have one of its own.
+/// The device called `word`.
+///
+/// # Errors
+/// [`WorkerError::Unsupported`] if there is no such device, or it cannot be chosen by name.
+pub(crate) fn device(word: &str) -> Result<Backend, WorkerError> {
+    match word.parse() {
+        // `orchestrate` makes a single CUDA device visible to a worker, so the first is the only one.
+        Ok(Device::Cuda(index @ 1..)) => Err(WorkerError::Unsupported(format!(
+            "`{word}` cannot be chosen by name: set CUDA_VISIBLE_DEVICES={index} and ask for `cuda`"
+        ))),
+        Ok(device) => Ok(Backend::Only(device)),
+        Err(unknown) => Err(WorkerError::Unsupported(unknown.to_string())),
+    }
+}
+
+/// The error with its hint, on one line: `orchestrate` keeps only the last line of standard error.
 fn no_network(error: &NoNetwork) -> String {
     match error {
-        NoNetwork::UnknownName(_) => format!("{error}: `worker --help` lists them"),
+        NoNetwork::UnknownName(name) => {
+            let closest = did_you_mean(name, NETWORKS.iter().copied());
+            format!("{error}: {}", closest.as_deref().unwrap_or("`worker --help` lists all of them"))
+        }
         NoNetwork::InputSize { .. } | NoNetwork::Patches { .. } | NoNetwork::NoClasses => error.to_string(),
     }
 }
 
-/// Batch normalisation needs more than one value for each channel to have a spread.
+/// Checks that batch normalisation gets more than one value per channel. A single value has no spread.
 fn check_statistics(network: &Network, batch: u32) -> Result<(), WorkerError> {
     let has_one_value = |layer: &Layer| {
         layer.running_statistics().is_some() && layer.output.elements() == layer.output.channels()
@@ -78,17 +90,17 @@ fn check_statistics(network: &Network, batch: u32) -> Result<(), WorkerError> {
         return Ok(());
     }
     Err(WorkerError::Usage(format!(
-        "{} normalises over a batch, and one image of this size leaves one pixel to normalise: raise --batch-size or \
-         --input-size",
+        "{} cannot be trained on one image of this size, because batch normalisation would get one value per channel: \
+         raise --batch-size or --input-size",
         network.name()
     )))
 }
 
-/// Refuses what `device` cannot honour. `capability` is a CUDA device's compute capability.
+/// Refuses settings that `device` does not support. `capability` is the compute capability of a CUDA device.
 ///
 /// # Errors
-/// [`WorkerError::Unsupported`] for a precision the device does not have, [`WorkerError::Usage`] for a flag that would
-/// do nothing there.
+/// [`WorkerError::Unsupported`] for a precision that the device lacks, [`WorkerError::Usage`] for a flag without effect
+/// on it.
 pub(crate) fn check_device(
     training: &Training,
     precision: Precision,
@@ -103,7 +115,7 @@ pub(crate) fn check_device(
     let flag = flags.next().or(training.iters_profile.map(|_| "iters-profile"));
     if let Some(flag) = flag.filter(|_| !cuda) {
         return Err(WorkerError::Usage(format!(
-            "--{flag} is for CUDA: on {device} it would do nothing; leave it out"
+            "--{flag} has no effect on {device}, only on CUDA: leave it out"
         )));
     }
     let ampere = cuda && capability.is_some_and(|capability| capability >= (8, 0));
@@ -112,10 +124,11 @@ pub(crate) fn check_device(
         (Precision::Bf16, Device::Cuda(_)) if !ampere => "a compute capability of 8.0 or later",
         _ => return Ok(()),
     };
-    Err(WorkerError::Unsupported(format!("{precision} on {device} does not exist: it needs {reason}")))
+    Err(WorkerError::Unsupported(format!("{precision} is not available on {device}: it needs {reason}")))
 }
 
-/// The half precision that autocast computes in, if any: fp16 where GPUs are built for it, bf16 on the processor.
+/// The half precision of autocast, if any: fp16 on GPUs, which are built for it, and bf16 on the CPU. `bf16` is bf16
+/// everywhere.
 pub(crate) fn half(precision: Precision, device: Device) -> Option<Half> {
     match (precision, device) {
         (Precision::Fp32 | Precision::Tf32, _) => None,
@@ -156,8 +169,12 @@ mod tests {
             assert!(error.failure().is_some(), "{words}");
             assert!(error.to_string().contains(&format!("`{name}`")), "{error}");
         }
-        let message = Request::parse(&training("--arch resnet51")).unwrap_err().to_string();
-        assert_eq!(message, "`resnet51` is not a network of the shipped worker: `worker --help` lists them");
+        for (name, hint) in
+            [("resnet51", "did you mean `resnet50`?"), ("unet", "`worker --help` lists all of them")]
+        {
+            let message = Request::parse(&training(&format!("--arch {name}"))).unwrap_err().to_string();
+            assert_eq!(message, format!("`{name}` is not a network of the shipped worker: {hint}"));
+        }
         let request = Request::parse(&training("--arch vgg16 --precision bf16 --optimizer adamw")).unwrap();
         assert_eq!(
             (request.network.name(), request.precision, request.optimizer, request.backend),
@@ -166,10 +183,20 @@ mod tests {
     }
 
     #[test]
+    fn a_device_is_known_or_refused_by_name() {
+        assert_eq!(device("cpu").unwrap(), Backend::Only(Device::Cpu));
+        assert_eq!(device("cuda:0").unwrap(), Backend::Only(Device::Cuda(0)));
+        for word in ["cuda:1", "tpu"] {
+            let error = device(word).unwrap_err();
+            assert!(error.failure().is_some() && error.to_string().contains(&format!("`{word}`")), "{error}");
+        }
+    }
+
+    #[test]
     fn one_value_has_no_spread() {
         let parse = |words: &str| Request::parse(&training(words)).err().map(|error| error.to_string());
         let message = parse("--arch resnet18 --input-size 32 --batch-size 1").unwrap();
-        assert!(message.starts_with("resnet18 normalises over a batch"), "{message}");
+        assert!(message.starts_with("resnet18 cannot be trained on one image of this size"), "{message}");
         assert_eq!(parse("--arch resnet18 --input-size 32 --batch-size 2"), None);
         assert_eq!(parse("--arch resnet18 --input-size 64 --batch-size 1"), None);
         assert_eq!(parse("--arch vgg16 --input-size 32 --batch-size 1"), None);

@@ -11,31 +11,31 @@ use super::arguments::Training;
 use super::failure::WorkerError;
 use super::shim::Flags;
 
-/// Variables with which oneDNN and NVIDIA's libraries can be told how to round single precision behind libtorch's back,
-/// and the values that change nothing.
+/// Variables that make oneDNN and NVIDIA's libraries round single precision behind libtorch's back, and their harmless
+/// values.
 const ROUNDING_VARIABLES: [(&str, &[&str]); 3] = [
     ("ONEDNN_DEFAULT_FPMATH_MODE", &["", "STRICT", "strict"]),
     ("DNNL_DEFAULT_FPMATH_MODE", &["", "STRICT", "strict"]),
     ("NVIDIA_TF32_OVERRIDE", &[""]),
 ];
 
-/// What cuBLAS needs to know before it starts if its results are to be the same twice.
+/// What cuBLAS must know before it starts, so that its results can be repeated.
 const CUBLAS_VARIABLE: &str = "CUBLAS_WORKSPACE_CONFIG";
 
-/// Prepares the process's environment. To be called first, while the process has one thread.
+/// Prepares the environment of the process. Call it first, while the process has one thread.
 ///
 /// # Errors
-/// [`WorkerError::Usage`] if the environment asks for another precision than the job's.
+/// [`WorkerError::Usage`] if a variable changes what a precision means.
 pub(crate) fn prepare_environment(training: &Training) -> Result<(), WorkerError> {
     refuse_rounding()?;
     if training.parameters.deterministic && env::var_os(CUBLAS_VARIABLE).is_none() {
-        // SAFETY: the caller has not started a thread yet, so nobody reads the environment meanwhile.
+        // SAFETY: the process has no other thread yet, so nobody reads the environment meanwhile.
         unsafe { env::set_var(CUBLAS_VARIABLE, ":4096:8") };
     }
     Ok(())
 }
 
-/// Refuses an environment in which a precision would not be what it says.
+/// Refuses an environment in which a precision would not be what its name says.
 ///
 /// # Errors
 /// [`WorkerError::Usage`] names the variable.
@@ -43,7 +43,7 @@ pub(crate) fn refuse_rounding() -> Result<(), WorkerError> {
     check_rounding(|name| env::var(name).unwrap_or_default())
 }
 
-/// Refuses variables that change what a precision means; `value` tells what each is set to.
+/// Refuses variables that change what a precision means. `value` returns the value of a variable.
 fn check_rounding(value: impl Fn(&str) -> String) -> Result<(), WorkerError> {
     for (name, harmless) in ROUNDING_VARIABLES {
         let value = value(name);
@@ -56,8 +56,8 @@ fn check_rounding(value: impl Fn(&str) -> String) -> Result<(), WorkerError> {
     Ok(())
 }
 
-/// Sets libtorch's flags for `precision`: every one of them, so that none is left to libtorch's defaults. On a device
-/// without TF32 the flag has no meaning and is off.
+/// Sets all of libtorch's flags for `precision`, so that none depends on libtorch's defaults. On a device without TF32,
+/// its flag is off.
 pub(crate) fn set_flags(
     training: &Training,
     precision: Precision,
@@ -71,21 +71,21 @@ pub(crate) fn set_flags(
     .set()
 }
 
-/// Sets the compute threads: those asked for, else as many as the process may use processors.
+/// Sets the number of compute threads: by default, the processors that the process may run on.
 ///
-/// A second pool for independent operations would only compete, so it has one thread.
+/// libtorch's second pool, for independent operations, would only compete. So it gets one thread.
 pub(crate) fn set_threads(asked: Option<u32>) {
     let threads = asked.unwrap_or_else(usable_processors);
     tch::set_num_threads(i32::try_from(threads).unwrap_or(i32::MAX));
     tch::set_num_interop_threads(1);
 }
 
-/// Compute threads as libtorch has them now.
+/// The number of compute threads that libtorch has now.
 pub(crate) fn threads() -> u32 {
     u32::try_from(tch::get_num_threads()).unwrap_or(1)
 }
 
-/// Processors that this process may use: its affinity, cut by its control group's quota.
+/// The processors that this process may run on: its affinity, limited by the quota of its control group.
 fn usable_processors() -> u32 {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     u32::try_from(processors).unwrap_or(1)

@@ -1,4 +1,4 @@
-//! Consecutive iterations: their times, and their losses as long as these are on the device.
+//! Consecutive iterations: their times, and their losses while these are still on the device.
 
 use orchestrate::protocol::IterationClock;
 use tch::{Kind, Tensor};
@@ -8,17 +8,17 @@ use super::failure::WorkerError;
 use super::output::Iteration;
 use super::shim::Events;
 
-/// Losses waiting on the device to be gathered into one tensor.
+/// Losses that are gathered into one tensor at a time.
 const LOSSES_TOGETHER: usize = 256;
 
-/// Consecutive iterations, their losses still on the device.
+/// Consecutive iterations whose losses are still on the device.
 #[derive(Debug)]
 pub(crate) struct Stretch {
     clock: IterationClock,
-    /// Marks between the iterations, where the device sets them.
+    /// Marks between the iterations, if the device has events.
     events: Option<Events>,
     times: Vec<(f64, f64)>,
-    /// Losses one by one, and those gathered already.
+    /// Single losses, and those already gathered.
     pending: Vec<Tensor>,
     gathered: Vec<Tensor>,
     images: u64,
@@ -26,26 +26,26 @@ pub(crate) struct Stretch {
     longest_step: u32,
 }
 
-/// What is left of a stretch once its losses are read back.
+/// A stretch whose times and losses were read back.
 #[derive(Debug)]
 pub(crate) struct Iterations {
-    /// One by one.
+    /// The iterations, in order.
     pub(crate) all: Vec<Iteration>,
-    /// What told their seconds.
+    /// The clock of their seconds.
     pub(crate) clock: IterationClock,
     /// Images in their batches.
     pub(crate) images: u64,
     /// Optimizer steps among them.
     pub(crate) steps: u64,
-    /// The most iterations of which one optimizer step took the gradients.
+    /// The most iterations whose gradients one optimizer step used.
     pub(crate) longest_step: u32,
 }
 
 impl Stretch {
-    /// A stretch that begins now. The times of a `timed` one are those of the device where it has events.
+    /// Begins a stretch. If it is `timed`, its times are those of the device, if that has events.
     pub(crate) fn begin(device: &OpenDevice, timed: bool) -> Self {
         let on_host = device.device == orchestrate::job::Device::Cpu;
-        // Without events the times are poorer and say so; the window is measured all the same.
+        // Without events, the times are worse, and marked so. The window is measured all the same.
         let events = if timed && !on_host { Events::begin(device.tch()).ok() } else { None };
         let clock = match events {
             _ if on_host => IterationClock::Host,
@@ -61,33 +61,33 @@ impl Stretch {
         self.images += u64::from(images);
     }
 
-    /// Counts an optimizer step with the gradients of so many iterations.
+    /// Counts an optimizer step that used the gradients of this many iterations.
     pub(crate) fn count_step(&mut self, iterations: u32) {
         self.steps += 1;
         self.longest_step = self.longest_step.max(iterations);
     }
 
-    /// Adds an iteration: its seconds and those of them spent waiting for data, by the host's clock, and its loss.
+    /// Adds an iteration: its seconds and its wait for data, both by the host's clock, and its loss.
     ///
     /// # Errors
-    /// libtorch's.
+    /// Errors of libtorch.
     pub(crate) fn push(&mut self, elapsed_s: f64, data_wait_s: f64, loss: Tensor) -> Result<(), WorkerError> {
         if self.events.as_mut().is_some_and(|events| events.record().is_err()) {
             self.forget_events();
         }
         self.times.push((elapsed_s, data_wait_s));
         self.pending.push(loss);
-        // On an accelerator a lone number takes a block of memory; reading it back would wait for the device.
+        // On an accelerator, each single number takes a block of memory, and reading it back would wait for the device.
         if self.pending.len() == LOSSES_TOGETHER {
             self.gather()?;
         }
         Ok(())
     }
 
-    /// Reads times and losses back. The device must have done all it was given.
+    /// Reads back times and losses. The device must have finished all its work.
     ///
     /// # Errors
-    /// libtorch's.
+    /// Errors of libtorch.
     pub(crate) fn read(mut self) -> Result<Iterations, WorkerError> {
         self.gather()?;
         if let Some(events) = self.events.take() {
@@ -121,7 +121,7 @@ impl Stretch {
         Ok(())
     }
 
-    /// Events that fail on the way leave the host's times, which are only those of handing out the work.
+    /// Gives up the events. What remains are the host's times, which only cover the submission of the work.
     fn forget_events(&mut self) {
         self.events = None;
         self.clock = IterationClock::Submission;
@@ -129,8 +129,8 @@ impl Stretch {
 }
 
 impl Iterations {
-    /// Of how many iterations each optimizer step took the gradients. `None` if all of them made one step and more were
-    /// `asked` for: the end cuts a step short, and nobody knows how long it would have become.
+    /// The iterations per optimizer step. `None` if there was one step, of fewer iterations than `asked`: the end cut
+    /// it short, so its full length is unknown.
     pub(crate) fn for_each_step(&self, asked: u32) -> Option<u32> {
         let is_cut_short = self.steps == 1 && self.longest_step < asked;
         (!is_cut_short).then_some(self.longest_step)
@@ -142,7 +142,7 @@ impl Iterations {
         u64::try_from(first).ok()
     }
 
-    /// Seconds of waiting for data.
+    /// The total wait for data, in seconds.
     pub(crate) fn data_wait_s(&self) -> f64 {
         self.all.iter().map(|iteration| iteration.data_wait_s).sum()
     }
@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    /// There is no accelerator in a test, so its events fail and its times are those of handing out the work.
+    /// There is no accelerator in a test, so its events fail, and its times are those of the submission.
     #[test]
     fn a_device_without_events_is_not_called_synchronised() {
         let accelerator = device(Device::Mps);

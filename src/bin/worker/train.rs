@@ -21,10 +21,10 @@ use super::shim::{self, Autocast, EffectiveFlags, Half, PeakMemory};
 use super::stretch::{Iterations, Stretch};
 use super::{process, settings};
 
-/// Trains as the command line says and writes the results. `started` is when `main` began.
+/// Trains as requested, and writes the results. `started` is when `main` began.
 ///
 /// # Errors
-/// Whatever keeps it from a measurement.
+/// Everything that prevents a measurement.
 pub(crate) fn run(training: &Training, started: Instant) -> Result<(), WorkerError> {
     settings::prepare_environment(training)?;
     for path in [&training.out, &training.iterations_out].into_iter().flatten() {
@@ -65,15 +65,15 @@ struct Trainer {
     accumulate: u32,
     /// When `main` began.
     started: Instant,
-    /// Seconds from the process's start to the first step.
+    /// Seconds from the start of the process to the first step.
     first_step_s: Option<f64>,
-    /// What the last forward pass computed in.
+    /// The arithmetic of the last forward pass.
     arithmetic: Arithmetic,
-    /// What went through it.
+    /// The sizes of the last forward pass.
     shapes: Shapes,
 }
 
-/// The measured window, its losses still on the device.
+/// The measured window, whose losses are still on the device.
 struct Window {
     elapsed_s: f64,
     started_at: Option<f64>,
@@ -84,14 +84,14 @@ struct Window {
 }
 
 impl Trainer {
-    /// Makes network, optimizer and data ready.
+    /// Prepares the network, the optimizer and the data.
     fn new(
         training: &Training,
         request: &Request,
         device: OpenDevice,
         started: Instant,
     ) -> Result<Self, WorkerError> {
-        // What the command line takes is at most i64::MAX.
+        // The command line takes at most i64::MAX.
         tch::manual_seed(i64::try_from(training.parameters.seed).unwrap_or(i64::MAX));
         let half = request::half(request.precision, device.device);
         let mut model = Model::new(&request.network, device.tch(), training.parameters.channels_last)?;
@@ -115,8 +115,8 @@ impl Trainer {
         })
     }
 
-    /// Trains for `count` iterations. The last one always ends with an optimizer step, so that gradients never reach
-    /// from the warm-up into the window.
+    /// Trains for `count` iterations. The last one always ends with an optimizer step, so that no gradient of the
+    /// warm-up remains for the window.
     fn iterate(
         &mut self,
         count: u32,
@@ -144,7 +144,7 @@ impl Trainer {
         Ok(stretch)
     }
 
-    /// Forward, loss, backward; returns the loss, still on the device.
+    /// One forward and backward pass. Returns the loss, still on the device.
     fn forward_backward(&mut self, batch: &Batch) -> Result<Tensor, WorkerError> {
         let loss = {
             let autocast = self.half.map(|half| Autocast::begin(self.device.tch(), half)).transpose()?;
@@ -160,7 +160,7 @@ impl Trainer {
         Ok(loss.f_detach()?)
     }
 
-    /// The window: synchronised, all iterations, synchronised.
+    /// Measures the window: synchronises, runs all iterations, synchronises.
     fn measure(&mut self, training: &Training, reporter: &mut Reporter) -> Result<Window, WorkerError> {
         let accelerator = self.device.device != Device::Cpu;
         self.device.synchronize()?;

@@ -1,8 +1,8 @@
-//! Image files to RGB bytes, as Pillow's `Image.open(path).convert("RGB")` gives them: what it refuses is an error here
-//! too, and the orientation that EXIF notes is as little looked at.
+//! Decodes image files to RGB bytes, as Pillow's `Image.open(path).convert("RGB")` does. What Pillow refuses is an
+//! error here too, and the orientation in EXIF is ignored likewise.
 //!
-//! Images are decoded at their full size, also large ones that end up small. Decoding to a reduced scale was measured
-//! and is not worth it (one core of an EPYC of 2023, photographs at quality 90, milliseconds an image):
+//! Images are decoded at their full size, even large ones that end up small. Measurements show that decoding at a
+//! reduced scale is not worth it (one core of an EPYC of 2023, photographs at quality 90, milliseconds per image):
 //!
 //! | size | `zune-jpeg` and resize to 224 | `jpeg-decoder` at 1/2, 1/4, 1/8, without resize |
 //! |---|---|---|
@@ -10,9 +10,10 @@
 //! | 2000 × 1500 | 9.0 + 1.2 | 11.4, 8.7, 8.0 |
 //! | 4000 × 3000 | 37 + 4.7 | 43, 36, 28 |
 //!
-//! At 1/8 little is left but to read the Huffman codes, which every scale has to do. The scales that leave twice the
-//! pixels needed (1/2 and 1/4 in the last two rows) gain nothing or an eighth, for a second decoder and other pixels.
-//! libjpeg-turbo at 1/4 takes 21 ms for the largest, but is C that needs `nasm` and `cmake` wherever this is built.
+//! At 1/8, most of the time goes into reading the Huffman codes, which every scale must do. The scales that keep twice
+//! the pixels needed (1/2 and 1/4 in the last two rows) gain nothing or an eighth. The price is a second decoder and
+//! other pixels. libjpeg-turbo at 1/4 takes 21 ms for the largest, but it is C, and every build would need `nasm` and
+//! `cmake`.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -34,7 +35,7 @@ pub(crate) enum DecodeError {
         /// Why.
         source: std::io::Error,
     },
-    /// The file begins like no format that is decoded here.
+    /// The file begins like neither format that is decoded here.
     #[error("{} is neither JPEG nor PNG", .0.display())]
     UnknownFormat(PathBuf),
     /// Not a sound JPEG.
@@ -42,11 +43,11 @@ pub(crate) enum DecodeError {
     Jpeg {
         /// The file.
         path: PathBuf,
-        /// Why; the decoder's own error is no `std::error::Error` on every platform, so it travels as a text.
+        /// Why, as text: the decoder's error is not a `std::error::Error` on every platform.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A JPEG of which the end is missing. Pillow refuses it too.
-    #[error("{} is a truncated JPEG: the marker of its end is missing", .0.display())]
+    /// A JPEG without its end. Pillow refuses it too.
+    #[error("{} is a truncated JPEG: its end marker is missing", .0.display())]
     Truncated(PathBuf),
     /// Not a sound PNG.
     #[error("{} is not a sound PNG", path.display())]
@@ -58,7 +59,7 @@ pub(crate) enum DecodeError {
     },
 }
 
-/// Decodes one image after the other into the same memory.
+/// Decodes one image after another into the same memory.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     bytes: Vec<u8>,
@@ -77,7 +78,7 @@ pub(super) struct Rgb<'a> {
 }
 
 impl Decoder {
-    /// Reads and decodes the image at `path`. What it is, its first bytes say: ImageNet has a PNG that is called JPEG.
+    /// Reads and decodes the image at `path`. Its first bytes decide on the format: ImageNet has a PNG named `.JPEG`.
     ///
     /// # Errors
     /// The file cannot be read, or is not a sound JPEG or PNG.
@@ -112,15 +113,15 @@ impl Decoder {
         if size == 0 {
             return Err(DecodeErrors::FormatStatic("no pixels"));
         }
-        // Zeroed, so that a torn file shows nothing of the image that was here before.
+        // Zeroed, so that a damaged file does not show parts of the previous image.
         self.pixels.clear();
         self.pixels.resize(size, 0);
         decoder.decode_into(&mut self.pixels)?;
         Ok((width as u32, height as u32))
     }
 
-    /// Palettes, grey and 16 bits become RGB; alpha is dropped, as Pillow drops it. Of 16 bits Pillow takes the upper
-    /// eight, but those of grey without alpha it cuts off at 255.
+    /// Palettes, grey and 16 bits become RGB; alpha is dropped, as Pillow drops it. Of 16 bits, Pillow takes the upper
+    /// eight, except for grey without alpha, which it cuts off at 255.
     fn png(&mut self) -> Result<(u32, u32), png::DecodingError> {
         let mut decoder = png::Decoder::new(std::io::Cursor::new(&self.bytes));
         let header = decoder.read_header_info()?;
@@ -152,26 +153,27 @@ impl Decoder {
     }
 }
 
-/// Whether the end of a JPEG's image is missing: no EOI marker behind its first scan. One before it belongs to a
-/// thumbnail; within a scan every 0xff is followed by 0 or the number of a restart, so it is none by chance.
+/// Whether a JPEG's image lacks its end: there is no EOI marker after the start of its first scan. An earlier one
+/// belongs to a thumbnail. Inside a scan, 0xff is always followed by 0 or the number of a restart, so none appears by
+/// chance.
 fn is_truncated(bytes: &[u8]) -> bool {
     const END_OF_IMAGE: [u8; 2] = [0xff, 0xd9];
-    // Sound files end with it, so it is looked for from there.
+    // Sound files end with it, so the search begins there.
     let end = bytes.windows(2).rposition(|pair| pair == END_OF_IMAGE);
     end.is_none_or(|end| first_scan(bytes).is_some_and(|scan| end < scan))
 }
 
-/// Where the first scan of a JPEG begins, or the end of a file that ends before; `None` if what stands before it is no
-/// row of segments.
+/// Where the first scan of a JPEG begins, or the end of the file if there is none; `None` if anything before it is not
+/// a segment.
 fn first_scan(bytes: &[u8]) -> Option<usize> {
     const START_OF_SCAN: u8 = 0xda;
-    // Behind the start of the image: markers of two bytes, each followed by the length of its segment.
+    // After the start of the image come markers of two bytes, each followed by the length of its segment.
     let mut at = 2;
     loop {
         let Some(segment) = bytes.get(at..at + 4) else { return Some(bytes.len()) };
         match segment {
             [0xff, START_OF_SCAN, ..] => return Some(at),
-            // Markers may be filled up with 0xff.
+            // Markers can be padded with 0xff.
             [0xff, 0xff, ..] => at += 1,
             [0xff, _, high, low] => at += 2 + usize::from(u16::from_be_bytes([*high, *low])),
             _ => return None,
@@ -189,7 +191,7 @@ mod tests {
     const WIDTH: u32 = 20;
     const HEIGHT: u32 = 10;
 
-    /// Decodes a file of these bytes and tells its size and the mean of each channel.
+    /// Decodes a file of these bytes. Returns its size and the mean of each channel.
     fn means(bytes: &[u8]) -> Result<(u32, u32, [u32; 3]), String> {
         let dir = Dir::new("decode");
         let path = dir.path().join("image");
@@ -214,7 +216,7 @@ mod tests {
 
     #[test]
     fn every_colour_space_becomes_rgb() {
-        // CMYK as Adobe's programs write it, that is, inverted: 0 is full ink.
+        // CMYK as Adobe's programs write it, which is inverted: 0 is full ink.
         for (pixel, color, expected) in [
             (&[200, 100, 50][..], ColorType::Rgb, [200, 100, 50]),
             (&[90][..], ColorType::Luma, [90, 90, 90]),
@@ -236,7 +238,7 @@ mod tests {
         }
     }
 
-    /// `jpeg` with a segment APP1 of `content` behind the start of the image, where EXIF stands.
+    /// `jpeg` with a segment APP1 of `content` after the start of the image, where EXIF stands.
     fn with_app1(jpeg: &[u8], content: &[u8]) -> Vec<u8> {
         let length = u16::try_from(content.len() + 2).unwrap().to_be_bytes();
         [&jpeg[..2], &[0xff, 0xe1], &length, content, &jpeg[2..]].concat()
@@ -245,7 +247,7 @@ mod tests {
     #[test]
     fn a_jpeg_without_its_last_bytes_is_truncated() {
         let plain = jpeg(WIDTH, HEIGHT, ColorType::Rgb, &flat(&[200, 100, 50]));
-        // The thumbnail in EXIF is a whole JPEG, with an end of its own.
+        // The thumbnail in EXIF is a whole JPEG with its own end.
         let thumbnail = with_app1(&plain, &[b"Exif\0\0", plain.as_slice()].concat());
         for whole in [&plain, &thumbnail] {
             assert!(means(whole).is_ok());
@@ -254,7 +256,7 @@ mod tests {
             for end in scan..whole.len() {
                 let message = means(&whole[..end]).unwrap_err();
                 assert!(
-                    message.ends_with("is a truncated JPEG: the marker of its end is missing"),
+                    message.ends_with("is a truncated JPEG: its end marker is missing"),
                     "{end}: {message}"
                 );
             }
@@ -263,7 +265,7 @@ mod tests {
 
     #[test]
     fn the_orientation_in_exif_is_not_looked_at() {
-        // A directory of one entry: tag 0x0112, a short, one of them, 6: to be turned by 90°.
+        // A directory with one entry: tag 0x0112, one short, 6. It means: rotate by 90°.
         let exif = b"Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
         let plain = jpeg(WIDTH, HEIGHT, ColorType::Rgb, &flat(&[200, 100, 50]));
         let turned = means(&with_app1(&plain, exif));
@@ -279,7 +281,7 @@ mod tests {
         assert!(
             means(&jpeg[..100])
                 .unwrap_err()
-                .ends_with("image is a truncated JPEG: the marker of its end is missing")
+                .ends_with("image is a truncated JPEG: its end marker is missing")
         );
         assert!(means(b"\xff\xd8\xff\xda\0\x02\xff\xd9").unwrap_err().ends_with("image is not a sound JPEG"));
         let png = png(WIDTH, HEIGHT, png::ColorType::Rgb, &flat(&[1, 2, 3]));

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use orchestrate::text::first_few;
+
 use super::decode::DecodeError;
 use super::extensions::EXTENSIONS;
 
@@ -9,7 +11,7 @@ use super::extensions::EXTENSIONS;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DataError {
     /// The folder does not exist or is not one.
-    #[error("data folder {} does not exist or is no folder", .0.display())]
+    #[error("data folder {} does not exist or is not a folder", .0.display())]
     NoFolder(PathBuf),
     /// A directory of the data set cannot be listed.
     #[error("cannot list {}", path.display())]
@@ -19,14 +21,17 @@ pub(crate) enum DataError {
         /// Why.
         source: std::io::Error,
     },
-    /// The folder has no class.
-    #[error("data folder {} has no class: expected one directory of images for each class", .0.display())]
+    /// The folder has no classes.
+    #[error("data folder {} has no classes: expected one directory of images per class", .0.display())]
     NoClasses(PathBuf),
-    /// Nothing in any class is an image.
+    /// No class has an image.
     #[error("no class in data folder {} has an image ({})", .0.display(), EXTENSIONS.join(" "))]
     NoImages(PathBuf),
     /// Some classes have no image.
-    #[error("no image ({}) for class {} in {}", EXTENSIONS.join(" "), classes.join(", "), folder.display())]
+    #[error(
+        "data folder {} has classes without an image ({}): {}",
+        folder.display(), EXTENSIONS.join(" "), first_few(classes)
+    )]
     EmptyClasses {
         /// The folder that holds the classes.
         folder: PathBuf,
@@ -43,8 +48,8 @@ pub(crate) enum DataError {
         /// Images in a batch.
         batch: usize,
     },
-    /// An image cannot be decoded, and none may be left out.
-    #[error("an image of data folder {} cannot be decoded, and --strict lets none be left out", folder.display())]
+    /// An image cannot be decoded, and `--strict` forbids leaving it out.
+    #[error("an image in data folder {} cannot be decoded, and --strict forbids leaving it out", folder.display())]
     Unreadable {
         /// The folder that holds the classes.
         folder: PathBuf,
@@ -63,10 +68,10 @@ pub(crate) enum DataError {
         /// Why that one cannot be decoded.
         source: DecodeError,
     },
-    /// The operating system gives no thread.
+    /// The operating system refused a thread.
     #[error("cannot start a loader thread")]
     Spawn(#[source] std::io::Error),
-    /// A loader thread panicked: a bug of ours or of a decoder.
+    /// A loader thread panicked: a bug here or in a decoder.
     #[error("a loader thread panicked: {0}")]
     Panicked(String),
 }

@@ -20,10 +20,11 @@ pub(crate) struct ImageFolder {
 }
 
 impl ImageFolder {
-    /// Lists `<folder>/train/<class>/…`, or `<folder>/<class>/…` where there is no `train`.
+    /// Lists `<folder>/train/<class>/…`, or `<folder>/<class>/…` if there is no `train`.
     ///
     /// # Errors
-    /// No such folder, a directory that cannot be listed, no classes, no images, a class without images.
+    /// There is no such folder, a directory cannot be listed, or there are no classes, no images, or a class without
+    /// images.
     pub(crate) fn scan(folder: &Path) -> Result<ImageFolder, DataError> {
         if !folder.is_dir() {
             return Err(DataError::NoFolder(folder.to_owned()));
@@ -61,7 +62,7 @@ struct Entry {
     directory: bool,
 }
 
-/// What a directory holds, in the order of the names' bytes, which is Python's for UTF-8 names.
+/// The entries of a directory, sorted by the bytes of their names, as Python sorts UTF-8 names.
 fn list(directory: &Path) -> Result<Vec<Entry>, DataError> {
     let failed = |source| DataError::List { path: directory.to_owned(), source };
     let mut entries = Vec::new();
@@ -69,7 +70,7 @@ fn list(directory: &Path) -> Result<Vec<Entry>, DataError> {
         let entry = entry.map_err(failed)?;
         let kind = entry.file_type().map_err(failed)?;
         let path = entry.path();
-        // Only a link costs another look at the file system: ImageNet has 1.3 million files.
+        // Only links cost another system call: ImageNet has 1.3 million files.
         let is_directory = kind.is_dir() || (kind.is_symlink() && path.is_dir());
         entries.push(Entry { path, directory: is_directory });
     }
@@ -77,8 +78,8 @@ fn list(directory: &Path) -> Result<Vec<Entry>, DataError> {
     Ok(entries)
 }
 
-/// Adds the images below `directory`: its own first, then those of its directories in turn. `above` holds the real
-/// paths of the directories on the way down, so that a link to one of them does not lead in a circle.
+/// Adds the images below `directory`: its own first, then those of each subdirectory. `above` has the real paths of the
+/// directories on the way down, so that a link to one of them does not make a loop.
 fn walk(directory: &Path, above: &mut Vec<PathBuf>, images: &mut Vec<PathBuf>) -> Result<(), DataError> {
     let real = std::fs::canonicalize(directory)
         .map_err(|source| DataError::List { path: directory.to_owned(), source })?;
@@ -145,16 +146,17 @@ mod tests {
         let dir = Dir::new("refused");
         let root = dir.path().display().to_string();
         let missing = dir.path().join("missing");
-        assert_eq!(message(&missing), format!("data folder {root}/missing does not exist or is no folder"));
-        assert!(
-            message(dir.path()).contains("has no class: expected one directory of images for each class")
+        assert_eq!(
+            message(&missing),
+            format!("data folder {root}/missing does not exist or is not a folder")
         );
+        assert!(message(dir.path()).contains("has no classes: expected one directory of images per class"));
         touch(&dir.path().join("cat/notes.txt"));
         assert!(
             message(dir.path()).starts_with(&format!("no class in data folder {root} has an image (.jpg"))
         );
         touch(&dir.path().join("dog/1.jpg"));
-        assert!(message(dir.path()).contains("for class cat in "), "{}", message(dir.path()));
+        assert!(message(dir.path()).ends_with("webp): cat"), "{}", message(dir.path()));
     }
 
     #[cfg(unix)]

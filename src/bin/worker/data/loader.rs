@@ -13,10 +13,10 @@ use super::{Batch, DataError, ImageFolder, LoaderOptions};
 
 /// Returns the batches of a data set, epoch after epoch without end.
 ///
-/// Batch k of a seed does not depend on the number of threads: its images follow from the seed's permutation of the
-/// epoch, their augmentation from seed, epoch and position. An undecodable image is replaced by the next decodable one
-/// in the epoch's order, which wraps around, so a batch is always full. With [`LoaderOptions::strict`] it is an error
-/// instead. Images at an epoch's end that do not fill a batch are dropped, as by PyTorch's `DataLoader` with
+/// Batch k of a seed does not depend on the number of threads. Its images follow from the seed's permutation of the
+/// epoch, and their augmentation from seed, epoch and position. An undecodable image is replaced by the next decodable
+/// one in the epoch's order, which wraps around, so a batch is always full. With [`LoaderOptions::strict`] it is an
+/// error instead. Images at an epoch's end that do not fill a batch are dropped, as by PyTorch's `DataLoader` with
 /// `drop_last`.
 pub(crate) struct Loader {
     source: Arc<Source>,
@@ -29,15 +29,15 @@ enum Supply {
     Threads(Pool<Batch>),
 }
 
-/// What all threads read.
+/// The state that all threads share.
 struct Source {
     folder: ImageFolder,
     options: LoaderOptions,
-    /// Images known to be unreadable, so that each is tried once.
+    /// Images known to be unreadable, so that each is tried only once.
     unreadable: Vec<AtomicBool>,
 }
 
-/// What each thread has of its own.
+/// The state of one thread.
 struct Maker {
     source: Arc<Source>,
     order: Order,
@@ -49,7 +49,7 @@ impl Loader {
     /// Lists the data set and starts the threads, which begin to decode at once.
     ///
     /// # Errors
-    /// The folder is no data set, has fewer images than a batch takes, or no thread can be started.
+    /// The folder is not a data set, has fewer images than a batch, or a thread cannot be started.
     pub(crate) fn open(options: &LoaderOptions) -> Result<Loader, DataError> {
         let folder = ImageFolder::scan(&options.folder)?;
         let images = folder.images.len();
@@ -73,11 +73,11 @@ impl Loader {
         Ok(Loader { source, supply, unreadable: BTreeSet::new() })
     }
 
-    /// The next batch, waited for or made now.
+    /// The next batch: waits for a thread, or makes it.
     ///
     /// # Errors
-    /// Not one image of the data set can be decoded, or one of the batch cannot and none may be left out, or a loader
-    /// thread panicked.
+    /// No image of the data set can be decoded, or one of the batch cannot and `--strict` is on, or a loader thread
+    /// panicked.
     pub(crate) fn next_batch(&mut self) -> Result<Batch, DataError> {
         let batch = match &mut self.supply {
             Supply::Threads(pool) => pool.next()?,
@@ -90,7 +90,7 @@ impl Loader {
         Ok(batch)
     }
 
-    /// Gives a batch back, so that its memory is used again.
+    /// Takes a batch back, to use its memory again.
     pub(crate) fn recycle(&mut self, batch: Batch) {
         match &mut self.supply {
             Supply::Threads(pool) => pool.recycle(batch),
@@ -111,7 +111,7 @@ impl Loader {
         }
     }
 
-    /// Batches that the threads make ahead, all together.
+    /// Batches that all threads together prepare ahead.
     pub(crate) fn ahead(&self) -> usize {
         match &self.supply {
             Supply::Threads(pool) => pool.ahead(),
@@ -124,12 +124,12 @@ impl Loader {
         self.source.folder.images.len() as u64
     }
 
-    /// Images found unreadable and left out, in the batches handed out so far.
+    /// Unreadable images that were left out of the batches so far.
     pub(crate) fn unreadable_images(&self) -> u64 {
         self.unreadable.len() as u64
     }
 
-    /// One sentence on the images left out, with the first few by name; `None` if there are none.
+    /// A sentence about the images that were left out, with the names of the first few; `None` if there are none.
     pub(crate) fn warning(&self) -> Option<String> {
         const NAMED: usize = 3;
         let folder = &self.source.folder;
@@ -161,7 +161,7 @@ impl Maker {
         }
     }
 
-    /// Makes batch `number` in the memory of `batch`; stops between two images once `closed` is set.
+    /// Makes batch `number` in the memory of `batch`. Stops between two images once `closed` is set.
     fn make(&mut self, number: u64, mut batch: Batch, closed: &AtomicBool) -> Result<Batch, DataError> {
         let Maker { source, order, decoder, transform } = self;
         let options = &source.options;
@@ -190,9 +190,9 @@ impl Maker {
 }
 
 impl Source {
-    /// Calls `write` for the image at `position` of the epoch or, while that cannot be decoded, for the next one; adds
-    /// those to `unreadable` that could not. Tells the label. Which images are tried follows from the order alone, not
-    /// from what other threads have found out meanwhile, and each is tried once at most.
+    /// Calls `write` for the image at `position` of the epoch and, while it cannot be decoded, for the next one.
+    /// Returns the label, and adds images that cannot be decoded to `unreadable`. The choice follows from the order
+    /// alone, whatever other threads find out meanwhile. Each image is tried at most once.
     fn first_readable(
         &self,
         slots: Slots<'_>,
@@ -214,7 +214,7 @@ impl Source {
             }
             unreadable.push(image);
         }
-        // Once more for the first, to be able to say why.
+        // Try the first one again, to report why it fails.
         let image = slots.permutation[position];
         write(image).map_err(|source| DataError::AllUnreadable {
             folder: self.folder.root.clone(),
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_pixels_with_any_number_of_threads() {
         let dir = data_set(3, 5);
-        // One image in fifteen cannot be read, so that replacing is part of what must be the same.
+        // One image of fifteen cannot be decoded, so the test covers replacements too.
         write(&image_path(dir.path(), 1, 2), b"no image");
         let run = |workers, prefetch_factor, seed| {
             let options = LoaderOptions { workers, prefetch_factor, seed, ..options(&dir) };
@@ -335,7 +335,7 @@ mod tests {
         write(&image_path(dir.path(), 1, 3), b"no image");
         for workers in [0, 1, 3] {
             let mut loader = Loader::open(&LoaderOptions { workers, strict: true, ..options(&dir) }).unwrap();
-            // Two batches show every image once.
+            // Two batches contain every image once.
             let error = (0..2).find_map(|_| loader.next_batch().err()).unwrap();
             assert!(error.to_string().contains("--strict"), "{error}");
             let name = image_path(dir.path(), 1, 3).display().to_string();

@@ -1,4 +1,4 @@
-//! The data path of the worker: a folder of images in, normalised batches out. No tensor is known here.
+//! The data path of the worker: a folder of images in, normalised batches out. It knows no tensors.
 //!
 //! [`ImageFolder`] finds the images like torchvision's class of that name. [`Loader`] decodes them in its own threads,
 //! and returns [`Batch`]es in an order that depends only on the seed. The same seed gives the same pixels with any
@@ -7,7 +7,7 @@
 //! ```text
 //! let mut loader = Loader::open(&LoaderOptions { folder, batch: 16, … })?;
 //! loop {
-//!     let batch = loader.next_batch()?;        // the consumer times this call: its wait for data
+//!     let batch = loader.next_batch()?;        // the caller times this: its wait for data
 //!     train(&batch.images, &batch.labels);
 //!     loader.recycle(batch);                   // optional: gives the buffers back
 //! }
@@ -42,10 +42,10 @@ pub(crate) enum Layout {
     Nchw,
 }
 
-/// What a [`Loader`] is asked for.
+/// The options of a [`Loader`].
 #[derive(Clone, Debug)]
 pub(crate) struct LoaderOptions {
-    /// The data set: `<folder>/train/<class>/…`, or `<folder>/<class>/…` where there is no `train`.
+    /// The data set: `<folder>/train/<class>/…`, or `<folder>/<class>/…` if there is no `train`.
     pub folder: PathBuf,
     /// Images in a batch.
     pub batch: usize,
@@ -68,12 +68,12 @@ pub(crate) struct LoaderOptions {
 /// One batch: `batch × 3 × input_size × input_size` numbers and `batch` labels.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    /// The images, normalised with ImageNet's mean and standard deviation, in the [`Layout`] asked for.
+    /// The images in the requested [`Layout`], normalised with ImageNet's mean and standard deviation.
     pub images: Vec<f32>,
     /// The class of each image: its index in [`Loader::classes`].
     pub labels: Vec<i64>,
     /// Whether the images were cropped and flipped at random.
     pub augmented: bool,
-    /// Which images of the data set were found unreadable while this batch was made.
+    /// The images of the data set that could not be decoded while this batch was made.
     unreadable: Vec<u32>,
 }

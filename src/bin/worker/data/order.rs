@@ -1,8 +1,9 @@
-//! Which image stands where: endless epochs, each shuffled anew, the last images that do not fill a batch dropped.
+//! The order of images: endless epochs, each with a new permutation. Images at the end that do not fill a batch are
+//! dropped.
 
 use super::random::Random;
 
-/// The order of a data set's images, epoch by epoch. Keeps the permutation of the last epoch asked for.
+/// The order of a data set's images, epoch by epoch. Keeps the permutation of the epoch that was used last.
 #[derive(Clone, Debug)]
 pub(super) struct Order {
     seed: u64,
@@ -17,9 +18,9 @@ pub(super) struct Order {
 pub(super) struct Slots<'a> {
     /// The epoch the batch belongs to.
     pub epoch: u64,
-    /// Where in the epoch the batch begins.
+    /// The position in the epoch where the batch begins.
     pub start: usize,
-    /// The whole epoch: indices of images.
+    /// The indices of the images of the whole epoch.
     pub permutation: &'a [u32],
 }
 
@@ -45,7 +46,7 @@ impl Order {
     }
 }
 
-/// Fisher and Yates.
+/// The shuffle of Fisher and Yates.
 fn shuffle(items: &mut [u32], random: &mut Random) {
     for end in (2..=items.len()).rev() {
         items.swap(end - 1, random.below(end as u64) as usize);

@@ -1,6 +1,6 @@
-//! Threads that make numbered things ahead of need. They are consumed in the order of their numbers.
+//! Threads that make numbered things in advance. The things are consumed in the order of their numbers.
 //!
-//! A thread takes the next number, makes the thing and puts it on the shelf. The consumer takes the lowest number from
+//! A thread takes the next number, makes the thing and puts it on the shelf. The consumer takes the next number from
 //! the shelf, and waits for it if necessary. Threads are at most `ahead` numbers ahead of the consumer.
 
 use std::any::Any;
@@ -20,11 +20,11 @@ pub(super) struct Pool<T> {
 
 struct Shared<T> {
     state: Mutex<State<T>>,
-    /// A number may be taken, or the pool is closed.
+    /// A number became available, or the pool was closed.
     room: Condvar,
     /// Something was put on the shelf.
     made: Condvar,
-    /// Set once: makers look at it between two pieces of work.
+    /// Set once. Makers check it between two pieces of work.
     closed: AtomicBool,
 }
 
@@ -35,12 +35,12 @@ struct State<T> {
     wanted: u64,
     ahead: u64,
     shelf: BTreeMap<u64, Result<T, DataError>>,
-    /// Given back by the consumer, to be used again.
+    /// Given back by the consumer, to use again.
     spare: Vec<T>,
 }
 
-/// Makes the thing of a number, out of a used one if there is one. It may return early, with anything, once the flag is
-/// set: nobody will look at it.
+/// Makes the thing of a number, from a used one if there is one. Once the flag is set, it can return early with
+/// anything, because nobody will use it.
 pub(super) trait Make<T>:
     FnMut(u64, Option<T>, &AtomicBool) -> Result<T, DataError> + Send + 'static
 {
@@ -51,7 +51,7 @@ impl<T: Send + 'static> Pool<T> {
     /// Starts one thread for each maker.
     ///
     /// # Errors
-    /// The operating system gives no thread; those already started are ended.
+    /// The operating system refused a thread. Those already started are stopped.
     pub(super) fn start(makers: Vec<impl Make<T>>, ahead: usize) -> Result<Pool<T>, DataError> {
         let state =
             State { next: 0, wanted: 0, ahead: ahead as u64, shelf: BTreeMap::new(), spare: Vec::new() };
@@ -73,12 +73,12 @@ impl<T: Send + 'static> Pool<T> {
         Ok(pool)
     }
 
-    /// Threads that make.
+    /// The number of threads.
     pub(super) fn threads(&self) -> usize {
         self.threads.len()
     }
 
-    /// Numbers that may be taken beyond what was consumed.
+    /// How far the threads can be ahead of the consumer.
     pub(super) fn ahead(&self) -> usize {
         usize::try_from(self.shared.lock().ahead).unwrap_or(usize::MAX)
     }
@@ -86,7 +86,7 @@ impl<T: Send + 'static> Pool<T> {
     /// Waits for the next thing.
     ///
     /// # Errors
-    /// What its maker returned, or its panic; the thing after it can still be had.
+    /// The error of its maker, or its panic. The next thing is still available.
     pub(super) fn next(&mut self) -> Result<T, DataError> {
         let mut state = self.shared.lock();
         loop {
@@ -101,19 +101,19 @@ impl<T: Send + 'static> Pool<T> {
         }
     }
 
-    /// Gives a thing back, so that its memory is used again.
+    /// Takes a thing back, to use its memory again.
     pub(super) fn recycle(&mut self, thing: T) {
         self.shared.lock().spare.push(thing);
     }
 }
 
 impl<T> Shared<T> {
-    /// Nothing panics while it holds the lock, so a poisoned state is a sound one.
+    /// Nothing panics while it holds the lock, so a poisoned state is still sound.
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until a number may be taken; `None` once the pool is closed.
+    /// Waits until a number is available; `None` once the pool is closed.
     fn take_number(&self) -> Option<(u64, Option<T>)> {
         let mut state = self.lock();
         loop {
@@ -131,7 +131,7 @@ impl<T> Shared<T> {
 
 fn work<T>(shared: &Shared<T>, mut maker: impl Make<T>) {
     while let Some((number, spare)) = shared.take_number() {
-        // The maker's memory is overwritten from its start for the next number, so a panic leaves nothing half-done.
+        // For the next number, the maker overwrites its memory from the start. So a panic leaves no trace.
         let made = catch_unwind(AssertUnwindSafe(|| maker(number, spare, &shared.closed)))
             .unwrap_or_else(|panic| Err(DataError::Panicked(message(&*panic))));
         shared.lock().shelf.insert(number, made);
@@ -139,7 +139,7 @@ fn work<T>(shared: &Shared<T>, mut maker: impl Make<T>) {
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message").to_owned()
@@ -148,13 +148,13 @@ fn message(panic: &(dyn Any + Send)) -> String {
 impl<T> Drop for Pool<T> {
     fn drop(&mut self) {
         {
-            // Under the lock, so that no thread is between its look at the flag and its wait.
+            // Under the lock, so that no thread is between its check of the flag and its wait.
             let _state = self.shared.lock();
             self.shared.closed.store(true, Ordering::Relaxed);
         }
         self.shared.room.notify_all();
         for thread in self.threads.drain(..) {
-            // A thread ends by panic only through a bug in `work`; there is nobody to tell while dropping.
+            // A thread only panics because of a bug in `work`, and a drop cannot report it.
             let _ = thread.join();
         }
     }
@@ -172,13 +172,13 @@ mod tests {
 
     #[test]
     fn things_come_in_order_whatever_order_they_are_made_in() {
-        // Even numbers wait until the odd number after them has been made by the other thread.
+        // Even numbers wait until the other thread has made the next odd number.
         let (made, wait) = mpsc::channel::<u64>();
         let wait = Arc::new(Mutex::new(wait));
         let make = move |number: u64, _: Option<u64>, closed: &AtomicBool| {
             if number.is_multiple_of(2) {
                 let wait = wait.lock().unwrap();
-                // Once the pool is closed, nobody may make the number waited for.
+                // Once the pool is closed, the expected number might never be made.
                 while !closed.load(Ordering::Relaxed) {
                     if let Ok(after) = wait.try_recv() {
                         assert_eq!(after, number + 1);
@@ -202,7 +202,7 @@ mod tests {
         let make = |number: u64, _: Option<u64>, _: &AtomicBool| Ok(number);
         let mut pool = Pool::start(makers(3, make), 6).unwrap();
         for consumed in 0..20u64 {
-            // All six that are allowed are made without anything being consumed; a seventh is never begun.
+            // The six allowed things are made before anything is consumed. The seventh is never begun.
             let mut state = pool.shared.lock();
             while state.shelf.len() < 6 {
                 state = pool.shared.made.wait(state).unwrap();
@@ -257,7 +257,7 @@ mod tests {
             found.push(thing);
             pool.recycle(thing);
         }
-        // The one thread may begin the next before the one in use comes back, but never needs a third.
+        // The only thread can begin the next thing before the current one comes back, but it never needs a third.
         found.sort_unstable();
         found.dedup();
         assert!(found.len() <= 2, "{found:?}");

@@ -7,15 +7,15 @@ use orchestrate::random::SplitMix64;
 pub(super) struct Random(SplitMix64);
 
 impl Random {
-    /// The stream of `parts`: equal parts give equal streams, any difference an unrelated one.
+    /// The stream of `parts`: equal parts give the same stream, different parts give unrelated ones.
     pub(super) fn of(parts: &[u64]) -> Self {
         let mut random = SplitMix64::of(0x6f72_6368_6573_7472, parts);
         random.draw();
         Random(random)
     }
 
-    /// A number from 0 up to, but without, `end`, which is not 0. By multiplication (Lemire 2019); the bias of at most
-    /// `end` ÷ 2⁶⁴ is of no matter here.
+    /// A number below `end`, which is not 0. By multiplication (Lemire 2019); its bias of at most `end` ÷ 2⁶⁴ does not
+    /// matter here.
     pub(super) fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.0.draw()) * u128::from(end)) >> 64) as u64
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use jpeg_encoder::{ColorType, Encoder};
 
-/// A directory that is gone when dropped.
+/// A directory that is removed when dropped.
 pub(crate) struct Dir(tempfile::TempDir);
 
 impl Dir {
@@ -17,7 +17,7 @@ impl Dir {
     }
 }
 
-/// Writes `bytes` to `path`, making the directories above.
+/// Writes `bytes` to `path`, and creates the directories above.
 pub(crate) fn write(path: &Path, bytes: &[u8]) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, bytes).unwrap();
@@ -44,7 +44,7 @@ pub(crate) fn png(width: u32, height: u32, color: png::ColorType, pixels: &[u8])
     bytes
 }
 
-/// A data set of `classes` classes with `images` JPEGs each, every one with a gradient of its own.
+/// A data set of `classes` classes with `images` JPEGs per class, each with its own gradient.
 pub(crate) fn data_set(classes: u8, images: u8) -> Dir {
     let dir = Dir::new("set");
     for class in 0..classes {

@@ -21,7 +21,7 @@ pub(super) struct Transform {
     layout: Layout,
     resizer: Resizer,
     resized: Image<'static>,
-    /// What each byte of each channel becomes.
+    /// The number for each byte of each channel.
     table: [[f32; 256]; 3],
 }
 
@@ -45,8 +45,8 @@ impl Transform {
         self.augment
     }
 
-    /// Writes `image` to `out`, which has room for `3 × input_size × input_size` numbers. `random` decides on the crop
-    /// and the flip of the augmentation.
+    /// Writes `image` to `out`, which has `3 × input_size × input_size` numbers. `random` decides on the crop and flip
+    /// of the augmentation.
     pub(super) fn apply(&mut self, image: Rgb<'_>, random: &mut Random, out: &mut [f32]) {
         if self.augment {
             let crop = random_crop(image.width, image.height, random);
@@ -61,7 +61,7 @@ impl Transform {
     /// `Resize` and `CenterCrop`, into [`Transform::resized`].
     fn centre(&mut self, image: Rgb<'_>) {
         let area = centre(image.width, image.height, self.input_size);
-        // What lies around the area takes part at its edges, as if the whole image were resized and then cropped.
+        // Pixels around the area affect its edges, as if the whole image were resized and then cropped.
         let options = bilinear().crop(area.left, area.top, area.width, area.height);
         self.resizer
             .resize(&source(image), &mut self.resized, &options)
@@ -71,7 +71,7 @@ impl Transform {
     /// `resized_crop`, into [`Transform::resized`].
     fn crop(&mut self, image: Rgb<'_>, crop: Crop) {
         let source = source(image);
-        // What lies around the crop takes no part.
+        // Pixels around the crop have no effect.
         let view = CroppedImage::new(&source, crop.left, crop.top, crop.width, crop.height)
             .expect("the crop lies inside the image");
         self.resizer
@@ -79,7 +79,7 @@ impl Transform {
             .expect("both images are U8x3 and not empty");
     }
 
-    /// Writes the resized image to `out`, as numbers, in the layout asked for, mirrored if `flip` says so.
+    /// Writes the resized image to `out`, as numbers in the requested layout. If `flip` is set, mirrors it.
     fn normalise(&self, flip: bool, out: &mut [f32]) {
         let size = self.input_size as usize;
         let rows = self.resized.buffer().chunks_exact(size * 3).map(|row| row.as_chunks::<3>().0);
@@ -126,12 +126,12 @@ impl Transform {
     }
 }
 
-/// Pillow's bilinear filter: as wide as the reduction asks for, so that nothing aliases.
+/// Pillow's bilinear filter: its width follows the reduction, so that nothing aliases.
 fn bilinear() -> ResizeOptions {
     ResizeOptions::new().resize_alg(ResizeAlg::Convolution(FilterType::Bilinear))
 }
 
-/// The image as the resizer takes it.
+/// The image for the resizer.
 fn source(image: Rgb<'_>) -> ImageRef<'_> {
     ImageRef::new(image.width, image.height, image.pixels, PixelType::U8x3)
         .expect("a decoded image has width × height × 3 bytes")
@@ -208,9 +208,9 @@ fn random_crop(width: u32, height: u32, random: &mut Random) -> Crop {
 mod tests {
     use super::*;
 
-    /// How far the resized images may be from plain floating point, in levels of 0 to 255. Each of the two passes
-    /// rounds to a whole level, which is half a level at most. Their weights have 16 bits: over the at most six pixels
-    /// of a sum, that adds less than 6 · 255 · 2⁻¹⁶ per pass.
+    /// The allowed difference of the resized images from plain floating point, in levels of 0 to 255. Each of the two
+    /// passes rounds to a whole level, which is half a level at most. Their weights have 16 bits: over the at most six
+    /// pixels of a sum, that adds less than 6 · 255 · 2⁻¹⁶ per pass.
     const TOLERANCE: f64 = 2.0 * (0.5 + 6.0 * 255.0 / 65536.0);
 
     /// Pillow's antialiased bilinear resize in plain floating point, one pixel and channel at a time.

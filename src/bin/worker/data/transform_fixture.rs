@@ -1,4 +1,5 @@
-//! Decoder and transform against torchvision's, on images of every form: `tests/fixtures/transforms.py` made them.
+//! Compares the decoder and the transform with torchvision's, on images of every form that
+//! `tests/fixtures/transforms.py` made.
 
 use std::path::{Path, PathBuf};
 
@@ -7,11 +8,12 @@ use serde::Deserialize;
 use super::super::decode::Decoder;
 use super::*;
 
-/// The largest mean absolute difference from torchvision allowed, of numbers from 0 to 1. Seen: 0.66 ÷ 255 where
-/// colours are enlarged most, for `zune-jpeg` and libjpeg-turbo round differently; 0.2 ÷ 255 where nothing is lossy.
+/// The largest allowed mean absolute difference from torchvision, of numbers from 0 to 1. Observed: 0.66 ÷ 255 where
+/// colours are enlarged most, because `zune-jpeg` and libjpeg-turbo round differently, and 0.2 ÷ 255 for lossless
+/// images.
 const MEAN_ALLOWED: f64 = 1.0 / 255.0;
 
-/// The largest difference of any one number allowed, so that no row or corner is wrong alone. Seen: 3 ÷ 255.
+/// The largest allowed difference of a single number, so that no single row or corner is wrong. Observed: 3 ÷ 255.
 const MOST_ALLOWED: f64 = 8.0 / 255.0;
 
 #[derive(Deserialize)]
@@ -47,7 +49,7 @@ fn expected(file: &str, size: usize) -> [Vec<f64>; 2] {
     [square(0), square(size * 3)]
 }
 
-/// Mean and largest absolute difference of what `write` writes from `expected`, of numbers from 0 to 1.
+/// The mean and the largest absolute difference between `expected` and what `write` writes, of numbers from 0 to 1.
 fn difference(expected: &[f64], write: impl FnOnce(&mut [f32])) -> (f64, f64) {
     let mut numbers = vec![0.0; expected.len()];
     write(&mut numbers);

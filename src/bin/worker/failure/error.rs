@@ -1,4 +1,4 @@
-//! The error, its exit code, and what `measurement.json` says of it.
+//! The error, its exit code, and its entry in `measurement.json`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,26 +12,26 @@ use super::shortage::{Shortage, first_line};
 /// Why there is no measurement.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WorkerError {
-    /// Flags that do not go together.
+    /// Flags or variables that contradict each other.
     #[error("{0}")]
     Usage(String),
-    /// A network, device or precision that does not exist here.
+    /// A network, device or precision that this worker or this machine does not have.
     #[error("{0}")]
     Unsupported(String),
     /// Too little memory, on the device or the host.
     #[error("out of memory: {0}")]
     OutOfMemory(Shortage),
-    /// libtorch refused.
+    /// An error of libtorch.
     #[error("libtorch: {0}")]
     Torch(String),
-    /// Something that was thought impossible.
-    #[error("the worker failed: {0}")]
+    /// A bug.
+    #[error("the worker panicked: {0}")]
     Panicked(String),
-    /// The images cannot be had.
+    /// The images cannot be loaded.
     #[error("{0}")]
     Data(String),
-    /// Weights that are not those of the network.
-    #[error("cannot take the weights of {path}: {reason}", path = path.display())]
+    /// The weights do not fit the network.
+    #[error("cannot load the weights in {path}: {reason}", path = path.display())]
     Weights {
         /// The file.
         path: PathBuf,
@@ -49,19 +49,19 @@ pub(crate) enum WorkerError {
 }
 
 impl WorkerError {
-    /// libtorch's own words, told apart by whether memory was the matter. If it was, what is free is looked at now,
-    /// while what took the rest is still there.
+    /// An error of libtorch, by its message: out of memory or another one. The free memory is read now, while the rest
+    /// is still in use.
     pub(crate) fn torch(text: &str) -> Self {
         Shortage::observe(text).map_or_else(|| WorkerError::Torch(first_line(text)), WorkerError::OutOfMemory)
     }
 
-    /// A panic's words, likewise.
+    /// A panic, by its message: out of memory or a bug.
     pub(crate) fn panicked(text: &str) -> Self {
         Shortage::observe(text)
             .map_or_else(|| WorkerError::Panicked(first_line(text)), WorkerError::OutOfMemory)
     }
 
-    /// What `measurement.json` says of it, if the protocol has a name for it.
+    /// Its entry in `measurement.json`, if the protocol has a name for it.
     pub(crate) fn failure(&self) -> Option<Failure> {
         let (kind, needed_bytes, free_bytes) = match self {
             WorkerError::OutOfMemory(shortage) => (FailureKind::OutOfMemory, shortage.needed, shortage.free),
@@ -96,7 +96,7 @@ impl From<TchError> for WorkerError {
     }
 }
 
-/// The error and its sources in one line: what the last line of standard error must say.
+/// The error and its causes on one line, for the last line of standard error.
 pub(crate) fn one_line(error: &WorkerError) -> String {
     with_causes(error).replace('\n', " ")
 }

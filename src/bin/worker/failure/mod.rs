@@ -1,4 +1,4 @@
-//! How the worker fails: its errors, and memory that was too little.
+//! How the worker fails: its errors, and the lack of memory among them.
 
 mod error;
 mod shortage;

@@ -1,4 +1,4 @@
-//! Too little memory: how libtorch's allocators say it, what was wanted, what was free.
+//! Out of memory: recognised by what libtorch's allocators print, with the bytes needed and the bytes free.
 
 #![expect(clippy::disallowed_methods, reason = "a worker looks at the machine it runs on")]
 
@@ -7,18 +7,18 @@ use std::fs;
 
 use crate::shim::free_memory;
 
-/// Memory that was wanted and not there.
+/// An allocation that failed for lack of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shortage {
-    /// The allocator's own words, in one line.
+    /// The message of the allocator, on one line.
     pub(crate) message: String,
-    /// Bytes that were asked for.
+    /// The bytes of the allocation.
     pub(crate) needed: Option<u64>,
-    /// Bytes that were free then.
+    /// The bytes that were free at the time.
     pub(crate) free: Option<u64>,
 }
 
-/// Whose memory it was.
+/// The memory that ran out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Host,
@@ -26,7 +26,7 @@ enum Place {
     Mps,
 }
 
-/// The words with which an allocator gives up, and whose it is. CUDA's libraries have allocators of their own.
+/// What allocators print when they fail, and whose memory it is. CUDA's libraries have their own allocators.
 const WORDS: [(&str, Place); 10] = [
     ("DefaultCPUAllocator: can't allocate memory", Place::Host),
     ("DefaultCPUAllocator: not enough memory", Place::Host),
@@ -37,12 +37,12 @@ const WORDS: [(&str, Place); 10] = [
     ("CUBLAS_STATUS_ALLOC_FAILED", Place::Cuda),
     ("CUDNN_STATUS_ALLOC_FAILED", Place::Cuda),
     ("MPS backend out of memory", Place::Mps),
-    // More than Metal gives to one tensor.
+    // Metal limits the size of a single tensor.
     ("Invalid buffer size: ", Place::Mps),
 ];
 
 impl Shortage {
-    /// The shortage that `text` tells of, if it does; what it leaves open about free memory is asked now.
+    /// The shortage that `text` reports, if it reports one. If it does not name the free memory, that is read now.
     pub(super) fn observe(text: &str) -> Option<Self> {
         let (place, shortage) = parse(text)?;
         let free = shortage.free.or_else(|| match place {
@@ -68,7 +68,7 @@ impl fmt::Display for Shortage {
     }
 }
 
-/// What `text` tells of a shortage; `None` if it tells of something else.
+/// What `text` says about a shortage; `None` if it is about something else.
 fn parse(text: &str) -> Option<(Place, Shortage)> {
     let place = WORDS.iter().find(|(words, _)| text.contains(words)).map(|(_, place)| *place)?;
     let (needed, free) = match place {
@@ -87,7 +87,7 @@ fn parse(text: &str) -> Option<(Place, Shortage)> {
     Some((place, Shortage { message: first_line(text), needed, free }))
 }
 
-/// MPS: what it allows less what it has.
+/// On MPS: the maximum minus what is allocated.
 fn mps_free(text: &str) -> Option<u64> {
     let allocated = size_after(text, "MPS allocated: ")?;
     let other = size_after(text, "other allocations: ").unwrap_or(0);
@@ -105,8 +105,8 @@ fn size_after(text: &str, words: &str) -> Option<u64> {
     size(text.split_once(words)?.1)
 }
 
-/// The size at the beginning of `text`, as libtorch writes one: `20.00 MiB`, `512 bytes`. Older versions write `MB` and
-/// mean the same.
+/// The size at the beginning of `text`, as libtorch writes one: `20.00 MiB`, `512 bytes`. Older versions write `MB` for
+/// MiB.
 fn size(text: &str) -> Option<u64> {
     let mut words = text.split_whitespace();
     let number: f64 = words.next()?.parse().ok()?;
@@ -119,11 +119,11 @@ fn size(text: &str) -> Option<u64> {
         _ => return None,
     };
     let bytes = number * f64::from(1_u32 << power);
-    // A finite number that is not negative; what an allocator tells fits in 64 bits.
+    // The number is finite and not negative, and no allocation exceeds 64 bits.
     (bytes.is_finite() && bytes >= 0.0).then_some(bytes.round() as u64)
 }
 
-/// `MemAvailable` of `/proc/meminfo`, which is in kB and means KiB.
+/// `MemAvailable` of `/proc/meminfo`, which prints KiB as kB.
 fn mem_available(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)

@@ -1,4 +1,4 @@
-//! The values that parameters start with.
+//! The initial values of parameters.
 
 use std::sync::Mutex;
 use std::thread;
@@ -12,31 +12,31 @@ use super::step::sizes;
 use crate::failure::WorkerError;
 use crate::shim::{self, Random};
 
-/// Elements that one generator draws, a millisecond's work or so. The values depend on it.
+/// Elements that one generator draws, in about a millisecond. The values depend on this number.
 const CHUNK: i64 = 1 << 18;
 
-/// A number that follows from `tch::manual_seed`'s state.
+/// A number from libtorch's seeded generator.
 ///
 /// # Errors
-/// libtorch's.
+/// Errors of libtorch.
 pub(super) fn seed() -> Result<u64, TchError> {
     let seed = Tensor::f_randint(i64::MAX, [1_i64], (Kind::Int64, Device::Cpu))?.f_int64_value(&[0])?;
     Ok(seed.unsigned_abs())
 }
 
-/// Draws `tensors` on the processor, by as many threads as libtorch computes with. Each piece of each tensor has a
-/// generator of its own, so that a seed means the same weights on every device and for any number of threads.
+/// Draws `tensors` on the CPU, with as many threads as libtorch computes with. Each piece of each tensor has its own
+/// generator, so a seed gives the same weights on every device and with any number of threads.
 ///
-/// All are drawn before libtorch's own threads have anything to do: those spin for a while after their work, on the
-/// processors that the drawing needs.
+/// All are drawn before libtorch's own threads have any work: after their work, they spin for a while on the processors
+/// that the drawing needs.
 ///
 /// # Errors
-/// libtorch's, for want of memory most likely.
+/// Errors of libtorch, most likely for lack of memory.
 pub(super) fn draw(tensors: &[ParameterTensor], seed: u64) -> Result<Vec<Tensor>, WorkerError> {
     let empty = |tensor: &ParameterTensor| Tensor::f_empty(sizes(&tensor.shape), (Kind::Float, Device::Cpu));
     let drawn: Vec<Tensor> = tensors.iter().map(empty).collect::<Result<_, _>>()?;
     let mut pieces = Vec::new();
-    // Another number for each number, without a pattern.
+    // Maps different numbers to different numbers, without a pattern.
     let mixed = |number| SplitMix64::new(number).draw();
     for ((number, tensor), values) in (0..).zip(tensors).zip(&drawn) {
         let Some(random) = random(tensor.start) else { continue };
@@ -49,7 +49,7 @@ pub(super) fn draw(tensors: &[ParameterTensor], seed: u64) -> Result<Vec<Tensor>
     Ok(finished.collect::<Result<_, _>>()?)
 }
 
-/// A part of a tensor, and what it is to be drawn from.
+/// A part of a tensor, and what to draw it from.
 struct Piece {
     part: Tensor,
     random: Random,
@@ -77,7 +77,7 @@ fn draw_pieces(pieces: Vec<Piece>) -> Result<(), WorkerError> {
     })
 }
 
-/// What the pieces of a tensor are drawn from; nothing where all values are the same.
+/// What the pieces of a tensor are drawn from; `None` if all values are the same.
 fn random(distribution: Distribution) -> Option<Random> {
     match distribution {
         Distribution::Constant(_) => None,
@@ -87,7 +87,7 @@ fn random(distribution: Distribution) -> Option<Random> {
     }
 }
 
-/// What is left to do once a tensor is drawn.
+/// The last step after a tensor is drawn.
 fn finish(mut values: Tensor, distribution: Distribution) -> Result<Tensor, TchError> {
     match distribution {
         Distribution::Constant(value) => values.f_fill_(value),
@@ -99,13 +99,13 @@ fn finish(mut values: Tensor, distribution: Distribution) -> Result<Tensor, TchE
 /// Where a truncated normal distribution ends.
 const CUT: f64 = 2.0;
 
-/// Normal within the cut, of uniform values within the share that lies there: by the inverse of its distribution
-/// function, as `torch.nn.init.trunc_normal_` has it.
+/// Turns values that are uniform within the share inside the cut into normal ones, by the inverse of the distribution
+/// function. `torch.nn.init.trunc_normal_` does the same.
 fn truncated_normal(uniform: &mut Tensor, deviation: f64) -> Result<Tensor, TchError> {
     uniform.f_erfinv_()?.f_mul_scalar_(deviation * std::f64::consts::SQRT_2)?.f_clamp_(-CUT, CUT)
 }
 
-/// The share of a normal distribution within so many deviations.
+/// The share of a normal distribution within this many deviations.
 fn share_within(deviations: f64) -> f64 {
     erf(deviations / std::f64::consts::SQRT_2)
 }
@@ -135,7 +135,7 @@ mod tests {
         assert!(mean.abs() < 0.002 && (deviation - 0.3).abs() < 0.002, "{mean} {deviation}");
         let (mean, deviation, most) = facts(Distribution::Uniform { bound: 0.3 });
         assert!(mean.abs() < 0.001 && (deviation - 0.3 / 3.0_f64.sqrt()).abs() < 0.001, "{mean} {deviation}");
-        // As single precision has them.
+        // Rounded to single precision.
         assert!(most <= f64::from(0.3_f32) && most > 0.299, "{most}");
         // Cut at one and a half deviations: the rest has a variance of 0.5512 deviations squared.
         let (mean, deviation, most) = facts(Distribution::TruncatedNormal { deviation: 4.0 / 3.0 });

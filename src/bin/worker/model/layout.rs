@@ -7,14 +7,14 @@ use tch::{TchError, Tensor};
 pub(crate) enum Layout {
     /// All in NHWC order.
     ChannelsLast,
-    /// Some, or all, not.
+    /// At least one in another order.
     Other,
 }
 
-/// `tensor` with its elements in NHWC order if it has four dimensions and `channels_last` asks for it.
+/// `tensor` with its elements in NHWC order, if it has four dimensions and `channels_last` is set.
 ///
 /// # Errors
-/// libtorch's, for want of memory most likely.
+/// Errors of libtorch, most likely for lack of memory.
 pub(crate) fn in_format(tensor: &Tensor, channels_last: bool) -> Result<Tensor, TchError> {
     let size = tensor.size();
     let [_, channels, height, width] = size[..] else { return Ok(tensor.shallow_clone()) };
@@ -27,8 +27,8 @@ pub(crate) fn in_format(tensor: &Tensor, channels_last: bool) -> Result<Tensor, 
     Ok(nhwc)
 }
 
-/// Whether elements of one pixel lie side by side. Of fewer than four dimensions, or where one channel or one pixel
-/// leaves nothing to tell, nothing contradicts it.
+/// Whether the elements of each pixel lie side by side. With fewer than four dimensions, with one channel or with one
+/// pixel, both orders are the same: true.
 pub(super) fn is_channels_last(tensor: &Tensor) -> bool {
     let (size, stride) = (tensor.size(), tensor.stride());
     let [_, channels, height, width] = size[..] else { return true };

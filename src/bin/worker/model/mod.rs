@@ -30,10 +30,10 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// The network with freshly drawn parameters, which follow from `tch::manual_seed`'s state.
+    /// The network with freshly drawn parameters, which follow from libtorch's seeded generator.
     ///
     /// # Errors
-    /// libtorch's, for want of memory most likely.
+    /// Errors of libtorch, most likely for lack of memory.
     pub(crate) fn new(network: &Network, device: Device, channels_last: bool) -> Result<Self, WorkerError> {
         let tensors: Vec<ParameterTensor> =
             network.layers().iter().flat_map(Layer::parameter_tensors).collect();
@@ -42,7 +42,7 @@ impl Model {
         Model::starting(network, (Kind::Float, device), channels_last, start)
     }
 
-    /// The network with the parameters that `start` gives it: on the processor, and of the kind in `options`.
+    /// The network with the parameters that `start` returns: on the CPU, and of the type in `options`.
     fn starting(
         network: &Network,
         options: (Kind, Device),
@@ -68,7 +68,7 @@ impl Model {
         Ok(model)
     }
 
-    /// Hands the layer one of its parameters.
+    /// Gives the layer one of its parameters.
     fn add_parameter(&mut self, step: &mut Step, tensor: ParameterTensor, values: Tensor) {
         self.parameters.push(values.shallow_clone());
         self.state.push((tensor.name, values.shallow_clone()));
@@ -78,7 +78,7 @@ impl Model {
         }
     }
 
-    /// Mean 0 and variance 1, where the layer keeps them.
+    /// Adds mean 0 and variance 1, if the layer has running statistics.
     fn add_running_statistics(
         &mut self,
         step: &mut Step,
@@ -98,21 +98,21 @@ impl Model {
         &self.parameters
     }
 
-    /// The layout of the feature maps of the first forward pass, weights among them; `None` before it.
+    /// The layout of the feature maps and weights of the first forward pass; `None` before it.
     pub(crate) fn feature_maps(&self) -> Option<Layout> {
         self.feature_maps
     }
 
     /// The network's output for `images` (batch × 3 × height × width): batch × classes, before softmax. In `training`,
-    /// normalisation takes the batch's own statistics and keeps them, and dropout draws.
+    /// batch normalisation uses and records the statistics of the batch, and dropout is on.
     ///
     /// # Errors
-    /// libtorch's, for want of memory most likely.
+    /// Errors of libtorch, most likely for lack of memory.
     pub(crate) fn forward(&mut self, images: &Tensor, training: bool) -> Result<Tensor, TchError> {
         self.forward_through(images, training, |_, output| output)
     }
 
-    /// The same with every layer's output, and the layer's index, handed through `pass`.
+    /// The same, but passes every layer's index and output through `pass`.
     fn forward_through(
         &mut self,
         images: &Tensor,
@@ -153,7 +153,7 @@ fn schedule(layers: &[Layer], index: usize) -> Step {
     let mut free: Vec<usize> = layer.inputs.clone();
     free.dedup();
     free.retain(|input| !layers[index + 1..].iter().any(|layer| layer.inputs.contains(input)));
-    // The first layer's output is the batch, which belongs to somebody else.
+    // The first layer's output is the batch, which must not change.
     let in_place = layer.inputs.first().is_some_and(|&input| input > 0 && readers(input) == 1);
     Step {
         op: layer.op.clone(),
@@ -166,8 +166,8 @@ fn schedule(layers: &[Layer], index: usize) -> Step {
     }
 }
 
-/// Has libtorch compute with `OMP_NUM_THREADS` threads, or one: tests run side by side, and a pool of threads for each
-/// would only make them wait for one another.
+/// Makes libtorch compute with `OMP_NUM_THREADS` threads, or one. Tests run in parallel, and with a pool of threads
+/// each, they would only wait for one another.
 #[cfg(test)]
 #[expect(
     clippy::disallowed_methods,

@@ -3,7 +3,7 @@
 use orchestrate::architecture::{Activation, Conv2d, Op, Window};
 use tch::{TchError, Tensor};
 
-/// One layer, with its tensors and what the schedule of activations says of it.
+/// One layer, with its tensors and its place in the schedule of activations.
 #[derive(Debug)]
 pub(super) struct Step {
     /// What it computes.
@@ -12,22 +12,22 @@ pub(super) struct Step {
     pub(super) inputs: Vec<usize>,
     /// Its kernel, matrix, scale, or the parameter itself.
     pub(super) weight: Option<Tensor>,
-    /// What it adds.
+    /// Its bias.
     pub(super) bias: Option<Tensor>,
-    /// Mean and variance that batch normalisation keeps for later inference.
+    /// The running mean and variance of batch normalisation.
     pub(super) running: Option<[Tensor; 2]>,
-    /// Whether it may write over its first input: nobody else reads that.
+    /// Whether it may overwrite its first input, because no other layer reads that.
     pub(super) in_place: bool,
-    /// Activations that nobody reads after this step.
+    /// Activations that no later step reads.
     pub(super) free: Vec<usize>,
 }
 
 impl Step {
-    /// The layer's output, given those of the layers before it. In `training`, normalisation takes the batch's own
-    /// statistics and dropout draws.
+    /// The layer's output, given those of the layers before it. In `training`, batch normalisation uses the statistics
+    /// of the batch, and dropout is on.
     ///
     /// # Errors
-    /// libtorch's, for want of memory most likely.
+    /// Errors of libtorch, most likely for lack of memory.
     pub(super) fn compute(&self, activations: &[Option<Tensor>], training: bool) -> Result<Tensor, TchError> {
         let take = |index: usize| -> &Tensor {
             activations[self.inputs[index]]
@@ -65,7 +65,7 @@ impl Step {
             Op::AveragePool2d(Window { kernel, stride, padding, ceil }) => {
                 x.f_avg_pool2d(sizes(kernel), sizes(stride), sizes(padding), *ceil, true, None::<i64>)
             }
-            // Averages over windows of one pixel are the pixels.
+            // Averages over windows of one pixel are the pixels themselves.
             Op::AdaptiveAveragePool2d(size) if x.size()[2..] == sizes(size)[..] => Ok(x.shallow_clone()),
             Op::AdaptiveAveragePool2d(size) => x.f_adaptive_avg_pool2d(sizes(size)),
             Op::Attention { heads } => {
@@ -96,8 +96,8 @@ impl Step {
         self.weight.as_ref().expect("a layer of this kind has a weight")
     }
 
-    /// Only the functions whose gradient follows from their result are written over their input: any other would have
-    /// to copy it first.
+    /// Only a function whose gradient follows from its result can overwrite its input. Any other would have to copy it
+    /// first.
     fn activate(&self, activation: Activation, x: &Tensor) -> Result<Tensor, TchError> {
         match activation {
             Activation::Relu if self.in_place => x.shallow_clone().f_relu_(),
@@ -113,7 +113,7 @@ impl Step {
     }
 }
 
-/// `compute` over the last dimension, which is made the channels' for feature maps; neither way is anything copied.
+/// `compute` over the channels: the last dimension, after a permutation for feature maps. Nothing is copied.
 fn pixelwise(
     x: &Tensor,
     compute: impl FnOnce(&Tensor) -> Result<Tensor, TchError>,
@@ -138,8 +138,8 @@ fn attention(x: &Tensor, heads: i64) -> Result<Tensor, TchError> {
     values.f_transpose(1, 2)?.f_reshape([batch, tokens, channels])
 }
 
-/// torchvision's `stochastic_depth` in mode `row`: each image as a whole is kept with probability 1 − `probability`,
-/// and divided by that.
+/// torchvision's `stochastic_depth` in mode `row`: keeps each whole image with probability 1 − `probability`, and
+/// divides it by that.
 fn stochastic_depth(x: &Tensor, probability: f64, training: bool) -> Result<Tensor, TchError> {
     if !training || probability == 0.0 {
         return Ok(x.shallow_clone());
@@ -151,7 +151,7 @@ fn stochastic_depth(x: &Tensor, probability: f64, training: bool) -> Result<Tens
     x.f_mul(&noise.f_div_scalar_(kept)?)
 }
 
-/// Extents as libtorch counts them.
+/// Extents in libtorch's type.
 pub(super) fn sizes(extents: &[u64]) -> Vec<i64> {
     extents.iter().map(|&extent| i64::try_from(extent).expect("no extent comes near 2^63")).collect()
 }
@@ -162,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    /// Softmax of scaled products, written out.
+    /// Attention by its definition: softmax of scaled products.
     #[test]
     fn attention_is_that_of_the_paper() {
         let (batch, tokens, heads, width) = (2, 5, 3, 4);

@@ -1,23 +1,21 @@
-//! Weights from a file: torchvision's own, in the safetensors format.
+//! Weights of torchvision from a file in the safetensors format.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use orchestrate::text::first_few;
 use tch::Tensor;
 
 use super::Model;
 use crate::failure::WorkerError;
 
-/// Names of a mistake's tensors that are told; more would hide the sentence.
-const TOLD: usize = 5;
-
 impl Model {
-    /// Replaces all parameters and running statistics by those in `file`, whose names are those of torchvision's state
-    /// dict. Counters of batches are not needed and may be there.
+    /// Replaces all parameters and running statistics by those in `file`, which has the names of torchvision's state
+    /// dict. Counters of batches are ignored.
     ///
     /// # Errors
-    /// [`WorkerError::Weights`] if the file cannot be read, lacks a tensor, has one of another shape, or has one that
-    /// the network has not: then nothing was replaced.
+    /// [`WorkerError::Weights`] if the file cannot be read, lacks a tensor, has one of another shape, or has an unknown
+    /// one. Then nothing is replaced.
     pub(crate) fn load_weights(&mut self, file: &Path) -> Result<(), WorkerError> {
         let failed = |reason: String| WorkerError::Weights { path: file.to_owned(), reason };
         let read = Tensor::read_safetensors(file).map_err(|error| failed(error.to_string()))?;
@@ -38,13 +36,13 @@ impl Model {
         }
         let mistakes = [
             ("lacks", missing),
-            ("has another shape of", misshaped),
-            ("has tensors that the network has not:", tensors.into_keys().collect()),
+            ("has wrong shapes:", misshaped),
+            ("has tensors that the network lacks:", tensors.into_keys().collect()),
         ];
         let told: Vec<String> = mistakes
             .into_iter()
             .filter(|(_, names)| !names.is_empty())
-            .map(|(what, names)| format!("{what} {}", enumeration(&names)))
+            .map(|(what, names)| format!("{what} {}", first_few(&names)))
             .collect();
         if !told.is_empty() {
             return Err(failed(told.join("; ")));
@@ -54,8 +52,8 @@ impl Model {
     }
 }
 
-/// The name that a tensor has now. Files published with torchvision's first versions have older ones, which torchvision
-/// itself replaces as it loads them: `norm.1` in DenseNet, `mlp.linear_1` in the vision transformer.
+/// The current name of a tensor. Files published with torchvision's first versions have older names, which torchvision
+/// replaces as it loads them: `norm.1` in DenseNet, `mlp.linear_1` in the vision transformer.
 fn present_name(name: &str) -> String {
     let mut present = name.replace(".mlp.linear_1.", ".mlp.0.").replace(".mlp.linear_2.", ".mlp.3.");
     if present.contains(".denselayer") {
@@ -66,15 +64,6 @@ fn present_name(name: &str) -> String {
         }
     }
     present
-}
-
-/// The first few of `names`, and how many more there are.
-fn enumeration(names: &[String]) -> String {
-    let told = names[..names.len().min(TOLD)].join(", ");
-    match names.len().saturating_sub(TOLD) {
-        0 => told,
-        more => format!("{told} and {more} more"),
-    }
 }
 
 #[cfg(test)]
@@ -128,8 +117,8 @@ mod tests {
         assert!(told.contains("weights.safetensors"), "{told}");
         assert!(
             told.ends_with(
-                "lacks features.0.weight; has another shape of features.0.bias is [3], not [64]; has tensors that the \
-                 network has not: conv1.weight"
+                "lacks features.0.weight; has wrong shapes: features.0.bias is [3], not [64]; has tensors that the \
+                 network lacks: conv1.weight"
             ),
             "{told}"
         );

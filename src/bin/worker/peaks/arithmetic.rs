@@ -1,5 +1,5 @@
-//! Which operands a device multiplies in hardware. A processor without an instruction for bf16 computes with it all the
-//! same, through single precision: that is a fact worth a sample, but no ceiling of any unit.
+//! The operands that a device multiplies in hardware. A processor without an instruction for bf16 still computes with
+//! it, through single precision. That is worth a sample, but it is not the ceiling of any unit.
 
 use orchestrate::job::Device;
 use orchestrate::protocol::Operands;
@@ -7,11 +7,11 @@ use orchestrate::protocol::Operands;
 use super::super::device::OpenDevice;
 use super::super::shim;
 
-/// Instructions that multiply bf16 and add in single precision, as libtorch's processor library calls them: x86's two
-/// (AVX-512 and AMX), then Arm's.
+/// Instructions that multiply bf16 and add in single precision, by libtorch's names: those of x86 (AMX and AVX-512),
+/// then Arm's.
 const BF16_INSTRUCTIONS: [&str; 3] = ["amx_bf16", "avx512_bf16", "bf16"];
 
-/// What decides which arithmetic there is.
+/// The facts that decide on the arithmetic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hardware {
     device: Device,
@@ -21,12 +21,12 @@ pub(super) struct Hardware {
     has_bf16: bool,
 }
 
-/// How operands stand on a device.
+/// How a device multiplies operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     /// The hardware multiplies them.
     Native {
-        /// What it adds products up in.
+        /// The precision in which it adds up the products.
         accumulate: &'static str,
     },
     /// libtorch computes with them, but the hardware does not.
@@ -34,7 +34,7 @@ pub(super) enum Standing {
         /// What is missing.
         reason: &'static str,
     },
-    /// They do not exist there.
+    /// The device cannot multiply them.
     Absent {
         /// What they need.
         reason: &'static str,
@@ -42,7 +42,7 @@ pub(super) enum Standing {
 }
 
 impl Hardware {
-    /// Asks the device.
+    /// Reads the facts of the device.
     pub(super) fn probe(device: &OpenDevice) -> Self {
         Hardware {
             device: device.device,
@@ -51,10 +51,10 @@ impl Hardware {
         }
     }
 
-    /// How `operands` stand.
+    /// How the device multiplies `operands`.
     ///
-    /// libtorch has cuBLAS add half precision up in single precision unless it is told otherwise, which it is not. What
-    /// Metal's products add up in is written nowhere.
+    /// By default, libtorch makes cuBLAS add up products of half precision in single precision. For Metal, it is not
+    /// documented.
     pub(super) fn standing(self, operands: Operands) -> Standing {
         const AMPERE: &str = "it needs an NVIDIA GPU of compute capability 8.0 or later";
         let is_ampere = self.capability.is_some_and(|capability| capability >= (8, 0));
@@ -64,10 +64,10 @@ impl Hardware {
             (Operands::Tf32 | Operands::Bf16, Device::Cuda(_)) if is_ampere => native,
             (Operands::Bf16, Device::Cpu) if self.has_bf16 => native,
             (Operands::Bf16, Device::Cpu) => Standing::Emulated {
-                reason: "the processor has none of amx_bf16, avx512_bf16 and Arm's bf16",
+                reason: "the CPU has no instruction for bf16 (amx_bf16, avx512_bf16 or Arm's bf16)",
             },
             (Operands::Fp16, Device::Cpu) => {
-                Standing::Absent { reason: "no precision of a job computes in it on a processor" }
+                Standing::Absent { reason: "on a CPU, no precision of a job computes in it" }
             }
             (Operands::Bf16 | Operands::Fp16, Device::Mps) => {
                 Standing::Native { accumulate: "not said by Metal" }
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn operands_are_native_where_the_hardware_has_them() {
         assert_eq!(native(Device::Cuda(0), Some((9, 0)), true), ["fp32", "tf32", "bf16", "fp16"]);
-        // A T4: tensor units for fp16 alone, whatever its host's processor has.
+        // A T4 has tensor units for fp16 only, whatever its host's processor has.
         assert_eq!(native(Device::Cuda(0), Some((7, 5)), true), ["fp32", "fp16"]);
         assert_eq!(native(Device::Mps, None, true), ["fp32", "bf16", "fp16"]);
         assert_eq!(native(Device::Cpu, None, true), ["fp32", "bf16"]);
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn an_instruction_that_nobody_has_is_not_there() {
         assert!(!shim::processor_has("avx1024_bf64"));
-        // Every 64-bit x86 processor has SSE2, every 64-bit Arm one NEON.
+        // Every 64-bit x86 processor has SSE2, and every 64-bit Arm processor has NEON.
         let always = if cfg!(target_arch = "x86_64") { "sse2" } else { "neon" };
         assert!(shim::processor_has(always));
     }

@@ -1,5 +1,5 @@
-//! The clock of the arithmetic units while they work. A ceiling is for a clock, and a laptop's or a shared machine's
-//! is not the one of its data sheet.
+//! The clock of the arithmetic units while they work. A ceiling belongs to a clock, and laptops and shared machines do
+//! not run at that of the data sheet.
 
 use nvml_wrapper::Nvml;
 use nvml_wrapper::enum_wrappers::device::Clock;
@@ -9,27 +9,27 @@ use orchestrate::protocol::Clocks;
 use super::super::device::OpenDevice;
 use super::host;
 
-/// Looks at a clock now and then and remembers what it saw.
+/// Reads a clock now and then, and keeps the readings.
 #[derive(Debug)]
 pub(super) struct Watch {
     source: Source,
-    /// MHz of each look.
+    /// Readings, in MHz.
     seen: Vec<f64>,
 }
 
-/// Whom to ask.
+/// Where the readings come from.
 #[derive(Debug)]
 enum Source {
-    /// The system, about the processors that so many threads keep busy.
+    /// The operating system, for the processors that this many threads keep busy.
     Processors(usize),
-    /// NVIDIA's management library, about the GPU of this UUID.
+    /// NVIDIA's management library, for the GPU with this UUID.
     Nvidia(Box<Nvml>, String),
-    /// Nobody tells (MPS; a driver without its library).
+    /// There are none (MPS, or a driver without its library).
     Nobody,
 }
 
 impl Watch {
-    /// Watches `device`, on whose processors `threads` compute.
+    /// Watches `device`, or the processors that `threads` threads keep busy.
     pub(super) fn of(device: &OpenDevice, threads: u32) -> Self {
         let source = match (device.device, &device.uuid) {
             (Device::Cpu, _) => Source::Processors(usize::try_from(threads).unwrap_or(usize::MAX)),
@@ -42,7 +42,7 @@ impl Watch {
         Watch { source, seen: Vec::new() }
     }
 
-    /// Looks once.
+    /// Takes a reading.
     pub(super) fn look(&mut self) {
         let now = match &self.source {
             Source::Processors(threads) => busiest(host::processor_clocks(), *threads),
@@ -52,7 +52,7 @@ impl Watch {
         self.seen.extend(now);
     }
 
-    /// What was seen; nothing where nobody tells.
+    /// The range of the readings; `None` without readings.
     pub(super) fn clocks(&self) -> Option<Clocks> {
         let low_mhz = self.seen.iter().copied().min_by(f64::total_cmp)?;
         let high_mhz = self.seen.iter().copied().max_by(f64::total_cmp)?;
@@ -83,7 +83,7 @@ fn ask(nvml: &Nvml, uuid: &str, question: impl Fn(&nvml_wrapper::Device<'_>) -> 
     question(&gpu).ok().map(f64::from)
 }
 
-/// The mean of the `threads` highest clocks: processors without work slow down and say nothing.
+/// The mean of the `threads` highest clocks: idle processors slow down, so they do not count.
 fn busiest(mut clocks: Vec<f64>, threads: usize) -> Option<f64> {
     clocks.sort_by(|left, right| right.total_cmp(left));
     clocks.truncate(threads.max(1));

@@ -1,5 +1,5 @@
-//! Matrix products of random numbers. Random, because multipliers that switch less draw less power, and a GPU at its
-//! power limit then runs faster than it ever does on real data.
+//! Matrix products of random numbers. With regular numbers, multipliers switch less and draw less power, so a GPU at
+//! its power limit would run faster than with real data.
 
 #![expect(clippy::disallowed_methods, reason = "a worker measures time")]
 
@@ -21,11 +21,11 @@ use super::timing::{self, Timings};
 /// Which products to time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Wanted {
-    /// What the matrices hold.
+    /// The type of the numbers in the matrices.
     pub(super) operands: Operands,
-    /// What products are added up in.
+    /// The precision in which products are added up.
     pub(super) accumulate: &'static str,
-    /// Whether the hardware has no instruction for it.
+    /// Whether the hardware has no instruction for these operands.
     pub(super) emulated: bool,
     /// Seconds.
     pub(super) budget_s: f64,
@@ -34,7 +34,7 @@ pub(super) struct Wanted {
 /// Times products and keeps every sample.
 ///
 /// # Errors
-/// libtorch's; among them, that it cannot multiply such operands on this device.
+/// Errors of libtorch, which might be unable to multiply such operands on this device.
 pub(super) fn measure(
     device: &OpenDevice,
     wanted: Wanted,
@@ -47,7 +47,7 @@ pub(super) fn measure(
     let on_cuda = matches!(device.device, Device::Cuda(_));
     if EffectiveFlags::get()?.rounds(on_cuda) != flags.tf32 {
         return Err(WorkerError::Torch(format!(
-            "{} cannot be set: its flags read otherwise",
+            "{} cannot be set: libtorch reads its flags back differently",
             wanted.operands
         )));
     }
@@ -92,7 +92,7 @@ fn element_bytes(operands: Operands) -> u64 {
     }
 }
 
-/// The products on a device. Matrices of a size are made once.
+/// The products on a device. The matrices of each size are made once.
 struct Products<'a> {
     device: &'a OpenDevice,
     operands: Operands,
@@ -119,7 +119,7 @@ impl Matrices {
         })
     }
 
-    /// A product that writes where the last one wrote, so that no memory is asked for.
+    /// Multiplies into the same memory again and again, so that none is allocated.
     fn multiply(&self, layout: Layout) -> Result<(), WorkerError> {
         let Matrices { left, right, product } = self;
         let _ = match layout {
@@ -140,7 +140,7 @@ impl Products<'_> {
         Ok(&self.matrices[&size])
     }
 
-    /// Multiplies off the clock and has `watch` look at the device's clock while it does.
+    /// Multiplies without timing it, and lets `watch` read the device's clock meanwhile.
     fn watch(&mut self, shape: Shape, calls: u32, watch: &mut Watch) -> Result<(), WorkerError> {
         let device = self.device;
         let matrices = self.matrices(shape.size)?;
@@ -179,7 +179,7 @@ impl Bench for Products<'_> {
 mod tests {
     use super::*;
 
-    /// Each layout against its definition, and the operands' rounding within what their digits allow.
+    /// Compares each layout with its definition, and the rounding of operands with what their digits allow.
     #[test]
     fn products_are_those_their_layout_says() {
         tch::manual_seed(1);

@@ -1,5 +1,4 @@
-//! Caches, memory and clocks of the machine. What a system does not tell is assumed where a size must be chosen, and
-//! absent where it would be a fact.
+//! Caches, memory and clocks of the machine. If the system does not tell, a size is assumed, and a fact is absent.
 
 #![expect(clippy::disallowed_methods, reason = "a worker looks at the machine it runs on")]
 
@@ -10,26 +9,26 @@ use orchestrate::job::Device;
 use super::super::device::OpenDevice;
 use super::super::shim;
 
-/// Where nobody tells the size of the caches: more than any device of today has but servers with many sockets.
+/// If the size of the caches is unknown: more than today's devices have, except servers with many sockets.
 const ASSUMED_CACHE: u64 = 128 << 20;
 
-/// Where nobody tells how much memory is free.
+/// If the free memory is unknown.
 const ASSUMED_FREE: u64 = 4 << 30;
 
 /// Where Linux describes its processors.
 const PROCESSORS: &str = "/sys/devices/system/cpu";
 
-/// The sizes that decide how large arrays are; bytes.
+/// The sizes that decide how large arrays are, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Memory {
-    /// The last-level caches, all of them together.
+    /// All last-level caches together.
     pub(super) cache: u64,
-    /// What can be had without taking it from others.
+    /// The memory that nobody uses.
     pub(super) free: u64,
 }
 
 impl Memory {
-    /// Asks the device.
+    /// Reads them from the device.
     pub(super) fn probe(device: &OpenDevice) -> Self {
         let (cache, free) = match device.device {
             Device::Cpu => (processor_cache(), processor_memory()),
@@ -40,7 +39,7 @@ impl Memory {
     }
 }
 
-/// MHz of each processor now. Empty where the system does not tell.
+/// The current MHz of each processor. Empty if the system does not tell.
 pub(super) fn processor_clocks() -> Vec<f64> {
     let scaling = megahertz(&read_of_each_processor("cpufreq/scaling_cur_freq"));
     if !scaling.is_empty() {
@@ -49,7 +48,7 @@ pub(super) fn processor_clocks() -> Vec<f64> {
     clocks_of(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
 }
 
-/// The highest MHz that any processor has.
+/// The highest MHz that any processor can reach.
 pub(super) fn most_processor_clock() -> Option<f64> {
     megahertz(&read_of_each_processor("cpufreq/cpuinfo_max_freq")).into_iter().max_by(f64::total_cmp)
 }
@@ -59,7 +58,7 @@ pub(super) fn most_processor_clock() -> Option<f64> {
 struct Cache {
     level: u32,
     bytes: u64,
-    /// The processors that have it in common, which tells one cache from another.
+    /// The processors that share it, which tell one cache from another.
     shared_by: String,
 }
 
@@ -80,7 +79,7 @@ fn cache(level: &str, size: &str, shared_by: &str) -> Option<Cache> {
     Some(Cache { level: level.trim().parse().ok()?, bytes, shared_by: shared_by.trim().to_owned() })
 }
 
-/// Bytes of the caches of the last level, each counted once: threads on all processors fill all of them.
+/// The bytes of all last-level caches, each counted once, because threads on all processors fill all of them.
 fn last_level(caches: &[Cache]) -> Option<u64> {
     let last = caches.iter().map(|cache| cache.level).max()?;
     let mut of_last: Vec<&Cache> = caches.iter().filter(|cache| cache.level == last).collect();
@@ -103,7 +102,7 @@ fn kibibytes(digits: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// MHz of texts in kHz, as `cpufreq` writes them.
+/// The MHz of texts in kHz, the format of `cpufreq`.
 fn megahertz(texts: &[String]) -> Vec<f64> {
     texts.iter().filter_map(|text| text.trim().parse::<f64>().ok()).map(|khz| khz / 1e3).collect()
 }
@@ -125,7 +124,7 @@ fn processors() -> Vec<String> {
     names(PROCESSORS).into_iter().filter(is_processor).collect()
 }
 
-/// What is in a directory, as paths; nothing if it is not there.
+/// The paths of a directory's entries; none if it does not exist.
 fn names(directory: &str) -> Vec<String> {
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     entries.flatten().map(|entry| entry.path().to_string_lossy().into_owned()).collect()
@@ -135,7 +134,7 @@ fn names(directory: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// Four processors, two to a die: each die has a last-level cache of its own, which a stream must exceed.
+    /// Four processors on two dies: each die has its own last-level cache, and a stream must exceed both.
     #[test]
     fn every_last_level_cache_counts_once() {
         let of = |level: &str, size: &str, shared_by: &str| cache(level, size, shared_by).unwrap();

@@ -1,15 +1,15 @@
-//! `worker peaks`: the ceilings of a device, measured. Prints [`MeasuredPeaks`] as JSON on standard output, raw samples
-//! of which the reader takes the best and says the spread; how far it is goes to standard error.
+//! `worker peaks`: measures the ceilings of a device. Prints [`MeasuredPeaks`] as JSON on standard output: raw samples,
+//! from which the reader takes the best and computes the spread. Progress goes to standard error.
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`arithmetic`] | which operands a device multiplies in hardware |
-//! | [`search`] | which products are timed, how often: sizes, layouts, finalists |
+//! | [`arithmetic`] | the operands that a device multiplies in hardware |
+//! | [`search`] | which products are timed, and how often: sizes, layouts, finalists |
 //! | [`gemm`] | the products: matrices of random numbers on the device |
 //! | [`stream`] | copy and triad |
-//! | [`timing`] | seconds, with the device synchronised on both sides |
+//! | [`timing`] | seconds of work, with the device synchronised on both sides |
 //! | [`host`] | caches, memory and clocks of the machine |
-//! | [`clock`] | the clock of the arithmetic units meanwhile |
+//! | [`clock`] | the clock of the arithmetic units during the measurement |
 
 mod arithmetic;
 mod clock;
@@ -26,19 +26,19 @@ use orchestrate::protocol::{GemmSample, LeftOut, MEASUREMENT_SCHEMA, MeasuredPea
 use super::arguments::Peaks;
 use super::device::OpenDevice;
 use super::failure::WorkerError;
-use super::request::Backend;
+use super::request;
 use super::settings;
 use super::shim;
 use arithmetic::{Hardware, Standing};
 use clock::Watch;
 use host::Memory;
 
-/// How long to measure, in seconds.
+/// How long to measure each part, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Effort {
     /// For the products of each kind of operands.
     gemm_s: f64,
-    /// For products that the hardware has no instruction for.
+    /// For products of operands that the hardware has no instruction for.
     emulated_s: f64,
     /// For each stream.
     stream_s: f64,
@@ -47,13 +47,13 @@ struct Effort {
 const THOROUGH: Effort = Effort { gemm_s: 16.0, emulated_s: 4.0, stream_s: 4.0 };
 const QUICK: Effort = Effort { gemm_s: 4.0, emulated_s: 1.0, stream_s: 1.5 };
 
-/// Measures and prints.
+/// Measures the ceilings and prints them.
 ///
 /// # Errors
-/// [`WorkerError::Unsupported`] for a device that is not here, before anything of it is loaded; libtorch's.
+/// [`WorkerError::Unsupported`] if this machine lacks the device. Errors of libtorch.
 pub(crate) fn run(peaks: &Peaks) -> Result<(), WorkerError> {
     settings::refuse_rounding()?;
-    let device = OpenDevice::open(backend(&peaks.device)?)?;
+    let device = OpenDevice::open(request::device(&peaks.device)?)?;
     settings::set_threads(peaks.threads);
     let measured = measure(&device, peaks.quick)?;
     println!(
@@ -61,19 +61,6 @@ pub(crate) fn run(peaks: &Peaks) -> Result<(), WorkerError> {
         serde_json::to_string_pretty(&measured).expect("peaks have string keys and no failing serializer")
     );
     Ok(())
-}
-
-fn backend(word: &str) -> Result<Backend, WorkerError> {
-    let device: Device = word
-        .parse()
-        .map_err(|error: orchestrate::job::UnknownWord| WorkerError::Unsupported(error.to_string()))?;
-    match device {
-        // Only one CUDA device is ever visible to a worker, so there is none but the first.
-        Device::Cuda(1..) => Err(WorkerError::Unsupported(format!(
-            "`{word}` cannot be chosen by name: make it the only one with CUDA_VISIBLE_DEVICES and say `cuda`"
-        ))),
-        device => Ok(Backend::Only(device)),
-    }
 }
 
 fn measure(device: &OpenDevice, quick: bool) -> Result<MeasuredPeaks, WorkerError> {
@@ -85,7 +72,7 @@ fn measure(device: &OpenDevice, quick: bool) -> Result<MeasuredPeaks, WorkerErro
     let mut notes = Vec::new();
     let products = all_products(device, memory.free, effort, &mut watch)?;
     if on_processor {
-        notes.push("fp16 is not measured: no precision of a job computes in it on a processor".to_owned());
+        notes.push("fp16 is not measured: on a CPU, no precision of a job computes in it".to_owned());
     }
     let arrays = stream::Arrays::fitting(memory);
     notes.extend(arrays.shortfall(memory.cache));
@@ -110,7 +97,7 @@ fn measure(device: &OpenDevice, quick: bool) -> Result<MeasuredPeaks, WorkerErro
     })
 }
 
-/// What came of all operands.
+/// The samples of all operands, and the precisions without samples.
 #[derive(Debug, Default)]
 struct Products {
     samples: Vec<GemmSample>,
@@ -138,12 +125,12 @@ fn all_products(
         let wanted = gemm::Wanted { operands, accumulate, emulated: emulated.is_some(), budget_s };
         match gemm::measure(device, wanted, free_memory, watch) {
             Ok(samples) => found.samples.extend(samples),
-            // What a device has is known from documents; what libtorch does on it is known from libtorch.
+            // The hardware can have what libtorch cannot use.
             Err(WorkerError::Torch(reason)) if operands != Operands::Fp32 => {
                 found.left_out.extend(left_out(
                     operands,
                     on_processor,
-                    &format!("libtorch refuses it: {reason}"),
+                    &format!("libtorch cannot compute it: {reason}"),
                 ));
                 continue;
             }
@@ -156,7 +143,7 @@ fn all_products(
     Ok(found)
 }
 
-/// The precisions that have no ceiling if `operands` have none. On a processor automatic mixed precision is bf16's.
+/// The precisions that have no ceiling if `operands` have none. On a CPU, automatic mixed precision computes in bf16.
 fn left_out(operands: Operands, on_processor: bool, reason: &str) -> Vec<LeftOut> {
     let precisions: &[Precision] = match operands {
         Operands::Fp32 => &[Precision::Fp32],
@@ -174,16 +161,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_is_understood_or_refused_by_name() {
-        assert_eq!(backend("cpu").unwrap(), Backend::Only(Device::Cpu));
-        assert_eq!(backend("cuda:0").unwrap(), Backend::Only(Device::Cuda(0)));
-        for word in ["cuda:1", "tpu"] {
-            let error = backend(word).unwrap_err();
-            assert!(error.failure().is_some() && error.to_string().contains(&format!("`{word}`")), "{error}");
-        }
-    }
-
-    #[test]
     fn on_a_processor_mixed_precision_shares_the_fate_of_bf16() {
         let precisions = |operands, on_processor| -> Vec<Precision> {
             left_out(operands, on_processor, "why").into_iter().map(|left_out| left_out.precision).collect()
@@ -194,10 +171,10 @@ mod tests {
         assert_eq!(precisions(Operands::Fp16, false), [Precision::Amp]);
     }
 
-    /// Every part at once, as small as it gets, on the device that is always here.
+    /// All parts together, as small as possible, on the device that every machine has.
     #[test]
     fn a_processor_has_a_ceiling_for_each_precision_or_a_reason() {
-        let device = OpenDevice::open(Backend::Only(Device::Cpu)).unwrap();
+        let device = OpenDevice::open(request::Backend::Only(Device::Cpu)).unwrap();
         let effort = Effort { gemm_s: 0.0, emulated_s: 0.0, stream_s: 0.0 };
         let mut watch = Watch::of(&device, 1);
         let found = all_products(&device, 64 << 20, effort, &mut watch).unwrap();

@@ -1,40 +1,40 @@
 //! Which products are timed and how often.
 //!
-//! The ceiling is the fastest product there is, and nobody knows beforehand of which size and layout. So all layouts
-//! are tried from small sizes to large, until the next size would take too long; layouts that fall behind are dropped.
-//! What time is left goes to the fastest few, in turn, so that a drift of the machine falls on all of them.
+//! The ceiling is the rate of the fastest product, whose size and layout nobody knows in advance. So all layouts are
+//! tried, from small sizes to large, until the next size would take too long. Layouts that fall behind are dropped. The
+//! remaining time goes to the fastest few, in turn, so that a drift of the machine affects all of them.
 
 use orchestrate::protocol::Layout;
 
 use super::super::failure::WorkerError;
 use super::timing::Timings;
 
-/// Rows and columns of the matrices, small to large. The largest are for devices that do 10¹⁵ operations a second.
+/// Rows and columns of the matrices, small to large. The largest are for devices that do 10¹⁵ operations per second.
 const SIZES: [u64; 11] = [256, 512, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384];
 
-/// Of the free memory, all matrices together take no more than one part in this many.
+/// All matrices together take at most one part in this many of the free memory.
 const SHARE_OF_FREE_MEMORY: u64 = 4;
 
-/// The share of the time that is kept for the finalists.
+/// The share of the time that is reserved for the finalists.
 const FOR_FINALISTS: f64 = 0.3;
 
-/// A layout below this share of the fastest one of its size is not tried on larger ones.
+/// A layout below this share of the fastest one of its size is not tried on larger sizes.
 const FALLEN_BEHIND: f64 = 0.9;
 
-/// Sizes below this one decide nothing: their products are so short that any disturbance makes one fall behind, and
-/// cost next to nothing.
+/// Sizes below this one drop no layout. Their products cost almost nothing, but are so short that any disturbance makes
+/// one fall behind.
 const DECISIVE_SIZE: u64 = 1024;
 
-/// How many products are timed again and again in the end.
+/// The number of products that are timed again and again in the end.
 const FINALISTS: usize = 3;
 
-/// More timings than this of one product say nothing new.
+/// More timings of one product than this add nothing.
 const MOST_TIMINGS: usize = 30;
 
-/// Calls that a first trial makes of a long product: one before the clock, two timings.
+/// Calls of a long product in its first trial: one to warm up, two timed.
 const CALLS_OF_A_TRIAL: f64 = 3.0;
 
-/// Timings of a first trial.
+/// Timings in a first trial.
 pub(super) const TIMINGS_OF_A_TRIAL: usize = 2;
 
 /// A product of two square matrices.
@@ -42,7 +42,7 @@ pub(super) const TIMINGS_OF_A_TRIAL: usize = 2;
 pub(super) struct Shape {
     /// Rows and columns.
     pub(super) size: u64,
-    /// How they lie in memory.
+    /// Their layout in memory.
     pub(super) layout: Layout,
 }
 
@@ -69,18 +69,18 @@ impl Trial {
     }
 }
 
-/// Who times products.
+/// Something that times products.
 pub(super) trait Bench {
     /// Seconds since the search began.
     fn elapsed_s(&self) -> f64;
     /// Times a product for the first time, [`TIMINGS_OF_A_TRIAL`] times.
     fn first(&mut self, shape: Shape) -> Result<Timings, WorkerError>;
-    /// Times it once more: seconds of one of `calls` products.
+    /// Times it once more: the seconds per product, over `calls` products.
     fn again(&mut self, shape: Shape, calls: u32) -> Result<f64, WorkerError>;
 }
 
-/// The sizes whose matrices, all at once, leave memory to others: three of each size, of `element_bytes` a number. The
-/// smallest is always there.
+/// The sizes whose matrices together leave memory to others: three matrices per size, with `element_bytes` per number.
+/// The smallest size is always included.
 pub(super) fn sizes(free_memory: u64, element_bytes: u64) -> Vec<u64> {
     let mut left = free_memory / SHARE_OF_FREE_MEMORY;
     let fits = |size: &u64| {
@@ -132,14 +132,15 @@ fn sweep(sizes: &[u64], budget_s: f64, bench: &mut impl Bench) -> Result<Vec<Tri
     Ok(trials)
 }
 
-/// Seconds that trials of `size` in so many layouts will take at the best rate so far; unknown before the first.
+/// The expected seconds for trials of `size` in this many layouts, at the best rate so far; `None` before the first
+/// trial.
 fn predicted_s(size: u64, layouts: usize, trials: &[Trial]) -> Option<f64> {
     let rate = trials.iter().map(Trial::best).max_by(f64::total_cmp)?;
     let product = Shape { size, layout: Layout::NN }.flops();
     Some(CALLS_OF_A_TRIAL * layouts as f64 * product / rate)
 }
 
-/// The layouts of `trials`, all of one size, that have not fallen behind.
+/// The layouts that have not fallen behind in `trials`, which all have one size.
 fn contenders(trials: &[Trial]) -> Vec<Layout> {
     let best = trials.iter().map(Trial::best).fold(0.0, f64::max);
     trials
@@ -149,7 +150,7 @@ fn contenders(trials: &[Trial]) -> Vec<Layout> {
         .collect()
 }
 
-/// Times the finalists in turn until the time is over.
+/// Times the finalists in turn until the time is up.
 fn refine(trials: &mut [Trial], budget_s: f64, bench: &mut impl Bench) -> Result<(), WorkerError> {
     let finalists = finalists(trials);
     for _ in 0..MOST_TIMINGS {
@@ -168,7 +169,7 @@ fn refine(trials: &mut [Trial], budget_s: f64, bench: &mut impl Bench) -> Result
 mod tests {
     use super::*;
 
-    /// A machine whose rate is a formula and whose clock is the sum of what it was asked for.
+    /// A machine whose rate is a formula, and whose clock is the sum of the products' times.
     struct Machine {
         rate: fn(Shape) -> f64,
         elapsed_s: f64,

@@ -1,4 +1,4 @@
-//! Copy and triad through arrays that no cache holds, in single precision; bytes read and bytes written both count.
+//! Copy and triad over arrays that no cache can hold, in single precision. Both bytes read and bytes written count.
 
 use orchestrate::protocol::StreamSample;
 use tch::{Kind, Tensor};
@@ -13,16 +13,16 @@ use super::timing::{self, Timings};
 /// Each array is this many times the last-level caches.
 const CACHES: u64 = 4;
 
-/// Of the free memory, the three arrays together take no more than one part in this many.
+/// The three arrays together take at most one part in this many of the free memory.
 const SHARE_OF_FREE_MEMORY: u64 = 4;
 
-/// Arrays are not smaller than this, however small the caches are.
+/// Arrays are at least this large, however small the caches are.
 const LEAST_BYTES: u64 = 32 << 20;
 
-/// Timings of each stream, whatever they take.
+/// Timings of each stream at least, however long they take.
 const LEAST_TIMINGS: usize = 3;
 
-/// More timings than this say nothing new.
+/// More timings than this add nothing.
 const MOST_TIMINGS: usize = 50;
 
 /// Bytes of one number.
@@ -31,25 +31,25 @@ const NUMBER: u64 = 4;
 /// Three arrays of one length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Arrays {
-    /// Numbers in each.
+    /// Numbers in each array.
     elements: u64,
 }
 
 impl Arrays {
-    /// As long as the caches ask for, unless memory is too small for that.
+    /// As large as the caches require, unless the memory is too small for that.
     pub(super) fn fitting(memory: Memory) -> Self {
         let wanted = memory.cache.saturating_mul(CACHES).max(LEAST_BYTES);
         let possible = memory.free / SHARE_OF_FREE_MEMORY / 3;
         Arrays { elements: (wanted.min(possible) / NUMBER).max(1) }
     }
 
-    /// A sentence, if a copy's two arrays together are less than [`CACHES`] times the caches.
+    /// A warning, if the two arrays of a copy together are less than [`CACHES`] times the caches.
     pub(super) fn shortfall(self, cache: u64) -> Option<String> {
         let times = 2.0 * self.bytes() as f64 / cache as f64;
         (times < CACHES as f64).then(|| {
             format!(
-                "the arrays of the copy are only {times:.1} times the caches of {} MiB, for want of memory: the \
-                 bandwidth may be too high",
+                "for lack of memory, the arrays of the copy are only {times:.1} times the caches of {} MiB: the bandwidth \
+                 might come out too high",
                 cache >> 20
             )
         })
@@ -63,7 +63,7 @@ impl Arrays {
 /// Times both streams for `budget_s` seconds each.
 ///
 /// # Errors
-/// libtorch's.
+/// Errors of libtorch.
 pub(super) fn measure(
     device: &OpenDevice,
     arrays: Arrays,
@@ -72,7 +72,7 @@ pub(super) fn measure(
     let length = i64::try_from(arrays.elements).expect("memory is below 2⁶³ bytes");
     let filled = |value: f64| -> Result<Tensor, WorkerError> {
         let mut array = Tensor::f_empty([length], (Kind::Float, device.tch()))?;
-        // Each thread touches its part first, so that it lies in memory near it.
+        // Each thread touches its part first, so that the part lies in memory near the thread.
         drop(array.f_fill_(value)?);
         Ok(array)
     };
@@ -108,13 +108,14 @@ mod tests {
         let arrays = Arrays::fitting(roomy);
         assert_eq!(arrays.bytes(), 4 * (32 << 20));
         assert_eq!(arrays.shortfall(roomy.cache), None);
-        // A virtual machine that claims 2 GiB of cache and has 6 GiB: a quarter of the memory, and it is said.
+        // A virtual machine that claims 2 GiB of cache and has 6 GiB of memory: the arrays take a quarter, with a
+        // warning.
         let tight = Memory { cache: 2 << 30, free: 6 << 30 };
         let arrays = Arrays::fitting(tight);
         assert_eq!(3 * arrays.bytes(), 6 << 28);
         let said = arrays.shortfall(tight.cache).unwrap();
         assert!(said.contains("only 0.5 times the caches of 2048 MiB"), "{said}");
-        // A small board: short passes would be lost in the handing out of work.
+        // A small board: the submission of work would dominate shorter passes.
         assert_eq!(Arrays::fitting(Memory { cache: 1 << 20, free: 1 << 30 }).bytes(), LEAST_BYTES);
     }
 

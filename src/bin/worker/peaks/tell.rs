@@ -1,6 +1,6 @@
-//! How far the measuring is.
+//! Progress messages.
 
-/// Says on standard error how far the measuring is.
+/// Reports progress on standard error.
 pub(super) fn tell(line: &str) {
     eprintln!("{line}");
 }

@@ -1,4 +1,4 @@
-//! Seconds of a piece of work, with the device synchronised on both sides of each timing.
+//! Times a piece of work, with the device synchronised on both sides of each timing.
 
 #![expect(clippy::disallowed_methods, reason = "a worker measures time")]
 
@@ -7,11 +7,11 @@ use std::time::Instant;
 use super::super::device::OpenDevice;
 use super::super::failure::WorkerError;
 
-/// A timing is at least about this long: handing work to a GPU and waiting for it takes some 20 µs, which then no
-/// longer counts.
+/// A timing takes at least about this long. Submitting work to a GPU and waiting for it takes some 20 µs, which then
+/// does not matter.
 const TIMING_S: f64 = 0.02;
 
-/// No more calls than this go into one timing, however short they are.
+/// A timing has at most this many calls, however short they are.
 const MOST_CALLS: u32 = 10_000;
 
 /// A piece of work that can be repeated.
@@ -20,14 +20,14 @@ pub(super) type Work<'a> = &'a mut dyn FnMut() -> Result<(), WorkerError>;
 /// Timings of one piece of work.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Timings {
-    /// Calls in each of them.
+    /// Calls per timing.
     pub(super) calls: u32,
-    /// Seconds of one call, of each of them.
+    /// Seconds per call, for each timing.
     pub(super) seconds: Vec<f64>,
 }
 
-/// Times `work` at least `least` times and then for as long as `budget_s` and `most` allow. One call goes before: it
-/// pays for memory, plans and code that the others find ready.
+/// Times `work` at least `least` times, and then for as long as `budget_s` and `most` allow. One call comes first: it
+/// allocates the memory, plans and code that the others find ready.
 pub(super) fn time(
     device: &OpenDevice,
     least: usize,
@@ -38,7 +38,7 @@ pub(super) fn time(
     once(device, 1, work)?;
     let first = once(device, 1, work)?;
     let calls = calls_for(first);
-    // Where a single call is long enough, it is a timing already.
+    // If a single call is long enough, it is already a timing.
     let mut seconds = if calls == 1 { vec![first] } else { Vec::new() };
     let mut spent_s = 0.0;
     while seconds.len() < least || (seconds.len() < most && spent_s < budget_s) {
@@ -49,7 +49,7 @@ pub(super) fn time(
     Ok(Timings { calls, seconds })
 }
 
-/// Seconds of one call, from `calls` of them in a row.
+/// Seconds per call, from `calls` calls in a row.
 pub(super) fn once(device: &OpenDevice, calls: u32, work: Work<'_>) -> Result<f64, WorkerError> {
     device.synchronize()?;
     let start = Instant::now();
@@ -57,13 +57,13 @@ pub(super) fn once(device: &OpenDevice, calls: u32, work: Work<'_>) -> Result<f6
         work()?;
     }
     device.synchronize()?;
-    // A clock that did not move would make an infinite rate.
+    // If the clock did not move, the rate would be infinite.
     Ok(start.elapsed().as_secs_f64().max(1e-9) / f64::from(calls))
 }
 
-/// How many calls make a timing long enough if one takes `call_s`.
+/// The number of calls that make a timing long enough, if one takes `call_s` seconds.
 fn calls_for(call_s: f64) -> u32 {
-    // In range by the clamp, and a whole number by the ceiling.
+    // The clamp keeps it in range, and the ceiling makes it whole.
     (TIMING_S / call_s).ceil().clamp(1.0, f64::from(MOST_CALLS)) as u32
 }
 
@@ -91,7 +91,7 @@ mod tests {
         .unwrap();
         let counted = u32::try_from(timings.seconds.len()).unwrap() * timings.calls;
         assert_eq!(timings.seconds.len(), 3);
-        // One before the clock, and one that tells how long a call takes, unless that was a timing by itself.
+        // One to warm up, and one to learn how long a call takes, unless that was already a timing.
         assert_eq!(made, counted + if timings.calls == 1 { 1 } else { 2 });
         assert!(time(&device, 1, 1, 0.0, &mut || Err(WorkerError::torch("no"))).is_err());
     }

@@ -1,5 +1,5 @@
-// Marks in the accelerator's stream of work, and the time between them by the accelerator's own clock. To set one costs
-// a microsecond and waits for nothing.
+// Marks in the accelerator's stream of work, and the time between them by the accelerator's own clock. Setting a mark
+// takes a microsecond and waits for nothing.
 
 #include "shim.h"
 
@@ -13,7 +13,7 @@
 
 namespace {
 
-// So many may wait for the device before those that it has passed are read and freed.
+// If more than this many marks wait for the device, those that it has passed are read and freed.
 constexpr size_t MOST_WAITING = 512;
 
 struct Events {
@@ -41,19 +41,20 @@ struct Events {
 
 extern "C" {
 
-// A first mark on the accelerator, which must be of the type `device`; null on failure. For `shim_events_free`.
+// Sets a first mark on the accelerator, whose type must be `device`. Returns null on failure; otherwise free it with
+// `shim_events_free`.
 void* shim_events_begin(int device) {
   std::unique_ptr<Events> events(new Events{static_cast<c10::DeviceType>(device), {}, {}});
   return shim::guarded([&] { events->record(); }) ? events.release() : nullptr;
 }
 
-// A further mark.
+// Sets a further mark.
 bool shim_events_record(void* events) {
   return shim::guarded([=] { static_cast<Events*>(events)->record(); });
 }
 
-// Writes the seconds from each mark to the next one, at most `capacity` of them, and tells how many there are; -1 on
-// failure. The device must have done all it was given.
+// Writes the seconds from each mark to the next one, at most `capacity` of them. Returns how many there are, or -1 on
+// failure. The device must have finished all its work.
 int64_t shim_events_seconds(void* events, double* seconds, int64_t capacity) {
   int64_t count = -1;
   shim::guarded([&] {

@@ -1,4 +1,4 @@
-//! The safe side of `events.cpp`: the time of single iterations by the accelerator's own clock.
+//! The safe side of `events.cpp`: times of single iterations by the accelerator's own clock.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
@@ -32,17 +32,17 @@ impl Events {
     /// Sets a further mark.
     ///
     /// # Errors
-    /// libtorch's.
+    /// Errors of libtorch.
     pub(crate) fn record(&mut self) -> Result<(), WorkerError> {
         // SAFETY: the pointer is from `shim_events_begin`, and nobody else has it.
         checked(unsafe { shim_events_record(self.0.as_ptr()) })
     }
 
-    /// Seconds from each mark to the next one; there must be `marks` of them after the first, and the device must have
-    /// done all it was given.
+    /// Seconds from each mark to the next one. There must be `marks` of them after the first, and the device must have
+    /// finished all its work.
     ///
     /// # Errors
-    /// libtorch's, or there are more or fewer.
+    /// Errors of libtorch, or there are more or fewer marks.
     pub(crate) fn seconds(self, marks: usize) -> Result<Vec<f64>, WorkerError> {
         let mut seconds = vec![0.0; marks];
         let capacity = i64::try_from(marks).expect("a vector's length fits in 63 bits");
@@ -51,7 +51,7 @@ impl Events {
         match count {
             count if count == capacity => Ok(seconds),
             -1 => Err(WorkerError::torch(&error())),
-            count => Err(WorkerError::Torch(format!("{marks} iterations have {count} times"))),
+            count => Err(WorkerError::Torch(format!("the device timed {count} of {marks} iterations"))),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! How much of the accelerator's memory is held and free. Nothing here can fail, so a failure may ask.
+//! How much of the accelerator's memory is held and free. Nothing here can fail, so even the handling of an error can
+//! call it.
 
 // SAFETY: these are declarations of `shim/shim.cpp`, of which none throws.
 unsafe extern "C" {
@@ -8,22 +9,22 @@ unsafe extern "C" {
     safe fn shim_free_memory() -> i64;
 }
 
-/// Starts a new maximum for [`peak_memory`]; false where the allocator does not count.
+/// Starts a new maximum for [`peak_memory`]. Returns false if the allocator does not count.
 pub(crate) fn reset_peak_memory() -> bool {
     shim_reset_peak_memory()
 }
 
-/// Bytes of the accelerator's memory.
+/// Peak bytes of the accelerator's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PeakMemory {
     /// The most its allocator held.
     pub(crate) held: Option<u64>,
-    /// The most that tensors took of them.
+    /// The most of it that tensors used.
     pub(crate) taken: Option<u64>,
 }
 
-/// The maxima since [`reset_peak_memory`], if that could be done (`counted`). MPS may count no maxima; what its
-/// allocator holds now is the most it held, for it gives nothing back while a network trains.
+/// The maxima since [`reset_peak_memory`], if that succeeded (`counted`). MPS might not count maxima. There, what the
+/// allocator holds now is the most it held, because it returns nothing while a network trains.
 pub(crate) fn peak_memory(counted: bool) -> PeakMemory {
     let (mut held, mut taken) = (-1, -1);
     // SAFETY: two pointers to distinct numbers that live through the call.
@@ -33,7 +34,7 @@ pub(crate) fn peak_memory(counted: bool) -> PeakMemory {
     PeakMemory { held: u64::try_from(shim_mps_memory()).ok(), taken: None }
 }
 
-/// The bytes of the accelerator that nobody has, where that is told.
+/// The free bytes of the accelerator, if it tells.
 pub(crate) fn free_memory() -> Option<u64> {
     u64::try_from(shim_free_memory()).ok()
 }

@@ -1,4 +1,4 @@
-//! The safe side of the C++ in `shim/`: what `tch` has no API for.
+//! The safe side of the C++ in `shim/`, for what `tch` has no API for.
 
 mod events;
 mod memory;
@@ -52,12 +52,12 @@ unsafe extern "C" {
     fn shim_nvidia_driver(version: *mut c_char, length: c_uint) -> bool;
 }
 
-/// What a shim function left as its reason.
+/// Why the last shim function failed.
 fn error() -> String {
     text(shim_error())
 }
 
-/// A C string of the shim's, which all live as long as the process or until the thread's next call.
+/// A C string of the shim. It lives until the thread's next call, or as long as the process.
 fn text(pointer: *const c_char) -> String {
     // SAFETY: the shim returns pointers to terminated strings that outlive this copy.
     unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
@@ -78,10 +78,10 @@ pub(crate) struct Flags {
     pub(crate) cudnn_benchmark: bool,
 }
 
-/// What libtorch may compute single precision with.
+/// The arithmetic that libtorch can use for single precision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Float32 {
-    /// Nothing was said; libtorch then keeps to single precision.
+    /// Not set: libtorch then keeps to single precision.
     Unset,
     /// Single precision.
     Ieee,
@@ -91,14 +91,14 @@ pub(crate) enum Float32 {
     Bfloat16,
 }
 
-/// The flags as libtorch has them.
+/// The flags, read back from libtorch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EffectiveFlags {
-    /// Those that can be set, by libtorch's older getters.
+    /// Those that can be set, from libtorch's older getters.
     pub(crate) flags: Flags,
-    /// What CUDA's matrix products and convolutions may compute with, by the newer getters.
+    /// The arithmetic of CUDA's matrix products and convolutions, from the newer getters.
     pub(crate) cuda: [Float32; 2],
-    /// The same of oneDNN, which computes on the processor.
+    /// The same for oneDNN, which computes on the CPU.
     pub(crate) onednn: [Float32; 2],
 }
 
@@ -110,7 +110,7 @@ impl Flags {
 }
 
 impl EffectiveFlags {
-    /// As libtorch has them now.
+    /// Reads them from libtorch.
     ///
     /// # Errors
     /// libtorch's older and newer flags contradict each other.
@@ -130,13 +130,13 @@ impl EffectiveFlags {
         Ok(EffectiveFlags { flags, cuda: [cuda_matmul, cuda_conv], onednn: [onednn_matmul, onednn_conv] })
     }
 
-    /// Whether single precision may be rounded, on CUDA or on the processor.
+    /// Whether libtorch can round single precision, on CUDA or on the CPU.
     pub(crate) fn rounds(&self, on_cuda: bool) -> bool {
         let rounds = |float32: &Float32| matches!(float32, Float32::Tf32 | Float32::Bfloat16);
         if on_cuda { self.flags.tf32 || self.cuda.iter().any(rounds) } else { self.onednn.iter().any(rounds) }
     }
 
-    /// Words by library and operation, as the measurement has them.
+    /// The words for the measurement, by library and operation.
     pub(crate) fn float32(&self) -> impl Iterator<Item = (String, String)> {
         let names = ["cuda_matmul", "cuda_conv", "onednn_matmul", "onednn_conv"];
         let values = self.cuda.into_iter().chain(self.onednn);
@@ -145,7 +145,7 @@ impl EffectiveFlags {
 }
 
 impl Float32 {
-    /// From libtorch's own numbers.
+    /// Converts libtorch's own number.
     fn from_number(number: c_int) -> Self {
         match number {
             1 => Float32::Ieee,
@@ -155,7 +155,7 @@ impl Float32 {
         }
     }
 
-    /// libtorch's word for it.
+    /// Its name in libtorch.
     fn as_str(self) -> &'static str {
         match self {
             Float32::Unset => "none",
@@ -169,17 +169,17 @@ impl Float32 {
 /// Loads libtorch's CUDA half.
 ///
 /// # Errors
-/// The dynamic linker's reason: libraries of CUDA that are not installed, most often.
+/// The message of the dynamic linker. Most often, libraries of CUDA are not installed.
 pub(crate) fn load_cuda() -> Result<(), String> {
     if shim_load_cuda() { Ok(()) } else { Err(error()) }
 }
 
-/// Waits until the accelerator has done all it was given. Not for the CPU, which is always done.
+/// Waits until the accelerator has finished all its work. Not for the CPU, which is always finished.
 pub(crate) fn synchronize() -> Result<(), WorkerError> {
     checked(shim_synchronize())
 }
 
-/// What the driver says of the CUDA device.
+/// The driver's facts about the CUDA device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CudaFacts {
     /// `NVIDIA H200`, …
@@ -211,12 +211,12 @@ fn uuid_text(bytes: &[u8; 16]) -> String {
     format!("GPU-{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
-/// Lets the process keep memory that it frees, so that iterations do not pay for getting it from the kernel again.
+/// Makes the process keep freed memory, so that iterations need not get it from the kernel again.
 pub(crate) fn keep_memory() {
     shim_keep_memory();
 }
 
-/// c10's number of a device type.
+/// The number of a device type in c10.
 fn device_type(device: Device) -> c_int {
     match device {
         Device::Cpu => 0,
@@ -226,7 +226,7 @@ fn device_type(device: Device) -> c_int {
     }
 }
 
-/// Half precision that an [`Autocast`] computes in.
+/// The half precision of an [`Autocast`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Half {
     /// Eight bits of exponent: the range of single precision.
@@ -236,7 +236,7 @@ pub(crate) enum Half {
 }
 
 impl Half {
-    /// libtorch's word for it.
+    /// Its name in libtorch.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Half::Bfloat16 => "bfloat16",
@@ -245,7 +245,7 @@ impl Half {
     }
 }
 
-/// While it lives, operations of this thread that gain from it compute in half precision.
+/// While it lives, suitable operations of this thread compute in half precision.
 #[derive(Debug)]
 pub(crate) struct Autocast(Device);
 
@@ -256,7 +256,7 @@ impl Autocast {
         Ok(Autocast(device))
     }
 
-    /// What it computes in, as libtorch has it now; `None` if it is off.
+    /// Its half precision, read back from libtorch; `None` if it is off.
     pub(crate) fn state(&self) -> Option<Half> {
         match shim_autocast_state(device_type(self.0)) {
             1 => Some(Half::Float16),
@@ -273,16 +273,16 @@ impl Drop for Autocast {
     }
 }
 
-/// What [`draw`] draws from.
+/// The distribution of [`draw`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Random {
-    /// A normal distribution around 0 of this deviation.
+    /// A normal distribution around 0 with this deviation.
     Normal(f64),
-    /// Uniform from minus this to this.
+    /// Uniform between minus this and this.
     Uniform(f64),
 }
 
-/// Draws the elements of a tensor of the processor in the calling thread, with a generator that begins at `seed`.
+/// Draws the elements of a CPU tensor in the calling thread, with a generator that starts at `seed`.
 pub(crate) fn draw(tensor: &Tensor, random: Random, seed: u64) -> Result<(), WorkerError> {
     let (normal, a, b) = match random {
         Random::Normal(deviation) => (true, 0.0, deviation),
@@ -292,10 +292,10 @@ pub(crate) fn draw(tensor: &Tensor, random: Random, seed: u64) -> Result<(), Wor
     checked(unsafe { shim_draw(pointer(tensor), normal, a, b, seed) })
 }
 
-/// The seed of libtorch's generator on the processor: the last one that it was given, however much it has drawn since.
+/// The seed of libtorch's CPU generator: the last one that was set, however much it has drawn since.
 ///
 /// # Errors
-/// libtorch's.
+/// Errors of libtorch.
 pub(crate) fn seed() -> Result<u64, WorkerError> {
     let mut seed = 0;
     // SAFETY: a pointer to a number that lives through the call.
@@ -303,25 +303,25 @@ pub(crate) fn seed() -> Result<u64, WorkerError> {
     Ok(seed)
 }
 
-/// c = a + `scalar` · b, in the memory of c. All of one shape.
+/// c = a + `scalar` · b, in the memory of c. All have one shape.
 pub(crate) fn triad(c: &Tensor, a: &Tensor, b: &Tensor, scalar: f64) -> Result<(), WorkerError> {
     // SAFETY: three pointers to live tensors; libtorch checks their shapes.
     checked(unsafe { shim_triad(pointer(c), pointer(a), pointer(b), scalar) })
 }
 
-/// Bytes of the last-level cache of CUDA's device 0, as the driver says.
+/// Bytes of the last-level cache of CUDA's device 0, from the driver.
 pub(crate) fn cuda_cache() -> Option<u64> {
     u64::try_from(shim_cuda_cache()).ok()
 }
 
-/// Whether the processor has the instructions that libtorch calls `name`: `avx512_bf16`, …
+/// Whether the CPU has the instructions that libtorch calls `name`, such as `avx512_bf16`.
 pub(crate) fn processor_has(name: &str) -> bool {
     let Ok(name) = CString::new(name) else { return false };
     // SAFETY: a terminated string that lives through the call.
     unsafe { shim_processor_has(name.as_ptr()) }
 }
 
-/// The `at::Tensor` that a tensor of `tch` holds.
+/// The `at::Tensor` inside a tensor of `tch`.
 fn pointer(tensor: &Tensor) -> *mut c_void {
     tensor.as_ptr().cast_mut().cast()
 }
@@ -368,7 +368,7 @@ mod tests {
         assert_eq!(onednn_version("MKLDNN not found"), None);
     }
 
-    /// The flags are the process's, so whatever looks at them is one test.
+    /// The flags belong to the process, so a single test covers all that reads them.
     #[test]
     fn flags_read_back_as_set() {
         for bits in 0..8 {

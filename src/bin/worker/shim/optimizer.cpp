@@ -18,7 +18,7 @@
 
 namespace {
 
-// The parameters that have a gradient. `select` picks what belongs to them of a list as long as that of all.
+// The parameters that have a gradient. From a list with an entry for every parameter, `select` picks their entries.
 struct Ready {
   std::vector<at::Tensor> values;
   std::vector<at::Tensor> gradients;
@@ -49,11 +49,11 @@ using Scalar = std::optional<at::Tensor>;
 
 // Runs `update(ready, grad_scale, found_inf)` and leaves the parameters without gradients.
 //
-// With a `scale`, gradients are those of the loss times it. As PyTorch's GradScaler does, the step divides by it, is
-// left out if any gradient is not finite, and adapts the scale: twice after 2000 good steps, half after a bad one. The
-// fused kernels of CUDA and the processor do the first two, and nothing waits for the device. Those of MPS do neither in
-// every version of libtorch, so there it is done as GradScaler does it for optimizers that know nothing of scales: divide
-// first, then ask the device whether to step at all.
+// With a `scale`, the gradients are those of the scaled loss. As in PyTorch's GradScaler, the step divides by the
+// scale, and is skipped if any gradient is not finite. Then the scale is adapted: doubled after 2000 good steps, halved
+// after a bad one. The fused kernels of CUDA and the CPU divide and skip by themselves, and nothing waits for the
+// device. Those of MPS do not in every version of libtorch. There it is done as GradScaler does for optimizers that
+// know no scale: divide first, then ask the device whether to step at all.
 template <typename Update>
 void stepped(at::Tensor** parameters, int64_t count, at::Tensor* scale, at::Tensor* growth_tracker, Update update) {
   at::NoGradGuard no_grad;
@@ -101,8 +101,8 @@ bool shim_sgd_step(
   });
 }
 
-// AdamW over `count` parameters. `step` is the number of steps so far: one number of single precision, on the device of
-// the parameters, which all of them share. A step that is left out does not count.
+// AdamW over `count` parameters. `step` is the number of steps so far, for all of them: one number of single precision,
+// on their device. A skipped step does not count.
 bool shim_adamw_step(
     at::Tensor** parameters,
     at::Tensor** first_moments,

@@ -35,12 +35,12 @@ unsafe extern "C" {
     ) -> bool;
 }
 
-/// What the loss is multiplied by so that gradients do not vanish in fp16.
+/// The factor on the loss that keeps gradients from vanishing in fp16.
 #[derive(Debug)]
 pub(crate) struct Scale {
     /// The factor: one number of single precision.
     pub(crate) factor: Tensor,
-    /// Since how many steps it has been good: one whole number of 32 bits.
+    /// The number of good steps since it last changed: one whole number of 32 bits.
     pub(crate) growth_tracker: Tensor,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Scale {
 pub(crate) struct Sgd {
     /// Step size.
     pub(crate) learning_rate: f64,
-    /// Share of the last step that the next one keeps.
+    /// The share of the last step that the next one keeps.
     pub(crate) momentum: f64,
     /// L2 penalty.
     pub(crate) weight_decay: f64,
@@ -62,13 +62,13 @@ pub(crate) struct AdamW {
     pub(crate) learning_rate: f64,
     /// Shares that the running averages of the gradient and of its square keep in a step.
     pub(crate) betas: [f64; 2],
-    /// Keeps the division by the square's root finite.
+    /// Keeps the division by the root of the square finite.
     pub(crate) epsilon: f64,
     /// Share of a weight that a step of size 1 takes away.
     pub(crate) weight_decay: f64,
 }
 
-/// What AdamW keeps of the past; tensors are of the shapes and memory formats of the parameters.
+/// What AdamW remembers between steps. The tensors have the shapes and memory formats of the parameters.
 #[derive(Debug)]
 pub(crate) struct Moments {
     /// Running averages of gradients.
@@ -79,11 +79,11 @@ pub(crate) struct Moments {
     pub(crate) step: Tensor,
 }
 
-/// One step of SGD over all `parameters` that have a gradient; afterwards none has. `momenta` are of the same shapes
-/// and memory formats.
+/// One step of SGD over all `parameters` that have a gradient; afterwards none has. `momenta` have the same shapes and
+/// memory formats.
 ///
 /// # Errors
-/// libtorch's.
+/// Errors of libtorch.
 pub(crate) fn sgd_step(
     sgd: Sgd,
     parameters: &[Tensor],
@@ -93,7 +93,7 @@ pub(crate) fn sgd_step(
     assert_eq!(parameters.len(), momenta.len(), "every parameter has its momentum");
     let (values, buffers) = (pointers(parameters), pointers(momenta));
     let [factor, tracker] = scale_pointers(scale);
-    // SAFETY: the pointers are those of live tensors, as many of each as the count says; both vectors outlive the call.
+    // SAFETY: the pointers belong to live tensors, as many as the count says, and both vectors outlive the call.
     checked(unsafe {
         shim_sgd_step(
             values.as_ptr(),
@@ -111,7 +111,7 @@ pub(crate) fn sgd_step(
 /// One step of AdamW over all `parameters` that have a gradient; afterwards none has.
 ///
 /// # Errors
-/// libtorch's.
+/// Errors of libtorch.
 pub(crate) fn adamw_step(
     adamw: AdamW,
     parameters: &[Tensor],

@@ -1,4 +1,4 @@
-// What tells a profiler of NVIDIA's which part of a run to look at.
+// Tells NVIDIA's profilers which part of a training to record.
 
 #include "shim.h"
 
@@ -9,7 +9,7 @@
 
 namespace {
 
-// A function of the CUDA runtime that libtorch_cuda has loaded; by name, so that nothing here links CUDA.
+// Calls a function of the CUDA runtime that libtorch_cuda has loaded. By name, so that nothing here links CUDA.
 bool call_runtime(const char* name) {
   const auto function = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, name));
   if (function == nullptr) {
@@ -22,11 +22,11 @@ bool call_runtime(const char* name) {
 
 extern "C" {
 
-// Begins an NVTX range called `name` and lets profilers that wait for it (`ncu --profile-from-start off`,
-// `nsys --capture-range=cudaProfilerApi`) start. libtorch_cuda holds NVTX's own code, which finds a profiler by the
-// environment; without one, both cost nothing.
+// Begins an NVTX range called `name` and lets profilers that wait for it (`ncu --profile-from-start off`, `nsys
+// --capture-range=cudaProfilerApi`) start. libtorch_cuda contains NVTX, which finds a profiler through the environment.
+// Without one, both cost nothing.
 //
-// A range belongs to the thread that began it, and on CUDA autograd hands backward passes to a thread of its own, whose
+// A range belongs to the thread that began it. On CUDA, autograd runs backward passes in a thread of its own, whose
 // kernels would be in no range: two thirds of a training step. So backward passes stay on this thread meanwhile.
 bool shim_profile_begin(const char* name) {
   const bool has_range = shim::guarded([=] {

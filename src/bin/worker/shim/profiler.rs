@@ -1,4 +1,4 @@
-//! The safe side of `profiler.cpp`: the part of a run that a profiler of NVIDIA's looks at.
+//! The safe side of `profiler.cpp`: the part of a training that NVIDIA's profilers record.
 
 use std::ffi::{CString, c_char};
 
@@ -15,7 +15,7 @@ unsafe extern "C" {
 pub(crate) struct Profile(());
 
 impl Profile {
-    /// Begins a range called `name`. For CUDA alone.
+    /// Begins a range called `name`. Only for CUDA.
     ///
     /// # Errors
     /// This libtorch has no NVTX, or no CUDA runtime is loaded.

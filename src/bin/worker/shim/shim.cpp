@@ -2,7 +2,8 @@
 // on every device, random numbers. Its neighbours are `optimizer.cpp`, `events.cpp` and `profiler.cpp`.
 //
 // Everything here lives in libtorch_cpu, for every device alike: CUDA registers itself there once libtorch_cuda is
-// loaded. No function throws: it returns false (or -1) and leaves its reason in `shim_error`, one thread's own.
+// loaded. No function throws. On failure, it returns false or -1, and `shim_error` has the reason, separately for each
+// thread.
 
 #include "shim.h"
 
@@ -29,7 +30,7 @@ using shim::guarded;
 
 namespace {
 
-// The directory of the libtorch_cpu that this process runs on, with its slash.
+// The directory of this process's libtorch_cpu, with a slash at the end.
 std::string libtorch_directory() {
   Dl_info info;
   if (dladdr(reinterpret_cast<const void*>(&at::globalContext), &info) == 0 || info.dli_fname == nullptr) {
@@ -50,8 +51,8 @@ const char* shim_error() {
 
 // ---- Devices -------------------------------------------------------------------------------------------------------
 
-// Loads libtorch_cuda from beside libtorch_cpu; its initialisers register CUDA with libtorch. RTLD_GLOBAL, because its
-// own libraries look each other's symbols up that way.
+// Loads the libtorch_cuda beside libtorch_cpu; its initialisers register CUDA with libtorch. RTLD_GLOBAL, because that
+// is how its own libraries find each other's symbols.
 bool shim_load_cuda() {
   const std::string path = libtorch_directory() + "libtorch_cuda.so";
   if (dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr) {
@@ -61,7 +62,7 @@ bool shim_load_cuda() {
   return true;
 }
 
-// Waits until the accelerator (CUDA, MPS) has done all it was given.
+// Waits until the accelerator (CUDA, MPS) has finished all its work.
 bool shim_synchronize() {
   return guarded([] { at::accelerator::synchronizeDevice(at::accelerator::getDeviceIndex()); });
 }
@@ -70,7 +71,7 @@ bool shim_reset_peak_memory() {
   return guarded([] { at::accelerator::resetPeakStats(at::accelerator::getDeviceIndex()); });
 }
 
-// The most bytes since `shim_reset_peak_memory` that the accelerator's allocator held, and that tensors took of them.
+// The most bytes since `shim_reset_peak_memory` that the accelerator's allocator held, and the most that tensors used.
 bool shim_peak_memory(int64_t* held, int64_t* taken) {
   return guarded([=] {
     const auto stats = at::accelerator::getDeviceStats(at::accelerator::getDeviceIndex());
@@ -80,7 +81,7 @@ bool shim_peak_memory(int64_t* held, int64_t* taken) {
   });
 }
 
-// The bytes that MPS holds now; its allocator gives none of them back while a network trains. -1 elsewhere.
+// The bytes that MPS holds now; its allocator returns none of them while a network trains. -1 on other devices.
 int64_t shim_mps_memory() {
   int64_t held = -1;
   guarded([&] {
@@ -90,7 +91,7 @@ int64_t shim_mps_memory() {
   return held;
 }
 
-// The bytes of the accelerator that nobody has; -1 where that is not told.
+// The free bytes of the accelerator; -1 if it does not tell.
 int64_t shim_free_memory() {
   int64_t free = -1;
   guarded([&] {
@@ -122,8 +123,8 @@ bool shim_cuda_facts(char* name, int name_length, unsigned char* uuid, int* majo
 
 // ---- Global flags --------------------------------------------------------------------------------------------------
 
-// TF32 is a matter of CUDA; oneDNN, which computes on the processor, keeps to single precision. The older setters come
-// first: they keep flags of their own, and libtorch's getters fail where the two kinds contradict each other.
+// TF32 is for CUDA only. oneDNN, which computes on the CPU, keeps to single precision. The older setters come first:
+// they have flags of their own, and libtorch's getters fail if the two kinds contradict each other.
 bool shim_set_flags(bool tf32, bool deterministic, bool cudnn_benchmark) {
   return guarded([=] {
     auto& context = at::globalContext();
@@ -141,9 +142,9 @@ bool shim_set_flags(bool tf32, bool deterministic, bool cudnn_benchmark) {
   });
 }
 
-// As libtorch has them now. `tf32` is by the older getters: whether any of CUDA's matrix products and convolutions may
-// round. `float32` is by the newer ones: what CUDA's matrix products and convolutions, then oneDNN's, may compute single
-// precision with (0 nothing said, 1 itself, 2 TF32, 3 bfloat16).
+// Reads the flags from libtorch. `tf32` comes from the older getters: whether any of CUDA's matrix products and
+// convolutions can round. `float32` comes from the newer ones: the arithmetic of CUDA's matrix products and
+// convolutions, then of oneDNN's (0 not set, 1 single precision, 2 TF32, 3 bfloat16).
 bool shim_get_flags(bool* tf32, bool* deterministic, bool* cudnn_benchmark, int* float32) {
   return guarded([=] {
     auto& context = at::globalContext();
@@ -162,8 +163,8 @@ bool shim_get_flags(bool* tf32, bool* deterministic, bool* cudnn_benchmark, int*
 
 // ---- Host memory ---------------------------------------------------------------------------------------------------
 
-// Keeps freed memory in the process, as libtorch's allocators for accelerators do. By default the C library of Linux
-// gives every activation above 32 MiB back to the kernel and gets it anew, zeroed page by page, in each iteration.
+// Keeps freed memory in the process, as libtorch's allocators for accelerators do. By default, glibc returns every
+// activation above 32 MiB to the kernel. In each iteration, it gets the memory anew, zeroed page by page.
 void shim_keep_memory() {
 #ifdef __GLIBC__
   mallopt(M_MMAP_MAX, 0);
@@ -173,7 +174,7 @@ void shim_keep_memory() {
 
 // ---- Mixed precision -----------------------------------------------------------------------------------------------
 
-// From here to `shim_autocast_end`, operations that gain from it compute in half precision on `device`.
+// From here to `shim_autocast_end`, suitable operations on `device` compute in half precision.
 bool shim_autocast_begin(int device, bool bfloat16) {
   return guarded([=] {
     const auto type = static_cast<at::DeviceType>(device);
@@ -192,7 +193,7 @@ bool shim_autocast_end(int device) {
   });
 }
 
-// What autocast does on `device` in this thread now: 0 nothing, 1 float16, 2 bfloat16, 3 another type; -1 on failure.
+// The current autocast on `device` in this thread: 0 off, 1 float16, 2 bfloat16, 3 another type; -1 on failure.
 int shim_autocast_state(int device) {
   int state = -1;
   guarded([&] {
@@ -205,8 +206,8 @@ int shim_autocast_state(int device) {
 
 // ---- Random numbers ------------------------------------------------------------------------------------------------
 
-// Draws the elements of `tensor` with a generator of its own: normal with mean `a` and deviation `b`, or uniform from
-// `a` to `b`. By itself it takes one thread, so that several may draw parts of a tensor at once.
+// Draws the elements of `tensor` with its own generator: normal with mean `a` and deviation `b`, or uniform from `a` to
+// `b`. It takes one thread, so that several can draw parts of a tensor at the same time.
 bool shim_draw(at::Tensor* tensor, bool normal, double a, double b, uint64_t seed) {
   return guarded([=] {
     at::NoGradGuard no_grad;
@@ -219,7 +220,7 @@ bool shim_draw(at::Tensor* tensor, bool normal, double a, double b, uint64_t see
   });
 }
 
-// The seed of the processor's default generator.
+// The seed of the default CPU generator.
 bool shim_seed(uint64_t* seed) {
   return guarded([=] { *seed = at::globalContext().defaultGenerator(at::kCPU).current_seed(); });
 }
@@ -234,9 +235,9 @@ bool shim_triad(at::Tensor* c, at::Tensor* a, at::Tensor* b, double scalar) {
   });
 }
 
-// ---- What a device is made of -----------------------------------------------------------------------------------------
+// ---- Hardware ------------------------------------------------------------------------------------------------------
 
-// Bytes of the last-level cache of CUDA's device 0, from the driver; -1 if it does not say.
+// Bytes of the last-level cache of CUDA's device 0, from the driver; -1 if it does not tell.
 int64_t shim_cuda_cache() {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW);
   if (driver == nullptr) {
@@ -252,7 +253,7 @@ int64_t shim_cuda_cache() {
   return done && bytes > 0 ? bytes : -1;
 }
 
-// Whether the processor has the instructions of this name, as `at::cpu::get_cpu_capabilities` lists them.
+// Whether the CPU has the instructions of this name, in the list of `at::cpu::get_cpu_capabilities`.
 bool shim_processor_has(const char* name) {
   bool has = false;
   guarded([&] {
@@ -265,7 +266,7 @@ bool shim_processor_has(const char* name) {
 
 // ---- Versions ------------------------------------------------------------------------------------------------------
 
-// The libtorch whose headers this was compiled against; torch-sys refuses to build against another.
+// The libtorch whose headers this was compiled against. torch-sys refuses to build against any other.
 const char* shim_libtorch_version() {
   return TORCH_VERSION;
 }
@@ -276,8 +277,8 @@ const char* shim_onednn_version() {
   return version.c_str();
 }
 
-// As CUDA and cuDNN count: 13000, 91900; -1 without CUDA. They are those of the libraries that are loaded, not those
-// that libtorch was built with.
+// As CUDA and cuDNN number them: 13000, 91900; -1 without CUDA. These are the loaded libraries, not those that libtorch
+// was built with.
 int64_t shim_cuda_version() {
   const auto get = reinterpret_cast<int (*)(int*)>(dlsym(RTLD_DEFAULT, "cudaRuntimeGetVersion"));
   int version = -1;
@@ -305,7 +306,7 @@ bool shim_nvidia_driver(char* version, unsigned length) {
   }
   const bool done = get(version, length) == 0;
   shutdown();
-  return done || fail("the NVIDIA driver does not tell its version");
+  return done || fail("the NVIDIA driver does not report its version");
 }
 
 } // extern "C"

@@ -1,4 +1,4 @@
-// What the files of the shim share: errors that do not cross into Rust as exceptions.
+// Shared by the files of the shim: no exception crosses into Rust.
 
 #pragma once
 

@@ -1,9 +1,8 @@
-//! That a [`Model`] computes what PyTorch with torchvision does: every network, in inference and in training.
+//! Tests that a [`Model`] computes what PyTorch with torchvision does: every network, in inference and in training.
 //!
-//! `tests/fixtures/networks.json` holds PyTorch's numbers in double precision; `tests/fixtures/networks.py` wrote them
-//! and says what they are. Weights and images follow on both sides from the same formula. The comparison is in double
-//! precision too, so it holds for every processor's kernels; what single precision, bfloat16 and channels-last may add
-//! is in [`rounding`].
+//! `tests/fixtures/networks.json` has PyTorch's numbers in double precision. `tests/fixtures/networks.py` wrote and
+//! describes them. Weights and images follow from the same formula on both sides. The comparison is in double precision
+//! too, so it holds for every processor's kernels. [`rounding`] tests single precision, bfloat16 and channels-last.
 
 mod quantities;
 mod rounding;
@@ -22,11 +21,11 @@ use crate::optimizer::Optimizer;
 use crate::shim;
 use quantities::quantities;
 
-/// How far a number may be from PyTorch's, relative to the largest of its quantity. Rounding in double precision,
+/// The allowed difference from PyTorch's number, relative to the largest of its quantity. Rounding in double precision,
 /// amplified ten thousand times, stays a hundred times below it.
 const TOLERANCE: f64 = 1e-9;
 
-/// What stands in the file.
+/// The content of the file.
 #[derive(Deserialize)]
 struct Fixture {
     batch: i64,
@@ -48,18 +47,18 @@ struct Losses {
 #[derive(Deserialize)]
 struct Case {
     input_size: u32,
-    /// Around what the scales of normalisations lie.
+    /// The centre of the scales of normalisations.
     scale: f64,
     eval: Quantities,
     train: Quantities,
 }
 
-/// Numbers by the name of what they are.
+/// Numbers by the name of their quantity.
 type Quantities = BTreeMap<String, Vec<f64>>;
 
 static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     let text = include_str!("../../../../../tests/fixtures/networks.json");
-    serde_json::from_str(text).expect("tests/fixtures/networks.py writes what is read here")
+    serde_json::from_str(text).expect("tests/fixtures/networks.py writes this format")
 });
 
 macro_rules! tests {
@@ -75,7 +74,7 @@ macro_rules! tests {
 
 for_each_network!(tests);
 
-/// Compares everything that the file holds of this network, and reports every number that is too far from PyTorch's.
+/// Compares everything that the file has for this network, and reports every number that is too far from PyTorch's.
 fn compare(name: &str) {
     let case = Case::of(name);
     let _turn = case.prepare(name);
@@ -98,7 +97,7 @@ fn compare(name: &str) {
     case.keeps_its_memory_format(name);
 }
 
-/// The losses of training are those of PyTorch's own optimizers.
+/// Training has the losses of PyTorch's own optimizers.
 #[test]
 fn optimizers_are_pytorchs() {
     let Losses { network, sgd, adamw } = &FIXTURE.losses;
@@ -120,8 +119,8 @@ fn optimizers_are_pytorchs() {
     }
 }
 
-/// The largest difference of each quantity that is expected, relative to its largest number; infinite where a number is
-/// missing or is not one.
+/// The largest difference of each expected quantity, relative to its largest number. It is infinite if a number is
+/// missing or not a number.
 fn differences<'a>(found: &Quantities, expected: &'a Quantities) -> impl Iterator<Item = (&'a str, f64)> {
     expected.iter().map(|(quantity, expected)| {
         let found = &found[quantity];
@@ -136,7 +135,7 @@ fn differences<'a>(found: &Quantities, expected: &'a Quantities) -> impl Iterato
 }
 
 impl Case {
-    /// What the file holds of this network.
+    /// The file's part for this network.
     fn of(name: &str) -> &'static Case {
         let case = FIXTURE.networks.get(name);
         case.unwrap_or_else(|| {
@@ -149,7 +148,7 @@ impl Case {
         network(name, self.input_size, FIXTURE.classes).unwrap().without_dropout()
     }
 
-    /// That feature maps stay in the memory format that the images are in. Single precision, since libtorch computes
+    /// Checks that feature maps keep the memory format of the images. In single precision, because libtorch computes
     /// convolutions of doubles in one format only.
     fn keeps_its_memory_format(&self, name: &str) {
         let options = (Kind::Float, Device::Cpu);
@@ -171,8 +170,8 @@ impl Case {
         [("eval", &self.eval), ("train", &self.train)]
     }
 
-    /// Makes libtorch ready. Networks of more than some parameters wait for their turn: weights and gradients of each
-    /// take a gigabyte or more.
+    /// Prepares libtorch. Large networks wait for their turn, because weights and gradients of each take a gigabyte or
+    /// more.
     fn prepare(&self, name: &str) -> Option<MutexGuard<'static, ()>> {
         const LARGE: u64 = 50_000_000;
         static ONE_LARGE: Mutex<()> = Mutex::new(());

@@ -1,11 +1,11 @@
-//! What the fixture's quantities are: the numbers that one forward and one backward pass leave behind.
+//! The quantities of the fixture: numbers that one forward and one backward pass leave behind.
 
 use tch::{Device, Kind, Reduction, Tensor};
 
 use super::{FIXTURE, Quantities};
 use crate::model::Model;
 
-/// The only quantity that takes a second forward pass.
+/// The only quantity that needs a second forward pass.
 pub(super) const AFTER_A_STEP: &str = "loss after a step";
 
 /// The quantities that `expected` names, of one forward and one backward pass. `forward` gives the logits.
@@ -40,7 +40,7 @@ pub(super) fn loss(logits: &Tensor) -> Tensor {
     logits.cross_entropy_loss::<Tensor>(&labels, None, Reduction::Mean, -100, 0.0)
 }
 
-/// The loss where a plane through the present one would have lost a certain share of it, down the gradient.
+/// The loss after a step down the gradient. If the loss were a plane, the step would remove a fixed share of it.
 fn loss_after_a_step(
     model: &mut Model,
     present: f64,
@@ -49,7 +49,7 @@ fn loss_after_a_step(
     let rate = FIXTURE.step * present / sum_of_squared_gradients(model);
     tch::no_grad(|| {
         for parameter in model.parameters() {
-            // In place: nobody reads the gradients again, and those of a large network take a gigabyte.
+            // In place: the gradients are not read again, and those of a large network take a gigabyte.
             let step = parameter.grad().g_mul_scalar_(rate);
             let _ = parameter.shallow_clone().g_sub_(&step);
         }
@@ -57,8 +57,8 @@ fn loss_after_a_step(
     })
 }
 
-/// What the file says of a model's tensors: norms of gradients; of running statistics the root mean square, and of a
-/// single one its first four values too.
+/// The numbers of a model's tensors: norms of gradients, the root mean square of running statistics, and for a single
+/// one also its first four values.
 fn of_tensors(model: &Model, quantity: &str) -> Vec<f64> {
     let named = |wanted: &str| -> &Tensor {
         let (_, tensor) =
@@ -92,8 +92,8 @@ fn sum_of_squared_gradients(model: &Model) -> f64 {
     model.parameters().iter().map(|parameter| sum_of_squares(&parameter.grad())).sum()
 }
 
-/// In double precision: of millions of squares, single precision would keep too few digits. A part at a time, because
-/// libtorch first converts all that it is given, which takes longest for the gigabyte of a large network.
+/// In double precision, because a sum of millions of squares would lose too many digits in single precision. One part
+/// at a time, because libtorch first converts everything, which is slow for the gigabyte of a large network.
 fn sum_of_squares(tensor: &Tensor) -> f64 {
     const PART: i64 = 1 << 20;
     let parts = tensor.detach().flatten(0, -1).split(PART, 0);

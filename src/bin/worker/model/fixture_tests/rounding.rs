@@ -18,13 +18,13 @@ use crate::model::Layout;
 use crate::model::step::sizes;
 use crate::shim::{Autocast, Half};
 
-/// How often errors are drawn.
+/// The number of draws of errors.
 const DRAWS: usize = 3;
 
-/// Differences beyond so many standard deviations are no rounding.
+/// Differences beyond this many standard deviations are not due to rounding.
 const DEVIATIONS: f64 = 6.0;
 
-/// A bound above this share of the quantity could hide a wrong computation, so it is no check.
+/// A bound above this share of the quantity could hide a wrong computation, so it checks nothing.
 const LOOSE: f64 = 0.25;
 
 macro_rules! networks {
@@ -82,7 +82,7 @@ fn compare(name: &str) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// All but the quantity that has no bound here, and takes another forward pass.
+/// All quantities except the one without a bound, which needs another forward pass.
 fn without_step(expected: &Quantities) -> Quantities {
     expected
         .iter()
@@ -94,8 +94,8 @@ fn without_step(expected: &Quantities) -> Quantities {
 /// What PyTorch computed in double precision, by the mode that the network was in.
 type Modes = [(&'static str, Quantities); 2];
 
-/// The terms of the network's longest sum: over the inputs of an output in the forward pass, over the pixels of all
-/// images in the gradient of a weight.
+/// The number of terms in the network's longest sum. In the forward pass, a sum goes over the inputs of an output. In
+/// the gradient of a weight, it goes over the pixels of all images.
 fn longest_sum(network: &Network) -> i64 {
     let weights = network.layers().iter().flat_map(Layer::parameter_tensors);
     let inputs = weights.map(|tensor| sizes(&tensor.shape)[1..].iter().product());
@@ -107,8 +107,8 @@ fn longest_sum(network: &Network) -> i64 {
 }
 
 impl Case {
-    /// What rounding may do to each quantity in each mode, relative to its largest number; without those that it may
-    /// change beyond recognition.
+    /// The effect of rounding on each quantity in each mode, relative to its largest number. Quantities that rounding
+    /// can change beyond recognition are left out.
     fn bounds(&self, name: &str, arithmetic: Arithmetic, modes: &Modes) -> [BTreeMap<String, f64>; 2] {
         let error = arithmetic.error(longest_sum(&self.network(name)) as f64);
         let draws: Vec<[Quantities; 2]> =
@@ -133,11 +133,11 @@ impl Case {
         })
     }
 
-    /// The quantities in double precision, all factors off by relative errors of standard deviation `error`.
+    /// The quantities in double precision, with relative errors of standard deviation `error` in all factors.
     fn disturbed(&self, name: &str, error: f64, draw: usize, modes: &Modes) -> [Quantities; 2] {
         let mut model = self.model(name, Kind::Double, false);
         let factors = |what: &str, tensor: &Tensor| {
-            // Uniform in -1 .. 1, so their variance is a third.
+            // Uniform in -1 .. 1, so the variance is a third.
             repeated(&format!("{what} in draw {draw}"), &tensor.size(), |noise| {
                 noise * (error * 3.0_f64.sqrt()) + 1.0
             })

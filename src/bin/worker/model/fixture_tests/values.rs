@@ -1,4 +1,4 @@
-//! The values of parameters, running statistics and images, by name and index, as `networks.py` has them.
+//! The values of parameters, running statistics and images, by name and index, as in `networks.py`.
 
 use std::sync::LazyLock;
 
@@ -29,15 +29,16 @@ impl Case {
     }
 
     /// The values of a tensor: scaled in double precision, then rounded to single, so that every precision starts from
-    /// the same ones.
+    /// the same values.
     fn fill(&self, name: &str, shape: &[i64], kind: Kind) -> Tensor {
         let (centre, spread) = centre_and_spread(name, shape, self.scale);
         repeated(name, shape, |numbers| (numbers * spread + centre).to_kind(Kind::Float).to_kind(kind))
     }
 }
 
-/// Doubles in -1 .. 1: the table from the place that the name's hash says, again and again, changed by `change`. That
-/// sees no number twice, so of the gigabyte of a large network's weights only the result is ever made.
+/// Doubles in -1 .. 1: the table, again and again, from the position given by the hash of the name, changed by
+/// `change`. It sees each number of the table at most once, so of a large network's gigabyte of weights, only the
+/// result is made.
 pub(super) fn repeated(name: &str, shape: &[i64], change: impl Fn(Tensor) -> Tensor) -> Tensor {
     let (count, period) = (shape.iter().product::<i64>(), PERIOD as i64);
     let start = (fnv1a(name) % PERIOD as u64) as i64;
@@ -61,7 +62,7 @@ static NUMBERS: LazyLock<Vec<f64>> = LazyLock::new(|| {
 });
 
 thread_local! {
-    /// [`NUMBERS`] as a tensor, which no two threads can share.
+    /// [`NUMBERS`] as a tensor, one per thread, because threads cannot share it.
     static TABLE: Tensor = Tensor::from_slice(&NUMBERS);
 }
 
@@ -71,7 +72,7 @@ fn fnv1a(name: &str) -> u64 {
         .fold(0xCBF2_9CE4_8422_2325, |state, byte| (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3))
 }
 
-/// Around what, and how far, the values of a tensor lie: so that activations stay of order 1.
+/// The centre and the spread of a tensor's values, chosen so that activations stay of order 1.
 fn centre_and_spread(name: &str, shape: &[i64], scale: f64) -> (f64, f64) {
     match name {
         "images" => (0.0, 1.7),
