@@ -470,6 +470,9 @@ mod tests {
         assert_eq!(analysis.rows.len(), 2);
         assert!(near(analysis.rows[0].median(), 10.0) && near(analysis.rows[1].median(), 20.0));
         assert!(analysis.rows.iter().all(|row| row.part == (1, 1)));
+        let label = |row: usize| analysis.rows[row].label();
+        assert_eq!(label(0), "cpu_resnet18_fp32_bs16 channels_last=false");
+        assert_eq!(label(1), "cpu_resnet18_fp32_bs16 channels_last=true");
     }
 
     #[test]

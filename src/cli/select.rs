@@ -271,7 +271,7 @@ mod tests {
             (&[], &[], &["batch>=99"], Exit::NothingSelected, "none of the 36 jobs"),
             (&["b"], &[], &["channels_last=true"], Exit::NothingSelected, "orchestrate plan m.yaml"),
             (&[], &[], &["bacth>=99"], Exit::Usage, "hint: did you mean `batch`?"),
-            (&[], &[], &["color=red"], Exit::Usage, "hint: the fields are `augment`, `batch`,"),
+            (&[], &[], &["color=red"], Exit::Usage, "hint: expected `env`, `model`,"),
             (&[], &[], &["batch"], Exit::Usage, "is not a condition"),
             (&[], &[], &["batch="], Exit::Usage, "is not a condition"),
             (&[], &[], &[">=3"], Exit::Usage, "is not a condition"),

@@ -394,6 +394,13 @@ mod tests {
     fn the_script_quotes_everything_and_writes_elsewhere() {
         let key = external(&["it's", "", "--out={out}", "a$b"]);
         let call = call(&key).unwrap();
+        let events = vec!["cycles".to_owned()];
+        let perf = Profiler::Perf { program: "/usr/bin/perf".into(), events };
+        let under = call.clone().under(&perf, "/runs/perf.csv").command_line();
+        assert_eq!(
+            under,
+            format!("/usr/bin/perf stat -x, -o /runs/perf.csv -e cycles -- {}", call.command_line())
+        );
         assert!(call.command_line().ends_with(r"'it'\''s' '' '--out=/runs/a b/measurement.json' 'a$b'"));
         let script = call.script("x", "/my project", "/runs/a b");
         for line in [

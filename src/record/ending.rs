@@ -450,6 +450,15 @@ mod tests {
     }
 
     #[test]
+    fn what_a_worker_reports_instead_is_made_safe_too() {
+        let text = r#"{ "schema": 1, "samples": 1600, "elapsed_s": 10, "synchronized": true,
+            "effective": { "device": "cpu", "precision": "fp32", "batch": 16, "data": { "folder": "\u001b[31mimages" } } }"#;
+        let ending = Ending::Ended { code: Some(0), signal: None };
+        let told = decide_outcome(&key(), &ending, Some(&Report::parse(text)), None, Some(12.0)).to_string();
+        assert_eq!(told, "did not run as requested: data images instead of synthetic");
+    }
+
+    #[test]
     fn an_invalid_measurement_is_explained_with_its_causes() {
         let report = Report::parse("{ \"schema\": 1,");
         let ending = Ending::Ended { code: Some(0), signal: None };
