@@ -335,7 +335,8 @@ fn read_env(name: &Spanned<String>, node: &Node, notes: &mut Notes) -> EnvFile {
     }
     let own = read_overrides(map, notes);
     let device = get(map, "device").and_then(|node| {
-        parsed(node, &["cpu", "mps", "cuda"], "`cpu`, `mps`, `cuda` or `cuda:<index>`", notes)
+        // No word is suggested: `gpu` is one letter from `cpu`.
+        parsed(node, &[], "`cpu`, `mps`, `cuda` or `cuda:<index>`", notes)
     });
     let share = get(map, "share").and_then(|node| word(node, keys::SHARES, notes));
     let peaks = get(map, "peaks")

@@ -170,6 +170,21 @@ mod tests {
     }
 
     #[test]
+    fn the_counters_of_ncu_name_its_version() {
+        let output = ProfilerOutput {
+            table: include_str!("../../tests/records/ncu_wide_nvtx.csv"),
+            said: "",
+            program_stderr: "",
+            exit: Some(ReportedExit::Code(0)),
+            version: Some("2026.1"),
+            selection: Selection::default(),
+        };
+        let (outcome, counters) = decide_profiled(Kind::Ncu, Outcome::Succeeded, &output);
+        let Some(Counters::Ncu(counters)) = counters else { panic!("{outcome}") };
+        assert_eq!((outcome, counters.version.as_deref()), (Outcome::Succeeded, Some("2026.1")));
+    }
+
+    #[test]
     fn the_workers_own_failure_is_reported_unless_the_profiler_caused_it() {
         let exited = Outcome::Exited { code: 1, message: None };
         assert_eq!(cause(&judged(Kind::Ncu, exited.clone(), PERMISSION)), Some("no_permission"));
