@@ -524,6 +524,17 @@ mod tests {
 
     const SHARE: ParameterType = ParameterType::Number { min: 0.0, max: 1.0 };
 
+    /// The table's own defaults are checked when it is compiled.
+    #[test]
+    fn a_default_is_one_of_the_values() {
+        let count = ParameterType::Int { min: 1, max: 3 };
+        let counts = [0, 1, 3, 4].map(|value| is_of_kind(ParameterDefault::Int(value), count));
+        assert_eq!(counts, [false, true, true, false]);
+        let shares = [-0.1, 0.0, 1.0, 1.1].map(|value| is_of_kind(ParameterDefault::Number(value), SHARE));
+        assert_eq!(shares, [false, true, true, false]);
+        assert!(!is_of_kind(ParameterDefault::WorkerChooses, ParameterType::Bool));
+    }
+
     #[test]
     fn parameters_accept_their_values_and_say_what_else_was_expected() {
         let iters = parameter("iters").unwrap();

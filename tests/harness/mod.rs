@@ -213,22 +213,14 @@ impl Project {
         self.start(arguments).wait()
     }
 
-    /// Starts `orchestrate`.
+    /// Starts `orchestrate` from a terminal, even if the tests themselves run under `nohup`.
     pub(crate) fn start(&self, arguments: &[&str]) -> Running {
-        Running::start(self.command(arguments))
+        Running::start(with_hangup(self.command(arguments), nix::libc::SIG_DFL))
     }
 
     /// Starts `orchestrate` as `nohup` does.
     pub(crate) fn start_under_nohup(&self, arguments: &[&str]) -> Running {
-        let mut command = self.command(arguments);
-        // SAFETY: ignoring a signal is allowed between fork and exec.
-        unsafe {
-            command.pre_exec(|| {
-                nix::libc::signal(nix::libc::SIGHUP, nix::libc::SIG_IGN);
-                Ok(())
-            })
-        };
-        Running::start(command)
+        Running::start(with_hangup(self.command(arguments), nix::libc::SIG_IGN))
     }
 
     /// The store `runs`.
@@ -294,6 +286,18 @@ impl Project {
 /// A running `orchestrate`. Killed if the test ends before it does.
 pub(crate) struct Running {
     child: Child,
+}
+
+/// `command`, started with this effect of SIGHUP.
+fn with_hangup(mut command: Command, effect: nix::libc::sighandler_t) -> Command {
+    // SAFETY: to set the effect of a signal is allowed between fork and exec.
+    unsafe {
+        command.pre_exec(move || {
+            nix::libc::signal(nix::libc::SIGHUP, effect);
+            Ok(())
+        })
+    };
+    command
 }
 
 impl Running {
