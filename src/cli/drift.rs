@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::Global;
 use super::global::store_flag;
 use super::load::{LoadMatrixError, load_matrix};
+use super::output::{hint, warn};
 use crate::job::{Key, Kind, Name};
 use crate::matrix::Matrix;
 use crate::plan::{Drift, Plan, Renamed, drift, expand, quote};
@@ -72,6 +73,14 @@ pub(super) fn file_drift(saved: &Plan, file: &Path) -> Option<FileDrift> {
     };
     let (file, saved_from) = (file.display().to_string(), saved.matrix.path.clone());
     Some(FileDrift { file, saved_from, plan: saved.matrix.name.clone(), how })
+}
+
+/// Warns the user of a verb that goes by the `saved` plan, whatever its file says now; `so` says what the verb does.
+pub(super) fn warn_of_drift(saved: &Plan, so: &str, global: &Global) {
+    if let Some(drift) = file_drift(saved, Path::new(&saved.matrix.path)) {
+        warn(&format!("{}; {so}", drift.sentence()));
+        hint(global.quiet, &drift.hint(global));
+    }
 }
 
 /// `matrix` with the profilers of the saved `jobs`, since `--profile` can have added them.

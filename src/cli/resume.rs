@@ -1,10 +1,8 @@
 //! `orchestrate resume`.
 
-use std::path::Path;
-
-use super::drift::file_drift;
+use super::drift::warn_of_drift;
 use super::find::{find_saved_plan, no_plans};
-use super::output::{hint, say, warn};
+use super::output::say;
 use super::run::{HowArgs, execute};
 use super::{Exit, Failure, Global};
 use crate::plan::{Plan, Standing};
@@ -26,11 +24,7 @@ pub(super) fn run(args: ResumeArgs, global: &Global) -> Result<Exit, Failure> {
         Some(name) => find_saved_plan(&store, name)?,
         None => most_recent(&store, global)?,
     };
-    // The saved plan runs whatever its file says now, so the user has to know.
-    if let Some(drift) = file_drift(&plan, Path::new(&plan.matrix.path)) {
-        warn(&format!("{}; resuming the saved plan", drift.sentence()));
-        hint(global.quiet, &drift.hint(global));
-    }
+    warn_of_drift(&plan, "resuming the saved plan", global);
     execute(&plan, &args.how, global)
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 
+use super::drift::warn_of_drift;
 use super::find::{find_plan, load_inventory};
 use super::output::say;
 use super::{Exit, Failure, Global};
@@ -50,6 +51,7 @@ impl StudyArgs {
     pub(super) fn load(&self, global: &Global) -> Result<Study, Failure> {
         let store = Store::at(&global.store).map_err(Failure::store)?;
         let plan = find_plan(&store, self.matrix.as_deref())?;
+        warn_of_drift(&plan, "these are the results of the saved plan", global);
         let inventory = load_inventory(&store)?;
         let mut cells = cells(&plan, &inventory);
         load_iterations(&mut cells, &store, global);

@@ -1,4 +1,4 @@
-//! What `plan`, `status` and `resume` say after the file of a matrix was edited.
+//! What `plan`, `status`, `resume` and `report` say after the file of a matrix was edited.
 #![expect(clippy::disallowed_methods, reason = "tests edit matrix files")]
 
 use std::fs;
@@ -59,6 +59,10 @@ fn a_matrix_that_was_edited_is_not_resumed_in_silence() {
     }
     let status = project.orchestrate(&["status", "--json"]).json();
     assert_eq!(status["drift"]["how"], serde_json::json!({ "kind": "jobs", "added": 3, "removed": 2 }));
+    for verb in ["aggregate", "report"] {
+        let about = format!("warning: {changed}; these are the results of the saved plan\n");
+        project.orchestrate(&[verb, "t"]).code(0).says(&about).says(hint);
+    }
     let resumed = project.orchestrate(&["resume"]).code(0).says(hint);
     prints(
         &resumed.says(&format!("warning: {changed}; resuming the saved plan\n")),
