@@ -62,6 +62,10 @@ graph:
 identity CASES="1000000":
     PROPTEST_CASES={{ CASES }} cargo test --locked --release --lib -- identity_tests
 
+# Flips every byte of every file of a small store, one at a time: no number may change without a reason.
+flips:
+    FLIPS=all cargo test --locked --release --test integration -- running::seal::a_flipped_byte_changes_no_number_unsaid
+
 # Formats, lints and tests: what CI runs.
 check: lint test
 

@@ -7,7 +7,8 @@ use std::process::ExitCode;
 pub enum Exit {
     /// Everything requested is done.
     Done = 0,
-    /// An unexpected error. `doctor` also ends with it on a host where no run can work.
+    /// An unexpected error. `doctor` also ends with it on a host where no run can work, and `verify` if something is
+    /// not as it was written.
     Unexpected = 1,
     /// The command line is invalid.
     Usage = 2,

@@ -52,12 +52,16 @@ const RUN_FIRST: &str =
 
 /// Nothing in the store is what the user named, because `why`. This is exit 4 for every verb.
 fn nothing(store: &Store, why: String) -> Failure {
+    no_store(store).unwrap_or_else(|| {
+        Failure::new(Exit::NothingSelected, format!("the store {} {why}", store.root().display()))
+    })
+}
+
+/// The failure if the store does not exist.
+pub(super) fn no_store(store: &Store) -> Option<Failure> {
     let root = store.root();
-    let message = match root.exists() {
-        true => format!("the store {} {why}", root.display()),
-        false => format!("there is no store at {}", root.display()),
-    };
-    Failure::new(Exit::NothingSelected, message)
+    (!root.exists())
+        .then(|| Failure::new(Exit::NothingSelected, format!("there is no store at {}", root.display())))
 }
 
 fn no_plan(error: StoreError, store: &Store) -> Failure {

@@ -7,6 +7,7 @@
 
 mod accept;
 mod aggregate;
+mod altered;
 mod check;
 mod completions;
 mod complexity;
@@ -39,6 +40,7 @@ mod stale;
 mod status;
 mod study;
 mod usage;
+mod verify;
 mod words;
 
 use std::io::Write;
@@ -82,6 +84,8 @@ enum Verb {
     Accept(accept::AcceptArgs),
     /// Print the output of a job's worker.
     Logs(logs::LogsArgs),
+    /// Check that every record and its files are as they were written.
+    Verify(verify::VerifyArgs),
     /// Turn records into CSV tables: metrics, summary, roofline points, counters, kernels and failures.
     Aggregate(aggregate::AggregateArgs),
     /// Write the tables, the figures, report.md and report.html.
@@ -119,6 +123,7 @@ pub fn main() -> ExitCode {
         Verb::Explain(args) => explain::run(args, &global),
         Verb::Accept(args) => accept::run(args, &global),
         Verb::Logs(args) => logs::run(args, &global),
+        Verb::Verify(args) => verify::run(args, &global),
         Verb::Aggregate(args) => aggregate::run(args, &global),
         Verb::Report(args) => report::run(args, &global),
         Verb::Peaks(args) => peaks::run(args, &global),

@@ -15,15 +15,16 @@ use crate::analysis::cost::FlopsConvention;
 use crate::analysis::group::Row;
 use crate::analysis::peaks::{Catalogue, Peaks, PeaksError, parse, parse_measured};
 use crate::analysis::{Analysis, Cell, NoRecord, Span, Study};
-use crate::files::{read_regular_text, write_atomic};
+use crate::files::{FILE_LIMIT, write_atomic};
 use crate::host::probe_host;
 use crate::job::{Job, Name};
 use crate::plan::{Decided, Decision, Inventory, NotDone, Plan, PlannedEnv, Present, Standing, decide};
 use crate::prepare::peaks::load_peaks;
 use crate::protocol::{BadIterations, Iterations, Measurement};
+use crate::record::DifferenceKind;
 use crate::report::{FIGURES, File};
-use crate::store::Store;
-use crate::text::significant;
+use crate::store::{EvidenceError, Store, load_evidence};
+use crate::text::{significant, with_causes};
 
 /// The plan, and what to read in addition to the store.
 #[derive(Debug, clap::Args)]
@@ -139,12 +140,23 @@ pub(super) fn cell(job: Job, inventory: &Inventory, reason: impl FnOnce(&NotDone
 }
 
 /// Adds the seconds of its iterations to each timing job with a result. Jobs without usable iterations get no marks
-/// from them. An unusable file leads to a warning.
+/// from them. An unusable file leads to a warning. A job whose file was changed after its record was written has no
+/// result: somebody or something writes in its directory.
 pub(super) fn load_iterations(cells: &mut [Cell], store: &Store, global: &Global) {
     for cell in cells.iter_mut().filter(|cell| cell.is_timing()) {
         let Some((record, measurement)) = cell.success() else { continue };
         let path = store.job_dir(&cell.job).attempt(record.attempt).iterations();
-        match parse_iterations(&path, measurement) {
+        let text = match load_evidence(&path, FILE_LIMIT, record) {
+            Ok(None) => continue,
+            Ok(Some(bytes)) => String::from_utf8(bytes).map_err(|error| error.to_string()),
+            Err(EvidenceError::Differs(difference)) if difference.kind != DifferenceKind::Deleted => {
+                let reason = format!("attempts/{:02}/{difference}", record.attempt);
+                cell.record = Err(NoRecord { reason });
+                continue;
+            }
+            Err(error) => Err(with_causes(&error)),
+        };
+        match text.and_then(|text| parse_iterations(&text, measurement)) {
             Ok(iterations) => cell.iterations = iterations,
             Err(why) if !global.quiet => {
                 say(&format!("warning: {} is ignored: {why}", path.display()));
@@ -154,13 +166,9 @@ pub(super) fn load_iterations(cells: &mut [Cell], store: &Store, global: &Global
     }
 }
 
-/// The iterations in the file at `path`; `None` if it is missing, or if an older worker wrote it without a clock.
-fn parse_iterations(path: &Path, measurement: &Measurement) -> Result<Option<Iterations>, String> {
-    let text = match read_regular_text(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        other => other.map_err(|error| error.to_string())?,
-    };
-    match Iterations::parse(&text, measurement) {
+/// The iterations in `text`; `None` if an older worker wrote it without a clock.
+fn parse_iterations(text: &str, measurement: &Measurement) -> Result<Option<Iterations>, String> {
+    match Iterations::parse(text, measurement) {
         Err(BadIterations::NoColumn(_)) => Ok(None),
         other => other.map(Some).map_err(|error| error.to_string()),
     }

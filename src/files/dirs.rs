@@ -138,6 +138,13 @@ impl AttemptDir {
         }
     }
 
+    /// The files that a number can rest on, in an attempt of a job of `kind`. They do not need to exist.
+    pub fn evidence(&self, kind: Kind) -> Vec<PathBuf> {
+        let mut files = vec![self.time(), self.measurement(), self.iterations(), self.telemetry()];
+        files.extend(self.profile(kind));
+        files
+    }
+
     /// This attempt's `record.json`, kept if it failed or if a re-run's record replaced it.
     pub fn record(&self) -> PathBuf {
         self.path.join("record.json")

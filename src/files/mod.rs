@@ -1,6 +1,6 @@
 //! Files: atomic writes, reads of regular files only, and the paths of jobs and attempts.
 //! Every room with effects may call it; it only knows jobs, because directories are named after them.
-//! It never judges the content of a file, never takes a lock, and starts nothing.
+//! It never judges the content of a file, except whether it is what we wrote, never takes a lock, and starts nothing.
 
 mod atomic;
 mod dirs;
@@ -9,5 +9,5 @@ mod regular;
 
 pub use atomic::{WriteError, write_atomic, write_plain};
 pub use dirs::{AttemptDir, JobDir};
-pub use json::{check_schema, to_json};
+pub use json::{FormError, Versioned, from_sealed_json, to_json, to_sealed_json};
 pub use regular::{FILE_LIMIT, open_regular, overwrite, read_regular, read_regular_text, tail};

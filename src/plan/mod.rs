@@ -45,13 +45,13 @@ pub use state::state;
 
 /// The version of a saved plan.
 ///
-/// Changelog: 1, the first.
-pub const PLAN_SCHEMA: u32 = 1;
+/// Changelog: 1, the first; 2, sealed.
+pub const PLAN_SCHEMA: u32 = 2;
 
 /// The ordered jobs of a matrix, for `resume` and `status`. Saved as `runs/.plans/<matrix name>.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// [`PLAN_SCHEMA`].
+    /// [`PLAN_SCHEMA`], or an older one if an older version saved it.
     pub schema: u32,
     /// The matrix file that it was made from.
     pub matrix: MatrixFacts,

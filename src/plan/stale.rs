@@ -20,8 +20,8 @@ use crate::record::{GpuFacts, HostFacts, LibraryFacts, Record, WorkerFacts};
 
 /// The version of `accepted.json`.
 ///
-/// Changelog: 1, the first.
-pub const ACCEPTANCE_SCHEMA: u32 = 1;
+/// Changelog: 1, the first; 2, sealed.
+pub const ACCEPTANCE_SCHEMA: u32 = 2;
 
 /// What jobs would run with now, as far as known. The default knows nothing, so it makes no job stale.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,7 +36,7 @@ pub struct Present {
 /// never edited, and is valid only for that record and those changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Acceptance {
-    /// [`ACCEPTANCE_SCHEMA`].
+    /// [`ACCEPTANCE_SCHEMA`], or an older one if an older version wrote it.
     pub schema: u32,
     /// The attempt whose record is kept.
     pub attempt: u32,

@@ -7,6 +7,7 @@
 
 mod bsd_time;
 mod ending;
+mod evidence;
 #[cfg(test)]
 mod garble;
 mod gnu_time;
@@ -34,6 +35,7 @@ use crate::protocol::Measurement;
 
 pub use bsd_time::parse_bsd_time;
 pub use ending::{Ending, decide_outcome};
+pub use evidence::{Difference, DifferenceKind, Evidence, FileDigest};
 pub use gnu_time::parse_gnu_time;
 pub use host_counters::HostCounters;
 pub use ncu::NcuCounters;
@@ -55,13 +57,13 @@ pub use telemetry::{
 
 /// The version of `record.json`.
 ///
-/// Changelog: 1, the first.
-pub const RECORD_SCHEMA: u32 = 1;
+/// Changelog: 1, the first; 2, sealed, with the digests of the files that it rests on.
+pub const RECORD_SCHEMA: u32 = 2;
 
 /// `record.json`: what one attempt left behind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// [`RECORD_SCHEMA`].
+    /// [`RECORD_SCHEMA`], or an older one if an older version wrote it.
     pub schema: u32,
     /// The job's id; equals the hash of `key`.
     pub id: JobId,
@@ -88,6 +90,9 @@ pub struct Record {
     pub observed: Observed,
     /// Where it ran and with what.
     pub provenance: Provenance,
+    /// What the files that it rests on held when it was written. Absent in records of schema 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
 }
 
 impl Record {

@@ -1,6 +1,8 @@
 //! Records for tests.
 
-use super::{HostFacts, MatrixFacts, Observed, Outcome, Provenance, RECORD_SCHEMA, Record, WorkerFacts};
+use super::{
+    Evidence, HostFacts, MatrixFacts, Observed, Outcome, Provenance, RECORD_SCHEMA, Record, WorkerFacts,
+};
 use crate::job::Key;
 
 /// The record of attempt `attempt` of the example job.
@@ -24,6 +26,7 @@ pub(crate) fn record_of(key: Key, outcome: Outcome) -> Record {
         counters: None,
         observed: Observed::default(),
         provenance: provenance(),
+        evidence: Some(Evidence::default()),
     }
 }
 

@@ -3,7 +3,10 @@
 
 use std::io;
 
-use crate::files::{FILE_LIMIT, JobDir, WriteError, check_schema, read_regular, to_json, write_atomic};
+use crate::files::{
+    FILE_LIMIT, FormError, JobDir, Versioned, WriteError, from_sealed_json, read_regular, to_sealed_json,
+    write_atomic,
+};
 use crate::lock::JobLock;
 use crate::plan::{ACCEPTANCE_SCHEMA, Acceptance};
 
@@ -13,12 +16,19 @@ pub enum AcceptanceError {
     /// It cannot be read.
     #[error("accepted.json cannot be read")]
     Read(#[source] io::Error),
-    /// It is not JSON, or has an unknown form.
-    #[error("accepted.json is torn or has an unknown form")]
-    Syntax(#[source] serde_json::Error),
-    /// It has an unknown version.
-    #[error("accepted.json has schema {0}: expected {ACCEPTANCE_SCHEMA}")]
-    UnknownSchema(u32),
+    /// It is torn, was changed after it was written, or has an unknown form or version.
+    #[error(transparent)]
+    Form(#[from] FormError),
+}
+
+impl Versioned for Acceptance {
+    const FILE: &'static str = "accepted.json";
+    const SCHEMA: u32 = ACCEPTANCE_SCHEMA;
+    const SEALED_SINCE: u32 = 2;
+
+    fn schema(&self) -> u32 {
+        self.schema
+    }
 }
 
 impl JobDir {
@@ -31,9 +41,7 @@ impl JobDir {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             other => other.map_err(AcceptanceError::Read)?,
         };
-        let text = String::from_utf8_lossy(&bytes);
-        check_schema(&text, ACCEPTANCE_SCHEMA, AcceptanceError::Syntax, AcceptanceError::UnknownSchema)?;
-        serde_json::from_str(&text).map(Some).map_err(AcceptanceError::Syntax)
+        Ok(Some(from_sealed_json(&bytes)?))
     }
 }
 
@@ -42,7 +50,7 @@ impl JobDir {
 /// # Errors
 /// It cannot be written. Then an earlier acceptance remains.
 pub fn save_acceptance(lock: &JobLock, acceptance: &Acceptance) -> Result<(), WriteError> {
-    write_atomic(&lock.dir().accepted(), &to_json(acceptance))
+    write_atomic(&lock.dir().accepted(), &to_sealed_json(acceptance))
 }
 
 #[cfg(test)]
@@ -74,15 +82,14 @@ mod tests {
         save_acceptance(&lock, &acceptance).unwrap();
         assert_eq!(dir.load_acceptance().unwrap(), Some(acceptance));
         let whole = fs::read(dir.accepted()).unwrap();
-        // The last byte is the end of the line, which no JSON needs.
-        for length in 0..whole.len() - 1 {
+        for length in 0..whole.len() {
             fs::write(dir.accepted(), &whole[..length]).unwrap();
             let error = dir.load_acceptance().unwrap_err();
-            assert!(matches!(error, AcceptanceError::Syntax(_)), "{length}: {error}");
+            assert!(error.to_string().starts_with("accepted.json"), "{length}: {error}");
         }
-        fs::write(dir.accepted(), r#"{"schema":2}"#).unwrap();
+        fs::write(dir.accepted(), r#"{"schema":7}"#).unwrap();
         let error = dir.load_acceptance().unwrap_err();
-        assert_eq!(error.to_string(), "accepted.json has schema 2: expected 1");
+        assert_eq!(error.to_string(), "accepted.json has schema 7: expected 1 to 2");
     }
 
     #[test]

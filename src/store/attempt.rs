@@ -1,6 +1,6 @@
 //! One attempt on disk: `attempt.json`, written before it starts.
 //!
-//! It is internal (schema 1, the first) and contains everything that cannot be found out later. Together with the files
+//! It is internal and contains everything that cannot be found out later. Together with the files
 //! that the process chain leaves, it is enough to write the record. The `orchestrate` that saw the end does so, or a
 //! later one that adopts the attempt.
 
@@ -10,13 +10,39 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::files::{AttemptDir, FILE_LIMIT, WriteError, read_regular, to_json, write_atomic};
+use crate::files::{
+    AttemptDir, FILE_LIMIT, FormError, Versioned, WriteError, from_sealed_json, read_regular, to_sealed_json,
+    write_atomic,
+};
 use crate::matrix::Limits;
 use crate::plan::Profiler;
 use crate::record::{Ending, Gate, HostCounters, Provenance, TimeFlavour};
 
 /// The version of `attempt.json`.
-const ATTEMPT_SCHEMA: u32 = 1;
+///
+/// Changelog: 1, the first; 2, sealed.
+const ATTEMPT_SCHEMA: u32 = 2;
+
+/// An unusable `attempt.json`.
+#[derive(Debug, thiserror::Error)]
+pub enum AttemptError {
+    /// It cannot be read.
+    #[error("attempt.json cannot be read")]
+    Read(#[from] io::Error),
+    /// It is torn, was changed after it was written, or has an unknown form or version.
+    #[error(transparent)]
+    Form(#[from] FormError),
+}
+
+impl Versioned for Attempt {
+    const FILE: &'static str = "attempt.json";
+    const SCHEMA: u32 = ATTEMPT_SCHEMA;
+    const SEALED_SINCE: u32 = 2;
+
+    fn schema(&self) -> u32 {
+        self.schema
+    }
+}
 
 /// `attempt.json`: the facts before the start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -130,18 +156,14 @@ impl Attempt {
     /// # Errors
     /// It cannot be written.
     pub fn save(&self, dir: &AttemptDir) -> Result<(), WriteError> {
-        write_atomic(&dir.attempt(), &to_json(self))
+        write_atomic(&dir.attempt(), &to_sealed_json(self))
     }
 
     /// Reads `attempt.json`.
     ///
     /// # Errors
-    /// It cannot be read, or has an unknown form or version.
-    pub fn load(dir: &AttemptDir) -> io::Result<Attempt> {
-        let attempt: Attempt = serde_json::from_slice(&read_regular(&dir.attempt(), FILE_LIMIT)?)?;
-        if attempt.schema != ATTEMPT_SCHEMA {
-            return Err(io::Error::other(format!("schema {}: expected {ATTEMPT_SCHEMA}", attempt.schema)));
-        }
-        Ok(attempt)
+    /// [`AttemptError`].
+    pub fn load(dir: &AttemptDir) -> Result<Attempt, AttemptError> {
+        Ok(from_sealed_json(&read_regular(&dir.attempt(), FILE_LIMIT)?)?)
     }
 }

@@ -7,8 +7,9 @@ use std::path::Path;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::attempt::{Attempt, End};
-use super::telemetry::load_telemetry;
-use crate::files::{AttemptDir, FILE_LIMIT, read_regular, tail};
+use super::evidence::EvidenceReader;
+use super::telemetry::read_telemetry;
+use crate::files::{AttemptDir, FILE_LIMIT, tail};
 use crate::job::Job;
 use crate::protocol::{BadMeasurement, Report};
 use crate::record::{
@@ -28,25 +29,26 @@ const ERROR_LIMIT: u64 = 1 << 14;
 impl Attempt {
     /// Reads the files that the attempt left in `dir`, and makes its record.
     pub fn conclude(self, job: &Job, dir: &AttemptDir, end: End) -> Record {
-        let report = self.load_time_report(dir);
-        let measured = load_measurement(&dir.measurement()).or_else(|| Some(Err(self.stray_measurement()?)));
-        let before = self.counters();
-        let after = end.counters.unwrap_or_default();
-        let has_oom_killed = after.has_oom_killed_since(&before);
-        let ending = end.ending.with_report(report.as_ref().ok()).with_oom_killer(has_oom_killed);
+        let mut files = EvidenceReader::default();
+        let report = self.load_time_report(dir, &mut files);
+        let measured =
+            load_measurement(&dir.measurement(), &mut files).or_else(|| Some(Err(self.stray_measurement()?)));
+        let has_oom_killed = end.counters.unwrap_or_default().has_oom_killed_since(&self.counters());
         let ended_at = end.at.max(self.started_at);
+        let mut observed = self.observed(&end);
+        let ending = end.ending.with_report(report.as_ref().ok()).with_oom_killer(has_oom_killed);
         let seen_s = (ended_at - self.started_at).as_seconds_f64();
         let reported_s = report.as_ref().ok().and_then(|report| report.stats.wall_s);
         let lived_s = Some(seen_s.max(reported_s.unwrap_or(0.0)));
         let said = tail(&dir.stderr(), ERROR_LIMIT).and_then(|text| last_line(&text));
         let outcome = decide_outcome(job.key(), &ending, measured.as_ref(), said.as_deref(), lived_s);
-        let (outcome, counters) = self.count(job, dir, outcome, &report);
+        let (outcome, counters) = self.count(job, dir, &mut files, outcome, &report);
         let measurement = match measured {
             Some(Ok(Report::Measured(measurement))) => Some(*measurement),
             _ => None,
         };
-        let (host_busy_s, host_steal_s) = after.since(&before);
-        let telemetry = load_telemetry(&dir.telemetry(), measurement.as_ref());
+        observed.telemetry = read_telemetry(&mut files, &dir.telemetry(), measurement.as_ref());
+        files.look_at(&dir.iterations());
         Record {
             schema: RECORD_SCHEMA,
             id: job.id(),
@@ -59,17 +61,24 @@ impl Attempt {
             measurement,
             process: report.ok().map(|report| report.stats),
             counters,
-            observed: Observed {
-                load_before: self.load,
-                host_busy_s,
-                host_steal_s,
-                adopted: end.adopted,
-                beside: self.beside,
-                left_processes: end.left_processes,
-                telemetry,
-                gate: self.gate,
-            },
+            observed,
             provenance: self.provenance,
+            evidence: Some(files.evidence()),
+        }
+    }
+
+    /// What was observed, except by sensors.
+    fn observed(&self, end: &End) -> Observed {
+        let (host_busy_s, host_steal_s) = end.counters.unwrap_or_default().since(&self.counters());
+        Observed {
+            load_before: self.load,
+            host_busy_s,
+            host_steal_s,
+            adopted: end.adopted,
+            beside: self.beside.clone(),
+            left_processes: end.left_processes,
+            telemetry: None,
+            gate: self.gate.clone(),
         }
     }
 
@@ -78,6 +87,7 @@ impl Attempt {
         &self,
         job: &Job,
         dir: &AttemptDir,
+        files: &mut EvidenceReader,
         outcome: Outcome,
         report: &Result<TimeReport, TimeReportError>,
     ) -> (Outcome, Option<Counters>) {
@@ -85,7 +95,7 @@ impl Attempt {
         let Some((profiler, table)) = self.profiler.as_ref().zip(dir.profile(kind)) else {
             return (outcome, None);
         };
-        let table = read_regular(&table, TABLE_LIMIT).unwrap_or_default();
+        let table = files.read(&table, TABLE_LIMIT).unwrap_or_default();
         let end = |path: &Path| tail(path, SAID_LIMIT).unwrap_or_default();
         let (stdout, stderr) = (end(&dir.stdout()), end(&dir.stderr()));
         let output = ProfilerOutput {
@@ -119,8 +129,12 @@ impl Attempt {
         }
     }
 
-    fn load_time_report(&self, dir: &AttemptDir) -> Result<TimeReport, TimeReportError> {
-        let bytes = read_regular(&dir.time(), FILE_LIMIT).unwrap_or_default();
+    fn load_time_report(
+        &self,
+        dir: &AttemptDir,
+        files: &mut EvidenceReader,
+    ) -> Result<TimeReport, TimeReportError> {
+        let bytes = files.read(&dir.time(), FILE_LIMIT).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         match self.time {
             TimeFlavour::Gnu => parse_gnu_time(&text),
@@ -130,8 +144,8 @@ impl Attempt {
 }
 
 /// The content of `measurement.json`; `None` if it does not exist.
-fn load_measurement(path: &Path) -> Option<Result<Report, BadMeasurement>> {
-    match read_regular(path, FILE_LIMIT) {
+fn load_measurement(path: &Path, files: &mut EvidenceReader) -> Option<Result<Report, BadMeasurement>> {
+    match files.read(path, FILE_LIMIT) {
         Ok(bytes) => Some(Report::parse(&String::from_utf8_lossy(&bytes))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => Some(Err(BadMeasurement::Unreadable(error))),

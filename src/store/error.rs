@@ -3,9 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::files::WriteError;
+use crate::files::{FormError, WriteError};
 use crate::job::Name;
-use crate::plan::PLAN_SCHEMA;
 
 /// A store that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -53,12 +52,9 @@ pub enum StoreError {
 /// A text that is not a saved plan.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// It is not JSON, or has an unknown form.
-    #[error("it cannot be read as a plan")]
-    Syntax(#[source] serde_json::Error),
-    /// It has an unknown version.
-    #[error("it has schema {0}: expected {PLAN_SCHEMA}")]
-    UnknownSchema(u32),
+    /// It is torn, was changed after it was saved, or has an unknown form or version.
+    #[error(transparent)]
+    Form(#[from] FormError),
     /// A job's env is missing.
     #[error("the env `{0}` of a job is missing")]
     UnknownEnv(Name),

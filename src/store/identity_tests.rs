@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::inventory::parse_key;
 use super::plans::{parse_plan, plan_json};
 use super::record::parse_record;
-use crate::files::to_json;
+use crate::files::{to_json, to_sealed_json};
 use crate::job::{Job, Key, arbitrary};
 use crate::plan::{Plan, PlannedEnv};
 use crate::record::{Outcome, testing};
@@ -29,10 +29,10 @@ proptest! {
         let read = parse_key(&text(to_json(&key))).unwrap();
         prop_assert_eq!(read.id(), job.id(), "key.json");
         prop_assert_eq!(&read, &key);
-        let plan = parse_plan(&text(plan_json(&plan_of(&key)))).unwrap();
+        let plan = parse_plan(&plan_json(&plan_of(&key))).unwrap();
         prop_assert_eq!(plan.jobs().next().map(|job| job.id()), Some(job.id()), "the saved plan");
         let record = testing::record_of(key, Outcome::Succeeded);
-        let read = parse_record(&text(to_json(&record)), &job.dir_name()).unwrap();
+        let read = parse_record(&to_sealed_json(&record), &job.dir_name()).unwrap();
         prop_assert_eq!((read.id, read.key.id()), (job.id(), job.id()), "record.json");
     }
 }

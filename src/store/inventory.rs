@@ -114,11 +114,7 @@ fn tell_torn_attempts(dir: &JobDir, inventory: &mut Inventory) {
         && let Err(error) = Attempt::load(&attempt)
     {
         let number = attempt.number();
-        problem(
-            inventory,
-            dir,
-            format!("attempts/{number:02}/attempt.json is torn or has an unknown form: {error}"),
-        );
+        problem(inventory, dir, format!("attempts/{number:02}/{}", with_causes(&error)));
     }
 }
 
@@ -162,7 +158,7 @@ fn has_attempts(dir: &JobDir) -> bool {
     dir.attempts().is_ok_and(|attempts| !attempts.is_empty())
 }
 
-fn load_key(dir: &JobDir) -> Result<Option<Key>, String> {
+pub(super) fn load_key(dir: &JobDir) -> Result<Option<Key>, String> {
     match read_regular_text(&dir.key()) {
         Ok(text) => parse_key(&text)
             .map(Some)

@@ -9,7 +9,7 @@
 //!   lock                held (flock) by whoever runs the job, the worker included
 //!   attempts/01/        attempt.json stdout.log stderr.log time.txt measurement.json iterations.csv
 //!                       [ncu.csv | perf.csv]
-//!   record.json         last: tmp → fsync → rename → fsync(dir)
+//!   record.json         last, sealed: tmp → fsync → rename → fsync(dir)
 //!   accepted.json       the changes that the user accepted for a stale job, if any
 //! runs/.plans/<matrix name>.json
 //! ```
@@ -22,8 +22,11 @@ mod accepted;
 mod attempt;
 mod begin;
 mod conclude;
+#[cfg(test)]
+mod corpus_tests;
 mod directory;
 mod error;
+mod evidence;
 #[cfg(test)]
 mod identity_tests;
 mod inventory;
@@ -33,12 +36,15 @@ mod save;
 mod telemetry;
 #[cfg(test)]
 mod tests;
+mod verify;
 
 pub use accepted::{AcceptanceError, save_acceptance};
-pub use attempt::{Attempt, End};
+pub use attempt::{Attempt, AttemptError, End};
 pub use begin::{RestoreError, begin, restore};
 pub use directory::Store;
 pub use error::{PlanError, StoreError};
+pub use evidence::{EvidenceError, load_evidence};
 pub use record::RecordError;
 pub use save::save_record;
 pub use telemetry::load_telemetry;
+pub use verify::{Breach, Verified};

@@ -9,7 +9,9 @@ use std::time::SystemTime;
 
 use super::directory::Store;
 use super::error::{PlanError, StoreError};
-use crate::files::{FILE_LIMIT, WriteError, check_schema, read_regular, read_regular_text, write_atomic};
+use crate::files::{
+    FILE_LIMIT, Versioned, WriteError, from_sealed_json, read_regular, to_sealed_json, write_atomic,
+};
 use crate::job::Name;
 use crate::lock::{For, open_or_make_lock};
 use crate::plan::{PLAN_SCHEMA, Plan};
@@ -53,11 +55,11 @@ impl Store {
         // An invalid name could lead to another directory.
         let name: Name = name.parse().map_err(|_| no_plan())?;
         let path = self.plans().join(format!("{name}.json"));
-        let text = match read_regular_text(&path) {
+        let bytes = match read_regular(&path, FILE_LIMIT) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(no_plan()),
             other => other.map_err(|source| StoreError::Read { path: path.clone(), source })?,
         };
-        parse_named_plan(&text, &name).map_err(|source| StoreError::BadPlan { path, source })
+        parse_named_plan(&bytes, &name).map_err(|source| StoreError::BadPlan { path, source })
     }
 
     /// Names of the saved plans, the most recently saved first. Empty if there are none.
@@ -89,18 +91,27 @@ impl Store {
 
 /// The text of a saved plan.
 pub(super) fn plan_json(plan: &Plan) -> Vec<u8> {
-    serde_json::to_vec_pretty(plan).expect("a plan has string keys and no failing serializer")
+    to_sealed_json(plan)
 }
 
-/// The plan in `text`, if its matrix is called `name`.
-fn parse_named_plan(text: &str, name: &Name) -> Result<Plan, PlanError> {
-    let plan = parse_plan(text)?;
+impl Versioned for Plan {
+    const FILE: &'static str = "it";
+    const SCHEMA: u32 = PLAN_SCHEMA;
+    const SEALED_SINCE: u32 = 2;
+
+    fn schema(&self) -> u32 {
+        self.schema
+    }
+}
+
+/// The plan in `bytes`, if its matrix is called `name`.
+fn parse_named_plan(bytes: &[u8], name: &Name) -> Result<Plan, PlanError> {
+    let plan = parse_plan(bytes)?;
     if plan.matrix.name == *name { Ok(plan) } else { Err(PlanError::OtherName(plan.matrix.name)) }
 }
 
-pub(super) fn parse_plan(text: &str) -> Result<Plan, PlanError> {
-    check_schema(text, PLAN_SCHEMA, PlanError::Syntax, PlanError::UnknownSchema)?;
-    let plan: Plan = serde_json::from_str(text).map_err(PlanError::Syntax)?;
+pub(super) fn parse_plan(bytes: &[u8]) -> Result<Plan, PlanError> {
+    let plan: Plan = from_sealed_json(bytes)?;
     let mut seen = BTreeSet::new();
     for job in plan.jobs() {
         if !plan.envs.contains_key(&job.key().env) {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::files::{AttemptDir, FILE_LIMIT, JobDir, check_schema, read_regular};
+use crate::files::{AttemptDir, FILE_LIMIT, FormError, JobDir, Versioned, from_sealed_json, read_regular};
 use crate::job::{Job, JobId};
 use crate::record::{Outcome, RECORD_SCHEMA, Record};
 
@@ -15,12 +15,9 @@ pub enum RecordError {
     /// It cannot be read.
     #[error("record.json cannot be read")]
     Read(#[source] io::Error),
-    /// It is not JSON, or has an unknown form: it is torn, or was edited by hand.
-    #[error("record.json is torn or has an unknown form")]
-    Syntax(#[source] serde_json::Error),
-    /// It has an unknown version.
-    #[error("record.json has schema {0}: expected {RECORD_SCHEMA}")]
-    UnknownSchema(u32),
+    /// It is torn, was changed after it was written, or has an unknown form or version.
+    #[error(transparent)]
+    Form(#[from] FormError),
     /// Its outcome is unknown.
     #[error("record.json has the outcome `{0}`, which this version does not know")]
     UnknownOutcome(String),
@@ -41,13 +38,20 @@ impl RecordError {
     /// Whether a newer `orchestrate` wrote the record. This version cannot read it and must not replace it.
     pub fn is_newer(&self) -> bool {
         match self {
-            RecordError::UnknownSchema(schema) => *schema > RECORD_SCHEMA,
+            RecordError::Form(error) => error.is_newer(),
             RecordError::UnknownOutcome(_) => true,
-            RecordError::Read(_)
-            | RecordError::Syntax(_)
-            | RecordError::Foreign(_)
-            | RecordError::WrongId { .. } => false,
+            RecordError::Read(_) | RecordError::Foreign(_) | RecordError::WrongId { .. } => false,
         }
+    }
+}
+
+impl Versioned for Record {
+    const FILE: &'static str = "record.json";
+    const SCHEMA: u32 = RECORD_SCHEMA;
+    const SEALED_SINCE: u32 = 2;
+
+    fn schema(&self) -> u32 {
+        self.schema
     }
 }
 
@@ -79,14 +83,15 @@ fn load_record(path: &Path, dir_name: &str) -> Result<Option<Record>, RecordErro
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other.map_err(RecordError::Read)?,
     };
-    parse_record(&String::from_utf8_lossy(&bytes), dir_name).map(Some)
+    parse_record(&bytes, dir_name).map(Some)
 }
 
-/// The record in `text`, compared with the name of the job's directory.
-pub(super) fn parse_record(text: &str, dir_name: &str) -> Result<Record, RecordError> {
-    check_schema(text, RECORD_SCHEMA, RecordError::Syntax, RecordError::UnknownSchema)?;
-    let record: Record = serde_json::from_str(text)
-        .map_err(|error| unknown_outcome(text).unwrap_or(RecordError::Syntax(error)))?;
+/// The record in `bytes`, compared with the name of the job's directory.
+pub(super) fn parse_record(bytes: &[u8], dir_name: &str) -> Result<Record, RecordError> {
+    let record: Record = from_sealed_json(bytes).map_err(|error| match error {
+        FormError::Torn { .. } => unknown_outcome(bytes).unwrap_or(RecordError::Form(error)),
+        other => RecordError::Form(other),
+    })?;
     let job = Job::new(record.key.clone());
     if job.dir_name() != dir_name {
         return Err(RecordError::Foreign(job.dir_name()));
@@ -97,8 +102,8 @@ pub(super) fn parse_record(text: &str, dir_name: &str) -> Result<Record, RecordE
     Ok(record)
 }
 
-/// The error if the outcome in `text` is unknown, so only a newer `orchestrate` can have written it.
-fn unknown_outcome(text: &str) -> Option<RecordError> {
+/// The error if the outcome in `bytes` is unknown, so only a newer `orchestrate` can have written it.
+fn unknown_outcome(bytes: &[u8]) -> Option<RecordError> {
     #[derive(Deserialize)]
     struct Wire {
         outcome: WireOutcome,
@@ -107,7 +112,7 @@ fn unknown_outcome(text: &str) -> Option<RecordError> {
     struct WireOutcome {
         kind: String,
     }
-    let Wire { outcome: WireOutcome { kind } } = serde_json::from_str(text).ok()?;
+    let Wire { outcome: WireOutcome { kind } } = serde_json::from_slice(bytes).ok()?;
     let is_known = Outcome::POLICIES.iter().any(|policy| policy.name == kind);
     (!is_known).then_some(RecordError::UnknownOutcome(kind))
 }

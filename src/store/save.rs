@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::files::{JobDir, WriteError, to_json, write_atomic};
+use crate::files::{FILE_LIMIT, JobDir, WriteError, read_regular, to_sealed_json, write_atomic};
 use crate::lock::JobLock;
 use crate::record::Record;
 
@@ -19,7 +19,7 @@ use crate::record::Record;
 /// Something cannot be written. All inputs of the record still exist, so a later `orchestrate` can make it again.
 pub fn save_record(lock: &JobLock, record: &Record) -> Result<(), WriteError> {
     let dir = lock.dir();
-    let json = to_json(record);
+    let json = to_sealed_json(record);
     if !record.outcome.is_success() {
         write_atomic(&dir.attempt(record.attempt).record(), &json)?;
     }
@@ -49,7 +49,9 @@ fn keep(dir: &JobDir, earlier: &Record) -> Result<(), WriteError> {
     let wrong = |source| WriteError { path: attempt.record(), source };
     // A user may have deleted it to save space.
     fs::create_dir_all(attempt.path()).map_err(wrong)?;
-    write_atomic(&attempt.record(), &to_json(earlier))
+    // Byte for byte, since it has a seal, and may be of an older version.
+    let bytes = read_regular(&dir.record(), FILE_LIMIT).map_err(wrong)?;
+    write_atomic(&attempt.record(), &bytes)
 }
 
 /// Moves an unreadable record to a free name: `record.unreadable.json`, `record.unreadable-2.json` …

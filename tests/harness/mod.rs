@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use orchestrate::files::to_sealed_json;
 use orchestrate::host::probe_counters;
 use orchestrate::plan::Inventory;
 use orchestrate::record::Record;
@@ -108,6 +109,14 @@ pub(crate) fn own_worker(settings: &str, words: &[&str], more: &str, env: &str) 
         "name: m\nmodels: [resnet18]\nbatches: [4]\norder: sequential\nlimits: {{ retries: 0 }}\n{more}\n\
          worker: {{ command: {command:?}, result: json }}\nenvs: {{ cpu: {{ device: cpu{env} }} }}\n"
     )
+}
+
+/// Changes one of orchestrate's sealed files and seals it again, as only `orchestrate` should.
+pub(crate) fn edit_sealed(path: &Path, edit: impl FnOnce(&mut Value)) {
+    let mut value: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    value.as_object_mut().unwrap().remove("seal").expect("a sealed file");
+    edit(&mut value);
+    fs::write(path, to_sealed_json(&value)).unwrap();
 }
 
 /// A project's directory.

@@ -4,8 +4,9 @@
 use std::fs;
 use std::path::PathBuf;
 
+use orchestrate::files::to_sealed_json;
 use orchestrate::protocol::ITERATIONS_HEADER;
-use orchestrate::record::{ProcessStats, Record};
+use orchestrate::record::{FileDigest, ProcessStats, Record};
 
 use super::rows;
 use crate::harness::{Matrix, Project};
@@ -26,16 +27,21 @@ fn change(project: &Project, change: impl Fn(&mut Record)) {
     for dir in project.store().job_dirs().unwrap() {
         let mut record = dir.load_record().unwrap().unwrap();
         change(&mut record);
-        fs::write(dir.record(), serde_json::to_vec(&record).unwrap()).unwrap();
+        fs::write(dir.record(), to_sealed_json(&record)).unwrap();
     }
 }
 
-/// The path of a repeat's `iterations.csv`.
-fn iterations(project: &Project, repeat: u32) -> PathBuf {
+/// Gives a repeat this `iterations.csv`, as if its worker had written it. Returns the path.
+fn write_iterations(project: &Project, repeat: u32, text: &str) -> PathBuf {
     let dirs = project.store().job_dirs().unwrap();
-    let of = |repeat| move |record: &Record| record.key.repeat == repeat;
-    let dir = dirs.iter().find(|dir| dir.load_record().unwrap().as_ref().is_some_and(of(repeat))).unwrap();
-    dir.attempt(1).iterations()
+    let of = |record: &Record| record.key.repeat == repeat;
+    let dir = dirs.iter().find(|dir| dir.load_record().unwrap().as_ref().is_some_and(of)).unwrap();
+    let path = dir.attempt(1).iterations();
+    fs::write(&path, text).unwrap();
+    let mut record = dir.load_record().unwrap().unwrap();
+    record.evidence.as_mut().unwrap().note("iterations.csv".into(), FileDigest::of(text.as_bytes()));
+    fs::write(dir.record(), to_sealed_json(&record)).unwrap();
+    path
 }
 
 fn column(project: &Project, file: &str, name: &str) -> Vec<String> {
@@ -116,9 +122,8 @@ fn incomplete_iterations_are_ignored_with_a_warning() {
     });
     let mut text = format!("{}\n0,9.0,0,6.9,host\n", ITERATIONS_HEADER.join(","));
     text.extend((1..12).map(|iteration| format!("{iteration},1.0,0,6.9,host\n")));
-    fs::write(iterations(&project, 1), &text).unwrap();
-    let torn = iterations(&project, 2);
-    fs::write(&torn, &text[..text.len() - 3]).unwrap();
+    write_iterations(&project, 1, &text);
+    let torn = write_iterations(&project, 2, &text[..text.len() - 3]);
     let ended = project.orchestrate(&["aggregate"]).code(0);
     let said = ended.stderr.lines().filter(|line| line.contains("is ignored")).count();
     assert_eq!(said, 1, "{}", ended.stderr);

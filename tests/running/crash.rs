@@ -4,7 +4,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, getpgid};
 use orchestrate::record::Outcome;
 
-use crate::harness::{Matrix, Project, wait_for};
+use crate::harness::{Matrix, Project, edit_sealed, wait_for};
 
 fn three_jobs() -> Project {
     let project = Project::new();
@@ -161,15 +161,14 @@ fn a_clock_that_was_set_does_not_end_an_adopted_worker() {
         project.wait_started(1);
         run.kill();
         let path = project.store().job_dirs().unwrap().remove(0).attempt(1).attempt();
-        let text = std::fs::read_to_string(&path).unwrap();
-        let mut attempt: serde_json::Value = serde_json::from_str(&text).unwrap();
-        attempt["started_at"] = "2001-01-01T00:00:00Z".into();
-        let noted = attempt["started_since_boot_s"].take();
-        assert!(noted.is_f64(), "{attempt}");
-        if !without_time_since_boot {
-            attempt["started_since_boot_s"] = noted;
-        }
-        std::fs::write(&path, attempt.to_string()).unwrap();
+        edit_sealed(&path, |attempt| {
+            attempt["started_at"] = "2001-01-01T00:00:00Z".into();
+            let noted = attempt["started_since_boot_s"].take();
+            assert!(noted.is_f64(), "{attempt}");
+            if !without_time_since_boot {
+                attempt["started_since_boot_s"] = noted;
+            }
+        });
         let mut resume = project.start(&["resume"]);
         resume.wait_for_line("the worker of cpu_m_fp32_bs4_run1");
         project.let_go();

@@ -6,7 +6,7 @@ use std::fs;
 use orchestrate::job::Job;
 use orchestrate::plan::Standing;
 
-use crate::harness::{Matrix, Project};
+use crate::harness::{Matrix, Project, edit_sealed};
 
 /// What the matrix declares, and the directory of its job: the id is the hash of these digits.
 const DECLARED: (&str, &str) =
@@ -145,7 +145,9 @@ fn a_plan_that_was_misread_is_named_and_made_anew() {
     project.orchestrate(&["run", "t.yaml"]).code(0);
     let path = project.path("runs/.plans/t.json");
     let plan = fs::read_to_string(&path).unwrap();
-    fs::write(&path, plan.replace(DECLARED.0, MISREAD.0)).unwrap();
+    edit_sealed(&path, |plan| {
+        *plan = serde_json::from_str(&plan.to_string().replace(DECLARED.0, MISREAD.0)).unwrap();
+    });
     let status = project.orchestrate(&["status"]).code(0).says("`orchestrate run t.yaml` saves a new plan");
     let line = format!("misread: the plan contains {}", dir_name(MISREAD.1));
     assert!(status.stdout.contains(&line), "{status:?}");

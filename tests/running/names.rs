@@ -3,16 +3,15 @@
 use std::fs;
 use std::path::Path;
 
-use crate::harness::{Matrix, Project};
+use crate::harness::{Matrix, Project, edit_sealed};
 
-/// A project two directories deep, whose job is done, with `replaced` in its saved plan.
-fn with_plan(from: &str, to: &str) -> Project {
+/// A project whose job is done, with `word` at `pointer` in its saved plan.
+fn with_plan(pointer: &str, word: &str) -> Project {
     let project = Project::with(Matrix::new("t"));
     project.orchestrate(&["run", "t.yaml"]).code(0);
-    let path = project.path("runs/.plans/t.json");
-    let plan = fs::read_to_string(&path).unwrap();
-    assert!(plan.contains(from), "{plan}");
-    fs::write(&path, plan.replacen(from, to, 1)).unwrap();
+    edit_sealed(&project.path("runs/.plans/t.json"), |plan| {
+        *plan.pointer_mut(pointer).unwrap_or_else(|| panic!("no {pointer}")) = word.into();
+    });
     project
 }
 
@@ -39,7 +38,7 @@ const VERBS: [&[&str]; 5] = [
 
 #[test]
 fn a_plan_whose_name_is_a_path_is_refused_and_nothing_is_written() {
-    let project = with_plan("\"name\": \"t\"", "\"name\": \"../../pwn\"");
+    let project = with_plan("/matrix/name", "../../pwn");
     let before = files(&project.path(""));
     for verb in VERBS {
         project
@@ -57,7 +56,7 @@ fn a_plan_whose_name_is_a_path_is_refused_and_nothing_is_written() {
 
 #[test]
 fn a_plan_of_another_name_than_its_file_is_refused() {
-    let project = with_plan("\"name\": \"t\"", "\"name\": \"other\"");
+    let project = with_plan("/matrix/name", "other");
     for verb in VERBS {
         project
             .orchestrate(verb)
@@ -70,10 +69,8 @@ fn a_plan_of_another_name_than_its_file_is_refused() {
 
 #[test]
 fn a_job_whose_env_or_model_is_a_path_is_refused() {
-    for (from, to) in
-        [("\"env\": \"cpu\"", "\"env\": \"../../pwn\""), ("\"model\": \"m\"", "\"model\": \"/pwn\"")]
-    {
-        let project = with_plan(from, to);
+    for (pointer, word) in [("/jobs/0/env", "../../pwn"), ("/jobs/0/model", "/pwn")] {
+        let project = with_plan(pointer, word);
         let before = files(&project.path(""));
         for verb in VERBS {
             project.orchestrate(verb).code(12).says("is not a name");
@@ -87,10 +84,9 @@ fn a_key_or_record_whose_env_is_a_path_says_nothing_usable() {
     let project = Project::with(Matrix::new("t"));
     project.orchestrate(&["run", "t.yaml"]).code(0);
     let dir = project.store().job_dirs().unwrap().remove(0);
-    for file in [dir.key(), dir.record()] {
-        let text = fs::read_to_string(&file).unwrap();
-        fs::write(&file, text.replacen("\"env\": \"cpu\"", "\"env\": \"../../pwn\"", 1)).unwrap();
-    }
+    let text = fs::read_to_string(dir.key()).unwrap();
+    fs::write(dir.key(), text.replacen("\"env\": \"cpu\"", "\"env\": \"../../pwn\"", 1)).unwrap();
+    edit_sealed(&dir.record(), |record| record["key"]["env"] = "../../pwn".into());
     let status = project.orchestrate(&["status"]).code(0).stdout;
     assert!(status.contains("`../../pwn` is not a name"), "{status}");
     fs::remove_file(project.path("runs/.plans/t.json")).unwrap();

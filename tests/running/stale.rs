@@ -10,7 +10,7 @@ use orchestrate::plan::{Inventory, NotDone, Standing};
 use orchestrate::record::{Outcome, Record};
 use serde_json::Value;
 
-use crate::harness::{Ended, Matrix, Project};
+use crate::harness::{Ended, Matrix, Project, edit_sealed};
 
 /// A project whose worker is a copy of the fake one, so that a test can change it.
 struct Changeable {
@@ -380,11 +380,10 @@ fn records_of_an_older_version_and_of_another_host_are_not_stale() {
     scene.change();
     assert_eq!(scene.done_and_stale(), (0, 1));
     let path = scene.dir().record();
-    let whole = fs::read_to_string(&path).unwrap();
+    let whole = fs::read(&path).unwrap();
     let edit = |change: fn(&mut Value)| {
-        let mut record: Value = serde_json::from_str(&whole).unwrap();
-        change(&mut record);
-        fs::write(&path, record.to_string()).unwrap();
+        fs::write(&path, &whole).unwrap();
+        edit_sealed(&path, change);
     };
     edit(|record| drop(record["provenance"]["worker"].as_object_mut().unwrap().remove("sha256")));
     assert_eq!(scene.done_and_stale(), (1, 0));

@@ -2,9 +2,7 @@
 
 use std::fs;
 
-use serde_json::Value;
-
-use crate::harness::{Project, own_worker};
+use crate::harness::{Project, edit_sealed, own_worker};
 
 /// A matrix whose worker runs with `variables`, the inside of a YAML mapping.
 fn matrix(variables: &str, repeats: u32) -> String {
@@ -122,9 +120,9 @@ fn a_declared_path_is_a_circumstance() {
 fn an_older_record_is_compared_as_far_as_possible() {
     let project = ran_under("NAP: \"0.2\", TMPDIR: /tmp");
     let path = project.store().job_dirs().unwrap()[0].record();
-    let mut record: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    assert!(record["provenance"].as_object_mut().unwrap().remove("variables").is_some());
-    fs::write(&path, record.to_string()).unwrap();
+    edit_sealed(&path, |record| {
+        assert!(record["provenance"].as_object_mut().unwrap().remove("variables").is_some());
+    });
     assert_eq!(stale(&project), None);
     let project = project.and_yaml(&matrix("NAP: \"0.2\"", 1));
     assert_eq!(stale(&project), None, "TMPDIR may have been that of the shell");

@@ -6,6 +6,7 @@ mod page;
 
 use std::collections::BTreeMap;
 
+use super::altered::altered;
 use super::find::{Found, find_job, load_inventory};
 use super::global::store_flag;
 use super::marked::{Doubts, doubts_of};
@@ -58,6 +59,7 @@ pub(super) fn run(args: ExplainArgs, global: &Global) -> Result<Exit, Failure> {
         ),
         hostname: here.host.hostname.clone(),
         attempts: attempts(&found.dir),
+        altered: altered(&found.dir),
         store_flag: store_flag(global),
         planned,
         foreign: foreign(&found, &job, &inventory),

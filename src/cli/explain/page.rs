@@ -10,14 +10,14 @@ use crate::cli::stale::Planned;
 use crate::cli::words::{failure_hint, mark_advice, mark_text};
 use crate::files::JobDir;
 use crate::job::{Job, JobId, Key};
-use crate::plan::{Acceptance, Change, Decision, Inventory, Misread, NotDone, Standing};
+use crate::plan::{Acceptance, Change, Decision, Inventory, Misread, NotDone, Standing, quote};
 use crate::record::{Outcome, Record};
 use crate::text::duration_text;
 
 /// The version of the `--json` format.
 ///
-/// Changelog: 1, the first; later extended by `marks`, `left_out`, `unconfirmed`, `foreign`, `misread` and
-/// `row_marks`.
+/// Changelog: 1, the first; later extended by `marks`, `left_out`, `unconfirmed`, `foreign`, `misread`, `row_marks`
+/// and `altered`.
 const EXPLANATION_SCHEMA: u32 = 1;
 
 /// What is known about a job in addition to the inventory.
@@ -34,6 +34,8 @@ pub(super) struct Findings {
     pub(super) hostname: String,
     /// Its attempts, in order.
     pub(super) attempts: Vec<AttemptView>,
+    /// The files that are not as they were when its record was written, each as a sentence.
+    pub(super) altered: Vec<String>,
     /// ` --store DIR`, for commands to type.
     pub(super) store_flag: String,
     /// The directory that the user named, if it has the job's key but is not the job's own.
@@ -91,6 +93,8 @@ pub(super) struct Explanation {
     row_marks: Vec<Mark>,
     /// Declared parameters that its record does not confirm.
     unconfirmed: Vec<String>,
+    /// The files that are not as they were when its record was written, each as a sentence.
+    altered: Vec<String>,
     /// The other host where it ran, if any. Then only the declared variables are compared.
     elsewhere: Option<String>,
     attempts: Vec<AttemptView>,
@@ -140,7 +144,8 @@ impl Explanation {
     pub(super) fn of(job: &Job, inventory: &Inventory, findings: Findings) -> Explanation {
         let standing = inventory.standing(job);
         let next = next(job, &standing, &findings);
-        let Findings { planned, changes, doubts, hostname, attempts, foreign, misread, .. } = findings;
+        let Findings { planned, changes, doubts, hostname, attempts, foreign, misread, altered, .. } =
+            findings;
         let (ran_on, attempt) = match &standing {
             Standing::Done(record) => (Some(record.provenance.host.hostname.clone()), Some(record.attempt)),
             Standing::NotDone(_) => (None, None),
@@ -175,6 +180,7 @@ impl Explanation {
                 Standing::Done(record) => unconfirmed(job.key(), record),
                 Standing::NotDone(_) => Vec::new(),
             },
+            altered,
             elsewhere: ran_on.filter(|host| *host != hostname),
             attempts,
             next,
@@ -205,6 +211,7 @@ impl Explanation {
         section(&mut text, "marks of its row", self.row_marks.iter().flat_map(advised));
         let unconfirmed = (!self.unconfirmed.is_empty()).then(|| unconfirmed_text(&self.unconfirmed));
         section(&mut text, "not confirmed", unconfirmed.into_iter());
+        section(&mut text, "not as it was written", self.altered.iter().cloned());
         section(
             &mut text,
             "attempts",
@@ -289,6 +296,10 @@ fn next(job: &Job, standing: &Standing, findings: &Findings) -> Vec<String> {
     if let Standing::NotDone(NotDone::Failed(record)) = standing {
         found.push(failure_hint(&record.outcome, &findings.dir, record.attempt, store));
     }
+    if !findings.altered.is_empty() {
+        let directory = quote(&findings.dir.path().display().to_string());
+        found.push(format!("restore the files from a copy, or type `rm -r {directory}` to run it again"));
+    }
     if !findings.attempts.is_empty() {
         found.push(format!("`orchestrate show {name}{store}` shows all its measurements and observations"));
     }
@@ -316,6 +327,7 @@ mod tests {
             doubts: Doubts::default(),
             hostname: fixture::HOST.into(),
             attempts,
+            altered: Vec::new(),
             store_flag: String::new(),
             foreign: None,
             misread: None,

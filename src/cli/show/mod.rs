@@ -9,6 +9,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use super::altered::altered;
 use super::find::{Found, find_job, load_inventory};
 use super::global::store_flag;
 use super::marked::{Doubts, doubts_of, plan_of};
@@ -126,6 +127,7 @@ fn load_page(dir: &JobDir, job: Job, standing: Standing) -> io::Result<Page> {
         files,
         command,
         doubts: Doubts::default(),
+        altered: altered(dir),
     })
 }
 

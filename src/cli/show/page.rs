@@ -29,6 +29,8 @@ pub(super) struct Page {
     pub(super) command: Option<String>,
     /// The marks of the attempt that decides, and of its row.
     pub(super) doubts: Doubts,
+    /// The files that are not as they were when the deciding record was written, each as a sentence.
+    pub(super) altered: Vec<String>,
 }
 
 /// One attempt.
@@ -52,6 +54,7 @@ impl Page {
         section(&mut text, "marks", mark_lines(&self.doubts.run));
         section(&mut text, "marks of its row", mark_lines(&self.doubts.row));
         text += &self.unconfirmed();
+        text += &self.altered();
         // The last record decides. The outcomes of earlier ones are listed above.
         if let Some(record) = self.attempts.iter().rev().find_map(|attempt| attempt.record.as_ref()) {
             let title = format!("of attempt {}", record.attempt);
@@ -119,6 +122,12 @@ impl Page {
             names if names.is_empty() => String::new(),
             names => format!("\nnot confirmed\n  {}\n", unconfirmed_text(&names)),
         }
+    }
+
+    /// The section on files that are not as they were when the record was written; empty if all are.
+    fn altered(&self) -> String {
+        let lines: String = self.altered.iter().map(|line| format!("  {line}\n")).collect();
+        if lines.is_empty() { lines } else { format!("\nnot as it was written\n{lines}") }
     }
 
     fn attempt_lines(&self) -> Lines {
@@ -369,6 +378,7 @@ mod tests {
             files: vec![("attempts/02/stdout.log".into(), 2048), ("key.json".into(), 12)],
             command: Some("#!/bin/sh\nexec worker --arch resnet18\n".into()),
             doubts: Doubts::default(),
+            altered: Vec::new(),
         };
         insta::assert_snapshot!(page.text());
     }
@@ -390,6 +400,7 @@ mod tests {
             files: Vec::new(),
             command: None,
             doubts: Doubts::default(),
+            altered: Vec::new(),
         };
         let text = page.text();
         let section = text.split("\n\n").find(|part| part.starts_with("telemetry of attempt 1")).unwrap();
@@ -414,6 +425,7 @@ mod tests {
             files: Vec::new(),
             command: None,
             doubts: Doubts::default(),
+            altered: Vec::new(),
         };
         let text = page.text();
         assert!(text.contains("not done: it never ran"), "{text}");

@@ -1,0 +1,96 @@
+//! `orchestrate verify`: whether every file of the store is as it was written.
+
+use serde::Serialize;
+
+use super::find::no_store;
+use super::output::{hint, print, print_json};
+use super::{Exit, Failure, Global};
+use crate::store::{Breach, Store, Verified};
+use crate::text::count_text;
+
+/// The version of the `--json` format.
+///
+/// Changelog: 1, the first.
+const VERIFICATION_SCHEMA: u32 = 1;
+
+/// The arguments of `orchestrate verify`.
+#[derive(Debug, clap::Args)]
+pub(super) struct VerifyArgs {
+    /// Print JSON instead of text.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Checks every record, the files that it rests on and every saved plan against their seals, and prints what differs.
+pub(super) fn run(args: VerifyArgs, global: &Global) -> Result<Exit, Failure> {
+    let store = Store::at(&global.store).map_err(Failure::store)?;
+    if let Some(failure) = no_store(&store) {
+        return Err(failure);
+    }
+    let verification = Verification::of(store.verify().map_err(Failure::store)?);
+    if args.json {
+        print_json(&verification)?;
+    } else {
+        print(&verification.text())?;
+    }
+    if verification.differs.is_empty() {
+        return Ok(Exit::Done);
+    }
+    hint(global.quiet, "restore the files from a copy, or delete the directory of a job to run it again");
+    Ok(Exit::Unexpected)
+}
+
+/// The result of a verification.
+#[derive(Debug, Serialize)]
+struct Verification {
+    schema: u32,
+    /// Directories of jobs.
+    jobs: usize,
+    /// Records, those of earlier attempts included.
+    records: usize,
+    /// Files that records rest on.
+    files: usize,
+    /// Saved plans.
+    plans: usize,
+    /// Records of an older version, without a seal.
+    unsealed: usize,
+    /// What is not as it was written.
+    differs: Vec<BreachView>,
+}
+
+#[derive(Debug, Serialize)]
+struct BreachView {
+    directory: String,
+    /// A sentence that names the file.
+    what: String,
+}
+
+impl Verification {
+    fn of(verified: Verified) -> Verification {
+        let Verified { jobs, records, files, plans, unsealed, breaches } = verified;
+        let view = |Breach { directory, what }| BreachView { directory, what };
+        let differs = breaches.into_iter().map(view).collect();
+        Verification { schema: VERIFICATION_SCHEMA, jobs, records, files, plans, unsealed, differs }
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for BreachView { directory, what } in &self.differs {
+            text += &format!("{directory}: {what}\n");
+        }
+        let counts =
+            [(self.jobs, "job"), (self.records, "record"), (self.files, "file"), (self.plans, "saved plan")];
+        let counts: Vec<String> = counts.into_iter().map(|(number, what)| count_text(number, what)).collect();
+        let result = match self.differs.len() {
+            0 => "all are as they were written".to_owned(),
+            1 => "1 is not as it was written".to_owned(),
+            number => format!("{number} are not as they were written"),
+        };
+        text += &format!("checked {}: {result}\n", counts.join(", "));
+        if self.unsealed > 0 {
+            let records = count_text(self.unsealed, "record");
+            text += &format!("not checked: {records} of an older version, which has no seal\n");
+        }
+        text
+    }
+}

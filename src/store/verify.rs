@@ -1,0 +1,136 @@
+//! Checks everything that a store holds against its seals.
+
+use std::collections::BTreeSet;
+
+use super::attempt::{Attempt, AttemptError};
+use super::directory::Store;
+use super::error::StoreError;
+use super::inventory::load_key;
+use crate::files::{AttemptDir, JobDir};
+use crate::job::Job;
+use crate::record::Record;
+use crate::text::with_causes;
+
+/// What was checked, and what is not as it was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// Directories of jobs.
+    pub jobs: usize,
+    /// Records, those of earlier attempts included.
+    pub records: usize,
+    /// Files that records rest on.
+    pub files: usize,
+    /// Saved plans.
+    pub plans: usize,
+    /// Records of an older version, which has no seals. Nobody can tell whether they were changed.
+    pub unsealed: usize,
+    /// What differs, by directory and file.
+    pub breaches: Vec<Breach>,
+}
+
+/// A file of the store that is not as it was written.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Breach {
+    /// The name of the job's directory, or `.plans`.
+    pub directory: String,
+    /// The file and what is wrong with it, as a sentence without its full stop.
+    pub what: String,
+}
+
+impl Store {
+    /// Reads every file that something rests on, and checks it against its seal.
+    ///
+    /// # Errors
+    /// [`StoreError::Read`] if the store itself cannot be read.
+    pub fn verify(&self) -> Result<Verified, StoreError> {
+        let mut verified = Verified::default();
+        for dir in self.job_dirs()? {
+            verified.jobs += 1;
+            let mut check = Check { dir: &dir, verified: &mut verified, found: BTreeSet::new() };
+            check.job();
+            let found = check.found;
+            let breach = |what| Breach { directory: dir.name(), what };
+            verified.breaches.extend(found.into_iter().map(breach));
+        }
+        for name in self.plan_names()? {
+            verified.plans += 1;
+            if let Err(error) = self.load_plan(&name) {
+                let what = match &error {
+                    StoreError::BadPlan { source, .. } => format!("{name}.json: {}", with_causes(source)),
+                    other => with_causes(other),
+                };
+                verified.breaches.push(Breach { directory: ".plans".to_owned(), what });
+            }
+        }
+        Ok(verified)
+    }
+}
+
+/// The check of one job's directory.
+struct Check<'a> {
+    dir: &'a JobDir,
+    verified: &'a mut Verified,
+    /// Sentences. The record of a failure exists twice, so its files are checked twice.
+    found: BTreeSet<String>,
+}
+
+impl Check<'_> {
+    fn job(&mut self) {
+        match load_key(self.dir) {
+            Err(message) => self.add(message),
+            Ok(Some(key)) if Job::new(key.clone()).dir_name() != self.dir.name() => {
+                let name = Job::new(key).dir_name();
+                self.add(format!("key.json belongs to the job {name}"));
+            }
+            Ok(_) => {}
+        }
+        match self.dir.load_record() {
+            Ok(Some(record)) => self.record(&record),
+            Ok(None) => {}
+            Err(error) => self.add(with_causes(&error)),
+        }
+        if let Err(error) = self.dir.load_acceptance() {
+            self.add(with_causes(&error));
+        }
+        match self.dir.attempts() {
+            Ok(attempts) => attempts.iter().for_each(|attempt| self.attempt(attempt)),
+            Err(error) => self.add(format!("attempts cannot be read: {error}")),
+        }
+    }
+
+    fn attempt(&mut self, attempt: &AttemptDir) {
+        let number = attempt.number();
+        match Attempt::load(attempt) {
+            // The attempt was cut off before it started.
+            Err(AttemptError::Read(error)) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => self.add(format!("attempts/{number:02}/{}", with_causes(&error))),
+            Ok(_) => {}
+        }
+        match attempt.load_record() {
+            Ok(Some(record)) if record.attempt == number => self.record(&record),
+            Ok(Some(record)) => {
+                self.add(format!("attempts/{number:02}/record.json is of attempt {}", record.attempt));
+            }
+            Ok(None) => {}
+            Err(error) => self.add(format!("attempts/{number:02}/{}", with_causes(&error))),
+        }
+    }
+
+    fn record(&mut self, record: &Record) {
+        self.verified.records += 1;
+        match self.dir.differences(record) {
+            Ok(None) => self.verified.unsealed += 1,
+            Ok(Some(differences)) => {
+                self.verified.files += record.evidence.as_ref().map_or(0, |evidence| evidence.files());
+                for difference in differences {
+                    self.add(format!("attempts/{:02}/{difference}", record.attempt));
+                }
+            }
+            Err(error) => self.add(format!("attempts/{:02}: {error}", record.attempt)),
+        }
+    }
+
+    fn add(&mut self, sentence: String) {
+        self.found.insert(sentence);
+    }
+}
