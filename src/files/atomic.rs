@@ -1,7 +1,10 @@
 //! Atomic writes: a file is complete or unchanged.
 //!
-//! tmp → fsync → rename → fsync(directory): whatever happens in between, a reader sees the old file or the new one. A
-//! crash can leave a hidden `.<name>.<pid>.tmp`, which nobody reads. Its name contains the process id, so two programs
+//! tmp → fsync → rename → fsync(directory): whatever happens in between, a reader sees the old file or the new one.
+//! Without the syncs, this still holds for every reader, whoever is killed. But a power cut can leave an empty or cut
+//! file, so its readers must be able to tell.
+//!
+//! A crash can leave a hidden `.<name>.<pid>.tmp`, which nobody reads. Its name contains the process id, so programs
 //! that save the same plan at the same time do not mix their contents.
 #![expect(clippy::disallowed_methods, reason = "this is the atomic writer that all other code uses")]
 
@@ -28,6 +31,25 @@ pub struct WriteError {
 /// # Errors
 /// The directory is missing or not writable, or the disk is full. Then `path` is unchanged.
 pub fn write_atomic(path: &Path, contents: &[u8]) -> Result<(), WriteError> {
+    let directory = replace(path, contents, |file| file.sync_all())?;
+    sync_directory(directory).map_err(|source| WriteError { path: path.to_owned(), source })
+}
+
+/// Writes `contents` to `path` atomically for every reader, but does not sync: a power cut can leave an empty or cut
+/// file. Its readers must be able to tell, by a seal for example.
+///
+/// # Errors
+/// As [`write_atomic`].
+pub fn write_whole(path: &Path, contents: &[u8]) -> Result<(), WriteError> {
+    replace(path, contents, |_| Ok(())).map(drop)
+}
+
+/// Writes `contents` beside `path`, calls `finish` with the file, and renames it to `path`. Returns the directory.
+fn replace<'a>(
+    path: &'a Path,
+    contents: &[u8],
+    finish: impl FnOnce(File) -> io::Result<()>,
+) -> Result<&'a Path, WriteError> {
     let wrong = |source| WriteError { path: path.to_owned(), source };
     let name = path.file_name().ok_or_else(|| wrong(io::ErrorKind::InvalidInput.into()))?;
     let directory = path.parent().ok_or_else(|| wrong(io::ErrorKind::InvalidInput.into()))?;
@@ -35,24 +57,20 @@ pub fn write_atomic(path: &Path, contents: &[u8]) -> Result<(), WriteError> {
     hidden.push(name);
     hidden.push(format!(".{}.tmp", process::id()));
     let tmp = directory.join(hidden);
-    let written = write_synced(&tmp, contents).and_then(|()| fs::rename(&tmp, path));
+    let written = overwrite(&tmp, contents).and_then(finish).and_then(|()| fs::rename(&tmp, path));
     if let Err(source) = written {
         // On a full disk, the partial file should go. If it stays, nobody reads it.
         let _ = fs::remove_file(&tmp);
         return Err(wrong(source));
     }
-    sync_directory(directory).map_err(wrong)
-}
-
-fn write_synced(path: &Path, contents: &[u8]) -> io::Result<()> {
-    overwrite(path, contents)?.sync_all()
+    Ok(directory)
 }
 
 /// Makes the names in `directory` survive a power cut.
 ///
 /// # Errors
 /// The directory cannot be opened or synced.
-fn sync_directory(directory: &Path) -> io::Result<()> {
+pub fn sync_directory(directory: &Path) -> io::Result<()> {
     match File::open(directory)?.sync_all() {
         // Some network and overlay file systems do not support fsync of directories, and offer nothing better.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),

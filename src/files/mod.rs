@@ -7,7 +7,7 @@ mod dirs;
 mod json;
 mod regular;
 
-pub use atomic::{WriteError, write_atomic, write_plain};
+pub use atomic::{WriteError, sync_directory, write_atomic, write_plain, write_whole};
 pub use dirs::{AttemptDir, JobDir};
 pub use json::{FormError, Versioned, from_sealed_json, to_json, to_sealed_json};
 pub use regular::{FILE_LIMIT, open_regular, overwrite, read_regular, read_regular_text, tail};

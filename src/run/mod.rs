@@ -7,10 +7,12 @@
 //! | [`site`] | the programs and directories that a run uses |
 //! | `dispatch` | runs one job after another |
 //! | [`process`] | the process chain, in its own process group |
+//! | `orphans` | the processes that a worker leaves behind outside of its group |
 //! | `supervise` | watches a chain until it ends |
 //! | `telemetry` | the sensors' readings while a job runs |
 //! | `profiler` | finds the profilers and asks what they can count here |
 //! | `gate` | decides whether the machine is as quiet and as cool as a job's limits ask |
+//! | `glance` | what the host is, looked at once a second at most |
 //! | `concern` | whether an error concerns one job or all of them |
 //! | `clock` | a clock that nobody can set |
 
@@ -19,6 +21,8 @@ mod concern;
 mod dispatch;
 mod error;
 mod gate;
+mod glance;
+mod orphans;
 pub mod process;
 mod profiler;
 pub mod site;

@@ -7,20 +7,21 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::libc;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use tokio::task::JoinHandle;
 
+use super::orphans::{Orphans, reap, to_pid};
 use crate::files::AttemptDir;
 use crate::lock::{DeviceLock, JobLock, inherited};
 use crate::processes::{ProcessStat, ProcessTable};
@@ -31,6 +32,7 @@ use crate::protocol::MEASUREMENT_VARIABLE;
 pub struct Chain {
     group: Group,
     exit: JoinHandle<io::Result<ExitStatus>>,
+    orphans: Orphans,
 }
 
 /// The input of [`Chain::spawn`].
@@ -56,7 +58,9 @@ impl Chain {
         device_lock: &DeviceLock,
     ) -> io::Result<Chain> {
         let (program, arguments) = call.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-        let locks: Vec<RawFd> = inherited(job_lock, device_lock).map(|fd| fd.as_raw_fd()).collect();
+        let locks = inherited(job_lock, device_lock).map(|fd| fd.as_raw_fd()).collect();
+        let orphans = Orphans::expect();
+        let inherited = Inherited::new(locks)?;
         let handle = duct::cmd(program, arguments)
             .stdin_null()
             .stdout_file(File::create(attempt.stdout())?)
@@ -64,16 +68,17 @@ impl Chain {
             .full_env(call.environment)
             .dir(call.directory)
             .unchecked()
-            .before_spawn(move |command| {
-                prepare(command, locks.clone());
+            .before_spawn(|command| {
+                command.process_group(0);
                 Ok(())
             })
             .start()?;
+        drop(inherited);
         let pid = handle.pids().first().copied().and_then(|pid| i32::try_from(pid).ok());
         let group = Group(Pid::from_raw(pid.ok_or_else(|| io::Error::other("a started process has no id"))?));
         let handle = Arc::new(handle);
         let exit = tokio::task::spawn_blocking(move || handle.wait().map(|output| output.status));
-        Ok(Chain { group, exit })
+        Ok(Chain { group, exit, orphans })
     }
 
     /// The process group.
@@ -89,27 +94,48 @@ impl Chain {
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         (&mut self.exit).await.map_err(io::Error::other)?
     }
+
+    /// Ends whatever the chain left behind, after its first process has ended: in its group, and elsewhere.
+    /// `measurement` is the path of its worker's measurement. Returns whether there was anything.
+    pub async fn sweep(&self, measurement: &Path) -> bool {
+        let in_group = self.group.sweep().await;
+        let elsewhere = match self.orphans.come_to_us() {
+            true => self.orphans.end().await,
+            false => kill_escaped(measurement),
+        };
+        in_group || elsewhere
+    }
 }
 
-/// Gives the child its own process group, lets it inherit the locks, and resets the signals that we send to their
-/// default action. The background jobs of a shell inherit an ignored SIGINT.
-fn prepare(command: &mut Command, locks: Vec<RawFd>) {
-    command.process_group(0);
-    let hook = move || {
-        for lock in &locks {
-            // SAFETY: a plain system call on a file that `JobLock` and `DeviceLock` keep open in the parent.
-            if unsafe { libc::fcntl(*lock, libc::F_SETFD, 0) } == -1 {
-                return Err(io::Error::last_os_error());
-            }
+/// Lets the next process that we start inherit the files `locks`, until this is dropped.
+///
+/// This is done here, and not in the child between fork and exec. A child with nothing to do there is started without a
+/// copy of our memory's tables, which takes longer the more jobs a store holds. Nothing else is started meanwhile.
+struct Inherited(Vec<RawFd>);
+
+impl Inherited {
+    fn new(locks: Vec<RawFd>) -> io::Result<Inherited> {
+        let inherited = Inherited(locks);
+        for lock in &inherited.0 {
+            set_flags(*lock, FdFlag::empty())?;
         }
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
-            // SAFETY: setting a default disposition is allowed between fork and exec.
-            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        Ok(inherited)
+    }
+}
+
+impl Drop for Inherited {
+    fn drop(&mut self) {
+        for lock in &self.0 {
+            // If it cannot be set, the next process that we ask something keeps the lock until it ends.
+            let _ = set_flags(*lock, FdFlag::FD_CLOEXEC);
         }
-        Ok(())
-    };
-    // SAFETY: the hook makes system calls only; it allocates nothing and takes no lock.
-    unsafe { command.pre_exec(hook) };
+    }
+}
+
+fn set_flags(file: RawFd, flags: FdFlag) -> io::Result<()> {
+    // SAFETY: `JobLock` and `DeviceLock` keep the file open for longer than this.
+    let file = unsafe { BorrowedFd::borrow_raw(file) };
+    fcntl(file, FcntlArg::F_SETFD(flags)).map(drop).map_err(io::Error::from)
 }
 
 /// The exit code and the signal in `status`.
@@ -149,6 +175,8 @@ impl Group {
     }
 
     fn exists(self) -> bool {
+        // An orphan that has ended still counts until its parent, which we are now, takes note of it.
+        reap();
         killpg(self.0, None) != Err(Errno::ESRCH)
     }
 
@@ -157,7 +185,7 @@ impl Group {
     /// Children that end together with the worker get a moment to do so. Meanwhile the group's number cannot come to
     /// name another group: the system does not reuse it while any process of the group exists. An empty group is
     /// checked within microseconds.
-    pub async fn sweep(self) -> bool {
+    async fn sweep(self) -> bool {
         if self.is_gone_within(Duration::from_millis(200)).await
             || !self.has_living(&ProcessTable::of_system())
         {
@@ -217,11 +245,6 @@ impl Group {
     fn has(self, process: &ProcessStat) -> bool {
         to_pid(process.group) == Some(self.0)
     }
-}
-
-/// The number of a process or a group that a signal can be sent to. Zero would mean our own group.
-fn to_pid(number: u32) -> Option<Pid> {
-    i32::try_from(number).ok().filter(|number| *number > 0).map(Pid::from_raw)
 }
 
 /// The owner of a process, from the point of view of a [`Group`].

@@ -8,7 +8,7 @@ use std::time::Duration;
 use chrono::Utc;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
-use super::process::{Chain, Group, code_and_signal, kill_escaped};
+use super::process::{Chain, Group, code_and_signal};
 use super::telemetry::Recorder;
 use crate::event::{Event, Observer, WorkerFate};
 use crate::files::{AttemptDir, tail};
@@ -74,8 +74,7 @@ pub(super) async fn supervise(
     };
     // The window might have ended just now: its energy needs counters from both sides of its end.
     tell_unrecorded(recorder.look(Some(group)), observer);
-    let left_in_group = group.sweep().await;
-    let left_processes = kill_escaped(&attempt.measurement()) || left_in_group;
+    let left_processes = chain.sweep(&attempt.measurement()).await;
     seen(stopping.ending.unwrap_or_else(|| ended(exit)), left_processes)
 }
 

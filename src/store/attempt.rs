@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::{
     AttemptDir, FILE_LIMIT, FormError, Versioned, WriteError, from_sealed_json, read_regular, to_sealed_json,
-    write_atomic,
+    write_whole,
 };
 use crate::matrix::Limits;
 use crate::plan::Profiler;
@@ -156,7 +156,7 @@ impl Attempt {
     /// # Errors
     /// It cannot be written.
     pub fn save(&self, dir: &AttemptDir) -> Result<(), WriteError> {
-        write_atomic(&dir.attempt(), &to_sealed_json(self))
+        write_whole(&dir.attempt(), &to_sealed_json(self))
     }
 
     /// Reads `attempt.json`.

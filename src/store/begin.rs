@@ -4,7 +4,7 @@
 use std::fs;
 
 use super::attempt::Attempt;
-use crate::files::{AttemptDir, FILE_LIMIT, JobDir, WriteError, read_regular, to_json, write_atomic};
+use crate::files::{AttemptDir, FILE_LIMIT, JobDir, WriteError, read_regular, to_json, write_whole};
 use crate::job::{Job, Key};
 use crate::lock::{JobLock, LockError};
 
@@ -41,7 +41,7 @@ fn write_key(job: &Job, dir: &JobDir) -> Result<(), WriteError> {
         let found: Key = serde_json::from_slice(&read_regular(&dir.key(), FILE_LIMIT).ok()?).ok()?;
         Some(Job::new(found).id() == job.id())
     };
-    if is_sound() == Some(true) { Ok(()) } else { write_atomic(&dir.key(), &json) }
+    if is_sound() == Some(true) { Ok(()) } else { write_whole(&dir.key(), &json) }
 }
 
 /// Restores what the record of `attempt` needs, if it was deleted while its worker ran. A worker is a foreign program,

@@ -9,7 +9,7 @@
 //!   lock                held (flock) by whoever runs the job, the worker included
 //!   attempts/01/        attempt.json stdout.log stderr.log time.txt measurement.json iterations.csv
 //!                       [ncu.csv | perf.csv]
-//!   record.json         last, sealed: tmp → fsync → rename → fsync(dir)
+//!   record.json         last, sealed: tmp → rename; synced by [`Durable`]
 //!   accepted.json       the changes that the user accepted for a stale job, if any
 //! runs/.plans/<matrix name>.json
 //! ```
@@ -25,6 +25,7 @@ mod conclude;
 #[cfg(test)]
 mod corpus_tests;
 mod directory;
+mod durable;
 mod error;
 mod evidence;
 #[cfg(test)]
@@ -42,6 +43,7 @@ pub use accepted::{AcceptanceError, save_acceptance};
 pub use attempt::{Attempt, AttemptError, End};
 pub use begin::{RestoreError, begin, restore};
 pub use directory::Store;
+pub use durable::{Durable, WORTH_A_SYNC};
 pub use error::{PlanError, StoreError};
 pub use evidence::{EvidenceError, load_evidence};
 pub use record::RecordError;

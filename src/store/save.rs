@@ -3,17 +3,17 @@
 
 use std::fs;
 
-use crate::files::{FILE_LIMIT, JobDir, WriteError, read_regular, to_sealed_json, write_atomic};
+use crate::files::{FILE_LIMIT, JobDir, WriteError, read_regular, to_sealed_json, write_atomic, write_whole};
 use crate::lock::JobLock;
 use crate::record::Record;
 
-/// Saves the record of an attempt. From then on, the job is done.
+/// Saves the record of an attempt. From then on, the job is done. The caller has it synced by [`super::Durable`].
 ///
 /// A failure is also kept in the attempt's directory. It replaces a success only if its attempt is later, and only an
 /// explicit re-run starts such an attempt. Outcomes that tell nothing about the job never replace a success: an
 /// interruption, a worker or profiler that could not be started, a missing device. A replaced success is first kept in
-/// its own attempt's directory. An unreadable record is moved aside, not overwritten. A record of a newer `orchestrate`
-/// stays in place.
+/// its own attempt's directory, and both records are synced at once. An unreadable record is moved aside, not
+/// overwritten. A record of a newer `orchestrate` stays in place.
 ///
 /// # Errors
 /// Something cannot be written. All inputs of the record still exist, so a later `orchestrate` can make it again.
@@ -21,20 +21,21 @@ pub fn save_record(lock: &JobLock, record: &Record) -> Result<(), WriteError> {
     let dir = lock.dir();
     let json = to_sealed_json(record);
     if !record.outcome.is_success() {
-        write_atomic(&dir.attempt(record.attempt).record(), &json)?;
+        write_whole(&dir.attempt(record.attempt).record(), &json)?;
     }
     match dir.load_record() {
-        Err(error) if error.is_newer() => return write_atomic(&dir.attempt(record.attempt).record(), &json),
+        Err(error) if error.is_newer() => return write_whole(&dir.attempt(record.attempt).record(), &json),
         Err(_) => move_aside(dir),
         Ok(Some(earlier)) if earlier.outcome.is_success() => {
             if !supersedes(record, &earlier) {
                 return Ok(());
             }
             keep(dir, &earlier)?;
+            return write_atomic(&dir.record(), &json);
         }
         Ok(_) => {}
     }
-    write_atomic(&dir.record(), &json)
+    write_whole(&dir.record(), &json)
 }
 
 /// Whether `record` replaces `success`, a record of the same job.

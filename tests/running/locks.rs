@@ -7,7 +7,7 @@ use std::path::Path;
 use nix::sys::signal::Signal;
 use orchestrate::record::Outcome;
 
-use crate::harness::{Matrix, Project};
+use crate::harness::{Matrix, Project, is_alive, wait_for};
 
 #[test]
 fn two_stores_on_one_host_never_overlap() {
@@ -94,24 +94,36 @@ fn a_busy_host_is_waited_for_or_not() {
     project.assert_quiet();
 }
 
-/// The daemon has left the worker's group, session and environment, so it cannot be recognised as the worker's. It
-/// keeps the locks, and the id of its process is shown to whoever waits.
+/// The daemon has left the worker's group, session and environment, and the `orchestrate` to which it came as an orphan
+/// died before, so nobody can tell whose it is. It keeps the locks, and the id of its process is shown to whoever waits.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_daemon_that_keeps_the_locks_is_shown_with_its_id() {
-    let project = Project::with(Matrix::new("t").behave(&["leave-hidden-daemon"]).repeats(2));
-    let mut run = project.start(&["run", "t.yaml"]);
-    run.wait_for_line("this host, held by a process that cpu_m_fp32_bs4_run1 left behind (kept by process ");
-    let record = project.record();
-    let attempt = project.store().job_dir(&orchestrate::job::Job::new(record.key)).attempt(1);
-    let text = std::fs::read_to_string(attempt.stdout()).unwrap();
-    let daemon: i32 = text.lines().find_map(|line| line.strip_prefix("left ")).unwrap().parse().unwrap();
-    run.wait_for_line(&format!("{daemon})"));
-    run.signal(Signal::SIGINT);
-    run.wait().code(11);
+    let project = Project::new();
+    let matrix = Matrix::new("t").behave(&["leave-hidden-daemon"]).flag("--release", &project.release());
+    let project = project.and(matrix);
+    let run = project.start(&["run", "t.yaml"]);
+    project.wait_started(1);
+    run.kill();
+    project.let_go();
+    let stdout = project.store().job_dirs().unwrap()[0].attempt(1).stdout();
+    let mut daemon = 0;
+    wait_for("the daemon", || {
+        let text = std::fs::read_to_string(&stdout).unwrap();
+        let left = text.lines().find_map(|line| line.strip_prefix("left ")?.parse().ok());
+        left.map(|pid| daemon = pid).is_some()
+    });
+    for worker in project.workers() {
+        wait_for("the end of the worker", || !is_alive(worker));
+    }
+    let mut resume = project.start(&["resume"]);
+    resume.wait_for_line(&format!("held by process {daemon}"));
+    resume.signal(Signal::SIGINT);
+    resume.wait().code(11);
     let gone = project.orchestrate(&["resume", "--no-wait"]).code(12);
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(daemon), Signal::SIGKILL).unwrap();
-    gone.says("whose orchestrate (pid ").says(&format!("died (kept by process {daemon})"));
+    gone.says("started by an orchestrate that died (pid ").says(&format!("is busy: process {daemon}"));
+    project.orchestrate(&["resume"]).code(0);
     assert_eq!(project.started(), 1);
 }
 

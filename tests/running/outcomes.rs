@@ -2,7 +2,7 @@
 
 use orchestrate::record::Outcome;
 
-use crate::harness::{Matrix, Project, is_alive, wait_for};
+use crate::harness::{Matrix, Project, Running, is_alive, wait_for};
 
 /// The expected result of each behaviour of the fake worker: the outcome's kind, a part of its sentence, and the number
 /// of attempts if one retry is allowed.
@@ -97,11 +97,35 @@ fn a_setting_that_differs_is_shown_with_both_values() {
 
 #[test]
 fn a_process_left_behind_is_killed_even_outside_the_group() {
-    for behaviour in ["leave-child", "leave-daemon"] {
+    let behaviours = match cfg!(target_os = "linux") {
+        true => &["leave-child", "leave-daemon", "leave-hidden-daemon"][..],
+        false => &["leave-child", "leave-daemon"],
+    };
+    for behaviour in behaviours {
         let project = Project::with(Matrix::new("t").behave(&[behaviour]));
         project.orchestrate(&["run", "t.yaml"]).code(0);
+        assert!(project.record().observed.left_processes, "{behaviour}");
         assert_nothing_left(&project);
     }
+}
+
+/// A shell that becomes `orchestrate` hands on its background jobs. They are no worker's.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_child_that_was_there_before_is_left_alone() {
+    let project = Project::with(Matrix::new("t").behave(&["leave-hidden-daemon"]));
+    let mut command = project.in_environment(std::process::Command::new("sh"));
+    let script = format!(
+        "sleep 120 >sleeps 2>&1 & echo $! >before; exec '{}' run t.yaml",
+        env!("CARGO_BIN_EXE_orchestrate")
+    );
+    command.args(["-c", &script]);
+    Running::start(command).wait().code(0);
+    let text = std::fs::read_to_string(project.path("before")).unwrap();
+    let before: i32 = text.trim().parse().unwrap();
+    assert!(is_alive(before));
+    assert_nothing_left(&project);
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(before), nix::sys::signal::Signal::SIGKILL).unwrap();
 }
 
 fn assert_nothing_left(project: &Project) {

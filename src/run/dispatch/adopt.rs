@@ -125,6 +125,7 @@ impl Run<'_> {
         let end = End { ending, at, counters, adopted: true, left_processes: false };
         let record = attempt.conclude(job, &dir, end);
         save_record(lock, &record)?;
+        self.keep(dir, &record)?;
         self.conclude_adopted(job, &record);
         Ok(Some(record))
     }

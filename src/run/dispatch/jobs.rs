@@ -11,10 +11,11 @@ use crate::lock::{LockDir, sign};
 use crate::plan::{Ceilings, Decided, Decision, Inventory, Standing};
 use crate::record::Record;
 use crate::run::error::DispatchError;
+use crate::run::glance::Glance;
 use crate::run::profiler::Profilers;
 use crate::run::telemetry::Sensors;
 use crate::stop::StopSignals;
-use crate::store::Store;
+use crate::store::{Durable, Store};
 
 /// Runs the jobs in `order` until all are done or a signal stops the run.
 ///
@@ -26,6 +27,7 @@ pub async fn dispatch(order: RunOrder<'_>, observer: &mut dyn Observer) -> Resul
     let ceilings = Ceilings::of(&order.inventory, order.host);
     observer.event(&Event::Began { jobs: order.decided });
     let reruns = attempts_to_replace(order.decided, &order.inventory, order.store);
+    let durable = Durable::of(order.store);
     let mut run = Run {
         order,
         locks,
@@ -40,14 +42,20 @@ pub async fn dispatch(order: RunOrder<'_>, observer: &mut dyn Observer) -> Resul
         unspawned: 0,
         cool_down: Duration::ZERO,
         sensors: Sensors::open(),
+        glance: Glance::default(),
+        durable,
         warned: BTreeSet::new(),
     };
-    let stopped = match run.everything().await {
+    let ended = run.everything().await;
+    // Whatever stopped the run, its results are kept.
+    let synced = run.durable.sync();
+    let stopped = match ended {
         Ok(()) => None,
         Err(Halt::Stopped(by)) => Some(by),
         Err(Halt::NothingStarts) => None,
         Err(Halt::Failed(error)) => return Err(error),
     };
+    synced?;
     let summary = run.summary(stopped);
     run.observer.event(&Event::Finished(&summary));
     Ok(summary)

@@ -7,7 +7,7 @@ use super::RunOrder;
 use super::state::{Halt, Run};
 use crate::event::{Event, WorkerFate};
 use crate::files::{AttemptDir, write_plain};
-use crate::host::{probe_counters, probe_host};
+use crate::host::probe_counters;
 use crate::job::Job;
 use crate::lock::{DeviceLock, JobLock};
 use crate::matrix::Share;
@@ -17,7 +17,7 @@ use crate::run::clock::probe_since_boot;
 use crate::run::process::{Chain, ChainCall};
 use crate::run::supervise::{seen, supervise, tell_unrecorded};
 use crate::run::telemetry::Recorder;
-use crate::store::{Attempt, End, begin, restore, save_record};
+use crate::store::{Attempt, End, WORTH_A_SYNC, begin, restore, save_record};
 
 /// An attempt with its `attempt.json` on disk.
 struct Begun {
@@ -123,7 +123,7 @@ impl Run<'_> {
         write_plain(&lock.dir().command(), &script)?;
         Ok(Provenance {
             orchestrate: env!("CARGO_PKG_VERSION").to_owned(),
-            host: probe_host(),
+            host: self.glance.host(),
             worker: site.worker(job, &invocation),
             matrix: plan.matrix.clone(),
             git: site.git.clone(),
@@ -174,6 +174,16 @@ impl Run<'_> {
         }
         let record = attempt.conclude(job, &dir, end);
         save_record(job_lock, &record)?;
+        self.keep(dir, &record)?;
         Ok(record)
+    }
+
+    /// Has the attempt in `dir` with this record synced, before the next job starts if it is worth that.
+    pub(super) fn keep(&self, dir: AttemptDir, record: &Record) -> Result<(), Halt> {
+        self.durable.sync_soon(dir);
+        if record.wall_s() >= WORTH_A_SYNC.as_secs_f64() {
+            self.durable.sync()?;
+        }
+        Ok(())
     }
 }

@@ -10,11 +10,12 @@ use crate::plan::{Ceilings, Decided, Decision, Inventory, NotDone, Plan, Standin
 use crate::record::{HostFacts, Record};
 use crate::run::concern::concerns_one_job;
 use crate::run::error::DispatchError;
+use crate::run::glance::Glance;
 use crate::run::profiler::Profilers;
 use crate::run::site::Site;
 use crate::run::telemetry::Sensors;
 use crate::stop::StopSignals;
-use crate::store::Store;
+use crate::store::{Durable, Store};
 use crate::text::with_causes;
 
 /// The input of a run.
@@ -71,6 +72,8 @@ pub(super) struct Run<'a> {
     /// How long to idle before the next start.
     pub(super) cool_down: Duration,
     pub(super) sensors: Sensors,
+    pub(super) glance: Glance,
+    pub(super) durable: Durable,
     /// Warnings already given: each is given once per run.
     pub(super) warned: BTreeSet<String>,
 }
@@ -93,8 +96,15 @@ impl Run<'_> {
 
     /// Stops if a signal has arrived.
     pub(super) async fn heed_signals(&mut self) -> Result<(), Halt> {
-        // Signals are noticed only while the run waits for something, so it waits for a moment.
-        self.idle(Duration::from_millis(1)).await
+        if let Some(by) = self.signals.stopping() {
+            return Err(Halt::Stopped(by.to_owned()));
+        }
+        tokio::select! {
+            biased;
+            _ = self.signals.next() => Err(self.stopped(WorkerFate::None)),
+            // The runtime looks for signals when it has nothing else to do, as it has now.
+            () = tokio::task::yield_now() => Ok(()),
+        }
     }
 
     /// Idles for `span`, or until told to stop.

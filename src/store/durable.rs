@@ -1,0 +1,190 @@
+//! Makes what a run leaves in the store survive a power cut.
+//!
+//! A rename shows a whole file to every reader, but on the disk it can come before the file's content. A power cut in
+//! between leaves a record that is empty or cut off. Such a record is no result, so its job runs again. To sync is
+//! therefore never needed for truth, only against repetition, and it may wait: a second for a short job, not at all for
+//! a longer one.
+#![expect(clippy::disallowed_methods, reason = "a run happens in time, and its files are synced")]
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::directory::Store;
+use crate::files::{AttemptDir, WriteError, open_regular, sync_directory};
+
+/// What was written is synced at most this long after it was written.
+const LATEST: Duration = Duration::from_secs(1);
+
+/// A job that takes at least this long is worth a sync of its own.
+pub const WORTH_A_SYNC: Duration = LATEST;
+
+/// More attempts than this are synced together with everything else on their file system, which takes less time.
+const FEW: usize = 3;
+
+/// Syncs attempts to the disk. Dropping it syncs what is left.
+#[derive(Debug)]
+pub struct Durable {
+    orders: Option<Sender<Order>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+enum Order {
+    /// Sync this soon.
+    Soon(AttemptDir),
+    /// Sync everything now, and tell whether it worked.
+    Now(Sender<Result<(), WriteError>>),
+}
+
+impl Durable {
+    /// Syncs attempts in `store`.
+    pub fn of(store: &Store) -> Durable {
+        let (orders, received) = channel();
+        let root = store.root().to_owned();
+        let thread = thread::spawn(move || serve(&root, &received));
+        Durable { orders: Some(orders), thread: Some(thread) }
+    }
+
+    /// Syncs `attempt` and the record of its job within a second. The caller goes on at once.
+    pub fn sync_soon(&self, attempt: AttemptDir) {
+        // The thread ends only after this is dropped.
+        let _ = self.orders.as_ref().map(|orders| orders.send(Order::Soon(attempt)));
+    }
+
+    /// Waits until everything is synced.
+    ///
+    /// # Errors
+    /// Something could not be synced, now or earlier: the disk might not keep it.
+    pub fn sync(&self) -> Result<(), WriteError> {
+        let (answer, answered) = channel();
+        let _ = self.orders.as_ref().map(|orders| orders.send(Order::Now(answer)));
+        answered.recv().unwrap_or(Ok(()))
+    }
+}
+
+impl Drop for Durable {
+    fn drop(&mut self) {
+        self.orders = None;
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Syncs what is ordered below `root`, until nobody can order anything more.
+fn serve(root: &Path, orders: &Receiver<Order>) {
+    let mut open: Vec<AttemptDir> = Vec::new();
+    let mut due: Option<Instant> = None;
+    let mut result = Ok(());
+    loop {
+        let order = match due {
+            None => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(due) => orders.recv_timeout(due.saturating_duration_since(Instant::now())),
+        };
+        if let Ok(Order::Soon(attempt)) = order {
+            open.push(attempt);
+            due.get_or_insert_with(|| Instant::now() + LATEST);
+            continue;
+        }
+        due = None;
+        result = result.and(sync_all(root, &std::mem::take(&mut open)));
+        match order {
+            Ok(Order::Now(answer)) => {
+                let _ = answer.send(std::mem::replace(&mut result, Ok(())));
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) | Ok(Order::Soon(_)) => {}
+        }
+    }
+}
+
+fn sync_all(root: &Path, attempts: &[AttemptDir]) -> Result<(), WriteError> {
+    if attempts.is_empty() || (attempts.len() > FEW && sync_file_system(root)) {
+        return Ok(());
+    }
+    for attempt in attempts {
+        sync_attempt(attempt.path())?;
+    }
+    written(root, sync_directory(root))
+}
+
+/// Syncs everything on the file system of `root`. Returns whether the system can do that, and did.
+fn sync_file_system(root: &Path) -> bool {
+    #[cfg(target_os = "linux")]
+    return File::open(root).is_ok_and(|directory| nix::unistd::syncfs(directory).is_ok());
+    #[cfg(not(target_os = "linux"))]
+    return false;
+}
+
+/// Syncs the files of the attempt in `directory`, those of its job, and all of their names.
+fn sync_attempt(directory: &Path) -> Result<(), WriteError> {
+    let attempts = directory.parent().unwrap_or(directory);
+    let job = attempts.parent().unwrap_or(attempts);
+    for path in files_in(directory).into_iter().chain(files_in(job)) {
+        // A worker may leave anything under any name; only regular files can be synced.
+        if let Ok(file) = open_regular(&path) {
+            written(&path, file.sync_all())?;
+        }
+    }
+    [directory, attempts, job]
+        .into_iter()
+        .try_for_each(|directory| written(directory, sync_directory(directory)))
+}
+
+/// The paths of what is in `directory`; none if it has been deleted meanwhile.
+fn files_in(directory: &Path) -> Vec<PathBuf> {
+    fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
+
+/// What was deleted in the meantime needs no sync.
+fn written(path: &Path, result: io::Result<()>) -> Result<(), WriteError> {
+    match result {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(WriteError { path: path.to_owned(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::{Job, Key};
+
+    /// A store with the attempts of some jobs.
+    fn store(jobs: u32) -> (tempfile::TempDir, Store, Vec<AttemptDir>) {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::at(directory.path()).unwrap();
+        let attempts: Vec<AttemptDir> = (1..=jobs)
+            .map(|repeat| store.job_dir(&Job::new(Key { repeat, ..Key::example() })).attempt(1))
+            .collect();
+        for attempt in &attempts {
+            fs::create_dir_all(attempt.path()).unwrap();
+            fs::write(attempt.time(), "1 s").unwrap();
+        }
+        (directory, store, attempts)
+    }
+
+    #[test]
+    fn one_attempt_and_many_are_synced() {
+        let (_directory, store, attempts) = store(9);
+        let durable = Durable::of(&store);
+        durable.sync().unwrap();
+        durable.sync_soon(attempts[0].clone());
+        durable.sync().unwrap();
+        attempts.into_iter().for_each(|attempt| durable.sync_soon(attempt));
+        durable.sync().unwrap();
+    }
+
+    #[test]
+    fn what_is_no_file_or_is_gone_is_passed_over() {
+        let (_directory, store, attempts) = store(2);
+        nix::unistd::mkfifo(&attempts[0].stdout(), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        fs::remove_dir_all(store.root().join(attempts[1].path())).unwrap();
+        let durable = Durable::of(&store);
+        attempts.into_iter().for_each(|attempt| durable.sync_soon(attempt));
+        durable.sync().unwrap();
+    }
+}
