@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn images_of_unknown_size_have_no_cost() {
         use crate::job::WorkerTemplate;
-        let worker = WorkerTemplate::Command(vec!["train.py".into()]);
+        let worker = WorkerTemplate::Command(["train.py".into()].into());
         let mut key = Key { worker, ..fixture::key("cpu", "resnet50", 16, 1) };
         let mut measurement = fixture::measurement(&key, 10.0);
         let sizes = |key: &Key, measured: Option<&Measurement>| {

@@ -530,7 +530,7 @@ mod tests {
         let rows = |settings: fn(&mut Record)| {
             let own = |repeat| Key {
                 params: [("lr".to_owned(), ParamValue::Int(1))].into(),
-                worker: WorkerTemplate::Command(vec!["train.py".into()]),
+                worker: WorkerTemplate::Command(["train.py".into()].into()),
                 ..key("cpu", "m", 16, repeat)
             };
             let study = StudyBuilder::new().run_with(own(1), 10.0, settings).run_with(own(2), 10.0, settings);

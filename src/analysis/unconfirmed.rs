@@ -53,7 +53,7 @@ mod tests {
     fn jobs_are_counted_by_their_unconfirmed_parameters() {
         let key = |params: &[&str]| Key {
             params: params.iter().map(|name| ((*name).to_owned(), ParamValue::Bool(true))).collect(),
-            worker: WorkerTemplate::Command(vec!["train".into()]),
+            worker: WorkerTemplate::Command(["train".into()].into()),
             ..fixture::key("cpu", "resnet18", 16, 1)
         };
         let record = |key: &Key| {

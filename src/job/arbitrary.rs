@@ -1,7 +1,5 @@
 //! Generates any key that a matrix can declare, for property tests.
 
-use std::collections::BTreeMap;
-
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -107,8 +105,9 @@ fn external() -> impl Strategy<Value = Program> {
     let own = btree_map("p_[a-z0-9_]{0,6}", scalar(), 0..5);
     (name(), vec(command_word(), 1..5), own, known_params(&[])).prop_map(|(model, mut words, own, known)| {
         words.extend(own.keys().map(|name| format!("--{name}={{{name}}}")));
+        let known = known.iter().map(|(name, value)| (name.clone(), value.clone()));
         let params = own.into_iter().chain(known).collect();
-        (model, params, WorkerTemplate::Command(words))
+        (model, params, WorkerTemplate::Command(words.into()))
     })
 }
 
@@ -116,9 +115,8 @@ fn known_params(without: &'static [&'static str]) -> impl Strategy<Value = Param
     let names: Vec<&str> =
         PARAMETERS.iter().map(|parameter| parameter.name()).filter(|name| !without.contains(name)).collect();
     let value = |name: &'static str| (Just(name), known_value(parameter(name).expect("it is in the table")));
-    vec(select(names).prop_flat_map(value), 0..5).prop_map(|params| {
-        params.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<BTreeMap<_, _>>()
-    })
+    vec(select(names).prop_flat_map(value), 0..5)
+        .prop_map(|params| params.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
 fn known_value(parameter: Parameter) -> BoxedStrategy<ParamValue> {

@@ -2,14 +2,16 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Deref;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// The name of a matrix, an env or a model. Directories and files are named after it, so it cannot be a path. It has at
-/// most [`Name::LONGEST`] ASCII letters, digits, `-`, `_` and `.`, and does not begin with `-` or `.`.
+/// most [`Name::LONGEST`] ASCII letters, digits, `-`, `_` and `.`, and does not begin with `-` or `.`. Its clones share
+/// the text, since a plan can have a million jobs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
-pub struct Name(String);
+pub struct Name(Arc<str>);
 
 impl Name {
     /// The most characters of a name. The name of a directory contains three of them and can have 255 bytes.
@@ -37,7 +39,7 @@ impl FromStr for Name {
         let fits = text.len() <= Name::LONGEST
             && text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
             && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
-        if fits { Ok(Name(text.to_owned())) } else { Err(ParseNameError(text.chars().take(100).collect())) }
+        if fits { Ok(Name(text.into())) } else { Err(ParseNameError(text.chars().take(100).collect())) }
     }
 }
 
@@ -69,19 +71,19 @@ impl fmt::Display for Name {
 
 impl From<Name> for String {
     fn from(name: Name) -> String {
-        name.0
+        name.0.as_ref().to_owned()
     }
 }
 
 impl PartialEq<str> for Name {
     fn eq(&self, other: &str) -> bool {
-        self.0 == other
+        *self.0 == *other
     }
 }
 
 impl PartialEq<&str> for Name {
     fn eq(&self, other: &&str) -> bool {
-        self.0 == *other
+        *self.0 == **other
     }
 }
 

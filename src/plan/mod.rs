@@ -14,6 +14,7 @@ mod expand;
 mod inventory;
 mod invocation;
 mod leftover;
+mod listed;
 mod order;
 mod profiler;
 mod renamed;
@@ -45,7 +46,7 @@ pub use state::state;
 
 /// The version of a saved plan.
 ///
-/// Changelog: 1, the first; 2, sealed.
+/// Changelog: 1, the first; 2, sealed, with every config once.
 pub const PLAN_SCHEMA: u32 = 2;
 
 /// The ordered jobs of a matrix, for `resume` and `status`. Saved as `runs/.plans/<matrix name>.json`.
@@ -67,6 +68,7 @@ pub struct Plan {
     /// The envs by name, with what their jobs share.
     pub envs: BTreeMap<Name, PlannedEnv>,
     /// The jobs in the order of execution, each with a different id.
+    #[serde(with = "listed")]
     pub jobs: Vec<Key>,
 }
 

@@ -131,7 +131,7 @@ mod tests {
         };
         assert_eq!(names(&key()), ["tf32", "warmup"]);
         let external = Key {
-            worker: crate::job::WorkerTemplate::Command(vec!["python3".into()]),
+            worker: crate::job::WorkerTemplate::Command(["python3".into()].into()),
             precision: Precision::Tf32,
             ..key()
         };

@@ -9,12 +9,14 @@ use std::time::SystemTime;
 
 use super::directory::Store;
 use super::error::{PlanError, StoreError};
-use crate::files::{
-    FILE_LIMIT, Versioned, WriteError, from_sealed_json, read_regular, to_sealed_json, write_atomic,
-};
+use crate::files::{Versioned, WriteError, from_sealed_json, read_regular, to_sealed_json, write_atomic};
 use crate::job::Name;
 use crate::lock::{For, open_or_make_lock};
 use crate::plan::{PLAN_SCHEMA, Plan};
+use crate::text::size_text;
+
+/// The longest plan that is read: one of a million configs has some hundred megabytes.
+const PLAN_LIMIT: u64 = 1 << 30;
 
 impl Store {
     fn plans(&self) -> PathBuf {
@@ -31,10 +33,18 @@ impl Store {
         let path = directory.join(format!("{}.json", plan.matrix.name));
         let wrong = |source| WriteError { path: path.clone(), source };
         let text = plan_json(plan);
-        if read_regular(&path, FILE_LIMIT).is_ok_and(|saved| saved == text) {
+        if read_regular(&path, PLAN_LIMIT).is_ok_and(|saved| saved == text) {
             // `resume` without a name takes the newest file. On a read-only disk, the file keeps its old time.
             let _ = File::open(&path).and_then(|file| file.set_modified(SystemTime::now()));
             return Ok(());
+        }
+        if text.len() as u64 > PLAN_LIMIT {
+            let why = format!(
+                "it would have {}, and is read up to {}",
+                size_text(text.len() as u64),
+                size_text(PLAN_LIMIT)
+            );
+            return Err(StoreError::Write(wrong(io::Error::other(why))));
         }
         fs::create_dir_all(&directory).map_err(wrong)?;
         // Two runs can save the same plan at the same time. The lock is released at the end of this function.
@@ -55,7 +65,7 @@ impl Store {
         // An invalid name could lead to another directory.
         let name: Name = name.parse().map_err(|_| no_plan())?;
         let path = self.plans().join(format!("{name}.json"));
-        let bytes = match read_regular(&path, FILE_LIMIT) {
+        let bytes = match read_regular(&path, PLAN_LIMIT) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(no_plan()),
             other => other.map_err(|source| StoreError::Read { path: path.clone(), source })?,
         };

@@ -69,7 +69,7 @@ fn a_plan_of_another_name_than_its_file_is_refused() {
 
 #[test]
 fn a_job_whose_env_or_model_is_a_path_is_refused() {
-    for (pointer, word) in [("/jobs/0/env", "../../pwn"), ("/jobs/0/model", "/pwn")] {
+    for (pointer, word) in [("/jobs/configs/0/env", "../../pwn"), ("/jobs/configs/0/model", "/pwn")] {
         let project = with_plan(pointer, word);
         let before = files(&project.path(""));
         for verb in VERBS {

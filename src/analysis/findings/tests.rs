@@ -127,7 +127,7 @@ fn a_mark_that_counts_is_told_in_full_or_run_by_run() {
 fn declared_parameters_that_nobody_confirms_are_listed() {
     let own = |model: &str, repeat| Key {
         params: [("lr".to_owned(), ParamValue::Int(1))].into(),
-        worker: WorkerTemplate::Command(vec!["train.py".into()]),
+        worker: WorkerTemplate::Command(["train.py".into()].into()),
         ..key("cpu", model, 16, repeat)
     };
     let study = StudyBuilder::new()

@@ -1,0 +1,112 @@
+//! The jobs of a plan in its file: every config once, and for each job its config and its repeat.
+//!
+//! ```json
+//! "jobs": { "configs": [{ …, "repeat": 1 }, …], "order": [[0, 1], [1, 1], [0, 2], …] }
+//! ```
+//!
+//! A matrix has few configs with many repeats, or many with few, so the file stays small either way, and jobs that are
+//! read share what their config holds. Schema 1 lists whole keys instead.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use serde::de::{Error, MapAccess, SeqAccess, Visitor, value};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::job::{JobId, Key};
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listed {
+    /// The key of each config's first repeat.
+    configs: Vec<Key>,
+    /// The place of each job's config in `configs`, and its repeat.
+    order: Vec<(usize, u32)>,
+}
+
+/// Writes the jobs of these `keys`.
+pub(super) fn serialize<S: Serializer>(keys: &[Key], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut places: HashMap<JobId, usize> = HashMap::new();
+    let mut configs = Vec::new();
+    let mut order = Vec::with_capacity(keys.len());
+    for key in keys {
+        let config = key.config();
+        let place = *places.entry(config.id()).or_insert_with(|| {
+            configs.push(config);
+            configs.len() - 1
+        });
+        order.push((place, key.repeat));
+    }
+    Listed { configs, order }.serialize(serializer)
+}
+
+/// Reads what [`serialize`] or schema 1 has written.
+pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Key>, D::Error> {
+    deserializer.deserialize_any(JobsVisitor)
+}
+
+struct JobsVisitor;
+
+impl<'de> Visitor<'de> for JobsVisitor {
+    type Value = Vec<Key>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the jobs of a plan")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Vec<Key>, A::Error> {
+        Vec::deserialize(value::SeqAccessDeserializer::new(seq))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Vec<Key>, A::Error> {
+        let Listed { configs, order } = Listed::deserialize(value::MapAccessDeserializer::new(map))?;
+        let key = |(place, repeat): (usize, u32)| {
+            let config = configs.get(place).ok_or_else(|| {
+                A::Error::custom(format!("a job is of config {place}, but there are only {}", configs.len()))
+            })?;
+            Ok(Key { repeat, ..config.clone() })
+        };
+        order.into_iter().map(key).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::plan::Plan;
+
+    fn key(batch: u32, repeat: u32) -> Key {
+        Key { batch, repeat, ..Key::example() }
+    }
+
+    fn read(jobs: Value) -> Result<Vec<Key>, serde_json::Error> {
+        let mut plan = serde_json::to_value(Plan::example(Vec::new())).unwrap();
+        plan["jobs"] = jobs;
+        serde_json::from_value::<Plan>(plan).map(|plan| plan.jobs)
+    }
+
+    #[test]
+    fn each_config_is_written_once() {
+        let plan = Plan::example(vec![key(4, 1), key(8, 1), key(4, 2), key(8, 2), key(4, 3)]);
+        let jobs = &serde_json::to_value(&plan).unwrap()["jobs"];
+        assert_eq!(jobs["configs"].as_array().unwrap().len(), 2);
+        assert_eq!(jobs["order"], json!([[0, 1], [1, 1], [0, 2], [1, 2], [0, 3]]));
+        assert_eq!(read(jobs.clone()).unwrap(), plan.jobs);
+    }
+
+    #[test]
+    fn whole_keys_are_read_too() {
+        let keys = [key(4, 1), key(8, 2)];
+        assert_eq!(read(serde_json::to_value(&keys).unwrap()).unwrap(), keys);
+    }
+
+    #[test]
+    fn a_job_of_no_config_is_refused() {
+        let error = read(json!({ "configs": [key(4, 1)], "order": [[1, 1]] })).unwrap_err().to_string();
+        assert_eq!(error, "a job is of config 1, but there are only 1");
+        assert!(read(json!({ "configs": [], "order": [], "more": 1 })).is_err());
+        assert!(read(json!("none")).unwrap_err().to_string().contains("expected the jobs of a plan"));
+    }
+}
