@@ -54,6 +54,9 @@ pub(super) struct HowArgs {
     /// list the marks.
     #[arg(long)]
     rerun_marked: bool,
+    /// Go on even if several configs in a row fail in the same words, or jobs cannot be started.
+    #[arg(long)]
+    keep_going: bool,
     /// Print the commands of the jobs without running them.
     #[arg(long)]
     dry_run: bool,
@@ -180,6 +183,7 @@ impl Execution<'_> {
             inventory,
             host: self.host,
             site,
+            keep_going: self.how.keep_going,
             no_wait: self.how.no_wait,
         };
         let result = runtime.block_on(dispatch(order, &mut observer));

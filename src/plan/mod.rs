@@ -41,7 +41,7 @@ pub use invocation::{Invocation, InvocationError, Outputs, PASSED_ON, Surroundin
 pub use leftover::{Misread, Misreadings, misread_from, misreadings};
 pub use profiler::Profiler;
 pub use renamed::{Renamed, renamed};
-pub use stale::{ACCEPTANCE_SCHEMA, Acceptance, Present, changes};
+pub use stale::{ACCEPTANCE_SCHEMA, Acceptance, Present, changes, worker_changes};
 pub use state::state;
 
 /// The version of a saved plan.

@@ -84,7 +84,8 @@ fn change(what: &str, from: Option<&String>, to: Option<&String>) -> Option<Chan
     (from != to).then(|| Change { what: what.to_owned(), from: from.clone(), to: to.clone() })
 }
 
-fn worker_changes(then: &WorkerFacts, now: &WorkerFacts) -> Vec<Change> {
+/// The differences between the worker `then` and `now`, where both are known.
+pub fn worker_changes(then: &WorkerFacts, now: &WorkerFacts) -> Vec<Change> {
     let mut found: Vec<Change> =
         change("worker", then.sha256.as_ref(), now.sha256.as_ref()).into_iter().collect();
     for (name, hash) in &then.others {

@@ -22,8 +22,11 @@ pub struct Policy {
     pub verdict: bool,
     /// Whether larger batches of the same config are skipped on this host.
     pub prunes: bool,
-    /// Whether the worker was started. If no job of a run can be started, the run ends.
+    /// Whether the worker was started.
     pub started: bool,
+    /// Whether the environment can be at fault, so that every job would end so. If several configs in a row fail in
+    /// the same words, the run ends. How long a job takes and how much memory it needs is its own.
+    pub may_concern_all: bool,
     /// Whether a profiler that refuses to work can cause it.
     pub by_profiler: bool,
 }
@@ -50,67 +53,78 @@ policies! {
         name: "succeeded",
         meaning: "The worker exited with 0 and left a valid measurement of what was requested.",
         advice: "–",
-        leaves: State::Done, retry: false, verdict: true, prunes: false, started: true, by_profiler: false,
+        leaves: State::Done, retry: false, verdict: true, prunes: false, started: true,
+        may_concern_all: false, by_profiler: false,
     };
     Exited => Policy {
         name: "exited",
         meaning: "The worker exited with a code other than 0.",
         advice: "`orchestrate logs JOB` prints its output.",
-        leaves: State::Failed, retry: true, verdict: true, prunes: false, started: true, by_profiler: true,
+        leaves: State::Failed, retry: true, verdict: true, prunes: false, started: true,
+        may_concern_all: true, by_profiler: true,
     };
     Signalled => Policy {
         name: "signalled",
         meaning: "A signal that `orchestrate` did not send killed the worker.",
         advice: "`orchestrate logs JOB`; for SIGKILL, `dmesg`.",
-        leaves: State::Failed, retry: true, verdict: true, prunes: false, started: true, by_profiler: false,
+        leaves: State::Failed, retry: true, verdict: true, prunes: false, started: true,
+        may_concern_all: true, by_profiler: false,
     };
     TimedOut => Policy {
         name: "timed_out",
         meaning: "The worker was stopped at its time limit.",
         advice: "Raise `limits.timeout`, or lower `iters`.",
-        leaves: State::Failed, retry: true, verdict: true, prunes: false, started: true, by_profiler: false,
+        leaves: State::Failed, retry: true, verdict: true, prunes: false, started: true,
+        may_concern_all: false, by_profiler: false,
     };
     OutOfMemory => Policy {
         name: "out_of_memory",
         meaning: "The device or the host ran out of memory.",
         advice: "Use smaller batches, or `exclude` the larger ones.",
-        leaves: State::Failed, retry: false, verdict: true, prunes: true, started: true, by_profiler: false,
+        leaves: State::Failed, retry: false, verdict: true, prunes: true, started: true,
+        may_concern_all: false, by_profiler: false,
     };
     FailedToSpawn => Policy {
         name: "failed_to_spawn",
         meaning: "The worker could not be started.",
         advice: "Check the first word of the command.",
-        leaves: State::Failed, retry: false, verdict: false, prunes: false, started: false, by_profiler: true,
+        leaves: State::Failed, retry: false, verdict: false, prunes: false, started: false,
+        may_concern_all: true, by_profiler: true,
     };
     BadOutput => Policy {
         name: "bad_output",
         meaning: "The worker exited with 0, but its measurement is missing or unusable.",
         advice: "Write it to the path in `ORCHESTRATE_MEASUREMENT`, as [the contract](your-own-worker.md#the-contract) says.",
-        leaves: State::Failed, retry: true, verdict: true, prunes: false, started: true, by_profiler: true,
+        leaves: State::Failed, retry: true, verdict: true, prunes: false, started: true,
+        may_concern_all: true, by_profiler: true,
     };
     SettingMismatch => Policy {
         name: "setting_mismatch",
         meaning: "The worker ran with settings other than the requested ones.",
         advice: "Make the worker do what is declared, or declare what it does.",
-        leaves: State::Failed, retry: false, verdict: true, prunes: false, started: true, by_profiler: false,
+        leaves: State::Failed, retry: false, verdict: true, prunes: false, started: true,
+        may_concern_all: true, by_profiler: false,
     };
     Interrupted => Policy {
         name: "interrupted",
         meaning: "The user or the system stopped it.",
         advice: "`orchestrate resume`",
-        leaves: State::Waiting, retry: false, verdict: false, prunes: false, started: true, by_profiler: false,
+        leaves: State::Waiting, retry: false, verdict: false, prunes: false, started: true,
+        may_concern_all: false, by_profiler: false,
     };
     Unsupported => Policy {
         name: "unsupported",
         meaning: "The device, precision or network does not exist here.",
         advice: "Run it on another machine.",
-        leaves: State::NotHere, retry: false, verdict: false, prunes: false, started: true, by_profiler: false,
+        leaves: State::NotHere, retry: false, verdict: false, prunes: false, started: true,
+        may_concern_all: false, by_profiler: false,
     };
     NotProfiled => Policy {
         name: "not_profiled",
         meaning: "The profiler of a profiled job did not work, whatever the worker did.",
         advice: "Its reason names a remedy.",
-        leaves: State::Failed, retry: false, verdict: false, prunes: false, started: true, by_profiler: false,
+        leaves: State::Failed, retry: false, verdict: false, prunes: false, started: true,
+        may_concern_all: true, by_profiler: false,
     };
 }
 
@@ -174,6 +188,8 @@ mod tests {
         assert_eq!(names_where(|policy| !policy.verdict), silent);
         assert_eq!(names_where(|policy| policy.prunes), ["out_of_memory"]);
         assert_eq!(names_where(|policy| !policy.started), ["failed_to_spawn"]);
+        let own = ["succeeded", "timed_out", "out_of_memory", "interrupted", "unsupported"];
+        assert_eq!(names_where(|policy| !policy.may_concern_all), own);
         assert_eq!(names_where(|policy| policy.by_profiler), ["exited", "failed_to_spawn", "bad_output"]);
     }
 

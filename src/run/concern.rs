@@ -31,10 +31,18 @@ pub(super) fn concerns_one_job(error: &DispatchError, store: &Store, dir: &JobDi
 /// Whether every other job would fail the same way: the disk is at fault, or a limit of this process or of the system.
 fn is_of_the_system(error: &io::Error) -> bool {
     use ErrorKind::{
-        OutOfMemory, QuotaExceeded, ReadOnlyFilesystem, StaleNetworkFileHandle, StorageFull, TimedOut,
+        OutOfMemory, QuotaExceeded, ReadOnlyFilesystem, ResourceBusy, StaleNetworkFileHandle, StorageFull,
+        TimedOut,
     };
-    let kinds =
-        [StorageFull, QuotaExceeded, ReadOnlyFilesystem, OutOfMemory, StaleNetworkFileHandle, TimedOut];
+    let kinds = [
+        StorageFull,
+        QuotaExceeded,
+        ReadOnlyFilesystem,
+        OutOfMemory,
+        StaleNetworkFileHandle,
+        TimedOut,
+        ResourceBusy,
+    ];
     let numbers = [Errno::EIO, Errno::EMFILE, Errno::ENFILE, Errno::ENOLCK];
     kinds.contains(&error.kind()) || numbers.iter().any(|number| error.raw_os_error() == Some(*number as i32))
 }

@@ -95,6 +95,20 @@ impl Chain {
         (&mut self.exit).await.map_err(io::Error::other)?
     }
 
+    /// Whether its first process has ended, although [`Chain::wait`] might not say so yet. `false` where the system
+    /// cannot tell.
+    pub fn has_ended(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        {
+            use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+            let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+            // Whoever waits for it might have taken note of its end already.
+            waitid(Id::Pid(self.group.0), flags) != Ok(WaitStatus::StillAlive)
+        }
+        #[cfg(not(target_os = "linux"))]
+        false
+    }
+
     /// Ends whatever the chain left behind, after its first process has ended: in its group, and elsewhere.
     /// `measurement` is the path of its worker's measurement. Returns whether there was anything.
     pub async fn sweep(&self, measurement: &Path) -> bool {

@@ -43,14 +43,20 @@ pub(super) async fn supervise(
     let start = Instant::now();
     let group = chain.group();
     let mut stopping = Stopping { ending: None, kill_at: start + NEVER, killed: false };
-    let deadline = start + limits.timeout.min(NEVER);
+    let mut deadline = start + limits.timeout.min(NEVER);
     let mut tick = interval_at(start + Duration::from_secs(1), Duration::from_secs(1));
     // After the whole machine was suspended, one look is enough.
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let exit = loop {
         tokio::select! {
+            biased;
             exit = chain.wait() => break exit,
             () = sleep_until(deadline), if stopping.ending.is_none() => {
+                // We might have been suspended while it ended in time. Its end is about to be reported.
+                if chain.has_ended() {
+                    deadline = start + NEVER;
+                    continue;
+                }
                 let after_s = limits.timeout.as_secs_f64();
                 stopping.gently(group, Ending::TimedOut { after_s }, limits.grace);
             }

@@ -2,6 +2,8 @@
 #![expect(clippy::disallowed_methods, reason = "an attempt is files")]
 
 use std::fs;
+use std::io;
+use std::path::Path;
 
 use super::attempt::Attempt;
 use crate::files::{AttemptDir, FILE_LIMIT, JobDir, WriteError, read_regular, to_json, write_whole};
@@ -25,13 +27,34 @@ pub enum RestoreError {
 /// Something cannot be written.
 pub fn begin(job: &Job, lock: &JobLock) -> Result<AttemptDir, WriteError> {
     let dir = lock.dir();
-    remove_tmp(dir);
+    remove_tmp(dir.path(), "");
     write_key(job, dir)?;
-    let wrong = |source| WriteError { path: dir.path().join("attempts"), source };
-    let last = dir.attempts().map_err(wrong)?.last().map_or(0, AttemptDir::number);
-    let attempt = dir.attempt(last + 1);
-    fs::create_dir_all(attempt.path()).map_err(wrong)?;
-    Ok(attempt)
+    let path = dir.path().join("attempts");
+    let wrong = |source| WriteError { path: path.clone(), source };
+    let attempts = dir.attempts().map_err(wrong)?;
+    attempts.iter().for_each(|attempt| remove_tmp(attempt.path(), ""));
+    fs::create_dir_all(&path).map_err(wrong)?;
+    take(dir.attempt(attempts.last().map_or(0, AttemptDir::number) + 1))
+}
+
+/// Creates the directory of `attempt`. Where locks work, nobody else can have created it. Where they do not, whoever
+/// creates it has the attempt.
+fn take(attempt: AttemptDir) -> Result<AttemptDir, WriteError> {
+    let busy =
+        "another orchestrate began it at the same moment: the locks of this file system keep nobody out";
+    match fs::create_dir(attempt.path()) {
+        Ok(()) => Ok(attempt),
+        Err(error) => {
+            let is_taken = error.kind() == io::ErrorKind::AlreadyExists;
+            let source = if is_taken { io::Error::new(io::ErrorKind::ResourceBusy, busy) } else { error };
+            Err(WriteError { path: attempt.path().to_owned(), source })
+        }
+    }
+}
+
+/// Removes the directory of an attempt that will not start, if nothing is in it.
+pub fn abandon(dir: &AttemptDir) {
+    let _ = fs::remove_dir(dir.path());
 }
 
 /// Writes `key.json` unless a valid one exists. A torn or foreign one would hide the job's attempts.
@@ -66,13 +89,32 @@ pub fn restore(
     Ok(true)
 }
 
-/// Removes partly written files that a crash left behind. The job's lock keeps other writers away.
-fn remove_tmp(dir: &JobDir) {
-    for entry in fs::read_dir(dir.path()).into_iter().flatten().flatten() {
+/// Removes partly written files whose names begin with `name`, which a crash left behind in `directory`. A lock must
+/// keep other writers away.
+pub(super) fn remove_tmp(directory: &Path, name: &str) {
+    let start = format!(".{name}");
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        if name.starts_with('.') && name.ends_with(".tmp") {
+        if name.starts_with(&start) && name.ends_with(".tmp") {
             let _ = fs::remove_file(entry.path());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attempt_belongs_to_whoever_creates_its_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let attempt = JobDir::at(directory.path().join("job")).attempt(1);
+        assert_eq!(take(attempt.clone()).unwrap_err().source.kind(), io::ErrorKind::NotFound);
+        fs::create_dir_all(attempt.path().parent().unwrap()).unwrap();
+        take(attempt.clone()).unwrap();
+        let error = take(attempt).unwrap_err();
+        assert_eq!(error.source.kind(), io::ErrorKind::ResourceBusy);
+        assert!(error.source.to_string().contains("the locks of this file system keep nobody out"));
     }
 }

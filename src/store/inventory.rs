@@ -93,9 +93,7 @@ fn read_job_dir(dir: &JobDir, inventory: &mut Inventory) {
 
 /// Reads what is beside the record of a done job: a re-run without a record, and the accepted changes.
 fn read_beside(dir: &JobDir, record: &Record, inventory: &mut Inventory) {
-    if let Some(rerun) = unfinished(dir, record.attempt)
-        && !came_to_nothing(dir)
-    {
+    if let Some(rerun) = unfinished(dir, record.attempt) {
         tell_torn_attempts(dir, inventory);
         inventory.reruns.insert(record.id, rerun);
     }
@@ -127,10 +125,11 @@ fn standing_with_record(dir: &JobDir, record: Record) -> (crate::job::JobId, Sta
     (id, Standing::NotDone(not_done))
 }
 
-/// The standing of a job with an attempt after `recorded`; `None` if there is none.
+/// The standing of a job with an attempt after `recorded` that is not finished; `None` if there is none.
 fn unfinished(dir: &JobDir, recorded: u32) -> Option<NotDone> {
-    let last = last_begun(dir)?.number();
-    if last <= recorded {
+    let attempt = last_begun(dir)?;
+    let last = attempt.number();
+    if last <= recorded || (recorded > 0 && came_to_nothing(&attempt)) {
         return None;
     }
     Some(if is_locked(dir) { NotDone::Running } else { NotDone::Unfinished { attempts: last } })
@@ -141,9 +140,9 @@ fn last_begun(dir: &JobDir) -> Option<AttemptDir> {
     dir.attempts().ok()?.into_iter().rev().find(|attempt| attempt.attempt().exists())
 }
 
-/// Whether the record of the last started attempt tells nothing about the job. Such a record never replaces a success.
-fn came_to_nothing(dir: &JobDir) -> bool {
-    let record = last_begun(dir).and_then(|attempt| attempt.load_record().ok().flatten());
+/// Whether the record of `attempt` tells nothing about the job. Such a record replaces none that does.
+fn came_to_nothing(attempt: &AttemptDir) -> bool {
+    let record = attempt.load_record().ok().flatten();
     record.is_some_and(|record| !record.outcome.policy().verdict)
 }
 

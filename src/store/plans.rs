@@ -7,6 +7,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
+use super::begin::remove_tmp;
 use super::directory::Store;
 use super::error::{PlanError, StoreError};
 use crate::files::{Versioned, WriteError, from_sealed_json, read_regular, to_sealed_json, write_atomic};
@@ -53,6 +54,7 @@ impl Store {
             .map_err(io::Error::from)
             .and_then(|file| file.lock().map(|()| file))
             .map_err(|source| WriteError { path: lock, source })?;
+        remove_tmp(&directory, &format!("{}.json.", plan.matrix.name));
         Ok(write_atomic(&path, &text)?)
     }
 

@@ -10,7 +10,7 @@ use crate::record::Record;
 /// Saves the record of an attempt. From then on, the job is done. The caller has it synced by [`super::Durable`].
 ///
 /// A failure is also kept in the attempt's directory. It replaces a success only if its attempt is later, and only an
-/// explicit re-run starts such an attempt. Outcomes that tell nothing about the job never replace a success: an
+/// explicit re-run starts such an attempt. Outcomes that tell nothing about the job never replace one that does: an
 /// interruption, a worker or profiler that could not be started, a missing device. A replaced success is first kept in
 /// its own attempt's directory, and both records are synced at once. An unreadable record is moved aside, not
 /// overwritten. A record of a newer `orchestrate` stays in place.
@@ -26,6 +26,7 @@ pub fn save_record(lock: &JobLock, record: &Record) -> Result<(), WriteError> {
     match dir.load_record() {
         Err(error) if error.is_newer() => return write_whole(&dir.attempt(record.attempt).record(), &json),
         Err(_) => move_aside(dir),
+        Ok(Some(earlier)) if tells_nothing_after(record, &earlier) => return Ok(()),
         Ok(Some(earlier)) if earlier.outcome.is_success() => {
             if !supersedes(record, &earlier) {
                 return Ok(());
@@ -38,10 +39,15 @@ pub fn save_record(lock: &JobLock, record: &Record) -> Result<(), WriteError> {
     write_whole(&dir.record(), &json)
 }
 
-/// Whether `record` replaces `success`, a record of the same job.
+/// Whether `record` tells nothing about its job, but `earlier` does. It might have run out of memory, which prunes
+/// others, and then been interrupted.
+fn tells_nothing_after(record: &Record, earlier: &Record) -> bool {
+    earlier.outcome.policy().verdict && !record.outcome.policy().verdict
+}
+
+/// Whether `record`, which tells something about its job, replaces `success`, a record of the same job.
 fn supersedes(record: &Record, success: &Record) -> bool {
-    let outcome = &record.outcome;
-    outcome.is_success() || (outcome.policy().verdict && record.attempt > success.attempt)
+    record.outcome.is_success() || record.attempt > success.attempt
 }
 
 /// Keeps `earlier` in its own attempt's directory before another record replaces it.
@@ -112,6 +118,11 @@ mod tests {
         let not_started = || Outcome::FailedToSpawn { message: "no such file".into() };
         assert_eq!(after(&[(1, ok()), (2, not_here())]), (1, vec![2]), "nothing was tried");
         assert_eq!(after(&[(1, ok()), (2, not_started())]), (1, vec![2]), "nothing was tried");
+        let too_large =
+            || Outcome::OutOfMemory { message: "20 GiB".into(), needed_bytes: None, free_bytes: None };
+        assert_eq!(after(&[(1, too_large()), (2, stopped())]), (1, vec![1, 2]), "it still prunes");
+        assert_eq!(after(&[(1, stopped()), (2, too_large())]), (2, vec![1, 2]));
+        assert_eq!(after(&[(1, too_large()), (2, failed())]), (2, vec![1, 2]), "one verdict after another");
         assert_eq!(after(&[(1, ok()), (1, failed())]), (1, vec![1]), "the same attempt, concluded twice");
     }
 

@@ -139,6 +139,53 @@ fn assert_nothing_left(project: &Project) {
 }
 
 #[test]
+fn three_configs_that_fail_in_the_same_words_stop_the_run() {
+    let project = Project::with(Matrix::new("t").behave(&["exit3"]).batches(&[1, 2, 3, 4, 5]).repeats(2));
+    let why = "3 different configs failed in a row: each exited with code 3: RuntimeError: it went wrong; the \
+               remaining jobs are not tried, unless with `--keep-going`";
+    project.orchestrate(&["run", "t.yaml"]).code(10).says(why);
+    assert_eq!(project.started(), 5, "two repeats of two configs, and one of the third");
+    project.orchestrate(&["resume", "--keep-going"]).code(10);
+    assert_eq!(project.started(), 15);
+}
+
+#[test]
+fn a_worker_that_vanishes_stops_the_run() {
+    let project = Project::new();
+    let worker = project.path("worker");
+    let matrix = Matrix::new("t").worker(&worker).repeats(20).flag("--release", &project.release());
+    let project = project.and(matrix);
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_fake-worker"), &worker).unwrap();
+    let run = project.start(&["run", "t.yaml"]);
+    project.wait_started(1);
+    std::fs::remove_file(&worker).unwrap();
+    project.let_go();
+    run.wait().code(10).says("3 jobs could not be started in a row");
+    assert_eq!((project.started(), project.records().len()), (1, 4));
+}
+
+/// It still prunes larger batches.
+#[test]
+fn a_verdict_survives_an_interruption() {
+    let project = Project::new();
+    let matrix = Matrix::new("t").behave(&["oom"]).batches(&[4, 8]).flag("--release", &project.release());
+    let project = project.and(matrix);
+    project.let_go();
+    let pruned =
+        |project: &Project| project.orchestrate(&["status", "--json"]).json()["counts"]["pruned"].clone();
+    project.orchestrate(&["run", "t.yaml"]).code(10);
+    assert_eq!((project.started(), pruned(&project)), (1, 1.into()));
+    std::fs::remove_file(project.release()).unwrap();
+    let run = project.start(&["resume"]);
+    project.wait_started(2);
+    run.signal_until_gone(nix::sys::signal::Signal::SIGINT).code(11);
+    assert_eq!(pruned(&project), 1);
+    assert_eq!(project.record().outcome.kind(), "out_of_memory");
+    let dir = project.store().job_dirs().unwrap().remove(0);
+    assert_eq!(dir.attempt(2).load_record().unwrap().unwrap().outcome.kind(), "interrupted");
+}
+
+#[test]
 fn a_worker_that_runs_too_long_is_stopped_whatever_it_does() {
     let project = Project::with(
         Matrix::new("t")
@@ -175,7 +222,7 @@ fn a_program_that_cannot_be_started_stops_the_run_at_once() {
     std::fs::write(project.path("t.yaml"), broken).unwrap();
     project.orchestrate(&["run", "t.yaml"]).code(10).says("could not be started");
     let kinds: Vec<_> = project.records().iter().map(|record| record.outcome.kind()).collect();
-    assert_eq!(kinds, ["failed_to_spawn", "failed_to_spawn"]);
+    assert_eq!(kinds, ["failed_to_spawn"; 3]);
 }
 
 #[test]

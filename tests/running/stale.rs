@@ -209,6 +209,24 @@ fn only_a_done_job_can_be_accepted() {
     assert_eq!(scene.done_and_stale(), (0, 0));
 }
 
+#[test]
+fn a_worker_that_is_replaced_while_a_run_goes_on_stops_it() {
+    let scene = Changeable::with(|matrix, project| matrix.repeats(3).flag("--release", &project.release()));
+    let run = scene.project.start(&["run", "t.yaml"]);
+    scene.project.wait_started(1);
+    scene.shell("cp \"$1\" \"$1.new\" && printf x >> \"$1.new\" && mv \"$1.new\" \"$1\"");
+    scene.project.let_go();
+    run.wait()
+        .code(11)
+        .says("run2 is not started: its worker ")
+        .says("was replaced while the run went on: worker ")
+        .says("stopped by a change of the worker; continue with `orchestrate resume t`");
+    assert_eq!((scene.project.started(), scene.project.record().outcome), (1, Outcome::Succeeded));
+    scene.run(&["resume"]).code(0).says("1 job is done but stale");
+    assert_eq!(scene.project.started(), 3);
+    assert!(scene.project.records().iter().all(|record| record.attempt == 1));
+}
+
 /// Otherwise its jobs would seem to belong to no plan.
 #[test]
 fn an_unreadable_plan_is_reported_with_the_cause() {

@@ -1,9 +1,11 @@
 //! After a stop, no process is left behind and nothing is lost.
 
+use std::time::{Duration, Instant};
+
 use nix::sys::signal::Signal;
 use orchestrate::record::Outcome;
 
-use crate::harness::{Matrix, Project};
+use crate::harness::{Matrix, Project, wait_for};
 
 /// Checks that every job has exactly one success, and that only stopped jobs ran twice.
 fn assert_complete(project: &Project, jobs: usize, executions: usize) {
@@ -97,4 +99,23 @@ fn a_cool_down_can_be_interrupted() {
         .code(11)
         .says("continue with `orchestrate resume t --env cpu --only 'batch>=4' --store 'my runs'`");
     assert_eq!(project.started(), 1);
+}
+
+/// It ended in time, but we could not see that before its time was over.
+#[test]
+fn a_run_that_is_suspended_over_a_limit_does_not_blame_the_worker() {
+    let project = Project::new();
+    let matrix =
+        Matrix::new("t").limits("timeout: 5s, retries: 0, grace: 1s").flag("--release", &project.release());
+    let project = project.and(matrix);
+    let start = Instant::now();
+    let run = project.start(&["run", "t.yaml"]);
+    project.wait_started(1);
+    run.signal(Signal::SIGSTOP);
+    project.let_go();
+    wait_for("the end of the worker", || project.executions().len() == 2);
+    wait_for("the limit", || start.elapsed() > Duration::from_secs(6));
+    run.signal(Signal::SIGCONT);
+    run.wait().code(0);
+    assert_eq!(project.record().outcome, Outcome::Succeeded);
 }

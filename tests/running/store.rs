@@ -225,3 +225,22 @@ fn resume_takes_the_last_plan_and_names_the_others() {
     project.orchestrate(&["resume", "first"]).code(10);
     assert_eq!(project.started(), 3);
 }
+
+#[test]
+fn what_a_crash_left_half_written_is_removed() {
+    let project = Project::with(Matrix::new("t").behave(&["exit3"]));
+    project.orchestrate(&["run", "t.yaml"]).code(10);
+    let dir = project.store().job_dirs().unwrap().remove(0);
+    let left = [
+        dir.path().join(".record.json.9.tmp"),
+        dir.attempt(1).path().join(".attempt.json.9.tmp"),
+        project.path("runs/.plans/.t.json.9.tmp"),
+    ];
+    left.iter().for_each(|path| fs::write(path, "half").unwrap());
+    // Another plan's may be in the making.
+    let other = project.path("runs/.plans/.other.json.9.tmp");
+    fs::write(&other, "half").unwrap();
+    let project = project.and(Matrix::new("t").behave(&["exit3", "ok"]));
+    project.orchestrate(&["run", "t.yaml"]).code(10);
+    assert!(left.iter().all(|path| !path.exists()) && other.exists());
+}

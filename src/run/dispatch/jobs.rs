@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::adopt::is_orphan;
+use super::alike::Alike;
 use super::state::{Halt, Run, RunOrder};
 use crate::event::{Event, Observer, Summary, WorkerFate};
 use crate::job::{Job, JobId, State};
@@ -38,11 +39,11 @@ pub async fn dispatch(order: RunOrder<'_>, observer: &mut dyn Observer) -> Resul
         reruns,
         states: BTreeMap::new(),
         done_by_others: BTreeSet::new(),
-        tried: 0,
-        unspawned: 0,
+        alike: Alike::default(),
         cool_down: Duration::ZERO,
         sensors: Sensors::open(),
         glance: Glance::default(),
+        workers: BTreeMap::new(),
         durable,
         warned: BTreeSet::new(),
     };
@@ -52,7 +53,7 @@ pub async fn dispatch(order: RunOrder<'_>, observer: &mut dyn Observer) -> Resul
     let stopped = match ended {
         Ok(()) => None,
         Err(Halt::Stopped(by)) => Some(by),
-        Err(Halt::NothingStarts) => None,
+        Err(Halt::AllAlike) => None,
         Err(Halt::Failed(error)) => return Err(error),
     };
     synced?;
@@ -122,11 +123,11 @@ impl Run<'_> {
             if let Some(by) = self.signals.stopping() {
                 return Err(Halt::Stopped(by.to_owned()));
             }
-            if !record.outcome.policy().retry {
-                break;
+            if retries_left == 0 || !record.outcome.policy().retry {
+                return self.stop_if_all_fail_alike(job, &record);
             }
         }
-        self.stop_if_nothing_starts()
+        Ok(())
     }
 
     /// Makes one attempt of `job` under its locks. `None` if somebody else finished the job while we waited for them.
@@ -149,12 +150,15 @@ impl Run<'_> {
         Ok(Some(record))
     }
 
-    /// If no job could be started so far, the next ones would fail the same way.
-    fn stop_if_nothing_starts(&mut self) -> Result<(), Halt> {
-        if self.tried >= 2 && self.unspawned == self.tried {
-            self.observer.event(&Event::Warning("no job could be started; the remaining jobs are not tried"));
-            return Err(Halt::NothingStarts);
+    /// If the last jobs up to this one failed in the same way, the next ones would too.
+    fn stop_if_all_fail_alike(&mut self, job: &Job, record: &Record) -> Result<(), Halt> {
+        match self.alike.note(job.key(), &record.outcome) {
+            Some(why) if !self.order.keep_going => {
+                let text = format!("{why}; the remaining jobs are not tried, unless with `--keep-going`");
+                self.observer.event(&Event::Warning(&text));
+                Err(Halt::AllAlike)
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 }

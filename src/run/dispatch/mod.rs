@@ -8,6 +8,7 @@
 //! the profiler's questions, the cool-down, the gate.
 
 mod adopt;
+mod alike;
 mod jobs;
 mod pass_gate;
 mod start;

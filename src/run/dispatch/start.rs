@@ -11,13 +11,13 @@ use crate::host::probe_counters;
 use crate::job::Job;
 use crate::lock::{DeviceLock, JobLock};
 use crate::matrix::Share;
-use crate::plan::Profiler;
-use crate::record::{Ending, Gate, NotProfiled, Provenance, Record};
+use crate::plan::{Profiler, changes_text, worker_changes};
+use crate::record::{Ending, Gate, NotProfiled, Provenance, Record, WorkerFacts};
 use crate::run::clock::probe_since_boot;
 use crate::run::process::{Chain, ChainCall};
 use crate::run::supervise::{seen, supervise, tell_unrecorded};
 use crate::run::telemetry::Recorder;
-use crate::store::{Attempt, End, WORTH_A_SYNC, begin, restore, save_record};
+use crate::store::{Attempt, End, WORTH_A_SYNC, abandon, begin, restore, save_record};
 
 /// An attempt with its `attempt.json` on disk.
 struct Begun {
@@ -97,6 +97,7 @@ impl Run<'_> {
     ) -> Result<Begun, Halt> {
         let dir = begin(job, job_lock)?;
         let provenance = self.provenance(job, job_lock, &dir, profiler.as_ref())?;
+        self.stop_if_worker_changed(job, &provenance.worker).inspect_err(|_| abandon(&dir))?;
         let limits = self.order.plan.env(job.key()).limits;
         let time = self.order.site.time.flavour;
         // The jobs beside ours might have changed during the wait.
@@ -107,6 +108,23 @@ impl Run<'_> {
             .under(profiler);
         attempt.save(&dir)?;
         Ok(Begun { dir, attempt })
+    }
+
+    /// One run measures with one worker: whoever builds a new one meanwhile did not ask for a mixture.
+    fn stop_if_worker_changed(&mut self, job: &Job, worker: &WorkerFacts) -> Result<(), Halt> {
+        let first = self.workers.entry(worker.path.clone()).or_insert_with(|| worker.clone());
+        let changes = worker_changes(first, worker);
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let text = format!(
+            "{} is not started: its worker {} was replaced while the run went on: {}",
+            job.label(),
+            worker.path,
+            changes_text(&changes)
+        );
+        self.observer.event(&Event::Warning(&text));
+        Err(Halt::Stopped("a change of the worker".to_owned()))
     }
 
     fn provenance(

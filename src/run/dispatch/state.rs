@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::alike::Alike;
 use crate::event::{Event, Observer, Summary, WorkerFate};
 use crate::job::{Job, JobId, State};
 use crate::lock::{JobLock, LockDir, LockError, Patience};
 use crate::plan::{Ceilings, Decided, Decision, Inventory, NotDone, Plan, Standing};
-use crate::record::{HostFacts, Record};
+use crate::record::{HostFacts, Record, WorkerFacts};
 use crate::run::concern::concerns_one_job;
 use crate::run::error::DispatchError;
 use crate::run::glance::Glance;
@@ -33,6 +34,8 @@ pub struct RunOrder<'a> {
     pub host: &'a HostFacts,
     /// The programs and directories that the run uses.
     pub site: Site,
+    /// Go on even if several configs in a row fail in the same way.
+    pub keep_going: bool,
     /// Give up at once if a lock is busy before the first job starts. Later jobs wait.
     pub no_wait: bool,
 }
@@ -42,8 +45,8 @@ pub struct RunOrder<'a> {
 pub(super) enum Halt {
     /// A signal, or whatever is named here, stopped it.
     Stopped(String),
-    /// None of the jobs tried could be started, so the remaining ones are not tried.
-    NothingStarts,
+    /// The last jobs failed in the same way, so the remaining ones are not tried.
+    AllAlike,
     Failed(DispatchError),
 }
 
@@ -66,13 +69,14 @@ pub(super) struct Run<'a> {
     pub(super) states: BTreeMap<JobId, State>,
     /// The jobs that another `orchestrate` finished meanwhile.
     pub(super) done_by_others: BTreeSet<JobId>,
-    /// Jobs tried, and how many of them could not even be started.
-    pub(super) tried: usize,
-    pub(super) unspawned: usize,
+    /// The last failures, if they say the same.
+    pub(super) alike: Alike,
     /// How long to idle before the next start.
     pub(super) cool_down: Duration,
     pub(super) sensors: Sensors,
     pub(super) glance: Glance,
+    /// The workers of this run when they were first started, by path.
+    pub(super) workers: BTreeMap<String, WorkerFacts>,
     pub(super) durable: Durable,
     /// Warnings already given: each is given once per run.
     pub(super) warned: BTreeSet<String>,
@@ -164,8 +168,6 @@ impl Run<'_> {
         }
         self.ceilings = Ceilings::of(&self.order.inventory, self.order.host);
         if !retry {
-            self.tried += 1;
-            self.unspawned += usize::from(!policy.started);
             // An interrupted job is still waiting.
             if policy.leaves != State::Waiting {
                 self.states.insert(job.id(), policy.leaves);
