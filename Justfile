@@ -22,7 +22,7 @@ quickstart: build
 # Runs every test.
 test:
     cargo test --locked --features torch
-    python3 -B -m doctest bench/observer.py tests/fixtures/kept.py
+    python3 -B -m doctest bench/observer.py bench/overhead/[a-z]*.py tests/fixtures/kept.py
 
 # Runs the worker's tests with the kernels that older x86-64 processors get, on one thread and on two.
 test-isa:
@@ -92,7 +92,7 @@ report *NAME: build
     {{ orchestrate }} report {{ NAME }}
 
 # Runs all benchmarks, which report ratios within one run.
-bench: bench-pytorch bench-data bench-peaks bench-observer
+bench: bench-pytorch bench-data bench-peaks bench-observer bench-overhead
 
 # Compares the worker's throughput with that of PyTorch and torchvision, alternately, with the same settings.
 bench-pytorch *ARGS: build
@@ -109,6 +109,11 @@ bench-data *ARGS: build
 # Compares the worker's throughput under orchestrate with that of the bare worker, alternately, with the same command.
 bench-observer *ARGS: build
     bench/observer.sh {{ ARGS }}
+
+# Compares what a job costs under orchestrate with a bash loop and others, alternately, for each of so many JOBS.
+bench-overhead *JOBS:
+    cargo build --release --locked --bin orchestrate --bin fake-worker
+    python3 -B bench/overhead {{ orchestrate }} target/release/fake-worker {{ JOBS }}
 
 # Installs orchestrate, its worker, man pages and completions below PREFIX.
 install PREFIX=(env("HOME") / ".local"): build
