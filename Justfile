@@ -22,7 +22,8 @@ quickstart: build
 # Runs every test.
 test:
     cargo test --locked --features torch
-    python3 -B -m doctest bench/observer.py bench/overhead/[a-z]*.py tests/fixtures/kept.py
+    python3 -B -m doctest bench/observer.py bench/overhead/[a-z]*.py tests/torture/[a-z]*.py tests/fixtures/kept.py
+    python3 -B -m unittest discover -s tests/torture
 
 # Runs the worker's tests with the kernels that older x86-64 processors get, on one thread and on two.
 test-isa:
@@ -53,6 +54,11 @@ fixtures *NETWORKS:
 # Fuzzes the parsers of ncu, perf and both kinds of time with CASES garbled texts each.
 fuzz CASES="1000000":
     PROPTEST_CASES={{ CASES }} cargo test --locked --release --lib -- record::ncu record::perf record::gnu_time record::bsd_time --skip the_order_of_kernels
+
+# Kills, stops and starves orchestrate and its workers for so many SECONDS, resumes, and judges what is left.
+torture SECONDS="60" SEED="1":
+    cargo build --release --locked --bin orchestrate
+    python3 -B tests/torture {{ orchestrate }} --seconds {{ SECONDS }} --seed {{ SEED }}
 
 # Prints which file uses which, with the names that it uses, and whether there are circles.
 graph:
