@@ -11,6 +11,7 @@
 //! | [`random`] | numbers that a seed brings back | none |
 //! | [`threshold`] | the thresholds of marks and findings | none |
 //! | [`text`] | words for numbers and errors; the names closest to a misspelt word | none |
+//! | [`clean`] | foreign words made safe to keep and to print | none |
 //! | [`metric`] | the names of a GPU's metrics: what they mean, what to ask for instead | none |
 //! | [`architecture`] | networks as data: layers, shapes, parameters, MACs | none |
 //! | [`dataset`] | data sets as data: recipes, photographs, checksums | none |
@@ -32,6 +33,7 @@
 
 pub mod analysis;
 pub mod architecture;
+pub mod clean;
 pub mod cli;
 pub mod dataset;
 pub mod event;

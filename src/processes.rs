@@ -1,5 +1,5 @@
 //! The processes of this system, as the kernel lists them in `/proc`: their numbers, families, names, times, locks.
-//! The rooms `lock`, `host` and `run` call it; it uses no other room. It never signals a process and never judges one.
+//! The rooms `lock`, `host` and `run` call it; it uses `clean` only. It never signals a process and never judges one.
 //!
 //! What the kernel does not show, or does not show to this user, is absent. On a system without `/proc`, such as macOS,
 //! that is everything.
@@ -8,6 +8,8 @@
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+
+use crate::clean::clean_text;
 
 /// The processes that the kernel lists in a directory.
 #[derive(Clone, Debug)]
@@ -52,7 +54,7 @@ impl ProcessTable {
 
     /// The name of the process `pid` in the kernel.
     pub fn name(&self, pid: u32) -> Option<String> {
-        Some(lossy(self.read(pid, "comm")?).trim().to_owned())
+        Some(clean_text(lossy(self.read(pid, "comm")?).trim()).into_owned())
     }
 
     /// Whether the process `pid` was started with `variable`, a `NAME=value`, in its environment.
@@ -78,7 +80,7 @@ impl ProcessTable {
     }
 }
 
-/// A process may call itself anything, UTF-8 or not.
+/// A process may call itself anything, UTF-8 or not. Its name is cleaned before anybody sees it.
 fn lossy(bytes: Vec<u8>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -92,7 +94,7 @@ fn parse_stat(text: &str) -> Option<ProcessStat> {
     let fields: Vec<&str> = rest.split_whitespace().collect();
     let [state, parent, group, _, _, _, _, _, _, _, _, user, system, ..] = fields[..] else { return None };
     Some(ProcessStat {
-        name: name.to_owned(),
+        name: clean_text(name).into_owned(),
         state: state.chars().next()?,
         parent: parent.parse().ok()?,
         group: group.parse().ok()?,

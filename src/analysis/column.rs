@@ -5,6 +5,8 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 
+use crate::clean::clean_text;
+
 /// What stands where a value is not known.
 pub const NOT_KNOWN: &str = "NA";
 
@@ -18,17 +20,24 @@ pub struct Table {
 }
 
 impl Table {
-    /// The table as CSV.
+    /// The table as CSV. Cells that a spreadsheet would take for a formula begin with `'`.
     pub fn csv(&self) -> String {
         let mut writer = csv::Writer::from_writer(Vec::new());
         for record in std::iter::once(&self.header).chain(&self.rows) {
             writer
-                .write_record(record)
+                .write_record(record.iter().map(|word| cell_text(word).into_owned()))
                 .expect("every row is as long as the header, and memory takes all bytes");
         }
         let bytes = writer.into_inner().expect("memory takes all bytes");
         String::from_utf8(bytes).expect("words are UTF-8 and so is what csv puts between them")
     }
+}
+
+/// `word` as a cell: on one line, and with `'` in front if a spreadsheet would take it for a formula.
+fn cell_text(word: &str) -> Cow<'_, str> {
+    let word = clean_text(word);
+    let is_formula = word.trim_start().starts_with(['=', '+', '-', '@']) && word.parse::<f64>().is_err();
+    if is_formula { Cow::Owned(format!("'{word}")) } else { word }
 }
 
 /// What the manual says about a column.
@@ -152,6 +161,25 @@ pub(super) fn list(words: impl IntoIterator<Item = impl Into<String>>) -> String
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cell_is_no_formula() {
+        for (word, cell) in [
+            ("=1+1", "'=1+1"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("\t=1+1", "' =1+1"),
+            ("-x", "'-x"),
+            ("+1 e", "'+1 e"),
+            ("-1.5e-3", "-1.5e-3"),
+            ("+7", "+7"),
+            ("a=b", "a=b"),
+            ("two\nlines", "two lines"),
+        ] {
+            assert_eq!(cell_text(word), cell, "{word:?}");
+        }
+        let table = Table { header: vec!["a".into()], rows: vec![vec!["=A1, B1".into()]] };
+        assert_eq!(table.csv(), "a\n\"'=A1, B1\"\n");
+    }
 
     #[test]
     fn a_cell_without_a_value_is_na() {

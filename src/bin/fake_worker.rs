@@ -125,11 +125,50 @@ fn behave(flags: &Flags) -> i32 {
             leave(command, flags)
         }
         "flaky" => flags.flaky(),
+        "hostile" => {
+            println!("{{\"event\":\"measure\",\"done\":1,\"of\":2,\"note\":\"{HOSTILE_JSON}\"}}\n{HOSTILE}");
+            let effective = format!(r#""model":"m{HOSTILE_JSON}","={HOSTILE_JSON}":"={HOSTILE_JSON}""#);
+            flags.measure(&[
+                // The escape sequences are all that is wrong with these.
+                ("\"cpu\"", r#""\u001b[31mcpu\u001b[0m""#),
+                ("\"iters\"", &format!("{},\"iters\"", effective.replacen(HOSTILE_JSON, r"\u001b[31m", 1))),
+                ("}}", &format!("}},\"details\":{}}}", hostile_details())),
+            ])
+        }
+        "hostile-failure" => flags.fail("other", &format!("{HOSTILE_JSON}{}", long()), WorkerExit::Failed),
+        "hostile-form" => flags.measure(&[("\"fp32\"", &format!("\"{HOSTILE_JSON}{}\"", long()))]),
+        "hostile-exit" => {
+            eprintln!("{HOSTILE}{}{HOSTILE}", long());
+            3
+        }
         other => {
             eprintln!("fake-worker: no behaviour `{other}`");
             i32::from(WorkerExit::Usage.code())
         }
     }
+}
+
+/// Words that a terminal obeys, a page takes for markup, and a spreadsheet for a formula.
+const HOSTILE: &str =
+    "\u{1b}[31m|=1+1\r\u{202e}\0\u{7f}\u{9b}2J<script>alert(1)</script>![i](http://x)\u{1b}]0;t\u{7}";
+
+/// The same as the inside of a text in JSON.
+const HOSTILE_JSON: &str =
+    r"\u001b[31m|=1+1\r\n\u202e\u0000\u007f\u009b2J<script>alert(1)</script>![i](http://x)\u001b]0;t\u0007";
+
+/// A megabyte of letters.
+fn long() -> String {
+    "x".repeat(1 << 20)
+}
+
+/// Every detail that is a text, as JSON.
+fn hostile_details() -> String {
+    let word = format!("\"{HOSTILE_JSON}\"");
+    let long = format!("\"{HOSTILE_JSON}{}\"", long());
+    let words = ["autocast", "device_uuid", "compute_capability", "optimizer"];
+    let words: String = words.iter().map(|name| format!("\"{name}\":{word},")).collect();
+    let maps = format!("\"float32\":{{{word}:{word}}},\"versions\":{{{word}:{long}}}");
+    format!("{{{words}\"device_name\":{long},{maps},\"repeated\":[{word}]}}")
 }
 
 /// Does its work, but leaves a process behind.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::output::print;
+use super::output::{print, say};
 use super::{Exit, Failure, Global};
 use crate::dataset::{Archive, GENERATOR, IMAGENETTE, IMAGENETTE_URL, Origin, Recipe};
 use crate::prepare::Step;
@@ -107,7 +107,7 @@ fn finish(
 ) -> Result<Exit, Failure> {
     let bar = if global.quiet { ProgressBar::hidden() } else { ProgressBar::no_length() };
     if !global.quiet && bar.is_hidden() {
-        eprintln!("making {} …", directory.display());
+        say(&format!("making {} …", directory.display()));
     }
     let result = work(&|step| show(&bar, step));
     bar.finish_and_clear();

@@ -21,6 +21,7 @@ use serde::Serialize;
 use super::doctor::facts::{Section, sections};
 use super::output::{print_json, print_line, write_files};
 use super::{Exit, Failure, Global};
+use crate::clean::markdown_text;
 use crate::host::survey::Survey;
 use crate::lock::lock_dir_path;
 use crate::plan::{Plan, quote};
@@ -98,7 +99,7 @@ fn markdown(environment: &Environment) -> String {
     let Environment { survey, clouds, commands, schema: _ } = environment;
     let mut text = format!(
         "# {}\n\nWritten by orchestrate {} on {}.\n",
-        survey.host.hostname,
+        markdown_text(&survey.host.hostname),
         survey.orchestrate,
         survey.taken_at.format("%Y-%m-%d %H:%M:%S UTC")
     );
@@ -125,12 +126,7 @@ fn section_markdown(section: &Section) -> String {
 const HEADER: &str = "| what | value |\n|---|---|\n";
 
 fn row(name: &str, value: &str) -> String {
-    format!("| {} | {} |\n", cell(name), cell(value))
-}
-
-/// Escapes what would end a cell.
-fn cell(text: &str) -> String {
-    text.replace('|', "\\|").replace('\n', " ")
+    format!("| {} | {} |\n", markdown_text(name), markdown_text(value))
 }
 
 fn cloud_markdown(cloud: &CloudFacts) -> String {

@@ -48,6 +48,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+use crate::clean::printable;
+
 pub use exit::Exit;
 pub use failure::Failure;
 pub use global::Global;
@@ -149,6 +151,6 @@ fn refuse(error: &clap::Error) -> ExitCode {
 
 fn report_failure(failure: &Failure) -> ExitCode {
     // If nobody reads standard error any more, the exit code still reports the failure.
-    let _ = writeln!(std::io::stderr(), "{failure}");
+    let _ = writeln!(std::io::stderr(), "{}", printable(&failure.to_string()));
     failure.exit.into()
 }

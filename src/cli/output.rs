@@ -8,14 +8,17 @@ use serde::Serialize;
 
 use super::failure::disk_remedy;
 use super::{Exit, Failure};
+use crate::clean::printable;
 use crate::files::write_atomic;
 
 /// Prints `text`, without adding a newline. It is no error if the reader (`| head`) has closed the pipe.
 ///
+/// A terminal never obeys a letter of it. Records are clean anyway, but a path or a matrix can contain anything.
+///
 /// # Errors
 /// Standard output cannot be written, for example to a full disk.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
-    print_bytes(text.as_bytes())
+    print_bytes(printable(text).as_bytes())
 }
 
 /// Prints `text` and a newline; see [`print`].
@@ -26,7 +29,8 @@ pub(super) fn print_line(text: &str) -> Result<(), Failure> {
     print(&format!("{text}\n"))
 }
 
-/// Prints `bytes`; see [`print`].
+/// Prints `bytes` as they are: the output of a worker, or what a terminal shall obey. It is no error either if the
+/// reader has closed the pipe.
 ///
 /// # Errors
 /// As [`print`].
@@ -88,14 +92,14 @@ fn unwritable_hint(source: &io::Error) -> String {
 pub(super) fn hint(quiet: bool, text: &str) {
     if !quiet {
         // If nobody reads any more, nobody needs the hint.
-        let _ = writeln!(io::stderr(), "hint: {text}");
+        let _ = writeln!(io::stderr(), "hint: {}", printable(text));
     }
 }
 
 /// Prints a line on standard error.
 pub(super) fn say(text: &str) {
     // If nobody reads any more, nobody needs the line.
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{}", printable(text));
 }
 
 /// Prints a warning on standard error.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
+use crate::clean::printable;
 use crate::event::{Event, Narrator, Observer, Saying, Weight};
 use crate::plan::{Estimator, TimeLeft};
 
@@ -57,10 +58,11 @@ impl Display {
         if !wanted {
             return;
         }
+        let text = printable(&saying.text);
         match &self.bars {
-            Some(bars) => bars.print(&saying.text),
+            Some(bars) => bars.print(&text),
             // `eprintln!` would panic if nobody reads any more.
-            None => drop(writeln!(std::io::stderr(), "{}", saying.text)),
+            None => drop(writeln!(std::io::stderr(), "{text}")),
         }
     }
 }
@@ -144,7 +146,7 @@ impl Bars {
             self.current.set_message("");
             return;
         };
-        self.current.set_message(current.title.clone());
+        self.current.set_message(printable(&current.title).into_owned());
         self.current.set_prefix(current.phase.clone());
         match current.iterations {
             Some((done, of)) => {

@@ -15,6 +15,7 @@ use super::select::SelectArgs;
 use super::stale::{Here, tell_stale, unconfirmed_jobs};
 use super::{Exit, Failure, Global};
 use crate::analysis::unconfirmed::unconfirmed_text;
+use crate::clean::printable;
 use crate::event::Summary;
 use crate::files::WriteError;
 use crate::job::Kind;
@@ -323,5 +324,5 @@ fn site_failure(error: SiteError) -> Failure {
 
 /// Prints a line of the result. A closed pipe must not end a run.
 fn print(line: &str) {
-    let _ = writeln!(std::io::stdout(), "{line}");
+    let _ = writeln!(std::io::stdout(), "{}", printable(line));
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use super::system::{entries, output, read, read_in_each};
 use super::{macos, nvidia, parse, settings};
+use crate::clean::cleaned;
 use crate::record::{CpuFacts, GpuFacts, HostCounters, HostFacts, OsFacts};
 
 /// The variable that lists the devices of a host that cannot report them, such as a board with an unusual driver:
@@ -19,10 +20,12 @@ pub const DEVICES_VARIABLE: &str = "ORCHESTRATE_DEVICES";
 /// The facts about the machine that are known without running a job.
 pub fn probe_host() -> HostFacts {
     let found = if cfg!(target_os = "macos") { probe_macos() } else { probe_linux() };
-    match std::env::var(DEVICES_VARIABLE) {
+    let found = match std::env::var(DEVICES_VARIABLE) {
         Ok(words) if !words.trim().is_empty() => HostFacts { devices: parse::devices(&words), ..found },
         _ => found,
-    }
+    };
+    // Drivers, firmware and whoever named the host can say anything.
+    cleaned(&found)
 }
 
 /// Reads the current counters of the host.

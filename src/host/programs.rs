@@ -18,6 +18,7 @@ use super::find::{DEFAULT_PATH, is_executable, programs_in};
 use super::libraries::{find_libraries, load_version};
 use super::tools::hash_file;
 use super::worker::shipped_worker;
+use crate::clean::cleaned;
 use crate::files::open_regular;
 use crate::job::{Device, Job, JobId, Key, WorkerTemplate};
 use crate::plan::{Inventory, Invocation, Outputs, PASSED_ON, Plan, Standing, Surroundings, invocation};
@@ -129,7 +130,7 @@ impl Programs {
             }
         }
         let libraries = self.libraries_of(files.iter().chain([&own]), job.key(), invocation);
-        WorkerFacts { path: own.display().to_string(), sha256: self.hash(&own), others, libraries }
+        cleaned(&WorkerFacts { path: own.display().to_string(), sha256: self.hash(&own), others, libraries })
     }
 
     /// What [`invocation`] needs to know about this host.

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use sha2::{Digest, Sha256};
 
 use super::find::{is_executable, own_programs};
+use crate::clean::clean_text;
 use crate::record::{GitFacts, TimeFlavour};
 
 /// The program that measures a worker's process.
@@ -69,7 +70,7 @@ fn parse_git_status(text: &str) -> Option<GitFacts> {
         return None;
     }
     let dirty = text.lines().any(|line| !line.starts_with('#'));
-    Some(GitFacts { revision: revision.to_owned(), dirty })
+    Some(GitFacts { revision: clean_text(revision).into_owned(), dirty })
 }
 
 /// A file could not be hashed.

@@ -15,6 +15,7 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use super::file::is_own;
+use crate::clean::deserialize_clean;
 use crate::event::Waiting;
 use crate::processes::ProcessTable;
 
@@ -27,8 +28,10 @@ pub(super) struct Holder {
     /// The process id of `orchestrate`.
     pub(super) pid: i32,
     /// The job's label.
+    #[serde(deserialize_with = "deserialize_clean")]
     pub(super) job: String,
     /// The store's path.
+    #[serde(deserialize_with = "deserialize_clean")]
     store: String,
 }
 
@@ -120,14 +123,12 @@ fn keepers_text(keepers: &[u32]) -> String {
     }
 }
 
-/// `word` without control characters, cut if too long.
+/// `word`, cut if too long.
 fn shown(word: &str) -> String {
-    let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-    let mut text: String = word.chars().take(LONGEST).map(clean).collect();
-    if word.chars().nth(LONGEST).is_some() {
-        text.push('…');
+    match word.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &word[..end]),
+        None => word.to_owned(),
     }
-    text
 }
 
 /// The ids of the processes that took the lock of `file`, from the kernel; several if it is shared. They may have
@@ -189,7 +190,7 @@ mod tests {
         let path = directory.path().join("lock");
         fs::write(&path, WORDS.replace("LONG", &"x".repeat(60_000))).unwrap();
         let holder = Holder::load(&open_lock(&path).unwrap()).unwrap();
-        assert_eq!(holder.job, "a\u{fffd}[31m\u{fffd}b");
+        assert_eq!(holder.job, "ab");
         assert_eq!(holder.store.chars().count(), LONGEST + 1);
         for pid in [0, -1, i32::MIN] {
             assert!(!Holder { pid, ..holder.clone() }.is_alive(), "{pid}");

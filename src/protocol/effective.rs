@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::setting::{Setting, Settings};
+use crate::clean::clean_text;
 use crate::job::{Device, Key, Precision};
 
 /// What the worker really did, read back if possible. It is compared with what the job asked for.
@@ -23,7 +24,7 @@ pub struct Effective {
     /// Whether matrix products were allowed to round to TF32.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tf32: Option<bool>,
-    /// Everything else that the worker reports, unchanged.
+    /// Everything else that the worker reports, cleaned but otherwise unchanged.
     #[serde(flatten)]
     pub settings: Settings,
 }
@@ -58,7 +59,7 @@ impl Effective {
         compare("precision", key.precision.to_string(), effective.precision.to_string());
         compare("batch", key.batch.to_string(), effective.batch.to_string());
         if let Some(model) = &effective.model {
-            compare("model", key.model.to_string(), model.clone());
+            compare("model", clean_text(&key.model).into_owned(), model.clone());
         }
         if let Some(tf32) = effective.tf32
             && matches!(key.precision, Precision::Fp32 | Precision::Tf32)

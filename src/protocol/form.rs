@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use serde_path_to_error::{Path, Segment};
+use serde_path_to_error::{Path, Segment, Track};
+
+use crate::clean::{clean_text, deserialize_clean};
 
 /// A `measurement.json` is not JSON, or does not have the expected form.
 #[derive(Debug, thiserror::Error)]
@@ -44,16 +46,17 @@ pub enum BadForm {
     },
 }
 
-/// Reads `text` as a `T`.
+/// Reads `text` as a `T` whose texts are clean.
 ///
 /// # Errors
 /// [`BadForm`], with the path of the field.
 pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, BadForm> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    match serde_path_to_error::deserialize(&mut deserializer) {
+    let mut track = Track::new();
+    match deserialize_clean(serde_path_to_error::Deserializer::new(&mut deserializer, &mut track)) {
         Ok(read) => deserializer.end().map(|()| read).map_err(BadForm::NotJson),
-        Err(error) if error.inner().is_data() => Err(wrong_form(text, error.path(), error.inner())),
-        Err(error) => Err(not_finite(text).unwrap_or_else(|| BadForm::NotJson(error.into_inner()))),
+        Err(error) if error.is_data() => Err(wrong_form(text, &track.path(), &error)),
+        Err(error) => Err(not_finite(text).unwrap_or(BadForm::NotJson(error))),
     }
 }
 
@@ -111,7 +114,7 @@ fn push_name(path: &mut String, name: &str) {
     if !path.is_empty() {
         path.push('.');
     }
-    path.push_str(name);
+    path.push_str(&clean_text(name));
 }
 
 /// What a message calls the field at `path`.
@@ -134,9 +137,10 @@ fn value_at(text: &str, path: &Path) -> Option<Value> {
 const LONGEST_VALUE: usize = 60;
 
 fn shortened(value: &str) -> String {
+    let value = clean_text(value);
     match value.char_indices().nth(LONGEST_VALUE) {
         Some((end, _)) => format!("{} …", &value[..end]),
-        None => value.to_owned(),
+        None => value.into_owned(),
     }
 }
 

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
+use crate::clean::{clean_text, cleaned};
 use crate::job::{DataSource, ParamValue};
 
 /// A setting as the worker reported it: any JSON. `null` means that it was not reported.
@@ -33,9 +34,10 @@ impl Setting {
 
     /// Whether it is `source`, written as in a matrix or as a placeholder is replaced.
     fn is_data(&self, source: &DataSource) -> bool {
+        let source = cleaned(source);
         match &self.0 {
             Value::String(text) => *text == source.to_string(),
-            _ => self.data().as_ref() == Some(source),
+            _ => self.data() == Some(source),
         }
     }
 
@@ -123,7 +125,8 @@ impl From<&ParamValue> for Setting {
             ParamValue::Bool(value) => (*value).into(),
             ParamValue::Int(value) => (*value).into(),
             ParamValue::Float(value) => value.get().into(),
-            ParamValue::Text(value) => value.clone().into(),
+            // What a worker reports is clean, so what it is compared with must be.
+            ParamValue::Text(value) => clean_text(value).into_owned().into(),
             ParamValue::Data(source) => source.into(),
         }
     }

@@ -30,6 +30,7 @@ mod time_values;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use crate::clean::deserialize_clean;
 use crate::job::{JobId, Key};
 use crate::protocol::Measurement;
 
@@ -61,6 +62,8 @@ pub use telemetry::{
 pub const RECORD_SCHEMA: u32 = 2;
 
 /// `record.json`: what one attempt left behind.
+///
+/// Foreign words are clean in it, also if the version that wrote them kept them as they were. The key is as declared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// [`RECORD_SCHEMA`], or an older one if an older version wrote it.
@@ -68,6 +71,7 @@ pub struct Record {
     /// The job's id; equals the hash of `key`.
     pub id: JobId,
     /// The job's label.
+    #[serde(deserialize_with = "deserialize_clean")]
     pub label: String,
     /// Everything declared.
     pub key: Key,
@@ -78,15 +82,18 @@ pub struct Record {
     /// When its end was noticed.
     pub ended_at: DateTime<Utc>,
     /// How it ended.
+    #[serde(deserialize_with = "deserialize_clean")]
     pub outcome: Outcome,
     /// What the worker measured. Present whenever the worker wrote a valid measurement, even if the attempt failed.
+    #[serde(default, deserialize_with = "deserialize_clean")]
     pub measurement: Option<Measurement>,
     /// What `/usr/bin/time` reported; absent if it reported nothing.
     pub process: Option<ProcessStats>,
     /// What a profiler counted; absent in timing jobs, and where no counts can be used.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "deserialize_clean", skip_serializing_if = "Option::is_none")]
     pub counters: Option<Counters>,
     /// What was observed while it ran.
+    #[serde(deserialize_with = "deserialize_clean")]
     pub observed: Observed,
     /// Where it ran and with what.
     pub provenance: Provenance,
@@ -154,4 +161,80 @@ pub struct Gate {
     /// Why the wait was given up, with the last readings; the job was started anyway. Absent if the limits were met.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gave_up: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::clean::is_unsafe;
+
+    /// What surrounds every text: a terminal obeys it. Nothing of it remains.
+    const RAW: &str = "\u{1b}[31m\u{202e}\u{0}\u{9b}\u{7f}";
+
+    /// `value` with [`RAW`] around every text.
+    fn soiled(value: &Value) -> Value {
+        match value {
+            Value::String(text) => format!("{RAW}{text}{RAW}").into(),
+            Value::Array(values) => values.iter().map(soiled).collect(),
+            Value::Object(entries) => {
+                let entry = |(name, value): (&String, &Value)| (name.clone(), soiled(value));
+                Value::Object(entries.iter().map(entry).collect())
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+        }
+    }
+
+    fn texts(value: &Value) -> Vec<String> {
+        match value {
+            Value::String(text) => vec![text.clone()],
+            Value::Array(values) => values.iter().flat_map(texts).collect(),
+            Value::Object(entries) => {
+                entries.iter().flat_map(|(name, value)| [vec![name.clone()], texts(value)].concat()).collect()
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+        }
+    }
+
+    /// Every text of a record, by its place, as older versions wrote it.
+    #[test]
+    fn a_record_with_raw_words_is_cleaned_when_it_is_read() {
+        let mut record = serde_json::to_value(testing::record(1, Outcome::Succeeded)).unwrap();
+        let measurement = json!({ "schema": 1, "samples": 4, "elapsed_s": 1.0, "synchronized": true,
+            "effective": { "device": "cpu", "precision": "fp32", "batch": 4, "model": "m", "a": ["b", { "c": "d" }] },
+            "details": { "device_name": "RTX™ é 漢字", "versions": { "libtorch": "2" }, "float32": { "a": "b" },
+                "autocast": "off", "repeated": ["a"], "optimizer": "o" } });
+        let host = json!({ "hostname": "h", "nvidia_driver": "n", "boot_id": "b",
+            "os": { "name": "linux", "version": "v", "kernel": "k", "architecture": "a" },
+            "cpu": { "model": "c", "microcode": "m" }, "devices": ["cpu"], "governor": "g", "kernel_options": ["k"],
+            "gpus": [{ "name": "g", "uuid": "u" }] });
+        let counters = json!({ "profiler": "ncu", "version": "v", "metrics": { "m": 1 },
+            "not_measured": { "m": "why" }, "top_kernels": [{ "name": "k<int>", "launches": 1 }] });
+        let observed = json!({ "beside": ["a"], "gate": { "waited_s": 1.0, "gave_up": "g" },
+            "telemetry": { "gpu": { "foreign_processes": [{ "pid": 1, "name": "p" }] } } });
+        for (place, value) in [
+            ("/label", json!("l")),
+            ("/measurement", measurement),
+            ("/counters", counters),
+            ("/observed", observed),
+            ("/outcome", json!({ "kind": "exited", "code": 1, "message": "why" })),
+            ("/provenance/orchestrate", json!("0.1.0")),
+            ("/provenance/host", host),
+            ("/provenance/worker", json!({ "path": "/w", "sha256": "0", "others": { "python": "0" } })),
+            ("/provenance/git", json!({ "revision": "r", "dirty": true })),
+            ("/provenance/cloud", json!({ "provider": "p" })),
+        ] {
+            let (parent, name) = place.rsplit_once('/').unwrap();
+            record.pointer_mut(parent).unwrap()[name] = value.clone();
+            let clean: Record =
+                serde_json::from_value(record.clone()).unwrap_or_else(|error| panic!("{place}: {error}"));
+            let mut raw = record.clone();
+            *raw.pointer_mut(place).unwrap() = soiled(&value);
+            let read: Record = serde_json::from_value(raw).unwrap_or_else(|error| panic!("{place}: {error}"));
+            let written = serde_json::to_value(&read).unwrap();
+            assert!(!texts(&written).iter().any(|text| text.contains(is_unsafe)), "{place}: {written}");
+            assert_eq!(read, clean, "{place}");
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::ncu::{NcuCounters, NcuFailure, NcuOutput, Selection, parse_ncu};
 use super::perf::{PerfFailure, parse_perf};
+use super::said::plain;
 use super::{Counters, NotProfiled, Outcome, ReportedExit};
 use crate::job::Kind;
 
@@ -104,7 +105,7 @@ impl From<NcuFailure> for NotProfiled {
             NcuFailure::NoTable => "no_table",
             NcuFailure::KernelsMissing { .. } | NcuFailure::Table(_) => "torn_table",
         };
-        NotProfiled { cause: cause.to_owned(), message: failure.to_string(), remedy: failure.remedy() }
+        not_profiled(cause, &failure.to_string(), &failure.remedy())
     }
 }
 
@@ -120,8 +121,13 @@ impl From<PerfFailure> for NotProfiled {
             PerfFailure::Torn(_) | PerfFailure::Missing(_) | PerfFailure::Malformed(_) => "torn_report",
             PerfFailure::DecimalComma(_) | PerfFailure::TableForPeople => "wrong_format",
         };
-        NotProfiled { cause: cause.to_owned(), message: failure.to_string(), remedy: failure.remedy() }
+        not_profiled(cause, &failure.to_string(), &failure.remedy())
     }
+}
+
+/// Both sentences may quote the profiler.
+fn not_profiled(cause: &str, message: &str, remedy: &str) -> NotProfiled {
+    NotProfiled { cause: cause.to_owned(), message: plain(message), remedy: plain(remedy) }
 }
 
 #[cfg(test)]

@@ -5,28 +5,32 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use crate::clean::deserialize_clean;
 use crate::job::Name;
 
 /// Where an attempt ran and with what.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Provenance {
     /// `orchestrate`'s own version.
+    #[serde(deserialize_with = "deserialize_clean")]
     pub orchestrate: String,
     /// The machine.
+    #[serde(deserialize_with = "deserialize_clean")]
     pub host: HostFacts,
     /// The program that trained.
+    #[serde(deserialize_with = "deserialize_clean")]
     pub worker: WorkerFacts,
     /// The matrix file at the time of planning.
     pub matrix: MatrixFacts,
     /// The git checkout that contains the matrix file, if any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "deserialize_clean", skip_serializing_if = "Option::is_none")]
     pub git: Option<GitFacts>,
     /// The place in the cloud that the env declares.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "deserialize_clean", skip_serializing_if = "Option::is_none")]
     pub cloud: Option<CloudFacts>,
-    /// The argv of the whole process chain.
+    /// The argv of the whole process chain, unchanged: it repeats the job.
     pub command: Vec<String>,
-    /// The child's complete environment.
+    /// The child's complete environment, unchanged.
     pub environment: BTreeMap<String, String>,
     /// The names of the environment variables that the env declares (`variables`). The others are passed through, or
     /// set for every worker. Absent in older records.

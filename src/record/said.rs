@@ -1,12 +1,14 @@
 //! What a program said, made safe for terminals and tables.
 
+use crate::clean::is_unsafe;
+
 /// The maximum length of a message, in characters; the rest is cut off.
 const LONGEST: usize = 500;
 
 /// `message` on one line of limited length, without control characters and escape sequences.
 pub(super) fn plain(message: &str) -> String {
     let printed = anstream::adapter::strip_str(message).to_string();
-    let words = printed.split(|letter: char| letter.is_control() || letter.is_whitespace());
+    let words = printed.split(|letter: char| is_unsafe(letter) || letter.is_whitespace());
     let text = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{} …", &text[..end]),
@@ -34,6 +36,7 @@ mod tests {
             ("\u{1b}Pq#0\u{1b}\\text", "text"),
             ("\u{1b}(Btext\u{1b}c", "text"),
             ("10 %\r\u{1b}[K20 %", "10 % 20 %"),
+            ("gpj.\u{202e}exe", "gpj. exe"),
             ("日本\u{1b}[1m語\u{9b}\u{7f}", "日本語"),
             ("text\u{1b}", "text"),
             ("\u{1b}", ""),

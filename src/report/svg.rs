@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::clean::clean_text;
 use crate::text::decimals;
 
 /// The font of all figures. PNGs are drawn with the built-in font, the first one.
@@ -89,8 +90,9 @@ pub(super) fn number(value: f64) -> String {
     decimals(value, 2)
 }
 
+/// Letters that XML does not allow are left out.
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    clean_text(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 impl Svg {

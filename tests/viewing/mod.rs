@@ -2,6 +2,7 @@
 
 mod drift;
 mod host;
+mod words;
 
 use serde_json::Value;
 

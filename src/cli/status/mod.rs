@@ -12,7 +12,7 @@ use super::drift::{FileDrift, file_drift, renamed_hints};
 use super::find::{find_plan, load_inventory};
 use super::global::store_flag;
 use super::misread::misread_hints;
-use super::output::{Layout, hint, print, print_json};
+use super::output::{Layout, hint, print, print_bytes, print_json};
 use super::select::{SelectArgs, Selection};
 use super::stale::{Here, stale_hint};
 use super::words::failure_hint;
@@ -28,7 +28,7 @@ use overview::Overview;
 const WATCH_PERIOD: Duration = Duration::from_secs(2);
 
 /// Clears the screen but not the scrollback, and moves to the first line.
-const CLEAR: &str = "\x1b[2J\x1b[H";
+const CLEAR: &[u8] = b"\x1b[2J\x1b[H";
 
 /// The arguments of `orchestrate status`.
 #[derive(Debug, clap::Args)]
@@ -125,8 +125,10 @@ impl Look<'_> {
         if text == *shown {
             return Ok(());
         }
-        let clear = if Layout::of_stdout() == Layout::Lines && !self.args.json { CLEAR } else { "" };
-        print(&format!("{clear}{text}"))?;
+        if Layout::of_stdout() == Layout::Lines && !self.args.json {
+            print_bytes(CLEAR)?;
+        }
+        print(&text)?;
         *shown = text;
         Ok(())
     }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::output::Metrics;
 use super::select::{Selection, counts_flops, tabled_paths};
 use super::table::Kernel;
+use crate::clean::clean_text;
 use crate::metric::{Capability, CoreFormat, CoreOperation, Meaning, TensorPath, core_bases, disjoint_paths};
 
 /// How many kernels are listed by name.
@@ -248,7 +249,7 @@ fn group_by_name<'a>(kernels: &'a [Kernel], counting: &Counting) -> Vec<(KernelG
         let nanoseconds =
             launches.iter().try_fold(0u64, |sum, kernel| sum.checked_add(kernel.nanoseconds()?));
         let group = KernelGroup {
-            name: name.to_owned(),
+            name: clean_text(name).into_owned(),
             launches: launches.len() as u64,
             seconds: nanoseconds.map(|nanoseconds| nanoseconds as f64 / 1e9),
             flops: sum(|totals| totals.flops),

@@ -6,6 +6,7 @@
 
 use super::PerfFailure;
 use super::counters::{Count, PerfEvent};
+use crate::clean::clean_text;
 
 /// One line of the report.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +24,7 @@ pub(super) struct Row {
 pub(super) fn parse_rows(text: &str) -> Result<Vec<Row>, PerfFailure> {
     let mut rows = Vec::new();
     for line in text.split_inclusive('\n') {
-        let content = line.trim();
+        let content = &*clean_text(line.trim());
         if content.is_empty() || content.starts_with('#') {
             continue;
         }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::{ForeignProcess, Part, Sensor};
+use crate::clean::clean_text;
 use crate::text::decimals;
 
 /// The value of a cell that was not measured.
@@ -103,7 +104,7 @@ impl Sample {
         } else if let Some(sensor) = Sensor::ALL.iter().find(|sensor| sensor.declaration().column == column) {
             self.values.insert(*sensor, number(word)?);
         } else if column == REASONS {
-            self.gpu.throttle_reasons = Some(parts(word).map(str::to_owned).collect());
+            self.gpu.throttle_reasons = Some(parts(word).map(|word| clean_text(word).into_owned()).collect());
         } else if column == PROCESSES || column == DRAWING {
             self.read_processes(word, column == DRAWING)?;
         }
@@ -181,7 +182,7 @@ fn process(text: &str, graphics: bool) -> Option<ForeignProcess> {
         Some(bytes) => Some(bytes.parse().ok()?),
         None => None,
     };
-    let name = fields.next().filter(known).map(str::to_owned);
+    let name = fields.next().filter(known).map(|name| clean_text(name).into_owned());
     Some(ForeignProcess { pid, name, memory_bytes, graphics })
 }
 

@@ -7,7 +7,10 @@ mod markup;
 mod profiles;
 mod results;
 
-use minijinja::{Environment, UndefinedBehavior, Value, syntax::SyntaxConfig};
+use minijinja::{
+    AutoEscape, Environment, Error, Output, State, UndefinedBehavior, Value, escape_formatter,
+    syntax::SyntaxConfig,
+};
 use serde::Serialize;
 
 use self::ceilings::{CeilingRow, ceilings};
@@ -18,6 +21,7 @@ use self::results::{FailureRow, LeftOut, ResultRow, failure, left_out, not_run, 
 use super::figure::{Drawing, Drawn};
 use crate::analysis::table::CSV_FILES;
 use crate::analysis::{Analysis, Study};
+use crate::clean::{clean_text, markdown_text};
 use crate::record::Record;
 
 /// A template cannot be rendered.
@@ -26,7 +30,7 @@ use crate::record::Record;
 pub struct PageError {
     name: String,
     #[source]
-    source: Box<minijinja::Error>,
+    source: Box<Error>,
 }
 
 /// What both templates can use.
@@ -81,7 +85,12 @@ pub(super) fn render(name: &str, text: &str, page: &Page) -> Result<String, Page
     let mut syntax = SyntaxConfig::builder();
     syntax.trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true);
     environment.set_syntax(syntax.build().map_err(wrong)?);
-    environment.add_filter("cell", cell);
+    environment.set_auto_escape_callback(|name| {
+        if name.ends_with(".html") { AutoEscape::Html } else { AutoEscape::Custom("markdown".into()) }
+    });
+    environment.set_formatter(write_value);
+    // Templates of earlier versions name it. Every value is escaped anyway.
+    environment.add_filter("cell", |value: Value| value);
     environment.add_filter("html", |text: &str| Value::from_safe_string(markup::html(text)));
     environment.add_filter("inline_html", |text: &str| Value::from_safe_string(markup::inline(text)));
     environment.add_template(name, text).map_err(wrong)?;
@@ -89,9 +98,18 @@ pub(super) fn render(name: &str, text: &str, page: &Page) -> Result<String, Page
     template.render(minijinja::value::Serde(page)).map_err(wrong)
 }
 
-/// Escapes a text for a Markdown table.
-fn cell(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('|', "\\|").replace(['\n', '\r'], " ").replace('<', "&lt;")
+/// Writes a value to a page. Texts are cleaned and escaped, unless the template declares them `safe`.
+fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {
+    let Some(text) = value.as_str().filter(|_| !value.is_safe()) else {
+        return match state.auto_escape() {
+            AutoEscape::Html => escape_formatter(out, state, value),
+            _ => Ok(write!(out, "{value}")?),
+        };
+    };
+    match state.auto_escape() {
+        AutoEscape::Html => escape_formatter(out, state, &Value::from(&*clean_text(text))),
+        _ => Ok(out.write_str(&markdown_text(text))?),
+    }
 }
 
 /// Collects what the pages say about `analysis`.
@@ -118,7 +136,7 @@ pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &[Drawn]) ->
         profiles: profiles(analysis),
         provenance: provenance(study, &records),
         commands: vec![
-            format!("orchestrate run {}", study.matrix.path),
+            format!("orchestrate run {}", clean_text(&study.matrix.path)),
             format!("orchestrate report {name}{include_marked}"),
         ],
         csv_files: CSV_FILES.iter().map(|file| fact(file.name, file.line)).collect(),
