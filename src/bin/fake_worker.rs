@@ -125,6 +125,25 @@ fn behave(flags: &Flags) -> i32 {
             leave(command, flags)
         }
         "flaky" => flags.flaky(),
+        "chatty" => {
+            print!("{}", "stdout\n".repeat(100_000));
+            eprint!("{}", "stderr\n".repeat(50_000));
+            eprintln!("the last words");
+            flags.measure(&[])
+        }
+        "chatty-exit3" => {
+            eprint!("{}", "stderr\n".repeat(50_000));
+            eprintln!("RuntimeError: it went wrong");
+            3
+        }
+        "endless" => {
+            let until = PathBuf::from(flags.get("until").unwrap_or("/"));
+            wait_until(|| {
+                print!("{}", "endless\n".repeat(8_000));
+                until.exists()
+            });
+            flags.measure(&[])
+        }
         "hostile" => {
             println!("{{\"event\":\"measure\",\"done\":1,\"of\":2,\"note\":\"{HOSTILE_JSON}\"}}\n{HOSTILE}");
             let effective = format!(r#""model":"m{HOSTILE_JSON}","={HOSTILE_JSON}":"={HOSTILE_JSON}""#);

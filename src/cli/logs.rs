@@ -1,7 +1,7 @@
 //! `orchestrate logs`: the output of a job's worker.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, IsTerminal, Read};
 use std::path::Path;
 
 use super::find::{Found, find_job};
@@ -31,15 +31,18 @@ pub(super) fn run(args: LogsArgs, global: &Global) -> Result<Exit, Failure> {
     let store = Store::at(&global.store).map_err(Failure::store)?;
     let found = find_job(&store, &args.job)?;
     let attempt = choose_attempt(&found, args.attempt)?;
-    let out = if args.stderr { Vec::new() } else { read_log(&attempt.stdout())? };
-    let err = if args.stdout { Vec::new() } else { read_log(&attempt.stderr())? };
-    let both = !out.is_empty() && !err.is_empty();
-    for (path, bytes) in [(attempt.stdout(), out), (attempt.stderr(), err)] {
-        if both {
+    let wanted = [(attempt.stdout(), !args.stderr), (attempt.stderr(), !args.stdout)];
+    let mut logs = Vec::new();
+    for (path, _) in wanted.into_iter().filter(|(_, is_wanted)| *is_wanted) {
+        logs.extend(open_log(&path)?.map(|file| (path, file)));
+    }
+    let has_headings = logs.len() > 1;
+    for (path, file) in logs {
+        if has_headings {
             print(&format!("==> {} <==\n", path.display()))?;
         }
-        print_bytes(&bytes)?;
-        if both && !bytes.ends_with(b"\n") {
+        let last = print_log(file, &path)?;
+        if has_headings && last != Some(b'\n') {
             print("\n")?;
         }
     }
@@ -72,18 +75,58 @@ struct ReadError {
     source: io::Error,
 }
 
-fn read_all(mut file: File) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    Ok(bytes)
+/// The log at `path`; `None` if it is empty, or if the attempt was cut off before it created the file.
+fn open_log(path: &Path) -> Result<Option<File>, ReadError> {
+    let opened = open_regular(path).and_then(|file| Ok((file.metadata()?.len(), file)));
+    match opened {
+        Ok((0, _)) => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => {
+            other.map(|(_, file)| Some(file)).map_err(|source| ReadError { path: path.to_owned(), source })
+        }
+    }
 }
 
-/// The bytes of a log; empty if the attempt was cut off before it created the file.
-fn read_log(path: &Path) -> Result<Vec<u8>, ReadError> {
-    match open_regular(path).and_then(read_all) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        other => other.map_err(|source| ReadError { path: path.to_owned(), source }),
+/// Prints `log`, which can be of any length, piece by piece, and returns its last byte.
+///
+/// A file or a pipe gets every byte. A terminal must not obey a worker, so it gets lines without escape sequences.
+fn print_log(mut log: impl Read, path: &Path) -> Result<Option<u8>, Failure> {
+    let is_terminal = io::stdout().is_terminal();
+    let mut piece = vec![0; PIECE];
+    let (mut kept, mut last) = (0, None);
+    loop {
+        let read = log.read(&mut piece[kept..]);
+        let read = read.map_err(|source| ReadError { path: path.to_owned(), source })?;
+        let filled = kept + read;
+        let end = if is_terminal && read > 0 { whole_letters(&piece[..filled]) } else { filled };
+        last = piece[..end].last().copied().or(last);
+        if is_terminal {
+            print(&for_terminal(&piece[..end]))?;
+        } else {
+            print_bytes(&piece[..end])?;
+        }
+        if read == 0 {
+            return Ok(last);
+        }
+        piece.copy_within(end..filled, 0);
+        kept = filled - end;
     }
+}
+
+/// How much of a log is in memory at once.
+const PIECE: usize = 1 << 16;
+
+/// The number of bytes in front of a letter that the end of `bytes` cuts in two.
+fn whole_letters(bytes: &[u8]) -> usize {
+    match str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => error.valid_up_to(),
+        _ => bytes.len(),
+    }
+}
+
+/// A piece of a log in lines that only follow each other: a progress bar begins its line anew by a carriage return.
+fn for_terminal(piece: &[u8]) -> String {
+    String::from_utf8_lossy(piece).replace("\r\n", "\n").replace('\r', "\n")
 }
 
 #[cfg(test)]
@@ -111,6 +154,14 @@ mod tests {
         assert_eq!(choose_attempt(&found, Some(2)).unwrap().number(), 2);
         let failure = choose_attempt(&found, Some(3)).unwrap_err();
         assert_eq!(failure.hint.as_deref(), Some("its attempts are: 1, 2, 10"));
-        assert_eq!(read_log(&found.dir.attempt(2).stdout()).unwrap(), b"");
+        assert!(open_log(&found.dir.attempt(2).stdout()).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_terminal_gets_whole_letters_in_lines_of_their_own() {
+        assert_eq!(whole_letters("aé".as_bytes()), 3);
+        assert_eq!(whole_letters(&"aé".as_bytes()[..2]), 1);
+        assert_eq!(whole_letters(b"\xff\xff"), 2, "that is no letter, whatever follows");
+        assert_eq!(for_terminal(b"10 %\r20 %\r\nend"), "10 %\n20 %\nend");
     }
 }

@@ -3,11 +3,13 @@
 //! It never judges the content of a file, except whether it is what we wrote, never takes a lock, and starts nothing.
 
 mod atomic;
+mod bounded;
 mod dirs;
 mod json;
 mod regular;
 
 pub use atomic::{WriteError, sync_directory, write_atomic, write_plain, write_whole};
+pub use bounded::keep_within;
 pub use dirs::{AttemptDir, JobDir};
 pub use json::{FormError, Versioned, from_sealed_json, to_json, to_sealed_json};
 pub use regular::{FILE_LIMIT, open_regular, overwrite, read_regular, read_regular_text, tail};

@@ -23,9 +23,10 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 }
 
 /// Opens without blocking and without acquiring a terminal. Neither flag affects regular files.
-const FLAGS: i32 = libc::O_NONBLOCK | libc::O_NOCTTY;
+pub(super) const FLAGS: i32 = libc::O_NONBLOCK | libc::O_NOCTTY;
 
-fn check(file: File) -> io::Result<File> {
+/// `file`, if it is a regular one.
+pub(super) fn check(file: File) -> io::Result<File> {
     let kind = file.metadata()?.file_type();
     if kind.is_file() { Ok(file) } else { Err(io::Error::other(format!("it is {}", kind_text(kind)))) }
 }

@@ -75,6 +75,11 @@ pub(super) const LIMITS: &[KeyDoc] = &[
         "gate_timeout",
         "How long a job waits at most for `quiet` and `max_temperature` before it starts anyway; `5m` if absent.",
     ),
+    key(
+        "output",
+        "The size of a worker's standard output, and of its standard error, beyond which its middle is cut out; \
+            `64MiB` if absent.",
+    ),
 ];
 
 /// Keys of `profile`.
@@ -147,6 +152,9 @@ pub(super) const DEVICE_VARIABLES: [&str; 2] = ["CUDA_VISIBLE_DEVICES", "CUDA_DE
 
 pub(super) const BATCH: RangeInclusive<i64> = 1..=1_000_000;
 pub(super) const REPEATS: RangeInclusive<i64> = 1..=1_000;
+/// Bounds of `output`, in bytes.
+pub(super) const OUTPUT: RangeInclusive<u64> = 1 << 16..=1 << 40;
+
 pub(super) const RETRIES: RangeInclusive<i64> = 0..=100;
 pub(super) const PROFILE_ITERS: RangeInclusive<i64> = 1..=1_000_000;
 pub(super) const ORDER_SEED: RangeInclusive<i64> = 0..=i64::MAX;

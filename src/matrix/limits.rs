@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use super::keys::{self, QUIET, RETRIES, TEMPERATURE};
+use super::keys::{self, OUTPUT, QUIET, RETRIES, TEMPERATURE};
 use super::note::Notes;
-use super::reader::{NumberOrSwitch, check_keys, count, duration, entries, get, mismatch, number_or_switch};
+use super::reader::{
+    NumberOrSwitch, check_keys, count, duration, entries, get, mismatch, number_or_switch, size,
+};
 use super::tree::Node;
 use super::{Limits, Quiet};
 
@@ -20,6 +22,8 @@ pub(super) struct LimitsFile {
     /// `Some(None)`: explicitly none.
     pub(super) max_temperature: Option<Option<f64>>,
     pub(super) gate_timeout: Option<Duration>,
+    /// In bytes.
+    pub(super) output: Option<u64>,
 }
 
 /// Reads the limits of a matrix or an env.
@@ -34,6 +38,7 @@ pub(super) fn read_limits(node: &Node, notes: &mut Notes) -> LimitsFile {
         quiet: get(map, "quiet").and_then(|node| quiet(node, notes)),
         max_temperature: get(map, "max_temperature").and_then(|node| max_temperature(node, notes)),
         gate_timeout: get(map, "gate_timeout").and_then(|node| duration(node, Duration::ZERO, notes)),
+        output: get(map, "output").and_then(|node| size(node, OUTPUT, notes)),
     }
 }
 
@@ -68,6 +73,7 @@ pub(super) fn merge_limits(own: &LimitsFile, base: &LimitsFile) -> Limits {
         quiet: own.quiet.or(base.quiet).unwrap_or(default.quiet),
         max_temperature: own.max_temperature.or(base.max_temperature).unwrap_or(default.max_temperature),
         gate_timeout: own.gate_timeout.or(base.gate_timeout).unwrap_or(default.gate_timeout),
+        output: own.output.or(base.output).unwrap_or(default.output),
     }
 }
 
@@ -115,11 +121,42 @@ mod tests {
     }
 
     #[test]
+    fn the_output_has_a_size_with_its_unit() {
+        assert_eq!(limits("", "").output, 64 << 20);
+        for (text, bytes) in [
+            ("64KiB", 65_536),
+            ("16 MiB", 16 << 20),
+            ("3GiB", 3 << 30),
+            ("1TiB", 1 << 40),
+            ("100 kB", 100_000),
+            ("5MB", 5_000_000),
+        ] {
+            assert_eq!(limits(&format!("output: {text}"), "").output, bytes);
+        }
+        assert_eq!(limits("output: 1GiB", "output: 2MiB").output, 2 << 20);
+        for mistake in [
+            "1000000",
+            "64",
+            "63KiB",
+            "2PiB",
+            "MiB",
+            "-1MiB",
+            "1.5GiB",
+            "1Mib",
+            "true",
+            "99999999999999999999TiB",
+        ] {
+            assert_eq!(matrix(&format!("output: {mistake}"), "").unwrap_err().len(), 1, "{mistake}");
+        }
+    }
+
+    #[test]
     fn limits_of_older_plans_are_read() {
         let old = r#"{"timeout":{"secs":1,"nanos":0},"retries":0,"grace":{"secs":1,"nanos":0},
             "cool_down":{"secs":0,"nanos":0}}"#;
         let limits: Limits = serde_json::from_str(old).unwrap();
         assert_eq!((limits.quiet, limits.gate_timeout), (None, Duration::from_secs(300)));
+        assert_eq!(limits.output, 64 << 20);
         for quiet in [Quiet::Usual, Quiet::Processors(0.5)] {
             let limits = Limits { quiet: Some(quiet), ..limits };
             let json = serde_json::to_string(&limits).unwrap();

@@ -173,6 +173,9 @@ pub struct Limits {
     /// How long a job waits at most for these two conditions before it starts anyway.
     #[serde(default = "default_gate_timeout")]
     pub gate_timeout: Duration,
+    /// The most bytes of a worker's standard output that are kept, and of its standard error.
+    #[serde(default = "default_output")]
+    pub output: u64,
 }
 
 /// How busy others may keep the processors when a job starts.
@@ -199,6 +202,11 @@ fn default_gate_timeout() -> Duration {
     Duration::from_secs(5 * 60)
 }
 
+/// More than a progress bar prints in a week, and less than a disk has.
+fn default_output() -> u64 {
+    64 << 20
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Limits {
@@ -209,6 +217,7 @@ impl Default for Limits {
             quiet: None,
             max_temperature: None,
             gate_timeout: default_gate_timeout(),
+            output: default_output(),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::keys::{KeyDoc, LONGEST_LIST, names};
 use super::note::{Notes, Span, Spanned};
 use super::tree::{Entry, Node, Value};
 use crate::job::{DataSource, Name, ParamValue, Parameter, ParameterType, parameter};
-use crate::text::{did_you_mean, one_of};
+use crate::text::{did_you_mean, one_of, size_text};
 
 /// Notes that `node` is not what was expected; `expected` completes "expected …".
 pub(super) fn mismatch(node: &Node, expected: &str, notes: &mut Notes) {
@@ -138,6 +138,42 @@ pub(super) fn duration(node: &Node, least: Duration, notes: &mut Notes) -> Optio
             None
         }
     }
+}
+
+/// A size within `range`, in bytes, from a whole number with its unit.
+pub(super) fn size(node: &Node, range: RangeInclusive<u64>, notes: &mut Notes) -> Option<u64> {
+    let Value::Text(text) = &node.value else {
+        mismatch(node, SIZE, notes);
+        return None;
+    };
+    match bytes(text) {
+        Some(size) if range.contains(&size) => return Some(size),
+        Some(_) => {
+            let [least, most] = [range.start(), range.end()].map(|bytes| size_text(*bytes));
+            mismatch(node, &format!("a size from {least} to {most}"), notes);
+        }
+        None => mismatch(node, SIZE, notes),
+    }
+    None
+}
+
+/// Completes "expected …".
+const SIZE: &str = "a size with its unit, such as `500kB`, `64MiB` or `1GiB`";
+
+/// The bytes in a whole number with its unit.
+fn bytes(text: &str) -> Option<u64> {
+    let (number, unit) = text.split_at(text.find(|letter: char| !letter.is_ascii_digit())?);
+    let factor: u64 = match unit.trim() {
+        "kB" => 1000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        "TiB" => 1 << 40,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor)
 }
 
 /// A number within `range`, or a switch; `expected` completes "expected …".

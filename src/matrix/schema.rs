@@ -124,6 +124,7 @@ fn shape(key: &str, tables: &[&'static [KeyDoc]]) -> Value {
             "additionalProperties": reference("scalar"),
         }),
         "timeout" | "grace" | "cool_down" | "gate_timeout" => reference("duration"),
+        "output" => json!({ "type": "string", "examples": ["64MiB", "1GiB"] }),
         "quiet" => json!({ "anyOf": [number(&keys::QUIET), { "type": "boolean" }] }),
         "max_temperature" => json!({ "anyOf": [number(&keys::TEMPERATURE), { "const": false }] }),
         "description" => json!({ "type": ["string", "null"] }),

@@ -151,6 +151,12 @@ pub struct Observed {
     /// How long the start was delayed; absent if no limit asks for a quiet or a cool machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
+    /// Bytes that were cut out of the middle of the worker's standard output, because it exceeded the limit `output`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdout_cut_bytes: Option<u64>,
+    /// The same for its standard error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr_cut_bytes: Option<u64>,
 }
 
 /// How long a job waited until the machine was as its limits demand (`quiet`, `max_temperature`).

@@ -5,10 +5,11 @@
 #![expect(clippy::disallowed_methods, reason = "processes are started here")]
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::ExitStatus;
@@ -17,6 +18,7 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::libc;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use tokio::task::JoinHandle;
@@ -63,8 +65,8 @@ impl Chain {
         let inherited = Inherited::new(locks)?;
         let handle = duct::cmd(program, arguments)
             .stdin_null()
-            .stdout_file(File::create(attempt.stdout())?)
-            .stderr_file(File::create(attempt.stderr())?)
+            .stdout_file(create_for_appending(&attempt.stdout())?)
+            .stderr_file(create_for_appending(&attempt.stderr())?)
             .full_env(call.environment)
             .dir(call.directory)
             .unchecked()
@@ -119,6 +121,12 @@ impl Chain {
         };
         in_group || elsewhere
     }
+}
+
+/// Creates the file of an output. Everybody who inherits it writes at its end, also after it was cut.
+fn create_for_appending(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).custom_flags(libc::O_APPEND).open(path)
 }
 
 /// Lets the next process that we start inherit the files `locks`, until this is dropped.

@@ -11,7 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 use super::process::{Chain, Group, code_and_signal};
 use super::telemetry::Recorder;
 use crate::event::{Event, Observer, WorkerFate};
-use crate::files::{AttemptDir, tail};
+use crate::files::{AttemptDir, keep_within, tail};
 use crate::host::probe_counters;
 use crate::job::Job;
 use crate::matrix::Limits;
@@ -71,6 +71,7 @@ pub(super) async fn supervise(
                 }
             }
             _ = tick.tick() => {
+                bound_output(attempt, limits);
                 tell_unrecorded(recorder.look(Some(group)), observer);
                 if let Some(progress) = progress.look() {
                     observer.event(&Event::Progress { job, progress });
@@ -82,6 +83,13 @@ pub(super) async fn supervise(
     tell_unrecorded(recorder.look(Some(group)), observer);
     let left_processes = chain.sweep(&attempt.measurement()).await;
     seen(stopping.ending.unwrap_or_else(|| ended(exit)), left_processes)
+}
+
+/// Cuts what the worker has written beyond the limit. If that fails, the disk is the limit.
+pub(super) fn bound_output(attempt: &AttemptDir, limits: &Limits) {
+    for path in [attempt.stdout(), attempt.stderr()] {
+        let _ = keep_within(&path, limits.output);
+    }
 }
 
 /// The end of a chain that nobody stopped.

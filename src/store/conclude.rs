@@ -9,7 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::attempt::{Attempt, End};
 use super::evidence::EvidenceReader;
 use super::telemetry::read_telemetry;
-use crate::files::{AttemptDir, FILE_LIMIT, tail};
+use crate::files::{AttemptDir, FILE_LIMIT, keep_within, tail};
 use crate::job::Job;
 use crate::protocol::{BadMeasurement, Report};
 use crate::record::{
@@ -36,6 +36,7 @@ impl Attempt {
         let has_oom_killed = end.counters.unwrap_or_default().has_oom_killed_since(&self.counters());
         let ended_at = end.at.max(self.started_at);
         let mut observed = self.observed(&end);
+        [observed.stdout_cut_bytes, observed.stderr_cut_bytes] = self.cut_output(dir);
         let ending = end.ending.with_report(report.as_ref().ok()).with_oom_killer(has_oom_killed);
         let seen_s = (ended_at - self.started_at).as_seconds_f64();
         let reported_s = report.as_ref().ok().and_then(|report| report.stats.wall_s);
@@ -67,7 +68,7 @@ impl Attempt {
         }
     }
 
-    /// What was observed, except by sensors.
+    /// What was observed, except by sensors and in the output.
     fn observed(&self, end: &End) -> Observed {
         let (host_busy_s, host_steal_s) = end.counters.unwrap_or_default().since(&self.counters());
         Observed {
@@ -77,9 +78,15 @@ impl Attempt {
             adopted: end.adopted,
             beside: self.beside.clone(),
             left_processes: end.left_processes,
-            telemetry: None,
             gate: self.gate.clone(),
+            ..Observed::default()
         }
+    }
+
+    /// Keeps both outputs within the limit, for the last time. Returns how many bytes were cut out of each, if any.
+    fn cut_output(&self, dir: &AttemptDir) -> [Option<u64>; 2] {
+        [dir.stdout(), dir.stderr()]
+            .map(|path| keep_within(&path, self.limits.output).ok().filter(|bytes| *bytes > 0))
     }
 
     /// The profiler's counters, if there was one, and the outcome with them taken into account.

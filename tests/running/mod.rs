@@ -6,6 +6,7 @@ mod locks;
 mod misread;
 mod names;
 mod outcomes;
+mod output;
 mod seal;
 mod settings;
 mod stale;

@@ -5,6 +5,8 @@
 //! worker that exceeds its time limit, since nobody else is there to stop it.
 #![expect(clippy::disallowed_methods, reason = "a run happens in time")]
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 
 use super::state::{Halt, Run};
@@ -18,7 +20,7 @@ use crate::plan::{Decided, Decision, NotDone, Standing};
 use crate::record::{Ending, Record};
 use crate::run::clock::probe_since_boot;
 use crate::run::process::{Group, kill_escaped};
-use crate::run::supervise::NEVER;
+use crate::run::supervise::{NEVER, bound_output};
 use crate::store::{Attempt, End, Store, save_record};
 
 /// Whether the job of `decided` has an attempt without a record whose `orchestrate` died.
@@ -53,7 +55,8 @@ impl Run<'_> {
         };
         // Its own `orchestrate` can no longer stop it at its time limit.
         let left = limited.time_left(self.order.host.boot_id.as_deref(), probe_since_boot()).min(NEVER);
-        match tokio::time::timeout(left, self.lock_job(job, WorkerFate::GoesOn(job))).await {
+        let waiting = self.lock_job(job, WorkerFate::GoesOn(job));
+        match tokio::time::timeout(left, while_bounded(dir, &limited.limits, waiting)).await {
             Ok(lock) => self.settle(job, &lock?, running).map(|_| ()),
             Err(_) => self.stop_orphan(job, dir, &limited.limits).await,
         }
@@ -134,6 +137,18 @@ impl Run<'_> {
     fn conclude_adopted(&mut self, job: &Job, record: &Record) {
         let done = record.outcome.is_success();
         self.conclude(job, record, !done);
+    }
+}
+
+/// Waits for `end`, the end of a worker, and keeps the worker's output within its limit meanwhile.
+async fn while_bounded<T>(dir: &AttemptDir, limits: &Limits, end: impl Future<Output = T>) -> T {
+    let mut end = std::pin::pin!(end);
+    let mut tick = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        tokio::select! {
+            ended = &mut end => return ended,
+            _ = tick.tick() => bound_output(dir, limits),
+        }
     }
 }
 
