@@ -8,9 +8,10 @@ use std::collections::{BTreeSet, HashSet};
 
 use super::env::{build, check_model, check_param_name};
 use super::file::{self, EnvFile, MatrixFile, WorkerFile};
-use super::keys::{self, BATCH, MOST_JOBS, REPEATS};
+use super::keys::{self, BATCH, REPEATS};
 use super::note::{Note, Notes, Span, Spanned};
 use super::reader::{count, get, mismatch, name, nearest_word, param, parsed, unknown_key};
+use super::size::is_small_enough;
 use super::tree::{self, Entry, Node, Value};
 use super::{AxisValue, Condition, Env, Include, Matrix, Operator, Selector, SelectorField, comma_separated};
 use crate::architecture::{self, NoNetwork};
@@ -371,7 +372,9 @@ fn check_whole(
     include: &[Spanned<Include>],
     notes: &mut Notes,
 ) {
-    if !is_small_enough(known, notes) {
+    let envs: Vec<_> =
+        known.built.iter().zip(&known.file.envs).map(|(env, file)| (env.as_ref(), &file.name)).collect();
+    if !is_small_enough(&envs, include, known.file.max_jobs, notes) {
         return;
     }
     let mut hits = vec![false; exclude.len()];
@@ -391,21 +394,6 @@ fn check_whole(
             notes.add(span, "exclude", "excludes nothing: no config meets all of these conditions");
         }
     }
-}
-
-/// Whether there are few enough jobs to check each one. Too many are a mistake.
-fn is_small_enough(known: &Known<'_>, notes: &mut Notes) -> bool {
-    let size = |env: &Env| {
-        let jobs_of_config = u64::from(env.repeats) + env.profiles.len() as u64;
-        env.product_size().unwrap_or(u64::MAX).saturating_mul(jobs_of_config)
-    };
-    let jobs = known.built.iter().flatten().map(size).fold(0, u64::saturating_add);
-    if jobs > MOST_JOBS {
-        let message =
-            format!("has {jobs} jobs, but at most {MOST_JOBS} are allowed: shorten its axes, or split it");
-        notes.add(Span { line: 1, column: 1, length: 1 }, "matrix", message);
-    }
-    jobs <= MOST_JOBS
 }
 
 /// The ids of the configs of `env` that are not excluded. `hits` collects the selectors that exclude a config.

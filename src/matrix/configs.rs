@@ -47,6 +47,12 @@ impl Env {
         self.axes.iter().try_fold(1, |size: u64, axis| size.checked_mul(axis.points.len().try_into().ok()?))
     }
 
+    /// The number of jobs of the product, as far as 128 bits can count.
+    pub(super) fn product_jobs(&self) -> u128 {
+        let per_config = u128::from(self.repeats) + self.profiles.len() as u128;
+        self.axes.iter().fold(per_config, |jobs, axis| jobs.saturating_mul(axis.points.len() as u128))
+    }
+
     /// The product of the axes, the last one varying fastest, each config as the key of its first repeat.
     pub fn product(&self) -> impl Iterator<Item = Key> + '_ {
         let size = self.product_size().unwrap_or(0);

@@ -1,7 +1,7 @@
 //! Builds a complete [`Env`] from an env of the file and the settings for all envs.
 
 use super::file::{EnvFile, Overrides, SpannedList, WorkerFile};
-use super::keys::{MOST_JOBS, PLACEHOLDERS};
+use super::keys::PLACEHOLDERS;
 use super::limits::merge_limits;
 use super::note::{Notes, Span, Spanned};
 use super::profile::{check_own, profiles};
@@ -38,7 +38,7 @@ pub(super) fn build(file: &EnvFile, base: &Overrides, notes: &mut Notes) -> Opti
     if file.broken || base.broken || notes.count() > before {
         return None;
     }
-    let env = Env {
+    Some(Env {
         name: file.name.value.parse().ok()?,
         device: file.device?,
         place: file.place.clone(),
@@ -56,13 +56,7 @@ pub(super) fn build(file: &EnvFile, base: &Overrides, notes: &mut Notes) -> Opti
         repeats: file.own.repeats.or(base.repeats).unwrap_or(DEFAULT_REPEATS),
         limits: merge_limits(&file.own.limits, &base.limits),
         profiles: profiles(&file.own.profile, &base.profile, file.device?),
-    };
-    if env.product_size().is_none_or(|size| size > MOST_JOBS) {
-        let message = format!("has more than {MOST_JOBS} configs: shorten its axes, or zip some of them");
-        notes.add(file.name.span, &env.name, message);
-        return None;
-    }
-    Some(env)
+    })
 }
 
 type NamedParam<'a> = (&'a Spanned<String>, &'a Spanned<ParamValue>);

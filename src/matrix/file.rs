@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::keys::{self, BATCH, ORDER_SEED, REPEATS};
+use super::keys::{self, BATCH, DEFAULT_MAX_JOBS, MAX_JOBS, ORDER_SEED, REPEATS};
 use super::limits::{LimitsFile, read_limits};
 use super::note::{Notes, Span, Spanned};
 use super::profile::{self, ProfileFile};
@@ -32,6 +32,7 @@ pub(super) struct MatrixFile {
     pub(super) include: Vec<Spanned<Vec<Entry>>>,
     pub(super) order: Order,
     pub(super) order_seed: u64,
+    pub(super) max_jobs: u64,
     pub(super) thresholds: Thresholds,
 }
 
@@ -108,6 +109,7 @@ fn read_entries(top: &[Entry], notes: &mut Notes) -> MatrixFile {
         },
     );
     let seed = get(top, "order_seed").and_then(|node| whole(node, ORDER_SEED, notes));
+    let max_jobs = get(top, "max_jobs").and_then(|node| whole(node, MAX_JOBS, notes));
     MatrixFile {
         name: get(top, "name").and_then(|node| name(node, "a matrix's name", notes)).map(|name| name.value),
         description: get(top, "description").and_then(|node| description(node, notes)),
@@ -125,6 +127,7 @@ fn read_entries(top: &[Entry], notes: &mut Notes) -> MatrixFile {
         ),
         order,
         order_seed: seed.map_or(0, |seed| seed.value.unsigned_abs()),
+        max_jobs: max_jobs.map_or(DEFAULT_MAX_JOBS, |jobs| jobs.value.unsigned_abs()),
         thresholds: get(top, "thresholds")
             .map_or_else(Thresholds::default, |node| read_thresholds(node, notes)),
     }

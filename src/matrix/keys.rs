@@ -35,6 +35,7 @@ pub(super) const MATRIX: &[KeyDoc] = &[
     key("include", "Configs to add to the product."),
     key("order", "The order of jobs; `interleaved` if absent."),
     key("order_seed", "The seed of the order; 0 if absent."),
+    key("max_jobs", "The most jobs that the matrix can have, before `exclude`; 100000 if absent."),
     key(
         "thresholds",
         "Thresholds of marks and findings that differ from the defaults. Changing them repeats no job.",
@@ -152,6 +153,9 @@ pub(super) const DEVICE_VARIABLES: [&str; 2] = ["CUDA_VISIBLE_DEVICES", "CUDA_DE
 
 pub(super) const BATCH: RangeInclusive<i64> = 1..=1_000_000;
 pub(super) const REPEATS: RangeInclusive<i64> = 1..=1_000;
+/// Bounds of `max_jobs`. A plan is kept in memory, with some kilobytes per job.
+pub(super) const MAX_JOBS: RangeInclusive<i64> = 1..=10_000_000;
+
 /// Bounds of `output`, in bytes.
 pub(super) const OUTPUT: RangeInclusive<u64> = 1 << 16..=1 << 40;
 
@@ -168,8 +172,8 @@ pub(super) const TEMPERATURE: RangeInclusive<f64> = 1.0..=150.0;
 /// The most values of one list.
 pub(super) const LONGEST_LIST: usize = 1_000;
 
-/// The most jobs of a matrix: months of work, but few enough to keep the plan in memory.
-pub(super) const MOST_JOBS: u64 = 100_000;
+/// The most jobs of a matrix that does not say how many it means to have: months of work.
+pub(super) const DEFAULT_MAX_JOBS: u64 = 100_000;
 
 /// The names of a table.
 pub(super) fn names(keys: &'static [KeyDoc]) -> impl Iterator<Item = &'static str> + Clone {

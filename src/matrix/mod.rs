@@ -23,6 +23,7 @@ mod profile;
 mod reader;
 mod schema;
 mod selector;
+mod size;
 mod thresholds;
 mod tree;
 

@@ -115,6 +115,7 @@ fn shape(key: &str, tables: &[&'static [KeyDoc]]) -> Value {
         "os" => json!({ "enum": keys::SYSTEMS }),
         "share" => json!({ "enum": keys::SHARES }),
         "order_seed" => whole(&keys::ORDER_SEED),
+        "max_jobs" => whole(&keys::MAX_JOBS),
         "retries" => whole(&keys::RETRIES),
         "device" => json!({ "type": "string", "pattern": "^(cpu|mps|cuda(:[0-9]+)?)$" }),
         "usd_per_hour" => json!({ "type": "number", "minimum": 0 }),

@@ -122,3 +122,43 @@ fn check_summarises_a_valid_matrix() {
         (&true.into(), &90.into(), &45.into())
     );
 }
+
+/// Four lists of a thousand values, in two kilobytes of text each.
+#[test]
+fn a_matrix_that_explodes_is_refused_with_its_size_before_it_takes_memory() {
+    let list = |from: u32| (from..from + 1000).map(|value| value.to_string()).collect::<Vec<_>>().join(", ");
+    let text = format!(
+        "name: m\nmodels: [m]\nbatches: [{0}]\nrepeats: 1000\naxes: {{ one: [{0}], two: [{0}] }}\n\
+         exclude: [{{ one: \"> 1\" }}, {{ two: \"> 1\" }}]\nworker: {{ command: [w, \"{{one}}\", \"{{two}}\"] }}\n\
+         envs:\n  small: {{ device: cpu, axes: {{ one: [1], two: [1] }} }}\n  large: {{ device: cpu }}\n",
+        list(1)
+    );
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("m.yaml"), text).unwrap();
+    for verb in ["check", "plan", "run", "run --dry-run"] {
+        let call = format!("ulimit -v 200000 && exec \"$0\" {verb} m.yaml");
+        let mut command = Command::new("sh");
+        command.args(["-c", &call, env!("CARGO_BIN_EXE_orchestrate")]).current_dir(&directory);
+        let output = command.assert().code(3).get_output().clone();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        let expected = "m.yaml:10:3: `matrix` has 1,000,001,000,000 jobs before `exclude`, but `max_jobs` allows 100,000: \
+                        shorten the axes of `large`, zip some of them, or raise `max_jobs`";
+        assert!(stderr.contains(expected), "{verb}: {stderr}");
+        assert!(!directory.path().join("runs").exists(), "{verb}");
+    }
+}
+
+#[test]
+fn max_jobs_is_how_many_jobs_a_matrix_can_have() {
+    let jobs = |most: &str| {
+        let text = format!(
+            "name: m\nmodels: [resnet18]\nbatches: [1, 2, 3]\nrepeats: 2\n{most}\nenvs: {{ cpu: {{ device: cpu }} }}\n\
+             include: [{{ model: vgg16, batch: 1, precision: fp32, repeats: 4 }}]\n"
+        );
+        check(&text).map(|matrix| matrix.configs().len()).map_err(|notes| notes.len())
+    };
+    assert_eq!(jobs(""), Ok(4));
+    assert_eq!(jobs("max_jobs: 10"), Ok(4));
+    assert_eq!(jobs("max_jobs: 9"), Err(1));
+    assert_eq!(jobs("max_jobs: 0"), Err(1));
+}
