@@ -30,8 +30,9 @@ pub fn parse_bsd_time(text: &str) -> Result<TimeReport, TimeReportError> {
     }
     // A line without a line break may be incomplete, so it is dropped.
     let lines: Vec<&str> = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')).collect();
-    let (times, figures) = last_times(&lines).ok_or(TimeReportError::Truncated("real"))?;
-    let [wall_s, user_s, system_s] = times;
+    let (line, times, figures) = last_times(&lines).ok_or(TimeReportError::Truncated("real"))?;
+    let malformed = || TimeReportError::Malformed { name: "real".to_owned(), value: line.trim().to_owned() };
+    let [wall_s, user_s, system_s] = times.ok_or_else(malformed)?;
     let required = |name: &'static str| figure(figures, name)?.ok_or(TimeReportError::Truncated(name));
     let stats = ProcessStats {
         wall_s: Some(wall_s),
@@ -53,34 +54,40 @@ pub fn parse_bsd_time(text: &str) -> Result<TimeReport, TimeReportError> {
     Ok(TimeReport { exit: None, stats })
 }
 
-/// The last real, user and system seconds, and the lines that follow.
-fn last_times<'a>(lines: &'a [&'a str]) -> Option<([f64; 3], &'a [&'a str])> {
+/// The line with the last real, user and system seconds, these, and the lines that follow. Seconds that are `None` are
+/// not numbers: an earlier report would be another program's.
+fn last_times<'a>(lines: &'a [&'a str]) -> Option<Times<'a>> {
     (0..lines.len()).rev().find_map(|start| {
         let below = &lines[start..];
-        if let Some(times) = times_in_a_line(below[0]) {
-            return Some((times, &below[1..]));
+        if let Some(words) = times_in_a_line(below[0]) {
+            return Some((below[0], all_seconds(words), &below[1..]));
         }
-        let times = times_in_three_lines(below.get(..3)?)?;
-        Some((times, &below[3..]))
+        let words = times_in_three_lines(below.get(..3)?)?;
+        Some((below[0], all_seconds(words), &below[3..]))
     })
 }
 
-/// `422.20 real      2886.74 user      1622.79 sys`
-fn times_in_a_line(line: &str) -> Option<[f64; 3]> {
+type Times<'a> = (&'a str, Option<[f64; 3]>, &'a [&'a str]);
+
+fn all_seconds(words: [&str; 3]) -> Option<[f64; 3]> {
+    let [real, user, system] = words.map(seconds);
+    Some([real?, user?, system?])
+}
+
+/// The numbers in `422.20 real      2886.74 user      1622.79 sys`.
+fn times_in_a_line(line: &str) -> Option<[&str; 3]> {
     let words: Vec<&str> = line.split_whitespace().collect();
     match words[..] {
-        [real, "real", user, "user", system, "sys"] => {
-            Some([seconds(real)?, seconds(user)?, seconds(system)?])
-        }
+        [real, "real", user, "user", system, "sys"] => Some([real, user, system]),
         _ => None,
     }
 }
 
-/// `real 58.88`, `user 56.79` and `sys 8.79`.
-fn times_in_three_lines(lines: &[&str]) -> Option<[f64; 3]> {
-    let value = |index: usize, name: &str| -> Option<f64> {
+/// The numbers in `real 58.88`, `user 56.79` and `sys 8.79`.
+fn times_in_three_lines<'a>(lines: &[&'a str]) -> Option<[&'a str; 3]> {
+    let value = |index: usize, name: &str| {
         let (word, value) = lines.get(index)?.split_once(' ')?;
-        if word == name { seconds(value.trim()) } else { None }
+        (word == name).then(|| value.trim())
     };
     Some([value(0, "real")?, value(1, "user")?, value(2, "sys")?])
 }
@@ -148,6 +155,25 @@ mod tests {
             parse_bsd_time(&APPLE_SILICON.replace("905265152", "905M")),
             Err(TimeReportError::Malformed { name: MAX_RSS.to_owned(), value: "905M".to_owned() })
         );
+    }
+
+    #[test]
+    fn a_time_that_lost_its_first_digit_is_no_time() {
+        let lost = |text: &str, from: &str, to: &str| {
+            // An earlier report must not stand in for it.
+            let text = format!("{text}{}", text.replacen(from, to, 1));
+            assert!(text.contains(to));
+            parse_bsd_time(&text)
+        };
+        for (text, from, to) in
+            [(APPLE_SILICON, "85.25", ".25"), (POSIX, "58.88", ".88"), (POSIX, " 8.79", " .79")]
+        {
+            let found = lost(text, from, to);
+            assert!(
+                matches!(&found, Err(TimeReportError::Malformed { name, .. }) if name == "real"),
+                "{found:?}"
+            );
+        }
     }
 
     proptest! {
