@@ -54,6 +54,19 @@ impl Notation {
         if self.decimal.is_some() && self.decimal == self.grouping { Err(MixedNotation) } else { Ok(()) }
     }
 
+    /// A number in `texts` that contradicts an earlier one, though nothing tells which of them has decimals: after
+    /// `1,000`, that is `1.234`.
+    pub(super) fn undecided<'a>(&self, texts: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+        if self.decimal.is_some() || self.grouping.is_some() {
+            return None;
+        }
+        let mut first = None;
+        texts.into_iter().find(|text| match shape(text) {
+            Some(Shape::Either(separator)) => *first.get_or_insert(separator) != separator,
+            _ => false,
+        })
+    }
+
     /// `text` as programs write it: digits, perhaps with a decimal point. `None` if it is not a number.
     ///
     /// Where no number of the text tells what `292,928` or `27.595` means, `whole` decides: a value that must be whole
@@ -197,6 +210,19 @@ mod tests {
         ] {
             assert_eq!(read(all, text, whole).as_deref(), Some(expected), "{text} among {all:?}");
         }
+    }
+
+    #[test]
+    fn two_separators_that_nothing_explains_are_undecided() {
+        let undecided = |learned: &str, texts: &[&'static str]| {
+            let mut notation = Notation::default();
+            notation.learn(learned).unwrap();
+            notation.undecided(texts.iter().copied())
+        };
+        assert_eq!(undecided("7", &["1,000", "12", "1.234"]), Some("1.234"));
+        assert_eq!(undecided("7", &["1,000", "2,000"]), None);
+        assert_eq!(undecided("33.26", &["1,000", "1.234"]), None, "the point is the decimal one");
+        assert_eq!(undecided("1,048,576", &["1,000", "1.234"]), None, "the comma groups");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The outcome of a profiled job, decided from how the worker ended and what the profiler wrote.
 
-use super::ncu::{NcuCounters, NcuFailure, NcuOutput, Selection, parse_ncu};
+use super::ncu::{NcuCounters, NcuFailure, NcuOutput, Selection, TableError, parse_ncu};
 use super::perf::{PerfFailure, parse_perf};
 use super::said::plain;
 use super::{Counters, NotProfiled, Outcome, ReportedExit};
@@ -42,8 +42,20 @@ pub fn decide_profiled(
         Err(failure) if outcome.is_success() || (failure.is_cause && outcome.policy().by_profiler) => {
             (Outcome::NotProfiled(failure.why), None)
         }
+        // A profiler replays every kernel, so its job can need many times as long as a timing job.
+        Err(failure)
+            if kind == Kind::Ncu && !failure.is_cause && matches!(outcome, Outcome::TimedOut { .. }) =>
+        {
+            (Outcome::NotProfiled(out_of_time(&outcome)), None)
+        }
         Err(_) => (outcome, None),
     }
+}
+
+/// Why there are no counts, if the job was stopped at its time limit.
+fn out_of_time(outcome: &Outcome) -> NotProfiled {
+    let message = format!("it {outcome}, before Nsight Compute could finish");
+    not_profiled("timed_out", &message, &NcuFailure::Killed { signal: None }.remedy())
 }
 
 struct Failure {
@@ -103,7 +115,8 @@ impl From<NcuFailure> for NotProfiled {
             NcuFailure::NoKernels => "no_kernels",
             NcuFailure::Exited(_) => "exited",
             NcuFailure::NoTable => "no_table",
-            NcuFailure::KernelsMissing { .. } | NcuFailure::Table(_) => "torn_table",
+            NcuFailure::KernelsMissing { .. } | NcuFailure::Table(TableError::Torn { .. }) => "torn_table",
+            NcuFailure::Table(_) => "unreadable_table",
         };
         not_profiled(cause, &failure.to_string(), &failure.remedy())
     }
@@ -118,7 +131,9 @@ impl From<PerfFailure> for NotProfiled {
             PerfFailure::UnknownEvent(_) => "unknown_event",
             PerfFailure::NothingCounted => "nothing_counted",
             PerfFailure::Empty(_) => "no_report",
-            PerfFailure::Torn(_) | PerfFailure::Missing(_) | PerfFailure::Malformed(_) => "torn_report",
+            PerfFailure::Torn(_) | PerfFailure::Missing(_) => "torn_report",
+            PerfFailure::Malformed(_) => "unreadable_report",
+            PerfFailure::Impossible(_) => "impossible_count",
             PerfFailure::DecimalComma(_) | PerfFailure::TableForPeople => "wrong_format",
         };
         not_profiled(cause, &failure.to_string(), &failure.remedy())
@@ -191,11 +206,25 @@ mod tests {
     }
 
     #[test]
+    fn a_replay_that_hangs_has_its_remedy() {
+        let hung = "==PROF== Connected to process 1 (/opt/worker)\n==PROF== Profiling \"f\" - 0: 0%....50%";
+        let late = Outcome::TimedOut { after_s: 60.0 };
+        let Outcome::NotProfiled(why) = judged(Kind::Ncu, late, hung) else { panic!("it has a remedy") };
+        assert_eq!(why.cause, "timed_out");
+        assert_eq!(
+            why.message,
+            "it was stopped at its time limit of 60 s, before Nsight Compute could finish"
+        );
+        assert!(why.remedy.contains("limits.timeout"), "{}", why.remedy);
+    }
+
+    #[test]
     fn the_workers_own_failure_is_reported_unless_the_profiler_caused_it() {
         let exited = Outcome::Exited { code: 1, message: None };
         assert_eq!(cause(&judged(Kind::Ncu, exited.clone(), PERMISSION)), Some("no_permission"));
         assert_eq!(judged(Kind::Ncu, exited.clone(), NO_KERNELS), exited);
         let late = Outcome::TimedOut { after_s: 5.0 };
         assert_eq!(judged(Kind::Ncu, late.clone(), PERMISSION), late);
+        assert_eq!(judged(Kind::Perf, late.clone(), ""), late, "perf takes no time");
     }
 }

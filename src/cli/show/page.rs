@@ -182,6 +182,7 @@ fn counters(counters: &Counters) -> Lines {
             lines.extend(
                 ncu.not_measured.iter().map(|(name, why)| line(name, format!("not measured: {why}"))),
             );
+            lines.extend(ncu.warnings.iter().map(|warning| line("warning", warning)));
         }
         Counters::Perf(perf) => {
             let ratio = |value: Option<f64>| {

@@ -41,7 +41,10 @@ pub struct NcuCounters {
     pub zero_flop_s: Option<f64>,
     /// The kernels that took longest, by name; at most 20.
     pub top_kernels: Vec<KernelGroup>,
-    /// The table may be incomplete: nobody saw the profiler exit, and its log announced no kernels. The sums are lower
+    /// What the profiler warned of, at most 20 sentences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// The table may be incomplete: the log announced no kernels, and nothing follows the table. The sums are lower
     /// bounds.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unproven: bool,
@@ -117,6 +120,7 @@ impl NcuCounters {
             not_measured,
             zero_flop_s: zero_flop_seconds(kernels, &counting),
             top_kernels: top(groups),
+            warnings: Vec::new(),
             unproven,
         }
     }

@@ -94,10 +94,16 @@ impl NcuFailure {
             NcuFailure::NoKernels => "the program ran no kernels in the profiled range: check that it runs on the GPU \
                 and that its measured iterations are in the NVTX range `orchestrate`"
                 .to_owned(),
-            NcuFailure::Other(_) | NcuFailure::Exited(_) | NcuFailure::NoTable => {
-                "run `command.sh` by hand to see what `ncu` prints".to_owned()
+            NcuFailure::Other(error) => other_remedy(error).to_owned(),
+            NcuFailure::Exited(_) | NcuFailure::NoTable => {
+                BY_HAND.to_owned()
             }
-            NcuFailure::KernelsMissing { .. } | NcuFailure::Table(_) => "the file was truncated or changed (is the \
+            NcuFailure::Table(TableError::Row { .. } | TableError::Value { .. } | TableError::Notation(_)) => {
+                "this Nsight Compute prints what is not known here, or something else writes to its file: look at \
+                 `ncu.csv` of the attempt, or use another version"
+                    .to_owned()
+            }
+            NcuFailure::KernelsMissing { .. } | NcuFailure::Table(TableError::Torn { .. }) => "the file was truncated or changed (is the \
                 disk full?): run the job again"
                 .to_owned(),
         }
@@ -123,12 +129,34 @@ impl NcuFailure {
     }
 }
 
+const BY_HAND: &str = "run `command.sh` by hand to see what `ncu` prints";
+
+/// What to do about an error of Nsight Compute that has no kind of its own.
+fn other_remedy(error: &str) -> &'static str {
+    let error = error.to_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| error.contains(word));
+    if has(&["lock file", "nsight-compute-lock"]) {
+        "another user's Nsight Compute left its lock file: have that user or root delete `nsight-compute-lock` in the \
+         temporary directory, or set TMPDIR in `variables` to a directory of your own"
+    } else if has(&["mig", "clock"]) {
+        "on a part of a GPU (MIG), clocks cannot be controlled and not all counters exist: profile on a whole GPU"
+    } else if has(&["bad allocation", "bad_alloc", "out of memory", "failed to allocate"]) {
+        "Nsight Compute keeps the device's memory to replay a kernel: profile a smaller batch, or give the host more \
+         memory"
+    } else if has(&["unknown error on device", "unknown error"]) {
+        "the GPU failed: `dmesg` and `nvidia-smi -q` show its errors, and a reset or a reboot may clear them"
+    } else {
+        BY_HAND
+    }
+}
+
 const PERMISSION: &str = "allow all users to read the counters: put `options nvidia \
     NVreg_RestrictProfilingToAdminUsers=0` into a file in /etc/modprobe.d, then reload the driver or reboot; or run as \
     root or with CAP_SYS_ADMIN (`sudo -E env \"PATH=$PATH\" …`, because sudo resets PATH). In a rented container, only \
     the provider can change this";
 
-/// Interprets the errors in the log. The most specific kind of error decides: the others are its consequences.
+/// Interprets the errors in the log. The most specific kind of error decides, and the first of those without a kind:
+/// the others are its consequences. So a program fails on its own only if Nsight Compute reports nothing before that.
 fn of_errors(log: &Log<'_>, output: &NcuOutput<'_>, capability: Option<Capability>) -> Option<NcuFailure> {
     let error = |words: &[&str]| {
         let has = |error: &&&str| words.iter().any(|word| error.contains(word));
@@ -155,11 +183,12 @@ fn of_errors(log: &Log<'_>, output: &NcuOutput<'_>, capability: Option<Capabilit
     if !unknown.is_empty() {
         return Some(NcuFailure::UnknownMetrics(unknown));
     }
-    if let Some(error) = error(&["application returned an error code"]) {
+    let first = log.errors.first();
+    if let Some(error) = first.filter(|error| error.contains("application returned an error code")) {
         let code = error.split(['(', ')']).nth(1).and_then(|code| code.parse().ok());
         return Some(NcuFailure::Application { code, stderr: last_line(output.program_stderr) });
     }
-    log.errors.first().map(|error| NcuFailure::Other((*error).to_owned()))
+    first.map(|error| NcuFailure::Other((*error).to_owned()))
 }
 
 /// The metrics that Nsight Compute did not find.

@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 pub(super) struct Log<'a> {
     /// Errors in the order they appeared, each once.
     pub(super) errors: Vec<&'a str>,
+    /// Warnings in the order they appeared, each once.
+    pub(super) warnings: Vec<&'a str>,
     /// Processes that it started to profile.
     pub(super) connected: BTreeSet<&'a str>,
     /// Processes whose end it saw.
@@ -33,7 +35,10 @@ impl<'a> Log<'a> {
     /// Merges the messages of two files, which can be the same file.
     pub(super) fn and(mut self, other: Log<'a>) -> Log<'a> {
         for error in other.errors {
-            self.add_error(error);
+            add(&mut self.errors, error);
+        }
+        for warning in other.warnings {
+            add(&mut self.warnings, warning);
         }
         self.connected.extend(other.connected);
         self.disconnected.extend(other.disconnected);
@@ -44,7 +49,9 @@ impl<'a> Log<'a> {
 
     fn read(&mut self, line: &'a str) {
         if let Some(error) = line.strip_prefix("==ERROR==") {
-            self.add_error(error.trim());
+            add(&mut self.errors, error.trim());
+        } else if let Some(warning) = line.strip_prefix("==WARNING==") {
+            add(&mut self.warnings, warning.trim());
         } else if let Some(rest) = line.strip_prefix("==PROF== ") {
             self.read_progress(rest);
         }
@@ -63,17 +70,21 @@ impl<'a> Log<'a> {
         }
     }
 
-    fn add_error(&mut self, error: &'a str) {
-        if !self.errors.contains(&error) {
-            self.errors.push(error);
-        }
-    }
-
     /// A profiled process whose end it did not see.
     pub(super) fn lost_process(&self) -> Option<&'a str> {
         self.connected.difference(&self.disconnected).next().copied()
     }
 }
+
+/// Adds `message`, unless it is there already. A message for every kernel differs from the others, so most are cut.
+fn add<'a>(messages: &mut Vec<&'a str>, message: &'a str) {
+    if messages.len() < MOST_MESSAGES && !messages.contains(&message) {
+        messages.push(message);
+    }
+}
+
+/// The most messages of a kind that are kept.
+const MOST_MESSAGES: usize = 20;
 
 /// Whether a line `Profiling "` announces a kernel: the rest is `name" - 0: 0%....` or `name" - 0 (1/10): 0%....`. When
 /// the whole application is replayed, further lines about the same kernel follow; they do not count.
@@ -102,10 +113,11 @@ mod tests {
             ==PROF== Profiling \"g\" - 1 (2/2): 0%....50%\n....100% - 3 passes\n\
             ==PROF== Profiling \"g\" - 1: Application replay pass 2\n\
             ==PROF== Connected to process 13\n\
-            ==ERROR== Out of luck.\n==ERROR== Out of luck.\n\
+            ==ERROR== Out of luck.\n==ERROR== Out of luck.\n==WARNING== Found outdated sections.\n\
             ==PROF== Disconnected from process 12\n";
         let log = Log::of(text);
         assert_eq!(log.errors, ["Out of luck."]);
+        assert_eq!(log.warnings, ["Found outdated sections."]);
         assert_eq!(log.connected, BTreeSet::from(["12", "13"]));
         assert_eq!(log.lost_process(), Some("13"));
         assert_eq!(log.announced, 2);

@@ -9,6 +9,13 @@ use super::output::NcuOutput;
 use super::select::Selection;
 use super::table::parse_table;
 use crate::metric::Meaning;
+use crate::record::said::plain;
+
+/// Whether a message of Nsight Compute follows the table, so that none of the table's end is missing.
+fn has_end(csv: &str) -> bool {
+    let last = csv.lines().rev().find(|line| !line.trim().is_empty());
+    last.is_some_and(|line| line.starts_with("==")) && csv.ends_with('\n')
+}
 
 /// Parses what Nsight Compute counted. Keeps the metrics in `selection` and all others that have a [`Meaning`]. Metrics
 /// in `selection` that the table lacks become `not_measured`.
@@ -33,6 +40,8 @@ pub fn parse_ncu(output: &NcuOutput<'_>, selection: &Selection) -> Result<NcuCou
     if kernels.is_empty() {
         return Err(NcuFailure::NoKernels);
     }
-    let unproven = output.exit.is_none() && log.announced == 0;
-    Ok(NcuCounters::of(&kernels, selection, unproven))
+    // A table that was cut at the end of a row looks like a shorter one, even if the profiler exited with 0.
+    let unproven = log.announced == 0 && !has_end(output.csv);
+    let warnings = log.warnings.iter().map(|warning| plain(warning)).collect();
+    Ok(NcuCounters { warnings, ..NcuCounters::of(&kernels, selection, unproven) })
 }

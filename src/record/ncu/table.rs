@@ -289,6 +289,9 @@ impl<W: Fn(&str) -> bool> Reader<W> {
                 return Err(TableError::Torn { line, why });
             }
         }
+        if let Some(contradictory) = self.notation.undecided(cells.iter().map(|cell| cell.value.as_str())) {
+            return Err(TableError::Notation(contradictory.to_owned()));
+        }
         for cell in cells {
             let value = cell.read(self.notation)?;
             let Cell { line, kernel, metric, .. } = cell;
@@ -355,7 +358,8 @@ fn canonical(metric: &str) -> &str {
 /// Whether a value stands for a missing one.
 fn is_absent(value: &str) -> bool {
     let value = value.trim_start_matches("(!)").trim();
-    value.is_empty() || ["n/a", "nan", "-nan"].iter().any(|word| value.eq_ignore_ascii_case(word))
+    value.is_empty()
+        || ["n/a", "nan", "-nan", "inf", "-inf"].iter().any(|word| value.eq_ignore_ascii_case(word))
 }
 
 /// Splits a row into its fields.

@@ -36,6 +36,9 @@ pub enum PerfFailure {
     /// A line has an unknown form.
     #[error("perf's report has an unreadable line: `{0}`")]
     Malformed(String),
+    /// No processor has so many events in that time.
+    #[error("perf's report has an impossible count: `{0}`")]
+    Impossible(String),
     /// A line has numbers with decimal commas, which cannot be told from the commas between fields.
     #[error("perf printed numbers with decimal commas: `{0}`")]
     DecimalComma(String),
@@ -59,8 +62,18 @@ impl PerfFailure {
             }
             PerfFailure::UnknownEvent(_) => "`perf list` shows the events of this machine".to_owned(),
             PerfFailure::Empty(_) => "run `command.sh` by hand to see what `perf` prints".to_owned(),
-            PerfFailure::Torn(_) | PerfFailure::Missing(_) | PerfFailure::Malformed(_) => {
+            PerfFailure::Torn(_) | PerfFailure::Missing(_) => {
                 "the file was truncated or changed (is the disk full?): run the job again".to_owned()
+            }
+            PerfFailure::Malformed(_) => {
+                "this `perf` prints what is not known here, or something else writes to its \
+                file: compare `perf.csv` of the attempt with what `command.sh` prints"
+                    .to_owned()
+            }
+            PerfFailure::Impossible(_) => {
+                "a counter of this machine overflowed or is broken: leave the event out of \
+                `events`, or run the job again"
+                    .to_owned()
             }
             PerfFailure::DecimalComma(_) => {
                 "`perf` needs `LC_ALL=C`: remove `LC_ALL` from `variables` in the matrix".to_owned()

@@ -57,7 +57,7 @@ pub fn parse_perf(
 /// Merges the lines of all threads into one event.
 fn merge_threads(rows: Vec<Row>) -> Vec<PerfEvent> {
     let mut events: Vec<PerfEvent> = Vec::new();
-    for Row { mut event, thread } in rows {
+    for Row { mut event, thread, running_ns: _ } in rows {
         event.threads = thread.is_some().then_some(1);
         let is_same = |other: &&mut PerfEvent| {
             event.threads.is_some()

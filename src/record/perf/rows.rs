@@ -15,6 +15,22 @@ pub(super) struct Row {
     pub(super) event: PerfEvent,
     /// The thread, if the report has one line per thread.
     pub(super) thread: Option<String>,
+    /// How long it was counted, in nanoseconds, summed over all processors.
+    pub(super) running_ns: f64,
+}
+
+/// More events than any unit of any processor has in a nanosecond, sums over many units included.
+const MOST_PER_NS: f64 = 1000.0;
+
+impl Row {
+    /// Whether so many events can happen in the time in which they were counted. A value that was counted in a part of
+    /// the time is scaled up by `perf`.
+    fn is_possible(&self) -> bool {
+        let Count::Counted { value, share } = self.event.count else { return true };
+        // `perf` rounds the share to hundredths of a percent.
+        let most = MOST_PER_NS * self.running_ns.max(1.0) / share.max(0.00005);
+        value.is_finite() && (self.event.unit.is_some() || value <= most)
+    }
 }
 
 /// Parses the lines that have an event.
@@ -36,7 +52,11 @@ pub(super) fn parse_rows(text: &str) -> Result<Vec<Row>, PerfFailure> {
         if is_derived(&fields) {
             continue;
         }
-        rows.push(parse_row(&fields).ok_or_else(|| malformed(content, &fields))?);
+        let row = parse_row(&fields).ok_or_else(|| malformed(content, &fields))?;
+        if !row.is_possible() {
+            return Err(PerfFailure::Impossible(content.to_owned()));
+        }
+        rows.push(row);
     }
     Ok(rows)
 }
@@ -85,7 +105,8 @@ fn parse_row(fields: &[String]) -> Option<Row> {
         if thread.as_deref().is_some_and(|thread| !is_thread(thread)) {
             return None;
         }
-        Some(Row { event: parse_fields(&fields[start..])?, thread })
+        let (event, running_ns) = parse_fields(&fields[start..])?;
+        Some(Row { event, thread, running_ns })
     })
 }
 
@@ -95,7 +116,8 @@ fn is_thread(text: &str) -> bool {
         .is_some_and(|(_, id)| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-fn parse_fields(fields: &[String]) -> Option<PerfEvent> {
+/// The event, and how long it was counted.
+fn parse_fields(fields: &[String]) -> Option<(PerfEvent, f64)> {
     let [value, unit, event, rest @ ..] = fields else { return None };
     let (deviation, rest) = match rest {
         [deviation, rest @ ..] if deviation.ends_with('%') => {
@@ -104,9 +126,9 @@ fn parse_fields(fields: &[String]) -> Option<PerfEvent> {
         rest => (None, rest),
     };
     let [running, share, ..] = rest else { return None };
-    decimal(running, 0)?;
+    let running_ns = decimal(running, 0)?;
     let (count, unit) = parse_count(value, unit, parse_share(share)?)?;
-    Some(PerfEvent { count, unit, deviation_percent: deviation, ..parse_event(event)? })
+    Some((PerfEvent { count, unit, deviation_percent: deviation, ..parse_event(event)? }, running_ns))
 }
 
 /// The count and its unit: seconds for all times, none for a number of events.
@@ -144,7 +166,13 @@ pub(super) fn parse_event(text: &str) -> Option<PerfEvent> {
     let (pmu, name, modifiers) = match text.split_once('/') {
         Some((pmu, rest)) => {
             let (name, modifiers) = rest.rsplit_once('/')?;
-            (Some(pmu), name, modifiers)
+            // Where only user mode may be counted, hybrid processors have `cpu_core/cycles:u/`.
+            match name.rsplit_once(':') {
+                Some((name, inner)) if modifiers.is_empty() && is_modifiers(inner) => {
+                    (Some(pmu), name, inner)
+                }
+                _ => (Some(pmu), name, modifiers),
+            }
         }
         None => match text.rsplit_once(':') {
             Some((name, modifiers)) if is_modifiers(modifiers) => (None, name, modifiers),
@@ -181,6 +209,7 @@ mod tests {
             ("cpu_core/cycles/", "cycles", Some("cpu_core"), None),
             ("cpu_atom/branch-misses/u", "branch-misses", Some("cpu_atom"), Some("u")),
             ("cpu_atom/branch-misses/:u", "branch-misses", Some("cpu_atom"), Some("u")),
+            ("cpu_core/cycles:u/", "cycles", Some("cpu_core"), Some("u")),
             ("cpu/event=0x3c,umask=0x0/", "event=0x3c,umask=0x0", None, None),
             ("sched:sched_switch", "sched:sched_switch", None, None),
         ] {
@@ -193,6 +222,28 @@ mod tests {
         for text in ["", "100.00", "cpu_core/cycles", "/cycles/", "cpu/cycles/x"] {
             assert_eq!(parse_event(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_count_that_no_processor_reaches_is_refused() {
+        let refused = |value: &str, unit: &str, share: &str| {
+            let line = format!("{value},{unit},cycles:u,1604452556,{share},,");
+            match parse_rows(&format!("{line}\n")) {
+                Err(failure) => {
+                    assert_eq!(failure, PerfFailure::Impossible(line));
+                    true
+                }
+                Ok(_) => false,
+            }
+        };
+        assert!(refused("100000000000000000000000", "", "100.00"), "1e23 cycles in 1.6 s");
+        assert!(refused(&"9".repeat(400), "", "100.00"), "more than a float can hold");
+        assert!(refused(&"9".repeat(400), "msec", "100.00"));
+        assert!(!refused("8054099575", "", "100.00"));
+        // It had a counter for a ten-thousandth of the time, so it ran ten thousand times as long.
+        assert!(!refused("80540995750000", "", "0.01"));
+        assert!(!refused("8054099575", "", "0.00"));
+        assert!(!refused("99999999999999", "Bytes", "100.00"), "no events of a processor");
     }
 
     #[test]

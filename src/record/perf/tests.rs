@@ -64,7 +64,7 @@ fn a_total_is_not_added_to_a_thread() {
     };
     for first in [None, Some("a-1".to_owned())] {
         let second = first.is_none().then(|| "a-1".to_owned());
-        let rows = [first, second].map(|thread| Row { event: event.clone(), thread });
+        let rows = [first, second].map(|thread| Row { event: event.clone(), thread, running_ns: 1.0 });
         assert_eq!(merge_threads(rows.into()).len(), 2);
     }
 }

@@ -77,8 +77,12 @@ async fn name_unknown(program: &Path, events: &[String], refused: NotProfiled) -
 /// Names the events that will be missing from the results.
 fn not_offered(counted: &PerfCounters, host: &HostFacts) -> Option<String> {
     let is_missing = |event: &&PerfEvent| event.count == Count::NotSupported;
-    let names: Vec<&str> =
-        counted.events.iter().filter(is_missing).map(|event| event.name.as_str()).collect();
+    // On hybrid processors one type of core can lack an event that the other counts.
+    let name = |event: &PerfEvent| match &event.pmu {
+        Some(pmu) => format!("{} on {pmu}", event.name),
+        None => event.name.clone(),
+    };
+    let names: Vec<String> = counted.events.iter().filter(is_missing).map(name).collect();
     if names.is_empty() {
         return None;
     }
@@ -103,6 +107,9 @@ mod tests {
         let host = HostFacts { virtualisation: Some("kvm".to_owned()), ..HostFacts::default() };
         let sentence = not_offered(&counted, &host).unwrap();
         assert!(sentence.contains("cycles") && sentence.contains("kvm") && !sentence.contains("page-faults"));
+        let hybrid = "<not supported>,,cpu_atom/cycles/,0,100.00,,\n7,,cpu_core/cycles/,1000,100.00,,\n";
+        let sentence = not_offered(&parse_perf(hybrid, "", &["cycles"]).unwrap(), &host).unwrap();
+        assert!(sentence.starts_with("perf does not count cycles on cpu_atom on this host"), "{sentence}");
         let all = parse_perf("7,,page-faults,1000,100.00,,\n", "", &["page-faults"]).unwrap();
         assert_eq!(not_offered(&all, &host), None);
     }
