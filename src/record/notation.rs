@@ -54,6 +54,11 @@ impl Notation {
         if self.decimal.is_some() && self.decimal == self.grouping { Err(MixedNotation) } else { Ok(()) }
     }
 
+    /// Whether `text` is a number whose meaning the others decide.
+    pub(super) fn is_ambiguous(text: &str) -> bool {
+        matches!(shape(text), Some(Shape::Either(_)))
+    }
+
     /// A number in `texts` that contradicts an earlier one, though nothing tells which of them has decimals: after
     /// `1,000`, that is `1.234`.
     pub(super) fn undecided<'a>(&self, texts: impl Iterator<Item = &'a str>) -> Option<&'a str> {
@@ -100,6 +105,9 @@ fn shape(text: &str) -> Option<Shape> {
         || !text.ends_with(|letter: char| letter.is_ascii_digit())
     {
         return None;
+    }
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(Shape::Plain);
     }
     let separators: Vec<char> = text.chars().filter(|letter| !letter.is_ascii_digit()).collect();
     let is_known = |separator: &char| matches!(separator, '.' | ',') || ALWAYS_GROUPING.contains(separator);

@@ -1,16 +1,16 @@
 //! The outcome of a profiled job, decided from how the worker ended and what the profiler wrote.
 
+use std::io::{BufRead, Read};
+
 use super::ncu::{NcuCounters, NcuFailure, NcuOutput, Selection, TableError, parse_ncu};
 use super::perf::{PerfFailure, parse_perf};
 use super::said::plain;
 use super::{Counters, NotProfiled, Outcome, ReportedExit};
 use crate::job::Kind;
 
-/// What a profiler was asked for, and what it left behind.
+/// What a profiler was asked for, and what it left behind besides its file.
 #[derive(Clone, Debug)]
 pub struct ProfilerOutput<'a> {
-    /// Its file: the table and most of its messages.
-    pub table: &'a str,
     /// The end of the chain's stdout and stderr, which the program shares.
     pub said: &'a str,
     /// The end of the program's stderr.
@@ -23,19 +23,21 @@ pub struct ProfilerOutput<'a> {
     pub selection: Selection,
 }
 
-/// Decides the outcome of a job of `kind` whose worker ended with `outcome`, and returns what was counted.
+/// Decides the outcome of a job of `kind` whose worker ended with `outcome`, and returns what was counted. `table` is
+/// the profiler's file: the table and most of its messages.
 ///
 /// If the worker failed, its own error is reported, unless the profiler caused it: a profiler may refuse to start the
 /// worker, or stop it. If the worker succeeded but the profiler counted nothing, the job fails.
 pub fn decide_profiled(
     kind: Kind,
     outcome: Outcome,
+    table: &mut dyn BufRead,
     output: &ProfilerOutput<'_>,
 ) -> (Outcome, Option<Counters>) {
     let counted = match kind {
         Kind::Timing => return (outcome, None),
-        Kind::Ncu => count_ncu(output),
-        Kind::Perf => count_perf(output),
+        Kind::Ncu => count_ncu(table, output),
+        Kind::Perf => count_perf(table, output),
     };
     match counted {
         Ok(counters) => (outcome, Some(counters)),
@@ -64,10 +66,10 @@ struct Failure {
     is_cause: bool,
 }
 
-fn count_ncu(output: &ProfilerOutput<'_>) -> Result<Counters, Failure> {
-    let ProfilerOutput { table, said, program_stderr, exit, version, ref selection } = *output;
-    let left = NcuOutput { csv: table, log: said, exit, program_stderr };
-    match parse_ncu(&left, selection) {
+fn count_ncu(table: &mut dyn BufRead, output: &ProfilerOutput<'_>) -> Result<Counters, Failure> {
+    let ProfilerOutput { said, program_stderr, exit, version, ref selection } = *output;
+    let left = NcuOutput { log: said, exit, program_stderr };
+    match parse_ncu(table, &left, selection) {
         Ok(counters) => Ok(Counters::Ncu(NcuCounters { version: version.map(str::to_owned), ..counters })),
         Err(failure) => {
             let is_cause = !matches!(
@@ -85,9 +87,16 @@ fn count_ncu(output: &ProfilerOutput<'_>) -> Result<Counters, Failure> {
     }
 }
 
-fn count_perf(output: &ProfilerOutput<'_>) -> Result<Counters, Failure> {
+/// The longest report of `perf` that is read. It has a line per event, perhaps one per thread.
+const LONGEST_REPORT: u64 = 64 << 20;
+
+fn count_perf(table: &mut dyn BufRead, output: &ProfilerOutput<'_>) -> Result<Counters, Failure> {
+    let mut report = Vec::new();
+    // What cannot be read is missing in the report, and is noticed as that.
+    let _ = table.take(LONGEST_REPORT).read_to_end(&mut report);
+    let report = String::from_utf8_lossy(&report);
     let events: Vec<&str> = output.selection.metrics.iter().map(String::as_str).collect();
-    let found = parse_perf(output.table, output.said, &events).map(Counters::Perf);
+    let found = parse_perf(&report, output.said, &events).map(Counters::Perf);
     found.map_err(|failure| {
         let is_cause = matches!(
             failure,
@@ -158,14 +167,13 @@ mod tests {
     fn judged(kind: Kind, outcome: Outcome, table: &str) -> Outcome {
         let selection = Selection { metrics: vec!["page-faults".to_owned()], ..Selection::default() };
         let output = ProfilerOutput {
-            table,
             said: "",
             program_stderr: "",
             exit: Some(ReportedExit::Code(0)),
             version: None,
             selection,
         };
-        let (outcome, counters) = decide_profiled(kind, outcome, &output);
+        let (outcome, counters) = decide_profiled(kind, outcome, &mut table.as_bytes(), &output);
         assert_eq!(counters.is_some(), outcome.is_success() && kind != Kind::Timing);
         outcome
     }
@@ -193,14 +201,14 @@ mod tests {
     #[test]
     fn the_counters_of_ncu_name_its_version() {
         let output = ProfilerOutput {
-            table: include_str!("../../tests/records/ncu_wide_nvtx.csv"),
             said: "",
             program_stderr: "",
             exit: Some(ReportedExit::Code(0)),
             version: Some("2026.1"),
             selection: Selection::default(),
         };
-        let (outcome, counters) = decide_profiled(Kind::Ncu, Outcome::Succeeded, &output);
+        let mut table = &include_bytes!("../../tests/records/ncu_wide_nvtx.csv")[..];
+        let (outcome, counters) = decide_profiled(Kind::Ncu, Outcome::Succeeded, &mut table, &output);
         let Some(Counters::Ncu(counters)) = counters else { panic!("{outcome}") };
         assert_eq!((outcome, counters.version.as_deref()), (Outcome::Succeeded, Some("2026.1")));
     }

@@ -17,9 +17,6 @@ use crate::record::{
     TimeReport, TimeReportError, decide_outcome, decide_profiled, last_line, parse_bsd_time, parse_gnu_time,
 };
 
-/// The longest profiler table that is read. A kernel has about a thousand bytes, an iteration about a thousand kernels.
-const TABLE_LIMIT: u64 = 1 << 30;
-
 /// How much of the output is searched for messages of a profiler.
 const SAID_LIMIT: u64 = 1 << 16;
 
@@ -102,18 +99,16 @@ impl Attempt {
         let Some((profiler, table)) = self.profiler.as_ref().zip(dir.profile(kind)) else {
             return (outcome, None);
         };
-        let table = files.read(&table, TABLE_LIMIT).unwrap_or_default();
         let end = |path: &Path| tail(path, SAID_LIMIT).unwrap_or_default();
         let (stdout, stderr) = (end(&dir.stdout()), end(&dir.stderr()));
         let output = ProfilerOutput {
-            table: &String::from_utf8_lossy(&table),
             said: &format!("{stdout}\n{stderr}"),
             program_stderr: &stderr,
             exit: report.as_ref().ok().and_then(|report| report.exit),
             version: profiler.version(),
             selection: profiler.selection(),
         };
-        decide_profiled(kind, outcome, &output)
+        files.stream(&table, |table| decide_profiled(kind, outcome, table, &output))
     }
 
     /// A `measurement.json` in the worker's current directory, which is ours too, if it was written since the start.

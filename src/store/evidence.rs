@@ -1,7 +1,8 @@
 //! Reads the files that a record rests on: when it is made, noting what they hold, and later, to see whether they still
 //! hold that.
 
-use std::io::{self, Read};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
@@ -30,6 +31,20 @@ impl EvidenceReader {
         read
     }
 
+    /// Lets `read` read the regular file at `path`, of whatever length, or nothing if there is none.
+    pub(super) fn stream<T>(&mut self, path: &Path, read: impl FnOnce(&mut dyn BufRead) -> T) -> T {
+        let Ok(file) = open_regular(path) else { return read(&mut io::empty()) };
+        let mut file = BufReader::with_capacity(1 << 16, Hashed { file, hasher: Sha256::new(), bytes: 0 });
+        let result = read(&mut file);
+        // The digest is that of the whole file, even if `read` stopped at a mistake.
+        let rest = io::copy(&mut file, &mut io::sink());
+        if rest.is_ok() {
+            let Hashed { hasher, bytes, .. } = file.into_inner();
+            self.noted.note(name(path), FileDigest { bytes, sha256: hex::encode(hasher.finalize()) });
+        }
+        result
+    }
+
     /// Notes what the file at `path` holds, of whatever length, if it exists.
     pub(super) fn look_at(&mut self, path: &Path) {
         if let Ok(digest) = digest(path) {
@@ -40,6 +55,22 @@ impl EvidenceReader {
     /// Everything that was noted.
     pub(super) fn evidence(self) -> Evidence {
         self.noted
+    }
+}
+
+/// A file whose bytes are hashed as they are read.
+struct Hashed {
+    file: File,
+    hasher: Sha256,
+    bytes: u64,
+}
+
+impl Read for Hashed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        self.hasher.update(&buffer[..count]);
+        self.bytes += count as u64;
+        Ok(count)
     }
 }
 

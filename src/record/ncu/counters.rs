@@ -1,10 +1,10 @@
 //! The counts of Nsight Compute, summed over kernels.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::output::Metrics;
 use super::select::{Selection, counts_flops, tabled_paths};
 use super::table::Kernel;
 use crate::clean::clean_text;
@@ -139,14 +139,14 @@ impl NcuCounters {
 }
 
 /// The sum of each metric that has a value for every kernel, and why the others have no sum.
-fn sums(kernels: &[Kernel]) -> (Metrics, BTreeMap<String, String>) {
+fn sums(kernels: &[Kernel]) -> (BTreeMap<String, u64>, BTreeMap<String, String>) {
     let mut all: BTreeMap<&str, (usize, Option<u64>)> = BTreeMap::new();
     for (name, value) in kernels.iter().flat_map(|kernel| &kernel.metrics) {
-        let (count, sum) = all.entry(name).or_insert((0, Some(0)));
+        let (count, sum) = all.entry(&**name).or_insert((0, Some(0)));
         *count += 1;
         *sum = sum.and_then(|sum| sum.checked_add(*value));
     }
-    let (mut metrics, mut gaps) = (Metrics::new(), BTreeMap::new());
+    let (mut metrics, mut gaps) = (BTreeMap::new(), BTreeMap::new());
     for (name, (count, sum)) in all {
         match sum {
             Some(sum) if count == kernels.len() => {
@@ -177,8 +177,8 @@ struct Counting {
 }
 
 impl Counting {
-    fn totals(&self, metrics: &Metrics) -> NcuTotals {
-        let base = |base: &str| metrics.get(&format!("{base}.sum")).copied();
+    fn totals<K: Borrow<str> + Ord>(&self, metrics: &BTreeMap<K, u64>) -> NcuTotals {
+        let base = |base: &str| metrics.get(format!("{base}.sum").as_str()).copied();
         let either = |one: &str, other: &str| base(one).or_else(|| base(other));
         let (read, write) = (
             either("dram__bytes_read", "dram__bytes_op_read"),
@@ -202,8 +202,8 @@ impl Counting {
     }
 
     /// The operations of the tensor paths that can be added without counting any twice.
-    fn tensor_flops(&self, metrics: &Metrics) -> BTreeMap<String, u64> {
-        let present = metrics.keys().filter_map(|name| match Meaning::of(name) {
+    fn tensor_flops<K: Borrow<str> + Ord>(&self, metrics: &BTreeMap<K, u64>) -> BTreeMap<String, u64> {
+        let present = metrics.keys().filter_map(|name| match Meaning::of(name.borrow()) {
             Some(Meaning::Tensor(path)) => Some(path),
             _ => None,
         });
@@ -214,7 +214,7 @@ impl Counting {
             present.filter(|path| tabled.contains(path)).collect()
         };
         let value = |path: TensorPath| {
-            let value = *metrics.get(&format!("{}.sum", path.base()))?;
+            let value = *metrics.get(format!("{}.sum", path.base()).as_str())?;
             Some((path.name().to_owned(), value))
         };
         paths.into_iter().filter_map(value).collect()
@@ -230,11 +230,11 @@ impl Counting {
 }
 
 /// The operations of the CUDA cores in one format.
-fn core_flops(metrics: &Metrics, format: CoreFormat) -> Option<u64> {
+fn core_flops<K: Borrow<str> + Ord>(metrics: &BTreeMap<K, u64>, format: CoreFormat) -> Option<u64> {
     CoreOperation::ALL.into_iter().try_fold(0u64, |sum, operation| {
         let instructions = core_bases(format, operation)
             .iter()
-            .find_map(|base| metrics.get(&format!("{base}.sum")).copied())?;
+            .find_map(|base| metrics.get(format!("{base}.sum").as_str()).copied())?;
         sum.checked_add(instructions.checked_mul(operation.flops())?)
     })
 }

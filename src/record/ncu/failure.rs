@@ -111,7 +111,7 @@ impl NcuFailure {
 
     /// The failure that the log, the program's stderr and the exit reveal, if any.
     pub(super) fn of(
-        log: &Log<'_>,
+        log: &Log,
         output: &NcuOutput<'_>,
         capability: Option<Capability>,
     ) -> Option<NcuFailure> {
@@ -157,10 +157,10 @@ const PERMISSION: &str = "allow all users to read the counters: put `options nvi
 
 /// Interprets the errors in the log. The most specific kind of error decides, and the first of those without a kind:
 /// the others are its consequences. So a program fails on its own only if Nsight Compute reports nothing before that.
-fn of_errors(log: &Log<'_>, output: &NcuOutput<'_>, capability: Option<Capability>) -> Option<NcuFailure> {
+fn of_errors(log: &Log, output: &NcuOutput<'_>, capability: Option<Capability>) -> Option<NcuFailure> {
     let error = |words: &[&str]| {
-        let has = |error: &&&str| words.iter().any(|word| error.contains(word));
-        log.errors.iter().find(has).map(|error| (*error).to_owned())
+        let has = |error: &&String| words.iter().any(|word| error.contains(word));
+        log.errors.iter().find(has).cloned()
     };
     if error(&["ERR_NVGPUCTRPERM"]).is_some() {
         return Some(NcuFailure::Permission);
@@ -188,12 +188,12 @@ fn of_errors(log: &Log<'_>, output: &NcuOutput<'_>, capability: Option<Capabilit
         let code = error.split(['(', ')']).nth(1).and_then(|code| code.parse().ok());
         return Some(NcuFailure::Application { code, stderr: last_line(output.program_stderr) });
     }
-    first.map(|error| NcuFailure::Other((*error).to_owned()))
+    first.map(|error| NcuFailure::Other(error.clone()))
 }
 
 /// The metrics that Nsight Compute did not find.
-fn unknown_metrics(errors: &[&str], capability: Option<Capability>) -> Vec<UnknownMetric> {
-    let metric = |error: &&str| {
+fn unknown_metrics(errors: &[String], capability: Option<Capability>) -> Vec<UnknownMetric> {
+    let metric = |error: &String| {
         let (_, named) = error.split_once("Failed to find metric ")?;
         let name = metric_name(named);
         Some(UnknownMetric { translation: translate(&name, capability), name, no_sum: false })

@@ -6,39 +6,41 @@ use std::collections::BTreeSet;
 
 /// The relevant messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Log<'a> {
+pub(super) struct Log {
     /// Errors in the order they appeared, each once.
-    pub(super) errors: Vec<&'a str>,
+    pub(super) errors: Vec<String>,
     /// Warnings in the order they appeared, each once.
-    pub(super) warnings: Vec<&'a str>,
+    pub(super) warnings: Vec<String>,
     /// Processes that it started to profile.
-    pub(super) connected: BTreeSet<&'a str>,
+    pub(super) connected: BTreeSet<String>,
     /// Processes whose end it saw.
-    pub(super) disconnected: BTreeSet<&'a str>,
+    pub(super) disconnected: BTreeSet<String>,
     /// It found no kernels to profile.
     pub(super) no_kernels: bool,
     /// The number of kernels announced as they were profiled. Some versions announce none.
     pub(super) announced: usize,
 }
 
-impl<'a> Log<'a> {
+impl Log {
     /// Finds the messages in `text`.
-    pub(super) fn of(text: &'a str) -> Log<'a> {
+    pub(super) fn of(text: &str) -> Log {
         let mut log = Log::default();
-        // Progress is printed with carriage returns.
-        for line in text.split(['\n', '\r']) {
-            log.read(line.trim());
-        }
+        text.split('\n').for_each(|line| log.read_line(line));
         log
     }
 
+    /// Finds the messages in a line. Progress is printed with carriage returns.
+    pub(super) fn read_line(&mut self, line: &str) {
+        line.split('\r').for_each(|part| self.read(part.trim()));
+    }
+
     /// Merges the messages of two files, which can be the same file.
-    pub(super) fn and(mut self, other: Log<'a>) -> Log<'a> {
+    pub(super) fn and(mut self, other: Log) -> Log {
         for error in other.errors {
-            add(&mut self.errors, error);
+            add(&mut self.errors, &error);
         }
         for warning in other.warnings {
-            add(&mut self.warnings, warning);
+            add(&mut self.warnings, &warning);
         }
         self.connected.extend(other.connected);
         self.disconnected.extend(other.disconnected);
@@ -47,7 +49,10 @@ impl<'a> Log<'a> {
         self
     }
 
-    fn read(&mut self, line: &'a str) {
+    fn read(&mut self, line: &str) {
+        if !line.starts_with("==") {
+            return;
+        }
         if let Some(error) = line.strip_prefix("==ERROR==") {
             add(&mut self.errors, error.trim());
         } else if let Some(warning) = line.strip_prefix("==WARNING==") {
@@ -56,11 +61,11 @@ impl<'a> Log<'a> {
             self.read_progress(rest);
         }
         // A progress message in older versions, a warning in newer ones.
-        self.no_kernels |= line.starts_with("==") && line.contains("No kernels were profiled");
+        self.no_kernels |= line.contains("No kernels were profiled");
     }
 
-    fn read_progress(&mut self, rest: &'a str) {
-        let process = |text: &'a str| text.split([' ', '(', '.']).next().unwrap_or_default();
+    fn read_progress(&mut self, rest: &str) {
+        let process = |text: &str| text.split([' ', '(', '.']).next().unwrap_or_default().to_owned();
         if let Some(rest) = rest.strip_prefix("Connected to process ") {
             self.connected.insert(process(rest));
         } else if let Some(rest) = rest.strip_prefix("Disconnected from process ") {
@@ -71,15 +76,15 @@ impl<'a> Log<'a> {
     }
 
     /// A profiled process whose end it did not see.
-    pub(super) fn lost_process(&self) -> Option<&'a str> {
-        self.connected.difference(&self.disconnected).next().copied()
+    pub(super) fn lost_process(&self) -> Option<&str> {
+        self.connected.difference(&self.disconnected).next().map(String::as_str)
     }
 }
 
 /// Adds `message`, unless it is there already. A message for every kernel differs from the others, so most are cut.
-fn add<'a>(messages: &mut Vec<&'a str>, message: &'a str) {
-    if messages.len() < MOST_MESSAGES && !messages.contains(&message) {
-        messages.push(message);
+fn add(messages: &mut Vec<String>, message: &str) {
+    if messages.len() < MOST_MESSAGES && !messages.iter().any(|known| known == message) {
+        messages.push(message.to_owned());
     }
 }
 
@@ -118,7 +123,7 @@ mod tests {
         let log = Log::of(text);
         assert_eq!(log.errors, ["Out of luck."]);
         assert_eq!(log.warnings, ["Found outdated sections."]);
-        assert_eq!(log.connected, BTreeSet::from(["12", "13"]));
+        assert_eq!(log.connected, BTreeSet::from(["12".to_owned(), "13".to_owned()]));
         assert_eq!(log.lost_process(), Some("13"));
         assert_eq!(log.announced, 2);
         assert!(!log.no_kernels);

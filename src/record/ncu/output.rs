@@ -1,18 +1,19 @@
 //! The unparsed output of Nsight Compute.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use crate::record::ReportedExit;
 
 /// Values by name of the metric, in bytes, nanoseconds or events.
-pub(super) type Metrics = BTreeMap<String, u64>;
+///
+/// A table has few metrics and many kernels, so the kernels share the names.
+pub(super) type Metrics = BTreeMap<Rc<str>, u64>;
 
-/// What Nsight Compute left behind.
+/// What Nsight Compute left behind besides the file of `--log-file`, which has the table and messages.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NcuOutput<'a> {
-    /// The file of `--log-file`: the table and messages.
-    pub csv: &'a str,
-    /// What it wrote to stdout and stderr, mixed with the program's output; it can repeat `csv`.
+    /// What it wrote to stdout and stderr, mixed with the program's output; it can repeat the file of the table.
     pub log: &'a str,
     /// How Nsight Compute ended; `None` if nobody saw it.
     pub exit: Option<ReportedExit>,

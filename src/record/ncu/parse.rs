@@ -1,33 +1,36 @@
 //! Turns the output of Nsight Compute into counters, or into the reason why there are none.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, Read};
 
 use super::counters::NcuCounters;
 use super::failure::NcuFailure;
 use super::log::Log;
 use super::output::NcuOutput;
 use super::select::Selection;
-use super::table::parse_table;
+use super::table::{Kernel, TableError, TableReader};
 use crate::metric::Meaning;
 use crate::record::said::plain;
 
-/// Whether a message of Nsight Compute follows the table, so that none of the table's end is missing.
-fn has_end(csv: &str) -> bool {
-    let last = csv.lines().rev().find(|line| !line.trim().is_empty());
-    last.is_some_and(|line| line.starts_with("==")) && csv.ends_with('\n')
-}
+/// The longest line that is read: a row of all metrics has some tens of kilobytes.
+const LONGEST_LINE: u64 = 16 << 20;
 
-/// Parses what Nsight Compute counted. Keeps the metrics in `selection` and all others that have a [`Meaning`]. Metrics
-/// in `selection` that the table lacks become `not_measured`.
+/// Parses what Nsight Compute counted, line by line: `csv`, the file of `--log-file`, can be larger than memory.
+///
+/// Keeps the metrics in `selection` and all others that have a [`Meaning`]. Metrics in `selection` that the table lacks
+/// become `not_measured`.
 ///
 /// # Errors
 /// [`NcuFailure`]: why no counts can be used. If it exited with 0 but counted no kernels, that is a failure. So is a
 /// file that was visibly cut; if that cannot be told, the counters are `unproven`.
-pub fn parse_ncu(output: &NcuOutput<'_>, selection: &Selection) -> Result<NcuCounters, NcuFailure> {
-    let log = Log::of(output.csv).and(Log::of(output.log));
+pub fn parse_ncu(
+    csv: impl BufRead,
+    output: &NcuOutput<'_>,
+    selection: &Selection,
+) -> Result<NcuCounters, NcuFailure> {
     let asked: BTreeSet<&str> = selection.metrics.iter().map(String::as_str).collect();
-    let wanted = |name: &str| asked.contains(name) || Meaning::of(name).is_some();
-    let table = parse_table(output.csv, wanted);
+    let File { log, table, has_end } = read(csv, |name| asked.contains(name) || Meaning::of(name).is_some());
+    let log = log.and(Log::of(output.log));
     // The profiler's own messages explain a failure better than the table that it left behind.
     let capability = table.iter().flatten().flatten().find_map(|kernel| kernel.capability);
     if let Some(failure) = NcuFailure::of(&log, output, capability) {
@@ -41,7 +44,36 @@ pub fn parse_ncu(output: &NcuOutput<'_>, selection: &Selection) -> Result<NcuCou
         return Err(NcuFailure::NoKernels);
     }
     // A table that was cut at the end of a row looks like a shorter one, even if the profiler exited with 0.
-    let unproven = log.announced == 0 && !has_end(output.csv);
+    let unproven = log.announced == 0 && !has_end;
     let warnings = log.warnings.iter().map(|warning| plain(warning)).collect();
     Ok(NcuCounters { warnings, ..NcuCounters::of(&kernels, selection, unproven) })
+}
+
+/// What is in the file of `--log-file`.
+struct File {
+    log: Log,
+    /// The kernels of all tables; `None` if there is no table.
+    table: Result<Option<Vec<Kernel>>, TableError>,
+    /// Whether a message of Nsight Compute follows the table, so that none of the table's end is missing.
+    has_end: bool,
+}
+
+fn read(mut csv: impl BufRead, wanted: impl Fn(&str) -> bool) -> File {
+    let (mut log, mut table) = (Log::default(), TableReader::new(wanted));
+    let (mut bytes, mut has_end) = (Vec::new(), false);
+    let is_whole = loop {
+        bytes.clear();
+        match (&mut csv).take(LONGEST_LINE).read_until(b'\n', &mut bytes) {
+            Ok(0) => break true,
+            Ok(_) => {}
+            Err(_) => break false,
+        }
+        let line = String::from_utf8_lossy(&bytes);
+        log.read_line(&line);
+        table.read_line(&line);
+        if !line.trim().is_empty() {
+            has_end = line.starts_with("==") && line.ends_with('\n');
+        }
+    };
+    File { log, table: table.finish(is_whole), has_end }
 }

@@ -11,7 +11,9 @@
 //!
 //! A kernel is identified by process id and id, because every process counts its kernels from 0.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use super::output::Metrics;
 use super::unit::{Dimension, parse_unit, to_base};
@@ -65,73 +67,96 @@ pub enum TableError {
     Notation(String),
 }
 
-/// Parses the kernels of all tables in `text`, in the order of their first rows, with the metrics that are `wanted`.
-/// `None` if there is no table.
-///
-/// # Errors
-/// A table is cut off or inconsistent.
-pub(super) fn parse_table(
-    text: &str,
-    wanted: impl Fn(&str) -> bool,
-) -> Result<Option<Vec<Kernel>>, TableError> {
-    let rows = split_rows(text)?;
-    if rows.is_empty() {
-        return Ok(None);
-    }
-    let mut reader = Reader { wanted, layout: None, notation: Notation::default(), found: Found::default() };
-    for row in rows {
-        reader.read(&row)?;
-    }
-    reader.finish().map(Some)
-}
-
 /// How the header of a table begins.
 const HEADERS: [&str; 2] = ["\"ID\",\"Process ID\",", "ID,Process ID,"];
 
-/// A header or a row: its first line and its text, without the final line break. Quoted cells can contain line breaks.
-struct Row<'a> {
+/// Reads the kernels of all tables in a file, line by line, with the metrics that are wanted.
+pub(super) struct TableReader<W> {
+    rows: Rows<W>,
+    /// Whether the rows of the table are quoted; `None` above the first header.
+    is_quoted: Option<bool>,
+    /// The number of lines that were read.
+    lines: usize,
+    /// The beginning of a row that continues in the next line, because a quote is open.
+    open: Option<Row>,
+    /// The first thing that is wrong. What follows it is not read.
+    error: Option<TableError>,
+}
+
+/// A header or a row: its first line and its text. Quoted cells can contain line breaks.
+struct Row {
     line: usize,
-    raw: &'a str,
+    raw: String,
     is_header: bool,
 }
 
-/// The headers and rows in `text`, without the lines between them. A line with an open quote continues in the next.
-fn split_rows(text: &str) -> Result<Vec<Row<'_>>, TableError> {
-    let mut rows: Vec<Row<'_>> = Vec::new();
-    let mut is_quoted = None;
-    let (mut start, mut number) = (0, 0);
-    while start < text.len() {
-        number += 1;
-        let line = number;
-        let mut end = line_end(text, start);
-        let raw = text[start..end].trim_start_matches('\u{feff}');
-        let is_header = HEADERS.iter().any(|header| raw.starts_with(header));
-        if is_header {
-            is_quoted = Some(raw.starts_with('"'));
-        }
-        if is_header || is_quoted.is_some_and(|is_quoted| is_row(raw, is_quoted)) {
-            let mut quotes = quotes_in(raw);
-            while quotes % 2 == 1 && end < text.len() {
-                number += 1;
-                let next = line_end(text, end);
-                quotes += quotes_in(&text[end..next]);
-                end = next;
-            }
-            let raw = text[start..end].trim_start_matches('\u{feff}').trim_end_matches(['\r', '\n']);
-            rows.push(Row { line, raw, is_header });
-        }
-        start = end;
+impl<W: Fn(&str) -> bool> TableReader<W> {
+    pub(super) fn new(wanted: W) -> Self {
+        TableReader { rows: Rows::new(wanted), is_quoted: None, lines: 0, open: None, error: None }
     }
-    // A line without a line break may have lost digits.
-    if !rows.is_empty() && !text.ends_with('\n') {
-        return Err(TableError::Torn { line: number, why: "the line is incomplete" });
-    }
-    Ok(rows)
-}
 
-/// The end of the line that begins at `start`, including its line break.
-fn line_end(text: &str, start: usize) -> usize {
-    text[start..].find('\n').map_or(text.len(), |length| start + length + 1)
+    /// Reads a line with its line break. Lines that belong to no table are skipped.
+    pub(super) fn read_line(&mut self, line: &str) {
+        self.lines += 1;
+        if self.error.is_some() {
+            return;
+        }
+        let read = self.row_of(line).and_then(|row| match row {
+            Some(row) => self.rows.read(row.line, row.raw.trim_end_matches(['\r', '\n']), row.is_header),
+            None => Ok(()),
+        });
+        self.error = read.err();
+    }
+
+    /// The header or row that ends with `line`, if one does.
+    fn row_of(&mut self, line: &str) -> Result<Option<Row>, TableError> {
+        let text = line.trim_start_matches('\u{feff}');
+        let row = match self.open.take() {
+            Some(open) => Row { raw: open.raw + line, ..open },
+            None => {
+                let is_header = HEADERS.iter().any(|header| text.starts_with(header));
+                if is_header {
+                    self.is_quoted = Some(text.starts_with('"'));
+                }
+                if !is_header && !self.is_quoted.is_some_and(|is_quoted| is_row(text, is_quoted)) {
+                    // A line without a line break may have lost digits.
+                    let is_cut = self.is_quoted.is_some() && !line.ends_with('\n');
+                    return if is_cut { Err(self.torn("the line is incomplete")) } else { Ok(None) };
+                }
+                Row { line: self.lines, raw: text.to_owned(), is_header }
+            }
+        };
+        if !line.ends_with('\n') {
+            return Err(self.torn("the line is incomplete"));
+        }
+        if quotes_in(&row.raw) % 2 == 1 {
+            self.open = Some(row);
+            return Ok(None);
+        }
+        Ok(Some(row))
+    }
+
+    fn torn(&self, why: &'static str) -> TableError {
+        TableError::Torn { line: self.lines, why }
+    }
+
+    /// The kernels, in the order of their first rows; `None` if there is no table. `is_whole` tells whether the file
+    /// could be read to its end.
+    ///
+    /// # Errors
+    /// A table is cut off or inconsistent.
+    pub(super) fn finish(mut self, is_whole: bool) -> Result<Option<Vec<Kernel>>, TableError> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        if let Some(open) = self.open {
+            return Err(TableError::Row { line: open.line, why: "its quotes do not match" });
+        }
+        if !is_whole {
+            return Err(self.torn("the rest of the file cannot be read"));
+        }
+        if self.is_quoted.is_none() { Ok(None) } else { self.rows.finish().map(Some) }
+    }
 }
 
 /// Whether a line below a header is a row. If the header is quoted, so are its rows. Otherwise a row begins with two
@@ -160,19 +185,24 @@ struct Layout {
 enum Values {
     /// One row per metric: the columns of its name, unit and value.
     Long { name: usize, unit: usize, value: usize },
-    /// One column per metric: the columns, their metrics, and the row of units once it was read.
-    Wide { columns: Vec<(usize, String)>, units: Option<Vec<String>> },
+    /// One column per metric: the columns with their metrics, `None` if they are not wanted, and the row of units once
+    /// it was read.
+    Wide { columns: Vec<(usize, Option<Rc<str>>)>, units: Option<Vec<Rc<str>>> },
 }
 
 impl Layout {
-    fn of(line: usize, header: &[String]) -> Result<Layout, TableError> {
+    fn of(
+        line: usize,
+        header: &[Cow<'_, str>],
+        names: &mut Names<impl Fn(&str) -> bool>,
+    ) -> Result<Layout, TableError> {
         let column = |name: &str| header.iter().position(|column| column == name);
         let wrong = |why| TableError::Row { line, why };
         let values = match (column("Metric Name"), column("Metric Unit"), column("Metric Value")) {
             (Some(name), Some(unit), Some(value)) if name.max(unit) < value => {
                 Values::Long { name, unit, value }
             }
-            (None, None, None) => Values::Wide { columns: metric_columns(header), units: None },
+            (None, None, None) => Values::Wide { columns: metric_columns(header, names), units: None },
             _ => return Err(wrong("the header lacks the columns for a metric's name, unit or value")),
         };
         Ok(Layout {
@@ -187,9 +217,43 @@ impl Layout {
 
 /// The metrics among the columns of a wide table. Device attributes are skipped: some are text, some are numbers in
 /// another notation.
-fn metric_columns(header: &[String]) -> Vec<(usize, String)> {
+fn metric_columns(
+    header: &[Cow<'_, str>],
+    names: &mut Names<impl Fn(&str) -> bool>,
+) -> Vec<(usize, Option<Rc<str>>)> {
     let is_metric = |name: &str| name.contains("__") && !name.starts_with("device__attribute");
-    header.iter().cloned().enumerate().filter(|(_, name)| is_metric(name)).collect()
+    let metrics = header.iter().enumerate().filter(|(_, name)| is_metric(name));
+    metrics.map(|(index, name)| (index, names.wanted(name))).collect()
+}
+
+/// The names of metrics and units, each once: a table repeats them in every row.
+struct Names<W> {
+    is_wanted: W,
+    /// `None` for metrics that are not wanted.
+    metrics: BTreeMap<String, Option<Rc<str>>>,
+    units: BTreeMap<String, Rc<str>>,
+}
+
+impl<W: Fn(&str) -> bool> Names<W> {
+    /// The usual name of `metric`, if it is wanted.
+    fn wanted(&mut self, metric: &str) -> Option<Rc<str>> {
+        if let Some(known) = self.metrics.get(metric) {
+            return known.clone();
+        }
+        let name = canonical(metric);
+        let wanted = (self.is_wanted)(name).then(|| Rc::from(name));
+        self.metrics.insert(metric.to_owned(), wanted.clone());
+        wanted
+    }
+
+    fn unit(&mut self, unit: &str) -> Rc<str> {
+        if let Some(known) = self.units.get(unit) {
+            return known.clone();
+        }
+        let name: Rc<str> = unit.into();
+        self.units.insert(unit.to_owned(), name.clone());
+        name
+    }
 }
 
 /// What has been read so far.
@@ -199,37 +263,45 @@ struct Found {
     /// The number of metric rows per kernel; only in long tables.
     metric_rows: Vec<usize>,
     by_id: BTreeMap<(String, String), usize>,
+    /// Values that are ambiguous by themselves.
     cells: Vec<Cell>,
     /// The kernel and the line of the last row.
     last: Option<(usize, usize)>,
 }
 
-/// A value, as printed. It can be parsed only when the notation has been learned from all values.
+/// A value, as printed. If it is ambiguous, it can be read only when the notation has been learned from all values.
 struct Cell {
     line: usize,
     kernel: usize,
-    metric: String,
-    unit: String,
-    value: String,
+    metric: Rc<str>,
+    unit: Rc<str>,
+    value: Box<str>,
 }
 
-struct Reader<W> {
-    wanted: W,
+/// What the rows of a table say.
+struct Rows<W> {
+    names: Names<W>,
     layout: Option<Layout>,
     notation: Notation,
     found: Found,
 }
 
-impl<W: Fn(&str) -> bool> Reader<W> {
-    fn read(&mut self, row: &Row<'_>) -> Result<(), TableError> {
-        let fields = split_fields(row)?;
-        let wrong = |why| Err(TableError::Row { line: row.line, why });
-        if row.is_header {
-            self.layout = Some(Layout::of(row.line, &fields)?);
+impl<W: Fn(&str) -> bool> Rows<W> {
+    fn new(is_wanted: W) -> Self {
+        let names = Names { is_wanted, metrics: BTreeMap::new(), units: BTreeMap::new() };
+        Rows { names, layout: None, notation: Notation::default(), found: Found::default() }
+    }
+
+    /// Reads a header or a row without its line break.
+    fn read(&mut self, line: usize, raw: &str, is_header: bool) -> Result<(), TableError> {
+        let wrong = |why| TableError::Row { line, why };
+        let fields = split_fields(raw).ok_or_else(|| wrong("its quotes do not match"))?;
+        if is_header {
+            self.layout = Some(Layout::of(line, &fields, &mut self.names)?);
             return Ok(());
         }
         // Only what follows a header is taken for a row.
-        let Some(layout) = &mut self.layout else { return wrong("there is no header above it") };
+        let Some(layout) = &mut self.layout else { return Err(wrong("there is no header above it")) };
         let least = match layout.values {
             Values::Long { value, .. } => value + 1,
             Values::Wide { .. } => layout.width,
@@ -237,77 +309,95 @@ impl<W: Fn(&str) -> bool> Reader<W> {
         let is_short = (least..layout.width).contains(&fields.len())
             && fields[least..].iter().all(|rest| rest.is_empty());
         if fields.len() != layout.width && !is_short {
-            return wrong("its number of fields differs from the header's");
+            return Err(wrong("its number of fields differs from the header's"));
         }
         if let Values::Wide { units: units @ None, .. } = &mut layout.values {
             if !fields[0].is_empty() || !fields[layout.process].is_empty() {
-                return wrong("the row of units is missing");
+                return Err(wrong("the row of units is missing"));
             }
-            *units = Some(fields);
+            *units = Some(fields.iter().map(|unit| self.names.unit(unit)).collect());
             return Ok(());
         }
-        self.read_kernel(row.line, &fields)
+        self.read_kernel(line, &fields)
     }
 
-    fn read_kernel(&mut self, line: usize, fields: &[String]) -> Result<(), TableError> {
-        let Some(layout) = &self.layout else { return Ok(()) };
-        let kernel = self.found.kernel(line, layout, fields)?;
-        self.found.last = Some((kernel, line));
-        let mut take = |metric: &str, unit: &str, value: &str| {
-            if self.notation.learn(value).is_err() {
+    fn read_kernel(&mut self, line: usize, fields: &[Cow<'_, str>]) -> Result<(), TableError> {
+        let Rows { names, layout: Some(layout), notation, found } = self else { return Ok(()) };
+        let kernel = found.kernel(line, layout, fields)?;
+        found.last = Some((kernel, line));
+        let mut take = |metric: Option<Rc<str>>, unit: Rc<str>, value: &str| {
+            if notation.learn(value).is_err() {
                 return Err(TableError::Notation(value.to_owned()));
             }
-            let metric = canonical(metric);
-            if (self.wanted)(metric) && !is_absent(value) {
-                let (metric, unit, value) = (metric.to_owned(), unit.to_owned(), value.to_owned());
-                self.found.cells.push(Cell { line, kernel, metric, unit, value });
+            match metric.filter(|_| !is_absent(value)) {
+                Some(metric) => {
+                    found.take(Cell { line, kernel, metric, unit, value: value.into() }, *notation)
+                }
+                None => Ok(()),
             }
-            Ok(())
         };
         match &layout.values {
             // A row of a rule.
             Values::Long { name, .. } if fields[*name].is_empty() => Ok(()),
             Values::Long { name, unit, value } => {
-                self.found.metric_rows[kernel] += 1;
-                take(&fields[*name], &fields[*unit], &fields[*value])
+                let (metric, unit) = (names.wanted(&fields[*name]), names.unit(&fields[*unit]));
+                take(metric, unit, &fields[*value])?;
+                found.metric_rows[kernel] += 1;
+                Ok(())
             }
             Values::Wide { columns, units } => {
                 let units = units.as_deref().unwrap_or_default();
-                columns.iter().try_for_each(|(index, name)| take(name, &units[*index], &fields[*index]))
+                columns
+                    .iter()
+                    .try_for_each(|(index, name)| take(name.clone(), units[*index].clone(), &fields[*index]))
             }
         }
     }
 
-    /// Parses the values once all rows have been read.
+    /// Reads the ambiguous values once all rows have been read.
     fn finish(self) -> Result<Vec<Kernel>, TableError> {
-        let Found { mut kernels, metric_rows, cells, last, .. } = self.found;
-        if let Some((kernel, line)) = last {
-            let others = metric_rows.iter().enumerate().filter(|(index, _)| *index != kernel);
+        let mut found = self.found;
+        if let Some((kernel, line)) = found.last {
+            let rows = &found.metric_rows;
+            let others = rows.iter().enumerate().filter(|(index, _)| *index != kernel);
             // All kernels have the same metrics, so if the last one has fewer rows, some are missing.
-            if others.map(|(_, rows)| *rows).min().is_some_and(|least| metric_rows[kernel] < least) {
+            if others.map(|(_, rows)| *rows).min().is_some_and(|least| rows[kernel] < least) {
                 let why = "the last kernel lacks metrics that all others have";
                 return Err(TableError::Torn { line, why });
             }
         }
-        if let Some(contradictory) = self.notation.undecided(cells.iter().map(|cell| cell.value.as_str())) {
+        let cells = std::mem::take(&mut found.cells);
+        if let Some(contradictory) = self.notation.undecided(cells.iter().map(|cell| &*cell.value)) {
             return Err(TableError::Notation(contradictory.to_owned()));
         }
-        for cell in cells {
-            let value = cell.read(self.notation)?;
-            let Cell { line, kernel, metric, .. } = cell;
-            let before = kernels[kernel].metrics.insert(metric, value);
-            if before.is_some_and(|before| before != value) {
-                let why = "an earlier row has another value for this kernel's metric";
-                return Err(TableError::Row { line, why });
-            }
-        }
-        Ok(kernels)
+        cells.into_iter().try_for_each(|cell| found.insert(cell, self.notation))?;
+        Ok(found.kernels)
     }
 }
 
 impl Found {
+    /// Keeps a value: as a number, if it means the same whatever the others look like.
+    fn take(&mut self, cell: Cell, notation: Notation) -> Result<(), TableError> {
+        if Notation::is_ambiguous(&cell.value) {
+            self.cells.push(cell);
+            return Ok(());
+        }
+        self.insert(cell, notation)
+    }
+
+    fn insert(&mut self, cell: Cell, notation: Notation) -> Result<(), TableError> {
+        let value = cell.read(notation)?;
+        let Cell { line, kernel, metric, .. } = cell;
+        let before = self.kernels[kernel].metrics.insert(metric, value);
+        if before.is_some_and(|before| before != value) {
+            let why = "an earlier row has another value for this kernel's metric";
+            return Err(TableError::Row { line, why });
+        }
+        Ok(())
+    }
+
     /// The index of the kernel of a row.
-    fn kernel(&mut self, line: usize, layout: &Layout, fields: &[String]) -> Result<usize, TableError> {
+    fn kernel(&mut self, line: usize, layout: &Layout, fields: &[Cow<'_, str>]) -> Result<usize, TableError> {
         let (id, process) = (&fields[0], &fields[layout.process]);
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         if !is_number(id) || !is_number(process) {
@@ -315,12 +405,12 @@ impl Found {
         }
         let name = &fields[layout.kernel];
         let next = self.kernels.len();
-        let index = *self.by_id.entry((process.clone(), id.clone())).or_insert(next);
+        let index = *self.by_id.entry((process.to_string(), id.to_string())).or_insert(next);
         if index == next {
             let capability = layout.capability.and_then(|column| fields[column].parse().ok());
-            self.kernels.push(Kernel { name: name.clone(), capability, metrics: Metrics::new() });
+            self.kernels.push(Kernel { name: name.to_string(), capability, metrics: Metrics::new() });
             self.metric_rows.push(0);
-        } else if self.kernels[index].name != *name {
+        } else if self.kernels[index].name != **name {
             return Err(TableError::Row { line, why: "its id belongs to a kernel with another name" });
         }
         Ok(index)
@@ -343,9 +433,9 @@ impl Cell {
         };
         value().ok_or_else(|| TableError::Value {
             line: self.line,
-            metric: self.metric.clone(),
-            value: self.value.clone(),
-            unit: self.unit.clone(),
+            metric: self.metric.to_string(),
+            value: self.value.to_string(),
+            unit: self.unit.to_string(),
         })
     }
 }
@@ -362,15 +452,39 @@ fn is_absent(value: &str) -> bool {
         || ["n/a", "nan", "-nan", "inf", "-inf"].iter().any(|word| value.eq_ignore_ascii_case(word))
 }
 
-/// Splits a row into its fields.
-fn split_fields(row: &Row<'_>) -> Result<Vec<String>, TableError> {
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .buffer_capacity(row.raw.len())
-        .from_reader(row.raw.as_bytes());
-    let mut records = reader.records();
-    match (records.next(), records.next()) {
-        (Some(Ok(record)), None) => Ok(record.iter().map(str::to_owned).collect()),
-        _ => Err(TableError::Row { line: row.line, why: "its quotes do not match" }),
+/// Splits a row into its fields; `None` if its quotes do not match. A quote within a quoted field is doubled.
+///
+/// A table of all metrics has some thousand columns, most of which nobody asked for, so fields are not copied.
+fn split_fields(raw: &str) -> Option<Vec<Cow<'_, str>>> {
+    let mut fields = Vec::new();
+    let mut rest = raw;
+    loop {
+        let (field, behind) = match rest.strip_prefix('"') {
+            Some(quoted) => quoted_field(quoted)?,
+            None => {
+                let end = rest.find(',').unwrap_or(rest.len());
+                (Cow::Borrowed(&rest[..end]), &rest[end..])
+            }
+        };
+        fields.push(field);
+        match behind.strip_prefix(',') {
+            Some(next) => rest = next,
+            None => return behind.is_empty().then_some(fields),
+        }
+    }
+}
+
+/// The field whose opening quote stands in front of `text`, and what follows its closing quote.
+fn quoted_field(text: &str) -> Option<(Cow<'_, str>, &str)> {
+    let mut from = 0;
+    loop {
+        let at = from + text[from..].find('"')?;
+        if text[at + 1..].starts_with('"') {
+            from = at + 2;
+            continue;
+        }
+        let field = &text[..at];
+        let field = if from == 0 { Cow::Borrowed(field) } else { Cow::Owned(field.replace("\"\"", "\"")) };
+        return Some((field, &text[at + 1..]));
     }
 }

@@ -18,8 +18,22 @@ const GERMAN: &str = include_str!("../../../tests/records/ncu_wide_older_german.
 
 const EXIT_0: Option<ReportedExit> = Some(ReportedExit::Code(0));
 
-fn exited_with_0(csv: &str) -> NcuOutput<'_> {
-    NcuOutput { csv, exit: EXIT_0, ..NcuOutput::default() }
+/// Everything that Nsight Compute left behind.
+#[derive(Clone, Copy, Default)]
+struct Output<'a> {
+    csv: &'a str,
+    log: &'a str,
+    exit: Option<ReportedExit>,
+    program_stderr: &'a str,
+}
+
+fn parse_ncu(output: &Output<'_>, selection: &Selection) -> Result<NcuCounters, NcuFailure> {
+    let Output { csv, log, exit, program_stderr } = *output;
+    super::parse_ncu(csv.as_bytes(), &NcuOutput { log, exit, program_stderr }, selection)
+}
+
+fn exited_with_0(csv: &str) -> Output<'_> {
+    Output { csv, exit: EXIT_0, ..Output::default() }
 }
 
 fn hopper() -> Selection {
@@ -101,6 +115,74 @@ fn another_locale_and_an_older_version() {
     assert_eq!((counters.capability, counters.kernels, counters.kernel_names), (None, 2, 1));
 }
 
+/// A file that is made while it is read, `rows` times the same rows with another id each.
+struct Endless {
+    head: &'static str,
+    row: fn(usize) -> String,
+    rows: usize,
+    made: usize,
+    piece: Vec<u8>,
+}
+
+impl std::io::Read for Endless {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.piece.is_empty() && self.made <= self.rows {
+            let text = if self.made == 0 { self.head.to_owned() } else { (self.row)(self.made - 1) };
+            self.piece = text.into_bytes();
+            self.made += 1;
+        }
+        let length = buffer.len().min(self.piece.len());
+        buffer[..length].copy_from_slice(&self.piece[..length]);
+        self.piece.drain(..length);
+        Ok(length)
+    }
+}
+
+/// The whole file would have tens of megabytes. Nothing of it is kept but names, wanted values and what is ambiguous.
+#[test]
+fn a_table_is_read_as_it_comes_whatever_its_length() {
+    let long = Endless {
+        head: "\"ID\",\"Process ID\",\"Kernel Name\",\"Metric Name\",\"Metric Unit\",\"Metric Value\"\n",
+        row: |index| {
+            let (kernel, name) = (index / 2, ["gpu__time_duration.sum", "dram__bytes.sum"][index % 2]);
+            let unit = ["ns", "byte"][index % 2];
+            format!("\"{kernel}\",\"7\",\"k{}\",\"{name}\",\"{unit}\",\"1,024\"\n", kernel % 3)
+        },
+        rows: 60_000,
+        made: 0,
+        piece: Vec::new(),
+    };
+    let exit = NcuOutput { exit: EXIT_0, ..NcuOutput::default() };
+    let counters = super::parse_ncu(std::io::BufReader::new(long), &exit, &Selection::default()).unwrap();
+    assert_eq!((counters.kernels, counters.kernel_names), (30_000, 3));
+    assert_eq!(counters.metrics["dram__bytes.sum"], 30_000 * 1024);
+    let wide = Endless {
+        head: "\"ID\",\"Process ID\",\"Kernel Name\",\"dram__bytes.sum\",\"sm__x.sum\"\n\"\",\"\",\"\",\"Kbyte\",\"\"\n",
+        row: |index| format!("\"{index}\",\"7\",\"a, \"\"b\"\"\",\"1.50\",\"{}\"\n", "9".repeat(1000)),
+        rows: 10_000,
+        made: 0,
+        piece: Vec::new(),
+    };
+    let counters = super::parse_ncu(std::io::BufReader::new(wide), &exit, &Selection::default()).unwrap();
+    assert_eq!((counters.kernels, counters.metrics["dram__bytes.sum"]), (10_000, 10_000 * 1500));
+    assert_eq!(counters.top_kernels[0].name, "a, \"b\"");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_to_its_end_is_torn() {
+    struct Broken;
+    impl std::io::Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+            Err(std::io::Error::other("a bad sector"))
+        }
+    }
+    let file = std::io::Read::chain(WIDE.as_bytes(), Broken);
+    let output = NcuOutput { exit: EXIT_0, ..NcuOutput::default() };
+    let failure =
+        super::parse_ncu(std::io::BufReader::new(file), &output, &Selection::default()).unwrap_err();
+    assert!(matches!(failure, NcuFailure::Table(TableError::Torn { .. })), "{failure}");
+}
+
 /// A table that was cut at the end of a row, when the disk was full, looks like a shorter table.
 #[test]
 fn a_table_whose_end_nobody_saw_is_unproven_even_after_exit_0() {
@@ -137,7 +219,7 @@ fn nsight_computes_own_error_comes_before_the_programs_exit() {
             "==PROF== Connected to process 7\n==ERROR== {error}\n\
              ==ERROR== The application returned an error code (9).\n"
         );
-        let output = NcuOutput { csv: &text, exit: Some(ReportedExit::Code(9)), ..NcuOutput::default() };
+        let output = Output { csv: &text, exit: Some(ReportedExit::Code(9)), ..Output::default() };
         let failure = parse_ncu(&output, &Selection::default()).unwrap_err();
         assert_eq!(failure, NcuFailure::Other(error.to_owned()));
         assert!(failure.remedy().contains(remedy), "{error}: {}", failure.remedy());
@@ -277,8 +359,7 @@ fn lines_of_the_program_between_rows_are_skipped() {
     let row =
         |row: csv::StringRecord| row.iter().map(|field| field.replace(',', "")).collect::<Vec<_>>().join(",");
     let unquoted: String = rows.records().map(|it| row(it.unwrap()) + "\n").collect();
-    let totals =
-        |csv: &str| parse_ncu(&NcuOutput { csv, ..NcuOutput::default() }, &hopper()).map(|it| it.metrics);
+    let totals = |csv: &str| parse_ncu(&Output { csv, ..Output::default() }, &hopper()).map(|it| it.metrics);
     let expected = totals(&unquoted).unwrap();
     for said in ["epoch,5,loss", "5,epoch,loss", "5,7"] {
         let (header, rows) = unquoted.split_once('\n').unwrap();
@@ -324,7 +405,7 @@ fn a_separator_in_a_whole_number_groups() {
     let row = LONG.lines().find(|line| line.contains("\"byte\",\"2,816\"")).unwrap();
     for printed in ["2,816", "2.816"] {
         let csv = format!("{header}\n{row}\n").replace("2,816", printed);
-        let counters = parse_ncu(&NcuOutput { csv: &csv, ..NcuOutput::default() }, &hopper()).unwrap();
+        let counters = parse_ncu(&Output { csv: &csv, ..Output::default() }, &hopper()).unwrap();
         assert_eq!(counters.metrics["dram__bytes_read.sum"], 2816, "{printed}");
     }
 }
@@ -408,7 +489,7 @@ fn failures_are_recognised() {
         let stderr = "Traceback (most recent call last):\nValueError: no data\n\n";
         // Messages are found in either place.
         for (csv, log) in [(text, ""), ("", text), (text, text)] {
-            let output = NcuOutput { csv, log, exit: EXIT_0, program_stderr: stderr };
+            let output = Output { csv, log, exit: EXIT_0, program_stderr: stderr };
             let failure = parse_ncu(&output, &hopper()).unwrap_err();
             assert!(failure.to_string().contains(words), "{failure}");
             assert!(failure.remedy().contains(remedy), "{failure}: {}", failure.remedy());
@@ -419,7 +500,7 @@ fn failures_are_recognised() {
 #[test]
 fn a_complete_table_is_not_used_after_a_failure() {
     let exited =
-        |exit| parse_ncu(&NcuOutput { exit: Some(exit), ..exited_with_0(WIDE) }, &hopper()).unwrap_err();
+        |exit| parse_ncu(&Output { exit: Some(exit), ..exited_with_0(WIDE) }, &hopper()).unwrap_err();
     assert_eq!(exited(ReportedExit::Code(3)), NcuFailure::Exited(3));
     assert_eq!(exited(ReportedExit::Signal(9)), NcuFailure::Killed { signal: Some(9) });
     let failed = format!("{WIDE}==ERROR== The application returned an error code (1).\n");
@@ -448,7 +529,7 @@ fn at_most_twenty_kernels_are_listed() {
         .map(|index| Kernel {
             name: format!("kernel_{index:02}"),
             capability: None,
-            metrics: Metrics::from([("gpu__time_duration.sum".to_owned(), 100 + index % 3)]),
+            metrics: Metrics::from([("gpu__time_duration.sum".into(), 100 + index % 3)]),
         })
         .collect();
     let counters = NcuCounters::of(&kernels, &Selection::default(), false);
@@ -461,7 +542,7 @@ fn at_most_twenty_kernels_are_listed() {
 #[test]
 fn a_sum_that_exceeds_64_bits_is_not_measured() {
     let kernel =
-        Kernel { metrics: Metrics::from([("dram__bytes.sum".to_owned(), u64::MAX)]), ..Kernel::default() };
+        Kernel { metrics: Metrics::from([("dram__bytes.sum".into(), u64::MAX)]), ..Kernel::default() };
     let counters = NcuCounters::of(&[kernel.clone(), kernel], &Selection::default(), false);
     assert_eq!(counters.totals().dram_bytes, None);
     assert_eq!(counters.not_measured["dram__bytes.sum"], "its sum exceeds 64 bits");
@@ -469,7 +550,7 @@ fn a_sum_that_exceeds_64_bits_is_not_measured() {
 
 #[test]
 fn a_metric_that_some_kernels_lack_is_not_measured() {
-    let (without, with) = (Kernel::default(), Metrics::from([("dram__bytes.sum".to_owned(), 8)]));
+    let (without, with) = (Kernel::default(), Metrics::from([("dram__bytes.sum".into(), 8)]));
     let kernels = [without.clone(), without, Kernel { metrics: with, ..Kernel::default() }];
     let counters = NcuCounters::of(&kernels, &Selection::default(), false);
     assert_eq!(counters.not_measured["dram__bytes.sum"], "2 of 3 kernels have no value");
@@ -478,7 +559,7 @@ fn a_metric_that_some_kernels_lack_is_not_measured() {
 #[test]
 fn kernels_that_took_no_time_have_no_share_of_it() {
     let share = |nanoseconds: u64| {
-        let metrics = Metrics::from([("gpu__time_duration.sum".to_owned(), nanoseconds)]);
+        let metrics = BTreeMap::from([("gpu__time_duration.sum".to_owned(), nanoseconds)]);
         NcuCounters { metrics, zero_flop_s: Some(1e-9), ..NcuCounters::default() }.zero_flop_share()
     };
     assert_eq!((share(4), share(0)), (Some(0.25), None));
@@ -493,7 +574,7 @@ proptest! {
     ) {
         let cut = text.floor_char_boundary(cut.index(text.len()));
         let whole = parse(text).unwrap();
-        let output = NcuOutput { csv: &text[..cut], exit, ..NcuOutput::default() };
+        let output = Output { csv: &text[..cut], exit, ..Output::default() };
         if let Ok(counters) = parse_ncu(&output, &Selection::default()) {
             let is_flagged = counters.unproven && counters.kernels < whole.kernels;
             let is_whole = NcuCounters { unproven: false, ..counters.clone() } == whole;
@@ -517,7 +598,7 @@ proptest! {
         exit in prop::sample::select(vec![None, EXIT_0]),
     ) {
         let text = garble(text, &edits);
-        let output = NcuOutput { csv: &text, log: &text, exit, program_stderr: &text };
+        let output = Output { csv: &text, log: &text, exit, program_stderr: &text };
         if let Ok(counters) = parse_ncu(&output, &hopper()) {
             prop_assert!(counters.kernels > 0);
             prop_assert!(counters.zero_flop_share().is_none_or(|share| (0.0..=1.0).contains(&share)));

@@ -95,7 +95,11 @@ async fn listing(program: &Path) -> Result<Option<BTreeSet<String>>, NotProfiled
     if !listed.is_empty() {
         return Ok(Some(listed));
     }
-    match parse_ncu(&NcuOutput { log: &text, ..NcuOutput::default() }, &Selection::default()) {
+    match parse_ncu(
+        std::io::empty(),
+        &NcuOutput { log: &text, ..NcuOutput::default() },
+        &Selection::default(),
+    ) {
         Err(NcuFailure::NoTable) | Ok(_) => Ok(None),
         Err(failure) => Err(failure.into()),
     }
