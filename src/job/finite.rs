@@ -1,6 +1,7 @@
 //! Floating-point numbers in keys.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -74,6 +75,12 @@ impl PartialEq for Finite {
 }
 
 impl Eq for Finite {}
+
+impl Hash for Finite {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.to_bits().hash(state);
+    }
+}
 
 impl fmt::Display for Finite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,12 +1,8 @@
-use std::fmt::Write;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::{
-    Device, Finite, JobId, Kind, Name, ParamValue, Params, Precision, Profile, parameter, placeholders,
-};
+use super::{Device, Kind, Name, ParamValue, Params, Precision, Profile, parameter, placeholders};
 
 /// The version of the key's form.
 ///
@@ -121,40 +117,6 @@ impl Key {
         asked.next_multiple_of(steps)
     }
 
-    /// The hash's preimage: JSON without white space, object keys sorted by bytes at every depth.
-    pub fn canonical_json(&self) -> String {
-        // A plan can have a million jobs, so this is written member by member and not by way of a `Value`.
-        let Key { schema, kind, env, device, model, batch, precision, repeat, params, worker, profile } =
-            self;
-        let mut text = String::with_capacity(512);
-        let mut member = |name: &str, value: &str| {
-            text.push(if text.is_empty() { '{' } else { ',' });
-            write!(text, "\"{name}\":{value}").expect("a string takes every text");
-        };
-        member("batch", &batch.to_string());
-        member("device", &json(device));
-        member("env", &json(env));
-        member("kind", &json(kind));
-        member("model", &json(model));
-        member("params", &canonical_params(params));
-        member("precision", &json(precision));
-        if !profile.is_default() {
-            member("profile", &canonical(profile));
-        }
-        member("repeat", &repeat.to_string());
-        member("schema", &schema.to_string());
-        if let WorkerTemplate::Command(argv) = worker {
-            member("worker", &format!("{{\"command\":{}}}", json(argv)));
-        }
-        text.push('}');
-        text
-    }
-
-    /// SHA-256 of [`Key::canonical_json`].
-    pub fn id(&self) -> JobId {
-        JobId::of(&self.canonical_json())
-    }
-
     /// `{env}_{model}_{precision}_bs{batch}_run{N}`, as in the seed scripts. A profiled job, of which each config has
     /// one per profiler, has the profiler's name instead of the last word.
     pub fn label(&self) -> String {
@@ -186,21 +148,26 @@ impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
         let Key { schema, kind, env, device, model, batch, precision, repeat, params, worker, profile } =
             self;
-        (schema, kind, env, device, model)
-            == (&other.schema, &other.kind, &other.env, &other.device, &other.model)
-            && (batch, precision, repeat) == (&other.batch, &other.precision, &other.repeat)
+        (batch, precision, repeat) == (&other.batch, &other.precision, &other.repeat)
+            && (schema, kind, env, device, model)
+                == (&other.schema, &other.kind, &other.env, &other.device, &other.model)
             && (worker, profile) == (&other.worker, &other.profile)
-            && hashed(params).eq(hashed(&other.params))
+            && have_equal_ids(params, &other.params)
     }
 }
 
+/// Whether keys that differ in nothing but their parameters, `one` and `other`, have the same id.
+pub(super) fn have_equal_ids(one: &Params, other: &Params) -> bool {
+    one == other || hashed(one).eq(hashed(other))
+}
+
 /// The part of `params` that the id hashes.
-fn hashed(params: &Params) -> impl Iterator<Item = (&String, &ParamValue)> {
+pub(super) fn hashed(params: &Params) -> impl Iterator<Item = (&String, &ParamValue)> {
     params.iter().filter(|(name, value)| !is_default(name, value))
 }
 
 fn is_default(name: &str, value: &ParamValue) -> bool {
-    parameter(name).and_then(super::Parameter::default_value).as_ref() == Some(value)
+    parameter(name).is_some_and(|parameter| parameter.has_default(value))
 }
 
 #[cfg(test)]
@@ -223,76 +190,10 @@ impl Key {
     }
 }
 
-/// The canonical JSON of the part of `params` that the id hashes.
-fn canonical_params(params: &Params) -> String {
-    let mut text = String::from("{");
-    for (name, value) in hashed(params) {
-        let value = match value {
-            ParamValue::Float(value) => value.canonical(),
-            ParamValue::Data(value) => canonical(value),
-            ParamValue::Bool(_) | ParamValue::Int(_) | ParamValue::Text(_) => json(value),
-        };
-        let comma = if text.len() > 1 { "," } else { "" };
-        write!(text, "{comma}{}:{value}", json(name)).expect("a string takes every text");
-    }
-    text + "}"
-}
-
-/// JSON of a `value` without objects and floats, which is canonical.
-fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("no serializer of a key fails")
-}
-
-/// The canonical JSON of any `value`.
-fn canonical(value: &impl Serialize) -> String {
-    let value = serde_json::to_value(value).expect("a key has string keys and no failing serializer");
-    let mut text = String::new();
-    write_canonical(&value, &mut text);
-    text
-}
-
-/// Writes `value` with sorted object keys and floats in [`Finite::canonical`] form, independent of the map type and
-/// float printer of `serde_json`.
-fn write_canonical(value: &Value, out: &mut String) {
-    match value {
-        Value::Object(map) => {
-            let mut entries: Vec<_> = map.iter().collect();
-            entries.sort_by_key(|(name, _)| name.as_bytes());
-            out.push('{');
-            for (index, (name, value)) in entries.into_iter().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                out.push_str(&Value::from(name.as_str()).to_string());
-                out.push(':');
-                write_canonical(value, out);
-            }
-            out.push('}');
-        }
-        Value::Array(values) => {
-            out.push('[');
-            for (index, value) in values.iter().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                write_canonical(value, out);
-            }
-            out.push(']');
-        }
-        Value::Number(number) if number.is_f64() => {
-            let finite = number.as_f64().and_then(Finite::new).expect("a JSON number is finite");
-            out.push_str(&finite.canonical());
-        }
-        scalar => out.push_str(&scalar.to_string()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-    use crate::job::{DataSource, Job, arbitrary};
+    use crate::job::{DataSource, Finite, Job};
 
     fn key() -> Key {
         Key {
@@ -460,15 +361,5 @@ mod tests {
         }
         let error = serde_json::from_str::<ParamValue>("null").unwrap_err().to_string();
         assert!(error.contains("expected a word, a finite number"), "{error}");
-    }
-    proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
-        /// By way of a `Value`, the members are sorted whatever they are called.
-        #[test]
-        fn canonical_json_is_the_same_by_way_of_a_value(key in arbitrary::key()) {
-            let normal = Key { params: Key::without_defaults(key.params.clone()), ..key.clone() };
-            prop_assert_eq!(key.canonical_json(), canonical(&normal));
-        }
     }
 }

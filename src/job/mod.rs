@@ -10,6 +10,8 @@
 
 #[cfg(test)]
 pub(crate) mod arbitrary;
+mod canonical;
+mod config;
 mod finite;
 mod id;
 mod key;
@@ -24,6 +26,7 @@ mod value;
 mod varying;
 mod word;
 
+pub use config::ConfigOf;
 pub use finite::Finite;
 pub use id::{JobId, ParseJobIdError};
 pub use key::{KEY_SCHEMA, Key, WorkerTemplate};

@@ -342,6 +342,14 @@ impl Parameter {
         }
     }
 
+    /// Whether `value` is its default.
+    pub(super) fn has_default(self, value: &ParamValue) -> bool {
+        if let (ParameterDefault::Word(default), ParamValue::Text(value)) = (self.declaration().default, value) {
+            return default == value;
+        }
+        self.default_value().as_ref() == Some(value)
+    }
+
     /// Whether it has this need.
     pub fn needs(self, need: Need) -> bool {
         self.declaration().needs.contains(&need)

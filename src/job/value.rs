@@ -63,7 +63,7 @@ impl<'a> IntoIterator for &'a Params {
 
 /// The value of one worker parameter. In JSON it is a scalar, or the object of a [`DataSource`]. The form decides the
 /// variant, so `1`, `1.0` and `"1"` are three values.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged)]
 pub enum ParamValue {
     /// `true` or `false`.
