@@ -5,9 +5,13 @@
 //! Every function takes finite numbers. If there are not enough of them, it returns [`TooFew`], never a 0 and never an
 //! interval without width.
 
+mod running_median;
+
 use std::fmt;
 
 use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, Hypergeometric, Normal, StudentsT};
+
+pub use running_median::RunningMedian;
 
 /// The confidence level of every interval in a report.
 pub const CONFIDENCE: f64 = 0.95;

@@ -1,5 +1,7 @@
 //! A builder of synthetic studies for tests. By default these have one host, one device and undisturbed runs.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::cost::FlopsConvention;
@@ -158,7 +160,7 @@ impl StudyBuilder {
         self
     }
 
-    fn cell(mut self, key: Key, record: Result<Box<Record>, NoRecord>) -> Self {
+    fn cell(mut self, key: Key, record: Result<Arc<Record>, NoRecord>) -> Self {
         let usd_per_hour = self.usd_per_hour;
         self.cells.push(Cell { job: Job::new(key), peaks: None, usd_per_hour, record, iterations: None });
         self
@@ -180,7 +182,7 @@ impl StudyBuilder {
         let slot = self.cells.len() as i64;
         let mut record = record(key.clone(), images_per_s, slot);
         change(&mut record);
-        self.cell(key, Ok(Box::new(record)))
+        self.cell(key, Ok(Arc::new(record)))
     }
 
     /// Sets the seconds of the last run's iterations, timed by `clock`.

@@ -40,9 +40,11 @@ pub mod unconfirmed;
 #[cfg(test)]
 pub(crate) mod fixture;
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 
-use crate::job::{Job, Kind};
+use crate::job::{Job, JobId, Kind};
 use crate::protocol::{Iterations, Measurement};
 use crate::record::{MatrixFacts, Outcome, Record};
 
@@ -73,7 +75,7 @@ pub struct Study {
     pub thresholds: Thresholds,
 }
 
-/// A job of the plan and its result.
+/// A job of the plan and its result. It shares its record with the inventory.
 #[derive(Clone, Debug)]
 pub struct Cell {
     /// The job.
@@ -83,7 +85,7 @@ pub struct Cell {
     /// The price of an hour on the machine, in US dollars.
     pub usd_per_hour: Option<f64>,
     /// What its last attempt left, be it of a success or of a failure.
-    pub record: Result<Box<Record>, NoRecord>,
+    pub record: Result<Arc<Record>, NoRecord>,
     /// The seconds of its iterations, if its worker wrote them. They never decide what counts.
     pub iterations: Option<Iterations>,
 }
@@ -98,8 +100,8 @@ pub struct NoRecord {
 /// When and where a job ran.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
-    /// The name of the job's directory, which is unique.
-    pub job: String,
+    /// The job.
+    pub job: JobId,
     /// The job's label.
     pub label: String,
     /// The host's name.
@@ -114,7 +116,7 @@ impl Span {
     /// The span of `record`.
     pub fn of(record: &Record) -> Self {
         Span {
-            job: Job::new(record.key.clone()).dir_name(),
+            job: record.id,
             label: record.label.clone(),
             host: record.provenance.host.hostname.clone(),
             started_at: record.started_at,

@@ -18,10 +18,11 @@ use crate::text::jobs_text;
 /// The cells of `jobs` of `plan` for `analysis`. They lack peaks and costs, which are not needed here, and the seconds
 /// of iterations. Those never decide what counts, and `status --watch` would read them every two seconds.
 pub(super) fn study<'a>(plan: &Plan, inventory: &Inventory, jobs: impl Iterator<Item = &'a Job>) -> Study {
+    let standings = inventory.standings();
     Study {
         matrix: plan.matrix.clone(),
         description: plan.description.clone(),
-        cells: jobs.map(|job| cell(job.clone(), inventory, NotDone::to_string)).collect(),
+        cells: jobs.map(|job| cell(job.clone(), &standings, NotDone::to_string)).collect(),
         spans: inventory.records().map(Span::of).collect(),
         peaks: Catalogue::default(),
         convention: FlopsConvention::default(),
@@ -100,10 +101,11 @@ pub(super) fn doubts_of(
     global: &Global,
 ) -> Doubts {
     let job = Job::new(record.key.clone());
-    let mut own = [cell(job.clone(), inventory, NotDone::to_string)];
+    let standings = inventory.standings();
+    let mut own = [cell(job.clone(), &standings, NotDone::to_string)];
     load_iterations(&mut own, store, global);
     let others = plan.into_iter().flat_map(Plan::jobs).filter(|other| other.id() != job.id());
-    let others = others.map(|other| cell(other, inventory, NotDone::to_string));
+    let others = others.map(|other| cell(other, &standings, NotDone::to_string));
     let study = Study {
         matrix: record.provenance.matrix.clone(),
         description: None,
@@ -123,6 +125,8 @@ pub(super) fn doubts_of(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::analysis::fixture;
     use crate::matrix::check;
@@ -172,7 +176,7 @@ mod tests {
         for (key, rate) in plan.jobs.iter().zip([100.0, 120.0, 140.0]) {
             let mut record = fixture::record(key.clone(), rate, records.len() as i64);
             record.provenance.host.power_source = (key.repeat == 1).then(|| "battery".into());
-            inventory.jobs.insert(record.id, Standing::Done(Box::new(record.clone())));
+            inventory.jobs.insert(record.id, Standing::Done(Arc::new(record.clone())));
             records.push(record);
         }
         let doubts = |record: &Record, plan| doubts_of(record, plan, &inventory, &store, &global);

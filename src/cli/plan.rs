@@ -180,6 +180,8 @@ fn counts_by_decision<S: Serializer>(counts: &Tally, serializer: S) -> Result<S:
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::json;
 
     use super::*;
@@ -210,7 +212,7 @@ mod tests {
         ];
         let mut inventory = Inventory::default();
         let done = fixture::record(keys[0].clone(), 80.0, 0);
-        inventory.jobs.insert(done.id, Standing::Done(Box::new(done)));
+        inventory.jobs.insert(done.id, Standing::Done(Arc::new(done)));
         let decisions = [
             Decision::Skip,
             Decision::Run(NotDone::NeverRan),

@@ -37,11 +37,10 @@ fn most_recent(store: &Store, global: &Global) -> Result<Plan, Failure> {
     let plan = store.load_plan(name).map_err(Failure::store)?;
     if !others.is_empty() && !global.quiet {
         let inventory = store.load_inventory().map_err(Failure::store)?;
+        let standings = inventory.standings();
         let unfinished = |name: &&String| {
             let plan = store.load_plan(name);
-            plan.is_ok_and(|plan| {
-                plan.jobs().any(|job| matches!(inventory.standing(&job), Standing::NotDone(_)))
-            })
+            plan.is_ok_and(|plan| plan.jobs().any(|job| matches!(standings.of(&job), Standing::NotDone(_))))
         };
         let left: Vec<&str> = others.iter().filter(unfinished).map(String::as_str).collect();
         if !left.is_empty() {

@@ -18,7 +18,9 @@ use crate::analysis::{Analysis, Cell, NoRecord, Span, Study};
 use crate::files::{FILE_LIMIT, write_atomic};
 use crate::host::probe_host;
 use crate::job::{Job, Name};
-use crate::plan::{Decided, Decision, Inventory, NotDone, Plan, PlannedEnv, Present, Standing, decide};
+use crate::plan::{
+    Decided, Decision, Inventory, NotDone, Plan, PlannedEnv, Present, Standing, Standings, decide,
+};
 use crate::prepare::peaks::load_peaks;
 use crate::protocol::{BadIterations, Iterations, Measurement};
 use crate::record::DifferenceKind;
@@ -66,7 +68,7 @@ impl StudyArgs {
             matrix: plan.matrix,
             description: plan.description,
             cells,
-            spans: spans(&inventory),
+            spans: inventory.records().map(Span::of).collect(),
             peaks: load_catalogue(&self.peaks_dir, global)?,
             convention: self.flops_convention,
             include_marked: self.include_marked,
@@ -120,19 +122,21 @@ fn remove_old_figures(directory: &Path, files: &[File]) -> Result<(), MakeError>
 
 fn cells(plan: &Plan, inventory: &Inventory) -> Vec<Cell> {
     // A stale job is done: its record and its rows tell what it ran with.
+    let standings = inventory.standings();
     decide(plan, inventory, &probe_host(), &Present::default())
         .into_iter()
         .map(|Decided { job, decision }| {
             let PlannedEnv { peaks, usd_per_hour, .. } = plan.env(job.key()).clone();
-            let cell = cell(job, inventory, |not_done| reason(&decision, not_done));
+            let cell = cell(job, &standings, |not_done| reason(&decision, not_done));
             Cell { peaks, usd_per_hour, ..cell }
         })
         .collect()
 }
 
-/// The cell of `job` for `analysis`, without the peaks and prices of its env. `reason` tells why it has no record.
-pub(super) fn cell(job: Job, inventory: &Inventory, reason: impl FnOnce(&NotDone) -> String) -> Cell {
-    let record = match inventory.standing(&job) {
+/// The cell of `job` for `analysis`, by its standing among `standings`. It lacks the peaks and prices of its env.
+/// `reason` tells why it has no record.
+pub(super) fn cell(job: Job, standings: &Standings<'_>, reason: impl FnOnce(&NotDone) -> String) -> Cell {
+    let record = match standings.of(&job) {
         Standing::Done(record) | Standing::NotDone(NotDone::Failed(record)) => Ok(record),
         Standing::NotDone(not_done) => Err(NoRecord { reason: reason(&not_done) }),
     };
@@ -182,14 +186,6 @@ fn reason(decision: &Decision, not_done: &NotDone) -> String {
             not_done.to_string()
         }
     }
-}
-
-fn spans(inventory: &Inventory) -> Vec<Span> {
-    let records = inventory.jobs.values().filter_map(|standing| match standing {
-        Standing::Done(record) | Standing::NotDone(NotDone::Failed(record)) => Some(record),
-        Standing::NotDone(_) => None,
-    });
-    records.map(|record| Span::of(record)).collect()
 }
 
 /// All peaks below `directory`. An unusable file only leads to a warning, because it might be for another device than

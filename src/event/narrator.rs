@@ -1,12 +1,12 @@
 //! Turns the events of a run into lines of text, without a terminal: [`Event`]s in, [`Saying`]s out.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
 use super::{Event, Summary, Waiting, WorkerFate};
-use crate::job::{Job, JobId, Key, Kind, State, varying_parameters};
-use crate::plan::{Decided, Decision, Estimator, TimeLeft};
+use crate::job::{Job, JobId, Kind, State, varying_parameters};
+use crate::plan::{Decided, Decision, Estimator, Forecast, TimeLeft};
 use crate::protocol::Progress;
 use crate::record::Record;
 use crate::text::{duration_text, jobs_text, rate_text};
@@ -34,9 +34,10 @@ pub enum Weight {
 /// Follows a run and tracks its progress.
 #[derive(Debug)]
 pub struct Narrator {
-    estimator: Estimator,
+    /// Of the open jobs.
+    forecast: Forecast,
     /// The jobs in the queue, and the one that is running.
-    open: BTreeMap<JobId, Key>,
+    open: BTreeSet<JobId>,
     /// How many jobs were in the queue when the run began.
     to_run: usize,
     /// Parameters that differ between jobs but are not part of their labels.
@@ -60,8 +61,8 @@ impl Narrator {
     /// A narrator that has not seen any event. `estimator` predicts the time left.
     pub fn new(estimator: Estimator) -> Narrator {
         Narrator {
-            estimator,
-            open: BTreeMap::new(),
+            forecast: Forecast::new(estimator),
+            open: BTreeSet::new(),
             to_run: 0,
             varying: Vec::new(),
             failed: 0,
@@ -84,9 +85,9 @@ impl Narrator {
         self.current.as_ref()
     }
 
-    /// How long the remaining jobs will take, counting the running one in full.
+    /// How long the remaining jobs will take, counting the running one in full. In O(1).
     pub fn time_left(&self) -> TimeLeft {
-        self.estimator.time_left(self.open.values())
+        self.forecast.time_left()
     }
 
     /// Takes in an event. Returns the line that reports it, if there is one.
@@ -128,8 +129,11 @@ impl Narrator {
     }
 
     fn began(&mut self, jobs: &[Decided]) -> String {
-        let to_run = jobs.iter().filter(|decided| decided.decision.runs());
-        self.open = to_run.map(|decided| (decided.job.id(), decided.job.key().clone())).collect();
+        for Decided { job, .. } in jobs.iter().filter(|decided| decided.decision.runs()) {
+            if self.open.insert(job.id()) {
+                self.forecast.open(job.key());
+            }
+        }
         self.to_run = self.open.len();
         self.varying = varying_parameters(jobs.iter().map(|decided| decided.job.key()));
         let mut text = format!("{}: {} to run", jobs_text(jobs.len()), self.to_run);
@@ -186,9 +190,9 @@ impl Narrator {
     fn ended(&mut self, job: &Job, record: &Record, retry: bool) -> Saying {
         let counter = self.counter();
         self.current = None;
-        self.estimator.learn(record);
+        self.forecast.learn(record);
         if !retry {
-            self.open.remove(&job.id());
+            self.close(job);
         }
         let took = duration_text(record.wall_s());
         if record.outcome.is_success() {
@@ -211,7 +215,7 @@ impl Narrator {
 
     fn left(&mut self, job: &Job, decision: &Decision) -> String {
         let counter = self.counter();
-        self.open.remove(&job.id());
+        self.close(job);
         let why = match decision {
             Decision::Skip | Decision::Stale { .. } => {
                 "it is done: another `orchestrate` ran it meanwhile".to_owned()
@@ -225,7 +229,7 @@ impl Narrator {
     fn given_up(&mut self, job: &Job, why: &str, directory: &Path) -> Saying {
         let counter = self.counter();
         self.current = None;
-        self.open.remove(&job.id());
+        self.close(job);
         self.failed += 1;
         let text = format!(
             "{counter} FAILED {}: {why}; repair {} or move it away, and the next run will try again",
@@ -233,6 +237,13 @@ impl Narrator {
             directory.display()
         );
         Saying { text, weight: Weight::Error }
+    }
+
+    /// Takes `job` out of the queue, if it is in it.
+    fn close(&mut self, job: &Job) {
+        if self.open.remove(&job.id()) {
+            self.forecast.close(job.key());
+        }
     }
 
     /// The job's label and the parameters that differ between jobs.

@@ -5,12 +5,13 @@
 //! libraries. Only a file that has changed is read, and then its bytes decide.
 #![expect(clippy::disallowed_methods, reason = "this looks up the programs of a run")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
@@ -65,6 +66,22 @@ impl Stamp {
     }
 }
 
+/// All that a worker's programs and libraries depend on.
+#[derive(PartialEq, Eq, Hash)]
+struct Called<'a> {
+    worker: &'a WorkerTemplate,
+    device: Device,
+    program: String,
+    environment: BTreeMap<String, String>,
+}
+
+impl<'a> Called<'a> {
+    fn by(key: &'a Key, Invocation { argv, environment, .. }: &Invocation) -> Self {
+        let (program, environment) = (argv[0].clone(), environment.clone());
+        Called { worker: &key.worker, device: key.device, program, environment }
+    }
+}
+
 impl Programs {
     /// Looks up the directories in which programs are searched.
     ///
@@ -92,25 +109,27 @@ impl Programs {
     }
 
     /// The worker of every done job of `plan` that ran on the host `hostname`, as it would be called now. Jobs that
-    /// cannot be called are left out.
+    /// cannot be called are left out. Each program is looked at once, however many jobs call it.
     pub fn workers_of_done(
         &mut self,
         plan: &Plan,
         inventory: &Inventory,
         hostname: &str,
-    ) -> BTreeMap<JobId, WorkerFacts> {
+    ) -> BTreeMap<JobId, Arc<WorkerFacts>> {
         let is_ours = |record: &Record| record.provenance.host.hostname == hostname;
         self.trust(inventory.records().filter(|record| is_ours(record)));
         let outputs = Outputs { measurement: String::new(), iterations: String::new() };
-        let mut workers = BTreeMap::new();
-        for job in plan.jobs() {
-            let done = match inventory.jobs.get(&job.id()) {
+        let (mut workers, mut known) = (BTreeMap::new(), HashMap::new());
+        for key in &plan.jobs {
+            let id = key.id();
+            let done = match inventory.jobs.get(&id) {
                 Some(Standing::Done(record)) => is_ours(record),
                 _ => false,
             };
-            let key = job.key();
             if done && let Ok(call) = invocation(key, plan.env(key), &self.surroundings, &outputs) {
-                workers.insert(job.id(), self.worker(&job, &call));
+                let found = known.entry(Called::by(key, &call));
+                let worker = found.or_insert_with(|| Arc::new(self.worker_of(key, &call)));
+                workers.insert(id, Arc::clone(worker));
             }
         }
         workers
@@ -121,7 +140,11 @@ impl Programs {
     /// An external worker is identified by the first program among the literal words of its command: the script, if the
     /// first word is an interpreter. The other programs are listed beside it.
     pub fn worker(&mut self, job: &Job, invocation: &Invocation) -> WorkerFacts {
-        let mut files = self.program_files(job.key(), invocation);
+        self.worker_of(job.key(), invocation)
+    }
+
+    fn worker_of(&mut self, key: &Key, invocation: &Invocation) -> WorkerFacts {
+        let mut files = self.program_files(key, invocation);
         let own = files.remove(0);
         let mut others = BTreeMap::new();
         for path in &files {
@@ -129,7 +152,7 @@ impl Programs {
                 others.insert(file_name(path), hash);
             }
         }
-        let libraries = self.libraries_of(files.iter().chain([&own]), job.key(), invocation);
+        let libraries = self.libraries_of(files.iter().chain([&own]), key, invocation);
         cleaned(&WorkerFacts { path: own.display().to_string(), sha256: self.hash(&own), others, libraries })
     }
 

@@ -8,7 +8,28 @@ use super::{DataSource, JobId, Key, ParamValue, Params, Profile, WorkerTemplate}
 impl Key {
     /// The hash's preimage: JSON without white space, object keys sorted by bytes at every depth.
     pub fn canonical_json(&self) -> String {
-        let Key { schema, kind, env, device, model, batch, precision, repeat, params, worker, profile } =
+        self.text(self.batch, self.repeat)
+    }
+
+    /// SHA-256 of [`Key::canonical_json`].
+    pub fn id(&self) -> JobId {
+        JobId::of(&self.canonical_json())
+    }
+
+    /// The id of [`Key::config`].
+    pub fn config_id(&self) -> JobId {
+        JobId::of(&self.text(self.batch, 1))
+    }
+
+    /// The id of [`Key::config`] with batch 0, which no config has: the same for configs that differ only in the batch.
+    pub fn id_of_any_batch(&self) -> JobId {
+        JobId::of(&self.text(0, 1))
+    }
+
+    /// The canonical JSON of this key with another `batch` and `repeat`.
+    fn text(&self, batch: u32, repeat: u32) -> String {
+        // Exhaustive, so that a new field of a key is written here too.
+        let Key { schema, kind, env, device, model, precision, params, worker, profile, batch: _, repeat: _ } =
             self;
         let mut out = String::with_capacity(256);
         let mut object = Object::begin(&mut out);
@@ -29,11 +50,6 @@ impl Key {
         }
         object.end();
         out
-    }
-
-    /// SHA-256 of [`Key::canonical_json`].
-    pub fn id(&self) -> JobId {
-        JobId::of(&self.canonical_json())
     }
 }
 
@@ -185,6 +201,8 @@ mod tests {
         fn the_text_is_the_sorted_json_of_the_key(key in arbitrary::key(), schema in any::<u32>()) {
             let key = Key { schema, ..key };
             prop_assert_eq!(key.canonical_json(), defined(&key));
+            prop_assert_eq!(key.config_id(), key.config().id());
+            prop_assert_eq!(key.id_of_any_batch(), Key { batch: 0, ..key.config() }.id());
         }
     }
 }

@@ -26,6 +26,8 @@ mod value;
 mod varying;
 mod word;
 
+use std::sync::Arc;
+
 pub use config::ConfigOf;
 pub use finite::Finite;
 pub use id::{JobId, ParseJobIdError};
@@ -42,10 +44,10 @@ pub use value::{DataSource, ParamValue, Params};
 pub use varying::{distinction, varying_parameters};
 pub use word::{Device, Kind, Optimizer, Precision, UnknownWord};
 
-/// One job: a [`Key`] and its id.
+/// One job: a [`Key`] and its id. Copies share the key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    key: Key,
+    key: Arc<Key>,
     id: JobId,
 }
 
@@ -53,7 +55,7 @@ impl Job {
     /// The job that `key` declares.
     pub fn new(key: Key) -> Self {
         let id = key.id();
-        Job { key, id }
+        Job { key: Arc::new(key), id }
     }
 
     /// Everything declared about the job.

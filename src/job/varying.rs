@@ -7,9 +7,17 @@ use super::Key;
 /// The names of the parameters that differ between `keys`: the varying axes other than model, batch and precision.
 /// Labels do not contain them, so lists of jobs for people must.
 pub fn varying_parameters<'a>(keys: impl IntoIterator<Item = &'a Key>) -> Vec<String> {
-    let keys: Vec<&Key> = keys.into_iter().collect();
-    let names: BTreeSet<&String> = keys.iter().flat_map(|key| key.params.keys()).collect();
-    let varies = |name: &&String| keys.iter().any(|key| key.param(name) != keys[0].param(name));
+    let mut keys = keys.into_iter();
+    let Some(first) = keys.next() else { return Vec::new() };
+    // Most keys declare what the first one does, so they tell nothing new.
+    let differs = |key: &&Key| key.params != first.params || key.worker != first.worker;
+    let others: Vec<&Key> = keys.filter(differs).collect();
+    let names: BTreeSet<&String> =
+        std::iter::once(&first).chain(&others).flat_map(|key| key.params.keys()).collect();
+    let varies = |name: &&String| {
+        let value = first.param(name);
+        others.iter().any(|key| key.param(name) != value)
+    };
     names.into_iter().filter(varies).cloned().collect()
 }
 

@@ -1,9 +1,13 @@
 //! Decides what to do with each job of a plan, from the inventory and the facts of the host.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
 
-use super::{Change, Inventory, NotDone, Plan, PlannedEnv, Present, Standing, changes, changes_text};
-use crate::job::{Job, JobId, Key, Kind};
+use super::{
+    Ceilings, Change, Inventory, NotDone, Plan, PlannedEnv, Present, Standing, Standings, changes,
+    changes_text,
+};
+use crate::job::{Job, JobId, Key};
 use crate::record::{HostFacts, Record};
 
 /// The decision about a job, with its reason.
@@ -62,7 +66,8 @@ pub struct Decided {
 /// was measured here and differs from `present`. Jobs that do not belong here are skipped. Of the rest, those that
 /// certainly need too much memory are pruned, and the others run.
 pub fn decide(plan: &Plan, inventory: &Inventory, host: &HostFacts, present: &Present) -> Vec<Decided> {
-    let scene = Scene { inventory, host, present, ceilings: Ceilings::of(inventory, host) };
+    let standings = inventory.standings();
+    let scene = Scene { inventory, standings, host, present, ceilings: OnceCell::new() };
     plan.jobs()
         .map(|job| {
             let decision = scene.decide_job(&job, plan.env(job.key()));
@@ -100,24 +105,27 @@ pub fn rerun_marked(
 /// The inputs of decisions.
 struct Scene<'a> {
     inventory: &'a Inventory,
+    standings: Standings<'a>,
     host: &'a HostFacts,
     present: &'a Present,
-    ceilings: Ceilings,
+    /// Only jobs that are not done need them.
+    ceilings: OnceCell<Ceilings>,
 }
 
 impl Scene<'_> {
     fn decide_job(&self, job: &Job, env: &PlannedEnv) -> Decision {
-        let not_done = match self.inventory.standing(job) {
+        let not_done = match self.standings.of(job) {
             Standing::Done(record) => return self.decide_done(job, env, &record),
             Standing::NotDone(not_done) => not_done,
         };
-        if let Some(why) = self.inventory.blocks(job) {
+        if let Some(why) = self.standings.blocks(job) {
             return Decision::Blocked { why };
         }
         if let Some(why) = not_here(job.key(), env, self.host) {
             return Decision::NotHere { why };
         }
-        match self.ceilings.prunes(job.key()) {
+        let ceilings = self.ceilings.get_or_init(|| Ceilings::of(self.inventory, self.host));
+        match ceilings.prunes(job.key()) {
             Some(why) => Decision::Pruned { why },
             None => Decision::Run(not_done),
         }
@@ -156,78 +164,14 @@ fn not_here(key: &Key, env: &PlannedEnv, host: &HostFacts) -> Option<String> {
         })
 }
 
-/// The smallest batch of each config that ran out of memory on this host. Larger batches need even more, and profiled
-/// jobs need at least as much as the timing jobs of their config.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Ceilings {
-    /// Keyed by the config without its batch.
-    smallest: BTreeMap<String, u32>,
-    /// The configs with a job that succeeded here. If another repeat ran out of memory, other processes were using it.
-    fitting: BTreeSet<String>,
-}
-
-impl Ceilings {
-    /// Those in the records of `inventory` for `host`. Jobs that have succeeded since do not count.
-    pub fn of(inventory: &Inventory, host: &HostFacts) -> Self {
-        let mut ceilings = Ceilings::default();
-        for standing in inventory.jobs.values() {
-            let (Standing::Done(record) | Standing::NotDone(NotDone::Failed(record))) = standing else {
-                continue;
-            };
-            if record.provenance.host.hostname != host.hostname {
-                continue;
-            }
-            if record.outcome.policy().prunes {
-                let batch = record.key.batch;
-                ceilings
-                    .smallest
-                    .entry(without_batch(&record.key))
-                    .and_modify(|least: &mut u32| *least = batch.min(*least))
-                    .or_insert(batch);
-            } else if record.outcome.is_success() {
-                ceilings.fitting.insert(record.key.config().canonical_json());
-            }
-        }
-        ceilings
-    }
-
-    /// Why `key` is not worth a try, as a sentence; `None` if it might fit.
-    pub fn prunes(&self, key: &Key) -> Option<String> {
-        if self.smallest.is_empty() {
-            return None;
-        }
-        let least = self.least_below(key).or_else(|| self.least_for_profiled(key))?;
-        Some(format!("batch {least} of the same config already ran out of memory on this host"))
-    }
-
-    fn least_below(&self, key: &Key) -> Option<u32> {
-        self.smallest.get(&without_batch(key)).copied().filter(|least| key.batch > *least)
-    }
-
-    /// The batch of the timing jobs that proves that the profiled job `key` does not fit.
-    fn least_for_profiled(&self, key: &Key) -> Option<u32> {
-        if key.kind == Kind::Timing {
-            return None;
-        }
-        let timing = key.timing_config();
-        let least = self.smallest.get(&without_batch(&timing)).copied();
-        least.filter(|least| {
-            timing.batch > *least
-                || (timing.batch == *least && !self.fitting.contains(&timing.canonical_json()))
-        })
-    }
-}
-
-fn without_batch(key: &Key) -> String {
-    Key { batch: 0, ..key.config() }.canonical_json()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use proptest::prelude::*;
 
     use super::*;
-    use crate::job::{Device, Profile};
+    use crate::job::{Device, Kind, Profile};
     use crate::matrix::Place;
     use crate::plan::{ACCEPTANCE_SCHEMA, Acceptance, Problem};
     use crate::record::testing::record_of;
@@ -298,10 +242,10 @@ mod tests {
         let job = Job::new(key.clone());
         let mut inventory = Inventory::default();
         assert!(!inventory.is_settled(&job));
-        let failed = NotDone::Failed(Box::new(record(&key, oom(), "box")));
+        let failed = NotDone::Failed(Arc::new(record(&key, oom(), "box")));
         inventory.jobs.insert(job.id(), Standing::NotDone(failed));
         assert!(!inventory.is_settled(&job));
-        inventory.jobs.insert(job.id(), Standing::Done(Box::new(record(&key, Outcome::Succeeded, "box"))));
+        inventory.jobs.insert(job.id(), Standing::Done(Arc::new(record(&key, Outcome::Succeeded, "box"))));
         assert!(inventory.is_settled(&job));
         inventory.reruns.insert(job.id(), NotDone::Running);
         assert!(!inventory.is_settled(&job));
@@ -407,11 +351,11 @@ mod tests {
 
     fn standing(key: &Key, held: Held) -> Option<Standing> {
         let failed =
-            |outcome, host| Some(Standing::NotDone(NotDone::Failed(Box::new(record(key, outcome, host)))));
+            |outcome, host| Some(Standing::NotDone(NotDone::Failed(Arc::new(record(key, outcome, host)))));
         let done = |worker: &str, host| {
             let mut record = record(key, Outcome::Succeeded, host);
             record.provenance.worker.sha256 = Some(worker.to_owned());
-            Some(Standing::Done(Box::new(record)))
+            Some(Standing::Done(Arc::new(record)))
         };
         match held {
             Held::Nothing => None,
@@ -479,7 +423,7 @@ mod tests {
 
     /// Every job would run with the worker called `new`.
     fn present(jobs: &[(Key, Held)]) -> Present {
-        let worker = WorkerFacts { sha256: Some("new".into()), ..WorkerFacts::default() };
+        let worker = Arc::new(WorkerFacts { sha256: Some("new".into()), ..WorkerFacts::default() });
         let workers = jobs.iter().map(|(key, _)| (key.id(), worker.clone())).collect();
         Present { workers, gpus: Vec::new() }
     }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::Plan;
 use crate::job::{JobId, Key, Kind, Name, ParamValue};
 use crate::record::Record;
-use crate::stats;
+use crate::stats::RunningMedian;
 use crate::text::duration_text;
 
 /// The basis of an estimate, the best first.
@@ -64,14 +64,14 @@ impl fmt::Display for TimeLeft {
     }
 }
 
-/// Durations of finished jobs, by basis.
+/// Durations of finished jobs, by basis. Learning from a job and estimating one takes O(log n).
 #[derive(Clone, Debug, Default)]
 pub struct Estimator {
-    by_config: BTreeMap<JobId, Vec<f64>>,
+    by_config: BTreeMap<JobId, RunningMedian>,
     /// Seconds per image.
-    by_model: BTreeMap<(Kind, Name, Name), Vec<f64>>,
+    by_model: BTreeMap<(Kind, Name, Name), RunningMedian>,
     /// Seconds per image.
-    by_env: BTreeMap<(Kind, Name), Vec<f64>>,
+    by_env: BTreeMap<(Kind, Name), RunningMedian>,
     /// Seconds between two jobs, by env.
     cool_down: BTreeMap<Name, f64>,
 }
@@ -97,22 +97,40 @@ impl Estimator {
         }
         let key = &record.key;
         let an_image = seconds / images(key);
-        self.by_config.entry(key.config().id()).or_default().push(seconds);
-        self.by_model.entry((key.kind, key.env.clone(), key.model.clone())).or_default().push(an_image);
-        self.by_env.entry((key.kind, key.env.clone())).or_default().push(an_image);
+        self.by_config.entry(key.config_id()).or_default().add(seconds);
+        self.by_model.entry(model_of(key)).or_default().add(an_image);
+        self.by_env.entry(env_of(key)).or_default().add(an_image);
+    }
+
+    /// The median seconds of the config with this id.
+    pub(super) fn of_config(&self, config: JobId) -> Option<f64> {
+        self.by_config.get(&config)?.get()
+    }
+
+    /// The median seconds per image of the jobs of a kind, env and model.
+    pub(super) fn of_model(&self, model: &(Kind, Name, Name)) -> Option<f64> {
+        self.by_model.get(model)?.get()
+    }
+
+    /// The median seconds per image of the jobs of a kind and env.
+    pub(super) fn of_env(&self, env: &(Kind, Name)) -> Option<f64> {
+        self.by_env.get(env)?.get()
+    }
+
+    /// Seconds between two jobs of an env.
+    pub(super) fn cool_down(&self, env: &Name) -> f64 {
+        self.cool_down.get(env).copied().unwrap_or(0.0)
     }
 
     /// The estimate for the job of `key`; `None` if no job of its env and kind has finished.
     pub fn estimate(&self, key: &Key) -> Option<Estimate> {
-        let middle = |values: Option<&Vec<f64>>| stats::median(values?).ok();
-        if let Some(seconds) = middle(self.by_config.get(&key.config().id())) {
+        if let Some(seconds) = self.of_config(key.config_id()) {
             return Some(Estimate { seconds, basis: Basis::Config });
         }
-        let model = self.by_model.get(&(key.kind, key.env.clone(), key.model.clone()));
-        if let Some(an_image) = middle(model) {
+        if let Some(an_image) = self.of_model(&model_of(key)) {
             return Some(Estimate { seconds: an_image * images(key), basis: Basis::Model });
         }
-        let an_image = middle(self.by_env.get(&(key.kind, key.env.clone())))?;
+        let an_image = self.of_env(&env_of(key))?;
         Some(Estimate { seconds: an_image * images(key), basis: Basis::Env })
     }
 
@@ -121,7 +139,7 @@ impl Estimator {
         let mut left = TimeLeft::default();
         for key in keys {
             left.jobs += 1;
-            left.seconds += self.cool_down.get(&key.env).copied().unwrap_or(0.0);
+            left.seconds += self.cool_down(&key.env);
             match self.estimate(key) {
                 Some(estimate) => left.seconds += estimate.seconds,
                 None => left.jobs_without_basis += 1,
@@ -131,9 +149,19 @@ impl Estimator {
     }
 }
 
+/// What a job's model basis is looked up by.
+pub(super) fn model_of(key: &Key) -> (Kind, Name, Name) {
+    (key.kind, key.env.clone(), key.model.clone())
+}
+
+/// What a job's env basis is looked up by.
+pub(super) fn env_of(key: &Key) -> (Kind, Name) {
+    (key.kind, key.env.clone())
+}
+
 /// The number of images that a job trains on, including warm-up; those of one iteration if the number of iterations is
 /// unknown.
-fn images(key: &Key) -> f64 {
+pub(super) fn images(key: &Key) -> f64 {
     let number = |name| match key.param(name) {
         Some(ParamValue::Int(value)) => value as f64,
         _ => 0.0,

@@ -1,8 +1,10 @@
 //! The content of a store as plain data: the input of [`super::decide`]. `crate::store` reads it.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::Acceptance;
 use crate::job::{Job, JobId};
@@ -35,13 +37,25 @@ pub struct Problem {
     pub newer: bool,
 }
 
-/// Whether a job is done.
+/// Whether a job is done. Copies share the record.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Standing {
     /// There is a record of a success. The job never runs again unless the user requests a re-run.
-    Done(Box<Record>),
+    Done(Arc<Record>),
     /// There is no record of a success.
     NotDone(NotDone),
+}
+
+impl Standing {
+    /// The record, of a success or of a failure.
+    pub fn record(&self) -> Option<&Arc<Record>> {
+        match self {
+            Standing::Done(record) | Standing::NotDone(NotDone::Failed(record)) => Some(record),
+            Standing::NotDone(
+                NotDone::NeverRan | NotDone::Unfinished { .. } | NotDone::Running | NotDone::Corrupt { .. },
+            ) => None,
+        }
+    }
 }
 
 /// Why a job is not done.
@@ -50,7 +64,7 @@ pub enum NotDone {
     /// There was no attempt.
     NeverRan,
     /// The last attempt failed, with this record.
-    Failed(Box<Record>),
+    Failed(Arc<Record>),
     /// There were attempts, but none left a record.
     Unfinished {
         /// The number of attempts.
@@ -84,24 +98,53 @@ impl fmt::Display for NotDone {
 impl Inventory {
     /// Every record, of successes and of failures.
     pub fn records(&self) -> impl Iterator<Item = &Record> {
-        self.jobs.values().filter_map(|standing| match standing {
-            Standing::Done(record) | Standing::NotDone(NotDone::Failed(record)) => Some(&**record),
-            Standing::NotDone(_) => None,
-        })
+        self.jobs.values().filter_map(Standing::record).map(|record| &**record)
     }
 
-    /// The standing of `job`. If the directory with its name does not tell its job, the job is corrupt.
+    /// [`Standings::of`] for one job.
     pub fn standing(&self, job: &Job) -> Standing {
-        let from_problem = || match self.problem(job) {
-            Some(problem) => NotDone::Corrupt { message: problem.message.clone() },
-            None => NotDone::NeverRan,
-        };
-        self.jobs.get(&job.id()).cloned().unwrap_or_else(|| Standing::NotDone(from_problem()))
+        self.standings().of(job)
+    }
+
+    /// The standings of many jobs.
+    pub fn standings(&self) -> Standings<'_> {
+        let mut problems = BTreeMap::new();
+        for problem in &self.problems {
+            if let Some(directory) = problem.path.file_name() {
+                problems.entry(directory).or_insert(problem);
+            }
+        }
+        Standings { jobs: &self.jobs, problems }
     }
 
     /// Whether `job` is done without a pending re-run.
     pub fn is_settled(&self, job: &Job) -> bool {
         matches!(self.jobs.get(&job.id()), Some(Standing::Done(_))) && !self.reruns.contains_key(&job.id())
+    }
+
+    /// [`Standings::blocks`] for one job.
+    pub fn blocks(&self, job: &Job) -> Option<String> {
+        self.standings().blocks(job)
+    }
+}
+
+/// The standings of the jobs of an inventory, with its problems by directory.
+#[derive(Debug)]
+pub struct Standings<'a> {
+    jobs: &'a BTreeMap<JobId, Standing>,
+    /// The first problem of each directory.
+    problems: BTreeMap<&'a OsStr, &'a Problem>,
+}
+
+impl Standings<'_> {
+    /// The standing of `job`, which shares its record with the inventory. If the directory with its name does not tell
+    /// its job, the job is corrupt.
+    pub fn of(&self, job: &Job) -> Standing {
+        let from_problem = || match self.problem(job) {
+            Some(problem) => NotDone::Corrupt { message: problem.message.clone() },
+            None => NotDone::NeverRan,
+        };
+        self.jobs.get(&job.id()).cloned().unwrap_or_else(|| Standing::NotDone(from_problem()))
     }
 
     /// Why `job` must not be started, as a sentence; `None` if it can be.
@@ -116,7 +159,6 @@ impl Inventory {
         if self.problems.is_empty() {
             return None;
         }
-        let name = job.dir_name();
-        self.problems.iter().find(|problem| problem.path.file_name().is_some_and(|file| *file == *name))
+        self.problems.get(OsStr::new(&job.dir_name())).copied()
     }
 }

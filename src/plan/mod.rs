@@ -6,11 +6,13 @@
 //! what jobs would run with now. [`invocation`] builds the call of a job's processes, as data. The executor
 //! (`crate::run`) has no choices left.
 
+mod ceilings;
 mod change;
 mod decide;
 mod drift;
 mod estimate;
 mod expand;
+mod forecast;
 mod inventory;
 mod invocation;
 mod leftover;
@@ -31,12 +33,14 @@ use crate::matrix::{Limits, Order, Place, Share};
 use crate::record::{CloudFacts, MatrixFacts};
 use crate::threshold::Thresholds;
 
+pub use ceilings::Ceilings;
 pub use change::{Change, changes_text};
-pub use decide::{Ceilings, Decided, Decision, decide, rerun_marked, rerun_stale};
+pub use decide::{Decided, Decision, decide, rerun_marked, rerun_stale};
 pub use drift::{Drift, drift};
 pub use estimate::{Basis, Estimate, Estimator, TimeLeft};
 pub use expand::expand;
-pub use inventory::{Inventory, NotDone, Problem, Standing};
+pub use forecast::Forecast;
+pub use inventory::{Inventory, NotDone, Problem, Standing, Standings};
 pub use invocation::{Invocation, InvocationError, Outputs, PASSED_ON, Surroundings, invocation, quote};
 pub use leftover::{Misread, Misreadings, misread_from, misreadings};
 pub use profiler::Profiler;

@@ -1,11 +1,13 @@
 //! Done jobs that a plan no longer counts because their env has another name.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use super::{Inventory, Plan, Standing};
 use crate::job::{JobId, Key, Name};
+use crate::record::Record;
 
 /// Done jobs of an env that the plan does not have. They differ from jobs to run only in the env's name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -21,8 +23,13 @@ pub struct Renamed {
 /// The done jobs in `inventory` that jobs of `plan` would repeat under another name of their env. Empty if no env was
 /// renamed. This only informs: the name is part of a job's key.
 pub fn renamed(plan: &Plan, inventory: &Inventory) -> Vec<Renamed> {
+    let done = inventory.jobs.values().filter_map(|standing| match standing {
+        Standing::Done(record) => Some(record),
+        Standing::NotDone(_) => None,
+    });
+    let others: Vec<&Arc<Record>> = done.filter(|record| !plan.envs.contains_key(&record.key.env)).collect();
     // All keys get the same env, so that only their other fields are compared.
-    let Some(same) = plan.envs.keys().next() else { return Vec::new() };
+    let Some(same) = plan.envs.keys().next().filter(|_| !others.is_empty()) else { return Vec::new() };
     let nameless = |key: &Key| Key { env: same.clone(), ..key.clone() }.id();
     let is_done = |id: JobId| matches!(inventory.jobs.get(&id), Some(Standing::Done(_)));
     let mut open: BTreeMap<JobId, Vec<&Name>> = BTreeMap::new();
@@ -30,14 +37,9 @@ pub fn renamed(plan: &Plan, inventory: &Inventory) -> Vec<Renamed> {
         open.entry(nameless(job)).or_default().push(&job.env);
     }
     let mut found: BTreeMap<(&Name, &Name), usize> = BTreeMap::new();
-    for standing in inventory.jobs.values() {
-        let Standing::Done(record) = standing else { continue };
-        let from = &record.key.env;
-        if open.is_empty() || plan.envs.contains_key(from) {
-            continue;
-        }
+    for record in others {
         for to in open.get(&nameless(&record.key)).into_iter().flatten() {
-            *found.entry((from, to)).or_default() += 1;
+            *found.entry((&record.key.env, to)).or_default() += 1;
         }
     }
     let view =
@@ -50,7 +52,7 @@ mod tests {
     use super::*;
     use crate::matrix::check;
     use crate::plan::{NotDone, expand};
-    use crate::record::{MatrixFacts, Outcome, Record, testing::record};
+    use crate::record::{MatrixFacts, Outcome, testing::record};
 
     /// A plan of two batches and two repeats in each of `envs`.
     fn plan(envs: &[&str]) -> Plan {
@@ -63,7 +65,7 @@ mod tests {
     fn inventory(plan: &Plan, done: usize) -> Inventory {
         let mut inventory = Inventory::default();
         for (index, key) in plan.jobs.iter().enumerate() {
-            let record = Box::new(Record { key: key.clone(), id: key.id(), ..record(1, Outcome::Succeeded) });
+            let record = Arc::new(Record { key: key.clone(), id: key.id(), ..record(1, Outcome::Succeeded) });
             let standing = if index < done {
                 Standing::Done(record)
             } else {

@@ -9,6 +9,7 @@
 //! since the rest was never on this host.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -26,8 +27,8 @@ pub const ACCEPTANCE_SCHEMA: u32 = 2;
 /// What jobs would run with now, as far as known. The default knows nothing, so it makes no job stale.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Present {
-    /// The worker of each job in question.
-    pub workers: BTreeMap<JobId, WorkerFacts>,
+    /// The worker of each job in question. Most jobs share one.
+    pub workers: BTreeMap<JobId, Arc<WorkerFacts>>,
     /// The NVIDIA GPUs in the order of their PCI addresses, as workers number them; empty if unknown.
     pub gpus: Vec<GpuFacts>,
 }
@@ -165,7 +166,7 @@ mod tests {
 
     fn present(record: &Record) -> Present {
         let gpu = GpuFacts { name: "H200".into(), uuid: Some(UUID.into()), ..GpuFacts::default() };
-        Present { workers: [(record.id, worker())].into(), gpus: vec![gpu] }
+        Present { workers: [(record.id, Arc::new(worker()))].into(), gpus: vec![gpu] }
     }
 
     fn record(device: Device) -> Record {
@@ -195,7 +196,7 @@ mod tests {
         let (mut host, mut now) = (host(), present(&record));
         let mut worker = worker();
         alter(&mut host, &mut worker, &mut now.gpus);
-        now.workers.insert(record.id, worker);
+        now.workers.insert(record.id, Arc::new(worker));
         changes_text(&changes(&record, &BTreeMap::new(), &host, &now))
     }
 
@@ -265,7 +266,8 @@ mod tests {
         let record = record(Device::Cpu);
         let elsewhere = HostFacts { hostname: "other".into(), cpu: CpuFacts::default(), ..host() };
         let mut now = present(&record);
-        now.workers.insert(record.id, WorkerFacts { sha256: Some("dd".repeat(32)), ..worker() });
+        let worker = WorkerFacts { sha256: Some("dd".repeat(32)), ..worker() };
+        now.workers.insert(record.id, Arc::new(worker));
         let none = BTreeMap::new();
         assert_eq!(changes(&record, &none, &elsewhere, &now), []);
         assert_eq!(changes(&record, &none, &host(), &now).len(), 1);

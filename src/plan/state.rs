@@ -64,6 +64,7 @@ pub fn state(standing: Option<&Standing>, decision: &Decision) -> State {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::sync::Arc;
 
     use super::*;
     use crate::record::{Outcome, testing::record};
@@ -82,7 +83,7 @@ mod tests {
     }
 
     fn failed(outcome: Outcome) -> Standing {
-        Standing::NotDone(NotDone::Failed(Box::new(record(1, outcome))))
+        Standing::NotDone(NotDone::Failed(Arc::new(record(1, outcome))))
     }
 
     #[test]
@@ -111,7 +112,7 @@ mod tests {
     #[test]
     fn what_somebody_runs_is_running_and_what_has_a_success_is_done() {
         let running = Standing::NotDone(NotDone::Running);
-        let done = Standing::Done(Box::new(record(1, Outcome::Succeeded)));
+        let done = Standing::Done(Arc::new(record(1, Outcome::Succeeded)));
         for decision in decisions() {
             assert_eq!(state(Some(&running), &decision), State::Running, "{decision:?}");
             assert_eq!(state(None, &decision), decision.state());

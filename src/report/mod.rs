@@ -111,6 +111,8 @@ fn figure_files(name: &str, drawing: &Drawing) -> Result<[File; 3], RenderError>
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::analysis::analyse;
     use crate::analysis::fixture::{StudyBuilder, key, measured_peaks, study_with_peaks};
@@ -136,7 +138,7 @@ mod tests {
     fn pages_with_all_sections() {
         let mut study = study_with_peaks();
         // A contended run, and a text that would break a table.
-        let record = study.cells[0].record.as_mut().unwrap();
+        let record = Arc::make_mut(study.cells[0].record.as_mut().unwrap());
         record.observed.host_busy_s = Some(1000.0);
         let reason = "a | b\n<script>alert(1)</script>".to_owned();
         study.cells[13].record = Err(crate::analysis::NoRecord { reason });

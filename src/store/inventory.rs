@@ -5,6 +5,7 @@
 
 use std::fs::TryLockError;
 use std::io;
+use std::sync::Arc;
 
 use super::attempt::Attempt;
 use super::directory::Store;
@@ -119,9 +120,9 @@ fn tell_torn_attempts(dir: &JobDir, inventory: &mut Inventory) {
 fn standing_with_record(dir: &JobDir, record: Record) -> (crate::job::JobId, Standing) {
     let id = record.id;
     if record.outcome.is_success() {
-        return (id, Standing::Done(Box::new(record)));
+        return (id, Standing::Done(Arc::new(record)));
     }
-    let not_done = unfinished(dir, record.attempt).unwrap_or_else(|| NotDone::Failed(Box::new(record)));
+    let not_done = unfinished(dir, record.attempt).unwrap_or_else(|| NotDone::Failed(Arc::new(record)));
     (id, Standing::NotDone(not_done))
 }
 

@@ -308,6 +308,8 @@ fn next(job: &Job, standing: &Standing, findings: &Findings) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use chrono::DateTime;
 
     use super::*;
@@ -351,7 +353,7 @@ mod tests {
             AttemptView::of(3, false, None),
         ];
         let mut inventory = Inventory::default();
-        inventory.jobs.insert(job.id(), Standing::Done(Box::new(record)));
+        inventory.jobs.insert(job.id(), Standing::Done(Arc::new(record)));
         let stale = Decision::Stale { changes: vec![change()] };
         let page = Explanation::of(&job, &inventory, findings(&job, stale, vec![change()], attempts));
         insta::assert_snapshot!(page.text());
@@ -366,7 +368,7 @@ mod tests {
         let key = fixture::key("cpu", "resnet18", 16, 1);
         let job = Job::new(key.clone());
         let mut inventory = Inventory::default();
-        inventory.jobs.insert(job.id(), Standing::Done(Box::new(fixture::record(key, 100.0, 0))));
+        inventory.jobs.insert(job.id(), Standing::Done(Arc::new(fixture::record(key, 100.0, 0))));
         let accepted = Acceptance {
             schema: ACCEPTANCE_SCHEMA,
             attempt: 1,

@@ -352,6 +352,8 @@ fn number_text(number: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::analysis::fixture;
     use crate::job::ParamValue;
@@ -371,7 +373,7 @@ mod tests {
         let page = Page {
             job: Job::new(key),
             directory: "runs/x".into(),
-            standing: Standing::Done(Box::new(success.clone())),
+            standing: Standing::Done(Arc::new(success.clone())),
             attempts: vec![
                 AttemptPage { number: 1, record: Some(failure) },
                 AttemptPage { number: 2, record: Some(success) },
@@ -396,7 +398,7 @@ mod tests {
         let page = Page {
             job: Job::new(record.key.clone()),
             directory: "runs/x".into(),
-            standing: Standing::Done(Box::new(record.clone())),
+            standing: Standing::Done(Arc::new(record.clone())),
             attempts: vec![AttemptPage { number: 1, record: Some(record) }],
             files: Vec::new(),
             command: None,

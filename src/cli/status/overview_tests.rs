@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use super::super::render;
 use super::*;
 use crate::analysis::fixture;
@@ -34,13 +36,13 @@ impl Scene {
         let slot = self.decided.len() as i64;
         let mut record = fixture::record(key.clone(), images_per_s, slot);
         change(&mut record);
-        self.job(key, Decision::Skip, Some(Standing::Done(Box::new(record))))
+        self.job(key, Decision::Skip, Some(Standing::Done(Arc::new(record))))
     }
 
     fn failed(self, key: Key, outcome: Outcome) -> Scene {
         let slot = self.decided.len() as i64;
         let record = Record { outcome, measurement: None, ..fixture::record(key.clone(), 1.0, slot) };
-        let not_done = NotDone::Failed(Box::new(record));
+        let not_done = NotDone::Failed(Arc::new(record));
         self.job(key, Decision::Run(not_done.clone()), Some(Standing::NotDone(not_done)))
     }
 
@@ -178,7 +180,7 @@ fn stale_jobs_are_done_and_said() {
     let stale = |repeat, to: &str| {
         let change = Change { what: "worker".into(), from: "old".into(), to: to.into() };
         let record = fixture::record(key("resnet18", 16, repeat), 100.0, i64::from(repeat));
-        let standing = Some(Standing::Done(Box::new(record)));
+        let standing = Some(Standing::Done(Arc::new(record)));
         (key("resnet18", 16, repeat), Decision::Stale { changes: vec![change] }, standing)
     };
     let mut scene = Scene::new().done(key("resnet18", 16, 1), 100.0);
@@ -196,7 +198,7 @@ fn stale_jobs_are_done_and_said() {
 #[test]
 fn a_rerun_that_goes_on_is_seen_running() {
     let record = fixture::record(key("resnet18", 16, 1), 100.0, 0);
-    let standing = Some(Standing::Done(Box::new(record)));
+    let standing = Some(Standing::Done(Arc::new(record)));
     let scene = Scene::new().job(key("resnet18", 16, 1), Decision::Run(NotDone::Running), standing);
     assert_eq!(scene.overview().counts.of(State::Running), 1);
 }

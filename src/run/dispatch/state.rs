@@ -1,6 +1,7 @@
 //! The state of a run, and what all of its parts use to wait, to stop and to report.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::alike::Alike;
@@ -156,17 +157,17 @@ impl Run<'_> {
     pub(super) fn conclude(&mut self, job: &Job, record: &Record, retry: bool) {
         let policy = record.outcome.policy();
         let standing = if record.outcome.is_success() {
-            Standing::Done(Box::new(record.clone()))
+            Standing::Done(Arc::new(record.clone()))
         } else {
-            Standing::NotDone(NotDone::Failed(Box::new(record.clone())))
+            Standing::NotDone(NotDone::Failed(Arc::new(record.clone())))
         };
         // After a failed re-run the job is as done as before.
         let keeps_its_success =
             !policy.verdict && matches!(self.order.inventory.jobs.get(&job.id()), Some(Standing::Done(_)));
         if !keeps_its_success {
-            self.order.inventory.jobs.insert(job.id(), standing);
+            let before = self.order.inventory.jobs.insert(job.id(), standing);
+            self.ceilings.replace(before.as_ref().and_then(Standing::record).map(|before| &**before), record);
         }
-        self.ceilings = Ceilings::of(&self.order.inventory, self.order.host);
         if !retry {
             // An interrupted job is still waiting.
             if policy.leaves != State::Waiting {

@@ -7,6 +7,8 @@ mod include;
 mod pools;
 mod sensors;
 
+use std::sync::Arc;
+
 use chrono::TimeDelta;
 
 use super::*;
@@ -142,7 +144,7 @@ fn runs_that_overlap_on_one_host_are_contended_and_left_out() {
     let overlap = |other_host: bool, beside: bool| {
         let mut study = StudyBuilder::new().runs("cpu", "mobilenet_v2", 16, &[5.3, 1.74]).build();
         let first = study.cells[0].record.clone().unwrap();
-        let second = study.cells[1].record.as_mut().unwrap();
+        let second = Arc::make_mut(study.cells[1].record.as_mut().unwrap());
         second.started_at = first.started_at + TimeDelta::seconds(10);
         second.ended_at = second.started_at + TimeDelta::seconds(40);
         if beside {

@@ -1,5 +1,7 @@
 //! Doubts that the other runs raise.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::job::Key;
 use crate::record::{Readings, Sensor, Telemetry};
@@ -94,7 +96,7 @@ fn runs_with_marks_of_their_own_are_not_a_baseline() {
     let quiet = (10.0, 0.19, 75_000.0);
     let mut study = runs(&[disturbed, disturbed, quiet, quiet, disturbed]);
     for cell in &mut study.cells[..2] {
-        let record = cell.record.as_mut().unwrap();
+        let record = Arc::make_mut(cell.record.as_mut().unwrap());
         record.observed.host_busy_s = Some(1e6);
     }
     let contended = vec!["contended"];
@@ -105,7 +107,7 @@ fn runs_with_marks_of_their_own_are_not_a_baseline() {
 fn permitted_neighbours_cause_switches_too() {
     let quiet = (10.0, 0.19, 75_000.0);
     let mut study = runs(&[quiet, quiet, (10.0, 0.6, 490_000.0)]);
-    let record = study.cells[2].record.as_mut().unwrap();
+    let record = Arc::make_mut(study.cells[2].record.as_mut().unwrap());
     record.observed.beside = vec!["other_resnet18_fp32_bs16_run1".to_owned()];
     assert_eq!(names(&study), [[""; 0]; 3]);
 }
