@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::job::{Parameter, Splits, parameter};
-use crate::protocol::{Effective, Measurement, Setting};
+use crate::protocol::{Effective, Measurement, Setting, Settings};
 use crate::record::{Provenance, Record, WorkerFacts, looks_secret};
 
 /// What was observed about a run and makes it incomparable with others if it differs.
@@ -47,15 +47,55 @@ impl Circumstances {
             usable_processors: record.provenance.host.cpu.usable,
             power_source: record.provenance.host.power_source.clone(),
             governor: record.provenance.host.governor.clone(),
-            environment: telling(&record.provenance),
+            environment: telling(&record.provenance)
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
             device_name: details.device_name.clone(),
             device_uuid: details.device_uuid.clone(),
             nvidia_driver: record.provenance.host.nvidia_driver.clone(),
-            effective: telling_settings(record, measurement),
+            effective: Effective {
+                settings: telling_settings(record, measurement).collect(),
+                ..without_settings(&measurement.effective)
+            },
             worker_sha256: record.provenance.worker.sha256.clone(),
-            worker_files: worker_files(&record.provenance.worker),
+            worker_files: worker_files(&record.provenance.worker)
+                .into_iter()
+                .map(|(name, hash)| (name.clone(), hash.clone()))
+                .collect(),
             versions: details.versions.clone(),
         }
+    }
+
+    /// Whether they are the circumstances of the run with this `record` and `measurement`. Most runs share those of the
+    /// run before, so this copies nothing.
+    pub(super) fn are_of(&self, record: &Record, measurement: &Measurement) -> bool {
+        // Exhaustive, so that a new circumstance is compared here too.
+        let Circumstances {
+            host,
+            cpu,
+            usable_processors,
+            power_source,
+            governor,
+            environment,
+            device_name,
+            device_uuid,
+            nvidia_driver,
+            effective,
+            worker_sha256,
+            worker_files: files,
+            versions,
+        } = self;
+        let Provenance { host: found, worker, .. } = &record.provenance;
+        let details = &measurement.details;
+        (host, cpu, usable_processors) == (&found.hostname, &found.cpu.model, &found.cpu.usable)
+            && (power_source, governor) == (&found.power_source, &found.governor)
+            && (device_name, device_uuid) == (&details.device_name, &details.device_uuid)
+            && (nvidia_driver, worker_sha256) == (&found.nvidia_driver, &worker.sha256)
+            && *versions == details.versions
+            && environment.iter().eq(telling(&record.provenance))
+            && files.iter().eq(worker_files(worker))
+            && without_settings(effective) == without_settings(&measurement.effective)
+            && effective.settings.iter().eq(telling_settings(record, measurement))
     }
 
     /// Each field as a name and a text, to report differences.
@@ -107,14 +147,11 @@ impl Circumstances {
         self.with_settings(|name| parameter(name).is_none_or(splits))
     }
 
-    /// Whether the two are equal except for the batch.
-    pub(super) fn differ_at_most_in_batch(&self, other: &Circumstances) -> bool {
-        let rest = |of: &Circumstances| {
-            let mut rest = of.with_settings(|name| parameter(name).is_some());
-            rest.effective.batch = self.effective.batch;
-            rest
-        };
-        rest(self) == rest(other)
+    /// The same for any batch: equal for two that differ at most in the batch.
+    pub(super) fn of_any_batch(&self) -> Circumstances {
+        let mut rest = self.with_settings(|name| parameter(name).is_some());
+        rest.effective.batch = 0;
+        rest
     }
 
     /// The differences between `self` and `other` as `name a / b`, in this order. A secret is named without its values.
@@ -149,33 +186,46 @@ fn cut(value: &str) -> String {
 ///
 /// Two kinds are left out. Declared parameters that an external worker confirms are equal in all runs, and older
 /// records lack them. Values that name the run, such as a path with its label, differ in all runs.
-fn telling_settings(record: &Record, measurement: &Measurement) -> Effective {
+fn telling_settings<'a>(
+    record: &'a Record,
+    measurement: &'a Measurement,
+) -> impl Iterator<Item = (&'a str, &'a Setting)> {
     let names_run =
         |name: &str, setting: &Setting| name == "repeat" || setting.to_string().contains(&record.label);
-    let mut effective = measurement.effective.clone();
-    effective.settings.retain(|name, setting| {
+    measurement.effective.settings.iter().filter(move |(name, setting)| {
         parameter(name).is_some() || (!record.key.declares(name) && !names_run(name, setting))
-    });
-    effective
+    })
+}
+
+/// What the worker did, apart from its settings by name.
+fn without_settings(effective: &Effective) -> Effective {
+    let Effective { device, precision, batch, model, tf32, settings: _ } = effective;
+    Effective {
+        device: *device,
+        precision: *precision,
+        batch: *batch,
+        model: model.clone(),
+        tf32: *tf32,
+        settings: Settings::default(),
+    }
 }
 
 /// SHA-256 by file name.
-fn worker_files(worker: &WorkerFacts) -> BTreeMap<String, String> {
-    let libraries = worker.libraries.iter().map(|(name, library)| (name.clone(), library.sha256.clone()));
-    worker.others.clone().into_iter().chain(libraries).collect()
+fn worker_files(worker: &WorkerFacts) -> BTreeMap<&String, &String> {
+    let libraries = worker.libraries.iter().map(|(name, library)| (name, &library.sha256));
+    worker.others.iter().chain(libraries).collect()
 }
 
 /// Variables that name places, users and time zones. They differ from run to run and do not affect the measurement.
 const PLACES: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "VIRTUAL_ENV", "PWD"];
 
 /// The variables that can affect the measurement. Those that only name places count if the matrix declares them.
-fn telling(provenance: &Provenance) -> BTreeMap<String, String> {
+fn telling(provenance: &Provenance) -> impl Iterator<Item = (&String, &String)> {
     let is_declared =
-        |name: &String| provenance.variables.as_ref().is_some_and(|declared| declared.contains(name));
-    let is_telling = |name: &String| {
+        move |name: &String| provenance.variables.as_ref().is_some_and(|declared| declared.contains(name));
+    let is_telling = move |name: &String| {
         let is_place = PLACES.contains(&name.as_str()) && !is_declared(name);
         !is_place && !name.starts_with("ORCHESTRATE_")
     };
-    let environment = provenance.environment.iter();
-    environment.filter(|(name, _)| is_telling(name)).map(|(k, v)| (k.clone(), v.clone())).collect()
+    provenance.environment.iter().filter(move |(name, _)| is_telling(name))
 }

@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::circumstances::Circumstances;
 use super::cost::{Cost, NoCost, cost, usd_per_million_images};
-use super::counted::{Counted, counted};
+use super::counted::{Counted, Profiles};
 use super::marks::Mark;
 use super::peaks::{NoPeaks, Peaks, Wanted};
 use super::{Run, Study};
-use crate::job::{Key, Kind, Name, Precision, distinction, varying_parameters};
+use crate::job::{ConfigOf, Key, Kind, Name, Precision, distinction, varying_parameters};
 use crate::stats::{self, CONFIDENCE, Interval, TooFew};
 
 /// Statistics of images per second over the runs that count.
@@ -171,19 +171,23 @@ pub fn params_text(key: &Key) -> String {
 
 /// The rows of `runs`, which must be in [`order`]. Only timing jobs make rows.
 pub fn rows<'a>(runs: &[Run<'a>], study: &'a Study) -> Vec<Row<'a>> {
-    let mut configs: Vec<(Key, Vec<Run<'a>>)> = Vec::new();
+    let mut configs: Vec<(ConfigOf<'_>, Vec<Run<'a>>)> = Vec::new();
     for run in runs.iter().filter(|run| run.cell.is_timing()) {
-        let config = run.cell.job.key().config();
+        let config = ConfigOf::new(run.cell.job.key());
         match configs.last_mut().filter(|(last, _)| *last == config) {
             Some((_, members)) => members.push(run.clone()),
             None => configs.push((config, vec![run.clone()])),
         }
     }
+    let profiles = Profiles::of(runs);
     let varying = varying_parameters(runs.iter().map(|run| run.cell.job.key()));
-    let rows = configs.into_iter().flat_map(|(config, members)| rows_of_config(&config, &members, study));
+    let rows = configs.into_iter().flat_map(|(_, members)| {
+        let config = members[0].cell.job.key().config();
+        rows_of_config(&config, &members, study)
+    });
     let complete = |row: Row<'a>| Row {
         distinction: distinction(&row.config, &varying),
-        counted: counted(&row.config, row.circumstances.as_ref(), runs),
+        counted: profiles.counted(&row.config, row.circumstances.as_ref()),
         ..row
     };
     rows.map(complete).collect()
@@ -194,10 +198,9 @@ fn rows_of_config<'a>(config: &Key, members: &[Run<'a>], study: &'a Study) -> Ve
     let mut parts: Vec<(Circumstances, Vec<Run<'a>>)> = Vec::new();
     for run in members {
         let Some((record, measurement)) = run.cell.success() else { continue };
-        let circumstances = Circumstances::of(record, measurement);
-        match parts.iter_mut().find(|(known, _)| *known == circumstances) {
+        match parts.iter_mut().find(|(known, _)| known.are_of(record, measurement)) {
             Some((_, runs)) => runs.push(run.clone()),
-            None => parts.push((circumstances, vec![run.clone()])),
+            None => parts.push((Circumstances::of(record, measurement), vec![run.clone()])),
         }
     }
     let of = parts.len();

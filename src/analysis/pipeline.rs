@@ -1,8 +1,10 @@
 //! The cost of the input: the same training on images from files and on synthetic tensors.
 
+use std::collections::BTreeMap;
+
 use super::group::Row;
 use super::marks::{Threshold, Thresholds};
-use crate::job::{DataSource, Device, Key, ParamValue};
+use crate::job::{DataSource, Device, JobId, Key, ParamValue};
 use crate::stats;
 
 /// Two rows that differ only in the source of their images, and not in what was observed.
@@ -88,7 +90,21 @@ impl Gap<'_> {
 
 /// Every row on files with its counterpart on synthetic tensors, if there is one.
 pub fn gaps<'a>(rows: &'a [Row<'a>]) -> Vec<Gap<'a>> {
-    rows.iter().filter_map(|real| rows.iter().find_map(|synthetic| gap(real, synthetic))).collect()
+    let is_on =
+        |row: &&Row<'_>, wanted: fn(&DataSource) -> bool| source(&row.config).is_some_and(|it| wanted(&it));
+    let on_files = || rows.iter().filter(|row| is_on(row, |source| matches!(source, DataSource::Folder(_))));
+    if on_files().next().is_none() {
+        return Vec::new();
+    }
+    let mut synthetic: BTreeMap<JobId, Vec<&Row<'_>>> = BTreeMap::new();
+    for row in rows.iter().filter(|row| is_on(row, |source| *source == DataSource::Synthetic)) {
+        synthetic.entry(without_data(&row.config).id()).or_default().push(row);
+    }
+    let gap_of = |real: &'a Row<'a>| {
+        let others = synthetic.get(&without_data(&real.config).id())?;
+        others.iter().find_map(|synthetic| gap(real, synthetic))
+    };
+    on_files().filter_map(gap_of).collect()
 }
 
 fn gap<'a>(real: &'a Row<'a>, synthetic: &'a Row<'a>) -> Option<Gap<'a>> {

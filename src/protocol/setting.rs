@@ -185,6 +185,12 @@ impl FromIterator<(&'static str, Setting)> for Settings {
     }
 }
 
+impl<'a> FromIterator<(&'a str, &'a Setting)> for Settings {
+    fn from_iter<I: IntoIterator<Item = (&'a str, &'a Setting)>>(settings: I) -> Self {
+        Settings(settings.into_iter().map(|(name, setting)| (name.to_owned(), setting.clone())).collect())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,9 +9,11 @@ mod table;
 pub(super) use stray::stray;
 pub(super) use table::{counter_columns, counters, kernel_columns, kernels};
 
+use std::collections::HashMap;
+
 use super::circumstances::Circumstances;
 use super::{Cell, Run};
-use crate::job::Key;
+use crate::job::{ConfigOf, Key};
 use crate::record::Counters;
 use crate::record::ncu::{NcuCounters, NcuTotals};
 use crate::record::perf::PerfCounters;
@@ -54,28 +56,37 @@ impl NcuRun<'_> {
     }
 }
 
-/// What the profiled jobs among `runs` counted for `config`, in these circumstances.
-pub(super) fn counted<'a>(
-    config: &Key,
-    circumstances: Option<&Circumstances>,
-    runs: &[Run<'a>],
-) -> Counted<'a> {
-    let mut counted = Counted::default();
-    for cell in sound(runs).filter(|cell| cell.job.key().timing_config() == *config) {
-        if !is_alike(circumstances, cell) {
-            continue;
+/// The undisturbed profiled jobs, by the config of their timing jobs.
+#[derive(Debug)]
+pub(super) struct Profiles<'a>(HashMap<ConfigOf<'a>, Vec<&'a Cell>>);
+
+impl<'a> Profiles<'a> {
+    /// Those among `runs`.
+    pub(super) fn of(runs: &[Run<'a>]) -> Self {
+        let mut by_config: HashMap<ConfigOf<'_>, Vec<&Cell>> = HashMap::new();
+        for cell in sound(runs) {
+            by_config.entry(ConfigOf::timing(cell.job.key())).or_default().push(cell);
         }
-        let Some((record, measurement)) = cell.success() else { continue };
-        match &record.counters {
-            Some(Counters::Ncu(counters)) => {
-                let totals = counters.totals();
-                counted.ncu = Some(NcuRun { counters, totals, images: measurement.samples });
-            }
-            Some(Counters::Perf(counters)) => counted.perf = Some(counters),
-            None => {}
-        }
+        Profiles(by_config)
     }
-    counted
+
+    /// What they counted for `config`, in these circumstances.
+    pub(super) fn counted(&self, config: &Key, circumstances: Option<&Circumstances>) -> Counted<'a> {
+        let mut counted = Counted::default();
+        let cells = self.0.get(&ConfigOf::new(config)).into_iter().flatten();
+        for cell in cells.filter(|cell| is_alike(circumstances, cell)) {
+            let Some((record, measurement)) = cell.success() else { continue };
+            match &record.counters {
+                Some(Counters::Ncu(counters)) => {
+                    let totals = counters.totals();
+                    counted.ncu = Some(NcuRun { counters, totals, images: measurement.samples });
+                }
+                Some(Counters::Perf(counters)) => counted.perf = Some(counters),
+                None => {}
+            }
+        }
+        counted
+    }
 }
 
 /// The undisturbed profiled jobs.

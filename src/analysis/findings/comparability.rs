@@ -1,6 +1,6 @@
 //! Findings about missing results, and about runs that are not pooled or are left out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::finding::{Finding, Topic, finding, list};
 use crate::analysis::counted::stray;
@@ -8,7 +8,7 @@ use crate::analysis::group::Row;
 use crate::analysis::marks::Mark;
 use crate::analysis::unconfirmed::{count_unconfirmed, unconfirmed_text};
 use crate::analysis::{Cell, Run};
-use crate::job::PARAMETERS;
+use crate::job::{ConfigOf, PARAMETERS};
 use crate::text::count_text;
 
 pub(super) fn completeness(runs: &[Run<'_>]) -> Option<Finding> {
@@ -28,7 +28,7 @@ pub(super) fn completeness(runs: &[Run<'_>]) -> Option<Finding> {
 }
 
 pub(super) fn comparability(runs: &[Run<'_>], rows: &[Row<'_>]) -> Vec<Finding> {
-    let mut found = Vec::from_iter(rows.iter().filter_map(|row| split(row, rows)));
+    let mut found = splits(rows);
     found.extend(settings_differ(rows));
     found.extend(mixed_settings(rows));
     found.extend(not_confirmed(rows));
@@ -39,12 +39,21 @@ pub(super) fn comparability(runs: &[Run<'_>], rows: &[Row<'_>]) -> Vec<Finding> 
     found
 }
 
-fn split(row: &Row<'_>, rows: &[Row<'_>]) -> Option<Finding> {
-    let (part, of) = row.part;
-    if part == 1 {
-        return None;
+/// Rows of a config that has several.
+fn splits(rows: &[Row<'_>]) -> Vec<Finding> {
+    let mut firsts: HashMap<ConfigOf<'_>, &Row<'_>> = HashMap::new();
+    let mut found = Vec::new();
+    for row in rows.iter().filter(|row| row.part.1 > 1) {
+        let first = *firsts.entry(ConfigOf::new(&row.config)).or_insert(row);
+        if row.part.0 > 1 {
+            found.extend(split(row, first));
+        }
     }
-    let first = rows.iter().find(|other| other.config == row.config)?;
+    found
+}
+
+fn split(row: &Row<'_>, first: &Row<'_>) -> Option<Finding> {
+    let (part, of) = row.part;
     let differences = first.circumstances.as_ref()?.differences(row.circumstances.as_ref()?);
     Some(finding(
         Topic::Comparability,

@@ -5,17 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Mark, Threshold, Thresholds};
 use crate::analysis::circumstances::Circumstances;
 use crate::analysis::group::Row;
-use crate::job::{Device, Name};
+use crate::job::{Device, Key, Name, Precision};
 
 /// The doubts about each of `rows`, in their order. `varying` are the parameters that have a column of their own in
 /// tables, so their differences are visible.
 pub fn row_marks(rows: &[Row<'_>], varying: &[String], thresholds: &Thresholds) -> Vec<Vec<Mark>> {
-    let marks = |row: &Row<'_>| {
+    let differing = settings_differ(rows, varying);
+    let marks = |(row, differing): (&Row<'_>, Vec<Mark>)| {
         let mut found = Vec::from_iter(high_variation(row, thresholds));
-        found.extend(settings_differ(row, rows, varying));
+        found.extend(differing);
         found
     };
-    rows.iter().map(marks).collect()
+    rows.iter().zip(differing).map(marks).collect()
 }
 
 fn high_variation(row: &Row<'_>, thresholds: &Thresholds) -> Option<Mark> {
@@ -24,13 +25,58 @@ fn high_variation(row: &Row<'_>, thresholds: &Thresholds) -> Option<Mark> {
     (cv > threshold).then_some(Mark::HighVariation { cv, n, threshold })
 }
 
-/// Marks a row for each other env with rows of the same network, batch and precision, if all of them differ in
-/// settings. The mark names the differences from the nearest row.
-fn settings_differ(row: &Row<'_>, rows: &[Row<'_>], varying: &[String]) -> Vec<Mark> {
+/// Rows that a reader would compare with the same others, and that differ from these in the same facts.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Alike<'a> {
+    env: &'a Name,
+    is_on_processor: bool,
+    /// The [`comparable`] facts without a column.
+    facts: BTreeMap<String, String>,
+}
+
+/// What a reader compares: rows of the same network, batch and precision.
+type Compared<'a> = (&'a Name, u32, Precision);
+
+/// Marks each of `rows` for each other env with rows of the same network, batch and precision, if all of them differ in
+/// settings. The mark names the differences from the nearest row, the first of those that are equally near.
+///
+/// Most rows of an env are alike, so kinds of rows are compared instead of rows. A row without a result has no mark.
+fn settings_differ(rows: &[Row<'_>], varying: &[String]) -> Vec<Vec<Mark>> {
+    let envs: BTreeSet<&Name> = rows.iter().map(|row| &row.config.env).collect();
+    if envs.len() < 2 {
+        return vec![Vec::new(); rows.len()];
+    }
+    // For each kind of rows, the index of its first row, which stands for all of them.
+    let mut kinds: BTreeMap<Compared<'_>, BTreeMap<Alike<'_>, usize>> = BTreeMap::new();
+    let mut first_alike: Vec<Option<usize>> = Vec::new();
+    for (index, row) in rows.iter().enumerate() {
+        let Key { model, batch, precision, .. } = &row.config;
+        let kinds = kinds.entry((model, *batch, *precision)).or_default();
+        first_alike.push(alike(row, varying).map(|alike| *kinds.entry(alike).or_insert(index)));
+    }
+    let mut marks: BTreeMap<usize, Vec<Mark>> = BTreeMap::new();
+    for kinds in kinds.values() {
+        let mut by_row: Vec<(&Alike<'_>, usize)> = kinds.iter().map(|(kind, first)| (kind, *first)).collect();
+        by_row.sort_by_key(|(_, first)| *first);
+        marks.extend(by_row.iter().map(|(kind, first)| (*first, differences_from(kind, &by_row))));
+    }
+    let of_row = |first: Option<usize>| marks.get(&first?).cloned();
+    first_alike.into_iter().map(|first| of_row(first).unwrap_or_default()).collect()
+}
+
+/// The kind of `row`; `None` if it has no result.
+fn alike<'a>(row: &'a Row<'_>, varying: &[String]) -> Option<Alike<'a>> {
+    let mut facts = comparable(row.circumstances.as_ref()?);
+    facts.retain(|name, _| !varying.contains(name));
+    Some(Alike { env: &row.config.env, is_on_processor: row.config.device == Device::Cpu, facts })
+}
+
+/// The marks of the rows of `kind`, one for each other env whose rows among `others` all differ.
+fn differences_from(kind: &Alike<'_>, others: &[(&Alike<'_>, usize)]) -> Vec<Mark> {
     let mut by_env: BTreeMap<&Name, Vec<String>> = BTreeMap::new();
-    for other in rows.iter().filter(|other| is_beside(row, other)) {
-        let Some(differences) = differences(row, other, varying) else { continue };
-        let nearest = by_env.entry(&other.config.env).or_insert_with(|| differences.clone());
+    for (other, _) in others.iter().filter(|(other, _)| other.env != kind.env) {
+        let differences = differences(kind, other);
+        let nearest = by_env.entry(other.env).or_insert_with(|| differences.clone());
         if differences.len() < nearest.len() {
             *nearest = differences;
         }
@@ -42,28 +88,17 @@ fn settings_differ(row: &Row<'_>, rows: &[Row<'_>], varying: &[String]) -> Vec<M
         .collect()
 }
 
-/// Whether a reader would compare the two.
-fn is_beside(row: &Row<'_>, other: &Row<'_>) -> bool {
-    let (this, that) = (&row.config, &other.config);
-    this.env != that.env
-        && (&this.model, this.batch, this.precision) == (&that.model, that.batch, that.precision)
-}
-
-/// The differences in circumstances that should be equal on all machines and have no column. `None` if a row has no
-/// result. What only one of the two knows cannot be compared.
-fn differences(row: &Row<'_>, other: &Row<'_>, varying: &[String]) -> Option<Vec<String>> {
-    let (ours, theirs) = (row.circumstances.as_ref()?, other.circumstances.as_ref()?);
+/// The differences in circumstances that should be equal on all machines and have no column. What only one of the two
+/// knows cannot be compared.
+fn differences(one: &Alike<'_>, other: &Alike<'_>) -> Vec<String> {
     // Compute threads belong to the host: with an accelerator they only feed it.
-    let both_compute = [row, other].iter().all(|row| row.config.device == Device::Cpu);
-    let is_said =
-        |name: &str| varying.iter().any(|said| said == name) || (name == "threads" && !both_compute);
-    let (ours, theirs) = (comparable(ours), comparable(theirs));
-    let names: BTreeSet<&String> = ours.keys().filter(|name| !is_said(name)).collect();
-    let differ = |name: &String| {
-        let (this, that) = (ours.get(name)?, theirs.get(name)?);
-        (this != that).then(|| format!("{name} {this} / {that}"))
+    let both_compute = one.is_on_processor && other.is_on_processor;
+    let differ = |(name, this): (&String, &String)| {
+        let that =
+            other.facts.get(name).filter(|that| *that != this && (name != "threads" || both_compute))?;
+        Some(format!("{name} {this} / {that}"))
     };
-    Some(names.into_iter().filter_map(differ).collect())
+    one.facts.iter().filter_map(differ).collect()
 }
 
 /// What should be equal in a comparison of machines: settings, libraries, the power source.
@@ -75,4 +110,80 @@ fn comparable(circumstances: &Circumstances) -> BTreeMap<String, String> {
     facts.extend(effective.tf32.map(|tf32| ("tf32".to_owned(), tf32.to_string())));
     facts.extend(circumstances.power_source.clone().map(|source| ("power source".to_owned(), source)));
     facts
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::analysis::fixture::{StudyBuilder, key};
+    use crate::analysis::{Study, analyse};
+    use crate::job::Key;
+
+    /// The definition: each row against each other one.
+    fn defined(row: &Row<'_>, rows: &[Row<'_>], varying: &[String]) -> Vec<Mark> {
+        let mut by_env: BTreeMap<&Name, Vec<String>> = BTreeMap::new();
+        for other in rows {
+            let (this, that) = (&row.config, &other.config);
+            let is_beside = this.env != that.env
+                && (&this.model, this.batch, this.precision) == (&that.model, that.batch, that.precision);
+            let (true, Some(ours), Some(theirs)) = (is_beside, &row.circumstances, &other.circumstances)
+            else {
+                continue;
+            };
+            let both_compute = this.device == Device::Cpu && that.device == Device::Cpu;
+            let (ours, theirs) = (comparable(ours), comparable(theirs));
+            let differences = Vec::from_iter(ours.iter().filter_map(|(name, this)| {
+                let is_said = varying.contains(name) || (name == "threads" && !both_compute);
+                let that = theirs.get(name).filter(|that| *that != this && !is_said)?;
+                Some(format!("{name} {this} / {that}"))
+            }));
+            let nearest = by_env.entry(&that.env).or_insert_with(|| differences.clone());
+            if differences.len() < nearest.len() {
+                *nearest = differences;
+            }
+        }
+        let differing = by_env.into_iter().filter(|(_, differences)| !differences.is_empty());
+        differing.map(|(env, differences)| Mark::SettingsDiffer { env: env.clone(), differences }).collect()
+    }
+
+    /// A run of each row: its env, batch, declared steps, device, threads, layout and whether it failed.
+    type Drawn = (u8, u32, i64, bool, u8, bool, bool);
+
+    fn study(drawn: &[Drawn]) -> Study {
+        let mut builder = StudyBuilder::new();
+        for ((env, batch, steps, is_gpu, threads, channels_last, failed), repeat) in drawn.iter().zip(1..) {
+            let mut key = Key {
+                device: if *is_gpu { Device::Cuda(0) } else { Device::Cpu },
+                ..key(["a", "b", "c"][usize::from(*env)], "resnet18", *batch, repeat)
+            };
+            key.params.insert("grad_accum_steps".into(), crate::job::ParamValue::Int(*steps));
+            builder = builder.run_with(key, 10.0, |record| {
+                let settings = &mut record.measurement.as_mut().unwrap().effective.settings;
+                settings.set("threads", *threads);
+                settings.set("channels_last", *channels_last);
+                if *failed {
+                    record.outcome = crate::record::Outcome::Signalled { signal: 9 };
+                }
+            });
+        }
+        builder.build()
+    }
+
+    proptest! {
+        #[test]
+        fn rows_are_compared_as_the_definition_says(
+            drawn in prop::collection::vec(
+                (0..3_u8, 1..3_u32, 1..3_i64, any::<bool>(), 1..3_u8, any::<bool>(), prop::bool::weighted(0.2)),
+                0..14,
+            ),
+        ) {
+            let study = study(&drawn);
+            let analysis = analyse(&study);
+            let expected: Vec<Vec<Mark>> =
+                analysis.rows.iter().map(|row| defined(row, &analysis.rows, &analysis.varying)).collect();
+            prop_assert_eq!(settings_differ(&analysis.rows, &analysis.varying), expected);
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Doubts that a record alone raises about other work on the same host or device.
 
+use super::timeline::Timeline;
 use super::{Mark, Threshold, Thresholds};
-use crate::analysis::Span;
 use crate::record::{ForeignProcess, Record};
 
 /// The fewest seconds, of wall clock or processor time, over which a rate or a share is taken. The kernel and `time`
@@ -35,10 +35,10 @@ pub fn stolen_cores(record: &Record) -> Option<f64> {
 }
 
 /// The signs, in `record` alone, that others were at work while the job ran.
-pub(super) fn contended(record: &Record, spans: &[Span], thresholds: &Thresholds) -> Vec<Mark> {
+pub(super) fn contended(record: &Record, timeline: &Timeline<'_>, thresholds: &Thresholds) -> Vec<Mark> {
     let whys = [
         by_load(record, thresholds),
-        by_overlap(record, spans, thresholds),
+        by_overlap(record, timeline, thresholds),
         by_processes_on_the_device(record),
     ];
     whys.into_iter().flatten().map(|by| Mark::Contended { by }).collect()
@@ -60,16 +60,15 @@ fn by_load(record: &Record, thresholds: &Thresholds) -> Option<String> {
     Some(format!("{sentence} (threshold {limit:.2})"))
 }
 
-fn by_overlap(record: &Record, spans: &[Span], thresholds: &Thresholds) -> Option<String> {
-    let own = Span::of(record);
-    let mut others: Vec<String> = spans
-        .iter()
-        .filter(|other| other.host == own.host && other.job != own.job)
-        .filter(|other| !record.observed.beside.contains(&other.label))
+fn by_overlap(record: &Record, timeline: &Timeline<'_>, thresholds: &Thresholds) -> Option<String> {
+    let (host, from, to) = (&record.provenance.host.hostname, record.started_at, record.ended_at);
+    // The least threshold is 0, so a job that does not overlap is never beside this one.
+    let mut others: Vec<String> = timeline
+        .between(host, from, to)
+        .into_iter()
+        .filter(|other| other.job != record.id && !record.observed.beside.contains(&other.label))
         .filter_map(|other| {
-            let from = own.started_at.max(other.started_at);
-            let to = own.ended_at.min(other.ended_at);
-            let seconds = (to - from).as_seconds_f64();
+            let seconds = (to.min(other.ended_at) - from.max(other.started_at)).as_seconds_f64();
             (seconds > thresholds.of(Threshold::OverlapS))
                 .then(|| format!("{} for {seconds:.1} s", other.label))
         })

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `declaration` | none: it declares what each mark does and means, and `manual` prints that |
 //! | `load` | other work on the host or the device, as the run's own record shows it |
+//! | `timeline` | none: it finds the jobs that ran at the same time |
 //! | `sensors` | heat, power, clocks, swap |
 //! | `times` | the seconds of single iterations |
 //! | `pools` | the other runs of the same row, and those at smaller batches |
@@ -19,12 +20,14 @@ mod manual;
 mod mark;
 mod pools;
 mod sensors;
+mod timeline;
 mod times;
 
 use super::{Cell, Span};
 use crate::job::Device;
 use crate::protocol::Measurement;
 use crate::record::Record;
+use timeline::Timeline;
 
 pub use crate::threshold::{Threshold, Thresholds};
 pub use compare::row_marks;
@@ -34,9 +37,10 @@ pub use manual::{effects_table, evidence_table, marks_table, thresholds_table};
 pub use mark::{Mark, MarkName, mark_names};
 
 /// The doubts about each of `cells`, in their order; none for a cell without a result. `spans` says when and where each
-/// job ran.
+/// job ran. The time grows with n log n, and with the number of runs that really overlap.
 pub fn marks(cells: &[&Cell], spans: &[Span], thresholds: &Thresholds) -> Vec<Vec<Mark>> {
-    let mut found: Vec<Vec<Mark>> = cells.iter().map(|cell| own_marks(cell, spans, thresholds)).collect();
+    let timeline = Timeline::of(spans);
+    let mut found: Vec<Vec<Mark>> = cells.iter().map(|cell| own_marks(cell, &timeline, thresholds)).collect();
     for (index, mark) in pools::marks(cells, &found, thresholds) {
         found[index].push(mark);
     }
@@ -44,9 +48,9 @@ pub fn marks(cells: &[&Cell], spans: &[Span], thresholds: &Thresholds) -> Vec<Ve
 }
 
 /// The doubts that a run raises about itself.
-fn own_marks(cell: &Cell, spans: &[Span], thresholds: &Thresholds) -> Vec<Mark> {
+fn own_marks(cell: &Cell, timeline: &Timeline<'_>, thresholds: &Thresholds) -> Vec<Mark> {
     let Some((record, measurement)) = cell.success() else { return Vec::new() };
-    let mut found = load::contended(record, spans, thresholds);
+    let mut found = load::contended(record, timeline, thresholds);
     if !measurement.synchronized {
         found.push(Mark::Unsynchronised);
     }

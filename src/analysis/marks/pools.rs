@@ -2,11 +2,14 @@
 //!
 //! A run is compared only with runs that raise no doubt themselves.
 
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
 use super::load::{LEAST_S, foreign_cores};
 use super::{Mark, Threshold, Thresholds, sensors};
 use crate::analysis::Cell;
 use crate::analysis::circumstances::Circumstances;
-use crate::job::{Device, Key};
+use crate::job::{ConfigOf, Device, Key};
 use crate::record::{Readings, Record};
 use crate::stats;
 
@@ -15,19 +18,19 @@ use crate::stats;
 const BASELINE_NEEDS: usize = 2;
 
 /// Successful timing runs that can be pooled.
-struct Pool {
-    config: Key,
+struct Pool<'a> {
+    /// The key of one of them.
+    key: &'a Key,
     circumstances: Circumstances,
-    members: Vec<Member>,
+    /// Their indexes among the cells.
+    members: Vec<usize>,
 }
 
-/// A run in a pool.
-#[derive(Clone, Copy)]
-struct Member {
-    /// Its index among the cells.
-    index: usize,
-    /// Whether it raises no doubts, so that others can be compared with it.
-    is_sound: bool,
+/// The cells, and whether each raises no doubts, so that others can be compared with it.
+struct Scene<'a, 'c> {
+    cells: &'c [&'a Cell],
+    is_sound: Vec<bool>,
+    thresholds: &'c Thresholds,
 }
 
 /// A mark for the cell at this index.
@@ -35,51 +38,82 @@ type Found = Vec<(usize, Mark)>;
 
 /// The doubts that other runs raise about each of `cells`, given the marks that it has `own`.
 pub(super) fn marks(cells: &[&Cell], own: &[Vec<Mark>], thresholds: &Thresholds) -> Found {
-    let mut pools = pools(cells, own);
+    let is_sound = own.iter().map(|marks| !marks.iter().any(Mark::disqualifies)).collect();
+    let mut scene = Scene { cells, is_sound, thresholds };
+    let pools = pools(cells);
     let mut found = Found::new();
     for pool in &pools {
-        found.extend(contended(pool, cells, thresholds));
-        found.extend(clock_changed(pool, cells, thresholds));
+        found.extend(contended(pool, &scene));
+        found.extend(clock_changed(pool, &scene));
     }
     for (index, mark) in &found {
-        let members = pools.iter_mut().flat_map(|pool| &mut pool.members);
-        for member in members.filter(|member| member.index == *index) {
-            member.is_sound &= !mark.disqualifies();
-        }
+        scene.is_sound[*index] &= !mark.disqualifies();
     }
-    found.extend(spilled(pools, cells, thresholds));
+    found.extend(spilled(pools, &mut scene));
     found
 }
 
-fn pools(cells: &[&Cell], own: &[Vec<Mark>]) -> Vec<Pool> {
-    let mut pools: Vec<Pool> = Vec::new();
+/// The pools of `cells`. A config has few circumstances, so a run is compared with the pools of its config one by one.
+fn pools<'a>(cells: &[&'a Cell]) -> Vec<Pool<'a>> {
+    let mut pools: Vec<Pool<'_>> = Vec::new();
+    let mut by_config: HashMap<ConfigOf<'_>, Vec<usize>> = HashMap::new();
     for (index, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.is_timing()) {
         let Some((record, measurement)) = cell.success() else { continue };
-        let (config, circumstances) = (cell.job.key().config(), Circumstances::of(record, measurement));
-        let member = Member { index, is_sound: !own[index].iter().any(Mark::disqualifies) };
-        // The cells are in the order of their configs, so the pool is one of the last.
-        match pools.iter_mut().rfind(|pool| pool.config == config && pool.circumstances == circumstances) {
-            Some(pool) => pool.members.push(member),
-            None => pools.push(Pool { config, circumstances, members: vec![member] }),
+        let key = cell.job.key();
+        let places = by_config.entry(ConfigOf::new(key)).or_default();
+        match places.iter().find(|place| pools[**place].circumstances.are_of(record, measurement)) {
+            Some(place) => pools[*place].members.push(index),
+            None => {
+                places.push(pools.len());
+                let circumstances = Circumstances::of(record, measurement);
+                pools.push(Pool { key, circumstances, members: vec![index] });
+            }
         }
     }
     pools
 }
 
-fn record<'a>(cells: &[&'a Cell], member: Member) -> Option<&'a Record> {
-    Some(cells[member.index].success()?.0)
+impl<'a> Scene<'a, '_> {
+    fn record(&self, index: usize) -> Option<&'a Record> {
+        Some(self.cells[index].success()?.0)
+    }
+
+    /// The undoubted members of `pool`.
+    fn sound(&self, pool: &Pool<'_>) -> impl Iterator<Item = usize> {
+        pool.members.iter().copied().filter(|index| self.is_sound[*index])
+    }
 }
 
-/// The median of `value` over the undoubted members of `pool` except `this`; `None` if too few of them have one.
-fn baseline(
-    pool: &Pool,
-    this: Member,
-    cells: &[&Cell],
-    value: impl Fn(&Record) -> Option<f64>,
-) -> Option<f64> {
-    let others = pool.members.iter().filter(|other| other.is_sound && other.index != this.index);
-    let values: Vec<f64> = others.filter_map(|other| value(record(cells, *other)?)).collect();
-    if values.len() < BASELINE_NEEDS { None } else { stats::median(&values).ok() }
+/// A value of each undoubted member of a pool, to compare each member with the median of the others.
+struct Baseline {
+    /// Sorted by value, then by the member's index.
+    values: Vec<(f64, usize)>,
+}
+
+impl Baseline {
+    /// Those members for which `value` is known.
+    fn of(pool: &Pool<'_>, scene: &Scene<'_, '_>, value: impl Fn(&Record) -> Option<f64>) -> Self {
+        let known = |index: usize| Some((value(scene.record(index)?)?, index));
+        let mut values: Vec<(f64, usize)> = scene.sound(pool).filter_map(known).collect();
+        values.sort_by(in_order);
+        Baseline { values }
+    }
+
+    /// The median over all but the member `index`, whose value is `own`. `None` if too few of them have one.
+    fn without(&self, own: f64, index: usize) -> Option<f64> {
+        let place = self.values.binary_search_by(|value| in_order(value, &(own, index)));
+        let others = self.values.len() - usize::from(place.is_ok());
+        if others < BASELINE_NEEDS {
+            return None;
+        }
+        let nth = |nth: usize| self.values[nth + usize::from(place.is_ok_and(|own| own <= nth))].0;
+        let middle = others / 2;
+        Some(if others % 2 == 1 { nth(middle) } else { f64::midpoint(nth(middle - 1), nth(middle)) })
+    }
+}
+
+fn in_order(one: &(f64, usize), other: &(f64, usize)) -> Ordering {
+    one.0.total_cmp(&other.0).then(one.1.cmp(&other.1))
 }
 
 /// A trace that the work of others leaves in a run. It only shows in comparison with the other runs of the row.
@@ -143,52 +177,50 @@ fn system_share(record: &Record) -> Option<(f64, f64)> {
     (user + system >= LEAST_S).then(|| (user + system, system / (user + system)))
 }
 
-fn contended(pool: &Pool, cells: &[&Cell], thresholds: &Thresholds) -> Found {
-    let check = |member: &Member| {
-        let record = record(cells, *member).filter(|_| member.is_sound)?;
-        let by = TRACES.iter().find_map(|trace| trace.against(record, pool, *member, cells, thresholds))?;
-        Some((member.index, Mark::Contended { by }))
+fn contended(pool: &Pool<'_>, scene: &Scene<'_, '_>) -> Found {
+    let baselines = TRACES.each_ref().map(|trace| Baseline::of(pool, scene, |record| trace.seen(record)));
+    let check = |index: usize| {
+        let record = scene.record(index)?;
+        let mut traces = TRACES.iter().zip(&baselines);
+        let by = traces.find_map(|(trace, baseline)| {
+            let own = trace.seen(record)?;
+            let others = baseline.without(own, index)?;
+            let limit = (trace.limit)(others, record, scene.thresholds);
+            (own > limit).then(|| (trace.tell)(own, others, limit))
+        })?;
+        Some((index, Mark::Contended { by }))
     };
-    pool.members.iter().filter_map(check).collect()
+    scene.sound(pool).filter_map(check).collect()
 }
 
 impl Trace {
-    /// The doubt that this trace raises about the run `member` with the record `record`.
-    fn against(
-        &self,
-        record: &Record,
-        pool: &Pool,
-        member: Member,
-        cells: &[&Cell],
-        thresholds: &Thresholds,
-    ) -> Option<String> {
-        // Jobs that may run beside this one (`share: device`) leave traces too, which cannot be separated.
-        let of = |record: &Record| (self.of)(record).filter(|_| record.observed.beside.is_empty());
-        let own = of(record)?;
-        let others = baseline(pool, member, cells, of)?;
-        let limit = (self.limit)(others, record, thresholds);
-        (own > limit).then(|| (self.tell)(own, others, limit))
+    /// The trace in the run of `record`. Jobs that may run beside it (`share: device`) leave traces too, which cannot
+    /// be separated.
+    fn seen(&self, record: &Record) -> Option<f64> {
+        (self.of)(record).filter(|_| record.observed.beside.is_empty())
     }
 }
 
 /// Runs whose clock within the window differed from that of the others.
-fn clock_changed(pool: &Pool, cells: &[&Cell], thresholds: &Thresholds) -> Found {
+fn clock_changed(pool: &Pool<'_>, scene: &Scene<'_, '_>) -> Found {
     let mean = |record: &Record| {
         let (_, Readings { mean, .. }) = sensors::clock(record)?;
         (mean > 0.0).then_some(mean)
     };
-    let check = |member: &Member| {
-        let record = record(cells, *member)?;
+    let baseline = Baseline::of(pool, scene, mean);
+    let check = |index: &usize| {
+        let record = scene.record(*index)?;
         let (of, _) = sensors::clock(record)?;
-        let (own, others) = (mean(record)?, baseline(pool, *member, cells, mean)?);
+        let own = mean(record)?;
+        let others = baseline.without(own, *index)?;
         let change = own / others - 1.0;
-        (change.abs() > thresholds.of(Threshold::ClockBetween)).then(|| {
-            let (percent, threshold) = (100.0 * change, thresholds.text(Threshold::ClockBetween));
+        (change.abs() > scene.thresholds.of(Threshold::ClockBetween)).then(|| {
+            let (percent, threshold) = (100.0 * change, scene.thresholds.text(Threshold::ClockBetween));
             let by = format!(
                 "the {of}'s clock was {own:.0} MHz; in the other runs of the row it was {others:.0} MHz \
                  ({percent:+.0} %, threshold {threshold})"
             );
-            (member.index, Mark::ClockChanged { by })
+            (*index, Mark::ClockChanged { by })
         })
     };
     pool.members.iter().filter_map(check).collect()
@@ -197,34 +229,65 @@ fn clock_changed(pool: &Pool, cells: &[&Cell], thresholds: &Thresholds) -> Found
 /// Runs on an accelerator whose throughput fell off a cliff compared with the next smaller batch that did not. They
 /// also kept a processor busy and spent half its time in the kernel. That is the sign of a driver that pages device
 /// memory to the host. A network that is slow for another reason does not do that.
-fn spilled(mut pools: Vec<Pool>, cells: &[&Cell], thresholds: &Thresholds) -> Found {
-    pools.retain(|pool| pool.config.device != Device::Cpu);
-    pools.sort_by_key(|pool| pool.config.batch);
+fn spilled(mut pools: Vec<Pool<'_>>, scene: &mut Scene<'_, '_>) -> Found {
+    pools.retain(|pool| pool.key.device != Device::Cpu);
+    pools.sort_by_key(|pool| pool.key.batch);
     let mut found = Found::new();
-    for position in 0..pools.len() {
-        let (smaller, rest) = pools.split_at_mut(position);
-        let Some(pool) = rest.first_mut() else { break };
-        let level = smaller.iter().rev().filter(|other| is_smaller(other, pool)).find_map(|other| {
-            let sound = other.members.iter().filter(|member| member.is_sound);
-            let rates: Vec<f64> = sound.filter_map(|member| rate(cells[member.index])).collect();
-            Some((other.config.batch, stats::median(&rates).ok()?))
-        });
-        let Some((batch, level)) = level else { continue };
-        for member in &mut pool.members {
-            if let Some(mark) = spill(cells[member.index], batch, level, thresholds) {
-                member.is_sound = false;
-                found.push((member.index, mark));
+    let mut by_config: HashMap<ConfigOf<'_>, Vec<Levels>> = HashMap::new();
+    for pool in &pools {
+        let levels = by_config.entry(ConfigOf::of_any_batch(pool.key)).or_default();
+        let levels = Levels::among(levels, pool.circumstances.of_any_batch());
+        if let Some((batch, level)) = levels.below(pool.key.batch) {
+            for index in &pool.members {
+                if let Some(mark) = spill(scene.cells[*index], batch, level, scene.thresholds) {
+                    scene.is_sound[*index] = false;
+                    found.push((*index, mark));
+                }
             }
         }
+        let rates: Vec<f64> = scene.sound(pool).filter_map(|index| rate(scene.cells[index])).collect();
+        levels.add(pool.key.batch, stats::median(&rates).ok());
     }
     found
 }
 
-/// Whether `other` is equal to `pool` except for a smaller batch.
-fn is_smaller(other: &Pool, pool: &Pool) -> bool {
-    other.config.batch < pool.config.batch
-        && Key { batch: pool.config.batch, ..other.config.clone() } == pool.config
-        && other.circumstances.differ_at_most_in_batch(&pool.circumstances)
+/// The throughput of pools that differ at most in the batch, added in the order of their batches.
+struct Levels {
+    /// What they have in common.
+    circumstances: Circumstances,
+    /// The largest batch so far.
+    batch: u32,
+    /// The last throughput, with its batch, among the smaller batches.
+    below: Option<(u32, f64)>,
+    /// The last throughput of the largest batch.
+    level: Option<f64>,
+}
+
+impl Levels {
+    /// Those with these circumstances among `all` of a config, which has few.
+    fn among(all: &mut Vec<Levels>, circumstances: Circumstances) -> &mut Levels {
+        let known = all.iter().position(|levels| levels.circumstances == circumstances);
+        let place = known.unwrap_or_else(|| {
+            all.push(Levels { circumstances, batch: 0, below: None, level: None });
+            all.len() - 1
+        });
+        &mut all[place]
+    }
+
+    /// The throughput of the next smaller batch than `batch` that has one.
+    fn below(&mut self, batch: u32) -> Option<(u32, f64)> {
+        if batch > self.batch {
+            let last = self.level.take().map(|level| (self.batch, level));
+            self.below = last.or(self.below);
+            self.batch = batch;
+        }
+        self.below
+    }
+
+    fn add(&mut self, batch: u32, level: Option<f64>) {
+        debug_assert_eq!(batch, self.batch, "`below` came first");
+        self.level = level.or(self.level);
+    }
 }
 
 fn rate(cell: &Cell) -> Option<f64> {
@@ -243,3 +306,7 @@ fn spill(cell: &Cell, batch: u32, level: f64, thresholds: &Thresholds) -> Option
         && cores >= thresholds.of(Threshold::SpillCores);
     (cliff > threshold && is_paging).then_some(Mark::Spilled { batch, cliff, cores, system_share, threshold })
 }
+
+#[cfg(test)]
+#[path = "pools_tests.rs"]
+mod tests;

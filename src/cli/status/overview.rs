@@ -1,7 +1,7 @@
 //! An overview of a plan: every config with its jobs by state and its throughput, and every failure with its reason.
 //! Pure. It is also the JSON of `status --json`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Serialize, Serializer};
 
@@ -12,7 +12,7 @@ use crate::cli::drift::FileDrift;
 use crate::cli::marked::study;
 use crate::cli::problem::ProblemView;
 use crate::cli::stale::{stale_reasons, unconfirmed_jobs};
-use crate::job::{JobId, Key, State, Tally, varying_parameters};
+use crate::job::{ConfigOf, JobId, Key, State, Tally, varying_parameters};
 use crate::plan::{
     Decided, Decision, Estimator, Inventory, Misreadings, NotDone, Plan, Renamed, Standing, TimeLeft,
     misreadings, renamed, state,
@@ -150,10 +150,11 @@ impl Overview {
             renamed: renamed(plan, inventory),
             drift: None,
         };
+        let mut places = HashMap::new();
         for (decided, state) in &sorted {
-            overview.add(decided, *state, inventory);
+            overview.add(decided, *state, inventory, &mut places);
         }
-        overview.add_throughput(plan, inventory, decided);
+        overview.add_throughput(plan, inventory, decided, &places);
         overview
     }
 
@@ -162,15 +163,21 @@ impl Overview {
         self.counts.of(State::Running) + self.counts.of(State::Waiting) == 0
     }
 
-    fn add(&mut self, decided: &Decided, state: State, inventory: &Inventory) {
-        let config = decided.job.key().config();
+    /// Counts the job of `decided`. `places` are those of the configs so far.
+    fn add<'a>(
+        &mut self,
+        decided: &'a Decided,
+        state: State,
+        inventory: &Inventory,
+        places: &mut HashMap<ConfigOf<'a>, usize>,
+    ) {
         self.counts.add(state);
-        // The kinds of configs can alternate in the order, so the config is searched from the end.
-        let index = self.configs.iter().rposition(|view| view.key == config).unwrap_or_else(|| {
-            self.configs.push(ConfigView::of(config));
+        let key = decided.job.key();
+        let place = *places.entry(ConfigOf::new(key)).or_insert_with(|| {
+            self.configs.push(ConfigView::of(key.config()));
             self.configs.len() - 1
         });
-        let view = &mut self.configs[index];
+        let view = &mut self.configs[place];
         view.counts.add(state);
         match state {
             State::Failed => {
@@ -188,7 +195,13 @@ impl Overview {
         }
     }
 
-    fn add_throughput(&mut self, plan: &Plan, inventory: &Inventory, decided: &[Decided]) {
+    fn add_throughput(
+        &mut self,
+        plan: &Plan,
+        inventory: &Inventory,
+        decided: &[Decided],
+        places: &HashMap<ConfigOf<'_>, usize>,
+    ) {
         let study = Study {
             include_marked: self.include_marked,
             ..study(plan, inventory, decided.iter().map(|decided| &decided.job))
@@ -199,8 +212,8 @@ impl Overview {
             if row.part.0 == 1 {
                 first = Some(row);
             }
-            if let Some(view) = self.configs.iter_mut().find(|view| view.key == row.config) {
-                view.throughput.push(ThroughputView::of(row, first));
+            if let Some(place) = places.get(&ConfigOf::new(&row.config)) {
+                self.configs[*place].throughput.push(ThroughputView::of(row, first));
             }
         }
     }
@@ -228,7 +241,11 @@ fn why_left(decided: &Decided, inventory: &Inventory) -> String {
 
 fn time_left(plan: &Plan, inventory: &Inventory, sorted: &[(&Decided, State)]) -> TimeLeft {
     let is_open = |state: State| matches!(state, State::Failed | State::Running | State::Waiting);
-    let open = sorted.iter().filter(|(_, state)| is_open(*state)).map(|(decided, _)| decided.job.key());
+    let mut open =
+        sorted.iter().filter(|(_, state)| is_open(*state)).map(|(decided, _)| decided.job.key()).peekable();
+    if open.peek().is_none() {
+        return TimeLeft::default();
+    }
     Estimator::new(plan, inventory.records()).time_left(open)
 }
 

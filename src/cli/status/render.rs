@@ -145,11 +145,13 @@ fn failed_text(failed: &BTreeMap<&'static str, usize>) -> String {
 /// their directories, since labels would not distinguish them.
 fn failures_text(failures: &[FailureView], by_directory: bool) -> String {
     let mut by_sentence: Vec<(&str, Vec<&FailureView>)> = Vec::new();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for failure in failures {
-        match by_sentence.iter_mut().find(|(sentence, _)| *sentence == failure.sentence) {
-            Some((_, group)) => group.push(failure),
-            None => by_sentence.push((&failure.sentence, vec![failure])),
+        let place = *places.entry(&failure.sentence).or_insert(by_sentence.len());
+        if place == by_sentence.len() {
+            by_sentence.push((&failure.sentence, Vec::new()));
         }
+        by_sentence[place].1.push(failure);
     }
     let mut text = String::new();
     for (sentence, group) in by_sentence {
