@@ -67,7 +67,7 @@ pub(super) fn file_drift(saved: &Plan, file: &Path) -> Option<FileDrift> {
         Ok((_, facts)) if facts.sha256 == saved.matrix.sha256 => return None,
         Ok((_, facts)) if facts.name != saved.matrix.name => How::OtherName { name: facts.name },
         Ok((matrix, facts)) => {
-            let declared = expand(&with_profilers(matrix, &saved.jobs), facts);
+            let declared = expand(&with_profilers(matrix, saved.keys()), facts);
             drift(saved, &declared)?.into()
         }
     };
@@ -84,9 +84,8 @@ pub(super) fn warn_of_drift(saved: &Plan, so: &str, global: &Global) {
 }
 
 /// `matrix` with the profilers of the saved `jobs`, since `--profile` can have added them.
-fn with_profilers(matrix: Matrix, jobs: &[Key]) -> Matrix {
-    let kinds: BTreeSet<Kind> =
-        jobs.iter().map(|key| key.kind).filter(|kind| *kind != Kind::Timing).collect();
+fn with_profilers<'a>(matrix: Matrix, jobs: impl Iterator<Item = &'a Key>) -> Matrix {
+    let kinds: BTreeSet<Kind> = jobs.map(|key| key.kind).filter(|kind| *kind != Kind::Timing).collect();
     kinds.into_iter().fold(matrix, |matrix, kind| matrix.clone().with_profiler(kind).unwrap_or(matrix))
 }
 

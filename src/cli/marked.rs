@@ -33,8 +33,7 @@ pub(super) fn study<'a>(plan: &Plan, inventory: &Inventory, jobs: impl Iterator<
 
 /// The marks that leave runs of `plan` out of its statistics, by job. Jobs without such marks are absent.
 pub(super) fn left_out(plan: &Plan, inventory: &Inventory) -> BTreeMap<JobId, Vec<Mark>> {
-    let jobs: Vec<Job> = plan.jobs().collect();
-    let study = study(plan, inventory, jobs.iter());
+    let study = study(plan, inventory, plan.jobs.iter());
     let cells: Vec<&Cell> = study.cells.iter().collect();
     let found = marks(&cells, &study.spans, &study.thresholds);
     let against = |marks: Vec<Mark>| marks.into_iter().filter(Mark::disqualifies).collect::<Vec<_>>();
@@ -173,7 +172,7 @@ mod tests {
         let plan = expand(&check(matrix).unwrap(), MatrixFacts::example());
         let mut inventory = Inventory::default();
         let mut records = Vec::new();
-        for (key, rate) in plan.jobs.iter().zip([100.0, 120.0, 140.0]) {
+        for (key, rate) in plan.keys().zip([100.0, 120.0, 140.0]) {
             let mut record = fixture::record(key.clone(), rate, records.len() as i64);
             record.provenance.host.power_source = (key.repeat == 1).then(|| "battery".into());
             inventory.jobs.insert(record.id, Standing::Done(Arc::new(record.clone())));

@@ -116,7 +116,7 @@ impl SelectArgs {
             selectors.push(selector(plan, field, condition)?);
         }
         let selection = Selection { selectors };
-        if plan.jobs.iter().any(|key| selection.contains(key)) {
+        if plan.keys().any(|key| selection.contains(key)) {
             return Ok(selection);
         }
         let error = SelectError::Nothing { matrix: plan.matrix.name.to_string(), jobs: plan.jobs.len() };
@@ -151,7 +151,7 @@ fn parse_condition(plan: &Plan, text: &str) -> Result<(SelectorField, Condition)
 /// Checks that jobs of `plan` can have a parameter called `name`: a known one, or one of their own.
 fn check_field(plan: &Plan, condition: &str, name: &str) -> Result<(), Failure> {
     let mut own: BTreeSet<&str> = BTreeSet::new();
-    for key in &plan.jobs {
+    for key in plan.keys() {
         own.extend(key.params.keys().map(String::as_str));
         if let crate::job::WorkerTemplate::Command(words) = &key.worker {
             own.extend(words.iter().flat_map(|word| placeholders(word)));
@@ -176,9 +176,9 @@ fn check_field(plan: &Plan, condition: &str, name: &str) -> Result<(), Failure> 
 fn selector(plan: &Plan, field: SelectorField, condition: Condition) -> Result<Selector, Failure> {
     let known: Option<(&'static str, BTreeSet<&str>)> = match field {
         SelectorField::Env => Some(("env", plan.envs.keys().map(Name::as_str).collect())),
-        SelectorField::Model => Some(("model", plan.jobs.iter().map(|key| key.model.as_str()).collect())),
+        SelectorField::Model => Some(("model", plan.keys().map(|key| key.model.as_str()).collect())),
         SelectorField::Precision => {
-            Some(("precision", plan.jobs.iter().map(|key| Precision::as_str(key.precision)).collect()))
+            Some(("precision", plan.keys().map(|key| Precision::as_str(key.precision)).collect()))
         }
         SelectorField::Batch | SelectorField::Repeat | SelectorField::Param(_) => None,
     };
@@ -225,8 +225,8 @@ mod tests {
     fn assert_selects(envs: &[&str], models: &[&str], only: &[&str], wanted: impl Fn(&Key) -> bool) {
         let plan = plan();
         let selection = args(envs, models, only).apply(&plan).unwrap();
-        let selected: Vec<_> = plan.jobs.iter().filter(|key| selection.contains(key)).collect();
-        let expected: Vec<_> = plan.jobs.iter().filter(|key| wanted(key)).collect();
+        let selected: Vec<_> = plan.keys().filter(|key| selection.contains(key)).collect();
+        let expected: Vec<_> = plan.keys().filter(|key| wanted(key)).collect();
         assert!(!expected.is_empty());
         assert_eq!(selected, expected, "{envs:?} {models:?} {only:?}");
     }

@@ -120,8 +120,8 @@ impl Programs {
         self.trust(inventory.records().filter(|record| is_ours(record)));
         let outputs = Outputs { measurement: String::new(), iterations: String::new() };
         let (mut workers, mut known) = (BTreeMap::new(), HashMap::new());
-        for key in &plan.jobs {
-            let id = key.id();
+        for job in &plan.jobs {
+            let (key, id) = (job.key(), job.id());
             let done = match inventory.jobs.get(&id) {
                 Some(Standing::Done(record)) => is_ours(record),
                 _ => false,

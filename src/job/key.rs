@@ -1,7 +1,9 @@
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::placeholder::has_placeholder;
 use super::{Device, Kind, Name, ParamValue, Params, Precision, Profile, parameter, placeholders};
 
 /// The version of the key's form.
@@ -66,12 +68,20 @@ impl WorkerTemplate {
 
     /// Whether its command contains `{name}`. The shipped worker has no command.
     pub fn asks_for(&self, name: &str) -> bool {
-        match self {
-            WorkerTemplate::Shipped => false,
-            WorkerTemplate::Command(words) => {
-                words.iter().flat_map(|word| placeholders(word)).any(|placeholder| placeholder == name)
-            }
-        }
+        self.words().any(|word| has_placeholder(word, name))
+    }
+
+    /// The names of the placeholders in its command.
+    pub(super) fn placeholders(&self) -> BTreeSet<&str> {
+        self.words().flat_map(placeholders).collect()
+    }
+
+    fn words(&self) -> impl Iterator<Item = &str> {
+        let words = match self {
+            WorkerTemplate::Shipped => &[][..],
+            WorkerTemplate::Command(words) => &words[..],
+        };
+        words.iter().map(String::as_str)
     }
 }
 

@@ -28,6 +28,8 @@ mod word;
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 pub use config::ConfigOf;
 pub use finite::Finite;
 pub use id::{JobId, ParseJobIdError};
@@ -44,7 +46,7 @@ pub use value::{DataSource, ParamValue, Params};
 pub use varying::{distinction, varying_parameters};
 pub use word::{Device, Kind, Optimizer, Precision, UnknownWord};
 
-/// One job: a [`Key`] and its id. Copies share the key.
+/// One job: a [`Key`] and its id. Copies share the key. In JSON it is its key, from which the id follows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     key: Arc<Key>,
@@ -76,6 +78,18 @@ impl Job {
     /// The job's directory below the store: `<label>-<12 hex of id>`.
     pub fn dir_name(&self) -> String {
         format!("{}-{}", self.label(), self.id.short())
+    }
+}
+
+impl Serialize for Job {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.key.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Job {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Key::deserialize(deserializer).map(Job::new)
     }
 }
 

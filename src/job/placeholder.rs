@@ -35,12 +35,22 @@ pub fn placeholders(word: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Whether [`placeholders`] has `name`, without a look at the others. A name has no braces, so no placeholder begins
+/// within another one.
+pub(super) fn has_placeholder(word: &str, name: &str) -> bool {
+    let begins_at = |at: usize| word[at + 1..].strip_prefix(name).is_some_and(|rest| rest.starts_with('}'));
+    word.match_indices('{').any(|(at, _)| begins_at(at)) && is_name(name)
+}
+
 /// The name of the placeholder that `text` begins with.
 fn placeholder_at(text: &str) -> Option<&str> {
     let (name, _) = text.strip_prefix('{')?.split_once('}')?;
+    is_name(name).then_some(name)
+}
+
+fn is_name(text: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_lowercase() || c == '_';
-    let is_name = name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c.is_ascii_digit());
-    is_name.then_some(name)
+    text.starts_with(is_letter) && text.chars().all(|c| is_letter(c) || c.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -72,6 +82,12 @@ mod tests {
                 Part::Placeholder(name) => format!("{{{name}}}"),
             };
             prop_assert_eq!(parts(&word).map(text).collect::<String>(), word);
+        }
+
+        #[test]
+        fn a_placeholder_is_found_by_its_name(word in "[{}ab2 ]{0,12}", name in "[{}ab2 ]{0,2}") {
+            let is_among = placeholders(&word).any(|placeholder| placeholder == name);
+            prop_assert_eq!(has_placeholder(&word, &name), is_among);
         }
     }
 }

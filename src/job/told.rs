@@ -15,9 +15,13 @@ impl Key {
     /// They are compared with the settings that the worker reports. Parameters without an effect are left out: the
     /// shipped worker is not told how to load images if it loads none.
     pub fn told(&self) -> Vec<(String, ParamValue)> {
+        // Found once, not for each parameter.
+        let asked = self.worker.placeholders();
         let is_told = |parameter: &Parameter| match self.worker {
             WorkerTemplate::Shipped => parameter.is_told(|other| self.param(other.name())),
-            WorkerTemplate::Command(_) => self.declares(parameter.name()),
+            WorkerTemplate::Command(_) => {
+                self.params.contains_key(parameter.name()) || asked.contains(parameter.name())
+            }
         };
         let known = PARAMETERS.iter().filter(|known| is_told(known)).map(|known| known.name().to_owned());
         let own = self.params.keys().filter(|name| super::parameter(name).is_none()).cloned();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Plan;
-use crate::job::JobId;
+use crate::job::{Job, JobId};
 
 /// How a plan differs from a saved one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum Drift {
 /// How `declared` differs from `saved`; `None` if a run of either would be the same. The path and the bytes of their
 /// files are not compared.
 pub fn drift(saved: &Plan, declared: &Plan) -> Option<Drift> {
-    let ids = |plan: &Plan| plan.jobs().map(|job| job.id()).collect::<BTreeSet<JobId>>();
+    let ids = |plan: &Plan| plan.jobs.iter().map(Job::id).collect::<BTreeSet<JobId>>();
     let (before, now) = (ids(saved), ids(declared));
     let (added, removed) = (now.difference(&before).count(), before.difference(&now).count());
     if added + removed > 0 {

@@ -2,6 +2,7 @@
 
 use super::order::order;
 use super::{PLAN_SCHEMA, Plan, PlannedEnv};
+use crate::job::Job;
 use crate::matrix::{Env, Matrix};
 use crate::record::MatrixFacts;
 
@@ -15,7 +16,7 @@ pub fn expand(matrix: &Matrix, facts: MatrixFacts) -> Plan {
         order_seed: matrix.order_seed,
         thresholds: matrix.thresholds,
         envs: matrix.envs.iter().map(|env| (env.name.clone(), planned(env))).collect(),
-        jobs: order(&matrix.configs(), matrix.order, matrix.order_seed),
+        jobs: order(&matrix.configs(), matrix.order, matrix.order_seed).into_iter().map(Job::new).collect(),
     }
 }
 
@@ -201,7 +202,7 @@ mod tests {
         #[test]
         fn jobs_are_those_of_nested_loops(recipe in recipe()) {
             let plan = plan(&recipe.yaml());
-            let jobs: Vec<_> = plan.jobs.iter().map(seen).collect();
+            let jobs: Vec<_> = plan.keys().map(seen).collect();
             let by_hand = recipe.by_hand();
             if recipe.order == "sequential" {
                 // With zipped axes, the loops nest in another order than the axes, so only then are the jobs sorted.
@@ -230,11 +231,11 @@ mod tests {
         #[test]
         fn an_interleaved_order_is_one_of_blocks(recipe in recipe()) {
             let recipe = Recipe { order: "interleaved", ..recipe };
-            let repeats: Vec<u32> = plan(&recipe.yaml()).jobs.iter().map(|key| key.repeat).collect();
+            let repeats: Vec<u32> = plan(&recipe.yaml()).keys().map(|key| key.repeat).collect();
             prop_assert!(repeats.is_sorted(), "{:?}", repeats);
             let more = plan(&Recipe { repeats: recipe.repeats + 1, ..recipe.clone() }.yaml());
             let of = |plan: &Plan, repeat| -> Vec<Key> {
-                plan.jobs.iter().filter(|key| key.repeat == repeat).cloned().collect()
+                plan.keys().filter(|key| key.repeat == repeat).cloned().collect()
             };
             prop_assert_eq!(of(&more, 1), of(&plan(&recipe.yaml()), 1));
         }
@@ -251,8 +252,11 @@ mod tests {
         assert_ne!(zero.jobs, one.jobs);
         let ids = |plan: &Plan| plan.jobs().map(|job| job.id()).collect::<BTreeSet<_>>();
         assert_eq!(ids(&zero), ids(&one));
-        let blocks: HashSet<Vec<String>> =
-            zero.jobs.chunks(4).map(|block| block.iter().map(|key| key.config().label()).collect()).collect();
+        let blocks: HashSet<Vec<String>> = zero
+            .jobs
+            .chunks(4)
+            .map(|block| block.iter().map(|job| job.key().config().label()).collect())
+            .collect();
         assert!(blocks.len() > 1, "the blocks are not all in the same order");
     }
 
@@ -269,7 +273,7 @@ mod tests {
             "{MATRIX}params: {{ data: {{ folder: a }} }}\ninclude: [{{ model: vgg16, batch: 4, repeats: 1, data: {{ \
              synthetic: true }} }}]\n"
         ));
-        let synthetic: Vec<&Key> = plan.jobs.iter().filter(|key| key.params.is_empty()).collect();
+        let synthetic: Vec<&Key> = plan.keys().filter(|key| key.params.is_empty()).collect();
         assert_eq!(synthetic.len(), 1);
         assert_eq!(plan.jobs.len(), 25);
     }
@@ -283,7 +287,7 @@ mod tests {
              envs:\n  a: { device: cpu }\n  b:\n    device: cuda:1\n    models: [vgg16]\n    batches: [8, 16]\n    precisions: [amp]\n    repeats: 2\n\
              \x20   params: { warmup: 4, seed: 9 }\n    axes: { iters: [5, 6] }\n    limits: { retries: 0 }\n    zip: [[batches, augment]]\n",
         );
-        let (a, b): (Vec<&Key>, Vec<&Key>) = plan.jobs.iter().partition(|key| key.env == "a");
+        let (a, b): (Vec<&Key>, Vec<&Key>) = plan.keys().partition(|key| key.env == "a");
         assert_eq!((a.len(), b.len()), (4, 8));
         assert!(a.iter().all(|key| key.param("warmup") == Some(ParamValue::Int(3))));
         assert!(b.iter().all(|key| {

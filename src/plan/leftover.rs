@@ -42,8 +42,8 @@ pub fn misreadings(plan: &Plan, inventory: &Inventory) -> Misreadings {
     let mut found = Misreadings::default();
     let mut planned: Option<BTreeSet<JobId>> = None;
     let mut is_planned =
-        |id| planned.get_or_insert_with(|| plan.jobs().map(|job| job.id()).collect()).contains(&id);
-    for declared in &plan.jobs {
+        |id| planned.get_or_insert_with(|| plan.jobs.iter().map(Job::id).collect()).contains(&id);
+    for declared in plan.keys() {
         for misread in declared.misreadings().into_iter().map(Job::new) {
             if inventory.jobs.contains_key(&misread.id()) && !is_planned(misread.id()) {
                 found.left_over.push(Misread::new(declared, &misread));

@@ -13,7 +13,7 @@ use std::fmt;
 use serde::de::{Error, MapAccess, SeqAccess, Visitor, value};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::job::{JobId, Key};
+use crate::job::{ConfigOf, Job, Key};
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,15 +24,14 @@ struct Listed {
     order: Vec<(usize, u32)>,
 }
 
-/// Writes the jobs of these `keys`.
-pub(super) fn serialize<S: Serializer>(keys: &[Key], serializer: S) -> Result<S::Ok, S::Error> {
-    let mut places: HashMap<JobId, usize> = HashMap::new();
+/// Writes these `jobs`.
+pub(super) fn serialize<S: Serializer>(jobs: &[Job], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut places: HashMap<ConfigOf<'_>, usize> = HashMap::new();
     let mut configs = Vec::new();
-    let mut order = Vec::with_capacity(keys.len());
-    for key in keys {
-        let config = key.config();
-        let place = *places.entry(config.id()).or_insert_with(|| {
-            configs.push(config);
+    let mut order = Vec::with_capacity(jobs.len());
+    for key in jobs.iter().map(Job::key) {
+        let place = *places.entry(ConfigOf::new(key)).or_insert_with(|| {
+            configs.push(key.config());
             configs.len() - 1
         });
         order.push((place, key.repeat));
@@ -41,30 +40,30 @@ pub(super) fn serialize<S: Serializer>(keys: &[Key], serializer: S) -> Result<S:
 }
 
 /// Reads what [`serialize`] or schema 1 has written.
-pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Key>, D::Error> {
+pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Job>, D::Error> {
     deserializer.deserialize_any(JobsVisitor)
 }
 
 struct JobsVisitor;
 
 impl<'de> Visitor<'de> for JobsVisitor {
-    type Value = Vec<Key>;
+    type Value = Vec<Job>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the jobs of a plan")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Vec<Key>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Vec<Job>, A::Error> {
         Vec::deserialize(value::SeqAccessDeserializer::new(seq))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Vec<Key>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Vec<Job>, A::Error> {
         let Listed { configs, order } = Listed::deserialize(value::MapAccessDeserializer::new(map))?;
         let key = |(place, repeat): (usize, u32)| {
             let config = configs.get(place).ok_or_else(|| {
                 A::Error::custom(format!("a job is of config {place}, but there are only {}", configs.len()))
             })?;
-            Ok(Key { repeat, ..config.clone() })
+            Ok(Job::new(Key { repeat, ..config.clone() }))
         };
         order.into_iter().map(key).collect()
     }
@@ -84,7 +83,7 @@ mod tests {
     fn read(jobs: Value) -> Result<Vec<Key>, serde_json::Error> {
         let mut plan = serde_json::to_value(Plan::example(Vec::new())).unwrap();
         plan["jobs"] = jobs;
-        serde_json::from_value::<Plan>(plan).map(|plan| plan.jobs)
+        serde_json::from_value::<Plan>(plan).map(|plan| plan.keys().cloned().collect())
     }
 
     #[test]
@@ -93,7 +92,7 @@ mod tests {
         let jobs = &serde_json::to_value(&plan).unwrap()["jobs"];
         assert_eq!(jobs["configs"].as_array().unwrap().len(), 2);
         assert_eq!(jobs["order"], json!([[0, 1], [1, 1], [0, 2], [1, 2], [0, 3]]));
-        assert_eq!(read(jobs.clone()).unwrap(), plan.jobs);
+        assert_eq!(read(jobs.clone()).unwrap(), Vec::from_iter(plan.keys().cloned()));
     }
 
     #[test]

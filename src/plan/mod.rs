@@ -73,7 +73,7 @@ pub struct Plan {
     pub envs: BTreeMap<Name, PlannedEnv>,
     /// The jobs in the order of execution, each with a different id.
     #[serde(with = "listed")]
-    pub jobs: Vec<Key>,
+    pub jobs: Vec<Job>,
 }
 
 /// What all jobs of an env share in addition to their keys.
@@ -96,9 +96,14 @@ pub struct PlannedEnv {
 }
 
 impl Plan {
-    /// The jobs in order, with their ids.
+    /// The jobs in order, as copies that share their keys.
     pub fn jobs(&self) -> impl Iterator<Item = Job> + '_ {
-        self.jobs.iter().cloned().map(Job::new)
+        self.jobs.iter().cloned()
+    }
+
+    /// The keys of the jobs in order.
+    pub fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.jobs.iter().map(Job::key)
     }
 
     /// The env of a job of this plan.
@@ -122,7 +127,7 @@ impl Plan {
             order_seed: 0,
             thresholds: Thresholds::default(),
             envs: BTreeMap::from([("cpu".into(), PlannedEnv::example())]),
-            jobs,
+            jobs: jobs.into_iter().map(Job::new).collect(),
         }
     }
 }

@@ -33,8 +33,8 @@ pub fn renamed(plan: &Plan, inventory: &Inventory) -> Vec<Renamed> {
     let nameless = |key: &Key| Key { env: same.clone(), ..key.clone() }.id();
     let is_done = |id: JobId| matches!(inventory.jobs.get(&id), Some(Standing::Done(_)));
     let mut open: BTreeMap<JobId, Vec<&Name>> = BTreeMap::new();
-    for job in plan.jobs.iter().filter(|key| !is_done(key.id())) {
-        open.entry(nameless(job)).or_default().push(&job.env);
+    for job in plan.jobs.iter().filter(|job| !is_done(job.id())) {
+        open.entry(nameless(job.key())).or_default().push(&job.key().env);
     }
     let mut found: BTreeMap<(&Name, &Name), usize> = BTreeMap::new();
     for record in others {
@@ -64,7 +64,7 @@ mod tests {
     /// The first `done` jobs of `plan` are done, and the others have failed.
     fn inventory(plan: &Plan, done: usize) -> Inventory {
         let mut inventory = Inventory::default();
-        for (index, key) in plan.jobs.iter().enumerate() {
+        for (index, key) in plan.keys().enumerate() {
             let record = Arc::new(Record { key: key.clone(), id: key.id(), ..record(1, Outcome::Succeeded) });
             let standing = if index < done {
                 Standing::Done(record)
@@ -114,7 +114,9 @@ mod tests {
     #[test]
     fn jobs_that_differ_in_more_than_the_env_are_other_jobs() {
         let mut other = plan(&["cpu"]);
-        other.jobs.iter_mut().for_each(|key| key.model = "resnet18".into());
+        other.jobs.iter_mut().for_each(|job| {
+            *job = Key { model: "resnet18".into(), ..job.key().clone() }.into();
+        });
         assert_eq!(renamed(&plan(&["laptop"]), &inventory(&other, 4)), []);
     }
 }

@@ -56,7 +56,7 @@ pub(super) struct EnvDemand {
 pub(super) fn saved_demand(store: &Store) -> Demand {
     let names = store.plan_names().unwrap_or_default();
     let uses_shipped = |name: &String| {
-        store.load_plan(name).is_ok_and(|plan| plan.jobs.iter().any(|key| key.worker.is_shipped()))
+        store.load_plan(name).is_ok_and(|plan| plan.keys().any(|key| key.worker.is_shipped()))
     };
     Demand { shipped_worker: names.iter().any(uses_shipped), matrix: None }
 }
