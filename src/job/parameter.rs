@@ -344,10 +344,10 @@ impl Parameter {
 
     /// Whether `value` is its default.
     pub(super) fn has_default(self, value: &ParamValue) -> bool {
-        if let (ParameterDefault::Word(default), ParamValue::Text(value)) = (self.declaration().default, value) {
-            return default == value;
+        match (self.declaration().default, value) {
+            (ParameterDefault::Word(default), ParamValue::Text(value)) => default == value,
+            _ => self.default_value().as_ref() == Some(value),
         }
-        self.default_value().as_ref() == Some(value)
     }
 
     /// Whether it has this need.

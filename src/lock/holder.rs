@@ -14,7 +14,7 @@ use nix::sys::signal::kill;
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
-use super::file::is_own;
+use super::file::{is_own, open_lock};
 use crate::clean::deserialize_clean;
 use crate::event::Waiting;
 use crate::processes::ProcessTable;
@@ -167,6 +167,19 @@ fn keepers(file: &File) -> Vec<u32> {
     } else {
         found
     }
+}
+
+/// The processes that keep the lock in the file at `path`, if the one that took it has died. Empty where the system
+/// does not report them.
+pub fn orphaned_keepers(path: &Path) -> Vec<u32> {
+    let Ok(file) = open_lock(path) else { return Vec::new() };
+    let table = ProcessTable::of_system();
+    let takers = takers(&file);
+    let is_alive = |pid: &i32| u32::try_from(*pid).is_ok_and(|pid| table.stat(pid).is_some());
+    if takers.is_empty() || takers.iter().any(is_alive) {
+        return Vec::new();
+    }
+    own_keepers(&table, &file)
 }
 
 fn own_keepers(table: &ProcessTable, file: &File) -> Vec<u32> {

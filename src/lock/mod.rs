@@ -32,5 +32,6 @@ mod wait;
 
 pub use device::{DeviceLock, LOCK_DIR_VARIABLE, LockDir, lock_dir_path};
 pub use file::{For, Foreign, OpenError, open_lock, open_or_make_lock};
+pub use holder::orphaned_keepers;
 pub use job::{JobLock, inherited, is_owner_alive, sign};
 pub use patience::{LockError, Patience};

@@ -298,6 +298,14 @@ fn processes_of_worker(table: &ProcessTable, path: &Path) -> Vec<u32> {
     table.pids().into_iter().filter(|pid| table.was_started_with(*pid, &variable)).collect()
 }
 
+/// Kills one process.
+pub fn kill_process(pid: u32) {
+    if let Some(pid) = to_pid(pid) {
+        // It might have ended already, which is fine.
+        let _ = kill(pid, Signal::SIGKILL);
+    }
+}
+
 /// Kills the processes of a worker that have left its group, since they would keep the device and its lock. Returns
 /// whether there were any.
 pub fn kill_escaped(path: &Path) -> bool {

@@ -65,6 +65,11 @@ impl Attempt {
         }
     }
 
+    /// Whether its worker has ended, which `time` reports only then. Processes that it left behind may go on.
+    pub fn has_ended(&self, dir: &AttemptDir) -> bool {
+        self.load_time_report(dir, &mut EvidenceReader::default()).is_ok()
+    }
+
     /// What was observed, except by sensors and in the output.
     fn observed(&self, end: &End) -> Observed {
         let (host_busy_s, host_steal_s) = end.counters.unwrap_or_default().since(&self.counters());

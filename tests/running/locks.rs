@@ -4,7 +4,6 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use nix::sys::signal::Signal;
 use orchestrate::record::Outcome;
 
 use crate::harness::{Matrix, Project, is_alive, wait_for};
@@ -95,10 +94,10 @@ fn a_busy_host_is_waited_for_or_not() {
 }
 
 /// The daemon has left the worker's group, session and environment, and the `orchestrate` to which it came as an orphan
-/// died before, so nobody can tell whose it is. It keeps the locks, and the id of its process is shown to whoever waits.
+/// died before. It keeps the locks, so it is shown to whoever waits, and whoever adopts the worker ends it.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_daemon_that_keeps_the_locks_is_shown_with_its_id() {
+fn a_daemon_that_keeps_the_locks_of_an_adopted_worker_is_ended() {
     let project = Project::new();
     let matrix = Matrix::new("t").behave(&["leave-hidden-daemon"]).flag("--release", &project.release());
     let project = project.and(matrix);
@@ -116,14 +115,17 @@ fn a_daemon_that_keeps_the_locks_is_shown_with_its_id() {
     for worker in project.workers() {
         wait_for("the end of the worker", || !is_alive(worker));
     }
-    let mut resume = project.start(&["resume"]);
-    resume.wait_for_line(&format!("held by process {daemon}"));
-    resume.signal(Signal::SIGINT);
-    resume.wait().code(11);
-    let gone = project.orchestrate(&["resume", "--no-wait"]).code(12);
-    nix::sys::signal::kill(nix::unistd::Pid::from_raw(daemon), Signal::SIGKILL).unwrap();
-    gone.says("started by an orchestrate that died (pid ").says(&format!("is busy: process {daemon}"));
-    project.orchestrate(&["resume"]).code(0);
+    project
+        .orchestrate(&["resume", "--no-wait"])
+        .code(12)
+        .says("started by an orchestrate that died (pid ")
+        .says(&format!("is busy: process {daemon}"));
+    project.orchestrate(&["resume"]).code(0).says(&format!("held by process {daemon}"));
+    assert!(!is_alive(daemon));
+    let record = project.record();
+    assert!(
+        record.outcome == Outcome::Succeeded && record.observed.adopted && record.observed.left_processes
+    );
     assert_eq!(project.started(), 1);
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Its worker, if it still runs, holds the job's lock. Once we hold that lock, the worker and all of its children are
 //! gone, and the files they left tell how the attempt ended. Nothing is started meanwhile. Nothing is killed except a
-//! worker that exceeds its time limit, since nobody else is there to stop it.
+//! worker that exceeds its time limit, and what a worker left behind, since nobody else is there to end them.
 #![expect(clippy::disallowed_methods, reason = "a run happens in time")]
 
 use std::time::Duration;
@@ -14,12 +14,12 @@ use crate::event::WorkerFate;
 use crate::files::AttemptDir;
 use crate::host::probe_counters;
 use crate::job::{Job, State};
-use crate::lock::{JobLock, is_owner_alive};
+use crate::lock::{JobLock, is_owner_alive, orphaned_keepers};
 use crate::matrix::Limits;
 use crate::plan::{Decided, Decision, NotDone, Standing};
 use crate::record::{Ending, Record};
 use crate::run::clock::probe_since_boot;
-use crate::run::process::{Group, kill_escaped};
+use crate::run::process::{Group, kill_escaped, kill_process};
 use crate::run::supervise::{NEVER, bound_output};
 use crate::store::{Attempt, End, Store, save_record};
 
@@ -49,17 +49,30 @@ impl Run<'_> {
     async fn adopt_orphan(&mut self, job: &Job, running: bool) -> Result<(), Halt> {
         self.heed_signals().await?;
         let attempt = last_attempt(self.order.store, job);
-        let Some((dir, limited)) = attempt.as_ref().filter(|_| running) else {
+        let Some((dir, attempt)) = attempt.as_ref().filter(|_| running) else {
             let lock = self.lock_job(job, WorkerFate::GoesOn(job)).await?;
-            return self.settle(job, &lock, running).map(|_| ());
+            return self.settle(job, &lock, Seen::Gone).map(|_| ());
         };
-        // Its own `orchestrate` can no longer stop it at its time limit.
-        let left = limited.time_left(self.order.host.boot_id.as_deref(), probe_since_boot()).min(NEVER);
-        let waiting = self.lock_job(job, WorkerFate::GoesOn(job));
-        match tokio::time::timeout(left, while_bounded(dir, &limited.limits, waiting)).await {
-            Ok(lock) => self.settle(job, &lock?, running).map(|_| ()),
-            Err(_) => self.stop_orphan(job, dir, &limited.limits).await,
+        // Its own `orchestrate` can no longer stop it at its time limit, nor end what it leaves behind.
+        let left = attempt.time_left(self.order.host.boot_id.as_deref(), probe_since_boot()).min(NEVER);
+        let watched = tokio::select! {
+            lock = self.lock_job(job, WorkerFate::GoesOn(job)) => Watched::Locked(lock?),
+            watched = watch(attempt, dir, left) => watched,
+        };
+        match watched {
+            Watched::Locked(lock) => self.settle(job, &lock, Seen::Ended).map(|_| ()),
+            Watched::Ended => self.end_leftovers(job, dir).await,
+            Watched::TooLong => self.stop_orphan(job, dir, &attempt.limits).await,
         }
+    }
+
+    /// Ends what an adopted worker left behind, which keeps its lock, and finishes its attempt.
+    async fn end_leftovers(&mut self, job: &Job, dir: &AttemptDir) -> Result<(), Halt> {
+        let path = self.order.store.job_dir(job).lock();
+        kill_escaped(&dir.measurement());
+        orphaned_keepers(&path).into_iter().for_each(kill_process);
+        let lock = self.lock_job(job, WorkerFate::None).await?;
+        self.settle(job, &lock, Seen::EndedWithLeftovers).map(|_| ())
     }
 
     /// Stops an adopted worker that exceeded its time limit.
@@ -77,21 +90,21 @@ impl Run<'_> {
         };
         let lock = self.lock_job(job, WorkerFate::None).await?;
         if self.order.store.load_job(job).is_settled(job) {
-            return self.settle(job, &lock, true).map(|_| ());
+            return self.settle(job, &lock, Seen::Ended).map(|_| ());
         }
-        self.adopt(job, &lock, ending, true).map(|_| ())
+        self.adopt(job, &lock, ending, Seen::Ended).map(|_| ())
     }
 
     /// Reads the state of `job` again, now that we hold its lock, and finishes an attempt that was left without a
     /// record. Returns whether nothing is left to do: the job is done, or must not be run.
-    pub(super) fn settle(&mut self, job: &Job, lock: &JobLock, waited: bool) -> Result<bool, Halt> {
+    pub(super) fn settle(&mut self, job: &Job, lock: &JobLock, seen: Seen) -> Result<bool, Halt> {
         let held = self.order.store.load_job(job);
         if let Some(why) = held.blocks(job) {
             self.leave(job, State::Blocked, &Decision::Blocked { why });
             return Ok(true);
         }
         match held.standing(job) {
-            Standing::Done(_) if !held.is_settled(job) => self.finish(job, lock, waited),
+            Standing::Done(_) if !held.is_settled(job) => self.finish(job, lock, seen),
             Standing::Done(record) if self.reruns.get(&job.id()) == Some(&record.attempt) => Ok(false),
             Standing::Done(_) => {
                 self.done_by_others.insert(job.id());
@@ -99,33 +112,33 @@ impl Run<'_> {
                 Ok(true)
             }
             // We hold the lock, so nobody else is running it, even if the lock looks held.
-            Standing::NotDone(NotDone::Unfinished { .. } | NotDone::Running) => {
-                self.finish(job, lock, waited)
-            }
+            Standing::NotDone(NotDone::Unfinished { .. } | NotDone::Running) => self.finish(job, lock, seen),
             Standing::NotDone(_) => Ok(false),
         }
     }
 
     /// Finishes the attempt of `job` that was left without a record. Returns whether it succeeded.
-    fn finish(&mut self, job: &Job, lock: &JobLock, waited: bool) -> Result<bool, Halt> {
-        let record = self.adopt(job, lock, Ending::UNSEEN, waited)?;
+    fn finish(&mut self, job: &Job, lock: &JobLock, seen: Seen) -> Result<bool, Halt> {
+        let record = self.adopt(job, lock, Ending::UNSEEN, seen)?;
         Ok(record.is_some_and(|record| record.outcome.is_success()))
     }
 
-    /// Writes the missing record of the last attempt of `job`. `waited`: we saw it end. Returns `None` if the attempt
-    /// cannot be read; its files are then left untouched.
+    /// Writes the missing record of the last attempt of `job`. Returns `None` if the attempt cannot be read; its files
+    /// are then left untouched.
     pub(super) fn adopt(
         &mut self,
         job: &Job,
         lock: &JobLock,
         ending: Ending,
-        waited: bool,
+        seen: Seen,
     ) -> Result<Option<Record>, Halt> {
         let Some((dir, attempt)) = last_attempt(self.order.store, job) else { return Ok(None) };
         let same_boot = attempt.provenance.host.boot_id == self.order.host.boot_id;
-        let counters = (waited && same_boot).then(probe_counters);
-        let at = if waited { Utc::now() } else { end_by_files(&dir).unwrap_or(attempt.started_at) };
-        let end = End { ending, at, counters, adopted: true, left_processes: false };
+        let is_now = seen != Seen::Gone;
+        let counters = (is_now && same_boot).then(probe_counters);
+        let at = if is_now { Utc::now() } else { end_by_files(&dir).unwrap_or(attempt.started_at) };
+        let left_processes = seen == Seen::EndedWithLeftovers;
+        let end = End { ending, at, counters, adopted: true, left_processes };
         let record = attempt.conclude(job, &dir, end);
         save_record(lock, &record)?;
         self.keep(dir, &record)?;
@@ -140,14 +153,45 @@ impl Run<'_> {
     }
 }
 
-/// Waits for `end`, the end of a worker, and keeps the worker's output within its limit meanwhile.
-async fn while_bounded<T>(dir: &AttemptDir, limits: &Limits, end: impl Future<Output = T>) -> T {
-    let mut end = std::pin::pin!(end);
-    let mut tick = tokio::time::interval(Duration::from_secs(1));
+/// What we saw of the end of an attempt that another `orchestrate` started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// It was over before we looked.
+    Gone,
+    /// It ended while we waited.
+    Ended,
+    /// It ended while we waited, and what it left behind had to be ended.
+    EndedWithLeftovers,
+}
+
+/// Why the wait for an adopted worker is over.
+enum Watched {
+    /// All of its processes have ended, so its lock is ours.
+    Locked(JobLock),
+    /// It has ended, but something that it left behind keeps its lock.
+    Ended,
+    /// It exceeded its time limit.
+    TooLong,
+}
+
+/// Waits until the worker of `attempt` has ended but its lock is still held a moment later, or until `left` is over.
+/// Keeps the worker's output within its limit meanwhile.
+async fn watch(attempt: &Attempt, dir: &AttemptDir, left: Duration) -> Watched {
+    let look = Duration::from_secs(1);
+    let mut waited = Duration::ZERO;
+    let mut ended = false;
     loop {
-        tokio::select! {
-            ended = &mut end => return ended,
-            _ = tick.tick() => bound_output(dir, limits),
+        let step = look.min(left.saturating_sub(waited));
+        tokio::time::sleep(step).await;
+        waited += step;
+        bound_output(dir, &attempt.limits);
+        let ended_before = std::mem::replace(&mut ended, attempt.has_ended(dir));
+        if ended_before {
+            return Watched::Ended;
+        }
+        if waited >= left {
+            // It may take a moment longer to see that it has just ended.
+            return if ended { Watched::Ended } else { Watched::TooLong };
         }
     }
 }

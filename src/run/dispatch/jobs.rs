@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::adopt::is_orphan;
+use super::adopt::{Seen, is_orphan};
 use super::alike::Alike;
 use super::state::{Halt, Run, RunOrder};
 use crate::event::{Event, Observer, Summary, WorkerFate};
@@ -139,7 +139,7 @@ impl Run<'_> {
         let mut job_lock = self.lock_job(job, WorkerFate::None).await?;
         // The run has begun: from now on it waits if another run takes the locks between two of its jobs.
         self.order.no_wait = false;
-        if self.settle(job, &job_lock, false)? {
+        if self.settle(job, &job_lock, Seen::Gone)? {
             return Ok(None);
         }
         sign(job, self.order.store.root(), &job_lock, Some(&device_lock));

@@ -161,10 +161,11 @@ impl Run<'_> {
         } else {
             Standing::NotDone(NotDone::Failed(Arc::new(record.clone())))
         };
-        // After a failed re-run the job is as done as before.
-        let keeps_its_success =
-            !policy.verdict && matches!(self.order.inventory.jobs.get(&job.id()), Some(Standing::Done(_)));
-        if !keeps_its_success {
+        // What tells nothing about the job leaves it as it was: done, or too large for the memory.
+        let earlier = self.order.inventory.jobs.get(&job.id()).and_then(Standing::record);
+        let keeps_its_verdict =
+            !policy.verdict && earlier.is_some_and(|earlier| earlier.outcome.policy().verdict);
+        if !keeps_its_verdict {
             let before = self.order.inventory.jobs.insert(job.id(), standing);
             self.ceilings.replace(before.as_ref().and_then(Standing::record).map(|before| &**before), record);
         }
