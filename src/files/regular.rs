@@ -47,7 +47,9 @@ fn kind_text(kind: FileType) -> &'static str {
 /// As [`open_regular`], it cannot be read, or it is longer than `limit` bytes.
 pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let file = open_regular(path)?;
-    let mut bytes = Vec::new();
+    // With room for a bit more than there is, one call reads everything, and another one sees the end.
+    let length = file.metadata()?.len().min(limit);
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0).saturating_add(64));
     // It can grow while it is read, so the length in the metadata is not enough.
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {

@@ -94,7 +94,10 @@ impl Store {
         let mut found = Vec::new();
         for entry in entries {
             let entry = entry.map_err(read)?;
-            if wanted(&entry.file_name().to_string_lossy(), entry.path().is_dir()) {
+            // Only a link has to be looked at itself.
+            let kind = entry.file_type().map_err(read)?;
+            let is_dir = kind.is_dir() || (kind.is_symlink() && entry.path().is_dir());
+            if wanted(&entry.file_name().to_string_lossy(), is_dir) {
                 found.push(JobDir::at(entry.path()));
             }
         }

@@ -128,6 +128,10 @@ fn standing_with_record(dir: &JobDir, record: Record) -> (crate::job::JobId, Sta
 
 /// The standing of a job with an attempt after `recorded` that is not finished; `None` if there is none.
 fn unfinished(dir: &JobDir, recorded: u32) -> Option<NotDone> {
+    // Attempts are numbered in order. Of a finished job, which most are, this is cheaper than to list them.
+    if recorded > 0 && !dir.attempt(recorded + 1).path().exists() {
+        return None;
+    }
     let attempt = last_begun(dir)?;
     let last = attempt.number();
     if last <= recorded || (recorded > 0 && came_to_nothing(&attempt)) {
