@@ -15,6 +15,9 @@
 //! | `device-<device>.lock` | the job on that device, if it only needs the device |
 //! | `<either>.turn` | the one that has waited longest for that lock |
 //!
+//! Besides, each `orchestrate` holds a lock of its own in its store's `.running/`, which its workers do not inherit. It
+//! tells an attempt whose `orchestrate` died from one that is looked after (`owner.rs`).
+//!
 //! A free lock goes to the first that asks, and its last holder can ask again before a waiting one wakes up. So
 //! everybody first takes the lock's turn, and keeps it until they have the lock. Two runs on one host thus alternate,
 //! and neither waits until the other has finished. The holder of the turn can be suspended before it takes the lock. So
@@ -27,6 +30,7 @@ mod device;
 mod file;
 mod holder;
 mod job;
+mod owner;
 mod patience;
 mod wait;
 
@@ -34,4 +38,5 @@ pub use device::{DeviceLock, LOCK_DIR_VARIABLE, LockDir, lock_dir_path};
 pub use file::{For, Foreign, OpenError, open_lock, open_or_make_lock};
 pub use holder::orphaned_keepers;
 pub use job::{JobLock, inherited, is_owner_alive, sign};
+pub use owner::{Others, OwnerLock, is_at_work};
 pub use patience::{LockError, Patience};

@@ -75,6 +75,9 @@ pub struct Attempt {
     /// The wait before the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) gate: Option<Gate>,
+    /// The name of its `orchestrate`'s own lock. Absent in attempts of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) owner: Option<String>,
     /// Where it runs and with what. The counters can be compared while the boot id stays the same.
     pub provenance: Provenance,
 }
@@ -118,6 +121,7 @@ impl Attempt {
             beside,
             profiler: None,
             gate: None,
+            owner: None,
             provenance,
         }
     }
@@ -130,6 +134,16 @@ impl Attempt {
     /// The same attempt, after a wait for its start.
     pub fn behind_gate(self, gate: Option<Gate>) -> Self {
         Attempt { gate, ..self }
+    }
+
+    /// The same attempt, of the `orchestrate` whose own lock is called `name`.
+    pub fn owned_by(self, name: String) -> Self {
+        Attempt { owner: Some(name), ..self }
+    }
+
+    /// The name of its `orchestrate`'s own lock.
+    pub fn owner(&self) -> Option<&str> {
+        self.owner.as_deref()
     }
 
     /// The same attempt, started at `since_boot` after the boot.

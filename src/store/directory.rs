@@ -63,6 +63,11 @@ impl Store {
         &self.root
     }
 
+    /// The directory of the locks of those who run on this store.
+    pub fn running(&self) -> PathBuf {
+        self.root.join(".running")
+    }
+
     /// The directory of `job`, which does not need to exist.
     pub fn job_dir(&self, job: &Job) -> JobDir {
         JobDir::at(self.root.join(job.dir_name()))

@@ -12,6 +12,7 @@
 //!   record.json         last, sealed: tmp → rename; synced by [`Durable`]
 //!   accepted.json       the changes that the user accepted for a stale job, if any
 //! runs/.plans/<matrix name>.json
+//! runs/.running/      a lock of each `orchestrate` that runs on this store
 //! ```
 //!
 //! A failed attempt's record is also kept as `attempts/NN/record.json`, because the next attempt's record replaces the

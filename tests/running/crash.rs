@@ -209,3 +209,25 @@ fn killed_repeatedly_it_completes_with_one_success_per_job() {
     }
     project.assert_quiet();
 }
+
+/// Nobody else would stop its worker.
+#[test]
+fn a_worker_whose_orchestrate_dies_while_another_waits_is_stopped_at_its_limit() {
+    let project =
+        Project::with(Matrix::new("t").behave(&["hang"]).limits("timeout: 2s, retries: 0, grace: 1s"));
+    let first = project.start(&["run", "t.yaml"]);
+    project.wait_started(1);
+    let mut second = project.start(&["run", "t.yaml"]);
+    second.wait_for_line("waiting for this host");
+    first.kill();
+    second.wait().code(10);
+    // The second one adopted the attempt, and then tried the job itself.
+    let dir = project.store().job_dirs().unwrap().remove(0);
+    let adopted = dir.attempt(1).load_record().unwrap().unwrap();
+    assert_eq!(adopted.outcome, Outcome::TimedOut { after_s: 2.0 });
+    assert!(adopted.observed.adopted);
+    assert_eq!(project.started(), 2);
+    project.assert_quiet();
+    let left = std::fs::read_dir(project.path("runs/.running")).unwrap().count();
+    assert_eq!(left, 1, "the next run removes what the dead one left");
+}

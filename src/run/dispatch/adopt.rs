@@ -14,7 +14,7 @@ use crate::event::WorkerFate;
 use crate::files::AttemptDir;
 use crate::host::probe_counters;
 use crate::job::{Job, State};
-use crate::lock::{JobLock, is_owner_alive, orphaned_keepers};
+use crate::lock::{JobLock, is_at_work, is_owner_alive, orphaned_keepers};
 use crate::matrix::Limits;
 use crate::plan::{Decided, Decision, NotDone, Standing};
 use crate::record::{Ending, Record};
@@ -27,8 +27,17 @@ use crate::store::{Attempt, End, Store, save_record};
 pub(super) fn is_orphan(decided: &Decided, store: &Store) -> bool {
     match decided.decision {
         Decision::Run(NotDone::Unfinished { .. }) => true,
-        Decision::Run(NotDone::Running) => !is_owner_alive(&store.job_dir(&decided.job)),
+        Decision::Run(NotDone::Running) => !is_looked_after(&decided.job, store),
         _ => false,
+    }
+}
+
+/// Whether the `orchestrate` that started the last attempt of `job` is still running.
+fn is_looked_after(job: &Job, store: &Store) -> bool {
+    match last_attempt(store, job).as_ref().and_then(|(_, attempt)| attempt.owner()) {
+        Some(owner) => is_at_work(&store.running(), owner),
+        // An older version wrote it.
+        None => is_owner_alive(&store.job_dir(job)),
     }
 }
 
@@ -40,6 +49,22 @@ impl Run<'_> {
             let Decided { job, decision } = decided;
             if is_orphan(decided, self.order.store) {
                 let adopted = self.adopt_orphan(job, *decision == Decision::Run(NotDone::Running)).await;
+                self.spare_others(job, adopted)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Finishes the attempts of those who died since we have looked.
+    pub(super) async fn adopt_orphans_of_the_dead(&mut self) -> Result<(), Halt> {
+        for Decided { job, .. } in self.order.decided {
+            let is_open = !self.states.contains_key(&job.id());
+            let is_running = || {
+                let standing = self.order.store.load_standing(job);
+                matches!(standing, Standing::NotDone(NotDone::Running))
+            };
+            if is_open && is_running() && !is_looked_after(job, self.order.store) {
+                let adopted = self.adopt_orphan(job, true).await;
                 self.spare_others(job, adopted)?;
             }
         }

@@ -8,7 +8,7 @@ use super::alike::Alike;
 use super::state::{Halt, Run, RunOrder};
 use crate::event::{Event, Observer, Summary, WorkerFate};
 use crate::job::{Job, JobId, State};
-use crate::lock::{LockDir, sign};
+use crate::lock::{DeviceLock, LockDir, Others, OwnerLock, sign};
 use crate::plan::{Ceilings, Decided, Decision, Inventory, Standing};
 use crate::record::Record;
 use crate::run::error::DispatchError;
@@ -29,6 +29,8 @@ pub async fn dispatch(order: RunOrder<'_>, observer: &mut dyn Observer) -> Resul
     observer.event(&Event::Began { jobs: order.decided });
     let reruns = attempts_to_replace(order.decided, &order.inventory, order.store);
     let durable = Durable::of(order.store);
+    let running = order.store.running();
+    let owner = OwnerLock::take(&running).map_err(DispatchError::Lock)?;
     let mut run = Run {
         order,
         locks,
@@ -43,6 +45,8 @@ pub async fn dispatch(order: RunOrder<'_>, observer: &mut dyn Observer) -> Resul
         cool_down: Duration::ZERO,
         sensors: Sensors::open(),
         glance: Glance::default(),
+        owner,
+        others: Others::in_directory(running),
         workers: BTreeMap::new(),
         durable,
         warned: BTreeSet::new(),
@@ -132,10 +136,11 @@ impl Run<'_> {
 
     /// Makes one attempt of `job` under its locks. `None` if somebody else finished the job while we waited for them.
     async fn run_once(&mut self, job: &Job, retries_left: u32) -> Result<Option<Record>, Halt> {
-        let share = self.order.plan.env(job.key()).share;
-        let locks = self.locks.clone();
-        let locked = locks.lock(job, share, &mut self.patience()).await;
-        let device_lock = self.unless_stopped(locked, WorkerFate::None)?;
+        let device_lock = self.lock_device(job).await?;
+        if !matches!(self.states.get(&job.id()), None | Some(State::Pruned)) {
+            // While we waited, we adopted it.
+            return Ok(None);
+        }
         let mut job_lock = self.lock_job(job, WorkerFate::None).await?;
         // The run has begun: from now on it waits if another run takes the locks between two of its jobs.
         self.order.no_wait = false;
@@ -148,6 +153,27 @@ impl Run<'_> {
         let retry = retries_left > 0 && record.outcome.policy().retry && !stopping;
         self.conclude(job, &record, retry);
         Ok(Some(record))
+    }
+
+    /// Takes the locks of the host and the device of `job`. If another `orchestrate` dies while we wait, its attempts
+    /// are adopted, because nobody else stops its worker at its limit.
+    async fn lock_device(&mut self, job: &Job) -> Result<DeviceLock, Halt> {
+        let share = self.order.plan.env(job.key()).share;
+        let locks = self.locks.clone();
+        loop {
+            let mut others = std::mem::take(&mut self.others);
+            let mut patience = self.patience();
+            let locked = tokio::select! {
+                biased;
+                locked = locks.lock(job, share, &mut patience) => Some(locked),
+                () = others.lost() => None,
+            };
+            self.others = others;
+            match locked {
+                Some(locked) => return self.unless_stopped(locked, WorkerFate::None),
+                None => self.adopt_orphans_of_the_dead().await?,
+            }
+        }
     }
 
     /// If the last jobs up to this one failed in the same way, the next ones would too.

@@ -104,6 +104,7 @@ impl Run<'_> {
         let beside = self.beside(job);
         let attempt = Attempt::new(Utc::now(), limits, time, probe_counters(), beside, provenance)
             .started_since_boot(probe_since_boot())
+            .owned_by(self.owner.name())
             .behind_gate(gate)
             .under(profiler);
         attempt.save(&dir)?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::alike::Alike;
 use crate::event::{Event, Observer, Summary, WorkerFate};
 use crate::job::{Job, JobId, State};
-use crate::lock::{JobLock, LockDir, LockError, Patience};
+use crate::lock::{JobLock, LockDir, LockError, Others, OwnerLock, Patience};
 use crate::plan::{Ceilings, Decided, Decision, Inventory, NotDone, Plan, Standing};
 use crate::record::{HostFacts, Record, WorkerFacts};
 use crate::run::concern::concerns_one_job;
@@ -76,6 +76,10 @@ pub(super) struct Run<'a> {
     pub(super) cool_down: Duration,
     pub(super) sensors: Sensors,
     pub(super) glance: Glance,
+    /// Tells others that our attempts are looked after.
+    pub(super) owner: OwnerLock,
+    /// Tells us when those of others are no longer.
+    pub(super) others: Others,
     /// The workers of this run when they were first started, by path.
     pub(super) workers: BTreeMap<String, WorkerFacts>,
     pub(super) durable: Durable,
