@@ -52,6 +52,11 @@ fn take(attempt: AttemptDir) -> Result<AttemptDir, WriteError> {
     }
 }
 
+/// Removes what a crash left half written beside the record of the job of `lock`.
+pub fn tidy(lock: &JobLock) {
+    remove_tmp(lock.dir().path(), "");
+}
+
 /// Removes the directory of an attempt that will not start, if nothing is in it.
 pub fn abandon(dir: &AttemptDir) {
     let _ = fs::remove_dir(dir.path());

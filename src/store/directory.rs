@@ -5,8 +5,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::begin::remove_tmp;
 use super::error::StoreError;
-use crate::files::{JobDir, write_atomic};
+use crate::files::{JobDir, write_whole};
 use crate::job::Job;
 
 /// The `README.md` of a new store.
@@ -36,7 +37,7 @@ impl Store {
         Store::at(root)
     }
 
-    /// The store at `root`, created with a `README.md` if it is missing.
+    /// The store at `root`, created if it is missing, as is its `README.md`.
     ///
     /// # Errors
     /// [`StoreError::Create`] if it cannot be created, and as [`Store::open`].
@@ -44,7 +45,13 @@ impl Store {
         if !root.exists() {
             fs::create_dir_all(root)
                 .map_err(|source| StoreError::Create { path: root.to_owned(), source })?;
-            write_atomic(&root.join("README.md"), README.as_bytes())?;
+        }
+        let readme = root.join("README.md");
+        if !readme.exists() {
+            // Cut off while it was written the first time.
+            remove_tmp(root, "README.md.");
+            // A store that cannot be written can still be read.
+            let _ = write_whole(&readme, README.as_bytes());
         }
         Store::open(root)
     }

@@ -42,7 +42,7 @@ mod verify;
 
 pub use accepted::{AcceptanceError, save_acceptance};
 pub use attempt::{Attempt, AttemptError, End};
-pub use begin::{RestoreError, abandon, begin, restore};
+pub use begin::{RestoreError, abandon, begin, restore, tidy};
 pub use directory::Store;
 pub use durable::{Durable, WORTH_A_SYNC};
 pub use error::{PlanError, StoreError};

@@ -21,7 +21,7 @@ use crate::record::{Ending, Record};
 use crate::run::clock::probe_since_boot;
 use crate::run::process::{Group, kill_escaped, kill_process};
 use crate::run::supervise::{NEVER, bound_output};
-use crate::store::{Attempt, End, Store, save_record};
+use crate::store::{Attempt, End, Store, save_record, tidy};
 
 /// Whether the job of `decided` has an attempt without a record whose `orchestrate` died.
 pub(super) fn is_orphan(decided: &Decided, store: &Store) -> bool {
@@ -165,6 +165,7 @@ impl Run<'_> {
         let left_processes = seen == Seen::EndedWithLeftovers;
         let end = End { ending, at, counters, adopted: true, left_processes };
         let record = attempt.conclude(job, &dir, end);
+        tidy(lock);
         save_record(lock, &record)?;
         self.keep(dir, &record)?;
         self.conclude_adopted(job, &record);
