@@ -60,6 +60,15 @@ torture SECONDS="60" SEED="1":
     cargo build --release --locked --bin orchestrate
     python3 -B tests/torture {{ orchestrate }} --seconds {{ SECONDS }} --seed {{ SEED }}
 
+# Breaks orchestrate in five ways, in a build of its own, and checks that the fault campaign sees each of them.
+torture-sees:
+    cargo build --release --locked --features break --bin orchestrate --target-dir target/break
+    python3 -B tests/torture/campaign.py target/break/release/orchestrate --seconds 120 --expect-failure no-seal-check
+    python3 -B tests/torture/campaign.py target/break/release/orchestrate --seconds 120 --expect-failure no-lock-inheritance
+    python3 -B tests/torture/campaign.py target/break/release/orchestrate --seconds 120 --expect-failure record-before-measurement
+    python3 -B tests/torture/crash_points.py target/break/release/orchestrate --scenario plain --kills --seconds 120 --expect-failure no-rename
+    python3 -B tests/torture/crash_points.py target/break/release/orchestrate --scenario timeout --kills --sample 2 --expect-failure no-process-group
+
 # Prints which file uses which, with the names that it uses, and whether there are circles.
 graph:
     @cargo test --locked --quiet --test integration -- layers::print_the_graph_of_files --exact --nocapture

@@ -8,6 +8,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::fault::Fault;
+
 /// What stands between the last member of a sealed file and the digits of its seal.
 const BEFORE_SEAL: &[u8] = b",\n  \"seal\": \"sha256:";
 
@@ -95,7 +97,7 @@ pub fn to_sealed_json(value: &impl Serialize) -> Vec<u8> {
 /// [`FormError`]. A file whose seal does not hold is never taken for a newer one.
 pub fn from_sealed_json<T: Versioned>(bytes: &[u8]) -> Result<T, FormError> {
     let seal = Seal::of(bytes);
-    if seal == Seal::Broken {
+    if seal == Seal::Broken && !Fault::NoSealCheck.is_on() {
         return Err(FormError::Changed(T::FILE));
     }
     let parsed = serde_json::from_slice::<T>(bytes);

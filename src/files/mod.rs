@@ -5,11 +5,13 @@
 mod atomic;
 mod bounded;
 mod dirs;
+mod fault;
 mod json;
 mod regular;
 
 pub use atomic::{WriteError, sync_directory, write_atomic, write_plain, write_whole};
 pub use bounded::keep_within;
 pub use dirs::{AttemptDir, JobDir};
+pub use fault::Fault;
 pub use json::{FormError, Versioned, from_sealed_json, to_json, to_sealed_json};
 pub use regular::{FILE_LIMIT, open_regular, overwrite, read_regular, read_regular_text, tail};

@@ -24,7 +24,7 @@ use nix::unistd::Pid;
 use tokio::task::JoinHandle;
 
 use super::orphans::{Orphans, reap, to_pid};
-use crate::files::AttemptDir;
+use crate::files::{AttemptDir, Fault};
 use crate::lock::{DeviceLock, JobLock, inherited};
 use crate::processes::{ProcessStat, ProcessTable};
 use crate::protocol::MEASUREMENT_VARIABLE;
@@ -60,7 +60,8 @@ impl Chain {
         device_lock: &DeviceLock,
     ) -> io::Result<Chain> {
         let (program, arguments) = call.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-        let locks = inherited(job_lock, device_lock).map(|fd| fd.as_raw_fd()).collect();
+        let mut locks: Vec<RawFd> = inherited(job_lock, device_lock).map(|fd| fd.as_raw_fd()).collect();
+        locks.retain(|_| !Fault::NoLockInheritance.is_on());
         let orphans = Orphans::expect();
         let inherited = Inherited::new(locks)?;
         let handle = duct::cmd(program, arguments)
@@ -71,7 +72,9 @@ impl Chain {
             .dir(call.directory)
             .unchecked()
             .before_spawn(|command| {
-                command.process_group(0);
+                if !Fault::NoProcessGroup.is_on() {
+                    command.process_group(0);
+                }
                 Ok(())
             })
             .start()?;

@@ -13,4 +13,5 @@ mod stale;
 mod stop;
 mod store;
 mod telemetry;
+mod torture;
 mod variables;

@@ -10,7 +10,7 @@ machine.
 
 The directory of a round that breaks a promise is kept, and named with the words that run the round again.
 
-`--expect-failure SWITCH` sets `ORCHESTRATE_BREAK=SWITCH`, which a build for such tests obeys, and turns the result
+`--expect-failure SWITCH` sets `FAULT_ON_PURPOSE=SWITCH`, which a build for such tests obeys, and turns the result
 around: the campaign must then catch it, and ends as soon as it has. So it is known that it can see.
 """
 

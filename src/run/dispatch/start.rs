@@ -6,7 +6,7 @@ use chrono::Utc;
 use super::RunOrder;
 use super::state::{Halt, Run};
 use crate::event::{Event, WorkerFate};
-use crate::files::{AttemptDir, write_plain};
+use crate::files::{AttemptDir, Fault, write_plain};
 use crate::host::probe_counters;
 use crate::job::Job;
 use crate::lock::{DeviceLock, JobLock};
@@ -174,6 +174,10 @@ impl Run<'_> {
             Ok(chain) => chain,
             Err(error) => return seen(Ending::NotStarted { message: error.to_string() }, false),
         };
+        if Fault::RecordBeforeMeasurement.is_on() {
+            let early = seen(Ending::Ended { code: Some(0), signal: None }, false);
+            let _ = save_record(job_lock, &attempt.clone().conclude(job, dir, early));
+        }
         self.cool_down = limits.cool_down;
         self.observer.event(&Event::Started { job, attempt: dir.number() });
         supervise(job, &mut chain, limits, dir, &mut recorder, &mut self.signals, self.observer).await
