@@ -21,7 +21,7 @@ impl Key {
         JobId::of(&self.text(self.batch, 1))
     }
 
-    /// The id of [`Key::config`] with batch 0, which no config has: the same for configs that differ only in the batch.
+    /// An id that configs share if they differ only in the batch: that of [`Key::config`] with batch 0.
     pub fn id_of_any_batch(&self) -> JobId {
         JobId::of(&self.text(0, 1))
     }
