@@ -25,7 +25,7 @@ pub(super) struct VerifyArgs {
 pub(super) fn run(args: VerifyArgs, global: &Global) -> Result<Exit, Failure> {
     let store = Store::at(&global.store).map_err(Failure::store)?;
     if let Some(failure) = no_store(&store) {
-        return Err(failure);
+        return Err(failure.hint("run a matrix first, or name another store with `--store DIR`"));
     }
     let verification = Verification::of(store.verify().map_err(Failure::store)?);
     if args.json {
