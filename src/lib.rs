@@ -6,6 +6,7 @@
 //! | room | what it is | effects |
 //! |---|---|---|
 //! | [`job`] | a job's key, id, label, kind | none |
+//! | [`shared`] | values that many have in common, held once | none |
 //! | [`protocol`] | what passes between `orchestrate` and a worker | none |
 //! | [`stats`] | numbers in, statistics out | none |
 //! | [`random`] | numbers that a seed brings back | none |
@@ -51,6 +52,7 @@ pub mod random;
 pub mod record;
 pub mod report;
 pub mod run;
+pub mod shared;
 pub mod stats;
 pub mod stop;
 pub mod store;

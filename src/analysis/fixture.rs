@@ -48,13 +48,15 @@ pub(crate) fn measurement(key: &Key, images_per_s: f64) -> Measurement {
             model: None,
             tf32: None,
             settings,
-        },
+        }
+        .into(),
         details: Details {
             data_wait_s: Some(0.0),
             device_name: Some(CPU.to_owned()),
             versions: [("libtorch".to_owned(), "2.11.0".to_owned())].into(),
             ..Details::default()
-        },
+        }
+        .into(),
     }
 }
 
@@ -94,13 +96,15 @@ fn provenance() -> Provenance {
             memory_bytes: Some(8_000_000_000),
             devices: vec!["cpu".into()],
             ..HostFacts::default()
-        },
+        }
+        .into(),
         worker: WorkerFacts {
             path: "/opt/worker".into(),
             sha256: Some("ab".repeat(32)),
             ..WorkerFacts::default()
-        },
-        matrix: matrix(),
+        }
+        .into(),
+        matrix: matrix().into(),
         command: vec!["/opt/worker".into()],
         ..testing::provenance()
     }

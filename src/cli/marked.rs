@@ -106,7 +106,7 @@ pub(super) fn doubts_of(
     let others = plan.into_iter().flat_map(Plan::jobs).filter(|other| other.id() != job.id());
     let others = others.map(|other| cell(other, &standings, NotDone::to_string));
     let study = Study {
-        matrix: record.provenance.matrix.clone(),
+        matrix: (*record.provenance.matrix).clone(),
         description: None,
         cells: own.into_iter().chain(others).collect(),
         spans: inventory.records().map(Span::of).collect(),

@@ -192,7 +192,7 @@ mod tests {
 
     fn record(key: &Key, outcome: Outcome, hostname: &str) -> Record {
         let mut record = record_of(key.clone(), outcome);
-        record.provenance.host = host(hostname);
+        record.provenance.host = host(hostname).into();
         record
     }
 

@@ -133,6 +133,7 @@ mod tests {
     use crate::protocol::{Details, Measurement};
     use crate::record::testing::record_of;
     use crate::record::{CpuFacts, Outcome};
+    use crate::shared::Shared;
 
     const UUID: &str = "GPU-00112233-4455-6677-8899-aabbccddeeff";
 
@@ -181,10 +182,11 @@ mod tests {
                 device_name: Some("H200".into()),
                 device_uuid: Some(UUID.into()),
                 ..Details::default()
-            },
+            }
+            .into(),
         });
-        record.provenance.host = host();
-        record.provenance.worker = worker();
+        record.provenance.host = host().into();
+        record.provenance.worker = worker().into();
         record
     }
 
@@ -255,9 +257,9 @@ mod tests {
         // The other side can lack facts too: a record of an older version.
         let mut older = record(Device::Cuda(0));
         let now = present(&older);
-        older.provenance.worker = WorkerFacts { sha256: worker().sha256, ..WorkerFacts::default() };
-        older.provenance.host = HostFacts { hostname: "box".into(), ..HostFacts::default() };
-        older.measurement.as_mut().unwrap().details = Details::default();
+        older.provenance.worker = WorkerFacts { sha256: worker().sha256, ..WorkerFacts::default() }.into();
+        older.provenance.host = HostFacts { hostname: "box".into(), ..HostFacts::default() }.into();
+        older.measurement.as_mut().unwrap().details = Details::default().into();
         assert_eq!(changes(&older, &none, &host(), &now), []);
     }
 
@@ -284,8 +286,9 @@ mod tests {
         };
         let mut record = record(Device::Cpu);
         record.key.params.insert("threads".into(), crate::job::ParamValue::Int(2));
-        record.provenance.environment = map(had);
-        record.provenance.variables = then.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+        record.provenance.environment = map(had).into();
+        record.provenance.variables =
+            then.map(|names| Shared::new(names.iter().map(|name| (*name).to_owned()).collect()));
         changes_text(&changes(&record, &map(now), &host(), &Present::default()))
     }
 

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use super::change::{Change, NOT_SET};
 use super::invocation::{OUTPUT_VARIABLES, PASSED_ON, own_variables};
 use crate::record::{Record, looks_secret};
+use crate::shared::Shared;
 
 /// The value of a variable that workers inherit from the environment of `orchestrate`.
 const NOT_DECLARED: &str = "not declared";
@@ -22,7 +23,7 @@ pub(super) fn variable_changes(record: &Record, declared: &BTreeMap<String, Stri
     let ours = own_variables(&record.key);
     let had = &record.provenance.environment;
     let then = declared_then(record, &ours);
-    let names: BTreeSet<&String> = declared.keys().chain(&then).collect();
+    let names: BTreeSet<&String> = declared.keys().chain(then.iter()).collect();
     let change = |name: &String| {
         let (from, to) = (had.get(name), declared.get(name).or_else(|| ours.get(name)));
         // It was declared, but the record lacks its value.
@@ -38,7 +39,7 @@ pub(super) fn variable_changes(record: &Record, declared: &BTreeMap<String, Stri
 }
 
 /// The names of the variables that were declared when `record` was made, if it tells them.
-fn declared_then(record: &Record, ours: &BTreeMap<String, String>) -> BTreeSet<String> {
+fn declared_then(record: &Record, ours: &BTreeMap<String, String>) -> Shared<BTreeSet<String>> {
     if let Some(names) = &record.provenance.variables {
         return names.clone();
     }
@@ -48,7 +49,8 @@ fn declared_then(record: &Record, ours: &BTreeMap<String, String>) -> BTreeSet<S
             && ours.get(name) != Some(value)
     };
     let environment = record.provenance.environment.iter();
-    environment.filter(|(name, value)| is_declared(name, value)).map(|(name, _)| name.clone()).collect()
+    let names = environment.filter(|(name, value)| is_declared(name, value)).map(|(name, _)| name.clone());
+    Shared::new(names.collect())
 }
 
 /// The value of a variable for storing and printing. A secret becomes a digest, which only shows whether the same

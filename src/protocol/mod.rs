@@ -18,6 +18,7 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use crate::job::Key;
+use crate::shared::Shared;
 
 pub use effective::{Effective, Mismatch};
 pub use exit::WorkerExit;
@@ -131,10 +132,10 @@ pub struct WireMeasurement {
     pub synchronized: Option<bool>,
     /// What the worker really did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub effective: Option<Effective>,
+    pub effective: Option<Shared<Effective>>,
     /// Optional parts.
     #[serde(default)]
-    pub details: Details,
+    pub details: Shared<Details>,
 }
 
 /// Why a worker has no measurement.
@@ -262,9 +263,9 @@ pub struct Measurement {
     /// Whether the device was synchronised at both ends of the window. If not, it must not be published.
     pub synchronized: bool,
     /// What the worker really did.
-    pub effective: Effective,
+    pub effective: Shared<Effective>,
     /// Everything else that it reported.
-    pub details: Details,
+    pub details: Shared<Details>,
 }
 
 /// The content of a well-formed `measurement.json`.
@@ -381,7 +382,7 @@ impl WireMeasurement {
             elapsed_s: None,
             synchronized: None,
             effective: None,
-            details: Details::default(),
+            details: Shared::default(),
         }
     }
 }

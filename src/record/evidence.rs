@@ -5,29 +5,30 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
 /// The files of an attempt that its record's numbers rest on, by their names in the attempt's directory.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
-    files: BTreeMap<String, FileDigest>,
+    /// Sorted by name. A tree would need four times the memory, and a store has many records.
+    files: Vec<(String, FileDigest)>,
 }
 
 /// What a file held.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileDigest {
     /// Its length.
     pub bytes: u64,
-    /// Its SHA-256, as 64 lower-case hex digits.
-    pub sha256: String,
+    /// Its SHA-256.
+    #[serde(with = "hex::serde")]
+    pub sha256: [u8; 32],
 }
 
 impl FileDigest {
     /// The digest of `content`.
     pub fn of(content: &[u8]) -> FileDigest {
-        FileDigest { bytes: content.len() as u64, sha256: hex::encode(Sha256::digest(content)) }
+        FileDigest { bytes: content.len() as u64, sha256: Sha256::digest(content).into() }
     }
 }
 
@@ -66,7 +67,15 @@ impl fmt::Display for Difference {
 impl Evidence {
     /// Notes what the file `name` held.
     pub fn note(&mut self, name: String, digest: FileDigest) {
-        self.files.insert(name, digest);
+        match self.place(&name) {
+            Ok(place) => self.files[place].1 = digest,
+            Err(place) => self.files.insert(place, (name, digest)),
+        }
+    }
+
+    /// Where the file `name` is, or belongs.
+    fn place(&self, name: &str) -> Result<usize, usize> {
+        self.files.binary_search_by(|(noted, _)| noted.as_str().cmp(name))
     }
 
     /// The number of files.
@@ -76,7 +85,7 @@ impl Evidence {
 
     /// How the file `name` differs from what was noted, if it holds `now`, or does not exist.
     pub fn difference(&self, name: &str, now: Option<&FileDigest>) -> Option<Difference> {
-        let kind = match (self.files.get(name), now) {
+        let kind = match (self.place(name).ok().map(|place| &self.files[place].1), now) {
             (None, None) => return None,
             (Some(then), Some(now)) if then == now => return None,
             (Some(_), Some(_)) => DifferenceKind::Changed,
@@ -84,6 +93,19 @@ impl Evidence {
             (None, Some(_)) => DifferenceKind::Added,
         };
         Some(Difference { file: name.to_owned(), kind })
+    }
+}
+
+impl Serialize for Evidence {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.files.iter().map(|(name, digest)| (name, digest)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Evidence {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let files = BTreeMap::<String, FileDigest>::deserialize(deserializer)?;
+        Ok(Evidence { files: files.into_iter().collect() })
     }
 }
 

@@ -17,6 +17,7 @@ mod notation;
 mod outcome;
 pub mod perf;
 mod policy;
+mod pool;
 mod process;
 mod profiled;
 mod provenance;
@@ -43,6 +44,7 @@ pub use ncu::NcuCounters;
 pub use outcome::{NotProfiled, Outcome};
 pub use perf::PerfCounters;
 pub use policy::Policy;
+pub use pool::Pool;
 pub use process::{ProcessStats, ReportedExit, TimeFlavour, TimeReport, TimeReportError};
 pub use profiled::{ProfilerOutput, decide_profiled};
 pub use provenance::{

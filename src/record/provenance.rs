@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clean::deserialize_clean;
 use crate::job::Name;
+use crate::shared::Shared;
 
 /// Where an attempt ran and with what.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,26 +17,27 @@ pub struct Provenance {
     pub orchestrate: String,
     /// The machine.
     #[serde(deserialize_with = "deserialize_clean")]
-    pub host: HostFacts,
+    pub host: Shared<HostFacts>,
     /// The program that trained.
     #[serde(deserialize_with = "deserialize_clean")]
-    pub worker: WorkerFacts,
+    pub worker: Shared<WorkerFacts>,
     /// The matrix file at the time of planning.
-    pub matrix: MatrixFacts,
+    pub matrix: Shared<MatrixFacts>,
     /// The git checkout that contains the matrix file, if any.
     #[serde(default, deserialize_with = "deserialize_clean", skip_serializing_if = "Option::is_none")]
-    pub git: Option<GitFacts>,
+    pub git: Option<Shared<GitFacts>>,
     /// The place in the cloud that the env declares.
     #[serde(default, deserialize_with = "deserialize_clean", skip_serializing_if = "Option::is_none")]
-    pub cloud: Option<CloudFacts>,
-    /// The argv of the whole process chain, unchanged: it repeats the job.
+    pub cloud: Option<Shared<CloudFacts>>,
+    /// The argv of the whole process chain, unchanged: it repeats the job. Empty in the records of an inventory
+    /// ([`Pool`](super::Pool)).
     pub command: Vec<String>,
     /// The child's complete environment, unchanged.
-    pub environment: BTreeMap<String, String>,
+    pub environment: Shared<BTreeMap<String, String>>,
     /// The names of the environment variables that the env declares (`variables`). The others are passed through, or
     /// set for every worker. Absent in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub variables: Option<BTreeSet<String>>,
+    pub variables: Option<Shared<BTreeSet<String>>>,
 }
 
 /// What is known about the machine before a job runs.

@@ -1,8 +1,6 @@
 //! Records for tests.
 
-use super::{
-    Evidence, HostFacts, MatrixFacts, Observed, Outcome, Provenance, RECORD_SCHEMA, Record, WorkerFacts,
-};
+use super::{Evidence, MatrixFacts, Observed, Outcome, Provenance, RECORD_SCHEMA, Record};
 use crate::job::Key;
 
 /// The record of attempt `attempt` of the example job.
@@ -34,9 +32,9 @@ pub(crate) fn record_of(key: Key, outcome: Outcome) -> Record {
 pub(crate) fn provenance() -> Provenance {
     Provenance {
         orchestrate: "0".into(),
-        host: HostFacts::default(),
-        worker: WorkerFacts::default(),
-        matrix: MatrixFacts::example(),
+        host: Default::default(),
+        worker: Default::default(),
+        matrix: MatrixFacts::example().into(),
         git: None,
         cloud: None,
         command: Vec::new(),

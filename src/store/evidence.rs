@@ -40,7 +40,7 @@ impl EvidenceReader {
         let rest = io::copy(&mut file, &mut io::sink());
         if rest.is_ok() {
             let Hashed { hasher, bytes, .. } = file.into_inner();
-            self.noted.note(name(path), FileDigest { bytes, sha256: hex::encode(hasher.finalize()) });
+            self.noted.note(name(path), FileDigest { bytes, sha256: hasher.finalize().into() });
         }
         result
     }
@@ -129,7 +129,7 @@ fn digest(path: &Path) -> io::Result<FileDigest> {
     let mut buffer = [0; 1 << 16];
     loop {
         match file.read(&mut buffer) {
-            Ok(0) => return Ok(FileDigest { bytes, sha256: hex::encode(hasher.finalize()) }),
+            Ok(0) => return Ok(FileDigest { bytes, sha256: hasher.finalize().into() }),
             Ok(count) => {
                 hasher.update(&buffer[..count]);
                 bytes += count as u64;

@@ -14,7 +14,7 @@ use crate::files::{AttemptDir, JobDir, read_regular_text};
 use crate::job::{Job, Key};
 use crate::lock::open_lock;
 use crate::plan::{Inventory, NotDone, Problem, Standing, quote};
-use crate::record::Record;
+use crate::record::{Pool, Record};
 use crate::text::with_causes;
 
 impl Store {
@@ -23,9 +23,9 @@ impl Store {
     /// # Errors
     /// [`StoreError::Read`] if the store itself cannot be read. An unreadable directory in it is only a [`Problem`].
     pub fn load_inventory(&self) -> Result<Inventory, StoreError> {
-        let mut inventory = Inventory::default();
+        let (mut inventory, mut pool) = (Inventory::default(), Pool::default());
         for dir in self.job_dirs()? {
-            read_job_dir(&dir, &mut inventory);
+            read_job_dir(&dir, &mut inventory, &mut pool);
         }
         for dir in self.no_job_dirs()? {
             problem(&mut inventory, &dir, "it is not a job's directory despite its name".to_owned());
@@ -41,12 +41,12 @@ impl Store {
     /// The inventory of only the directory of `job`.
     pub fn load_job(&self, job: &Job) -> Inventory {
         let mut inventory = Inventory::default();
-        read_job_dir(&self.job_dir(job), &mut inventory);
+        read_job_dir(&self.job_dir(job), &mut inventory, &mut Pool::default());
         inventory
     }
 }
 
-fn read_job_dir(dir: &JobDir, inventory: &mut Inventory) {
+fn read_job_dir(dir: &JobDir, inventory: &mut Inventory, pool: &mut Pool) {
     let record = dir.load_record();
     if let Ok(Some(record)) = record {
         if record.outcome.is_success() {
@@ -54,7 +54,7 @@ fn read_job_dir(dir: &JobDir, inventory: &mut Inventory) {
         } else {
             tell_torn_attempts(dir, inventory);
         }
-        let standing = standing_with_record(dir, record);
+        let standing = standing_with_record(dir, pool.lean(record));
         inventory.jobs.insert(standing.0, standing.1);
         return;
     }

@@ -21,6 +21,7 @@ const CRATES: &[Crate<'_>] = &[
 
 /// A room and the rooms it may use. A room is listed after all rooms that it uses.
 const MAY_USE: &[(&str, &[&str])] = &[
+    ("shared", &[]),
     ("job", &[]),
     ("stats", &[]),
     ("random", &[]),
@@ -30,10 +31,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("metric", &[]),
     ("architecture", &[]),
     ("dataset", &["random"]),
-    ("protocol", &["job", "clean"]),
-    ("record", &["job", "protocol", "metric", "stats", "text", "clean"]),
+    ("protocol", &["job", "shared", "clean"]),
+    ("record", &["job", "shared", "protocol", "metric", "stats", "text", "clean"]),
     ("matrix", &["job", "record", "metric", "architecture", "stats", "text", "threshold"]),
-    ("plan", &["job", "protocol", "record", "matrix", "stats", "random", "text", "threshold"]),
+    ("plan", &["job", "shared", "protocol", "record", "matrix", "stats", "random", "text", "threshold"]),
     ("event", &["job", "protocol", "record", "plan", "text"]),
     ("analysis", &["job", "protocol", "record", "architecture", "stats", "text", "clean", "threshold"]),
     ("report", &["job", "protocol", "record", "analysis", "architecture", "stats", "text", "clean"]),
@@ -74,6 +75,7 @@ const PROGRAMS_MAY_USE: &[(&str, &[&str])] = &[
 
 /// Rooms without effects.
 const PURE: &[&str] = &[
+    "shared",
     "job",
     "stats",
     "random",

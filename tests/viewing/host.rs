@@ -195,7 +195,10 @@ fn env_writes_both_files_and_names_them() {
     assert_eq!(system["schema"], 1);
     let host: HostFacts = serde_json::from_value(system["host"].clone()).unwrap();
     let recorded = here.project.record().provenance.host;
-    assert_eq!((host.hostname, host.cpu, host.gpus), (recorded.hostname, recorded.cpu, recorded.gpus));
+    assert_eq!(
+        (host.hostname, host.cpu, host.gpus),
+        (recorded.hostname.clone(), recorded.cpu.clone(), recorded.gpus.clone())
+    );
 }
 
 #[test]

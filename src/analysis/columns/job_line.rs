@@ -57,7 +57,7 @@ impl<'a> JobLine<'a> {
     }
 
     pub(super) fn host(&self) -> Option<&'a HostFacts> {
-        self.provenance().map(|provenance| &provenance.host)
+        self.provenance().map(|provenance| &*provenance.host)
     }
 
     pub(super) fn telemetry(&self) -> Option<&'a Telemetry> {

@@ -128,8 +128,8 @@ impl Observed {
             elapsed_s: Some(self.elapsed_s),
             // `Trainer::measure` waits for the device on both sides.
             synchronized: Some(true),
-            effective: Some(self.effective(settings)),
-            details: Details { repeated: Some(repeated), ..self.details() },
+            effective: Some(self.effective(settings).into()),
+            details: Details { repeated: Some(repeated), ..self.details() }.into(),
         }
     }
 

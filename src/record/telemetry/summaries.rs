@@ -1,8 +1,8 @@
 //! The summaries of sensors in a record: a field for each sensor that was read, named as its declaration says.
 
-use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::de::Error;
+use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Readings, Sensor, Summary};
@@ -39,16 +39,27 @@ impl From<f64> for SummaryValue {
 
 /// The summaries of the sensors that were read. A sensor that was not read is absent, never zero.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Summaries(BTreeMap<Sensor, SummaryValue>);
+pub struct Summaries(
+    /// Sorted by sensor, each once. A tree would need several times the memory, and a store has many records.
+    Vec<(Sensor, SummaryValue)>,
+);
 
 impl Summaries {
     /// The summary of `sensor`, if it was read.
     pub fn get(&self, sensor: Sensor) -> Option<SummaryValue> {
-        self.0.get(&sensor).copied()
+        self.place(sensor).ok().map(|place| self.0[place].1)
     }
 
     pub(super) fn set(&mut self, sensor: Sensor, value: SummaryValue) {
-        self.0.insert(sensor, value);
+        match self.place(sensor) {
+            Ok(place) => self.0[place].1 = value,
+            Err(place) => self.0.insert(place, (sensor, value)),
+        }
+    }
+
+    /// Where `sensor` is, or belongs.
+    fn place(&self, sensor: Sensor) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&sensor, |(sensor, _)| *sensor)
     }
 }
 
@@ -61,23 +72,42 @@ impl Serialize for Summaries {
 /// Skips fields that belong to no sensor: they are those of the surrounding struct, or of another version.
 impl<'de> Deserialize<'de> for Summaries {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut fields = BTreeMap::<String, serde_json::Value>::deserialize(deserializer)?;
-        let mut summaries = Summaries::default();
-        for sensor in Sensor::ALL {
-            let field = sensor.declaration().field;
-            let Some(value) = fields.remove(field).filter(|value| !value.is_null()) else { continue };
-            let value =
-                read(*sensor, value).map_err(|error| D::Error::custom(format!("{field}: {error}")))?;
-            summaries.set(*sensor, value);
-        }
-        Ok(summaries)
+        deserializer.deserialize_map(SummariesVisitor)
     }
 }
 
-fn read(sensor: Sensor, value: serde_json::Value) -> Result<SummaryValue, serde_json::Error> {
-    Ok(match sensor.declaration().summary {
-        Summary::Gauge(_) | Summary::Rate(_) => SummaryValue::Readings(serde_json::from_value(value)?),
-        Summary::Growth(_) => SummaryValue::Growth(serde_json::from_value(value)?),
-        Summary::WindowGrowth(_) => SummaryValue::WindowGrowth(serde_json::from_value(value)?),
-    })
+struct SummariesVisitor;
+
+impl<'de> Visitor<'de> for SummariesVisitor {
+    type Value = Summaries;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the summaries of sensors")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Summaries, A::Error> {
+        let mut summaries = Summaries::default();
+        while let Some(field) = map.next_key::<String>()? {
+            let Some(sensor) = Sensor::ALL.iter().find(|sensor| sensor.declaration().field == field) else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            let value = match sensor.declaration().summary {
+                Summary::Gauge(_) | Summary::Rate(_) => {
+                    map.next_value::<Option<Readings>>().map(|value| value.map(SummaryValue::Readings))
+                }
+                Summary::Growth(_) => {
+                    map.next_value::<Option<u64>>().map(|value| value.map(SummaryValue::Growth))
+                }
+                Summary::WindowGrowth(_) => {
+                    map.next_value::<Option<f64>>().map(|value| value.map(SummaryValue::WindowGrowth))
+                }
+            };
+            let value = value.map_err(|error| A::Error::custom(format!("{field}: {error}")))?;
+            if let Some(value) = value {
+                summaries.set(*sensor, value);
+            }
+        }
+        Ok(summaries)
+    }
 }

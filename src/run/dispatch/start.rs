@@ -1,6 +1,8 @@
 //! One attempt under its locks: the steps before its worker starts, the worker, and the record.
 #![expect(clippy::disallowed_methods, reason = "a run happens in time")]
 
+use std::collections::BTreeSet;
+
 use chrono::Utc;
 
 use super::RunOrder;
@@ -142,14 +144,14 @@ impl Run<'_> {
         write_plain(&lock.dir().command(), &script)?;
         Ok(Provenance {
             orchestrate: env!("CARGO_PKG_VERSION").to_owned(),
-            host: self.glance.host(),
-            worker: site.worker(job, &invocation),
-            matrix: plan.matrix.clone(),
-            git: site.git.clone(),
-            cloud: plan.env(job.key()).cloud.clone(),
+            host: self.glance.host().into(),
+            worker: site.worker(job, &invocation).into(),
+            matrix: plan.matrix.clone().into(),
+            git: site.git.clone().map(Into::into),
+            cloud: plan.env(job.key()).cloud.clone().map(Into::into),
             command: site.chain(&invocation, dir)?,
-            environment: invocation.environment,
-            variables: Some(plan.env(job.key()).variables.keys().cloned().collect()),
+            environment: invocation.environment.into(),
+            variables: Some(plan.env(job.key()).variables.keys().cloned().collect::<BTreeSet<_>>().into()),
         })
     }
 
