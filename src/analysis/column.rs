@@ -22,15 +22,40 @@ pub struct Table {
 impl Table {
     /// The table as CSV. Cells that a spreadsheet would take for a formula begin with `'`.
     pub fn csv(&self) -> String {
-        let mut writer = csv::Writer::from_writer(Vec::new());
-        for record in std::iter::once(&self.header).chain(&self.rows) {
-            writer
-                .write_record(record.iter().map(|word| cell_text(word).into_owned()))
-                .expect("every row is as long as the header, and memory takes all bytes");
-        }
-        let bytes = writer.into_inner().expect("memory takes all bytes");
-        String::from_utf8(bytes).expect("words are UTF-8 and so is what csv puts between them")
+        csv_text(std::iter::once(&self.header).chain(&self.rows))
     }
+}
+
+/// A table whose rows are made one after the other. There can be a hundred thousand, each with a hundred cells.
+pub struct Rows<'a> {
+    header: Vec<String>,
+    rows: Box<dyn Iterator<Item = Vec<String>> + 'a>,
+}
+
+impl Rows<'_> {
+    /// The table as CSV: see [`Table::csv`].
+    pub fn csv(self) -> String {
+        csv_text(std::iter::once(self.header).chain(self.rows))
+    }
+
+    /// All rows at once.
+    pub fn table(self) -> Table {
+        Table { header: self.header, rows: self.rows.collect() }
+    }
+}
+
+/// CSV of `records`, all of the same length.
+fn csv_text<R: AsRef<[String]>>(records: impl Iterator<Item = R>) -> String {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for record in records {
+        for word in record.as_ref() {
+            writer.write_field(cell_text(word).as_bytes()).expect("memory takes all bytes");
+        }
+        let end = writer.write_record(None::<&[u8]>);
+        end.expect("every row is as long as the header, and memory takes all bytes");
+    }
+    let bytes = writer.into_inner().expect("memory takes all bytes");
+    String::from_utf8(bytes).expect("words are UTF-8 and so is what csv puts between them")
 }
 
 /// `word` as a cell: on one line, and with `'` in front if a spreadsheet would take it for a formula.
@@ -126,14 +151,15 @@ impl<T> Columns<T> {
         Columns(vec![Group::titled("", columns)])
     }
 
-    /// The table of `lines`. It has its header even if there are none.
-    pub(super) fn table(&self, lines: impl IntoIterator<Item = T>) -> Table {
-        let columns = || self.0.iter().flat_map(|group| &group.columns);
-        let row = |line: T| columns().map(|column| column.cell(&line)).collect();
-        Table {
-            header: columns().map(|column| column.about.name.to_owned()).collect(),
-            rows: lines.into_iter().map(row).collect(),
-        }
+    /// The rows of `lines`. There is a header even if there are none.
+    pub(super) fn rows<'a>(self, lines: impl IntoIterator<Item = T> + 'a) -> Rows<'a>
+    where
+        T: 'a,
+    {
+        let columns: Vec<Column<T>> = self.0.into_iter().flat_map(|group| group.columns).collect();
+        let header = columns.iter().map(|column| column.about.name.to_owned()).collect();
+        let row = move |line: T| columns.iter().map(|column| column.cell(&line)).collect();
+        Rows { header, rows: Box::new(lines.into_iter().map(row)) }
     }
 
     /// What the manual says about them.
@@ -183,12 +209,14 @@ mod tests {
 
     #[test]
     fn a_cell_without_a_value_is_na() {
-        let columns = Columns::plain(vec![
-            Column::known("name", "Its name.", |line: &(&str, Option<u32>)| line.0),
-            Column::maybe("count", "Its count.", "nobody counted", |line: &(&str, Option<u32>)| line.1),
-        ]);
-        let table = columns.table([("a", Some(0)), ("", None)]);
+        let columns = || {
+            Columns::plain(vec![
+                Column::known("name", "Its name.", |line: &(&str, Option<u32>)| line.0),
+                Column::maybe("count", "Its count.", "nobody counted", |line: &(&str, Option<u32>)| line.1),
+            ])
+        };
+        let table = columns().rows([("a", Some(0)), ("", None)]);
         assert_eq!(table.csv(), "name,count\na,0\nNA,NA\n");
-        assert_eq!(columns.table([]).csv(), "name,count\n");
+        assert_eq!(columns().rows([]).csv(), "name,count\n");
     }
 }

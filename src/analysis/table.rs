@@ -15,7 +15,7 @@ use super::roofline::Roofline;
 use super::{Cell, Run};
 use crate::job::JobId;
 
-pub use super::column::{About, NOT_KNOWN, Section, Table};
+pub use super::column::{About, NOT_KNOWN, Rows, Section, Table};
 
 /// A CSV file of a report.
 #[derive(Debug)]
@@ -24,8 +24,8 @@ pub struct CsvFile {
     pub name: &'static str,
     /// What each of its lines is about, to complete "one line per …".
     pub line: &'static str,
-    /// Its table.
-    pub table: fn(&Analysis<'_>) -> Table,
+    /// Its rows.
+    pub rows: for<'a> fn(&'a Analysis<'_>) -> Rows<'a>,
     /// What the manual says about its columns.
     pub sections: fn() -> Vec<Section>,
 }
@@ -36,45 +36,45 @@ pub const CSV_FILES: &[CsvFile] = &[
     CsvFile {
         name: "metrics.csv",
         line: "job, including failed jobs and jobs that were not run",
-        table: metrics,
+        rows: metrics,
         sections: || job_columns().sections(),
     },
     CsvFile {
         name: "summary.csv",
         line: "row of the results",
-        table: summary,
+        rows: summary,
         sections: || summary_columns().sections(),
     },
     CsvFile {
         name: "roofline_points.csv",
         line: "point: measured, modelled and estimated",
-        table: roofline_points,
+        rows: roofline_points,
         sections: point_sections,
     },
     CsvFile {
         name: "failures.csv",
         line: "job whose last attempt failed",
-        table: failures,
+        rows: failures,
         sections: || failure_columns().sections(),
     },
     CsvFile {
         name: "counters.csv",
         line: "row and counter, from profiled jobs",
-        table: counters,
+        rows: counters,
         sections: || counter_columns().sections(),
     },
     CsvFile {
         name: "kernels.csv",
         line: "row and kernel, for the kernels that took longest under Nsight Compute",
-        table: kernels,
+        rows: kernels,
         sections: || kernel_columns().sections(),
     },
 ];
 
 /// `metrics.csv`.
-pub fn metrics(analysis: &Analysis<'_>) -> Table {
+pub fn metrics<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
     let costs = Costs::of(&analysis.rows);
-    job_columns().table(analysis.runs.iter().map(|run| JobLine { run, cost: costs.of_run(run) }))
+    job_columns().rows(analysis.runs.iter().map(move |run| JobLine { run, cost: costs.of_run(run) }))
 }
 
 /// What an image costs, for every run.
@@ -105,20 +105,20 @@ impl<'a> Costs<'a> {
 }
 
 /// `summary.csv`.
-pub fn summary(analysis: &Analysis<'_>) -> Table {
-    summary_columns().table(&analysis.rows)
+pub fn summary<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
+    summary_columns().rows(&analysis.rows)
 }
 
 /// `failures.csv`.
-pub fn failures(analysis: &Analysis<'_>) -> Table {
+pub fn failures<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
     let failed = analysis.runs.iter().map(|run| run.cell).filter(|cell| cell.is_failure());
-    failure_columns().table(failed.map(FailureLine))
+    failure_columns().rows(failed.map(FailureLine))
 }
 
 /// What the throughput figure of `env` shows: its runs with a result.
 pub fn throughput_table(env: &str, analysis: &Analysis<'_>) -> Table {
     let rows = analysis.rows.iter().filter(|row| row.config.env == env);
-    run_columns().table(rows.flat_map(|row| row.runs.iter().map(move |run| RunLine { row, run })))
+    run_columns().rows(rows.flat_map(|row| row.runs.iter().map(move |run| RunLine { row, run }))).table()
 }
 
 /// What the manual says about the columns of a [`throughput_table`].
@@ -127,17 +127,21 @@ pub fn run_sections() -> Vec<Section> {
 }
 
 /// `roofline_points.csv`: all points of all rooflines, estimated ones included.
-pub fn roofline_points(analysis: &Analysis<'_>) -> Table {
-    roofline_table(analysis, &analysis.rooflines)
+pub fn roofline_points<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
+    point_rows(analysis, &analysis.rooflines)
 }
 
 /// The points of some rooflines.
 pub fn roofline_table(analysis: &Analysis<'_>, rooflines: &[Roofline<'_>]) -> Table {
-    let points = rooflines.iter().flat_map(|roofline| {
+    point_rows(analysis, rooflines).table()
+}
+
+fn point_rows<'a>(analysis: &'a Analysis<'_>, rooflines: &'a [Roofline<'_>]) -> Rows<'a> {
+    let points = rooflines.iter().flat_map(move |roofline| {
         let points = roofline.points.iter();
-        points.map(|point| PointLine { row: &analysis.rows[point.row], peaks: roofline.peaks, point })
+        points.map(move |point| PointLine { row: &analysis.rows[point.row], peaks: roofline.peaks, point })
     });
-    point_columns().table(points)
+    point_columns().rows(points)
 }
 
 /// What the manual says about the columns of a [`roofline_table`].
@@ -155,6 +159,7 @@ mod tests {
     fn tables(study: &Study) -> [Table; 4] {
         let analysis = analyse(study);
         [metrics(&analysis), summary(&analysis), failures(&analysis), roofline_points(&analysis)]
+            .map(Rows::table)
     }
 
     #[test]
@@ -206,7 +211,7 @@ mod tests {
             .failure(key("cpu", "resnet18", 16, 3), failed());
         let whole = split.run("cpu", "vgg16", 16, 1, 10.0).failure(key("cpu", "vgg16", 16, 2), failed());
         let study = whole.build();
-        let metrics = metrics(&analyse(&study));
+        let metrics = metrics(&analyse(&study)).table();
         let column = metrics.header.iter().position(|name| name == "training_gflop_per_image").unwrap();
         let gflops: Vec<&str> = metrics.rows.iter().map(|row| row[column].as_str()).collect();
         let of = |name, size| crate::architecture::network(name, size, 1000).unwrap().training_flops();
@@ -220,7 +225,8 @@ mod tests {
         for file in CSV_FILES {
             let sections = (file.sections)();
             let columns: Vec<&About> = sections.iter().flat_map(|section| &section.columns).collect();
-            let table = (file.table)(&analyse(&study_with_peaks()));
+            let study = study_with_peaks();
+            let table = (file.rows)(&analyse(&study)).table();
             let names: Vec<&str> = columns.iter().map(|about| about.name).collect();
             assert_eq!(table.header, names, "{}: the manual and the file differ", file.name);
             for (place, About { name, meaning, absent }) in columns.into_iter().enumerate() {

@@ -17,13 +17,36 @@ pub fn count_unconfirmed<'a>(
     jobs: impl IntoIterator<Item = (&'a Key, &'a Record)>,
 ) -> BTreeMap<Vec<String>, usize> {
     let mut found = BTreeMap::new();
+    let mut last: Option<(&Key, &Record, Vec<String>)> = None;
     for (key, record) in jobs {
-        let names = unconfirmed(key, record);
+        let names = match last.take() {
+            Some((of, like, names)) if are_confirmed_alike((key, record), (of, like)) => names,
+            _ => unconfirmed(key, record),
+        };
         if !names.is_empty() {
-            *found.entry(names).or_default() += 1;
+            match found.get_mut(&names) {
+                Some(count) => *count += 1,
+                None => drop(found.insert(names.clone(), 1)),
+            }
         }
+        last = Some((key, record, names));
     }
     found
+}
+
+/// Whether [`unconfirmed`] is known to be the same for both. Neighbours in a plan often differ only in the value of a
+/// parameter, which matters to the shipped worker alone.
+fn are_confirmed_alike(one: (&Key, &Record), other: (&Key, &Record)) -> bool {
+    let ((one, of_one), (other, of_other)) = (one, other);
+    let reported = [of_one, of_other].map(|record| record.measurement.as_ref().map(|it| &it.effective));
+    let has_same_params = match one.worker.is_shipped() {
+        true => one.params == other.params,
+        false => one.params.keys().eq(other.params.keys()),
+    };
+    (&one.worker, one.kind) == (&other.worker, other.kind)
+        && has_same_params
+        && of_one.outcome.is_success() == of_other.outcome.is_success()
+        && reported[0] == reported[1]
 }
 
 /// The unconfirmed parameters `names` as a sentence without a full stop.
@@ -64,6 +87,9 @@ mod tests {
         let keys = [key(&["a", "b", "c"]), key(&["a", "b"]), key(&["b"]), key(&["c"]), key(&["a"])];
         let mut records: Vec<Record> = keys.iter().map(record).collect();
         records[4].outcome = Outcome::Signalled { signal: 9 };
+        // Neither their order nor their neighbours matter.
+        let counted = count_unconfirmed(keys.iter().zip(&records).rev().chain([(&keys[1], &records[1])]));
+        assert_eq!(counted.values().sum::<usize>(), 4);
         let counted = count_unconfirmed(keys.iter().zip(&records));
         let counted: Vec<(String, usize)> =
             counted.into_iter().map(|(names, n)| (unconfirmed_text(&names), n)).collect();

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Global;
 use super::global::store_flag;
-use super::load::{LoadMatrixError, load_matrix};
+use super::load::{LoadMatrixError, MatrixText};
 use super::output::{hint, warn};
 use crate::job::{Key, Kind, Name};
 use crate::matrix::Matrix;
@@ -61,10 +61,10 @@ impl From<Drift> for How {
 /// How `file` differs from `saved` now; `None` if it does not. A file that cannot be read is no difference: a plan does
 /// not need its file, and the path only holds where it was saved.
 pub(super) fn file_drift(saved: &Plan, file: &Path) -> Option<FileDrift> {
-    let how = match load_matrix(file) {
+    let text = MatrixText::load(file).ok().filter(|text| text.sha256 != saved.matrix.sha256)?;
+    let how = match text.check() {
         Err(LoadMatrixError::Read { .. }) => return None,
         Err(LoadMatrixError::Invalid(_)) => How::Mistakes,
-        Ok((_, facts)) if facts.sha256 == saved.matrix.sha256 => return None,
         Ok((_, facts)) if facts.name != saved.matrix.name => How::OtherName { name: facts.name },
         Ok((matrix, facts)) => {
             let declared = expand(&with_profilers(matrix, saved.keys()), facts);

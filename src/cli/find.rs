@@ -17,7 +17,7 @@ use crate::text::{did_you_mean, nearest, one_of};
 /// The matrix has mistakes, the plan does not exist (the hint has the nearest name), or the store cannot be read.
 pub(super) fn find_plan(store: &Store, wanted: Option<&str>) -> Result<Plan, Failure> {
     match wanted {
-        Some(word) if is_file(word) => load_matrix_plan(Path::new(word)),
+        Some(word) if is_file(wanted) => load_matrix_plan(Path::new(word)),
         Some(name) => find_saved_plan(store, name),
         None => {
             let names = store.plan_names().map_err(Failure::store)?;
@@ -35,9 +35,9 @@ pub(super) fn find_saved_plan(store: &Store, name: &str) -> Result<Plan, Failure
     store.load_plan(name).map_err(|error| no_plan(error, store))
 }
 
-/// Whether `word` is a path rather than a plan's name.
-fn is_file(word: &str) -> bool {
-    let path = Path::new(word);
+/// Whether the `wanted` plan is named by a path rather than by its name.
+pub(super) fn is_file(wanted: Option<&str>) -> bool {
+    let Some(path) = wanted.map(Path::new) else { return false };
     path.is_file() || path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
 }
 

@@ -122,20 +122,44 @@ fn yaml_files(directory: &Path) -> Vec<PathBuf> {
 /// # Errors
 /// The file cannot be read, or has mistakes: all of them.
 pub(super) fn load_matrix(path: &Path) -> Result<(Matrix, MatrixFacts), LoadMatrixError> {
-    let read = |source| LoadMatrixError::Read { path: path.to_owned(), source };
-    let bytes = std::fs::read(path).map_err(read)?;
-    let text = String::from_utf8(bytes)
-        .map_err(|error| read(std::io::Error::new(std::io::ErrorKind::InvalidData, error.utf8_error())))?;
-    match check(&text) {
-        Ok(matrix) => {
-            let facts = MatrixFacts {
-                name: matrix.name.clone(),
-                path: path.display().to_string(),
-                sha256: hex::encode(Sha256::digest(&text)),
-            };
-            Ok((matrix, facts))
+    MatrixText::load(path)?.check()
+}
+
+/// The text of a matrix file.
+pub(super) struct MatrixText {
+    path: PathBuf,
+    text: String,
+    /// The SHA-256 of its bytes.
+    pub(super) sha256: String,
+}
+
+impl MatrixText {
+    /// The text of the file at `path`.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn load(path: &Path) -> Result<MatrixText, LoadMatrixError> {
+        let read = |source| LoadMatrixError::Read { path: path.to_owned(), source };
+        let bytes = std::fs::read(path).map_err(read)?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            read(std::io::Error::new(std::io::ErrorKind::InvalidData, error.utf8_error()))
+        })?;
+        Ok(MatrixText { path: path.to_owned(), sha256: hex::encode(Sha256::digest(&text)), text })
+    }
+
+    /// The matrix, and the facts about its file that a plan keeps.
+    ///
+    /// # Errors
+    /// All mistakes in it.
+    pub(super) fn check(self) -> Result<(Matrix, MatrixFacts), LoadMatrixError> {
+        let MatrixText { path, text, sha256 } = self;
+        match check(&text) {
+            Ok(matrix) => {
+                let name = matrix.name.clone();
+                Ok((matrix, MatrixFacts { name, path: path.display().to_string(), sha256 }))
+            }
+            Err(notes) => Err(LoadMatrixError::Invalid(InvalidMatrix { path, text, notes })),
         }
-        Err(notes) => Err(LoadMatrixError::Invalid(InvalidMatrix { path: path.to_owned(), text, notes })),
     }
 }
 

@@ -56,7 +56,12 @@ impl JobDir {
 
     /// The directory of attempt `number`, from 1.
     pub fn attempt(&self, number: u32) -> AttemptDir {
-        AttemptDir { path: self.path.join("attempts").join(format!("{number:02}")), number }
+        AttemptDir { path: self.attempts_dir().join(format!("{number:02}")), number }
+    }
+
+    /// The directory of all attempts.
+    pub fn attempts_dir(&self) -> PathBuf {
+        self.path.join("attempts")
     }
 
     /// The attempts that have a directory, in order.
@@ -64,7 +69,7 @@ impl JobDir {
     /// # Errors
     /// `attempts/` exists but cannot be read.
     pub fn attempts(&self) -> io::Result<Vec<AttemptDir>> {
-        let entries = match fs::read_dir(self.path.join("attempts")) {
+        let entries = match fs::read_dir(self.attempts_dir()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             other => other?,
         };

@@ -21,8 +21,10 @@ use super::tools::hash_file;
 use super::worker::shipped_worker;
 use crate::clean::cleaned;
 use crate::files::open_regular;
-use crate::job::{Device, Job, JobId, Key, WorkerTemplate};
-use crate::plan::{Inventory, Invocation, Outputs, PASSED_ON, Plan, Standing, Surroundings, invocation};
+use crate::job::{Device, Job, JobId, Key, Name, WorkerTemplate};
+use crate::plan::{
+    Inventory, Invocation, Outputs, PASSED_ON, Plan, Standing, Surroundings, caller, invocation,
+};
 use crate::record::{LibraryFacts, Record, WorkerFacts};
 
 /// Extensions of files that an interpreter or a virtual machine runs.
@@ -69,17 +71,11 @@ impl Stamp {
 /// All that a worker's programs and libraries depend on.
 #[derive(PartialEq, Eq, Hash)]
 struct Called<'a> {
+    env: &'a Name,
     worker: &'a WorkerTemplate,
     device: Device,
     program: String,
-    environment: BTreeMap<String, String>,
-}
-
-impl<'a> Called<'a> {
-    fn by(key: &'a Key, Invocation { argv, environment, .. }: &Invocation) -> Self {
-        let (program, environment) = (argv[0].clone(), environment.clone());
-        Called { worker: &key.worker, device: key.device, program, environment }
-    }
+    variables: BTreeMap<String, String>,
 }
 
 impl Programs {
@@ -126,11 +122,15 @@ impl Programs {
                 Some(Standing::Done(record)) => is_ours(record),
                 _ => false,
             };
-            if done && let Ok(call) = invocation(key, plan.env(key), &self.surroundings, &outputs) {
-                let found = known.entry(Called::by(key, &call));
-                let worker = found.or_insert_with(|| Arc::new(self.worker_of(key, &call)));
-                workers.insert(id, Arc::clone(worker));
-            }
+            let caller = done.then(|| caller(key, &self.surroundings, &outputs)).flatten();
+            let Some((program, variables)) = caller else { continue };
+            let Key { env, worker, device, .. } = key;
+            let called = Called { env, worker, device: *device, program, variables };
+            let worker = known.entry(called).or_insert_with(|| {
+                let call = invocation(key, plan.env(key), &self.surroundings, &outputs).ok()?;
+                Some(Arc::new(self.worker_of(key, &call)))
+            });
+            workers.extend(worker.as_ref().map(|worker| (id, Arc::clone(worker))));
         }
         workers
     }

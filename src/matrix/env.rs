@@ -1,5 +1,7 @@
 //! Builds a complete [`Env`] from an env of the file and the settings for all envs.
 
+use std::collections::HashMap;
+
 use super::file::{EnvFile, Overrides, SpannedList, WorkerFile};
 use super::keys::PLACEHOLDERS;
 use super::limits::merge_limits;
@@ -8,7 +10,9 @@ use super::profile::{check_own, profiles};
 use super::reader::unknown_key;
 use super::{Axis, AxisName, AxisValue, Env};
 use crate::architecture::NETWORKS;
-use crate::job::{Name, PARAMETERS, ParamValue, Params, Precision, WorkerTemplate, parameter, placeholders};
+use crate::job::{
+    DataSource, Name, PARAMETERS, ParamValue, Params, Precision, WorkerTemplate, parameter, placeholders,
+};
 use crate::text::{did_you_mean, one_of};
 
 /// The default repeats of a config: the fewest with which two configs can differ significantly.
@@ -300,31 +304,40 @@ fn zipped(joined: Vec<Dimension>, zip: &[SpannedList<String>], notes: &mut Notes
     let is_zipped = zip.iter().flat_map(|group| &group.value).any(|word| word.value == first.word);
     let is_alone = joined.len() == 1 && is_zipped;
     let mut points: Vec<Vec<AxisValue>> = Vec::new();
+    let mut by_call: HashMap<Vec<CallWord>, Vec<usize>> = HashMap::new();
     for (index, value) in first.values.iter().enumerate() {
         let point: Vec<AxisValue> =
             joined.iter().map(|dimension| dimension.values[index].value.clone()).collect();
-        if points.contains(&point) && !is_alone {
+        let same_call = by_call.entry(point.iter().map(CallWord::of).collect()).or_default();
+        if same_call.iter().any(|other| points[*other] == point) && !is_alone {
             notes.add(value.span, &shown(&value.value), format!("is in `{}` twice: keep one", first.word));
-        } else if points.iter().any(|other| is_same_call(other, &point)) && !is_alone {
+        } else if !same_call.is_empty() && !is_alone {
             let message =
                 format!("leads to the same worker command as another value of `{}`: keep one", first.word);
             notes.add(value.span, &shown(&value.value), message);
         }
+        same_call.push(points.len());
         points.push(point);
     }
     let names = joined.into_iter().map(|dimension| dimension.name).collect();
     (!points.is_empty()).then_some(Axis { names, points })
 }
 
-/// Whether two points lead to the same worker command: `1`, `1.0` and `"1"` are the same word of it.
-fn is_same_call(one: &[AxisValue], other: &[AxisValue]) -> bool {
-    let is_same = |(one, other): (&AxisValue, &AxisValue)| match (one, other) {
-        // Synthetic data and a folder called `synthetic` have the same text, but the shipped worker distinguishes them.
-        (AxisValue::Param(ParamValue::Data(_)), _) => one == other,
-        (AxisValue::Param(one), AxisValue::Param(other)) => one.to_string() == other.to_string(),
-        _ => one == other,
-    };
-    one.iter().zip(other).all(is_same)
+/// What a value becomes in a worker's command: `1`, `1.0` and `"1"` are the same word of it.
+#[derive(PartialEq, Eq, Hash)]
+enum CallWord {
+    Word(String),
+    /// Synthetic data and a folder called `synthetic` have the same text, but the shipped worker distinguishes them.
+    Data(DataSource),
+}
+
+impl CallWord {
+    fn of(value: &AxisValue) -> CallWord {
+        match value {
+            AxisValue::Param(ParamValue::Data(source)) => CallWord::Data(source.clone()),
+            _ => CallWord::Word(shown(value)),
+        }
+    }
 }
 
 fn shown(value: &AxisValue) -> String {

@@ -116,6 +116,20 @@ fn shipped_argv(key: &Key, program: &str, outputs: &Outputs) -> Vec<String> {
     argv
 }
 
+/// What decides, besides the env and the worker, which files a call of `key`'s worker uses: the program as it is named,
+/// and the variables that depend on the job. `None` if it cannot be called.
+pub fn caller(
+    key: &Key,
+    surroundings: &Surroundings,
+    outputs: &Outputs,
+) -> Option<(String, BTreeMap<String, String>)> {
+    let program = match &key.worker {
+        WorkerTemplate::Shipped => surroundings.shipped_worker.clone(),
+        WorkerTemplate::Command(words) => fill(words.first()?, key, outputs).ok()?,
+    };
+    Some((program, own_variables(key)))
+}
+
 /// Fills the placeholders of one word of an external worker's command.
 fn fill(word: &str, key: &Key, outputs: &Outputs) -> Result<String, InvocationError> {
     let text = |part| match part {

@@ -41,7 +41,9 @@ pub use estimate::{Basis, Estimate, Estimator, TimeLeft};
 pub use expand::expand;
 pub use forecast::Forecast;
 pub use inventory::{Inventory, NotDone, Problem, Standing, Standings};
-pub use invocation::{Invocation, InvocationError, Outputs, PASSED_ON, Surroundings, invocation, quote};
+pub use invocation::{
+    Invocation, InvocationError, Outputs, PASSED_ON, Surroundings, caller, invocation, quote,
+};
 pub use leftover::{Misread, Misreadings, misread_from, misreadings};
 pub use profiler::Profiler;
 pub use renamed::{Renamed, renamed};

@@ -73,7 +73,7 @@ pub enum RenderError {
 
 /// Renders the CSV tables.
 pub fn tables(analysis: &Analysis<'_>) -> Vec<File> {
-    CSV_FILES.iter().map(|file| File::text(file.name, (file.table)(analysis).csv())).collect()
+    CSV_FILES.iter().map(|file| File::text(file.name, (file.rows)(analysis).csv())).collect()
 }
 
 /// Renders the tables, figures and pages.

@@ -113,7 +113,8 @@ impl Store {
                 found.push(JobDir::at(entry.path()));
             }
         }
-        found.sort_by(|left, right| left.path().cmp(right.path()));
+        // All are in one directory, so their texts have the order of their names.
+        found.sort_unstable_by(|left, right| left.path().as_os_str().cmp(right.path().as_os_str()));
         Ok(found)
     }
 }

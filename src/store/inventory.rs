@@ -6,10 +6,13 @@
 use std::fs::TryLockError;
 use std::io;
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::attempt::Attempt;
+use super::cache::{CacheReader, Kept, Stamps, TICK, is_worth_writing, write_cache};
 use super::directory::Store;
 use super::error::StoreError;
+use super::record::RecordError;
 use crate::files::{AttemptDir, JobDir, read_regular_text};
 use crate::job::{Job, Key};
 use crate::lock::open_lock;
@@ -23,14 +26,26 @@ impl Store {
     /// # Errors
     /// [`StoreError::Read`] if the store itself cannot be read. An unreadable directory in it is only a [`Problem`].
     pub fn load_inventory(&self) -> Result<Inventory, StoreError> {
-        let (mut inventory, mut pool) = (Inventory::default(), Pool::default());
-        for dir in self.job_dirs()? {
-            read_job_dir(&dir, &mut inventory, &mut pool);
-        }
+        let dirs = self.job_dirs()?;
+        let mut inventory = self.read_jobs(&dirs);
         for dir in self.no_job_dirs()? {
             problem(&mut inventory, &dir, "it is not a job's directory despite its name".to_owned());
         }
         Ok(inventory)
+    }
+
+    /// Reads these directories: those that changed since they were cached, and the others from the cache.
+    #[expect(clippy::disallowed_methods, reason = "how long it takes says what could have changed meanwhile")]
+    fn read_jobs(&self, dirs: &[JobDir]) -> Inventory {
+        let began = Instant::now();
+        let cached = CacheReader::open(self.root()).and_then(|cache| Reading::of(dirs, Some(cache)));
+        let reading = cached.or_else(|| Reading::of(dirs, None));
+        let Reading { inventory, done, new } = reading.unwrap_or_default();
+        if is_worth_writing(new, dirs.len()) {
+            // A store that cannot be written can still be read.
+            let _ = write_cache(self.root(), &done, began.elapsed() + TICK);
+        }
+        inventory
     }
 
     /// Reads the current standing of `job`.
@@ -46,17 +61,59 @@ impl Store {
     }
 }
 
-fn read_job_dir(dir: &JobDir, inventory: &mut Inventory, pool: &mut Pool) {
+/// A reading of all directories.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    pub(super) inventory: Inventory,
+    /// The jobs that the cache can keep.
+    pub(super) done: Vec<Kept>,
+    /// How many of them the cache did not tell.
+    pub(super) new: usize,
+}
+
+impl Reading {
+    /// Reads `dirs`, with the help of `cache`. `None` if the cache turns out to be damaged.
+    pub(super) fn of(dirs: &[JobDir], mut cache: Option<CacheReader>) -> Option<Reading> {
+        let mut pool = Pool::default();
+        let mut reading = Reading { done: Vec::with_capacity(dirs.len()), ..Reading::default() };
+        for dir in dirs {
+            let name = dir.name();
+            let stamps = Stamps::of(dir);
+            let known = cache.as_mut().and_then(|cache| cache.job(&name));
+            let is_new = known.as_ref().map(|(stamps, _)| *stamps) != stamps;
+            let record = match known.filter(|_| !is_new) {
+                Some((_, record)) => {
+                    let record = Arc::new(pool.lean(record));
+                    reading.inventory.jobs.insert(record.id, Standing::Done(Arc::clone(&record)));
+                    Some(record)
+                }
+                None => read_job_dir(dir, &mut reading.inventory, &mut pool),
+            };
+            if let (Some(stamps), Some(record)) = (stamps, record) {
+                reading.new += usize::from(is_new);
+                reading.done.push(Kept { name, stamps, record });
+            }
+        }
+        cache.is_none_or(|mut cache| cache.is_sound()).then_some(reading)
+    }
+}
+
+/// Reads the directory of a job into `inventory`. Returns the record if it is all that there is to tell: the job is
+/// done, and nothing is beside its record.
+fn read_job_dir(dir: &JobDir, inventory: &mut Inventory, pool: &mut Pool) -> Option<Arc<Record>> {
     let record = dir.load_record();
     if let Ok(Some(record)) = record {
+        let record = Arc::new(pool.lean(record));
         if record.outcome.is_success() {
-            read_beside(dir, &record, inventory);
-        } else {
-            tell_torn_attempts(dir, inventory);
+            let is_alone = read_beside(dir, &record, inventory);
+            inventory.jobs.insert(record.id, Standing::Done(Arc::clone(&record)));
+            return is_alone.then_some(record);
         }
-        let standing = standing_with_record(dir, pool.lean(record));
-        inventory.jobs.insert(standing.0, standing.1);
-        return;
+        tell_torn_attempts(dir, inventory);
+        let not_done = unfinished(dir, record.attempt);
+        let not_done = not_done.unwrap_or_else(|| NotDone::Failed(Arc::clone(&record)));
+        inventory.jobs.insert(record.id, Standing::NotDone(not_done));
+        return None;
     }
     if let Err(error) = &record
         && error.is_newer()
@@ -64,12 +121,23 @@ fn read_job_dir(dir: &JobDir, inventory: &mut Inventory, pool: &mut Pool) {
         // Its key can be newer too, so the job is known only by the directory's name.
         let message = format!("{error}, so a newer orchestrate wrote it");
         let path = dir.path().to_owned();
-        return inventory.problems.push(Problem { path, message, remedy: None, newer: true });
+        inventory.problems.push(Problem { path, message, remedy: None, newer: true });
+        return None;
     }
+    read_job_dir_without_record(dir, &record, inventory);
+    None
+}
+
+/// Reads the directory of a job whose record is missing or unusable.
+fn read_job_dir_without_record(
+    dir: &JobDir,
+    record: &Result<Option<Record>, RecordError>,
+    inventory: &mut Inventory,
+) {
     let job = match load_key(dir) {
         Ok(Some(key)) => Job::new(key),
         // The directory was just created, or it is somebody's empty directory.
-        Ok(None) if matches!(record, Ok(None)) && !has_attempts(dir) => return,
+        Ok(None) if record.is_ok() && !has_attempts(dir) => return,
         Ok(None) => return problem(inventory, dir, "it has no key.json".to_owned()),
         Err(message) => return problem(inventory, dir, message),
     };
@@ -77,7 +145,7 @@ fn read_job_dir(dir: &JobDir, inventory: &mut Inventory, pool: &mut Pool) {
         return foreign(inventory, dir, &job);
     }
     tell_torn_attempts(dir, inventory);
-    let corrupt = match (&record, dir.attempts()) {
+    let corrupt = match (record, dir.attempts()) {
         (Err(error), _) => Some(with_causes(error)),
         (Ok(_), Err(error)) => Some(format!("attempts cannot be read: {error}")),
         (Ok(_), Ok(_)) => None,
@@ -92,17 +160,25 @@ fn read_job_dir(dir: &JobDir, inventory: &mut Inventory, pool: &mut Pool) {
     inventory.jobs.insert(job.id(), Standing::NotDone(standing));
 }
 
-/// Reads what is beside the record of a done job: a re-run without a record, and the accepted changes.
-fn read_beside(dir: &JobDir, record: &Record, inventory: &mut Inventory) {
+/// Reads what is beside the record of a done job: a re-run without a record, and the accepted changes. Returns whether
+/// there is nothing.
+fn read_beside(dir: &JobDir, record: &Record, inventory: &mut Inventory) -> bool {
+    let mut is_alone = true;
     if let Some(rerun) = unfinished(dir, record.attempt) {
         tell_torn_attempts(dir, inventory);
         inventory.reruns.insert(record.id, rerun);
+        is_alone = false;
     }
     match dir.load_acceptance() {
-        Ok(accepted) => inventory.accepted.extend(accepted.map(|accepted| (record.id, accepted))),
+        Ok(None) => is_alone,
+        Ok(Some(accepted)) => {
+            inventory.accepted.insert(record.id, accepted);
+            false
+        }
         Err(error) => {
             let message = format!("{}, so nothing is accepted", with_causes(&error));
             problem(inventory, dir, message);
+            false
         }
     }
 }
@@ -115,15 +191,6 @@ fn tell_torn_attempts(dir: &JobDir, inventory: &mut Inventory) {
         let number = attempt.number();
         problem(inventory, dir, format!("attempts/{number:02}/{}", with_causes(&error)));
     }
-}
-
-fn standing_with_record(dir: &JobDir, record: Record) -> (crate::job::JobId, Standing) {
-    let id = record.id;
-    if record.outcome.is_success() {
-        return (id, Standing::Done(Arc::new(record)));
-    }
-    let not_done = unfinished(dir, record.attempt).unwrap_or_else(|| NotDone::Failed(Arc::new(record)));
-    (id, Standing::NotDone(not_done))
 }
 
 /// The standing of a job with an attempt after `recorded` that is not finished; `None` if there is none.

@@ -12,6 +12,7 @@
 //!   record.json         last, sealed: tmp → rename; synced by [`Durable`]
 //!   accepted.json       the changes that the user accepted for a stale job, if any
 //! runs/.plans/<matrix name>.json
+//! runs/.cache/        what was read last, to be read faster
 //! runs/.running/      a lock of each `orchestrate` that runs on this store
 //! ```
 //!
@@ -22,6 +23,7 @@
 mod accepted;
 mod attempt;
 mod begin;
+mod cache;
 mod conclude;
 #[cfg(test)]
 mod corpus_tests;

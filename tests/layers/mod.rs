@@ -42,7 +42,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("processes", &["clean"]),
     ("stop", &[]),
     ("lock", &["job", "clean", "matrix", "event", "files", "processes", "stop"]),
-    ("store", &["job", "protocol", "record", "matrix", "plan", "text", "files", "lock"]),
+    ("store", &["job", "shared", "protocol", "record", "matrix", "plan", "text", "files", "lock"]),
     ("host", &["job", "clean", "record", "plan", "files", "processes"]),
     ("prepare", &["job", "protocol", "record", "plan", "dataset", "event", "files", "lock", "host"]),
     (

@@ -158,7 +158,7 @@ mod tests {
 
     fn columns(change: impl FnOnce(&mut Record)) -> impl Fn(&str) -> String {
         let study = StudyBuilder::new().run_with(key("cpu", "resnet18", 16, 1), 100.0, change).build();
-        let table = metrics(&analyse(&study));
+        let table = metrics(&analyse(&study)).table();
         move |name| {
             let place = table.header.iter().position(|column| column == name);
             table.rows[0][place.unwrap_or_else(|| panic!("metrics.csv has no column {name}"))].clone()

@@ -257,7 +257,7 @@ mod tests {
             csv.contains(",ncu,pcie__read_bytes.sum,NA,byte,NA,not measured: the device does not offer it"),
             "{csv}"
         );
-        assert_eq!(kernels(&analysis).rows.len(), 0);
+        assert_eq!(kernels(&analysis).table().rows.len(), 0);
     }
 
     /// Every form of a line: sums and metrics of `ncu` in each unit, ratios and events of `perf`, and what is missing.

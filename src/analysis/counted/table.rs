@@ -2,7 +2,7 @@
 
 use super::NcuRun;
 use crate::analysis::Analysis;
-use crate::analysis::column::{Column, Columns, Table};
+use crate::analysis::column::{Column, Columns, Rows};
 use crate::analysis::columns::{OfRow, config_columns, host_column, part_column};
 use crate::analysis::group::Row;
 use crate::record::ncu::{KernelGroup, NcuTotals};
@@ -12,13 +12,13 @@ const NOT_MEASURED: &str = "it was not measured";
 
 /// `counters.csv`: what profilers counted, one line per config and counter. Missing counters are listed with the
 /// reason.
-pub(in crate::analysis) fn counters(analysis: &Analysis<'_>) -> Table {
+pub(in crate::analysis) fn counters<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
     let lines = analysis.rows.iter().flat_map(|row| {
         let of_ncu = row.counted.ncu.iter().flat_map(ncu_counters);
         let of_perf = row.counted.perf.iter().copied().flat_map(perf_counters);
         of_ncu.chain(of_perf).map(move |counter| CounterLine { row, counter })
     });
-    counter_columns().table(lines)
+    counter_columns().rows(lines)
 }
 
 /// A line of `counters.csv`.
@@ -172,7 +172,7 @@ fn event_note(event: &PerfEvent) -> Option<String> {
 }
 
 /// `kernels.csv`: the slowest kernels under Nsight Compute, one line per config and kernel.
-pub(in crate::analysis) fn kernels(analysis: &Analysis<'_>) -> Table {
+pub(in crate::analysis) fn kernels<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
     let lines = analysis.rows.iter().flat_map(|row| {
         let runs = row.counted.ncu.iter();
         runs.flat_map(move |run| {
@@ -180,7 +180,7 @@ pub(in crate::analysis) fn kernels(analysis: &Analysis<'_>) -> Table {
             kernels.map(move |(kernel, rank)| KernelLine { row, run, rank, kernel })
         })
     });
-    kernel_columns().table(lines)
+    kernel_columns().rows(lines)
 }
 
 /// A line of `kernels.csv`.

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::drift::{FileDrift, file_drift, renamed_hints};
-use super::find::{find_plan, load_inventory};
+use super::find::{find_plan, is_file, load_inventory};
 use super::global::store_flag;
 use super::misread::misread_hints;
 use super::output::{Layout, hint, print, print_bytes, print_json};
@@ -53,9 +53,14 @@ pub(super) fn run(args: StatusArgs, global: &Global) -> Result<Exit, Failure> {
     let store = Store::at(&global.store).map_err(Failure::store)?;
     let plan = find_plan(&store, args.plan.as_deref())?;
     let selection = args.select.apply(&plan)?;
-    let saved = store.load_plan(&plan.matrix.name).ok();
-    let drift = saved.as_ref().and_then(|saved| file_drift(saved, Path::new(&plan.matrix.path)));
-    let is_saved = saved.as_ref() == Some(&plan);
+    let (is_saved, drift) = match is_file(args.plan.as_deref()) {
+        false => (true, file_drift(&plan, Path::new(&plan.matrix.path))),
+        true => {
+            let saved = store.load_plan(&plan.matrix.name).ok();
+            let drift = saved.as_ref().and_then(|saved| file_drift(saved, Path::new(&plan.matrix.path)));
+            (saved.as_ref() == Some(&plan), drift)
+        }
+    };
     let here = Here::probe();
     let mut look = Look { args: &args, global, store, plan, is_saved, drift, selection, here };
     if args.watch { look.watch() } else { look.once() }

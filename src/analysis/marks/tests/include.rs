@@ -33,13 +33,13 @@ fn marked_runs_are_left_out_or_included_and_both_are_reported() {
     ] {
         let analysis = analyse(&study);
         assert_eq!(analysis.rows[0].statistics.as_ref().unwrap().n, n);
-        assert_eq!(column(&table::metrics(&analysis), "in_statistics"), counted);
+        assert_eq!(column(&table::metrics(&analysis).table(), "in_statistics"), counted);
         assert_eq!(
-            column(&table::metrics(&analysis), "marks"),
+            column(&table::metrics(&analysis).table(), "marks"),
             ["none", "contended", "unsynchronised"],
             "marks are listed in either case"
         );
-        assert_eq!(column(&table::summary(&analysis), "included_marked"), [included]);
+        assert_eq!(column(&table::summary(&analysis).table(), "included_marked"), [included]);
         let said = analysis.findings.iter().any(|finding| finding.text.starts_with(says));
         assert!(said, "{:?}", analysis.findings);
     }

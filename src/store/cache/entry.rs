@@ -1,0 +1,219 @@
+//! A job's line: its record, with numbers in the place of what it has in common with others.
+
+use std::io::{self, Write};
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::parts::{ReadParts, WrittenParts};
+use super::stamps::Stamps;
+use crate::job::{JobId, Key, WorkerTemplate};
+use crate::protocol::Measurement;
+use crate::record::{Counters, Evidence, Observed, Outcome, ProcessStats, Provenance, Record};
+
+/// A job's line.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Entry {
+    /// The name of its directory.
+    pub(super) name: String,
+    pub(super) stamps: Stamps,
+    schema: u32,
+    id: JobId,
+    label: String,
+    /// Its key, as if it were of the shipped worker.
+    key: Key,
+    template: u32,
+    attempt: u32,
+    started_at: DateTime<Utc>,
+    ended_at: DateTime<Utc>,
+    outcome: Outcome,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    measurement: Option<MeasurementEntry>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    process: Option<ProcessStats>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    counters: Option<Counters>,
+    observed: Observed,
+    provenance: ProvenanceEntry,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    evidence: Option<Evidence>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct MeasurementEntry {
+    samples: u64,
+    elapsed_s: f64,
+    synchronized: bool,
+    effective: u32,
+    details: u32,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct ProvenanceEntry {
+    orchestrate: String,
+    host: u32,
+    worker: u32,
+    matrix: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    git: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cloud: Option<u32>,
+    environment: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    variables: Option<u32>,
+}
+
+impl Entry {
+    /// The line of the job in the directory `name`. Writes parts that are new to `out`.
+    ///
+    /// # Errors
+    /// As of `out`.
+    pub(super) fn of(
+        name: String,
+        stamps: Stamps,
+        record: &Record,
+        parts: &mut WrittenParts,
+        out: &mut impl Write,
+    ) -> io::Result<Entry> {
+        // Everything of a record has its place below.
+        let Record {
+            schema,
+            id,
+            label,
+            key,
+            attempt,
+            started_at,
+            ended_at,
+            outcome,
+            measurement,
+            process,
+            counters,
+            observed,
+            provenance,
+            evidence,
+        } = record;
+        let measurement = match measurement {
+            Some(measurement) => Some(MeasurementEntry::of(measurement, parts, out)?),
+            None => None,
+        };
+        Ok(Entry {
+            name,
+            stamps,
+            schema: *schema,
+            id: *id,
+            label: label.clone(),
+            template: parts.template.number(&key.worker, out)?,
+            key: Key { worker: WorkerTemplate::Shipped, ..key.clone() },
+            attempt: *attempt,
+            started_at: *started_at,
+            ended_at: *ended_at,
+            outcome: outcome.clone(),
+            measurement,
+            process: process.clone(),
+            counters: counters.clone(),
+            observed: observed.clone(),
+            provenance: ProvenanceEntry::of(provenance, parts, out)?,
+            evidence: evidence.clone(),
+        })
+    }
+
+    /// The record. `None` if it names a part that was not there.
+    pub(super) fn record(self, parts: &ReadParts) -> Option<Record> {
+        let measurement = match self.measurement {
+            Some(measurement) => Some(measurement.measurement(parts)?),
+            None => None,
+        };
+        Some(Record {
+            schema: self.schema,
+            id: self.id,
+            label: self.label,
+            key: Key { worker: parts.template.get(self.template)?, ..self.key },
+            attempt: self.attempt,
+            started_at: self.started_at,
+            ended_at: self.ended_at,
+            outcome: self.outcome,
+            measurement,
+            process: self.process,
+            counters: self.counters,
+            observed: self.observed,
+            provenance: self.provenance.provenance(parts)?,
+            evidence: self.evidence,
+        })
+    }
+}
+
+impl MeasurementEntry {
+    fn of(
+        measurement: &Measurement,
+        parts: &mut WrittenParts,
+        out: &mut impl Write,
+    ) -> io::Result<MeasurementEntry> {
+        let Measurement { samples, elapsed_s, synchronized, effective, details } = measurement;
+        Ok(MeasurementEntry {
+            samples: *samples,
+            elapsed_s: *elapsed_s,
+            synchronized: *synchronized,
+            effective: parts.effective.number(effective, out)?,
+            details: parts.details.number(details, out)?,
+        })
+    }
+
+    fn measurement(self, parts: &ReadParts) -> Option<Measurement> {
+        Some(Measurement {
+            samples: self.samples,
+            elapsed_s: self.elapsed_s,
+            synchronized: self.synchronized,
+            effective: parts.effective.get(self.effective)?,
+            details: parts.details.get(self.details)?,
+        })
+    }
+}
+
+impl ProvenanceEntry {
+    fn of(
+        provenance: &Provenance,
+        parts: &mut WrittenParts,
+        out: &mut impl Write,
+    ) -> io::Result<ProvenanceEntry> {
+        let Provenance {
+            orchestrate,
+            host,
+            worker,
+            matrix,
+            git,
+            cloud,
+            // Left out of every inventory.
+            command: _,
+            environment,
+            variables,
+        } = provenance;
+        Ok(ProvenanceEntry {
+            orchestrate: orchestrate.clone(),
+            host: parts.host.number(host, out)?,
+            worker: parts.worker.number(worker, out)?,
+            matrix: parts.matrix.number(matrix, out)?,
+            git: git.as_ref().map(|git| parts.git.number(git, out)).transpose()?,
+            cloud: cloud.as_ref().map(|cloud| parts.cloud.number(cloud, out)).transpose()?,
+            environment: parts.environment.number(environment, out)?,
+            variables: variables.as_ref().map(|names| parts.variables.number(names, out)).transpose()?,
+        })
+    }
+
+    fn provenance(self, parts: &ReadParts) -> Option<Provenance> {
+        /// The part with this number if there is to be one; `None` if it is missing.
+        fn part<T>(number: Option<u32>, find: impl Fn(u32) -> Option<T>) -> Option<Option<T>> {
+            number.map_or(Some(None), |number| find(number).map(Some))
+        }
+        Some(Provenance {
+            orchestrate: self.orchestrate,
+            host: parts.host.get(self.host)?,
+            worker: parts.worker.get(self.worker)?,
+            matrix: parts.matrix.get(self.matrix)?,
+            git: part(self.git, |number| parts.git.get(number))?,
+            cloud: part(self.cloud, |number| parts.cloud.get(number))?,
+            command: Vec::new(),
+            environment: parts.environment.get(self.environment)?,
+            variables: part(self.variables, |number| parts.variables.get(number))?,
+        })
+    }
+}

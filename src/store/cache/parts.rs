@@ -1,0 +1,153 @@
+//! The parts that many records have in common. Each stands once in the cache, before the first record that has it, and
+//! records name it by its number.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::job::WorkerTemplate;
+use crate::protocol::{Details, Effective};
+use crate::record::{CloudFacts, GitFacts, HostFacts, MatrixFacts, WorkerFacts};
+use crate::shared::Shared;
+
+// The letters of the kinds.
+const HOST: u8 = b'h';
+const WORKER: u8 = b'w';
+const MATRIX: u8 = b'm';
+const GIT: u8 = b'g';
+const CLOUD: u8 = b'c';
+const ENVIRONMENT: u8 = b'e';
+const VARIABLES: u8 = b'v';
+const TEMPLATE: u8 = b't';
+const EFFECTIVE: u8 = b'f';
+const DETAILS: u8 = b'd';
+
+/// The parts that were written.
+#[derive(Debug)]
+pub(super) struct WrittenParts {
+    pub(super) host: Written<Shared<HostFacts>>,
+    pub(super) worker: Written<Shared<WorkerFacts>>,
+    pub(super) matrix: Written<Shared<MatrixFacts>>,
+    pub(super) git: Written<Shared<GitFacts>>,
+    pub(super) cloud: Written<Shared<CloudFacts>>,
+    pub(super) environment: Written<Shared<BTreeMap<String, String>>>,
+    pub(super) variables: Written<Shared<BTreeSet<String>>>,
+    pub(super) template: Written<WorkerTemplate>,
+    pub(super) effective: Written<Shared<Effective>>,
+    pub(super) details: Written<Shared<Details>>,
+}
+
+impl Default for WrittenParts {
+    fn default() -> Self {
+        WrittenParts {
+            host: Written::of(HOST),
+            worker: Written::of(WORKER),
+            matrix: Written::of(MATRIX),
+            git: Written::of(GIT),
+            cloud: Written::of(CLOUD),
+            environment: Written::of(ENVIRONMENT),
+            variables: Written::of(VARIABLES),
+            template: Written::of(TEMPLATE),
+            effective: Written::of(EFFECTIVE),
+            details: Written::of(DETAILS),
+        }
+    }
+}
+
+/// The parts that were read.
+#[derive(Debug, Default)]
+pub(super) struct ReadParts {
+    pub(super) host: Read<Shared<HostFacts>>,
+    pub(super) worker: Read<Shared<WorkerFacts>>,
+    pub(super) matrix: Read<Shared<MatrixFacts>>,
+    pub(super) git: Read<Shared<GitFacts>>,
+    pub(super) cloud: Read<Shared<CloudFacts>>,
+    pub(super) environment: Read<Shared<BTreeMap<String, String>>>,
+    pub(super) variables: Read<Shared<BTreeSet<String>>>,
+    pub(super) template: Read<WorkerTemplate>,
+    pub(super) effective: Read<Shared<Effective>>,
+    pub(super) details: Read<Shared<Details>>,
+}
+
+impl ReadParts {
+    /// Adds the part in `bytes`, of the kind with this letter. `None` if there is no such kind, or the part is torn.
+    pub(super) fn add(&mut self, letter: u8, bytes: &[u8]) -> Option<()> {
+        match letter {
+            HOST => self.host.add(bytes),
+            WORKER => self.worker.add(bytes),
+            MATRIX => self.matrix.add(bytes),
+            GIT => self.git.add(bytes),
+            CLOUD => self.cloud.add(bytes),
+            ENVIRONMENT => self.environment.add(bytes),
+            VARIABLES => self.variables.add(bytes),
+            TEMPLATE => self.template.add(bytes),
+            EFFECTIVE => self.effective.add(bytes),
+            DETAILS => self.details.add(bytes),
+            _ => None,
+        }
+    }
+}
+
+/// The parts of one kind, from the side that writes them.
+#[derive(Debug)]
+pub(super) struct Written<T> {
+    letter: u8,
+    count: u32,
+    /// The latest ones with their numbers. An older one that is met again is written again.
+    recent: Vec<(T, u32)>,
+}
+
+/// How many parts of a kind are remembered. Records with a part in common are neighbours.
+const REMEMBERED: usize = 8;
+
+impl<T: Clone + PartialEq + Serialize> Written<T> {
+    fn of(letter: u8) -> Self {
+        Written { letter, count: 0, recent: Vec::new() }
+    }
+
+    /// The number of `part`, which is written to `out` first if it is new.
+    pub(super) fn number(&mut self, part: &T, out: &mut impl Write) -> io::Result<u32> {
+        if let Some((_, number)) = self.recent.iter().find(|(met, _)| met == part) {
+            return Ok(*number);
+        }
+        write_piece(self.letter, part, out)?;
+        let number = self.count;
+        self.count += 1;
+        self.recent.truncate(REMEMBERED - 1);
+        self.recent.insert(0, (part.clone(), number));
+        Ok(number)
+    }
+}
+
+/// The parts of one kind, from the side that reads them.
+#[derive(Debug)]
+pub(super) struct Read<T>(Vec<T>);
+
+impl<T> Default for Read<T> {
+    fn default() -> Self {
+        Read(Vec::new())
+    }
+}
+
+impl<T: Clone + DeserializeOwned> Read<T> {
+    fn add(&mut self, bytes: &[u8]) -> Option<()> {
+        self.0.push(rmp_serde::from_slice(bytes).ok()?);
+        Some(())
+    }
+
+    /// The part with this number.
+    pub(super) fn get(&self, number: u32) -> Option<T> {
+        self.0.get(usize::try_from(number).ok()?).cloned()
+    }
+}
+
+/// Writes `value` as a piece with this letter.
+pub(super) fn write_piece(letter: u8, value: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
+    let bytes = rmp_serde::to_vec_named(value).map_err(io::Error::other)?;
+    let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+    out.write_all(&[letter])?;
+    out.write_all(&length.to_le_bytes())?;
+    out.write_all(&bytes)
+}

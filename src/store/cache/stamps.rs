@@ -1,0 +1,106 @@
+//! By what a job's directory is known to be unchanged.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::files::JobDir;
+
+/// The stamps of everything that the reading of a done job rests on.
+///
+/// A record that is replaced or changed has another stamp. A new attempt changes that of `attempts/`, and a new
+/// `accepted.json` that of the job's directory.
+///
+/// It is written as a list of twelve numbers, for there are many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "[Numbers; 3]", into = "[Numbers; 3]")]
+pub(in crate::store) struct Stamps {
+    directory: Stamp,
+    record: Stamp,
+    attempts: Stamp,
+}
+
+/// What the kernel tells of a file, and changes whenever the file changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Numbers", into = "Numbers")]
+pub(super) struct Stamp {
+    inode: u64,
+    bytes: u64,
+    /// The last change of the content, in nanoseconds since the Unix epoch. Anybody can set it.
+    modified_ns: i64,
+    /// The last change of anything, in nanoseconds since the Unix epoch. Nobody can set it.
+    changed_ns: i64,
+}
+
+/// The fields of a [`Stamp`] in their order.
+type Numbers = (u64, u64, i64, i64);
+
+impl From<Numbers> for Stamp {
+    fn from((inode, bytes, modified_ns, changed_ns): Numbers) -> Self {
+        Stamp { inode, bytes, modified_ns, changed_ns }
+    }
+}
+
+impl From<Stamp> for Numbers {
+    fn from(Stamp { inode, bytes, modified_ns, changed_ns }: Stamp) -> Self {
+        (inode, bytes, modified_ns, changed_ns)
+    }
+}
+
+impl From<[Numbers; 3]> for Stamps {
+    fn from(numbers: [Numbers; 3]) -> Self {
+        let [directory, record, attempts] = numbers.map(Stamp::from);
+        Stamps { directory, record, attempts }
+    }
+}
+
+impl From<Stamps> for [Numbers; 3] {
+    fn from(Stamps { directory, record, attempts }: Stamps) -> Self {
+        [directory, record, attempts].map(Numbers::from)
+    }
+}
+
+impl Stamps {
+    /// The stamps of `dir` now; `None` if something is missing or of the wrong kind.
+    pub(in crate::store) fn of(dir: &JobDir) -> Option<Stamps> {
+        let look = |path: &Path| fs::symlink_metadata(path).ok();
+        let directory = look(dir.path()).filter(Metadata::is_dir)?;
+        let record = look(&dir.record()).filter(Metadata::is_file)?;
+        let attempts = look(&dir.attempts_dir()).filter(Metadata::is_dir)?;
+        let [directory, record, attempts] = [directory, record, attempts].map(|found| Stamp::of(&found));
+        Some(Stamps { directory, record, attempts })
+    }
+
+    /// The latest change of any of them, in nanoseconds since the Unix epoch, by the file system's clock.
+    pub(super) fn newest_ns(&self) -> i64 {
+        let Stamps { directory, record, attempts } = self;
+        [directory, record, attempts].map(Stamp::newest_ns).into_iter().max().unwrap_or(i64::MAX)
+    }
+}
+
+impl Stamp {
+    /// The stamp of the file at `path`, or of what a link there leads to.
+    ///
+    /// # Errors
+    /// It cannot be looked at.
+    pub(super) fn at(path: &Path) -> io::Result<Stamp> {
+        fs::metadata(path).map(|found| Stamp::of(&found))
+    }
+
+    pub(super) fn of(found: &Metadata) -> Stamp {
+        let ns = |seconds: i64, ns: i64| seconds.saturating_mul(1_000_000_000).saturating_add(ns);
+        Stamp {
+            inode: found.ino(),
+            bytes: found.size(),
+            modified_ns: ns(found.mtime(), found.mtime_nsec()),
+            changed_ns: ns(found.ctime(), found.ctime_nsec()),
+        }
+    }
+
+    pub(super) fn newest_ns(&self) -> i64 {
+        self.modified_ns.max(self.changed_ns)
+    }
+}

@@ -1,0 +1,117 @@
+//! Writes the cache.
+#![expect(clippy::disallowed_methods, reason = "the cache is a file of the store")]
+
+use std::env;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::entry::Entry;
+use super::parts::{WrittenParts, write_piece};
+use super::path_of;
+use super::stamps::{Stamp, Stamps};
+use crate::record::Record;
+
+/// The program that wrote the cache. A program that was built again has another stamp.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Build {
+    version: String,
+    program: Stamp,
+}
+
+impl Build {
+    /// `None` if the program cannot be found any more.
+    pub(super) fn of_this_program() -> Option<Build> {
+        let program = Stamp::at(&env::current_exe().ok()?).ok()?;
+        Some(Build { version: env!("CARGO_PKG_VERSION").to_owned(), program })
+    }
+}
+
+/// A job that was read, to be kept.
+#[derive(Debug)]
+pub(in crate::store) struct Kept {
+    /// The name of its directory.
+    pub(in crate::store) name: String,
+    /// Those from before it was read.
+    pub(in crate::store) stamps: Stamps,
+    /// Its record, lean.
+    pub(in crate::store) record: Arc<Record>,
+}
+
+/// So many jobs are read in no time.
+const FEW: usize = 64;
+
+/// Whether to write the cache again, if `new` of `all` jobs are not as it tells. To write it for every new job would
+/// cost more than to read that job.
+pub(in crate::store) fn is_worth_writing(new: usize, all: usize) -> bool {
+    new > FEW.max(all / 20)
+}
+
+/// A file that changed so shortly before it was read could have changed again unnoticed: the clocks of file systems
+/// tick every two seconds or faster.
+pub(in crate::store) const TICK: Duration = Duration::from_secs(2);
+
+/// Writes the cache of the store at `root` with those of `jobs`, in the order of their names, whose files have not
+/// changed for `age`. Does nothing if somebody else writes it at this moment.
+///
+/// # Errors
+/// It cannot be written, as in a store that belongs to somebody else. Then the old one remains.
+pub(in crate::store) fn write_cache(root: &Path, jobs: &[Kept], age: Duration) -> io::Result<()> {
+    let Some(build) = Build::of_this_program() else { return Ok(()) };
+    let path = path_of(root);
+    let directory = path.parent().unwrap_or(root);
+    fs::create_dir_all(directory)?;
+    let lock = File::options().create(true).append(true).open(directory.join("lock"))?;
+    if lock.try_lock().is_err() {
+        return Ok(());
+    }
+    let tmp = path.with_extension("tmp");
+    let mut out = Hashed { out: BufWriter::new(replace_file(&tmp)?), hasher: Sha256::new() };
+    // By the clock that also stamps the jobs.
+    let now = Stamp::of(&out.out.get_ref().metadata()?).newest_ns();
+    let settled = now.saturating_sub(i64::try_from(age.as_nanos()).unwrap_or(i64::MAX));
+    write_piece(b'b', &build, &mut out)?;
+    let mut parts = WrittenParts::default();
+    for Kept { name, stamps, record } in jobs {
+        if stamps.newest_ns() <= settled {
+            let entry = Entry::of(name.clone(), *stamps, record, &mut parts, &mut out)?;
+            write_piece(b'j', &entry, &mut out)?;
+        }
+    }
+    let Hashed { mut out, hasher } = out;
+    out.write_all(b"s")?;
+    out.write_all(&hasher.finalize())?;
+    out.flush()?;
+    fs::rename(&tmp, &path)
+}
+
+/// An empty file at `path`, which must not be a link to somewhere else.
+fn replace_file(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => File::create_new(path),
+    }
+}
+
+/// A file whose bytes are hashed as they are written.
+struct Hashed {
+    out: BufWriter<File>,
+    hasher: Sha256,
+}
+
+impl Write for Hashed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write_all(bytes)?;
+        self.hasher.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
