@@ -1,6 +1,7 @@
 //! Files: atomic writes, reads of regular files only, and the paths of jobs and attempts.
 //! Every room with effects may call it; it only knows jobs, because directories are named after them.
-//! It never judges the content of a file, except whether it is what we wrote, never takes a lock, and starts nothing.
+//! It never judges the content of a file, except whether it is what we wrote, and starts nothing. It takes no lock but
+//! one on a file of its own, to try whether locks work.
 
 mod atomic;
 mod bounded;
@@ -8,6 +9,7 @@ mod dirs;
 mod fault;
 mod json;
 mod regular;
+mod trial;
 
 pub use atomic::{WriteError, sync_directory, write_atomic, write_plain, write_whole};
 pub use bounded::keep_within;
@@ -15,3 +17,4 @@ pub use dirs::{AttemptDir, JobDir};
 pub use fault::Fault;
 pub use json::{FormError, Versioned, from_sealed_json, to_json, to_sealed_json};
 pub use regular::{FILE_LIMIT, open_regular, overwrite, read_regular, read_regular_text, tail};
+pub use trial::probe_locks;

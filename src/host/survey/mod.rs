@@ -1,8 +1,8 @@
 //! What `doctor` and `env` look at: the host, its busy processes, the programs that a run can use, the permission to
 //! count, and the directories of a run.
 //!
-//! Everything is gathered once into a [`Survey`], which is plain data; `cli` judges it. Nothing is written, no lock is
-//! taken, and what the system does not report is absent.
+//! Everything is gathered once into a [`Survey`], which is plain data; `cli` judges it. Nothing that stays is
+//! written, no lock of others is taken, and what the system does not report is absent.
 
 mod access;
 mod activity;

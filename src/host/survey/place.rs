@@ -1,4 +1,4 @@
-//! A directory that a run writes to: whether it is writable, its file system, and its free space.
+//! A directory that a run writes to: whether it is writable, its file system, its free space, and whether locks work.
 #![expect(clippy::disallowed_methods, reason = "this looks at directories")]
 
 use std::fs;
@@ -7,6 +7,8 @@ use std::path::Path;
 use nix::sys::statvfs::statvfs;
 use nix::unistd::{AccessFlags, access};
 use serde::Serialize;
+
+use crate::files::probe_locks;
 
 /// A directory that a run writes to. A missing directory is judged by its nearest existing ancestor, where it would be
 /// made.
@@ -28,6 +30,9 @@ pub struct PlaceFacts {
     /// Bytes of the whole file system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_bytes: Option<u64>,
+    /// Whether its locks keep anybody out, by trial; absent if a trial was not possible.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub locks_work: Option<bool>,
 }
 
 impl PlaceFacts {
@@ -43,6 +48,7 @@ impl PlaceFacts {
             file_system: file_system(nearest),
             free_bytes: room.map(|it| bytes(it.blocks_available() as u128, it.fragment_size() as u128)),
             total_bytes: room.map(|it| bytes(it.blocks() as u128, it.fragment_size() as u128)),
+            locks_work: probe_locks(nearest).ok(),
         }
     }
 }

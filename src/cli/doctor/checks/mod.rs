@@ -22,6 +22,7 @@ pub(super) fn check(survey: &Survey, demand: &Demand) -> Vec<Finding> {
         needs::locks,
         needs::disk,
         needs::network_store,
+        needs::useless_locks,
         busy,
         stolen,
         governor,
@@ -184,6 +185,7 @@ pub(super) mod testing {
             file_system: Some("ext4".into()),
             free_bytes: Some(200 << 30),
             total_bytes: Some(500 << 30),
+            locks_work: Some(true),
         };
         Survey {
             host: HostFacts {

@@ -162,6 +162,27 @@ pub(super) fn network_store(survey: &Survey) -> Option<Finding> {
     })
 }
 
+pub(super) fn useless_locks(survey: &Survey) -> Option<Finding> {
+    let fails = |place: &PlaceFacts| place.locks_work == Some(false);
+    let (name, place, variable) = if fails(&survey.store) {
+        ("store", &survey.store, "`--store DIR`")
+    } else if fails(&survey.locks) {
+        ("directory of locks", &survey.locks, "ORCHESTRATE_LOCK_DIR")
+    } else {
+        return None;
+    };
+    Some(Finding {
+        code: "useless_locks",
+        severity: Severity::Limits,
+        what: format!(
+            "locks keep nobody out where the {name} {} is: two of ours had one at once",
+            place.path
+        ),
+        why: "files keep jobs apart instead, which is slower, and only one job runs on this host at a time",
+        remedy: format!("set {variable} to a directory on a disk of this machine"),
+    })
+}
+
 /// Why a profiler cannot be used: it is missing, or it does not run.
 fn unusable(program: Option<&ProgramFacts>, name: &str) -> Option<String> {
     match program {
@@ -329,6 +350,13 @@ mod tests {
         }
         let locks = found(|it| it.locks.file_system = Some("nfs".into()));
         assert_eq!(locks, [("network_store", Severity::Limits)]);
+    }
+
+    #[test]
+    fn locks_that_keep_nobody_out() {
+        assert_eq!(found(|it| it.store.locks_work = Some(false)), [("useless_locks", Severity::Limits)]);
+        assert_eq!(found(|it| it.locks.locks_work = Some(false)), [("useless_locks", Severity::Limits)]);
+        assert_eq!(found(|it| it.locks.locks_work = None), [], "nobody knows");
     }
 
     #[test]
