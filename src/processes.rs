@@ -30,6 +30,9 @@ pub struct ProcessStat {
     pub group: u32,
     /// The processor time that it has used, in ticks: in user and in system mode.
     pub ticks: u64,
+    /// When it was started, in ticks since the system booted. With the boot, this tells it from every other process
+    /// that has had its number or will have it.
+    pub start: Option<u64>,
 }
 
 impl ProcessTable {
@@ -85,20 +88,23 @@ fn lossy(bytes: Vec<u8>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Parses `7 (a name) S PARENT GROUP …`, where fields 14 and 15 are the times in user and in system mode. The name can
-/// contain blanks and parentheses.
+/// Parses `7 (a name) S PARENT GROUP …`, where fields 14 and 15 are the times in user and in system mode, and field 22
+/// is the start. The name can contain blanks and parentheses.
 fn parse_stat(text: &str) -> Option<ProcessStat> {
     let (head, rest) = text.rsplit_once(')')?;
     let (_, name) = head.split_once('(')?;
     // The field after the name is the third.
     let fields: Vec<&str> = rest.split_whitespace().collect();
-    let [state, parent, group, _, _, _, _, _, _, _, _, user, system, ..] = fields[..] else { return None };
+    let [state, parent, group, _, _, _, _, _, _, _, _, user, system, ref later @ ..] = fields[..] else {
+        return None;
+    };
     Some(ProcessStat {
         name: clean_text(name).into_owned(),
         state: state.chars().next()?,
         parent: parent.parse().ok()?,
         group: group.parse().ok()?,
         ticks: user.parse::<u64>().ok()?.checked_add(system.parse().ok()?)?,
+        start: later.get(6).and_then(|start| start.parse().ok()),
     })
 }
 
@@ -172,8 +178,14 @@ mod tests {
     fn a_name_can_contain_anything() {
         let proc = FakeProc::new();
         proc.process(7, b"tmux: (server) S 3", 'Z', 1, 5).process(8, b"caf\xe9)", 'R', 7, 5);
-        let tmux =
-            ProcessStat { name: "tmux: (server) S 3".into(), state: 'Z', parent: 1, group: 5, ticks: 150 };
+        let tmux = ProcessStat {
+            name: "tmux: (server) S 3".into(),
+            state: 'Z',
+            parent: 1,
+            group: 5,
+            ticks: 150,
+            start: Some(99),
+        };
         assert_eq!(proc.table().stat(7), Some(tmux.clone()));
         let latin = ProcessStat { name: "caf\u{fffd})".into(), state: 'R', parent: 7, ..tmux };
         assert_eq!(proc.table().stat(8), Some(latin));

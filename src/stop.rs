@@ -1,7 +1,8 @@
 //! The signals that tell `orchestrate` to stop, and what they ask for. The rooms `lock` and `run` listen whenever they
 //! wait; it uses no other room. It never ends a process and never sends a signal.
 //!
-//! The first SIGINT, SIGTERM or SIGHUP asks to stop gently. A SIGINT after that asks to kill at once. SIGHUP is left
+//! The first SIGINT, SIGTERM or SIGHUP asks to stop gently, and so does a request by `orchestrate stop`, which somebody
+//! else finds and sends here. A SIGINT after that asks to kill at once. SIGHUP is left
 //! alone if it was ignored at the start, because that is what `nohup` does. SIGINT is handled even if it was ignored,
 //! as it is in the background jobs of scripts: nobody sends it to a run without wanting it to stop.
 
@@ -9,6 +10,7 @@ use std::io;
 
 use nix::libc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub struct StopSignals {
     terminate: Signal,
     /// `None` under `nohup`.
     hangup: Option<Signal>,
+    /// Requests by others; `None` before [`StopSignals::also_by_request`].
+    requests: Option<UnboundedReceiver<()>>,
     stopping: Option<&'static str>,
 }
 
@@ -40,8 +44,16 @@ impl StopSignals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hangup,
+            requests: None,
             stopping: None,
         })
+    }
+
+    /// Listens for requests too, to be sent to the returned end.
+    pub fn also_by_request(&mut self) -> UnboundedSender<()> {
+        let (sender, receiver) = unbounded_channel();
+        self.requests = Some(receiver);
+        sender
     }
 
     /// The first signal that asked to stop, if any.
@@ -61,6 +73,7 @@ impl StopSignals {
                 Some(()) = self.interrupt.recv() => "SIGINT",
                 Some(()) = self.terminate.recv() => "SIGTERM",
                 Some(()) = next_of(&mut self.hangup) => "SIGHUP",
+                Some(()) = next_request(&mut self.requests) => "`orchestrate stop`",
             };
             if self.stopping.is_none() {
                 self.stopping = Some(name);
@@ -76,6 +89,13 @@ impl StopSignals {
 async fn next_of(signal: &mut Option<Signal>) -> Option<()> {
     match signal {
         Some(signal) => signal.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_request(requests: &mut Option<UnboundedReceiver<()>>) -> Option<()> {
+    match requests {
+        Some(requests) => requests.recv().await,
         None => std::future::pending().await,
     }
 }

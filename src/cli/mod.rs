@@ -25,6 +25,7 @@ mod logs;
 mod man;
 mod marked;
 mod misread;
+mod others;
 mod output;
 mod peaks;
 mod plan;
@@ -38,6 +39,7 @@ mod select;
 mod show;
 mod stale;
 mod status;
+mod stop;
 mod study;
 mod usage;
 mod verify;
@@ -70,6 +72,8 @@ enum Verb {
     Run(run::RunArgs),
     /// Continue a plan that `run` saved.
     Resume(resume::ResumeArgs),
+    /// End what runs in the store: everything, the run of a matrix, or one job.
+    Stop(stop::StopArgs),
     /// Show the progress of a plan: done, failed, running, waiting.
     Status(status::StatusArgs),
     /// Show what `run` would do with each job, and why.
@@ -117,6 +121,7 @@ pub fn main() -> ExitCode {
     let result = match verb {
         Verb::Run(args) => run::run(args, &global),
         Verb::Resume(args) => resume::run(args, &global),
+        Verb::Stop(args) => stop::run(args, &global),
         Verb::Status(args) => status::run(args, &global),
         Verb::Plan(args) => plan::run(args, &global),
         Verb::Check(args) => check::run(args, &global),

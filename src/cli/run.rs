@@ -9,6 +9,7 @@ use super::global::store_flag;
 use super::load::{ProfileArgs, load_profiled_plan};
 use super::marked::{left_out, sentence, tell_left_out};
 use super::misread::{misread_hints, misread_lines};
+use super::others::tell_others;
 use super::output::{hint, say, warn};
 use super::progress::{Display, Style};
 use super::select::SelectArgs;
@@ -58,6 +59,10 @@ pub(super) struct HowArgs {
     /// Go on even if several configs in a row fail in the same words, or jobs cannot be started.
     #[arg(long)]
     keep_going: bool,
+    /// Share the plan with other `orchestrate`s that no lock keeps out, such as those of other hosts that use the same
+    /// store. Each job runs once.
+    #[arg(long)]
+    join: bool,
     /// Print the commands of the jobs without running them.
     #[arg(long)]
     dry_run: bool,
@@ -104,6 +109,9 @@ pub(super) fn execute(plan: &Plan, how: &HowArgs, global: &Global) -> Result<Exi
         .map_err(site_failure)?;
     if how.dry_run {
         return execution.print_commands(&site);
+    }
+    if !global.quiet {
+        tell_others(&store, global);
     }
     let summary = execution.dispatch(inventory, site)?;
     Ok(execution.conclude(&summary))
@@ -186,6 +194,7 @@ impl Execution<'_> {
             site,
             keep_going: self.how.keep_going,
             no_wait: self.how.no_wait,
+            join: self.how.join,
         };
         let result = runtime.block_on(dispatch(order, &mut observer));
         // A thread that still waits for a lock must not delay the exit.
@@ -299,6 +308,14 @@ impl Execution<'_> {
                 Failure::new(Exit::StoreUnusable, error).hint(hint)
             }
             DispatchError::Site(error) => site_failure(error),
+            DispatchError::BeyondLocks(_) => {
+                let store = store_flag(self.global);
+                Failure::new(Exit::StoreUnusable, error).hint(format!(
+                    "`{} --join` shares the jobs with it; `orchestrate status --watch{store}` follows it, and \
+                     `orchestrate stop{store}` ends it",
+                    self.resume_command()
+                ))
+            }
             DispatchError::Signals(_) => Failure::new(Exit::Unexpected, error),
         }
     }

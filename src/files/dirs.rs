@@ -105,6 +105,11 @@ impl AttemptDir {
         self.path.join("attempt.json")
     }
 
+    /// `stop`: somebody asks whoever looks after the attempt to end its worker.
+    pub fn stop(&self) -> PathBuf {
+        self.path.join("stop")
+    }
+
     /// `stdout.log`.
     pub fn stdout(&self) -> PathBuf {
         self.path.join("stdout.log")

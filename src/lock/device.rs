@@ -12,8 +12,10 @@ use nix::unistd::geteuid;
 use super::file::{Foreign, OpenError, open_lock};
 use super::holder::Holder;
 use super::patience::{LockError, Patience};
+use super::ticket::{Ticket, Tickets};
 use super::wait::{InTurn, LOOK, Line, Mode, Wait};
 use crate::event::{Event, Observer, Waiting};
+use crate::files::probe_locks;
 use crate::job::{Device, Job};
 use crate::matrix::Share;
 
@@ -24,9 +26,19 @@ pub const LOCK_DIR_VARIABLE: &str = "ORCHESTRATE_LOCK_DIR";
 #[derive(Debug)]
 pub struct DeviceLock {
     pub(super) files: Vec<File>,
+    /// What counts instead of the locks where they do not work.
+    ticket: Option<Ticket>,
 }
 
 impl DeviceLock {
+    /// Notes that the worker that will run under it has `variable`, a `NAME=value`, in its environment.
+    ///
+    /// # Errors
+    /// It cannot be noted. Then the worker must not be started: if we died, nobody would wait for it.
+    pub fn note_worker(&self, variable: &[u8]) -> io::Result<()> {
+        self.ticket.as_ref().map_or(Ok(()), |ticket| ticket.note_worker(variable))
+    }
+
     /// Another handle on the lock, which a child holds as long as it lives; `None` for a lock on nothing.
     ///
     /// # Errors
@@ -41,6 +53,8 @@ impl DeviceLock {
 pub struct LockDir {
     path: PathBuf,
     line: Line,
+    /// What is used instead of the locks where they do not work.
+    tickets: Option<Tickets>,
 }
 
 impl LockDir {
@@ -58,7 +72,21 @@ impl LockDir {
     /// [`LockError::File`] if it cannot be created.
     pub fn create(path: &Path) -> Result<LockDir, LockError> {
         make_lock_dir(path).map_err(|error| LockError::opening(path, error))?;
-        Ok(LockDir { path: path.to_owned(), line: Line::new(LOOK) })
+        let wrong = |source| LockError::File { path: path.to_owned(), source };
+        // Who cannot make files there can still use those of others, for better or for worse.
+        let works = probe_locks(path).unwrap_or(true);
+        let tickets = if works { None } else { Some(Tickets::create(path).map_err(wrong)?) };
+        Ok(LockDir { path: path.to_owned(), line: Line::new(LOOK), tickets })
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether its locks keep others out. If not, it keeps jobs apart by tickets, all of them, whatever they share.
+    pub fn locks_work(&self) -> bool {
+        self.tickets.is_none()
     }
 
     /// Takes the right to measure on `device`, and on the whole host unless `share` allows others.
@@ -77,11 +105,15 @@ impl LockDir {
             Share::Device => Mode::Shared,
         };
         let label = job.label();
+        if let Some(tickets) = &self.tickets {
+            let ticket = tickets.take(&label, patience).await?;
+            return Ok(DeviceLock { files: Vec::new(), ticket: Some(ticket) });
+        }
         let mut files = vec![self.lock_host(host, &label, patience).await?];
         if share == Share::Device {
             files.push(self.lock_device(job.key().device, &label, patience).await?);
         }
-        Ok(DeviceLock { files })
+        Ok(DeviceLock { files, ticket: None })
     }
 
     async fn lock_host(&self, mode: Mode, who: &str, patience: &mut Patience<'_>) -> Result<File, LockError> {
@@ -126,9 +158,13 @@ impl LockDir {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(wrong)?;
         let mut observer = OnWait(on_wait);
         let mut patience = Patience { no_wait: false, signals: None, observer: &mut observer };
+        if let Some(tickets) = &self.tickets {
+            let ticket = runtime.block_on(tickets.take(who, &mut patience))?;
+            return Ok(DeviceLock { files: Vec::new(), ticket: Some(ticket) });
+        }
         let file = runtime.block_on(self.lock_host(Mode::Exclusive, who, &mut patience))?;
         let _ = Holder::new(who, Path::new("-")).save(&file);
-        Ok(DeviceLock { files: vec![file] })
+        Ok(DeviceLock { files: vec![file], ticket: None })
     }
 
     /// The labels of the jobs that currently hold devices of this host other than `own`.

@@ -16,12 +16,15 @@
 //! | `<either>.turn` | the one that has waited longest for that lock |
 //!
 //! Besides, each `orchestrate` holds a lock of its own in its store's `.running/`, which its workers do not inherit. It
-//! tells an attempt whose `orchestrate` died from one that is looked after (`owner.rs`).
+//! tells an attempt whose `orchestrate` died from one that is looked after (`owner.rs`). Where locks do not tell, its
+//! content does (`identity.rs`).
 //!
 //! A free lock goes to the first that asks, and its last holder can ask again before a waiting one wakes up. So
 //! everybody first takes the lock's turn, and keeps it until they have the lock. Two runs on one host thus alternate,
 //! and neither waits until the other has finished. The holder of the turn can be suspended before it takes the lock. So
 //! a lock that stays free although its turn is taken is taken without the turn after a while (`wait.rs`).
+//!
+//! Where a trial shows that locks keep nobody out, tickets do (`ticket.rs`).
 //!
 //! A lock file's contents tell who took it last. They are for people and decide nothing. Anything at its path that is
 //! not a lock file is refused and never written (`file.rs`).
@@ -29,14 +32,17 @@
 mod device;
 mod file;
 mod holder;
+mod identity;
 mod job;
 mod owner;
 mod patience;
+mod ticket;
 mod wait;
 
 pub use device::{DeviceLock, LOCK_DIR_VARIABLE, LockDir, lock_dir_path};
 pub use file::{For, Foreign, OpenError, open_lock, open_or_make_lock};
 pub use holder::orphaned_keepers;
+pub use identity::{Identity, Place};
 pub use job::{JobLock, inherited, is_owner_alive, sign};
-pub use owner::{Others, OwnerLock, is_at_work};
+pub use owner::{Others, Owner, OwnerLock, Owners, ask_to_stop};
 pub use patience::{LockError, Patience};

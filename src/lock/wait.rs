@@ -311,6 +311,20 @@ impl<'w, 'p> Wait<'w, 'p> {
         }
     }
 
+    /// Notifies the observer of a wait. If we must not wait, that is an error.
+    pub(super) fn tell_or_give_up(&mut self, waiting: Waiting) -> Result<(), LockError> {
+        if self.patience.no_wait {
+            return Err(LockError::Busy(waiting));
+        }
+        self.tell(waiting);
+        Ok(())
+    }
+
+    /// The signals that end the wait.
+    pub(super) fn signals(&mut self) -> Option<&mut StopSignals> {
+        self.patience.signals.as_deref_mut()
+    }
+
     fn tell(&mut self, waiting: Waiting) {
         if self.told.as_ref() != Some(&waiting) {
             self.patience.observer.event(&Event::Waiting(&waiting));
@@ -354,7 +368,7 @@ fn received(locked: Result<io::Result<File>, oneshot::error::RecvError>) -> io::
 }
 
 /// The result of `future`, unless a stop signal arrives first.
-async fn unless_stopped<T>(
+pub(super) async fn unless_stopped<T>(
     signals: Option<&mut StopSignals>,
     future: impl Future<Output = T>,
 ) -> Result<T, LockError> {

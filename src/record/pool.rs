@@ -47,8 +47,18 @@ impl Pool {
     }
 
     fn share_provenance(&mut self, provenance: &mut Provenance) {
-        let Provenance { orchestrate: _, host, worker, matrix, git, cloud, command, environment, variables } =
-            provenance;
+        let Provenance {
+            orchestrate: _,
+            host,
+            worker,
+            matrix,
+            git,
+            cloud,
+            command,
+            environment,
+            variables,
+            useless_locks: _,
+        } = provenance;
         *command = Vec::new();
         for path in [MEASUREMENT_VARIABLE, ITERATIONS_VARIABLE] {
             environment.remove(path);

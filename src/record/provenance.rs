@@ -38,6 +38,9 @@ pub struct Provenance {
     /// set for every worker. Absent in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variables: Option<Shared<BTreeSet<String>>>,
+    /// Where locks kept nobody out: `store`, `host`. Empty if they worked, and in older records.
+    #[serde(default, deserialize_with = "deserialize_clean", skip_serializing_if = "BTreeSet::is_empty")]
+    pub useless_locks: BTreeSet<String>,
 }
 
 /// What is known about the machine before a job runs.

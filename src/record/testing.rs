@@ -40,5 +40,6 @@ pub(crate) fn provenance() -> Provenance {
         command: Vec::new(),
         environment: Default::default(),
         variables: None,
+        useless_locks: Default::default(),
     }
 }

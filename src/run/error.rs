@@ -2,7 +2,7 @@
 
 use super::site::SiteError;
 use crate::files::WriteError;
-use crate::lock::LockError;
+use crate::lock::{LockError, Owner};
 use crate::store::RestoreError;
 
 /// A run had to end. Everything recorded so far is kept.
@@ -17,7 +17,10 @@ pub enum DispatchError {
     /// Something that the run needs is missing.
     #[error(transparent)]
     Site(#[from] SiteError),
-    /// The system refused a signal handler.
+    /// Another `orchestrate` runs on the store, and no lock keeps the two apart.
+    #[error("another orchestrate runs on this store, and no lock keeps the two apart: {}", .0.describe())]
+    BeyondLocks(Box<Owner>),
+    /// The system refused a signal handler, or another handle on a file.
     #[error("cannot listen for signals")]
     Signals(#[source] std::io::Error),
 }

@@ -9,6 +9,7 @@
 //! | [`process`] | the process chain, in its own process group |
 //! | `orphans` | the processes that a worker leaves behind outside of its group |
 //! | `supervise` | watches a chain until it ends |
+//! | [`stop`] | ends a worker whose `orchestrate` died, for the verb `stop` |
 //! | `telemetry` | the sensors' readings while a job runs |
 //! | `profiler` | finds the profilers and asks what they can count here |
 //! | `gate` | decides whether the machine is as quiet and as cool as a job's limits ask |
@@ -26,9 +27,11 @@ mod orphans;
 pub mod process;
 mod profiler;
 pub mod site;
+pub mod stop;
 mod supervise;
 mod telemetry;
 
 pub use dispatch::{RunOrder, dispatch};
 pub use error::DispatchError;
 pub use site::{Site, SiteError};
+pub use supervise::load_progress;

@@ -26,6 +26,7 @@ use tokio::task::JoinHandle;
 use super::orphans::{Orphans, reap, to_pid};
 use crate::files::{AttemptDir, Fault};
 use crate::lock::{DeviceLock, JobLock, inherited};
+use crate::matrix::Limits;
 use crate::processes::{ProcessStat, ProcessTable};
 use crate::protocol::MEASUREMENT_VARIABLE;
 
@@ -297,8 +298,24 @@ pub fn is_in_first_pid_namespace() -> bool {
 /// The processes of the worker that writes its measurement to `path`, including those in another group or session. They
 /// are recognised by their environment; no other process has the same by accident. Empty on a system without `/proc`.
 fn processes_of_worker(table: &ProcessTable, path: &Path) -> Vec<u32> {
-    let variable = [MEASUREMENT_VARIABLE.as_bytes(), b"=", path.as_os_str().as_bytes()].concat();
+    let variable = worker_variable(path);
     table.pids().into_iter().filter(|pid| table.was_started_with(*pid, &variable)).collect()
+}
+
+/// What only the worker that writes its measurement to `path` has in its environment.
+pub fn worker_variable(path: &Path) -> Vec<u8> {
+    [MEASUREMENT_VARIABLE.as_bytes(), b"=", path.as_os_str().as_bytes()].concat()
+}
+
+/// Ends the worker of the attempt in `dir`: gently, and by force after the grace of `limits`. Returns whether there was
+/// one.
+pub async fn end_worker(dir: &AttemptDir, limits: &Limits) -> bool {
+    let Some(group) = Group::of_worker(&dir.measurement()) else { return false };
+    group.interrupt();
+    group.is_gone_within(limits.grace).await;
+    group.kill();
+    kill_escaped(&dir.measurement());
+    true
 }
 
 /// Kills one process.

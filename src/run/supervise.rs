@@ -72,6 +72,7 @@ pub(super) async fn supervise(
             }
             _ = tick.tick() => {
                 bound_output(attempt, limits);
+                stopping.heed_request(job, attempt, group, limits.grace, observer);
                 tell_unrecorded(recorder.look(Some(group)), observer);
                 if let Some(progress) = progress.look() {
                     observer.event(&Event::Progress { job, progress });
@@ -122,6 +123,11 @@ fn interrupted(by: &str) -> Ending {
     Ending::Interrupted { message: format!("orchestrate was told to stop by {by}") }
 }
 
+/// The end of a worker that somebody asked to end, and no other.
+pub(super) fn asked() -> Ending {
+    interrupted("`orchestrate stop`")
+}
+
 /// How far the stop order has gone: SIGINT to the group, grace, SIGKILL to the group.
 struct Stopping {
     /// Why it is stopped; `None` while it runs undisturbed.
@@ -140,6 +146,22 @@ impl Stopping {
         }
     }
 
+    /// Starts to stop it if somebody asks to end this worker alone.
+    fn heed_request(
+        &mut self,
+        job: &Job,
+        attempt: &AttemptDir,
+        group: Group,
+        grace: Duration,
+        observer: &mut dyn Observer,
+    ) {
+        if self.ending.is_none() && attempt.stop().exists() {
+            let text = format!("`orchestrate stop` ends the worker of {}", job.label());
+            observer.event(&Event::Note(&text));
+            self.gently(group, asked(), grace);
+        }
+    }
+
     fn now(&mut self, group: Group) {
         group.kill();
         self.killed = true;
@@ -155,7 +177,7 @@ struct ProgressTail {
 impl ProgressTail {
     /// The progress that the worker has reported since the last look, if any.
     fn look(&mut self) -> Option<Progress> {
-        let progress = last_progress(&tail(&self.path, 16_384)?);
+        let progress = last_progress(&tail(&self.path, PROGRESS_LIMIT)?);
         if progress.is_none() || progress == self.last {
             return None;
         }
@@ -163,6 +185,14 @@ impl ProgressTail {
         progress
     }
 }
+
+/// The last progress that the worker of `attempt` has reported.
+pub fn load_progress(attempt: &AttemptDir) -> Option<Progress> {
+    last_progress(&tail(&attempt.stdout(), PROGRESS_LIMIT)?)
+}
+
+/// How much of the output is searched for the last progress.
+const PROGRESS_LIMIT: u64 = 16_384;
 
 /// The last complete line of `text` that reports progress.
 fn last_progress(text: &str) -> Option<Progress> {

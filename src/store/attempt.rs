@@ -165,11 +165,11 @@ impl Attempt {
         self.limits.timeout.saturating_sub(elapsed)
     }
 
-    /// Writes `attempt.json`. From then on the attempt counts as started.
+    /// Writes `attempt.json` again, if it was deleted.
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn save(&self, dir: &AttemptDir) -> Result<(), WriteError> {
+    pub(super) fn save(&self, dir: &AttemptDir) -> Result<(), WriteError> {
         write_whole(&dir.attempt(), &to_sealed_json(self))
     }
 

@@ -1,4 +1,8 @@
 //! The directory of an attempt: created before it starts, and again if it was deleted while its worker ran.
+//!
+//! It is made whole under a hidden name, with the name of its owner in it, and renamed to its number, which fails if
+//! another attempt has that number. So where no lock keeps others out, the file system still gives each attempt to one
+//! of them, and nobody ever sees an attempt without an owner.
 #![expect(clippy::disallowed_methods, reason = "an attempt is files")]
 
 use std::fs;
@@ -6,9 +10,11 @@ use std::io;
 use std::path::Path;
 
 use super::attempt::Attempt;
-use crate::files::{AttemptDir, FILE_LIMIT, JobDir, WriteError, read_regular, to_json, write_whole};
+use crate::files::{
+    AttemptDir, FILE_LIMIT, JobDir, WriteError, overwrite, read_regular, to_json, to_sealed_json, write_whole,
+};
 use crate::job::{Job, Key};
-use crate::lock::{JobLock, LockError};
+use crate::lock::{JobLock, LockError, Owners};
 
 /// A deleted part of an attempt that cannot be restored.
 #[derive(Debug, thiserror::Error)]
@@ -21,11 +27,11 @@ pub enum RestoreError {
     Write(#[from] WriteError),
 }
 
-/// Writes `key.json` and creates the directory of the next attempt.
+/// Writes `key.json`, removes what a crash left half written, and returns the next attempt, which nobody has yet.
 ///
 /// # Errors
 /// Something cannot be written.
-pub fn begin(job: &Job, lock: &JobLock) -> Result<AttemptDir, WriteError> {
+pub fn next_attempt(job: &Job, lock: &JobLock, owners: &Owners) -> Result<AttemptDir, WriteError> {
     let dir = lock.dir();
     remove_tmp(dir.path(), "");
     write_key(job, dir)?;
@@ -34,20 +40,46 @@ pub fn begin(job: &Job, lock: &JobLock) -> Result<AttemptDir, WriteError> {
     let attempts = dir.attempts().map_err(wrong)?;
     attempts.iter().for_each(|attempt| remove_tmp(attempt.path(), ""));
     fs::create_dir_all(&path).map_err(wrong)?;
-    take(dir.attempt(attempts.last().map_or(0, AttemptDir::number) + 1))
+    remove_unclaimed(&path, owners);
+    Ok(dir.attempt(attempts.last().map_or(0, AttemptDir::number) + 1))
 }
 
-/// Creates the directory of `attempt`. Where locks work, nobody else can have created it. Where they do not, whoever
-/// creates it has the attempt.
-fn take(attempt: AttemptDir) -> Result<AttemptDir, WriteError> {
-    let busy =
-        "another orchestrate began it at the same moment: the locks of this file system keep nobody out";
-    match fs::create_dir(attempt.path()) {
-        Ok(()) => Ok(attempt),
-        Err(error) => {
-            let is_taken = error.kind() == io::ErrorKind::AlreadyExists;
-            let source = if is_taken { io::Error::new(io::ErrorKind::ResourceBusy, busy) } else { error };
-            Err(WriteError { path: attempt.path().to_owned(), source })
+/// Starts `attempt`, if nobody else has. Returns whether it is ours.
+///
+/// # Errors
+/// It cannot be written.
+pub fn claim(dir: &AttemptDir, attempt: &Attempt) -> Result<bool, WriteError> {
+    let wrong = |source| WriteError { path: dir.path().to_owned(), source };
+    let name = hidden_name(dir.number(), attempt.owner().unwrap_or_default());
+    let hidden = dir.path().with_file_name(name);
+    let json = to_sealed_json(attempt);
+    let made = fs::create_dir(&hidden)
+        .and_then(|()| overwrite(&hidden.join(ATTEMPT_FILE), &json))
+        .and_then(|_| fs::rename(&hidden, dir.path()));
+    let Err(error) = made else { return Ok(true) };
+    let _ = fs::remove_dir_all(&hidden);
+    match error.kind() {
+        // The name of a directory that is not empty.
+        io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists => Ok(false),
+        _ => Err(wrong(error)),
+    }
+}
+
+const ATTEMPT_FILE: &str = "attempt.json";
+
+fn hidden_name(number: u32, owner: &str) -> String {
+    format!(".{number:02}.{owner}.tmp")
+}
+
+/// Removes the hidden directories in `attempts` of those who died before they had their attempt.
+fn remove_unclaimed(attempts: &Path, owners: &Owners) {
+    for entry in fs::read_dir(attempts).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let inner = name.strip_prefix('.').and_then(|name| name.strip_suffix(".tmp"));
+        if let Some((_, owner)) = inner.and_then(|inner| inner.split_once('.'))
+            && !owners.is_at_work(owner)
+        {
+            let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
@@ -55,11 +87,6 @@ fn take(attempt: AttemptDir) -> Result<AttemptDir, WriteError> {
 /// Removes what a crash left half written beside the record of the job of `lock`.
 pub fn tidy(lock: &JobLock) {
     remove_tmp(lock.dir().path(), "");
-}
-
-/// Removes the directory of an attempt that will not start, if nothing is in it.
-pub fn abandon(dir: &AttemptDir) {
-    let _ = fs::remove_dir(dir.path());
 }
 
 /// Writes `key.json` unless a valid one exists. A torn or foreign one would hide the job's attempts.
@@ -109,17 +136,57 @@ pub(super) fn remove_tmp(directory: &Path, name: &str) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+
     use super::*;
+    use crate::lock::OwnerLock;
+    use crate::store::tests::attempt;
 
     #[test]
-    fn an_attempt_belongs_to_whoever_creates_its_directory() {
+    fn an_attempt_is_of_one_owner_even_where_locks_keep_nobody_out() {
         let directory = tempfile::tempdir().unwrap();
-        let attempt = JobDir::at(directory.path().join("job")).attempt(1);
-        assert_eq!(take(attempt.clone()).unwrap_err().source.kind(), io::ErrorKind::NotFound);
-        fs::create_dir_all(attempt.path().parent().unwrap()).unwrap();
-        take(attempt.clone()).unwrap();
-        let error = take(attempt).unwrap_err();
-        assert_eq!(error.source.kind(), io::ErrorKind::ResourceBusy);
-        assert!(error.source.to_string().contains("the locks of this file system keep nobody out"));
+        let job_dir = JobDir::at(directory.path().join("job"));
+        fs::create_dir_all(job_dir.attempt(1).path().parent().unwrap()).unwrap();
+        let together = Barrier::new(8);
+        for number in 1..20 {
+            let dir = job_dir.attempt(number);
+            let winners: Vec<String> = std::thread::scope(|scope| {
+                let claim_as = |owner: usize| {
+                    let attempt = attempt().owned_by(format!("{owner}-1.lock"));
+                    together.wait();
+                    claim(&dir, &attempt).unwrap().then(|| attempt.owner().unwrap().to_owned())
+                };
+                let threads: Vec<_> = (0..8).map(|owner| scope.spawn(move || claim_as(owner))).collect();
+                threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
+            });
+            let [winner] = &winners[..] else { panic!("{winners:?}") };
+            assert_eq!(Attempt::load(&dir).unwrap().owner(), Some(winner.as_str()));
+        }
+        assert_eq!(
+            fs::read_dir(directory.path().join("job/attempts")).unwrap().count(),
+            19,
+            "nothing is left"
+        );
+    }
+
+    #[test]
+    fn what_the_dead_prepared_is_removed_and_what_the_living_prepare_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let owner = OwnerLock::take(&directory.path().join("running"), "t").unwrap();
+        let attempts = directory.path().join("attempts");
+        let (living, dead) = (hidden_name(1, &owner.name()), hidden_name(1, "1-1.lock"));
+        for name in [&living, &dead] {
+            fs::create_dir_all(attempts.join(name)).unwrap();
+        }
+        remove_unclaimed(&attempts, &owner.owners());
+        assert!(attempts.join(living).exists() && !attempts.join(dead).exists());
+    }
+
+    #[test]
+    fn a_job_without_its_directory_has_no_attempt_to_claim() {
+        let directory = tempfile::tempdir().unwrap();
+        let dir = JobDir::at(directory.path().join("job")).attempt(1);
+        let error = claim(&dir, &attempt().owned_by("1-1.lock".into())).unwrap_err();
+        assert_eq!(error.source.kind(), io::ErrorKind::NotFound);
     }
 }

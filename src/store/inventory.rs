@@ -15,7 +15,7 @@ use super::error::StoreError;
 use super::record::RecordError;
 use crate::files::{AttemptDir, JobDir, read_regular_text};
 use crate::job::{Job, Key};
-use crate::lock::open_lock;
+use crate::lock::{Owners, open_lock};
 use crate::plan::{Inventory, NotDone, Problem, Standing, quote};
 use crate::record::{Pool, Record};
 use crate::text::with_causes;
@@ -204,11 +204,20 @@ fn unfinished(dir: &JobDir, recorded: u32) -> Option<NotDone> {
     if last <= recorded || (recorded > 0 && came_to_nothing(&attempt)) {
         return None;
     }
-    Some(if is_locked(dir) { NotDone::Running } else { NotDone::Unfinished { attempts: last } })
+    let is_running = is_locked(dir) || is_beyond_locks(dir, &attempt);
+    Some(if is_running { NotDone::Running } else { NotDone::Unfinished { attempts: last } })
+}
+
+/// Whether the owner of `attempt` is at work where no lock tells: on another host, or on a file system without locks.
+fn is_beyond_locks(dir: &JobDir, attempt: &AttemptDir) -> bool {
+    let running = dir.path().parent().and_then(|root| Some(Store::at(root).ok()?.running()));
+    let owner = Attempt::load(attempt).ok();
+    let owner = owner.as_ref().and_then(Attempt::owner);
+    running.zip(owner).is_some_and(|(running, owner)| Owners::of(running).is_beyond_locks(owner))
 }
 
 /// The last attempt that was started.
-fn last_begun(dir: &JobDir) -> Option<AttemptDir> {
+pub(super) fn last_begun(dir: &JobDir) -> Option<AttemptDir> {
     dir.attempts().ok()?.into_iter().rev().find(|attempt| attempt.attempt().exists())
 }
 
@@ -220,7 +229,7 @@ fn came_to_nothing(attempt: &AttemptDir) -> bool {
 
 /// Whether the job's lock is held. The check takes the lock for a moment, so it is only for jobs with an attempt
 /// without a record.
-fn is_locked(dir: &JobDir) -> bool {
+pub(super) fn is_locked(dir: &JobDir) -> bool {
     let Ok(file) = open_lock(&dir.lock()) else { return false };
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }

@@ -34,6 +34,7 @@ mod evidence;
 #[cfg(test)]
 mod identity_tests;
 mod inventory;
+mod open;
 mod plans;
 mod record;
 mod save;
@@ -44,11 +45,12 @@ mod verify;
 
 pub use accepted::{AcceptanceError, save_acceptance};
 pub use attempt::{Attempt, AttemptError, End};
-pub use begin::{RestoreError, abandon, begin, restore, tidy};
+pub use begin::{RestoreError, claim, next_attempt, restore, tidy};
 pub use directory::Store;
 pub use durable::{Durable, WORTH_A_SYNC};
 pub use error::{PlanError, StoreError};
 pub use evidence::{EvidenceError, load_evidence};
+pub use open::OpenAttempt;
 pub use record::RecordError;
 pub use save::save_record;
 pub use telemetry::load_telemetry;

@@ -54,8 +54,17 @@ impl Store {
             .map_err(io::Error::from)
             .and_then(|file| file.lock().map(|()| file))
             .map_err(|source| WriteError { path: lock, source })?;
-        remove_tmp(&directory, &format!("{}.json.", plan.matrix.name));
-        Ok(write_atomic(&path, &text)?)
+        // Where locks keep nobody out, another one can take our file for a leftover and remove it.
+        let mut tries_left = 9;
+        loop {
+            remove_tmp(&directory, &format!("{}.json.", plan.matrix.name));
+            match write_atomic(&path, &text) {
+                Err(error) if error.source.kind() == io::ErrorKind::NotFound && tries_left > 0 => {
+                    tries_left -= 1
+                }
+                written => return Ok(written?),
+            }
+        }
     }
 
     /// The saved plan called `name`.

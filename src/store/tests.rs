@@ -25,7 +25,7 @@ fn job() -> Job {
     Job::new(Key::example())
 }
 
-fn attempt() -> Attempt {
+pub(super) fn attempt() -> Attempt {
     let counters = HostCounters { busy_s: Some(100.0), steal_s: None, load: Some(0.5), oom_kills: Some(3) };
     let start = DateTime::from_timestamp(1_000_000, 0).unwrap();
     Attempt::new(start, Limits::default(), TimeFlavour::Gnu, counters, Vec::new(), testing::provenance())

@@ -10,35 +10,42 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::state::{Halt, Run};
-use crate::event::WorkerFate;
+use crate::event::{Event, Waiting, WorkerFate};
 use crate::files::AttemptDir;
 use crate::host::probe_counters;
 use crate::job::{Job, State};
-use crate::lock::{JobLock, is_at_work, is_owner_alive, orphaned_keepers};
+use crate::lock::{JobLock, Owners, is_owner_alive, orphaned_keepers};
 use crate::matrix::Limits;
 use crate::plan::{Decided, Decision, NotDone, Standing};
 use crate::record::{Ending, Record};
 use crate::run::clock::probe_since_boot;
-use crate::run::process::{Group, kill_escaped, kill_process};
-use crate::run::supervise::{NEVER, bound_output};
+use crate::run::process::{Group, end_worker, kill_escaped, kill_process};
+use crate::run::supervise::{NEVER, asked, bound_output};
 use crate::store::{Attempt, End, Store, save_record, tidy};
 
 /// Whether the job of `decided` has an attempt without a record whose `orchestrate` died.
-pub(super) fn is_orphan(decided: &Decided, store: &Store) -> bool {
+pub(super) fn is_orphan(decided: &Decided, store: &Store, owners: &Owners) -> bool {
     match decided.decision {
-        Decision::Run(NotDone::Unfinished { .. }) => true,
-        Decision::Run(NotDone::Running) => !is_looked_after(&decided.job, store),
+        Decision::Run(NotDone::Unfinished { .. }) => !is_beyond_locks(&decided.job, store, owners),
+        Decision::Run(NotDone::Running) => !is_looked_after(&decided.job, store, owners),
         _ => false,
     }
 }
 
 /// Whether the `orchestrate` that started the last attempt of `job` is still running.
-fn is_looked_after(job: &Job, store: &Store) -> bool {
+fn is_looked_after(job: &Job, store: &Store, owners: &Owners) -> bool {
     match last_attempt(store, job).as_ref().and_then(|(_, attempt)| attempt.owner()) {
-        Some(owner) => is_at_work(&store.running(), owner),
+        Some(owner) => owners.is_at_work(owner),
         // An older version wrote it.
         None => is_owner_alive(&store.job_dir(job)),
     }
+}
+
+/// Whether another `orchestrate` has the last attempt of `job` where no lock tells: on another host, or without locks
+/// that work.
+fn is_beyond_locks(job: &Job, store: &Store, owners: &Owners) -> bool {
+    let attempt = last_attempt(store, job);
+    attempt.as_ref().and_then(|(_, attempt)| attempt.owner()).is_some_and(|name| owners.is_beyond_locks(name))
 }
 
 impl Run<'_> {
@@ -47,7 +54,7 @@ impl Run<'_> {
     pub(super) async fn adopt_orphans(&mut self) -> Result<(), Halt> {
         for decided in self.order.decided {
             let Decided { job, decision } = decided;
-            if is_orphan(decided, self.order.store) {
+            if is_orphan(decided, self.order.store, &self.owner.owners()) {
                 let adopted = self.adopt_orphan(job, *decision == Decision::Run(NotDone::Running)).await;
                 self.spare_others(job, adopted)?;
             }
@@ -57,13 +64,16 @@ impl Run<'_> {
 
     /// Finishes the attempts of those who died since we have looked.
     pub(super) async fn adopt_orphans_of_the_dead(&mut self) -> Result<(), Halt> {
+        let owners = self.owner.owners();
         for Decided { job, .. } in self.order.decided {
             let is_open = !self.states.contains_key(&job.id());
-            let is_running = || {
-                let standing = self.order.store.load_standing(job);
-                matches!(standing, Standing::NotDone(NotDone::Running))
+            let is_running = || match self.order.store.load_standing(job) {
+                Standing::NotDone(NotDone::Running) => true,
+                // Where locks do not work, a running worker holds none.
+                Standing::NotDone(NotDone::Unfinished { .. }) => !owners.locks_work(),
+                _ => false,
             };
-            if is_open && is_running() && !is_looked_after(job, self.order.store) {
+            if is_open && is_running() && !is_looked_after(job, self.order.store, &owners) {
                 let adopted = self.adopt_orphan(job, true).await;
                 self.spare_others(job, adopted)?;
             }
@@ -74,21 +84,45 @@ impl Run<'_> {
     async fn adopt_orphan(&mut self, job: &Job, running: bool) -> Result<(), Halt> {
         self.heed_signals().await?;
         let attempt = last_attempt(self.order.store, job);
-        let Some((dir, attempt)) = attempt.as_ref().filter(|_| running) else {
+        let has_worker = |dir: &AttemptDir| {
+            !self.owner.owners().locks_work() && Group::of_worker(&dir.measurement()).is_some()
+        };
+        let Some((dir, attempt)) = attempt.as_ref().filter(|(dir, _)| running || has_worker(dir)) else {
             let lock = self.lock_job(job, WorkerFate::GoesOn(job)).await?;
             return self.settle(job, &lock, Seen::Gone).map(|_| ());
         };
         // Its own `orchestrate` can no longer stop it at its time limit, nor end what it leaves behind.
         let left = attempt.time_left(self.order.host.boot_id.as_deref(), probe_since_boot()).min(NEVER);
         let watched = tokio::select! {
-            lock = self.lock_job(job, WorkerFate::GoesOn(job)) => Watched::Locked(lock?),
+            lock = self.lock_after_worker(job, dir) => Watched::Locked(lock?),
             watched = watch(attempt, dir, left) => watched,
         };
         match watched {
             Watched::Locked(lock) => self.settle(job, &lock, Seen::Ended).map(|_| ()),
             Watched::Ended => self.end_leftovers(job, dir).await,
-            Watched::TooLong => self.stop_orphan(job, dir, &attempt.limits).await,
+            Watched::TooLong => {
+                let too_long = Ending::TimedOut { after_s: attempt.limits.timeout.as_secs_f64() };
+                self.stop_orphan(job, dir, &attempt.limits, too_long).await
+            }
+            Watched::Asked => self.stop_orphan(job, dir, &attempt.limits, asked()).await,
         }
+    }
+
+    /// Takes the lock of `job`, which its worker in `dir` holds until it has ended. Where locks do not work, waits for
+    /// the worker itself.
+    async fn lock_after_worker(&mut self, job: &Job, dir: &AttemptDir) -> Result<JobLock, Halt> {
+        if !self.owner.owners().locks_work() {
+            let what = format!("the worker of {}, started by an orchestrate that died", job.label());
+            self.observer.event(&Event::Waiting(&Waiting { what, holder: None }));
+            while Group::of_worker(&dir.measurement()).is_some() {
+                tokio::select! {
+                    () = tokio::time::sleep(LOOK) => {}
+                    _ = self.signals.next() => return Err(self.stopped(WorkerFate::GoesOn(job))),
+                }
+            }
+            self.observer.event(&Event::Resumed);
+        }
+        self.lock_job(job, WorkerFate::GoesOn(job)).await
     }
 
     /// Ends what an adopted worker left behind, which keeps its lock, and finishes its attempt.
@@ -100,19 +134,17 @@ impl Run<'_> {
         self.settle(job, &lock, Seen::EndedWithLeftovers).map(|_| ())
     }
 
-    /// Stops an adopted worker that exceeded its time limit.
-    async fn stop_orphan(&mut self, job: &Job, dir: &AttemptDir, limits: &Limits) -> Result<(), Halt> {
-        let ending = match Group::of_worker(&dir.measurement()) {
-            // It has just ended, or this system cannot find it.
-            None => Ending::UNSEEN,
-            Some(group) => {
-                group.interrupt();
-                group.is_gone_within(limits.grace).await;
-                group.kill();
-                kill_escaped(&dir.measurement());
-                Ending::TimedOut { after_s: limits.timeout.as_secs_f64() }
-            }
-        };
+    /// Stops an adopted worker for the reason `why`.
+    async fn stop_orphan(
+        &mut self,
+        job: &Job,
+        dir: &AttemptDir,
+        limits: &Limits,
+        why: Ending,
+    ) -> Result<(), Halt> {
+        // If there is none, it has just ended, or this system cannot find it.
+        let was_there = end_worker(dir, limits).await;
+        let ending = if was_there { why } else { Ending::UNSEEN };
         let lock = self.lock_job(job, WorkerFate::None).await?;
         if self.order.store.load_job(job).is_settled(job) {
             return self.settle(job, &lock, Seen::Ended).map(|_| ());
@@ -121,31 +153,58 @@ impl Run<'_> {
     }
 
     /// Reads the state of `job` again, now that we hold its lock, and finishes an attempt that was left without a
-    /// record. Returns whether nothing is left to do: the job is done, or must not be run.
-    pub(super) fn settle(&mut self, job: &Job, lock: &JobLock, seen: Seen) -> Result<bool, Halt> {
+    /// record.
+    pub(super) fn settle(&mut self, job: &Job, lock: &JobLock, seen: Seen) -> Result<Settled, Halt> {
         let held = self.order.store.load_job(job);
         if let Some(why) = held.blocks(job) {
             self.leave(job, State::Blocked, &Decision::Blocked { why });
-            return Ok(true);
+            return Ok(Settled::Closed);
         }
         match held.standing(job) {
             Standing::Done(_) if !held.is_settled(job) => self.finish(job, lock, seen),
-            Standing::Done(record) if self.reruns.get(&job.id()) == Some(&record.attempt) => Ok(false),
+            Standing::Done(record) if self.reruns.get(&job.id()) == Some(&record.attempt) => {
+                Ok(Settled::Open)
+            }
             Standing::Done(_) => {
                 self.done_by_others.insert(job.id());
                 self.leave(job, State::Done, &Decision::Skip);
-                Ok(true)
+                Ok(Settled::Closed)
             }
-            // We hold the lock, so nobody else is running it, even if the lock looks held.
+            // We hold the lock, so nobody else is running it within its reach, even if the lock looks held.
             Standing::NotDone(NotDone::Unfinished { .. } | NotDone::Running) => self.finish(job, lock, seen),
-            Standing::NotDone(_) => Ok(false),
+            Standing::NotDone(NotDone::Failed(record)) if self.was_set_aside(job, &record) => {
+                self.set_aside.insert(job.id());
+                Ok(Settled::Closed)
+            }
+            Standing::NotDone(_) => Ok(Settled::Open),
         }
     }
 
-    /// Finishes the attempt of `job` that was left without a record. Returns whether it succeeded.
-    fn finish(&mut self, job: &Job, lock: &JobLock, seen: Seen) -> Result<bool, Halt> {
+    /// Whether somebody stopped `job` alone since this run has begun, whoever was running it.
+    fn was_set_aside(&self, job: &Job, record: &Record) -> bool {
+        let known = self.order.inventory.jobs.get(&job.id()).and_then(Standing::record);
+        known.is_none_or(|known| known.attempt < record.attempt) && self.is_set_aside(job, record)
+    }
+
+    /// Finishes the attempt of `job` that was left without a record, unless another `orchestrate` has it.
+    fn finish(&mut self, job: &Job, lock: &JobLock, seen: Seen) -> Result<Settled, Halt> {
+        if is_beyond_locks(job, self.order.store, &self.owner.owners()) {
+            return Ok(Settled::Elsewhere);
+        }
         let record = self.adopt(job, lock, Ending::UNSEEN, seen)?;
-        Ok(record.is_some_and(|record| record.outcome.is_success()))
+        let is_success = record.is_some_and(|record| record.outcome.is_success());
+        Ok(if is_success { Settled::Closed } else { Settled::Open })
+    }
+
+    /// Whether another `orchestrate` is running `job`, out of the reach of our locks.
+    pub(super) fn is_elsewhere(&self, job: &Job) -> bool {
+        let standing = self.order.store.load_job(job);
+        let is_unfinished = standing.reruns.contains_key(&job.id())
+            || matches!(
+                standing.standing(job),
+                Standing::NotDone(NotDone::Unfinished { .. } | NotDone::Running)
+            );
+        is_unfinished && is_beyond_locks(job, self.order.store, &self.owner.owners())
     }
 
     /// Writes the missing record of the last attempt of `job`. Returns `None` if the attempt cannot be read; its files
@@ -163,6 +222,8 @@ impl Run<'_> {
         let counters = (is_now && same_boot).then(probe_counters);
         let at = if is_now { Utc::now() } else { end_by_files(&dir).unwrap_or(attempt.started_at) };
         let left_processes = seen == Seen::EndedWithLeftovers;
+        // Whoever asked may have ended its worker too, and nobody saw in which order.
+        let ending = if dir.stop().exists() { asked() } else { ending };
         let end = End { ending, at, counters, adopted: true, left_processes };
         let record = attempt.conclude(job, &dir, end);
         tidy(lock);
@@ -174,9 +235,20 @@ impl Run<'_> {
 
     /// An adopted success counts as a success. After an adopted failure, the job is tried again in its turn.
     fn conclude_adopted(&mut self, job: &Job, record: &Record) {
-        let done = record.outcome.is_success();
-        self.conclude(job, record, !done);
+        let is_over = record.outcome.is_success() || self.is_set_aside(job, record);
+        self.conclude(job, record, !is_over);
     }
+}
+
+/// How a job stands under its lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Settled {
+    /// Nothing is left to do: it is done, or must not be run.
+    Closed,
+    /// It can be run.
+    Open,
+    /// Another `orchestrate` is running it, out of the reach of our locks.
+    Elsewhere,
 }
 
 /// What we saw of the end of an attempt that another `orchestrate` started.
@@ -198,19 +270,26 @@ enum Watched {
     Ended,
     /// It exceeded its time limit.
     TooLong,
+    /// Somebody asks to end it.
+    Asked,
 }
+
+/// The time between two looks at a worker.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Waits until the worker of `attempt` has ended but its lock is still held a moment later, or until `left` is over.
 /// Keeps the worker's output within its limit meanwhile.
 async fn watch(attempt: &Attempt, dir: &AttemptDir, left: Duration) -> Watched {
-    let look = Duration::from_secs(1);
     let mut waited = Duration::ZERO;
     let mut ended = false;
     loop {
-        let step = look.min(left.saturating_sub(waited));
+        let step = LOOK.min(left.saturating_sub(waited));
         tokio::time::sleep(step).await;
         waited += step;
         bound_output(dir, &attempt.limits);
+        if dir.stop().exists() {
+            return Watched::Asked;
+        }
         let ended_before = std::mem::replace(&mut ended, attempt.has_ended(dir));
         if ended_before {
             return Watched::Ended;

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::adopt::{Seen, is_orphan};
+use super::adopt::{Seen, Settled, is_orphan};
 use super::alike::Alike;
 use super::state::{Halt, Run, RunOrder};
-use crate::event::{Event, Observer, Summary, WorkerFate};
+use crate::event::{Event, Observer, Summary, Waiting, WorkerFate};
 use crate::job::{Job, JobId, State};
-use crate::lock::{DeviceLock, LockDir, Others, OwnerLock, sign};
+use crate::lock::{DeviceLock, LockDir, Others, OwnerLock, Owners, sign};
 use crate::plan::{Ceilings, Decided, Decision, Inventory, Standing};
 use crate::record::Record;
 use crate::run::error::DispatchError;
@@ -17,47 +17,21 @@ use crate::run::profiler::Profilers;
 use crate::run::telemetry::Sensors;
 use crate::stop::StopSignals;
 use crate::store::{Durable, Store};
+use crate::text::jobs_text;
 
 /// Runs the jobs in `order` until all are done or a signal stops the run.
 ///
 /// # Errors
 /// [`DispatchError`]: the run ended early. None of its workers is left.
 pub async fn dispatch(order: RunOrder<'_>, observer: &mut dyn Observer) -> Result<Summary, DispatchError> {
-    let signals = StopSignals::listen().map_err(DispatchError::Signals)?;
-    let locks = LockDir::create(&order.site.lock_dir).map_err(DispatchError::Lock)?;
-    let ceilings = Ceilings::of(&order.inventory, order.host);
-    observer.event(&Event::Began { jobs: order.decided });
-    let reruns = attempts_to_replace(order.decided, &order.inventory, order.store);
-    let durable = Durable::of(order.store);
-    let running = order.store.running();
-    let owner = OwnerLock::take(&running).map_err(DispatchError::Lock)?;
-    let mut run = Run {
-        order,
-        locks,
-        signals,
-        observer,
-        ceilings,
-        profilers: Profilers::default(),
-        reruns,
-        states: BTreeMap::new(),
-        done_by_others: BTreeSet::new(),
-        alike: Alike::default(),
-        cool_down: Duration::ZERO,
-        sensors: Sensors::open(),
-        glance: Glance::default(),
-        owner,
-        others: Others::in_directory(running),
-        workers: BTreeMap::new(),
-        durable,
-        warned: BTreeSet::new(),
-    };
+    let mut run = Run::prepare(order, observer)?;
     let ended = run.everything().await;
     // Whatever stopped the run, its results are kept.
     let synced = run.durable.sync();
     let stopped = match ended {
         Ok(()) => None,
         Err(Halt::Stopped(by)) => Some(by),
-        Err(Halt::AllAlike) => None,
+        Err(Halt::AllAlike | Halt::Taken) => None,
         Err(Halt::Failed(error)) => return Err(error),
     };
     synced?;
@@ -66,14 +40,59 @@ pub async fn dispatch(order: RunOrder<'_>, observer: &mut dyn Observer) -> Resul
     Ok(summary)
 }
 
+/// How often to look whether others have finished.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What became of a job in its turn.
+enum Turn {
+    /// This run has nothing more to do with it.
+    Over,
+    /// A smaller batch ran out of memory.
+    Pruned,
+    /// Another `orchestrate` is running it, out of the reach of our locks.
+    Elsewhere,
+}
+
+/// Refuses to run beside an `orchestrate` that no lock of ours keeps out. Whoever starts at the same moment is seen by
+/// at least one of the two, because each shows itself before it looks.
+fn refuse_beyond_locks(owners: &Owners) -> Result<(), DispatchError> {
+    let other = owners.others().into_iter().find(|owner| !owner.is_told_by_locks);
+    other.map_or(Ok(()), |owner| Err(DispatchError::BeyondLocks(Box::new(owner))))
+}
+
+/// Where locks keep nobody out, and what is done about it, as sentences.
+fn tell_useless_locks(order: &RunOrder<'_>, locks: &LockDir, owners: &Owners) -> Vec<String> {
+    let mut found = Vec::new();
+    if !owners.locks_work() {
+        let store = order.store.root().display();
+        found.push(format!(
+            "locks keep nobody out on the file system of {store}; the directories of attempts do, and `--join` lets \
+             others share this store"
+        ));
+    }
+    if !locks.locks_work() {
+        let path = locks.path().display();
+        found.push(format!(
+            "locks keep nobody out in {path}; tickets there keep jobs apart instead, one at a time on this host"
+        ));
+    }
+    found
+}
+
 /// The done jobs of `decided` that this run repeats, each with the attempt of its record. These are stale jobs that the
 /// user wants again, and re-runs left behind by an `orchestrate` that died.
 ///
 /// A re-run that another `orchestrate` is working on is left to it; if it fails, the job stays done. If the record has
 /// another attempt number by then, somebody has already repeated the job.
-fn attempts_to_replace(decided: &[Decided], inventory: &Inventory, store: &Store) -> BTreeMap<JobId, u32> {
-    let is_ours =
-        |decided: &&Decided| matches!(decided.decision, Decision::Rerun { .. }) || is_orphan(decided, store);
+fn attempts_to_replace(
+    decided: &[Decided],
+    inventory: &Inventory,
+    store: &Store,
+    owners: &Owners,
+) -> BTreeMap<JobId, u32> {
+    let is_ours = |decided: &&Decided| {
+        matches!(decided.decision, Decision::Rerun { .. }) || is_orphan(decided, store, owners)
+    };
     let attempt = |decided: &Decided| match inventory.jobs.get(&decided.job.id()) {
         Some(Standing::Done(record)) => Some((decided.job.id(), record.attempt)),
         _ => None,
@@ -81,7 +100,48 @@ fn attempts_to_replace(decided: &[Decided], inventory: &Inventory, store: &Store
     decided.iter().filter(is_ours).filter_map(attempt).collect()
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    /// Takes our place among those who run on the store, and begins the run.
+    fn prepare(order: RunOrder<'a>, observer: &'a mut dyn Observer) -> Result<Run<'a>, DispatchError> {
+        let mut signals = StopSignals::listen().map_err(DispatchError::Signals)?;
+        let locks = LockDir::create(&order.site.lock_dir).map_err(DispatchError::Lock)?;
+        let running = order.store.running();
+        let mut owner = OwnerLock::take(&running, &order.plan.matrix.name).map_err(DispatchError::Lock)?;
+        let owners = owner.owners();
+        if !order.join {
+            refuse_beyond_locks(&owners)?;
+        }
+        owner.keep_alive(signals.also_by_request()).map_err(DispatchError::Signals)?;
+        observer.event(&Event::Began { jobs: order.decided });
+        for text in tell_useless_locks(&order, &locks, &owners) {
+            observer.event(&Event::Warning(&text));
+        }
+        let mut others = Others::default();
+        others.look(&owners);
+        Ok(Run {
+            locks,
+            signals,
+            observer,
+            ceilings: Ceilings::of(&order.inventory, order.host),
+            profilers: Profilers::default(),
+            reruns: attempts_to_replace(order.decided, &order.inventory, order.store, &owners),
+            states: BTreeMap::new(),
+            done_by_others: BTreeSet::new(),
+            alike: Alike::default(),
+            cool_down: Duration::ZERO,
+            sensors: Sensors::open(),
+            glance: Glance::default(),
+            owner,
+            others,
+            set_aside: BTreeSet::new(),
+            awaited: None,
+            workers: BTreeMap::new(),
+            durable: Durable::of(order.store),
+            warned: BTreeSet::new(),
+            order,
+        })
+    }
+
     async fn everything(&mut self) -> Result<(), Halt> {
         let decided = self.order.decided;
         self.adopt_orphans().await?;
@@ -90,33 +150,65 @@ impl Run<'_> {
             .filter(|Decided { decision, .. }| decision.runs() || matches!(decision, Decision::Pruned { .. }))
             .map(|decided| &decided.job)
             .collect();
-        // Pruned jobs are looked at again at the end: the smaller batch might have succeeded this time.
+        // Pruned jobs are looked at again at the end: the smaller batch might have succeeded this time. So are the jobs
+        // of others, whose attempt can fail.
         loop {
-            let mut pruned = Vec::new();
+            let (mut left, mut elsewhere, mut is_stuck) = (Vec::new(), 0, true);
             for job in std::mem::take(&mut waiting) {
-                if matches!(self.states.get(&job.id()), None | Some(State::Pruned))
-                    && !self.run_or_prune(job).await?
-                {
-                    pruned.push(job);
+                if !self.is_open(job) {
+                    continue;
+                }
+                match self.run_or_prune(job).await? {
+                    Turn::Over => is_stuck = false,
+                    Turn::Pruned => left.push(job),
+                    Turn::Elsewhere => {
+                        elsewhere += 1;
+                        left.push(job);
+                    }
                 }
             }
-            waiting = pruned;
-            if waiting.iter().all(|job| self.ceilings.prunes(job.key()).is_some()) {
+            waiting = left;
+            if elsewhere == 0 && waiting.iter().all(|job| self.ceilings.prunes(job.key()).is_some()) {
                 return Ok(());
+            }
+            if is_stuck && elsewhere > 0 {
+                self.wait_for_others(elsewhere).await?;
             }
         }
     }
 
-    /// Runs `job` unless it is pruned. Returns `false` if it is.
-    async fn run_or_prune(&mut self, job: &Job) -> Result<bool, Halt> {
+    /// Runs `job` unless it is pruned, or another `orchestrate` has it.
+    async fn run_or_prune(&mut self, job: &Job) -> Result<Turn, Halt> {
         self.heed_signals().await?;
         if let Some(why) = self.ceilings.prunes(job.key()) {
             self.leave(job, State::Pruned, &Decision::Pruned { why });
-            return Ok(false);
+            return Ok(Turn::Pruned);
         }
-        let ran = self.run_job(job).await;
-        self.spare_others(job, ran)?;
-        Ok(true)
+        // Nobody should hold the host for a job that somebody else runs.
+        if self.order.join && self.is_elsewhere(job) {
+            return Ok(Turn::Elsewhere);
+        }
+        match self.run_job(job).await {
+            Err(Halt::Taken) => Ok(Turn::Elsewhere),
+            ran => self.spare_others(job, ran).map(|()| Turn::Over),
+        }
+    }
+
+    /// Whether this run might still run `job`.
+    fn is_open(&self, job: &Job) -> bool {
+        let id = job.id();
+        matches!(self.states.get(&id), None | Some(State::Pruned)) && !self.set_aside.contains(&id)
+    }
+
+    /// Waits a moment for the others that run the last jobs.
+    async fn wait_for_others(&mut self, jobs: usize) -> Result<(), Halt> {
+        let what = format!("another orchestrate, which runs {}", jobs_text(jobs));
+        let waiting = Waiting { what, holder: None };
+        if self.awaited.as_ref() != Some(&waiting) {
+            self.observer.event(&Event::Waiting(&waiting));
+            self.awaited = Some(waiting);
+        }
+        self.idle(LOOK).await
     }
 
     /// Runs `job` until it succeeds or its attempts are used up.
@@ -137,16 +229,19 @@ impl Run<'_> {
     /// Makes one attempt of `job` under its locks. `None` if somebody else finished the job while we waited for them.
     async fn run_once(&mut self, job: &Job, retries_left: u32) -> Result<Option<Record>, Halt> {
         let device_lock = self.lock_device(job).await?;
-        if !matches!(self.states.get(&job.id()), None | Some(State::Pruned)) {
+        if !self.is_open(job) {
             // While we waited, we adopted it.
             return Ok(None);
         }
         let mut job_lock = self.lock_job(job, WorkerFate::None).await?;
         // The run has begun: from now on it waits if another run takes the locks between two of its jobs.
         self.order.no_wait = false;
-        if self.settle(job, &job_lock, Seen::Gone)? {
-            return Ok(None);
+        match self.settle(job, &job_lock, Seen::Gone)? {
+            Settled::Open => {}
+            Settled::Closed => return Ok(None),
+            Settled::Elsewhere => return Err(Halt::Taken),
         }
+        self.owner.sign(&job.dir_name());
         sign(job, self.order.store.root(), &job_lock, Some(&device_lock));
         let record = self.attempt(job, &mut job_lock, &device_lock).await?;
         let stopping = self.signals.stopping().is_some();
@@ -161,12 +256,13 @@ impl Run<'_> {
         let share = self.order.plan.env(job.key()).share;
         let locks = self.locks.clone();
         loop {
+            let owners = self.owner.owners();
             let mut others = std::mem::take(&mut self.others);
             let mut patience = self.patience();
             let locked = tokio::select! {
                 biased;
                 locked = locks.lock(job, share, &mut patience) => Some(locked),
-                () = others.lost() => None,
+                () = others.lost(&owners) => None,
             };
             self.others = others;
             match locked {

@@ -16,10 +16,10 @@ use crate::matrix::Share;
 use crate::plan::{Profiler, changes_text, worker_changes};
 use crate::record::{Ending, Gate, NotProfiled, Provenance, Record, WorkerFacts};
 use crate::run::clock::probe_since_boot;
-use crate::run::process::{Chain, ChainCall};
+use crate::run::process::{Chain, ChainCall, worker_variable};
 use crate::run::supervise::{seen, supervise, tell_unrecorded};
 use crate::run::telemetry::Recorder;
-use crate::store::{Attempt, End, WORTH_A_SYNC, abandon, begin, restore, save_record};
+use crate::store::{Attempt, End, WORTH_A_SYNC, claim, next_attempt, restore, save_record};
 
 /// An attempt with its `attempt.json` on disk.
 struct Begun {
@@ -97,9 +97,9 @@ impl Run<'_> {
         profiler: Option<Profiler>,
         gate: Option<Gate>,
     ) -> Result<Begun, Halt> {
-        let dir = begin(job, job_lock)?;
+        let dir = next_attempt(job, job_lock, &self.owner.owners())?;
         let provenance = self.provenance(job, job_lock, &dir, profiler.as_ref())?;
-        self.stop_if_worker_changed(job, &provenance.worker).inspect_err(|_| abandon(&dir))?;
+        self.stop_if_worker_changed(job, &provenance.worker)?;
         let limits = self.order.plan.env(job.key()).limits;
         let time = self.order.site.time.flavour;
         // The jobs beside ours might have changed during the wait.
@@ -109,8 +109,7 @@ impl Run<'_> {
             .owned_by(self.owner.name())
             .behind_gate(gate)
             .under(profiler);
-        attempt.save(&dir)?;
-        Ok(Begun { dir, attempt })
+        if claim(&dir, &attempt)? { Ok(Begun { dir, attempt }) } else { Err(Halt::Taken) }
     }
 
     /// One run measures with one worker: whoever builds a new one meanwhile did not ask for a mixture.
@@ -137,6 +136,7 @@ impl Run<'_> {
         dir: &AttemptDir,
         profiler: Option<&Profiler>,
     ) -> Result<Provenance, Halt> {
+        let useless_locks = self.useless_locks();
         let RunOrder { site, plan, .. } = &mut self.order;
         let invocation = site.invocation(job, plan, dir, profiler)?;
         let directory = site.directory.display().to_string();
@@ -152,7 +152,14 @@ impl Run<'_> {
             command: site.chain(&invocation, dir)?,
             environment: invocation.environment.into(),
             variables: Some(plan.env(job.key()).variables.keys().cloned().collect::<BTreeSet<_>>().into()),
+            useless_locks,
         })
+    }
+
+    /// Where locks keep nobody out, by name.
+    fn useless_locks(&self) -> BTreeSet<String> {
+        let places = [("store", self.owner.owners().locks_work()), ("host", self.locks.locks_work())];
+        places.into_iter().filter(|(_, works)| !works).map(|(name, _)| name.to_owned()).collect()
     }
 
     /// Starts the worker of `job` and supervises it until it ends.
@@ -172,7 +179,8 @@ impl Run<'_> {
             environment: &attempt.provenance.environment,
             directory: &self.order.site.directory,
         };
-        let mut chain = match Chain::spawn(call, dir, job_lock, device_lock) {
+        let noted = device_lock.note_worker(&worker_variable(&dir.measurement()));
+        let mut chain = match noted.and_then(|()| Chain::spawn(call, dir, job_lock, device_lock)) {
             Ok(chain) => chain,
             Err(error) => return seen(Ending::NotStarted { message: error.to_string() }, false),
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::alike::Alike;
-use crate::event::{Event, Observer, Summary, WorkerFate};
+use crate::event::{Event, Observer, Summary, Waiting, WorkerFate};
 use crate::job::{Job, JobId, State};
 use crate::lock::{JobLock, LockDir, LockError, Others, OwnerLock, Patience};
 use crate::plan::{Ceilings, Decided, Decision, Inventory, NotDone, Plan, Standing};
@@ -39,6 +39,8 @@ pub struct RunOrder<'a> {
     pub keep_going: bool,
     /// Give up at once if a lock is busy before the first job starts. Later jobs wait.
     pub no_wait: bool,
+    /// Share the store with others that no lock of ours keeps out.
+    pub join: bool,
 }
 
 /// Why a run ends early.
@@ -48,6 +50,8 @@ pub(super) enum Halt {
     Stopped(String),
     /// The last jobs failed in the same way, so the remaining ones are not tried.
     AllAlike,
+    /// Another `orchestrate` began the attempt of this job before us.
+    Taken,
     Failed(DispatchError),
 }
 
@@ -80,6 +84,10 @@ pub(super) struct Run<'a> {
     pub(super) owner: OwnerLock,
     /// Tells us when those of others are no longer.
     pub(super) others: Others,
+    /// The jobs whose worker somebody asked to end. They are left for the next run.
+    pub(super) set_aside: BTreeSet<JobId>,
+    /// The last wait for others that was reported.
+    pub(super) awaited: Option<Waiting>,
     /// The workers of this run when they were first started, by path.
     pub(super) workers: BTreeMap<String, WorkerFacts>,
     pub(super) durable: Durable,
@@ -173,6 +181,9 @@ impl Run<'_> {
             let before = self.order.inventory.jobs.insert(job.id(), standing);
             self.ceilings.replace(before.as_ref().and_then(Standing::record).map(|before| &**before), record);
         }
+        if self.is_set_aside(job, record) {
+            self.set_aside.insert(job.id());
+        }
         if !retry {
             // An interrupted job is still waiting.
             if policy.leaves != State::Waiting {
@@ -180,6 +191,12 @@ impl Run<'_> {
             }
         }
         self.observer.event(&Event::Ended { job, record, retry });
+    }
+
+    /// Whether somebody asked to end the worker of the attempt of this record, and the run shall go on without `job`.
+    pub(super) fn is_set_aside(&self, job: &Job, record: &Record) -> bool {
+        let is_interrupted = record.outcome.policy().leaves == State::Waiting;
+        is_interrupted && self.order.store.job_dir(job).attempt(record.attempt).stop().exists()
     }
 
     /// Notes that `job` is in `state` although this run has not run it, and reports why the first time.
@@ -190,7 +207,8 @@ impl Run<'_> {
     }
 
     pub(super) fn summary(&self, stopped_by: Option<String>) -> Summary {
-        let mut summary = Summary { stopped_by, ..Summary::default() };
+        let by_request = || (!self.set_aside.is_empty()).then(|| "`orchestrate stop`".to_owned());
+        let mut summary = Summary { stopped_by: stopped_by.or_else(by_request), ..Summary::default() };
         for Decided { job, decision } in self.order.decided {
             let state = self.states.get(&job.id()).copied().unwrap_or_else(|| decision.state());
             let done_before = *decision == Decision::Skip || self.done_by_others.contains(&job.id());

@@ -1,5 +1,6 @@
 //! A job's line: its record, with numbers in the place of what it has in common with others.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use chrono::{DateTime, Utc};
@@ -61,6 +62,8 @@ struct ProvenanceEntry {
     environment: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     variables: Option<u32>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    useless_locks: BTreeSet<String>,
 }
 
 impl Entry {
@@ -186,6 +189,7 @@ impl ProvenanceEntry {
             command: _,
             environment,
             variables,
+            useless_locks,
         } = provenance;
         Ok(ProvenanceEntry {
             orchestrate: orchestrate.clone(),
@@ -196,6 +200,7 @@ impl ProvenanceEntry {
             cloud: cloud.as_ref().map(|cloud| parts.cloud.number(cloud, out)).transpose()?,
             environment: parts.environment.number(environment, out)?,
             variables: variables.as_ref().map(|names| parts.variables.number(names, out)).transpose()?,
+            useless_locks: useless_locks.clone(),
         })
     }
 
@@ -214,6 +219,7 @@ impl ProvenanceEntry {
             command: Vec::new(),
             environment: parts.environment.get(self.environment)?,
             variables: part(self.variables, |number| parts.variables.get(number))?,
+            useless_locks: self.useless_locks,
         })
     }
 }

@@ -1,0 +1,229 @@
+//! `orchestrate stop`: ends what runs in a store.
+//!
+//! A run is asked to stop by a file with the name of its owner's lock, a job by a file in its attempt's directory.
+//! Neither name is ever used twice, so nobody can be mistaken for another, whatever became of its process id. This also
+//! works from another host. A worker without an owner is ended here.
+
+use std::time::Duration;
+
+use super::find::{find_job, no_store};
+use super::global::store_flag;
+use super::others::OtherRun;
+use super::output::{hint, print_line};
+use super::{Exit, Failure, Global};
+use crate::event::{Event, Observer};
+use crate::files::{JobDir, probe_locks};
+use crate::lock::{Owners, ask_to_stop};
+use crate::plan::quote;
+use crate::run::stop::{ask_to_end, end_orphan, is_running};
+use crate::store::{OpenAttempt, Store};
+use crate::text::did_you_mean;
+
+/// The arguments of `orchestrate stop`.
+#[derive(Debug, clap::Args)]
+pub(super) struct StopArgs {
+    /// The name of a matrix, or the label, the directory or at least four digits of the id of a job [default:
+    /// everything that runs in the store].
+    what: Option<String>,
+}
+
+/// Ends what runs, and waits until it has ended.
+pub(super) fn run(args: StopArgs, global: &Global) -> Result<Exit, Failure> {
+    let store = Store::at(&global.store).map_err(Failure::store)?;
+    if let Some(failure) = no_store(&store) {
+        return Err(failure.hint("`--store DIR` names another store"));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let result = runtime.block_on(async {
+        let wanted = Wanted::find(&store, args.what.as_deref())?;
+        Stopping { store: &store, global }.stop(&wanted).await
+    });
+    // A thread that still waits for a lock must not delay the exit.
+    runtime.shutdown_background();
+    result
+}
+
+/// What the user wants to stop.
+enum Wanted {
+    Everything,
+    /// The runs of the matrix of this name.
+    Matrix(String),
+    /// The job in this directory.
+    Job(JobDir),
+}
+
+impl Wanted {
+    fn find(store: &Store, word: Option<&str>) -> Result<Wanted, Failure> {
+        let Some(word) = word else { return Ok(Wanted::Everything) };
+        let mut names = store.plan_names().map_err(Failure::store)?;
+        names.extend(OtherRun::all(store).iter().map(|run| run.matrix().to_owned()));
+        if names.iter().any(|name| name == word) {
+            return Ok(Wanted::Matrix(word.to_owned()));
+        }
+        match find_job(store, word) {
+            Ok(found) => Ok(Wanted::Job(found.dir)),
+            Err(failure) if failure.exit == Exit::NothingSelected => {
+                let what = format!("the store {} has no matrix and no job `{word}`", store.root().display());
+                let near = did_you_mean(word, names.iter().map(String::as_str)).or(failure.hint);
+                let near = near.unwrap_or_else(|| "`orchestrate stop` ends everything that runs".to_owned());
+                Err(Failure::new(Exit::NothingSelected, what).hint(near))
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+struct Stopping<'a> {
+    store: &'a Store,
+    global: &'a Global,
+}
+
+/// How often to look whether something has ended.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How long something may take to end, beyond the grace of its worker.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Stopping<'_> {
+    async fn stop(&self, wanted: &Wanted) -> Result<Exit, Failure> {
+        let stopped = match wanted {
+            Wanted::Everything => self.stop_runs(None).await?,
+            Wanted::Matrix(name) => self.stop_runs(Some(name)).await?,
+            Wanted::Job(dir) => self.stop_job(dir).await?,
+        };
+        let flag = store_flag(self.global);
+        match stopped.first() {
+            None => {
+                let what = match wanted {
+                    Wanted::Everything => "nothing runs".to_owned(),
+                    Wanted::Matrix(name) => format!("nothing of {name} runs"),
+                    Wanted::Job(dir) => format!("{} does not run", dir.name()),
+                };
+                print_line(&format!("{what} in {}", self.store.root().display()))?;
+            }
+            Some(matrix) if matches!(wanted, Wanted::Job(_)) => hint(
+                self.global.quiet,
+                &format!(
+                    "its run goes on without it; `orchestrate resume {}{flag}` runs it again",
+                    quote(matrix)
+                ),
+            ),
+            Some(matrix) => {
+                hint(self.global.quiet, &format!("`orchestrate resume {}{flag}` continues", quote(matrix)));
+            }
+        }
+        Ok(Exit::Done)
+    }
+
+    /// Stops the runs of `matrix`, or all, and the workers whose `orchestrate` died. Returns the matrices concerned.
+    async fn stop_runs(&self, matrix: Option<&str>) -> Result<Vec<String>, Failure> {
+        let mut stopped = Vec::new();
+        let is_wanted = |name: &str| matrix.is_none_or(|wanted| wanted == name);
+        let runs: Vec<OtherRun> =
+            OtherRun::all(self.store).into_iter().filter(|run| is_wanted(run.matrix())).collect();
+        for run in &runs {
+            ask_to_stop(&self.store.running(), &run.owner.name)?;
+        }
+        for run in runs {
+            self.wait_for_run(&run).await?;
+            let who = run.owner.describe();
+            let job = run.job().map_or(String::new(), |job| format!("; it ran {job}"));
+            print_line(&format!("stopped the run of {}: {who}{job}", run.matrix()))?;
+            stopped.push(run.matrix().to_owned());
+        }
+        for open in self.orphans()? {
+            let name = open.attempt.provenance.matrix.name.to_string();
+            if is_wanted(&name) {
+                self.end(&open).await?;
+                stopped.push(name);
+            }
+        }
+        Ok(stopped)
+    }
+
+    /// Stops the job in `dir` alone. Returns its matrix if it ran.
+    async fn stop_job(&self, dir: &JobDir) -> Result<Vec<String>, Failure> {
+        let Some(open) = self.store.open_attempt(dir) else { return Ok(Vec::new()) };
+        let owners = Owners::of(self.store.running());
+        let owner = open.attempt.owner().filter(|name| owners.is_at_work(name));
+        match owner {
+            Some(owner) => {
+                ask_to_end(&open.dir)?;
+                let is_over = || {
+                    let now = self.store.open_attempt(dir);
+                    now.is_none_or(|now| now.dir != open.dir) || !owners.is_at_work(owner)
+                };
+                self.wait(&open, is_over).await?;
+                print_line(&format!("stopped {}", open.job.label()))?;
+            }
+            None if is_running(&open, self.store) => self.end(&open).await?,
+            None => return Ok(Vec::new()),
+        }
+        Ok(vec![open.attempt.provenance.matrix.name.to_string()])
+    }
+
+    /// The attempts whose worker runs, but whose `orchestrate` died.
+    fn orphans(&self) -> Result<Vec<OpenAttempt>, Failure> {
+        let owners = Owners::of(self.store.running());
+        // Nobody ever ran in a store without this directory.
+        let by_locks = probe_locks(&self.store.running()).unwrap_or(true);
+        let mut open = self.store.open_attempts(by_locks).map_err(Failure::store)?;
+        open.retain(|open| !open.attempt.owner().is_some_and(|name| owners.is_at_work(name)));
+        open.retain(|open| is_running(open, self.store));
+        Ok(open)
+    }
+
+    /// Ends a worker whose `orchestrate` died.
+    async fn end(&self, open: &OpenAttempt) -> Result<(), Failure> {
+        let label = open.job.label();
+        if !end_orphan(open, self.store, &mut Deaf).await? {
+            return Err(self.still_runs(&format!("the worker of {label}")));
+        }
+        print_line(&format!("ended the worker of {label}, whose orchestrate had died"))
+    }
+
+    async fn wait_for_run(&self, run: &OtherRun) -> Result<(), Failure> {
+        let owners = Owners::of(self.store.running());
+        let grace = run.open.as_ref().map_or(Duration::ZERO, |open| open.attempt.limits.grace);
+        let is_over = || !owners.is_at_work(&run.owner.name);
+        match wait_until(is_over, grace + PATIENCE).await {
+            true => Ok(()),
+            false => Err(self.still_runs(&format!("orchestrate ({})", run.owner.describe()))),
+        }
+    }
+
+    async fn wait(&self, open: &OpenAttempt, is_over: impl Fn() -> bool) -> Result<(), Failure> {
+        match wait_until(is_over, open.attempt.limits.grace + PATIENCE).await {
+            true => Ok(()),
+            false => Err(self.still_runs(&format!("the worker of {}", open.job.label()))),
+        }
+    }
+
+    fn still_runs(&self, what: &str) -> Failure {
+        let flag = store_flag(self.global);
+        Failure::new(Exit::StoreUnusable, format!("{what} was asked to stop, and still runs")).hint(format!(
+            "it may be suspended, belong to another user, or be of an older version: try `orchestrate stop{flag}` again, \
+             or end it with `kill`"
+        ))
+    }
+}
+
+/// Waits until `is_over`, for at most `bound`. Returns whether it is.
+async fn wait_until(is_over: impl Fn() -> bool, bound: Duration) -> bool {
+    let mut waited = Duration::ZERO;
+    while !is_over() {
+        if waited >= bound {
+            return false;
+        }
+        tokio::time::sleep(LOOK).await;
+        waited += LOOK;
+    }
+    true
+}
+
+/// Whoever ends something tells what at the end.
+struct Deaf;
+
+impl Observer for Deaf {
+    fn event(&mut self, _: &Event<'_>) {}
+}

@@ -1,0 +1,40 @@
+//! Attempts without a record: those that run, and those that were cut off.
+
+use super::attempt::Attempt;
+use super::directory::Store;
+use super::error::StoreError;
+use super::inventory::{is_locked, last_begun, load_key};
+use crate::files::{AttemptDir, JobDir};
+use crate::job::Job;
+
+/// An attempt without a record.
+#[derive(Clone, Debug)]
+pub struct OpenAttempt {
+    /// Its job.
+    pub job: Job,
+    /// Its directory.
+    pub dir: AttemptDir,
+    /// The facts before its start.
+    pub attempt: Attempt,
+}
+
+impl Store {
+    /// Every attempt without a record. Where locks tell (`by_locks`), only those that are running.
+    ///
+    /// # Errors
+    /// [`StoreError::Read`].
+    pub fn open_attempts(&self, by_locks: bool) -> Result<Vec<OpenAttempt>, StoreError> {
+        let dirs = self.job_dirs()?.into_iter().filter(|dir| !by_locks || is_locked(dir));
+        Ok(dirs.filter_map(|dir| self.open_attempt(&dir)).collect())
+    }
+
+    /// The last attempt of the job in `dir`, if it has no record.
+    pub fn open_attempt(&self, dir: &JobDir) -> Option<OpenAttempt> {
+        let attempt_dir = last_begun(dir).filter(|attempt| !attempt.record().exists())?;
+        let recorded = dir.load_record().ok().flatten().map_or(0, |record| record.attempt);
+        let job = Job::new(load_key(dir).ok().flatten()?);
+        let is_open = attempt_dir.number() > recorded && job.dir_name() == dir.name();
+        let attempt = Attempt::load(&attempt_dir).ok().filter(|_| is_open)?;
+        Some(OpenAttempt { job, dir: attempt_dir, attempt })
+    }
+}
