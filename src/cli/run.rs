@@ -270,10 +270,14 @@ impl Execution<'_> {
     /// The same command without the flag `without`, which begins with a space.
     fn resume_command_without(&self, without: &str) -> String {
         let name = quote(&self.plan.matrix.name);
-        let reruns = [(self.how.rerun_stale, " --rerun-stale"), (self.how.rerun_marked, " --rerun-marked")];
-        let reruns = reruns.into_iter().filter(|(is_set, flag)| *is_set && *flag != without);
-        let reruns: String = reruns.map(|(_, flag)| flag).collect();
-        format!("orchestrate resume {name}{}{reruns}{}", self.how.select.flags(), store_flag(self.global))
+        let flags = [
+            (self.how.rerun_stale, " --rerun-stale"),
+            (self.how.rerun_marked, " --rerun-marked"),
+            (self.how.join, " --join"),
+        ];
+        let flags = flags.into_iter().filter(|(is_set, flag)| *is_set && *flag != without);
+        let flags: String = flags.map(|(_, flag)| flag).collect();
+        format!("orchestrate resume {name}{}{flags}{}", self.how.select.flags(), store_flag(self.global))
     }
 
     /// The remedy if the store cannot be written.
