@@ -10,9 +10,8 @@ use orchestrate::analysis::table::{About, CSV_FILES, CsvFile, Section};
 use orchestrate::architecture;
 use orchestrate::cli::Exit;
 use orchestrate::job::{Declaration, PARAMETERS, ParamValue, ParameterType};
-use orchestrate::plan::PASSED_ON;
 use orchestrate::protocol::WorkerExit;
-use orchestrate::record::{Outcome, sensors_table};
+use orchestrate::record::{Outcome, PASSED_ON, sensors_table};
 use orchestrate::report::{FIGURES, Figure};
 
 use super::harness::{Matrix, Project};

@@ -48,7 +48,7 @@ impl Circumstances {
             power_source: record.provenance.host.power_source.clone(),
             governor: record.provenance.host.governor.clone(),
             environment: telling(&record.provenance)
-                .map(|(name, value)| (name.clone(), value.clone()))
+                .map(|(name, value)| (name.clone(), value.to_owned()))
                 .collect(),
             device_name: details.device_name.clone(),
             device_uuid: details.device_uuid.clone(),
@@ -92,7 +92,7 @@ impl Circumstances {
             && (device_name, device_uuid) == (&details.device_name, &details.device_uuid)
             && (nvidia_driver, worker_sha256) == (&found.nvidia_driver, &worker.sha256)
             && *versions == details.versions
-            && environment.iter().eq(telling(&record.provenance))
+            && environment.iter().map(|(name, value)| (name, value.as_str())).eq(telling(&record.provenance))
             && files.iter().eq(worker_files(worker))
             && without_settings(effective) == without_settings(&measurement.effective)
             && effective.settings.iter().eq(telling_settings(record, measurement))
@@ -220,12 +220,12 @@ fn worker_files(worker: &WorkerFacts) -> BTreeMap<&String, &String> {
 const PLACES: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "VIRTUAL_ENV", "PWD"];
 
 /// The variables that can affect the measurement. Those that only name places count if the matrix declares them.
-fn telling(provenance: &Provenance) -> impl Iterator<Item = (&String, &String)> {
+fn telling(provenance: &Provenance) -> impl Iterator<Item = (&String, &str)> {
     let is_declared =
         move |name: &String| provenance.variables.as_ref().is_some_and(|declared| declared.contains(name));
     let is_telling = move |name: &String| {
         let is_place = PLACES.contains(&name.as_str()) && !is_declared(name);
         !is_place && !name.starts_with("ORCHESTRATE_")
     };
-    provenance.environment.iter().filter(move |(name, _)| is_telling(name))
+    provenance.shown_environment().filter(move |(name, _)| is_telling(name))
 }

@@ -35,6 +35,7 @@ mod report;
 mod resume;
 mod run;
 mod schema;
+mod secrets;
 mod select;
 mod show;
 mod stale;

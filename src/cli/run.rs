@@ -12,6 +12,7 @@ use super::misread::{misread_hints, misread_lines};
 use super::others::tell_others;
 use super::output::{hint, say, warn};
 use super::progress::{Display, Style};
+use super::secrets::load_secrets;
 use super::select::SelectArgs;
 use super::stale::{Here, tell_stale, unconfirmed_jobs};
 use super::{Exit, Failure, Global};
@@ -103,10 +104,11 @@ pub(super) fn execute(plan: &Plan, how: &HowArgs, global: &Global) -> Result<Exi
         let blocked = decided.iter().any(|decided| matches!(decided.decision, Decision::Blocked { .. }));
         return Ok(if blocked { Exit::SomeFailed } else { Exit::Done });
     }
-    let site = programs
-        .map_err(SiteError::from)
-        .and_then(|programs| Site::probe(plan, &decided, programs))
-        .map_err(site_failure)?;
+    let mut programs = programs.map_err(|error| site_failure(error.into()))?;
+    if !how.dry_run {
+        programs.surroundings.secrets = load_secrets(plan, &decided)?;
+    }
+    let site = Site::probe(plan, &decided, programs).map_err(site_failure)?;
     if how.dry_run {
         return execution.print_commands(&site);
     }

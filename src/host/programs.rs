@@ -22,10 +22,8 @@ use super::worker::shipped_worker;
 use crate::clean::cleaned;
 use crate::files::open_regular;
 use crate::job::{Device, Job, JobId, Key, Name, WorkerTemplate};
-use crate::plan::{
-    Inventory, Invocation, Outputs, PASSED_ON, Plan, Standing, Surroundings, caller, invocation,
-};
-use crate::record::{LibraryFacts, Record, WorkerFacts};
+use crate::plan::{Inventory, Invocation, Outputs, Plan, Standing, Surroundings, caller, invocation};
+use crate::record::{LibraryFacts, PASSED_ON, Record, WorkerFacts};
 
 /// Extensions of files that an interpreter or a virtual machine runs.
 const SCRIPT_ENDINGS: [&str; 16] =
@@ -89,7 +87,7 @@ impl Programs {
         let shipped_worker = worker.to_str().map(str::to_owned).ok_or(ProgramsError::NotText(worker))?;
         Ok(Programs {
             directory,
-            surroundings: Surroundings { shipped_worker, ambient: ambient() },
+            surroundings: Surroundings { shipped_worker, ambient: ambient(), secrets: BTreeMap::new() },
             hashes: BTreeMap::new(),
             libraries: BTreeMap::new(),
         })
@@ -292,7 +290,11 @@ mod tests {
     fn programs(directory: &Path) -> Programs {
         Programs {
             directory: directory.to_owned(),
-            surroundings: Surroundings { shipped_worker: "/opt/worker".into(), ambient: BTreeMap::new() },
+            surroundings: Surroundings {
+                shipped_worker: "/opt/worker".into(),
+                ambient: BTreeMap::new(),
+                secrets: BTreeMap::new(),
+            },
             hashes: BTreeMap::new(),
             libraries: BTreeMap::new(),
         }
@@ -304,6 +306,7 @@ mod tests {
             profiler: Vec::new(),
             argv: words.iter().map(|word| (*word).to_owned()).collect(),
             environment,
+            secrets: BTreeMap::new(),
         }
     }
 

@@ -3,8 +3,6 @@
 //! [`MatrixFile`] mirrors the YAML. Values that an env does not override are absent here; [`super::check`] fills them
 //! in.
 
-use std::collections::BTreeMap;
-
 use super::keys::{self, BATCH, DEFAULT_MAX_JOBS, MAX_JOBS, ORDER_SEED, REPEATS};
 use super::limits::{LimitsFile, read_limits};
 use super::note::{Notes, Span, Spanned};
@@ -15,6 +13,7 @@ use super::reader::{
 };
 use super::thresholds::read_thresholds;
 use super::tree::{Entry, Node, Value};
+use super::variables::{Variables, read_variables};
 use super::{Order, Place, Share};
 use crate::job::{Device, Name, ParamValue, Precision};
 use crate::record::CloudFacts;
@@ -48,7 +47,7 @@ pub(super) struct EnvFile {
     pub(super) peaks: Option<String>,
     pub(super) usd_per_hour: Option<f64>,
     pub(super) cloud: Option<CloudFacts>,
-    pub(super) variables: BTreeMap<String, String>,
+    pub(super) variables: Variables,
     pub(super) own: Overrides,
 }
 
@@ -356,7 +355,7 @@ fn read_env(name: &Spanned<String>, node: &Node, notes: &mut Notes) -> EnvFile {
         peaks: peaks.map(|peaks| peaks.value.into()),
         usd_per_hour: get(map, "usd_per_hour").and_then(|node| price(node, notes)),
         cloud: get(map, "cloud").and_then(|node| read_cloud(node, notes)),
-        variables: get(map, "variables").map_or_else(BTreeMap::new, |node| read_variables(node, notes)),
+        variables: read_variables(map, notes),
         own,
     };
     env.broken = notes.count() > before;
@@ -387,36 +386,4 @@ fn read_cloud(node: &Node, notes: &mut Notes) -> Option<CloudFacts> {
         instance: of("instance", "the machine type's name"),
     };
     (cloud != CloudFacts::default()).then_some(cloud)
-}
-
-fn read_variables(node: &Node, notes: &mut Notes) -> BTreeMap<String, String> {
-    let map = entries(node, "environment variables and their values", notes);
-    let mut variables = BTreeMap::new();
-    for (key, node) in map {
-        let is_variable = key.value.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-            && key.value.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        if !is_variable {
-            notes.add(
-                key.span,
-                &key.value,
-                "expected an environment variable's name: letters, digits and `_`",
-            );
-            continue;
-        }
-        if keys::DEVICE_VARIABLES.contains(&key.value.as_str()) {
-            let hint = Some("write `device: cuda:1` for the second GPU".to_owned());
-            notes.add_with_hint(key.span, &key.value, "is set by the env's device", hint);
-            continue;
-        }
-        match &node.value {
-            Value::List(_) | Value::Map(_) | Value::Null => mismatch(node, "the variable's value", notes),
-            Value::Text(text) if text.contains('\0') => mismatch(node, "the variable's value", notes),
-            Value::Unkept(text) => {
-                let hint = Some(in_quotes(text));
-                notes.add_with_hint(node.span, text, "expected the variable's value", hint);
-            }
-            value => drop(variables.insert(key.value.clone(), value.word())),
-        }
-    }
-    variables
 }

@@ -55,6 +55,15 @@ pub(super) const ENV: &[KeyDoc] = &[
     key("usd_per_hour", "The price of the machine in US dollars per hour."),
     key("cloud", "The place of the machine in the cloud."),
     key("variables", "Environment variables added to the worker's."),
+    key(
+        "secret",
+        "Environment variables whose values are never written. One without a value in `variables` is taken from \
+            orchestrate's own environment.",
+    ),
+    key(
+        "not_secret",
+        "Variables whose names look like those of secrets, but whose values everybody may see.",
+    ),
 ];
 
 /// Keys of `limits`.

@@ -26,6 +26,7 @@ mod selector;
 mod size;
 mod thresholds;
 mod tree;
+mod variables;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -42,6 +43,7 @@ pub use configs::Config;
 pub use note::{Note, Span, Spanned, render_notes};
 pub use profile::NothingToProfile;
 pub use schema::schema;
+pub use variables::{Secret, Variables};
 
 /// A checked matrix.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,7 +86,7 @@ pub struct Env {
     /// The worker program.
     pub worker: WorkerTemplate,
     /// Environment variables added to the worker's.
-    pub variables: BTreeMap<String, String>,
+    pub variables: Variables,
     /// The axes in order, including `models`, `batches` and `precisions`. The product of their points is the env's
     /// configs. Several names in one axis are zipped.
     pub axes: Vec<Axis>,

@@ -124,6 +124,10 @@ fn shape(key: &str, tables: &[&'static [KeyDoc]]) -> Value {
             "propertyNames": { "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" },
             "additionalProperties": reference("scalar"),
         }),
+        "secret" | "not_secret" => json!({
+            "type": ["array", "null"],
+            "items": { "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" },
+        }),
         "timeout" | "grace" | "cool_down" | "gate_timeout" => reference("duration"),
         "output" => json!({ "type": "string", "examples": ["64MiB", "1GiB"] }),
         "quiet" => json!({ "anyOf": [number(&keys::QUIET), { "type": "boolean" }] }),

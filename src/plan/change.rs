@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::looks_secret;
-
 /// The value of a variable that a worker does not get.
 pub(super) const NOT_SET: &str = "not set";
 
@@ -13,27 +11,18 @@ pub struct Change {
     /// What changed: `worker`, `processor`, `device`, `driver`, the file name of a library or of another program, or
     /// `$` and the name of a variable.
     pub what: String,
-    /// The full old value; a digest if it is secret.
+    /// The full old value; `set` if it is secret. Older versions wrote a digest of a secret.
     pub from: String,
-    /// The full new value; a digest if it is secret.
+    /// The full new value, likewise.
     pub to: String,
 }
 
 impl Change {
-    /// `worker 1f06d7c03a5b → 9e2b77f01c44`. Hashes are cut to 12 digits, and secrets are hidden.
+    /// `worker 1f06d7c03a5b → 9e2b77f01c44`. Hashes are cut to 12 digits.
     pub fn text(&self) -> String {
         match self.what.strip_prefix('$') {
-            Some(name) if looks_secret(name) => format!("{} {}", self.what, self.verb()),
             Some(_) => format!("{} {} → {}", self.what, visible(&self.from), visible(&self.to)),
             None => format!("{} {} → {}", self.what, shortened(&self.from), shortened(&self.to)),
-        }
-    }
-
-    fn verb(&self) -> &'static str {
-        match (self.from.as_str(), self.to.as_str()) {
-            (NOT_SET, _) => "was added",
-            (_, NOT_SET) => "was removed",
-            _ => "changed",
         }
     }
 }
@@ -63,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_said_in_full_unless_they_are_hashes_or_secrets() {
+    fn values_are_said_in_full_unless_they_are_hashes() {
         let said = |what: &str, from: &str, to: &str| {
             Change { what: what.into(), from: from.into(), to: to.into() }.text()
         };
@@ -71,10 +60,5 @@ mod tests {
         assert_eq!(said("$NAP", "0.2", ""), "$NAP 0.2 → \"\"");
         assert_eq!(said("$NAP", NOT_SET, "a\nb"), "$NAP not set → \"a\\nb\"");
         assert_eq!(said("$HASH", &"ab".repeat(32), "x"), format!("$HASH {} → x", "ab".repeat(32)));
-        for (from, to, how) in
-            [(NOT_SET, "a", "was added"), ("a", NOT_SET, "was removed"), ("a", "b", "changed")]
-        {
-            assert_eq!(said("$HF_TOKEN", from, to), format!("$HF_TOKEN {how}"));
-        }
     }
 }

@@ -140,7 +140,7 @@ impl Scene<'_> {
         if let Some(not_done) = self.inventory.reruns.get(&job.id()) {
             return Decision::Run(not_done.clone());
         }
-        let changes = changes(record, &env.variables, self.host, self.present);
+        let changes = changes(record, env, self.host, self.present);
         let accepted = self.inventory.accepted.get(&job.id());
         if changes.is_empty() || accepted.is_some_and(|accepted| accepted.covers(record, &changes)) {
             return Decision::Skip;

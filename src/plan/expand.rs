@@ -27,7 +27,8 @@ fn planned(env: &Env) -> PlannedEnv {
         peaks: env.peaks.clone(),
         usd_per_hour: env.usd_per_hour,
         cloud: env.cloud.clone(),
-        variables: env.variables.clone(),
+        variables: env.variables.open.clone(),
+        secret: Some(env.variables.secret.keys().cloned().collect()),
         limits: env.limits,
     }
 }

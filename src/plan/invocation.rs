@@ -7,24 +7,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::{PlannedEnv, Profiler};
-use crate::job::{Device, Key, Part, WorkerTemplate, parameter, parts};
+use crate::job::{Device, Key, Name, Part, WorkerTemplate, parameter, parts};
+use crate::matrix::Secret;
 use crate::protocol::{ITERATIONS_VARIABLE, MEASUREMENT_VARIABLE};
-
-/// The variables of `orchestrate`'s environment that a worker gets unchanged: the paths of programs, libraries and
-/// scratch space, the user, and the time zone. An env adds others with `variables`.
-pub const PASSED_ON: &[&str] = &[
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "TMPDIR",
-    "TZ",
-    "LD_LIBRARY_PATH",
-    "DYLD_LIBRARY_PATH",
-    "DYLD_FALLBACK_LIBRARY_PATH",
-    "VIRTUAL_ENV",
-    "CUDA_HOME",
-];
+use crate::record::{PASSED_ON, SET};
 
 /// The variables that tell a worker where to write. An env cannot replace them.
 pub(super) const OUTPUT_VARIABLES: [&str; 2] = [MEASUREMENT_VARIABLE, ITERATIONS_VARIABLE];
@@ -36,7 +22,12 @@ pub struct Surroundings {
     pub shipped_worker: String,
     /// `orchestrate`'s own environment, of which only [`PASSED_ON`] is used.
     pub ambient: BTreeMap<String, String>,
+    /// The values of secret variables, as far as they are known. A plan can be made without them, a run cannot.
+    pub secrets: Secrets,
 }
+
+/// The values of the secret variables of each env.
+pub type Secrets = BTreeMap<Name, BTreeMap<String, Secret>>;
 
 /// The absolute paths of the worker's output files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,8 +45,10 @@ pub struct Invocation {
     pub profiler: Vec<String>,
     /// The program and its arguments; at least one word.
     pub argv: Vec<String>,
-    /// The whole environment.
+    /// The whole environment, with [`SET`] for the values of secrets.
     pub environment: BTreeMap<String, String>,
+    /// The secrets in `environment`, with their values as far as they are known.
+    pub secrets: BTreeMap<String, Option<Secret>>,
 }
 
 /// A worker that cannot be called.
@@ -90,6 +83,7 @@ pub fn invocation(
         profiler: Vec::new(),
         argv,
         environment: environment(key, env, &surroundings.ambient, outputs),
+        secrets: secrets(key, env, surroundings),
     })
 }
 
@@ -164,10 +158,18 @@ fn environment(
         PASSED_ON.iter().filter_map(|name| Some(((*name).to_owned(), ambient.get(*name)?.clone()))).collect();
     variables.extend(own_variables(key));
     variables.extend(env.variables.clone());
+    variables.extend(env.secrets().map(|name| (name.clone(), SET.to_owned())));
     let [measurement, iterations] = OUTPUT_VARIABLES;
     variables.insert(measurement.to_owned(), outputs.measurement.clone());
     variables.insert(iterations.to_owned(), outputs.iterations.clone());
     variables
+}
+
+/// The secret variables of the worker of `key`.
+fn secrets(key: &Key, env: &PlannedEnv, surroundings: &Surroundings) -> BTreeMap<String, Option<Secret>> {
+    let known = surroundings.secrets.get(&key.env);
+    let value = |name: &String| known.and_then(|known| known.get(name)).cloned();
+    env.secrets().map(|name| (name.clone(), value(name))).collect()
 }
 
 /// The variables that we set for the worker of `key`.
@@ -209,15 +211,17 @@ impl Invocation {
              #   sh command.sh [OUTPUT DIRECTORY]\n\
              # Set WRAP to run the command under a profiler: WRAP=\"perf stat\" sh command.sh\n\
              set -eu\n\
+             {}\
              out=${{1:-$(mktemp -d)}}\n\
              mkdir -p \"$out\"\n\
              echo \"writing to $out\" >&2\n\
              cd {}\n\
              exec env -i",
+            self.needs(),
             quote(directory)
         );
         for (name, value) in &self.environment {
-            let _ = write!(text, " \\\n  {name}={}", quote_below(value, outputs));
+            let _ = write!(text, " \\\n  {name}={}", self.shell_value(name, value, outputs));
         }
         text.push_str(" \\\n  ${WRAP:-}");
         for word in self.words() {
@@ -225,6 +229,21 @@ impl Invocation {
         }
         text.push('\n');
         text
+    }
+
+    /// Lines of a shell script that end it with a sentence if a secret is not in its environment.
+    fn needs(&self) -> String {
+        let need =
+            |name: &String| format!(": \"${{{name}:?is secret and not written here: export it first}}\"\n");
+        self.secrets.keys().map(need).collect()
+    }
+
+    /// The value of the variable `name` for a shell, which has the values of secrets in its own environment.
+    fn shell_value(&self, name: &String, value: &str, outputs: &str) -> String {
+        match self.secrets.contains_key(name) {
+            true => format!("\"${name}\""),
+            false => quote_below(value, outputs),
+        }
     }
 
     /// The command line for a shell, without the environment.
@@ -272,6 +291,7 @@ mod tests {
             ambient: [("PATH", "/bin"), ("SECRET", "x"), ("LC_ALL", "de_DE")]
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .into(),
+            secrets: BTreeMap::new(),
         }
     }
 

@@ -24,13 +24,13 @@ mod stale;
 mod state;
 mod variables;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use crate::job::{Job, Key, Name};
 use crate::matrix::{Limits, Order, Place, Share};
-use crate::record::{CloudFacts, MatrixFacts};
+use crate::record::{CloudFacts, MatrixFacts, looks_secret};
 use crate::threshold::Thresholds;
 
 pub use ceilings::Ceilings;
@@ -42,7 +42,7 @@ pub use expand::expand;
 pub use forecast::Forecast;
 pub use inventory::{Inventory, NotDone, Problem, Standing, Standings};
 pub use invocation::{
-    Invocation, InvocationError, Outputs, PASSED_ON, Surroundings, caller, invocation, quote,
+    Invocation, InvocationError, Outputs, Secrets, Surroundings, caller, invocation, quote,
 };
 pub use leftover::{Misread, Misreadings, misread_from, misreadings};
 pub use profiler::Profiler;
@@ -91,8 +91,12 @@ pub struct PlannedEnv {
     pub usd_per_hour: Option<f64>,
     /// Its place in the cloud.
     pub cloud: Option<CloudFacts>,
-    /// Environment variables added to the worker's.
+    /// Environment variables added to the worker's, without the secret ones.
     pub variables: BTreeMap<String, String>,
+    /// The names of the secret variables added to the worker's. Absent in plans of older versions, which have their
+    /// values among `variables`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<BTreeSet<String>>,
     /// The limits of its jobs.
     pub limits: Limits,
 }
@@ -114,6 +118,28 @@ impl Plan {
     /// If `key` does not belong to this plan. Expanding and loading a plan ensure that it has every job's env.
     pub fn env(&self, key: &Key) -> &PlannedEnv {
         self.envs.get(&key.env).expect("every job of a plan has its env in the plan")
+    }
+}
+
+impl PlannedEnv {
+    /// The names of the secret variables.
+    pub fn secrets(&self) -> impl Iterator<Item = &String> {
+        self.secret.iter().flatten()
+    }
+
+    /// The names of all variables.
+    pub fn variable_names(&self) -> BTreeSet<String> {
+        self.variables.keys().chain(self.secrets()).cloned().collect()
+    }
+
+    /// Drops the values of secrets that an older version saved. Then only the names tell what is secret.
+    pub fn forget_secrets(&mut self) {
+        if self.secret.is_none() {
+            let secret: BTreeSet<String> =
+                self.variables.keys().filter(|name| looks_secret(name)).cloned().collect();
+            self.variables.retain(|name, _| !secret.contains(name));
+            self.secret = Some(secret);
+        }
     }
 }
 
@@ -145,6 +171,7 @@ impl PlannedEnv {
             usd_per_hour: None,
             cloud: None,
             variables: BTreeMap::new(),
+            secret: None,
             limits: Limits::default(),
         }
     }

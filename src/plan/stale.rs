@@ -14,6 +14,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::PlannedEnv;
 use super::change::Change;
 use super::variables::variable_changes;
 use crate::job::{Device, JobId, Key};
@@ -54,16 +55,11 @@ impl Acceptance {
     }
 }
 
-/// What changed since the run of `record`, on `host` with what is `present`. `variables` are those that the job's env
-/// declares now. If `record` is from another host, only the variables are compared, since they are declared for any
+/// What changed since the run of `record`, on `host` with what is `present`. `env` is the job's env as it
+/// is declared now. If `record` is from another host, only the variables are compared, since they are declared for any
 /// host.
-pub fn changes(
-    record: &Record,
-    variables: &BTreeMap<String, String>,
-    host: &HostFacts,
-    present: &Present,
-) -> Vec<Change> {
-    let mut found = variable_changes(record, variables);
+pub fn changes(record: &Record, env: &PlannedEnv, host: &HostFacts, present: &Present) -> Vec<Change> {
+    let mut found = variable_changes(record, env);
     if record.provenance.host.hostname != host.hostname {
         return found;
     }
@@ -199,7 +195,7 @@ mod tests {
         let mut worker = worker();
         alter(&mut host, &mut worker, &mut now.gpus);
         now.workers.insert(record.id, Arc::new(worker));
-        changes_text(&changes(&record, &BTreeMap::new(), &host, &now))
+        changes_text(&changes(&record, &PlannedEnv::example(), &host, &now))
     }
 
     #[test]
@@ -252,7 +248,7 @@ mod tests {
         for (index, alter) in unknown.into_iter().enumerate() {
             assert_eq!(said(Device::Cuda(0), alter), "", "{index}");
         }
-        let none = BTreeMap::new();
+        let none = PlannedEnv::example();
         assert_eq!(changes(&record(Device::Cpu), &none, &host(), &Present::default()), []);
         // The other side can lack facts too: a record of an older version.
         let mut older = record(Device::Cuda(0));
@@ -270,10 +266,11 @@ mod tests {
         let mut now = present(&record);
         let worker = WorkerFacts { sha256: Some("dd".repeat(32)), ..worker() };
         now.workers.insert(record.id, Arc::new(worker));
-        let none = BTreeMap::new();
+        let none = PlannedEnv::example();
         assert_eq!(changes(&record, &none, &elsewhere, &now), []);
         assert_eq!(changes(&record, &none, &host(), &now).len(), 1);
-        let declared = BTreeMap::from([("NAP".to_owned(), "1".to_owned())]);
+        let declared =
+            PlannedEnv { variables: [("NAP".to_owned(), "1".to_owned())].into(), ..PlannedEnv::example() };
         assert_eq!(changes_text(&changes(&record, &declared, &elsewhere, &now)), "$NAP not set → 1");
         assert_eq!(changes(&record, &declared, &host(), &now).len(), 2);
     }
@@ -289,7 +286,9 @@ mod tests {
         record.provenance.environment = map(had).into();
         record.provenance.variables =
             then.map(|names| Shared::new(names.iter().map(|name| (*name).to_owned()).collect()));
-        changes_text(&changes(&record, &map(now), &host(), &Present::default()))
+        let mut env = PlannedEnv { variables: map(now), ..PlannedEnv::example() };
+        env.forget_secrets();
+        changes_text(&changes(&record, &env, &host(), &Present::default()))
     }
 
     #[test]
@@ -301,7 +300,7 @@ mod tests {
             (declared, vec![("NAP", "1")], ""),
             (None, vec![("NAP", "1")], ""),
             (declared, vec![("NAP", "2"), ("TOKEN", "t")], "$NAP 1 → 2"),
-            (None, vec![("NAP", "1"), ("TOKEN", "t")], "$TOKEN was added"),
+            (None, vec![("NAP", "1"), ("TOKEN", "t")], "$TOKEN not set → set"),
             (declared, vec![("NAP", "1"), ("PATH", "/bin"), ("OMP_NUM_THREADS", "2")], ""),
             (declared, vec![("NAP", "1"), ("OMP_NUM_THREADS", "3")], "$OMP_NUM_THREADS 2 → 3"),
             (declared, vec![("NAP", "1"), ("ORCHESTRATE_MEASUREMENT", "/y")], ""),

@@ -5,11 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sha2::{Digest, Sha256};
-
+use super::PlannedEnv;
 use super::change::{Change, NOT_SET};
-use super::invocation::{OUTPUT_VARIABLES, PASSED_ON, own_variables};
-use crate::record::{Record, looks_secret};
+use super::invocation::{OUTPUT_VARIABLES, own_variables};
+use crate::record::{PASSED_ON, Record, SET};
 use crate::shared::Shared;
 
 /// The value of a variable that workers inherit from the environment of `orchestrate`.
@@ -19,23 +18,32 @@ const NOT_DECLARED: &str = "not declared";
 ///
 /// A record of an older version does not tell which variables were declared. An inherited one might have been, so it is
 /// compared only if it is declared now.
-pub(super) fn variable_changes(record: &Record, declared: &BTreeMap<String, String>) -> Vec<Change> {
+///
+/// Of a secret it is compared whether it is set, since its value is not known.
+pub(super) fn variable_changes(record: &Record, env: &PlannedEnv) -> Vec<Change> {
     let ours = own_variables(&record.key);
     let had = &record.provenance.environment;
     let then = declared_then(record, &ours);
-    let names: BTreeSet<&String> = declared.keys().chain(then.iter()).collect();
+    let names = env.variable_names();
+    let is_secret =
+        |name: &String| env.secrets().any(|secret| secret == name) || record.provenance.is_secret(name);
     let change = |name: &String| {
-        let (from, to) = (had.get(name), declared.get(name).or_else(|| ours.get(name)));
+        let now = env.variables.get(name).or_else(|| ours.get(name)).map(String::as_str);
+        let (from, to) = match is_secret(name) {
+            true => (had.get(name).map(|_| SET), names.contains(name).then_some(SET)),
+            false => (had.get(name).map(String::as_str), now),
+        };
         // It was declared, but the record lacks its value.
         let is_unknown = from.is_none() && then.contains(name);
         let gone = if PASSED_ON.contains(&name.as_str()) { NOT_DECLARED } else { NOT_SET };
         (from != to && !is_unknown).then(|| Change {
             what: format!("${name}"),
-            from: from.map_or_else(|| NOT_SET.to_owned(), |value| written(record, name, value)),
-            to: to.map_or_else(|| gone.to_owned(), |value| written(record, name, value)),
+            from: from.unwrap_or(NOT_SET).to_owned(),
+            to: to.unwrap_or(gone).to_owned(),
         })
     };
-    names.into_iter().filter(|name| !OUTPUT_VARIABLES.contains(&name.as_str())).filter_map(change).collect()
+    let all: BTreeSet<&String> = names.iter().chain(then.iter()).collect();
+    all.into_iter().filter(|name| !OUTPUT_VARIABLES.contains(&name.as_str())).filter_map(change).collect()
 }
 
 /// The names of the variables that were declared when `record` was made, if it tells them.
@@ -51,14 +59,4 @@ fn declared_then(record: &Record, ours: &BTreeMap<String, String>) -> Shared<BTr
     let environment = record.provenance.environment.iter();
     let names = environment.filter(|(name, value)| is_declared(name, value)).map(|(name, _)| name.clone());
     Shared::new(names.collect())
-}
-
-/// The value of a variable for storing and printing. A secret becomes a digest, which only shows whether the same
-/// variable of the same job has changed.
-fn written(record: &Record, name: &str, value: &str) -> String {
-    if !looks_secret(name) {
-        return value.to_owned();
-    }
-    let digest = Sha256::digest(format!("{}\0{name}\0{value}", record.id));
-    format!("hidden {}", hex::encode(&digest[..6]))
 }

@@ -17,9 +17,8 @@ use crate::event::Waiting;
 use crate::host::{probe_counters, shipped_worker};
 use crate::job::Device;
 use crate::lock::{LockDir, LockError};
-use crate::plan::PASSED_ON;
 use crate::protocol::{MEASUREMENT_SCHEMA, MeasuredPeaks, WorkerExit};
-use crate::record::HostCounters;
+use crate::record::{HostCounters, PASSED_ON};
 
 /// The subdirectory of `peaks/` with measured peaks.
 pub const MEASURED: &str = "measured";

@@ -12,6 +12,7 @@ mod evidence;
 mod garble;
 mod gnu_time;
 mod host_counters;
+mod inherited;
 pub mod ncu;
 mod notation;
 mod outcome;
@@ -40,6 +41,7 @@ pub use ending::{Ending, decide_outcome};
 pub use evidence::{Difference, DifferenceKind, Evidence, FileDigest};
 pub use gnu_time::parse_gnu_time;
 pub use host_counters::HostCounters;
+pub use inherited::PASSED_ON;
 pub use ncu::NcuCounters;
 pub use outcome::{NotProfiled, Outcome};
 pub use perf::PerfCounters;
@@ -52,7 +54,7 @@ pub use provenance::{
     WorkerFacts,
 };
 pub use said::last_line;
-pub use secret::looks_secret;
+pub use secret::{SET, looks_secret};
 pub use telemetry::{
     Declaration, ForeignProcess, GpuSample, GpuTelemetry, OnDevice, Part, Readings, Sample, Sensor,
     Statistic, Summaries, Summary, SummaryValue, Telemetry, parse_samples, sensors_table,

@@ -58,6 +58,7 @@ impl Pool {
             environment,
             variables,
             useless_locks: _,
+            secret: _,
         } = provenance;
         *command = Vec::new();
         for path in [MEASUREMENT_VARIABLE, ITERATIONS_VARIABLE] {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::secret::{SET, looks_secret};
 use crate::clean::deserialize_clean;
 use crate::job::Name;
 use crate::shared::Shared;
@@ -32,7 +33,7 @@ pub struct Provenance {
     /// The argv of the whole process chain, unchanged: it repeats the job. Empty in the records of an inventory
     /// ([`Pool`](super::Pool)).
     pub command: Vec<String>,
-    /// The child's complete environment, unchanged.
+    /// The child's complete environment. The values of secret variables are [`SET`].
     pub environment: Shared<BTreeMap<String, String>>,
     /// The names of the environment variables that the env declares (`variables`). The others are passed through, or
     /// set for every worker. Absent in older records.
@@ -41,6 +42,21 @@ pub struct Provenance {
     /// Where locks kept nobody out: `store`, `host`. Empty if they worked, and in older records.
     #[serde(default, deserialize_with = "deserialize_clean", skip_serializing_if = "BTreeSet::is_empty")]
     pub useless_locks: BTreeSet<String>,
+    /// The names of the variables whose values are secret. Absent in older records, which have the values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<BTreeSet<String>>,
+}
+
+impl Provenance {
+    /// The environment, with [`SET`] for the value of every secret, even if an older version wrote it.
+    pub fn shown_environment(&self) -> impl Iterator<Item = (&String, &str)> {
+        self.environment.iter().map(|(name, value)| (name, if self.is_secret(name) { SET } else { value }))
+    }
+
+    /// Whether the value of the variable `name` is secret. In older records, only its name tells.
+    pub fn is_secret(&self, name: &str) -> bool {
+        self.secret.as_ref().map_or_else(|| looks_secret(name), |names| names.contains(name))
+    }
 }
 
 /// What is known about the machine before a job runs.

@@ -1,5 +1,8 @@
 //! Tells environment variables that probably hold a secret.
 
+/// Stands for the value of a secret variable wherever it could be read.
+pub const SET: &str = "set";
+
 /// How a part of a secret's name ends.
 const SECRET_WORDS: [&str; 11] = [
     "TOKEN",
@@ -16,7 +19,7 @@ const SECRET_WORDS: [&str; 11] = [
 ];
 
 /// Whether the environment variable `name` looks like a secret: `HF_TOKEN`, `WANDB_API_KEY`, `DB_PASSWORD`. Values of
-/// such variables are not printed. `TOKENIZERS_PARALLELISM` and `MAX_TOKENS` do not look like secrets.
+/// such variables are neither written nor printed. `TOKENIZERS_PARALLELISM` and `MAX_TOKENS` do not look like secrets.
 pub fn looks_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let is_secret = |word: &str| SECRET_WORDS.iter().any(|secret| word.ends_with(secret));

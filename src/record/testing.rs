@@ -41,5 +41,6 @@ pub(crate) fn provenance() -> Provenance {
         environment: Default::default(),
         variables: None,
         useless_locks: Default::default(),
+        secret: None,
     }
 }

@@ -13,7 +13,7 @@ use super::error::{PlanError, StoreError};
 use crate::files::{Versioned, WriteError, from_sealed_json, read_regular, to_sealed_json, write_atomic};
 use crate::job::Name;
 use crate::lock::{For, open_or_make_lock};
-use crate::plan::{PLAN_SCHEMA, Plan};
+use crate::plan::{PLAN_SCHEMA, Plan, PlannedEnv};
 use crate::text::size_text;
 
 /// The longest plan that is read: one of a million configs has some hundred megabytes.
@@ -132,7 +132,8 @@ fn parse_named_plan(bytes: &[u8], name: &Name) -> Result<Plan, PlanError> {
 }
 
 pub(super) fn parse_plan(bytes: &[u8]) -> Result<Plan, PlanError> {
-    let plan: Plan = from_sealed_json(bytes)?;
+    let mut plan: Plan = from_sealed_json(bytes)?;
+    plan.envs.values_mut().for_each(PlannedEnv::forget_secrets);
     let mut seen = BTreeSet::new();
     for job in plan.jobs() {
         if !plan.envs.contains_key(&job.key().env) {

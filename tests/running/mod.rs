@@ -8,6 +8,7 @@ mod names;
 mod outcomes;
 mod output;
 mod seal;
+mod secrets;
 mod settings;
 mod stale;
 mod stop;

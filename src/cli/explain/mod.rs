@@ -103,7 +103,7 @@ fn changes_since(
     let Some(Standing::Done(record)) = inventory.jobs.get(&job.id()) else { return Vec::new() };
     let Some(plan) = plan.and_then(|name| store.load_plan(name).ok()) else { return Vec::new() };
     let present = here.present(&plan, inventory);
-    changes(record, &plan.env(job.key()).variables, &here.host, &present)
+    changes(record, plan.env(job.key()), &here.host, &present)
 }
 
 /// Every attempt with a directory, in order, with its own record or the one that decides about the job.

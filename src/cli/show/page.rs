@@ -12,7 +12,7 @@ use crate::job::{Job, Kind, WorkerTemplate};
 use crate::plan::{Standing, quote};
 use crate::protocol::Measurement;
 use crate::record::perf::{Count, PerfEvent};
-use crate::record::{Counters, Observed, ProcessStats, Provenance, Readings, Record, looks_secret};
+use crate::record::{Counters, Observed, ProcessStats, Provenance, Readings, Record, SET, looks_secret};
 use crate::text::{decimals, duration_text, rate_text, size_text};
 
 /// Everything about one job.
@@ -152,19 +152,18 @@ fn mark_lines(marks: &[Mark]) -> Lines {
     marks.iter().map(text).collect()
 }
 
-/// `script` from [`crate::plan::Invocation::script`], without the values of variables that look secret. It sets each
-/// variable on its own continued line.
+/// `script` from [`crate::plan::Invocation::script`] of an older version, without the values of variables that look
+/// secret. It sets each variable on its own continued line.
 fn without_secrets(script: &str) -> String {
     const CONTINUED: &str = " \\\n";
     let hide = |line: &str| match line.trim_start().split_once('=') {
-        Some((name, _)) if looks_secret(name) => format!("  {name}={HIDDEN}"),
+        Some((name, value)) if looks_secret(name) && value != format!("\"${name}\"") => {
+            format!("  {name}={SET}")
+        }
         _ => line.to_owned(),
     };
     script.split(CONTINUED).map(hide).collect::<Vec<_>>().join(CONTINUED)
 }
-
-/// Replaces a secret.
-const HIDDEN: &str = "hidden";
 
 /// The sums of a profiler's counters. `counters.csv` and `kernels.csv` have the rest.
 fn counters(counters: &Counters) -> Lines {
@@ -287,9 +286,7 @@ fn provenance(provenance: &Provenance) -> Lines {
     lines.extend(fields("matrix ", &provenance.matrix));
     lines.extend(provenance.git.iter().flat_map(|git| fields("git ", git)));
     lines.extend(provenance.cloud.iter().flat_map(|cloud| fields("cloud ", cloud)));
-    let variables = provenance.environment.iter();
-    let shown = variables.map(|(name, value)| (name, if looks_secret(name) { HIDDEN } else { value }));
-    lines.extend(shown.map(|(name, value)| line(format!("${name}"), value)));
+    lines.extend(provenance.shown_environment().map(|(name, value)| line(format!("${name}"), value)));
     lines
 }
 

@@ -1,7 +1,7 @@
 //! One attempt under its locks: the steps before its worker starts, the worker, and the record.
 #![expect(clippy::disallowed_methods, reason = "a run happens in time")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::Utc;
 
@@ -12,7 +12,7 @@ use crate::files::{AttemptDir, Fault, write_plain};
 use crate::host::probe_counters;
 use crate::job::Job;
 use crate::lock::{DeviceLock, JobLock};
-use crate::matrix::Share;
+use crate::matrix::{Secret, Share};
 use crate::plan::{Profiler, changes_text, worker_changes};
 use crate::record::{Ending, Gate, NotProfiled, Provenance, Record, WorkerFacts};
 use crate::run::clock::probe_since_boot;
@@ -25,6 +25,7 @@ use crate::store::{Attempt, End, WORTH_A_SYNC, claim, next_attempt, restore, sav
 struct Begun {
     dir: AttemptDir,
     attempt: Attempt,
+    secrets: BTreeMap<String, Option<Secret>>,
 }
 
 impl Run<'_> {
@@ -98,7 +99,7 @@ impl Run<'_> {
         gate: Option<Gate>,
     ) -> Result<Begun, Halt> {
         let dir = next_attempt(job, job_lock, &self.owner.owners())?;
-        let provenance = self.provenance(job, job_lock, &dir, profiler.as_ref())?;
+        let (provenance, secrets) = self.provenance(job, job_lock, &dir, profiler.as_ref())?;
         self.stop_if_worker_changed(job, &provenance.worker)?;
         let limits = self.order.plan.env(job.key()).limits;
         let time = self.order.site.time.flavour;
@@ -109,7 +110,7 @@ impl Run<'_> {
             .owned_by(self.owner.name())
             .behind_gate(gate)
             .under(profiler);
-        if claim(&dir, &attempt)? { Ok(Begun { dir, attempt }) } else { Err(Halt::Taken) }
+        if claim(&dir, &attempt)? { Ok(Begun { dir, attempt, secrets }) } else { Err(Halt::Taken) }
     }
 
     /// One run measures with one worker: whoever builds a new one meanwhile did not ask for a mixture.
@@ -129,31 +130,35 @@ impl Run<'_> {
         Err(Halt::Stopped("a change of the worker".to_owned()))
     }
 
+    /// What is known of an attempt before it starts, and the secrets that its worker gets.
     fn provenance(
         &mut self,
         job: &Job,
         lock: &JobLock,
         dir: &AttemptDir,
         profiler: Option<&Profiler>,
-    ) -> Result<Provenance, Halt> {
+    ) -> Result<(Provenance, BTreeMap<String, Option<Secret>>), Halt> {
         let useless_locks = self.useless_locks();
         let RunOrder { site, plan, .. } = &mut self.order;
         let invocation = site.invocation(job, plan, dir, profiler)?;
         let directory = site.directory.display().to_string();
         let script = invocation.script(&job.label(), &directory, &dir.path().display().to_string());
         write_plain(&lock.dir().command(), &script)?;
-        Ok(Provenance {
+        let env = plan.env(job.key());
+        let provenance = Provenance {
             orchestrate: env!("CARGO_PKG_VERSION").to_owned(),
             host: self.glance.host().into(),
             worker: site.worker(job, &invocation).into(),
             matrix: plan.matrix.clone().into(),
             git: site.git.clone().map(Into::into),
-            cloud: plan.env(job.key()).cloud.clone().map(Into::into),
+            cloud: env.cloud.clone().map(Into::into),
             command: site.chain(&invocation, dir)?,
             environment: invocation.environment.into(),
-            variables: Some(plan.env(job.key()).variables.keys().cloned().collect::<BTreeSet<_>>().into()),
+            variables: Some(env.variable_names().into()),
             useless_locks,
-        })
+            secret: Some(env.secrets().cloned().collect()),
+        };
+        Ok((provenance, invocation.secrets))
     }
 
     /// Where locks keep nobody out, by name.
@@ -168,7 +173,7 @@ impl Run<'_> {
         job: &Job,
         job_lock: &JobLock,
         device_lock: &DeviceLock,
-        Begun { dir, attempt }: &Begun,
+        Begun { dir, attempt, secrets }: &Begun,
     ) -> End {
         let limits = &attempt.limits;
         let device = job.key().device;
@@ -176,7 +181,7 @@ impl Run<'_> {
         tell_unrecorded(recorded, self.observer);
         let call = ChainCall {
             argv: &attempt.provenance.command,
-            environment: &attempt.provenance.environment,
+            environment: &with_secrets(&attempt.provenance.environment, secrets),
             directory: &self.order.site.directory,
         };
         let noted = device_lock.note_worker(&worker_variable(&dir.measurement()));
@@ -198,7 +203,7 @@ impl Run<'_> {
         &mut self,
         job: &Job,
         job_lock: &mut JobLock,
-        Begun { dir, attempt }: Begun,
+        Begun { dir, attempt, secrets: _ }: Begun,
         end: End,
     ) -> Result<Record, Halt> {
         if restore(job, job_lock, &dir, &attempt)? {
@@ -219,4 +224,20 @@ impl Run<'_> {
         }
         Ok(())
     }
+}
+
+/// The worker's environment: `recorded` with the values of `secrets`.
+fn with_secrets(
+    recorded: &BTreeMap<String, String>,
+    secrets: &BTreeMap<String, Option<Secret>>,
+) -> BTreeMap<String, String> {
+    let mut environment = recorded.clone();
+    for (name, secret) in secrets {
+        // Without its value, a worker would believe the word that stands for it.
+        match secret {
+            Some(secret) => environment.insert(name.clone(), secret.reveal().to_owned()),
+            None => environment.remove(name),
+        };
+    }
+    environment
 }

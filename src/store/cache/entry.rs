@@ -64,6 +64,8 @@ struct ProvenanceEntry {
     variables: Option<u32>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     useless_locks: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    secret: Option<BTreeSet<String>>,
 }
 
 impl Entry {
@@ -190,6 +192,7 @@ impl ProvenanceEntry {
             environment,
             variables,
             useless_locks,
+            secret,
         } = provenance;
         Ok(ProvenanceEntry {
             orchestrate: orchestrate.clone(),
@@ -201,6 +204,7 @@ impl ProvenanceEntry {
             environment: parts.environment.number(environment, out)?,
             variables: variables.as_ref().map(|names| parts.variables.number(names, out)).transpose()?,
             useless_locks: useless_locks.clone(),
+            secret: secret.clone(),
         })
     }
 
@@ -220,6 +224,7 @@ impl ProvenanceEntry {
             environment: parts.environment.get(self.environment)?,
             variables: part(self.variables, |number| parts.variables.get(number))?,
             useless_locks: self.useless_locks,
+            secret: self.secret,
         })
     }
 }

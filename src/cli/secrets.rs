@@ -1,0 +1,63 @@
+//! The values of secret variables. They are in no file of the store, so whoever runs a plan looks for them again.
+
+use std::path::Path;
+
+use super::load::load_matrix;
+use super::{Exit, Failure};
+use crate::job::Name;
+use crate::matrix::{Matrix, Secret};
+use crate::plan::{Decided, Plan, Secrets};
+
+/// The secrets of the jobs of `decided` that run: the values that the matrix file has now, and those of orchestrate's
+/// own environment for the others.
+///
+/// # Errors
+/// Exit 1 with the names of all that neither has.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "who runs the command holds the secrets that the matrix does not"
+)]
+pub(super) fn load_secrets(plan: &Plan, decided: &[Decided]) -> Result<Secrets, Failure> {
+    let running = |env: &Name| decided.iter().any(|it| it.decision.runs() && it.job.key().env == *env);
+    let wanted: Vec<(&Name, &String)> = plan
+        .envs
+        .iter()
+        .flat_map(|(env, planned)| planned.secrets().map(move |name| (env, name)))
+        .filter(|(env, _)| running(env))
+        .collect();
+    if wanted.is_empty() {
+        return Ok(Secrets::new());
+    }
+    // Without a file, or with mistakes in it, the environment can still have them.
+    let matrix = load_matrix(Path::new(&plan.matrix.path)).ok().map(|(matrix, _)| matrix);
+    let mut secrets = Secrets::new();
+    let mut missing: Vec<&str> = Vec::new();
+    for (env, name) in wanted {
+        let declared = matrix.as_ref().and_then(|matrix| declared(matrix, env, name));
+        match declared.or_else(|| std::env::var(name).ok().map(Secret::new)) {
+            Some(value) => drop(secrets.entry(env.clone()).or_default().insert(name.clone(), value)),
+            None if missing.contains(&name.as_str()) => {}
+            None => missing.push(name),
+        }
+    }
+    if missing.is_empty() { Ok(secrets) } else { Err(no_value(&missing, plan)) }
+}
+
+/// The value of the secret `name` in `matrix`.
+fn declared(matrix: &Matrix, env: &Name, name: &str) -> Option<Secret> {
+    let env = matrix.envs.iter().find(|found| found.name == *env)?;
+    env.variables.secret.get(name)?.clone()
+}
+
+fn no_value(missing: &[&str], plan: &Plan) -> Failure {
+    let names: Vec<String> = missing.iter().map(|name| format!("${name}")).collect();
+    let (is, value) = if missing.len() == 1 { ("is", "a value") } else { ("are", "values") };
+    let text = format!(
+        "{} {is} secret, and neither {} nor the environment of orchestrate has {value}",
+        names.join(", "),
+        plan.matrix.path
+    );
+    let exports: Vec<String> = missing.iter().map(|name| format!("{name}=…")).collect();
+    Failure::new(Exit::Unexpected, text)
+        .hint(format!("type `export {}`, then the same command again", exports.join(" ")))
+}

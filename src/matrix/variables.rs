@@ -1,0 +1,154 @@
+//! The environment variables of an env: which there are, and which of them are secret.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::keys;
+use super::note::{Notes, Spanned};
+use super::reader::{entries, get, in_quotes, list, mismatch, text};
+use super::tree::{Entry, Node, Value};
+use crate::record::{PASSED_ON, looks_secret};
+
+/// The value of a secret variable. It is not printed, not even for debugging, and cannot be written to a file.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Keeps `value`.
+    pub fn new(value: String) -> Secret {
+        Secret(value)
+    }
+
+    /// The value, for the worker's environment and for nothing else.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Secret")
+    }
+}
+
+/// The variables that an env adds to its workers' environment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Variables {
+    /// Those whose values everybody may see.
+    pub open: BTreeMap<String, String>,
+    /// Those whose values nobody may see. The matrix does not have the value of each.
+    pub secret: BTreeMap<String, Option<Secret>>,
+}
+
+/// Reads `variables`, `secret` and `not_secret` of an env. A variable is secret if it is declared so, or if its name
+/// looks like that of a secret and is not declared otherwise.
+pub(super) fn read_variables(env: &[Entry], notes: &mut Notes) -> Variables {
+    let mut open = get(env, "variables").map_or_else(BTreeMap::new, |node| read_values(node, notes));
+    let mut names = |key| get(env, key).map_or_else(Vec::new, |node| read_names(node, notes));
+    let (secret, not_secret) = (names("secret"), names("not_secret"));
+    check_secret(&secret, notes);
+    check_not_secret(&not_secret, &secret, &open, notes);
+    let told =
+        |names: &[Spanned<String>]| names.iter().map(|name| name.value.clone()).collect::<BTreeSet<_>>();
+    let (declared, not_secret) = (told(&secret), told(&not_secret));
+    let found = open.keys().filter(|name| looks_secret(name) && !not_secret.contains(*name)).cloned();
+    let names: BTreeSet<String> = found.chain(declared).collect();
+    let secret = names.into_iter().map(|name| (name.clone(), open.remove(&name).map(Secret))).collect();
+    Variables { open, secret }
+}
+
+fn read_values(node: &Node, notes: &mut Notes) -> BTreeMap<String, String> {
+    let map = entries(node, "environment variables and their values", notes);
+    let mut variables = BTreeMap::new();
+    for (key, node) in map {
+        if !check_variable(key, notes) {
+            continue;
+        }
+        match &node.value {
+            Value::List(_) | Value::Map(_) | Value::Null => mismatch(node, "the variable's value", notes),
+            Value::Text(text) if text.contains('\0') => mismatch(node, "the variable's value", notes),
+            Value::Unkept(text) => {
+                let hint = Some(in_quotes(text));
+                notes.add_with_hint(node.span, text, "expected the variable's value", hint);
+            }
+            value => drop(variables.insert(key.value.clone(), value.word())),
+        }
+    }
+    variables
+}
+
+/// The names in a list of variables.
+fn read_names(node: &Node, notes: &mut Notes) -> Vec<Spanned<String>> {
+    if matches!(node.value, Value::Null) {
+        return Vec::new();
+    }
+    let items =
+        list(node, "a list of environment variables, such as `[HF_TOKEN]`", notes).unwrap_or_default();
+    let mut names = Vec::new();
+    for item in items {
+        let name = text(item, "an environment variable's name", notes);
+        names.extend(name.filter(|name| check_variable(name, notes)));
+    }
+    names
+}
+
+/// Whether an env can declare the variable `name`.
+fn check_variable(name: &Spanned<String>, notes: &mut Notes) -> bool {
+    let is_variable = name.value.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.value.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if !is_variable {
+        notes.add(name.span, &name.value, "expected an environment variable's name: letters, digits and `_`");
+        return false;
+    }
+    if keys::DEVICE_VARIABLES.contains(&name.value.as_str()) {
+        let hint = Some("write `device: cuda:1` for the second GPU".to_owned());
+        notes.add_with_hint(name.span, &name.value, "is set by the env's device", hint);
+        return false;
+    }
+    true
+}
+
+fn check_secret(secret: &[Spanned<String>], notes: &mut Notes) {
+    for name in secret.iter().filter(|name| PASSED_ON.contains(&name.value.as_str())) {
+        notes.add(
+            name.span,
+            &name.value,
+            "cannot be secret: every worker gets it, and programs are found by it",
+        );
+    }
+}
+
+fn check_not_secret(
+    not_secret: &[Spanned<String>],
+    secret: &[Spanned<String>],
+    declared: &BTreeMap<String, String>,
+    notes: &mut Notes,
+) {
+    for name in not_secret {
+        if secret.iter().any(|secret| secret.value == name.value) {
+            notes.add(name.span, &name.value, "is in `secret` as well: keep one");
+        } else if !declared.contains_key(&name.value) {
+            notes.add(name.span, &name.value, "is not in `variables`, so it does not reach the worker");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::matrix::check;
+
+    #[test]
+    fn a_matrix_that_is_printed_for_debugging_keeps_its_secrets() {
+        let matrix = check(
+            "name: m\nmodels: [vgg16]\nbatches: [1]\n\
+             envs: { e: { device: cpu, variables: { A_KEY: hush, B_KEY: open, C: hush }, secret: [C, D], \
+             not_secret: [B_KEY] } }\n",
+        )
+        .unwrap();
+        let variables = &matrix.envs[0].variables;
+        assert_eq!(variables.open, [("B_KEY".to_owned(), "open".to_owned())].into());
+        let value = |name: &str| variables.secret[name].as_ref().map(super::Secret::reveal);
+        assert_eq!(["A_KEY", "C", "D"].map(value), [Some("hush"), Some("hush"), None]);
+        assert!(!format!("{matrix:?}").contains("hush"), "{matrix:?}");
+    }
+}

@@ -1,0 +1,167 @@
+//! Secret variables: the worker gets their values, and no file of ours has them.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::harness::{Project, edit_sealed};
+
+/// A matrix whose worker writes what it sees of `names` to `seen`. `env` are further keys of its env.
+fn matrix(names: &[&str], env: &str) -> String {
+    let words: Vec<String> = names.iter().map(|name| format!("{name}=${{{name}:-nothing}}")).collect();
+    let measured = r#"{ \"schema\": 1, \"samples\": 40, \"elapsed_s\": 0.5, \"synchronized\": true,
+        \"effective\": { \"device\": \"cpu\", \"precision\": \"fp32\", \"batch\": 4 } }"#;
+    let script = format!("echo {} >> seen; echo '{measured}' > \"$0\"", words.join(" "));
+    let script = script.replace('\n', " ").replace("\\\"", "\"").replace('"', "\\\"");
+    format!(
+        "name: m\nmodels: [m]\nbatches: [4]\nrepeats: 1\nlimits: {{ retries: 0 }}\n\
+         worker: {{ command: [sh, -c, \"{script}\", \"{{out}}\"], result: json }}\n\
+         envs: {{ cpu: {{ device: cpu, {env} }} }}\n"
+    )
+}
+
+/// What the workers saw, one line each.
+fn seen(project: &Project) -> String {
+    fs::read_to_string(project.path("seen")).unwrap_or_default()
+}
+
+fn orchestrate(project: &Project, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    let mut command = project.command(arguments);
+    command.env_remove("HF_TOKEN").env_remove("MY_PASSPHRASE").envs(variables.iter().copied());
+    command.output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned()).concat()
+}
+
+/// The files below `directory` that contain `text`.
+fn files_with(directory: &Path, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files_with(&path, text));
+        } else if String::from_utf8_lossy(&fs::read(&path).unwrap()).contains(text) {
+            found.push(path.display().to_string());
+        }
+    }
+    found
+}
+
+#[test]
+fn the_value_of_a_secret_reaches_the_worker_and_nothing_else() {
+    let env = "variables: { HF_TOKEN: hush1, PLAIN: hush2, CACHE_KEY: open }, secret: [PLAIN, MY_PASSPHRASE], \
+               not_secret: [CACHE_KEY]";
+    let project = Project::new().and_yaml(&matrix(&["HF_TOKEN", "PLAIN", "MY_PASSPHRASE", "CACHE_KEY"], env));
+    let environment = [("MY_PASSPHRASE", "hush3")];
+    let dry = orchestrate(&project, &["run", "m.yaml", "--dry-run"], &environment);
+    assert!(dry.status.success() && !said(&dry).contains("hush"), "{dry:?}");
+    let ran = orchestrate(&project, &["run", "m.yaml"], &environment);
+    assert!(ran.status.success(), "{ran:?}");
+    assert_eq!(seen(&project), "HF_TOKEN=hush1 PLAIN=hush2 MY_PASSPHRASE=hush3 CACHE_KEY=open\n");
+
+    project.orchestrate(&["report", "m.yaml"]).code(0);
+    for directory in ["runs", "report", "locks"] {
+        assert_eq!(files_with(&project.path(directory), "hush"), Vec::<String>::new());
+    }
+    let environment = project.record().provenance.environment;
+    let told = ["HF_TOKEN", "PLAIN", "MY_PASSPHRASE", "CACHE_KEY"].map(|name| environment[name].as_str());
+    assert_eq!(told, ["set", "set", "set", "open"]);
+    let label = "cpu_m_fp32_bs4_run1";
+    let verbs: [&[&str]; 5] = [
+        &["plan", "m.yaml", "--json"],
+        &["explain", label],
+        &["show", label],
+        &["show", label, "--json"],
+        &["status", "--json"],
+    ];
+    for verb in verbs {
+        let ended = project.orchestrate(verb).code(0);
+        assert!(!format!("{ended:?}").contains("hush"), "{verb:?}: {ended:?}");
+    }
+}
+
+#[test]
+fn a_changed_secret_is_not_seen_but_an_added_and_a_removed_one_are() {
+    let why = |project: &Project| {
+        let plan = project.orchestrate(&["plan", "m.yaml", "--json"]).json();
+        plan["jobs"][0]["why"].as_str().map(str::to_owned)
+    };
+    let project = Project::new().and_yaml(&matrix(&["HF_TOKEN"], "variables: { HF_TOKEN: hush1 }"));
+    project.orchestrate(&["run", "m.yaml"]).code(0);
+    let project = project.and_yaml(&matrix(&["HF_TOKEN"], "variables: { HF_TOKEN: hush2 }"));
+    assert_eq!(why(&project), None);
+    let project = project.and_yaml(&matrix(&["HF_TOKEN"], "secret: [DB_PASS]"));
+    assert_eq!(why(&project).as_deref(), Some("$DB_PASS not set → set; $HF_TOKEN set → not set"));
+}
+
+#[test]
+fn resume_finds_secrets_again_or_says_that_it_cannot_before_anything_runs() {
+    let in_file = matrix(&["HF_TOKEN"], "variables: { HF_TOKEN: hush1 }");
+    let project = Project::new().and_yaml(&in_file);
+    // A plan is saved, and its job fails because it has no worker yet.
+    let broken = in_file.replace("command: [sh,", "command: [\"./sh\",");
+    let project = project.and_yaml(&broken);
+    assert!(!orchestrate(&project, &["run", "m.yaml"], &[]).status.success());
+    std::os::unix::fs::symlink("/bin/sh", project.path("sh")).unwrap();
+
+    let hidden = project.path("elsewhere.yaml");
+    fs::rename(project.path("m.yaml"), &hidden).unwrap();
+    let failed = orchestrate(&project, &["resume"], &[]);
+    assert_eq!(failed.status.code(), Some(1), "{failed:?}");
+    let text = said(&failed);
+    assert!(text.contains("$HF_TOKEN is secret, and neither m.yaml nor the environment"), "{text}");
+    assert!(text.contains("hint: type `export HF_TOKEN=…`"), "{text}");
+    assert_eq!(seen(&project), "");
+
+    let resumed = orchestrate(&project, &["resume"], &[("HF_TOKEN", "hush2")]);
+    assert!(resumed.status.success(), "{resumed:?}");
+    fs::rename(&hidden, project.path("m.yaml")).unwrap();
+    let again = project.and_yaml(&broken.replace("repeats: 1", "repeats: 2"));
+    let ran = orchestrate(&again, &["run", "m.yaml"], &[("HF_TOKEN", "hush2")]);
+    assert!(ran.status.success(), "{ran:?}");
+    assert_eq!(seen(&again), "HF_TOKEN=hush2\nHF_TOKEN=hush1\n", "the file's value wins");
+}
+
+#[test]
+fn a_call_by_hand_takes_secrets_from_its_own_environment() {
+    let project = Project::new().and_yaml(&matrix(&["HF_TOKEN"], "variables: { HF_TOKEN: hush1 }"));
+    project.orchestrate(&["run", "m.yaml"]).code(0);
+    let script = project.store().job_dirs().unwrap()[0].command();
+    let by_hand = |value: Option<&str>| {
+        let mut command = project.in_environment(Command::new("sh"));
+        command.arg(&script).arg(project.path("by-hand")).env_remove("HF_TOKEN");
+        command.envs(value.map(|value| ("HF_TOKEN", value))).output().unwrap()
+    };
+    let refused = by_hand(None);
+    assert!(!refused.status.success() && said(&refused).contains("HF_TOKEN: is secret"), "{refused:?}");
+    let repeated = by_hand(Some("hush 2"));
+    assert!(repeated.status.success(), "{repeated:?}");
+    assert_eq!(seen(&project), "HF_TOKEN=hush1\nHF_TOKEN=hush 2\n");
+}
+
+/// Until now, values stood in the plan and in the record.
+#[test]
+fn what_an_older_version_wrote_is_not_shown_and_leaves_the_plan() {
+    let project = Project::new().and_yaml(&matrix(&["HF_TOKEN"], "variables: { HF_TOKEN: hush1 }"));
+    project.orchestrate(&["run", "m.yaml"]).code(0);
+    let plan = project.path("runs/.plans/m.json");
+    edit_sealed(&plan, |plan| {
+        let env = plan["envs"]["cpu"].as_object_mut().unwrap();
+        env.remove("secret").unwrap();
+        env["variables"]["HF_TOKEN"] = "hush1".into();
+    });
+    edit_sealed(&project.store().job_dirs().unwrap()[0].record(), |record| {
+        let provenance = record["provenance"].as_object_mut().unwrap();
+        provenance.remove("secret").unwrap();
+        provenance["environment"]["HF_TOKEN"] = "hush1".into();
+    });
+    let resumed = project.orchestrate(&["resume"]).code(0);
+    assert!(resumed.stdout.contains("m: all 1 jobs are done"), "{resumed:?}");
+    assert_eq!(files_with(&project.path("runs/.plans"), "hush"), Vec::<String>::new());
+    for verb in [&["show", "cpu_m_fp32_bs4_run1"][..], &["explain", "cpu_m_fp32_bs4_run1"], &["status"]] {
+        let ended = project.orchestrate(verb).code(0);
+        assert!(!format!("{ended:?}").contains("hush"), "{verb:?}: {ended:?}");
+    }
+}
