@@ -1,9 +1,11 @@
 //! What verbs print: text, JSON, tables, hints and warnings.
 
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use comfy_table::{ContentArrangement, Table, presets};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::Serialize;
 
 use super::failure::disk_remedy;
@@ -40,6 +42,16 @@ pub(super) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => Ok(other?),
     }
+}
+
+/// Whether nobody reads standard output any more: the other end of the pipe was closed, or the terminal is gone.
+pub(super) fn is_reader_gone() -> bool {
+    let stdout = io::stdout();
+    let mut polled = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
+    let gone = PollFlags::POLLERR | PollFlags::POLLHUP;
+    // What cannot be polled is not gone.
+    poll(&mut polled, PollTimeout::ZERO).is_ok_and(|found| found > 0)
+        && polled[0].revents().is_some_and(|events| events.intersects(gone))
 }
 
 /// Prints `value` as indented JSON.

@@ -64,7 +64,8 @@ pub(super) struct HowArgs {
     /// store. Each job runs once.
     #[arg(long)]
     join: bool,
-    /// Print the commands of the jobs without running them.
+    /// Print the commands of the jobs without running them. Pasted into a shell, each runs its worker once, writes to a
+    /// temporary directory and changes no result.
     #[arg(long)]
     dry_run: bool,
 }
@@ -174,7 +175,9 @@ impl Execution<'_> {
                 Kind::Timing => String::new(),
                 kind => format!(", under {kind}, whose arguments depend on the counters of this host"),
             };
-            print(&format!("# {}{under}\n{}", job.label(), invocation.command_line()));
+            let directory = site.directory.display().to_string();
+            let line = invocation.command_line(&directory, &dir.path().display().to_string());
+            print(&format!("# {}{under}\n{line}", job.label()));
         }
         Ok(Exit::Done)
     }

@@ -246,9 +246,23 @@ impl Invocation {
         }
     }
 
-    /// The command line for a shell, without the environment.
-    pub fn command_line(&self) -> String {
-        self.words().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
+    /// One line for a shell that makes this call of the worker, from `directory`, with the same environment.
+    ///
+    /// `outputs` is the directory that the call writes to. The line writes to a new temporary directory instead, and
+    /// names it. So it never changes a result.
+    pub fn command_line(&self, directory: &str, outputs: &str) -> String {
+        let needs = self.needs().replace('\n', " && ");
+        let variables = self
+            .environment
+            .iter()
+            .map(|(name, value)| format!("{name}={}", self.shell_value(name, value, outputs)));
+        let words: Vec<String> =
+            variables.chain(self.words().map(|word| quote_below(word, outputs))).collect();
+        format!(
+            "({needs}out=$(mktemp -d) && echo \"writing to $out\" >&2 && cd {} && exec env -i {})",
+            quote(directory),
+            words.join(" ")
+        )
     }
 }
 
@@ -430,12 +444,13 @@ mod tests {
         let call = call(&key).unwrap();
         let events = vec!["cycles".to_owned()];
         let perf = Profiler::Perf { program: "/usr/bin/perf".into(), events };
-        let under = call.clone().under(&perf, "/runs/perf.csv").command_line();
-        assert_eq!(
-            under,
-            format!("/usr/bin/perf stat -x, -o /runs/perf.csv -e cycles -- {}", call.command_line())
-        );
-        assert!(call.command_line().ends_with(r"'it'\''s' '' '--out=/runs/a b/measurement.json' 'a$b'"));
+        let line = |call: &Invocation| call.command_line("/my project", "/runs/a b");
+        let words = r#"'it'\''s' '' --out="$out"/measurement.json 'a$b')"#;
+        assert!(line(&call).ends_with(words), "{}", line(&call));
+        assert!(line(&call).contains("cd '/my project' && exec env -i CUDA_DEVICE_ORDER=PCI_BUS_ID "));
+        let under = line(&call.clone().under(&perf, "/runs/a b/perf.csv"));
+        let profiler = r#"/usr/bin/perf stat -x, -o "$out"/perf.csv -e cycles -- "#;
+        assert!(under.ends_with(&format!("{profiler}{words}")), "{under}");
         let script = call.script("x", "/my project", "/runs/a b");
         for line in [
             "cd '/my project'",

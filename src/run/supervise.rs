@@ -112,7 +112,7 @@ pub(super) fn tell_unrecorded(written: std::io::Result<()>, observer: &mut dyn O
 }
 
 /// The event that reports `stop` while a worker of this run is running.
-fn stopping_event(stop: Stop) -> Event<'static> {
+pub(super) fn stopping_event(stop: Stop) -> Event<'static> {
     match stop {
         Stop::Gently(by) => Event::Stopping { by, fate: WorkerFate::Asked },
         Stop::Now(by) => Event::Stopping { by, fate: WorkerFate::Killed },

@@ -297,6 +297,18 @@ pub(crate) struct Running {
     child: Child,
 }
 
+/// Reads `pipe` until it has said `text`.
+#[track_caller]
+fn wait_for_text(pipe: &mut impl std::io::Read, text: &str) {
+    let mut seen = Vec::new();
+    let mut byte = [0];
+    while !String::from_utf8_lossy(&seen).contains(text) {
+        let read = pipe.read(&mut byte).expect("a readable pipe");
+        assert!(read == 1, "it ended without `{text}`: {}", String::from_utf8_lossy(&seen));
+        seen.push(byte[0]);
+    }
+}
+
 /// `command`, started with this effect of SIGHUP.
 fn with_hangup(mut command: Command, effect: nix::libc::sighandler_t) -> Command {
     // SAFETY: to set the effect of a signal is allowed between fork and exec.
@@ -336,14 +348,13 @@ impl Running {
     /// Waits until it has written a line that contains `text` to standard error.
     #[track_caller]
     pub(crate) fn wait_for_line(&mut self, text: &str) {
-        let pipe = self.child.stderr.as_mut().expect("standard error is a pipe");
-        let mut seen = Vec::new();
-        let mut byte = [0];
-        while !String::from_utf8_lossy(&seen).contains(text) {
-            let read = std::io::Read::read(pipe, &mut byte).expect("a readable pipe");
-            assert!(read == 1, "it ended without `{text}`: {}", String::from_utf8_lossy(&seen));
-            seen.push(byte[0]);
-        }
+        wait_for_text(self.child.stderr.as_mut().expect("standard error is a pipe"), text);
+    }
+
+    /// Waits until it has written `text` to standard output.
+    #[track_caller]
+    pub(crate) fn wait_for_output(&mut self, text: &str) {
+        wait_for_text(self.child.stdout.as_mut().expect("standard output is a pipe"), text);
     }
 
     /// Closes our ends of its output, as a closing terminal does.

@@ -152,6 +152,25 @@ fn an_adopted_worker_is_stopped_at_its_time_limit() {
     assert_eq!(record.attempt, 2);
 }
 
+#[test]
+fn signals_are_heard_while_an_adopted_worker_has_its_grace() {
+    let project = Project::with(
+        Matrix::new("t").behave(&["ignore-sigint"]).limits("timeout: 1s, retries: 0, grace: 1h"),
+    );
+    let run = project.start(&["run", "t.yaml"]);
+    project.wait_started(1);
+    run.kill();
+    let mut resume = project.start(&["resume"]);
+    resume.wait_for_line("exceeds its time limit of 1s: it was asked to end, and is killed after 1h");
+    resume.signal(Signal::SIGTERM);
+    resume.wait_for_line("stopping (SIGTERM): no more jobs will start");
+    resume.signal(Signal::SIGINT);
+    resume.wait().code(11).says("stopping at once (SIGINT): killing the worker");
+    project.assert_quiet();
+    let record = project.record();
+    assert_eq!((record.outcome, record.attempt), (Outcome::TimedOut { after_s: 1.0 }, 1));
+}
+
 /// The worker keeps running, whether the clock was set or the attempt's version did not record the time since boot.
 #[test]
 fn a_clock_that_was_set_does_not_end_an_adopted_worker() {

@@ -271,6 +271,47 @@ fn a_dry_run_prints_the_commands_and_touches_nothing() {
 }
 
 #[test]
+fn a_command_of_a_dry_run_works_when_pasted_and_changes_no_result() {
+    let project = Project::with(
+        Matrix::new("t").behave(&["iterations"]).env("device: cpu, variables: { NOTE: \"a 'b' $c\" }"),
+    );
+    project.orchestrate(&["run", "t.yaml"]).code(0);
+    let dir = project.store().job_dirs().unwrap().remove(0).attempt(1);
+    let files = [dir.iterations(), dir.measurement()];
+    let bytes = || files.each_ref().map(|path| std::fs::read(path).unwrap());
+    let before = bytes();
+
+    // A variable that was added makes the job stale, so it is printed although it is done.
+    let project = project.and(
+        Matrix::new("t")
+            .behave(&["iterations"])
+            .env("device: cpu, variables: { NOTE: \"a 'b' $c\", NEW: 1 }, secret: [HF_TOKEN]"),
+    );
+    let printed = project.orchestrate(&["run", "t.yaml", "--rerun-stale", "--dry-run"]).code(0).stdout;
+    assert!(!printed.contains(&dir.path().display().to_string()), "{printed}");
+    let pasted = |token: Option<&str>| {
+        let mut command = project.in_environment(std::process::Command::new("sh"));
+        command
+            .current_dir("/")
+            .args(["-c", &printed])
+            .env_remove("HF_TOKEN")
+            .env("TMPDIR", project.path(""));
+        command.envs(token.map(|token| ("HF_TOKEN", token))).output().unwrap()
+    };
+    let said = |output: &std::process::Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    let refused = pasted(None);
+    assert!(!refused.status.success() && said(&refused).contains("HF_TOKEN: is secret"), "{refused:?}");
+    assert_eq!(project.started(), 1);
+    let ran = pasted(Some("hush"));
+    assert!(ran.status.success(), "{ran:?}");
+    let text = said(&ran);
+    let scratch = text.lines().next().unwrap().strip_prefix("writing to ").unwrap();
+    let written = std::path::Path::new(scratch).join("iterations.csv");
+    assert!(written.is_file(), "{scratch}");
+    assert_eq!((project.started(), bytes() == before), (2, true));
+}
+
+#[test]
 fn a_missing_worker_or_data_folder_is_reported_before_anything_runs() {
     let project = Project::new();
     let shipped = "name: t\nmodels: [resnet18]\nbatches: [4]\nenvs: { cpu: { device: cpu } }\n";

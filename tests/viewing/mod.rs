@@ -42,6 +42,22 @@ fn before_anything_ran() {
 }
 
 #[test]
+fn watching_ends_when_nobody_reads_any_more() {
+    let project = Project::new();
+    let matrix = Matrix::new("t").flag("--release", &project.release());
+    let project = project.and(matrix);
+    let run = project.start(&["run", "t.yaml"]);
+    project.wait_started(1);
+    let mut watching = project.start(&["status", "--watch"]);
+    watching.wait_for_output("t: 1 job: ");
+    watching.close_output();
+    // Nothing changes, so nothing is written into the closed pipe.
+    watching.wait().code(0);
+    project.let_go();
+    run.wait().code(0);
+}
+
+#[test]
 fn after_a_run_the_views_agree_about_what_is_done_and_what_failed() {
     let project = project();
     project.orchestrate(&["run", "t.yaml"]).code(10);

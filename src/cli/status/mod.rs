@@ -12,7 +12,7 @@ use super::drift::{FileDrift, file_drift, renamed_hints};
 use super::find::{find_plan, is_file, load_inventory};
 use super::global::store_flag;
 use super::misread::misread_hints;
-use super::output::{Layout, hint, print, print_bytes, print_json};
+use super::output::{Layout, hint, is_reader_gone, print, print_bytes, print_json};
 use super::select::{SelectArgs, Selection};
 use super::stale::{Here, stale_hint};
 use super::words::failure_hint;
@@ -109,7 +109,7 @@ impl Look<'_> {
             loop {
                 let overview = self.overview()?;
                 self.show_if_changed(&overview, &mut shown)?;
-                if overview.is_settled() {
+                if overview.is_settled() || is_reader_gone() {
                     return Ok(Exit::Done);
                 }
                 tokio::select! {

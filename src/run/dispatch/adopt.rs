@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use humantime::format_duration;
 
 use super::state::{Halt, Run};
 use crate::event::{Event, Waiting, WorkerFate};
@@ -19,8 +20,9 @@ use crate::matrix::Limits;
 use crate::plan::{Decided, Decision, NotDone, Standing};
 use crate::record::{Ending, Record};
 use crate::run::clock::probe_since_boot;
-use crate::run::process::{Group, end_worker, kill_escaped, kill_process};
-use crate::run::supervise::{NEVER, asked, bound_output};
+use crate::run::process::{Group, kill_escaped, kill_process};
+use crate::run::supervise::{NEVER, asked, bound_output, stopping_event};
+use crate::stop::Stop;
 use crate::store::{Attempt, End, Store, save_record, tidy};
 
 /// Whether the job of `decided` has an attempt without a record whose `orchestrate` died.
@@ -142,14 +144,52 @@ impl Run<'_> {
         limits: &Limits,
         why: Ending,
     ) -> Result<(), Halt> {
-        // If there is none, it has just ended, or this system cannot find it.
-        let was_there = end_worker(dir, limits).await;
-        let ending = if was_there { why } else { Ending::UNSEEN };
+        let ending = match Group::of_worker(&dir.measurement()) {
+            // It has just ended, or this system cannot find it.
+            None => Ending::UNSEEN,
+            Some(group) => {
+                if matches!(why, Ending::TimedOut { .. }) {
+                    self.tell_too_long(job, limits);
+                }
+                group.interrupt();
+                self.grant(group, limits.grace).await;
+                group.kill();
+                kill_escaped(&dir.measurement());
+                why
+            }
+        };
         let lock = self.lock_job(job, WorkerFate::None).await?;
         if self.order.store.load_job(job).is_settled(job) {
             return self.settle(job, &lock, Seen::Ended).map(|_| ());
         }
         self.adopt(job, &lock, ending, Seen::Ended).map(|_| ())
+    }
+
+    fn tell_too_long(&mut self, job: &Job, limits: &Limits) {
+        let text = format!(
+            "the worker of {} exceeds its time limit of {}: it was asked to end, and is killed after {}",
+            job.label(),
+            format_duration(limits.timeout),
+            format_duration(limits.grace)
+        );
+        self.observer.event(&Event::Note(&text));
+    }
+
+    /// Waits until `group` has ended, but at most for `grace`, and not if it is to be killed at once.
+    async fn grant(&mut self, group: Group, grace: Duration) {
+        let gone = group.is_gone_within(grace);
+        tokio::pin!(gone);
+        loop {
+            tokio::select! {
+                _ = &mut gone => return,
+                stop = self.signals.next() => {
+                    self.observer.event(&stopping_event(stop));
+                    if matches!(stop, Stop::Now(_)) {
+                        return;
+                    }
+                }
+            }
+        }
     }
 
     /// Reads the state of `job` again, now that we hold its lock, and finishes an attempt that was left without a
