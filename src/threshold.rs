@@ -26,6 +26,7 @@ pub enum Threshold {
     SystemShare,
     ThrottledShare,
     ThrottleEvents,
+    QuotaHeld,
     SpillCliff,
     SpillCores,
     SpillSystemShare,
@@ -224,6 +225,13 @@ impl Threshold {
                 From,
                 "the share of its processor time that the run spent in the system",
                 "It was 63 % where a spill was seen.",
+            ),
+            Threshold::QuotaHeld => (
+                0.05,
+                Processors,
+                Above,
+                "the processors that a quota of the control group held back, on average over the window",
+                "A choice: a job within its quota is never held back; one busy thread too many holds back one processor.",
             ),
             Threshold::SwappedMib => (
                 16.0,

@@ -8,10 +8,11 @@
 
 use std::path::Path;
 
+use super::cgroup::CgroupPlace;
 use super::system::{entries, output, read, read_in_each};
 use super::{macos, nvidia, parse, settings};
 use crate::clean::cleaned;
-use crate::record::{CpuFacts, GpuFacts, HostCounters, HostFacts, OsFacts};
+use crate::record::{CgroupLimits, CpuFacts, GpuFacts, HostCounters, HostFacts, OsFacts};
 
 /// The variable that lists the devices of a host that cannot report them, such as a board with an unusual driver:
 /// `cpu,cuda`.
@@ -79,6 +80,7 @@ fn probe_linux() -> HostFacts {
     let cpu_info = read("/proc/cpuinfo").unwrap_or_default();
     let memory_info = read("/proc/meminfo").unwrap_or_default();
     let nvidia = nvidia::probe_nvidia();
+    let cpu = settings::probe_processor(&cpu_info, usable_processors());
     let swap = |name: &str| parse::memory_value(&memory_info, name);
     HostFacts {
         hostname: hostname(),
@@ -88,7 +90,6 @@ fn probe_linux() -> HostFacts {
             kernel: Some(kernel.release.clone()).filter(|release| !release.is_empty()),
             architecture: std::env::consts::ARCH.to_owned(),
         },
-        cpu: settings::probe_processor(&cpu_info, usable_processors()),
         memory_bytes: parse::memory_value(&memory_info, "MemTotal"),
         devices: parse::linux_devices(nvidia_gpus()),
         nvidia_driver: probe_nvidia_module().or(nvidia.driver),
@@ -104,7 +105,15 @@ fn probe_linux() -> HostFacts {
         transparent_huge_pages: settings::probe_huge_pages(),
         clock_source: settings::probe_clock_source(),
         kernel_options: settings::probe_kernel_options(),
+        cgroup: probe_cgroup(cpu.logical),
+        cpu,
     }
+}
+
+fn probe_cgroup(logical: u32) -> Option<CgroupLimits> {
+    let groups = read("/proc/self/cgroup").unwrap_or_default();
+    let mounts = read("/proc/self/mountinfo").unwrap_or_default();
+    CgroupPlace { groups: &groups, mounts: &mounts, read: &|path| read(path) }.limits(logical)
 }
 
 /// The version of the driver that is loaded in the kernel.

@@ -4,6 +4,7 @@
 //! known stays absent.
 
 pub(crate) mod ask;
+mod cgroup;
 mod facts;
 pub(crate) mod find;
 mod libraries;
@@ -18,6 +19,7 @@ mod system;
 mod tools;
 mod worker;
 
+pub(crate) use cgroup::{CgroupPlace, held_seconds};
 pub(crate) use facts::busy_seconds;
 pub use facts::{DEVICES_VARIABLE, probe_counters, probe_host, probe_memory_available};
 pub use nvidia::{GpuProcess, probe_gpu_processes};

@@ -107,6 +107,35 @@ pub struct HostFacts {
     /// The options on the kernel's command line that affect performance: `mitigations=off`, ….
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kernel_options: Vec<String>,
+    /// The limits of the control group in which workers run, if it has any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<CgroupLimits>,
+}
+
+impl HostFacts {
+    /// Bytes of memory that a worker can have: the host's, or what the control group allows of it.
+    pub fn usable_memory_bytes(&self) -> Option<u64> {
+        let limit = self.cgroup.and_then(|limits| limits.memory_bytes);
+        [self.memory_bytes, limit].into_iter().flatten().min()
+    }
+}
+
+/// The limits of a control group (Linux), each the tightest of the group and its ancestors. Absent ones are not set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CgroupLimits {
+    /// Bytes of memory beyond which its processes are killed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// Bytes of memory beyond which its processes are slowed down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_high_bytes: Option<u64>,
+    /// The quota of processor time per time, in processors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<f64>,
+    /// How many processors it may use, if fewer than the host has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processors: Option<u32>,
 }
 
 /// A GPU. Absent values were not reported by the driver.

@@ -123,6 +123,14 @@ impl MarkName {
                 meaning: "The device was slower than it is when it is cool.",
                 remedy: "Cool the machine, or set `cool_down`.",
             },
+            MarkName::QuotaThrottled => Declaration {
+                effect: Effect::LeftOut("The kernel stopped its threads again and again."),
+                scope: Scope::Run,
+                thresholds: &[Threshold::QuotaHeld],
+                raised: "the quota of its control group held back more than {quota_held} on average",
+                meaning: "A container or a scheduler allows less than its threads take.",
+                remedy: "Set `threads` to the quota, or raise the quota.",
+            },
             MarkName::Spilled => Declaration {
                 effect: Effect::LeftOut("Its seconds are those of paging."),
                 scope: Scope::Run,

@@ -6,6 +6,8 @@ use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 
 use super::Threshold;
 use crate::job::Name;
+use crate::text::decimals;
+use crate::threshold::Unit;
 
 /// A named doubt about a run, a row or a comparison of rows.
 ///
@@ -27,6 +29,15 @@ pub enum Mark {
     Throttled {
         /// The cause, with the number and the threshold.
         by: String,
+    },
+    /// The control group's quota held processors back.
+    QuotaThrottled {
+        /// How many processors, on average over the window.
+        held: f64,
+        /// The quota, in processors, if it is known.
+        quota: Option<f64>,
+        /// The tolerated number of processors.
+        threshold: f64,
     },
     /// Device memory was paged to the host.
     Spilled {
@@ -144,6 +155,7 @@ pub enum MarkName {
     Contended,
     Unsettled,
     Throttled,
+    QuotaThrottled,
     Spilled,
     Swapped,
     Unsynchronised,
@@ -166,6 +178,7 @@ impl From<&Mark> for MarkName {
             Mark::Contended { .. } => MarkName::Contended,
             Mark::Unsettled { .. } => MarkName::Unsettled,
             Mark::Throttled { .. } => MarkName::Throttled,
+            Mark::QuotaThrottled { .. } => MarkName::QuotaThrottled,
             Mark::Spilled { .. } => MarkName::Spilled,
             Mark::Swapped { .. } => MarkName::Swapped,
             Mark::Unsynchronised => MarkName::Unsynchronised,
@@ -229,6 +242,13 @@ impl fmt::Display for Mark {
                  {:.0} % of that time in the system, as when device memory is paged to the host",
                 Threshold::SpillCliff.text(*threshold),
                 100.0 * system_share
+            ),
+            Mark::QuotaThrottled { held, quota, threshold } => write!(
+                f,
+                "the control group's quota{} held back {} processors on average (threshold {})",
+                quota.map(|cpus| format!(" of {}", Unit::Processors.text(cpus))).unwrap_or_default(),
+                decimals(*held, 2),
+                Threshold::QuotaHeld.text(*threshold)
             ),
             Mark::Swapped { out_bytes, in_bytes, threshold } => write!(
                 f,

@@ -11,6 +11,7 @@ pub(super) fn marks(record: &Record, thresholds: &Thresholds) -> Vec<Mark> {
         throttled_processor(record, telemetry, thresholds),
         telemetry.gpu.as_ref().and_then(|gpu| throttled_gpu(gpu, telemetry.samples, thresholds)),
         telemetry.gpu.as_ref().and_then(|gpu| power_capped(gpu, telemetry.samples, thresholds)),
+        quota_throttled(record, telemetry, thresholds),
         swapped(telemetry, thresholds),
         varied_clock(record, thresholds),
     ];
@@ -76,6 +77,14 @@ fn reasons<'t>(
 /// `hw_power_brake_slowdown`, `hw_slowdown`. A fixed clock and synchronised boards raise no doubt.
 fn is_protection(reason: &str) -> bool {
     reason.contains("thermal") || reason.contains("slowdown") || reason.contains("brake")
+}
+
+/// A job on a GPU is slowed down too, since its data and its kernels come from the processor.
+fn quota_throttled(record: &Record, telemetry: &Telemetry, thresholds: &Thresholds) -> Option<Mark> {
+    let threshold = thresholds.of(Threshold::QuotaHeld);
+    let held = telemetry.readings(Sensor::CpuQuotaHeld)?.mean;
+    let quota = record.provenance.host.cgroup.and_then(|limits| limits.cpus);
+    (held > threshold).then_some(Mark::QuotaThrottled { held, quota, threshold })
 }
 
 /// Only the host's own counts tell. Major faults do not, since reading libraries from the disk causes them too.

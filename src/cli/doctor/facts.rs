@@ -4,6 +4,7 @@ use super::demand::{Demand, EnvDemand};
 use crate::host::survey::{Activity, PlaceFacts, ProgramFacts, Survey, WorkerState, WorkerSurvey};
 use crate::record::{CpuFacts, GitFacts, GpuFacts, HostFacts};
 use crate::text::{jobs_text, size_text};
+use crate::threshold::Unit;
 
 /// A part with a title.
 #[derive(Debug)]
@@ -78,9 +79,11 @@ fn system(survey: &Survey) -> Vec<(String, String)> {
 fn processor(host: &HostFacts) -> Vec<(String, String)> {
     let cpu = &host.cpu;
     let cores = cpu.cores.map_or(String::new(), |cores| format!(", on {cores} cores"));
+    let cgroup = host.cgroup;
     [
         maybe("model", cpu.model.as_ref()),
         line("processors", format!("{} usable of {}{cores}", cpu.usable, cpu.logical)),
+        maybe("quota", cgroup.and_then(|limits| limits.cpus).map(|cpus| Unit::Processors.text(cpus))),
         maybe("threads per core", cpu.smt.map(|smt| if smt { "several (SMT on)" } else { "one (SMT off)" })),
         maybe("NUMA nodes", cpu.numa_nodes),
         maybe("clock", clock_range(cpu)),
@@ -109,8 +112,10 @@ fn memory(survey: &Survey) -> Vec<(String, String)> {
         (_, Some(used)) => format!("{} of {} in use", size_text(used), size_text(total)),
         (_, None) => size_text(total),
     });
+    let limit = host.cgroup.and_then(|limits| limits.memory_bytes);
     [
         maybe("memory", host.memory_bytes.map(size_text)),
+        maybe("limit of the control group", limit.map(size_text)),
         maybe("available", survey.memory_available_bytes.map(size_text)),
         maybe("swap", swap),
         maybe("huge pages", host.transparent_huge_pages.as_ref()),

@@ -87,6 +87,7 @@ pub enum Sensor {
     CpuClock,
     CpuTemperature,
     CpuThrottleEvents,
+    CpuQuotaHeld,
     CpuEnergy,
     MemoryAvailable,
     SwappedIn,
@@ -174,6 +175,15 @@ declare! {
         summary: Growth("cpu_throttle_events"),
         source: "the kernel's `thermal_throttle`",
         absent: "the kernel does not count it",
+    }
+    /// Time for which the control group's quota held processors back, in seconds; its rate is their number.
+    CpuQuotaHeld {
+        part: Processor,
+        column: "cpu_quota_held_s",
+        field: "cpu_quota_held",
+        summary: Rate(&[("cpu_mean_quota_held", Mean)]),
+        source: "`cpu.stat` of the control group with the quota",
+        absent: "no quota applies",
     }
     /// Energy that the processor packages used, in joules.
     CpuEnergy {

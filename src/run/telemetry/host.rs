@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::parse::{self, Unwrapped};
-use crate::host::{busy_seconds, counter, memory_value};
+use crate::host::{CgroupPlace, busy_seconds, counter, held_seconds, memory_value};
 
 /// The most processors whose clock is read, spread evenly over the usable ones and the same at every look. Reading the
 /// file of one can interrupt that processor, or wait up to 20 ms for it. So reading all of a large host would disturb
@@ -31,6 +31,7 @@ pub(super) struct HostSensors {
     temperatures: Vec<Probe>,
     throttle_counts: Vec<Probe>,
     packages: Vec<Package>,
+    quota: Option<Probe>,
     load: Option<Probe>,
     memory: Option<Probe>,
     virtual_memory: Option<Probe>,
@@ -96,6 +97,7 @@ impl HostSensors {
             temperatures: open_temperatures(root),
             throttle_counts: open_throttle_counts(root),
             packages: open_packages(root),
+            quota: open_quota(root),
             load: Probe::open(root.join("proc/stat")),
             memory: Probe::open(root.join("proc/meminfo")),
             virtual_memory: Probe::open(root.join("proc/vmstat")),
@@ -112,6 +114,11 @@ impl HostSensors {
     /// Times that a processor slowed itself down for heat.
     pub(super) fn throttle_events(&self) -> Option<f64> {
         sum(self.throttle_counts.iter().map(Probe::number))
+    }
+
+    /// Seconds for which a quota held processors back.
+    pub(super) fn quota_held_s(&mut self) -> Option<f64> {
+        held_seconds(self.quota.as_ref()?.read(&mut self.text)?)
     }
 
     /// Memory that the host could still give, in bytes.
@@ -236,6 +243,15 @@ fn open_throttle_counts(root: &Path) -> Vec<Probe> {
         }
     }
     found
+}
+
+/// The counters of the control group whose quota limits us, if there is one.
+fn open_quota(root: &Path) -> Option<Probe> {
+    let read = |path: &str| read(&root.join(path.trim_start_matches('/')));
+    let text = |path: &str| read(path).unwrap_or_default();
+    let (groups, mounts) = (text("/proc/self/cgroup"), text("/proc/self/mountinfo"));
+    let file = CgroupPlace { groups: &groups, mounts: &mounts, read: &read }.quota_file()?;
+    Probe::open(root.join(file.trim_start_matches('/')))
 }
 
 /// The packages' energy counters; none unless this user may read all of them (mostly only root may).

@@ -42,6 +42,7 @@ fn read(sensor: Sensor, host: &mut HostSensors, board: Option<&impl Board>) -> O
         Sensor::CpuClock => host.mhz(),
         Sensor::CpuTemperature => host.temperature_c(),
         Sensor::CpuThrottleEvents => host.throttle_events(),
+        Sensor::CpuQuotaHeld => host.quota_held_s(),
         Sensor::CpuEnergy => host.energy_j(),
         Sensor::MemoryAvailable => host.memory_available_bytes(),
         Sensor::SwappedIn => host.swapped_in_bytes(),
@@ -119,6 +120,8 @@ mod tests {
             Sensor::CpuTemperature => 63.0,
             // Four cores, not eight threads.
             Sensor::CpuThrottleEvents => 8.0,
+            // Of the group with the quota.
+            Sensor::CpuQuotaHeld => 1.25,
             // The counter begins at the first look.
             Sensor::CpuEnergy => 0.0,
             Sensor::MemoryAvailable => 1_024_000.0,

@@ -207,6 +207,12 @@ fn cases(threshold: Threshold) -> Vec<Case> {
                 record.observed.telemetry = Some(telemetry.with(Sensor::CpuThrottleEvents, 16));
             })
         }),
+        Threshold::QuotaHeld => marked("quota-throttled", 0.25, move || {
+            run_on(cpu, |record| {
+                let held = Readings::of([0.25]).unwrap();
+                record.observed.telemetry = Some(Telemetry::default().with(Sensor::CpuQuotaHeld, held));
+            })
+        }),
         Threshold::SpillCliff => marked("spilled", 8.0, cliff),
         Threshold::SpillCores => marked("spilled", 1.0, cliff),
         Threshold::SpillSystemShare => marked("spilled", 0.5, cliff),

@@ -8,6 +8,9 @@ fn examples(name: MarkName) -> Vec<Mark> {
         MarkName::Contended => vec![Mark::Contended { by: "others were at work".into() }],
         MarkName::Unsettled => vec![Mark::Unsettled { by: "others kept 1.20 processors busy".into() }],
         MarkName::Throttled => vec![Mark::Throttled { by: "it was hot".into() }],
+        MarkName::QuotaThrottled => {
+            vec![Mark::QuotaThrottled { held: 3.217, quota: Some(1.5), threshold: 0.05 }]
+        }
         MarkName::Spilled => {
             vec![Mark::Spilled { batch: 128, cliff: 21.4, cores: 1.03, system_share: 0.628, threshold: 4.0 }]
         }
@@ -100,6 +103,7 @@ fn cases(name: MarkName) -> Option<[Vec<&'static str>; 2]> {
         }
         MarkName::Contended
         | MarkName::Throttled
+        | MarkName::QuotaThrottled
         | MarkName::Spilled
         | MarkName::Swapped
         | MarkName::PowerCapped

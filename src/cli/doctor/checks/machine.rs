@@ -3,7 +3,7 @@
 use crate::cli::doctor::finding::{Finding, Severity};
 use crate::host::GpuProcess;
 use crate::host::survey::Survey;
-use crate::text::size_text;
+use crate::text::{decimals, size_text};
 
 pub(super) fn battery(survey: &Survey) -> Option<Finding> {
     (survey.host.power_source.as_deref() == Some("battery")).then(|| Finding {
@@ -103,8 +103,10 @@ const TOO_LITTLE_MEMORY: u64 = 1 << 30;
 const LITTLE_MEMORY: u64 = 4 << 30;
 
 pub(super) fn memory(survey: &Survey) -> Option<Finding> {
-    let free = survey.memory_available_bytes.filter(|free| *free < LITTLE_MEMORY)?;
-    let total = survey.host.memory_bytes.map_or(String::new(), |all| format!(" of {}", size_text(all)));
+    let usable = survey.host.usable_memory_bytes();
+    let free = survey.memory_available_bytes.map(|free| usable.map_or(free, |usable| free.min(usable)));
+    let free = free.filter(|free| *free < LITTLE_MEMORY)?;
+    let total = usable.map_or(String::new(), |all| format!(" of {}", size_text(all)));
     let severity = if free < TOO_LITTLE_MEMORY { Severity::Spoils } else { Severity::Limits };
     Some(Finding {
         code: "memory",
@@ -153,6 +155,31 @@ pub(super) fn container(survey: &Survey) -> Option<Finding> {
     })
 }
 
+/// A limit of memory that is no less than the host's memory limits nothing.
+pub(super) fn cgroup_limits(survey: &Survey) -> Option<Finding> {
+    let host = &survey.host;
+    let limits = host.cgroup?;
+    let memory = [limits.memory_bytes, limits.memory_high_bytes].into_iter().flatten().min();
+    let memory = memory.filter(|bytes| host.memory_bytes.is_none_or(|all| *bytes < all)).map(|bytes| {
+        let of = host.memory_bytes.map_or(String::new(), |all| format!(" of {}", size_text(all)));
+        format!("{}{of} of memory", size_text(bytes))
+    });
+    let processors = [limits.cpus, limits.processors.map(f64::from)].into_iter().flatten().reduce(f64::min);
+    let processors = processors
+        .filter(|number| *number < f64::from(host.cpu.logical))
+        .map(|number| format!("{} of {} processors", decimals(number, 2), host.cpu.logical));
+    let allowed: Vec<String> = memory.into_iter().chain(processors).collect();
+    (!allowed.is_empty()).then(|| Finding {
+        code: "cgroup_limits",
+        severity: Severity::Note,
+        what: format!("the control group allows {}", allowed.join(" and ")),
+        why: "batches run out of memory earlier than on the whole host, and threads beyond a quota are held back, \
+              which the mark `quota-throttled` tells",
+        remedy: "use no more `threads` than that, or raise the limits of the container, the pod or the scheduler's job"
+            .to_owned(),
+    })
+}
+
 /// Sources that the kernel falls back to, and that take a microsecond or more to read.
 const SLOW_CLOCKS: [&str; 5] = ["hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"];
 
@@ -182,7 +209,7 @@ pub(super) fn clock_synchronised(survey: &Survey) -> Option<Finding> {
 mod tests {
     use super::super::testing::{found, sound};
     use super::*;
-    use crate::record::GpuFacts;
+    use crate::record::{CgroupLimits, GpuFacts};
 
     fn process(computes: bool) -> GpuProcess {
         GpuProcess { gpu: 1, computes, pid: 7, name: Some("python".into()), memory_bytes: Some(3 << 29) }
@@ -228,6 +255,30 @@ mod tests {
         assert_eq!(free(LITTLE_MEMORY), []);
         assert_eq!(free(LITTLE_MEMORY - 1), [("memory", Severity::Limits)]);
         assert_eq!(free(TOO_LITTLE_MEMORY - 1), [("memory", Severity::Spoils)]);
+        let limited = CgroupLimits { memory_bytes: Some(LITTLE_MEMORY - 1), ..CgroupLimits::default() };
+        let within = found(|it| it.host.cgroup = Some(limited));
+        assert_eq!(within, [("memory", Severity::Limits), ("cgroup_limits", Severity::Note)]);
+    }
+
+    #[test]
+    fn limits_of_the_control_group_are_told_if_they_are_less_than_the_host() {
+        let of = |limits| {
+            let mut survey = sound();
+            survey.host.cgroup = Some(limits);
+            cgroup_limits(&survey).map(|finding| finding.what)
+        };
+        let limits = CgroupLimits {
+            memory_bytes: Some(16 << 30),
+            memory_high_bytes: Some(8 << 30),
+            cpus: Some(2.5),
+            processors: Some(4),
+        };
+        let what = "the control group allows 8.0 GiB of 32.0 GiB of memory and 2.5 of 8 processors";
+        assert_eq!(of(limits).as_deref(), Some(what));
+        let quota = CgroupLimits { cpus: Some(2.0), ..CgroupLimits::default() };
+        assert_eq!(of(quota).as_deref(), Some("the control group allows 2 of 8 processors"));
+        let wide = CgroupLimits { memory_bytes: Some(64 << 30), cpus: Some(8.0), ..CgroupLimits::default() };
+        assert_eq!(of(wide), None);
     }
 
     #[test]

@@ -37,6 +37,7 @@ pub(super) fn check(survey: &Survey, demand: &Demand) -> Vec<Finding> {
         machine::memory,
         machine::layer,
         machine::container,
+        machine::cgroup_limits,
         machine::clock_source,
         machine::clock_synchronised,
         needs::worker_cuda,
