@@ -3,8 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::Inventory;
-use crate::job::{JobId, Key, Kind};
+use crate::job::{Device, JobId, Key, Kind};
 use crate::record::{HostFacts, Record};
+use crate::text::size_text;
+
+/// How much more memory there must be before a batch that did not fit is tried again. The kernel and the driver keep
+/// some for themselves, which differs a little between versions.
+const GROWTH: f64 = 1.01;
 
 /// The batches of each config that ran out of memory on one host. Larger batches need even more, and profiled jobs need
 /// at least as much as the timing jobs of their config.
@@ -12,21 +17,37 @@ use crate::record::{HostFacts, Record};
 /// They follow the inventory record by record, each in O(log n).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ceilings {
-    hostname: String,
-    /// Each with its number of jobs, by the config without its batch ([`Key::id_of_any_batch`]).
-    too_large: BTreeMap<JobId, BTreeMap<u32, usize>>,
+    host: HostFacts,
+    /// Each with its jobs, by the config without its batch ([`Key::id_of_any_batch`]).
+    too_large: BTreeMap<JobId, BTreeMap<u32, BTreeMap<JobId, Witness>>>,
     /// The timing configs with jobs that succeeded here, each with the number of these jobs. If another repeat ran out
     /// of memory, other processes were using it.
     fitting: BTreeMap<JobId, usize>,
 }
 
+/// A job that ran out of memory. They are ordered by their labels.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Witness {
+    label: String,
+    /// The memory that it could have had, in bytes.
+    memory_bytes: Option<u64>,
+}
+
+/// What happened to a record of the inventory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    Came,
+    Went,
+}
+
 impl Ceilings {
-    /// Those in the records of `inventory` for `host`. Jobs that have succeeded since do not count.
+    /// Those in the records of `inventory` for `host`. Jobs that have succeeded since do not count, nor do jobs that
+    /// could have less memory than there is now.
     pub fn of(inventory: &Inventory, host: &HostFacts) -> Self {
-        let hostname = host.hostname.clone();
-        let mut ceilings = Ceilings { hostname, too_large: BTreeMap::new(), fitting: BTreeMap::new() };
+        let mut ceilings =
+            Ceilings { host: host.clone(), too_large: BTreeMap::new(), fitting: BTreeMap::new() };
         for record in inventory.records() {
-            ceilings.count(record, add);
+            ceilings.count(record, Change::Came);
         }
         ceilings
     }
@@ -34,25 +55,53 @@ impl Ceilings {
     /// Follows the inventory, where `after` took the place of `before` as the record of one job.
     pub fn replace(&mut self, before: Option<&Record>, after: &Record) {
         if let Some(before) = before {
-            self.count(before, remove);
+            self.count(before, Change::Went);
         }
-        self.count(after, add);
+        self.count(after, Change::Came);
     }
 
-    fn count(&mut self, record: &Record, count: impl FnOnce(&mut usize)) {
-        if record.provenance.host.hostname != self.hostname {
+    fn count(&mut self, record: &Record, change: Change) {
+        let (then, key) = (&record.provenance.host, &record.key);
+        if then.hostname != self.host.hostname {
             return;
         }
-        let key = &record.key;
         if record.outcome.policy().prunes {
-            let config = key.id_of_any_batch();
-            let batches = self.too_large.entry(config).or_default();
-            change(batches, key.batch, count);
-            if batches.is_empty() {
-                self.too_large.remove(&config);
+            if !has_grown(then, &self.host, key.device) {
+                self.count_too_large(record, change);
             }
         } else if record.outcome.is_success() && key.kind == Kind::Timing {
-            change(&mut self.fitting, key.config_id(), count);
+            self.count_fitting(key.config_id(), change);
+        }
+    }
+
+    /// What no job is left for is removed, so that the order of the records leaves no trace. So it is below.
+    fn count_too_large(&mut self, record: &Record, change: Change) {
+        let (config, batch) = (record.key.id_of_any_batch(), record.key.batch);
+        let batches = self.too_large.entry(config).or_default();
+        let jobs = batches.entry(batch).or_default();
+        match change {
+            Change::Came => {
+                let memory_bytes = memory(&record.provenance.host, record.key.device);
+                jobs.insert(record.id, Witness { label: record.label.clone(), memory_bytes });
+            }
+            Change::Went => drop(jobs.remove(&record.id)),
+        }
+        if jobs.is_empty() {
+            batches.remove(&batch);
+        }
+        if batches.is_empty() {
+            self.too_large.remove(&config);
+        }
+    }
+
+    fn count_fitting(&mut self, config: JobId, change: Change) {
+        let jobs = self.fitting.entry(config).or_default();
+        match change {
+            Change::Came => *jobs += 1,
+            Change::Went => *jobs -= 1,
+        }
+        if *jobs == 0 {
+            self.fitting.remove(&config);
         }
     }
 
@@ -61,47 +110,56 @@ impl Ceilings {
         if self.too_large.is_empty() {
             return None;
         }
-        let least = self.least_below(key).or_else(|| self.least_for_profiled(key))?;
-        Some(format!("batch {least} of the same config already ran out of memory on this host"))
+        let (batch, Witness { label, memory_bytes }) =
+            self.least_below(key).or_else(|| self.least_for_profiled(key))?;
+        let memory = memory_bytes.map(|bytes| format!(" with {}", size_text(bytes))).unwrap_or_default();
+        Some(format!(
+            "batch {batch} of the same config already ran out of memory on this host: {label}{memory}"
+        ))
     }
 
-    /// The smallest batch of the config of `key` that ran out of memory.
-    fn least(&self, key: &Key) -> Option<u32> {
-        self.too_large.get(&key.id_of_any_batch())?.keys().next().copied()
+    /// The smallest batch of the config of `key` that ran out of memory, and its first job that did.
+    fn least(&self, key: &Key) -> Option<(u32, &Witness)> {
+        let (batch, jobs) = self.too_large.get(&key.id_of_any_batch())?.first_key_value()?;
+        Some((*batch, jobs.values().min()?))
     }
 
-    fn least_below(&self, key: &Key) -> Option<u32> {
-        self.least(key).filter(|least| key.batch > *least)
+    fn least_below(&self, key: &Key) -> Option<(u32, &Witness)> {
+        self.least(key).filter(|(least, _)| key.batch > *least)
     }
 
     /// The batch of the timing jobs that proves that the profiled job `key` does not fit.
-    fn least_for_profiled(&self, key: &Key) -> Option<u32> {
+    fn least_for_profiled(&self, key: &Key) -> Option<(u32, &Witness)> {
         if key.kind == Kind::Timing {
             return None;
         }
         let timing = key.timing_config();
-        self.least(&timing).filter(|least| {
+        self.least(&timing).filter(|(least, _)| {
             timing.batch > *least || (timing.batch == *least && !self.fitting.contains_key(&timing.id()))
         })
     }
 }
 
-fn add(jobs: &mut usize) {
-    *jobs += 1;
+/// The memory that a job on `device` of `host` computes in, in bytes.
+fn memory(host: &HostFacts, device: Device) -> Option<u64> {
+    gpu_memory(host, device).or_else(|| host.usable_memory_bytes())
 }
 
-fn remove(jobs: &mut usize) {
-    *jobs -= 1;
-}
-
-/// Changes the number of jobs at `at`. What no job is left for is removed, so that the order of the records leaves no
-/// trace.
-fn change<K: Ord + Copy>(jobs: &mut BTreeMap<K, usize>, at: K, count: impl FnOnce(&mut usize)) {
-    let number = jobs.entry(at).or_default();
-    count(number);
-    if *number == 0 {
-        jobs.remove(&at);
+fn gpu_memory(host: &HostFacts, device: Device) -> Option<u64> {
+    match device {
+        // Workers count GPUs as the driver does, unless a container hides some of them.
+        Device::Cuda(index) => host.gpus.get(usize::try_from(index).ok()?)?.memory_bytes,
+        Device::Cpu | Device::Mps => None,
     }
+}
+
+/// Whether a host has more memory `now` than `then`, for a job on `device`. One on a GPU can run out of either memory.
+fn has_grown(then: &HostFacts, now: &HostFacts, device: Device) -> bool {
+    let has_grown = |then: Option<u64>, now: Option<u64>| {
+        then.zip(now).is_some_and(|(then, now)| now as f64 > GROWTH * then as f64)
+    };
+    has_grown(then.usable_memory_bytes(), now.usable_memory_bytes())
+        || has_grown(gpu_memory(then, device), gpu_memory(now, device))
 }
 
 #[cfg(test)]
@@ -113,7 +171,7 @@ mod tests {
     use super::*;
     use crate::job::Profile;
     use crate::plan::{NotDone, Standing};
-    use crate::record::{Outcome, testing::record_of};
+    use crate::record::{CgroupLimits, GpuFacts, Outcome, testing::record_of};
 
     /// How an attempt of a job ended: which job, on which host, how.
     type Attempt = (u32, u32, bool, bool, u8);
@@ -137,6 +195,55 @@ mod tests {
             true => Standing::Done(Arc::new(record)),
             false => Standing::NotDone(NotDone::Failed(Arc::new(record))),
         }
+    }
+
+    /// A host with this memory, of which its control group allows this, and with a GPU with this.
+    fn host(memory: u64, limit: Option<u64>, gpu: u64) -> HostFacts {
+        HostFacts {
+            hostname: "here".into(),
+            memory_bytes: Some(memory << 30),
+            cgroup: limit
+                .map(|bytes| CgroupLimits { memory_bytes: Some(bytes << 30), ..CgroupLimits::default() }),
+            gpus: vec![GpuFacts { memory_bytes: Some(gpu << 30), ..GpuFacts::default() }],
+            ..HostFacts::default()
+        }
+    }
+
+    /// Why batch 2 is pruned on the host `now` after batch 1 ran out of memory on the host `then`.
+    fn pruned(device: Device, then: &HostFacts, now: &HostFacts) -> Option<String> {
+        let mut inventory = Inventory::default();
+        let mut record = record((1, 1, false, true, 2));
+        record.provenance.host = then.clone().into();
+        record.key.device = device;
+        inventory.jobs.insert(record.id, standing(record));
+        Ceilings::of(&inventory, now).prunes(&Key { batch: 2, device, ..Key::example() })
+    }
+
+    #[test]
+    fn a_batch_is_tried_again_where_there_is_more_memory_than_there_was() {
+        let then = host(16, Some(8), 24);
+        let why = "batch 1 of the same config already ran out of memory on this host: \
+                   cpu_m_fp32_bs1_run1 with 8.0 GiB";
+        for (device, now, expected) in [
+            (Device::Cpu, host(16, Some(8), 24), Some(why)),
+            (Device::Cpu, host(64, Some(8), 80), Some(why)),
+            (Device::Cpu, host(16, Some(4), 24), Some(why)),
+            (Device::Cpu, host(16, Some(9), 24), None),
+            (Device::Cpu, host(16, None, 24), None),
+        ] {
+            assert_eq!(pruned(device, &then, &now).as_deref(), expected, "{now:?}");
+        }
+        let on_gpu = |now| pruned(Device::Cuda(0), &then, &now);
+        assert!(on_gpu(host(16, Some(8), 24)).unwrap().ends_with(" with 24.0 GiB"));
+        assert_eq!(on_gpu(host(16, Some(8), 80)), None);
+        let mut older = then.clone();
+        older.memory_bytes = Some((8 << 30) - 1000);
+        assert!(
+            pruned(Device::Cpu, &older, &then).is_some(),
+            "another kernel keeps a little less for itself"
+        );
+        let unknown = HostFacts { hostname: "here".into(), ..HostFacts::default() };
+        assert!(pruned(Device::Cpu, &unknown, &then).is_some(), "what is not known has not grown");
     }
 
     proptest! {

@@ -2,7 +2,7 @@
 
 use orchestrate::record::Outcome;
 
-use crate::harness::{Matrix, Project, Running, is_alive, wait_for};
+use crate::harness::{Matrix, Project, Running, edit_sealed, is_alive, wait_for};
 
 /// The expected result of each behaviour of the fake worker: the outcome's kind, a part of its sentence, and the number
 /// of attempts if one retry is allowed.
@@ -183,6 +183,22 @@ fn a_verdict_survives_an_interruption() {
     assert_eq!(project.record().outcome.kind(), "out_of_memory");
     let dir = project.store().job_dirs().unwrap().remove(0);
     assert_eq!(dir.attempt(2).load_record().unwrap().unwrap().outcome.kind(), "interrupted");
+}
+
+#[test]
+fn a_pruned_batch_is_tried_again_once_there_is_more_memory() {
+    let project = Project::with(Matrix::new("t").behave(&["oom"]).batches(&[4, 8]));
+    let ran = project.orchestrate(&["run", "t.yaml"]).code(10);
+    assert_eq!(project.started(), 1, "{ran:?}");
+    ran.says("batch 4 of the same config already ran out of memory on this host: cpu_m_fp32_bs4_run1 with ");
+    project.orchestrate(&["run", "t.yaml", "--only", "batch=8"]).code(0);
+    assert_eq!(project.started(), 1, "as long as nothing has changed");
+    // As if the host had less memory then.
+    edit_sealed(&project.store().job_dirs().unwrap()[0].record(), |record| {
+        record["provenance"]["host"]["memory_bytes"] = (1 << 20).into();
+    });
+    project.orchestrate(&["run", "t.yaml", "--only", "batch=8"]).code(10);
+    assert_eq!(project.executions().last().map(String::as_str), Some("ended cpu_m_fp32_bs8_run1"));
 }
 
 #[test]
