@@ -41,6 +41,26 @@ impl ProcessTable {
         ProcessTable { root: PathBuf::from("/proc") }
     }
 
+    /// The processes that are listed in `root`, which is `/proc` but in tests.
+    pub fn in_directory(root: PathBuf) -> ProcessTable {
+        ProcessTable { root }
+    }
+
+    /// The process `pid`, the children of its first thread, theirs, and so on: at most `most` processes. Only a process
+    /// that starts others from another thread has children that are not found.
+    pub fn family(&self, pid: u32, most: usize) -> Vec<u32> {
+        let mut family = vec![pid];
+        let mut asked = 0;
+        while asked < family.len() && family.len() < most {
+            let parent = family[asked];
+            let text = lossy(self.read(parent, &format!("task/{parent}/children")).unwrap_or_default());
+            family.extend(text.split_whitespace().filter_map(|word| word.parse::<u32>().ok()));
+            asked += 1;
+        }
+        family.truncate(most);
+        family
+    }
+
     /// The numbers of all processes, in order.
     pub fn pids(&self) -> Vec<u32> {
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();

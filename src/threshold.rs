@@ -27,6 +27,7 @@ pub enum Threshold {
     ThrottledShare,
     ThrottleEvents,
     QuotaHeld,
+    SuspendedS,
     SpillCliff,
     SpillCores,
     SpillSystemShare,
@@ -232,6 +233,13 @@ impl Threshold {
                 Above,
                 "the processors that a quota of the control group held back, on average over the window",
                 "A choice: a job within its quota is never held back; one busy thread too many holds back one processor.",
+            ),
+            Threshold::SuspendedS => (
+                0.5,
+                Seconds,
+                Above,
+                "the seconds for which the host slept, or the worker was stopped, while the job ran",
+                "A choice: sensors look once per second, so one look that finds a stopped worker passes it.",
             ),
             Threshold::SwappedMib => (
                 16.0,

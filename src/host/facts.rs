@@ -9,6 +9,7 @@
 use std::path::Path;
 
 use super::cgroup::CgroupPlace;
+use super::clock::{probe_asleep_s, probe_since_boot};
 use super::system::{entries, output, read, read_in_each};
 use super::{macos, nvidia, parse, settings};
 use crate::clean::cleaned;
@@ -33,7 +34,7 @@ pub fn probe_host() -> HostFacts {
 pub fn probe_counters() -> HostCounters {
     if cfg!(target_os = "macos") {
         let load = sysctl(&["vm.loadavg"]).and_then(|text| parse::macos_load(&text));
-        return HostCounters { load, ..HostCounters::default() };
+        return HostCounters { load, ..probe_clocks() };
     }
     let times = read("/proc/stat").and_then(|text| parse::processor_ticks(&text));
     let second = ticks_per_second();
@@ -42,6 +43,15 @@ pub fn probe_counters() -> HostCounters {
         steal_s: times.map(|ticks| ticks.steal as f64 / second),
         load: read("/proc/loadavg").and_then(|text| parse::first_number(&text)),
         oom_kills: probe_oom_kills(),
+        ..probe_clocks()
+    }
+}
+
+fn probe_clocks() -> HostCounters {
+    HostCounters {
+        since_boot_s: probe_since_boot().map(|span| span.as_secs_f64()),
+        asleep_s: probe_asleep_s(),
+        ..HostCounters::default()
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub(crate) mod ask;
 mod cgroup;
+mod clock;
 mod facts;
 pub(crate) mod find;
 mod libraries;
@@ -20,6 +21,7 @@ mod tools;
 mod worker;
 
 pub(crate) use cgroup::{CgroupPlace, held_seconds};
+pub use clock::probe_since_boot;
 pub(crate) use facts::busy_seconds;
 pub use facts::{DEVICES_VARIABLE, probe_counters, probe_host, probe_memory_available};
 pub use nvidia::{GpuProcess, probe_gpu_processes};

@@ -13,12 +13,21 @@ pub struct HostCounters {
     /// Processes killed by the kernel's OOM killer: those of our control group if it counts them, otherwise of the
     /// whole host. Absent if nothing counts them (macOS, gVisor).
     pub oom_kills: Option<u64>,
+    /// Seconds since the boot, sleep included.
+    pub since_boot_s: Option<f64>,
+    /// Seconds of sleep since the boot.
+    pub asleep_s: Option<f64>,
 }
 
 impl HostCounters {
     /// Whether the kernel's OOM killer killed any process between `before` and `self`.
     pub fn has_oom_killed_since(&self, before: &HostCounters) -> bool {
         matches!((self.oom_kills, before.oom_kills), (Some(after), Some(before)) if after > before)
+    }
+
+    /// Seconds of sleep from `before` to `self`; absent if a reading is absent.
+    pub fn asleep_since(&self, before: &HostCounters) -> Option<f64> {
+        Some((self.asleep_s? - before.asleep_s?).max(0.0))
     }
 
     /// Busy and steal seconds from `before` to `self`; absent if a reading is absent or a counter went backwards.

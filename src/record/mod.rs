@@ -139,6 +139,13 @@ pub struct Observed {
     /// Seconds of processor time that the hypervisor gave to others meanwhile, summed over all processors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_steal_s: Option<f64>,
+    /// When the job was started and when its end was noticed, in seconds since the boot, sleep included. Nobody can set
+    /// this clock, but it only compares with others of the same boot. Absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_boot_s: Option<(f64, f64)>,
+    /// Seconds for which the host slept meanwhile. Absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asleep_s: Option<f64>,
     /// The `orchestrate` that started the job died, and another one saw the job end.
     #[serde(default)]
     pub adopted: bool,

@@ -15,9 +15,7 @@
 //! | `gate` | decides whether the machine is as quiet and as cool as a job's limits ask |
 //! | `glance` | what the host is, looked at once a second at most |
 //! | `concern` | whether an error concerns one job or all of them |
-//! | `clock` | a clock that nobody can set |
 
-mod clock;
 mod concern;
 mod dispatch;
 mod error;

@@ -200,6 +200,17 @@ impl Group {
         let _ = killpg(self.0, signal);
     }
 
+    /// The number of its first process, `time`.
+    pub fn leader(self) -> u32 {
+        self.0.as_raw().unsigned_abs()
+    }
+
+    /// For tests: the group whose first process has this number.
+    #[cfg(test)]
+    pub(crate) fn led_by(pid: i32) -> Group {
+        Group(Pid::from_raw(pid))
+    }
+
     fn exists(self) -> bool {
         // An orphan that has ended still counts until its parent, which we are now, takes note of it.
         reap();

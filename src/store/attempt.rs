@@ -67,6 +67,9 @@ pub struct Attempt {
     /// Out-of-memory kills, as [`HostCounters`] counts them.
     #[serde(default)]
     pub(super) oom_kills: Option<u64>,
+    /// Seconds of sleep since the boot. Absent in attempts of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) asleep_s: Option<f64>,
     /// Labels of the jobs that ran on other devices.
     pub(super) beside: Vec<String>,
     /// The profiler it runs under.
@@ -107,17 +110,18 @@ impl Attempt {
         beside: Vec<String>,
         provenance: Provenance,
     ) -> Self {
-        let HostCounters { busy_s, steal_s, load, oom_kills } = counters;
+        let HostCounters { busy_s, steal_s, load, oom_kills, since_boot_s, asleep_s } = counters;
         Attempt {
             schema: ATTEMPT_SCHEMA,
             started_at,
-            started_since_boot_s: None,
+            started_since_boot_s: since_boot_s,
             limits,
             time,
             host_busy_s: busy_s,
             host_steal_s: steal_s,
             load,
             oom_kills,
+            asleep_s,
             beside,
             profiler: None,
             gate: None,

@@ -72,8 +72,11 @@ impl Attempt {
 
     /// What was observed, except by sensors and in the output.
     fn observed(&self, end: &End) -> Observed {
-        let (host_busy_s, host_steal_s) = end.counters.unwrap_or_default().since(&self.counters());
+        let (before, after) = (self.counters(), end.counters.unwrap_or_default());
+        let (host_busy_s, host_steal_s) = after.since(&before);
         Observed {
+            since_boot_s: before.since_boot_s.zip(after.since_boot_s),
+            asleep_s: after.asleep_since(&before),
             load_before: self.load,
             host_busy_s,
             host_steal_s,
@@ -133,6 +136,8 @@ impl Attempt {
             steal_s: self.host_steal_s,
             load: self.load,
             oom_kills: self.oom_kills,
+            since_boot_s: self.started_since_boot_s,
+            asleep_s: self.asleep_s,
         }
     }
 

@@ -26,7 +26,13 @@ fn job() -> Job {
 }
 
 pub(super) fn attempt() -> Attempt {
-    let counters = HostCounters { busy_s: Some(100.0), steal_s: None, load: Some(0.5), oom_kills: Some(3) };
+    let counters = HostCounters {
+        busy_s: Some(100.0),
+        steal_s: None,
+        load: Some(0.5),
+        oom_kills: Some(3),
+        ..HostCounters::default()
+    };
     let start = DateTime::from_timestamp(1_000_000, 0).unwrap();
     Attempt::new(start, Limits::default(), TimeFlavour::Gnu, counters, Vec::new(), testing::provenance())
 }
@@ -40,6 +46,7 @@ fn unseen() -> End {
             steal_s: Some(1.0),
             load: None,
             oom_kills: Some(3),
+            ..HostCounters::default()
         }),
         adopted: true,
         left_processes: false,

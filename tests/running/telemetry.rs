@@ -42,6 +42,41 @@ fn a_run_leaves_its_samples_and_their_sum() {
     assert!(metrics.contains(",telemetry_samples,"), "{metrics}");
 }
 
+/// A worker that stops itself, as one that gets SIGTSTP does, looks the same.
+#[test]
+fn a_worker_that_was_stopped_for_a_while_is_marked_suspended() {
+    if !std::path::Path::new("/proc/thread-self/children").exists() {
+        return;
+    }
+    let project = Project::new();
+    let matrix = Matrix::new("t").flag("--release", &project.release());
+    let project = project.and(matrix);
+    let running = project.start(&["run", "t.yaml"]);
+    project.wait_started(1);
+    let worker = nix::unistd::Pid::from_raw(project.workers()[0]);
+    nix::sys::signal::kill(worker, Signal::SIGSTOP).unwrap();
+    let [job] = &project.store().job_dirs().unwrap()[..] else { panic!("one job") };
+    let telemetry = job.attempt(1).telemetry();
+    let stops = |sample: &orchestrate::record::Sample| sample.get(Sensor::WorkerStopped).unwrap_or_default();
+    wait_for("two looks at the stopped worker", || {
+        let samples = parse_samples(&fs::read_to_string(&telemetry).unwrap());
+        samples.last().is_some_and(|last| stops(last) >= 2.0)
+    });
+    nix::sys::signal::kill(worker, Signal::SIGCONT).unwrap();
+    project.let_go();
+    // On a busy host it can be marked as contended as well.
+    running.wait().code(0).says("1 job is done but left out of the statistics (").says("suspended");
+    let record = project.record();
+    assert!(
+        record.observed.since_boot_s.is_some_and(|(start, end)| 0.0 < start && start < end),
+        "{record:?}"
+    );
+    let stopped = record.observed.telemetry.unwrap().growth(Sensor::WorkerStopped);
+    assert!(stopped >= Some(2), "{stopped:?}");
+    let explained = project.orchestrate(&["explain", "cpu_m_fp32_bs4_run1"]).code(0);
+    assert!(explained.stdout.contains("its worker was stopped for about "), "{explained:?}");
+}
+
 /// The hog starts in the middle of a job, which is held until the sensors were read three more times.
 #[test]
 fn a_job_disturbed_by_a_hog_is_left_out_and_can_be_repeated() {

@@ -131,6 +131,14 @@ impl MarkName {
                 meaning: "A container or a scheduler allows less than its threads take.",
                 remedy: "Set `threads` to the quota, or raise the quota.",
             },
+            MarkName::Suspended => Declaration {
+                effect: Effect::LeftOut("Part of its seconds went by while it stood still."),
+                scope: Scope::Run,
+                thresholds: &[Threshold::SuspendedS],
+                raised: "the host slept, or the worker was stopped, for more than {suspended_s} while the job ran",
+                meaning: "A laptop slept, or a signal or a debugger stopped the worker.",
+                remedy: "Repeat the run, and keep the machine awake meanwhile.",
+            },
             MarkName::Spilled => Declaration {
                 effect: Effect::LeftOut("Its seconds are those of paging."),
                 scope: Scope::Run,

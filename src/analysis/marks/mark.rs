@@ -30,6 +30,11 @@ pub enum Mark {
         /// The cause, with the number and the threshold.
         by: String,
     },
+    /// The host slept, or the worker was stopped, while the job ran.
+    Suspended {
+        /// Which of the two, with the number and the threshold.
+        by: String,
+    },
     /// The control group's quota held processors back.
     QuotaThrottled {
         /// How many processors, on average over the window.
@@ -156,6 +161,7 @@ pub enum MarkName {
     Unsettled,
     Throttled,
     QuotaThrottled,
+    Suspended,
     Spilled,
     Swapped,
     Unsynchronised,
@@ -179,6 +185,7 @@ impl From<&Mark> for MarkName {
             Mark::Unsettled { .. } => MarkName::Unsettled,
             Mark::Throttled { .. } => MarkName::Throttled,
             Mark::QuotaThrottled { .. } => MarkName::QuotaThrottled,
+            Mark::Suspended { .. } => MarkName::Suspended,
             Mark::Spilled { .. } => MarkName::Spilled,
             Mark::Swapped { .. } => MarkName::Swapped,
             Mark::Unsynchronised => MarkName::Unsynchronised,
@@ -235,6 +242,7 @@ impl fmt::Display for Mark {
             Mark::Contended { by }
             | Mark::Unsettled { by }
             | Mark::Throttled { by }
+            | Mark::Suspended { by }
             | Mark::ClockChanged { by } => f.write_str(by),
             Mark::Spilled { batch, cliff, cores, system_share, threshold } => write!(
                 f,

@@ -4,10 +4,13 @@ use super::{Mark, Threshold, Thresholds};
 use crate::job::Device;
 use crate::record::{GpuTelemetry, Readings, Record, Sensor, Telemetry};
 
-/// The doubts that the telemetry of `record` alone raises; none if there is no telemetry.
+/// The doubts that the clocks and the telemetry of `record` alone raise.
 pub(super) fn marks(record: &Record, thresholds: &Thresholds) -> Vec<Mark> {
-    let Some(telemetry) = &record.observed.telemetry else { return Vec::new() };
+    let Some(telemetry) = &record.observed.telemetry else {
+        return suspended(record, thresholds).into_iter().collect();
+    };
     let found = [
+        suspended(record, thresholds),
         throttled_processor(record, telemetry, thresholds),
         telemetry.gpu.as_ref().and_then(|gpu| throttled_gpu(gpu, telemetry.samples, thresholds)),
         telemetry.gpu.as_ref().and_then(|gpu| power_capped(gpu, telemetry.samples, thresholds)),
@@ -77,6 +80,22 @@ fn reasons<'t>(
 /// `hw_power_brake_slowdown`, `hw_slowdown`. A fixed clock and synchronised boards raise no doubt.
 fn is_protection(reason: &str) -> bool {
     reason.contains("thermal") || reason.contains("slowdown") || reason.contains("brake")
+}
+
+/// Whether the window was concerned is not asked: caches and clocks are not the same after a pause either.
+fn suspended(record: &Record, thresholds: &Thresholds) -> Option<Mark> {
+    let threshold = thresholds.of(Threshold::SuspendedS);
+    let text = thresholds.text(Threshold::SuspendedS);
+    let slept = record.observed.asleep_s.filter(|seconds| *seconds > threshold);
+    let by_host =
+        slept.map(|seconds| format!("the host slept for {seconds:.1} s while it ran (threshold {text})"));
+    let by_signal = || {
+        // Sensors look once per second.
+        let looks = record.observed.telemetry.as_ref()?.growth(Sensor::WorkerStopped)?;
+        (looks as f64 > threshold)
+            .then(|| format!("its worker was stopped for about {looks} s (threshold {text})"))
+    };
+    by_host.or_else(by_signal).map(|by| Mark::Suspended { by })
 }
 
 /// A job on a GPU is slowed down too, since its data and its kernels come from the processor.

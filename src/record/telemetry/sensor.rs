@@ -88,6 +88,7 @@ pub enum Sensor {
     CpuTemperature,
     CpuThrottleEvents,
     CpuQuotaHeld,
+    WorkerStopped,
     CpuEnergy,
     MemoryAvailable,
     SwappedIn,
@@ -184,6 +185,15 @@ declare! {
         summary: Rate(&[("cpu_mean_quota_held", Mean)]),
         source: "`cpu.stat` of the control group with the quota",
         absent: "no quota applies",
+    }
+    /// Number of samples that found a process of the job stopped, by a signal or by itself.
+    WorkerStopped {
+        part: Processor,
+        column: "worker_stopped_events",
+        field: "worker_stopped_events",
+        summary: Growth("worker_stopped_events"),
+        source: "`/proc/PID/stat`",
+        absent: "the kernel does not list a process's children",
     }
     /// Energy that the processor packages used, in joules.
     CpuEnergy {

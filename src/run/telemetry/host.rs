@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use super::parse::{self, Unwrapped};
 use crate::host::{CgroupPlace, busy_seconds, counter, held_seconds, memory_value};
+use crate::processes::ProcessTable;
+use crate::run::process::Group;
 
 /// The most processors whose clock is read, spread evenly over the usable ones and the same at every look. Reading the
 /// file of one can interrupt that processor, or wait up to 20 ms for it. So reading all of a large host would disturb
@@ -19,6 +21,9 @@ const MOST_CLOCKS: usize = 4;
 
 /// The most processors whose clocks are read from `/proc/cpuinfo`, which has all of them or none.
 const MOST_IN_CPUINFO: usize = 16;
+
+/// The most processes of a job that are looked at: a job starts few, and its worker is one of the first.
+const MOST_PROCESSES: usize = 64;
 
 /// No file that is read here is longer.
 const LONGEST: usize = 64 * 1024;
@@ -32,6 +37,7 @@ pub(super) struct HostSensors {
     throttle_counts: Vec<Probe>,
     packages: Vec<Package>,
     quota: Option<Probe>,
+    stops: Option<Stops>,
     load: Option<Probe>,
     memory: Option<Probe>,
     virtual_memory: Option<Probe>,
@@ -55,6 +61,30 @@ enum Clocks {
 struct Package {
     probe: Probe,
     counter: Unwrapped,
+}
+
+/// The processes of a job that are stopped.
+#[derive(Debug)]
+struct Stops {
+    processes: ProcessTable,
+    /// The looks that have found one.
+    found: u32,
+}
+
+impl Stops {
+    /// `None` if the kernel does not list children. To look for them among all processes would take too long.
+    fn open(root: &Path) -> Option<Stops> {
+        let lists_children = root.join("proc/thread-self/children").exists();
+        lists_children.then(|| Stops { processes: ProcessTable::in_directory(root.join("proc")), found: 0 })
+    }
+
+    /// A process that is only traced is at work.
+    fn look(&mut self, job: Option<Group>) {
+        let Some(job) = job else { return };
+        let is_stopped = |pid| self.processes.stat(pid).is_some_and(|stat| stat.state == 'T');
+        self.found +=
+            u32::from(self.processes.family(job.leader(), MOST_PROCESSES).into_iter().any(is_stopped));
+    }
 }
 
 /// A file that is read again and again.
@@ -98,6 +128,7 @@ impl HostSensors {
             throttle_counts: open_throttle_counts(root),
             packages: open_packages(root),
             quota: open_quota(root),
+            stops: Stops::open(root),
             load: Probe::open(root.join("proc/stat")),
             memory: Probe::open(root.join("proc/meminfo")),
             virtual_memory: Probe::open(root.join("proc/vmstat")),
@@ -119,6 +150,13 @@ impl HostSensors {
     /// Seconds for which a quota held processors back.
     pub(super) fn quota_held_s(&mut self) -> Option<f64> {
         held_seconds(self.quota.as_ref()?.read(&mut self.text)?)
+    }
+
+    /// How many looks have found a process of `job` stopped.
+    pub(super) fn stopped_looks(&mut self, job: Option<Group>) -> Option<f64> {
+        let stops = self.stops.as_mut()?;
+        stops.look(job);
+        Some(f64::from(stops.found))
     }
 
     /// Memory that the host could still give, in bytes.

@@ -17,11 +17,11 @@ pub(super) fn look(
 ) -> Sample {
     let mut sample = Sample { unix_s, ..Sample::default() };
     for sensor in Sensor::of(Part::Gpu) {
-        sample.values.extend(read(sensor, host, board).map(|value| (sensor, value)));
+        sample.values.extend(read(sensor, host, board, job).map(|value| (sensor, value)));
     }
     sample.gpu = board.map(|board| board.state(job)).unwrap_or_default();
     for sensor in of_host() {
-        sample.values.extend(read(sensor, host, board).map(|value| (sensor, value)));
+        sample.values.extend(read(sensor, host, board, job).map(|value| (sensor, value)));
     }
     sample
 }
@@ -36,13 +36,19 @@ fn of_host() -> Vec<Sensor> {
 }
 
 /// What `sensor` shows now.
-fn read(sensor: Sensor, host: &mut HostSensors, board: Option<&impl Board>) -> Option<f64> {
+fn read(
+    sensor: Sensor,
+    host: &mut HostSensors,
+    board: Option<&impl Board>,
+    job: Option<Group>,
+) -> Option<f64> {
     match sensor {
         Sensor::CpuBusy => host.busy_s(),
         Sensor::CpuClock => host.mhz(),
         Sensor::CpuTemperature => host.temperature_c(),
         Sensor::CpuThrottleEvents => host.throttle_events(),
         Sensor::CpuQuotaHeld => host.quota_held_s(),
+        Sensor::WorkerStopped => host.stopped_looks(job),
         Sensor::CpuEnergy => host.energy_j(),
         Sensor::MemoryAvailable => host.memory_available_bytes(),
         Sensor::SwappedIn => host.swapped_in_bytes(),
@@ -122,6 +128,8 @@ mod tests {
             Sensor::CpuThrottleEvents => 8.0,
             // Of the group with the quota.
             Sensor::CpuQuotaHeld => 1.25,
+            // At the first look.
+            Sensor::WorkerStopped => 1.0,
             // The counter begins at the first look.
             Sensor::CpuEnergy => 0.0,
             Sensor::MemoryAvailable => 1_024_000.0,
@@ -138,7 +146,8 @@ mod tests {
 
     #[test]
     fn every_sensor_is_read() {
-        let sample = look(7.0, &mut open(&server()), Some(&FakeBoard(|| ())), None);
+        let job = Group::led_by(20);
+        let sample = look(7.0, &mut open(&server()), Some(&FakeBoard(|| ())), Some(job));
         for sensor in Sensor::ALL {
             let shown = sample.get(*sensor);
             assert_eq!(shown, Some(expected(*sensor)), "{sensor:?} is not read, or another is in its place");

@@ -213,6 +213,17 @@ fn cases(threshold: Threshold) -> Vec<Case> {
                 record.observed.telemetry = Some(Telemetry::default().with(Sensor::CpuQuotaHeld, held));
             })
         }),
+        Threshold::SuspendedS => {
+            let mut cases =
+                marked("suspended", 3.0, move || run_on(cpu, |record| record.observed.asleep_s = Some(3.0)));
+            cases.extend(marked("suspended", 3.0, move || {
+                run_on(cpu, |record| {
+                    let telemetry = Telemetry::default().with(Sensor::WorkerStopped, 3);
+                    record.observed.telemetry = Some(telemetry);
+                })
+            }));
+            cases
+        }
         Threshold::SpillCliff => marked("spilled", 8.0, cliff),
         Threshold::SpillCores => marked("spilled", 1.0, cliff),
         Threshold::SpillSystemShare => marked("spilled", 0.5, cliff),

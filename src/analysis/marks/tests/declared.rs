@@ -11,6 +11,7 @@ fn examples(name: MarkName) -> Vec<Mark> {
         MarkName::QuotaThrottled => {
             vec![Mark::QuotaThrottled { held: 3.217, quota: Some(1.5), threshold: 0.05 }]
         }
+        MarkName::Suspended => vec![Mark::Suspended { by: "the host slept for 12.0 s".into() }],
         MarkName::Spilled => {
             vec![Mark::Spilled { batch: 128, cliff: 21.4, cores: 1.03, system_share: 0.628, threshold: 4.0 }]
         }
@@ -104,6 +105,7 @@ fn cases(name: MarkName) -> Option<[Vec<&'static str>; 2]> {
         MarkName::Contended
         | MarkName::Throttled
         | MarkName::QuotaThrottled
+        | MarkName::Suspended
         | MarkName::Spilled
         | MarkName::Swapped
         | MarkName::PowerCapped
