@@ -110,6 +110,9 @@ pub struct Span {
     pub started_at: DateTime<Utc>,
     /// The end of the run.
     pub ended_at: DateTime<Utc>,
+    /// The boot of the host, and both times in seconds since it, by a clock that nobody can set. Absent in older
+    /// records.
+    pub since_boot: Option<(String, f64, f64)>,
 }
 
 impl Span {
@@ -121,6 +124,13 @@ impl Span {
             host: record.provenance.host.hostname.clone(),
             started_at: record.started_at,
             ended_at: record.ended_at,
+            since_boot: record
+                .provenance
+                .host
+                .boot_id
+                .clone()
+                .zip(record.observed.since_boot_s)
+                .map(|(boot, (start, end))| (boot, start, end)),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::timeline::Timeline;
 use super::{Mark, Threshold, Thresholds};
+use crate::analysis::Span;
 use crate::record::{ForeignProcess, Record};
 
 /// The fewest seconds, of wall clock or processor time, over which a rate or a share is taken. The kernel and `time`
@@ -61,17 +62,13 @@ fn by_load(record: &Record, thresholds: &Thresholds) -> Option<String> {
 }
 
 fn by_overlap(record: &Record, timeline: &Timeline<'_>, thresholds: &Thresholds) -> Option<String> {
-    let (host, from, to) = (&record.provenance.host.hostname, record.started_at, record.ended_at);
     // The least threshold is 0, so a job that does not overlap is never beside this one.
+    let is_foreign = |other: &Span| other.job != record.id && !record.observed.beside.contains(&other.label);
     let mut others: Vec<String> = timeline
-        .between(host, from, to)
+        .beside(&Span::of(record))
         .into_iter()
-        .filter(|other| other.job != record.id && !record.observed.beside.contains(&other.label))
-        .filter_map(|other| {
-            let seconds = (to.min(other.ended_at) - from.max(other.started_at)).as_seconds_f64();
-            (seconds > thresholds.of(Threshold::OverlapS))
-                .then(|| format!("{} for {seconds:.1} s", other.label))
-        })
+        .filter(|other| is_foreign(other.span) && other.seconds > thresholds.of(Threshold::OverlapS))
+        .map(|other| format!("{} for {:.1} s", other.span.label, other.seconds))
         .collect();
     others.sort();
     let limit = thresholds.text(Threshold::OverlapS);
