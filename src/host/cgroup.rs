@@ -107,17 +107,17 @@ impl CgroupPlace<'_> {
 }
 
 /// A mounted file system.
-struct Mount<'a> {
+pub(super) struct Mount<'a> {
     /// The directory of the file system that is mounted.
-    root: &'a str,
+    pub(super) root: &'a str,
     /// Where.
-    at: &'a str,
-    kind: &'a str,
+    pub(super) at: &'a str,
+    pub(super) kind: &'a str,
     options: &'a str,
 }
 
 impl<'a> Mount<'a> {
-    fn parse(line: &'a str) -> Option<Mount<'a>> {
+    pub(super) fn parse(line: &'a str) -> Option<Mount<'a>> {
         let (mount, system) = line.split_once(" - ")?;
         let mut words = mount.split(' ').skip(3);
         let (root, at) = (words.next()?, words.next()?);

@@ -67,7 +67,9 @@ pub(super) fn probe_kernel_options() -> Vec<String> {
 pub(super) fn probe_container() -> Option<String> {
     let has = |name: &str| std::env::var_os(name).is_some();
     container(&ContainerSigns {
-        systemd: read("/run/systemd/container").unwrap_or_default(),
+        systemd: read("/run/systemd/container")
+            .or_else(|| std::env::var("container").ok())
+            .unwrap_or_default(),
         docker_file: Path::new("/.dockerenv").exists(),
         podman_file: Path::new("/run/.containerenv").exists(),
         cgroup: read("/proc/1/cgroup").unwrap_or_default(),
@@ -79,7 +81,8 @@ pub(super) fn probe_container() -> Option<String> {
 /// The signs by which kinds of containers are recognised.
 #[derive(Clone, Debug, Default)]
 struct ContainerSigns {
-    /// `/run/systemd/container`: the container's kind, if systemd runs in it.
+    /// The container's kind: `/run/systemd/container` if systemd runs in it, else the variable `container`, which
+    /// Podman, LXC and systemd-nspawn set.
     systemd: String,
     /// Whether `/.dockerenv` exists.
     docker_file: bool,

@@ -50,8 +50,8 @@ pub use pool::Pool;
 pub use process::{ProcessStats, ReportedExit, TimeFlavour, TimeReport, TimeReportError};
 pub use profiled::{ProfilerOutput, decide_profiled};
 pub use provenance::{
-    CgroupLimits, CloudFacts, CpuFacts, GitFacts, GpuFacts, HostFacts, LibraryFacts, MatrixFacts, OsFacts,
-    Provenance, WorkerFacts,
+    CgroupLimits, CloudFacts, CpuFacts, GitFacts, GpuFacts, HostFacts, LibraryFacts, LockReach, MatrixFacts,
+    OsFacts, Provenance, WorkerFacts,
 };
 pub use said::last_line;
 pub use secret::{SET, looks_secret};

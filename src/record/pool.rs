@@ -59,6 +59,7 @@ impl Pool {
             variables,
             useless_locks: _,
             secret: _,
+            locks: _,
         } = provenance;
         *command = Vec::new();
         for path in [MEASUREMENT_VARIABLE, ITERATIONS_VARIABLE] {

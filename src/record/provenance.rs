@@ -45,6 +45,23 @@ pub struct Provenance {
     /// The names of the variables whose values are secret. Absent in older records, which have the values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<BTreeSet<String>>,
+    /// Whom the locks exclude that keep measurements apart. Absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locks: Option<LockReach>,
+}
+
+/// Whom the locks of a host exclude, as far as it can be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LockReach {
+    /// Everybody on the host.
+    Host,
+    /// Nobody outside of this container.
+    Container,
+    /// Nobody outside of this service, or of this user's sessions: they have a `/tmp` of their own.
+    Service,
+    /// No other user.
+    User,
 }
 
 impl Provenance {

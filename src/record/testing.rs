@@ -42,5 +42,6 @@ pub(crate) fn provenance() -> Provenance {
         variables: None,
         useless_locks: Default::default(),
         secret: None,
+        locks: None,
     }
 }

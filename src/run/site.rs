@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use crate::files::AttemptDir;
 use crate::host::find::DEFAULT_PATH;
-use crate::host::{Programs, ProgramsError, TimeTool, probe_git, probe_time_tool};
+use crate::host::{Programs, ProgramsError, TimeTool, probe_git, probe_lock_reach, probe_time_tool};
 use crate::job::{DataSource, Job, ParamValue};
 use crate::lock::lock_dir_path;
 use crate::plan::{Decided, Invocation, InvocationError, Outputs, Plan, Profiler, Surroundings, invocation};
-use crate::record::{GitFacts, TimeFlavour, WorkerFacts};
+use crate::record::{GitFacts, LockReach, TimeFlavour, WorkerFacts};
 
 /// Something that a run needs is missing.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +52,8 @@ pub struct Site {
     pub directory: PathBuf,
     /// The directory with the locks of the host and its devices; need not exist.
     pub lock_dir: PathBuf,
+    /// Whom these locks exclude.
+    pub lock_reach: LockReach,
     /// The program at the head of every chain.
     pub time: TimeTool,
     /// The git checkout that contains the matrix.
@@ -75,7 +77,8 @@ impl Site {
         let matrix = directory.join(&plan.matrix.path);
         let git = probe_git(matrix.parent().unwrap_or(&directory));
         let lock_dir = directory.join(lock_dir_path());
-        Ok(Site { directory, lock_dir, time, git, programs })
+        let lock_reach = probe_lock_reach(&lock_dir);
+        Ok(Site { directory, lock_dir, lock_reach, time, git, programs })
     }
 
     /// The call of `job`'s worker in the attempt `dir`, under `profiler` if there is one.

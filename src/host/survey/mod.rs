@@ -16,8 +16,10 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::{GpuProcess, probe_git, probe_gpu_processes, probe_host, probe_memory_available};
-use crate::record::{GitFacts, HostFacts};
+use super::{
+    GpuProcess, probe_git, probe_gpu_processes, probe_host, probe_lock_reach, probe_memory_available,
+};
+use crate::record::{GitFacts, HostFacts, LockReach};
 
 pub use access::CounterAccess;
 pub use activity::{Activity, BusyProcess};
@@ -56,6 +58,8 @@ pub struct Survey {
     pub store: PlaceFacts,
     /// The directory of the host's locks.
     pub locks: PlaceFacts,
+    /// Whom these locks exclude.
+    pub lock_reach: Option<LockReach>,
     /// Whether the wall clock is synchronised with a time server; absent if the kernel does not report it.
     pub clock_synchronised: Option<bool>,
     /// The git checkout of the current directory.
@@ -85,6 +89,7 @@ impl Survey {
             worker: WorkerSurvey::probe(),
             store: PlaceFacts::probe(&absolute(store), None),
             locks: PlaceFacts::probe(&locks, Some("host.lock")),
+            lock_reach: Some(probe_lock_reach(&locks)),
             clock_synchronised: access::probe_clock_synchronised(),
             git: probe_git(Path::new(".")),
         }

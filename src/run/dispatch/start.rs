@@ -156,6 +156,7 @@ impl Run<'_> {
             variables: Some(env.variable_names().into()),
             useless_locks,
             secret: Some(env.secrets().cloned().collect()),
+            locks: Some(site.lock_reach),
         };
         Ok((provenance, invocation.secrets))
     }

@@ -10,7 +10,7 @@ use super::parts::{ReadParts, WrittenParts};
 use super::stamps::Stamps;
 use crate::job::{JobId, Key, WorkerTemplate};
 use crate::protocol::Measurement;
-use crate::record::{Counters, Evidence, Observed, Outcome, ProcessStats, Provenance, Record};
+use crate::record::{Counters, Evidence, LockReach, Observed, Outcome, ProcessStats, Provenance, Record};
 
 /// A job's line.
 #[derive(Debug, Serialize, Deserialize)]
@@ -66,6 +66,8 @@ struct ProvenanceEntry {
     useless_locks: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     secret: Option<BTreeSet<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    locks: Option<LockReach>,
 }
 
 impl Entry {
@@ -193,6 +195,7 @@ impl ProvenanceEntry {
             variables,
             useless_locks,
             secret,
+            locks,
         } = provenance;
         Ok(ProvenanceEntry {
             orchestrate: orchestrate.clone(),
@@ -205,6 +208,7 @@ impl ProvenanceEntry {
             variables: variables.as_ref().map(|names| parts.variables.number(names, out)).transpose()?,
             useless_locks: useless_locks.clone(),
             secret: secret.clone(),
+            locks: *locks,
         })
     }
 
@@ -225,6 +229,7 @@ impl ProvenanceEntry {
             variables: part(self.variables, |number| parts.variables.get(number))?,
             useless_locks: self.useless_locks,
             secret: self.secret,
+            locks: self.locks,
         })
     }
 }

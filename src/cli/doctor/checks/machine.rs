@@ -3,6 +3,7 @@
 use crate::cli::doctor::finding::{Finding, Severity};
 use crate::host::GpuProcess;
 use crate::host::survey::Survey;
+use crate::record::LockReach;
 use crate::text::{decimals, size_text};
 
 pub(super) fn battery(survey: &Survey) -> Option<Finding> {
@@ -155,6 +156,36 @@ pub(super) fn container(survey: &Survey) -> Option<Finding> {
     })
 }
 
+/// Locks that others do not see exclude nobody.
+pub(super) fn lock_reach(survey: &Survey) -> Option<Finding> {
+    let (severity, whom, remedy) = match survey.lock_reach? {
+        LockReach::Host => return None,
+        LockReach::Container => (
+            Severity::Limits,
+            "nobody outside of this container",
+            "mount one directory of the host into each container: \
+             `-v /tmp/orchestrate-locks:/tmp/orchestrate-locks`",
+        ),
+        LockReach::Service => (
+            Severity::Limits,
+            "nobody outside of this service or session, which has a /tmp of its own",
+            "set ORCHESTRATE_LOCK_DIR to one directory for everybody on the host",
+        ),
+        LockReach::User => (
+            Severity::Note,
+            "no other user of this host",
+            "if others measure here, set ORCHESTRATE_LOCK_DIR to a directory that all of you can write, or unset it",
+        ),
+    };
+    Some(Finding {
+        code: "lock_reach",
+        severity,
+        what: format!("the locks in {} exclude {whom}", survey.locks.path),
+        why: "others can measure on this host at the same time, and only the load that they make tells",
+        remedy: remedy.to_owned(),
+    })
+}
+
 /// A limit of memory that is no less than the host's memory limits nothing.
 pub(super) fn cgroup_limits(survey: &Survey) -> Option<Finding> {
     let host = &survey.host;
@@ -258,6 +289,19 @@ mod tests {
         let limited = CgroupLimits { memory_bytes: Some(LITTLE_MEMORY - 1), ..CgroupLimits::default() };
         let within = found(|it| it.host.cgroup = Some(limited));
         assert_eq!(within, [("memory", Severity::Limits), ("cgroup_limits", Severity::Note)]);
+    }
+
+    #[test]
+    fn locks_that_others_do_not_see_are_told() {
+        for (reach, severity) in [
+            (LockReach::Host, None),
+            (LockReach::Container, Some(Severity::Limits)),
+            (LockReach::Service, Some(Severity::Limits)),
+            (LockReach::User, Some(Severity::Note)),
+        ] {
+            let expected: Vec<_> = severity.map(|severity| ("lock_reach", severity)).into_iter().collect();
+            assert_eq!(found(|it| it.lock_reach = Some(reach)), expected, "{reach:?}");
+        }
     }
 
     #[test]

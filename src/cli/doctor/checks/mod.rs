@@ -20,6 +20,7 @@ pub(super) fn check(survey: &Survey, demand: &Demand) -> Vec<Finding> {
         needs::time,
         needs::store,
         needs::locks,
+        machine::lock_reach,
         needs::disk,
         needs::network_store,
         needs::useless_locks,
