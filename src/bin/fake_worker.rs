@@ -6,7 +6,7 @@
 //!
 //! With `--trace`, every execution appends `started <label> <pid>` and, if it comes to that, `ended <label>` to
 //! `DIR/executions`, and two that overlap in time leave `DIR/overlap`. With `--release`, it goes on only once that file
-//! exists, so that a test decides how long it runs.
+//! exists, so that a test decides how long it runs. `--elapsed S` is the length of the window that it reports.
 #![expect(clippy::disallowed_methods, reason = "a worker is a program of its own; this one may do anything")]
 
 use std::collections::BTreeMap;
@@ -236,10 +236,11 @@ impl Flags {
         let word = |name: &str, otherwise: &str| self.get(name).unwrap_or(otherwise).to_owned();
         format!(
             concat!(
-                r#"{{"schema":1,"samples":{},"elapsed_s":0.5,"synchronized":true,"#,
+                r#"{{"schema":1,"samples":{},"elapsed_s":{},"synchronized":true,"#,
                 r#""effective":{{"device":"{}","precision":"{}","batch":{},"behave":"{}","iters":2}}}}"#
             ),
             2 * self.batch(),
+            word("elapsed", "0.5"),
             word("device", "cpu"),
             word("precision", "fp32"),
             self.batch(),

@@ -32,10 +32,10 @@ pub fn parse_bsd_time(text: &str) -> Result<TimeReport, TimeReportError> {
     let lines: Vec<&str> = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')).collect();
     let (line, times, figures) = last_times(&lines).ok_or(TimeReportError::Truncated("real"))?;
     let malformed = || TimeReportError::Malformed { name: "real".to_owned(), value: line.trim().to_owned() };
-    let [wall_s, user_s, system_s] = times.ok_or_else(malformed)?;
+    let (wall_s, [user_s, system_s]) = times.ok_or_else(malformed)?;
     let required = |name: &'static str| figure(figures, name)?.ok_or(TimeReportError::Truncated(name));
     let stats = ProcessStats {
-        wall_s: Some(wall_s),
+        wall_s,
         user_s: Some(user_s),
         system_s: Some(system_s),
         max_rss_bytes: Some(required(MAX_RSS)?),
@@ -67,11 +67,14 @@ fn last_times<'a>(lines: &'a [&'a str]) -> Option<Times<'a>> {
     })
 }
 
-type Times<'a> = (&'a str, Option<[f64; 3]>, &'a [&'a str]);
+type Times<'a> = (&'a str, Option<(Option<f64>, [f64; 2])>, &'a [&'a str]);
 
-fn all_seconds(words: [&str; 3]) -> Option<[f64; 3]> {
-    let [real, user, system] = words.map(seconds);
-    Some([real?, user?, system?])
+/// The seconds in `words`. If the clock was set back meanwhile, the first are negative, and nothing is known of them.
+fn all_seconds(words: [&str; 3]) -> Option<(Option<f64>, [f64; 2])> {
+    let [real, user, system] = words;
+    let positive = seconds(real.strip_prefix('-').unwrap_or(real))?;
+    let real = (!real.starts_with('-')).then_some(positive);
+    Some((real, [seconds(user)?, seconds(system)?]))
 }
 
 /// The numbers in `422.20 real      2886.74 user      1622.79 sys`.

@@ -36,7 +36,7 @@ pub fn parse_gnu_time(text: &str) -> Result<TimeReport, TimeReportError> {
     // The command may contain line breaks, so figures are found by name, not by position.
     let block = Block { lines: &lines[start..] };
     let stats = ProcessStats {
-        wall_s: Some(block.parse(ELAPSED, elapsed)?),
+        wall_s: block.parse(ELAPSED, elapsed)?,
         user_s: Some(block.parse(USER, seconds)?),
         system_s: Some(block.parse(SYSTEM, seconds)?),
         max_rss_bytes: Some(block.parse(MAX_RSS, kilobytes)?),
@@ -101,8 +101,13 @@ fn agreed_exit(announced: Option<ReportedExit>, status: i32) -> Result<ReportedE
     }
 }
 
-/// Seconds of `m:ss.cc` or `h:mm:ss`.
-fn elapsed(value: &str) -> Option<f64> {
+/// Seconds of `m:ss.cc` or `h:mm:ss`. If the clock was set back meanwhile, `time` prints negative numbers, and nothing
+/// is known.
+fn elapsed(value: &str) -> Option<Option<f64>> {
+    if value.contains('-') {
+        let is_negative = value.split(':').all(|part| seconds(part.trim_start_matches('-')).is_some());
+        return is_negative.then_some(None);
+    }
     let parts: Vec<&str> = value.split(':').collect();
     let (hours, minutes, rest) = match parts[..] {
         [minutes, rest] => (0, count(minutes)?, rest),
@@ -112,7 +117,7 @@ fn elapsed(value: &str) -> Option<f64> {
     let rest = seconds(rest).filter(|rest| *rest < 60.0)?;
     // Calculated in hundredths, the clock's resolution: 1:13.96 becomes 73.96, not 73.96000000000001.
     let hundredths = hours as f64 * 360_000.0 + minutes as f64 * 6000.0 + (rest * 100.0).round();
-    Some(hundredths / 100.0)
+    Some(Some(hundredths / 100.0))
 }
 
 #[cfg(test)]
@@ -157,14 +162,26 @@ mod tests {
     fn a_time_of_hours_has_no_hundredths() {
         assert_eq!(parse_gnu_time(LONG).unwrap().stats.wall_s, Some(2.0 * 3600.0 + 51.0 * 60.0 + 37.0));
         for (text, expected) in [
-            ("0:08.57", Some(8.57)),
-            ("59:59.99", Some(3599.99)),
+            ("0:08.57", Some(Some(8.57))),
+            ("59:59.99", Some(Some(3599.99))),
             ("1:60.00", None),
             ("1:75:00", None),
             ("12", None),
+            ("-59:-58.64", Some(None)),
+            ("0:-1.50", Some(None)),
+            ("-1:x", None),
         ] {
             assert_eq!(elapsed(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_hides_the_time_and_nothing_else() {
+        let whole = parse_gnu_time(FINE).unwrap();
+        let text = FINE.replace("1:13.96", "-58:-46.04");
+        let report = parse_gnu_time(&text).unwrap();
+        let expected = ProcessStats { wall_s: None, ..whole.stats };
+        assert_eq!((report.exit, report.stats), (whole.exit, expected));
     }
 
     #[test]

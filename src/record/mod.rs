@@ -83,7 +83,7 @@ pub struct Record {
     pub attempt: u32,
     /// When the process chain was started.
     pub started_at: DateTime<Utc>,
-    /// When its end was noticed.
+    /// When its end was noticed, by the clock as it was set at the start.
     pub ended_at: DateTime<Utc>,
     /// How it ended.
     #[serde(deserialize_with = "deserialize_clean")]

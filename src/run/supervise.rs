@@ -26,7 +26,8 @@ pub(super) const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 /// The end of an attempt of this run, which ended just now.
 #[expect(clippy::disallowed_methods, reason = "a run happens in time")]
 pub(super) fn seen(ending: Ending, left_processes: bool) -> End {
-    End { ending, at: Utc::now(), counters: Some(probe_counters()), adopted: false, left_processes }
+    let (at, counters) = (Utc::now(), Some(probe_counters()));
+    End { ending, at, clock_was_set: false, counters, adopted: false, left_processes }
 }
 
 /// Waits until `chain`, which runs `job`, has ended, and stops it if necessary.

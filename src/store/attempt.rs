@@ -7,7 +7,7 @@
 use std::io;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::files::{
@@ -22,6 +22,10 @@ use crate::record::{Ending, Gate, HostCounters, Provenance, TimeFlavour};
 ///
 /// Changelog: 1, the first; 2, sealed.
 const ATTEMPT_SCHEMA: u32 = 2;
+
+/// How far the wall clock must be from where it would be if nobody had set it. Corrections of the time service that are
+/// smaller than this need no care.
+const SET_CLOCK: TimeDelta = TimeDelta::seconds(1);
 
 /// An unusable `attempt.json`.
 #[derive(Debug, thiserror::Error)]
@@ -90,8 +94,10 @@ pub struct Attempt {
 pub struct End {
     /// How the chain ended.
     pub ending: Ending,
-    /// When.
+    /// When, by the wall clock as it was set at the start; see [`Attempt::by_its_clock`].
     pub at: DateTime<Utc>,
+    /// Whether somebody set the wall clock since the start. What others read from it is then worth nothing.
+    pub clock_was_set: bool,
     /// The host's counters right after it; `None` if the end was seen too late.
     pub counters: Option<HostCounters>,
     /// Whether another `orchestrate` than the one that started it saw the end.
@@ -155,18 +161,38 @@ impl Attempt {
         Attempt { started_since_boot_s: since_boot.map(|span| span.as_secs_f64()), ..self }
     }
 
+    /// The time since the start, at `since_boot` on the boot `boot_id`; `None` without a clock that nobody can set.
+    fn elapsed(&self, boot_id: Option<&str>, since_boot: Option<Duration>) -> Option<Duration> {
+        boot_id.filter(|boot_id| self.provenance.host.boot_id.as_deref() == Some(*boot_id))?;
+        since_boot?.checked_sub(Duration::try_from_secs_f64(self.started_since_boot_s?).ok()?)
+    }
+
     /// The time until the attempt's limit, at `since_boot` on the boot `boot_id`.
     ///
     /// Without a reliable clock between its start and now, this is the whole limit again. The wall clock might have
     /// been set in the meantime. Stopping a worker late only costs time, but stopping it early costs its measurement.
     pub fn time_left(&self, boot_id: Option<&str>, since_boot: Option<Duration>) -> Duration {
-        let same_boot = boot_id.is_some() && self.provenance.host.boot_id.as_deref() == boot_id;
-        let elapsed = || {
-            let started = Duration::try_from_secs_f64(self.started_since_boot_s?).ok()?;
-            since_boot?.checked_sub(started)
+        self.limits.timeout.saturating_sub(self.elapsed(boot_id, since_boot).unwrap_or_default())
+    }
+
+    /// `end` by the wall clock as it was set at the start. `now` is the wall clock's time, and `since_boot` the time on
+    /// the boot `boot_id`. If they show that somebody set the wall clock since the start, the attempt ended now at the
+    /// latest, and that is when it ended.
+    pub fn by_its_clock(
+        &self,
+        end: End,
+        now: DateTime<Utc>,
+        boot_id: Option<&str>,
+        since_boot: Option<Duration>,
+    ) -> End {
+        let elapsed = self.elapsed(boot_id, since_boot).and_then(|span| TimeDelta::from_std(span).ok());
+        let Some(unset) = elapsed.and_then(|span| self.started_at.checked_add_signed(span)) else {
+            return end;
         };
-        let elapsed = elapsed().filter(|_| same_boot).unwrap_or_default();
-        self.limits.timeout.saturating_sub(elapsed)
+        match (now - unset).abs() > SET_CLOCK {
+            true => End { at: unset, clock_was_set: true, ..end },
+            false => end,
+        }
     }
 
     /// Writes `attempt.json` again, if it was deleted.

@@ -11,7 +11,7 @@ use super::evidence::EvidenceReader;
 use super::telemetry::read_telemetry;
 use crate::files::{AttemptDir, FILE_LIMIT, keep_within, tail};
 use crate::job::Job;
-use crate::protocol::{BadMeasurement, Report};
+use crate::protocol::{BadMeasurement, Measurement, Report};
 use crate::record::{
     Counters, HostCounters, Observed, Outcome, ProfilerOutput, RECORD_SCHEMA, Record, TimeFlavour,
     TimeReport, TimeReportError, decide_outcome, decide_profiled, last_line, parse_bsd_time, parse_gnu_time,
@@ -27,7 +27,13 @@ impl Attempt {
     /// Reads the files that the attempt left in `dir`, and makes its record.
     pub fn conclude(self, job: &Job, dir: &AttemptDir, end: End) -> Record {
         let mut files = EvidenceReader::default();
-        let report = self.load_time_report(dir, &mut files);
+        let mut report = self.load_time_report(dir, &mut files);
+        if let Ok(report) = &mut report
+            && end.clock_was_set
+        {
+            // `time` reads the wall clock too.
+            report.stats.wall_s = None;
+        }
         let measured =
             load_measurement(&dir.measurement(), &mut files).or_else(|| Some(Err(self.stray_measurement()?)));
         let has_oom_killed = end.counters.unwrap_or_default().has_oom_killed_since(&self.counters());
@@ -45,7 +51,9 @@ impl Attempt {
             Some(Ok(Report::Measured(measurement))) => Some(*measurement),
             _ => None,
         };
-        observed.telemetry = read_telemetry(&mut files, &dir.telemetry(), measurement.as_ref());
+        // Nobody knows where the worker's window lies among the samples if its clock was set.
+        let window = measurement.as_ref().and_then(Measurement::window).filter(|_| !end.clock_was_set);
+        observed.telemetry = read_telemetry(&mut files, &dir.telemetry(), window);
         files.look_at(&dir.iterations());
         Record {
             schema: RECORD_SCHEMA,

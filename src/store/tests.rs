@@ -48,6 +48,7 @@ fn unseen() -> End {
             oom_kills: Some(3),
             ..HostCounters::default()
         }),
+        clock_was_set: false,
         adopted: true,
         left_processes: false,
     }
@@ -103,6 +104,39 @@ fn only_a_clock_that_nobody_sets_shortens_the_limit() {
         attempt.started_since_boot_s = Some(torn);
         assert_eq!(attempt.time_left(Some("one"), Some(seconds(5000))), seconds(60), "{torn}");
     }
+}
+
+/// The wall clock shows 100 s after the start, and 60 s have passed.
+#[test]
+fn an_end_is_of_the_clock_of_the_start() {
+    let mut attempt = attempt().started_since_boot(Some(Duration::from_secs(1000)));
+    attempt.provenance.host.boot_id = Some("one".into());
+    let end = |now: i64, boot: Option<&str>, since_boot: u64| {
+        let now = DateTime::from_timestamp(now, 0).unwrap();
+        let end = End { at: now, ..unseen() };
+        let end = attempt.by_its_clock(end, now, boot, Some(Duration::from_secs(since_boot)));
+        (end.at.timestamp() - 1_000_000, end.clock_was_set)
+    };
+    assert_eq!(end(1_000_100, Some("one"), 1100), (100, false));
+    assert_eq!(end(1_000_101, Some("one"), 1100), (101, false), "a correction of the time service");
+    assert_eq!(end(1_000_100, Some("one"), 1060), (60, true), "set forward");
+    assert_eq!(end(990_000, Some("one"), 1060), (60, true), "set back");
+    assert_eq!(end(990_000, Some("two"), 1060), (-10_000, false), "nobody knows");
+    assert_eq!(end(990_000, Some("one"), 900), (-10_000, false), "nobody knows");
+}
+
+#[test]
+fn a_clock_that_was_set_leaves_no_time_of_the_wall_clock_in_a_record() {
+    let place = place();
+    fs::write(place.dir.time(), REPORT).unwrap();
+    fs::write(place.dir.measurement(), MEASUREMENT).unwrap();
+    let process = |clock_was_set| {
+        let record = attempt().conclude(&job(), &place.dir, End { clock_was_set, ..unseen() });
+        assert_eq!(record.outcome, Outcome::Succeeded);
+        (record.wall_s(), record.process.unwrap().user_s.is_some())
+    };
+    assert_eq!(process(false), (73.96, true));
+    assert_eq!(process(true), (100.0, true));
 }
 
 #[test]

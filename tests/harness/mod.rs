@@ -1,6 +1,9 @@
 //! A project in a temporary directory with a matrix of fake workers. It has its own store and its own locks, so that
 //! tests neither see each other nor wait for each other.
 
+#[cfg(target_os = "linux")]
+pub(crate) mod hostile;
+
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -27,7 +30,7 @@ pub(crate) struct Matrix {
     batches: Vec<u32>,
     repeats: u32,
     limits: &'static str,
-    env: &'static str,
+    env: String,
     worker: PathBuf,
     flags: Vec<String>,
 }
@@ -41,7 +44,7 @@ impl Matrix {
             batches: vec![4],
             repeats: 1,
             limits: "timeout: 60s, retries: 0, grace: 10s",
-            env: "device: cpu",
+            env: "device: cpu".to_owned(),
             worker: env!("CARGO_BIN_EXE_fake-worker").into(),
             flags: Vec::new(),
         }
@@ -68,8 +71,8 @@ impl Matrix {
     }
 
     /// The env `cpu`, as the inside of a YAML mapping.
-    pub(crate) fn env(self, env: &'static str) -> Self {
-        Matrix { env, ..self }
+    pub(crate) fn env(self, env: impl Into<String>) -> Self {
+        Matrix { env: env.into(), ..self }
     }
 
     /// The program that is called instead of the fake worker.

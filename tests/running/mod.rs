@@ -2,6 +2,8 @@
 
 mod broken;
 mod crash;
+#[cfg(target_os = "linux")]
+mod hostile;
 mod locks;
 mod misread;
 mod names;

@@ -263,7 +263,9 @@ impl Run<'_> {
         let left_processes = seen == Seen::EndedWithLeftovers;
         // Whoever asked may have ended its worker too, and nobody saw in which order.
         let ending = if dir.stop().exists() { asked() } else { ending };
-        let end = End { ending, at, counters, adopted: true, left_processes };
+        let end = End { ending, at, clock_was_set: false, counters, adopted: true, left_processes };
+        let boot_id = self.order.host.boot_id.as_deref();
+        let end = attempt.by_its_clock(end, Utc::now(), boot_id, probe_since_boot());
         let record = attempt.conclude(job, &dir, end);
         tidy(lock);
         save_record(lock, &record)?;

@@ -210,6 +210,8 @@ impl Run<'_> {
             let what = "files were removed from its directory while it ran; those that the record needs were restored";
             self.observer.event(&Event::Warning(&format!("{}: {what}", job.label())));
         }
+        let now = end.at;
+        let end = attempt.by_its_clock(end, now, self.order.host.boot_id.as_deref(), probe_since_boot());
         let record = attempt.conclude(job, &dir, end);
         save_record(job_lock, &record)?;
         self.keep(dir, &record)?;

@@ -18,6 +18,7 @@ mod read;
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use chrono::Utc;
 
@@ -26,6 +27,7 @@ use self::host::HostSensors;
 use self::read::look;
 use super::process::Group;
 use crate::files::overwrite;
+use crate::host::probe_since_boot;
 use crate::job::Device;
 use crate::record::Sample;
 
@@ -67,18 +69,37 @@ impl Sensors {
         self.gpu.get_or_insert_with(GpuSensors::open)
     }
 
-    fn look(&mut self, device: Device, job: Option<Group>) -> Sample {
+    fn look(&mut self, now: f64, device: Device, job: Option<Group>) -> Sample {
         let Sensors { host, gpu } = self;
         let board = match device {
             Device::Cuda(index) => gpu.get_or_insert_with(GpuSensors::open).board(index),
             Device::Cpu | Device::Mps => None,
         };
-        look(now(), host, board.as_ref(), job)
+        look(now, host, board.as_ref(), job)
+    }
+}
+
+/// Seconds since 1970 by the wall clock as it was when this was made. Rates need a clock that nobody sets meanwhile.
+#[derive(Debug)]
+struct Moments {
+    wall_s: f64,
+    since_boot: Option<Duration>,
+}
+
+impl Moments {
+    fn start() -> Moments {
+        Moments { wall_s: wall_s(), since_boot: probe_since_boot() }
+    }
+
+    fn now(&self) -> f64 {
+        let elapsed = || probe_since_boot()?.checked_sub(self.since_boot?);
+        let micros = |span: Duration| ((self.wall_s + span.as_secs_f64()) * 1e6).round() / 1e6;
+        elapsed().map_or_else(wall_s, micros)
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "a sample is of a moment")]
-fn now() -> f64 {
+fn wall_s() -> f64 {
     // Microseconds since 1970 are exact as a float.
     Utc::now().timestamp_micros() as f64 / 1e6
 }
@@ -88,6 +109,7 @@ fn now() -> f64 {
 pub(super) struct Recorder<'a> {
     sensors: &'a mut Sensors,
     device: Device,
+    moments: Moments,
     /// Closed after the first line that cannot be written.
     file: Option<csv::Writer<File>>,
 }
@@ -107,7 +129,7 @@ impl<'a> Recorder<'a> {
             writer.write_record(Sample::header())?;
             Ok(writer)
         };
-        let mut recorder = Recorder { sensors, device, file: None };
+        let mut recorder = Recorder { sensors, device, moments: Moments::start(), file: None };
         let begun = match begin() {
             Ok(file) => {
                 recorder.file = Some(file);
@@ -124,7 +146,7 @@ impl<'a> Recorder<'a> {
     /// It cannot be written. That is told once: nothing is recorded from then on.
     pub(super) fn look(&mut self, job: Option<Group>) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
-        let words = self.sensors.look(self.device, job).words();
+        let words = self.sensors.look(self.moments.now(), self.device, job).words();
         let written = file.write_record(words).map_err(io::Error::from).and_then(|()| file.flush());
         if written.is_err() {
             self.file = None;

@@ -1,0 +1,50 @@
+//! Programs that are not where they are searched.
+
+use super::assert_complete;
+use crate::harness::hostile::Hostile;
+use crate::harness::{Matrix, Project, Running};
+
+#[test]
+fn without_a_path_the_usual_time_is_found_and_the_run_succeeds() {
+    for path in [None, Some(""), Some("/nonexistent")] {
+        let project = Project::with(Matrix::new("t"));
+        let mut command = project.command(&["run", "t.yaml"]);
+        match path {
+            None => command.env_remove("PATH"),
+            Some(path) => command.env("PATH", path),
+        };
+        Running::start(command).wait().code(0);
+        assert_complete(&project, 1);
+    }
+}
+
+#[test]
+fn without_time_nothing_starts_and_the_message_says_what_is_missing() {
+    let project = Project::with(Matrix::new("t"));
+    let hostile = Hostile::without(&project, "/usr/bin/time");
+    let bare = |arguments: &[&str]| {
+        let mut command = project.command(arguments);
+        hostile.inflict(&mut command);
+        command.env("PATH", project.path("bin"));
+        Running::start(command).wait()
+    };
+    let run = bare(&["run", "t.yaml"]).code(1);
+    run.says("there is no GNU or BSD time program in /usr/bin or on the PATH")
+        .says("`./bootstrap.sh` installs it");
+    assert_eq!(project.started(), 0);
+    let doctor = bare(&["doctor", "t.yaml"]);
+    assert!(doctor.stdout.contains("time"), "{doctor:?}");
+    // Elsewhere on the path it is found.
+    std::fs::create_dir(project.path("bin")).unwrap();
+    std::fs::copy("/usr/bin/time", project.path("bin/time")).unwrap();
+    bare(&["resume"]).code(0);
+    assert_complete(&project, 1);
+}
+
+#[test]
+fn a_worker_that_is_not_on_the_path_is_named() {
+    let project = Project::with(Matrix::new("t").worker("no-such-worker".as_ref()));
+    let run = project.orchestrate(&["run", "t.yaml"]).code(10).says("could not be started");
+    run.says("no-such-worker").says("orchestrate resume t");
+    assert_eq!(project.record().outcome.kind(), "failed_to_spawn");
+}
