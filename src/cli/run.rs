@@ -78,8 +78,8 @@ pub(super) fn run(args: RunArgs, global: &Global) -> Result<Exit, Failure> {
 /// Runs the jobs of `plan` that are not done yet.
 pub(super) fn execute(plan: &Plan, how: &HowArgs, global: &Global) -> Result<Exit, Failure> {
     let selection = how.select.apply(plan)?;
-    let store = if how.dry_run { Store::at(&global.store) } else { Store::create(&global.store) };
-    let store = store.map_err(Failure::store)?;
+    let store = Store::at(&global.store).map_err(Failure::store)?;
+    let store = if how.dry_run { store } else { Store::create(&global.store).map_err(Failure::store)? };
     let inventory = store.load_inventory().map_err(Failure::store)?;
     let mut here = Here::probe();
     let mut decided = here.decide(plan, &inventory);
@@ -285,6 +285,12 @@ impl Execution<'_> {
         format!("orchestrate resume {name}{}{flags}{}", self.how.select.flags(), store_flag(self.global))
     }
 
+    /// `failure`, which stopped the run between two jobs.
+    fn then_resume(&self, failure: Failure) -> Failure {
+        let hint = failure.hint.iter().map(|hint| format!("{hint}; ")).collect::<String>();
+        Failure { hint: Some(format!("{hint}then run `{}`", self.resume_command())), ..failure }
+    }
+
     /// The remedy if the store cannot be written.
     fn store_remedy(&self, source: &std::io::Error) -> String {
         let remedy = disk_remedy(source).unwrap_or("fix this problem");
@@ -316,7 +322,13 @@ impl Execution<'_> {
                 let hint = self.store_remedy(source);
                 Failure::new(Exit::StoreUnusable, error).hint(hint)
             }
-            DispatchError::Site(error) => site_failure(error),
+            DispatchError::Site(error) => self.then_resume(site_failure(error)),
+            DispatchError::StoreGone(_) => {
+                let matrix = quote(&self.plan.matrix.path);
+                Failure::new(Exit::StoreUnusable, error).hint(format!(
+                    "put it back, then run `{again}`; if it is lost, start again with `orchestrate run {matrix}`"
+                ))
+            }
             DispatchError::BeyondLocks(_) => {
                 let store = store_flag(self.global);
                 Failure::new(Exit::StoreUnusable, error).hint(format!(
@@ -330,6 +342,7 @@ impl Execution<'_> {
     }
 }
 
+/// What a run needs and does not have.
 fn site_failure(error: SiteError) -> Failure {
     let hint = match &error {
         SiteError::NoWorker(_) => {

@@ -141,6 +141,10 @@ impl LockDir {
     }
 
     async fn lock_in_turn(&self, place: &InTurn<'_>, patience: &mut Patience<'_>) -> Result<File, LockError> {
+        // Whoever cleans up the folder for temporary files might have removed it since.
+        if fs::symlink_metadata(&self.path).is_err() {
+            make_lock_dir(&self.path).map_err(|error| LockError::opening(&self.path, error))?;
+        }
         let mut wait = Wait::new(patience);
         let file = wait.lock_in_turn(place, &self.line).await?;
         wait.over();

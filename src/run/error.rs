@@ -1,5 +1,7 @@
 //! Errors that end a run.
 
+use std::path::PathBuf;
+
 use super::site::SiteError;
 use crate::files::WriteError;
 use crate::lock::{LockError, Owner};
@@ -20,6 +22,9 @@ pub enum DispatchError {
     /// Another `orchestrate` runs on the store, and no lock keeps the two apart.
     #[error("another orchestrate runs on this store, and no lock keeps the two apart: {}", .0.describe())]
     BeyondLocks(Box<Owner>),
+    /// The store stands no longer where it stood when the run began.
+    #[error("the store {} was moved or deleted while the run went on", .0.display())]
+    StoreGone(PathBuf),
     /// The system refused a signal handler, or another handle on a file.
     #[error("cannot listen for signals")]
     Signals(#[source] std::io::Error),

@@ -102,6 +102,14 @@ impl Site {
         }
     }
 
+    /// Checks that the images of `job` are still there.
+    ///
+    /// # Errors
+    /// [`SiteError::NoData`].
+    pub fn check_data(&self, job: &Job) -> Result<(), SiteError> {
+        check_data(job, &self.directory)
+    }
+
     /// The directories that are searched for the programs of `job`, as in `PATH`.
     pub fn path(&self, job: &Job, plan: &Plan) -> String {
         let own = plan.env(job.key()).variables.get("PATH");
@@ -140,15 +148,20 @@ fn check_job(
     if key.worker.is_shipped() && !Path::new(&surroundings.shipped_worker).is_file() {
         return Err(SiteError::NoWorker(surroundings.shipped_worker.clone().into()));
     }
-    if let Some(ParamValue::Data(DataSource::Folder(folder))) = key.param("data") {
+    check_data(job, directory)?;
+    let outputs = Outputs { measurement: String::new(), iterations: String::new() };
+    invocation(key, plan.env(key), surroundings, &outputs)
+        .map_err(|source| SiteError::NoInvocation { job: job.label(), source })
+}
+
+fn check_data(job: &Job, directory: &Path) -> Result<(), SiteError> {
+    if let Some(ParamValue::Data(DataSource::Folder(folder))) = job.key().param("data") {
         let path = directory.join(folder);
         if !path.is_dir() {
             return Err(SiteError::NoData { path, job: job.label() });
         }
     }
-    let outputs = Outputs { measurement: String::new(), iterations: String::new() };
-    invocation(key, plan.env(key), surroundings, &outputs)
-        .map_err(|source| SiteError::NoInvocation { job: job.label(), source })
+    Ok(())
 }
 
 fn text(path: &Path) -> Result<String, SiteError> {

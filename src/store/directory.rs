@@ -1,8 +1,9 @@
 //! The `runs/` directory, and the directories of jobs in it.
 #![expect(clippy::disallowed_methods, reason = "the store is the files")]
 
-use std::fs;
+use std::fs::{self, File, Metadata};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::begin::remove_tmp;
@@ -24,6 +25,22 @@ prints the contents of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Store {
     root: PathBuf,
+}
+
+/// A store's directory, kept open to tell whether it still stands at its path. Open, it keeps its number.
+#[derive(Debug)]
+pub struct Place {
+    root: PathBuf,
+    directory: File,
+}
+
+impl Place {
+    /// Whether the directory still stands at its path.
+    pub fn is_ours(&self) -> bool {
+        let number = |data: Metadata| (data.dev(), data.ino());
+        let (ours, there) = (self.directory.metadata().map(number), fs::metadata(&self.root).map(number));
+        ours.is_ok_and(|ours| there.is_ok_and(|there| ours == there))
+    }
 }
 
 impl Store {
@@ -68,6 +85,11 @@ impl Store {
     /// The absolute path of the store.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// The store's directory, to be watched during a run; `None` if it cannot be opened.
+    pub fn place(&self) -> Option<Place> {
+        Some(Place { root: self.root.clone(), directory: File::open(&self.root).ok()? })
     }
 
     /// The directory of the locks of those who run on this store.

@@ -46,7 +46,7 @@ mod verify;
 pub use accepted::{AcceptanceError, save_acceptance};
 pub use attempt::{Attempt, AttemptError, End};
 pub use begin::{RestoreError, claim, next_attempt, restore, tidy};
-pub use directory::Store;
+pub use directory::{Place, Store};
 pub use durable::{Durable, WORTH_A_SYNC};
 pub use error::{PlanError, StoreError};
 pub use evidence::{EvidenceError, load_evidence};

@@ -137,6 +137,7 @@ impl<'a> Run<'a> {
             awaited: None,
             workers: BTreeMap::new(),
             durable: Durable::of(order.store),
+            place: order.store.place(),
             warned: BTreeSet::new(),
             order,
         })
@@ -233,6 +234,8 @@ impl<'a> Run<'a> {
             // While we waited, we adopted it.
             return Ok(None);
         }
+        self.heed_store()?;
+        self.order.site.check_data(job)?;
         let mut job_lock = self.lock_job(job, WorkerFate::None).await?;
         // The run has begun: from now on it waits if another run takes the locks between two of its jobs.
         self.order.no_wait = false;

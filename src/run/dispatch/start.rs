@@ -206,6 +206,7 @@ impl Run<'_> {
         Begun { dir, attempt, secrets: _ }: Begun,
         end: End,
     ) -> Result<Record, Halt> {
+        self.heed_store()?;
         if restore(job, job_lock, &dir, &attempt)? {
             let what = "files were removed from its directory while it ran; those that the record needs were restored";
             self.observer.event(&Event::Warning(&format!("{}: {what}", job.label())));

@@ -17,7 +17,7 @@ use crate::run::profiler::Profilers;
 use crate::run::site::Site;
 use crate::run::telemetry::Sensors;
 use crate::stop::StopSignals;
-use crate::store::{Durable, Store};
+use crate::store::{Durable, Place, Store};
 use crate::text::with_causes;
 
 /// The input of a run.
@@ -91,6 +91,8 @@ pub(super) struct Run<'a> {
     /// The workers of this run when they were first started, by path.
     pub(super) workers: BTreeMap<String, WorkerFacts>,
     pub(super) durable: Durable,
+    /// Where the store was when the run began.
+    pub(super) place: Option<Place>,
     /// Warnings already given: each is given once per run.
     pub(super) warned: BTreeSet<String>,
 }
@@ -108,6 +110,15 @@ impl Run<'_> {
                 Ok(())
             }
             other => other,
+        }
+    }
+
+    /// Stops if the store was moved or deleted. To go on would make a second one in its place, which lacks what the
+    /// first one holds.
+    pub(super) fn heed_store(&self) -> Result<(), Halt> {
+        match self.place.as_ref().is_none_or(Place::is_ours) {
+            true => Ok(()),
+            false => Err(Halt::Failed(DispatchError::StoreGone(self.order.store.root().to_owned()))),
         }
     }
 

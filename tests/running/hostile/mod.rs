@@ -3,6 +3,7 @@
 
 mod clock;
 mod disk;
+mod place;
 mod programs;
 mod signals;
 
