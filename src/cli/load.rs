@@ -58,6 +58,9 @@ impl LoadMatrixError {
             LoadMatrixError::Read { path, source } if source.kind() == io::ErrorKind::NotFound => {
                 missing_hint(path)
             }
+            LoadMatrixError::Read { source, .. } if source.kind() == io::ErrorKind::InvalidData => {
+                "save it as UTF-8".to_owned()
+            }
             LoadMatrixError::Read { source, .. } => {
                 disk_remedy(source).unwrap_or("name the YAML file of a matrix").to_owned()
             }

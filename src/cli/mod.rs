@@ -46,7 +46,7 @@ mod usage;
 mod verify;
 mod words;
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -56,6 +56,7 @@ use crate::clean::printable;
 pub use exit::Exit;
 pub use failure::Failure;
 pub use global::Global;
+use output::unprintable;
 
 /// Runs a declared matrix of deep-learning training bursts and turns the records into evidence.
 #[derive(Debug, Parser)]
@@ -151,7 +152,10 @@ fn refuse(error: &clap::Error) -> ExitCode {
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     match usage::explain(error, Cli::command(), &arguments) {
         Some(failure) => report_failure(&failure),
-        None => error.exit(),
+        None => match error.print() {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => report_failure(&unprintable(error)),
+            _ => Exit::Done.into(),
+        },
     }
 }
 

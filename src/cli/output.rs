@@ -31,6 +31,11 @@ pub(super) fn print_line(text: &str) -> Result<(), Failure> {
     print(&format!("{text}\n"))
 }
 
+/// Standard output cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write to standard output")]
+struct PrintError(#[source] io::Error);
+
 /// Prints `bytes` as they are: the output of a worker, or what a terminal shall obey. It is no error either if the
 /// reader has closed the pipe.
 ///
@@ -40,7 +45,8 @@ pub(super) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => Ok(other?),
+        Err(error) => Err(unprintable(error)),
+        Ok(()) => Ok(()),
     }
 }
 
@@ -52,6 +58,12 @@ pub(super) fn is_reader_gone() -> bool {
     // What cannot be polled is not gone.
     poll(&mut polled, PollTimeout::ZERO).is_ok_and(|found| found > 0)
         && polled[0].revents().is_some_and(|events| events.intersects(gone))
+}
+
+/// Standard output cannot be written because of `error`.
+pub(super) fn unprintable(error: io::Error) -> Failure {
+    let remedy = disk_remedy(&error).map_or_else(String::new, |remedy| format!("{remedy}, or "));
+    Failure::new(Exit::Unexpected, PrintError(error)).hint(format!("{remedy}send the output elsewhere"))
 }
 
 /// Prints `value` as indented JSON.

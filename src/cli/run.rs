@@ -10,7 +10,7 @@ use super::load::{ProfileArgs, load_profiled_plan};
 use super::marked::{left_out, sentence, tell_left_out};
 use super::misread::{misread_hints, misread_lines};
 use super::others::tell_others;
-use super::output::{hint, say, warn};
+use super::output::{hint, print_line, say, warn};
 use super::progress::{Display, Style};
 use super::secrets::load_secrets;
 use super::select::SelectArgs;
@@ -20,6 +20,7 @@ use crate::analysis::unconfirmed::unconfirmed_text;
 use crate::clean::printable;
 use crate::event::Summary;
 use crate::files::WriteError;
+use crate::host::ProgramsError;
 use crate::job::Kind;
 use crate::lock::LockError;
 use crate::plan::{
@@ -78,8 +79,7 @@ pub(super) fn run(args: RunArgs, global: &Global) -> Result<Exit, Failure> {
 /// Runs the jobs of `plan` that are not done yet.
 pub(super) fn execute(plan: &Plan, how: &HowArgs, global: &Global) -> Result<Exit, Failure> {
     let selection = how.select.apply(plan)?;
-    let store = Store::at(&global.store).map_err(Failure::store)?;
-    let store = if how.dry_run { store } else { Store::create(&global.store).map_err(Failure::store)? };
+    let store = open_store(global, how.dry_run)?;
     let inventory = store.load_inventory().map_err(Failure::store)?;
     let mut here = Here::probe();
     let mut decided = here.decide(plan, &inventory);
@@ -177,7 +177,7 @@ impl Execution<'_> {
             };
             let directory = site.directory.display().to_string();
             let line = invocation.command_line(&directory, &dir.path().display().to_string());
-            print(&format!("# {}{under}\n{line}", job.label()));
+            print_line(&format!("# {}{under}\n{line}", job.label()))?;
         }
         Ok(Exit::Done)
     }
@@ -354,11 +354,24 @@ fn site_failure(error: SiteError) -> Failure {
             quote(&path.display().to_string())
         ),
         SiteError::NoInvocation { .. } => "declare it under `params` or `axes`, or leave it out".to_owned(),
-        SiteError::Programs(_) | SiteError::NotText(_) => {
+        SiteError::NotText(_) | SiteError::Programs(ProgramsError::NotText(_)) => {
+            "use a path in UTF-8: files and environments of jobs contain it as a text".to_owned()
+        }
+        SiteError::Programs(ProgramsError::CurrentDirectory(_)) => {
             "run `orchestrate` from the project's directory".to_owned()
         }
     };
     Failure::new(Exit::Unexpected, error).hint(hint)
+}
+
+/// The store, which a dry run does not create. Its path is written to the files of its jobs, so it must be a text.
+fn open_store(global: &Global, dry_run: bool) -> Result<Store, Failure> {
+    let store = Store::at(&global.store).map_err(Failure::store)?;
+    if store.root().to_str().is_none() {
+        return Err(Failure::new(Exit::StoreUnusable, SiteError::NotText(store.root().to_owned()))
+            .hint("choose a store whose whole path is UTF-8 with `--store DIR`"));
+    }
+    if dry_run { Ok(store) } else { Store::create(&global.store).map_err(Failure::store) }
 }
 
 /// Prints a line of the result. A closed pipe must not end a run.

@@ -23,6 +23,7 @@ pub(super) fn explain(error: &Error, mut root: Command, arguments: &[String]) ->
         ErrorKind::InvalidValue | ErrorKind::ValueValidation => mistake.bad_value(),
         ErrorKind::MissingRequiredArgument => mistake.missing(),
         ErrorKind::ArgumentConflict => mistake.conflict(),
+        ErrorKind::InvalidUtf8 => mistake.not_text(),
         // clap adds kinds, and few of them can occur here.
         _ => (first_line(error), mistake.call.help("describes its arguments")),
     };
@@ -134,6 +135,13 @@ impl Mistake<'_> {
         };
         let hint = did_you_mean(&word, valid).unwrap_or_else(describes);
         (format!("`{word}` is not a value of `{name}`: {expected}"), hint)
+    }
+
+    /// clap does not say which argument it is. Its letters that are none have been replaced.
+    fn not_text(&self) -> (String, String) {
+        let is_garbled = |word: &&String| word.contains(char::REPLACEMENT_CHARACTER);
+        let word = self.arguments.iter().find(is_garbled).map_or("of this call", String::as_str);
+        (format!("the argument `{word}` is not UTF-8"), self.call.help("describes its arguments"))
     }
 
     fn missing(&self) -> (String, String) {

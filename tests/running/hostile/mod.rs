@@ -3,9 +3,11 @@
 
 mod clock;
 mod disk;
+mod names;
 mod place;
 mod programs;
 mod signals;
+mod streams;
 
 use orchestrate::record::Outcome;
 
