@@ -51,7 +51,7 @@ impl Ending {
     pub fn with_report(self, report: Option<&TimeReport>) -> Ending {
         match (self, report) {
             (Ending::Ended { code: None, signal: None }, None) => {
-                Ending::Interrupted { message: "it was killed together with orchestrate".to_owned() }
+                Ending::Interrupted { message: "nobody saw it end, and `time` left no report".to_owned() }
             }
             (Ending::Ended { code, signal }, report) => {
                 Ending::of_chain(code, signal, report.and_then(|report| report.exit))
@@ -325,7 +325,7 @@ mod tests {
         let ended = |code, signal| Ending::Ended { code, signal };
         assert_eq!(Ending::UNSEEN.with_report(Some(&exited)), ended(Some(3), None));
         assert_eq!(Ending::UNSEEN.with_report(Some(&report(None))), Ending::UNSEEN);
-        let killed = Ending::Interrupted { message: "it was killed together with orchestrate".into() };
+        let killed = Ending::Interrupted { message: "nobody saw it end, and `time` left no report".into() };
         assert_eq!(Ending::UNSEEN.with_report(None), killed);
         assert_eq!(ended(Some(139), None).with_report(None), ended(None, Some(11)));
         for known in
