@@ -81,8 +81,23 @@ identity CASES="1000000":
 flips:
     FLIPS=all cargo test --locked --release --test integration -- running::seal::a_flipped_byte_changes_no_number_unsaid
 
-# Formats, lints and tests: what CI runs.
-check: lint test
+# Lints and tests, as CI does, and checks the crates.
+check: lint crates test
+
+# What cannot be checked is named: a tool that is not installed, or the database of weaknesses without the internet.
+# Checks the licences and sources of all crates by deny.toml, and whether any has a known weakness.
+crates:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    database=https://github.com/RustSec/advisory-db
+    has() { command -v "$1" >/dev/null || { echo "crates: $1 is not installed: type \`cargo install --locked $1\`" >&2; false; }; }
+    weaknesses=advisories
+    if ! GIT_TERMINAL_PROMPT=0 git ls-remote --quiet "$database" HEAD >/dev/null 2>&1; then
+        echo "crates: $database cannot be reached, so known weaknesses are not checked" >&2
+        weaknesses=
+    fi
+    if has cargo-deny; then cargo deny check licenses bans sources $weaknesses; fi
+    if has cargo-audit && [ -n "$weaknesses" ]; then cargo audit --deny warnings; fi
 
 # Checks the format and runs clippy, with and without the worker.
 lint:
