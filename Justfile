@@ -50,10 +50,10 @@ fixtures *NETWORKS:
     "$venv/bin/python" -B tests/fixtures/descriptions.py {{ NETWORKS }}
     "$venv/bin/python" -B tests/fixtures/networks.py {{ NETWORKS }}
 
-# The order of kernels is skipped, because it garbles nothing.
-# Fuzzes the parsers of ncu, perf and both kinds of time with CASES garbled texts each.
-fuzz CASES="1000000":
-    PROPTEST_CASES={{ CASES }} cargo test --locked --release --lib -- record::ncu record::perf record::gnu_time record::bsd_time --skip the_order_of_kernels
+# What a reader stumbles over is left in target/fuzz/found.
+# Feeds each reader of files and of other programs' output, or TARGET, with damaged inputs for so many SECONDS.
+fuzz SECONDS="60" TARGET="":
+    FUZZ_SECONDS={{ SECONDS }} cargo test --locked --profile fuzz --lib -- fuzz_tests::fuzz_{{ TARGET }} --nocapture --test-threads 1
 
 # Kills, stops and starves orchestrate and its workers for so many SECONDS, resumes, and judges what is left.
 torture SECONDS="60" SEED="1":

@@ -39,6 +39,8 @@ pub mod cli;
 pub mod dataset;
 pub mod event;
 pub mod files;
+#[cfg(test)]
+mod fuzz;
 pub mod host;
 pub mod job;
 pub mod lock;

@@ -39,6 +39,8 @@ pub mod unconfirmed;
 
 #[cfg(test)]
 pub(crate) mod fixture;
+#[cfg(test)]
+mod fuzz_tests;
 
 use std::sync::Arc;
 

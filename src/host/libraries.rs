@@ -19,9 +19,9 @@ const PROGRAM_LIMIT: u64 = 1 << 30;
 
 /// The libraries that a program needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Needs {
+pub(super) struct Needs {
     /// Their names, or on macOS their paths.
-    names: Vec<String>,
+    pub(super) names: Vec<String>,
     /// The directories to search, which can start with a placeholder for the program's own directory.
     directories: Vec<String>,
     /// Whether these directories are searched before those of the environment.
@@ -79,7 +79,7 @@ fn resolve(path: &str, own: &Path) -> PathBuf {
 }
 
 /// The libraries that a 64-bit ELF program needs; `None` if `bytes` are not one.
-fn parse_elf(bytes: &[u8]) -> Option<Needs> {
+pub(super) fn parse_elf(bytes: &[u8]) -> Option<Needs> {
     let header = elf::FileHeader64::<Endianness>::parse(bytes).ok()?;
     let endian = header.endian().ok()?;
     let sections = header.sections(endian, bytes).ok()?;
@@ -103,7 +103,7 @@ fn parse_elf(bytes: &[u8]) -> Option<Needs> {
 }
 
 /// The libraries that a 64-bit Mach-O program needs; `None` if `bytes` are not one.
-fn parse_macho(bytes: &[u8]) -> Option<Needs> {
+pub(super) fn parse_macho(bytes: &[u8]) -> Option<Needs> {
     let header = macho::MachHeader64::<Endianness>::parse(bytes, 0).ok()?;
     let endian = header.endian().ok()?;
     let mut commands = header.load_commands(endian, bytes, 0).ok()?;

@@ -8,6 +8,8 @@ mod cgroup;
 mod clock;
 mod facts;
 pub(crate) mod find;
+#[cfg(test)]
+mod fuzz_tests;
 mod libraries;
 mod macos;
 mod nvidia;

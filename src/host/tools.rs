@@ -64,7 +64,7 @@ pub fn probe_git(directory: &Path) -> Option<GitFacts> {
 }
 
 /// Parses headers that start with `#`, among them `# branch.oid <commit>`, then one line per changed file.
-fn parse_git_status(text: &str) -> Option<GitFacts> {
+pub(super) fn parse_git_status(text: &str) -> Option<GitFacts> {
     let revision = text.lines().find_map(|line| line.strip_prefix("# branch.oid "))?;
     if revision == "(initial)" {
         return None;

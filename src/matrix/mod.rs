@@ -15,6 +15,8 @@ mod configs;
 mod env;
 mod file;
 #[cfg(test)]
+mod fuzz_tests;
+#[cfg(test)]
 mod identity_tests;
 mod keys;
 mod limits;

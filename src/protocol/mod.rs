@@ -8,6 +8,8 @@
 mod effective;
 mod exit;
 mod form;
+#[cfg(test)]
+mod fuzz_tests;
 mod iterations;
 mod peaks;
 mod setting;

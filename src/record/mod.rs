@@ -9,6 +9,8 @@ mod bsd_time;
 mod ending;
 mod evidence;
 #[cfg(test)]
+mod fuzz_tests;
+#[cfg(test)]
 mod garble;
 mod gnu_time;
 mod host_counters;

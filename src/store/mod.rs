@@ -32,6 +32,8 @@ mod durable;
 mod error;
 mod evidence;
 #[cfg(test)]
+mod fuzz_tests;
+#[cfg(test)]
 mod identity_tests;
 mod inventory;
 mod open;

@@ -37,7 +37,7 @@ pub(super) fn attempt() -> Attempt {
     Attempt::new(start, Limits::default(), TimeFlavour::Gnu, counters, Vec::new(), testing::provenance())
 }
 
-fn unseen() -> End {
+pub(super) fn unseen() -> End {
     End {
         ending: Ending::UNSEEN,
         at: DateTime::from_timestamp(1_000_100, 0).unwrap(),

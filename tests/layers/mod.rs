@@ -157,7 +157,9 @@ fn print_the_graph_of_files() {
 fn every_room_is_on_the_map() {
     let listed: BTreeSet<&str> = MAY_USE.iter().map(|(room, _)| *room).chain(["cli"]).collect();
     let text = std::fs::read_to_string(root().join("src/lib.rs")).unwrap();
-    let modules: BTreeSet<&str> = text
+    // What only tests see is no room.
+    let rooms = text.replace("#[cfg(test)]\nmod ", "");
+    let modules: BTreeSet<&str> = rooms
         .lines()
         .filter_map(|line| line.strip_prefix("pub mod ").or_else(|| line.strip_prefix("mod ")))
         .map(|rest| rest.trim_end_matches(';'))
