@@ -8,6 +8,7 @@
 mod accept;
 mod aggregate;
 mod altered;
+mod bars;
 mod check;
 mod completions;
 mod complexity;

@@ -1,16 +1,14 @@
 //! Shows the progress of a run on standard error: bars on a terminal, plain lines elsewhere, only errors if quiet.
 //! [`Narrator`] decides what is said; this file only displays it.
-#![expect(clippy::disallowed_methods, reason = "a display needs the clock")]
 
 use std::io::{IsTerminal, Write};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use indicatif::ProgressDrawTarget;
 
+use super::bars::Bars;
 use crate::clean::printable;
 use crate::event::{Event, Narrator, Observer, Saying, Weight};
-use crate::plan::{Estimator, TimeLeft};
+use crate::plan::Estimator;
 
 /// How a run is displayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +43,7 @@ pub(super) struct Display {
 impl Display {
     /// A display whose remaining times come from `estimator`, which learns from every finished job.
     pub(super) fn new(estimator: Estimator, style: Style) -> Display {
-        let bars = (style == Style::Bars).then(Bars::new);
+        let bars = (style == Style::Bars).then(|| Bars::on(ProgressDrawTarget::stderr()));
         Display { narrator: Narrator::new(estimator), style, bars }
     }
 
@@ -69,112 +67,16 @@ impl Display {
 
 impl Observer for Display {
     fn event(&mut self, event: &Event<'_>) {
-        if let (Event::Finished(_), Some(bars)) = (event, &self.bars) {
-            bars.clear();
+        if matches!(event, Event::Finished(_)) {
+            self.bars = None;
         }
         if let Some(saying) = self.narrator.tell(event) {
             self.say(&saying);
         }
-        if let Some(bars) = self.bars.as_mut().filter(|_| !matches!(event, Event::Finished(_))) {
+        if let Some(bars) = &self.bars {
             bars.update(&self.narrator, event);
         }
     }
-}
-
-/// The estimated end of the run, and the number of jobs without an estimate.
-type SharedDeadline = Arc<Mutex<Option<(Instant, TimeLeft)>>>;
-
-/// Two bars: one for all jobs, one for the running job.
-#[derive(Debug)]
-struct Bars {
-    both: MultiProgress,
-    overall: ProgressBar,
-    current: ProgressBar,
-    deadline: SharedDeadline,
-}
-
-impl Bars {
-    fn new() -> Bars {
-        // Four updates per second are enough for people and few enough not to disturb a measurement.
-        let both = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(4));
-        let deadline = SharedDeadline::default();
-        let overall = both.add(ProgressBar::no_length().with_style(overall_style(deadline.clone())));
-        let current = both.add(ProgressBar::no_length());
-        Bars { both, overall, current, deadline }
-    }
-
-    fn print(&self, text: &str) {
-        // If a write fails, nobody watches any more.
-        let _ = self.both.println(text);
-    }
-
-    fn clear(&self) {
-        self.current.finish_and_clear();
-        self.overall.finish_and_clear();
-    }
-
-    fn update(&mut self, narrator: &Narrator, event: &Event<'_>) {
-        let (past, all) = narrator.position();
-        self.overall.set_length(all as u64);
-        self.overall.set_position(past as u64);
-        self.overall.set_message(narrator.tally());
-        if matches!(
-            event,
-            Event::Began { .. } | Event::Started { .. } | Event::Ended { .. } | Event::Left { .. }
-        ) {
-            let left = narrator.time_left();
-            let at = Instant::now() + Duration::try_from_secs_f64(left.seconds).unwrap_or_default();
-            *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = Some((at, left));
-        }
-        self.show_current(narrator, event);
-    }
-
-    fn show_current(&self, narrator: &Narrator, event: &Event<'_>) {
-        if matches!(
-            event,
-            Event::Started { .. }
-                | Event::Waiting(_)
-                | Event::CoolingDown(_)
-                | Event::Gated { first: true, .. }
-        ) {
-            self.current.reset();
-            self.current.enable_steady_tick(Duration::from_secs(1));
-        }
-        let Some(current) = narrator.current() else {
-            self.current.disable_steady_tick();
-            self.current.set_style(style("{msg}"));
-            self.current.set_message("");
-            return;
-        };
-        self.current.set_message(printable(&current.title).into_owned());
-        self.current.set_prefix(current.phase.clone());
-        match current.iterations {
-            Some((done, of)) => {
-                self.current.set_length(u64::from(of));
-                self.current.set_position(u64::from(done));
-                self.current.set_style(style("  {msg} · {prefix} {pos}/{len} {bar:20.cyan/dim} {elapsed}"));
-            }
-            None if current.phase.is_empty() => self.current.set_style(style("  {msg} · {elapsed}")),
-            None => self.current.set_style(style("  {msg} · {prefix} · {elapsed}")),
-        }
-    }
-}
-
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template)
-        .expect("the templates of this module are well-formed")
-        .progress_chars("━╸─")
-}
-
-fn overall_style(deadline: SharedDeadline) -> ProgressStyle {
-    let left = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
-        let deadline = *deadline.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some((at, left)) = deadline else { return };
-        let seconds = at.saturating_duration_since(Instant::now()).as_secs_f64();
-        // Writing to a string cannot fail, and the line is redrawn anyway.
-        let _ = write!(out, "{}", TimeLeft { seconds, ..left });
-    };
-    style("{bar:30.green/dim} {pos}/{len} jobs{msg} · left: {left}").with_key("left", left)
 }
 
 #[cfg(test)]
@@ -191,9 +93,7 @@ mod tests {
     fn bars_take_every_event() {
         for style in [Style::Bars, Style::Quiet] {
             let mut display = Display::new(Estimator::default(), style);
-            if let Some(bars) = &display.bars {
-                bars.both.set_draw_target(ProgressDrawTarget::hidden());
-            }
+            display.bars = (style == Style::Bars).then(|| Bars::on(ProgressDrawTarget::hidden()));
             let one = Job::new(fixture::key("cpu", "resnet18", 16, 1));
             let to_run = Decided { job: one.clone(), decision: Decision::Run(NotDone::NeverRan) };
             let good = fixture::record(one.key().clone(), 80.0, 0);
