@@ -117,6 +117,12 @@ impl Inventory {
         Standings { jobs: &self.jobs, problems }
     }
 
+    /// Whether `job` is running, for the first time or again.
+    pub fn is_running(&self, job: &Job) -> bool {
+        matches!(self.jobs.get(&job.id()), Some(Standing::NotDone(NotDone::Running)))
+            || self.reruns.get(&job.id()) == Some(&NotDone::Running)
+    }
+
     /// Whether `job` is done without a pending re-run.
     pub fn is_settled(&self, job: &Job) -> bool {
         matches!(self.jobs.get(&job.id()), Some(Standing::Done(_))) && !self.reruns.contains_key(&job.id())

@@ -9,6 +9,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use super::announce::announce;
 use super::attempt::Attempt;
 use crate::files::{
     AttemptDir, FILE_LIMIT, JobDir, WriteError, overwrite, read_regular, to_json, to_sealed_json, write_whole,
@@ -56,7 +57,12 @@ pub fn claim(dir: &AttemptDir, attempt: &Attempt) -> Result<bool, WriteError> {
     let made = fs::create_dir(&hidden)
         .and_then(|()| overwrite(&hidden.join(ATTEMPT_FILE), &json))
         .and_then(|_| fs::rename(&hidden, dir.path()));
-    let Err(error) = made else { return Ok(true) };
+    let Err(error) = made else {
+        if let Some(job) = dir.path().ancestors().nth(2) {
+            announce(&JobDir::at(job.to_owned()));
+        }
+        return Ok(true);
+    };
     let _ = fs::remove_dir_all(&hidden);
     match error.kind() {
         // The name of a directory that is not empty.

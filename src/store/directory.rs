@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use super::announce::RUNNING;
 use super::begin::remove_tmp;
 use super::error::StoreError;
 use crate::files::{JobDir, write_whole};
@@ -94,7 +95,7 @@ impl Store {
 
     /// The directory of the locks of those who run on this store.
     pub fn running(&self) -> PathBuf {
-        self.root.join(".running")
+        self.root.join(RUNNING)
     }
 
     /// The directory of `job`, which does not need to exist.

@@ -21,6 +21,7 @@
 //! directory counts.
 
 mod accepted;
+mod announce;
 mod attempt;
 mod begin;
 mod cache;
@@ -33,6 +34,7 @@ mod error;
 mod evidence;
 #[cfg(test)]
 mod fuzz_tests;
+mod glimpse;
 #[cfg(test)]
 mod identity_tests;
 mod inventory;
@@ -52,6 +54,7 @@ pub use directory::{Place, Store};
 pub use durable::{Durable, WORTH_A_SYNC};
 pub use error::{PlanError, StoreError};
 pub use evidence::{EvidenceError, load_evidence};
+pub use glimpse::Glimpse;
 pub use open::OpenAttempt;
 pub use record::RecordError;
 pub use save::save_record;

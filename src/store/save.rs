@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use super::announce::announce;
 use crate::files::{FILE_LIMIT, JobDir, WriteError, read_regular, to_sealed_json, write_atomic, write_whole};
 use crate::lock::JobLock;
 use crate::record::Record;
@@ -18,7 +19,12 @@ use crate::record::Record;
 /// # Errors
 /// Something cannot be written. All inputs of the record still exist, so a later `orchestrate` can make it again.
 pub fn save_record(lock: &JobLock, record: &Record) -> Result<(), WriteError> {
-    let dir = lock.dir();
+    let saved = save(lock.dir(), record);
+    announce(lock.dir());
+    saved
+}
+
+fn save(dir: &JobDir, record: &Record) -> Result<(), WriteError> {
     let json = to_sealed_json(record);
     if !record.outcome.is_success() {
         write_whole(&dir.attempt(record.attempt).record(), &json)?;

@@ -6,7 +6,7 @@ mod overview;
 mod render;
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::drift::{FileDrift, file_drift, renamed_hints};
 use super::find::{find_plan, is_file, load_inventory};
@@ -18,14 +18,43 @@ use super::stale::{Here, stale_hint};
 use super::words::failure_hint;
 use super::{Exit, Failure, Global};
 use crate::files::JobDir;
-use crate::job::State;
+use crate::job::{Job, State};
 use crate::plan::{Plan, quote};
-use crate::store::Store;
+use crate::store::{Glimpse, Store};
 
 use overview::Overview;
 
 /// The interval of `--watch`.
 const WATCH_PERIOD: Duration = Duration::from_secs(2);
+
+/// After this time, `--watch` reads the store even if nobody announced a change. An older version announces nothing,
+/// and nor does somebody who edits or deletes a file.
+const LOOK_ANYWAY: Duration = Duration::from_secs(300);
+
+/// The share of the time that `--watch` reads the store at most, as one of so many: a worker needs the processors.
+const LOOK_SHARE: u32 = 50;
+
+/// The last reading of `--watch`.
+struct Seen {
+    /// From before it.
+    glimpse: Glimpse,
+    /// The jobs that were running.
+    running: Vec<Job>,
+    began: Instant,
+    took: Duration,
+}
+
+impl Seen {
+    /// Whether the store has to be read again.
+    fn is_over(&self, store: &Store) -> bool {
+        let Seen { glimpse, running, began, took } = self;
+        let since = began.elapsed();
+        let has_changed = || glimpse.is_young() || store.glimpse() != *glimpse;
+        // If everybody is killed, nobody is left to announce it.
+        let has_ended = || running.iter().any(|job| !store.load_job(job).is_running(job));
+        since >= LOOK_ANYWAY || (since >= *took * LOOK_SHARE && (has_changed() || has_ended()))
+    }
+}
 
 /// Clears the screen but not the scrollback, and moves to the first line.
 const CLEAR: &[u8] = b"\x1b[2J\x1b[H";
@@ -40,7 +69,7 @@ pub(super) struct StatusArgs {
     /// Include runs in the statistics that their marks leave out, such as contended ones.
     #[arg(long)]
     include_marked: bool,
-    /// Update every two seconds until nothing is left to run, or until Ctrl-C.
+    /// Keep what is printed up to date, until nothing is left to run or until Ctrl-C.
     #[arg(long)]
     watch: bool,
     /// Print JSON instead of tables; with `--watch`, one document per line.
@@ -81,12 +110,18 @@ struct Look<'a> {
 
 impl Look<'_> {
     fn overview(&mut self) -> Result<Overview, Failure> {
+        self.look().map(|(overview, _)| overview)
+    }
+
+    /// What there is now, and the jobs that are running.
+    fn look(&mut self) -> Result<(Overview, Vec<Job>), Failure> {
         let inventory = load_inventory(&self.store)?;
         let mut decided = self.here.decide(&self.plan, &inventory);
         decided.retain(|decided| self.selection.contains(decided.job.key()));
         let mut overview = Overview::of(&self.plan, &inventory, &decided, self.args.include_marked);
         overview.drift = self.drift.clone();
-        Ok(overview)
+        let running = decided.into_iter().map(|decided| decided.job).filter(|job| inventory.is_running(job));
+        Ok((overview, running.collect()))
     }
 
     fn once(&mut self) -> Result<Exit, Failure> {
@@ -102,14 +137,23 @@ impl Look<'_> {
         Ok(Exit::Done)
     }
 
+    #[expect(clippy::disallowed_methods, reason = "who watches does so in time")]
     fn watch(&mut self) -> Result<Exit, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
             let mut shown = String::new();
+            let mut seen = None;
             loop {
-                let overview = self.overview()?;
-                self.show_if_changed(&overview, &mut shown)?;
-                if overview.is_settled() || is_reader_gone() {
+                if seen.as_ref().is_none_or(|seen: &Seen| seen.is_over(&self.store)) {
+                    let (began, glimpse) = (Instant::now(), self.store.glimpse());
+                    let (overview, running) = self.look()?;
+                    self.show_if_changed(&overview, &mut shown)?;
+                    if overview.is_settled() {
+                        return Ok(Exit::Done);
+                    }
+                    seen = Some(Seen { glimpse, running, began, took: began.elapsed() });
+                }
+                if is_reader_gone() {
                     return Ok(Exit::Done);
                 }
                 tokio::select! {
