@@ -62,7 +62,7 @@ pub(super) struct HowArgs {
     #[arg(long)]
     keep_going: bool,
     /// Share the plan with other `orchestrate`s that no lock keeps out, such as those of other hosts that use the same
-    /// store. Each job runs once.
+    /// store. No job runs twice at a time, and none that is done.
     #[arg(long)]
     join: bool,
     /// Print the commands of the jobs without running them. Pasted into a shell, each runs its worker once, writes to a

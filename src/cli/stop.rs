@@ -64,7 +64,8 @@ impl Wanted {
             Ok(found) => Ok(Wanted::Job(found.dir)),
             Err(failure) if failure.exit == Exit::NothingSelected => {
                 let what = format!("the store {} has no matrix and no job `{word}`", store.root().display());
-                let near = did_you_mean(word, names.iter().map(String::as_str)).or(failure.hint);
+                let near = did_you_mean(word, names.iter().map(String::as_str))
+                    .or(failure.hint.filter(|hint| hint.starts_with("did you mean")));
                 let near = near.unwrap_or_else(|| "`orchestrate stop` ends everything that runs".to_owned());
                 Err(Failure::new(Exit::NothingSelected, what).hint(near))
             }

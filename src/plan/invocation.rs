@@ -233,8 +233,9 @@ impl Invocation {
 
     /// Lines of a shell script that end it with a sentence if a secret is not in its environment.
     fn needs(&self) -> String {
-        let need =
-            |name: &String| format!(": \"${{{name}:?is secret and not written here: export it first}}\"\n");
+        let need = |name: &String| {
+            format!(": \"${{{name}?its value is secret and not written here; export it first}}\"\n")
+        };
         self.secrets.keys().map(need).collect()
     }
 

@@ -56,7 +56,7 @@ pub use provenance::{
     OsFacts, Provenance, WorkerFacts,
 };
 pub use said::last_line;
-pub use secret::{SET, looks_secret};
+pub use secret::{SET, looks_secret, without_secrets};
 pub use telemetry::{
     Declaration, ForeignProcess, GpuSample, GpuTelemetry, OnDevice, Part, Readings, Sample, Sensor,
     Statistic, Summaries, Summary, SummaryValue, Telemetry, parse_samples, sensors_table,

@@ -60,7 +60,8 @@ fn fuzz_plan() {
 
 #[test]
 fn fuzz_attempt() {
-    let counters = HostCounters { busy_s: Some(100.0), load: Some(0.5), oom_kills: Some(3), ..HostCounters::default() };
+    let counters =
+        HostCounters { busy_s: Some(100.0), load: Some(0.5), oom_kills: Some(3), ..HostCounters::default() };
     let start = DateTime::from_timestamp(1_000_000, 0).expect("a moment in 1970");
     let limits = Limits::default();
     let attempt = Attempt::new(start, limits, TimeFlavour::Gnu, counters, Vec::new(), testing::provenance());

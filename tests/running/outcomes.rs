@@ -316,7 +316,10 @@ fn a_command_of_a_dry_run_works_when_pasted_and_changes_no_result() {
     };
     let said = |output: &std::process::Output| String::from_utf8_lossy(&output.stderr).into_owned();
     let refused = pasted(None);
-    assert!(!refused.status.success() && said(&refused).contains("HF_TOKEN: is secret"), "{refused:?}");
+    assert!(
+        !refused.status.success() && said(&refused).contains("HF_TOKEN: its value is secret"),
+        "{refused:?}"
+    );
     assert_eq!(project.started(), 1);
     let ran = pasted(Some("hush"));
     assert!(ran.status.success(), "{ran:?}");

@@ -135,7 +135,10 @@ fn a_call_by_hand_takes_secrets_from_its_own_environment() {
         command.envs(value.map(|value| ("HF_TOKEN", value))).output().unwrap()
     };
     let refused = by_hand(None);
-    assert!(!refused.status.success() && said(&refused).contains("HF_TOKEN: is secret"), "{refused:?}");
+    assert!(
+        !refused.status.success() && said(&refused).contains("HF_TOKEN: its value is secret"),
+        "{refused:?}"
+    );
     let repeated = by_hand(Some("hush 2"));
     assert!(repeated.status.success(), "{repeated:?}");
     assert_eq!(seen(&project), "HF_TOKEN=hush1\nHF_TOKEN=hush 2\n");

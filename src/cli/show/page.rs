@@ -82,7 +82,11 @@ impl Page {
             let words: Vec<String> = record.provenance.command.iter().map(|word| quote(word)).collect();
             Some(words.join(" "))
         };
-        self.command.as_deref().map(without_secrets).or_else(remembered)
+        let last = self.attempts.iter().rev().find_map(|attempt| attempt.record.as_ref());
+        // Versions that know secrets write none.
+        let is_safe = last.is_some_and(|record| record.provenance.secret.is_some());
+        let shown = |script: &String| if is_safe { script.clone() } else { without_secrets(script) };
+        self.command.as_ref().map(shown).or_else(remembered)
     }
 
     fn head(&self) -> Lines {

@@ -14,7 +14,7 @@ use crate::job::Job;
 use crate::lock::{DeviceLock, JobLock};
 use crate::matrix::{Secret, Share};
 use crate::plan::{Profiler, changes_text, worker_changes};
-use crate::record::{Ending, Gate, NotProfiled, Provenance, Record, WorkerFacts};
+use crate::record::{Ending, Gate, NotProfiled, Provenance, Record, WorkerFacts, without_secrets};
 use crate::run::process::{Chain, ChainCall, worker_variable};
 use crate::run::supervise::{seen, supervise, tell_unrecorded};
 use crate::run::telemetry::Recorder;
@@ -203,7 +203,7 @@ impl Run<'_> {
         &mut self,
         job: &Job,
         job_lock: &mut JobLock,
-        Begun { dir, attempt, secrets: _ }: Begun,
+        Begun { dir, attempt, secrets }: Begun,
         end: End,
     ) -> Result<Record, Halt> {
         self.heed_store()?;
@@ -213,7 +213,9 @@ impl Run<'_> {
         }
         let now = end.at;
         let end = attempt.by_its_clock(end, now, self.order.host.boot_id.as_deref(), probe_since_boot());
-        let record = attempt.conclude(job, &dir, end);
+        let mut record = attempt.conclude(job, &dir, end);
+        let values = secrets.values().flatten().map(Secret::reveal);
+        record.outcome = without_secrets(&record.outcome, values);
         save_record(job_lock, &record)?;
         self.keep(dir, &record)?;
         Ok(record)
