@@ -81,6 +81,7 @@ class Sample:
             text = file.read()
         self.record = json.loads(text)
         self.is_sealed = "seal" in self.record
+        self.since_boot_s = self.record["observed"].get("since_boot_s")
         if self.name != self.name_of(self.record["key"])[0]:
             raise Failed(f"{self.name}: the name does not follow from the key in the way that this bench knows")
         if self.is_sealed and sealed(text[: text.rindex(SEAL)] + "\n}\n") != text:
@@ -108,6 +109,8 @@ class Sample:
         """The record's text, with a word in each place where another job has something else."""
         record = {name: value for name, value in self.record.items() if name != "seal"}
         record.update(id="@ID@", label="@LABEL@", started_at="@STARTED@", ended_at="@ENDED@", key="@KEY@")
+        if self.since_boot_s:
+            record["observed"] = dict(record["observed"], since_boot_s=["@BEGAN@", "@OVER@"])
         text = json.dumps(record, indent=2, ensure_ascii=False)
         return text.replace(self.name, "@NAME@").replace(self.record["label"], "@LABEL@")
 
@@ -120,6 +123,11 @@ class Sample:
             "@ID@": identity, "@LABEL@": label, "@NAME@": name, "@STARTED@": f"{started.isoformat()}Z",
             "@ENDED@": f"{(started + length).isoformat()}Z", '"@KEY@"': json.dumps(key, indent=2).replace("\n", "\n  "),
         }
+        if self.since_boot_s:
+            # Both clocks tell that it ran then.
+            later_s = (started - timestamp(self.record["started_at"])).total_seconds()
+            began, over = (str(at + later_s) for at in self.since_boot_s)
+            words.update({'"@BEGAN@"': began, '"@OVER@"': over})
         text = self.template
         for word, value in words.items():
             text = text.replace(word, value)
