@@ -18,6 +18,8 @@ from spent import Failed, slope, spend_well
 from table import at_most, failed
 
 REPEATS = 10
+# The most values that an axis of a matrix can have.
+MOST_VALUES = 1000
 
 VERBS = {
     "run again": ["run", "stores.yaml"],
@@ -148,9 +150,10 @@ def write(path, content):
 def make_store(jobs, scratch, options):
     """A directory with `stores.yaml` and a store in which all of its jobs are done."""
     place = scratch.fresh()
-    values = steps(jobs, REPEATS)
+    repeats = max(REPEATS, -(-jobs // MOST_VALUES))
+    values = steps(jobs, repeats)
     with open(os.path.join(place, "stores.yaml"), "w") as file:
-        file.write(matrix("stores", REPEATS, {"behave": ["ok"], "step": values}, fake_worker(options.worker, "step")))
+        file.write(matrix("stores", repeats, {"behave": ["ok"], "step": values}, fake_worker(options.worker, "step")))
     environment = scratch.environment(place)
     run = [options.orchestrate, "run", "stores.yaml", "--only"]
     spend_well([*run, "step==1", "--only", "repeat<=2"], place, environment)
@@ -158,13 +161,13 @@ def make_store(jobs, scratch, options):
     ran = sorted(name for name in os.listdir(store) if not name.startswith(".") and name != "README.md")
     sample = Sample(os.path.join(store, ran[0]))
     Sample(os.path.join(store, ran[1]))
-    first = timestamp(sample.record["started_at"]) - STEP * (len(values) * REPEATS + 1)
+    first = timestamp(sample.record["started_at"]) - STEP * (len(values) * repeats + 1)
     for name in ran:
         shutil.rmtree(os.path.join(store, name))
     made = [
-        sample.copy(store, repeat, step, first + STEP * (step * REPEATS + repeat - REPEATS))
+        sample.copy(store, repeat, step, first + STEP * (step * repeats + repeat - repeats))
         for step in values
-        for repeat in range(1, REPEATS + 1)
+        for repeat in range(1, repeats + 1)
     ]
     if not set(ran) <= set(made):
         raise Failed("the copies do not include the jobs that ran")
