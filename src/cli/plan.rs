@@ -43,7 +43,7 @@ impl PlanArgs {
     }
 }
 
-/// Prints what `run` would do with every job of the matrix. Runs no job and writes nothing.
+/// Prints what `run` would do with every job of the matrix. Runs no job and changes no result.
 pub(super) fn run(args: PlanArgs, global: &Global) -> Result<Exit, Failure> {
     let plan = load_profiled_plan(&args.matrix, &args.profile)?;
     let selection = args.select.apply(&plan)?;

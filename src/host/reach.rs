@@ -1,5 +1,5 @@
-//! Whom the locks of a directory exclude: other containers, services or users may not see it, and then measure at the
-//! same time.
+//! Who respects the locks in a directory. A container, a service or a user that cannot see the directory knows nothing
+//! of them, and can measure at the same time.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -52,7 +52,7 @@ struct Document<'a> {
     findings: &'a [Finding],
 }
 
-/// Prints the facts of this host and the findings. Runs no job and writes nothing.
+/// Prints the facts of this host and the findings. Runs no job and leaves nothing behind.
 ///
 /// Exits with 0 unless a finding prevents `orchestrate run` from working, so scripts can continue with `&&`.
 pub(super) fn run(args: DoctorArgs, global: &Global) -> Result<Exit, Failure> {

@@ -77,7 +77,7 @@ pub(super) struct StatusArgs {
     json: bool,
 }
 
-/// Prints the progress of the plan. Runs no job and writes nothing.
+/// Prints the progress of the plan. Runs no job and changes no result.
 pub(super) fn run(args: StatusArgs, global: &Global) -> Result<Exit, Failure> {
     let store = Store::at(&global.store).map_err(Failure::store)?;
     let plan = find_plan(&store, args.plan.as_deref())?;
