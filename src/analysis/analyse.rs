@@ -26,7 +26,7 @@ pub struct Analysis<'a> {
 pub fn analyse(study: &Study) -> Analysis<'_> {
     let thresholds = study.thresholds;
     let mut cells: Vec<&Cell> = study.cells.iter().collect();
-    cells.sort_by_cached_key(|cell| group::order(cell.job.key()));
+    group::sort(&mut cells, |cell| cell.job.key());
     let marks = marks::marks(&cells, &study.spans, &thresholds);
     let include_marked = study.include_marked;
     let runs: Vec<Run<'_>> =

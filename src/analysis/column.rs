@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Display;
+use std::io::{self, Write};
 
 use crate::clean::clean_text;
 
@@ -22,7 +23,10 @@ pub struct Table {
 impl Table {
     /// The table as CSV. Cells that a spreadsheet would take for a formula begin with `'`.
     pub fn csv(&self) -> String {
-        csv_text(std::iter::once(&self.header).chain(&self.rows))
+        let mut text = Vec::new();
+        let written = write_csv(std::iter::once(&self.header).chain(&self.rows), &mut text);
+        written.expect("memory takes all bytes");
+        String::from_utf8(text).expect("words are UTF-8 and so is what csv puts between them")
     }
 }
 
@@ -33,9 +37,12 @@ pub struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// The table as CSV: see [`Table::csv`].
-    pub fn csv(self) -> String {
-        csv_text(std::iter::once(self.header).chain(self.rows))
+    /// Writes the table as CSV to `out`, row by row: see [`Table::csv`].
+    ///
+    /// # Errors
+    /// As of `out`.
+    pub fn write_csv(self, out: impl Write) -> io::Result<()> {
+        write_csv(std::iter::once(self.header).chain(self.rows), out)
     }
 
     /// All rows at once.
@@ -44,18 +51,16 @@ impl Rows<'_> {
     }
 }
 
-/// CSV of `records`, all of the same length.
-fn csv_text<R: AsRef<[String]>>(records: impl Iterator<Item = R>) -> String {
-    let mut writer = csv::Writer::from_writer(Vec::new());
+/// Writes `records`, all of the same length, as CSV.
+fn write_csv<R: AsRef<[String]>>(records: impl Iterator<Item = R>, out: impl Write) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
     for record in records {
         for word in record.as_ref() {
-            writer.write_field(cell_text(word).as_bytes()).expect("memory takes all bytes");
+            writer.write_field(cell_text(word).as_bytes())?;
         }
-        let end = writer.write_record(None::<&[u8]>);
-        end.expect("every row is as long as the header, and memory takes all bytes");
+        writer.write_record(None::<&[u8]>)?;
     }
-    let bytes = writer.into_inner().expect("memory takes all bytes");
-    String::from_utf8(bytes).expect("words are UTF-8 and so is what csv puts between them")
+    writer.flush()
 }
 
 /// `word` as a cell: on one line, and with `'` in front if a spreadsheet would take it for a formula.
@@ -216,7 +221,7 @@ mod tests {
             ])
         };
         let table = columns().rows([("a", Some(0)), ("", None)]);
-        assert_eq!(table.csv(), "name,count\na,0\nNA,NA\n");
-        assert_eq!(columns().rows([]).csv(), "name,count\n");
+        assert_eq!(table.table().csv(), "name,count\na,0\nNA,NA\n");
+        assert_eq!(columns().rows([]).table().csv(), "name,count\n");
     }
 }

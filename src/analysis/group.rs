@@ -5,6 +5,7 @@
 //! config without any result is one row with a reason.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::circumstances::Circumstances;
 use super::cost::{Cost, NoCost, cost, usd_per_million_images};
@@ -12,7 +13,7 @@ use super::counted::{Counted, Profiles};
 use super::marks::Mark;
 use super::peaks::{NoPeaks, Peaks, Wanted};
 use super::{Run, Study};
-use crate::job::{ConfigOf, Key, Kind, Name, Precision, distinction, varying_parameters};
+use crate::job::{ConfigOf, Key, Params, WorkerTemplate, distinction, varying_parameters};
 use crate::stats::{self, CONFIDENCE, Interval, TooFew};
 
 /// Statistics of images per second over the runs that count.
@@ -154,22 +155,47 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The order of rows and runs: by env, model, precision, parameters, batch, repeat and kind.
-pub fn order(key: &Key) -> (Name, Name, Precision, String, u32, u32, Kind) {
-    let params = params_text(key);
-    (key.env.clone(), key.model.clone(), key.precision, params, key.batch, key.repeat, key.kind)
+/// Sorts `jobs` in the order of rows and runs: by env, model, precision, parameters, batch, repeat and kind.
+pub fn sort<T>(jobs: &mut [T], key: impl Fn(&T) -> &Key) {
+    let mut texts = ParamsTexts::default();
+    jobs.sort_by_cached_key(|job| {
+        let key = key(job);
+        let params = texts.of(key);
+        (key.env.clone(), key.model.clone(), key.precision, params, key.batch, key.repeat, key.kind)
+    });
+}
+
+/// The [`params_text`] of many jobs. Neighbours tend to have the same.
+#[derive(Debug, Default)]
+struct ParamsTexts {
+    last: Option<(Params, WorkerTemplate, Arc<str>)>,
+}
+
+impl ParamsTexts {
+    fn of(&mut self, key: &Key) -> Arc<str> {
+        match &self.last {
+            Some((params, worker, text)) if *params == key.params && *worker == key.worker => {
+                Arc::clone(text)
+            }
+            _ => {
+                let text: Arc<str> = params_text(key).into();
+                self.last = Some((key.params.clone(), key.worker.clone(), Arc::clone(&text)));
+                text
+            }
+        }
+    }
 }
 
 /// The parameters that differ from their defaults, and the command of an external worker: `name=value; …`.
 pub fn params_text(key: &Key) -> String {
     let mut words: Vec<String> = key.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    if let crate::job::WorkerTemplate::Command(argv) = &key.worker {
+    if let WorkerTemplate::Command(argv) = &key.worker {
         words.push(format!("worker={}", argv.join(" ")));
     }
     words.join("; ")
 }
 
-/// The rows of `runs`, which must be in [`order`]. Only timing jobs make rows.
+/// The rows of `runs`, which must be in the order of [`sort`]. Only timing jobs make rows.
 pub fn rows<'a>(runs: &[Run<'a>], study: &'a Study) -> Vec<Row<'a>> {
     let mut configs: Vec<(ConfigOf<'_>, Vec<Run<'a>>)> = Vec::new();
     for run in runs.iter().filter(|run| run.cell.is_timing()) {
@@ -300,7 +326,7 @@ mod tests {
     use super::*;
     use crate::analysis::fixture::{StudyBuilder, key};
     use crate::analysis::{Analysis, analyse};
-    use crate::job::ParamValue;
+    use crate::job::{Kind, ParamValue};
     use crate::protocol::Effective;
     use crate::record::Outcome;
     use crate::record::Record;

@@ -4,7 +4,6 @@ use super::output::print_line;
 use super::study::{StudyArgs, results_text};
 use super::{Exit, Failure, Global};
 use crate::analysis::analyse;
-use crate::report::tables;
 
 /// The arguments of `orchestrate aggregate`.
 #[derive(Debug, clap::Args)]
@@ -17,7 +16,7 @@ pub(super) struct AggregateArgs {
 pub(super) fn run(args: AggregateArgs, global: &Global) -> Result<Exit, Failure> {
     let study = args.study.load(global)?;
     let analysis = analyse(&study);
-    let directory = args.study.write(&study.matrix.name, &tables(&analysis))?;
+    let directory = args.study.write_tables(&analysis, &study.matrix.name)?;
     print_line(&results_text(&study, &analysis))?;
     print_line(&format!("tables: {}", directory.display()))?;
     Ok(Exit::Done)

@@ -1,7 +1,9 @@
 //! Finds what the user names: a saved plan or a job.
 
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::thread;
 
 use super::load::load_matrix_plan;
 use super::{Exit, Failure};
@@ -196,6 +198,25 @@ pub(super) fn load_inventory(store: &Store) -> Result<Inventory, Failure> {
         return Ok(Inventory::default());
     }
     store.load_inventory().map_err(Failure::store)
+}
+
+/// Reads the store on another processor while `work` is done on this one.
+pub(super) fn while_reading<T>(
+    store: &Store,
+    work: impl FnOnce() -> T,
+) -> (T, Result<Inventory, StoreError>) {
+    thread::scope(|scope| {
+        let reading = thread::Builder::new()
+            .name("inventory".to_owned())
+            .spawn_scoped(scope, || store.load_inventory());
+        let done = work();
+        // Where no thread can be had, it is read now.
+        let read = reading.map_or_else(
+            |_| store.load_inventory(),
+            |reading| reading.join().unwrap_or_else(|panic| resume_unwind(panic)),
+        );
+        (done, read)
+    })
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> Result<Exit, Failure> {
     let study = args.study.load(global)?;
     let analysis = analyse(&study);
     let files = render(&study, &analysis, &templates).map_err(render_failure)?;
-    let directory = args.study.write(&study.matrix.name, &files)?;
+    let directory = args.study.write_report(&analysis, &study.matrix.name, &files)?;
     print_line(&results_text(&study, &analysis))?;
     for finding in &analysis.findings {
         print_line(&format!("- {}", finding.text))?;

@@ -1,11 +1,11 @@
 //! `orchestrate resume`.
 
 use super::drift::warn_of_drift;
-use super::find::{find_saved_plan, no_plans};
+use super::find::{find_saved_plan, no_plans, while_reading};
 use super::output::say;
 use super::run::{HowArgs, execute};
 use super::{Exit, Failure, Global};
-use crate::plan::{Plan, Standing};
+use crate::plan::{Inventory, Plan, Standing};
 use crate::store::Store;
 
 /// The arguments of `orchestrate resume`.
@@ -20,32 +20,38 @@ pub(super) struct ResumeArgs {
 /// Continues a plan that `run` saved.
 pub(super) fn run(args: ResumeArgs, global: &Global) -> Result<Exit, Failure> {
     let store = Store::at(&global.store).map_err(Failure::store)?;
-    let plan = match &args.name {
-        Some(name) => find_saved_plan(&store, name)?,
-        None => most_recent(&store, global)?,
-    };
+    let (plan, inventory) = while_reading(&store, || match &args.name {
+        Some(name) => find_saved_plan(&store, name),
+        None => most_recent(&store),
+    });
+    let plan = plan?;
+    if let (None, false, Ok(inventory)) = (&args.name, global.quiet, &inventory) {
+        tell_other_plans(&plan, inventory, &store)?;
+    }
     warn_of_drift(&plan, "resuming the saved plan", global);
-    execute(&plan, &args.how, global)
+    execute(&plan, inventory, &args.how, global)
 }
 
-/// The last saved plan. Mentions other plans that have jobs left.
-fn most_recent(store: &Store, global: &Global) -> Result<Plan, Failure> {
+/// The last saved plan.
+fn most_recent(store: &Store) -> Result<Plan, Failure> {
     let names = store.plan_names().map_err(Failure::store)?;
-    let Some((name, others)) = names.split_first() else {
-        return Err(no_plans(store));
+    let last = names.first().ok_or_else(|| no_plans(store))?;
+    store.load_plan(last).map_err(Failure::store)
+}
+
+/// Mentions the plans beside `plan` that have jobs left.
+fn tell_other_plans(plan: &Plan, inventory: &Inventory, store: &Store) -> Result<(), Failure> {
+    let names = store.plan_names().map_err(Failure::store)?;
+    let standings = inventory.standings();
+    let unfinished = |name: &&String| {
+        let plan = store.load_plan(name);
+        plan.is_ok_and(|plan| plan.jobs().any(|job| matches!(standings.of(&job), Standing::NotDone(_))))
     };
-    let plan = store.load_plan(name).map_err(Failure::store)?;
-    if !others.is_empty() && !global.quiet {
-        let inventory = store.load_inventory().map_err(Failure::store)?;
-        let standings = inventory.standings();
-        let unfinished = |name: &&String| {
-            let plan = store.load_plan(name);
-            plan.is_ok_and(|plan| plan.jobs().any(|job| matches!(standings.of(&job), Standing::NotDone(_))))
-        };
-        let left: Vec<&str> = others.iter().filter(unfinished).map(String::as_str).collect();
-        if !left.is_empty() {
-            say(&format!("resuming {name}; jobs are also left in: {}", left.join(", ")));
-        }
+    let resumed = plan.matrix.name.as_str();
+    let others = names.iter().filter(|name| name.as_str() != resumed);
+    let left: Vec<&str> = others.filter(unfinished).map(String::as_str).collect();
+    if !left.is_empty() {
+        say(&format!("resuming {resumed}; jobs are also left in: {}", left.join(", ")));
     }
-    Ok(plan)
+    Ok(())
 }

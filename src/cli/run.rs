@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::drift::{renamed_hints, renamed_lines};
 use super::failure::{disk_remedy, foreign_remedy};
+use super::find::while_reading;
 use super::global::store_flag;
 use super::load::{ProfileArgs, load_profiled_plan};
 use super::marked::{left_out, sentence, tell_left_out};
@@ -29,7 +30,7 @@ use crate::plan::{
 };
 use crate::record::HostFacts;
 use crate::run::{DispatchError, RunOrder, Site, SiteError, dispatch};
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 use crate::text::jobs_text;
 
 /// The arguments of `orchestrate run`.
@@ -73,14 +74,21 @@ pub(super) struct HowArgs {
 
 /// Runs the jobs of the matrix that are not done yet.
 pub(super) fn run(args: RunArgs, global: &Global) -> Result<Exit, Failure> {
-    execute(&load_profiled_plan(&args.matrix, &args.profile)?, &args.how, global)
+    let store = Store::at(&global.store).map_err(Failure::store)?;
+    let (plan, inventory) = while_reading(&store, || load_profiled_plan(&args.matrix, &args.profile));
+    execute(&plan?, inventory, &args.how, global)
 }
 
-/// Runs the jobs of `plan` that are not done yet.
-pub(super) fn execute(plan: &Plan, how: &HowArgs, global: &Global) -> Result<Exit, Failure> {
+/// Runs the jobs of `plan` that are not done yet. `inventory` is that of the store.
+pub(super) fn execute(
+    plan: &Plan,
+    inventory: Result<Inventory, StoreError>,
+    how: &HowArgs,
+    global: &Global,
+) -> Result<Exit, Failure> {
     let selection = how.select.apply(plan)?;
     let store = open_store(global, how.dry_run)?;
-    let inventory = store.load_inventory().map_err(Failure::store)?;
+    let inventory = inventory.map_err(Failure::store)?;
     let mut here = Here::probe();
     let mut decided = here.decide(plan, &inventory);
     decided.retain(|decided| selection.contains(decided.job.key()));

@@ -8,14 +8,14 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 
 use super::drift::warn_of_drift;
-use super::find::{find_plan, load_inventory};
+use super::find::{find_plan, while_reading};
 use super::output::say;
 use super::{Exit, Failure, Global};
 use crate::analysis::cost::FlopsConvention;
 use crate::analysis::group::Row;
 use crate::analysis::peaks::{Catalogue, Peaks, PeaksError, parse, parse_measured};
 use crate::analysis::{Analysis, Cell, NoRecord, Span, Study};
-use crate::files::{FILE_LIMIT, write_atomic};
+use crate::files::{FILE_LIMIT, write_atomic, write_atomic_by};
 use crate::host::probe_host;
 use crate::job::{Job, Name};
 use crate::plan::{
@@ -24,7 +24,7 @@ use crate::plan::{
 use crate::prepare::peaks::load_peaks;
 use crate::protocol::{BadIterations, Iterations, Measurement};
 use crate::record::DifferenceKind;
-use crate::report::{FIGURES, File};
+use crate::report::{FIGURES, File, tables};
 use crate::store::{EvidenceError, Store, load_evidence};
 use crate::text::{significant, with_causes};
 
@@ -53,9 +53,10 @@ impl StudyArgs {
     /// The jobs of the plan with their records.
     pub(super) fn load(&self, global: &Global) -> Result<Study, Failure> {
         let store = Store::at(&global.store).map_err(Failure::store)?;
-        let plan = find_plan(&store, self.matrix.as_deref())?;
+        let (plan, inventory) = while_reading(&store, || find_plan(&store, self.matrix.as_deref()));
+        let plan = plan?;
         warn_of_drift(&plan, "these are the results of the saved plan", global);
-        let inventory = load_inventory(&store)?;
+        let inventory = inventory.map_err(Failure::store)?;
         let mut cells = cells(&plan, &inventory);
         load_iterations(&mut cells, &store, global);
         if cells.iter().all(|cell| cell.record().is_none()) {
@@ -76,20 +77,37 @@ impl StudyArgs {
         })
     }
 
-    /// Writes `files` below the report's directory, and returns it. Their paths consist of valid names, so nothing is
-    /// written elsewhere.
-    pub(super) fn write(&self, matrix: &Name, files: &[File]) -> Result<PathBuf, Failure> {
+    /// Writes the tables below the report's directory, and returns it.
+    pub(super) fn write_tables(&self, analysis: &Analysis<'_>, matrix: &Name) -> Result<PathBuf, Failure> {
         let directory = self.out.join(matrix.as_str());
+        make_directory(&directory)?;
+        for (name, rows) in tables(analysis) {
+            write_atomic_by(&directory.join(name), |file| rows.write_csv(file))?;
+        }
+        Ok(directory)
+    }
+
+    /// Writes the tables and `files` below the report's directory, and returns it. Their paths consist of valid names,
+    /// so nothing is written elsewhere.
+    pub(super) fn write_report(
+        &self,
+        analysis: &Analysis<'_>,
+        matrix: &Name,
+        files: &[File],
+    ) -> Result<PathBuf, Failure> {
+        let directory = self.write_tables(analysis, matrix)?;
         for file in files {
             let path = directory.join(&file.path);
-            let parent = path.parent().unwrap_or(&directory);
-            std::fs::create_dir_all(parent)
-                .map_err(|error| MakeError { path: parent.into(), source: error })?;
+            make_directory(path.parent().unwrap_or(&directory))?;
             write_atomic(&path, &file.contents)?;
         }
         remove_old_figures(&directory, files)?;
         Ok(directory)
     }
+}
+
+fn make_directory(path: &Path) -> Result<(), MakeError> {
+    std::fs::create_dir_all(path).map_err(|source| MakeError { path: path.to_owned(), source })
 }
 
 /// A directory that cannot be created or cleaned up.
@@ -105,8 +123,7 @@ struct MakeError {
 fn remove_old_figures(directory: &Path, files: &[File]) -> Result<(), MakeError> {
     let figures = directory.join("figures");
     let wrong = |source| MakeError { path: figures.clone(), source };
-    // `aggregate` draws no figures and leaves those of the last report.
-    if !files.iter().any(|file| file.path == "report.md") || !figures.is_dir() {
+    if !figures.is_dir() {
         return Ok(());
     }
     for entry in std::fs::read_dir(&figures).map_err(wrong)? {

@@ -9,7 +9,7 @@
 #![expect(clippy::disallowed_methods, reason = "this is the atomic writer that all other code uses")]
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 
@@ -32,7 +32,18 @@ pub struct WriteError {
 /// # Errors
 /// The directory is missing or not writable, or the disk is full. Then `path` is unchanged.
 pub fn write_atomic(path: &Path, contents: &[u8]) -> Result<(), WriteError> {
-    let directory = replace(path, contents, |file| file.sync_all())?;
+    write_atomic_by(path, |file| file.write_all(contents))
+}
+
+/// Writes to `path` atomically what `write` writes, for contents that are too large to be held.
+///
+/// # Errors
+/// As [`write_atomic`], and as of `write`.
+pub fn write_atomic_by(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<(), WriteError> {
+    let directory = replace(path, |file| write(file).and_then(|()| file.sync_all()))?;
     sync_directory(directory).map_err(|source| WriteError { path: path.to_owned(), source })
 }
 
@@ -42,32 +53,33 @@ pub fn write_atomic(path: &Path, contents: &[u8]) -> Result<(), WriteError> {
 /// # Errors
 /// As [`write_atomic`].
 pub fn write_whole(path: &Path, contents: &[u8]) -> Result<(), WriteError> {
-    replace(path, contents, |_| Ok(())).map(drop)
+    replace(path, |file| file.write_all(contents)).map(drop)
 }
 
-/// Writes `contents` beside `path`, calls `finish` with the file, and renames it to `path`. Returns the directory.
-fn replace<'a>(
-    path: &'a Path,
-    contents: &[u8],
-    finish: impl FnOnce(File) -> io::Result<()>,
-) -> Result<&'a Path, WriteError> {
+/// Calls `write` with an empty file beside `path`, and renames that to `path`. Returns the directory.
+fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<&Path, WriteError> {
     let wrong = |source| WriteError { path: path.to_owned(), source };
     let name = path.file_name().ok_or_else(|| wrong(io::ErrorKind::InvalidInput.into()))?;
     let directory = path.parent().ok_or_else(|| wrong(io::ErrorKind::InvalidInput.into()))?;
     if Fault::NoRename.is_on() {
-        return overwrite(path, contents).map(|_| directory).map_err(wrong);
+        return fill(path, write).map(|()| directory).map_err(wrong);
     }
     let mut hidden = std::ffi::OsString::from(".");
     hidden.push(name);
     hidden.push(format!(".{}.tmp", process::id()));
     let tmp = directory.join(hidden);
-    let written = overwrite(&tmp, contents).and_then(finish).and_then(|()| fs::rename(&tmp, path));
+    let written = fill(&tmp, write).and_then(|()| fs::rename(&tmp, path));
     if let Err(source) = written {
         // On a full disk, the partial file should go. If it stays, nobody reads it.
         let _ = fs::remove_file(&tmp);
         return Err(wrong(source));
     }
     Ok(directory)
+}
+
+/// Empties the file at `path`, or makes it, and calls `write` with it.
+fn fill(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    write(&mut overwrite(path, b"")?)
 }
 
 /// Makes the names in `directory` survive a power cut.

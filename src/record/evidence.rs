@@ -8,11 +8,15 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
+use crate::shared::Shared;
+
 /// The files of an attempt that its record's numbers rest on, by their names in the attempt's directory.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence {
-    /// Sorted by name. A tree would need four times the memory, and a store has many records.
-    files: Vec<(String, FileDigest)>,
+    /// Sorted. A store has many records, and most have files of the same names.
+    names: Shared<Vec<String>>,
+    /// Of the files, in the order of their names.
+    digests: Vec<FileDigest>,
 }
 
 /// What a file held.
@@ -68,24 +72,32 @@ impl Evidence {
     /// Notes what the file `name` held.
     pub fn note(&mut self, name: String, digest: FileDigest) {
         match self.place(&name) {
-            Ok(place) => self.files[place].1 = digest,
-            Err(place) => self.files.insert(place, (name, digest)),
+            Ok(place) => self.digests[place] = digest,
+            Err(place) => {
+                self.names.insert(place, name);
+                self.digests.insert(place, digest);
+            }
         }
+    }
+
+    /// The names of the files, to be shared with records that have files of the same names.
+    pub(super) fn names_mut(&mut self) -> &mut Shared<Vec<String>> {
+        &mut self.names
     }
 
     /// Where the file `name` is, or belongs.
     fn place(&self, name: &str) -> Result<usize, usize> {
-        self.files.binary_search_by(|(noted, _)| noted.as_str().cmp(name))
+        self.names.binary_search_by(|noted| noted.as_str().cmp(name))
     }
 
     /// The number of files.
     pub fn files(&self) -> usize {
-        self.files.len()
+        self.names.len()
     }
 
     /// How the file `name` differs from what was noted, if it holds `now`, or does not exist.
     pub fn difference(&self, name: &str, now: Option<&FileDigest>) -> Option<Difference> {
-        let kind = match (self.place(name).ok().map(|place| &self.files[place].1), now) {
+        let kind = match (self.place(name).ok().map(|place| &self.digests[place]), now) {
             (None, None) => return None,
             (Some(then), Some(now)) if then == now => return None,
             (Some(_), Some(_)) => DifferenceKind::Changed,
@@ -98,14 +110,15 @@ impl Evidence {
 
 impl Serialize for Evidence {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.files.iter().map(|(name, digest)| (name, digest)))
+        serializer.collect_map(self.names.iter().zip(&self.digests))
     }
 }
 
 impl<'de> Deserialize<'de> for Evidence {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let files = BTreeMap::<String, FileDigest>::deserialize(deserializer)?;
-        Ok(Evidence { files: files.into_iter().collect() })
+        let (names, digests) = files.into_iter().unzip::<_, _, Vec<String>, Vec<FileDigest>>();
+        Ok(Evidence { names: names.into(), digests })
     }
 }
 

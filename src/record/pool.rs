@@ -24,6 +24,7 @@ pub struct Pool {
     cloud: Recent<Shared<CloudFacts>>,
     environment: Recent<Shared<BTreeMap<String, String>>>,
     variables: Recent<Shared<BTreeSet<String>>>,
+    files: Recent<Shared<Vec<String>>>,
 }
 
 impl Pool {
@@ -36,6 +37,9 @@ impl Pool {
             self.details.share(&mut measurement.details);
         }
         self.share_provenance(&mut record.provenance);
+        if let Some(evidence) = &mut record.evidence {
+            self.files.share(evidence.names_mut());
+        }
         record
     }
 

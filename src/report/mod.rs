@@ -11,7 +11,7 @@ mod png;
 mod scale;
 mod svg;
 
-use crate::analysis::table::CSV_FILES;
+use crate::analysis::table::{CSV_FILES, Rows};
 use crate::analysis::{Analysis, Study};
 use figure::{Drawing, Drawn};
 
@@ -71,12 +71,12 @@ pub enum RenderError {
     },
 }
 
-/// Renders the CSV tables.
-pub fn tables(analysis: &Analysis<'_>) -> Vec<File> {
-    CSV_FILES.iter().map(|file| File::text(file.name, (file.rows)(analysis).csv())).collect()
+/// The CSV tables, by the names of their files.
+pub fn tables<'a>(analysis: &'a Analysis<'_>) -> impl Iterator<Item = (&'static str, Rows<'a>)> {
+    CSV_FILES.iter().map(move |file| (file.name, (file.rows)(analysis)))
 }
 
-/// Renders the tables, figures and pages.
+/// Renders the figures and pages. They belong beside the [`tables`].
 ///
 /// # Errors
 /// [`RenderError`]: a template is invalid, or a figure cannot be drawn.
@@ -86,7 +86,7 @@ pub fn render(
     templates: &Templates,
 ) -> Result<Vec<File>, RenderError> {
     let figures: Vec<Drawn> = FIGURES.iter().map(|figure| (figure, (figure.draw)(analysis))).collect();
-    let mut files = tables(analysis);
+    let mut files = Vec::new();
     for (figure, drawings) in &figures {
         for drawing in drawings {
             files.extend(figure_files(&figure.file_name(drawing), drawing)?);

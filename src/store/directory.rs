@@ -3,6 +3,7 @@
 
 use std::fs::{self, File, Metadata};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +27,15 @@ prints the contents of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Store {
     root: PathBuf,
+}
+
+/// What is in a store, by name.
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    /// The directories, except hidden ones.
+    pub(super) directories: Vec<JobDir>,
+    /// What has the name of a job's directory and is none, such as a file or a dangling link.
+    pub(super) others: Vec<JobDir>,
 }
 
 /// A store's directory, kept open to tell whether it still stands at its path. Open, it keeps its number.
@@ -108,37 +118,37 @@ impl Store {
     /// # Errors
     /// [`StoreError::Read`].
     pub fn job_dirs(&self) -> Result<Vec<JobDir>, StoreError> {
-        self.entries(|name, is_dir| is_dir && !name.starts_with('.'))
+        Ok(self.entries()?.directories)
     }
 
-    /// Everything with the name of a job's directory that is not a directory, such as a file or a dangling link.
+    /// What is in the store.
     ///
     /// # Errors
     /// [`StoreError::Read`].
-    pub(super) fn no_job_dirs(&self) -> Result<Vec<JobDir>, StoreError> {
-        self.entries(|name, is_dir| !is_dir && is_job_name(name))
-    }
-
-    /// The entries of the store by name that `wanted` selects by name and by whether they are directories.
-    fn entries(&self, wanted: impl Fn(&str, bool) -> bool) -> Result<Vec<JobDir>, StoreError> {
+    pub(super) fn entries(&self) -> Result<Entries, StoreError> {
         let read = |source| StoreError::Read { path: self.root.clone(), source };
         let entries = match fs::read_dir(&self.root) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Entries::default()),
             other => other.map_err(read)?,
         };
-        let mut found = Vec::new();
+        let (mut directories, mut others) = (Vec::new(), Vec::new());
         for entry in entries {
             let entry = entry.map_err(read)?;
             // Only a link has to be looked at itself.
             let kind = entry.file_type().map_err(read)?;
             let is_dir = kind.is_dir() || (kind.is_symlink() && entry.path().is_dir());
-            if wanted(&entry.file_name().to_string_lossy(), is_dir) {
-                found.push(JobDir::at(entry.path()));
+            let name = entry.file_name();
+            if is_dir && !name.as_bytes().starts_with(b".") {
+                directories.push(name);
+            } else if !is_dir && is_job_name(&name.to_string_lossy()) {
+                others.push(name);
             }
         }
-        // All are in one directory, so their texts have the order of their names.
-        found.sort_unstable_by(|left, right| left.path().as_os_str().cmp(right.path().as_os_str()));
-        Ok(found)
+        let [directories, others] = [directories, others].map(|mut names| {
+            names.sort_unstable();
+            names.into_iter().map(|name| JobDir::at(self.root.join(name))).collect()
+        });
+        Ok(Entries { directories, others })
     }
 }
 

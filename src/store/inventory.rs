@@ -6,11 +6,12 @@
 use std::fs::TryLockError;
 use std::io;
 use std::sync::Arc;
+use std::thread;
 use std::time::Instant;
 
 use super::attempt::Attempt;
-use super::cache::{CacheReader, Kept, Stamps, TICK, is_worth_writing, write_cache};
-use super::directory::Store;
+use super::cache::{CacheReader, Kept, Stamps, TICK, is_worth_writing, stamps_ahead, write_cache};
+use super::directory::{Entries, Store};
 use super::error::StoreError;
 use super::record::RecordError;
 use crate::files::{AttemptDir, JobDir, read_regular_text};
@@ -26,10 +27,10 @@ impl Store {
     /// # Errors
     /// [`StoreError::Read`] if the store itself cannot be read. An unreadable directory in it is only a [`Problem`].
     pub fn load_inventory(&self) -> Result<Inventory, StoreError> {
-        let dirs = self.job_dirs()?;
-        let mut inventory = self.read_jobs(&dirs);
-        for dir in self.no_job_dirs()? {
-            problem(&mut inventory, &dir, "it is not a job's directory despite its name".to_owned());
+        let Entries { directories, others } = self.entries()?;
+        let mut inventory = self.read_jobs(&directories);
+        for dir in &others {
+            problem(&mut inventory, dir, "it is not a job's directory despite its name".to_owned());
         }
         Ok(inventory)
     }
@@ -73,12 +74,19 @@ pub(super) struct Reading {
 
 impl Reading {
     /// Reads `dirs`, with the help of `cache`. `None` if the cache turns out to be damaged.
-    pub(super) fn of(dirs: &[JobDir], mut cache: Option<CacheReader>) -> Option<Reading> {
+    pub(super) fn of(dirs: &[JobDir], cache: Option<CacheReader>) -> Option<Reading> {
+        thread::scope(|scope| Reading::with(dirs, stamps_ahead(dirs, scope), cache))
+    }
+
+    fn with(
+        dirs: &[JobDir],
+        stamps: impl Iterator<Item = Option<Stamps>>,
+        mut cache: Option<CacheReader>,
+    ) -> Option<Reading> {
         let mut pool = Pool::default();
         let mut reading = Reading { done: Vec::with_capacity(dirs.len()), ..Reading::default() };
-        for dir in dirs {
+        for (dir, stamps) in dirs.iter().zip(stamps) {
             let name = dir.name();
-            let stamps = Stamps::of(dir);
             let known = cache.as_mut().and_then(|cache| cache.job(&name));
             let is_new = known.as_ref().map(|(stamps, _)| *stamps) != stamps;
             let record = match known.filter(|_| !is_new) {

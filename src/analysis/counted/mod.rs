@@ -238,7 +238,7 @@ mod tests {
         let analysis = analyse(&study);
         let run = analysis.rows[0].counted.ncu.as_ref().unwrap();
         assert_eq!((run.dram_bytes_per_image(), run.flops_per_image()), (None, None));
-        assert!(counters(&analysis).csv().contains("a lower bound: the table might be cut off"));
+        assert!(counters(&analysis).table().csv().contains("a lower bound: the table might be cut off"));
     }
 
     #[test]
@@ -251,7 +251,7 @@ mod tests {
             record.counters = Some(Counters::Ncu(NcuCounters { not_measured, ..ncu() }));
         });
         let analysis = analyse(&study);
-        let csv = counters(&analysis).csv();
+        let csv = counters(&analysis).table().csv();
         assert!(csv.contains(",ncu,executed,211,FLOP,1.31875,none"), "{csv}");
         assert!(
             csv.contains(",ncu,pcie__read_bytes.sum,NA,byte,NA,not measured: the device does not offer it"),
@@ -307,15 +307,15 @@ mod tests {
             .run_with(perf, 9.0, |record| record.counters = Some(Counters::Perf(PerfCounters { events })))
             .build();
         let analysis = analyse(&study);
-        insta::assert_snapshot!("counters", counters(&analysis).csv());
-        insta::assert_snapshot!("kernels", kernels(&analysis).csv());
+        insta::assert_snapshot!("counters", counters(&analysis).table().csv());
+        insta::assert_snapshot!("kernels", kernels(&analysis).table().csv());
         let no_time = KernelGroup { seconds: Some(0.0), name: "none".into(), ..KernelGroup::default() };
         let study = self::study(|record| {
             let mut counters = NcuCounters { top_kernels: vec![no_time], ..ncu() };
             counters.metrics.insert("gpu__time_duration.sum".into(), 0);
             record.counters = Some(Counters::Ncu(counters));
         });
-        assert!(kernels(&analyse(&study)).csv().contains(",none,0,0,NA,NA,NA"));
+        assert!(kernels(&analyse(&study)).table().csv().contains(",none,0,0,NA,NA,NA"));
     }
 
     /// The runs of another config never stand in for those of its own.

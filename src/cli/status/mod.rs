@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::drift::{FileDrift, file_drift, renamed_hints};
-use super::find::{find_plan, is_file, load_inventory};
+use super::find::{find_plan, is_file, while_reading};
 use super::global::store_flag;
 use super::misread::misread_hints;
 use super::output::{Layout, hint, is_reader_gone, print, print_bytes, print_json};
@@ -19,8 +19,8 @@ use super::words::failure_hint;
 use super::{Exit, Failure, Global};
 use crate::files::JobDir;
 use crate::job::{Job, State};
-use crate::plan::{Plan, quote};
-use crate::store::{Glimpse, Store};
+use crate::plan::{Inventory, Plan, quote};
+use crate::store::{Glimpse, Store, StoreError};
 
 use overview::Overview;
 
@@ -80,7 +80,15 @@ pub(super) struct StatusArgs {
 /// Prints the progress of the plan. Runs no job and changes no result.
 pub(super) fn run(args: StatusArgs, global: &Global) -> Result<Exit, Failure> {
     let store = Store::at(&global.store).map_err(Failure::store)?;
-    let plan = find_plan(&store, args.plan.as_deref())?;
+    let find = || find_plan(&store, args.plan.as_deref());
+    let (plan, read) = match args.watch {
+        false => {
+            let (plan, inventory) = while_reading(&store, find);
+            (plan?, Some(inventory))
+        }
+        // Every reading needs a glimpse from before it.
+        true => (find()?, None),
+    };
     let selection = args.select.apply(&plan)?;
     let (is_saved, drift) = match is_file(args.plan.as_deref()) {
         false => (true, file_drift(&plan, Path::new(&plan.matrix.path))),
@@ -91,7 +99,7 @@ pub(super) fn run(args: StatusArgs, global: &Global) -> Result<Exit, Failure> {
         }
     };
     let here = Here::probe();
-    let mut look = Look { args: &args, global, store, plan, is_saved, drift, selection, here };
+    let mut look = Look { args: &args, global, store, plan, is_saved, drift, selection, here, read };
     if args.watch { look.watch() } else { look.once() }
 }
 
@@ -106,6 +114,8 @@ struct Look<'a> {
     drift: Option<FileDrift>,
     selection: Selection,
     here: Here,
+    /// The first reading of the store, unless it is read when it is needed.
+    read: Option<Result<Inventory, StoreError>>,
 }
 
 impl Look<'_> {
@@ -115,7 +125,8 @@ impl Look<'_> {
 
     /// What there is now, and the jobs that are running.
     fn look(&mut self) -> Result<(Overview, Vec<Job>), Failure> {
-        let inventory = load_inventory(&self.store)?;
+        let read = self.read.take().unwrap_or_else(|| self.store.load_inventory());
+        let inventory = read.map_err(Failure::store)?;
         let mut decided = self.here.decide(&self.plan, &inventory);
         decided.retain(|decided| self.selection.contains(decided.job.key()));
         let mut overview = Overview::of(&self.plan, &inventory, &decided, self.args.include_marked);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Serialize, Serializer};
 
-use crate::analysis::group::{Row, order};
+use crate::analysis::group::{Row, sort};
 use crate::analysis::marks::mark_names;
 use crate::analysis::{Study, analyse};
 use crate::cli::drift::FileDrift;
@@ -131,7 +131,7 @@ impl Overview {
     ) -> Overview {
         let mut sorted: Vec<(&Decided, State)> =
             decided.iter().map(|decided| (decided, state_of(decided, inventory))).collect();
-        sorted.sort_by_cached_key(|(decided, _)| order(decided.job.key()));
+        sort(&mut sorted, |(decided, _)| decided.job.key());
         let mut overview = Overview {
             schema: OVERVIEW_SCHEMA,
             matrix: plan.matrix.name.to_string(),
@@ -297,6 +297,7 @@ impl ThroughputView {
         }
         let statistics = row.statistics.as_ref().ok();
         let circumstances = row.circumstances.as_ref();
+        let first = first.filter(|first| !std::ptr::eq(*first, row));
         let differences = match (first.and_then(|first| first.circumstances.as_ref()), circumstances) {
             (Some(first), Some(own)) => first.differences(own),
             _ => Vec::new(),

@@ -10,7 +10,8 @@
 //! - what changed shortly before is not kept, since a file that changes twice within one tick of its file system's
 //!   clock looks as if it changed once;
 //! - only what is done, without a problem or anything beside its record, is kept;
-//! - the file ends in the digest of everything before it: if one byte differs, all of it is ignored;
+//! - the file ends in a checksum of everything before it: if one byte differs, all of it is ignored. This is against
+//!   accidents; whoever wants to lie could write another checksum as well;
 //! - only the very program that wrote it reads it, because another one might read the same records differently.
 //!
 //! The file consists of pieces: a letter for what it is, its length as four bytes, and MessagePack.
@@ -19,11 +20,12 @@
 //! b   the program that wrote it
 //! h   a host, numbered from 0; so are w, m, g, c, e, v, t, f and d, other parts that records have in common
 //! j   a job: the name of its directory, its stamps, and its record, with the numbers of its parts
-//! s   at the end: SHA-256 of all bytes above, without a length
+//! s   at the end: the 128 bits of XXH3 of all bytes above, without a length
 //! ```
 //!
 //! Jobs stand in the order of their directories' names.
 
+mod ahead;
 mod entry;
 mod parts;
 mod reader;
@@ -34,6 +36,7 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 
+pub(super) use ahead::stamps_ahead;
 pub(super) use reader::CacheReader;
 pub(super) use stamps::Stamps;
 pub(super) use writer::{Kept, TICK, is_worth_writing, write_cache};

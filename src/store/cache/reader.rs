@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use sha2::{Digest, Sha256};
+use twox_hash::XxHash3_128;
 
 use super::entry::Entry;
 use super::parts::ReadParts;
@@ -19,7 +19,7 @@ pub(in crate::store) struct CacheReader {
     file: BufReader<File>,
     /// The piece that was read last.
     piece: Vec<u8>,
-    hasher: Sha256,
+    hasher: XxHash3_128,
     parts: ReadParts,
     /// The next job that was not asked for yet.
     next: Option<Entry>,
@@ -41,7 +41,7 @@ impl CacheReader {
         let mut reader = CacheReader {
             file,
             piece: Vec::new(),
-            hasher: Sha256::new(),
+            hasher: XxHash3_128::new(),
             parts: ReadParts::default(),
             next: None,
             state: State::Reading,
@@ -95,9 +95,9 @@ impl CacheReader {
         let CacheReader { file, hasher, parts, .. } = self;
         let letter = read_letter(file)?;
         if letter == SEAL {
-            let mut seal = [0; 32];
+            let mut seal = [0; 16];
             file.read_exact(&mut seal).ok()?;
-            let holds = <[u8; 32]>::from(hasher.finalize_reset()) == seal;
+            let holds = hasher.finish_128().to_le_bytes() == seal;
             let ends = file.fill_buf().is_ok_and(<[u8]>::is_empty);
             return Some(if holds && ends { State::Sound } else { State::Broken });
         }
@@ -110,7 +110,7 @@ impl CacheReader {
     }
 }
 
-/// Stands before the digest.
+/// Stands before the checksum.
 const SEAL: u8 = b's';
 
 fn read_letter(file: &mut impl Read) -> Option<u8> {
@@ -122,7 +122,7 @@ fn read_letter(file: &mut impl Read) -> Option<u8> {
 fn read_piece<'a>(
     letter: u8,
     file: &mut impl Read,
-    hasher: &mut Sha256,
+    hasher: &mut XxHash3_128,
     piece: &'a mut Vec<u8>,
 ) -> Option<&'a [u8]> {
     let mut length = [0; 4];
@@ -131,8 +131,8 @@ fn read_piece<'a>(
     // A damaged length takes no more memory than there is file.
     let wanted = u32::from_le_bytes(length);
     file.by_ref().take(wanted.into()).read_to_end(piece).ok()?;
-    hasher.update([letter]);
-    hasher.update(length);
-    hasher.update(&*piece);
+    hasher.write(&[letter]);
+    hasher.write(&length);
+    hasher.write(piece);
     (piece.len() == usize::try_from(wanted).ok()?).then_some(piece)
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
+use twox_hash::XxHash3_128;
 
 use super::entry::Entry;
 use super::parts::{WrittenParts, write_piece};
@@ -71,7 +71,7 @@ pub(in crate::store) fn write_cache(root: &Path, jobs: &[Kept], age: Duration) -
         return Ok(());
     }
     let tmp = path.with_extension("tmp");
-    let mut out = Hashed { out: BufWriter::new(replace_file(&tmp)?), hasher: Sha256::new() };
+    let mut out = Hashed { out: BufWriter::new(replace_file(&tmp)?), hasher: XxHash3_128::new() };
     // By the clock that also stamps the jobs.
     let now = Stamp::of(&out.out.get_ref().metadata()?).newest_ns();
     let settled = now.saturating_sub(i64::try_from(age.as_nanos()).unwrap_or(i64::MAX));
@@ -85,7 +85,7 @@ pub(in crate::store) fn write_cache(root: &Path, jobs: &[Kept], age: Duration) -
     }
     let Hashed { mut out, hasher } = out;
     out.write_all(b"s")?;
-    out.write_all(&hasher.finalize())?;
+    out.write_all(&hasher.finish_128().to_le_bytes())?;
     out.flush()?;
     fs::rename(&tmp, &path)
 }
@@ -101,13 +101,13 @@ fn replace_file(path: &Path) -> io::Result<File> {
 /// A file whose bytes are hashed as they are written.
 struct Hashed {
     out: BufWriter<File>,
-    hasher: Sha256,
+    hasher: XxHash3_128,
 }
 
 impl Write for Hashed {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.out.write_all(bytes)?;
-        self.hasher.update(bytes);
+        self.hasher.write(bytes);
         Ok(bytes.len())
     }
 
