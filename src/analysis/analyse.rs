@@ -22,8 +22,27 @@ pub struct Analysis<'a> {
     pub varying: Vec<String>,
 }
 
+/// What everything else that a report says is derived from.
+#[derive(Clone, Debug)]
+pub struct Judged<'a> {
+    /// Every job of the plan, ordered by config, repeat and kind.
+    pub runs: Vec<Run<'a>>,
+    /// One row per config and circumstances, in the same order.
+    pub rows: Vec<Row<'a>>,
+    /// The names of the parameters that differ between configs.
+    pub varying: Vec<String>,
+}
+
 /// Derives everything from `study`.
 pub fn analyse(study: &Study) -> Analysis<'_> {
+    let Judged { runs, rows, varying } = judge(study);
+    let rooflines = roofline::rooflines(&rows);
+    let findings = findings::findings(&runs, &rows, &rooflines, &study.thresholds);
+    Analysis { runs, rows, rooflines, findings, varying }
+}
+
+/// Derives which runs of `study` count, and what they come to.
+pub fn judge(study: &Study) -> Judged<'_> {
     let thresholds = study.thresholds;
     let mut cells: Vec<&Cell> = study.cells.iter().collect();
     group::sort(&mut cells, |cell| cell.job.key());
@@ -32,12 +51,10 @@ pub fn analyse(study: &Study) -> Analysis<'_> {
     let runs: Vec<Run<'_>> =
         cells.into_iter().zip(marks).map(|(cell, marks)| Run { cell, marks, include_marked }).collect();
     let varying = varying_parameters(runs.iter().map(|run| run.cell.job.key()));
-    let mut rows = group::rows(&runs, study);
+    let mut rows = group::rows(&runs, &varying, study);
     let doubts = marks::row_marks(&rows, &varying, &thresholds);
     for (row, doubts) in rows.iter_mut().zip(doubts) {
         row.doubts = doubts;
     }
-    let rooflines = roofline::rooflines(&rows);
-    let findings = findings::findings(&runs, &rows, &rooflines, &thresholds);
-    Analysis { runs, rows, rooflines, findings, varying }
+    Judged { runs, rows, varying }
 }

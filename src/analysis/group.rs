@@ -13,7 +13,7 @@ use super::counted::{Counted, Profiles};
 use super::marks::Mark;
 use super::peaks::{NoPeaks, Peaks, Wanted};
 use super::{Run, Study};
-use crate::job::{ConfigOf, Key, Params, WorkerTemplate, distinction, varying_parameters};
+use crate::job::{ConfigOf, Key, Params, WorkerTemplate, distinction};
 use crate::stats::{self, CONFIDENCE, Interval, TooFew};
 
 /// Statistics of images per second over the runs that count.
@@ -195,8 +195,9 @@ pub fn params_text(key: &Key) -> String {
     words.join("; ")
 }
 
-/// The rows of `runs`, which must be in the order of [`sort`]. Only timing jobs make rows.
-pub fn rows<'a>(runs: &[Run<'a>], study: &'a Study) -> Vec<Row<'a>> {
+/// The rows of `runs`, which must be in the order of [`sort`]. Only timing jobs make rows. `varying` names the parameters
+/// that differ between configs.
+pub fn rows<'a>(runs: &[Run<'a>], varying: &[String], study: &'a Study) -> Vec<Row<'a>> {
     let mut configs: Vec<(ConfigOf<'_>, Vec<Run<'a>>)> = Vec::new();
     for run in runs.iter().filter(|run| run.cell.is_timing()) {
         let config = ConfigOf::new(run.cell.job.key());
@@ -206,13 +207,12 @@ pub fn rows<'a>(runs: &[Run<'a>], study: &'a Study) -> Vec<Row<'a>> {
         }
     }
     let profiles = Profiles::of(runs);
-    let varying = varying_parameters(runs.iter().map(|run| run.cell.job.key()));
     let rows = configs.into_iter().flat_map(|(_, members)| {
         let config = members[0].cell.job.key().config();
         rows_of_config(&config, &members, study)
     });
     let complete = |row: Row<'a>| Row {
-        distinction: distinction(&row.config, &varying),
+        distinction: distinction(&row.config, varying),
         counted: profiles.counted(&row.config, row.circumstances.as_ref()),
         ..row
     };

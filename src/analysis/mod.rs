@@ -54,7 +54,7 @@ use cost::FlopsConvention;
 use marks::{Mark, Thresholds};
 use peaks::Catalogue;
 
-pub use analyse::{Analysis, analyse};
+pub use analyse::{Analysis, Judged, analyse, judge};
 
 /// A plan with what the store holds for it.
 #[derive(Clone, Debug)]

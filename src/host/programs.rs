@@ -67,7 +67,7 @@ impl Stamp {
 }
 
 /// All that a worker's programs and libraries depend on.
-#[derive(PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct Called<'a> {
     env: &'a Name,
     worker: &'a WorkerTemplate,
@@ -114,6 +114,8 @@ impl Programs {
         self.trust(inventory.records().filter(|record| is_ours(record)));
         let outputs = Outputs { measurement: String::new(), iterations: String::new() };
         let (mut workers, mut known) = (BTreeMap::new(), HashMap::new());
+        // Neighbours tend to be called alike, and a comparison is cheaper than a hash.
+        let mut last: Option<(Called<'_>, Option<Arc<WorkerFacts>>)> = None;
         for job in &plan.jobs {
             let (key, id) = (job.key(), job.id());
             let done = match inventory.jobs.get(&id) {
@@ -124,11 +126,15 @@ impl Programs {
             let Some((program, variables)) = caller else { continue };
             let Key { env, worker, device, .. } = key;
             let called = Called { env, worker, device: *device, program, variables };
-            let worker = known.entry(called).or_insert_with(|| {
-                let call = invocation(key, plan.env(key), &self.surroundings, &outputs).ok()?;
-                Some(Arc::new(self.worker_of(key, &call)))
-            });
-            workers.extend(worker.as_ref().map(|worker| (id, Arc::clone(worker))));
+            if last.as_ref().is_none_or(|(last, _)| *last != called) {
+                let worker = known.entry(called.clone()).or_insert_with(|| {
+                    let call = invocation(key, plan.env(key), &self.surroundings, &outputs).ok()?;
+                    Some(Arc::new(self.worker_of(key, &call)))
+                });
+                last = Some((called, worker.clone()));
+            }
+            let worker = last.as_ref().and_then(|(_, worker)| worker.as_ref());
+            workers.extend(worker.map(|worker| (id, Arc::clone(worker))));
         }
         workers
     }

@@ -85,6 +85,17 @@ impl Evidence {
         &mut self.names
     }
 
+    /// The names of the files, sorted, and what they held, in the same order.
+    pub fn parts(&self) -> (&Shared<Vec<String>>, &[FileDigest]) {
+        (&self.names, &self.digests)
+    }
+
+    /// What has these [`Evidence::parts`]. `None` if they do not fit together.
+    pub fn from_parts(names: Shared<Vec<String>>, digests: Vec<FileDigest>) -> Option<Evidence> {
+        let fits = names.len() == digests.len() && names.is_sorted_by(|one, next| one < next);
+        fits.then_some(Evidence { names, digests })
+    }
+
     /// Where the file `name` is, or belongs.
     fn place(&self, name: &str) -> Result<usize, usize> {
         self.names.binary_search_by(|noted| noted.as_str().cmp(name))

@@ -67,7 +67,10 @@ impl Pool {
         } = provenance;
         *command = Vec::new();
         for path in [MEASUREMENT_VARIABLE, ITERATIONS_VARIABLE] {
-            environment.remove(path);
+            // A removal gives the record an environment of its own, which most then need not have.
+            if environment.contains_key(path) {
+                environment.remove(path);
+            }
         }
         self.host.share(host);
         self.worker.share(worker);

@@ -1,5 +1,6 @@
 //! Findings about scatter, and about what else the host did.
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
 use super::finding::{Finding, Topic, finding};
@@ -30,7 +31,7 @@ pub(super) fn host(runs: &[Run<'_>], rows: &[Row<'_>], thresholds: &Thresholds) 
 /// Marks that leave no run out, by name. If all runs have the same text, it is given once; otherwise the first few are
 /// listed with their runs.
 fn marked_but_counted(runs: &[Run<'_>]) -> Vec<Finding> {
-    let varying = varying_parameters(runs.iter().map(|run| run.cell.job.key()));
+    let varying = LazyCell::new(|| varying_parameters(runs.iter().map(|run| run.cell.job.key())));
     let label =
         |run: &Run<'_>| format!("{}{}", run.cell.job.label(), distinction(run.cell.job.key(), &varying));
     let mut by_name: BTreeMap<&'static str, Vec<(String, String)>> = BTreeMap::new();

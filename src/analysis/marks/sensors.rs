@@ -85,15 +85,15 @@ fn is_protection(reason: &str) -> bool {
 /// Whether the window was concerned is not asked: caches and clocks are not the same after a pause either.
 fn suspended(record: &Record, thresholds: &Thresholds) -> Option<Mark> {
     let threshold = thresholds.of(Threshold::SuspendedS);
-    let text = thresholds.text(Threshold::SuspendedS);
+    let text = || thresholds.text(Threshold::SuspendedS);
     let slept = record.observed.asleep_s.filter(|seconds| *seconds > threshold);
     let by_host =
-        slept.map(|seconds| format!("the host slept for {seconds:.1} s while it ran (threshold {text})"));
+        slept.map(|seconds| format!("the host slept for {seconds:.1} s while it ran (threshold {})", text()));
     let by_signal = || {
         // Sensors look once per second.
         let looks = record.observed.telemetry.as_ref()?.growth(Sensor::WorkerStopped)?;
         (looks as f64 > threshold)
-            .then(|| format!("its worker was stopped for about {looks} s (threshold {text})"))
+            .then(|| format!("its worker was stopped for about {looks} s (threshold {})", text()))
     };
     by_host.or_else(by_signal).map(|by| Mark::Suspended { by })
 }

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use crate::analysis::group::{Row, sort};
 use crate::analysis::marks::mark_names;
-use crate::analysis::{Study, analyse};
+use crate::analysis::{Study, judge};
 use crate::cli::drift::FileDrift;
 use crate::cli::marked::study;
 use crate::cli::problem::ProblemView;
@@ -206,9 +206,9 @@ impl Overview {
             include_marked: self.include_marked,
             ..study(plan, inventory, decided.iter().map(|decided| &decided.job))
         };
-        let analysis = analyse(&study);
+        let judged = judge(&study);
         let mut first: Option<&Row<'_>> = None;
-        for row in analysis.rows.iter().filter(|row| row.circumstances.is_some()) {
+        for row in judged.rows.iter().filter(|row| row.circumstances.is_some()) {
             if row.part.0 == 1 {
                 first = Some(row);
             }

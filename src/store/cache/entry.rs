@@ -3,14 +3,17 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
+use chrono::serde::ts_nanoseconds;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::parts::{ReadParts, WrittenParts};
+use super::parts::{Config, ReadParts, WrittenParts};
 use super::stamps::Stamps;
-use crate::job::{JobId, Key, WorkerTemplate};
+use crate::job::{JobId, Key};
 use crate::protocol::Measurement;
-use crate::record::{Counters, Evidence, LockReach, Observed, Outcome, ProcessStats, Provenance, Record};
+use crate::record::{
+    Counters, Evidence, FileDigest, LockReach, Observed, Outcome, ProcessStats, Provenance, Record,
+};
 
 /// A job's line.
 #[derive(Debug, Serialize, Deserialize)]
@@ -21,11 +24,12 @@ pub(super) struct Entry {
     schema: u32,
     id: JobId,
     label: String,
-    /// Its key, as if it were of the shipped worker.
-    key: Key,
-    template: u32,
+    config: u32,
+    repeat: u32,
     attempt: u32,
+    #[serde(with = "ts_nanoseconds")]
     started_at: DateTime<Utc>,
+    #[serde(with = "ts_nanoseconds")]
     ended_at: DateTime<Utc>,
     outcome: Outcome,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,7 +41,15 @@ pub(super) struct Entry {
     observed: Observed,
     provenance: ProvenanceEntry,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    evidence: Option<Evidence>,
+    evidence: Option<EvidenceEntry>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct EvidenceEntry {
+    /// The names of the files.
+    files: u32,
+    /// The bytes of each file, and their SHA-256.
+    digests: Vec<(u64, [u8; 32])>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -103,14 +115,18 @@ impl Entry {
             Some(measurement) => Some(MeasurementEntry::of(measurement, parts, out)?),
             None => None,
         };
+        let evidence = match evidence {
+            Some(evidence) => Some(EvidenceEntry::of(evidence, parts, out)?),
+            None => None,
+        };
         Ok(Entry {
             name,
             stamps,
             schema: *schema,
             id: *id,
             label: label.clone(),
-            template: parts.template.number(&key.worker, out)?,
-            key: Key { worker: WorkerTemplate::Shipped, ..key.clone() },
+            config: parts.config.number(&Config(Key { repeat: 1, ..key.clone() }), out)?,
+            repeat: key.repeat,
             attempt: *attempt,
             started_at: *started_at,
             ended_at: *ended_at,
@@ -120,7 +136,7 @@ impl Entry {
             counters: counters.clone(),
             observed: observed.clone(),
             provenance: ProvenanceEntry::of(provenance, parts, out)?,
-            evidence: evidence.clone(),
+            evidence,
         })
     }
 
@@ -130,11 +146,15 @@ impl Entry {
             Some(measurement) => Some(measurement.measurement(parts)?),
             None => None,
         };
+        let evidence = match self.evidence {
+            Some(evidence) => Some(evidence.evidence(parts)?),
+            None => None,
+        };
         Some(Record {
             schema: self.schema,
             id: self.id,
             label: self.label,
-            key: Key { worker: parts.template.get(self.template)?, ..self.key },
+            key: Key { repeat: self.repeat, ..parts.config.get(self.config)?.0 },
             attempt: self.attempt,
             started_at: self.started_at,
             ended_at: self.ended_at,
@@ -144,7 +164,7 @@ impl Entry {
             counters: self.counters,
             observed: self.observed,
             provenance: self.provenance.provenance(parts)?,
-            evidence: self.evidence,
+            evidence,
         })
     }
 }
@@ -173,6 +193,21 @@ impl MeasurementEntry {
             effective: parts.effective.get(self.effective)?,
             details: parts.details.get(self.details)?,
         })
+    }
+}
+
+impl EvidenceEntry {
+    fn of(evidence: &Evidence, parts: &mut WrittenParts, out: &mut impl Write) -> io::Result<EvidenceEntry> {
+        let (names, digests) = evidence.parts();
+        Ok(EvidenceEntry {
+            files: parts.files.number(names, out)?,
+            digests: digests.iter().map(|FileDigest { bytes, sha256 }| (*bytes, *sha256)).collect(),
+        })
+    }
+
+    fn evidence(self, parts: &ReadParts) -> Option<Evidence> {
+        let digests = self.digests.into_iter().map(|(bytes, sha256)| FileDigest { bytes, sha256 });
+        Evidence::from_parts(parts.files.get(self.files)?, digests.collect())
     }
 }
 

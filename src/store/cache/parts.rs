@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
-use crate::job::WorkerTemplate;
+use crate::job::Key;
 use crate::protocol::{Details, Effective};
 use crate::record::{CloudFacts, GitFacts, HostFacts, MatrixFacts, WorkerFacts};
 use crate::shared::Shared;
@@ -20,9 +20,22 @@ const GIT: u8 = b'g';
 const CLOUD: u8 = b'c';
 const ENVIRONMENT: u8 = b'e';
 const VARIABLES: u8 = b'v';
-const TEMPLATE: u8 = b't';
 const EFFECTIVE: u8 = b'f';
 const DETAILS: u8 = b'd';
+const CONFIG: u8 = b'k';
+const FILES: u8 = b'n';
+
+/// A key of repeat 1.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Config(pub(super) Key);
+
+/// Keys are equal if their ids are. Here, one that writes a parameter's default is another one than one that does not.
+impl PartialEq for Config {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.params == other.0.params && self.0 == other.0
+    }
+}
 
 /// The parts that were written.
 #[derive(Debug)]
@@ -34,9 +47,11 @@ pub(super) struct WrittenParts {
     pub(super) cloud: Written<Shared<CloudFacts>>,
     pub(super) environment: Written<Shared<BTreeMap<String, String>>>,
     pub(super) variables: Written<Shared<BTreeSet<String>>>,
-    pub(super) template: Written<WorkerTemplate>,
     pub(super) effective: Written<Shared<Effective>>,
     pub(super) details: Written<Shared<Details>>,
+    pub(super) config: Written<Config>,
+    /// Names of files, sorted.
+    pub(super) files: Written<Shared<Vec<String>>>,
 }
 
 impl Default for WrittenParts {
@@ -49,9 +64,10 @@ impl Default for WrittenParts {
             cloud: Written::of(CLOUD),
             environment: Written::of(ENVIRONMENT),
             variables: Written::of(VARIABLES),
-            template: Written::of(TEMPLATE),
             effective: Written::of(EFFECTIVE),
             details: Written::of(DETAILS),
+            config: Written::of(CONFIG),
+            files: Written::of(FILES),
         }
     }
 }
@@ -66,9 +82,10 @@ pub(super) struct ReadParts {
     pub(super) cloud: Read<Shared<CloudFacts>>,
     pub(super) environment: Read<Shared<BTreeMap<String, String>>>,
     pub(super) variables: Read<Shared<BTreeSet<String>>>,
-    pub(super) template: Read<WorkerTemplate>,
     pub(super) effective: Read<Shared<Effective>>,
     pub(super) details: Read<Shared<Details>>,
+    pub(super) config: Read<Config>,
+    pub(super) files: Read<Shared<Vec<String>>>,
 }
 
 impl ReadParts {
@@ -82,9 +99,10 @@ impl ReadParts {
             CLOUD => self.cloud.add(bytes),
             ENVIRONMENT => self.environment.add(bytes),
             VARIABLES => self.variables.add(bytes),
-            TEMPLATE => self.template.add(bytes),
             EFFECTIVE => self.effective.add(bytes),
             DETAILS => self.details.add(bytes),
+            CONFIG => self.config.add(bytes),
+            FILES => self.files.add(bytes),
             _ => None,
         }
     }
@@ -150,4 +168,26 @@ pub(super) fn write_piece(letter: u8, value: &impl Serialize, out: &mut impl Wri
     out.write_all(&[letter])?;
     out.write_all(&length.to_le_bytes())?;
     out.write_all(&bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::PARAMETERS;
+
+    #[test]
+    fn a_written_default_is_kept() {
+        let (name, default) = PARAMETERS
+            .iter()
+            .find_map(|parameter| Some((parameter.name(), parameter.default_value()?)))
+            .expect("some parameter has a default");
+        let plain = Key::example();
+        let mut written = plain.clone();
+        written.params.insert(name.to_owned(), default);
+        assert_eq!(plain, written, "the ids are the same");
+        let (mut parts, mut out) = (WrittenParts::default(), Vec::new());
+        let numbers = [&plain, &written, &plain]
+            .map(|key| parts.config.number(&Config(key.clone()), &mut out).unwrap());
+        assert_eq!(numbers, [0, 1, 0]);
+    }
 }
