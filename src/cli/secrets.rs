@@ -1,5 +1,7 @@
 //! The values of secret variables. They are in no file of the store, so whoever runs a plan looks for them again.
 
+use std::collections::BTreeSet;
+use std::env::VarError;
 use std::path::Path;
 
 use super::load::load_matrix;
@@ -12,7 +14,7 @@ use crate::plan::{Decided, Plan, Secrets};
 /// own environment for the others.
 ///
 /// # Errors
-/// Exit 1 with the names of all that neither has.
+/// Exit 1 with the names of all that neither has, or whose values are not UTF-8.
 #[expect(
     clippy::disallowed_methods,
     reason = "who runs the command holds the secrets that the matrix does not"
@@ -31,16 +33,21 @@ pub(super) fn load_secrets(plan: &Plan, decided: &[Decided]) -> Result<Secrets, 
     // Without a file, or with mistakes in it, the environment can still have them.
     let matrix = load_matrix(Path::new(&plan.matrix.path)).ok().map(|(matrix, _)| matrix);
     let mut secrets = Secrets::new();
-    let mut missing: Vec<&str> = Vec::new();
+    let mut missing: BTreeSet<&str> = BTreeSet::new();
+    let mut unreadable: BTreeSet<&str> = BTreeSet::new();
     for (env, name) in wanted {
         let declared = matrix.as_ref().and_then(|matrix| declared(matrix, env, name));
-        match declared.or_else(|| std::env::var(name).ok().map(Secret::new)) {
-            Some(value) => drop(secrets.entry(env.clone()).or_default().insert(name.clone(), value)),
-            None if missing.contains(&name.as_str()) => {}
-            None => missing.push(name),
+        match declared.map_or_else(|| std::env::var(name).map(Secret::new), Ok) {
+            Ok(value) => drop(secrets.entry(env.clone()).or_default().insert(name.clone(), value)),
+            Err(VarError::NotPresent) => _ = missing.insert(name),
+            Err(VarError::NotUnicode(_)) => _ = unreadable.insert(name),
         }
     }
-    if missing.is_empty() { Ok(secrets) } else { Err(no_value(&missing, plan)) }
+    match (missing.is_empty(), unreadable.is_empty()) {
+        (true, true) => Ok(secrets),
+        (false, _) => Err(no_value(&missing, plan)),
+        (true, false) => Err(no_text(&unreadable)),
+    }
 }
 
 /// The value of the secret `name` in `matrix`.
@@ -49,15 +56,30 @@ fn declared(matrix: &Matrix, env: &Name, name: &str) -> Option<Secret> {
     env.variables.secret.get(name)?.clone()
 }
 
-fn no_value(missing: &[&str], plan: &Plan) -> Failure {
-    let names: Vec<String> = missing.iter().map(|name| format!("${name}")).collect();
+fn no_value(missing: &BTreeSet<&str>, plan: &Plan) -> Failure {
     let (is, value) = if missing.len() == 1 { ("is", "a value") } else { ("are", "values") };
     let text = format!(
         "{} {is} secret, and neither {} nor the environment of orchestrate has {value}",
-        names.join(", "),
+        dollars(missing),
         plan.matrix.path
     );
-    let exports: Vec<String> = missing.iter().map(|name| format!("{name}=…")).collect();
-    Failure::new(Exit::Unexpected, text)
-        .hint(format!("type `export {}`, then the same command again", exports.join(" ")))
+    Failure::new(Exit::Unexpected, text).hint(export(missing))
+}
+
+fn no_text(unreadable: &BTreeSet<&str>) -> Failure {
+    let (its, value_is) = if unreadable.len() == 1 { ("its", "value is") } else { ("their", "values are") };
+    let text = format!(
+        "{}: {its} {value_is} not UTF-8 in the environment of orchestrate, and cannot be passed on",
+        dollars(unreadable)
+    );
+    Failure::new(Exit::Unexpected, text).hint(export(unreadable))
+}
+
+fn dollars(names: &BTreeSet<&str>) -> String {
+    names.iter().map(|name| format!("${name}")).collect::<Vec<_>>().join(", ")
+}
+
+fn export(names: &BTreeSet<&str>) -> String {
+    let exports: Vec<String> = names.iter().map(|name| format!("{name}=…")).collect();
+    format!("type `export {}`, then the same command again", exports.join(" "))
 }

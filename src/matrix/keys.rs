@@ -160,6 +160,12 @@ pub(super) const PLACEHOLDERS: &[&str] = &["model", "batch", "precision", "devic
 /// device.
 pub(super) const DEVICE_VARIABLES: [&str; 2] = ["CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"];
 
+/// Variables that tell a worker where to write. An env cannot change them.
+pub(super) const OUTPUT_VARIABLES: [&str; 2] = ["ORCHESTRATE_MEASUREMENT", "ORCHESTRATE_ITERATIONS"];
+
+/// Variables that orchestrate sets and an env can change, but not hide.
+pub(super) const SETTING_VARIABLES: [&str; 3] = ["LC_ALL", "OMP_NUM_THREADS", "MKL_NUM_THREADS"];
+
 pub(super) const BATCH: RangeInclusive<i64> = 1..=1_000_000;
 pub(super) const REPEATS: RangeInclusive<i64> = 1..=1_000;
 /// Bounds of `max_jobs`. A plan is kept in memory, with some kilobytes per job.

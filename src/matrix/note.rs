@@ -1,20 +1,16 @@
-//! Mistakes in a matrix file: their positions, what was expected, and how they are shown.
+//! Mistakes in a matrix file: their positions, and what was expected.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use serde::Serialize;
 
-/// The most mistakes shown at once. A file with more is probably not a matrix.
-const SHOWN: usize = 50;
+use super::mask::Mask;
 
 /// The most characters of a message.
 const LONGEST_MESSAGE: usize = 1_000;
 
 /// The most mistakes kept.
 const KEPT: usize = 1_000;
-
-/// The most characters of a source line shown around a mistake.
-const LINE_WIDTH: usize = 110;
 
 /// A position in the file, in characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -79,9 +75,15 @@ impl Note {
 pub(super) struct Notes {
     notes: Vec<Note>,
     found: usize,
+    mask: Mask,
 }
 
 impl Notes {
+    /// None so far. What `mask` hides will not be in any.
+    pub(super) fn behind(mask: Mask) -> Notes {
+        Notes { mask, ..Notes::default() }
+    }
+
     /// Adds a mistake about `word`, which is shown in backticks.
     pub(super) fn add(&mut self, span: Span, word: &str, message: impl Into<String>) {
         self.add_with_hint(span, word, message, None);
@@ -95,11 +97,14 @@ impl Notes {
         message: impl Into<String>,
         hint: Option<String>,
     ) {
+        let shown = self.mask.word(word);
+        // Messages and hints can quote the same word.
+        let masked = |text: String| if shown == word { text } else { text.replace(word, &shown) };
         self.add_note(Note {
             span,
-            word: format!("`{}`", printable(word, 60)),
-            message: message.into(),
-            hint,
+            word: format!("`{}`", printable(&shown, 60)),
+            message: masked(message.into()),
+            hint: hint.map(masked),
         });
     }
 
@@ -108,8 +113,12 @@ impl Notes {
         self.found += 1;
         // Messages and hints can quote names from the file.
         let note = Note {
-            message: printable(&note.message, LONGEST_MESSAGE),
-            hint: note.hint.map(|hint| printable(&hint, LONGEST_MESSAGE)),
+            word: match note.word.strip_prefix('`').and_then(|word| word.strip_suffix('`')) {
+                Some(word) => format!("`{}`", self.mask.word(word)),
+                None => note.word,
+            },
+            message: printable(&self.mask.text(&note.message), LONGEST_MESSAGE),
+            hint: note.hint.map(|hint| printable(&self.mask.text(&hint), LONGEST_MESSAGE)),
             ..note
         };
         if self.notes.len() < KEPT && !self.notes.contains(&note) {
@@ -127,56 +136,6 @@ impl Notes {
         self.notes.sort_by_key(|note| note.span);
         self.notes
     }
-}
-
-/// Renders `notes` about the file `path` with the text `source`: one paragraph per mistake, with the source line and a
-/// caret under the word.
-pub fn render_notes(path: &str, source: &str, notes: &[Note]) -> String {
-    // YAML has three line endings.
-    let source = source.replace("\r\n", "\n").replace('\r', "\n");
-    let lines: Vec<&str> = source.split('\n').collect();
-    let mut text = String::new();
-    for note in notes.iter().take(SHOWN) {
-        // Writing to a `String` cannot fail.
-        let _ = writeln!(text, "{path}:{note}");
-        if let Some(line) = note.span.line.checked_sub(1).and_then(|index| lines.get(index)) {
-            text.push_str(&excerpt(line, note.span));
-        }
-        text.push('\n');
-    }
-    if notes.len() > SHOWN {
-        let _ = writeln!(text, "… and {} more", notes.len() - SHOWN);
-    }
-    text.truncate(text.trim_end().len());
-    text
-}
-
-/// The source line with its number, and a caret under the word. A long line is cut around the word.
-fn excerpt(line: &str, span: Span) -> String {
-    let number = span.line.to_string();
-    let margin = " ".repeat(number.len());
-    let column = span.column.saturating_sub(1);
-    let from = if column > LINE_WIDTH / 2 && line.chars().count() > LINE_WIDTH {
-        column - LINE_WIDTH / 2
-    } else {
-        0
-    };
-    // Tabs and control characters would misplace the caret.
-    let plain = |(index, c): (usize, char)| match c {
-        _ if index > 0 && index == from => '…',
-        c if c.is_control() => ' ',
-        c => c,
-    };
-    let shown: String = line.chars().enumerate().skip(from).take(LINE_WIDTH).map(plain).collect();
-    let width = shown.chars().count();
-    let indent = (column - from).min(width);
-    let carets = span.length.clamp(1, (width - indent).max(1));
-    format!(
-        "{margin} |\n{number} | {shown}\n{margin} | {}{}\n",
-        " ".repeat(indent),
-        "^".repeat(carets),
-        shown = shown.trim_end()
-    )
 }
 
 /// `text` for a message: control characters escaped, cut after `most` characters.
@@ -215,24 +174,6 @@ mod tests {
             let note = note(message);
             assert_eq!((note.to_string().as_str(), note.is_about_a_key()), (text, about_a_key));
         }
-    }
-
-    #[test]
-    fn a_caret_stands_under_its_word() {
-        let span = Span { line: 12, column: 4, length: 3 };
-        assert_eq!(excerpt("ab\tcde", span), "   |\n12 | ab cde\n   |    ^^^\n");
-    }
-
-    #[test]
-    fn a_long_line_is_shown_around_the_word() {
-        let line = format!("{}word{}", "x".repeat(500), "y".repeat(500));
-        let text = excerpt(&line, Span { line: 1, column: 501, length: 4 });
-        let lines: Vec<&str> = text.lines().collect();
-        let caret = lines[2].find('^').unwrap();
-        assert!(lines.iter().all(|line| line.chars().count() < 120));
-        assert_eq!(lines[1].chars().skip(caret).take(4).collect::<String>(), "word");
-        assert!(lines[1].contains('…'));
-        assert!(excerpt("", Span { line: 3, column: 90, length: 7 }).contains('^'));
     }
 
     #[test]

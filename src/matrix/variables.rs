@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::keys;
 use super::note::{Notes, Spanned};
-use super::reader::{entries, get, in_quotes, list, mismatch, text};
+use super::reader::{entries, get, list, text};
 use super::tree::{Entry, Node, Value};
 use crate::record::{PASSED_ON, looks_secret};
 
@@ -64,12 +64,20 @@ fn read_values(node: &Node, notes: &mut Notes) -> BTreeMap<String, String> {
         if !check_variable(key, notes) {
             continue;
         }
+        // The value can be a secret, so no message quotes it.
+        let expected = |message: &str, hint, notes: &mut Notes| {
+            notes.add_with_hint(node.span, &key.value, message, hint);
+        };
         match &node.value {
-            Value::List(_) | Value::Map(_) | Value::Null => mismatch(node, "the variable's value", notes),
-            Value::Text(text) if text.contains('\0') => mismatch(node, "the variable's value", notes),
-            Value::Unkept(text) => {
-                let hint = Some(in_quotes(text));
-                notes.add_with_hint(node.span, text, "expected the variable's value", hint);
+            Value::List(_) | Value::Map(_) | Value::Null => {
+                expected("expected the variable's value, a word or a number", None, notes);
+            }
+            Value::Text(text) if text.contains('\0') => {
+                expected("has a NUL character in its value, which no variable can have", None, notes);
+            }
+            Value::Unkept(_) => {
+                let hint = Some("if you mean text, put it in quotes".to_owned());
+                expected("has a number as its value that cannot be kept exactly", hint, notes);
             }
             value => drop(variables.insert(key.value.clone(), value.word())),
         }
@@ -105,16 +113,28 @@ fn check_variable(name: &Spanned<String>, notes: &mut Notes) -> bool {
         notes.add_with_hint(name.span, &name.value, "is set by the env's device", hint);
         return false;
     }
+    if keys::OUTPUT_VARIABLES.contains(&name.value.as_str()) {
+        notes.add(
+            name.span,
+            &name.value,
+            "tells the worker where to write: orchestrate sets it for each job",
+        );
+        return false;
+    }
     true
 }
 
 fn check_secret(secret: &[Spanned<String>], notes: &mut Notes) {
-    for name in secret.iter().filter(|name| PASSED_ON.contains(&name.value.as_str())) {
-        notes.add(
-            name.span,
-            &name.value,
-            "cannot be secret: every worker gets it, and programs are found by it",
-        );
+    check_once(secret, notes);
+    for name in secret {
+        let why = match name.value.as_str() {
+            word if PASSED_ON.contains(&word) => "every worker gets it, and programs are found by it",
+            word if keys::SETTING_VARIABLES.contains(&word) => {
+                "orchestrate sets it, and results depend on its value"
+            }
+            _ => continue,
+        };
+        notes.add(name.span, &name.value, format!("cannot be secret: {why}"));
     }
 }
 
@@ -124,11 +144,23 @@ fn check_not_secret(
     declared: &BTreeMap<String, String>,
     notes: &mut Notes,
 ) {
+    check_once(not_secret, notes);
     for name in not_secret {
         if secret.iter().any(|secret| secret.value == name.value) {
             notes.add(name.span, &name.value, "is in `secret` as well: keep one");
         } else if !declared.contains_key(&name.value) {
             notes.add(name.span, &name.value, "is not in `variables`, so it does not reach the worker");
+        } else if !looks_secret(&name.value) {
+            let message = "does not look like the name of a secret, so it needs no exception: remove it";
+            notes.add(name.span, &name.value, message);
+        }
+    }
+}
+
+fn check_once(names: &[Spanned<String>], notes: &mut Notes) {
+    for (index, name) in names.iter().enumerate() {
+        if names[..index].iter().any(|earlier| earlier.value == name.value) {
+            notes.add(name.span, &name.value, "is listed twice: keep one");
         }
     }
 }

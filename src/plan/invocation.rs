@@ -287,6 +287,7 @@ fn quote_below(word: &str, outputs: &str) -> String {
 mod tests {
     use super::*;
     use crate::job::{DataSource, Finite, Need, ParamValue, Precision};
+    use crate::matrix::check;
 
     fn key() -> Key {
         Key {
@@ -298,6 +299,25 @@ mod tests {
             repeat: 2,
             ..Key::example()
         }
+    }
+
+    #[test]
+    fn no_matrix_hides_or_replaces_what_we_set() {
+        let mistakes = |env: &str| {
+            let text =
+                format!("name: m\nmodels: [m]\nbatches: [1]\nenvs: {{ e: {{ device: cpu, {env} }} }}\n");
+            let worker = "worker: { command: [x], result: json }\n";
+            check(&(text + worker)).err().map_or(0, |notes| notes.len())
+        };
+        let params = [("threads".to_owned(), ParamValue::Int(2))].into();
+        let key = Key { params, ..key() };
+        for name in own_variables(&key).keys().map(String::as_str).chain(OUTPUT_VARIABLES) {
+            assert_eq!(mistakes(&format!("secret: [{name}]")), 1, "{name}");
+        }
+        for name in OUTPUT_VARIABLES {
+            assert_eq!(mistakes(&format!("variables: {{ {name}: x }}")), 1, "{name}");
+        }
+        assert_eq!(mistakes("variables: { LC_ALL: C.UTF-8 }, secret: [X]"), 0);
     }
 
     fn surroundings() -> Surroundings {

@@ -1,6 +1,8 @@
 //! Secret variables: the worker gets their values, and no file of ours has them.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -82,6 +84,54 @@ fn the_value_of_a_secret_reaches_the_worker_and_nothing_else() {
     }
 }
 
+/// Envs with a mistake on a line that holds a secret or beside it, with the line and the word of the mistake.
+const MISTAKES: &[(&str, usize, &str)] = &[
+    ("e: { device: cpu, variables: { HF_TOKEN: hush }, repeets: 1 }", 5, "`repeets`"),
+    ("e: { device: cpu, repeets: 1, variables: { HF_TOKEN: hush } }", 5, "`repeets`"),
+    ("e: { device: cpu, variables: { A: [1], HF_TOKEN: hush, B_KEY: hush } }", 5, "`A`"),
+    ("e: { device: cpu, variables: { PLAIN: hush, A: [1] }, secret: [PLAIN] }", 5, "`A`"),
+    ("e:\n    device: cpu\n    variables:\n      HF_TOKEN: [hush]\n", 8, "`HF_TOKEN`"),
+    ("e:\n    device: cpu\n    variables:\n      HF_TOKEN:\n        - hush\n", 9, "`HF_TOKEN`"),
+    ("e:\n    device: cpu\n    variables:\n      HF_TOKEN: 1\n      HF_TOKEN: hush\n", 9, "`HF_TOKEN`"),
+    ("e: { device: cpu, variables: { HF_TOKEN: \"hush\\0\" } }", 5, "`HF_TOKEN`"),
+    ("e: { device: cpu, variables: { HF_TOKEN hush } }", 5, "`HF_TOKEN …`"),
+    ("e: { device: cpu, variables: HF_TOKEN=hush }", 5, "`HF_TOKEN=…`"),
+    ("e: { device: cpu, variables: [HF_TOKEN=hush] }", 5, "`[…]`"),
+    ("e: { device: cpu, HF_TOKEN: hush }", 5, "`HF_TOKEN`"),
+    ("e: { device: cpu, variables: { HF_TOKEN: &it hush }, batches: [*it] }", 5, "`…`"),
+    ("e: { device: cpu, secret: PLAIN hush }", 5, "`PLAIN …`"),
+    ("e: { device: cpu, secret: { PLAIN: hush } }", 5, "`{…}`"),
+    ("e: { device: cpu, variables: { HF_TOKEN: |\n    hush\n    hush\n  } }", 5, "YAML"),
+    ("e:\n    device: cpu\n    variables:\n      HF_TOKEN hush\n      A: 1\n", 9, "YAML"),
+    ("e: { device: cpu, variables: { HF_TOKEN: 'hush } }", 5, "YAML"),
+    ("e: { device: cpu, variables: { HF_TOKEN: *hush } }", 5, "YAML"),
+    ("e: { device: cpu, variables: { HF_TOKEN: !hush!x y } }", 5, "YAML"),
+];
+
+#[test]
+fn a_mistake_beside_a_secret_is_shown_without_its_value() {
+    for (env, line, word) in MISTAKES {
+        let project = Project::new();
+        let text = format!("name: m\nmodels: [m]\nbatches: [4]\nenvs:\n  {env}\n");
+        fs::write(project.path("m.yaml"), text).unwrap();
+        let verbs: [&[&str]; 6] = [
+            &["check", "m.yaml"],
+            &["check", "m.yaml", "--json"],
+            &["run", "m.yaml"],
+            &["plan", "m.yaml"],
+            &["status", "m.yaml"],
+            &["doctor", "m.yaml", "--look", "0s"],
+        ];
+        for verb in verbs {
+            let output = orchestrate(&project, verb, &[]);
+            let text = said(&output);
+            assert!(!output.status.success() && !text.contains("hush"), "{env}: {verb:?}: {text}");
+        }
+        let text = said(&orchestrate(&project, verbs[0], &[]));
+        assert!(text.contains(&format!("m.yaml:{line}:")) && text.contains(word), "{env}: {text}");
+    }
+}
+
 #[test]
 fn a_changed_secret_is_not_seen_but_an_added_and_a_removed_one_are() {
     let why = |project: &Project| {
@@ -122,6 +172,17 @@ fn resume_finds_secrets_again_or_says_that_it_cannot_before_anything_runs() {
     let ran = orchestrate(&again, &["run", "m.yaml"], &[("HF_TOKEN", "hush2")]);
     assert!(ran.status.success(), "{ran:?}");
     assert_eq!(seen(&again), "HF_TOKEN=hush2\nHF_TOKEN=hush1\n", "the file's value wins");
+}
+
+#[test]
+fn a_secret_that_is_no_text_is_not_called_missing() {
+    let project = Project::new().and_yaml(&matrix(&["HF_TOKEN"], "secret: [HF_TOKEN]"));
+    let mut command = project.command(&["run", "m.yaml"]);
+    let output = command.env("HF_TOKEN", OsStr::from_bytes(b"hush\xff")).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let text = said(&output);
+    assert!(text.contains("$HF_TOKEN: its value is not UTF-8") && !text.contains("hush"), "{text}");
+    assert_eq!(seen(&project), "");
 }
 
 #[test]

@@ -1,0 +1,138 @@
+//! Keeps the values of secret variables out of what is said about a matrix file.
+
+use std::collections::BTreeSet;
+
+use crate::record::looks_secret;
+
+/// Stands for what is hidden.
+pub(super) const HIDDEN: &str = "…";
+
+/// The keys of an env that list names. They look like names of secrets themselves.
+pub(super) const LISTS: [&str; 2] = ["secret", "not_secret"];
+
+/// The shortest value that is looked for inside a text. Every text contains a shorter one by chance.
+const LEAST_BYTES: usize = 4;
+
+/// What is hidden: the values of some variables, and whatever follows the name of a secret.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Mask {
+    /// The secrets whose names do not show it.
+    names: BTreeSet<String>,
+    /// The values, the longest first, so that a part of one cannot save the rest of it.
+    values: Vec<String>,
+}
+
+impl Mask {
+    /// Hides the `values` of variables, and what follows one of `names` or a name that looks like that of a secret.
+    pub(super) fn new(names: BTreeSet<String>, values: BTreeSet<String>) -> Mask {
+        let mut values = Vec::from_iter(values);
+        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        Mask { names, values }
+    }
+
+    /// Whether a variable or a key called `name` holds a secret.
+    pub(super) fn is_secret(&self, name: &str) -> bool {
+        (looks_secret(name) && !LISTS.contains(&name)) || self.names.contains(name)
+    }
+
+    /// A word of the file, for a message.
+    pub(super) fn word(&self, word: &str) -> String {
+        if self.values.iter().any(|value| value == word) {
+            return HIDDEN.to_owned();
+        }
+        let shown = match self.first_value(word) {
+            Some(start) => format!("{}{HIDDEN}", &word[..start]),
+            None => word.to_owned(),
+        };
+        self.text(&shown)
+    }
+
+    /// A message, which can quote words of the file.
+    pub(super) fn text(&self, text: &str) -> String {
+        let values = self.values.iter().filter(|value| value.len() >= LEAST_BYTES);
+        values.fold(text.to_owned(), |text, value| text.replace(value.as_str(), HIDDEN))
+    }
+
+    /// The byte in `line` from which on nothing is shown, if something in it is hidden.
+    pub(super) fn cut(&self, line: &str) -> Option<usize> {
+        let pieces = self.values.iter().flat_map(|value| value.split(char::is_whitespace));
+        let found =
+            pieces.filter(|piece| piece.len() >= LEAST_BYTES).filter_map(|piece| line.find(piece)).min();
+        found.into_iter().chain(self.first_value(line)).min()
+    }
+
+    /// The byte at which something begins that can be the value of a secret. It follows the secret's name and `:`, `=`
+    /// or a space. The name can be in quotes. A name in a list is followed by a comma or a bracket.
+    fn first_value(&self, text: &str) -> Option<usize> {
+        let mut at = 0;
+        while let Some(start) = text[at..].find(is_part_of_a_name).map(|found| at + found) {
+            let end = text[start..]
+                .find(|letter| !is_part_of_a_name(letter))
+                .map_or(text.len(), |found| start + found);
+            if self.is_secret(&text[start..end])
+                && let Some(value) = value_after(&text[end..])
+            {
+                return Some(end + value);
+            }
+            at = end;
+        }
+        None
+    }
+}
+
+/// Whether a variable's name can contain `letter`.
+pub(super) fn is_part_of_a_name(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || letter == '_'
+}
+
+/// The byte at which the value begins in `rest`, which follows the name of a variable.
+fn value_after(rest: &str) -> Option<usize> {
+    let after = rest.strip_prefix(['"', '\'']).unwrap_or(rest);
+    let spaced = after.trim_start();
+    let value = match spaced.strip_prefix([':', '=']) {
+        Some(value) => value.trim_start(),
+        // Somebody forgot the colon.
+        None if spaced.len() < after.len() && !spaced.starts_with([',', ']', '}']) => spaced,
+        None => return None,
+    };
+    (!value.is_empty()).then(|| rest.len() - value.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mask(names: &[&str], values: &[&str]) -> Mask {
+        let set = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        Mask::new(set(names), set(values))
+    }
+
+    #[test]
+    fn what_follows_the_name_of_a_secret_is_hidden() {
+        let mask = mask(&["PLAIN"], &[]);
+        for (word, shown) in [
+            ("HF_TOKEN: hush", "HF_TOKEN: …"),
+            ("export PLAIN=hush", "export PLAIN=…"),
+            ("\"HF_TOKEN\" : hush", "\"HF_TOKEN\" : …"),
+            ("a, HF_TOKEN hush", "a, HF_TOKEN …"),
+            ("[HF_TOKEN, PLAIN]", "[HF_TOKEN, PLAIN]"),
+            ("secret: [HF_TOKEN]", "secret: [HF_TOKEN]"),
+            ("HF_TOKEN …", "HF_TOKEN …"),
+            ("HF_TOKEN:", "HF_TOKEN:"),
+            ("MAX_TOKENS: 3", "MAX_TOKENS: 3"),
+            ("PLAINER: é", "PLAINER: é"),
+        ] {
+            assert_eq!(mask.word(word), shown);
+        }
+    }
+
+    #[test]
+    fn values_are_hidden_wherever_they_are_quoted() {
+        let mask = mask(&[], &["ab", "hush hush", "hush"]);
+        assert_eq!(mask.word("ab"), HIDDEN);
+        assert_eq!(mask.word("hush hush!"), "…!");
+        assert_eq!(mask.text("write `[hush]`, not ab"), "write `[…]`, not ab");
+        assert_eq!(mask.cut("é: hush"), Some(4));
+        assert_eq!(mask.cut("about ab"), None);
+    }
+}

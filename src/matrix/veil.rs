@@ -1,0 +1,273 @@
+//! Finds the values of secret variables in a matrix file: those in `variables` and those that stand where nobody
+//! expects them, for example after a name that is indented wrongly.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_yaml::granit_parser::{Event, Marker, Parser, Span};
+
+use super::mask::{HIDDEN, LISTS, Mask, is_part_of_a_name};
+use super::note::Note;
+use super::tree::{self, Node, Value};
+use crate::record::looks_secret;
+
+/// What can be shown of a matrix file.
+pub(super) struct Veil {
+    /// `None` if the file is not YAML, and something in it looks like a secret. Nobody can tell where in such a file a
+    /// value begins and ends, so nothing of it is shown.
+    mask: Option<Mask>,
+    /// For each line with a part of a secret's value, the number of characters before it.
+    cuts: BTreeMap<usize, usize>,
+}
+
+impl Veil {
+    /// The veil over `source`, whose lines end in `\n`.
+    pub(super) fn over(source: &str) -> Veil {
+        match tree::parse(source) {
+            Ok((node, _)) => {
+                let mask = mask_of(&node);
+                Veil { cuts: cuts(source, &mask), mask: Some(mask) }
+            }
+            Err(_) => {
+                let mask = (!names_a_secret(source)).then(Mask::default);
+                Veil { mask, cuts: BTreeMap::new() }
+            }
+        }
+    }
+
+    /// How much of `line`, which is line `number` of the file, can be shown, in characters. All of it if `None`.
+    pub(super) fn visible(&self, number: usize, line: &str) -> Option<usize> {
+        let Some(mask) = &self.mask else { return Some(0) };
+        let from = mask.cut(line).map(|byte| line[..byte].chars().count());
+        let Some(end) = self.cuts.get(&number).copied() else { return from };
+        // What separates a name from its value can be shown.
+        let is_separator = |letter: char| letter == ':' || letter == ' ';
+        let separators = line.chars().skip(end).take_while(|letter| is_separator(*letter)).count();
+        Some(from.map_or(end, |from| if from <= end + separators { from } else { end }))
+    }
+}
+
+/// Hides the values of the secrets in the file with this tree.
+pub(super) fn mask_of(tree: &Node) -> Mask {
+    let mut names = BTreeSet::new();
+    each_entry(tree, &mut |key, node| {
+        if LISTS[0] == key {
+            names.extend(names_in(node));
+        }
+    });
+    let by_name = Mask::new(names.clone(), BTreeSet::new());
+    let mut values = BTreeSet::new();
+    let mut add = |node: &Node| values.extend(words(node));
+    each_entry(tree, &mut |key, node| match (key, &node.value) {
+        // There, every name is that of a variable.
+        ("variables", Value::Map(entries)) => {
+            entries.iter().filter(|(name, _)| looks_secret(&name.value)).for_each(|(_, node)| add(node));
+        }
+        _ if by_name.is_secret(key) => add(node),
+        _ => {}
+    });
+    Mask::new(names, values)
+}
+
+/// `note` about `source`, which is not YAML, without what it quotes if a secret can be among it.
+pub(super) fn without_quotes(note: Note, source: &str) -> Note {
+    if !names_a_secret(source) {
+        return note;
+    }
+    let message = ['`', '"', '\''].into_iter().fold(note.message, |text, quote| without_quoted(&text, quote));
+    Note { message, ..note }
+}
+
+/// `text` with [`HIDDEN`] from each `quote` at the beginning of a word to the next one. An apostrophe begins no word.
+fn without_quoted(text: &str, quote: char) -> String {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some((before, quoted)) = rest.split_once(quote) {
+        shown += before;
+        if before.ends_with(char::is_alphanumeric) {
+            shown.push(quote);
+            rest = quoted;
+            continue;
+        }
+        shown += HIDDEN;
+        rest = quoted.split_once(quote).map_or("", |(_, after)| after);
+    }
+    shown + rest
+}
+
+/// Whether a word in `text` looks like the name of a secret, or like the list of them.
+fn names_a_secret(text: &str) -> bool {
+    text.split(|letter| !is_part_of_a_name(letter)).any(looks_secret)
+}
+
+/// Calls `visit` with each key of each mapping, and its value.
+fn each_entry(node: &Node, visit: &mut impl FnMut(&str, &Node)) {
+    match &node.value {
+        Value::Map(entries) => {
+            for (key, node) in entries {
+                visit(&key.value, node);
+                each_entry(node, visit);
+            }
+        }
+        Value::List(items) => items.iter().for_each(|item| each_entry(item, visit)),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Float(_)
+        | Value::Unkept(_)
+        | Value::Text(_) => {}
+    }
+}
+
+/// Each word and number in `node`. A switch and nothing are no secrets.
+fn words(node: &Node) -> Vec<String> {
+    match &node.value {
+        Value::Text(_) | Value::Int(_) | Value::Float(_) | Value::Unkept(_) => vec![node.value.word()],
+        Value::List(items) => items.iter().flat_map(words).collect(),
+        Value::Map(entries) => entries.iter().flat_map(|(_, node)| words(node)).collect(),
+        Value::Null | Value::Bool(_) => Vec::new(),
+    }
+}
+
+/// The names in a list of secrets. Somebody can have written values there too: `secret: { A: x }` or `secret: A=x`.
+fn names_in(node: &Node) -> Vec<String> {
+    match &node.value {
+        Value::Text(text) => {
+            text.split(|letter| !is_part_of_a_name(letter)).next().map(str::to_owned).into_iter().collect()
+        }
+        Value::List(items) => items.iter().flat_map(names_in).collect(),
+        Value::Map(entries) => entries.iter().map(|(key, _)| key.value.clone()).collect(),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Unkept(_) => Vec::new(),
+    }
+}
+
+/// A collection that has not ended yet.
+enum Open {
+    List,
+    Map { at_key: bool },
+}
+
+/// Follows the events of a parser and keeps the places of secrets' values.
+struct Places<'a> {
+    mask: &'a Mask,
+    lines: Vec<&'a str>,
+    open: Vec<Open>,
+    /// The end of the last secret's name, and how many collections were open there, until its value has ended.
+    name: Option<(Marker, usize)>,
+    /// The end of the last word.
+    end: Option<Marker>,
+    cuts: BTreeMap<usize, usize>,
+}
+
+/// For each line of `source` with a part of a secret's value, the number of characters before it.
+fn cuts(source: &str, mask: &Mask) -> BTreeMap<usize, usize> {
+    let lines = source.split('\n').collect();
+    let mut places = Places { mask, lines, open: Vec::new(), name: None, end: None, cuts: BTreeMap::new() };
+    for (event, span) in Parser::new_from_str(source).map_while(Result::ok) {
+        match event {
+            Event::Scalar(text, ..) => places.scalar(&text, span),
+            Event::Alias(_) => places.node_ended(Some(span.end)),
+            Event::SequenceStart(..) => places.open.push(Open::List),
+            Event::MappingStart(..) => places.open.push(Open::Map { at_key: true }),
+            Event::SequenceEnd | Event::MappingEnd => {
+                places.open.pop();
+                // In block style, it ends where the next token begins.
+                places.node_ended(None);
+            }
+            _ => {}
+        }
+    }
+    places.cuts
+}
+
+impl Places<'_> {
+    fn scalar(&mut self, text: &str, span: Span) {
+        let is_key = matches!(self.open.last(), Some(Open::Map { at_key: true }));
+        if is_key && self.name.is_none() && self.mask.is_secret(text) {
+            self.name = Some((span.end, self.open.len()));
+        }
+        self.node_ended(Some(span.end));
+    }
+
+    /// Notes that a word has ended at `end`, or a collection. In a mapping, nodes alternate between keys and values.
+    fn node_ended(&mut self, end: Option<Marker>) {
+        self.end = end.or(self.end);
+        if let Some(Open::Map { at_key }) = self.open.last_mut() {
+            *at_key = !*at_key;
+        }
+        let is_value = matches!(self.open.last(), Some(Open::Map { at_key: true }));
+        if let Some((name, _)) = self.name.take_if(|(_, depth)| is_value && *depth == self.open.len()) {
+            self.cuts.entry(name.line()).or_insert(name.col());
+            let end = self.end.unwrap_or(name);
+            // A block of text ends where the text of the next line begins.
+            let line = self.lines.get(end.line() - 1).copied().unwrap_or_default();
+            let is_before_text = line.chars().take(end.col()).all(char::is_whitespace);
+            let last = if is_before_text { end.line() - 1 } else { end.line() };
+            self.cuts.extend((name.line() + 1..=last).map(|line| (line, 0)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lines of `source` as they can be shown.
+    fn shown(source: &str) -> Vec<String> {
+        let veil = Veil::over(source);
+        let visible = |(index, line): (usize, &str)| match veil.visible(index + 1, line) {
+            Some(count) => line.chars().take(count).collect::<String>() + HIDDEN,
+            None => line.to_owned(),
+        };
+        source.lines().enumerate().map(visible).collect()
+    }
+
+    #[test]
+    fn a_value_of_several_lines_is_hidden_and_what_surrounds_it_is_not() {
+        for value in [
+            "|\n    hush\n\n    b: hush",
+            "\"hu\\\n    sh\"",
+            "\n    hush",
+            "hush\n    b",
+            "[hush,\n    hush]",
+            "\n    a: hush\n    a: hush",
+            "&it !x\n    hush",
+        ] {
+            let text = format!("a: 1\nenv:\n  é: 2\n  HF_TOKEN: {value}\n  z: 3\n");
+            let lines = shown(&text);
+            assert!(
+                lines[3].starts_with("  HF_TOKEN…") || lines[3].starts_with("  HF_TOKEN: …"),
+                "{lines:?}"
+            );
+            assert!(lines[4..lines.len() - 1].iter().all(|line| line.trim() == HIDDEN), "{text}: {lines:?}");
+            assert_eq!(
+                (&lines[2], &lines[lines.len() - 1]),
+                (&"  é: 2".to_owned(), &"  z: 3".to_owned()),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn names_that_only_the_parser_can_read_hide_their_values_too() {
+        assert_eq!(shown("{ é: 1, \"HF\\x5fTOKEN\": hush }"), ["{ é: 1, \"HF\\x5fTOKEN\": …"]);
+        assert_eq!(shown("? HF_TOKEN\n: hush\nb: 1"), ["? HF_TOKEN…", ": …", "b: 1"]);
+        assert_eq!(shown("a: &a hush\nHF_TOKEN: *a"), ["a: &a …", "HF_TOKEN: …"]);
+        assert_eq!(shown("b: { PLAIN: hush }\nsecret: [PLAIN]"), ["b: { PLAIN: …", "secret: [PLAIN]"]);
+        assert_eq!(shown("variables: { secret: hush }"), ["variables: { secret: …"]);
+    }
+
+    #[test]
+    fn nothing_is_shown_of_what_is_no_yaml_if_it_names_a_secret() {
+        assert_eq!(shown("a: [\nb: 1"), ["a: [", "b: 1"]);
+        assert_eq!(shown("HF_TOKEN hush\na: 1"), [HIDDEN, HIDDEN]);
+        assert_eq!(shown("a: [\nsecret: [A]"), [HIDDEN, HIDDEN]);
+    }
+
+    #[test]
+    fn what_a_message_quotes_is_left_out() {
+        let text = "the tag isn't known: `hush`, 'hush' or \"hush";
+        let shown =
+            ['`', '"', '\''].into_iter().fold(text.to_owned(), |text, quote| without_quoted(&text, quote));
+        assert_eq!(shown, "the tag isn't known: …, … or …");
+    }
+}
