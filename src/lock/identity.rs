@@ -143,6 +143,11 @@ impl Identity {
         silent <= if is_host { SILENT_AFTER_BOOT } else { LOST }
     }
 
+    /// Whether we see its process running, and are sure that no other has its number by now.
+    pub(super) fn is_seen_running(&self, here: &Place) -> bool {
+        self.start.is_some() && self.place.sees_processes_of(here) && self.is_running(Duration::ZERO)
+    }
+
     /// Whether its process is running, among those that we see.
     fn is_running(&self, silent: Duration) -> bool {
         if let Some(start) = self.start {

@@ -234,10 +234,12 @@ impl Owners {
         let is_on_our_kernel = identity.as_ref().is_none_or(|it| it.is_on_kernel_of(&self.here));
         // To look takes the lock for a moment. Others who look do not disturb that, since they share it.
         let is_held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+        // Locks can do nothing for the owner alone, for example in a container with other mount options.
+        let is_seen = !is_held && identity.as_ref().is_some_and(|it| it.is_seen_running(&self.here));
         let is_told_by_locks =
-            is_on_our_kernel && (is_held || self.works.unwrap_or_else(|| self.excludes(name)));
+            is_on_our_kernel && !is_seen && (is_held || self.works.unwrap_or_else(|| self.excludes(name)));
         let is_alive = match &identity {
-            _ if is_held => true,
+            _ if is_held || is_seen => true,
             _ if is_told_by_locks => false,
             Some(identity) => identity.may_live(&self.here, self.silence_of(&file)),
             None => false,
@@ -326,13 +328,22 @@ mod tests {
         assert!(!owners.is_at_work("0-0.lock") && !owners.is_at_work("../running"));
         let mut others = Others::default();
         assert!(!others.look(&owners));
-        let copy = fs::read(place.join(&first)).unwrap();
+        let us = Identity::load(&open_lock(&place.join(&first)).unwrap()).unwrap();
         drop(one);
         assert!(others.look(&owners) && !others.look(&owners), "it is told once");
         assert!(!owners.is_at_work(&first) && !place.join(&first).exists());
         // One that was killed leaves its file.
-        fs::write(place.join(&first), copy).unwrap();
+        let file = File::create(place.join(&first)).unwrap();
+        let was = Identity { pid: u32::MAX, ..us.clone() };
+        was.save(&file).unwrap();
         assert!(!owners.is_at_work(&first) && !others.look(&owners));
+        // One that is alive, and whose lock holds nobody out.
+        if us.start.is_some() {
+            us.save(&file).unwrap();
+            let seen = owners.look_at(&first).unwrap();
+            assert!(!seen.is_told_by_locks && seen.identity == Some(us));
+            was.save(&file).unwrap();
+        }
         let three = take();
         assert_eq!(names(&place).len(), 2, "what the dead left is removed");
         assert!(!others.look(&owners), "a new one is no loss");

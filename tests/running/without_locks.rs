@@ -69,6 +69,27 @@ fn a_second_run_is_refused_and_told_who_runs_and_how_to_join() {
 
 #[test]
 #[cfg(target_os = "linux")]
+fn one_whose_locks_work_sees_one_whose_locks_do_nothing_and_the_other_way_round() {
+    type Start = fn(&Project, &[&str]) -> Running;
+    let with_locks: Start = |project, arguments| project.start(arguments);
+    let pairs: [[Start; 2]; 2] = [[start_without_locks, with_locks], [with_locks, start_without_locks]];
+    for [first, second] in pairs {
+        let project = waiting(2);
+        let first = first(&project, &["run", "t.yaml"]);
+        project.wait_started(1);
+        let refused = second(&project, &["run", "t.yaml"]).wait().code(12);
+        refused.says(&format!("no lock keeps the two apart: pid {}", first.pid()));
+        let counts = project.orchestrate(&["status", "--json"]).json()["counts"].clone();
+        assert_eq!((&counts["running"], &counts["waiting"]), (&1.into(), &1.into()), "{counts}");
+        assert_eq!(owners(&project).len(), 1, "it is not taken for dead");
+        project.let_go();
+        first.wait().code(0);
+        assert_each_ran_once(&project, 2);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
 fn several_that_join_share_the_jobs_and_run_none_twice_nor_two_at_once() {
     let project = Project::with(Matrix::new("t").repeats(6));
     library(&project);
