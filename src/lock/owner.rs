@@ -290,6 +290,8 @@ fn names(directory: &Path) -> Vec<String> {
 #[derive(Debug, Default)]
 pub struct Others {
     at_work: BTreeSet<String>,
+    /// All that were ever seen at work.
+    met: BTreeSet<String>,
 }
 
 impl Others {
@@ -307,8 +309,19 @@ impl Others {
     pub fn look(&mut self, owners: &Owners) -> bool {
         let now: BTreeSet<String> = owners.others().into_iter().map(|owner| owner.name).collect();
         let is_lost = !self.at_work.is_subset(&now);
+        self.met.extend(now.iter().cloned());
         self.at_work = now;
         is_lost
+    }
+
+    /// Looks who is at work, without taking note of losses.
+    pub fn meet(&mut self, owners: &Owners) {
+        self.met.extend(owners.others().into_iter().map(|owner| owner.name));
+    }
+
+    /// Whether the one whose lock is called `name` was at work at any look.
+    pub fn have_met(&self, name: &str) -> bool {
+        self.met.contains(name)
     }
 }
 
@@ -331,6 +344,7 @@ mod tests {
         let us = Identity::load(&open_lock(&place.join(&first)).unwrap()).unwrap();
         drop(one);
         assert!(others.look(&owners) && !others.look(&owners), "it is told once");
+        assert!(others.have_met(&first) && !others.have_met("0-0.lock"));
         assert!(!owners.is_at_work(&first) && !place.join(&first).exists());
         // One that was killed leaves its file.
         let file = File::create(place.join(&first)).unwrap();

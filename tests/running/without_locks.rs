@@ -103,6 +103,26 @@ fn several_that_join_share_the_jobs_and_run_none_twice_nor_two_at_once() {
 }
 
 #[test]
+fn a_job_that_fails_is_tried_as_often_by_all_that_join_as_by_one() {
+    let project = Project::new();
+    let matrix = Matrix::new("t").repeats(1).behave(&["exit3"]).limits("retries: 3, grace: 10s");
+    let matrix = matrix.flag("--release", &project.release());
+    let project = project.and(matrix);
+    let first = project.start(&["run", "t.yaml", "--join"]);
+    project.wait_started(1);
+    let mut second = project.start(&["run", "t.yaml", "--join"]);
+    second.wait_for_line("waiting for");
+    project.let_go();
+    for run in [first, second] {
+        run.wait().code(10);
+    }
+    assert_eq!(project.started(), 4);
+    project.orchestrate(&["resume"]).code(10);
+    assert_eq!(project.started(), 8, "each later run tries it anew");
+    project.assert_quiet();
+}
+
+#[test]
 #[cfg(target_os = "linux")]
 fn doctor_tries_the_locks_and_leaves_nothing_behind() {
     let project = Project::with(Matrix::new("t"));

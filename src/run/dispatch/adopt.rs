@@ -215,6 +215,7 @@ impl Run<'_> {
                 self.set_aside.insert(job.id());
                 Ok(Settled::Closed)
             }
+            Standing::NotDone(NotDone::Failed(_)) => Ok(Settled::Failed),
             Standing::NotDone(_) => Ok(Settled::Open),
         }
     }
@@ -288,6 +289,8 @@ pub(super) enum Settled {
     Closed,
     /// It can be run.
     Open,
+    /// It can be run again, if attempts are left: the last one failed.
+    Failed,
     /// Another `orchestrate` is running it, out of the reach of our locks.
     Elsewhere,
 }

@@ -214,21 +214,21 @@ impl<'a> Run<'a> {
 
     /// Runs `job` until it succeeds or its attempts are used up.
     async fn run_job(&mut self, job: &Job) -> Result<(), Halt> {
-        let limits = self.order.plan.env(job.key()).limits;
-        for retries_left in (0..=limits.retries).rev() {
-            let Some(record) = self.run_once(job, retries_left).await? else { return Ok(()) };
+        for made in 0.. {
+            let Some((record, retry)) = self.run_once(job, made).await? else { break };
             if let Some(by) = self.signals.stopping() {
                 return Err(Halt::Stopped(by.to_owned()));
             }
-            if retries_left == 0 || !record.outcome.policy().retry {
+            if !retry {
                 return self.stop_if_all_fail_alike(job, &record);
             }
         }
         Ok(())
     }
 
-    /// Makes one attempt of `job` under its locks. `None` if somebody else finished the job while we waited for them.
-    async fn run_once(&mut self, job: &Job, retries_left: u32) -> Result<Option<Record>, Halt> {
+    /// Makes one attempt of `job` under its locks, after the `made` attempts of this run. Returns its record, and
+    /// whether another attempt is to follow. `None` if others finished the job while we waited for the locks.
+    async fn run_once(&mut self, job: &Job, made: u32) -> Result<Option<(Record, bool)>, Halt> {
         let device_lock = self.lock_device(job).await?;
         if !self.is_open(job) {
             // While we waited, we adopted it.
@@ -239,18 +239,22 @@ impl<'a> Run<'a> {
         let mut job_lock = self.lock_job(job, WorkerFate::None).await?;
         // The run has begun: from now on it waits if another run takes the locks between two of its jobs.
         self.order.no_wait = false;
-        match self.settle(job, &job_lock, Seen::Gone)? {
-            Settled::Open => {}
+        let retries_left = match self.settle(job, &job_lock, Seen::Gone)? {
+            Settled::Open => self.order.plan.env(job.key()).limits.retries.saturating_sub(made),
+            Settled::Failed => match self.retries_left(job, made) {
+                Some(left) => left,
+                None => return Ok(None),
+            },
             Settled::Closed => return Ok(None),
             Settled::Elsewhere => return Err(Halt::Taken),
-        }
+        };
         self.owner.sign(&job.dir_name());
         sign(job, self.order.store.root(), &job_lock, Some(&device_lock));
         let record = self.attempt(job, &mut job_lock, &device_lock).await?;
         let stopping = self.signals.stopping().is_some();
         let retry = retries_left > 0 && record.outcome.policy().retry && !stopping;
         self.conclude(job, &record, retry);
-        Ok(Some(record))
+        Ok(Some((record, retry)))
     }
 
     /// Takes the locks of the host and the device of `job`. If another `orchestrate` dies while we wait, its attempts

@@ -9,6 +9,7 @@
 
 mod adopt;
 mod alike;
+mod budget;
 mod jobs;
 mod pass_gate;
 mod start;
