@@ -10,6 +10,7 @@ mod aggregate;
 mod altered;
 mod bars;
 mod check;
+mod columns;
 mod completions;
 mod complexity;
 mod dataset;

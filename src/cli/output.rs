@@ -1,6 +1,6 @@
 //! What verbs print: text, JSON, tables, hints and warnings.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
@@ -66,13 +66,52 @@ pub(super) fn unprintable(error: io::Error) -> Failure {
     Failure::new(Exit::Unexpected, PrintError(error)).hint(format!("{remedy}send the output elsewhere"))
 }
 
+/// Prints what `write` writes as soon as there is some of it, so that a long text is never held; see [`print`].
+///
+/// # Errors
+/// As [`print`].
+pub(super) fn print_written(
+    write: impl FnOnce(&mut Printable<BufWriter<io::StdoutLock<'_>>>) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let mut out = Printable(BufWriter::with_capacity(PRINTED_AT_ONCE, io::stdout().lock()));
+    let written = write(&mut out).and_then(|()| out.flush());
+    // What is left of it after an error is not written either.
+    drop(out.0.into_parts());
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(unprintable(error)),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// How many bytes are collected before they are written.
+const PRINTED_AT_ONCE: usize = 1 << 16;
+
+/// Passes on what is written to it as [`printable`] makes it. Each piece must be whole letters, as those of `write!` and
+/// of `serde_json` are; others are replaced.
+#[derive(Debug)]
+pub(super) struct Printable<W>(W);
+
+impl<W: Write> Write for Printable<W> {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        self.0.write_all(printable(&String::from_utf8_lossy(piece)).as_bytes())?;
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
 /// Prints `value` as indented JSON.
 ///
 /// # Errors
 /// As [`print`].
 pub(super) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value)?;
-    print(&format!("{text}\n"))
+    print_written(|out| {
+        serde_json::to_writer_pretty(&mut *out, value)?;
+        out.write_all(b"\n")
+    })
 }
 
 /// A directory that cannot be created.
@@ -165,4 +204,29 @@ pub(super) fn table(header: Vec<String>, layout: Layout) -> Table {
 /// The table's text, without trailing spaces.
 pub(super) fn table_text(table: &Table) -> String {
     format!("{}\n", table.trim_fmt())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_piece_by_piece_is_as_safe_as_what_is_printed_whole() {
+        let mut out = Printable(Vec::new());
+        write!(out, "{} {}\t{}\n", "\u{1b}[31mred\u{1b}[0m", "\u{9b}é漢", "\u{202e}x").unwrap();
+        out.write_all(b"\xff").unwrap();
+        assert_eq!(String::from_utf8(out.0).unwrap(), "red é漢\tx\n\u{fffd}");
+    }
+
+    #[test]
+    fn json_that_is_written_piece_by_piece_stays_json() {
+        let value = json!({ "a\u{85}": ["\u{1b}]0;title", "\"\\\n\u{202e}", 1.5, null], "é": {} });
+        let mut out = Printable(Vec::new());
+        serde_json::to_writer_pretty(&mut out, &value).unwrap();
+        let read: Value = serde_json::from_slice(&out.0).unwrap();
+        // Escaped letters are harmless as they stand there, the others are gone.
+        assert_eq!(read, json!({ "a ": ["\u{1b}]0;title", "\"\\\n", 1.5, null], "é": {} }));
+    }
 }

@@ -1,14 +1,16 @@
 //! `orchestrate plan`: what `run` would do with each job, and why.
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use serde::{Serialize, Serializer};
 
+use super::columns::{Cells, write_columns};
 use super::drift::{renamed_hints, renamed_lines};
 use super::find::load_inventory;
 use super::load::{ProfileArgs, load_profiled_plan};
 use super::misread::{misread_hints, misread_lines};
-use super::output::{Layout, hint, print, print_json, table, table_text};
+use super::output::{Layout, hint, print_json, print_written, table, table_text};
 use super::problem::ProblemView;
 use super::select::SelectArgs;
 use super::stale::{Here, stale_hint};
@@ -55,11 +57,11 @@ pub(super) fn run(args: PlanArgs, global: &Global) -> Result<Exit, Failure> {
     if args.json {
         print_json(&view)?;
     } else {
-        print(&view.text(Layout::of_stdout()))?;
-        renamed_hints(&view.renamed, &view.file).iter().for_each(|line| hint(global.quiet, line));
+        print_written(|out| view.write(Layout::of_stdout(), out))?;
+        renamed_hints(&view.renamed, view.file).iter().for_each(|line| hint(global.quiet, line));
         misread_hints(&view.misread, &plan, global).iter().for_each(|line| hint(global.quiet, line));
         if view.counts.of(State::Stale) > 0 {
-            hint(global.quiet, &stale_hint(&args.run_words(&view.file), global));
+            hint(global.quiet, &stale_hint(&args.run_words(view.file), global));
         }
     }
     Ok(Exit::Done)
@@ -72,12 +74,12 @@ const VIEW_SCHEMA: u32 = 1;
 
 /// The output: as JSON, or as text.
 #[derive(Debug, Serialize)]
-struct PlanView {
+struct PlanView<'a> {
     schema: u32,
     /// The matrix's name.
-    matrix: String,
+    matrix: &'a str,
     /// Its file.
-    file: String,
+    file: &'a str,
     /// By decision. Jobs to run are counted as waiting.
     #[serde(serialize_with = "counts_by_decision")]
     counts: Tally,
@@ -86,7 +88,7 @@ struct PlanView {
     /// Names of the parameters that differ between jobs.
     varying: Vec<String>,
     /// In the order of execution.
-    jobs: Vec<JobView>,
+    jobs: JobViews<'a>,
     /// Done jobs that would run again because their env has another name.
     renamed: Vec<Renamed>,
     /// Leftovers of older versions that misread a number.
@@ -95,79 +97,120 @@ struct PlanView {
     problems: Vec<ProblemView>,
 }
 
+/// The jobs of a plan. Each is looked at when it is printed, since there can be a million.
+#[derive(Debug)]
+struct JobViews<'a> {
+    decided: &'a [Decided],
+    estimator: Estimator,
+}
+
 #[derive(Debug, Serialize)]
-struct JobView {
+struct JobView<'a> {
     id: JobId,
     label: String,
-    key: Key,
+    key: &'a Key,
     /// `run`, or the state of a job that does not run.
     decision: &'static str,
-    #[serde(skip)]
-    decision_text: &'static str,
-    #[serde(skip)]
-    state: State,
     /// The reason as a sentence; for a stale job, what changed; `None` if it is done.
     why: Option<String>,
     /// `None` if it does not run, or if there is no basis for an estimate.
     estimate: Option<Estimate>,
 }
 
-impl PlanView {
-    fn of(plan: &Plan, inventory: &Inventory, decided: &[Decided]) -> PlanView {
+impl<'a> PlanView<'a> {
+    fn of(plan: &'a Plan, inventory: &Inventory, decided: &'a [Decided]) -> PlanView<'a> {
         let estimator = Estimator::new(plan, inventory.records());
-        let jobs: Vec<JobView> = decided.iter().map(|decided| JobView::of(decided, &estimator)).collect();
-        let to_run = jobs.iter().filter(|job| job.state == State::Waiting).map(|job| &job.key);
+        let to_run =
+            decided.iter().filter(|decided| decided.decision.runs()).map(|decided| decided.job.key());
         PlanView {
             schema: VIEW_SCHEMA,
-            matrix: plan.matrix.name.to_string(),
-            file: plan.matrix.path.clone(),
-            counts: jobs.iter().map(|job| job.state).collect(),
+            matrix: &plan.matrix.name,
+            file: &plan.matrix.path,
+            counts: decided.iter().map(|decided| decided.decision.state()).collect(),
             time_left: estimator.time_left(to_run),
-            varying: varying_parameters(jobs.iter().map(|job| &job.key)),
-            jobs,
+            varying: varying_parameters(decided.iter().map(|decided| decided.job.key())),
+            jobs: JobViews { decided, estimator },
             renamed: renamed(plan, inventory),
             misread: misreadings(plan, inventory),
             problems: ProblemView::all(inventory),
         }
     }
 
-    fn text(&self, layout: Layout) -> String {
+    fn write(&self, layout: Layout, out: &mut impl Write) -> io::Result<()> {
         let mut header = vec!["job".to_owned()];
         header.extend(self.varying.iter().cloned());
         header.extend(["decision", "time", "why"].map(str::to_owned));
-        let mut rows = table(header, layout);
-        for job in &self.jobs {
-            let mut row = vec![job.label.clone()];
-            row.extend(self.varying.iter().map(|name| param_text(&job.key, name)));
-            let seconds = job.estimate.map(|estimate| format!("~{}", duration_text(estimate.seconds)));
-            let seconds =
-                seconds.unwrap_or_else(|| if job.state == State::Waiting { "?" } else { "" }.to_owned());
-            row.extend([job.decision_text.to_owned(), seconds, job.why.clone().unwrap_or_default()]);
-            rows.add_row(row);
+        match layout {
+            Layout::Plain => {
+                write_columns(out, &header, self.jobs.decided, |decided, cells| self.fill(decided, cells))?;
+            }
+            Layout::Lines => {
+                let mut rows = table(header, layout);
+                for decided in self.jobs.decided {
+                    let mut cells = Cells::default();
+                    self.fill(decided, &mut cells);
+                    rows.add_row(cells.texts());
+                }
+                out.write_all(table_text(&rows).as_bytes())?;
+            }
         }
+        self.write_summary(out)
+    }
+
+    /// Adds the cells of a job's row.
+    fn fill(&self, decided: &Decided, cells: &mut Cells) {
+        let (key, decision) = (decided.job.key(), &decided.decision);
+        cells.add(key.label());
+        self.varying.iter().for_each(|name| cells.add(param_text(key, name)));
+        cells.add(decision.text());
+        match self.jobs.estimate(decided) {
+            Some(estimate) => cells.add(format_args!("~{}", duration_text(estimate.seconds))),
+            None => cells.add(if decision.runs() { "?" } else { "" }),
+        }
+        cells.add(decision.why().unwrap_or_default());
+    }
+
+    /// Writes what stands below the rows.
+    fn write_summary(&self, out: &mut impl Write) -> io::Result<()> {
         let (to_run, others) = (self.counts.of(State::Waiting), self.counts.clone().without(State::Waiting));
         let others = if others.jobs() > 0 { format!(", {others}") } else { String::new() };
-        let counts = format!("{}: {}: {to_run} to run{others}", self.matrix, jobs_text(self.jobs.len()));
-        let problems = self.problems.iter().map(|problem| format!("\n{}", problem.text()));
-        let others = renamed_lines(&self.renamed).into_iter().chain(misread_lines(&self.misread));
-        let beside: String = problems.chain(others.map(|line| format!("\n{line}\n"))).collect();
-        format!("{}{counts}; time left: {}\n{beside}", table_text(&rows), self.time_left)
+        let jobs = jobs_text(self.jobs.decided.len());
+        writeln!(out, "{}: {jobs}: {to_run} to run{others}; time left: {}", self.matrix, self.time_left)?;
+        for problem in &self.problems {
+            write!(out, "\n{}", problem.text())?;
+        }
+        for line in renamed_lines(&self.renamed).into_iter().chain(misread_lines(&self.misread)) {
+            writeln!(out, "\n{line}")?;
+        }
+        Ok(())
     }
 }
 
-impl JobView {
-    fn of(decided: &Decided, estimator: &Estimator) -> JobView {
+impl<'a> JobViews<'a> {
+    fn iter(&self) -> impl Iterator<Item = JobView<'a>> {
+        self.decided.iter().map(|decided| self.view(decided))
+    }
+
+    fn view(&self, decided: &'a Decided) -> JobView<'a> {
         let Decided { job, decision } = decided;
         JobView {
             id: job.id(),
             label: job.label(),
-            key: job.key().clone(),
+            key: job.key(),
             decision: decision.name(),
-            decision_text: decision.text(),
-            state: decision.state(),
             why: decision.why(),
-            estimate: if decision.runs() { estimator.estimate(job.key()) } else { None },
+            estimate: self.estimate(decided),
         }
+    }
+
+    fn estimate(&self, Decided { job, decision }: &Decided) -> Option<Estimate> {
+        if decision.runs() { self.estimator.estimate(job.key()) } else { None }
+    }
+}
+
+impl Serialize for JobViews<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
     }
 }
 
@@ -228,16 +271,24 @@ mod tests {
             .zip(decisions)
             .map(|(key, decision)| Decided { job: Job::new(key.clone()), decision })
             .collect();
-        let view = PlanView::of(&plan(keys.to_vec()), &inventory, &decided);
+        let plan = plan(keys.to_vec());
+        let view = PlanView::of(&plan, &inventory, &decided);
         assert_eq!(
             serde_json::to_value(&view).unwrap()["counts"],
             json!({ "run": 2, "done": 1, "stale": 1, "not_here": 1, "pruned": 1, "blocked": 0 })
         );
         assert_eq!(view.varying, ["deterministic"]);
-        let bases: Vec<_> = view.jobs.iter().map(|job| job.estimate.map(|estimate| estimate.basis)).collect();
+        let bases: Vec<_> = view.jobs.iter().map(|job| Some(job.estimate?.basis)).collect();
         assert_eq!(bases, [None, Some(Basis::Config), Some(Basis::Model), None, None, None]);
         assert_eq!((view.time_left.jobs, view.time_left.jobs_without_basis), (2, 0));
-        insta::assert_snapshot!(view.text(Layout::Plain));
+        let text = |layout| {
+            let mut out = Vec::new();
+            view.write(layout, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        insta::assert_snapshot!(text(Layout::Plain));
+        let rows = |text: &str| text.lines().filter(|line| line.contains("_bs")).count();
+        assert_eq!(rows(&text(Layout::Lines)), rows(&text(Layout::Plain)));
         let json = serde_json::to_value(&view).unwrap();
         assert_eq!(json["jobs"][2]["decision"], "run");
         assert_eq!(json["jobs"][4]["decision"], "not_here");

@@ -1,0 +1,138 @@
+//! Plain columns for pipes and files, as [`super::output::table`] lays them out, written row by row.
+//!
+//! A plan can have a million jobs. So no row is held: each is made twice, first to learn how wide the columns are.
+
+use std::fmt::{self, Display, Write as _};
+use std::io::{self, Write};
+
+use unicode_width::UnicodeWidthStr;
+
+/// The cells of one row. All rows use the same memory in turn.
+#[derive(Debug, Default)]
+pub(super) struct Cells {
+    text: String,
+    /// Where each cell ends in the text.
+    ends: Vec<usize>,
+}
+
+impl Cells {
+    /// Adds a cell. A row is one line, so its line breaks become blanks.
+    pub(super) fn add(&mut self, cell: impl Display) {
+        // A `String` takes everything; what a value cannot display is left out.
+        let _ = write!(OneLine(&mut self.text), "{cell}");
+        self.ends.push(self.text.len());
+    }
+
+    /// The texts of the cells.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        let begins = std::iter::once(0).chain(self.ends.iter().copied());
+        begins.zip(&self.ends).map(|(begin, end)| &self.text[begin..*end])
+    }
+
+    fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+    }
+}
+
+struct OneLine<'a>(&'a mut String);
+
+impl fmt::Write for OneLine<'_> {
+    fn write_str(&mut self, piece: &str) -> fmt::Result {
+        if piece.contains(['\n', '\r']) {
+            self.0
+                .extend(piece.chars().map(|letter| if matches!(letter, '\n' | '\r') { ' ' } else { letter }));
+        } else {
+            self.0.push_str(piece);
+        }
+        Ok(())
+    }
+}
+
+/// Writes a line of columns for `header` and for each of `items`, whose cells `fill` adds, as many as the header has.
+///
+/// # Errors
+/// Those of `out`.
+pub(super) fn write_columns<T>(
+    out: &mut impl Write,
+    header: &[String],
+    items: &[T],
+    fill: impl Fn(&T, &mut Cells),
+) -> io::Result<()> {
+    let mut cells = Cells::default();
+    let mut widths: Vec<usize> = header.iter().map(|name| width(name)).collect();
+    for item in items {
+        cells.clear();
+        fill(item, &mut cells);
+        for (widest, cell) in widths.iter_mut().zip(cells.texts()) {
+            *widest = width(cell).max(*widest);
+        }
+    }
+    let mut line = String::new();
+    write_line(out, &widths, header.iter().map(String::as_str), &mut line)?;
+    for item in items {
+        cells.clear();
+        fill(item, &mut cells);
+        write_line(out, &widths, cells.texts(), &mut line)?;
+    }
+    Ok(())
+}
+
+/// Writes the `cells` of a row, without trailing spaces. `line` is memory for it.
+fn write_line<'a>(
+    out: &mut impl Write,
+    widths: &[usize],
+    cells: impl Iterator<Item = &'a str>,
+    line: &mut String,
+) -> io::Result<()> {
+    line.clear();
+    for (widest, cell) in widths.iter().zip(cells) {
+        line.push(' ');
+        line.push_str(cell);
+        line.extend(std::iter::repeat_n(' ', widest.saturating_sub(width(cell)) + 1));
+    }
+    line.truncate(line.trim_end().len());
+    line.push('\n');
+    out.write_all(line.as_bytes())
+}
+
+/// How many columns of a terminal `text` takes.
+fn width(text: &str) -> usize {
+    let is_plain = |byte: u8| (b' '..=b'~').contains(&byte);
+    if text.bytes().all(is_plain) { text.len() } else { text.width() }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cli::output::{Layout, table, table_text};
+
+    fn written(header: &[String], rows: &[Vec<String>]) -> String {
+        let mut out = Vec::new();
+        write_columns(&mut out, header, rows, |row, cells| row.iter().for_each(|cell| cells.add(cell)))
+            .unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_row_is_one_line() {
+        let text =
+            written(&["a".to_owned(), "b".to_owned()], &[vec!["1\n2\r\n".to_owned(), "é漢".to_owned()]]);
+        assert_eq!(text, " a      b\n 1 2    é漢\n");
+        assert_eq!(written(&["none".to_owned()], &[]), " none\n");
+    }
+
+    proptest! {
+        #[test]
+        fn the_columns_are_those_of_a_plain_table(
+            header in prop::collection::vec("[a-z][a-zé ]{0,8}", 4),
+            rows in prop::collection::vec(prop::collection::vec("[ -~]{0,12}|[a→é漢👩\u{301}\u{200d}\t ]{0,6}", 4), 0..6),
+        ) {
+            let mut drawn = table(header.clone(), Layout::Plain);
+            drawn.add_rows(rows.iter().cloned());
+            prop_assert_eq!(written(&header, &rows), table_text(&drawn));
+        }
+    }
+}
