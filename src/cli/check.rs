@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::load::{LoadMatrixError, load_matrix};
 use super::output::{print, print_json};
 use super::{Exit, Failure, Global};
-use crate::matrix::{Matrix, Note};
+use crate::matrix::{Env, Matrix, Note};
 use crate::text::{count_text, jobs_text};
 
 /// The arguments of `orchestrate check`.
@@ -78,25 +78,24 @@ pub(super) fn run(args: CheckArgs, _global: &Global) -> Result<Exit, Failure> {
 }
 
 fn summary(file: &str, matrix: &Matrix) -> Checked {
-    let configs = matrix.configs();
-    let envs: Vec<CheckedEnv> = matrix
-        .envs
-        .iter()
-        .map(|env| {
-            let own = || configs.iter().filter(|config| config.key.env == env.name);
-            CheckedEnv {
-                name: env.name.to_string(),
-                device: env.device.to_string(),
-                configs: own().count(),
-                jobs: own().map(|config| config.repeats as usize).sum(),
-            }
-        })
-        .collect();
+    let empty = |env: &Env| CheckedEnv {
+        name: env.name.to_string(),
+        device: env.device.to_string(),
+        configs: 0,
+        jobs: 0,
+    };
+    let mut envs: Vec<CheckedEnv> = matrix.envs.iter().map(empty).collect();
+    for config in matrix.configs() {
+        for env in envs.iter_mut().filter(|env| config.key.env == *env.name) {
+            env.configs += 1;
+            env.jobs += config.repeats as usize;
+        }
+    }
     Checked {
         file: file.to_owned(),
         valid: true,
         name: Some(matrix.name.to_string()),
-        configs: configs.len(),
+        configs: envs.iter().map(|env| env.configs).sum(),
         jobs: envs.iter().map(|env| env.jobs).sum(),
         envs,
         mistakes: Vec::new(),

@@ -2,6 +2,8 @@
 //!
 //! Every verb needs the id of every job, so the text is written field by field, without a tree of values in between.
 
+use std::fmt::Write;
+
 use super::key::hashed;
 use super::{DataSource, JobId, Key, ParamValue, Params, Profile, WorkerTemplate};
 
@@ -28,12 +30,31 @@ impl Key {
 
     /// The canonical JSON of this key with another `batch` and `repeat`.
     fn text(&self, batch: u32, repeat: u32) -> String {
-        // Exhaustive, so that a new field of a key is written here too.
-        let Key { schema, kind, env, device, model, precision, params, worker, profile, batch: _, repeat: _ } =
-            self;
-        let mut out = String::with_capacity(256);
-        let mut object = Object::begin(&mut out);
-        object.member("batch").push_str(&batch.to_string());
+        let mut out = String::with_capacity(512);
+        self.write_before_repeat(batch, &mut out);
+        write_number(repeat, &mut out);
+        self.write_after_repeat(&mut out);
+        out
+    }
+
+    /// Writes the canonical JSON of this key with another `batch`, up to the repeat.
+    pub(super) fn write_before_repeat(&self, batch: u32, out: &mut String) {
+        // Exhaustive, so that a new field of a key is written here or below.
+        let Key {
+            kind,
+            env,
+            device,
+            model,
+            precision,
+            params,
+            profile,
+            batch: _,
+            repeat: _,
+            schema: _,
+            worker: _,
+        } = self;
+        let mut object = Object::begin(out);
+        write_number(batch, object.member("batch"));
         write_text(&device.to_string(), object.member("device"));
         write_text(env, object.member("env"));
         write_text(kind.as_str(), object.member("kind"));
@@ -43,13 +64,18 @@ impl Key {
         if !profile.is_default() {
             write_profile(profile, object.member("profile"));
         }
-        object.member("repeat").push_str(&repeat.to_string());
-        object.member("schema").push_str(&schema.to_string());
+        object.member("repeat");
+    }
+
+    /// Writes what follows the repeat.
+    pub(super) fn write_after_repeat(&self, out: &mut String) {
+        let Key { schema, worker, .. } = self;
+        let mut object = Object::begun(out);
+        write_number(*schema, object.member("schema"));
         if let WorkerTemplate::Command(words) = worker {
             write_command(words, object.member("worker"));
         }
         object.end();
-        out
     }
 }
 
@@ -63,6 +89,11 @@ impl<'a> Object<'a> {
     fn begin(out: &'a mut String) -> Self {
         out.push('{');
         Object { out, is_empty: true }
+    }
+
+    /// The object that `out` ends with, which has a member.
+    fn begun(out: &'a mut String) -> Self {
+        Object { out, is_empty: false }
     }
 
     /// Begins the member `name`. The caller appends its value.
@@ -91,8 +122,8 @@ fn write_params(params: &Params, out: &mut String) {
 
 fn write_value(value: &ParamValue, out: &mut String) {
     match value {
-        ParamValue::Bool(value) => out.push_str(&value.to_string()),
-        ParamValue::Int(value) => out.push_str(&value.to_string()),
+        ParamValue::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+        ParamValue::Int(value) => write_number(*value, out),
         ParamValue::Float(value) => out.push_str(&value.canonical()),
         ParamValue::Text(text) => write_text(text, out),
         ParamValue::Data(source) => write_source(source, out),
@@ -114,7 +145,7 @@ fn write_profile(Profile { iters, counters }: &Profile, out: &mut String) {
         write_texts(counters, object.member("counters"));
     }
     if let Some(iters) = iters {
-        object.member("iters").push_str(&iters.to_string());
+        write_number(*iters, object.member("iters"));
     }
     object.end();
 }
@@ -136,9 +167,17 @@ fn write_texts(texts: &[String], out: &mut String) {
     out.push(']');
 }
 
+/// Writes a whole number.
+pub(super) fn write_number(number: impl Into<i64>, out: &mut String) {
+    // A `String` takes everything.
+    let _ = write!(out, "{}", number.into());
+}
+
 /// Writes `text` in quotation marks, escaped as `serde_json` escapes it: `"`, `\` and control characters below a space.
 fn write_text(text: &str, out: &mut String) {
-    if text.bytes().any(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
+    // Without a branch, many bytes are looked at at once.
+    let needs_escape = |byte: u8| (byte < b' ') | (byte == b'"') | (byte == b'\\');
+    if text.bytes().fold(false, |found, byte| found | needs_escape(byte)) {
         out.push_str(&serde_json::Value::from(text).to_string());
         return;
     }

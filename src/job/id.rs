@@ -11,7 +11,12 @@ pub struct JobId([u8; 32]);
 impl JobId {
     /// The id of a key whose canonical JSON is `preimage`.
     pub(super) fn of(preimage: &str) -> Self {
-        JobId(Sha256::digest(preimage.as_bytes()).into())
+        JobId::from_hash(Sha256::new_with_prefix(preimage))
+    }
+
+    /// The id of a key whose canonical JSON has been hashed.
+    pub(super) fn from_hash(hash: Sha256) -> Self {
+        JobId(hash.finalize().into())
     }
 
     /// The first 12 hex digits, for directory names and for people to type.

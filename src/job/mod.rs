@@ -20,6 +20,7 @@ mod name;
 mod parameter;
 mod placeholder;
 mod profile;
+mod repeats;
 mod state;
 mod told;
 mod value;
@@ -41,6 +42,7 @@ pub use parameter::{
 };
 pub use placeholder::{Part, parts, placeholders};
 pub use profile::Profile;
+pub use repeats::Repeats;
 pub use state::{State, Tally};
 pub use value::{DataSource, ParamValue, Params};
 pub use varying::{distinction, varying_parameters};

@@ -17,8 +17,7 @@ use super::veil::{mask_of, without_quotes};
 use super::{AxisValue, Condition, Env, Include, Matrix, Operator, Selector, SelectorField, comma_separated};
 use crate::architecture::{self, NoNetwork};
 use crate::job::{
-    JobId, Key, PARAMETERS, ParamValue, Parameter, ParameterType, Params, Precision, WorkerTemplate,
-    parameter,
+    JobId, Key, PARAMETERS, ParamValue, Parameter, ParameterType, Params, Precision, parameter,
 };
 use crate::text::{did_you_mean, one_of};
 
@@ -354,6 +353,9 @@ fn is_number(field: &SelectorField) -> bool {
 
 /// Why the shipped worker has no network for the images of `key`. Unknown networks are reported elsewhere.
 fn no_network(key: &Key) -> Option<String> {
+    if !key.worker.is_shipped() {
+        return None;
+    }
     let size = |name: &str| match key.param(name) {
         Some(ParamValue::Int(value)) => u32::try_from(value).ok(),
         _ => None,
@@ -361,7 +363,7 @@ fn no_network(key: &Key) -> Option<String> {
     let (input_size, classes) = size("input_size").zip(size("classes"))?;
     match architecture::check(&key.model, input_size, classes) {
         Err(NoNetwork::UnknownName(_)) | Ok(_) => None,
-        Err(error) => (key.worker == WorkerTemplate::Shipped).then(|| error.to_string()),
+        Err(error) => Some(error.to_string()),
     }
 }
 
@@ -381,10 +383,10 @@ fn check_whole(
     let mut hits = vec![false; exclude.len()];
     for (env, file) in known.built.iter().zip(&known.file.envs) {
         let Some(env) = env else { continue };
-        let mut ids = check_product(env, &file.name, exclude, &mut hits, notes);
-        check_included(env, include, &mut ids, notes);
+        let product = check_product(env, &file.name, exclude, &mut hits, notes);
+        let added = check_included(env, include, exclude, notes);
         let may_be_included = known.file.include.len() > include.len();
-        if ids.is_empty() && !may_be_included {
+        if product + added == 0 && !may_be_included {
             let message = "has no configs left: `exclude` removes all of them";
             notes.add(file.name.span, &file.name.value, message);
         }
@@ -397,15 +399,15 @@ fn check_whole(
     }
 }
 
-/// The ids of the configs of `env` that are not excluded. `hits` collects the selectors that exclude a config.
+/// The number of configs of `env` that are not excluded. `hits` collects the selectors that exclude a config.
 fn check_product(
     env: &Env,
     name: &Spanned<String>,
     exclude: &[Spanned<Selector>],
     hits: &mut [bool],
     notes: &mut Notes,
-) -> HashSet<JobId> {
-    let mut ids = HashSet::new();
+) -> usize {
+    let mut configs = 0;
     let mut impossible = BTreeSet::new();
     for key in env.product() {
         let mut is_kept = true;
@@ -415,19 +417,26 @@ fn check_product(
             is_kept &= !matches;
         }
         if is_kept {
-            ids.insert(key.id());
+            configs += 1;
             impossible.extend(no_network(&key));
         }
     }
     for reason in impossible {
         notes.add(name.span, &name.value, format!("has impossible configs: {reason}"));
     }
-    ids
+    configs
 }
 
-/// Checks the configs that `include` adds to `env`, and adds their ids to `ids`.
-fn check_included(env: &Env, include: &[Spanned<Include>], ids: &mut HashSet<JobId>, notes: &mut Notes) {
-    for include in include.iter().filter(|include| include.value.env == env.name) {
+/// Checks the configs that `include` adds to `env`, and counts them.
+fn check_included(
+    env: &Env,
+    include: &[Spanned<Include>],
+    exclude: &[Spanned<Selector>],
+    notes: &mut Notes,
+) -> usize {
+    let include: Vec<_> = include.iter().filter(|include| include.value.env == env.name).collect();
+    let mut ids = if include.is_empty() { HashSet::new() } else { kept_ids(env, exclude) };
+    for include in &include {
         let key = env.included(&include.value).key;
         let span = Span { length: 1, ..include.span };
         if let Some(reason) = no_network(&key) {
@@ -437,4 +446,11 @@ fn check_included(env: &Env, include: &[Spanned<Include>], ids: &mut HashSet<Job
             notes.add(span, "include", "this config is already in the matrix: remove it here");
         }
     }
+    include.len()
+}
+
+/// The ids of the configs of `env` that are not excluded.
+fn kept_ids(env: &Env, exclude: &[Spanned<Selector>]) -> HashSet<JobId> {
+    let is_kept = |key: &Key| !exclude.iter().any(|selector| selector.value.matches(key));
+    env.product().filter(is_kept).map(|key| key.id()).collect()
 }

@@ -25,19 +25,14 @@ impl Config {
 
 impl Matrix {
     /// The configs in the order of the file: env by env, the product before the included ones.
-    pub fn configs(&self) -> Vec<Config> {
-        let mut configs = Vec::new();
-        for env in &self.envs {
-            let kept = env.product().filter(|key| !self.exclude.iter().any(|selector| selector.matches(key)));
-            configs.extend(kept.map(|key| Config {
-                key,
-                repeats: env.repeats,
-                profiles: env.profiles.clone(),
-            }));
+    pub fn configs(&self) -> impl Iterator<Item = Config> + '_ {
+        self.envs.iter().flat_map(|env| {
+            let is_kept = |key: &Key| !self.exclude.iter().any(|selector| selector.matches(key));
+            let kept = env.product().filter(is_kept);
+            let kept = kept.map(|key| Config { key, repeats: env.repeats, profiles: env.profiles.clone() });
             let added = self.include.iter().filter(|include| include.env == env.name);
-            configs.extend(added.map(|include| env.included(include)));
-        }
-        configs
+            kept.chain(added.map(|include| env.included(include)))
+        })
     }
 }
 
@@ -61,7 +56,7 @@ impl Env {
 
     /// The config at `index` of the product. The index is a number with one digit per axis, which is the axis' point.
     fn nth_config(&self, mut index: u64) -> Key {
-        let mut values = BTreeMap::new();
+        let mut values: Vec<(&AxisName, &AxisValue)> = Vec::new();
         for Axis { names, points } in self.axes.iter().rev() {
             let count = points.len() as u64;
             let point =
@@ -69,12 +64,14 @@ impl Env {
             index /= count;
             values.extend(names.iter().zip(&points[point]));
         }
-        let Some(AxisValue::Model(model)) = values.remove(&AxisName::Model) else {
-            unreachable!("every env has the axis `models`")
-        };
-        let mut key = self.bare_key(model.clone());
-        for (name, value) in values {
-            match (name, value) {
+        let model = values.iter().find_map(|(_, value)| match value {
+            AxisValue::Model(model) => Some(model.clone()),
+            AxisValue::Batch(_) | AxisValue::Precision(_) | AxisValue::Param(_) => None,
+        });
+        let mut key = self.bare_key(model.expect("every env has the axis `models`"));
+        for value in values {
+            match value {
+                (AxisName::Model, AxisValue::Model(_)) => {}
                 (AxisName::Batch, AxisValue::Batch(batch)) => key.batch = *batch,
                 (AxisName::Precision, AxisValue::Precision(precision)) => key.precision = *precision,
                 (AxisName::Param(name), AxisValue::Param(value)) => set(&mut key.params, name, value),

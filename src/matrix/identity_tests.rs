@@ -71,7 +71,7 @@ proptest! {
     fn a_matrix_declares_the_key_that_it_says(key in arbitrary::key(), style: u8) {
         let text = yaml(&key, style);
         let matrix = check(&text).map_err(|notes| TestCaseError::fail(format!("{text}\n{notes:#?}")))?;
-        let config = matrix.configs().remove(0);
+        let config = matrix.configs().next().expect("a matrix has a config");
         let declared = match key.kind {
             Kind::Timing => Key { repeat: config.repeats, ..config.key },
             Kind::Ncu | Kind::Perf => config.profiled().next().expect("its profiler is declared"),

@@ -124,6 +124,9 @@ impl Estimator {
 
     /// The estimate for the job of `key`; `None` if no job of its env and kind has finished.
     pub fn estimate(&self, key: &Key) -> Option<Estimate> {
+        if self.by_env.is_empty() {
+            return None;
+        }
         if let Some(seconds) = self.of_config(key.config_id()) {
             return Some(Estimate { seconds, basis: Basis::Config });
         }

@@ -2,7 +2,6 @@
 
 use super::order::order;
 use super::{PLAN_SCHEMA, Plan, PlannedEnv};
-use crate::job::Job;
 use crate::matrix::{Env, Matrix};
 use crate::record::MatrixFacts;
 
@@ -16,7 +15,7 @@ pub fn expand(matrix: &Matrix, facts: MatrixFacts) -> Plan {
         order_seed: matrix.order_seed,
         thresholds: matrix.thresholds,
         envs: matrix.envs.iter().map(|env| (env.name.clone(), planned(env))).collect(),
-        jobs: order(&matrix.configs(), matrix.order, matrix.order_seed).into_iter().map(Job::new).collect(),
+        jobs: order(matrix.configs(), matrix.order, matrix.order_seed),
     }
 }
 

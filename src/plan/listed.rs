@@ -13,7 +13,7 @@ use std::fmt;
 use serde::de::{Error, MapAccess, SeqAccess, Visitor, value};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::job::{ConfigOf, Job, Key};
+use crate::job::{ConfigOf, Job, Key, Repeats};
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -59,13 +59,14 @@ impl<'de> Visitor<'de> for JobsVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Vec<Job>, A::Error> {
         let Listed { configs, order } = Listed::deserialize(value::MapAccessDeserializer::new(map))?;
-        let key = |(place, repeat): (usize, u32)| {
+        let mut repeats: Vec<Option<Repeats>> = vec![None; configs.len()];
+        let job = |(place, repeat): (usize, u32)| {
             let config = configs.get(place).ok_or_else(|| {
                 A::Error::custom(format!("a job is of config {place}, but there are only {}", configs.len()))
             })?;
-            Ok(Job::new(Key { repeat, ..config.clone() }))
+            Ok(repeats[place].get_or_insert_with(|| Repeats::of(config.clone())).job(repeat))
         };
-        order.into_iter().map(key).collect()
+        order.into_iter().map(job).collect()
     }
 }
 

@@ -3,46 +3,63 @@
 //! Random orders use [`SplitMix64`] and the Fisher–Yates shuffle. They are implemented here, so a seed means the same
 //! order in every version of this program.
 
-use crate::job::Key;
+use crate::job::{Job, Repeats};
 use crate::matrix::{Config, Order};
 use crate::random::SplitMix64;
 
 /// The jobs of `configs` with all repeats, in `order`. Profiled jobs come after the timing jobs of their config, or
 /// after all timing jobs if configs are mixed. Timings matter most, and a profiler can leave the device at other
 /// clocks.
-pub(super) fn order(configs: &[Config], order: Order, seed: u64) -> Vec<Key> {
+pub(super) fn order(configs: impl Iterator<Item = Config>, order: Order, seed: u64) -> Vec<Job> {
     match order {
-        Order::Sequential => {
-            configs.iter().flat_map(|config| repeats(config).chain(config.profiled())).collect()
-        }
+        Order::Sequential => configs.flat_map(|config| repeats(&config).chain(profiled(&config))).collect(),
         Order::Interleaved => {
-            let rounds = configs.iter().map(|config| config.repeats).max().unwrap_or(0);
-            let timed = (1..=rounds).flat_map(|repeat| round(configs, repeat, seed));
-            timed.chain(configs.iter().flat_map(Config::profiled)).collect()
+            let (rounds, profiled) = rounds(configs);
+            let timed = (1..).zip(rounds).flat_map(|(repeat, round)| block(round, repeat, seed));
+            timed.chain(profiled).collect()
         }
         Order::Random => {
-            let mut jobs: Vec<Key> = configs.iter().flat_map(repeats).collect();
+            let (mut jobs, mut last) = (Vec::new(), Vec::new());
+            for config in configs {
+                jobs.extend(repeats(&config));
+                last.extend(profiled(&config));
+            }
             shuffle(&mut jobs, seed);
-            jobs.extend(configs.iter().flat_map(Config::profiled));
+            jobs.append(&mut last);
             jobs
         }
     }
 }
 
 /// The timing jobs of a config.
-fn repeats(config: &Config) -> impl Iterator<Item = Key> + '_ {
-    (1..=config.repeats).map(|repeat| job(config, repeat))
+fn repeats(config: &Config) -> impl Iterator<Item = Job> + use<> {
+    let (all, last) = (Repeats::of(config.key.clone()), config.repeats);
+    (1..=last).map(move |repeat| all.job(repeat))
 }
 
-fn job(config: &Config, repeat: u32) -> Key {
-    Key { repeat, ..config.key.clone() }
+/// The profiled jobs of a config.
+fn profiled(config: &Config) -> impl Iterator<Item = Job> + use<> {
+    config.profiled().map(Job::new).collect::<Vec<_>>().into_iter()
 }
 
-/// One block of an interleaved order: the configs with this repeat, shuffled. Each block has its own generator, so more
-/// repeats do not change earlier blocks.
-fn round(configs: &[Config], repeat: u32, seed: u64) -> Vec<Key> {
-    let mut jobs: Vec<Key> =
-        configs.iter().filter(|config| repeat <= config.repeats).map(|config| job(config, repeat)).collect();
+/// The timing jobs of `configs` by repeat, in their order, and the profiled jobs.
+fn rounds(configs: impl Iterator<Item = Config>) -> (Vec<Vec<Job>>, Vec<Job>) {
+    let (mut rounds, mut last): (Vec<Vec<Job>>, _) = (Vec::new(), Vec::new());
+    for config in configs {
+        for (index, job) in repeats(&config).enumerate() {
+            if index == rounds.len() {
+                rounds.push(Vec::new());
+            }
+            rounds[index].push(job);
+        }
+        last.extend(profiled(&config));
+    }
+    (rounds, last)
+}
+
+/// One block of an interleaved order: the jobs of a repeat, shuffled. Each block has its own generator, so more repeats
+/// do not change earlier blocks.
+fn block(mut jobs: Vec<Job>, repeat: u32, seed: u64) -> Vec<Job> {
     let block_seed = SplitMix64::new(seed ^ SplitMix64::new(repeat.into()).draw()).draw();
     shuffle(&mut jobs, block_seed);
     jobs
@@ -81,9 +98,12 @@ mod tests {
         let matrix = crate::matrix::check(
             "name: m\nmodels: [resnet18, vgg16]\nbatches: [1, 2, 4]\nrepeats: 2\nenvs: { cpu: { device: cpu } }\n",
         );
-        let jobs = order(&matrix.unwrap().configs(), Order::Interleaved, 7);
-        let found: Vec<String> =
-            jobs.iter().map(|key| format!("{}/{}/{}", key.repeat, key.model, key.batch)).collect();
+        let jobs = order(matrix.unwrap().configs(), Order::Interleaved, 7);
+        let found: Vec<String> = jobs
+            .iter()
+            .map(Job::key)
+            .map(|key| format!("{}/{}/{}", key.repeat, key.model, key.batch))
+            .collect();
         assert_eq!(
             found.join(" "),
             "1/vgg16/1 1/resnet18/4 1/vgg16/4 1/vgg16/2 1/resnet18/1 1/resnet18/2 \
@@ -110,8 +130,9 @@ mod tests {
             "name: m\nmodels: [resnet18, vgg16]\nbatches: [4]\nrepeats: 2\nprofile: { ncu: {}, perf: { iters: 3 } }\n\
              envs: { gpu: { device: cuda, profile: { perf: false } }, cpu: { device: cpu } }\n",
         );
-        let configs = matrix.unwrap().configs();
-        let labels = |order| self::order(&configs, order, 0).iter().map(Key::label).collect::<Vec<_>>();
+        let matrix = matrix.unwrap();
+        let labels =
+            |order| self::order(matrix.configs(), order, 0).iter().map(Job::label).collect::<Vec<_>>();
         let sequential = labels(Order::Sequential);
         assert_eq!(
             sequential[..3],

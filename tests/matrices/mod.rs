@@ -155,7 +155,7 @@ fn max_jobs_is_how_many_jobs_a_matrix_can_have() {
             "name: m\nmodels: [resnet18]\nbatches: [1, 2, 3]\nrepeats: 2\n{most}\nenvs: {{ cpu: {{ device: cpu }} }}\n\
              include: [{{ model: vgg16, batch: 1, precision: fp32, repeats: 4 }}]\n"
         );
-        check(&text).map(|matrix| matrix.configs().len()).map_err(|notes| notes.len())
+        check(&text).map(|matrix| matrix.configs().count()).map_err(|notes| notes.len())
     };
     assert_eq!(jobs(""), Ok(4));
     assert_eq!(jobs("max_jobs: 10"), Ok(4));
