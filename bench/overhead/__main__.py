@@ -80,7 +80,6 @@ def parse():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--stores", type=int, nargs="*", default=[10_000, 100_000], help="jobs of the finished stores")
     parser.add_argument("--plans", type=int, nargs="*", default=[100_000, 1_000_000], help="jobs of matrices to plan")
-    parser.add_argument("--plan-lines", default="", help="further lines of those matrices, such as a raised limit")
     parser.add_argument("--open", type=int, default=10_000, help="open jobs beside the long worker")
     parser.add_argument("--seconds", type=int, default=60, help="how long that worker runs")
     parser.add_argument("--patience", type=float, default=300, help="seconds after which a verb is given up")
