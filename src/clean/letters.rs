@@ -31,7 +31,8 @@ pub fn clean_text(text: &str) -> Cow<'_, str> {
 pub fn printable(text: &str) -> Cow<'_, str> {
     let is_layout = |letter| matches!(letter, '\n' | '\t');
     // Nearly all texts are like this, and bytes are found faster than letters.
-    if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t')) {
+    let is_harmless = |byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+    if text.bytes().fold(true, |all, byte| all & is_harmless(byte)) {
         return text.into();
     }
     if text.contains(|letter| is_unsafe(letter) && !is_layout(letter)) {

@@ -2,7 +2,7 @@
 //!
 //! A plan can have a million jobs. So no row is held: each is made twice, first to learn how wide the columns are.
 
-use std::fmt::{self, Display, Write as _};
+use std::fmt::{Display, Write as _};
 use std::io::{self, Write};
 
 use unicode_width::UnicodeWidthStr;
@@ -11,41 +11,37 @@ use unicode_width::UnicodeWidthStr;
 #[derive(Debug, Default)]
 pub(super) struct Cells {
     text: String,
-    /// Where each cell ends in the text.
-    ends: Vec<usize>,
+    /// Where each cell ends in the text, and how wide it is.
+    ends: Vec<(usize, usize)>,
 }
 
 impl Cells {
     /// Adds a cell. A row is one line, so its line breaks become blanks.
     pub(super) fn add(&mut self, cell: impl Display) {
+        let begin = self.text.len();
         // A `String` takes everything; what a value cannot display is left out.
-        let _ = write!(OneLine(&mut self.text), "{cell}");
-        self.ends.push(self.text.len());
+        let _ = write!(self.text, "{cell}");
+        if self.text[begin..].contains(['\n', '\r']) {
+            let line = self.text.split_off(begin).replace(['\n', '\r'], " ");
+            self.text.push_str(&line);
+        }
+        self.ends.push((self.text.len(), width(&self.text[begin..])));
     }
 
     /// The texts of the cells.
     pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
-        let begins = std::iter::once(0).chain(self.ends.iter().copied());
-        begins.zip(&self.ends).map(|(begin, end)| &self.text[begin..*end])
+        let begins = std::iter::once(0).chain(self.ends.iter().map(|(end, _)| *end));
+        begins.zip(&self.ends).map(|(begin, (end, _))| &self.text[begin..*end])
+    }
+
+    /// How wide the cells are.
+    fn widths(&self) -> impl Iterator<Item = usize> {
+        self.ends.iter().map(|(_, width)| *width)
     }
 
     fn clear(&mut self) {
         self.text.clear();
         self.ends.clear();
-    }
-}
-
-struct OneLine<'a>(&'a mut String);
-
-impl fmt::Write for OneLine<'_> {
-    fn write_str(&mut self, piece: &str) -> fmt::Result {
-        if piece.contains(['\n', '\r']) {
-            self.0
-                .extend(piece.chars().map(|letter| if matches!(letter, '\n' | '\r') { ' ' } else { letter }));
-        } else {
-            self.0.push_str(piece);
-        }
-        Ok(())
     }
 }
 
@@ -60,36 +56,32 @@ pub(super) fn write_columns<T>(
     fill: impl Fn(&T, &mut Cells),
 ) -> io::Result<()> {
     let mut cells = Cells::default();
-    let mut widths: Vec<usize> = header.iter().map(|name| width(name)).collect();
+    header.iter().for_each(|name| cells.add(name));
+    let mut widths: Vec<usize> = cells.widths().collect();
     for item in items {
         cells.clear();
         fill(item, &mut cells);
-        for (widest, cell) in widths.iter_mut().zip(cells.texts()) {
-            *widest = width(cell).max(*widest);
-        }
+        widths.iter_mut().zip(cells.widths()).for_each(|(widest, width)| *widest = width.max(*widest));
     }
+    cells.clear();
+    header.iter().for_each(|name| cells.add(name));
     let mut line = String::new();
-    write_line(out, &widths, header.iter().map(String::as_str), &mut line)?;
+    write_line(out, &widths, &cells, &mut line)?;
     for item in items {
         cells.clear();
         fill(item, &mut cells);
-        write_line(out, &widths, cells.texts(), &mut line)?;
+        write_line(out, &widths, &cells, &mut line)?;
     }
     Ok(())
 }
 
 /// Writes the `cells` of a row, without trailing spaces. `line` is memory for it.
-fn write_line<'a>(
-    out: &mut impl Write,
-    widths: &[usize],
-    cells: impl Iterator<Item = &'a str>,
-    line: &mut String,
-) -> io::Result<()> {
+fn write_line(out: &mut impl Write, widths: &[usize], cells: &Cells, line: &mut String) -> io::Result<()> {
     line.clear();
-    for (widest, cell) in widths.iter().zip(cells) {
+    for (widest, (cell, width)) in widths.iter().zip(cells.texts().zip(cells.widths())) {
         line.push(' ');
         line.push_str(cell);
-        line.extend(std::iter::repeat_n(' ', widest.saturating_sub(width(cell)) + 1));
+        line.extend(std::iter::repeat_n(' ', widest.saturating_sub(width) + 1));
     }
     line.truncate(line.trim_end().len());
     line.push('\n');
@@ -98,8 +90,9 @@ fn write_line<'a>(
 
 /// How many columns of a terminal `text` takes.
 fn width(text: &str) -> usize {
+    // Without a branch, many bytes are looked at at once.
     let is_plain = |byte: u8| (b' '..=b'~').contains(&byte);
-    if text.bytes().all(is_plain) { text.len() } else { text.width() }
+    if text.bytes().fold(true, |all, byte| all & is_plain(byte)) { text.len() } else { text.width() }
 }
 
 #[cfg(test)]

@@ -161,7 +161,13 @@ impl<'a> PlanView<'a> {
     fn fill(&self, decided: &Decided, cells: &mut Cells) {
         let (key, decision) = (decided.job.key(), &decided.decision);
         cells.add(key.label());
-        self.varying.iter().for_each(|name| cells.add(param_text(key, name)));
+        for name in &self.varying {
+            // Nearly always declared: then nothing is copied.
+            match key.params.get(name) {
+                Some(value) => cells.add(value),
+                None => cells.add(param_text(key, name)),
+            }
+        }
         cells.add(decision.text());
         match self.jobs.estimate(decided) {
             Some(estimate) => cells.add(format_args!("~{}", duration_text(estimate.seconds))),
