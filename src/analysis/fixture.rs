@@ -32,7 +32,7 @@ pub(crate) fn measurement(key: &Key, images_per_s: f64) -> Measurement {
     settings.set("channels_last", false);
     if key.worker.is_shipped() {
         let shape = ["input_size", "classes"].map(|name| (name, key.param(name).unwrap()));
-        let declared = key.params.iter().map(|(name, value)| (name.as_str(), value.clone()));
+        let declared = key.params.iter().map(|(name, value)| (name, value.clone()));
         for (name, value) in declared.chain(shape) {
             settings.set(name, serde_json::to_value(value).unwrap());
         }

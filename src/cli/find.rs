@@ -294,7 +294,8 @@ mod tests {
         let name =
             text.lines().find(|line| line.contains("deterministic=true")).unwrap().split_whitespace().next();
         let found = find_job(&store, name.unwrap()).unwrap();
-        assert_eq!(found.job.unwrap().key().params["deterministic"], ParamValue::Bool(true));
+        let found = found.job.unwrap();
+        assert_eq!(found.key().params.get("deterministic"), Some(&ParamValue::Bool(true)));
     }
 
     /// Creates the directory of a job in no plan, with the label of `like` and an id that begins with `digits`.

@@ -152,7 +152,7 @@ fn parse_condition(plan: &Plan, text: &str) -> Result<(SelectorField, Condition)
 fn check_field(plan: &Plan, condition: &str, name: &str) -> Result<(), Failure> {
     let mut own: BTreeSet<&str> = BTreeSet::new();
     for key in plan.keys() {
-        own.extend(key.params.keys().map(String::as_str));
+        own.extend(key.params.keys());
         if let crate::job::WorkerTemplate::Command(words) = &key.worker {
             own.extend(words.iter().flat_map(|word| placeholders(word)));
         }

@@ -105,7 +105,7 @@ fn external() -> impl Strategy<Value = Program> {
     let own = btree_map("p_[a-z0-9_]{0,6}", scalar(), 0..5);
     (name(), vec(command_word(), 1..5), own, known_params(&[])).prop_map(|(model, mut words, own, known)| {
         words.extend(own.keys().map(|name| format!("--{name}={{{name}}}")));
-        let known = known.iter().map(|(name, value)| (name.clone(), value.clone()));
+        let known = known.iter().map(|(name, value)| (name.to_owned(), value.clone()));
         let params = own.into_iter().chain(known).collect();
         (model, params, WorkerTemplate::Command(words.into()))
     })

@@ -172,7 +172,7 @@ pub(super) fn have_equal_ids(one: &Params, other: &Params) -> bool {
 }
 
 /// The part of `params` that the id hashes.
-pub(super) fn hashed(params: &Params) -> impl Iterator<Item = (&String, &ParamValue)> {
+pub(super) fn hashed(params: &Params) -> impl Iterator<Item = (&str, &ParamValue)> {
     params.iter().filter(|(name, value)| !is_default(name, value))
 }
 
@@ -297,7 +297,7 @@ mod tests {
             if explicit.params.contains_key(parameter.name()) {
                 continue;
             }
-            explicit.params.insert(parameter.name().to_owned(), default);
+            explicit.params.insert(parameter.name().into(), default);
             assert_eq!((explicit.id(), &explicit), (key().id(), &key()), "{}", parameter.name());
         }
     }

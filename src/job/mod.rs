@@ -18,6 +18,7 @@ mod key;
 mod misread;
 mod name;
 mod parameter;
+mod params;
 mod placeholder;
 mod profile;
 mod repeats;
@@ -40,11 +41,12 @@ pub use parameter::{
     Declaration, Need, PARAMETERS, Parameter, ParameterDefault, ParameterType, Reported, SYNTHETIC_FLAG,
     Splits, WrongParameter, parameter,
 };
+pub use params::Params;
 pub use placeholder::{Part, parts, placeholders};
 pub use profile::Profile;
 pub use repeats::Repeats;
 pub use state::{State, Tally};
-pub use value::{DataSource, ParamValue, Params};
+pub use value::{DataSource, ParamValue};
 pub use varying::{distinction, varying_parameters};
 pub use word::{Device, Kind, Optimizer, Precision, UnknownWord};
 

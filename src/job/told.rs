@@ -24,7 +24,7 @@ impl Key {
             }
         };
         let known = PARAMETERS.iter().filter(|known| is_told(known)).map(|known| known.name().to_owned());
-        let own = self.params.keys().filter(|name| super::parameter(name).is_none()).cloned();
+        let own = self.params.keys().filter(|name| super::parameter(name).is_none()).map(str::to_owned);
         known.chain(own).filter_map(|name| Some((name.clone(), self.asked(&name)?))).collect()
     }
 }

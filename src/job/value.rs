@@ -1,65 +1,12 @@
 //! The values of parameters in matrices and keys.
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::{Deref, DerefMut};
-use std::sync::Arc;
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::Finite;
-
-/// A job's parameters by name: those of [`super::PARAMETERS`], or placeholders in an external worker's command.
-///
-/// It is a map whose clones share their content until one of them is changed, since all repeats of a config have the
-/// same parameters.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Params(Arc<BTreeMap<String, ParamValue>>);
-
-impl Params {
-    /// No parameters.
-    pub fn new() -> Params {
-        Params::default()
-    }
-}
-
-impl Deref for Params {
-    type Target = BTreeMap<String, ParamValue>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
-    }
-}
-
-impl DerefMut for Params {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        Arc::make_mut(&mut self.0)
-    }
-}
-
-impl FromIterator<(String, ParamValue)> for Params {
-    fn from_iter<I: IntoIterator<Item = (String, ParamValue)>>(entries: I) -> Params {
-        Params(Arc::new(entries.into_iter().collect()))
-    }
-}
-
-impl<const N: usize> From<[(String, ParamValue); N]> for Params {
-    fn from(entries: [(String, ParamValue); N]) -> Params {
-        entries.into_iter().collect()
-    }
-}
-
-impl<'a> IntoIterator for &'a Params {
-    type Item = (&'a String, &'a ParamValue);
-    type IntoIter = std::collections::btree_map::Iter<'a, String, ParamValue>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.iter()
-    }
-}
 
 /// The value of one worker parameter. In JSON it is a scalar, or the object of a [`DataSource`]. The form decides the
 /// variant, so `1`, `1.0` and `"1"` are three values.

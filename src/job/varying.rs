@@ -12,13 +12,13 @@ pub fn varying_parameters<'a>(keys: impl IntoIterator<Item = &'a Key>) -> Vec<St
     // Most keys declare what the first one does, so they tell nothing new.
     let differs = |key: &&Key| key.params != first.params || key.worker != first.worker;
     let others: Vec<&Key> = keys.filter(differs).collect();
-    let names: BTreeSet<&String> =
+    let names: BTreeSet<&str> =
         std::iter::once(&first).chain(&others).flat_map(|key| key.params.keys()).collect();
-    let varies = |name: &&String| {
+    let varies = |name: &&str| {
         let value = first.param(name);
         others.iter().any(|key| key.param(name) != value)
     };
-    names.into_iter().filter(varies).cloned().collect()
+    names.into_iter().filter(varies).map(str::to_owned).collect()
 }
 
 /// ` name=value` for each of the parameters `varying`, which distinguish `key` from jobs with the same label.

@@ -325,7 +325,7 @@ fn include_params(map: &[Entry], worker: &WorkerFile, notes: &mut Notes) -> Para
         }
         check_param_name(key, worker, notes);
         if let Some(value) = param(&key.value, node, notes) {
-            params.insert(key.value.clone(), value.value);
+            params.insert(key.value.as_str().into(), value.value);
         }
     }
     params

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Axis, AxisName, AxisValue, Env, Include, Matrix};
-use crate::job::{KEY_SCHEMA, Key, Kind, Name, ParamValue, Params, Precision, Profile, WorkerTemplate};
+use crate::job::{KEY_SCHEMA, Key, Kind, Name, Precision, Profile, WorkerTemplate};
 
 /// One config with its number of repeats.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,7 +74,9 @@ impl Env {
                 (AxisName::Model, AxisValue::Model(_)) => {}
                 (AxisName::Batch, AxisValue::Batch(batch)) => key.batch = *batch,
                 (AxisName::Precision, AxisValue::Precision(precision)) => key.precision = *precision,
-                (AxisName::Param(name), AxisValue::Param(value)) => set(&mut key.params, name, value),
+                (AxisName::Param(name), AxisValue::Param(value)) => {
+                    drop(key.params.insert(name.clone(), value.clone()))
+                }
                 (name, value) => {
                     unreachable!("the value of {name:?} is {value:?}: a matrix pairs them by kind")
                 }
@@ -90,8 +92,8 @@ impl Env {
             precision: include.precision,
             ..self.bare_key(include.model.clone())
         };
-        for (name, value) in &include.params {
-            set(&mut key.params, name, value);
+        for (name, value) in include.params.iter() {
+            key.params.insert(name.into(), value.clone());
         }
         Config { key: finished(key), repeats: include.repeats, profiles: self.profiles.clone() }
     }
@@ -113,10 +115,6 @@ impl Env {
             profile: Profile::default(),
         }
     }
-}
-
-fn set(params: &mut Params, name: &str, value: &ParamValue) {
-    params.insert(name.to_owned(), value.clone());
 }
 
 /// The shipped worker is told its defaults anyway. For another worker only declared values are known. So a declared

@@ -184,7 +184,7 @@ fn dimensions(
         AxisValue::Precision(*precision)
     }));
     for (name, values) in param_axes {
-        let axis = AxisName::Param(name.value.clone());
+        let axis = AxisName::Param(name.value.as_str().into());
         dimensions.push(dimension(axis, &name.value, values, |value| AxisValue::Param(value.clone())));
     }
     dimensions

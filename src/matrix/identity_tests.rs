@@ -39,7 +39,7 @@ fn yaml(key: &Key, style: u8) -> String {
         quoted(model),
         quoted(env),
     );
-    for (name, value) in params {
+    for (name, value) in params.iter() {
         text += &format!("  {name}: {}\n", yaml_value(value, style));
     }
     if let WorkerTemplate::Command(words) = worker {

@@ -34,6 +34,7 @@ mod variables;
 mod veil;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -125,7 +126,7 @@ pub enum AxisName {
     /// The precision.
     Precision,
     /// A worker parameter.
-    Param(String),
+    Param(Arc<str>),
 }
 
 /// A value on an axis. Its variant matches its [`AxisName`].

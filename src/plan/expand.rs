@@ -192,7 +192,7 @@ mod tests {
     }
 
     fn seen(key: &Key) -> Seen {
-        let params = key.params.iter().map(|(name, value)| (name.clone(), value.to_string())).collect();
+        let params = key.params.iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect();
         (key.model.to_string(), key.batch, key.precision.to_string(), key.repeat, params)
     }
 

@@ -42,8 +42,9 @@ fn every_behaviour_has_its_outcome_and_the_rest_runs() {
     let records = project.records();
     assert_eq!(records.len(), EXPECTED.len());
     for (behaviour, kind, sentence, attempts) in EXPECTED {
-        let of_behaviour =
-            |record: &&orchestrate::record::Record| record.key.params["behave"].to_string() == *behaviour;
+        let of_behaviour = |record: &&orchestrate::record::Record| {
+            record.key.params.get("behave").is_some_and(|value| value.to_string() == *behaviour)
+        };
         let record = records.iter().find(of_behaviour).unwrap();
         assert_eq!(record.outcome.kind(), *kind, "{behaviour}: {:?}", record.outcome);
         assert!(record.outcome.to_string().contains(sentence), "{behaviour}: {}", record.outcome);

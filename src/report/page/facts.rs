@@ -120,9 +120,9 @@ pub(super) fn envs(analysis: &Analysis<'_>) -> Vec<Section> {
 
 fn env_facts(row: &Row<'_>, varying: &[String]) -> Vec<(String, String)> {
     let mut facts = vec![("backend".to_owned(), row.config.device.to_string())];
-    for (name, value) in &row.config.params {
-        if !varying.contains(name) {
-            facts.push((name.clone(), value.to_string()));
+    for (name, value) in row.config.params.iter() {
+        if !varying.iter().any(|other| other == name) {
+            facts.push((name.to_owned(), value.to_string()));
         }
     }
     if let WorkerTemplate::Command(argv) = &row.config.worker {
