@@ -183,7 +183,7 @@ mod tests {
             .expect("some parameter has a default");
         let plain = Key::example();
         let mut written = plain.clone();
-        written.params.insert(name.to_owned(), default);
+        written.params.insert(name.into(), default);
         assert_eq!(plain, written, "the ids are the same");
         let (mut parts, mut out) = (WrittenParts::default(), Vec::new());
         let numbers = [&plain, &written, &plain]
