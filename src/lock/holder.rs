@@ -6,8 +6,8 @@
 #![expect(clippy::disallowed_methods, reason = "locks are files, and the kernel lists them in one")]
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 use nix::sys::signal::kill;
@@ -21,6 +21,9 @@ use crate::processes::ProcessTable;
 
 /// The most characters of a word shown from a lock file: more than in any label and most paths.
 const LONGEST: usize = 200;
+
+/// A longer file was not written by us alone: it is cut, not filled with blanks.
+const MOST_BLANKS: u64 = 4096;
 
 /// Who took a lock, from its file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,14 +60,22 @@ impl Holder {
     }
 
     /// Writes it to the file, if that belongs to us. Another user's file is locked, but not written.
-    pub(super) fn save(&self, mut file: &File) -> io::Result<()> {
+    ///
+    /// Blanks replace the rest of what was there. If the file were cut instead, some file systems would write it to the
+    /// disk as soon as it is closed, which costs a short job more than all of its locks.
+    pub(super) fn save(&self, file: &File) -> io::Result<()> {
         if !is_own(file) {
             return Ok(());
         }
-        let text = serde_json::to_string(self).expect("a holder is a flat record");
-        file.set_len(0)?;
-        file.seek(SeekFrom::Start(0))?;
-        file.write_all(text.as_bytes())
+        let mut text = serde_json::to_string(self).expect("a holder is a flat record");
+        let there = file.metadata()?.len();
+        if there > MOST_BLANKS {
+            file.set_len(0)?;
+        } else {
+            let rest = usize::try_from(there).unwrap_or(0).saturating_sub(text.len());
+            text.extend(std::iter::repeat_n(' ', rest));
+        }
+        file.write_all_at(text.as_bytes(), 0)
     }
 
     pub(super) fn is_alive(&self) -> bool {
@@ -234,6 +245,21 @@ mod tests {
         assert_eq!(Holder::of(&open_lock(&path).unwrap()).is_none(), is_told, "process 1 has not taken it");
         Holder::new("job", Path::new("-")).save(&held).unwrap();
         assert_eq!(Holder::of(&held).unwrap().job, "job");
+    }
+
+    #[test]
+    fn who_signs_after_somebody_with_a_longer_name_is_read_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let file = open_or_make_lock(&path, For::Us).unwrap();
+        for job in ["a_job_with_a_long_label", "job", "a_job_with_the_longest_label_of_all"] {
+            Holder::new(job, Path::new("-")).save(&file).unwrap();
+            assert_eq!(Holder::load(&open_lock(&path).unwrap()).unwrap().job, job);
+        }
+        file.set_len(1 << 40).unwrap();
+        Holder::new("job", Path::new("-")).save(&file).unwrap();
+        assert_eq!(Holder::load(&file).unwrap().job, "job");
+        assert!(file.metadata().unwrap().len() < MOST_BLANKS);
     }
 
     #[test]
