@@ -13,7 +13,6 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::ExitStatus;
-use std::sync::Arc;
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -21,7 +20,7 @@ use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::libc;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
-use tokio::task::JoinHandle;
+use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 
 use super::orphans::{Orphans, reap, to_pid};
 use crate::files::{AttemptDir, Fault};
@@ -34,9 +33,14 @@ use crate::protocol::MEASUREMENT_VARIABLE;
 #[derive(Debug)]
 pub struct Chain {
     group: Group,
-    exit: JoinHandle<io::Result<ExitStatus>>,
+    process: duct::Handle,
+    /// Tells that some child of ours has ended.
+    child_ended: SignalStream,
     orphans: Orphans,
 }
+
+/// The longest time between two looks at a process whose end the system should tell: a signal can be blocked.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The input of [`Chain::spawn`].
 #[derive(Clone, Copy, Debug)]
@@ -64,8 +68,10 @@ impl Chain {
         let mut locks: Vec<RawFd> = inherited(job_lock, device_lock).map(|fd| fd.as_raw_fd()).collect();
         locks.retain(|_| !Fault::NoLockInheritance.is_on());
         let orphans = Orphans::expect();
+        // Listens before there is anything to hear.
+        let child_ended = signal(SignalKind::child())?;
         let inherited = Inherited::new(locks)?;
-        let handle = duct::cmd(program, arguments)
+        let process = duct::cmd(program, arguments)
             .stdin_null()
             .stdout_file(create_for_appending(&attempt.stdout())?)
             .stderr_file(create_for_appending(&attempt.stderr())?)
@@ -80,11 +86,9 @@ impl Chain {
             })
             .start()?;
         drop(inherited);
-        let pid = handle.pids().first().copied().and_then(|pid| i32::try_from(pid).ok());
+        let pid = process.pids().first().copied().and_then(|pid| i32::try_from(pid).ok());
         let group = Group(Pid::from_raw(pid.ok_or_else(|| io::Error::other("a started process has no id"))?));
-        let handle = Arc::new(handle);
-        let exit = tokio::task::spawn_blocking(move || handle.wait().map(|output| output.status));
-        Ok(Chain { group, exit, orphans })
+        Ok(Chain { group, process, child_ended, orphans })
     }
 
     /// The process group.
@@ -92,13 +96,20 @@ impl Chain {
         self.group
     }
 
-    /// Waits until the chain's first process has ended. Cancel safe, but must not be called again after it has
-    /// returned.
+    /// Waits until the chain's first process has ended. Cancel safe.
+    ///
+    /// No thread waits for the process: to wake that thread, and then us, would delay the next job.
     ///
     /// # Errors
     /// The system does not report how it ended.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
-        (&mut self.exit).await.map_err(io::Error::other)?
+        loop {
+            if let Some(output) = self.process.try_wait()? {
+                return Ok(output.status);
+            }
+            // Any child's end wakes us, and one signal can stand for several.
+            let _ = tokio::time::timeout(LOOK, self.child_ended.recv()).await;
+        }
     }
 
     /// Whether its first process has ended, although [`Chain::wait`] might not say so yet. `false` where the system

@@ -10,6 +10,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -28,14 +29,15 @@ const FEW: usize = 3;
 /// Syncs attempts to the disk. Dropping it syncs what is left.
 #[derive(Debug)]
 pub struct Durable {
+    open: Arc<Open>,
     orders: Option<Sender<Order>>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
 enum Order {
-    /// Sync this soon.
-    Soon(AttemptDir),
+    /// Sync what is open soon.
+    Soon,
     /// Sync everything now, and tell whether it worked.
     Now(Sender<Result<(), WriteError>>),
 }
@@ -45,14 +47,19 @@ impl Durable {
     pub fn of(store: &Store) -> Durable {
         let (orders, received) = channel();
         let root = store.root().to_owned();
-        let thread = thread::spawn(move || serve(&root, &received));
-        Durable { orders: Some(orders), thread: Some(thread) }
+        let open = Arc::new(Open::default());
+        let todo = Arc::clone(&open);
+        let thread = thread::spawn(move || serve(&root, &todo, &received));
+        Durable { open, orders: Some(orders), thread: Some(thread) }
     }
 
     /// Syncs `attempt` and the record of its job within a second. The caller goes on at once.
     pub fn sync_soon(&self, attempt: AttemptDir) {
-        // The thread ends only after this is dropped.
-        let _ = self.orders.as_ref().map(|orders| orders.send(Order::Soon(attempt)));
+        // To wake the thread for each of many short jobs would cost more than what it does for them.
+        if self.open.add(attempt) {
+            // The thread ends only after this is dropped.
+            let _ = self.orders.as_ref().map(|orders| orders.send(Order::Soon));
+        }
     }
 
     /// Waits until everything is synced.
@@ -66,6 +73,23 @@ impl Durable {
     }
 }
 
+/// The attempts to sync.
+#[derive(Debug, Default)]
+struct Open(Mutex<Vec<AttemptDir>>);
+
+impl Open {
+    /// Adds an attempt. Returns whether it is the first since everything was taken.
+    fn add(&self, attempt: AttemptDir) -> bool {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        open.push(attempt);
+        open.len() == 1
+    }
+
+    fn take(&self) -> Vec<AttemptDir> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 impl Drop for Durable {
     fn drop(&mut self) {
         self.orders = None;
@@ -74,8 +98,7 @@ impl Drop for Durable {
 }
 
 /// Syncs what is ordered below `root`, until nobody can order anything more.
-fn serve(root: &Path, orders: &Receiver<Order>) {
-    let mut open: Vec<AttemptDir> = Vec::new();
+fn serve(root: &Path, open: &Open, orders: &Receiver<Order>) {
     let mut due: Option<Instant> = None;
     let mut result = Ok(());
     loop {
@@ -83,19 +106,18 @@ fn serve(root: &Path, orders: &Receiver<Order>) {
             None => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
             Some(due) => orders.recv_timeout(due.saturating_duration_since(Instant::now())),
         };
-        if let Ok(Order::Soon(attempt)) = order {
-            open.push(attempt);
+        if let Ok(Order::Soon) = order {
             due.get_or_insert_with(|| Instant::now() + LATEST);
             continue;
         }
         due = None;
-        result = result.and(sync_all(root, &std::mem::take(&mut open)));
+        result = result.and(sync_all(root, &open.take()));
         match order {
             Ok(Order::Now(answer)) => {
                 let _ = answer.send(std::mem::replace(&mut result, Ok(())));
             }
             Err(RecvTimeoutError::Disconnected) => return,
-            Err(RecvTimeoutError::Timeout) | Ok(Order::Soon(_)) => {}
+            Err(RecvTimeoutError::Timeout) | Ok(Order::Soon) => {}
         }
     }
 }
@@ -176,6 +198,16 @@ mod tests {
         durable.sync().unwrap();
         attempts.into_iter().for_each(|attempt| durable.sync_soon(attempt));
         durable.sync().unwrap();
+    }
+
+    #[test]
+    fn the_thread_is_woken_for_the_first_of_many() {
+        let (_directory, _store, attempts) = store(3);
+        let open = Open::default();
+        let woken: Vec<bool> = attempts.iter().cloned().map(|attempt| open.add(attempt)).collect();
+        assert_eq!(woken, [true, false, false]);
+        assert_eq!(open.take(), attempts);
+        assert!(open.add(attempts[0].clone()), "what comes after all were taken needs another wake");
     }
 
     #[test]
