@@ -59,8 +59,8 @@ impl Display {
         let text = printable(&saying.text);
         match &self.bars {
             Some(bars) => bars.print(&text),
-            // `eprintln!` would panic if nobody reads any more.
-            None => drop(writeln!(std::io::stderr(), "{text}")),
+            // `eprintln!` would panic if nobody reads any more. One write, so that the lines of two runs never mix.
+            None => drop(std::io::stderr().write_all(format!("{text}\n").as_bytes())),
         }
     }
 }

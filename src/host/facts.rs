@@ -7,6 +7,7 @@
 #![expect(clippy::disallowed_methods, reason = "this probes the machine")]
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use super::cgroup::CgroupPlace;
 use super::clock::{probe_asleep_s, probe_since_boot};
@@ -62,9 +63,13 @@ pub(crate) fn busy_seconds(stat: &str) -> Option<f64> {
 
 /// Workers run in our own control group, so the counter of that group is the most precise.
 fn probe_oom_kills() -> Option<u64> {
-    let group = read("/proc/self/cgroup").and_then(|text| parse::unified_cgroup(&text));
+    /// Where our group counts: nobody moves a process while it runs jobs.
+    static EVENTS: LazyLock<Option<String>> = LazyLock::new(|| {
+        let group = parse::unified_cgroup(&read("/proc/self/cgroup")?)?;
+        Some(format!("/sys/fs/cgroup{group}/memory.events"))
+    });
+    let group = EVENTS.as_deref().and_then(read);
     group
-        .and_then(|group| read(&format!("/sys/fs/cgroup{group}/memory.events")))
         .and_then(|text| parse::counter(&text, "oom_kill"))
         .or_else(|| parse::counter(&read("/proc/vmstat")?, "oom_kill"))
 }

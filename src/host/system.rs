@@ -1,8 +1,12 @@
 //! Queries the system: its small files, its directories, its programs. What it does not offer is absent.
 #![expect(clippy::disallowed_methods, reason = "this probes the machine")]
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::process::{Command, Stdio};
+
+/// Most small files of the system are shorter than this.
+const ROOM: usize = 8192;
 
 /// The standard output of a program that succeeds; `None` if it is missing or fails.
 pub(super) fn output(program: &str, arguments: &[&str]) -> Option<String> {
@@ -18,7 +22,14 @@ pub(super) fn output(program: &str, arguments: &[&str]) -> Option<String> {
 
 /// The text of a small file of the system; `None` if it is missing or this user must not read it.
 pub(super) fn read(path: &str) -> Option<String> {
-    fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    let mut file = File::open(path).ok()?;
+    // The system does not tell the length of its files, and makes their text anew at each call that reads a part.
+    let mut bytes = Vec::with_capacity(ROOM);
+    file.read_to_end(&mut bytes).ok()?;
+    Some(
+        String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
+    )
 }
 
 /// The names in a directory of the system, in alphabetical order; empty if it is missing.

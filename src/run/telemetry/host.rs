@@ -41,9 +41,18 @@ pub(super) struct HostSensors {
     load: Option<Probe>,
     memory: Option<Probe>,
     virtual_memory: Option<Probe>,
+    /// Pages swapped in and out at this look. The kernel takes long to add them up, so they are read together.
+    paged: Option<Paged>,
     page_bytes: f64,
     /// What is being read, kept for its memory.
     text: Vec<u8>,
+}
+
+/// Pages since the system was started, if the system counts them.
+#[derive(Clone, Copy, Debug)]
+struct Paged {
+    inward: Option<u64>,
+    outward: Option<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -132,9 +141,15 @@ impl HostSensors {
             load: Probe::open(root.join("proc/stat")),
             memory: Probe::open(root.join("proc/meminfo")),
             virtual_memory: Probe::open(root.join("proc/vmstat")),
+            paged: None,
             page_bytes,
             text: Vec::new(),
         }
+    }
+
+    /// Forgets what the last look has read.
+    pub(super) fn begin_look(&mut self) {
+        self.paged = None;
     }
 
     /// Seconds that the processors were busy since the system was started.
@@ -167,17 +182,22 @@ impl HostSensors {
 
     /// Bytes swapped in since the system was started.
     pub(super) fn swapped_in_bytes(&mut self) -> Option<f64> {
-        self.paged_bytes("pswpin")
+        let pages = self.paged()?.inward?;
+        Some(pages as f64 * self.page_bytes)
     }
 
     /// Bytes swapped out since the system was started.
     pub(super) fn swapped_out_bytes(&mut self) -> Option<f64> {
-        self.paged_bytes("pswpout")
+        let pages = self.paged()?.outward?;
+        Some(pages as f64 * self.page_bytes)
     }
 
-    fn paged_bytes(&mut self, name: &str) -> Option<f64> {
-        let pages = counter(self.virtual_memory.as_ref()?.read(&mut self.text)?, name)?;
-        Some(pages as f64 * self.page_bytes)
+    fn paged(&mut self) -> Option<Paged> {
+        if self.paged.is_none() {
+            let text = self.virtual_memory.as_ref()?.read(&mut self.text)?;
+            self.paged = Some(Paged { inward: counter(text, "pswpin"), outward: counter(text, "pswpout") });
+        }
+        self.paged
     }
 
     /// The mean clock in MHz, of at most [`MOST_CLOCKS`] of the usable processors, always the same. Processors that are

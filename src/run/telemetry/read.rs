@@ -15,6 +15,7 @@ pub(super) fn look(
     board: Option<&impl Board>,
     job: Option<Group>,
 ) -> Sample {
+    host.begin_look();
     let mut sample = Sample { unix_s, ..Sample::default() };
     for sensor in Sensor::of(Part::Gpu) {
         sample.values.extend(read(sensor, host, board, job).map(|value| (sensor, value)));
@@ -154,6 +155,19 @@ mod tests {
         }
         assert_eq!(sample.unix_s, 7.0);
         assert_eq!(sample.gpu.throttle_reasons, Some(vec!["hw_slowdown".to_owned()]));
+    }
+
+    #[test]
+    fn every_look_reads_anew() {
+        let root = server();
+        let mut host = open(&root);
+        for pages in [7, 8] {
+            root.set("proc/vmstat", &format!("pswpin {pages}\npswpout {}\n", 2 * pages));
+            let sample = look(7.0, &mut host, None::<&FakeBoard<fn()>>, None);
+            let bytes = f64::from(pages) * 4096.0;
+            assert_eq!(sample.get(Sensor::SwappedIn), Some(bytes));
+            assert_eq!(sample.get(Sensor::SwappedOut), Some(2.0 * bytes));
+        }
     }
 
     #[test]
