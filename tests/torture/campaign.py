@@ -70,6 +70,8 @@ class Round:
                 self.pause()
                 self.do(self.random.choice(self.kinds))
                 self.restart()
+            # What a killed worker's child keeps, the host's lock for example, is kept until its own store is resumed.
+            self.restart(chance=1)
             for process in self.processes:
                 self.field.wait(process)
             self.tamper()
@@ -93,10 +95,10 @@ class Round:
     def any_runs(self):
         return any(process.poll() is None for process in self.processes)
 
-    def restart(self):
-        """Puts a new orchestrate in the place of each that is gone."""
+    def restart(self, chance=0.8):
+        """Puts a new orchestrate in the place of each that is gone, with this chance."""
         for seat, process in enumerate(self.processes):
-            if process.poll() is not None and self.random.random() < 0.8:
+            if process.poll() is not None and self.random.random() < chance:
                 self.processes[seat] = self.field.start(self.seats[seat])
 
     def do(self, fault):
