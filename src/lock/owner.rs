@@ -27,7 +27,6 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::file::open_lock;
 use super::identity::{BEAT, Identity, LOST, Place, touch};
 use super::patience::LockError;
-use crate::files::probe_locks;
 
 /// The time between two looks at the others, and at what they ask for.
 const LOOK: Duration = Duration::from_secs(1);
@@ -58,19 +57,15 @@ impl OwnerLock {
     pub fn take(directory: &Path, matrix: &str) -> Result<OwnerLock, LockError> {
         let wrong = |source| LockError::File { path: directory.to_owned(), source };
         fs::create_dir_all(directory).map_err(wrong)?;
-        let works = probe_locks(directory).map_err(wrong)?;
         let identity = Identity::of_us(matrix);
         // No other has had this name: attempts of the dead still name them.
         let now = Utc::now().timestamp_nanos_opt().unwrap_or_default();
         let path = directory.join(format!("{}-{now}{ENDING}", identity.pid));
         let file = make(&path, &identity).map_err(|source| LockError::File { path: path.clone(), source })?;
         let clock = file.try_clone().map_err(wrong)?;
-        let owners = Owners {
-            own: name_of(&path),
-            clock: Some(clock),
-            works: Some(works),
-            ..Owners::of(directory.to_owned())
-        };
+        let own = name_of(&path);
+        let mut owners = Owners { own, clock: Some(clock), ..Owners::of(directory.to_owned()) };
+        owners.works = Some(owners.excludes(&owners.own));
         owners.remove_the_dead();
         Ok(OwnerLock { file, path, identity, owners: Arc::new(owners), beat: None })
     }
@@ -247,7 +242,7 @@ impl Owners {
         is_alive.then(|| Owner { name: name.to_owned(), identity, is_told_by_locks })
     }
 
-    /// Whether the lock called `name`, which we hold for a moment, keeps another descriptor out.
+    /// Whether the lock called `name`, which we hold, keeps another descriptor out. Nothing tells but a trial.
     fn excludes(&self, name: &str) -> bool {
         let second = open_lock(&self.directory.join(name));
         !second.is_ok_and(|file| file.try_lock().is_ok())
