@@ -61,8 +61,8 @@ impl Holder {
 
     /// Writes it to the file, if that belongs to us. Another user's file is locked, but not written.
     ///
-    /// Blanks replace the rest of what was there. If the file were cut instead, some file systems would write it to the
-    /// disk as soon as it is closed, which costs a short job more than all of its locks.
+    /// Blanks replace the rest of what was there. Some file systems write a file that was cut to the disk as soon as it
+    /// is closed. That costs a short job more than all of its locks.
     pub(super) fn save(&self, file: &File) -> io::Result<()> {
         if !is_own(file) {
             return Ok(());
