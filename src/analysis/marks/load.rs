@@ -62,17 +62,10 @@ fn by_load(record: &Record, thresholds: &Thresholds) -> Option<String> {
 }
 
 fn by_overlap(record: &Record, timeline: &Timeline<'_>, thresholds: &Thresholds) -> Option<String> {
-    // The least threshold is 0, so a job that does not overlap is never beside this one.
-    let is_foreign = |other: &Span| other.job != record.id && !record.observed.beside.contains(&other.label);
-    let mut others: Vec<String> = timeline
-        .beside(&Span::of(record))
-        .into_iter()
-        .filter(|other| is_foreign(other.span) && other.seconds > thresholds.of(Threshold::OverlapS))
-        .map(|other| format!("{} for {:.1} s", other.span.label, other.seconds))
-        .collect();
-    others.sort();
+    let (first, seconds, count) = timeline.beside(&Span::of(record), &record.observed.beside)?;
+    let first = format!("{} for {seconds:.1} s", first.label);
     let limit = thresholds.text(Threshold::OverlapS);
-    Some(format!("it ran beside {} (threshold {limit})", first_of(&others)?))
+    Some(format!("it ran beside {} (threshold {limit})", and_more(&first, count)))
 }
 
 /// Jobs that share a host by permission have separate devices, so nobody else should use this one. A process that only
@@ -85,15 +78,11 @@ fn by_processes_on_the_device(record: &Record) -> Option<String> {
         format!("{name} (pid {}{memory})", process.pid)
     };
     let others = gpu.foreign_processes.iter().filter(|process| !process.graphics);
-    let others: Vec<String> = others.map(name).collect();
-    Some(format!("on its device there was also {} (threshold 0)", first_of(&others)?))
+    let first = others.clone().next()?;
+    Some(format!("on its device there was also {} (threshold 0)", and_more(&name(first), others.count())))
 }
 
-/// The first of `others` and the number of the rest; `None` if there are none.
-fn first_of(others: &[String]) -> Option<String> {
-    let first = others.first()?;
-    Some(match others.len() {
-        1 => first.clone(),
-        n => format!("{first} and {} more", n - 1),
-    })
+/// The `first` of `count` and the number of the rest.
+fn and_more(first: &str, count: usize) -> String {
+    if count > 1 { format!("{first} and {} more", count - 1) } else { first.to_owned() }
 }

@@ -7,17 +7,19 @@
 //! |---|---|
 //! | `declaration` | none: it declares what each mark does and means, and `manual` prints that |
 //! | `load` | other work on the host or the device, as the run's own record shows it |
-//! | `timeline` | none: it finds the jobs that ran at the same time |
+//! | `timeline`, `crowd`, `placed` | none: they find the jobs that ran at the same time |
 //! | `sensors` | heat, power, clocks, swap |
 //! | `times` | the seconds of single iterations |
 //! | `pools` | the other runs of the same row, and those at smaller batches |
 //! | `compare` | for rows: their scatter, and rows of other envs beside them |
 
 mod compare;
+mod crowd;
 mod declaration;
 mod load;
 mod manual;
 mod mark;
+mod placed;
 mod pools;
 mod sensors;
 mod timeline;
@@ -37,9 +39,9 @@ pub use manual::{effects_table, evidence_table, marks_table, thresholds_table};
 pub use mark::{Mark, MarkName, mark_names};
 
 /// The doubts about each of `cells`, in their order; none for a cell without a result. `spans` says when and where each
-/// job ran. The time grows with n log n, and with the number of runs that really overlap.
+/// job ran. The time grows with n log² n at most, even if all of them ran at the same time.
 pub fn marks(cells: &[&Cell], spans: &[Span], thresholds: &Thresholds) -> Vec<Vec<Mark>> {
-    let timeline = Timeline::of(spans);
+    let timeline = Timeline::of(spans, thresholds.of(Threshold::OverlapS));
     let mut found: Vec<Vec<Mark>> = cells.iter().map(|cell| own_marks(cell, &timeline, thresholds)).collect();
     for (index, mark) in pools::marks(cells, &found, thresholds) {
         found[index].push(mark);

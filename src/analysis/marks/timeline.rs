@@ -3,25 +3,28 @@
 //! Two runs of one boot are compared by the time since it, which nobody can set. Runs of different boots were never at
 //! the same time, whatever the wall clock says. Only for records of older versions is it asked.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
+use super::crowd::{Company, Crowd};
+use super::placed::Placed;
 use crate::analysis::Span;
+
+/// How many spans beside one are looked at one by one. Runs that have their host to themselves have none.
+const FEW: usize = 32;
 
 /// Spans by host, indexed by time. It is made in O(n log n).
 pub(super) struct Timeline<'a> {
     /// All spans of each host, by the wall clock.
     hosts: BTreeMap<&'a str, Index<'a>>,
+    /// Those of each host without a boot, by the wall clock.
+    older: BTreeMap<&'a str, Index<'a>>,
     /// Those of each host and boot, by the time since the boot.
     boots: BTreeMap<(&'a str, &'a str), Index<'a>>,
-}
-
-/// A span that was beside another one.
-pub(super) struct Beside<'a> {
-    pub(super) span: &'a Span,
-    /// For how long.
-    pub(super) seconds: f64,
+    /// The most microseconds of an overlap that does not count.
+    least: i64,
 }
 
 /// Spans as a balanced tree: the middle of the list is its root, and the parts on either side of it are trees too.
@@ -31,56 +34,73 @@ struct Index<'a> {
     spans: Vec<Placed<'a>>,
     /// For each span, the latest end in the tree whose root it is.
     latest: Vec<i64>,
-}
-
-/// A span by one clock, in microseconds.
-#[derive(Clone, Copy)]
-struct Placed<'a> {
-    from: i64,
-    to: i64,
-    span: &'a Span,
-}
-
-impl<'a> Placed<'a> {
-    fn by_wall_clock(span: &'a Span) -> Placed<'a> {
-        let micros = |time: DateTime<Utc>| time.timestamp_micros();
-        Placed { from: micros(span.started_at), to: micros(span.ended_at), span }
-    }
-
-    /// Also returns the boot.
-    fn since_boot(span: &'a Span) -> Option<(&'a str, Placed<'a>)> {
-        let (boot, from, to) = span.since_boot.as_ref()?;
-        // A host that was never restarted counts to far less than 2^53.
-        let micros = |seconds: f64| (seconds * 1e6) as i64;
-        Some((boot, Placed { from: micros(*from), to: micros(*to), span }))
-    }
+    /// Made when many are beside one.
+    crowd: OnceCell<Crowd<'a>>,
 }
 
 impl<'a> Timeline<'a> {
-    /// The timeline of `spans`.
-    pub(super) fn of(spans: &'a [Span]) -> Self {
-        let mut timeline = Timeline { hosts: BTreeMap::new(), boots: BTreeMap::new() };
+    /// The timeline of `spans`. Only overlaps of more than `least_s` seconds count.
+    pub(super) fn of(spans: &'a [Span], least_s: f64) -> Self {
+        let (hosts, older, boots) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let mut timeline = Timeline { hosts, older, boots, least: most_micros(least_s) };
         for span in spans {
-            timeline.hosts.entry(&span.host).or_default().spans.push(Placed::by_wall_clock(span));
-            if let Some((boot, placed)) = Placed::since_boot(span) {
-                timeline.boots.entry((&span.host, boot)).or_default().spans.push(placed);
+            let by_wall_clock = by_wall_clock(span);
+            timeline.hosts.entry(&span.host).or_default().spans.push(by_wall_clock);
+            match since_boot(span) {
+                Some((boot, placed)) => {
+                    timeline.boots.entry((&span.host, boot)).or_default().spans.push(placed);
+                }
+                None => timeline.older.entry(&span.host).or_default().spans.push(by_wall_clock),
             }
         }
-        timeline.hosts.values_mut().chain(timeline.boots.values_mut()).for_each(Index::sort);
+        let Timeline { hosts, older, boots, .. } = &mut timeline;
+        hosts.values_mut().chain(older.values_mut()).chain(boots.values_mut()).for_each(Index::sort);
         timeline
     }
 
-    /// The spans that overlap with `span`, on the same host. To find k of them among n takes O((k + 1) log n).
-    pub(super) fn beside(&self, span: &Span) -> Vec<Beside<'a>> {
-        let by_wall_clock = self.hosts.get(span.host.as_str());
-        let by_wall_clock =
-            by_wall_clock.map(|index| index.beside(Placed::by_wall_clock(span))).unwrap_or_default();
-        let Some((boot, placed)) = Placed::since_boot(span) else { return by_wall_clock };
-        let same_boot = self.boots.get(&(span.host.as_str(), boot));
-        let mut found = same_boot.map(|index| index.beside(placed)).unwrap_or_default();
-        found.extend(by_wall_clock.into_iter().filter(|other| other.span.since_boot.is_none()));
-        found
+    /// The first of those beside `span` on the same host, by label, and for how many seconds; and the number of them.
+    /// Its own job and the `allowed` labels do not count. It takes O(log² n), however many there are.
+    pub(super) fn beside(&self, span: &Span, allowed: &[String]) -> Option<(&'a Span, f64, usize)> {
+        let parts = self.parts(span);
+        let found: Vec<(Company<'a>, Placed<'_>)> = parts
+            .into_iter()
+            .filter_map(|(index, of)| Some((index.company(of, self.least, allowed)?, of)))
+            .collect();
+        let count = found.iter().map(|(company, _)| company.count).sum();
+        let (company, of) = found.into_iter().min_by_key(|(company, _)| company.first.rank())?;
+        Some((company.first.span, of.overlap(&company.first) as f64 / 1e6, count))
     }
+
+    /// The indexes in which those beside `span` are, each with its place there.
+    fn parts<'b>(&'b self, span: &'b Span) -> Vec<(&'b Index<'a>, Placed<'b>)> {
+        let host = span.host.as_str();
+        let parts = match since_boot(span) {
+            Some((boot, placed)) => {
+                [(self.boots.get(&(host, boot)), placed), (self.older.get(host), by_wall_clock(span))]
+            }
+            None => [(self.hosts.get(host), by_wall_clock(span)), (None, by_wall_clock(span))],
+        };
+        parts.into_iter().filter_map(|(index, placed)| Some((index?, placed))).collect()
+    }
+}
+
+fn by_wall_clock(span: &Span) -> Placed<'_> {
+    let micros = |time: DateTime<Utc>| time.timestamp_micros();
+    Placed { from: micros(span.started_at), to: micros(span.ended_at), span }
+}
+
+/// Also returns the boot.
+fn since_boot(span: &Span) -> Option<(&str, Placed<'_>)> {
+    let (boot, from, to) = span.since_boot.as_ref()?;
+    // A host that was never restarted counts to far less than 2^53.
+    let micros = |seconds: f64| (seconds * 1e6) as i64;
+    Some((boot, Placed { from: micros(*from), to: micros(*to), span }))
+}
+
+/// The most microseconds that are not more than `seconds`.
+fn most_micros(seconds: f64) -> i64 {
+    let rounded = (seconds * 1e6).round() as i64;
+    if rounded as f64 / 1e6 > seconds { rounded - 1 } else { rounded }
 }
 
 impl<'a> Index<'a> {
@@ -90,16 +110,34 @@ impl<'a> Index<'a> {
         set_latest(&mut self.latest);
     }
 
-    /// Those that begin before the end of `of` and end after its start, by their start.
-    fn beside(&self, of: Placed<'_>) -> Vec<Beside<'a>> {
-        let mut found = Vec::new();
-        find(&self.spans, &self.latest, (of.from, of.to), &mut found);
-        let beside = |placed: &Placed<'a>| Beside {
-            span: placed.span,
-            seconds: (of.to.min(placed.to) - of.from.max(placed.from)) as f64 / 1e6,
-        };
-        found.iter().map(beside).collect()
+    fn company(&self, of: Placed<'_>, least: i64, allowed: &[String]) -> Option<Company<'a>> {
+        match self.overlapping(of, FEW) {
+            Some(few) => company_of(&few, of, least, allowed),
+            None => self.crowd.get_or_init(|| Crowd::of(&self.spans, least)).company(of, least, allowed),
+        }
     }
+
+    /// Those that begin before the end of `of` and end after its start, by their start; `None` if there are more than
+    /// `most`. To find k of them among n takes O((k + 1) log n).
+    fn overlapping(&self, of: Placed<'_>, most: usize) -> Option<Vec<Placed<'a>>> {
+        let mut found = Vec::new();
+        find(&self.spans, &self.latest, (of.from, of.to), most, &mut found);
+        (found.len() <= most).then_some(found)
+    }
+}
+
+/// As [`Crowd::company`], by a look at each of `spans`.
+fn company_of<'a>(
+    spans: &[Placed<'a>],
+    of: Placed<'_>,
+    least: i64,
+    allowed: &[String],
+) -> Option<Company<'a>> {
+    let is_foreign =
+        |other: &&Placed<'a>| other.span.job != of.span.job && !allowed.contains(&other.span.label);
+    let counts = spans.iter().filter(|other| of.overlap(other) > least).filter(is_foreign);
+    let first = counts.clone().min_by_key(|placed| placed.rank())?;
+    Some(Company { first: *first, count: counts.count() })
 }
 
 /// Replaces the end at the root of each tree in `ends` by the latest end of the tree. Returns that of the whole tree.
@@ -111,15 +149,22 @@ fn set_latest(ends: &mut [i64]) -> Option<i64> {
     latest
 }
 
-fn find<'a>(spans: &[Placed<'a>], latest: &[i64], (from, to): (i64, i64), found: &mut Vec<Placed<'a>>) {
+/// Adds those that overlap to `found`, until there are more than `most`.
+fn find<'a>(
+    spans: &[Placed<'a>],
+    latest: &[i64],
+    (from, to): (i64, i64),
+    most: usize,
+    found: &mut Vec<Placed<'a>>,
+) {
     let root = spans.len() / 2;
-    if latest.get(root).is_none_or(|latest| *latest <= from) {
+    if found.len() > most || latest.get(root).is_none_or(|latest| *latest <= from) {
         return;
     }
-    find(&spans[..root], &latest[..root], (from, to), found);
+    find(&spans[..root], &latest[..root], (from, to), most, found);
     if spans[root].from < to {
         found.extend((spans[root].to > from).then_some(spans[root]));
-        find(&spans[root + 1..], &latest[root + 1..], (from, to), found);
+        find(&spans[root + 1..], &latest[root + 1..], (from, to), most, found);
     }
 }
 
@@ -149,9 +194,13 @@ mod tests {
 
     /// Labels and seconds of those beside the first of `spans`, itself left out.
     fn beside_first(spans: &[Span]) -> Vec<(&str, f64)> {
-        let found = Timeline::of(spans).beside(&spans[0]);
-        let others = found.into_iter().filter(|it| it.span.label != "0");
-        others.map(|it| (it.span.label.as_str(), it.seconds)).collect()
+        let timeline = Timeline::of(spans, 0.0);
+        let parts = timeline.parts(&spans[0]).into_iter();
+        let found = parts.flat_map(|(index, of)| {
+            let all = index.overlapping(of, usize::MAX).unwrap().into_iter();
+            all.map(move |other| (other.span.label.as_str(), of.overlap(&other) as f64 / 1e6))
+        });
+        found.filter(|(label, _)| *label != "0").collect()
     }
 
     #[test]
@@ -168,6 +217,34 @@ mod tests {
         assert_eq!(beside_first(&spans), [("2", 10.0), ("5", 5.0)]);
         let older_first = [span(0, "here", (195, 300), None), spans[1].clone()];
         assert_eq!(beside_first(&older_first), [("1", 5.0)]);
+    }
+
+    #[test]
+    fn many_at_one_time_are_counted_and_the_first_is_named() {
+        let numbered = |number: usize, boot| {
+            let job = fixture::key("e", "m", 1, u32::try_from(number).unwrap() + 1).id();
+            Span { job, ..span(number + 1000, "here", (0, 10), boot) }
+        };
+        let boot = || Some(("boot", 5.0, 15.0));
+        let spans: Vec<Span> = (0..3 * FEW).map(|number| numbered(number, boot())).collect();
+        let older: Vec<Span> = (3 * FEW..3 * FEW + 2).map(|number| numbered(number, None)).collect();
+        let all = [spans, older].concat();
+        let timeline = Timeline::of(&all, 1.0);
+        let beside = |index: usize, allowed: &[String]| {
+            timeline
+                .beside(&all[index], allowed)
+                .map(|(first, seconds, count)| (first.label.as_str(), seconds, count))
+        };
+        assert_eq!(beside(0, &[]), Some(("1001", 10.0, 3 * FEW + 1)));
+        assert_eq!(beside(5, &[]), Some(("1000", 10.0, 3 * FEW + 1)));
+        let allowed = ["1000".to_owned(), "1001".to_owned(), "1000".to_owned()];
+        assert_eq!(beside(5, &allowed), Some(("1002", 10.0, 3 * FEW - 1)));
+        assert_eq!(beside(3 * FEW, &[]), Some(("1000", 10.0, 3 * FEW + 1)), "an older record");
+        assert!(Timeline::of(&all, 10.0).beside(&all[0], &[]).is_none(), "not longer than the threshold");
+        assert_eq!(
+            Timeline::of(&all, 9.999_999).beside(&all[0], &[]).map(|found| found.2),
+            Some(3 * FEW + 1)
+        );
     }
 
     proptest! {
@@ -192,9 +269,40 @@ mod tests {
             };
             let mut expected: Vec<&Span> = spans.iter().filter(is_between).collect();
             expected.sort_by_key(|span| span.started_at);
-            let timeline = Timeline::of(&spans);
-            let found: Vec<&Span> = timeline.beside(&asked).into_iter().map(|it| it.span).collect();
-            prop_assert_eq!(found, expected);
+            let timeline = Timeline::of(&spans, 0.0);
+            let mut found: Vec<Placed<'_>> = Vec::new();
+            for (index, of) in timeline.parts(&asked) {
+                found.extend(index.overlapping(of, usize::MAX).unwrap());
+            }
+            prop_assert_eq!(found.iter().map(|placed| placed.span).collect::<Vec<_>>(), expected);
+        }
+
+        /// The definition is a look at each. Labels are not unique, and some of a label are allowed.
+        #[test]
+        fn a_crowd_is_counted_as_by_a_look_at_each(
+            drawn in prop::collection::vec((0..4_usize, 1..4_u32, 0..40_i64, -2..30_i64), 0..80),
+            least in 0..6_i64,
+            allowed in prop::collection::vec(0..5_usize, 0..3),
+        ) {
+            let spans: Vec<Span> = drawn
+                .into_iter()
+                .map(|(label, repeat, start, seconds)| {
+                    // Jobs can have the same label, but a job has only one.
+                    let job = fixture::key(&format!("e{label}"), "m", 1, repeat).id();
+                    Span { job, ..span(label, "here", (start, start + seconds), None) }
+                })
+                .collect();
+            let allowed: Vec<String> = allowed.iter().map(usize::to_string).collect();
+            let placed: Vec<Placed<'_>> = spans.iter().map(by_wall_clock).collect();
+            let least = least * 1_000_000;
+            let crowd = Crowd::of(&placed, least);
+            for of in &placed {
+                let seen = |company: Option<Company<'_>>| {
+                    company.map(|Company { first, count }| (first.span.label.clone(), first.span.job, count))
+                };
+                let expected = seen(company_of(&placed, *of, least, &allowed));
+                prop_assert_eq!(seen(crowd.company(*of, least, &allowed)), expected);
+            }
         }
     }
 }
