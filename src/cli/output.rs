@@ -87,8 +87,8 @@ pub(super) fn print_written(
 /// How many bytes are collected before they are written.
 const PRINTED_AT_ONCE: usize = 1 << 16;
 
-/// Passes on what is written to it as [`printable`] makes it. Each piece must be whole letters, as those of `write!` and
-/// of `serde_json` are; others are replaced.
+/// Passes on what is written to it as [`printable`] makes it. Each piece must be whole letters, as those of `write!`
+/// and of `serde_json` are; others are replaced.
 #[derive(Debug)]
 pub(super) struct Printable<W>(W);
 
@@ -215,7 +215,8 @@ mod tests {
     #[test]
     fn what_is_written_piece_by_piece_is_as_safe_as_what_is_printed_whole() {
         let mut out = Printable(Vec::new());
-        write!(out, "{} {}\t{}\n", "\u{1b}[31mred\u{1b}[0m", "\u{9b}é漢", "\u{202e}x").unwrap();
+        let [red, wide, reversed] = ["\u{1b}[31mred\u{1b}[0m", "\u{9b}é漢", "\u{202e}x"];
+        writeln!(out, "{red} {wide}\t{reversed}").unwrap();
         out.write_all(b"\xff").unwrap();
         assert_eq!(String::from_utf8(out.0).unwrap(), "red é漢\tx\n\u{fffd}");
     }

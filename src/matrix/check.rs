@@ -13,7 +13,6 @@ use super::note::{Note, Notes, Span, Spanned};
 use super::reader::{count, get, mismatch, name, nearest_word, param, parsed, unknown_key};
 use super::size::is_small_enough;
 use super::tree::{self, Entry, Node, Value};
-use super::veil::{mask_of, without_quotes};
 use super::{AxisValue, Condition, Env, Include, Matrix, Operator, Selector, SelectorField, comma_separated};
 use crate::architecture::{self, NoNetwork};
 use crate::job::{
@@ -26,8 +25,8 @@ use crate::text::{did_you_mean, one_of};
 /// # Errors
 /// All mistakes, in the order of the file.
 pub fn check(source: &str) -> Result<Matrix, Vec<Note>> {
-    let (tree, duplicates) = tree::parse(source).map_err(|note| vec![without_quotes(note, source)])?;
-    let mut notes = Notes::behind(mask_of(&tree));
+    let (tree, duplicates) = tree::parse(source).map_err(|note| vec![note])?;
+    let mut notes = Notes::default();
     duplicates.into_iter().for_each(|note| notes.add_note(note));
     let file = file::read(&tree, &mut notes);
     let known = Known::new(&file, &mut notes);
@@ -353,14 +352,12 @@ fn is_number(field: &SelectorField) -> bool {
 
 /// Why the shipped worker has no network for the images of `key`. Unknown networks are reported elsewhere.
 fn no_network(key: &Key) -> Option<String> {
-    if !key.worker.is_shipped() {
-        return None;
-    }
     let size = |name: &str| match key.param(name) {
         Some(ParamValue::Int(value)) => u32::try_from(value).ok(),
         _ => None,
     };
-    let (input_size, classes) = size("input_size").zip(size("classes"))?;
+    let shape = || size("input_size").zip(size("classes"));
+    let (input_size, classes) = key.worker.is_shipped().then(shape)??;
     match architecture::check(&key.model, input_size, classes) {
         Err(NoNetwork::UnknownName(_)) | Ok(_) => None,
         Err(error) => Some(error.to_string()),
