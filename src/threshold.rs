@@ -231,15 +231,15 @@ impl Threshold {
                 0.05,
                 Processors,
                 Above,
-                "the processors that a quota of the control group held back, on average over the window",
-                "A choice: a job within its quota is never held back; one busy thread too many holds back one processor.",
+                "how many processors the quota of the control group took from the run, on average over the window",
+                "A choice: a job within its quota loses nothing, and one busy thread too many loses a whole processor.",
             ),
             Threshold::SuspendedS => (
                 0.5,
                 Seconds,
                 Above,
                 "the seconds for which the host slept, or the worker was stopped, while the job ran",
-                "A choice: sensors look once per second, so one look that finds a stopped worker passes it.",
+                "A choice: sensors sample once per second, so one sample of a stopped worker exceeds it.",
             ),
             Threshold::SwappedMib => (
                 16.0,

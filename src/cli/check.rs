@@ -102,6 +102,11 @@ fn summary(file: &str, matrix: &Matrix) -> Checked {
     }
 }
 
+/// `noun`, in the plural unless there is one.
+fn noun(count: usize, noun: &str) -> String {
+    if count == 1 { noun.to_owned() } else { format!("{noun}s") }
+}
+
 /// A line for the matrix, then one aligned line per env.
 fn table(checked: &Checked) -> String {
     let Checked { file, envs, configs, jobs, .. } = checked;
@@ -115,8 +120,13 @@ fn table(checked: &Checked) -> String {
     let device = envs.iter().map(|env| env.device.len()).max().unwrap_or(0);
     for env in envs {
         text += &format!(
-            "  {:name$}  {:device$}  {:>4} configs  {:>5} jobs\n",
-            env.name, env.device, env.configs, env.jobs
+            "  {:name$}  {:device$}  {:>4} {:7}  {:>5} {}\n",
+            env.name,
+            env.device,
+            env.configs,
+            noun(env.configs, "config"),
+            env.jobs,
+            noun(env.jobs, "job")
         );
     }
     text

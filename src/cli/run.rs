@@ -31,7 +31,7 @@ use crate::plan::{
 use crate::record::HostFacts;
 use crate::run::{DispatchError, RunOrder, Site, SiteError, dispatch};
 use crate::store::{Store, StoreError};
-use crate::text::jobs_text;
+use crate::text::{count_text, jobs_text};
 
 /// The arguments of `orchestrate run`.
 #[derive(Debug, clap::Args)]
@@ -230,6 +230,13 @@ impl Execution<'_> {
         match &summary.stopped_by {
             Some(by) if summary.left() > 0 => {
                 self.advise(&format!("stopped by {by}; continue with `{}`", self.resume_command()));
+                Exit::Interrupted
+            }
+            None if summary.stopped_alone > 0 && summary.left() > 0 => {
+                let jobs = count_text(summary.stopped_alone, "job");
+                let were = if summary.stopped_alone == 1 { "was" } else { "were" };
+                let again = self.resume_command();
+                self.advise(&format!("{jobs} {were} stopped by `orchestrate stop`; continue with `{again}`"));
                 Exit::Interrupted
             }
             _ if summary.is_short() => {

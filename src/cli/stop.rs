@@ -13,7 +13,7 @@ use super::output::{hint, print_line};
 use super::{Exit, Failure, Global};
 use crate::event::{Event, Observer};
 use crate::files::{JobDir, probe_locks};
-use crate::lock::{Owners, ask_to_stop};
+use crate::lock::{Owners, ask_no_longer, ask_to_stop};
 use crate::plan::quote;
 use crate::run::stop::{ask_to_end, end_orphan, is_running};
 use crate::store::{OpenAttempt, Store};
@@ -35,12 +35,18 @@ pub(super) fn run(args: StopArgs, global: &Global) -> Result<Exit, Failure> {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
-        let wanted = Wanted::find(&store, args.what.as_deref())?;
-        Stopping { store: &store, global }.stop(&wanted).await
+        let wanted = Wanted::find(&store, args.what.as_deref(), global)?;
+        Stopping { store: &store, global, again: command(args.what.as_deref(), global) }.stop(&wanted).await
     });
     // A thread that still waits for a lock must not delay the exit.
     runtime.shutdown_background();
     result
+}
+
+/// The command that stops `what`, or everything.
+fn command(what: Option<&str>, global: &Global) -> String {
+    let what = what.map_or(String::new(), |what| format!(" {}", quote(what)));
+    format!("orchestrate stop{what}{}", store_flag(global))
 }
 
 /// What the user wants to stop.
@@ -53,7 +59,7 @@ enum Wanted {
 }
 
 impl Wanted {
-    fn find(store: &Store, word: Option<&str>) -> Result<Wanted, Failure> {
+    fn find(store: &Store, word: Option<&str>, global: &Global) -> Result<Wanted, Failure> {
         let Some(word) = word else { return Ok(Wanted::Everything) };
         let mut names = store.plan_names().map_err(Failure::store)?;
         names.extend(OtherRun::all(store).iter().map(|run| run.matrix().to_owned()));
@@ -66,7 +72,8 @@ impl Wanted {
                 let what = format!("the store {} has no matrix and no job `{word}`", store.root().display());
                 let near = did_you_mean(word, names.iter().map(String::as_str))
                     .or(failure.hint.filter(|hint| hint.starts_with("did you mean")));
-                let near = near.unwrap_or_else(|| "`orchestrate stop` ends everything that runs".to_owned());
+                let near =
+                    near.unwrap_or_else(|| format!("`{}` ends everything that runs", command(None, global)));
                 Err(Failure::new(Exit::NothingSelected, what).hint(near))
             }
             Err(failure) => Err(failure),
@@ -77,6 +84,16 @@ impl Wanted {
 struct Stopping<'a> {
     store: &'a Store,
     global: &'a Global,
+    /// The command that does the same again.
+    again: String,
+}
+
+/// Something that was stopped.
+struct Stopped {
+    /// The name of its matrix.
+    matrix: String,
+    /// Whether its run goes on with other jobs.
+    run_goes_on: bool,
 }
 
 /// How often to look whether something has ended.
@@ -93,7 +110,7 @@ impl Stopping<'_> {
             Wanted::Job(dir) => self.stop_job(dir).await?,
         };
         let flag = store_flag(self.global);
-        match stopped.first() {
+        match stopped.first().map(|it| (quote(&it.matrix), it.run_goes_on)) {
             None => {
                 let what = match wanted {
                     Wanted::Everything => "nothing runs".to_owned(),
@@ -102,22 +119,19 @@ impl Stopping<'_> {
                 };
                 print_line(&format!("{what} in {}", self.store.root().display()))?;
             }
-            Some(matrix) if matches!(wanted, Wanted::Job(_)) => hint(
+            Some((matrix, true)) => hint(
                 self.global.quiet,
-                &format!(
-                    "its run goes on without it; `orchestrate resume {}{flag}` runs it again",
-                    quote(matrix)
-                ),
+                &format!("its run goes on without it; `orchestrate resume {matrix}{flag}` runs it again"),
             ),
-            Some(matrix) => {
-                hint(self.global.quiet, &format!("`orchestrate resume {}{flag}` continues", quote(matrix)));
+            Some((matrix, false)) => {
+                hint(self.global.quiet, &format!("`orchestrate resume {matrix}{flag}` continues"));
             }
         }
         Ok(Exit::Done)
     }
 
-    /// Stops the runs of `matrix`, or all, and the workers whose `orchestrate` died. Returns the matrices concerned.
-    async fn stop_runs(&self, matrix: Option<&str>) -> Result<Vec<String>, Failure> {
+    /// Stops the runs of `matrix`, or all, and the workers whose `orchestrate` died.
+    async fn stop_runs(&self, matrix: Option<&str>) -> Result<Vec<Stopped>, Failure> {
         let mut stopped = Vec::new();
         let is_wanted = |name: &str| matrix.is_none_or(|wanted| wanted == name);
         let runs: Vec<OtherRun> =
@@ -130,20 +144,20 @@ impl Stopping<'_> {
             let who = run.owner.describe();
             let job = run.job().map_or(String::new(), |job| format!("; it ran {job}"));
             print_line(&format!("stopped the run of {}: {who}{job}", run.matrix()))?;
-            stopped.push(run.matrix().to_owned());
+            stopped.push(Stopped { matrix: run.matrix().to_owned(), run_goes_on: false });
         }
         for open in self.orphans()? {
             let name = open.attempt.provenance.matrix.name.to_string();
             if is_wanted(&name) {
                 self.end(&open).await?;
-                stopped.push(name);
+                stopped.push(Stopped { matrix: name, run_goes_on: false });
             }
         }
         Ok(stopped)
     }
 
-    /// Stops the job in `dir` alone. Returns its matrix if it ran.
-    async fn stop_job(&self, dir: &JobDir) -> Result<Vec<String>, Failure> {
+    /// Stops the job in `dir` alone, if it runs.
+    async fn stop_job(&self, dir: &JobDir) -> Result<Vec<Stopped>, Failure> {
         let Some(open) = self.store.open_attempt(dir) else { return Ok(Vec::new()) };
         let owners = Owners::of(self.store.running());
         let owner = open.attempt.owner().filter(|name| owners.is_at_work(name));
@@ -160,7 +174,8 @@ impl Stopping<'_> {
             None if is_running(&open, self.store) => self.end(&open).await?,
             None => return Ok(Vec::new()),
         }
-        Ok(vec![open.attempt.provenance.matrix.name.to_string()])
+        let matrix = open.attempt.provenance.matrix.name.to_string();
+        Ok(vec![Stopped { matrix, run_goes_on: owner.is_some_and(|name| owners.is_at_work(name)) }])
     }
 
     /// The attempts whose worker runs, but whose `orchestrate` died.
@@ -188,7 +203,10 @@ impl Stopping<'_> {
         let grace = run.open.as_ref().map_or(Duration::ZERO, |open| open.attempt.limits.grace);
         let is_over = || !owners.is_at_work(&run.owner.name);
         match wait_until(is_over, grace + PATIENCE).await {
-            true => Ok(()),
+            true => {
+                ask_no_longer(&self.store.running(), &run.owner.name);
+                Ok(())
+            }
             false => Err(self.still_runs(&format!("orchestrate ({})", run.owner.describe()))),
         }
     }
@@ -201,10 +219,10 @@ impl Stopping<'_> {
     }
 
     fn still_runs(&self, what: &str) -> Failure {
-        let flag = store_flag(self.global);
         Failure::new(Exit::StoreUnusable, format!("{what} was asked to stop, and still runs")).hint(format!(
-            "it may be suspended, belong to another user, or be of an older version: try `orchestrate stop{flag}` again, \
-             or end it with `kill`"
+            "it might be suspended, belong to another user, or be of an older version: try `{}` again, or end it with \
+             `kill`",
+            self.again
         ))
     }
 }

@@ -278,9 +278,13 @@ fn result(record: &Record) -> String {
 fn stopping(by: &str, fate: WorkerFate<'_>) -> String {
     match fate {
         WorkerFate::None => format!("stopping ({by}): no more jobs will start"),
-        WorkerFate::Asked => format!(
-            "stopping ({by}): no more jobs will start, and the worker was asked to end; another Ctrl-C kills it at once"
-        ),
+        WorkerFate::Asked => {
+            // Who stopped it otherwise has not pressed Ctrl-C yet.
+            let key = if by == "SIGINT" { "another Ctrl-C" } else { "Ctrl-C" };
+            format!(
+                "stopping ({by}): no more jobs will start, and the worker was asked to end; {key} kills it at once"
+            )
+        }
         WorkerFate::Killed => format!("stopping at once ({by}): killing the worker"),
         WorkerFate::GoesOn(job) => format!(
             "stopping ({by}): no more jobs will start; the worker of {} keeps running, and `orchestrate resume` will \

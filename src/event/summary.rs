@@ -14,6 +14,8 @@ pub struct Summary {
     pub tally: Tally,
     /// The signal that stopped the run, if one did.
     pub stopped_by: Option<String>,
+    /// Jobs that were stopped alone, while the run went on.
+    pub stopped_alone: usize,
 }
 
 impl Summary {

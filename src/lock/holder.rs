@@ -97,7 +97,7 @@ impl Holder {
         if u32::try_from(*pid) == Ok(std::process::id()) {
             format!("a process that {job} left behind")
         } else if self.is_alive() {
-            format!("orchestrate (pid {pid}) runs {job} of {store}")
+            format!("orchestrate (pid {pid}), which runs {job} of {store}")
         } else {
             format!("the worker of {job} of {store}, whose orchestrate (pid {pid}) died")
         }

@@ -44,5 +44,5 @@ pub use file::{For, Foreign, OpenError, open_lock, open_or_make_lock};
 pub use holder::orphaned_keepers;
 pub use identity::{Identity, Place};
 pub use job::{JobLock, inherited, is_owner_alive, sign};
-pub use owner::{Others, Owner, OwnerLock, Owners, ask_to_stop};
+pub use owner::{Others, Owner, OwnerLock, Owners, ask_no_longer, ask_to_stop};
 pub use patience::{LockError, Patience};

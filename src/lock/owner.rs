@@ -212,9 +212,13 @@ impl Owners {
             let _ = fs::remove_file(&path);
             let _ = fs::remove_file(path.with_extension(STOP));
         }
-        let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
-        let hidden = entries.filter(|entry| entry.path().extension().is_some_and(|it| it == "tmp"));
-        for path in hidden.map(|entry| entry.path()) {
+        // Requests to those who ended at that moment.
+        for path in paths(&self.directory).filter(|path| path.extension().is_some_and(|it| it == STOP)) {
+            if !path.with_extension(&ENDING[1..]).exists() {
+                let _ = fs::remove_file(path);
+            }
+        }
+        for path in paths(&self.directory).filter(|path| path.extension().is_some_and(|it| it == "tmp")) {
             if File::open(&path).is_ok_and(|file| self.silence_of(&file) > LOST) {
                 let _ = fs::remove_file(path);
             }
@@ -266,6 +270,16 @@ impl Owners {
 /// The request cannot be written.
 pub fn ask_to_stop(directory: &Path, name: &str) -> io::Result<()> {
     fs::write(directory.join(name).with_extension(STOP), "")
+}
+
+/// Takes back what [`ask_to_stop`] asked for, from somebody who ended without reading it.
+pub fn ask_no_longer(directory: &Path, name: &str) {
+    // The next run would remove it too.
+    let _ = fs::remove_file(directory.join(name).with_extension(STOP));
+}
+
+fn paths(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
 fn name_of(path: &Path) -> String {
@@ -353,8 +367,10 @@ mod tests {
             assert!(!seen.is_told_by_locks && seen.identity == Some(us));
             was.save(&file).unwrap();
         }
+        ask_to_stop(&place, &first).unwrap();
+        ask_to_stop(&place, "1-1.lock").unwrap();
         let three = take();
-        assert_eq!(names(&place).len(), 2, "what the dead left is removed");
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 2, "what the dead left is removed");
         assert!(!others.look(&owners), "a new one is no loss");
         drop((two, three));
         assert!(others.look(&owners));

@@ -112,7 +112,8 @@ impl Ceilings {
         }
         let (batch, Witness { label, memory_bytes }) =
             self.least_below(key).or_else(|| self.least_for_profiled(key))?;
-        let memory = memory_bytes.map(|bytes| format!(" with {}", size_text(bytes))).unwrap_or_default();
+        let memory =
+            memory_bytes.map(|bytes| format!(", with {} of memory", size_text(bytes))).unwrap_or_default();
         Some(format!(
             "batch {batch} of the same config already ran out of memory on this host: {label}{memory}"
         ))
@@ -223,7 +224,7 @@ mod tests {
     fn a_batch_is_tried_again_where_there_is_more_memory_than_there_was() {
         let then = host(16, Some(8), 24);
         let why = "batch 1 of the same config already ran out of memory on this host: \
-                   cpu_m_fp32_bs1_run1 with 8.0 GiB";
+                   cpu_m_fp32_bs1_run1, with 8.0 GiB of memory";
         for (device, now, expected) in [
             (Device::Cpu, host(16, Some(8), 24), Some(why)),
             (Device::Cpu, host(64, Some(8), 80), Some(why)),
@@ -234,7 +235,7 @@ mod tests {
             assert_eq!(pruned(device, &then, &now).as_deref(), expected, "{now:?}");
         }
         let on_gpu = |now| pruned(Device::Cuda(0), &then, &now);
-        assert!(on_gpu(host(16, Some(8), 24)).unwrap().ends_with(" with 24.0 GiB"));
+        assert!(on_gpu(host(16, Some(8), 24)).unwrap().ends_with(", with 24.0 GiB of memory"));
         assert_eq!(on_gpu(host(16, Some(8), 80)), None);
         let mut older = then.clone();
         older.memory_bytes = Some((8 << 30) - 1000);

@@ -126,7 +126,7 @@ fn interrupted(by: &str) -> Ending {
 
 /// The end of a worker that somebody asked to end, and no other.
 pub(super) fn asked() -> Ending {
-    interrupted("`orchestrate stop`")
+    Ending::Interrupted { message: "somebody stopped it with `orchestrate stop`".to_owned() }
 }
 
 /// How far the stop order has gone: SIGINT to the group, grace, SIGKILL to the group.
@@ -157,7 +157,7 @@ impl Stopping {
         observer: &mut dyn Observer,
     ) {
         if self.ending.is_none() && attempt.stop().exists() {
-            let text = format!("`orchestrate stop` ends the worker of {}", job.label());
+            let text = format!("`orchestrate stop` asked the worker of {} to end", job.label());
             observer.event(&Event::Note(&text));
             self.gently(group, asked(), grace);
         }

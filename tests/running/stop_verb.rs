@@ -67,7 +67,7 @@ fn a_job_is_stopped_alone_and_its_run_goes_on_without_it() {
     prints(project.orchestrate(&["stop", FIRST]), "does not run in ");
     project.let_go();
     // Nothing failed, but something is left.
-    run.wait().code(11).says("continue with `orchestrate resume t`");
+    run.wait().code(11).says("1 job was stopped by `orchestrate stop`; continue with `orchestrate resume t`");
     assert_eq!(project.started(), 3, "it is not tried again at once");
     project.orchestrate(&["resume"]).code(0);
     assert_complete(&project, 4);
@@ -98,7 +98,8 @@ fn a_worker_whose_orchestrate_died_is_ended() {
         project.wait_started(1);
         run.kill();
         let stopped = project.orchestrate(what);
-        prints(stopped, &format!("ended the worker of {FIRST}, whose orchestrate had died"));
+        let stopped = prints(stopped, &format!("ended the worker of {FIRST}, whose orchestrate had died"));
+        stopped.says("hint: `orchestrate resume t` continues");
         project.assert_quiet();
         let record = project.record();
         assert_eq!(record.outcome.kind(), "interrupted");

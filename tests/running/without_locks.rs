@@ -53,7 +53,7 @@ fn assert_each_ran_once(project: &Project, jobs: usize) {
 fn a_second_run_is_refused_and_told_who_runs_and_how_to_join() {
     let project = waiting(3);
     let mut first = start_without_locks(&project, &["run", "t.yaml"]);
-    first.wait_for_line("locks keep nobody out on the file system of");
+    first.wait_for_line("locks do not work on the file system of");
     project.wait_started(1);
     let second = start_without_locks(&project, &["run", "t.yaml"]).wait().code(12);
     let second = second.says(&format!(

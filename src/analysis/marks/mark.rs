@@ -35,7 +35,7 @@ pub enum Mark {
         /// Which of the two, with the number and the threshold.
         by: String,
     },
-    /// The control group's quota held processors back.
+    /// The control group's quota took processors from the run.
     QuotaThrottled {
         /// How many processors, on average over the window.
         held: f64,
@@ -253,7 +253,7 @@ impl fmt::Display for Mark {
             ),
             Mark::QuotaThrottled { held, quota, threshold } => write!(
                 f,
-                "the control group's quota{} held back {} processors on average (threshold {})",
+                "the control group's quota{} took {} processors from it on average (threshold {})",
                 quota.map(|cpus| format!(" of {}", Unit::Processors.text(cpus))).unwrap_or_default(),
                 decimals(*held, 2),
                 Threshold::QuotaHeld.text(*threshold)

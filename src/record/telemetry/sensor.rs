@@ -177,7 +177,7 @@ declare! {
         source: "the kernel's `thermal_throttle`",
         absent: "the kernel does not count it",
     }
-    /// Time for which the control group's quota held processors back, in seconds; its rate is their number.
+    /// Processor time lost to the control group's quota, in seconds; its rate is the number of processors lost.
     CpuQuotaHeld {
         part: Processor,
         column: "cpu_quota_held_s",

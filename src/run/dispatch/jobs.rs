@@ -60,20 +60,20 @@ fn refuse_beyond_locks(owners: &Owners) -> Result<(), DispatchError> {
     other.map_or(Ok(()), |owner| Err(DispatchError::BeyondLocks(Box::new(owner))))
 }
 
-/// Where locks keep nobody out, and what is done about it, as sentences.
+/// Where locks do not work, and what is done about it, as sentences.
 fn tell_useless_locks(order: &RunOrder<'_>, locks: &LockDir, owners: &Owners) -> Vec<String> {
     let mut found = Vec::new();
     if !owners.locks_work() {
         let store = order.store.root().display();
         found.push(format!(
-            "locks keep nobody out on the file system of {store}; the directories of attempts do, and `--join` lets \
-             others share this store"
+            "locks do not work on the file system of {store}: attempts are claimed by their directories instead, and \
+             others can only share this store with `--join`"
         ));
     }
     if !locks.locks_work() {
         let path = locks.path().display();
         found.push(format!(
-            "locks keep nobody out in {path}; tickets there keep jobs apart instead, one at a time on this host"
+            "locks do not work in {path}: tickets there keep jobs apart instead, one at a time on this host"
         ));
     }
     found

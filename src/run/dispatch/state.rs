@@ -218,8 +218,8 @@ impl Run<'_> {
     }
 
     pub(super) fn summary(&self, stopped_by: Option<String>) -> Summary {
-        let by_request = || (!self.set_aside.is_empty()).then(|| "`orchestrate stop`".to_owned());
-        let mut summary = Summary { stopped_by: stopped_by.or_else(by_request), ..Summary::default() };
+        let stopped_alone = self.set_aside.len();
+        let mut summary = Summary { stopped_by, stopped_alone, ..Summary::default() };
         for Decided { job, decision } in self.order.decided {
             let state = self.states.get(&job.id()).copied().unwrap_or_else(|| decision.state());
             let done_before = *decision == Decision::Skip || self.done_by_others.contains(&job.id());

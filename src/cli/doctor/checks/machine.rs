@@ -181,7 +181,7 @@ pub(super) fn lock_reach(survey: &Survey) -> Option<Finding> {
         code: "lock_reach",
         severity,
         what: format!("the locks in {} exclude {whom}", survey.locks.path),
-        why: "others can measure on this host at the same time, and only the load that they make tells",
+        why: "others can measure on this host at the same time, and only the load that they cause gives them away",
         remedy: remedy.to_owned(),
     })
 }
@@ -204,8 +204,8 @@ pub(super) fn cgroup_limits(survey: &Survey) -> Option<Finding> {
         code: "cgroup_limits",
         severity: Severity::Note,
         what: format!("the control group allows {}", allowed.join(" and ")),
-        why: "batches run out of memory earlier than on the whole host, and threads beyond a quota are held back, \
-              which the mark `quota-throttled` tells",
+        why: "batches run out of memory earlier than on the whole host, and threads beyond a quota are throttled: such \
+              runs are marked `quota-throttled`",
         remedy: "use no more `threads` than that, or raise the limits of the container, the pod or the scheduler's job"
             .to_owned(),
     })

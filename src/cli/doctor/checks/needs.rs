@@ -175,7 +175,7 @@ pub(super) fn useless_locks(survey: &Survey) -> Option<Finding> {
         code: "useless_locks",
         severity: Severity::Limits,
         what: format!(
-            "locks keep nobody out where the {name} {} is: two of ours had one at once",
+            "locks do not work in the {name} {}: two of our own held the same one at once",
             place.path
         ),
         why: "files keep jobs apart instead, which is slower, and only one job runs on this host at a time",
