@@ -20,8 +20,8 @@ pub(super) fn processor_ticks(stat: &str) -> Option<Ticks> {
     }
     let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
     let [user, nice, system, idle, _iowait, irq, softirq, steal, ..] = ticks[..] else { return None };
-    let busy = user + nice + system + irq + softirq;
-    (busy + idle > 0).then_some(Ticks { busy, steal })
+    let busy = [user, nice, system, irq, softirq].into_iter().try_fold(0_u64, u64::checked_add)?;
+    (busy > 0 || idle > 0).then_some(Ticks { busy, steal })
 }
 
 /// Our control group's path in the unified hierarchy, without a trailing slash: the line `0::PATH` of
@@ -275,6 +275,13 @@ mod tests {
         assert_eq!(processor_ticks("cpu  1 2 3\n"), None);
         assert_eq!(processor_ticks("cpu0 100 10 50 9000 700 3 7 25\n"), None);
         assert_eq!(processor_ticks(""), None);
+        assert_eq!(
+            processor_ticks("cpu  18446744073709551615 1 0 0 0 0 0 0 0 0\n"),
+            None,
+            "no kernel counts so far"
+        );
+        let idle = "cpu  1 0 0 18446744073709551615 0 0 0 0 0 0\n";
+        assert_eq!(processor_ticks(idle), Some(Ticks { busy: 1, steal: 0 }));
     }
 
     #[test]
