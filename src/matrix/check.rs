@@ -13,6 +13,7 @@ use super::note::{Note, Notes, Span, Spanned};
 use super::reader::{count, get, mismatch, name, nearest_word, param, parsed, unknown_key};
 use super::size::is_small_enough;
 use super::tree::{self, Entry, Node, Value};
+use super::veil::{mask_of, without_quotes};
 use super::{AxisValue, Condition, Env, Include, Matrix, Operator, Selector, SelectorField, comma_separated};
 use crate::architecture::{self, NoNetwork};
 use crate::job::{
@@ -25,8 +26,8 @@ use crate::text::{did_you_mean, one_of};
 /// # Errors
 /// All mistakes, in the order of the file.
 pub fn check(source: &str) -> Result<Matrix, Vec<Note>> {
-    let (tree, duplicates) = tree::parse(source).map_err(|note| vec![note])?;
-    let mut notes = Notes::default();
+    let (tree, duplicates) = tree::parse(source).map_err(|note| vec![without_quotes(note, source)])?;
+    let mut notes = Notes::behind(mask_of(&tree));
     duplicates.into_iter().for_each(|note| notes.add_note(note));
     let file = file::read(&tree, &mut notes);
     let known = Known::new(&file, &mut notes);
