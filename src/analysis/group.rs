@@ -195,8 +195,8 @@ pub fn params_text(key: &Key) -> String {
     words.join("; ")
 }
 
-/// The rows of `runs`, which must be in the order of [`sort`]. Only timing jobs make rows. `varying` names the parameters
-/// that differ between configs.
+/// The rows of `runs`, which must be in the order of [`sort`]. Only timing jobs make rows. `varying` names the
+/// parameters that differ between configs.
 pub fn rows<'a>(runs: &[Run<'a>], varying: &[String], study: &'a Study) -> Vec<Row<'a>> {
     let mut configs: Vec<(ConfigOf<'_>, Vec<Run<'a>>)> = Vec::new();
     for run in runs.iter().filter(|run| run.cell.is_timing()) {

@@ -1,5 +1,6 @@
 //! `orchestrate aggregate`: the CSV tables of a plan.
 
+use super::exit::leave;
 use super::output::print_line;
 use super::study::{StudyArgs, results_text};
 use super::{Exit, Failure, Global};
@@ -19,5 +20,7 @@ pub(super) fn run(args: AggregateArgs, global: &Global) -> Result<Exit, Failure>
     let directory = args.study.write_tables(&analysis, &study.matrix.name)?;
     print_line(&results_text(&study, &analysis))?;
     print_line(&format!("tables: {}", directory.display()))?;
+    leave(analysis);
+    leave(study);
     Ok(Exit::Done)
 }

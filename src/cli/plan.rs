@@ -7,6 +7,7 @@ use serde::{Serialize, Serializer};
 
 use super::columns::{Cells, write_columns};
 use super::drift::{renamed_hints, renamed_lines};
+use super::exit::leave;
 use super::find::load_inventory;
 use super::load::{ProfileArgs, load_profiled_plan};
 use super::misread::{misread_hints, misread_lines};
@@ -64,9 +65,8 @@ pub(super) fn run(args: PlanArgs, global: &Global) -> Result<Exit, Failure> {
             hint(global.quiet, &stale_hint(&args.run_words(view.file), global));
         }
     }
-    // The program ends here. To free a million jobs one by one would take a fifth of its time.
-    std::mem::forget(view);
-    std::mem::forget((decided, plan));
+    leave(view);
+    leave((decided, plan));
     Ok(Exit::Done)
 }
 

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::exit::leave;
 use super::output::print_line;
 use super::study::{StudyArgs, results_text};
 use super::{Exit, Failure, Global};
@@ -39,6 +40,8 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> Result<Exit, Failure> {
         print_line(&format!("- {}", finding.text))?;
     }
     print_line(&format!("report: {} and report.html", directory.join("report.md").display()))?;
+    leave(analysis);
+    leave(study);
     Ok(Exit::Done)
 }
 

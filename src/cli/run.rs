@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use super::drift::{renamed_hints, renamed_lines};
+use super::exit::leave;
 use super::failure::{disk_remedy, foreign_remedy};
 use super::find::while_reading;
 use super::global::store_flag;
@@ -111,6 +112,7 @@ pub(super) fn execute(
         execution.advise_of_stale();
         execution.advise_of_marked(&inventory);
         let blocked = decided.iter().any(|decided| matches!(decided.decision, Decision::Blocked { .. }));
+        leave((inventory, decided));
         return Ok(if blocked { Exit::SomeFailed } else { Exit::Done });
     }
     let mut programs = programs.map_err(|error| site_failure(error.into()))?;

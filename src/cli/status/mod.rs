@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::drift::{FileDrift, file_drift, renamed_hints};
+use super::exit::leave;
 use super::find::{find_plan, is_file, while_reading};
 use super::global::store_flag;
 use super::misread::misread_hints;
@@ -81,13 +82,13 @@ pub(super) struct StatusArgs {
 pub(super) fn run(args: StatusArgs, global: &Global) -> Result<Exit, Failure> {
     let store = Store::at(&global.store).map_err(Failure::store)?;
     let find = || find_plan(&store, args.plan.as_deref());
-    let (plan, read) = match args.watch {
+    let (plan, here, read) = match args.watch {
         false => {
-            let (plan, inventory) = while_reading(&store, find);
-            (plan?, Some(inventory))
+            let ((plan, here), inventory) = while_reading(&store, || (find(), Here::probe()));
+            (plan?, here, Some(inventory))
         }
         // Every reading needs a glimpse from before it.
-        true => (find()?, None),
+        true => (find()?, Here::probe(), None),
     };
     let selection = args.select.apply(&plan)?;
     let (is_saved, drift) = match is_file(args.plan.as_deref()) {
@@ -98,9 +99,13 @@ pub(super) fn run(args: StatusArgs, global: &Global) -> Result<Exit, Failure> {
             (saved.as_ref() == Some(&plan), drift)
         }
     };
-    let here = Here::probe();
     let mut look = Look { args: &args, global, store, plan, is_saved, drift, selection, here, read };
-    if args.watch { look.watch() } else { look.once() }
+    if args.watch {
+        return look.watch();
+    }
+    let exit = look.once();
+    leave(look);
+    exit
 }
 
 /// The inputs of an overview.
@@ -132,7 +137,11 @@ impl Look<'_> {
         let mut overview = Overview::of(&self.plan, &inventory, &decided, self.args.include_marked);
         overview.drift = self.drift.clone();
         let running = decided.into_iter().map(|decided| decided.job).filter(|job| inventory.is_running(job));
-        Ok((overview, running.collect()))
+        let running = running.collect();
+        if !self.args.watch {
+            leave(inventory);
+        }
+        Ok((overview, running))
     }
 
     fn once(&mut self) -> Result<Exit, Failure> {
