@@ -27,8 +27,7 @@ use crate::text::{did_you_mean, one_of};
 /// All mistakes, in the order of the file.
 pub fn check(source: &str) -> Result<Matrix, Vec<Note>> {
     let (tree, duplicates) = tree::parse(source).map_err(|note| vec![without_quotes(note, source)])?;
-    let mut notes = Notes::behind(mask_of(&tree));
-    duplicates.into_iter().for_each(|note| notes.add_note(note));
+    let mut notes = Notes::behind(mask_of(&tree), duplicates);
     let file = file::read(&tree, &mut notes);
     let known = Known::new(&file, &mut notes);
     let exclude: Vec<Spanned<Selector>> =

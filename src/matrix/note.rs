@@ -79,9 +79,11 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// None so far. What `mask` hides will not be in any.
-    pub(super) fn behind(mask: Mask) -> Notes {
-        Notes { mask, ..Notes::default() }
+    /// The mistakes `found` so far. What `mask` hides will be in none.
+    pub(super) fn behind(mask: Mask, found: Vec<Note>) -> Notes {
+        let mut notes = Notes { mask, ..Notes::default() };
+        found.into_iter().for_each(|note| notes.add_note(note));
+        notes
     }
 
     /// Adds a mistake about `word`, which is shown in backticks.
