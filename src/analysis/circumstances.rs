@@ -85,7 +85,7 @@ impl Circumstances {
             worker_files: files,
             versions,
         } = self;
-        let Provenance { host: found, worker, .. } = &record.provenance;
+        let Provenance { host: found, worker, .. } = &*record.provenance;
         let details = &measurement.details;
         (host, cpu, usable_processors) == (&found.hostname, &found.cpu.model, &found.cpu.usable)
             && (power_source, governor) == (&found.power_source, &found.governor)

@@ -77,7 +77,7 @@ pub(crate) fn record(key: Key, images_per_s: f64, slot: i64) -> Record {
             ..ProcessStats::default()
         }),
         observed: Observed { load_before: Some(0.1), host_busy_s: Some(1.95 * wall), ..Observed::default() },
-        provenance: provenance(),
+        provenance: provenance().into(),
         ..record_of(key, Outcome::Succeeded)
     }
 }

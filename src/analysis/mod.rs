@@ -48,7 +48,8 @@ use chrono::{DateTime, Utc};
 
 use crate::job::{Job, JobId, Kind};
 use crate::protocol::{Iterations, Measurement};
-use crate::record::{MatrixFacts, Outcome, Record};
+use crate::record::{HostFacts, MatrixFacts, Outcome, Record};
+use crate::shared::Shared;
 
 use cost::FlopsConvention;
 use marks::{Mark, Thresholds};
@@ -106,15 +107,14 @@ pub struct Span {
     pub job: JobId,
     /// The job's label.
     pub label: String,
-    /// The host's name.
-    pub host: String,
+    /// The host.
+    pub host: Shared<HostFacts>,
     /// The start of the run.
     pub started_at: DateTime<Utc>,
     /// The end of the run.
     pub ended_at: DateTime<Utc>,
-    /// The boot of the host, and both times in seconds since it, by a clock that nobody can set. Absent in older
-    /// records.
-    pub since_boot: Option<(String, f64, f64)>,
+    /// Both times in seconds since the boot of the host, by a clock that nobody can set. Absent in older records.
+    pub since_boot_s: Option<(f64, f64)>,
 }
 
 impl Span {
@@ -123,16 +123,10 @@ impl Span {
         Span {
             job: record.id,
             label: record.label.clone(),
-            host: record.provenance.host.hostname.clone(),
+            host: record.provenance.host.clone(),
             started_at: record.started_at,
             ended_at: record.ended_at,
-            since_boot: record
-                .provenance
-                .host
-                .boot_id
-                .clone()
-                .zip(record.observed.since_boot_s)
-                .map(|(boot, (start, end))| (boot, start, end)),
+            since_boot_s: record.observed.since_boot_s,
         }
     }
 }

@@ -6,6 +6,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use indexmap::IndexMap;
+
 use super::Acceptance;
 use crate::job::{Job, JobId};
 use crate::record::Record;
@@ -13,8 +15,9 @@ use crate::record::Record;
 /// The content of a store, read once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Inventory {
-    /// The standing of each job with a directory.
-    pub jobs: BTreeMap<JobId, Standing>,
+    /// The standing of each job with a directory, by their names. Every job is looked up many times, and there can be a
+    /// hundred thousand.
+    pub jobs: IndexMap<JobId, Standing>,
     /// Re-runs of done jobs without a record: they are running, or were cut off.
     pub reruns: BTreeMap<JobId, NotDone>,
     /// The changes that the user accepted for done jobs.
@@ -137,7 +140,7 @@ impl Inventory {
 /// The standings of the jobs of an inventory, with its problems by directory.
 #[derive(Debug)]
 pub struct Standings<'a> {
-    jobs: &'a BTreeMap<JobId, Standing>,
+    jobs: &'a IndexMap<JobId, Standing>,
     /// The first problem of each directory.
     problems: BTreeMap<&'a OsStr, &'a Problem>,
 }

@@ -37,6 +37,7 @@ use serde::{Deserialize, Serialize};
 use crate::clean::deserialize_clean;
 use crate::job::{JobId, Key};
 use crate::protocol::Measurement;
+use crate::shared::Shared;
 
 pub use bsd_time::parse_bsd_time;
 pub use ending::{Ending, decide_outcome};
@@ -101,8 +102,8 @@ pub struct Record {
     /// What was observed while it ran.
     #[serde(deserialize_with = "deserialize_clean")]
     pub observed: Observed,
-    /// Where it ran and with what.
-    pub provenance: Provenance,
+    /// Where it ran and with what. The jobs of a run have most of it in common.
+    pub provenance: Shared<Provenance>,
     /// What the files that it rests on held when it was written. Absent in records of schema 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
@@ -123,7 +124,7 @@ impl Record {
 #[serde(tag = "profiler", rename_all = "snake_case")]
 pub enum Counters {
     /// Nsight Compute, over the kernels of the measured window.
-    Ncu(NcuCounters),
+    Ncu(Box<NcuCounters>),
     /// `perf stat`, over the whole life of the worker.
     Perf(PerfCounters),
 }

@@ -25,6 +25,7 @@ pub struct Pool {
     environment: Recent<Shared<BTreeMap<String, String>>>,
     variables: Recent<Shared<BTreeSet<String>>>,
     files: Recent<Shared<Vec<String>>>,
+    provenance: Recent<Shared<Provenance>>,
 }
 
 impl Pool {
@@ -50,7 +51,12 @@ impl Pool {
         self.workers.share(&mut key.worker);
     }
 
-    fn share_provenance(&mut self, provenance: &mut Provenance) {
+    fn share_provenance(&mut self, provenance: &mut Shared<Provenance>) {
+        self.share_parts(provenance);
+        self.provenance.share(provenance);
+    }
+
+    fn share_parts(&mut self, provenance: &mut Provenance) {
         let Provenance {
             orchestrate: _,
             host,

@@ -70,7 +70,9 @@ fn count_ncu(table: &mut dyn BufRead, output: &ProfilerOutput<'_>) -> Result<Cou
     let ProfilerOutput { said, program_stderr, exit, version, ref selection } = *output;
     let left = NcuOutput { log: said, exit, program_stderr };
     match parse_ncu(table, &left, selection) {
-        Ok(counters) => Ok(Counters::Ncu(NcuCounters { version: version.map(str::to_owned), ..counters })),
+        Ok(counters) => {
+            Ok(Counters::Ncu(Box::new(NcuCounters { version: version.map(str::to_owned), ..counters })))
+        }
         Err(failure) => {
             let is_cause = !matches!(
                 failure,

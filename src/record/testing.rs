@@ -23,7 +23,7 @@ pub(crate) fn record_of(key: Key, outcome: Outcome) -> Record {
         process: None,
         counters: None,
         observed: Observed::default(),
-        provenance: provenance(),
+        provenance: provenance().into(),
         evidence: Some(Evidence::default()),
     }
 }

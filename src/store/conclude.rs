@@ -68,7 +68,7 @@ impl Attempt {
             process: report.ok().map(|report| report.stats),
             counters,
             observed,
-            provenance: self.provenance,
+            provenance: self.provenance.into(),
             evidence: Some(files.evidence()),
         }
     }

@@ -44,7 +44,7 @@ impl Store {
         let Reading { inventory, done, new } = reading.unwrap_or_default();
         if is_worth_writing(new, dirs.len()) {
             // A store that cannot be written can still be read.
-            let _ = write_cache(self.root(), &done, began.elapsed() + TICK);
+            let _ = write_cache(self.root(), dirs, &done, began.elapsed() + TICK);
         }
         inventory
     }
@@ -85,7 +85,7 @@ impl Reading {
     ) -> Option<Reading> {
         let mut pool = Pool::default();
         let mut reading = Reading { done: Vec::with_capacity(dirs.len()), ..Reading::default() };
-        for (dir, stamps) in dirs.iter().zip(stamps) {
+        for ((place, dir), stamps) in dirs.iter().enumerate().zip(stamps) {
             let name = dir.name();
             let known = cache.as_mut().and_then(|cache| cache.job(&name));
             let is_new = known.as_ref().map(|(stamps, _)| *stamps) != stamps;
@@ -99,7 +99,7 @@ impl Reading {
             };
             if let (Some(stamps), Some(record)) = (stamps, record) {
                 reading.new += usize::from(is_new);
-                reading.done.push(Kept { name, stamps, record });
+                reading.done.push(Kept { place, stamps, record });
             }
         }
         cache.is_none_or(|mut cache| cache.is_sound()).then_some(reading)

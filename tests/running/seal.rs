@@ -78,7 +78,7 @@ fn every_bit_of_a_record_counts() {
     }
     let edited = String::from_utf8(whole).unwrap().replace("\"repeat\": 1", "\"repeat\": 2");
     fs::write(dir.record(), edited).unwrap();
-    let standing = project.inventory().jobs.remove(&id).unwrap();
+    let standing = project.inventory().jobs.swap_remove(&id).unwrap();
     assert_eq!(standing, Standing::NotDone(NotDone::Corrupt { message: why.to_owned() }));
 }
 

@@ -67,7 +67,7 @@ fn the_value_of_a_secret_reaches_the_worker_and_nothing_else() {
     for directory in ["runs", "report", "locks"] {
         assert_eq!(files_with(&project.path(directory), "hush"), Vec::<String>::new());
     }
-    let environment = project.record().provenance.environment;
+    let environment = project.record().provenance.environment.clone();
     let told = ["HF_TOKEN", "PLAIN", "MY_PASSPHRASE", "CACHE_KEY"].map(|name| environment[name].as_str());
     assert_eq!(told, ["set", "set", "set", "open"]);
     let label = "cpu_m_fp32_bs4_run1";

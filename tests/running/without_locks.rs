@@ -98,7 +98,7 @@ fn several_that_join_share_the_jobs_and_run_none_twice_nor_two_at_once() {
         run.wait().code(0);
     }
     assert_each_ran_once(&project, 6);
-    let useless = project.records().remove(0).provenance.useless_locks;
+    let useless = project.records().remove(0).provenance.useless_locks.clone();
     assert_eq!(Vec::from_iter(useless), ["host", "store"]);
 }
 

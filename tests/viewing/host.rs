@@ -194,7 +194,7 @@ fn env_writes_both_files_and_names_them() {
     let system = parse(&fs::read_to_string(here.project.path("report/system.json")).unwrap());
     assert_eq!(system["schema"], 1);
     let host: HostFacts = serde_json::from_value(system["host"].clone()).unwrap();
-    let recorded = here.project.record().provenance.host;
+    let recorded = here.project.record().provenance.host.clone();
     assert_eq!(
         (host.hostname, host.cpu, host.gpus),
         (recorded.hostname.clone(), recorded.cpu.clone(), recorded.gpus.clone())

@@ -53,7 +53,7 @@ impl<'a> JobLine<'a> {
     }
 
     pub(super) fn provenance(&self) -> Option<&'a Provenance> {
-        self.record().map(|record| &record.provenance)
+        self.record().map(|record| &*record.provenance)
     }
 
     pub(super) fn host(&self) -> Option<&'a HostFacts> {

@@ -146,7 +146,7 @@ mod tests {
             .peaks(measured_peaks(250e9, 20e9))
             .runs("cpu", "resnet18", 16, &[10.0, 10.1, 9.9])
             .run_with(profiled, 0.5, |record| {
-                record.counters = Some(Counters::Ncu(ncu()));
+                record.counters = Some(Counters::Ncu(ncu().into()));
                 let settings = &mut record.measurement.as_mut().unwrap().effective;
                 settings.settings.set("iters", 10);
                 settings.settings.set("nvtx", true);
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn a_table_that_might_be_cut_off_places_no_point() {
         let study = study(|record| {
-            record.counters = Some(Counters::Ncu(NcuCounters { unproven: true, ..ncu() }));
+            record.counters = Some(Counters::Ncu(NcuCounters { unproven: true, ..ncu() }.into()));
         });
         let analysis = analyse(&study);
         let run = analysis.rows[0].counted.ncu.as_ref().unwrap();
@@ -248,7 +248,7 @@ mod tests {
                 "pcie__read_bytes.sum".to_owned(),
                 "the device does not offer it".to_owned(),
             )]);
-            record.counters = Some(Counters::Ncu(NcuCounters { not_measured, ..ncu() }));
+            record.counters = Some(Counters::Ncu(NcuCounters { not_measured, ..ncu() }.into()));
         });
         let analysis = analyse(&study);
         let csv = counters(&analysis).table().csv();
@@ -299,7 +299,7 @@ mod tests {
                 let mut counters =
                     NcuCounters { zero_flop_s: Some(1e-6), top_kernels: vec![kernel], ..ncu() };
                 counters.metrics.insert("gpu__time_duration.sum".into(), 4000);
-                record.counters = Some(Counters::Ncu(counters));
+                record.counters = Some(Counters::Ncu(counters.into()));
                 let settings = &mut record.measurement.as_mut().unwrap().effective.settings;
                 settings.set("iters", 10);
                 settings.set("nvtx", true);
@@ -313,7 +313,7 @@ mod tests {
         let study = self::study(|record| {
             let mut counters = NcuCounters { top_kernels: vec![no_time], ..ncu() };
             counters.metrics.insert("gpu__time_duration.sum".into(), 0);
-            record.counters = Some(Counters::Ncu(counters));
+            record.counters = Some(Counters::Ncu(counters.into()));
         });
         assert!(kernels(&analyse(&study)).table().csv().contains(",none,0,0,NA,NA,NA"));
     }
@@ -327,7 +327,7 @@ mod tests {
             .run_with(key("cpu", "mobilenet_v2", 16, 1), 10.0, elsewhere)
             .run("cpu", "resnet18", 16, 1, 10.0)
             .run_with(profiled, 0.5, |record| {
-                record.counters = Some(Counters::Ncu(ncu()));
+                record.counters = Some(Counters::Ncu(ncu().into()));
                 elsewhere(record);
             })
             .build();

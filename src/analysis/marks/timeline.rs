@@ -45,12 +45,12 @@ impl<'a> Timeline<'a> {
         let mut timeline = Timeline { hosts, older, boots, least: most_micros(least_s) };
         for span in spans {
             let by_wall_clock = by_wall_clock(span);
-            timeline.hosts.entry(&span.host).or_default().spans.push(by_wall_clock);
+            timeline.hosts.entry(&span.host.hostname).or_default().spans.push(by_wall_clock);
             match since_boot(span) {
                 Some((boot, placed)) => {
-                    timeline.boots.entry((&span.host, boot)).or_default().spans.push(placed);
+                    timeline.boots.entry((&span.host.hostname, boot)).or_default().spans.push(placed);
                 }
-                None => timeline.older.entry(&span.host).or_default().spans.push(by_wall_clock),
+                None => timeline.older.entry(&span.host.hostname).or_default().spans.push(by_wall_clock),
             }
         }
         let Timeline { hosts, older, boots, .. } = &mut timeline;
@@ -73,7 +73,7 @@ impl<'a> Timeline<'a> {
 
     /// The indexes in which those beside `span` are, each with its place there.
     fn parts<'b>(&'b self, span: &'b Span) -> Vec<(&'b Index<'a>, Placed<'b>)> {
-        let host = span.host.as_str();
+        let host = span.host.hostname.as_str();
         let parts = match since_boot(span) {
             Some((boot, placed)) => {
                 [(self.boots.get(&(host, boot)), placed), (self.older.get(host), by_wall_clock(span))]
@@ -91,10 +91,10 @@ fn by_wall_clock(span: &Span) -> Placed<'_> {
 
 /// Also returns the boot.
 fn since_boot(span: &Span) -> Option<(&str, Placed<'_>)> {
-    let (boot, from, to) = span.since_boot.as_ref()?;
+    let (boot, (from, to)) = span.host.boot_id.as_deref().zip(span.since_boot_s)?;
     // A host that was never restarted counts to far less than 2^53.
     let micros = |seconds: f64| (seconds * 1e6) as i64;
-    Some((boot, Placed { from: micros(*from), to: micros(*to), span }))
+    Some((boot, Placed { from: micros(from), to: micros(to), span }))
 }
 
 /// The most microseconds that are not more than `seconds`.
@@ -175,6 +175,7 @@ mod tests {
 
     use super::*;
     use crate::analysis::fixture;
+    use crate::record::HostFacts;
 
     fn at(second: i64) -> DateTime<Utc> {
         DateTime::UNIX_EPOCH + TimeDelta::seconds(second)
@@ -182,13 +183,14 @@ mod tests {
 
     /// A span by the wall clock, and since a boot if there is one.
     fn span(label: usize, host: &str, (start, end): (i64, i64), boot: Option<(&str, f64, f64)>) -> Span {
+        let boot_id = boot.map(|(boot, ..)| boot.to_owned());
         Span {
             job: fixture::key("e", "m", 1, 1).id(),
             label: label.to_string(),
-            host: host.into(),
+            host: HostFacts { hostname: host.into(), boot_id, ..HostFacts::default() }.into(),
             started_at: at(start),
             ended_at: at(end),
-            since_boot: boot.map(|(boot, start, end)| (boot.to_owned(), start, end)),
+            since_boot_s: boot.map(|(_, start, end)| (start, end)),
         }
     }
 
@@ -265,7 +267,7 @@ mod tests {
             let asked = span(99, "here", (from, from + seconds), None);
             let (from, to) = (asked.started_at, asked.ended_at);
             let is_between = |span: &&Span| {
-                span.host == "here" && span.started_at < to && span.ended_at > from
+                span.host.hostname == "here" && span.started_at < to && span.ended_at > from
             };
             let mut expected: Vec<&Span> = spans.iter().filter(is_between).collect();
             expected.sort_by_key(|span| span.started_at);

@@ -517,7 +517,7 @@ fn a_header_alone_has_no_kernels() {
 
 #[test]
 fn counters_read_back_from_a_record() {
-    let counters = Counters::Ncu(parse_ncu(&exited_with_0(WIDE), &hopper()).unwrap());
+    let counters = Counters::Ncu(Box::new(parse_ncu(&exited_with_0(WIDE), &hopper()).unwrap()));
     let json = serde_json::to_string(&counters).unwrap();
     assert!(json.starts_with(r#"{"profiler":"ncu","capability":"9.0","kernels":3,"#), "{json}");
     assert_eq!(serde_json::from_str::<Counters>(&json).unwrap(), counters);

@@ -14,6 +14,7 @@ use crate::protocol::Measurement;
 use crate::record::{
     Counters, Evidence, FileDigest, LockReach, Observed, Outcome, ProcessStats, Provenance, Record,
 };
+use crate::shared::Shared;
 
 /// A job's line.
 #[derive(Debug, Serialize, Deserialize)]
@@ -39,7 +40,7 @@ pub(super) struct Entry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     counters: Option<Counters>,
     observed: Observed,
-    provenance: ProvenanceEntry,
+    provenance: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     evidence: Option<EvidenceEntry>,
 }
@@ -61,8 +62,9 @@ struct MeasurementEntry {
     details: u32,
 }
 
+/// What jobs share of where they ran and with what.
 #[derive(Debug, Serialize, Deserialize)]
-struct ProvenanceEntry {
+pub(super) struct ProvenanceEntry {
     orchestrate: String,
     host: u32,
     worker: u32,
@@ -135,7 +137,7 @@ impl Entry {
             process: process.clone(),
             counters: counters.clone(),
             observed: observed.clone(),
-            provenance: ProvenanceEntry::of(provenance, parts, out)?,
+            provenance: ProvenanceEntry::number(provenance, parts, out)?,
             evidence,
         })
     }
@@ -163,7 +165,7 @@ impl Entry {
             process: self.process,
             counters: self.counters,
             observed: self.observed,
-            provenance: self.provenance.provenance(parts)?,
+            provenance: parts.provenance.get(self.provenance)?,
             evidence,
         })
     }
@@ -212,6 +214,19 @@ impl EvidenceEntry {
 }
 
 impl ProvenanceEntry {
+    /// The number of `provenance`, which is written to `out` first if it is new.
+    fn number(
+        provenance: &Shared<Provenance>,
+        parts: &mut WrittenParts,
+        out: &mut impl Write,
+    ) -> io::Result<u32> {
+        if let Some(number) = parts.provenance.known(provenance) {
+            return Ok(number);
+        }
+        let written = ProvenanceEntry::of(provenance, parts, out)?;
+        parts.provenance.add(provenance, &written, out)
+    }
+
     fn of(
         provenance: &Provenance,
         parts: &mut WrittenParts,
@@ -247,7 +262,8 @@ impl ProvenanceEntry {
         })
     }
 
-    fn provenance(self, parts: &ReadParts) -> Option<Provenance> {
+    /// What it stands for. `None` if it names a part that was not there.
+    pub(super) fn provenance(self, parts: &ReadParts) -> Option<Provenance> {
         /// The part with this number if there is to be one; `None` if it is missing.
         fn part<T>(number: Option<u32>, find: impl Fn(u32) -> Option<T>) -> Option<Option<T>> {
             number.map_or(Some(None), |number| find(number).map(Some))

@@ -19,6 +19,7 @@
 //! ```text
 //! b   the program that wrote it
 //! h   a host, numbered from 0; so are w, m, g, c, e, v, f, d, k and n, other parts that records have in common
+//! p   a provenance, made of other parts, numbered like them
 //! j   a job: the name of its directory, its stamps, and its record, with the numbers of its parts
 //! s   at the end: the 128 bits of XXH3 of all bytes above, without a length
 //! ```

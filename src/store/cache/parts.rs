@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::job::Key;
 use crate::protocol::{Details, Effective};
-use crate::record::{CloudFacts, GitFacts, HostFacts, MatrixFacts, WorkerFacts};
+use crate::record::{CloudFacts, GitFacts, HostFacts, MatrixFacts, Provenance, WorkerFacts};
 use crate::shared::Shared;
 
 // The letters of the kinds.
@@ -24,6 +24,8 @@ const EFFECTIVE: u8 = b'f';
 const DETAILS: u8 = b'd';
 const CONFIG: u8 = b'k';
 const FILES: u8 = b'n';
+/// Made of other parts, so whoever reads it adds it.
+pub(super) const PROVENANCE: u8 = b'p';
 
 /// A key of repeat 1.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -52,6 +54,7 @@ pub(super) struct WrittenParts {
     pub(super) config: Written<Config>,
     /// Names of files, sorted.
     pub(super) files: Written<Shared<Vec<String>>>,
+    pub(super) provenance: Written<Shared<Provenance>>,
 }
 
 impl Default for WrittenParts {
@@ -68,6 +71,7 @@ impl Default for WrittenParts {
             details: Written::of(DETAILS),
             config: Written::of(CONFIG),
             files: Written::of(FILES),
+            provenance: Written::of(PROVENANCE),
         }
     }
 }
@@ -86,6 +90,7 @@ pub(super) struct ReadParts {
     pub(super) details: Read<Shared<Details>>,
     pub(super) config: Read<Config>,
     pub(super) files: Read<Shared<Vec<String>>>,
+    pub(super) provenance: Read<Shared<Provenance>>,
 }
 
 impl ReadParts {
@@ -121,16 +126,33 @@ pub(super) struct Written<T> {
 const REMEMBERED: usize = 8;
 
 impl<T: Clone + PartialEq + Serialize> Written<T> {
+    /// The number of `part`, which is written to `out` first if it is new.
+    pub(super) fn number(&mut self, part: &T, out: &mut impl Write) -> io::Result<u32> {
+        match self.known(part) {
+            Some(number) => Ok(number),
+            None => self.add(part, part, out),
+        }
+    }
+}
+
+impl<T: Clone + PartialEq> Written<T> {
     fn of(letter: u8) -> Self {
         Written { letter, count: 0, recent: Vec::new() }
     }
 
-    /// The number of `part`, which is written to `out` first if it is new.
-    pub(super) fn number(&mut self, part: &T, out: &mut impl Write) -> io::Result<u32> {
-        if let Some((_, number)) = self.recent.iter().find(|(met, _)| met == part) {
-            return Ok(*number);
-        }
-        write_piece(self.letter, part, out)?;
+    /// The number of `part` if it was written lately.
+    pub(super) fn known(&self, part: &T) -> Option<u32> {
+        self.recent.iter().find(|(met, _)| met == part).map(|(_, number)| *number)
+    }
+
+    /// Writes `part` in the form of `written`, and returns its number.
+    pub(super) fn add(
+        &mut self,
+        part: &T,
+        written: &impl Serialize,
+        out: &mut impl Write,
+    ) -> io::Result<u32> {
+        write_piece(self.letter, written, out)?;
         let number = self.count;
         self.count += 1;
         self.recent.truncate(REMEMBERED - 1);
@@ -149,12 +171,20 @@ impl<T> Default for Read<T> {
     }
 }
 
-impl<T: Clone + DeserializeOwned> Read<T> {
+impl<T: DeserializeOwned> Read<T> {
     fn add(&mut self, bytes: &[u8]) -> Option<()> {
-        self.0.push(rmp_serde::from_slice(bytes).ok()?);
+        self.push(rmp_serde::from_slice(bytes).ok()?);
         Some(())
     }
+}
 
+impl<T> Read<T> {
+    pub(super) fn push(&mut self, part: T) {
+        self.0.push(part);
+    }
+}
+
+impl<T: Clone> Read<T> {
     /// The part with this number.
     pub(super) fn get(&self, number: u32) -> Option<T> {
         self.0.get(usize::try_from(number).ok()?).cloned()

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use twox_hash::XxHash3_128;
 
-use super::entry::Entry;
-use super::parts::ReadParts;
+use super::entry::{Entry, ProvenanceEntry};
+use super::parts::{PROVENANCE, ReadParts};
 use super::path_of;
 use super::stamps::Stamps;
 use super::writer::Build;
@@ -104,6 +104,11 @@ impl CacheReader {
         let bytes = read_piece(letter, file, hasher, &mut self.piece)?;
         match letter {
             b'j' => self.next = Some(rmp_serde::from_slice(bytes).ok()?),
+            PROVENANCE => {
+                let entry: ProvenanceEntry = rmp_serde::from_slice(bytes).ok()?;
+                let provenance = entry.provenance(parts)?;
+                parts.provenance.push(provenance.into());
+            }
             letter => parts.add(letter, bytes)?,
         }
         Some(State::Reading)

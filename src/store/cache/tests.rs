@@ -77,7 +77,7 @@ impl Place {
 
     /// Caches everything, however young.
     fn cache(&self) {
-        write_cache(self.store.root(), &self.fresh().done, Duration::ZERO).unwrap();
+        write_cache(self.store.root(), &self.dirs(), &self.fresh().done, Duration::ZERO).unwrap();
     }
 }
 
@@ -96,7 +96,7 @@ fn what_is_cached_is_not_read_again_and_is_the_same() {
 #[test]
 fn what_changed_shortly_before_is_not_cached() {
     let place = place(3);
-    write_cache(place.store.root(), &place.fresh().done, TICK).unwrap();
+    write_cache(place.store.root(), &place.dirs(), &place.fresh().done, TICK).unwrap();
     assert_eq!(place.cached().unwrap().new, 3);
 }
 

@@ -15,6 +15,7 @@ use super::entry::Entry;
 use super::parts::{WrittenParts, write_piece};
 use super::path_of;
 use super::stamps::{Stamp, Stamps};
+use crate::files::JobDir;
 use crate::record::Record;
 
 /// The program that wrote the cache. A program that was built again has another stamp.
@@ -35,8 +36,8 @@ impl Build {
 /// A job that was read, to be kept.
 #[derive(Debug)]
 pub(in crate::store) struct Kept {
-    /// The name of its directory.
-    pub(in crate::store) name: String,
+    /// The place of its directory among those that were read.
+    pub(in crate::store) place: usize,
     /// Those from before it was read.
     pub(in crate::store) stamps: Stamps,
     /// Its record, lean.
@@ -56,12 +57,17 @@ pub(in crate::store) fn is_worth_writing(new: usize, all: usize) -> bool {
 /// tick every two seconds or faster.
 pub(in crate::store) const TICK: Duration = Duration::from_secs(2);
 
-/// Writes the cache of the store at `root` with those of `jobs`, in the order of their names, whose files have not
-/// changed for `age`. Does nothing if somebody else writes it at this moment.
+/// Writes the cache of the store at `root` with those of `jobs`, from `dirs` in the order of their names,
+/// whose files have not changed for `age`. Does nothing if somebody else writes it at this moment.
 ///
 /// # Errors
 /// It cannot be written, as in a store that belongs to somebody else. Then the old one remains.
-pub(in crate::store) fn write_cache(root: &Path, jobs: &[Kept], age: Duration) -> io::Result<()> {
+pub(in crate::store) fn write_cache(
+    root: &Path,
+    dirs: &[JobDir],
+    jobs: &[Kept],
+    age: Duration,
+) -> io::Result<()> {
     let Some(build) = Build::of_this_program() else { return Ok(()) };
     let path = path_of(root);
     let directory = path.parent().unwrap_or(root);
@@ -77,9 +83,9 @@ pub(in crate::store) fn write_cache(root: &Path, jobs: &[Kept], age: Duration) -
     let settled = now.saturating_sub(i64::try_from(age.as_nanos()).unwrap_or(i64::MAX));
     write_piece(b'b', &build, &mut out)?;
     let mut parts = WrittenParts::default();
-    for Kept { name, stamps, record } in jobs {
+    for Kept { place, stamps, record } in jobs {
         if stamps.newest_ns() <= settled {
-            let entry = Entry::of(name.clone(), *stamps, record, &mut parts, &mut out)?;
+            let entry = Entry::of(dirs[*place].name(), *stamps, record, &mut parts, &mut out)?;
             write_piece(b'j', &entry, &mut out)?;
         }
     }

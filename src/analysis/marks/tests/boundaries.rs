@@ -119,7 +119,8 @@ fn counted() -> StudyBuilder {
         let mut metrics: BTreeMap<String, u64> =
             ["f", "h", "d"].into_iter().flat_map(operations).map(|name| (name, 1 << 33)).collect();
         metrics.insert("sm__ops_path_tensor_src_fp16.sum".into(), 0);
-        record.counters = Some(Counters::Ncu(NcuCounters { kernels: 2, metrics, ..NcuCounters::default() }));
+        record.counters =
+            Some(Counters::Ncu(NcuCounters { kernels: 2, metrics, ..NcuCounters::default() }.into()));
         let settings = &mut record.measurement.as_mut().unwrap().effective.settings;
         settings.set("iters", 10);
         settings.set("nvtx", true);

@@ -152,7 +152,7 @@ fn runs_that_overlap_on_one_host_are_contended_and_left_out() {
         }
         study.spans = vec![Span::of(&first), Span::of(second)];
         if other_host {
-            study.spans[0].host = "elsewhere".to_owned();
+            study.spans[0].host.hostname = "elsewhere".to_owned();
         }
         study
     };
