@@ -36,7 +36,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("matrix", &["job", "record", "metric", "architecture", "stats", "text", "threshold"]),
     ("plan", &["job", "shared", "protocol", "record", "matrix", "stats", "random", "text", "threshold"]),
     ("event", &["job", "protocol", "record", "plan", "text"]),
-    ("analysis", &["job", "protocol", "record", "architecture", "stats", "text", "clean", "threshold"]),
+    (
+        "analysis",
+        &["job", "shared", "protocol", "record", "architecture", "stats", "text", "clean", "threshold"],
+    ),
     ("report", &["job", "protocol", "record", "analysis", "architecture", "stats", "text", "clean"]),
     ("files", &["job"]),
     ("processes", &["clean"]),
