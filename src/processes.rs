@@ -46,6 +46,11 @@ impl ProcessTable {
         ProcessTable { root }
     }
 
+    /// Whether the kernel lists processes at all. It always lists the one that asks.
+    pub fn is_shown(&self) -> bool {
+        self.root.join("self").exists()
+    }
+
     /// The process `pid`, the children of its first thread, theirs, and so on: at most `most` processes. Only a process
     /// that starts others from another thread has children that are not found.
     pub fn family(&self, pid: u32, most: usize) -> Vec<u32> {
@@ -192,6 +197,7 @@ mod tests {
         assert_eq!(proc.table().stat(11), None);
         let nowhere = ProcessTable { root: proc.root().join("nowhere") };
         assert_eq!((nowhere.pids(), nowhere.stat(9), nowhere.name(9)), (vec![], None, None));
+        assert!(proc.table().is_shown() && !nowhere.is_shown());
     }
 
     #[test]

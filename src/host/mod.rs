@@ -33,5 +33,6 @@ pub(crate) use parse::{counter, memory_value};
 pub use present::probe_present;
 pub use programs::{Programs, ProgramsError};
 pub use reach::probe_lock_reach;
+pub use system::probe_process_start;
 pub use tools::{HashError, TimeTool, hash_file, probe_git, probe_time_tool};
 pub use worker::{WORKER_VARIABLE, shipped_worker};

@@ -20,6 +20,15 @@ pub(super) fn output(program: &str, arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// When the process `pid` started, in the words of `ps`, which are the same at every call: `Mon Nov 23 01:02:03 2026`.
+/// `None` if there is no such process. For systems without `/proc`.
+pub fn probe_process_start(pid: u32) -> Option<String> {
+    let pid = pid.to_string();
+    // `ps` shows local time, which another time zone would change.
+    let text = output("/usr/bin/env", &["TZ=UTC0", "ps", "-o", "lstart=", "-p", &pid])?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
 /// The text of a small file of the system; `None` if it is missing or this user must not read it.
 pub(super) fn read(path: &str) -> Option<String> {
     let mut file = File::open(path).ok()?;

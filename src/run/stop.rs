@@ -27,7 +27,7 @@ pub fn ask_to_end(dir: &AttemptDir) -> Result<(), WriteError> {
 /// Whether the worker of `open` is seen to run, or something that it left behind.
 pub fn is_running(open: &OpenAttempt, store: &Store) -> bool {
     let path = store.job_dir(&open.job).lock();
-    Group::of_worker(&open.dir.measurement()).is_some() || !orphaned_keepers(&path).is_empty()
+    Group::of_worker(&open.dir, &open.attempt).is_some() || !orphaned_keepers(&path).is_empty()
 }
 
 /// Ends the worker of `open`, whose `orchestrate` died, and what it left behind, and records that the attempt was
@@ -42,7 +42,7 @@ pub async fn end_orphan(
 ) -> Result<bool, DispatchError> {
     let OpenAttempt { job, dir, attempt } = open;
     ask_to_end(dir)?;
-    end_worker(dir, &attempt.limits).await;
+    end_worker(dir, attempt).await;
     kill_escaped(&dir.measurement());
     let job_dir = store.job_dir(job);
     orphaned_keepers(&job_dir.lock()).into_iter().for_each(kill_process);
@@ -50,13 +50,13 @@ pub async fn end_orphan(
     let lock = JobLock::lock(job, job_dir.clone(), &mut patience);
     let Ok(lock) = tokio::time::timeout(PATIENCE, lock).await else { return Ok(false) };
     let lock = lock.map_err(DispatchError::Lock)?;
-    if Group::of_worker(&dir.measurement()).is_some() {
+    if Group::of_worker(dir, attempt).is_some() {
         return Ok(false);
     }
     // Somebody else may have recorded it meanwhile.
     if store.open_attempt(&job_dir).is_some_and(|still| still.dir == *dir) {
         let end = End { adopted: true, ..seen(asked(), false) };
-        tidy(&lock);
+        tidy(&lock, dir);
         save_record(&lock, &attempt.clone().conclude(job, dir, end))?;
         let durable = Durable::of(store);
         durable.sync_soon(dir.clone());

@@ -85,8 +85,23 @@ pub struct Attempt {
     /// The name of its `orchestrate`'s own lock. Absent in attempts of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) owner: Option<String>,
+    /// The process group of its worker. Absent until the worker has started, where the system shows the environment of
+    /// processes, and in attempts of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    group: Option<WorkerGroup>,
     /// Where it runs and with what. The counters can be compared while the boot id stays the same.
     pub provenance: Provenance,
+}
+
+/// The process group of a worker, noted after its start. Where the system does not show the environment of processes,
+/// nothing else tells which process is the worker of an `orchestrate` that died.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerGroup {
+    /// The number of its first process, which is also the number of the group.
+    pub leader: u32,
+    /// When that process started, in the words of the system. Another process can have the number by now, so the
+    /// number alone is never noted.
+    pub start: String,
 }
 
 /// The observed end of an attempt.
@@ -132,6 +147,7 @@ impl Attempt {
             profiler: None,
             gate: None,
             owner: None,
+            group: None,
             provenance,
         }
     }
@@ -154,6 +170,25 @@ impl Attempt {
     /// The name of its `orchestrate`'s own lock.
     pub fn owner(&self) -> Option<&str> {
         self.owner.as_deref()
+    }
+
+    /// The process group of its worker, if it was noted.
+    pub fn group(&self) -> Option<&WorkerGroup> {
+        self.group.as_ref()
+    }
+
+    /// The same attempt, with a worker in `group`.
+    #[cfg(test)]
+    pub(crate) fn with_worker_in(self, group: WorkerGroup) -> Self {
+        Attempt { group: Some(group), ..self }
+    }
+
+    /// Notes in the `attempt.json` in `dir` that the worker has started, in `group`.
+    ///
+    /// # Errors
+    /// It cannot be written. The attempt is then as it was: without its worker's group.
+    pub fn note_group(&self, dir: &AttemptDir, group: WorkerGroup) -> Result<(), WriteError> {
+        Attempt { group: Some(group), ..self.clone() }.save(dir)
     }
 
     /// The same attempt, started at `since_boot` after the boot.
@@ -195,7 +230,7 @@ impl Attempt {
         }
     }
 
-    /// Writes `attempt.json` again, if it was deleted.
+    /// Writes `attempt.json` again: it was deleted, or more is known.
     ///
     /// # Errors
     /// It cannot be written.

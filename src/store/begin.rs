@@ -90,9 +90,10 @@ fn remove_unclaimed(attempts: &Path, owners: &Owners) {
     }
 }
 
-/// Removes what a crash left half written beside the record of the job of `lock`.
-pub fn tidy(lock: &JobLock) {
+/// Removes what a crash left half written beside the record of the job of `lock`, and beside its attempt in `dir`.
+pub fn tidy(lock: &JobLock, dir: &AttemptDir) {
     remove_tmp(lock.dir().path(), "");
+    remove_tmp(dir.path(), ATTEMPT_FILE);
 }
 
 /// Writes `key.json` unless a valid one exists. A torn or foreign one would hide the job's attempts.

@@ -48,7 +48,7 @@ mod tests;
 mod verify;
 
 pub use accepted::{AcceptanceError, save_acceptance};
-pub use attempt::{Attempt, AttemptError, End};
+pub use attempt::{Attempt, AttemptError, End, WorkerGroup};
 pub use begin::{RestoreError, claim, next_attempt, restore, tidy};
 pub use directory::{Place, Store};
 pub use durable::{Durable, WORTH_A_SYNC};
@@ -59,4 +59,6 @@ pub use open::OpenAttempt;
 pub use record::RecordError;
 pub use save::save_record;
 pub use telemetry::load_telemetry;
+#[cfg(test)]
+pub(crate) use tests::attempt as example_attempt;
 pub use verify::{Breach, Verified};

@@ -25,7 +25,7 @@ fn job() -> Job {
     Job::new(Key::example())
 }
 
-pub(super) fn attempt() -> Attempt {
+pub(crate) fn attempt() -> Attempt {
     let counters = HostCounters {
         busy_s: Some(100.0),
         steal_s: None,

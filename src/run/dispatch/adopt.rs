@@ -85,17 +85,17 @@ impl Run<'_> {
     async fn adopt_orphan(&mut self, job: &Job, running: bool) -> Result<(), Halt> {
         self.heed_signals().await?;
         let attempt = last_attempt(self.order.store, job);
-        let has_worker = |dir: &AttemptDir| {
-            !self.owner.owners().locks_work() && Group::of_worker(&dir.measurement()).is_some()
+        let has_worker = |(dir, attempt): &(AttemptDir, Attempt)| {
+            !self.owner.owners().locks_work() && Group::of_worker(dir, attempt).is_some()
         };
-        let Some((dir, attempt)) = attempt.as_ref().filter(|(dir, _)| running || has_worker(dir)) else {
+        let Some((dir, attempt)) = attempt.as_ref().filter(|found| running || has_worker(found)) else {
             let lock = self.lock_job(job, WorkerFate::GoesOn(job)).await?;
             return self.settle(job, &lock, Seen::Gone).map(|_| ());
         };
         // Its own `orchestrate` can no longer stop it at its time limit, nor end what it leaves behind.
         let left = attempt.time_left(self.order.host.boot_id.as_deref(), probe_since_boot()).min(NEVER);
         let watched = tokio::select! {
-            lock = self.lock_after_worker(job, dir) => Watched::Locked(lock?),
+            lock = self.lock_after_worker(job, dir, attempt) => Watched::Locked(lock?),
             watched = watch(attempt, dir, left) => watched,
         };
         match watched {
@@ -103,19 +103,24 @@ impl Run<'_> {
             Watched::Ended => self.end_leftovers(job, dir).await,
             Watched::TooLong => {
                 let too_long = Ending::TimedOut { after_s: attempt.limits.timeout.as_secs_f64() };
-                self.stop_orphan(job, dir, &attempt.limits, too_long).await
+                self.stop_orphan(job, dir, attempt, too_long).await
             }
-            Watched::Asked => self.stop_orphan(job, dir, &attempt.limits, asked()).await,
+            Watched::Asked => self.stop_orphan(job, dir, attempt, asked()).await,
         }
     }
 
     /// Takes the lock of `job`, which its worker in `dir` holds until it has ended. Where locks do not work, waits for
     /// the worker itself.
-    async fn lock_after_worker(&mut self, job: &Job, dir: &AttemptDir) -> Result<JobLock, Halt> {
+    async fn lock_after_worker(
+        &mut self,
+        job: &Job,
+        dir: &AttemptDir,
+        attempt: &Attempt,
+    ) -> Result<JobLock, Halt> {
         if !self.owner.owners().locks_work() {
             let what = format!("the worker of {}, started by an orchestrate that died", job.label());
             self.observer.event(&Event::Waiting(&Waiting { what, holder: None }));
-            while Group::of_worker(&dir.measurement()).is_some() {
+            while Group::of_worker(dir, attempt).is_some() {
                 tokio::select! {
                     () = tokio::time::sleep(LOOK) => {}
                     _ = self.signals.next() => return Err(self.stopped(WorkerFate::GoesOn(job))),
@@ -140,10 +145,11 @@ impl Run<'_> {
         &mut self,
         job: &Job,
         dir: &AttemptDir,
-        limits: &Limits,
+        attempt: &Attempt,
         why: Ending,
     ) -> Result<(), Halt> {
-        let ending = match Group::of_worker(&dir.measurement()) {
+        let limits = &attempt.limits;
+        let ending = match Group::of_worker(dir, attempt) {
             // It has just ended, or this system cannot find it.
             None => Ending::UNSEEN,
             Some(group) => {
@@ -268,7 +274,7 @@ impl Run<'_> {
         let boot_id = self.order.host.boot_id.as_deref();
         let end = attempt.by_its_clock(end, Utc::now(), boot_id, probe_since_boot());
         let record = attempt.conclude(job, &dir, end);
-        tidy(lock);
+        tidy(lock, &dir);
         save_record(lock, &record)?;
         self.keep(dir, &record)?;
         self.conclude_adopted(job, &record);

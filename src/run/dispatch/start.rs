@@ -189,6 +189,10 @@ impl Run<'_> {
             Ok(chain) => chain,
             Err(error) => return seen(Ending::NotStarted { message: error.to_string() }, false),
         };
+        if let Some(group) = chain.group().to_note() {
+            // Without it, the attempt is as one of an older version, which is sound too.
+            let _ = attempt.note_group(dir, group);
+        }
         if Fault::RecordBeforeMeasurement.is_on() {
             let early = seen(Ending::Ended { code: Some(0), signal: None }, false);
             let _ = save_record(job_lock, &attempt.clone().conclude(job, dir, early));
