@@ -4,14 +4,17 @@
 //! Without the syncs, this still holds for every reader, whoever is killed. But a power cut can leave an empty or cut
 //! file, so its readers must be able to tell.
 //!
-//! A crash can leave a hidden `.<name>.<pid>.tmp`, which nobody reads. Its name contains the process id, so programs
-//! that save the same plan at the same time do not mix their contents.
+//! A crash can leave a hidden `.<name>.<pid>-<place>.tmp`, which nobody reads. Its name contains the process and where
+//! that runs, so programs that save the same plan at the same time do not mix their contents, even on two hosts.
 #![expect(clippy::disallowed_methods, reason = "this is the atomic writer that all other code uses")]
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process;
+use std::sync::OnceLock;
 
 use super::fault::Fault;
 use super::regular::overwrite;
@@ -64,10 +67,7 @@ fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Resu
     if Fault::NoRename.is_on() {
         return fill(path, write).map(|()| directory).map_err(wrong);
     }
-    let mut hidden = std::ffi::OsString::from(".");
-    hidden.push(name);
-    hidden.push(format!(".{}.tmp", process::id()));
-    let tmp = directory.join(hidden);
+    let tmp = directory.join(hidden_name(name, process::id()));
     let written = fill(&tmp, write).and_then(|()| fs::rename(&tmp, path));
     if let Err(source) = written {
         // On a full disk, the partial file should go. If it stays, nobody reads it.
@@ -75,6 +75,28 @@ fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Resu
         return Err(wrong(source));
     }
     Ok(directory)
+}
+
+/// The name under which the process `pid`, which runs where we do, writes what becomes the file `name`.
+pub fn hidden_name(name: &OsStr, pid: u32) -> OsString {
+    let mut hidden = OsString::from(".");
+    hidden.push(name);
+    hidden.push(format!(".{}.tmp", process_word(pid)));
+    hidden
+}
+
+/// A part of a file's name that no process elsewhere uses too, as `<pid>-<place>`. Process ids are only unique in one
+/// container of one host, but several hosts can share a file system.
+pub fn process_word(pid: u32) -> String {
+    static PLACE: OnceLock<u64> = OnceLock::new();
+    let place = PLACE.get_or_init(|| {
+        let mut hasher = DefaultHasher::new();
+        nix::unistd::gethostname().ok().hash(&mut hasher);
+        fs::read("/proc/sys/kernel/random/boot_id").ok().hash(&mut hasher);
+        fs::read_link("/proc/self/ns/pid").ok().hash(&mut hasher);
+        hasher.finish()
+    });
+    format!("{pid}-{place:016x}")
 }
 
 /// Empties the file at `path`, or makes it, and calls `write` with it.
@@ -116,12 +138,24 @@ mod tests {
     }
 
     #[test]
+    fn what_is_half_written_is_named_after_the_process_and_its_place() {
+        let name = hidden_name(OsStr::new("record.json"), 12).into_string().unwrap();
+        let place = name.strip_prefix(".record.json.12-").and_then(|rest| rest.strip_suffix(".tmp")).unwrap();
+        assert!(place.len() == 16 && place.bytes().all(|byte| byte.is_ascii_hexdigit()), "{name}");
+        assert_eq!(
+            hidden_name(OsStr::new("record.json"), 12).to_str(),
+            Some(name.as_str()),
+            "it stays the same"
+        );
+    }
+
+    #[test]
     fn a_failure_leaves_what_was_there_and_names_the_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("record.json");
         write_atomic(&path, b"one").unwrap();
         // A directory in the way of the tmp file fails the write for every user, root included.
-        fs::create_dir(directory.path().join(format!(".record.json.{}.tmp", process::id()))).unwrap();
+        fs::create_dir(directory.path().join(hidden_name(OsStr::new("record.json"), process::id()))).unwrap();
         let error = write_atomic(&path, b"two").unwrap_err();
         assert_eq!(error.to_string(), format!("cannot write {}", path.display()));
         assert_eq!(fs::read_to_string(&path).unwrap(), "one");

@@ -11,7 +11,10 @@ mod json;
 mod regular;
 mod trial;
 
-pub use atomic::{WriteError, sync_directory, write_atomic, write_atomic_by, write_plain, write_whole};
+pub use atomic::{
+    WriteError, hidden_name, process_word, sync_directory, write_atomic, write_atomic_by, write_plain,
+    write_whole,
+};
 pub use bounded::keep_within;
 pub use dirs::{AttemptDir, JobDir};
 pub use fault::Fault;

@@ -10,6 +10,8 @@ use std::path::Path;
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::atomic::process_word;
+
 /// Whether a lock on a file in `directory` keeps out a second descriptor of the same file. The file is removed again.
 ///
 /// # Errors
@@ -20,7 +22,7 @@ pub fn probe_locks(directory: &Path) -> io::Result<bool> {
     options.read(true).write(true);
     let (path, first) = loop {
         let trial = TRIALS.fetch_add(1, Ordering::Relaxed);
-        let path = directory.join(format!(".trial.{}-{trial}.tmp", process::id()));
+        let path = directory.join(format!(".trial.{}-{trial}.tmp", process_word(process::id())));
         // O_EXCL follows no link. A crash can leave the file to a later process of the same number.
         match options.clone().create_new(true).open(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

@@ -26,6 +26,7 @@ use super::identity::{BEAT, Identity, Place, touch};
 use super::patience::{LockError, Patience};
 use super::wait::{Wait, unless_stopped};
 use crate::event::Waiting;
+use crate::files::process_word;
 use crate::processes::ProcessTable;
 
 /// The time between two looks at a ticket that somebody has.
@@ -136,7 +137,7 @@ impl Tickets {
     fn make(&self, number: u64, us: &Identity) -> io::Result<Option<Ticket>> {
         static HIDDEN: AtomicU32 = AtomicU32::new(0);
         let hidden = HIDDEN.fetch_add(1, Ordering::Relaxed);
-        let hidden = self.directory.join(format!(".{}-{hidden}.tmp", us.pid));
+        let hidden = self.directory.join(format!(".{}-{hidden}.tmp", process_word(us.pid)));
         let _ = fs::remove_dir_all(&hidden);
         fs::create_dir(&hidden)?;
         let file = OpenOptions::new().write(true).create_new(true).open(hidden.join("ticket"))?;
@@ -229,7 +230,7 @@ struct InLine(PathBuf);
 
 impl InLine {
     fn join(directory: &Path, us: &Identity) -> InLine {
-        let path = directory.join(format!("{WAITING}{}", us.pid));
+        let path = directory.join(format!("{WAITING}{}", process_word(us.pid)));
         // It only asks others to be fair.
         let _ = File::create(&path).and_then(|file| us.save(&file));
         InLine(path)

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use orchestrate::files::hidden_name;
 use orchestrate::job::Job;
 use orchestrate::record::Outcome;
 
@@ -90,8 +91,13 @@ fn a_full_disk_stops_the_run_and_loses_nothing() {
     let project = project.and(matrix);
     let run = project.start(&["run", "t.yaml"]);
     project.wait_started(1);
-    let full =
-        project.store().job_dirs().unwrap().remove(0).path().join(format!(".record.json.{}.tmp", run.pid()));
+    let full = project
+        .store()
+        .job_dirs()
+        .unwrap()
+        .remove(0)
+        .path()
+        .join(hidden_name("record.json".as_ref(), run.pid().as_raw().unsigned_abs()));
     symlink("/dev/full", &full).unwrap();
     project.let_go();
     run.wait()

@@ -2,6 +2,7 @@
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, getpgid};
+use orchestrate::files::hidden_name;
 use orchestrate::record::Outcome;
 
 use crate::harness::{Matrix, Project, edit_sealed, wait_for};
@@ -58,7 +59,7 @@ fn a_record_that_cannot_be_written_loses_nothing() {
     let run = project.start(&["run", "t.yaml"]);
     project.wait_started(1);
     // Blocks the file that becomes the record, even for root.
-    let tmp = format!(".record.json.{}.tmp", run.pid());
+    let tmp = hidden_name("record.json".as_ref(), run.pid().as_raw().unsigned_abs());
     let obstacle = project.store().job_dirs().unwrap().remove(0).path().join(tmp);
     std::fs::create_dir(&obstacle).unwrap();
     project.let_go();
