@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::find::no_store;
 use super::output::{hint, print, print_json};
 use super::{Exit, Failure, Global};
-use crate::store::{Breach, Store, Verified};
+use crate::store::{Breach, OpenSecret, Store, Verified};
 use crate::text::count_text;
 
 /// The version of the `--json` format.
@@ -33,6 +33,12 @@ pub(super) fn run(args: VerifyArgs, global: &Global) -> Result<Exit, Failure> {
     } else {
         print(&verification.text())?;
     }
+    if !verification.open_secrets.is_empty() {
+        hint(
+            global.quiet,
+            "change these secrets if others can read the store; deleting a job's directory removes them with its result",
+        );
+    }
     if verification.differs.is_empty() {
         return Ok(Exit::Done);
     }
@@ -56,6 +62,16 @@ struct Verification {
     unsealed: usize,
     /// What is not as it was written.
     differs: Vec<BreachView>,
+    /// Files of older versions with the value of a secret.
+    open_secrets: Vec<OpenSecretView>,
+}
+
+#[derive(Debug, Serialize)]
+struct OpenSecretView {
+    directory: String,
+    file: String,
+    /// The name of the environment variable. Its value is never told.
+    variable: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -67,16 +83,23 @@ struct BreachView {
 
 impl Verification {
     fn of(verified: Verified) -> Verification {
-        let Verified { jobs, records, files, plans, unsealed, breaches } = verified;
+        let Verified { jobs, records, files, plans, unsealed, breaches, open_secrets } = verified;
         let view = |Breach { directory, what }| BreachView { directory, what };
         let differs = breaches.into_iter().map(view).collect();
-        Verification { schema: VERIFICATION_SCHEMA, jobs, records, files, plans, unsealed, differs }
+        let open = |OpenSecret { directory, file, variable }| OpenSecretView { directory, file, variable };
+        let open_secrets = open_secrets.into_iter().map(open).collect();
+        let schema = VERIFICATION_SCHEMA;
+        Verification { schema, jobs, records, files, plans, unsealed, differs, open_secrets }
     }
 
     fn text(&self) -> String {
         let mut text = String::new();
         for BreachView { directory, what } in &self.differs {
             text += &format!("{directory}: {what}\n");
+        }
+        for OpenSecretView { directory, file, variable } in &self.open_secrets {
+            text +=
+                &format!("{directory}: {file} shows the value of ${variable}: an older version wrote it\n");
         }
         let counts =
             [(self.jobs, "job"), (self.records, "record"), (self.files, "file"), (self.plans, "saved plan")];

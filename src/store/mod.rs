@@ -61,4 +61,4 @@ pub use save::save_record;
 pub use telemetry::load_telemetry;
 #[cfg(test)]
 pub(crate) use tests::attempt as example_attempt;
-pub use verify::{Breach, Verified};
+pub use verify::{Breach, OpenSecret, Verified};

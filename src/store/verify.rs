@@ -6,9 +6,9 @@ use super::attempt::{Attempt, AttemptError};
 use super::directory::Store;
 use super::error::StoreError;
 use super::inventory::load_key;
-use crate::files::{AttemptDir, JobDir};
+use crate::files::{AttemptDir, JobDir, read_regular_text};
 use crate::job::Job;
-use crate::record::Record;
+use crate::record::{Provenance, Record, SET, looks_secret};
 use crate::text::with_causes;
 
 /// What was checked, and what is not as it was written.
@@ -26,6 +26,19 @@ pub struct Verified {
     pub unsealed: usize,
     /// What differs, by directory and file.
     pub breaches: Vec<Breach>,
+    /// Values of secrets that can be read, by directory and file.
+    pub open_secrets: Vec<OpenSecret>,
+}
+
+/// A file in which an older version wrote the value of a secret.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OpenSecret {
+    /// The name of the job's directory.
+    pub directory: String,
+    /// The file in it.
+    pub file: String,
+    /// The name of the environment variable.
+    pub variable: String,
 }
 
 /// A file of the store that is not as it was written.
@@ -46,11 +59,13 @@ impl Store {
         let mut verified = Verified::default();
         for dir in self.job_dirs()? {
             verified.jobs += 1;
-            let mut check = Check { dir: &dir, verified: &mut verified, found: BTreeSet::new() };
+            let mut check =
+                Check { dir: &dir, verified: &mut verified, found: BTreeSet::new(), open: BTreeSet::new() };
             check.job();
-            let found = check.found;
+            let Check { found, open, .. } = check;
             let breach = |what| Breach { directory: dir.name(), what };
             verified.breaches.extend(found.into_iter().map(breach));
+            verified.open_secrets.extend(open);
         }
         for name in self.plan_names()? {
             verified.plans += 1;
@@ -72,6 +87,7 @@ struct Check<'a> {
     verified: &'a mut Verified,
     /// Sentences. The record of a failure exists twice, so its files are checked twice.
     found: BTreeSet<String>,
+    open: BTreeSet<OpenSecret>,
 }
 
 impl Check<'_> {
@@ -85,7 +101,11 @@ impl Check<'_> {
             Ok(_) => {}
         }
         match self.dir.load_record() {
-            Ok(Some(record)) => self.record(&record),
+            Ok(Some(record)) => {
+                self.open_secrets("record.json", &record.provenance);
+                self.open_script(&record.provenance);
+                self.record(&record);
+            }
             Ok(None) => {}
             Err(error) => self.add(with_causes(&error)),
         }
@@ -104,10 +124,13 @@ impl Check<'_> {
             // The attempt was cut off before it started.
             Err(AttemptError::Read(error)) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => self.add(format!("attempts/{number:02}/{}", with_causes(&error))),
-            Ok(_) => {}
+            Ok(found) => self.open_secrets(&format!("attempts/{number:02}/attempt.json"), &found.provenance),
         }
         match attempt.load_record() {
-            Ok(Some(record)) if record.attempt == number => self.record(&record),
+            Ok(Some(record)) if record.attempt == number => {
+                self.open_secrets(&format!("attempts/{number:02}/record.json"), &record.provenance);
+                self.record(&record);
+            }
             Ok(Some(record)) => {
                 self.add(format!("attempts/{number:02}/record.json is of attempt {}", record.attempt));
             }
@@ -130,7 +153,38 @@ impl Check<'_> {
         }
     }
 
+    /// Finds values of secrets in the environment in `file`, of which `provenance` was read.
+    fn open_secrets(&mut self, file: &str, provenance: &Provenance) {
+        for (variable, value) in provenance.environment.iter() {
+            if provenance.is_secret(variable) && value != SET {
+                self.open(file, variable);
+            }
+        }
+    }
+
+    /// Finds values of secrets in `command.sh`, if it can be as old as a record with `provenance`.
+    fn open_script(&mut self, provenance: &Provenance) {
+        let script = read_regular_text(&self.dir.command()).unwrap_or_default();
+        for (variable, value) in script.lines().filter_map(|line| line.trim_start().split_once('=')) {
+            // Scripts of today take the value from the shell that runs them.
+            let is_open = !value.trim_end_matches(" \\").ends_with(&format!("${variable}\""));
+            if provenance.secret.is_none() && is_name(variable) && looks_secret(variable) && is_open {
+                self.open("command.sh", variable);
+            }
+        }
+    }
+
+    fn open(&mut self, file: &str, variable: &str) {
+        let (directory, file) = (self.dir.name(), file.to_owned());
+        self.open.insert(OpenSecret { directory, file, variable: variable.to_owned() });
+    }
+
     fn add(&mut self, sentence: String) {
         self.found.insert(sentence);
     }
+}
+
+/// Whether a shell can have a variable called `name`. Quoted text of a script can contain anything.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

@@ -221,6 +221,25 @@ fn what_an_older_version_wrote_is_not_shown_and_leaves_the_plan() {
         provenance.remove("secret").unwrap();
         provenance["environment"]["HF_TOKEN"] = "hush1".into();
     });
+    let verify = || project.orchestrate(&["verify"]).code(0);
+    let ended = verify();
+    let open = |file| format!("{file} shows the value of $HF_TOKEN: an older version wrote it\n");
+    assert!(
+        ended.stdout.contains(&open("record.json")) && !format!("{ended:?}").contains("hush"),
+        "{ended:?}"
+    );
+    assert!(!ended.stdout.contains(&open("command.sh")), "it takes the value from its shell: {ended:?}");
+    let script = project.store().job_dirs().unwrap()[0].command();
+    fs::write(&script, "exec env -i \\\n  HF_TOKEN='hush 1' \\\n  A=1 \\\n  sh -c 'B_TOKEN x=1'\n").unwrap();
+    let ended = verify();
+    let shown = ["record.json", "command.sh"].map(open);
+    assert!(shown.iter().all(|line| ended.stdout.contains(line)), "{ended:?}");
+    assert!(
+        ended.stderr.contains("change these secrets") && !format!("{ended:?}").contains("hush"),
+        "{ended:?}"
+    );
+    let json = project.orchestrate(&["verify", "--json"]).json();
+    assert_eq!(json["open_secrets"].as_array().unwrap().len(), 2, "{json}");
     let resumed = project.orchestrate(&["resume"]).code(0);
     assert!(resumed.stdout.contains("m: all 1 jobs are done"), "{resumed:?}");
     assert_eq!(files_with(&project.path("runs/.plans"), "hush"), Vec::<String>::new());
