@@ -35,6 +35,11 @@ impl Mask {
         (looks_secret(name) && !LISTS.contains(&name)) || self.names.contains(name)
     }
 
+    /// Whether `word` is the name of a variable, and not a word of prose.
+    fn is_variable(&self, word: &str) -> bool {
+        self.names.contains(word) || is_like_a_variable(word)
+    }
+
     /// A word of the file, for a message.
     pub(super) fn word(&self, word: &str) -> String {
         if self.values.iter().any(|value| value == word) {
@@ -70,7 +75,7 @@ impl Mask {
                 .find(|letter| !is_part_of_a_name(letter))
                 .map_or(text.len(), |found| start + found);
             if self.is_secret(&text[start..end])
-                && let Some(value) = value_after(&text[end..])
+                && let Some(value) = value_after(self.is_variable(&text[start..end]), &text[end..])
             {
                 return Some(end + value);
             }
@@ -85,14 +90,19 @@ pub(super) fn is_part_of_a_name(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || letter == '_'
 }
 
-/// The byte at which the value begins in `rest`, which follows the name of a variable.
-fn value_after(rest: &str) -> Option<usize> {
+/// Whether `word` is written as variables are, and not as a word of prose, such as the key in a comment.
+pub(super) fn is_like_a_variable(word: &str) -> bool {
+    word.contains('_') || !word.contains(|letter: char| letter.is_ascii_lowercase())
+}
+
+/// The byte at which the value begins in `rest`, which follows a word that `is_variable` for sure, or a word of prose.
+fn value_after(is_variable: bool, rest: &str) -> Option<usize> {
     let after = rest.strip_prefix(['"', '\'']).unwrap_or(rest);
     let spaced = after.trim_start();
     let value = match spaced.strip_prefix([':', '=']) {
         Some(value) => value.trim_start(),
         // Somebody forgot the colon.
-        None if spaced.len() < after.len() && !spaced.starts_with([',', ']', '}']) => spaced,
+        None if spaced.len() < after.len() && is_variable && !spaced.starts_with([',', ']', '}']) => spaced,
         None => return None,
     };
     (!value.is_empty()).then(|| rest.len() - value.len())

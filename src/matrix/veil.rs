@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_yaml::granit_parser::{Event, Marker, Parser, Span};
 
-use super::mask::{HIDDEN, LISTS, Mask, is_part_of_a_name};
+use super::mask::{HIDDEN, LISTS, Mask, is_like_a_variable, is_part_of_a_name};
 use super::note::Note;
 use super::tree::{self, Node, Value};
 use crate::record::looks_secret;
@@ -74,7 +74,7 @@ pub(super) fn without_quotes(note: Note, source: &str) -> Note {
         return note;
     }
     let message = ['`', '"', '\''].into_iter().fold(note.message, |text, quote| without_quoted(&text, quote));
-    Note { message, ..note }
+    Note { message: format!("{message}; no line is shown, because the file names a secret"), ..note }
 }
 
 /// `text` with [`HIDDEN`] from each `quote` at the beginning of a word to the next one. An apostrophe begins no word.
@@ -94,9 +94,19 @@ fn without_quoted(text: &str, quote: char) -> String {
     shown + rest
 }
 
-/// Whether a word in `text` looks like the name of a secret, or like the list of them.
+/// Whether a word in `text` looks like the name of a secret, or like the list of them: it has a value, or is written
+/// as variables are.
 fn names_a_secret(text: &str) -> bool {
-    text.split(|letter| !is_part_of_a_name(letter)).any(looks_secret)
+    let mut rest = text;
+    while let Some(start) = rest.find(is_part_of_a_name) {
+        let word = rest[start..].split(|letter| !is_part_of_a_name(letter)).next().unwrap_or_default();
+        rest = &rest[start + word.len()..];
+        let has_value = rest.trim_start_matches(['"', '\'', ' ', '\t']).starts_with([':', '=']);
+        if looks_secret(word) && (has_value || is_like_a_variable(word)) {
+            return true;
+        }
+    }
+    false
 }
 
 /// Calls `visit` with each key of each mapping, and its value.
@@ -261,6 +271,10 @@ mod tests {
         assert_eq!(shown("a: [\nb: 1"), ["a: [", "b: 1"]);
         assert_eq!(shown("HF_TOKEN hush\na: 1"), [HIDDEN, HIDDEN]);
         assert_eq!(shown("a: [\nsecret: [A]"), [HIDDEN, HIDDEN]);
+        assert_eq!(shown("a: [\n\"key\" : hush"), [HIDDEN, HIDDEN]);
+        assert_eq!(shown("a: [ # TOKEN hush"), [HIDDEN]);
+        let prose = "a: [ # this key needs no password";
+        assert_eq!(shown(prose), [prose]);
     }
 
     #[test]
