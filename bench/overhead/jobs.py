@@ -15,7 +15,7 @@ import subprocess
 import sys
 import typing
 
-from matrix import fake_worker, matrix
+from matrix import fake_worker, matrix, steps
 from spent import Failed, slope, spend_well
 from table import Line, at_most, failed
 
@@ -126,6 +126,9 @@ class Competitor(typing.NamedTuple):
     terminal: bool = False
 
 
+# The most repeats that a matrix can have.
+MOST_REPEATS = 1000
+
 LOOP_NAME, OURS, OURS_ON_TERMINAL = "bash loop", "orchestrate", "orchestrate on a terminal"
 
 
@@ -133,13 +136,23 @@ def filled(template):
     return lambda jobs, worker: template.format(jobs=jobs, worker=worker, words=WORDS)
 
 
+def jobs_matrix(jobs, worker):
+    """Repeats of one config, or of a few where a config cannot have as many.
+
+    >>> [line for line in jobs_matrix(3000, "/bin/w").splitlines() if line.startswith(("repeats", "axes"))]
+    ['repeats: 1000', 'axes: {"behave": ["ok"], "step": [1, 2, 3]}']
+    """
+    repeats = min(jobs, MOST_REPEATS)
+    axes = {"behave": ["ok"], "step": steps(jobs, repeats)}
+    return matrix("jobs", repeats, axes, fake_worker(worker, "step"))
+
+
 def ours_and_the_loop(orchestrate):
     run = [orchestrate, "run", "jobs.yaml"]
-    text = lambda jobs, worker: matrix("jobs", jobs, {"behave": ["ok"]}, fake_worker(worker))
     return [
         Competitor(LOOP_NAME, "loop.sh", filled(LOOP), ["bash", "loop.sh"]),
-        Competitor(OURS, "jobs.yaml", text, run),
-        Competitor(OURS_ON_TERMINAL, "jobs.yaml", text, run, terminal=True),
+        Competitor(OURS, "jobs.yaml", jobs_matrix, run),
+        Competitor(OURS_ON_TERMINAL, "jobs.yaml", jobs_matrix, run, terminal=True),
     ]
 
 
