@@ -177,7 +177,7 @@ declare! {
         source: "the kernel's `thermal_throttle`",
         absent: "the kernel does not count it",
     }
-    /// Processor time lost to the control group's quota, in seconds; its rate is the number of processors lost.
+    /// Seconds of processor time lost to the control group's quota; per second, processors lost.
     CpuQuotaHeld {
         part: Processor,
         column: "cpu_quota_held_s",
