@@ -73,7 +73,11 @@ fn read_values(node: &Node, notes: &mut Notes) -> BTreeMap<String, String> {
                 expected("expected the variable's value, a word or a number", None, notes);
             }
             Value::Text(text) if text.contains('\0') => {
-                expected("its value contains a NUL character, which no environment variable can hold", None, notes);
+                expected(
+                    "its value contains a NUL character, which no environment variable can hold",
+                    None,
+                    notes,
+                );
             }
             Value::Unkept(_) => {
                 let hint = Some("if you mean text, put it in quotes".to_owned());
