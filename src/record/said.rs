@@ -5,15 +5,23 @@ use crate::clean::is_unsafe;
 /// The maximum length of a message, in characters; the rest is cut off.
 const LONGEST: usize = 500;
 
+/// The end of a message that was cut off.
+pub(super) const CUT: &str = " …";
+
 /// `message` on one line of limited length, without control characters and escape sequences.
 pub(super) fn plain(message: &str) -> String {
-    let printed = anstream::adapter::strip_str(message).to_string();
-    let words = printed.split(|letter: char| is_unsafe(letter) || letter.is_whitespace());
-    let text = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+    let text = one_line(message);
     match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{} …", &text[..end]),
+        Some((end, _)) => format!("{}{CUT}", &text[..end]),
         None => text,
     }
+}
+
+/// `message` on one line, without control characters and escape sequences.
+pub(super) fn one_line(message: &str) -> String {
+    let printed = anstream::adapter::strip_str(message).to_string();
+    let words = printed.split(|letter: char| is_unsafe(letter) || letter.is_whitespace());
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// The last line of `log` that says anything, made plain. Programs often end with a line that only resets a colour.

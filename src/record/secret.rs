@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::Outcome;
+use super::said::{CUT, one_line};
 
 /// Stands for the value of a secret variable wherever it could be read.
 pub const SET: &str = "set";
@@ -37,14 +38,10 @@ const LEAST_BYTES: usize = 4;
 ///
 /// # Panics
 /// An outcome cannot be read as it is written. All can.
-pub fn without_secrets<'a>(outcome: &Outcome, values: impl Iterator<Item = &'a str> + Clone) -> Outcome {
-    fn hide<'a>(value: &mut Value, secrets: &(impl Iterator<Item = &'a str> + Clone)) {
+pub fn without_secrets<'a>(outcome: &Outcome, values: impl Iterator<Item = &'a str>) -> Outcome {
+    fn hide(value: &mut Value, secrets: &[String]) {
         match value {
-            Value::String(text) => {
-                for secret in secrets.clone().filter(|secret| secret.len() >= LEAST_BYTES) {
-                    *text = text.replace(secret, SET);
-                }
-            }
+            Value::String(text) => *text = without(text, secrets),
             Value::Array(values) => values.iter_mut().for_each(|value| hide(value, secrets)),
             Value::Object(entries) => {
                 // What kind of outcome it is was never said by a worker.
@@ -57,8 +54,32 @@ pub fn without_secrets<'a>(outcome: &Outcome, values: impl Iterator<Item = &'a s
         }
     }
     let mut json = serde_json::to_value(outcome).expect("an outcome has string keys");
-    hide(&mut json, &values);
+    hide(&mut json, &as_said(values));
     serde_json::from_value(json).expect("an outcome can be read back")
+}
+
+/// What a message can contain of the secret `values`: each of them and each line of it, as it is and as messages are
+/// written. The longest are first, so that a part of one cannot save the rest of it.
+fn as_said<'a>(values: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let texts = values.flat_map(|value| std::iter::once(value).chain(value.lines()));
+    let forms = texts.flat_map(|text| [text.to_owned(), one_line(text)]);
+    let mut forms: Vec<String> = forms.filter(|form| form.len() >= LEAST_BYTES).collect();
+    forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+    forms
+}
+
+/// `text` with [`SET`] in the place of each of `secrets`, and of the beginning of one where the text is cut off.
+fn without(text: &str, secrets: &[String]) -> String {
+    let text = secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), SET));
+    let Some(kept) = text.strip_suffix(CUT) else { return text };
+    let begun = |secret: &String| {
+        let ends = secret.char_indices().map(|(end, _)| end).filter(|end| *end >= LEAST_BYTES);
+        ends.rev().find(|end| kept.ends_with(&secret[..*end]))
+    };
+    match secrets.iter().filter_map(begun).max() {
+        Some(length) => format!("{}{SET}{CUT}", &kept[..kept.len() - length]),
+        None => text,
+    }
 }
 
 #[cfg(test)]
@@ -73,6 +94,22 @@ mod tests {
         assert_eq!(kept, said("401 for token set, set; exited"));
         let kept = without_secrets(&Outcome::Succeeded, ["succeeded"].into_iter());
         assert_eq!(kept, Outcome::Succeeded);
+    }
+
+    #[test]
+    fn a_secret_is_recognised_as_messages_write_it() {
+        let said = |message: &str| Outcome::Exited { code: 3, message: Some(message.to_owned()) };
+        for (message, values, shown) in [
+            ("key hush1 hush2.", &["hush1  hush2"][..], "key set."),
+            ("key hush1 hush2.", &["hush1\thush2 "], "key set."),
+            ("key hush2.", &["hush1\nhush2\n"], "key set."),
+            ("hushes and hush", &["hush", "hushes"], "set and set"),
+            ("key hushhu …", &["hushhush"], "key set …"),
+            ("key éhu …", &["éhush"], "key set …"),
+            ("key hus …", &["hush"], "key hus …"),
+        ] {
+            assert_eq!(without_secrets(&said(message), values.iter().copied()), said(shown));
+        }
     }
 
     #[test]
