@@ -9,6 +9,7 @@ use super::mask::{HIDDEN, LISTS, Mask, is_like_a_variable, is_part_of_a_name};
 use super::note::Note;
 use super::tree::{self, Node, Value};
 use crate::record::looks_secret;
+use crate::text::did_you_mean;
 
 /// What can be shown of a matrix file.
 pub(super) struct Veil {
@@ -50,7 +51,7 @@ impl Veil {
 pub(super) fn mask_of(tree: &Node) -> Mask {
     let mut names = BTreeSet::new();
     each_entry(tree, &mut |key, node| {
-        if LISTS[0] == key {
+        if is_list_of_secrets(key) {
             names.extend(names_in(node));
         }
     });
@@ -128,14 +129,22 @@ fn each_entry(node: &Node, visit: &mut impl FnMut(&str, &Node)) {
     }
 }
 
-/// Each word and number in `node`. A switch and nothing are no secrets.
+/// Each word, key and number in `node`. A switch and nothing are no secrets.
 fn words(node: &Node) -> Vec<String> {
     match &node.value {
         Value::Text(_) | Value::Int(_) | Value::Float(_) | Value::Unkept(_) => vec![node.value.word()],
         Value::List(items) => items.iter().flat_map(words).collect(),
-        Value::Map(entries) => entries.iter().flat_map(|(_, node)| words(node)).collect(),
+        Value::Map(entries) => {
+            entries.iter().flat_map(|(key, node)| [vec![key.value.clone()], words(node)].concat()).collect()
+        }
         Value::Null | Value::Bool(_) => Vec::new(),
     }
+}
+
+/// Whether `key` is `secret`, or was meant to be.
+fn is_list_of_secrets(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    key == LISTS[0] || (key != LISTS[1] && did_you_mean(&key, [LISTS[0]]).is_some())
 }
 
 /// The names in a list of secrets. Somebody can have written values there too: `secret: { A: x }` or `secret: A=x`.
@@ -263,6 +272,8 @@ mod tests {
         assert_eq!(shown("? HF_TOKEN\n: hush\nb: 1"), ["? HF_TOKEN…", ": …", "b: 1"]);
         assert_eq!(shown("a: &a hush\nHF_TOKEN: *a"), ["a: &a …", "HF_TOKEN: …"]);
         assert_eq!(shown("b: { PLAIN: hush }\nsecret: [PLAIN]"), ["b: { PLAIN: …", "secret: [PLAIN]"]);
+        assert_eq!(shown("b: { PLAIN: hush }\nsecrets: [PLAIN]"), ["b: { PLAIN: …", "secrets: [PLAIN]"]);
+        assert_eq!(shown("A_KEY: {hush: 1}\nhush: 1"), ["A_KEY: …", HIDDEN]);
         assert_eq!(shown("variables: { secret: hush }"), ["variables: { secret: …"]);
     }
 
