@@ -2,14 +2,15 @@
 //! wait; it uses no other room. It never ends a process and never sends a signal.
 //!
 //! The first SIGINT, SIGTERM or SIGHUP asks to stop gently, and so does a request by `orchestrate stop`, which somebody
-//! else finds and sends here. A SIGINT after that asks to kill at once. SIGHUP is left
-//! alone if it was ignored at the start, because that is what `nohup` does. SIGINT is handled even if it was ignored,
+//! else finds and sends here. A SIGINT after that asks to kill at once. `cli` makes sure at the start that signals are
+//! heard, but SIGHUP is left alone if it was ignored then, because that is what `nohup` does. SIGINT is handled even if it was ignored,
 //! as it is in the background jobs of scripts: nobody sends it to a run without wanting it to stop.
 
 use std::io;
 
 use nix::libc;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use nix::sys::signal::{self, SigHandler, SigSet};
+use tokio::signal::unix::{Signal, SignalKind, signal as listen};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// What a signal asks for.
@@ -39,10 +40,10 @@ impl StopSignals {
     /// # Errors
     /// The system refused a signal handler.
     pub fn listen() -> io::Result<StopSignals> {
-        let hangup = if is_ignored(libc::SIGHUP) { None } else { Some(signal(SignalKind::hangup())?) };
+        let hangup = if is_ignored(libc::SIGHUP) { None } else { Some(listen(SignalKind::hangup())?) };
         Ok(StopSignals {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
             hangup,
             requests: None,
             stopping: None,
@@ -98,6 +99,22 @@ async fn next_request(requests: &mut Option<UnboundedReceiver<()>>) -> Option<()
         Some(requests) => requests.recv().await,
         None => std::future::pending().await,
     }
+}
+
+/// Hears signals again that the program that started us ignores or blocks. Call it before the first thread and child.
+///
+/// If SIGCHLD is ignored, the system forgets how children ended, so every program seems to be missing. If it is
+/// blocked, the end of a worker is noticed late.
+///
+/// # Panics
+/// The system does not know one of these signals. All of them are in POSIX.
+pub fn hear_signals() {
+    use signal::Signal::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
+    // SAFETY: the default effect runs no code of ours.
+    let effect = unsafe { signal::signal(SIGCHLD, SigHandler::SigDfl) };
+    effect.expect("a signal of POSIX");
+    let heard = SigSet::from_iter([SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP]);
+    heard.thread_unblock().expect("signals of POSIX");
 }
 
 fn is_ignored(signal: libc::c_int) -> bool {

@@ -54,6 +54,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::clean::printable;
+use crate::stop::hear_signals;
 
 pub use exit::Exit;
 pub use failure::Failure;
@@ -118,6 +119,7 @@ enum Verb {
 
 /// Parses the command line, runs the verb and returns its exit code.
 pub fn main() -> ExitCode {
+    hear_signals();
     let Cli { global, verb } = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),

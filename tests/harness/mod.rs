@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{SigHandler, SigSet, Signal, kill, signal};
 use nix::unistd::Pid;
 use orchestrate::files::to_sealed_json;
 use orchestrate::host::probe_counters;
@@ -235,6 +235,22 @@ impl Project {
         Running::start(with_hangup(self.command(arguments), nix::libc::SIG_IGN))
     }
 
+    /// Starts `orchestrate` as a program does that hears nothing of its children: SIGCHLD is ignored or blocked.
+    pub(crate) fn start_deaf(&self, arguments: &[&str], deafness: Deafness) -> Running {
+        let mut command = self.command(arguments);
+        // SAFETY: to set the effect of a signal and to block some is allowed between fork and exec.
+        unsafe {
+            command.pre_exec(move || {
+                match deafness {
+                    Deafness::Ignores => drop(signal(Signal::SIGCHLD, SigHandler::SigIgn)?),
+                    Deafness::Blocks => SigSet::all().thread_block()?,
+                }
+                Ok(())
+            })
+        };
+        Running::start(command)
+    }
+
     /// The store `runs`.
     pub(crate) fn store(&self) -> Store {
         Store::at(&self.path("runs")).expect("an absolute path")
@@ -293,6 +309,15 @@ impl Project {
         }
         assert!(!self.trace().join("overlap").exists(), "two workers ran at once");
     }
+}
+
+/// How a program hears nothing of its children.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Deafness {
+    /// It ignores SIGCHLD.
+    Ignores,
+    /// It blocks all signals.
+    Blocks,
 }
 
 /// A running `orchestrate`. Killed if the test ends before it does.

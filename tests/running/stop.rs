@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use orchestrate::record::Outcome;
 
-use crate::harness::{Matrix, Project, wait_for};
+use crate::harness::{Deafness, Matrix, Project, wait_for};
 
 /// Checks that every job has exactly one success, and that only stopped jobs ran twice.
 fn assert_complete(project: &Project, jobs: usize, executions: usize) {
@@ -86,6 +86,37 @@ fn under_nohup_a_hangup_is_ignored() {
     project.let_go();
     run.wait().code(0);
     assert_complete(&project, 3, 3);
+}
+
+#[test]
+fn a_program_that_ignores_its_children_can_start_a_run() {
+    let project = Project::with(Matrix::new("t").repeats(2));
+    project.start_deaf(&["run", "t.yaml"], Deafness::Ignores).wait().code(0);
+    assert_complete(&project, 2, 2);
+}
+
+#[test]
+fn a_program_that_blocks_all_signals_can_start_a_run_that_hears_them() {
+    let project = Project::new();
+    let matrix = waiting_matrix(&project);
+    let project = project.and(matrix);
+    let run = project.start_deaf(&["run", "t.yaml"], Deafness::Blocks);
+    project.wait_started(1);
+    #[cfg(target_os = "linux")]
+    assert_eq!(blocked_signals(run.pid()) & (1 << (Signal::SIGCHLD as u64 - 1)), 0);
+    run.signal(Signal::SIGTERM);
+    run.wait().code(11).says("SIGTERM");
+    project.let_go();
+    project.start_deaf(&["resume"], Deafness::Blocks).wait().code(0);
+    assert_complete(&project, 3, 4);
+}
+
+/// The signals that the process blocks, one bit each.
+#[cfg(target_os = "linux")]
+fn blocked_signals(pid: nix::unistd::Pid) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
+    u64::from_str_radix(blocked.trim(), 16).unwrap()
 }
 
 #[test]
