@@ -5,6 +5,8 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use nix::errno::Errno;
+
 use super::Exit;
 use crate::files::WriteError;
 use crate::plan::quote;
@@ -61,9 +63,17 @@ impl Failure {
     }
 }
 
-/// The remedy if the disk or the file system refuses something; `None` for other errors.
+/// Whether this process, or the whole system, has as many open files as it can have.
+pub(super) fn has_too_many_files(error: &io::Error) -> bool {
+    error.raw_os_error().is_some_and(|number| [Errno::EMFILE as i32, Errno::ENFILE as i32].contains(&number))
+}
+
+/// The remedy if the disk, the file system or a limit refuses something; `None` for other errors.
 pub(super) fn disk_remedy(error: &io::Error) -> Option<&'static str> {
     match error.kind() {
+        _ if has_too_many_files(error) => {
+            Some("raise the limit of open files, for example with `ulimit -n 1024`")
+        }
         io::ErrorKind::StorageFull => Some("free space on its disk"),
         io::ErrorKind::QuotaExceeded => Some("free space in your quota"),
         io::ErrorKind::ReadOnlyFilesystem => {
@@ -101,8 +111,6 @@ impl<E: Error + Send + Sync + 'static> From<E> for Failure {
 
 #[cfg(test)]
 mod tests {
-    use nix::errno::Errno;
-
     use super::*;
 
     #[test]
@@ -118,5 +126,6 @@ mod tests {
         assert!(hint(Errno::EROFS).contains("read-only"));
         assert!(hint(Errno::EACCES).contains("permissions"));
         assert!(hint(Errno::ENOTDIR).contains("--store DIR"));
+        assert!(hint(Errno::EMFILE).contains("ulimit -n"));
     }
 }

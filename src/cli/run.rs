@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::drift::{renamed_hints, renamed_lines};
 use super::exit::leave;
-use super::failure::{disk_remedy, foreign_remedy};
+use super::failure::{disk_remedy, foreign_remedy, has_too_many_files};
 use super::find::while_reading;
 use super::global::store_flag;
 use super::load::{ProfileArgs, load_profiled_plan};
@@ -320,7 +320,7 @@ impl Execution<'_> {
             DispatchError::Lock(LockError::Busy(_)) => Failure::new(Exit::StoreUnusable, error)
                 .hint(format!("leave out `--no-wait` to wait, or try again later: `{again}`")),
             DispatchError::Lock(LockError::File { ref path, ref source }) => {
-                let hint = if path.starts_with(self.store.root()) {
+                let hint = if path.starts_with(self.store.root()) || has_too_many_files(source) {
                     self.store_remedy(source)
                 } else {
                     "choose another directory for the host's locks with ORCHESTRATE_LOCK_DIR".to_owned()
