@@ -57,13 +57,14 @@ pub(super) fn mask_of(tree: &Node) -> Mask {
     });
     let by_name = Mask::new(names.clone(), BTreeSet::new());
     let mut values = BTreeSet::new();
-    let mut add = |node: &Node| values.extend(words(node));
     each_entry(tree, &mut |key, node| match (key, &node.value) {
         // There, every name is that of a variable.
         ("variables", Value::Map(entries)) => {
-            entries.iter().filter(|(name, _)| looks_secret(&name.value)).for_each(|(_, node)| add(node));
+            let secret = entries.iter().filter(|(name, _)| looks_secret(&name.value));
+            values.extend(secret.flat_map(|(_, node)| words(node)));
         }
-        _ if by_name.is_secret(key) => add(node),
+        ("variables", Value::List(items)) => values.extend(beside_names(node, items, &by_name)),
+        _ if by_name.is_secret(key) => values.extend(words(node)),
         _ => {}
     });
     Mask::new(names, values)
@@ -103,7 +104,7 @@ fn names_a_secret(text: &str) -> bool {
         let word = rest[start..].split(|letter| !is_part_of_a_name(letter)).next().unwrap_or_default();
         rest = &rest[start + word.len()..];
         let has_value = rest.trim_start_matches(['"', '\'', ' ', '\t']).starts_with([':', '=']);
-        if looks_secret(word) && (has_value || is_like_a_variable(word)) {
+        if (looks_secret(word) || is_list_of_secrets(word)) && (has_value || is_like_a_variable(word)) {
             return true;
         }
     }
@@ -132,7 +133,9 @@ fn each_entry(node: &Node, visit: &mut impl FnMut(&str, &Node)) {
 /// Each word, key and number in `node`. A switch and nothing are no secrets.
 fn words(node: &Node) -> Vec<String> {
     match &node.value {
-        Value::Text(_) | Value::Int(_) | Value::Float(_) | Value::Unkept(_) => vec![node.value.word()],
+        Value::Text(_) | Value::Int(_) | Value::Float(_) | Value::Unkept(_) => {
+            vec![node.value.word(), node.as_written()]
+        }
         Value::List(items) => items.iter().flat_map(words).collect(),
         Value::Map(entries) => {
             entries.iter().flat_map(|(key, node)| [vec![key.value.clone()], words(node)].concat()).collect()
@@ -147,11 +150,32 @@ fn is_list_of_secrets(key: &str) -> bool {
     key == LISTS[0] || (key != LISTS[1] && did_you_mean(&key, [LISTS[0]]).is_some())
 }
 
+/// The values in a list of variables, which should be a mapping: `[{ name: A_KEY, value: hush }]`, `[A_KEY, hush]`.
+fn beside_names(list: &Node, items: &[Node], by_name: &Mask) -> Vec<String> {
+    let names_one = |node: &Node| scalars(node).iter().any(|word| by_name.is_secret(word));
+    let is_flat = items.iter().any(|item| matches!(item.value, Value::Text(_)) && names_one(item));
+    let groups = if is_flat { std::slice::from_ref(list) } else { items };
+    let beside = groups.iter().filter(|group| names_one(group)).flat_map(scalars);
+    beside.filter(|word| !by_name.is_secret(word)).collect()
+}
+
+/// Each word and number in `node` that is no key.
+fn scalars(node: &Node) -> Vec<String> {
+    match &node.value {
+        Value::Map(entries) => entries.iter().flat_map(|(_, node)| scalars(node)).collect(),
+        Value::List(items) => items.iter().flat_map(scalars).collect(),
+        _ => words(node),
+    }
+}
+
 /// The names in a list of secrets. Somebody can have written values there too: `secret: { A: x }` or `secret: A=x`.
 fn names_in(node: &Node) -> Vec<String> {
     match &node.value {
         Value::Text(text) => {
-            text.split(|letter| !is_part_of_a_name(letter)).next().map(str::to_owned).into_iter().collect()
+            let entries = text.split([',', ' ']).filter(|entry| !entry.is_empty());
+            let name =
+                |entry: &str| entry.split(|letter| !is_part_of_a_name(letter)).next().map(str::to_owned);
+            entries.filter_map(name).filter(|name| !name.is_empty()).collect()
         }
         Value::List(items) => items.iter().flat_map(names_in).collect(),
         Value::Map(entries) => entries.iter().map(|(key, _)| key.value.clone()).collect(),
@@ -275,6 +299,23 @@ mod tests {
         assert_eq!(shown("b: { PLAIN: hush }\nsecrets: [PLAIN]"), ["b: { PLAIN: …", "secrets: [PLAIN]"]);
         assert_eq!(shown("A_KEY: {hush: 1}\nhush: 1"), ["A_KEY: …", HIDDEN]);
         assert_eq!(shown("variables: { secret: hush }"), ["variables: { secret: …"]);
+        let two = shown("b: { PLAIN: hush, OTHER: quiet }\nsecret: OTHER PLAIN");
+        assert_eq!(two[0], "b: { PLAIN: …");
+    }
+
+    #[test]
+    fn values_are_hidden_in_a_list_of_variables_too() {
+        for list in [
+            "[{ name: HF_TOKEN, value: hush, also: 0123 }, { name: b, value: open }]",
+            "[[HF_TOKEN, hush], [b, open]]",
+            "[[PLAIN, hush], [b, open]]",
+            "[HF_TOKEN, hush]",
+        ] {
+            let lines = shown(&format!("variables: {list}\nsecret: [PLAIN]\nhush: 1\nopen: 0123\nvalue: 1"));
+            assert!(!lines.concat().contains("hush"), "{lines:?}");
+            assert!(lines[3].starts_with("open: ") && lines[4] == "value: 1", "{lines:?}");
+            assert_eq!(lines[3].ends_with("0123"), !list.contains("0123"), "{lines:?}");
+        }
     }
 
     #[test]
@@ -282,6 +323,7 @@ mod tests {
         assert_eq!(shown("a: [\nb: 1"), ["a: [", "b: 1"]);
         assert_eq!(shown("HF_TOKEN hush\na: 1"), [HIDDEN, HIDDEN]);
         assert_eq!(shown("a: [\nsecret: [A]"), [HIDDEN, HIDDEN]);
+        assert_eq!(shown("a: [\nsecrets: [A]"), [HIDDEN, HIDDEN]);
         assert_eq!(shown("a: [\n\"key\" : hush"), [HIDDEN, HIDDEN]);
         assert_eq!(shown("a: [ # TOKEN hush"), [HIDDEN]);
         let prose = "a: [ # this key needs no password";

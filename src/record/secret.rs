@@ -23,12 +23,12 @@ const SECRET_WORDS: [&str; 11] = [
     "CREDENTIALS",
 ];
 
-/// Whether the environment variable `name` looks like a secret: `HF_TOKEN`, `WANDB_API_KEY`, `DB_PASSWORD`. Values of
+/// Whether the environment variable `name` looks like a secret: `HF_TOKEN`, `WANDB_API_KEY`, `DB_PASSWORD2`. Values of
 /// such variables are neither written nor printed. `TOKENIZERS_PARALLELISM` and `MAX_TOKENS` do not look like secrets.
 pub fn looks_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let is_secret = |word: &str| SECRET_WORDS.iter().any(|secret| word.ends_with(secret));
-    name.split('_').any(is_secret)
+    name.split('_').any(|word| is_secret(word.trim_end_matches(|letter: char| letter.is_ascii_digit())))
 }
 
 /// The shortest value that is looked for in what a worker said. Every text contains a shorter one by chance.
@@ -122,6 +122,8 @@ mod tests {
             "DB_PASSWORD",
             "PGPASSWORD",
             "MYSQL_PWD",
+            "HF_TOKEN2",
+            "KEY1_OF_TWO",
         ] {
             assert!(looks_secret(secret), "{secret}");
         }
