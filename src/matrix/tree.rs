@@ -21,7 +21,22 @@ use crate::job::Finite;
 const LONGEST: usize = 1 << 20;
 
 /// A value and its position.
-pub(super) type Node = Spanned<Value>;
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Node {
+    /// The value.
+    pub(super) value: Value,
+    /// The position.
+    pub(super) span: Span,
+    /// A number or a switch as the file has it, if that is not [`Value::word`]: `007`, `1.10`, `True`.
+    written: Option<Box<str>>,
+}
+
+impl Node {
+    /// The word or number as the file has it, for whoever wants its letters and not its value.
+    pub(super) fn as_written(&self) -> String {
+        self.written.as_ref().map_or_else(|| self.value.word(), |text| text.to_string())
+    }
+}
 
 /// A key and its value.
 pub(super) type Entry = (Spanned<String>, Node);
@@ -142,9 +157,10 @@ enum LocatedValue {
 impl Located {
     fn into_node(self, source: &str) -> Node {
         let span = span_of(&self.0.referenced, source);
+        let text = text_at(&self.0.defined, source);
         let value = match self.0.value {
             LocatedValue::Scalar(value) => value,
-            LocatedValue::Float(value) => float(value, text_at(&self.0.defined, source)),
+            LocatedValue::Float(value) => float(value, text),
             LocatedValue::List(items) => {
                 Value::List(items.into_iter().map(|item| item.into_node(source)).collect())
             }
@@ -158,7 +174,20 @@ impl Located {
                     .collect(),
             ),
         };
-        Spanned { value, span }
+        let written = is_rewritten(&value, text).then(|| text.into());
+        Node { value, span, written }
+    }
+}
+
+/// Whether `text` is how a file has the number or switch `value`, and another word than the value's own.
+fn is_rewritten(value: &Value, text: &str) -> bool {
+    // After a tag, a number can be in quotes.
+    let is_plain = || text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-._:".contains(&byte));
+    match value {
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Unkept(_) => {
+            is_plain() && value.word() != text
+        }
+        Value::Null | Value::Text(_) | Value::List(_) | Value::Map(_) => false,
     }
 }
 
@@ -365,6 +394,40 @@ mod tests {
         let (_, y) = get(&node, "y");
         assert_eq!((&get(y, "a").1.value, &get(y, "b").1.value), (&Value::Int(1), &Value::Int(3)));
         assert_eq!(get(&node, "z").1.span.line, 3, "the place where it is used");
+    }
+
+    #[test]
+    fn numbers_and_switches_are_known_as_they_are_written() {
+        for text in [
+            "007",
+            "0123",
+            "1.10",
+            "1e3",
+            "0x10",
+            "0o17",
+            ".5",
+            "+5",
+            "True",
+            "1_000",
+            ".inf",
+            "0xFFFFFFFFFFFFFFFF",
+        ] {
+            for source in [
+                format!("a: {text}\n"),
+                format!("a: {text}  # one\r\n"),
+                format!("{{a: {text}}}"),
+                format!("b: &b {text}\na: *b\n"),
+            ] {
+                let (node, _) = parse(&source).unwrap();
+                assert_eq!(get(&node, "a").1.as_written(), text, "{source:?}");
+            }
+        }
+        for (text, word) in
+            [("'007'", "007"), ("!!int '7'", "7"), ("!!str 1.10", "1.10"), ("7", "7"), ("x", "x")]
+        {
+            let (node, _) = parse(&format!("a: {text}\n")).unwrap();
+            assert_eq!(get(&node, "a").1.as_written(), word, "{text}");
+        }
     }
 
     #[test]

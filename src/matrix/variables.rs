@@ -65,25 +65,18 @@ fn read_values(node: &Node, notes: &mut Notes) -> BTreeMap<String, String> {
             continue;
         }
         // The value can be a secret, so no message quotes it.
-        let expected = |message: &str, hint, notes: &mut Notes| {
-            notes.add_with_hint(node.span, &key.value, message, hint);
-        };
+        let mut expected = |message: &str| notes.add(node.span, &key.value, message);
         match &node.value {
             Value::List(_) | Value::Map(_) | Value::Null => {
-                expected("expected the variable's value, a word or a number", None, notes);
+                expected("expected the variable's value, a word or a number");
             }
             Value::Text(text) if text.contains('\0') => {
-                expected(
-                    "its value contains a NUL character, which no environment variable can hold",
-                    None,
-                    notes,
-                );
+                expected("its value contains a NUL character, which no environment variable can hold");
             }
-            Value::Unkept(_) => {
-                let hint = Some("if you mean text, put it in quotes".to_owned());
-                expected("has a number as its value that cannot be kept exactly", hint, notes);
+            // A variable is text, so that `1.10` is not 1.1.
+            Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Unkept(_) | Value::Text(_) => {
+                variables.insert(key.value.clone(), node.as_written());
             }
-            value => drop(variables.insert(key.value.clone(), value.word())),
         }
     }
     variables

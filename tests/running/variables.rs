@@ -60,6 +60,18 @@ fn a_changed_variable_makes_jobs_stale_and_splits_their_row() {
 }
 
 #[test]
+fn a_value_reaches_the_worker_as_it_is_written() {
+    let values = ["0123", "1.10", "1e3", "0x10", "True", "99999999999999999999"];
+    let declared = values.iter().enumerate().map(|(index, value)| format!("V{index}: {value}"));
+    let project = ran_under(&declared.collect::<Vec<_>>().join(", "));
+    let dir = project.store().job_dirs().unwrap().remove(0);
+    let command = fs::read_to_string(dir.path().join("command.sh")).unwrap();
+    for (index, value) in values.iter().enumerate() {
+        assert!(command.contains(&format!("V{index}={value}")), "{command}");
+    }
+}
+
+#[test]
 fn added_removed_and_changed_variables_are_each_named() {
     let project = ran_under("GONE: a, KEPT: b, CHANGED: c, EMPTIED: d, LC_ALL: C.UTF-8, TMPDIR: /tmp");
     assert_eq!(stale(&project), None);
