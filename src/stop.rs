@@ -3,8 +3,8 @@
 //!
 //! The first SIGINT, SIGTERM or SIGHUP asks to stop gently, and so does a request by `orchestrate stop`, which somebody
 //! else finds and sends here. A SIGINT after that asks to kill at once. `cli` makes sure at the start that signals are
-//! heard, but SIGHUP is left alone if it was ignored then, because that is what `nohup` does. SIGINT is handled even if it was ignored,
-//! as it is in the background jobs of scripts: nobody sends it to a run without wanting it to stop.
+//! heard. But SIGHUP is left alone if it was ignored then, because that is what `nohup` does. SIGINT is handled even if
+//! it was ignored, as it is in the background jobs of scripts: nobody sends it to a run without wanting it to stop.
 
 use std::io;
 
