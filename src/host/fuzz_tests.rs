@@ -1,8 +1,8 @@
 //! Damaged words of the kernel and of the programs that tell what a machine is, and damaged programs.
 
 use super::libraries::{parse_elf, parse_macho};
-use super::parse;
 use super::tools::parse_git_status;
+use super::{macos, parse};
 use crate::fuzz::{Form, Target, fuzz};
 
 const TEXTS: &[&str] = &[
@@ -17,6 +17,8 @@ const TEXTS: &[&str] = &[
     "MemTotal:       16384000 kB\nMemAvailable:    8192000 kB\n",
     "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.10  Tue Jan 1 00:00:00 UTC 2025\n",
     "Now drawing from 'AC Power'\n -InternalBattery-0 (id=1)\t100%; charged\n",
+    "(page size of 16384 bytes)\nPages free: 18446744073709551615.\nPages inactive: 7.\n",
+    "  | |   \"model\" = \"Apple M3 Max\"\n  | |   \"gpu-core-count\" = 40\n",
     "# branch.oid 0123456789abcdef0123456789abcdef01234567\n# branch.head main\n1 .M N... 100644 100644 a b file\n",
 ];
 
@@ -37,7 +39,11 @@ fn fuzz_host() {
         let rest =
             (parse::unified_cgroup(text), parse::macos_power_source(text), parse_git_status(text).is_some());
         let ticks = parse::processor_ticks(text).is_some();
-        format!("{numbers:?} {memory:?} {processor:?} {names:?} {rest:?} {ticks} {:?}", parse::devices(text))
+        let mac = (macos::memory_available(text), macos::registry_value(text, "model"));
+        format!(
+            "{numbers:?} {memory:?} {processor:?} {names:?} {rest:?} {ticks} {mac:?} {:?}",
+            parse::devices(text)
+        )
     });
 }
 

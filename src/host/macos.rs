@@ -34,7 +34,7 @@ pub(super) fn memory_available(text: &str) -> Option<u64> {
         value.trim_start_matches(':').trim().trim_end_matches('.').parse().ok()
     };
     let names = ["Pages free", "Pages inactive", "Pages speculative"];
-    let found: u64 = names.iter().filter_map(|name| pages(name)).sum();
+    let found = names.iter().filter_map(|name| pages(name)).fold(0, u64::saturating_add);
     (found > 0).then_some(found.saturating_mul(size))
 }
 

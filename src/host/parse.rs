@@ -49,7 +49,7 @@ pub(super) fn macos_load(text: &str) -> Option<f64> {
 
 /// How many numbers are in a list such as `0-3,8,10-11`.
 pub(super) fn count_in_list(list: &str) -> Option<u32> {
-    list.trim().split(',').map(count_in_range).sum()
+    list.trim().split(',').map(count_in_range).try_fold(0, |sum: u32, count| sum.checked_add(count?))
 }
 
 fn count_in_range(range: &str) -> Option<u32> {
@@ -297,7 +297,7 @@ mod tests {
         for (list, count) in [("0-1\n", Some(2)), ("0", Some(1)), ("0-3,8,10-11", Some(7))] {
             assert_eq!(count_in_list(list), count, "{list}");
         }
-        for list in ["", "3-1", "a", "0-"] {
+        for list in ["", "3-1", "a", "0-", "0-4294967294,0-1"] {
             assert_eq!(count_in_list(list), None, "{list}");
         }
     }
