@@ -215,11 +215,13 @@ fn text_at<'a>(location: &Location, source: &'a str) -> &'a str {
 fn span_of(location: &Location, source: &str) -> Span {
     let span = location.span();
     let rest = span.byte_offset().map(to_usize).and_then(|offset| source.get(offset..)).unwrap_or("");
-    let on_line = rest.lines().next().map_or(0, |line| line.trim_end().chars().count());
+    // All of a file can be one line, so nobody looks for its end.
+    let on_line = rest.char_indices().take(to_usize(span.len())).take_while(|(_, letter)| *letter != '\n');
+    let end = on_line.last().map_or(0, |(start, letter)| start + letter.len_utf8());
     Span {
         line: to_usize(location.line()),
         column: to_usize(location.column()),
-        length: to_usize(span.len()).min(on_line),
+        length: rest[..end].trim_end().chars().count(),
     }
 }
 
