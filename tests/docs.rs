@@ -73,10 +73,26 @@ fn every_generated_table_is_current() {
             let [begin, end] = ["begin", "end"].map(|word| format!("<!-- {word}: {} -->\n", table.name));
             fs::write(root().join(table.page), [before, &begin, &expected, &end, after].concat()).unwrap();
         } else {
-            wrong.push(format!("{}, `{}`: expected\n{expected}", table.page, table.name));
+            wrong.push(format!("{}, `{}`:\n{}", table.page, table.name, differing(found, &expected)));
         }
     }
     assert!(wrong.is_empty(), "`just docs` rewrites these tables:\n{}", wrong.join("\n"));
+}
+
+/// The lines that only one of both texts has: `-` before those that are found, `+` before those that are expected.
+fn differing(found: &str, expected: &str) -> String {
+    let only = |sign, one: &str, other: &str| -> String {
+        let lines = one.lines().filter(|line| !other.lines().any(|known| known == *line));
+        lines.map(|line| format!("{sign} {line}\n")).collect()
+    };
+    let lines = only('-', found, expected) + &only('+', expected, found);
+    if lines.is_empty() { "the same lines, in another order or number\n".to_owned() } else { lines }
+}
+
+#[test]
+fn a_wrong_table_is_told_by_its_lines() {
+    assert_eq!(differing("a\nb\n", "a\nc\n"), "- b\n+ c\n");
+    assert!(differing("a\nb\n", "b\na\n").contains("another order"));
 }
 
 #[test]

@@ -147,7 +147,8 @@ mod tests {
         let html = text(&files, "report.html");
         assert!(!html.contains("<script>") && html.contains("&lt;script&gt;"));
         assert!(!html.contains("src=") && !html.contains("@import"), "the page is self-contained");
-        assert_eq!(html.matches("<svg").count(), 2);
+        let drawn = files.iter().filter(|file| file.path.ends_with(".svg")).count();
+        assert_eq!(html.matches("<svg").count(), drawn);
     }
 
     #[test]
@@ -174,11 +175,18 @@ mod tests {
     fn every_figure_is_written_and_stands_on_both_pages() {
         let study = study_with_peaks();
         let analysis = analyse(&study);
+        let fewer = with_fewer_runs(study.clone());
+        let without = analyse(&fewer);
         let files = rendered(&study);
         let [markdown, html] = ["report.md", "report.html"].map(|page| text(&files, page));
         for figure in FIGURES {
             let drawings = (figure.draw)(&analysis);
             assert!(!drawings.is_empty(), "`study_with_peaks` has nothing for the figure {}", figure.name);
+            for (drawing, without) in drawings.iter().zip((figure.draw)(&without)) {
+                let rows = drawing.numbers.rows.len() - without.numbers.rows.len();
+                let more = shapes(&drawing.svg).saturating_sub(shapes(&without.svg));
+                assert!(rows > 0 && more >= rows, "{}: {more} shapes more for {rows} rows more", figure.name);
+            }
             for drawing in drawings {
                 let name = format!("figures/{}", figure.file_name(&drawing));
                 for extension in ["svg", "png", "csv"] {
@@ -192,6 +200,20 @@ mod tests {
                 assert_eq!(drawing.numbers.header, names, "{}: the manual and the table differ", figure.name);
             }
         }
+    }
+
+    /// `study` without the runs of one config, which is neither the slowest nor the fastest: no axis changes.
+    fn with_fewer_runs(mut study: Study) -> Study {
+        study.cells.retain(|cell| cell.job.key().model != "resnet18" || cell.job.key().batch != 16);
+        study
+    }
+
+    /// The lines, areas and points of a figure.
+    fn shapes(svg: &str) -> usize {
+        ["<circle", "<path", "<line", "<polyline", "<polygon"]
+            .map(|shape| svg.matches(shape).count())
+            .iter()
+            .sum()
     }
 
     /// Else the files of one would be removed with those of the other, or overwrite them.

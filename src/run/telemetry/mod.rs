@@ -10,6 +10,8 @@
 
 #[cfg(test)]
 mod fixture;
+#[cfg(test)]
+mod fuzz_tests;
 mod gpu;
 mod host;
 mod parse;
