@@ -18,6 +18,7 @@ mod key;
 mod misread;
 mod name;
 mod parameter;
+mod parameter_type;
 mod params;
 mod placeholder;
 mod profile;
@@ -38,9 +39,9 @@ pub use id::{JobId, ParseJobIdError};
 pub use key::{KEY_SCHEMA, Key, WorkerTemplate};
 pub use name::{Name, ParseNameError};
 pub use parameter::{
-    Declaration, Need, PARAMETERS, Parameter, ParameterDefault, ParameterType, Reported, SYNTHETIC_FLAG,
-    Splits, WrongParameter, parameter,
+    Declaration, Need, PARAMETERS, Parameter, Reported, SYNTHETIC_FLAG, Splits, WrongParameter, parameter,
 };
+pub use parameter_type::{ParameterDefault, ParameterType};
 pub use params::Params;
 pub use placeholder::{Part, parts, placeholders};
 pub use profile::Profile;
