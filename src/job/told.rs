@@ -82,18 +82,23 @@ mod tests {
             names.filter(|name| !without.contains(name)).map(str::to_owned).collect()
         };
         let folder = ("data", ParamValue::Data(DataSource::Folder("x".into())));
-        let threads = ("threads", ParamValue::Int(2));
-        assert_eq!(names(&[folder.clone(), threads.clone()]), all(&[]));
-        assert_eq!(names(std::slice::from_ref(&folder)), all(&["threads"]), "the worker chooses");
-        let loading: Vec<&str> = PARAMETERS
-            .iter()
-            .filter(|parameter| parameter.needs(Need::Folder))
-            .map(|parameter| parameter.name())
-            .collect();
-        assert_eq!(loading, ["loader_workers", "prefetch_factor", "pin_memory", "augment", "strict"]);
-        assert_eq!(names(std::slice::from_ref(&threads)), all(&loading));
+        let which = |has: &dyn Fn(Parameter) -> bool| -> Vec<&str> {
+            let found = PARAMETERS.iter().filter(|parameter| has(**parameter));
+            found.map(|parameter| parameter.name()).collect()
+        };
+        let chosen = which(&|parameter| parameter.default_value().is_none());
+        assert!(chosen.contains(&"threads"));
+        // Whether a parameter is told does not depend on the type of its value.
+        let choices: Vec<_> = chosen.iter().map(|name| (*name, ParamValue::Int(2))).collect();
+        let with_choices = |others: &[_]| names(&[&choices[..], others].concat());
+        assert_eq!(with_choices(std::slice::from_ref(&folder)), all(&[]));
+        assert_eq!(names(std::slice::from_ref(&folder)), all(&chosen), "the worker chooses");
+        let loading = which(&|parameter| parameter.needs(Need::Folder));
+        assert!(loading.contains(&"augment"));
+        assert_eq!(with_choices(&[]), all(&loading));
         let no_threads = ("loader_workers", ParamValue::Int(0));
-        assert_eq!(names(&[folder, threads, no_threads]), all(&["prefetch_factor"]));
+        let threaded = which(&|parameter| parameter.needs(Need::LoaderThreads));
+        assert_eq!(with_choices(&[folder, no_threads]), all(&threaded));
     }
 
     /// A row does not split by the parameters that differ in profiled jobs.
