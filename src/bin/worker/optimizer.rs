@@ -17,22 +17,59 @@ const ADAMW: AdamW = AdamW { learning_rate: 1e-3, betas: [0.9, 0.999], epsilon: 
 /// The first loss scale of PyTorch's GradScaler.
 const FIRST_SCALE: f64 = 65536.0;
 
+/// A rule with its constants.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Rule {
+    Sgd(Sgd),
+    AdamW(AdamW),
+}
+
 /// An optimizer of all parameters of a model.
 #[derive(Debug)]
 pub(crate) struct Optimizer {
     parameters: Vec<Tensor>,
-    rule: job::Optimizer,
+    rule: Rule,
     /// Made by the first step, as in PyTorch, so that training starts without waiting for it.
     state: OnceCell<State>,
     scale: Option<Scale>,
 }
 
-/// What an optimizer remembers between steps, by its rule.
+/// What an optimizer goes by and remembers between steps.
 #[derive(Debug)]
 enum State {
-    /// Momenta.
-    Sgd(Vec<Tensor>),
-    AdamW(Moments),
+    /// With momenta.
+    Sgd(Sgd, Vec<Tensor>),
+    AdamW(AdamW, Moments),
+}
+
+impl Rule {
+    /// The rule of this name, with the constants above.
+    fn of(name: job::Optimizer) -> Self {
+        match name {
+            job::Optimizer::Sgd => Rule::Sgd(SGD),
+            job::Optimizer::AdamW => Rule::AdamW(ADAMW),
+        }
+    }
+
+    fn name(self) -> job::Optimizer {
+        match self {
+            Rule::Sgd(_) => job::Optimizer::Sgd,
+            Rule::AdamW(_) => job::Optimizer::AdamW,
+        }
+    }
+
+    /// Its constants as a phrase.
+    fn describe(self) -> String {
+        match self {
+            Rule::Sgd(Sgd { learning_rate, momentum, weight_decay }) => format!(
+                "fused SGD, learning rate {learning_rate}, momentum {momentum}, weight decay {weight_decay}"
+            ),
+            Rule::AdamW(AdamW { learning_rate, betas: [first, second], epsilon, weight_decay }) => format!(
+                "fused AdamW, learning rate {learning_rate}, betas {first} and {second}, epsilon {epsilon:e}, \
+                 weight decay {weight_decay}"
+            ),
+        }
+    }
 }
 
 impl Optimizer {
@@ -45,15 +82,14 @@ impl Optimizer {
         parameters: &[Tensor],
         scaled: bool,
     ) -> Result<Self, TchError> {
+        Self::following(Rule::of(rule), parameters, scaled)
+    }
+
+    /// As [`Optimizer::with_rule`], with any constants.
+    fn following(rule: Rule, parameters: &[Tensor], scaled: bool) -> Result<Self, TchError> {
         let scale = if scaled { Some(first_scale(device(parameters))?) } else { None };
         let parameters = parameters.iter().map(Tensor::shallow_clone).collect();
         Ok(Optimizer { parameters, rule, state: OnceCell::new(), scale })
-    }
-
-    /// SGD, for tests.
-    #[cfg(test)]
-    pub(crate) fn new(parameters: &[Tensor], scaled: bool) -> Result<Self, TchError> {
-        Self::with_rule(job::Optimizer::Sgd, parameters, scaled)
     }
 
     /// Adds the gradients of `loss`, times `share`, to those the parameters have.
@@ -82,16 +118,20 @@ impl Optimizer {
             let _ = self.state.set(State::new(self.rule, &self.parameters)?);
         }
         match self.state.get().expect("it has just been made") {
-            State::Sgd(momenta) => shim::sgd_step(SGD, &self.parameters, momenta, scale),
-            State::AdamW(moments) => shim::adamw_step(ADAMW, &self.parameters, moments, scale),
+            State::Sgd(sgd, momenta) => shim::sgd_step(*sgd, &self.parameters, momenta, scale),
+            State::AdamW(adamw, moments) => shim::adamw_step(*adamw, &self.parameters, moments, scale),
         }
     }
 
     /// The rule that its steps followed or, before the first step, will follow.
     pub(crate) fn rule(&self) -> job::Optimizer {
+        self.followed().name()
+    }
+
+    fn followed(&self) -> Rule {
         match self.state.get() {
-            Some(State::Sgd(_)) => job::Optimizer::Sgd,
-            Some(State::AdamW(_)) => job::Optimizer::AdamW,
+            Some(State::Sgd(sgd, _)) => Rule::Sgd(*sgd),
+            Some(State::AdamW(adamw, _)) => Rule::AdamW(*adamw),
             None => self.rule,
         }
     }
@@ -104,39 +144,25 @@ impl Optimizer {
         self.scale.as_ref().map(|scale| scale.factor.f_double_value(&[0])).transpose()
     }
 
-    /// The optimizer and its constants as a phrase, for the measurement.
+    /// The optimizer and the constants of its steps as a phrase, for the measurement.
     pub(crate) fn describe(&self) -> String {
         let scaled = if self.scale.is_some() { ", dynamic loss scale" } else { "" };
-        match self.rule {
-            job::Optimizer::Sgd => {
-                let Sgd { learning_rate, momentum, weight_decay } = SGD;
-                format!(
-                    "fused SGD, learning rate {learning_rate}, momentum {momentum}, weight decay {weight_decay}{scaled}"
-                )
-            }
-            job::Optimizer::AdamW => {
-                let AdamW { learning_rate, betas: [first, second], epsilon, weight_decay } = ADAMW;
-                format!(
-                    "fused AdamW, learning rate {learning_rate}, betas {first} and {second}, epsilon {epsilon:e}, \
-                     weight decay {weight_decay}{scaled}"
-                )
-            }
-        }
+        format!("{}{scaled}", self.followed().describe())
     }
 }
 
 impl State {
     /// The state before the first step.
-    fn new(rule: job::Optimizer, parameters: &[Tensor]) -> Result<Self, TchError> {
+    fn new(rule: Rule, parameters: &[Tensor]) -> Result<Self, TchError> {
         let zeros =
             || no_grad(|| parameters.iter().map(Tensor::f_zeros_like).collect::<Result<Vec<_>, TchError>>());
         Ok(match rule {
-            job::Optimizer::Sgd => State::Sgd(zeros()?),
-            job::Optimizer::AdamW => State::AdamW(Moments {
-                first: zeros()?,
-                second: zeros()?,
-                step: Tensor::f_zeros([1_i64], (Kind::Float, device(parameters)))?,
-            }),
+            Rule::Sgd(sgd) => State::Sgd(sgd, zeros()?),
+            Rule::AdamW(adamw) => {
+                let (first, second) = (zeros()?, zeros()?);
+                let step = Tensor::f_zeros([1_i64], (Kind::Float, device(parameters)))?;
+                State::AdamW(adamw, Moments { first, second, step })
+            }
         })
     }
 }
@@ -164,55 +190,77 @@ mod tests {
         Vec::try_from(&tensor.detach()).unwrap()
     }
 
-    /// PyTorch's documented rule, by hand: g ← g + λp; v ← μv + g; p ← p − ηv.
-    #[test]
-    fn steps_follow_the_rule() {
-        let start = [1.0_f32, -2.0];
+    /// The numbers of a phrase.
+    fn numbers(phrase: &str) -> Vec<f64> {
+        let words = phrase.split([' ', ',']);
+        words.filter_map(|word| word.parse().ok()).collect()
+    }
+
+    /// Takes some steps from `start`, whose gradients are these multiples of the weights. Returns the weights, and the
+    /// constants that the optimizer says it used.
+    fn take_steps(rule: Rule, start: [f32; 2], multiples: &[f64]) -> (Vec<f32>, Vec<f64>) {
         let weight = parameter(&start);
-        let optimizer = Optimizer::new(&[weight.shallow_clone()], false).unwrap();
-        let (mut p, mut v) = (start.map(f64::from), [0.0; 2]);
-        for step in 1..=3 {
-            let factor = f64::from(step);
-            let loss = (&weight * &weight).sum(Kind::Float) * factor;
+        let optimizer = Optimizer::following(rule, &[weight.shallow_clone()], false).unwrap();
+        let before = optimizer.describe();
+        for multiple in multiples {
+            let loss = (&weight * &weight).sum(Kind::Float) * *multiple;
             optimizer.backward(&loss, 0.5).unwrap();
             optimizer.step().unwrap();
-            for index in 0..2 {
-                let gradient = 0.5 * factor * 2.0 * p[index] + 1e-4 * p[index];
-                v[index] = 0.9 * v[index] + gradient;
-                p[index] -= 0.01 * v[index];
-            }
             assert!(!weight.grad().defined());
         }
-        for (got, expected) in values(&weight).into_iter().zip(p) {
-            assert!((f64::from(got) - expected).abs() < 1e-6, "{got} {expected}");
+        assert_eq!(optimizer.describe(), before);
+        (values(&weight), numbers(&before))
+    }
+
+    fn assert_close(found: &[f32], expected: &[f64], rule: Rule) {
+        for (found, expected) in found.iter().zip(expected) {
+            assert!((f64::from(*found) - expected).abs() < 1e-6, "{rule:?}: {found} {expected}");
         }
     }
 
-    /// The rule of the AdamW paper as PyTorch's documentation writes it, by hand.
+    /// PyTorch's documented rule, by hand, with the constants that are reported: g ← g + λp; v ← μv + g; p ← p − ηv.
     #[test]
-    fn adamw_follows_the_rule() {
+    fn sgd_follows_its_rule_with_the_reported_constants() {
         let start = [1.0_f32, -2.0];
-        let weight = parameter(&start);
-        let weights = [weight.shallow_clone()];
-        let optimizer = Optimizer::with_rule(job::Optimizer::AdamW, &weights, false).unwrap();
-        let (mut p, mut m, mut v) = (start.map(f64::from), [0.0; 2], [0.0; 2]);
-        for step in 1..=4 {
-            let factor = f64::from(step) - 2.5;
-            optimizer.backward(&((&weight * &weight).sum(Kind::Float) * factor), 1.0).unwrap();
-            optimizer.step().unwrap();
-            for index in 0..2 {
-                let gradient = factor * 2.0 * p[index];
-                p[index] *= 1.0 - 1e-3 * 1e-2;
-                m[index] = 0.9 * m[index] + 0.1 * gradient;
-                v[index] = 0.999 * v[index] + 0.001 * gradient * gradient;
-                let (mean, square) =
-                    (m[index] / (1.0 - 0.9_f64.powi(step)), v[index] / (1.0 - 0.999_f64.powi(step)));
-                p[index] -= 1e-3 * mean / (square.sqrt() + 1e-8);
+        let multiples = [1.0, 2.0, 3.0];
+        let other = Sgd { learning_rate: 0.02, momentum: 0.7, weight_decay: 0.3 };
+        for rule in [Rule::of(job::Optimizer::Sgd), Rule::Sgd(other)] {
+            let (found, constants) = take_steps(rule, start, &multiples);
+            let [rate, momentum, decay] = constants[..] else { panic!("{constants:?}") };
+            let (mut p, mut v) = (start.map(f64::from), [0.0; 2]);
+            for multiple in multiples {
+                for index in 0..2 {
+                    let gradient = multiple * p[index] + decay * p[index];
+                    v[index] = momentum * v[index] + gradient;
+                    p[index] -= rate * v[index];
+                }
             }
-            assert!(!weight.grad().defined());
+            assert_close(&found, &p, rule);
         }
-        for (got, expected) in values(&weight).into_iter().zip(p) {
-            assert!((f64::from(got) - expected).abs() < 1e-6, "{got} {expected}");
+    }
+
+    /// The rule of the AdamW paper as PyTorch's documentation writes it, by hand, with the constants that are reported.
+    #[test]
+    fn adamw_follows_its_rule_with_the_reported_constants() {
+        let start = [1.0_f32, -2.0];
+        let multiples = [-1.5, -0.5, 0.5, 1.5];
+        let other = AdamW { learning_rate: 0.02, betas: [0.7, 0.8], epsilon: 0.1, weight_decay: 0.3 };
+        for rule in [Rule::of(job::Optimizer::AdamW), Rule::AdamW(other)] {
+            let (found, constants) = take_steps(rule, start, &multiples);
+            let [rate, first, second, epsilon, decay] = constants[..] else { panic!("{constants:?}") };
+            let (mut p, mut m, mut v) = (start.map(f64::from), [0.0; 2], [0.0; 2]);
+            for (multiple, step) in multiples.into_iter().zip(1..) {
+                for index in 0..2 {
+                    let gradient = multiple * p[index];
+                    p[index] *= 1.0 - rate * decay;
+                    m[index] = first * m[index] + (1.0 - first) * gradient;
+                    v[index] = second * v[index] + (1.0 - second) * gradient * gradient;
+                    let (mean, square) =
+                        (m[index] / (1.0 - first.powi(step)), v[index] / (1.0 - second.powi(step)));
+                    p[index] -= rate * mean / (square.sqrt() + epsilon);
+                }
+            }
+            assert_close(&found, &p, rule);
         }
     }
 
@@ -245,11 +293,15 @@ mod tests {
 
     #[test]
     fn an_optimizer_says_what_it_is() {
+        let sgd = "fused SGD, learning rate 0.01, momentum 0.9, weight decay 0.0001";
+        let adamw = "fused AdamW, learning rate 0.001, betas 0.9 and 0.999, epsilon 1e-8, weight decay 0.01";
         let weights = [parameter(&[1.0])];
-        for (rule, name) in [(job::Optimizer::Sgd, "fused SGD, "), (job::Optimizer::AdamW, "fused AdamW, ")] {
-            let optimizer = Optimizer::with_rule(rule, &weights, false).unwrap();
-            assert_eq!(optimizer.rule(), rule);
-            assert!(optimizer.describe().starts_with(name), "{}", optimizer.describe());
+        for (rule, phrase) in [(job::Optimizer::Sgd, sgd), (job::Optimizer::AdamW, adamw)] {
+            for (scaled, end) in [(false, ""), (true, ", dynamic loss scale")] {
+                let optimizer = Optimizer::with_rule(rule, &weights, scaled).unwrap();
+                assert_eq!(optimizer.rule(), rule);
+                assert_eq!(optimizer.describe(), format!("{phrase}{end}"));
+            }
         }
     }
 }
