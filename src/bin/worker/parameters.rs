@@ -159,7 +159,7 @@ pub(crate) struct LoadingParameters {
 }
 
 impl LoadingParameters {
-    /// Whether `parameter` is one of them.
+    /// Whether `parameter` is one of them: a flag of `worker data`, and a field here.
     fn have(parameter: Parameter) -> bool {
         match parameter {
             Parameter::Data
@@ -358,6 +358,12 @@ mod tests {
         parameters: Parameters,
     }
 
+    #[derive(Debug, Parser)]
+    struct DataLine {
+        #[command(flatten)]
+        loading: LoadingParameters,
+    }
+
     fn read(words: &[String]) -> Parameters {
         let line = std::iter::once("worker").chain(words.iter().map(String::as_str));
         Line::try_parse_from(line).unwrap_or_else(|error| panic!("{words:?}: {error}")).parameters
@@ -404,6 +410,31 @@ mod tests {
                     };
                     assert_eq!(parameters.value(other), expected, "{words:?}: {}", other.name());
                 }
+            }
+        }
+    }
+
+    /// A flag of `worker data` is not just taken: each of its values gives other fields.
+    #[test]
+    fn every_value_arrives_where_images_are_only_loaded() {
+        let folder = Parameter::Data.words(&ParamValue::Data(DataSource::Folder("images".into())));
+        let read = |words: Vec<String>| {
+            let line = DataLine::try_parse_from([vec!["worker".to_owned()], words].concat());
+            format!("{:?}", line.unwrap().loading)
+        };
+        for parameter in PARAMETERS.iter().copied().filter(|parameter| LoadingParameters::have(*parameter)) {
+            // The folder has no default to leave out.
+            let beside = if parameter == Parameter::Data { Vec::new() } else { folder.clone() };
+            let mut fields = vec![read(folder.clone())];
+            for value in others(parameter) {
+                let words = parameter.words(&value);
+                let found = read([beside.clone(), words.clone()].concat());
+                assert!(
+                    !fields.contains(&found),
+                    "`{}`: {words:?} changes nothing in {found}",
+                    parameter.name()
+                );
+                fields.push(found);
             }
         }
     }
