@@ -4,45 +4,59 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
-use orchestrate::job::{DataSource, PARAMETERS, ParamValue, Parameter};
+use orchestrate::job::{DataSource, Need, PARAMETERS, ParamValue, Parameter, Reported};
 use orchestrate::protocol::{Measurement, Report};
 
 use super::harness::Project;
 
 type Settings = BTreeMap<Parameter, ParamValue>;
 
+const LOADER: &str = "src/bin/worker/data/loader.rs";
+const POOL: &str = "src/bin/worker/data/pool.rs";
+const MODEL: &str = "src/bin/worker/model/mod.rs";
+const SETTINGS: &str = "src/bin/worker/settings.rs";
+const SHIM: &str = "src/bin/worker/shim/mod.rs";
+
 /// Where a value other than that of [`base`] shows.
 enum Shown {
     /// This value makes other losses, beside each of these values of other parameters.
     InLosses(ParamValue, Vec<Settings>),
-    /// Not in the losses of a run on the processor.
-    Elsewhere,
+    /// The losses can be the same. This file has this test, which shows what the parameter does.
+    InTest(ParamValue, &'static str, &'static str),
+    /// The worker refuses it without CUDA.
+    OnCuda,
 }
 
 /// Where `parameter` shows. One that means something else for each value of another parameter is tried beside each.
 fn shown(parameter: Parameter) -> Shown {
     let whole = |number| Shown::InLosses(ParamValue::Int(number), vec![Settings::new()]);
+    let (on, number) = (ParamValue::Bool(true), ParamValue::Int);
     match parameter {
         Parameter::Warmup => whole(1),
         Parameter::Iters => whole(4),
         Parameter::Data => Shown::InLosses(images(), vec![Settings::new()]),
-        // Batches are the same whatever the threads: the tests of `data::loader`.
-        Parameter::LoaderWorkers | Parameter::PrefetchFactor => Shown::Elsewhere,
+        // Batches are the same whatever the threads.
+        Parameter::LoaderWorkers => {
+            Shown::InTest(number(2), LOADER, "the_same_seed_gives_the_same_pixels_with_any_number_of_threads")
+        }
+        Parameter::PrefetchFactor => Shown::InTest(number(3), POOL, "no_more_is_made_ahead_than_allowed"),
         Parameter::Augment => {
             Shown::InLosses(ParamValue::Bool(false), vec![Settings::from([(Parameter::Data, images())])])
         }
-        // Only an image that cannot be decoded shows it: the tests of `data::loader`.
-        Parameter::Strict => Shown::Elsewhere,
-        // The sums may be the same to the last bit; the layout of the feature maps is read back.
-        Parameter::ChannelsLast => Shown::Elsewhere,
+        // Only an image that cannot be decoded shows it.
+        Parameter::Strict => {
+            Shown::InTest(on, LOADER, "strictly_an_image_that_cannot_be_decoded_is_an_error_with_its_name")
+        }
+        // The sums may be the same to the last bit.
+        Parameter::ChannelsLast => Shown::InTest(on, MODEL, "feature_maps_have_the_layout_that_is_asked_for"),
         Parameter::GradAccumSteps => whole(3),
         Parameter::Optimizer => Shown::InLosses(ParamValue::Text("adamw".to_owned()), vec![Settings::new()]),
-        // They need CUDA.
-        Parameter::PinMemory | Parameter::Nvtx | Parameter::CudnnBenchmark => Shown::Elsewhere,
-        // libtorch's own state, which is read back.
-        Parameter::Deterministic | Parameter::Threads => Shown::Elsewhere,
+        Parameter::PinMemory | Parameter::Nvtx | Parameter::CudnnBenchmark => Shown::OnCuda,
+        Parameter::Deterministic => Shown::InTest(on, SHIM, "flags_read_back_as_set"),
+        Parameter::Threads => Shown::InTest(number(2), SETTINGS, "libtorch_has_the_threads_that_it_is_given"),
         Parameter::Seed => whole(1),
         Parameter::InputSize => whole(64),
         Parameter::Classes => whole(5),
@@ -68,44 +82,101 @@ fn base() -> Settings {
     .into()
 }
 
-/// Trains with `settings` in `project`: the losses of the iterations, and the measurement.
-fn train(project: &Project, settings: &Settings) -> (Vec<String>, Measurement) {
+/// A project with images for [`images`].
+fn project() -> Project {
+    let project = Project::new();
+    let made = ["dataset", "make", "images", "--classes", "4", "--images-per-class", "4", "--size", "64x48"];
+    project.orchestrate(&made).code(0);
+    project
+}
+
+/// Trains with `settings` in `project`, and compares the report with them. Returns the losses of the iterations.
+fn train(project: &Project, settings: &Settings) -> Vec<String> {
     let value = |parameter: Parameter| settings.get(&parameter).cloned().or(parameter.default_value());
-    let told = PARAMETERS.iter().filter(|parameter| parameter.is_told(value));
-    let words = told.filter_map(|parameter| Some(parameter.words(&value(*parameter)?))).flatten();
+    let told: Vec<Parameter> =
+        PARAMETERS.iter().copied().filter(|parameter| parameter.is_told(value)).collect();
+    let words = told.iter().filter_map(|parameter| Some(parameter.words(&value(*parameter)?))).flatten();
     let mut worker = Command::new(env!("CARGO_BIN_EXE_worker"));
     worker.args(["--arch", "mobilenet_v3_small", "--batch-size", "2", "--backend", "cpu"]).args(words);
     worker.args(["--out", "measurement.json", "--iterations-out", "iterations.csv"]);
     let ended = worker.current_dir(project.path("")).output().unwrap();
     assert!(ended.status.success(), "{worker:?}: {}", String::from_utf8_lossy(&ended.stderr));
     let read = |name: &str| fs::read_to_string(project.path(name)).unwrap();
-    let losses = read("iterations.csv");
-    let losses = losses.lines().skip(1).map(|line| line.split(',').nth(3).unwrap().to_owned()).collect();
     match Report::parse(&read("measurement.json")) {
-        Ok(Report::Measured(measurement)) => (losses, *measurement),
+        Ok(Report::Measured(measurement)) => {
+            told.iter().for_each(|parameter| check_report(&measurement, *parameter, value(*parameter)));
+        }
         other => panic!("{other:?}"),
+    }
+    let losses = read("iterations.csv");
+    losses.lines().skip(1).map(|line| line.split(',').nth(3).unwrap().to_owned()).collect()
+}
+
+/// What the table calls read back is reported and not repeated, even if the worker chose it. The rest is repeated.
+fn check_report(measurement: &Measurement, parameter: Parameter, asked: Option<ParamValue>) {
+    let name = parameter.name();
+    let is_repeated = measurement.details.repeated.as_ref().unwrap().iter().any(|repeated| repeated == name);
+    let reported = measurement.effective.settings.get(name);
+    match (parameter.declaration().reported, &asked) {
+        (Reported::ReadBack, _) => {
+            assert!(!is_repeated, "`{name}` is repeated from the flag; the table says that it is read back");
+            assert!(reported.is_some(), "`{name}` is not reported; the table says that it is read back");
+        }
+        (Reported::Repeated, Some(_)) => {
+            assert!(is_repeated, "`{name}` is read back; the table says that it is repeated from the flag");
+        }
+        // Nobody knows what the worker chose.
+        (Reported::Repeated, None) => assert_eq!(reported, None, "`{name}`"),
+    }
+    if let (Some(reported), Some(asked)) = (reported, asked) {
+        assert!(reported.agrees_with(&asked), "`{name}` is {asked:?}, reported as {reported}");
     }
 }
 
 #[test]
 fn another_value_is_another_training() {
-    let project = Project::new();
-    let made = ["dataset", "make", "images", "--classes", "4", "--images-per-class", "4", "--size", "64x48"];
-    project.orchestrate(&made).code(0);
-    let (plain, _) = train(&project, &base());
-    assert_eq!(train(&project, &base()).0, plain, "the same training twice");
+    let project = project();
+    let plain = train(&project, &base());
+    assert_eq!(train(&project, &base()), plain, "the same training twice");
     for &parameter in PARAMETERS {
         let name = parameter.name();
         let Shown::InLosses(value, beside) = shown(parameter) else { continue };
         for others in beside {
             let settings: Settings = base().into_iter().chain(others.clone()).collect();
-            let (losses, _) = train(&project, &settings);
+            let losses = train(&project, &settings);
             let mut changed = settings;
             changed.insert(parameter, value.clone());
-            let (other_losses, measurement) = train(&project, &changed);
-            assert_ne!(other_losses, losses, "`{name}` changes nothing beside {others:?}");
-            let reported = measurement.effective.settings.get(name).unwrap();
-            assert!(reported.agrees_with(&value), "`{name}` is {value:?}, reported as {reported}");
+            assert_ne!(train(&project, &changed), losses, "`{name}` changes nothing beside {others:?}");
         }
     }
+}
+
+/// What a report says of a parameter proves little if the worker has it from its flag.
+#[test]
+fn what_no_loss_shows_is_shown_by_a_test_and_reported() {
+    let mut settings = base();
+    settings.insert(Parameter::Data, images());
+    for &parameter in PARAMETERS {
+        let name = parameter.name();
+        match shown(parameter) {
+            Shown::InLosses(..) => {}
+            Shown::InTest(value, file, test) => {
+                assert!(has_test(file, test), "`{name}`: {file} has no test `{test}`");
+                let other = settings.insert(parameter, value.clone()).or(parameter.default_value());
+                assert_ne!(other, Some(value), "`{name}`: another value");
+            }
+            Shown::OnCuda => assert!(parameter.needs(Need::Cuda), "`{name}` does not need CUDA"),
+        }
+    }
+    let project = project();
+    train(&project, &settings);
+    settings.retain(|parameter, _| parameter.default_value().is_some());
+    train(&project, &settings);
+}
+
+/// Whether `file` has a test called `test`.
+fn has_test(file: &str, test: &str) -> bool {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    lines.windows(2).any(|lines| lines[0] == "#[test]" && lines[1].starts_with(&format!("fn {test}(")))
 }

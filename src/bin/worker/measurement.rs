@@ -73,6 +73,8 @@ pub(crate) struct Observed {
     pub(crate) threads: u32,
     /// Elements of all trainable tensors.
     pub(crate) parameters: usize,
+    /// Iterations per optimizer step. `None` if the end cut the only step short, so that its full length is unknown.
+    pub(crate) grad_accum_steps: Option<u32>,
     /// The optimizer's rule.
     pub(crate) optimizer: Optimizer,
     /// The optimizer and its constants, as a phrase.
@@ -159,7 +161,7 @@ impl Observed {
         let (mut settings, mut repeated) = (Settings::default(), Vec::new());
         for parameter in PARAMETERS.iter().copied().filter(|parameter| asked.is_told(*parameter)) {
             let name = parameter.name();
-            if let Some(setting) = self.read_back(parameter, asked) {
+            if let Some(setting) = self.read_back(parameter) {
                 settings.set(name, setting);
             } else if let Some(value) = asked.value(parameter) {
                 settings.set(name, Setting::from(&value));
@@ -169,12 +171,12 @@ impl Observed {
         (settings, repeated)
     }
 
-    /// The observed value of `parameter`; `None` if nothing shows it. The value never comes from `asked`, which only
-    /// tells whether the observation could show it.
+    /// The observed value of `parameter`; `None` if nothing shows it. What was asked for does not come in here: a value
+    /// that only repeats it must be `None`.
     ///
-    /// `tests/training.rs` compares what is `None` here with what the table calls
+    /// `tests/parameters.rs` compares what is `None` here with what the table calls
     /// [`orchestrate::job::Reported::Repeated`].
-    fn read_back(&self, parameter: Parameter, asked: &Parameters) -> Option<Setting> {
+    fn read_back(&self, parameter: Parameter) -> Option<Setting> {
         let flags = self.flags.flags;
         Some(match parameter {
             Parameter::Warmup => self.warmup.into(),
@@ -187,7 +189,7 @@ impl Observed {
             // Only an image that cannot be decoded would show its effect.
             Parameter::Strict => return None,
             Parameter::ChannelsLast => self.channels_last.into(),
-            Parameter::GradAccumSteps => self.iterations.for_each_step(asked.grad_accum_steps)?.into(),
+            Parameter::GradAccumSteps => self.grad_accum_steps?.into(),
             Parameter::Optimizer => self.optimizer.as_str().into(),
             Parameter::Nvtx => self.has_range.into(),
             Parameter::Deterministic => flags.deterministic.into(),

@@ -75,9 +75,12 @@ pub(crate) fn set_flags(
 ///
 /// libtorch's second pool, for independent operations, would only compete. So it gets one thread.
 pub(crate) fn set_threads(asked: Option<u32>) {
-    let threads = asked.unwrap_or_else(usable_processors);
-    tch::set_num_threads(i32::try_from(threads).unwrap_or(i32::MAX));
+    set_compute_threads(asked.unwrap_or_else(usable_processors));
     tch::set_num_interop_threads(1);
+}
+
+fn set_compute_threads(threads: u32) {
+    tch::set_num_threads(i32::try_from(threads).unwrap_or(i32::MAX));
 }
 
 /// The number of compute threads that libtorch has now.
@@ -94,6 +97,15 @@ fn usable_processors() -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn libtorch_has_the_threads_that_it_is_given() {
+        let before = threads();
+        for given in [1, 3, before] {
+            set_compute_threads(given);
+            assert_eq!(threads(), given);
+        }
+    }
 
     #[test]
     fn a_variable_that_changes_a_precision_is_refused() {

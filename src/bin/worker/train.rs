@@ -202,6 +202,7 @@ impl Trainer {
             channels_last: self.model.feature_maps() == Some(Layout::ChannelsLast),
             threads: settings::threads(),
             parameters: self.model.parameters().iter().map(Tensor::numel).sum(),
+            grad_accum_steps: iterations.for_each_step(self.accumulate),
             optimizer: self.optimizer.rule(),
             optimizer_settings: self.optimizer.describe(),
             loss_scale: self.optimizer.loss_scale()?,

@@ -199,4 +199,16 @@ mod tests {
             assert!(model.parameters().iter().all(|tensor| tensor.requires_grad() && tensor.is_leaf()));
         }
     }
+
+    #[test]
+    fn feature_maps_have_the_layout_that_is_asked_for() {
+        let network = network("mobilenet_v3_small", 32, 4).unwrap();
+        let images = Tensor::zeros([2, 3, 32, 32], (Kind::Float, Device::Cpu));
+        for (channels_last, layout) in [(false, Layout::Other), (true, Layout::ChannelsLast)] {
+            let mut model = Model::new(&network, Device::Cpu, channels_last).unwrap();
+            let images = in_format(&images, channels_last).unwrap();
+            let _ = tch::no_grad(|| model.forward(&images, false)).unwrap();
+            assert_eq!(model.feature_maps(), Some(layout));
+        }
+    }
 }
