@@ -3,6 +3,7 @@
 use super::findings::{self, Finding};
 use super::group::{self, Row};
 use super::marks;
+use super::order;
 use super::roofline::{self, Roofline};
 use super::{Cell, Run, Study};
 use crate::job::varying_parameters;
@@ -45,7 +46,7 @@ pub fn analyse(study: &Study) -> Analysis<'_> {
 pub fn judge(study: &Study) -> Judged<'_> {
     let thresholds = study.thresholds;
     let mut cells: Vec<&Cell> = study.cells.iter().collect();
-    group::sort(&mut cells, |cell| cell.job.key());
+    order::sort(&mut cells, |cell| cell.job.key());
     let marks = marks::marks(&cells, &study.spans, &thresholds);
     let include_marked = study.include_marked;
     let runs: Vec<Run<'_>> =

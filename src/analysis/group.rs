@@ -5,7 +5,6 @@
 //! config without any result is one row with a reason.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use super::circumstances::Circumstances;
 use super::cost::{Cost, NoCost, cost, usd_per_million_images};
@@ -13,7 +12,7 @@ use super::counted::{Counted, Profiles};
 use super::marks::Mark;
 use super::peaks::{NoPeaks, Peaks, Wanted};
 use super::{Run, Study};
-use crate::job::{ConfigOf, Key, Params, WorkerTemplate, distinction};
+use crate::job::{ConfigOf, Key, WorkerTemplate, distinction};
 use crate::stats::{self, CONFIDENCE, Interval, TooFew};
 
 /// Statistics of images per second over the runs that count.
@@ -155,37 +154,6 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Sorts `jobs` in the order of rows and runs: by env, model, precision, parameters, batch, repeat and kind.
-pub fn sort<T>(jobs: &mut [T], key: impl Fn(&T) -> &Key) {
-    let mut texts = ParamsTexts::default();
-    jobs.sort_by_cached_key(|job| {
-        let key = key(job);
-        let params = texts.of(key);
-        (key.env.clone(), key.model.clone(), key.precision, params, key.batch, key.repeat, key.kind)
-    });
-}
-
-/// The [`params_text`] of many jobs. Neighbours tend to have the same.
-#[derive(Debug, Default)]
-struct ParamsTexts {
-    last: Option<(Params, WorkerTemplate, Arc<str>)>,
-}
-
-impl ParamsTexts {
-    fn of(&mut self, key: &Key) -> Arc<str> {
-        match &self.last {
-            Some((params, worker, text)) if *params == key.params && *worker == key.worker => {
-                Arc::clone(text)
-            }
-            _ => {
-                let text: Arc<str> = params_text(key).into();
-                self.last = Some((key.params.clone(), key.worker.clone(), Arc::clone(&text)));
-                text
-            }
-        }
-    }
-}
-
 /// The parameters that differ from their defaults, and the command of an external worker: `name=value; …`.
 pub fn params_text(key: &Key) -> String {
     let mut words: Vec<String> = key.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -303,7 +271,7 @@ fn empty_row<'a>(config: &Key, members: &[Run<'a>], counts: Counts, study: &'a S
     let reasons: Vec<String> = counts
         .reasons
         .iter()
-        .map(|(reason, n)| if *n == 1 { reason.clone() } else { format!("{reason} ({n} times)") })
+        .map(|(reason, n)| if *n == 1 { reason.clone() } else { format!("{reason} ({n} jobs)") })
         .collect();
     Row {
         config: config.clone(),
@@ -517,7 +485,7 @@ mod tests {
         let analysis = analyse(&study);
         assert_eq!(analysis.rows.len(), 1);
         let row = &analysis.rows[0];
-        assert_eq!(row.statistics, Err("nobody has tried; ran out of memory: 9 GB (2 times)".to_owned()));
+        assert_eq!(row.statistics, Err("nobody has tried; ran out of memory: 9 GB (2 jobs)".to_owned()));
         assert_eq!((row.counts.planned, row.counts.failed, row.counts.not_run), (3, 2, 1));
         assert_eq!((row.median(), row.attained(), row.usd_per_million()), (None, None, None));
     }

@@ -31,6 +31,7 @@ pub mod energy;
 pub mod findings;
 pub mod group;
 pub mod marks;
+pub mod order;
 pub mod peaks;
 pub mod pipeline;
 pub mod roofline;

@@ -34,10 +34,18 @@ fn about(words: &str, study: &crate::analysis::Study) -> Vec<String> {
 fn missing_results_are_counted() {
     let failed = || Outcome::Signalled { signal: 11 };
     let one = StudyBuilder::new().failure(key("cpu", "vgg16", 16, 1), failed());
-    assert_eq!(about("result", &one.build()), ["0 of 1 job has a result; 1 failed and 0 were not run."]);
+    assert_eq!(about("result", &one.build()), ["0 of 1 job has a result; 1 failed."]);
     let two =
         StudyBuilder::new().run("cpu", "vgg16", 16, 1, 1.0).not_run(key("cpu", "vgg16", 16, 2), "no time");
-    assert_eq!(about("result", &two.build()), ["1 of 2 jobs have a result; 0 failed and 1 were not run."]);
+    assert_eq!(about("result", &two.build()), ["1 of 2 jobs have a result; 1 was not run."]);
+    let stopped = Outcome::Interrupted { message: "SIGINT".to_owned() };
+    let three = StudyBuilder::new()
+        .failure(key("cpu", "vgg16", 16, 1), failed())
+        .failure(key("cpu", "vgg16", 16, 2), stopped)
+        .not_run(key("cpu", "vgg16", 16, 3), "no time")
+        .not_run(key("cpu", "vgg16", 16, 4), "no time");
+    let told = "0 of 4 jobs have a result; 1 failed, 1 was interrupted, 2 were not run.";
+    assert_eq!(about("result", &three.build()), [told]);
 }
 
 /// One sentence per row but the first.

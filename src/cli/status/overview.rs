@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Serialize, Serializer};
 
-use crate::analysis::group::{Row, sort};
+use crate::analysis::group::Row;
 use crate::analysis::marks::mark_names;
+use crate::analysis::order::sort;
 use crate::analysis::{Study, judge};
 use crate::cli::drift::FileDrift;
 use crate::cli::marked::study;
