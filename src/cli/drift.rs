@@ -46,14 +46,17 @@ pub(super) enum How {
         removed: usize,
     },
     /// It declares the same jobs with other settings.
-    Settings,
+    Settings {
+        /// The keys of the matrix that declare them.
+        changed: BTreeSet<&'static str>,
+    },
 }
 
 impl From<Drift> for How {
     fn from(drift: Drift) -> How {
         match drift {
             Drift::Jobs { added, removed } => How::Jobs { added, removed },
-            Drift::Settings => How::Settings,
+            Drift::Settings(changed) => How::Settings { changed },
         }
     }
 }
@@ -101,9 +104,10 @@ impl FileDrift {
         match how {
             How::Mistakes => format!("{before}, and now has mistakes"),
             How::OtherName { name } => format!("{before}: its matrix is now called `{name}`"),
-            How::Settings => format!(
-                "{before}: the jobs are the same, but not the order, limits, thresholds, variables or places"
-            ),
+            How::Settings { changed } => {
+                let keys: Vec<String> = changed.iter().map(|key| format!("`{key}`")).collect();
+                format!("{before}: the jobs are the same, but not {}", keys.join(", "))
+            }
             How::Jobs { added, removed } => {
                 let words = [(added, "added"), (removed, "no longer declared")];
                 let words = words.into_iter().filter(|(number, _)| **number > 0);
@@ -119,7 +123,7 @@ impl FileDrift {
         let (file, store) = (quote(&self.file), store_flag(global));
         match &self.how {
             How::Mistakes => format!("`orchestrate check {file}` lists the mistakes"),
-            How::OtherName { .. } | How::Jobs { .. } | How::Settings => format!(
+            How::OtherName { .. } | How::Jobs { .. } | How::Settings { .. } => format!(
                 "`orchestrate plan {file}{store}` shows what it declares now, `orchestrate run {file}{store}` runs \
                  that and saves it"
             ),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 
-use super::drift::warn_of_drift;
+use super::drift::{renamed_hints, renamed_lines, warn_of_drift};
 use super::find::{find_plan, while_reading};
 use super::output::say;
 use super::{Exit, Failure, Global};
@@ -19,7 +19,7 @@ use crate::files::{FILE_LIMIT, write_atomic, write_atomic_by};
 use crate::host::probe_host;
 use crate::job::{Job, Name};
 use crate::plan::{
-    Decided, Decision, Inventory, NotDone, Plan, PlannedEnv, Present, Standing, Standings, decide,
+    Decided, Decision, Inventory, NotDone, Plan, PlannedEnv, Present, Standing, Standings, decide, renamed,
 };
 use crate::prepare::peaks::load_peaks;
 use crate::protocol::{BadIterations, Iterations, Measurement};
@@ -60,10 +60,7 @@ impl StudyArgs {
         let mut cells = cells(&plan, &inventory);
         load_iterations(&mut cells, &store, global);
         if cells.iter().all(|cell| cell.record().is_none()) {
-            let message =
-                format!("the store {} holds no record of {}", store.root().display(), plan.matrix.name);
-            return Err(Failure::new(Exit::NothingToAggregate, message)
-                .hint(format!("run it first: `orchestrate run {}`", plan.matrix.path)));
+            return Err(nothing_to_show(&plan, &inventory, &store));
         }
         Ok(Study {
             matrix: plan.matrix,
@@ -104,6 +101,18 @@ impl StudyArgs {
         remove_old_figures(&directory, files)?;
         Ok(directory)
     }
+}
+
+/// No job of `plan` has a record. If an env was renamed, it has some under the old name.
+fn nothing_to_show(plan: &Plan, inventory: &Inventory, store: &Store) -> Failure {
+    let (name, renamed) = (&plan.matrix.name, renamed(plan, inventory));
+    let mut message = format!("the store {} holds no record of {name}", store.root().display());
+    let mut remedy = format!("run it first: `orchestrate run {}`", plan.matrix.path);
+    if !renamed.is_empty() {
+        message = [vec![message], renamed_lines(&renamed)].concat().join("; ");
+        remedy = renamed_hints(&renamed, &plan.matrix.path).join("; ");
+    }
+    Failure::new(Exit::NothingToAggregate, message).hint(remedy)
 }
 
 fn make_directory(path: &Path) -> Result<(), MakeError> {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::Plan;
+use super::{Plan, PlannedEnv};
 use crate::job::{Job, JobId};
 
 /// How a plan differs from a saved one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Drift {
     /// It has other jobs.
     Jobs {
@@ -15,8 +15,8 @@ pub enum Drift {
         /// How many jobs only the saved plan has.
         removed: usize,
     },
-    /// It has the same jobs, but another order, or other limits, thresholds, variables or facts about its envs.
-    Settings,
+    /// It has the same jobs, with other settings: the keys of the matrix that declare them.
+    Settings(BTreeSet<&'static str>),
 }
 
 /// How `declared` differs from `saved`; `None` if a run of either would be the same. The path and the bytes of their
@@ -28,15 +28,38 @@ pub fn drift(saved: &Plan, declared: &Plan) -> Option<Drift> {
     if added + removed > 0 {
         return Some(Drift::Jobs { added, removed });
     }
-    (!are_equal_but_for_the_file(saved, declared)).then_some(Drift::Settings)
+    let changed = changed_settings(saved, declared);
+    (!changed.is_empty()).then_some(Drift::Settings(changed))
 }
 
-fn are_equal_but_for_the_file(saved: &Plan, declared: &Plan) -> bool {
+fn changed_settings(saved: &Plan, declared: &Plan) -> BTreeSet<&'static str> {
     // Exhaustive, so that a new field of a plan is compared here too.
     let Plan { schema, matrix: _, description, order, order_seed, thresholds, envs, jobs } = saved;
-    (schema, description, order) == (&declared.schema, &declared.description, &declared.order)
-        && (order_seed, thresholds) == (&declared.order_seed, &declared.thresholds)
-        && (envs, jobs) == (&declared.envs, &declared.jobs)
+    let is_reordered = (order, order_seed, jobs) != (&declared.order, &declared.order_seed, &declared.jobs);
+    let whole = [
+        (*schema != declared.schema, "the plan's schema"),
+        (*description != declared.description, "description"),
+        (is_reordered, "order"),
+        (*thresholds != declared.thresholds, "thresholds"),
+        (!envs.keys().eq(declared.envs.keys()), "envs"),
+    ];
+    let pairs = envs.iter().filter_map(|(name, env)| Some((env, declared.envs.get(name)?)));
+    let of_envs = pairs.flat_map(|(before, now)| changed_in_env(before, now));
+    whole.into_iter().chain(of_envs).filter(|(is_changed, _)| *is_changed).map(|(_, key)| key).collect()
+}
+
+fn changed_in_env(before: &PlannedEnv, now: &PlannedEnv) -> [(bool, &'static str); 8] {
+    let PlannedEnv { place, share, peaks, usd_per_hour, cloud, variables, secret, limits } = before;
+    [
+        (*place != now.place, "host, os"),
+        (*share != now.share, "share"),
+        (*peaks != now.peaks, "peaks"),
+        (*usd_per_hour != now.usd_per_hour, "usd_per_hour"),
+        (*cloud != now.cloud, "cloud"),
+        (*variables != now.variables, "variables"),
+        (*secret != now.secret, "secret"),
+        (*limits != now.limits, "limits"),
+    ]
 }
 
 #[cfg(test)]
@@ -66,8 +89,20 @@ mod tests {
     fn what_is_no_part_of_a_job_is_a_setting() {
         let saved = plan(2, "", "m.yaml");
         assert_eq!(drift(&saved, &plan(2, "", "elsewhere.yaml")), None, "the file's path changes no run");
-        for changed in ["limits: { timeout: 7s }\n", "thresholds: { trend: 0.3 }\n", "order: sequential\n"] {
-            assert_eq!(drift(&saved, &plan(2, changed, "m.yaml")), Some(Drift::Settings), "{changed}");
+        for (changed, keys) in [
+            ("limits: { timeout: 7s }\n", &["limits"][..]),
+            ("thresholds: { trend: 0.3 }\n", &["thresholds"]),
+            ("order: sequential\n", &["order"]),
+            ("description: new\nlimits: { grace: 7s }\n", &["description", "limits"]),
+        ] {
+            let told = Drift::Settings(keys.iter().copied().collect());
+            assert_eq!(drift(&saved, &plan(2, changed, "m.yaml")), Some(told), "{changed}");
         }
+        let mut moved = saved.clone();
+        let env = moved.envs.values_mut().next().unwrap();
+        (env.peaks, env.usd_per_hour) = (Some("t4".to_owned()), Some(0.5));
+        env.variables.insert("A".to_owned(), "1".to_owned());
+        let told = ["peaks", "usd_per_hour", "variables"];
+        assert_eq!(drift(&saved, &moved), Some(Drift::Settings(told.into_iter().collect())));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::harness::{Ended, Matrix, Project};
+use crate::harness::{Ended, Matrix, Project, own_worker};
 
 /// A project whose matrix `t` of two repeats has run.
 fn project() -> Project {
@@ -78,7 +78,7 @@ fn other_settings_a_new_name_and_mistakes_are_changes_too() {
     let quiet = project.orchestrate(&["status"]).code(0);
     assert!(!quiet.stdout.contains("changed since"), "a comment declares nothing: {quiet:?}");
     edit(&project, "timeout: 60s", "timeout: 61s");
-    says("since the plan `t` was saved: the jobs are the same, but not the order, limits,");
+    says("since the plan `t` was saved: the jobs are the same, but not `limits`\n");
     edit(&project, "name: t", "name: u");
     says("since the plan `t` was saved: its matrix is now called `u`\n");
     edit(&project, "models:", "modles:");
@@ -87,6 +87,17 @@ fn other_settings_a_new_name_and_mistakes_are_changes_too() {
     fs::remove_file(project.path("t.yaml")).unwrap();
     let quiet = project.orchestrate(&["status"]).code(0);
     assert!(!quiet.stdout.contains("t.yaml"), "a plan does not need its file: {quiet:?}");
+}
+
+#[test]
+fn a_report_after_a_rename_names_the_results_that_it_cannot_show() {
+    let project = Project::new().and_yaml(&own_worker("", &[], "repeats: 2", ""));
+    project.orchestrate(&["run", "m.yaml"]).code(0);
+    let project =
+        project.and_yaml(&own_worker("", &[], "repeats: 2", "").replace("envs: { cpu:", "envs: { laptop:"));
+    let report = project.orchestrate(&["report", "m.yaml"]).code(13);
+    let told = "2 finished jobs differ from jobs to run only in the env's name: `cpu` → `laptop`";
+    report.says(told).says("hint: to keep these results, call the env `cpu` again in m.yaml");
 }
 
 #[test]
