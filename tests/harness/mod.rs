@@ -225,14 +225,14 @@ impl Project {
         self.start(arguments).wait()
     }
 
-    /// Starts `orchestrate` from a terminal, even if the tests themselves run under `nohup`.
+    /// Starts `orchestrate` from a terminal.
     pub(crate) fn start(&self, arguments: &[&str]) -> Running {
-        Running::start(with_hangup(self.command(arguments), nix::libc::SIG_DFL))
+        Running::start(self.command(arguments))
     }
 
     /// Starts `orchestrate` as `nohup` does.
     pub(crate) fn start_under_nohup(&self, arguments: &[&str]) -> Running {
-        Running::start(with_hangup(self.command(arguments), nix::libc::SIG_IGN))
+        Running::spawn(with_hangup(self.command(arguments), nix::libc::SIG_IGN))
     }
 
     /// Starts `orchestrate` as a program does that hears nothing of its children: SIGCHLD is ignored or blocked.
@@ -350,8 +350,13 @@ fn with_hangup(mut command: Command, effect: nix::libc::sighandler_t) -> Command
 }
 
 impl Running {
-    /// Starts `command`, whose output is kept for [`Running::wait`].
-    pub(crate) fn start(mut command: Command) -> Running {
+    /// Starts `command` as from a terminal, even if the tests themselves run under `nohup`. Its output is kept for
+    /// [`Running::wait`].
+    pub(crate) fn start(command: Command) -> Running {
+        Running::spawn(with_hangup(command, nix::libc::SIG_DFL))
+    }
+
+    fn spawn(mut command: Command) -> Running {
         let child =
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("orchestrate starts");
         Running { child }
