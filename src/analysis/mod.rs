@@ -36,6 +36,7 @@ pub mod peaks;
 pub mod pipeline;
 pub mod roofline;
 pub mod table;
+pub mod tally;
 pub mod unconfirmed;
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::job::{Key, ParamValue, Params, WorkerTemplate};
+use crate::job::{Finite, Key, ParamValue, Params, WorkerTemplate};
 
 /// Sorts `jobs` in the order of rows and runs: by env, model, precision, parameters, batch, repeat and kind.
 pub fn sort<T>(jobs: &mut [T], key: impl Fn(&T) -> &Key) {
@@ -15,7 +15,7 @@ pub fn sort<T>(jobs: &mut [T], key: impl Fn(&T) -> &Key) {
 }
 
 /// Where the parameters of a job stand among those of others: by name, numbers by value (8 before 16), others as text.
-type ParamsRank = Vec<(String, Option<i64>, String)>;
+type ParamsRank = Vec<(String, Option<Finite>, String)>;
 
 /// The [`ParamsRank`] of many jobs. Neighbours tend to have the same.
 #[derive(Debug, Default)]
@@ -39,31 +39,19 @@ impl ParamsRanks {
 }
 
 fn params_rank(key: &Key) -> ParamsRank {
-    let of_value = |value: &ParamValue| match value {
-        ParamValue::Int(value) => Some(number_rank(*value as f64)),
-        ParamValue::Float(value) => Some(number_rank(value.get())),
-        ParamValue::Bool(_) | ParamValue::Text(_) | ParamValue::Data(_) => None,
-    };
-    let params =
-        key.params.iter().map(|(name, value)| (name.to_string(), of_value(value), value.to_string()));
+    let number = |value: &ParamValue| value.number().and_then(Finite::new);
+    let params = key.params.iter().map(|(name, value)| (name.to_string(), number(value), value.to_string()));
     let worker = match &key.worker {
         WorkerTemplate::Command(argv) => Some(("worker".to_owned(), None, argv.join(" "))),
-        _ => None,
+        WorkerTemplate::Shipped => None,
     };
     params.chain(worker).collect()
-}
-
-/// An integer that is less for a lesser number, as [`f64::total_cmp`] has it.
-fn number_rank(number: f64) -> i64 {
-    let bits = number.to_bits().cast_signed();
-    bits ^ ((bits >> 63).cast_unsigned() >> 1).cast_signed()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::analysis::fixture::key;
-    use crate::job::Finite;
 
     /// The texts of `values` of one parameter, sorted.
     fn sorted(values: Vec<ParamValue>) -> Vec<String> {

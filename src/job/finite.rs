@@ -1,5 +1,6 @@
 //! Floating-point numbers in keys.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
@@ -75,6 +76,19 @@ impl PartialEq for Finite {
 }
 
 impl Eq for Finite {}
+
+/// As [`f64::total_cmp`], which tells `-0.0` from `0.0` as well.
+impl Ord for Finite {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Finite {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 impl Hash for Finite {
     fn hash<H: Hasher>(&self, state: &mut H) {

@@ -71,7 +71,7 @@ fn read_values(node: &Node, notes: &mut Notes) -> BTreeMap<String, String> {
                 expected("expected the variable's value, a word or a number");
             }
             Value::Text(text) if text.contains('\0') => {
-                expected("its value contains a NUL character, which no environment variable can hold");
+                expected("an environment variable cannot contain a NUL character");
             }
             // A variable is text, so that `1.10` is not 1.1.
             Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Unkept(_) | Value::Text(_) => {

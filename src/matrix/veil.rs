@@ -164,7 +164,12 @@ fn scalars(node: &Node) -> Vec<String> {
     match &node.value {
         Value::Map(entries) => entries.iter().flat_map(|(_, node)| scalars(node)).collect(),
         Value::List(items) => items.iter().flat_map(scalars).collect(),
-        _ => words(node),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Float(_)
+        | Value::Unkept(_)
+        | Value::Text(_) => words(node),
     }
 }
 

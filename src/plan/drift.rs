@@ -33,11 +33,10 @@ pub fn drift(saved: &Plan, declared: &Plan) -> Option<Drift> {
 }
 
 fn changed_settings(saved: &Plan, declared: &Plan) -> BTreeSet<&'static str> {
-    // Exhaustive, so that a new field of a plan is compared here too.
-    let Plan { schema, matrix: _, description, order, order_seed, thresholds, envs, jobs } = saved;
+    // Exhaustive, so that a new field of a plan is compared here too. The schema is the version's, not the file's.
+    let Plan { schema: _, matrix: _, description, order, order_seed, thresholds, envs, jobs } = saved;
     let is_reordered = (order, order_seed, jobs) != (&declared.order, &declared.order_seed, &declared.jobs);
     let whole = [
-        (*schema != declared.schema, "the plan's schema"),
         (*description != declared.description, "description"),
         (is_reordered, "order"),
         (*thresholds != declared.thresholds, "thresholds"),
@@ -48,10 +47,11 @@ fn changed_settings(saved: &Plan, declared: &Plan) -> BTreeSet<&'static str> {
     whole.into_iter().chain(of_envs).filter(|(is_changed, _)| *is_changed).map(|(_, key)| key).collect()
 }
 
-fn changed_in_env(before: &PlannedEnv, now: &PlannedEnv) -> [(bool, &'static str); 8] {
+fn changed_in_env(before: &PlannedEnv, now: &PlannedEnv) -> [(bool, &'static str); 9] {
     let PlannedEnv { place, share, peaks, usd_per_hour, cloud, variables, secret, limits } = before;
     [
-        (*place != now.place, "host, os"),
+        (place.host != now.place.host, "host"),
+        (place.os != now.place.os, "os"),
         (*share != now.share, "share"),
         (*peaks != now.peaks, "peaks"),
         (*usd_per_hour != now.usd_per_hour, "usd_per_hour"),
@@ -100,9 +100,9 @@ mod tests {
         }
         let mut moved = saved.clone();
         let env = moved.envs.values_mut().next().unwrap();
-        (env.peaks, env.usd_per_hour) = (Some("t4".to_owned()), Some(0.5));
+        (env.peaks, env.place.os) = (Some("t4".to_owned()), Some("macos".to_owned()));
         env.variables.insert("A".to_owned(), "1".to_owned());
-        let told = ["peaks", "usd_per_hour", "variables"];
+        let told = ["os", "peaks", "variables"];
         assert_eq!(drift(&saved, &moved), Some(Drift::Settings(told.into_iter().collect())));
     }
 }

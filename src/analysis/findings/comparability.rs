@@ -6,32 +6,22 @@ use super::finding::{Finding, Topic, finding, list};
 use crate::analysis::counted::stray;
 use crate::analysis::group::Row;
 use crate::analysis::marks::Mark;
+use crate::analysis::tally::Tally;
 use crate::analysis::unconfirmed::{count_unconfirmed, unconfirmed_text};
 use crate::analysis::{Cell, Run};
 use crate::job::{ConfigOf, PARAMETERS};
-use crate::record::Outcome;
 use crate::text::count_text;
 
 pub(super) fn completeness(runs: &[Run<'_>]) -> Option<Finding> {
-    let succeeded = runs.iter().filter(|run| run.cell.success().is_some()).count();
-    let is_interrupted = |run: &&Run<'_>| {
-        run.cell.record().is_some_and(|record| matches!(record.outcome, Outcome::Interrupted { .. }))
-    };
-    let interrupted = runs.iter().filter(is_interrupted).count();
-    let failed = runs.iter().filter(|run| run.cell.is_failure()).count() - interrupted;
-    let not_run = runs.len() - succeeded - failed - interrupted;
-    let were = |number: usize| if number == 1 { "was" } else { "were" };
-    let undone = [
-        (failed, format!("{failed} failed")),
-        (interrupted, format!("{interrupted} {} interrupted", were(interrupted))),
-        (not_run, format!("{not_run} {} not run", were(not_run))),
-    ];
-    let undone: Vec<String> =
-        undone.into_iter().filter(|(number, _)| *number > 0).map(|(_, text)| text).collect();
+    let tally = Tally::of(runs);
+    let undone = tally.undone();
     (!undone.is_empty()).then(|| {
         let verb = if runs.len() == 1 { "has" } else { "have" };
         let jobs = count_text(runs.len(), "job");
-        finding(Topic::Completeness, format!("{succeeded} of {jobs} {verb} a result; {}.", undone.join(", ")))
+        finding(
+            Topic::Completeness,
+            format!("{} of {jobs} {verb} a result; {}.", tally.done, undone.join(", ")),
+        )
     })
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::analysis::group::Row;
+use crate::analysis::tally::Tally;
 use crate::analysis::{Analysis, Study};
 use crate::job::{PARAMETERS, WorkerTemplate};
 use crate::record::{HostFacts, Record};
@@ -33,20 +34,17 @@ fn maybe_fact(name: &str, value: Option<String>) -> Option<Fact> {
 }
 
 pub(super) fn overview(study: &Study, analysis: &Analysis<'_>, records: &[&Record]) -> Vec<Fact> {
-    let done = analysis.runs.iter().filter(|run| run.cell.success().is_some()).count();
-    let failed = analysis.runs.iter().filter(|run| run.cell.is_failure()).count();
-    let total = analysis.runs.len();
+    let tally = Tally::of(&analysis.runs);
+    let jobs = [vec![format!("{} with a result", tally.done)], tally.undone()].concat().join(", ");
     let wall: f64 = records.iter().map(|record| record.wall_s()).sum();
     let started = records.iter().map(|record| record.started_at).min();
     let ended = records.iter().map(|record| record.ended_at).max();
     let span = started.zip(ended).map(|(from, to)| {
         format!("{} to {} UTC", from.format("%Y-%m-%d %H:%M:%S"), to.format("%Y-%m-%d %H:%M:%S"))
     });
-    let jobs =
-        format!("{total} planned: {done} with a result, {failed} failed, {} not run", total - done - failed);
     [
         Some(fact("Matrix", format!("{} ({})", study.matrix.name, study.matrix.path))),
-        Some(fact("Jobs", jobs)),
+        Some(fact("Jobs", format!("{} planned: {jobs}", analysis.runs.len()))),
         maybe_fact("Measured", span),
         Some(fact("Time in jobs", duration_in_units(wall))),
         study.include_marked.then(|| fact("Marked runs", included(analysis))),

@@ -1,0 +1,45 @@
+//! How many jobs have a result, and what became of the others.
+
+use super::Run;
+use crate::record::Outcome;
+
+/// The jobs of a study, each counted once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tally {
+    /// Those with a result.
+    pub done: usize,
+    failed: usize,
+    interrupted: usize,
+    not_run: usize,
+}
+
+impl Tally {
+    /// Counts `runs`.
+    pub fn of(runs: &[Run<'_>]) -> Tally {
+        let mut tally = Tally { done: 0, failed: 0, interrupted: 0, not_run: 0 };
+        for Run { cell, .. } in runs {
+            let counted = match cell.record().map(|record| &record.outcome) {
+                None => &mut tally.not_run,
+                Some(_) if cell.success().is_some() => &mut tally.done,
+                Some(Outcome::Interrupted { .. }) => &mut tally.interrupted,
+                Some(_) => &mut tally.failed,
+            };
+            *counted += 1;
+        }
+        tally
+    }
+
+    /// What became of those without a result: `1 failed`, `2 were not run`.
+    pub fn undone(self) -> Vec<String> {
+        let were = |number: usize| if number == 1 { "was" } else { "were" };
+        [
+            (self.failed, "failed".to_owned()),
+            (self.interrupted, format!("{} interrupted", were(self.interrupted))),
+            (self.not_run, format!("{} not run", were(self.not_run))),
+        ]
+        .into_iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, what)| format!("{number} {what}"))
+        .collect()
+    }
+}
