@@ -91,7 +91,7 @@ impl Ending {
 /// Decides how an attempt ended.
 ///
 /// `report` is the content of `measurement.json`, `None` if there is no such file. `last_error_line` is what
-/// [`last_line`](super::last_line) finds in the worker's stderr. `lived_s` is how long the process chain existed, in
+/// [`reason`](super::reason) finds in the worker's stderr. `lived_s` is how long the process chain existed, in
 /// seconds, if known: a measured window cannot be longer.
 ///
 /// - A failure that the worker names takes precedence over how its process ended: a worker that runs out of memory can

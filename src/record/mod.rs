@@ -24,6 +24,7 @@ mod pool;
 mod process;
 mod profiled;
 mod provenance;
+mod reason;
 mod said;
 mod secret;
 mod telemetry;
@@ -56,7 +57,7 @@ pub use provenance::{
     CgroupLimits, CloudFacts, CpuFacts, GitFacts, GpuFacts, HostFacts, LibraryFacts, LockReach, MatrixFacts,
     OsFacts, Provenance, WorkerFacts,
 };
-pub use said::last_line;
+pub use reason::reason;
 pub use secret::{SET, looks_secret, without_secrets};
 pub use telemetry::{
     Declaration, ForeignProcess, GpuSample, GpuTelemetry, OnDevice, Part, Readings, Sample, Sensor,

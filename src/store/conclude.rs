@@ -14,14 +14,14 @@ use crate::job::Job;
 use crate::protocol::{BadMeasurement, Measurement, Report};
 use crate::record::{
     Counters, HostCounters, Observed, Outcome, ProfilerOutput, RECORD_SCHEMA, Record, TimeFlavour,
-    TimeReport, TimeReportError, decide_outcome, decide_profiled, last_line, parse_bsd_time, parse_gnu_time,
+    TimeReport, TimeReportError, decide_outcome, decide_profiled, parse_bsd_time, parse_gnu_time, reason,
 };
 
 /// How much of the output is searched for messages of a profiler.
 const SAID_LIMIT: u64 = 1 << 16;
 
 /// How much of the error output is searched for the last message of a worker.
-const ERROR_LIMIT: u64 = 1 << 14;
+const ERROR_LIMIT: u64 = 1 << 16;
 
 impl Attempt {
     /// Reads the files that the attempt left in `dir`, and makes its record.
@@ -44,7 +44,7 @@ impl Attempt {
         let seen_s = (ended_at - self.started_at).as_seconds_f64();
         let reported_s = report.as_ref().ok().and_then(|report| report.stats.wall_s);
         let lived_s = Some(seen_s.max(reported_s.unwrap_or(0.0)));
-        let said = tail(&dir.stderr(), ERROR_LIMIT).and_then(|text| last_line(&text));
+        let said = tail(&dir.stderr(), ERROR_LIMIT).and_then(|text| reason(&text));
         let outcome = decide_outcome(job.key(), &ending, measured.as_ref(), said.as_deref(), lived_s);
         let (outcome, counters) = self.count(job, dir, &mut files, outcome, &report);
         let measurement = match measured {

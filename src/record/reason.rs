@@ -1,0 +1,220 @@
+//! The reason of a failure among a program's last words.
+
+use super::said::{last_line, plain};
+
+/// The header of a traceback of Python.
+const TRACEBACK: &str = "Traceback (most recent call last):";
+
+/// The line above the process that `torchrun` saw fail first.
+const ROOT_CAUSE: &str = "Root Cause (first observed failure):";
+
+/// Beginnings of lines that tell how to learn more, and no reason.
+const ADVICE: [&str; 3] = ["note: run with `RUST_BACKTRACE", "To enable traceback see", "Set TORCH_LOGS="];
+
+/// The reason of a failure in `log`, made plain: what an exception, a panic or a launcher says it was, or else the last
+/// line that says anything.
+///
+/// `torchrun` prints a table of its own after what its processes printed. The reason is then the exception of the
+/// process that failed first, with its rank.
+pub fn reason(log: &str) -> Option<String> {
+    let lines: Vec<Line> = log.lines().map(Line::of).collect();
+    let exceptions = exceptions(&lines);
+    launched(&lines, &exceptions).or_else(|| raised(&lines, &exceptions)).or_else(|| {
+        let mut told = lines.iter().filter(|line| line.says_something());
+        told.next_back().map(|line| plain(&line.text)).or_else(|| last_line(log))
+    })
+}
+
+/// The most lines that an exception's further words, and what is printed at a program's exit, take.
+const AFTER_AN_EXCEPTION: usize = 40;
+
+/// A line without colours.
+struct Line {
+    /// The rank that a launcher wrote before it, as in `[rank1]: `.
+    rank: Option<u32>,
+    /// The rest, with its indentation.
+    text: String,
+}
+
+impl Line {
+    fn of(line: &str) -> Line {
+        let text = anstream::adapter::strip_str(line).to_string();
+        match rank_before(&text) {
+            Some((rank, rest)) => Line { rank: Some(rank), text: rest.to_owned() },
+            None => Line { rank: None, text },
+        }
+    }
+
+    fn says_something(&self) -> bool {
+        let text = self.text.trim_start();
+        text.contains(char::is_alphanumeric) && !ADVICE.iter().any(|advice| text.starts_with(advice))
+    }
+
+    /// Whether it says of itself that it is an error.
+    fn is_error(&self) -> bool {
+        let start = self.text.trim_start().to_lowercase();
+        ["error", "fatal"].iter().any(|word| start.starts_with(word))
+    }
+}
+
+/// The rank and the rest of a line such as `[rank1]: rest`.
+fn rank_before(line: &str) -> Option<(u32, &str)> {
+    let (name, rest) = line.strip_prefix('[')?.split_once("]:")?;
+    let number = name.trim_start_matches(|letter: char| letter.is_ascii_alphabetic());
+    let is_rank = number.len() < name.len() && !number.is_empty();
+    Some((number.parse().ok().filter(|_| is_rank)?, rest.strip_prefix(' ').unwrap_or(rest)))
+}
+
+/// The line numbers of all exceptions and panics, each behind its traceback or header.
+fn exceptions(lines: &[Line]) -> Vec<usize> {
+    let found = lines.iter().enumerate().filter_map(|(number, line)| {
+        if line.text.trim_end().ends_with(TRACEBACK) {
+            let behind = lines.iter().enumerate().skip(number + 1).filter(|(_, it)| it.rank == line.rank);
+            let (end, _) =
+                behind.into_iter().find(|(_, it)| !it.text.starts_with(' ') && !it.text.is_empty())?;
+            return Some(end);
+        }
+        let is_panic = line.text.starts_with("thread '") && line.text.contains(" panicked at ");
+        (is_panic && number + 1 < lines.len()).then_some(number + 1)
+    });
+    found.collect()
+}
+
+/// The exception in line `number`. Some end with a colon, and say what was wrong in the next line.
+fn exception(lines: &[Line], number: usize) -> String {
+    let Line { rank, text } = &lines[number];
+    let next = lines.get(number + 1).filter(|next| text.trim_end().ends_with(':') && next.rank == *rank);
+    plain(&format!("{text} {}", next.map_or("", |next| &next.text)))
+}
+
+/// The last exception, unless the program went on after it, or said later what its error was.
+fn raised(lines: &[Line], exceptions: &[usize]) -> Option<String> {
+    let last = *exceptions.last()?;
+    let later = &lines[last + 1..];
+    let is_over = later.len() > AFTER_AN_EXCEPTION || later.iter().any(Line::is_error);
+    (!is_over).then(|| with_rank(lines[last].rank, &exception(lines, last)))
+}
+
+/// What failed first, if a launcher says which process that was.
+fn launched(lines: &[Line], exceptions: &[usize]) -> Option<String> {
+    let table = lines.iter().rposition(|line| line.text.trim() == ROOT_CAUSE)?;
+    let cell = |name: &str| {
+        let cells = lines[table..].iter().filter_map(|line| line.text.split_once(':'));
+        cells.into_iter().find(|(head, _)| head.trim() == name).map(|(_, cell)| cell.trim())
+    };
+    let rank: Option<u32> = cell("rank")?.split(' ').next()?.parse().ok();
+    let of_launcher = |number: &usize| lines[*number].text.starts_with("torch.distributed.elastic.");
+    let of_ranks: Vec<usize> =
+        exceptions.iter().copied().filter(|number| *number < table && !of_launcher(number)).collect();
+    let own = of_ranks.iter().rev().find(|number| lines[**number].rank == rank);
+    let told = own.or_else(|| of_ranks.last().filter(|number| lines[**number].rank.is_none()));
+    let ended = || {
+        let said = cell("traceback").filter(|said| !ADVICE.iter().any(|advice| said.starts_with(advice)));
+        said.map(str::to_owned).or_else(|| Some(format!("exit code {}", cell("exitcode")?)))
+    };
+    let message = told.map(|number| exception(lines, *number)).or_else(ended)?;
+    Some(with_rank(rank, &plain(&message)))
+}
+
+fn with_rank(rank: Option<u32>, message: &str) -> String {
+    rank.map_or_else(|| message.to_owned(), |rank| format!("rank {rank}: {message}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TORCHRUN: &str = "\
+[rank0]: Traceback (most recent call last):
+[rank0]:   File \"train.py\", line 9, in <module>
+[rank0]:     dist.barrier()
+[rank0]: RuntimeError: Connection closed by peer
+[rank1]: Traceback (most recent call last):
+[rank1]:   File \"train.py\", line 7, in <module>
+[rank1]:     raise ValueError('rotten batch')
+[rank1]: ValueError: rotten batch
+E1123 torch/distributed/elastic/multiprocessing/api.py:986] failed (exitcode: 1) local_rank: 1 (pid: 7)
+Traceback (most recent call last):
+  File \"run.py\", line 994, in <module>
+    main()
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError: 
+=======================================================
+train.py FAILED
+-------------------------------------------------------
+Failures:
+[1]:
+  rank      : 0 (local_rank: 0)
+  exitcode  : 1 (pid: 6)
+-------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-11-23_09:27:35
+  host      : localhost
+  rank      : 1 (local_rank: 1)
+  exitcode  : -9 (pid: 7)
+  error_file: <N/A>
+  traceback : Signal 9 (SIGKILL) received by PID 7
+=======================================================
+";
+
+    #[test]
+    fn the_reason_is_what_was_raised() {
+        let traceback = "start\nTraceback (most recent call last):\n  File \"a.py\", line 1, in <module>\n    1/0\n    ~^~\n";
+        let log = |end: &str| format!("{traceback}{end}");
+        for (log, expected) in [
+            (log("ZeroDivisionError: division by zero\n"), "ZeroDivisionError: division by zero"),
+            (log("ValueError: two\nlines\n"), "ValueError: two"),
+            (log("Failed: backend raised:\nno compiler\n"), "Failed: backend raised: no compiler"),
+            (log("KeyError: 'a'\nwandb: Run summary:\nwandb: loss 3\n"), "KeyError: 'a'"),
+            (log("OSError: handled\nerror: the disk is full\n"), "error: the disk is full"),
+            (log(""), "1/0"),
+            (
+                log(&format!(
+                    "OSError: a\n\nDuring handling of the above exception, another exception occurred:\n\n{}",
+                    log("TypeError: b\n")
+                )),
+                "TypeError: b",
+            ),
+            (
+                "thread 'main' panicked at src/a.rs:1:2:\nindex out of bounds\nnote: run with `RUST_BACKTRACE=1` \
+                 environment variable\n"
+                    .to_owned(),
+                "index out of bounds",
+            ),
+            ("no data\n====\n".to_owned(), "no data"),
+            ("====\n".to_owned(), "===="),
+            ("\u{1b}[31mred\u{1b}[0m\n".to_owned(), "red"),
+        ] {
+            assert_eq!(reason(&log).as_deref(), Some(expected), "{log}");
+        }
+        let handled =
+            format!("{}{}no data\n", log("OSError: handled\n"), "a step\n".repeat(AFTER_AN_EXCEPTION));
+        assert_eq!(reason(&handled).as_deref(), Some("no data"));
+        assert_eq!(reason("\n \n"), None);
+    }
+
+    #[test]
+    fn the_reason_behind_a_launcher_is_the_rank_that_failed_first() {
+        assert_eq!(reason(TORCHRUN).as_deref(), Some("rank 1: ValueError: rotten batch"));
+        let without =
+            |prefix: &str| TORCHRUN.lines().filter(|line| !line.starts_with(prefix)).collect::<Vec<_>>();
+        let silent = without("[rank1]").join("\n");
+        assert_eq!(reason(&silent).as_deref(), Some("rank 1: Signal 9 (SIGKILL) received by PID 7"));
+        let unnamed = TORCHRUN.replace("[rank0]: ", "").replace("[rank1]: ", "");
+        assert_eq!(reason(&unnamed).as_deref(), Some("rank 1: ValueError: rotten batch"));
+        let advice =
+            silent.replace("Signal 9 (SIGKILL) received by PID 7", "To enable traceback see: https://x");
+        assert_eq!(reason(&advice).as_deref(), Some("rank 1: exit code -9 (pid: 7)"));
+        let cut = TORCHRUN.split(ROOT_CAUSE).next().unwrap();
+        assert!(reason(cut).is_some());
+    }
+
+    #[test]
+    fn ranks_are_told_from_other_brackets() {
+        assert_eq!(rank_before("[rank12]: a: b"), Some((12, "a: b")));
+        assert_eq!(rank_before("[default3]:x"), Some((3, "x")));
+        for other in ["[0]:", "[rank]: a", "[rank1] a", "rank1]: a", "[a b1]: c", "[99999999999x]: a"] {
+            assert_eq!(rank_before(other), None, "{other}");
+        }
+    }
+}
