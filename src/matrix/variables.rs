@@ -73,6 +73,9 @@ fn read_values(node: &Node, notes: &mut Notes) -> BTreeMap<String, String> {
             Value::Text(text) if text.contains('\0') => {
                 expected("an environment variable cannot contain a NUL character");
             }
+            Value::Text(text) if is_reference(text) => {
+                expected("`${NAME}` is not expanded: write the value itself");
+            }
             // A variable is text, so that `1.10` is not 1.1.
             Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Unkept(_) | Value::Text(_) => {
                 variables.insert(key.value.clone(), node.as_written());
@@ -80,6 +83,20 @@ fn read_values(node: &Node, notes: &mut Notes) -> BTreeMap<String, String> {
         }
     }
     variables
+}
+
+/// Whether `text` contains `${NAME}`, which a shell would replace and nobody means literally.
+fn is_reference(text: &str) -> bool {
+    text.split("${").skip(1).any(|rest| {
+        let name = rest.split('}').next().filter(|name| name.len() < rest.len());
+        name.is_some_and(is_variable_name)
+    })
+}
+
+/// Whether `name` can be that of an environment variable.
+fn is_variable_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// The names in a list of variables.
@@ -99,9 +116,7 @@ fn read_names(node: &Node, notes: &mut Notes) -> Vec<Spanned<String>> {
 
 /// Whether an env can declare the variable `name`.
 fn check_variable(name: &Spanned<String>, notes: &mut Notes) -> bool {
-    let is_variable = name.value.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.value.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    if !is_variable {
+    if !is_variable_name(&name.value) {
         notes.add(name.span, &name.value, "expected an environment variable's name: letters, digits and `_`");
         return false;
     }
