@@ -25,7 +25,18 @@ die() { printf '%s\n' "error: $1" >&2; [ $# -lt 2 ] || printf '\nhint: %s\n' "$2
 # --- what the system must have -----------------------------------------------------------------------------------------
 
 have_compiler() { command -v c++ >/dev/null || command -v g++ >/dev/null || command -v clang++ >/dev/null; }
-have_venv() { command -v python3 >/dev/null && python3 -c 'import venv, ensurepip' 2>/dev/null; }
+# A Python that libtorch's wheel takes and that can make environments. Xcode's python3 is too old for the wheel.
+find_python() {
+  local name
+  for name in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do
+    if "$name" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+      echo "$name"
+      return
+    fi
+  done
+  return 1
+}
+have_venv() { find_python >/dev/null || { command -v python3 >/dev/null && python3 -c 'import venv, ensurepip' 2>/dev/null; }; }
 have_time() {
   case "$(uname -s)" in
     Darwin) [ -x /usr/bin/time ] ;;
@@ -110,11 +121,8 @@ install_libtorch() { # $1 = variant
       pip_install "torch==$TORCH" ;;
     *-cpu)
       say "fetching libtorch $TORCH (about 530 MB, once)"
-      if [ "$(uname -m)" = x86_64 ]; then
-        pip_install --no-deps "torch==$TORCH" "nvidia-cuda-runtime==$CUDA_RUNTIME" "nvidia-cuda-cupti==$CUDA_CUPTI"
-      else
-        pip_install --no-deps "torch==$TORCH"
-      fi ;;
+      # The wheel is built for CUDA on every processor, so its libtorch needs these even without a GPU.
+      pip_install --no-deps "torch==$TORCH" "nvidia-cuda-runtime==$CUDA_RUNTIME" "nvidia-cuda-cupti==$CUDA_CUPTI" ;;
     *)
       say "fetching libtorch $TORCH (about 80 MB, once)"
       pip_install --no-deps "torch==$TORCH" ;;
@@ -135,7 +143,7 @@ ensure_venv() {
     return
   fi
   rm -f "$marker"
-  [ -x .venv/bin/python ] || { rm -rf .venv && python3 -m venv .venv; }
+  [ -x .venv/bin/python ] || { rm -rf .venv && "$(find_python || echo python3)" -m venv .venv; }
   .venv/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
     die "python3 is $(python3 --version | awk '{ print $2 }'), but the libtorch wheel needs 3.10 or later" \
       "install a newer python3, remove .venv, and run this again"
