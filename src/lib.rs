@@ -15,6 +15,7 @@
 //! | [`clean`] | foreign words made safe to keep and to print | none |
 //! | [`metric`] | the names of a GPU's metrics: what they mean, what to ask for instead | none |
 //! | [`architecture`] | networks as data: layers, shapes, parameters, MACs | none |
+//! | [`processor`] | what a processor calls itself | none |
 //! | [`dataset`] | data sets as data: recipes, photographs, checksums | none |
 //! | [`record`] | one attempt, parsed | none |
 //! | [`matrix`] | the YAML file, checked | none |
@@ -49,6 +50,7 @@ pub mod metric;
 pub mod plan;
 pub mod prepare;
 pub mod processes;
+pub mod processor;
 pub mod protocol;
 pub mod random;
 pub mod record;

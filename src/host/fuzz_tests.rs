@@ -4,6 +4,7 @@ use super::libraries::{parse_elf, parse_macho};
 use super::tools::parse_git_status;
 use super::{macos, parse};
 use crate::fuzz::{Form, Target, fuzz};
+use crate::processor::processor_name;
 
 const TEXTS: &[&str] = &[
     "cpu  100 5 50 1000 3 2 1 7 0 0\ncpu0 100 5 50 1000 3 2 1 7 0 0\n",
@@ -34,7 +35,7 @@ fn fuzz_host() {
         let numbers = (parse::first_number(text), parse::macos_load(text), parse::count_in_list(text));
         let memory = (parse::memory_value(text, "MemTotal"), parse::counter(text, "oom_kill"));
         let processor =
-            (parse::count_processors(text), parse::cpu_model(text), parse::has_hypervisor_flag(text));
+            (parse::count_processors(text), processor_name(text), parse::has_hypervisor_flag(text));
         let names = (parse::os_name(text), parse::nvidia_driver(text), parse::governors(&texts));
         let rest =
             (parse::unified_cgroup(text), parse::macos_power_source(text), parse_git_status(text).is_some());

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::job::Device;
+use crate::processor::{field, first_field};
 
 /// Processor time of the whole host since boot, in ticks, summed over all processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,30 +64,10 @@ pub(super) fn count_processors(cpu_info: &str) -> Option<u32> {
     u32::try_from(count).ok().filter(|count| *count > 0)
 }
 
-/// The processor's name in `/proc/cpuinfo`. ARM kernels print numbers instead of a name.
-pub(super) fn cpu_model(cpu_info: &str) -> Option<String> {
-    let first = |name: &str| first_field(cpu_info, name);
-    if let Some(name) = first("model name").or_else(|| first("cpu model")).or_else(|| first("Model")) {
-        return Some(name.split_whitespace().collect::<Vec<_>>().join(" "));
-    }
-    Some(format!("ARM implementer {} part {}", first("CPU implementer")?, first("CPU part")?))
-}
-
 /// Whether the processor's flags report a hypervisor.
 pub(super) fn has_hypervisor_flag(cpu_info: &str) -> bool {
     let flags = first_field(cpu_info, "flags");
     flags.is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"))
-}
-
-/// The first value called `name` in `/proc/cpuinfo`.
-pub(super) fn first_field<'a>(cpu_info: &'a str, name: &str) -> Option<&'a str> {
-    cpu_info.lines().find_map(|line| field(line, name)).filter(|value| !value.is_empty())
-}
-
-/// The value in a line `name\t: value` of `/proc/cpuinfo`.
-fn field<'a>(line: &'a str, name: &str) -> Option<&'a str> {
-    let (found, value) = line.split_once(':')?;
-    (found.trim() == name).then(|| value.trim())
 }
 
 /// `PRETTY_NAME` of `/etc/os-release`.
@@ -307,12 +288,11 @@ mod tests {
         let x86 = "processor\t: 0\nmodel name\t: Intel(R) Xeon(R)  CPU @ 2.20GHz\nflags\t\t: fpu hypervisor lm\n\n\
                    processor\t: 1\nmodel name\t: Intel(R) Xeon(R)  CPU @ 2.20GHz\n";
         assert_eq!(count_processors(x86), Some(2));
-        assert_eq!(cpu_model(x86).as_deref(), Some("Intel(R) Xeon(R) CPU @ 2.20GHz"));
         assert!(has_hypervisor_flag(x86));
         let arm = "processor\t: 0\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd4f\n";
-        assert_eq!(cpu_model(arm).as_deref(), Some("ARM implementer 0x41 part 0xd4f"));
+        assert_eq!(count_processors(arm), Some(1));
         assert!(!has_hypervisor_flag(arm));
-        assert_eq!((cpu_model(""), count_processors("")), (None, None));
+        assert_eq!(count_processors(""), None);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use super::parse;
 use super::system::{read, read_in_each};
+use crate::processor::{first_field, processor_name};
 use crate::record::CpuFacts;
 
 const CPU: &str = "/sys/devices/system/cpu";
@@ -21,13 +22,13 @@ pub(super) fn probe_processor(cpu_info: &str, usable: u32) -> CpuFacts {
         read_in_each(POLICIES, file).iter().filter_map(|text| megahertz(text)).collect()
     };
     CpuFacts {
-        model: parse::cpu_model(cpu_info),
+        model: processor_name(cpu_info),
         logical: online.or_else(|| parse::count_processors(cpu_info)).unwrap_or(usable),
         usable,
         cores: cores(cpu_info),
         smt: read(&format!("{CPU}/smt/active")).and_then(|text| switch(&text)),
         numa_nodes: numa,
-        microcode: parse::first_field(cpu_info, "microcode").map(str::to_owned),
+        microcode: first_field(cpu_info, "microcode").map(str::to_owned),
         turbo: probe_turbo(),
         frequency_driver: parse::governors(&read_in_each(POLICIES, "scaling_driver")),
         min_mhz: megahertz("cpuinfo_min_freq").into_iter().reduce(f64::min),
@@ -134,9 +135,7 @@ fn chosen(text: &str) -> Option<String> {
 
 /// Physical cores: the pairs of `physical id` and `core id` in `/proc/cpuinfo`, which only x86 kernels list.
 fn cores(cpu_info: &str) -> Option<u32> {
-    let pair = |processor| {
-        Some((parse::first_field(processor, "physical id")?, parse::first_field(processor, "core id")?))
-    };
+    let pair = |processor| Some((first_field(processor, "physical id")?, first_field(processor, "core id")?));
     let pairs: BTreeSet<(&str, &str)> = cpu_info.split("\n\n").filter_map(pair).collect();
     u32::try_from(pairs.len()).ok().filter(|count| *count > 0)
 }
@@ -225,7 +224,7 @@ mod tests {
         };
         let text = [thread(0, 0), thread(0, 1), thread(0, 0), thread(1, 0)].concat();
         assert_eq!(cores(&text), Some(3));
-        assert_eq!(parse::first_field(&text, "microcode"), Some("0x1a"));
+        assert_eq!(first_field(&text, "microcode"), Some("0x1a"));
         assert_eq!(cores("processor\t: 0\nCPU part\t: 0xd4f\n"), None);
     }
 

@@ -30,6 +30,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("threshold", &["text"]),
     ("metric", &[]),
     ("architecture", &[]),
+    ("processor", &[]),
     ("dataset", &["random"]),
     ("protocol", &["job", "shared", "clean"]),
     ("record", &["job", "shared", "protocol", "metric", "stats", "text", "clean"]),
@@ -46,7 +47,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("stop", &[]),
     ("lock", &["job", "clean", "matrix", "event", "files", "processes", "stop"]),
     ("store", &["job", "shared", "protocol", "record", "matrix", "plan", "text", "files", "lock"]),
-    ("host", &["job", "clean", "record", "plan", "files", "processes"]),
+    ("host", &["job", "clean", "processor", "record", "plan", "files", "processes"]),
     ("prepare", &["job", "protocol", "record", "plan", "dataset", "event", "files", "lock", "host"]),
     (
         "run",
@@ -73,7 +74,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const PROGRAMS_MAY_USE: &[(&str, &[&str])] = &[
     ("main", &["cli"]),
     ("fake_worker", &["protocol", "job"]),
-    ("worker", &["protocol", "job", "architecture", "random", "text"]),
+    ("worker", &["protocol", "job", "architecture", "processor", "random", "text"]),
 ];
 
 /// Rooms without effects.
@@ -87,6 +88,7 @@ const PURE: &[&str] = &[
     "threshold",
     "metric",
     "architecture",
+    "processor",
     "dataset",
     "protocol",
     "record",

@@ -14,6 +14,7 @@ use super::data::{self, Layout, Loader, LoaderOptions};
 use super::device::OpenDevice;
 use super::failure::WorkerError;
 use super::model;
+use super::shim;
 
 /// A batch on its device.
 #[derive(Debug)]
@@ -228,14 +229,14 @@ impl Folder {
     /// pool, and the device fetches them when its queue reaches the copy. That memory can be dropped at once: after a
     /// non-blocking copy, libtorch records an event of the copy's stream for the block, and reuses the block only after
     /// that event. See `CachingHostAllocator_recordEvent` in `aten/src/ATen/native/cuda/Copy.cu`.
-    fn copy_to_device(&mut self, tensor: &Tensor) -> Result<Tensor, TchError> {
+    fn copy_to_device(&mut self, tensor: &Tensor) -> Result<Tensor, WorkerError> {
         let device = self.device.tch();
         if self.pin_memory {
-            let pinned = tensor.f_pin_memory(device)?;
-            self.was_pinned = pinned.f_is_pinned(device)?;
-            pinned.f_to_device_(device, tensor.f_kind()?, true, false)
+            let (pinned, was_pinned) = shim::pin(tensor)?;
+            self.was_pinned = was_pinned;
+            Ok(pinned.f_to_device_(device, tensor.f_kind()?, true, false)?)
         } else {
-            tensor.f_to(device)
+            Ok(tensor.f_to(device)?)
         }
     }
 }

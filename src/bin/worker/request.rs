@@ -127,6 +127,33 @@ pub(crate) fn check_device(
     Err(WorkerError::Unsupported(format!("{precision} is not available on {device}: it needs {reason}")))
 }
 
+/// Refuses NHWC order where libtorch's results for it are wrong. `macos` is the major version of macOS.
+///
+/// On Apple GPUs, the gradients of batch normalisation in this order are wrong without a word on macOS 14. On macOS 26
+/// they are an error. Issues 175189, 181411 and 188371 of pytorch/pytorch tell of it. Before macOS 15, convolutions put
+/// out NCHW order whatever they are given.
+///
+/// # Errors
+/// [`WorkerError::Unsupported`] names what does not work, and what does.
+pub(crate) fn check_layout(
+    training: &Training,
+    network: &Network,
+    device: Device,
+    macos: Option<u32>,
+) -> Result<(), WorkerError> {
+    if !training.parameters.channels_last || device != Device::Mps {
+        return Ok(());
+    }
+    let reason = if network.layers().iter().any(|layer| layer.running_statistics().is_some()) {
+        format!("the gradients of {}'s batch normalisation are wrong in this order", network.name())
+    } else if let Some(version) = macos.filter(|version| *version < 15) {
+        format!("macOS {version} computes convolutions in NCHW order; macOS 15 or later is needed")
+    } else {
+        return Ok(());
+    };
+    Err(WorkerError::Unsupported(format!("--channels-last is not available on {device}: {reason}")))
+}
+
 /// The half precision of autocast, if any: fp16 on GPUs, which are built for it, and bf16 on the CPU. `bf16` is bf16
 /// everywhere.
 pub(crate) fn half(precision: Precision, device: Device) -> Option<Half> {
@@ -226,6 +253,25 @@ mod tests {
                 assert_eq!(code, WorkerExit::Usage);
             }
             assert_eq!(refused(words, Device::Cuda(0), Some((7, 5))), None);
+        }
+    }
+
+    #[test]
+    fn channels_last_is_refused_where_its_results_are_wrong() {
+        let refused = |words: &str, device: Device, macos: Option<u32>| {
+            let training = training(words);
+            let network = Request::parse(&training).unwrap().network;
+            check_layout(&training, &network, device, macos).err().map(|error| error.to_string())
+        };
+        let resnet = "--arch resnet18 --channels-last";
+        let message = refused(resnet, Device::Mps, Some(26)).unwrap();
+        assert!(message.contains("gradients of resnet18's batch normalisation are wrong"), "{message}");
+        let message = refused("--arch vgg16 --channels-last", Device::Mps, Some(14)).unwrap();
+        assert!(message.contains("macOS 14 computes"), "{message}");
+        assert_eq!(refused("--arch vgg16 --channels-last", Device::Mps, Some(15)), None);
+        assert_eq!(refused("--arch resnet18", Device::Mps, Some(14)), None);
+        for device in [Device::Cpu, Device::Cuda(0)] {
+            assert_eq!(refused(resnet, device, None), None);
         }
     }
 

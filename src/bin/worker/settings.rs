@@ -11,12 +11,15 @@ use super::arguments::Training;
 use super::failure::WorkerError;
 use super::shim::Flags;
 
-/// Variables that make oneDNN and NVIDIA's libraries round single precision behind libtorch's back, and their harmless
-/// values.
-const ROUNDING_VARIABLES: [(&str, &[&str]); 3] = [
+/// Variables that make libraries round single precision behind libtorch's back, or let another device compute; and
+/// their harmless values.
+const ROUNDING_VARIABLES: [(&str, &[&str]); 6] = [
     ("ONEDNN_DEFAULT_FPMATH_MODE", &["", "STRICT", "strict"]),
     ("DNNL_DEFAULT_FPMATH_MODE", &["", "STRICT", "strict"]),
     ("NVIDIA_TF32_OVERRIDE", &[""]),
+    ("CUBLAS_EMULATE_SINGLE_PRECISION", &["", "0"]),
+    ("PYTORCH_MPS_FAST_MATH", &["", "0"]),
+    ("PYTORCH_ENABLE_MPS_FALLBACK", &["", "0"]),
 ];
 
 /// What cuBLAS must know before it starts, so that its results can be repeated.
@@ -116,6 +119,12 @@ mod tests {
         let message = refused("ONEDNN_DEFAULT_FPMATH_MODE", "BF16").unwrap();
         assert_eq!(message, "ONEDNN_DEFAULT_FPMATH_MODE=BF16 changes what a precision means: unset it");
         assert!(refused("NVIDIA_TF32_OVERRIDE", "0").is_some(), "tf32 would be fp32");
+        for name in
+            ["CUBLAS_EMULATE_SINGLE_PRECISION", "PYTORCH_MPS_FAST_MATH", "PYTORCH_ENABLE_MPS_FALLBACK"]
+        {
+            assert!(refused(name, "1").is_some(), "{name}");
+            assert_eq!(refused(name, "0"), None, "{name}");
+        }
         assert_eq!(refused("DNNL_DEFAULT_FPMATH_MODE", "STRICT"), None);
         assert_eq!(refused("ANOTHER", "1"), None);
     }

@@ -10,7 +10,7 @@ use tch::{Kind, Reduction, Tensor};
 
 use super::arguments::Training;
 use super::batches::{Batch, Batches};
-use super::device::OpenDevice;
+use super::device::{self, OpenDevice};
 use super::failure::WorkerError;
 use super::measurement::{Arithmetic, Observed, Shapes};
 use super::model::{Layout, Model};
@@ -35,6 +35,7 @@ pub(crate) fn run(training: &Training, started: Instant) -> Result<(), WorkerErr
     let request = Request::parse(training)?;
     let device = OpenDevice::open(request.backend)?;
     request::check_device(training, request.precision, device.device, device.capability)?;
+    request::check_layout(training, &request.network, device.device, device::macos_version())?;
     shim::keep_memory();
     settings::set_threads(training.parameters.threads);
     settings::set_flags(training, request.precision, device.device)?;

@@ -13,7 +13,8 @@
 
 namespace {
 
-// If more than this many marks wait for the device, those that it has passed are read and freed.
+// If more than this many marks wait for the device, those that it has passed are read and freed. Not on Apple GPUs,
+// where reading the time between two marks waits until the device has finished all its work.
 constexpr size_t MOST_WAITING = 512;
 
 struct Events {
@@ -25,7 +26,7 @@ struct Events {
     c10::Event event(type, c10::EventFlag::BACKEND_DEFAULT);
     event.record(at::accelerator::getCurrentStream(at::accelerator::getDeviceIndex()));
     waiting.push_back(std::move(event));
-    while (waiting.size() > MOST_WAITING && waiting[1].query()) {
+    while (type != c10::DeviceType::MPS && waiting.size() > MOST_WAITING && waiting[1].query()) {
       read_first();
     }
   }

@@ -43,6 +43,7 @@ unsafe extern "C" {
     fn shim_draw(tensor: *mut c_void, normal: bool, a: f64, b: f64, seed: u64) -> bool;
     fn shim_seed(seed: *mut u64) -> bool;
     fn shim_triad(c: *mut c_void, a: *mut c_void, b: *mut c_void, scalar: f64) -> bool;
+    fn shim_pin(pinned: *mut c_void, tensor: *const c_void, is_pinned: *mut bool) -> bool;
     safe fn shim_cuda_cache() -> i64;
     fn shim_processor_has(name: *const c_char) -> bool;
     safe fn shim_libtorch_version() -> *const c_char;
@@ -309,6 +310,17 @@ pub(crate) fn triad(c: &Tensor, a: &Tensor, b: &Tensor, scalar: f64) -> Result<(
     checked(unsafe { shim_triad(pointer(c), pointer(a), pointer(b), scalar) })
 }
 
+/// A copy of `tensor` in page-locked memory, and whether it is there.
+///
+/// # Errors
+/// There is no accelerator, or not enough memory.
+pub(crate) fn pin(tensor: &Tensor) -> Result<(Tensor, bool), WorkerError> {
+    let (pinned, mut is_pinned) = (Tensor::new(), false);
+    // SAFETY: two pointers to live tensors, of which the first is ours alone, and one to a switch.
+    checked(unsafe { shim_pin(pointer(&pinned), pointer(tensor), &raw mut is_pinned) })?;
+    Ok((pinned, is_pinned))
+}
+
 /// Bytes of the last-level cache of CUDA's device 0, from the driver.
 pub(crate) fn cuda_cache() -> Option<u64> {
     u64::try_from(shim_cuda_cache()).ok()
@@ -409,6 +421,11 @@ mod tests {
 
     #[test]
     fn without_an_accelerator_nothing_is_guessed() {
+        if tch::utils::has_mps() {
+            return;
+        }
+        let reason = pin(&Tensor::zeros([2], (tch::Kind::Float, Device::Cpu))).unwrap_err().to_string();
+        assert!(!reason.is_empty());
         assert_eq!(peak_memory(false), PeakMemory::default());
         assert_eq!(free_memory(), None);
         assert!(Events::begin(Device::Cpu).is_err());

@@ -121,6 +121,15 @@ bool shim_cuda_facts(char* name, int name_length, unsigned char* uuid, int* majo
   return done || fail("the CUDA driver does not answer");
 }
 
+// Makes `pinned` a copy of `tensor` in page-locked memory, and says whether it is. tch's functions pass a device, for
+// which libtorch prints a warning at each call.
+bool shim_pin(at::Tensor* pinned, const at::Tensor* tensor, bool* is_pinned) {
+  return guarded([=] {
+    *pinned = tensor->pin_memory();
+    *is_pinned = pinned->is_pinned();
+  });
+}
+
 // ---- Global flags --------------------------------------------------------------------------------------------------
 
 // TF32 is for CUDA only. oneDNN, which computes on the CPU, keeps to single precision. The older setters come first:
@@ -136,6 +145,8 @@ bool shim_set_flags(bool tf32, bool deterministic, bool cudnn_benchmark) {
       context.setFloat32Precision(at::Float32Backend::MKLDNN, op, at::Float32Precision::IEEE);
     }
     context.setDeterministicAlgorithms(deterministic, /*warn_only=*/false);
+    // It would write every fresh tensor once more. No operation of ours reads what was never written.
+    context.setDeterministicFillUninitializedMemory(false);
     context.setDeterministicCuDNN(deterministic);
     context.setDeterministicMkldnn(deterministic);
     context.setBenchmarkCuDNN(cudnn_benchmark);
