@@ -24,6 +24,23 @@ test:
     cargo test --locked --features torch
     python3 -B -m doctest bench/observer.py bench/overhead/[a-z]*.py tests/torture/[a-z]*.py tests/fixtures/kept.py
     python3 -B -m unittest discover -s tests/torture
+    just test-python
+
+# With a libtorch of your own, there is no PyTorch, and only what needs none is tested.
+# Runs the tests of the Python package, most of them with the real PyTorch.
+test-python:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo build --locked --features torch --bin orchestrate --bin worker
+    python=python3
+    if [ -e .venv/libtorch ]; then
+        .venv/bin/python -B python/tests/environment.py .venv-python
+        python=.venv-python/bin/python
+        export ORCHESTRATE_NEEDS_PYTORCH=1
+    else
+        echo "test-python: .venv has no PyTorch, so what needs it is not tested" >&2
+    fi
+    "$python" -B -m unittest discover -s python/tests
 
 # Runs the worker's tests with the kernels that older x86-64 processors get, on one thread and on two.
 test-isa:
@@ -122,11 +139,16 @@ report *NAME: build
     {{ orchestrate }} report {{ NAME }}
 
 # Runs all benchmarks, which report ratios within one run.
-bench: bench-pytorch bench-data bench-peaks bench-observer bench-overhead
+bench: bench-pytorch bench-data bench-peaks bench-observer bench-overhead bench-python
 
 # Compares the worker's throughput with that of PyTorch and torchvision, alternately, with the same settings.
 bench-pytorch *ARGS: build
     bench/pytorch.sh {{ ARGS }}
+
+# Measures what the Python package adds to an iteration, beside a bare loop.
+bench-python *ARGS:
+    .venv/bin/python -B python/tests/environment.py .venv-python
+    .venv-python/bin/python -B bench/python.py {{ ARGS }}
 
 # Compares the worker's ceilings with a plain sweep of PyTorch's matrix products, alternately.
 bench-peaks *ARGS: build
@@ -144,6 +166,10 @@ bench-observer *ARGS: build
 bench-overhead *JOBS:
     cargo build --release --locked --bin orchestrate --bin fake-worker
     python3 -B bench/overhead {{ orchestrate }} target/release/fake-worker {{ JOBS }}
+
+# Builds the Python package as a wheel into dist/.
+dist:
+    .venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist ./python
 
 # Installs orchestrate, its worker, man pages and completions below PREFIX.
 install PREFIX=(env("HOME") / ".local"): build

@@ -187,7 +187,9 @@ fn hostile_details() -> String {
     let words = ["autocast", "device_uuid", "compute_capability", "optimizer"];
     let words: String = words.iter().map(|name| format!("\"{name}\":{word},")).collect();
     let maps = format!("\"float32\":{{{word}:{word}}},\"versions\":{{{word}:{long}}}");
-    format!("{{{words}\"device_name\":{long},{maps},\"repeated\":[{word}]}}")
+    let ranks =
+        format!("\"ranks\":[{{\"rank\":0,\"host\":{word},\"device_name\":{word},\"device_uuid\":{word}}}]");
+    format!("{{{words}\"device_name\":{long},{maps},{ranks},\"repeated\":[{word}]}}")
 }
 
 /// Does its work, but leaves a process behind.

@@ -242,9 +242,46 @@ pub struct Details {
     /// them. `None` in records of workers that do not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeated: Option<Vec<String>>,
+    /// What each process measured, if several trained together. Empty if it was one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ranks: Vec<Rank>,
+    /// The one of [`Details::ranks`] that took longest: its seconds are those of the window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slowest_rank: Option<u32>,
     /// Versions of libraries by name: `libtorch`, `cudnn`, …
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub versions: BTreeMap<String, String>,
+}
+
+/// One of several processes that trained together. Sizes are in bytes, durations in seconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rank {
+    /// Its number, from 0.
+    pub rank: u32,
+    /// Samples that it trained on within the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<u64>,
+    /// The length of its window. All begin together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elapsed_s: Option<f64>,
+    /// Seconds of its window in which it waited for data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_wait_s: Option<f64>,
+    /// The host that it ran on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// The own name of its device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_name: Option<String>,
+    /// The UUID of its device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_uuid: Option<String>,
+    /// Peak memory of its device's allocator within the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_device_memory_bytes: Option<u64>,
+    /// Its peak memory on the host since its start (resident set).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_host_memory_bytes: Option<u64>,
 }
 
 /// The shortest window that a clock can measure, in seconds.

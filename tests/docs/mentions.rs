@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use orchestrate::job::PARAMETERS;
 use orchestrate::matrix::schema;
-use orchestrate::protocol::{Details, Failure, WireMeasurement};
+use orchestrate::protocol::{Details, Failure, Rank, WireMeasurement};
 use orchestrate::record::Outcome;
 
 use crate::harness::Project;
@@ -144,7 +144,20 @@ fn every_field_of_a_measurement_is_explained() {
         compute_capability,
         optimizer,
         repeated,
+        ranks,
+        slowest_rank,
         versions,
+    });
+    let ranks = fields!(Rank {
+        rank,
+        samples,
+        elapsed_s,
+        data_wait_s,
+        host,
+        device_name,
+        device_uuid,
+        peak_device_memory_bytes,
+        peak_host_memory_bytes,
     });
     let failure = fields!(Failure { kind, message, needed_bytes, free_bytes });
     let explained = |title| first_cells(&section("docs/reference/measurement.md", title));
@@ -154,6 +167,7 @@ fn every_field_of_a_measurement_is_explained() {
     assert_eq!(explained("Required"), required);
     assert_eq!(explained("`effective`"), of(&effective));
     assert_eq!(explained("`details`"), of(&details));
+    assert_eq!(explained("`details.ranks`"), of(&ranks));
     assert_eq!(explained("`failure`"), of(&failure));
 }
 

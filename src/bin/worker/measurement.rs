@@ -227,6 +227,8 @@ impl Observed {
             compute_capability: capability.map(|(major, minor)| format!("{major}.{minor}")),
             optimizer: Some(self.optimizer_settings.clone()),
             repeated: None,
+            ranks: Vec::new(),
+            slowest_rank: None,
             versions: shim::versions().collect(),
         }
     }

@@ -1,0 +1,200 @@
+"""Makes one measurement of what was counted, what the framework shows and what the script says."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+from . import _output, _process
+from ._framework import Framework, Unusable
+
+# Seconds, waits and losses of all iterations, and the clock of the seconds.
+Iterations = tuple[Sequence[float], Sequence[float], Sequence[Optional[float]], str]
+
+
+@dataclass
+class Said:
+    """What the script says of itself."""
+
+    settings: dict[str, Any]
+    details: dict[str, Any]
+
+
+@dataclass
+class Counted:
+    """What the window counted in this process. Seconds are those of a monotonic clock, from the window's start."""
+
+    samples: Optional[int]
+    batch: Optional[int]
+    iters: Optional[int]
+    warmup: Optional[int]
+    elapsed_s: float
+    started_at: float
+    shapes: Mapping[tuple[int, ...], int] = field(default_factory=dict)
+    ends: Sequence[float] = ()
+    waits: Sequence[float] = ()
+    losses: Sequence[Any] = ()
+    first_loss: Any = None
+    first_step_s: Optional[float] = None
+
+
+def assemble(counted: Counted, said: Said, framework: Framework) -> dict[str, Any]:
+    """The measurement of this process, and its iterations under `iterations`."""
+    batch, samples, iters = _sizes(counted, framework)
+    settings = dict(said.settings)
+    asked_precision = settings.pop("precision", None)
+    precision = framework.precision(None if asked_precision is None else str(asked_precision))
+    read_back: dict[str, Any] = {"device": framework.device(), "precision": precision, **framework.settings()}
+    read_back.update({"iters": iters, "warmup": counted.warmup, **_sizes_of_network(batch, counted, framework)})
+    read_back = {name: value for name, value in read_back.items() if value is not None}
+    if asked_precision is not None:
+        settings["precision"] = asked_precision
+    repeated = sorted(name for name in settings if name not in read_back)
+    _tell_differences(settings, read_back)
+    effective = {**settings, **read_back, "batch": batch}
+    effective.setdefault("device", "cpu")
+    if "precision" not in effective:
+        raise Unusable("nothing shows the precision: say it, as in window(precision=\"fp32\")")
+    losses = framework.numbers([counted.first_loss, *counted.losses])
+    iterations = _iterations(counted, framework, losses[1:])
+    details = {
+        "data_wait_s": sum(counted.waits) if counted.ends else None,
+        "first_step_s": counted.first_step_s,
+        "window_started_at": counted.started_at,
+        "peak_host_memory_bytes": _process.peak_memory_bytes(),
+        "repeated": repeated,
+        **_loss_details(losses[0], losses[1:]),
+        **framework.details(),
+        **said.details,
+    }
+    if iterations is not None:
+        details["iteration_clock"] = iterations[3]
+    return {
+        "schema": _output.SCHEMA,
+        "samples": samples,
+        "elapsed_s": counted.elapsed_s,
+        "synchronized": True,
+        "effective": effective,
+        "details": {name: value for name, value in details.items() if value is not None},
+        "iterations": iterations,
+    }
+
+
+def _sizes(counted: Counted, framework: Framework) -> tuple[int, int, Optional[int]]:
+    """Batch, samples and iterations. What the data or the network shows wins over what the script says."""
+    batches = {shape[0] for shape in counted.shapes}
+    if len(batches) > 1:
+        several = ", ".join(map(str, sorted(batches)))
+        raise Unusable(
+            f"the batches of the window differ in size ({several}): leave out the last one, as by drop_last=True"
+        )
+    images = framework.images()
+    seen = next(iter(batches), images[0] if images else None)
+    if counted.batch is not None and seen is not None and seen != counted.batch:
+        _warn(f"the script says batch={counted.batch}, but its batches hold {seen} samples")
+    batch = seen if seen is not None else counted.batch
+    iters = counted.iters
+    if batch is None and counted.samples is not None and iters is not None and counted.samples % iters == 0:
+        batch = counted.samples // iters
+    if batch is None:
+        raise Unusable("nothing shows how many samples a batch holds: say it, as in window(batch=32)")
+    if iters is None and counted.samples is not None and counted.samples % batch == 0:
+        iters = counted.samples // batch
+    samples = counted.samples if counted.samples is not None else batch * iters if iters is not None else None
+    if samples is None:
+        raise Unusable("nothing was counted: call window.step() for each iteration, or say window(samples=…)")
+    if iters is None or samples != batch * iters:
+        counts = f"{iters} iterations of {batch}" if iters is not None else f"batches of {batch}"
+        raise Unusable(f"{samples} samples are not what {counts} hold")
+    return batch, samples, iters
+
+
+def _sizes_of_network(batch: int, counted: Counted, framework: Framework) -> dict[str, int]:
+    """The side of square images, from the data or from what goes into the first convolution; and the classes."""
+    sizes = {}
+    shapes = [shape for shape in counted.shapes if len(shape) == 4]
+    shape = shapes[0] if len(shapes) == 1 else framework.images()
+    if shape is not None and len(shape) == 4 and shape[2] == shape[3]:
+        sizes["input_size"] = shape[2]
+    logits = framework.logits()
+    if logits is not None and len(logits) == 2 and logits[0] == batch:
+        sizes["classes"] = logits[1]
+    return sizes
+
+
+def _tell_differences(settings: Mapping[str, Any], read_back: Mapping[str, Any]) -> None:
+    for name, value in settings.items():
+        if name in read_back and str(value).lower() != str(read_back[name]).lower():
+            _warn(f"the script says {name}={value}, but what it did shows {name}={read_back[name]}")
+
+
+def _loss_details(first: Optional[float], losses: Sequence[Optional[float]]) -> dict[str, Any]:
+    known = [(number, loss) for number, loss in enumerate(losses) if loss is not None]
+    if first is None and known and known[0][0] == 0:
+        first = known[0][1]
+    return {
+        "first_loss": first,
+        "last_loss": losses[-1] if losses else None,
+        "first_non_finite_iteration": next((number for number, loss in known if not math.isfinite(loss)), None),
+    }
+
+
+def _iterations(
+    counted: Counted, framework: Framework, losses: Sequence[Optional[float]]
+) -> Optional[Iterations]:
+    if not counted.ends:
+        return None
+    host = [end - begin for begin, end in zip([0.0, *counted.ends], counted.ends)]
+    return framework.seconds() or host, list(counted.waits), list(losses), framework.clock()
+
+
+def merge(ranks: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], Optional[Iterations]]:
+    """One measurement of those of all ranks: all samples, in the seconds of the slowest."""
+    iterations = [rank.pop("iterations") for rank in ranks]
+    if len(ranks) == 1:
+        return ranks[0], iterations[0]
+    counts = {rank["effective"]["iters"] for rank in ranks}
+    if len(counts) > 1:
+        each = ", ".join(f"{number}: {rank['effective']['iters']}" for number, rank in enumerate(ranks))
+        raise Unusable(f"the ranks did different numbers of iterations ({each})")
+    slowest = max(range(len(ranks)), key=lambda number: float(ranks[number]["elapsed_s"]))
+    merged = dict(ranks[slowest])
+    merged.pop("host")
+    merged["samples"] = sum(rank["samples"] for rank in ranks)
+    merged["effective"] = _merged([rank["effective"] for rank in ranks])
+    merged["effective"]["batch"] = sum(rank["effective"]["batch"] for rank in ranks)
+    merged["effective"]["ranks"] = len(ranks)
+    details = dict(ranks[slowest]["details"])
+    details["window_started_at"] = min(rank["details"]["window_started_at"] for rank in ranks)
+    for name in ("peak_device_memory_bytes", "peak_device_allocated_bytes", "peak_host_memory_bytes"):
+        known = [rank["details"][name] for rank in ranks if name in rank["details"]]
+        if known:
+            details[name] = max(known)
+    details["ranks"] = [_line(number, rank) for number, rank in enumerate(ranks)]
+    details["slowest_rank"] = slowest
+    merged["details"] = details
+    return merged, iterations[slowest]
+
+
+def _line(number: int, rank: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of each rank."""
+    kept = ("data_wait_s", "peak_device_memory_bytes", "peak_host_memory_bytes", "device_name", "device_uuid")
+    line = {"rank": number, "host": rank["host"], "samples": rank["samples"], "elapsed_s": rank["elapsed_s"]}
+    line.update({name: rank["details"][name] for name in kept if name in rank["details"]})
+    return line
+
+
+def _merged(settings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Settings of all ranks: one value where they agree, or else all of them by rank."""
+    merged: dict[str, Any] = {}
+    for name in sorted(set().union(*settings)):
+        values = [each.get(name) for each in settings]
+        merged[name] = values[0] if all(value == values[0] for value in values) else values
+    return merged
+
+
+def _warn(message: str) -> None:
+    print(f"orchestrate_worker: {message}", file=sys.stderr, flush=True)

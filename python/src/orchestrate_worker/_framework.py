@@ -1,0 +1,96 @@
+"""What the window asks of the library that trains, and the answers of a script that uses none."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, Optional
+
+from . import _process
+
+Settings = dict[str, Any]
+
+# Libraries whose versions are worth a note, beside those that a framework adds.
+LIBRARIES = ("numpy", "transformers", "datasets", "accelerate", "timm")
+
+
+class Unusable(Exception):
+    """A measurement that cannot be what it says; the message tells what to change in the script."""
+
+
+class Framework:
+    """A script without a library that this package knows: it computes on the processor, and nothing is pending.
+
+    The window calls `synchronize` and `open`, starts its clock, calls `tick` then and after each iteration, calls
+    `synchronize`, stops its clock, calls `close`, and everything else after that.
+    """
+
+    def synchronize(self) -> None:
+        """Waits until all devices of this process have finished their work."""
+
+    def open(self) -> None:
+        """The window is about to begin: peaks of memory begin anew, and profilers are told."""
+
+    def tick(self) -> None:
+        """The window has begun, or an iteration has ended, as far as the host knows."""
+
+    def close(self) -> None:
+        """The window has ended."""
+
+    def numbers(self, losses: Sequence[Any]) -> list[Optional[float]]:
+        """Losses as numbers; `None` for what is none."""
+        return [_number(loss) for loss in losses]
+
+    def clock(self) -> str:
+        """The clock of single iterations, in the words of the protocol."""
+        return "host"
+
+    def seconds(self) -> Optional[list[float]]:
+        """The seconds of each iteration by the device's own clock, if it has one."""
+        return None
+
+    def device(self) -> Optional[str]:
+        """The device that computed, if anything shows it: `cpu`, `cuda` or `mps`."""
+        return None
+
+    def precision(self, said: Optional[str]) -> Optional[str]:
+        """The precision that was computed in, if anything shows it. `said` decides where two names mean the same."""
+        return None
+
+    def settings(self) -> Settings:
+        """Everything else that belongs under `effective` and was read back."""
+        return {}
+
+    def images(self) -> Optional[Sequence[int]]:
+        """The shape of a batch of images, if anything shows it: batch, channels, height, width."""
+        return None
+
+    def logits(self) -> Optional[Sequence[int]]:
+        """The shape of what the loss was computed of, if anything shows it: samples, classes."""
+        return None
+
+    def details(self) -> dict[str, Any]:
+        """What belongs under `details`."""
+        return {"device_name": _process.processor(), "versions": _process.versions(LIBRARIES)}
+
+
+def _number(loss: Any) -> Optional[float]:
+    try:
+        return None if loss is None else float(loss)
+    except (TypeError, ValueError):
+        return None
+
+
+def loaded() -> Framework:
+    """The framework of this process. With both PyTorch and JAX loaded, the one that has trained."""
+    from . import _graph
+
+    if "torch" in sys.modules and (_graph.first_graph() is not None or "jax" not in sys.modules):
+        from ._torch import TorchFramework
+
+        return TorchFramework()
+    if "jax" in sys.modules:
+        from ._jax import JaxFramework
+
+        return JaxFramework()
+    return Framework()

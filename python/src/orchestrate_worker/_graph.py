@@ -1,0 +1,228 @@
+"""What an autograd graph tells about the training that built it.
+
+Flags say what was asked for; the graph says what was computed. A node of it holds the type of an operation's output,
+the tensors that its backward pass needs, and so their layout. `torch.autograd.backward` is wrapped: the first graph of
+the process is read whole before it is used up, and the first one within a window is kept, without its tensors, and read
+after the window. Neither takes time within a window that had a warm-up.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from types import ModuleType
+from typing import Any, Callable, Optional
+
+# Operations that multiply and add, by the names of their nodes, and the tensor that shows the layout of their input.
+_CONVOLUTIONS = {"ConvolutionBackward", "MpsConvolutionBackward", "CudnnConvolutionBackward", "ThnnConv2DBackward"}
+_PRODUCTS = _CONVOLUTIONS | {
+    "AddmmBackward", "MmBackward", "BmmBackward", "BaddbmmBackward", "AddmvBackward", "MvBackward", "LinearBackward",
+    "MkldnnLinearBackward", "ScaledDotProductFlashAttentionBackward", "ScaledDotProductFlashAttentionForCpuBackward",
+    "ScaledDotProductEfficientAttentionBackward", "ScaledDotProductCudnnAttentionBackward",
+    "ScaledDotProductFusedAttentionOverrideableBackward", "CudnnRnnBackward", "MkldnnRnnLayerBackward",
+}
+
+
+class Graph:
+    """What one graph shows. What it does not show is `None` or empty."""
+
+    def __init__(self) -> None:
+        self.device: Optional[str] = None
+        """The device's type: `cpu`, `cuda` or `mps`; that of the most products."""
+        self.products: Counter[str] = Counter()
+        """How many products have outputs of which type: `float32`, `bfloat16`, …"""
+        self.compiled = False
+        """Whether a part of it was made by `torch.compile`."""
+        self.parameters = 0
+        """Elements of all trainable tensors."""
+        self.parameter_types: Counter[str] = Counter()
+        """How many trainable tensors have which type."""
+        self.trained: set[int] = set()
+        """The identities of the trainable tensors."""
+        self.channels_last: Optional[bool] = None
+        """Whether all images, feature maps and weights of convolutions are in NHWC order."""
+        self.images: Optional[tuple[int, ...]] = None
+        """The shape of what goes into the first convolution."""
+        self.logits: Optional[tuple[int, ...]] = None
+        """The shape of what a cross-entropy is taken of: a row for each sample, a column for each class."""
+
+
+def read_graph(root: Any) -> Graph:
+    """Reads the graph of the tensor `root`, which must not have been used by a backward pass if layouts matter."""
+    return read_nodes(_nodes([root.grad_fn]), layouts=True)
+
+
+def read_nodes(nodes: Iterator[Any], layouts: bool) -> Graph:
+    """Reads `nodes`; of a graph that was used up, only without `layouts`."""
+    graph, devices = Graph(), Counter[str]()
+    orders: list[Optional[bool]] = []
+    for node in nodes:
+        name = node.name()
+        if hasattr(node, "variable"):
+            _count_parameter(graph, node.variable, orders)
+        elif "Compiled" in name:
+            graph.compiled = True
+            # Outputs of a compiled part alone do not tell in which type its inner operations computed.
+            kept = _saved(node) if layouts else []
+            _count_outputs(graph, devices, [tensor for tensor in kept if tensor.is_floating_point()] or _outputs(node))
+        elif name.startswith("LogSoftmaxBackward"):
+            graph.logits = next((tuple(map(int, output.shape)) for output in _outputs(node)), None)
+        elif name.rstrip("0123456789") in _PRODUCTS:
+            _count_outputs(graph, devices, _outputs(node)[:1])
+            if layouts and name.rstrip("0123456789") in _CONVOLUTIONS:
+                _look_at_convolution(graph, node, orders)
+    graph.device = devices.most_common(1)[0][0] if devices else None
+    told = [order for order in orders if order is not None]
+    graph.channels_last = all(told) if told else None
+    return graph
+
+
+def _nodes(roots: Sequence[Any]) -> Iterator[Any]:
+    """All nodes from `roots` on, each once."""
+    seen, rest = set(), [root for root in roots if root is not None]
+    while rest:
+        node = rest.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        try:
+            rest.extend(after for after, _ in node.next_functions if after is not None)
+        except RuntimeError:  # a node of Python whose graph is gone
+            continue
+        yield node
+
+
+def _outputs(node: Any) -> list[Any]:
+    """Types, shapes and devices of what the operation of `node` put out; none before PyTorch 2.1."""
+    return [output for output in getattr(node, "_input_metadata", ()) if output.dtype.is_floating_point]
+
+
+def _saved(node: Any) -> list[Any]:
+    try:
+        return [tensor for tensor in node.saved_tensors if tensor is not None]
+    except (AttributeError, RuntimeError):
+        return []
+
+
+def _count_outputs(graph: Graph, devices: Counter[str], outputs: Sequence[Any]) -> None:
+    for output in outputs:
+        graph.products[str(output.dtype).partition(".")[2]] += 1
+        devices[output.device.type] += 1
+
+
+def _count_parameter(graph: Graph, parameter: Any, orders: list[Optional[bool]]) -> None:
+    graph.trained.add(id(parameter))
+    graph.parameters += parameter.numel()
+    graph.parameter_types[str(parameter.dtype).partition(".")[2]] += 1
+    orders.append(is_channels_last(parameter))
+
+
+def _look_at_convolution(graph: Graph, node: Any, orders: list[Optional[bool]]) -> None:
+    try:
+        source = node._saved_input
+    except (AttributeError, RuntimeError):
+        return
+    if source is None:
+        return
+    orders.append(is_channels_last(source))
+    # Images are not trained, so no node stands before the first convolution.
+    if node.next_functions and node.next_functions[0][0] is None and source.dim() == 4:
+        graph.images = tuple(source.shape)
+
+
+def is_channels_last(tensor: Any) -> Optional[bool]:
+    """Whether a tensor of four dimensions is in NHWC order; `None` if it is in both orders, or has other dimensions."""
+    if tensor.dim() != 4 or tensor.layout is not sys.modules["torch"].strided:
+        return None
+    here = tensor.is_contiguous(memory_format=sys.modules["torch"].channels_last)
+    return None if here and tensor.is_contiguous() else bool(here)
+
+
+class _Watch:
+    """What the wrapped `torch.autograd.backward` has seen."""
+
+    def __init__(self) -> None:
+        self.first: Optional[Graph] = None
+        self.inside: Optional[list[Any]] = None
+        """The roots of the first graph within the window, or their nodes; `None` while nobody asks for it."""
+
+    def see(self, tensors: Any, retains: bool) -> None:
+        if self.first is not None and (self.inside is None or self.inside or retains):
+            return
+        roots = [tensors] if hasattr(tensors, "grad_fn") else list(tensors)
+        nodes = [root.grad_fn for root in roots if getattr(root, "grad_fn", None) is not None]
+        if self.first is None and nodes:
+            self.first = read_nodes(_nodes(nodes), layouts=True)
+        if self.inside == [] and not retains:
+            # A node of Python does not live longer than its tensor; a loss is small enough to be kept for it.
+            self.inside = [root if root.numel() == 1 else root.grad_fn for root in roots if root.grad_fn is not None]
+
+
+_WATCH = _Watch()
+
+
+def first_graph() -> Optional[Graph]:
+    """The first graph that went backward in this process."""
+    return _WATCH.first
+
+
+def keep_next() -> None:
+    """Keeps the next graph that goes backward, for [`kept_graph`]."""
+    _WATCH.inside = []
+
+
+def kept_graph() -> Optional[Graph]:
+    """What was kept since [`keep_next`]: types, but no layouts."""
+    roots, _WATCH.inside = _WATCH.inside, None
+    nodes = [getattr(root, "grad_fn", root) for root in roots or ()]
+    return read_nodes(_nodes(nodes), layouts=False) if nodes else None
+
+
+def watch_backward() -> None:
+    """Wraps `torch.autograd.backward`, at once or as soon as PyTorch is imported."""
+    if "torch" in sys.modules:
+        _wrap(sys.modules["torch"])
+    else:
+        sys.meta_path.insert(0, _AfterImport("torch", _wrap))
+
+
+def _wrap(torch: ModuleType) -> None:
+    backward = torch.autograd.backward
+
+    @functools.wraps(backward)
+    def watched(tensors: Any, *args: Any, **options: Any) -> None:
+        if _WATCH.first is None or _WATCH.inside is not None:
+            retains = any(args[1:3]) or options.get("retain_graph") or options.get("create_graph")
+            _WATCH.see(tensors, bool(retains))
+        backward(tensors, *args, **options)
+
+    torch.autograd.backward = watched
+
+
+class _AfterImport(importlib.abc.MetaPathFinder):
+    """Calls a function with a module as soon as it was imported."""
+
+    def __init__(self, name: str, then: Callable[[ModuleType], None]) -> None:
+        self.name, self.then = name, then
+
+    def find_spec(
+        self, fullname: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
+    ) -> Optional[importlib.machinery.ModuleSpec]:
+        if fullname != self.name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def execute_and_tell(module: ModuleType) -> None:
+                execute(module)
+                self.then(module)
+
+            spec.loader.exec_module = execute_and_tell  # type: ignore[method-assign]
+        return spec

@@ -1,0 +1,57 @@
+"""JAX: what it is waited for with, and what it tells about the training.
+
+Nothing of JAX shows in which type the operations inside a compiled function compute, so a script says its precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Optional
+
+from . import _process
+from ._framework import LIBRARIES, Framework, Settings, Unusable
+
+_LIBRARIES = ("jax", "jaxlib", "flax", "optax", "equinox", *LIBRARIES)
+_DEVICES = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda", "METAL": "mps"}
+
+
+class JaxFramework(Framework):
+    """JAX in this process."""
+
+    def __init__(self) -> None:
+        import jax
+
+        self._jax: Any = jax
+        if jax.process_count() > 1:
+            raise Unusable("several JAX processes are not measured together: run one")
+
+    def synchronize(self) -> None:
+        # What nobody holds any more was either an input of what somebody holds, or is of no use to anybody.
+        for array in self._jax.live_arrays():
+            array.block_until_ready()
+        self._jax.effects_barrier()
+
+    def numbers(self, losses: Sequence[Any]) -> list[Optional[float]]:
+        return super().numbers(self._jax.device_get(list(losses)))
+
+    def clock(self) -> str:
+        return "submission"
+
+    def device(self) -> Optional[str]:
+        backend = str(self._jax.default_backend())
+        return _DEVICES.get(backend, backend)
+
+    def settings(self) -> Settings:
+        config = self._jax.config
+        word = config.jax_default_matmul_precision
+        return {"matmul_precision": str(word or "default"), "x64": bool(config.jax_enable_x64), "compile": True}
+
+    def details(self) -> dict[str, Any]:
+        device = self._jax.devices()[0]
+        on_cpu = self.device() == "cpu"
+        memory = (device.memory_stats() or {}) if not on_cpu else {}
+        return {
+            "device_name": _process.processor() if on_cpu else device.device_kind,
+            "versions": _process.versions(_LIBRARIES),
+            "peak_device_allocated_bytes": memory.get("peak_bytes_in_use"),
+        }

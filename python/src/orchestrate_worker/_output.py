@@ -1,0 +1,123 @@
+"""What leaves this process: `measurement.json`, `iterations.csv` and progress; or, without orchestrate, a page."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import textwrap
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional
+
+SCHEMA = 1
+_MEASUREMENT, _ITERATIONS = "ORCHESTRATE_MEASUREMENT", "ORCHESTRATE_ITERATIONS"
+_SECONDS_BETWEEN_LINES = 0.2
+
+
+def asked_for() -> Optional[str]:
+    """Where orchestrate wants the measurement; `None` if it did not start this process."""
+    return os.environ.get(_MEASUREMENT) or None
+
+
+def write_json(path: str, content: Mapping[str, Any]) -> None:
+    """Writes `content` at once, so that nobody sees half of it."""
+    _replace(path, json.dumps(_finite(content), allow_nan=False, indent=2) + "\n")
+
+
+def write_iterations(
+    seconds: Sequence[float], waits: Sequence[float], losses: Sequence[Optional[float]], clock: str
+) -> None:
+    """Writes one line for each iteration, if orchestrate asked for them."""
+    path = os.environ.get(_ITERATIONS)
+    if not path:
+        return
+    lines = ["iteration,elapsed_s,data_wait_s,loss,clock"]
+    for number, (elapsed, wait, loss) in enumerate(zip(seconds, waits, losses)):
+        lines.append(f"{number},{elapsed:.9f},{wait:.9f},{'' if loss is None else repr(loss)},{clock}")
+    _replace(path, "\n".join(lines) + "\n")
+
+
+def _replace(path: str, text: str) -> None:
+    draft = f"{path}.{os.getpid()}.tmp"
+    with open(draft, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(draft, path)
+
+
+def _finite(value: Any) -> Any:
+    """The value with `None` for numbers that JSON does not have, and plain numbers for those of other libraries."""
+    if isinstance(value, Mapping):
+        return {str(key): _finite(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(inner) for inner in value]
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return _finite(value.item()) if hasattr(value, "item") else str(value)
+
+
+class Progress:
+    """Tells how far the window is, a few times a second at most: printing takes time within the window."""
+
+    def __init__(self, speaks: bool) -> None:
+        self._asked = speaks and asked_for() is not None
+        self._draws = speaks and not self._asked and sys.stderr.isatty()
+        self._speaks = self._asked or self._draws
+        self._last = -math.inf
+
+    def tell(self, event: str, done: int, of: Optional[int]) -> None:
+        """Tells that `done` iterations `of` so many have ended. The last one is always told."""
+        if not self._speaks or of is None:
+            return
+        now = time.monotonic()
+        if done < of and now - self._last < _SECONDS_BETWEEN_LINES:
+            return
+        self._last = now
+        if self._asked:
+            print(json.dumps({"event": event, "done": done, "of": of}), flush=True)
+        else:
+            print(f"\r{event} {done}/{of} ", end="", file=sys.stderr, flush=True)
+
+    def finish(self) -> None:
+        """Leaves an empty line behind on a terminal."""
+        if self._draws:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def page(measurement: Mapping[str, Any]) -> str:
+    """The measurement for a person."""
+    effective, details = dict(measurement["effective"]), dict(measurement["details"])
+    samples, seconds = measurement["samples"], measurement["elapsed_s"]
+    said = details.pop("repeated", [])
+    model, precision, batch, device = (effective.pop(name, None) for name in ("model", "precision", "batch", "device"))
+    name = details.pop("device_name", None)
+    where = f"{device} ({name})" if name else device
+    lines = [f"{model or 'training'}, {precision}, batch {batch}, on {where}"]
+    rate = f"{samples / seconds:.2f} samples/s"
+    lines += _lines(rate, f"{samples} samples in {seconds:.3f} s, the device waited for at both ends")
+    versions = details.pop("versions", {})
+    for heading, what in (
+        ("read back", {name: value for name, value in effective.items() if name not in said}),
+        ("said", {name: value for name, value in effective.items() if name in said}),
+        ("versions", versions),
+        ("details", details),
+    ):
+        words = [f"{name}={_word(value)}" for name, value in sorted(what.items()) if value is not None]
+        lines += _lines(heading, "  ".join(words)) if words else []
+    return "\n".join(lines)
+
+
+def _lines(heading: str, text: str) -> list[str]:
+    """`text` behind `heading`, folded."""
+    return textwrap.wrap(
+        text, 100, initial_indent=f"  {heading:<20}  ", subsequent_indent=" " * 24, break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+def _word(value: Any) -> str:
+    value = _finite(value)
+    return f"{value:.6g}" if isinstance(value, float) else value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,234 @@
+"""PyTorch: what it is waited for with, and what it tells about the training."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, Optional
+
+from . import _graph, _process
+from ._framework import LIBRARIES, Framework, Settings, Unusable
+
+# The range that profilers are restricted to.
+RANGE = "orchestrate"
+
+# The variable by which NVIDIA's profilers reach the ranges of a program.
+_INJECTION = "NVTX_INJECTION64_PATH"
+
+# Losses that are gathered into one tensor at a time.
+_TOGETHER = 4096
+
+_LIBRARIES = ("torch", "torchvision", "lightning", "pytorch_lightning", "triton", *LIBRARIES)
+
+
+class TorchFramework(Framework):
+    """PyTorch in this process, on the processor, CUDA or MPS."""
+
+    def __init__(self) -> None:
+        import torch
+
+        self._torch: Any = torch
+        self._events: list[Any] = []
+        self._on_cuda = bool(torch.cuda.is_initialized())
+        # MPS has no such question. Who has a tensor there has memory there.
+        self._on_mps = torch.backends.mps.is_available() and torch.mps.current_allocated_memory() > 0
+        self._inside: Optional[_graph.Graph] = None
+        self._single_thread = contextlib.ExitStack()
+
+    # --- the window ---------------------------------------------------------------------------------------------------
+
+    def synchronize(self) -> None:
+        if self._torch.cuda.is_initialized():
+            self._torch.cuda.synchronize()
+        if self._on_mps:
+            self._torch.mps.synchronize()
+
+    def open(self) -> None:
+        if self._on_cuda:
+            self._torch.cuda.reset_peak_memory_stats()
+            if _INJECTION in os.environ:
+                # A range belongs to one thread, but backward passes run on another one.
+                self._single_thread.enter_context(self._torch.autograd.set_multithreading_enabled(False))
+            self._torch.cuda.cudart().cudaProfilerStart()
+            self._torch.cuda.nvtx.range_push(RANGE)
+        _graph.keep_next()
+
+    def tick(self) -> None:
+        if self._on_cuda:
+            event = self._torch.cuda.Event(enable_timing=True)
+            event.record()
+            self._events.append(event)
+
+    def close(self) -> None:
+        if self._on_cuda:
+            self._torch.cuda.nvtx.range_pop()
+            self._torch.cuda.cudart().cudaProfilerStop()
+            self._single_thread.close()
+        self._inside = _graph.kept_graph()
+
+    # --- after the window ---------------------------------------------------------------------------------------------
+
+    def numbers(self, losses: Sequence[Any]) -> list[Optional[float]]:
+        if not all(isinstance(loss, self._torch.Tensor) and loss.numel() == 1 for loss in losses):
+            return super().numbers(losses)
+        numbers: list[Optional[float]] = []
+        for begin in range(0, len(losses), _TOGETHER):
+            some = [loss.detach().reshape(()).float() for loss in losses[begin : begin + _TOGETHER]]
+            numbers.extend(self._torch.stack(some).tolist())
+        return numbers
+
+    def clock(self) -> str:
+        return {"cpu": "host", "cuda": "device_events"}.get(self.device() or "cpu", "submission")
+
+    def seconds(self) -> Optional[list[float]]:
+        if self.clock() != "device_events":
+            return None
+        return [begin.elapsed_time(end) / 1e3 for begin, end in zip(self._events, self._events[1:])]
+
+    def device(self) -> Optional[str]:
+        graph = self._graph()
+        if graph is not None and graph.device is not None:
+            return graph.device
+        return "cuda" if self._on_cuda else "mps" if self._on_mps else "cpu"
+
+    def precision(self, said: Optional[str]) -> Optional[str]:
+        graph = self._graph()
+        if graph is None or not graph.products:
+            return None
+        # Those within the window decide, but a compiled part hides its inner types once it was used.
+        types = graph.products + (self._inside.products if self._inside else graph.products)
+        if graph.parameter_types["float64"] or graph.parameter_types["float16"]:
+            raise Unusable("the weights are in float64 or float16, which is none of fp32, tf32, amp and bf16")
+        if types["float16"]:
+            return "amp"
+        if types["bfloat16"]:
+            # On the processor, both names mean autocast to bfloat16.
+            return "amp" if said == "amp" and self.device() == "cpu" else "bf16"
+        return "tf32" if self._rounds() else "fp32"
+
+    def settings(self) -> Settings:
+        torch, on_cuda = self._torch, self.device() == "cuda"
+        found: Settings = {
+            "tf32": self._rounds(),
+            "deterministic": torch.are_deterministic_algorithms_enabled(),
+            "cudnn_benchmark": bool(on_cuda and torch.backends.cudnn.benchmark),
+            "threads": torch.get_num_threads(),
+        }
+        graph = self._graph()
+        if graph is not None:
+            found["compile"] = graph.compiled or bool(self._inside and self._inside.compiled)
+            if graph.channels_last is not None:
+                found["channels_last"] = graph.channels_last
+            # What a compiled part keeps for its backward pass says nothing about single products.
+            if len(graph.products) > 1 and not graph.compiled:
+                found["product_types"] = dict(sorted(graph.products.items()))
+            if set(graph.parameter_types) != {"float32"} and graph.parameter_types:
+                found["parameter_types"] = dict(sorted(graph.parameter_types.items()))
+        if (optimizer := self._optimizer()) is not None:
+            found["optimizer"] = type(optimizer).__name__.lower()
+        return found
+
+    def images(self) -> Optional[Sequence[int]]:
+        graph = self._graph()
+        return graph.images if graph is not None else None
+
+    def logits(self) -> Optional[Sequence[int]]:
+        graph = self._graph()
+        return graph.logits if graph is not None else None
+
+    def details(self) -> dict[str, Any]:
+        torch, graph = self._torch, self._graph()
+        details: dict[str, Any] = {"versions": _process.versions(_LIBRARIES), "float32": self._float32()}
+        if graph is not None and graph.parameters:
+            details["parameters"] = graph.parameters
+        if (optimizer := self._optimizer()) is not None:
+            details["optimizer"] = _phrase(optimizer)
+        if self.device() == "cuda":
+            details.update(self._cuda_details())
+        elif self.device() == "mps":
+            details["device_name"] = _process.processor()
+            details["peak_device_memory_bytes"] = None  # MPS tells what is held now, never the most that was.
+        else:
+            details["device_name"] = _process.processor()
+        if torch.version.cuda and self.device() == "cuda":
+            details["versions"]["cuda"] = torch.version.cuda
+            details["versions"]["cudnn"] = str(torch.backends.cudnn.version())
+        return details
+
+    def _cuda_details(self) -> dict[str, Any]:
+        cuda = self._torch.cuda
+        about = cuda.get_device_properties(cuda.current_device())
+        uuid = getattr(about, "uuid", None)
+        return {
+            "device_name": about.name,
+            "device_uuid": f"GPU-{uuid}" if uuid is not None else None,
+            "compute_capability": f"{about.major}.{about.minor}",
+            "peak_device_memory_bytes": cuda.max_memory_reserved(),
+            "peak_device_allocated_bytes": cuda.max_memory_allocated(),
+        }
+
+    def _graph(self) -> Optional[_graph.Graph]:
+        """What is known of the training: of the first graph of all, which was whole when it was read."""
+        return _graph.first_graph()
+
+    def _optimizer(self) -> Any:
+        """The optimizer that holds most of what was trained. No library lists its optimizers, so memory is searched."""
+        graph = self._graph()
+        if graph is None:
+            return None
+
+        def held(optimizer: Any) -> int:
+            groups = getattr(optimizer, "param_groups", ())
+            return sum(id(tensor) in graph.trained for group in groups for tensor in group["params"])
+
+        kind = self._torch.optim.Optimizer
+        found = [thing for thing in gc.get_objects() if issubclass(type(thing), kind)]
+        best = max(found, key=held, default=None)
+        return best if best is not None and held(best) else None
+
+    def _float32(self) -> dict[str, str]:
+        """How single precision may be computed, by library and operation, in PyTorch's words."""
+        backends = self._torch.backends
+        places = {
+            "cuda_matmul": (backends.cuda.matmul, backends.cuda.matmul),
+            "cuda_conv": (getattr(backends.cudnn, "conv", None), backends.cudnn),
+            "onednn_matmul": (getattr(backends.mkldnn, "matmul", None), None),
+            "onednn_conv": (getattr(backends.mkldnn, "conv", None), None),
+        }
+        found = {}
+        for name, (new, old) in places.items():
+            # Since PyTorch 2.9 as a word; before, as a switch that must not be read once the words were used.
+            word = getattr(new, "fp32_precision", None)
+            if word is None and old is not None:
+                word = "tf32" if old.allow_tf32 else "ieee"
+            if word is not None:
+                found[name] = str(word)
+        return found
+
+    def _rounds(self) -> bool:
+        """Whether products in single precision may be rounded to fewer bits on the device that computed."""
+        library = "cuda" if self.device() == "cuda" else "onednn"
+        words = self._float32()
+        return any(words.get(f"{library}_{operation}") in ("tf32", "bf16") for operation in ("matmul", "conv"))
+
+
+def _phrase(optimizer: Any) -> str:
+    """`SGD, learning rate 0.01, momentum 0.9, weight decay 0.0001, fused`: an optimizer and its constants."""
+    group = optimizer.param_groups[0]
+    words = [type(optimizer).__name__]
+    for key, said in (("lr", "learning rate"), ("momentum", "momentum"), ("weight_decay", "weight decay")):
+        if group.get(key):
+            words.append(f"{said} {float(group[key]):g}")
+    words += [key for key in ("nesterov", "fused", "foreach", "capturable") if group.get(key)]
+    return ", ".join(words)
+
+
+def is_rank_of_many() -> bool:
+    """Whether this process is one of several that train together through `torch.distributed`."""
+    distributed = getattr(sys.modules.get("torch"), "distributed", None)
+    return bool(
+        distributed and distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
+    )

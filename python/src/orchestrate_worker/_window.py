@@ -1,0 +1,268 @@
+"""The measured window: when it begins and ends, what is counted within it, and what is made of that."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Optional, TypeVar
+
+from . import _failure, _output, _process
+from ._assemble import Counted, Said, assemble, merge
+from ._framework import Framework, Unusable, loaded
+from ._ranks import Ranks
+
+T = TypeVar("T")
+
+# Why a loop over `Window.over` that was left early measures nothing.
+_LEFT = (
+    "the loop over window.over(…) was left before its end, so nobody knows whether its last iteration belongs to the "
+    "window: give window(iters=…), and the loop ends by itself"
+)
+
+
+class Window:
+    """A window that is measured; made by [`window`], which says what its arguments mean.
+
+    After the `with` block, `measurement` holds what was measured, in the form of `measurement.json`: on rank 0 if
+    several processes train together, and `None` on the others.
+    """
+
+    def __init__(
+        self, samples: Optional[int], batch: Optional[int], warmup: int, iters: Optional[int], said: Mapping[str, Any]
+    ) -> None:
+        for name, value in (("samples", samples), ("batch", batch), ("warmup", warmup), ("iters", iters)):
+            least = 0 if name == "warmup" else 1
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+                raise ValueError(f"{name} is {value!r}: expected a whole number of at least {least}")
+        self.measurement: Optional[dict[str, Any]] = None
+        self._samples, self._batch, self._warmup, self._iters = samples, batch, warmup, iters
+        self._said = Said(dict(said), {})
+        self._framework: Framework = Framework()
+        self._ranks: Optional[Ranks] = None
+        self._progress = _output.Progress(False)
+        self._state = "new"  # then "warm-up", "open", "closed"
+        self._loops = False
+        self._left = False
+        self._warmed = 0
+        self._ends: list[float] = []
+        self._waits: list[float] = []
+        self._losses: list[Any] = []
+        self._loss: Any = None
+        self._first_loss: Any = None
+        self._wait = 0.0
+        self._shapes: dict[tuple[int, ...], int] = {}
+        self._began = self._ended = self._started_at = 0.0
+        self._first_step: Optional[float] = None
+
+    # --- for the script -----------------------------------------------------------------------------------------------
+
+    def over(self, data: Iterable[T]) -> Iterator[T]:
+        """Goes over `data`, an iteration for each item: the warm-up first, then the window.
+
+        With `iters`, the loop ends after so many, and `data` begins anew as often as that takes; without, the window
+        ends with `data`. The time that `data` takes is counted as waited for data. The first tensor in each item tells
+        the batch.
+        """
+        if self._loops or self._warmed or self._ends:
+            raise Unusable("window.over(…) was called for the second time, or after window.step()")
+        self._loops = True
+        return self._over(data)
+
+    def step(self, loss: Any = None) -> None:
+        """Says that an iteration has ended, and with which `loss`: a number, or a tensor that is read after the window.
+
+        A loop over [`Window.over`] says that by itself.
+        """
+        if self._loops:
+            raise Unusable("window.step() is called by window.over(…) already; to tell a loss, use window.loss(loss)")
+        if loss is not None:
+            self.loss(loss)
+        self._end_iteration()
+
+    def loss(self, loss: Any) -> None:
+        """Tells the loss of this iteration: a number, or a tensor that is read after the window."""
+        # The graph behind a loss would keep all of its tensors.
+        self._loss = loss.detach() if hasattr(loss, "detach") else loss
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Counts the block as waited for data, where a loop fetches its data itself."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.waited(time.perf_counter() - began)
+
+    def waited(self, seconds: float) -> None:
+        """Counts so many seconds of this iteration as waited for data."""
+        self._wait += seconds
+
+    def look_at(self, item: Any) -> None:
+        """Takes the batch, and the size of images, from `item`: data that is about to be trained on."""
+        if self._first_step is None and not self._warmed and not self._ends:
+            self._first_step = _process.seconds_since_start()
+        shape = _shape_in(item)
+        if shape is not None and (self._state == "open" or not self._warmup):
+            self._shapes[shape] = self._shapes.get(shape, 0) + 1
+
+    def report(self, **settings: Any) -> None:
+        """Adds settings that nothing shows, such as `model` or parameters of the script. What is read back wins."""
+        self._said.settings.update(settings)
+
+    def detail(self, **details: Any) -> None:
+        """Adds to `details`, such as `flops_per_sample`."""
+        self._said.details.update(details)
+
+    # --- the window ---------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Window:
+        if self._state != "new":
+            raise Unusable("a window was opened for the second time: make a new one")
+        self._framework, self._ranks = loaded(), Ranks()
+        self._progress = _output.Progress(self._ranks.rank == 0)
+        self._state = "warm-up"
+        if not self._warmup:
+            self._open()
+        return self
+
+    def __exit__(
+        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        if error is not None:
+            self._progress.finish()
+            _failure.write_failure(error)
+            return
+        try:
+            self._finish()
+        except Exception as unusable:
+            _failure.write_failure(unusable)
+            raise
+
+    def _over(self, data: Iterable[T]) -> Iterator[T]:
+        items, since_start = iter(data), 0
+        while self._state != "closed":
+            began = time.perf_counter()
+            try:
+                item = next(items)
+            except StopIteration:
+                if self._iters is None:
+                    return
+                if not since_start or items is data:
+                    raise Unusable(f"window.over(…): the data ended after {self._told()}") from None
+                items, since_start = iter(data), 0
+                self.waited(time.perf_counter() - began)
+                continue
+            self.waited(time.perf_counter() - began)
+            since_start += 1
+            self.look_at(item)
+            self._left = True
+            yield item
+            self._left = False
+            self._end_iteration()
+
+    def _told(self) -> str:
+        asked = f" of {self._iters}" if self._iters is not None else ""
+        return f"{self._warmed} of {self._warmup} warm-up iterations and {len(self._ends)}{asked} measured ones"
+
+    def _end_iteration(self) -> None:
+        if self._state == "warm-up":
+            self._warmed += 1
+            if self._warmed == 1:
+                self._first_loss = self._loss
+            self._loss, self._wait = None, 0.0
+            self._progress.tell("warmup", self._warmed, self._warmup)
+            if self._warmed == self._warmup:
+                self._open()
+            return
+        if self._state != "open":
+            raise Unusable(f"window.step(): the window of {self._iters} iterations is over")
+        self._framework.tick()
+        self._ends.append(time.perf_counter())
+        self._waits.append(self._wait)
+        self._losses.append(self._loss)
+        self._loss, self._wait = None, 0.0
+        if len(self._ends) == self._iters:
+            self._close()
+        self._progress.tell("measure", len(self._ends), self._iters)
+
+    def _open(self) -> None:
+        assert self._ranks is not None
+        # What was loaded since the block was entered may be the library that trains.
+        self._framework = loaded()
+        self._framework.synchronize()
+        self._framework.open()
+        self._ranks.wait()
+        self._state, self._wait = "open", 0.0
+        self._started_at, self._began = time.time(), time.perf_counter()
+        self._framework.tick()
+
+    def _close(self) -> None:
+        self._framework.synchronize()
+        self._ended = time.perf_counter()
+        self._state = "closed"
+        self._framework.close()
+
+    def _finish(self) -> None:
+        if self._left:
+            raise Unusable(_LEFT)
+        if self._state == "open" and self._iters is None:
+            self._close()
+        self._progress.finish()
+        if self._state != "closed":
+            raise Unusable(f"the window is not complete: {self._told()} were done")
+        assert self._ranks is not None
+        counted = Counted(
+            samples=self._samples, batch=self._batch, iters=len(self._ends) or None, shapes=self._shapes,
+            warmup=self._warmed if self._warmup else None, elapsed_s=self._ended - self._began,
+            started_at=self._started_at, ends=[end - self._began for end in self._ends], waits=self._waits,
+            losses=self._losses, first_loss=self._first_loss, first_step_s=self._first_step,
+        )
+        everybody = self._ranks.gather(assemble(counted, self._said, self._framework))
+        if self._ranks.rank == 0:
+            self.measurement, iterations = merge(everybody)
+            if iterations is not None:
+                _output.write_iterations(*iterations)
+            path = _output.asked_for()
+            if path is not None:
+                _output.write_json(path, self.measurement)
+            else:
+                print(_output.page(self.measurement), flush=True)
+
+
+def _shape_in(item: Any) -> Optional[tuple[int, ...]]:
+    """The shape of the first tensor or array in an item of data."""
+    shape = getattr(item, "shape", None)
+    if shape is not None and not callable(shape) and len(shape):
+        return tuple(shape)
+    inner = item.values() if isinstance(item, Mapping) else item if isinstance(item, (list, tuple)) else ()
+    return next((shape for shape in map(_shape_in, inner) if shape is not None), None)
+
+
+def window(
+    *,
+    samples: Optional[int] = None,
+    batch: Optional[int] = None,
+    warmup: int = 0,
+    iters: Optional[int] = None,
+    **settings: Any,
+) -> Window:
+    """A window to be measured, for a `with` statement.
+
+    - `samples` is the number of samples of the window: images, texts, whatever the script trains on. Without it, it is
+      the batches' sum.
+    - `batch` is the number of samples of one iteration, needed only if neither the data nor the network shows it.
+    - `warmup` iterations come first and are not measured. The window begins after them; with 0, at once.
+    - `iters` is the number of measured iterations. With it, the window ends behind the last of them; without it, at
+      the end of the `with` block.
+    - `settings` are reported under `effective`, as by [`Window.report`]: `model="resnet50"`, and whatever else the
+      script was told.
+
+    If several processes train together through `torch.distributed`, each opens a window, and all numbers are its own;
+    rank 0 reports the sum of the samples over the seconds of the slowest.
+
+    Raises `ValueError` for a number that cannot be, and later `Unusable` for a window that cannot be measured.
+    """
+    return Window(samples, batch, warmup, iters, settings)
+

@@ -1,0 +1,69 @@
+"""A callback that measures a training by Lightning, with its `Trainer` unchanged.
+
+    from orchestrate_worker.lightning import MeasureWindow
+
+    trainer = Trainer(max_steps=-1, callbacks=[MeasureWindow(warmup=10, iters=100, model="resnet50")])
+    trainer.fit(module, loader)
+
+The trainer is stopped after the window.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Optional
+
+try:
+    from lightning.pytorch import Callback
+except ImportError:
+    from pytorch_lightning import Callback
+
+from ._failure import write_failure
+from ._window import Window, window
+
+
+class MeasureWindow(Callback):  # type: ignore[misc]
+    """Measures `iters` batches after `warmup` others; `settings` as for [`orchestrate_worker.window`]."""
+
+    def __init__(self, *, warmup: int, iters: int, batch: Optional[int] = None, **settings: Any) -> None:
+        super().__init__()
+        self.window: Window = window(warmup=warmup, iters=iters, batch=batch, **settings)
+        self._batches = warmup + iters
+        self._done = 0
+        self._ended: Optional[float] = None
+
+    @property
+    def measurement(self) -> Optional[dict[str, Any]]:
+        """What was measured, as [`Window.measurement`]."""
+        return self.window.measurement
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """The window's block begins."""
+        self.window.__enter__()
+        self._ended = time.perf_counter()
+
+    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        """A batch is there: what passed since the last one ended was waited for it."""
+        if self._done < self._batches and self._ended is not None:
+            self.window.waited(time.perf_counter() - self._ended)
+            self.window.look_at(batch)
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        """An iteration has ended; after the last one, so does the training."""
+        if self._done < self._batches:
+            loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
+            self.window.step(loss)
+            self._done += 1
+            self._ended = time.perf_counter()
+            if self._done == self._batches:
+                trainer.should_stop = True
+                self.window.__exit__(None, None, None)
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        """The reason is written for orchestrate."""
+        write_failure(exception)
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        """A training that ended early has no measurement, and says so."""
+        if self._done < self._batches:
+            self.window.__exit__(None, None, None)

@@ -1,0 +1,158 @@
+"""Lightning and JAX, where they are installed; and CUDA, by a stub that writes down what it is asked."""
+
+import importlib.util
+import os
+import unittest
+
+from test_pytorch import HAS_PYTORCH, REASON, SCRIPT
+from test_window import run
+
+LIGHTNING = """
+import sys
+import torch
+from lightning.pytorch import LightningModule, Trainer
+from orchestrate_worker.lightning import MeasureWindow
+
+class Module(LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 3)
+    def training_step(self, batch, number):
+        images, labels = batch
+        return torch.nn.functional.cross_entropy(self.layer(images), labels)
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+data = torch.utils.data.TensorDataset(torch.randn(64, 8), torch.randint(3, (64,)))
+loader = torch.utils.data.DataLoader(data, batch_size=16)
+measure = MeasureWindow(warmup=3, iters=7, model="layer")
+trainer = Trainer(
+    max_epochs={epochs}, callbacks=[measure], accelerator="cpu", logger=False, enable_checkpointing=False,
+    enable_progress_bar=False, enable_model_summary=False, precision={precision!r})
+trainer.fit(Module(), loader)
+assert trainer.global_step == 10, trainer.global_step
+"""
+
+JAX = """
+import jax, jax.numpy as jnp
+import orchestrate_worker as worker
+weights, images = jnp.ones((512, 512)), jnp.ones((64, 512))
+step = jax.jit(lambda weights, images: weights - 1e-6 * images.T @ (images @ weights))
+with worker.window(warmup=1, iters=5, {said}) as window:
+    for images in window.over([images]):
+        weights = step(weights, images)
+        window.loss(weights[0, 0])
+"""
+
+# A stand-in for CUDA. The training stays on the processor; what counts is who is asked, and in which order.
+CUDA = """
+asked = []
+def note(name, result=None):
+    def answer(*words, **more):
+        asked.append(name)
+        return result
+    return answer
+class Event:
+    clock = 0
+    def __init__(self, enable_timing):
+        assert enable_timing
+    def record(self):
+        asked.append("event")
+        Event.clock += 5
+        self.at = Event.clock
+    def elapsed_time(self, other):
+        asked.append("read")
+        return other.at - self.at
+class Runtime:
+    cudaProfilerStart, cudaProfilerStop = staticmethod(note("start")), staticmethod(note("stop"))
+class About:
+    name, uuid, major, minor = "Fake GPU", "01234567", 9, 0
+cuda = torch.cuda
+cuda.is_initialized, cuda.synchronize = note("asked", True), note("synchronize")
+cuda.reset_peak_memory_stats, cuda.cudart = note("reset"), lambda: Runtime
+cuda.nvtx.range_push, cuda.nvtx.range_pop, cuda.Event = note("push"), note("pop"), Event
+cuda.current_device, cuda.get_device_properties = lambda: 0, lambda index: About
+cuda.max_memory_reserved, cuda.max_memory_allocated = lambda: 2000, lambda: 1000
+torch.version.cuda = "13.0"
+torch.backends.cudnn.version = lambda: 91002
+torch.backends.cudnn.allow_tf32 = False
+import orchestrate_worker._torch as ours
+ours.TorchFramework.device = lambda self: "cuda"
+"""
+CUDA_LOOP = """
+import os
+with worker.window(warmup=2, iters=3, **options) as window:
+    for images, labels in window.over([(images, labels)]):
+        asked.append("train")
+        threads = torch._C._is_multithreading_enabled()
+        assert threads == (window._state != "open" or "NVTX_INJECTION64_PATH" not in os.environ), threads
+        window.loss(train())
+asked = [word for word in asked if word != "asked"]
+train = ["train", "event"] * 3
+before = ["train"] * 2 + ["synchronize", "reset", "start", "push", "event"]
+assert torch._C._is_multithreading_enabled()
+assert asked == before + train + ["synchronize", "pop", "stop"] + ["read"] * 3, asked
+"""
+
+
+@unittest.skipUnless(HAS_PYTORCH or os.environ.get("ORCHESTRATE_NEEDS_PYTORCH"), REASON)
+class Devices(unittest.TestCase):
+    """Devices that are not here."""
+
+    def test_under_a_profiler_all_of_an_iteration_is_in_one_thread(self):
+        script = SCRIPT.format(setup=CUDA, optimizer="SGD") + CUDA_LOOP
+        done, _, _ = run(script, variables={"NVTX_INJECTION64_PATH": "/nowhere"})
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_cuda_is_waited_for_at_both_ends_and_read_only_afterwards(self):
+        done, measurement, iterations = run(SCRIPT.format(setup=CUDA, optimizer="SGD") + CUDA_LOOP)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        details = measurement["details"]
+        self.assertEqual((details["device_name"], details["device_uuid"]), ("Fake GPU", "GPU-01234567"))
+        self.assertEqual((details["compute_capability"], details["iteration_clock"]), ("9.0", "device_events"))
+        self.assertEqual(details["peak_device_memory_bytes"], 2000)
+        self.assertEqual(details["peak_device_allocated_bytes"], 1000)
+        self.assertEqual([line.split(",")[1] for line in iterations[1:]], ["0.005000000"] * 3)
+        self.assertEqual((measurement["effective"]["device"], measurement["effective"]["precision"]), ("cuda", "fp32"))
+
+
+@unittest.skipUnless(importlib.util.find_spec("lightning") or os.environ.get("ORCHESTRATE_NEEDS_PYTORCH"), REASON)
+class Lightning(unittest.TestCase):
+    """The callback measures a trainer and stops it."""
+
+    def test_the_trainer_is_measured_and_stopped(self):
+        for precision, expected in (("32-true", "fp32"), ("bf16-mixed", "bf16")):
+            with self.subTest(precision):
+                done, measurement, iterations = run(LIGHTNING.format(epochs=-1, precision=precision))
+                self.assertEqual(done.returncode, 0, done.stderr)
+                settings = measurement["effective"]
+                self.assertEqual((settings["precision"], settings["batch"], settings["classes"]), (expected, 16, 3))
+                self.assertEqual((measurement["samples"], len(iterations)), (7 * 16, 8))
+                self.assertTrue(all(float(line.split(",")[3]) > 0 for line in iterations[1:]))
+
+    def test_a_training_that_ends_early_says_so(self):
+        done, measurement, _ = run(LIGHTNING.format(epochs=1, precision="32-true"))
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("3 of 3 warm-up iterations and 1 of 7 measured ones", measurement["failure"]["message"])
+
+
+@unittest.skipUnless(importlib.util.find_spec("jax"), "JAX is not installed for this Python")
+class Jax(unittest.TestCase):
+    """JAX on the processor."""
+
+    def test_a_compiled_step_is_measured(self):
+        done, measurement, iterations = run(JAX.format(said="precision='fp32', model='matrix'"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((measurement["samples"], measurement["effective"]["batch"]), (5 * 64, 64))
+        self.assertEqual((measurement["effective"]["device"], measurement["effective"]["precision"]), ("cpu", "fp32"))
+        self.assertIn("jax", measurement["details"]["versions"])
+        self.assertEqual(len(iterations), 6)
+        self.assertTrue(iterations[1].endswith(",submission"))
+
+    def test_precision_has_to_be_said(self):
+        _, measurement, _ = run(JAX.format(said=""))
+        self.assertIn("nothing shows the precision", measurement["failure"]["message"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,217 @@
+"""The window without any library: what is counted, what is written, and what is refused."""
+
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCES = str(pathlib.Path(__file__).parent.parent / "src")
+
+
+def run(script, *, asked=True, variables=(), python=sys.executable):
+    """Runs `script` as a worker. Returns the process, the measurement and the lines of `iterations.csv`."""
+    with tempfile.TemporaryDirectory() as directory:
+        measurement, iterations = (os.path.join(directory, name) for name in ("measurement.json", "iterations.csv"))
+        environment = dict(os.environ, PYTHONPATH=SOURCES, PYTHONDONTWRITEBYTECODE="1", **dict(variables))
+        for name in ("ORCHESTRATE_MEASUREMENT", "ORCHESTRATE_ITERATIONS"):
+            environment.pop(name, None)
+        if asked:
+            environment.update(ORCHESTRATE_MEASUREMENT=measurement, ORCHESTRATE_ITERATIONS=iterations)
+        done = subprocess.run([python, "-c", script], env=environment, capture_output=True, text=True, timeout=600)
+        return done, read(measurement, json.loads), read(iterations, str.splitlines)
+
+
+def read(path, parse):
+    with contextlib.suppress(FileNotFoundError), open(path) as file:
+        return parse(file.read())
+    return None
+
+
+class Counts(unittest.TestCase):
+    """What a window counts is what is written."""
+
+    def test_a_loop_over_data_warms_up_measures_and_ends_by_itself(self):
+        done, measurement, iterations = run(
+            "import orchestrate_worker as worker\n"
+            "data = [[1, 2], [3, 4], [5, 6]]\n"
+            "seen = []\n"
+            "with worker.window(batch=2, warmup=4, iters=7, precision='fp32', model='tiny', size=3) as window:\n"
+            "    for item in window.over(data):\n"
+            "        seen.append(item)\n"
+            "        window.loss(10 - len(seen))\n"
+            "assert seen == (data * 4)[:11], seen\n"
+        )
+        self.assertEqual(done.stderr, "")
+        self.assertEqual((measurement["samples"], measurement["synchronized"]), (14, True))
+        expected = {"device": "cpu", "precision": "fp32", "batch": 2, "warmup": 4, "iters": 7}
+        expected.update(model="tiny", size=3)
+        self.assertEqual(measurement["effective"], expected)
+        self.assertEqual(measurement["details"]["repeated"], ["model", "precision", "size"])
+        self.assertEqual((measurement["details"]["first_loss"], measurement["details"]["last_loss"]), (9.0, -1.0))
+        self.assertEqual(iterations[0], "iteration,elapsed_s,data_wait_s,loss,clock")
+        self.assertEqual([line.split(",")[0] for line in iterations[1:]], [str(number) for number in range(7)])
+        self.assertEqual([float(line.split(",")[3]) for line in iterations[1:]], [5, 4, 3, 2, 1, 0, -1])
+        total = sum(float(line.split(",")[1]) for line in iterations[1:])
+        self.assertLessEqual(total, measurement["elapsed_s"] + 1e-6)
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual(lines[0], {"event": "warmup", "done": 1, "of": 4})
+        self.assertEqual(lines[-1], {"event": "measure", "done": 7, "of": 7})
+
+    def test_a_window_behind_a_warmup_of_ones_own_counts_steps(self):
+        _, measurement, iterations = run(
+            "import orchestrate_worker as worker\n"
+            "with worker.window(samples=12, precision='fp32') as window:\n"
+            "    for _ in range(3):\n"
+            "        window.step(1.5)\n"
+        )
+        self.assertEqual((measurement["samples"], measurement["effective"]["batch"]), (12, 4))
+        self.assertEqual((measurement["effective"]["iters"], len(iterations)), (3, 4))
+        self.assertNotIn("warmup", measurement["effective"])
+
+    def test_what_waits_for_data_is_counted_and_only_within_the_window(self):
+        _, measurement, iterations = run(
+            "import time, orchestrate_worker as worker\n"
+            "def data():\n"
+            "    for number in range(4):\n"
+            "        time.sleep(0.5 if number < 2 else 0.05)\n"
+            "        yield number\n"
+            "with worker.window(batch=1, warmup=2, iters=2, precision='fp32') as window:\n"
+            "    for item in window.over(data()):\n"
+            "        pass\n"
+        )
+        waits = [float(line.split(",")[2]) for line in iterations[1:]]
+        # Each wait is at least the sleep, and the sleeps of the warm-up are in none.
+        self.assertTrue(all(wait >= 0.05 for wait in waits), waits)
+        self.assertAlmostEqual(measurement["details"]["data_wait_s"], sum(waits), places=6)
+        self.assertLessEqual(sum(waits), measurement["elapsed_s"])
+
+    def test_a_loss_that_is_no_number_is_null_and_its_iteration_is_named(self):
+        _, measurement, iterations = run(
+            "import orchestrate_worker as worker\n"
+            "with worker.window(batch=1, precision='fp32') as window:\n"
+            "    for loss in [2.0, float('nan'), float('inf')]:\n"
+            "        window.step(loss)\n"
+        )
+        self.assertEqual([line.split(",")[3] for line in iterations[1:]], ["2.0", "nan", "inf"])
+        self.assertEqual(measurement["details"]["first_non_finite_iteration"], 1)
+        self.assertIsNone(measurement["details"]["last_loss"])
+
+    def test_without_orchestrate_the_same_numbers_are_printed_and_nothing_is_written(self):
+        done, measurement, iterations = run(
+            "import orchestrate_worker as worker\n"
+            "with worker.window(batch=3, warmup=1, precision='bf16', model='tiny', depth=5) as window:\n"
+            "    for _ in window.over(range(5)):\n"
+            "        pass\n"
+            "rate = window.measurement['samples'] / window.measurement['elapsed_s']\n"
+            "print(f'{rate:.2f} samples/s')\n",
+            asked=False,
+        )
+        self.assertEqual((measurement, iterations), (None, None))
+        first, second, *_, last = done.stdout.splitlines()
+        self.assertRegex(first, r"^tiny, bf16, batch 3, on cpu")
+        self.assertIn(last, second)
+        self.assertIn("12 samples in", second)
+        self.assertRegex(done.stdout, r"(?m)^  said +depth=5$")
+
+
+class Refused(unittest.TestCase):
+    """What cannot be measured is refused, with what to change; and orchestrate is told."""
+
+    def assert_refused(self, script, *words):
+        done, measurement, _ = run("import orchestrate_worker as worker\n" + script)
+        self.assertNotEqual(done.returncode, 0)
+        message = measurement["failure"]["message"]
+        for word in words:
+            self.assertIn(word, message)
+        self.assertIn(words[0], done.stderr)
+
+    def test_a_window_that_is_not_complete(self):
+        script = "with worker.window(batch=1, warmup=2, iters=5, precision='fp32') as window:\n"
+        self.assert_refused(script + "    window.step()\n", "1 of 2 warm-up iterations and 0 of 5 measured ones")
+        loop = "    for item in window.over(iter(range(4))):\n        pass\n"
+        self.assert_refused(script + loop, "the data ended after 2 of 2 warm-up", "2 of 5 measured")
+        loop = "    for item in window.over([]):\n        pass\n"
+        self.assert_refused(script + loop, "the data ended after 0 of 2 warm-up")
+
+    def test_a_loop_that_was_left(self):
+        script = "with worker.window(batch=1, precision='fp32') as window:\n"
+        loop = "    for item in window.over(range(9)):\n        if item == 4:\n            break\n"
+        self.assert_refused(script + loop, "was left before its end", "window(iters=…)")
+
+    def test_counts_that_contradict_each_other(self):
+        script = "with worker.window(samples=10, batch=4, precision='fp32') as window:\n    "
+        self.assert_refused(script + "pass\n", "10 samples are not what batches of 4 hold")
+        self.assert_refused(script + "window.step()\n", "10 samples are not what 1 iterations of 4 hold")
+        script = "with worker.window(batch=4, iters=1, precision='fp32') as window:\n"
+        self.assert_refused(script + "    window.step()\n    window.step()\n", "the window of 1 iterations is over")
+
+    def test_what_nothing_shows_must_be_said(self):
+        script = "with worker.window({}) as window:\n    window.step()\n"
+        self.assert_refused(script.format("batch=1"), "nothing shows the precision")
+        self.assert_refused(script.format("precision='fp32'"), "nothing shows how many samples")
+        self.assert_refused("with worker.window(batch=2, precision='fp32'):\n    pass\n", "nothing was counted")
+
+    def test_batches_of_several_sizes(self):
+        script = "class Batch:\n    def __init__(self, of): self.shape = (of,)\n"
+        script += "with worker.window(precision='fp32') as window:\n"
+        script += "    for item in window.over([Batch(4), Batch(4), Batch(2)]):\n        pass\n"
+        self.assert_refused(script, "the batches of the window differ in size (2, 4)", "drop_last=True")
+
+    def test_numbers_that_cannot_be(self):
+        for words, name in (("batch=0", "batch is 0"), ("iters=True", "iters is True"), ("warmup=-1", "warmup is -1")):
+            self.assert_refused(f"worker.window({words})\n", f"{name}: expected a whole number")
+
+    def test_two_loops_or_steps_beside_a_loop(self):
+        script = "with worker.window(batch=1, precision='fp32') as window:\n    for item in window.over([1]):\n"
+        self.assert_refused(script + "        window.step()\n", "is called by window.over(…) already")
+
+    def test_ranks_that_do_not_know_each_other(self):
+        done, measurement, _ = run(
+            "import orchestrate_worker as worker\nwith worker.window(batch=1, precision='fp32'):\n    pass\n",
+            variables={"WORLD_SIZE": "2", "RANK": "1"},
+        )
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("rank 1: Unusable: WORLD_SIZE is 2, but torch.distributed", measurement["failure"]["message"])
+
+
+class Failures(unittest.TestCase):
+    """An exception is reported, wherever it was raised, and still ends the script as ever."""
+
+    def test_of_memory_is_told_apart_with_its_sizes(self):
+        said = "CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 79.11 GiB of which "
+        said += "512.00 MiB is free. Including non-PyTorch memory"
+        done, measurement, _ = run(f"import orchestrate_worker\nraise RuntimeError({said!r})\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("RuntimeError: CUDA out of memory", done.stderr.splitlines()[-1])
+        failure = measurement["failure"]
+        self.assertEqual((failure["kind"], failure["needed_bytes"]), ("out_of_memory", int(2.5 * 2**30)))
+        self.assertEqual(failure["free_bytes"], 512 * 2**20)
+        _, measurement, _ = run("import orchestrate_worker\nraise MemoryError\n")
+        self.assertEqual(measurement["failure"], {"kind": "out_of_memory", "message": "MemoryError"})
+
+    def test_any_other_has_its_words(self):
+        _, measurement, _ = run(
+            "import orchestrate_worker as worker\n"
+            "with worker.window(batch=1, precision='fp32'):\n    raise ValueError('no such\\nnetwork')\n"
+        )
+        self.assertEqual(measurement["failure"], {"kind": "failed", "message": "ValueError: no such network"})
+
+    def test_a_measurement_is_not_replaced_by_what_happens_after_it(self):
+        done, measurement, _ = run(
+            "import orchestrate_worker as worker\n"
+            "with worker.window(batch=1, precision='fp32') as window:\n    window.step()\n"
+            "raise OSError('the log is full')\n"
+        )
+        self.assertEqual((done.returncode, measurement["samples"]), (1, 1))
+
+    def test_whoever_stops_the_script_is_no_failure(self):
+        _, measurement, _ = run("import orchestrate_worker\nraise KeyboardInterrupt\n")
+        self.assertIsNone(measurement)
+
+
+if __name__ == "__main__":
+    unittest.main()
