@@ -17,8 +17,8 @@ import torchvision
 UNSUPPORTED = 69  # the exit code that tells orchestrate: not here
 HALVES = {"amp": torch.float16, "bf16": torch.bfloat16}
 OPTIMIZERS = {
-    "sgd": lambda weights: torch.optim.SGD(weights, lr=0.01, momentum=0.9, weight_decay=1e-4),
-    "adamw": lambda weights: torch.optim.AdamW(weights, lr=1e-3, weight_decay=1e-2),
+    "sgd": lambda weights, _: torch.optim.SGD(weights, lr=0.01, momentum=0.9, weight_decay=1e-4),
+    "adamw": lambda weights, captured: torch.optim.AdamW(weights, lr=1e-3, weight_decay=1e-2, capturable=captured),
 }
 
 
@@ -87,7 +87,7 @@ def main():
     network = torchvision.models.get_model(args.model, num_classes=args.classes)
     network = network.to(args.device, memory_format=layout).train()
     forward = torch.compile(network) if args.compile else network
-    optimizer = OPTIMIZERS[args.optimizer](network.parameters())
+    optimizer = OPTIMIZERS[args.optimizer](network.parameters(), args.cuda_graph)
     half = HALVES.get(args.precision)
     scaler = torch.amp.GradScaler(args.device, enabled=half == torch.float16 and args.device != "cpu")
     # On the processor, automatic mixed precision means bfloat16.
@@ -117,6 +117,7 @@ def main():
 def captured(train, images, labels):
     """The training step as a CUDA graph of these tensors, which every call computes on anew."""
     stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         for _ in range(3):  # libraries choose their algorithms before anything is recorded
             train(images, labels)

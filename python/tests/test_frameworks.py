@@ -127,6 +127,7 @@ class Lightning(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, done.stderr)
                 settings = measurement["effective"]
                 self.assertEqual((settings["precision"], settings["batch"], settings["classes"]), (expected, 16, 3))
+                self.assertEqual(settings["optimizer"], "sgd")
                 self.assertEqual((measurement["samples"], len(iterations)), (7 * 16, 8))
                 self.assertTrue(all(float(line.split(",")[3]) > 0 for line in iterations[1:]))
 

@@ -150,6 +150,41 @@ class ReadBack(unittest.TestCase):
         done, measurement, _ = run(script.replace("import orchestrate_worker as worker\n", first) + LOOP)
         self.assertEqual(measurement["effective"]["precision"], "bf16", done.stderr)
 
+    def test_who_asks_for_pytorch_before_it_is_imported_changes_nothing(self):
+        asks = "import orchestrate_worker as worker, importlib.util\nassert importlib.util.find_spec('torch')\n"
+        script = SCRIPT.format(setup="lower = True", optimizer="SGD")
+        done, measurement, _ = run(script.replace("import orchestrate_worker as worker\n", asks) + LOOP)
+        self.assertEqual(measurement["effective"]["precision"], "bf16", done.stderr)
+
+    def test_each_window_with_a_warmup_reads_its_own_training(self):
+        loop = LOOP + "images, labels, lower = images[:2], labels[:2], True\n" + LOOP
+        _, measurement, _ = measure(loop=loop)
+        self.assertEqual((measurement["effective"]["batch"], measurement["effective"]["precision"]), (2, "bf16"))
+
+    def test_several_batches_in_a_step_are_what_the_script_says(self):
+        loop = "with worker.window(batch=8, warmup=1, **options) as window:\n"
+        loop += "    for _ in range(4):\n        train()\n        window.step(train())\n"
+        _, measurement, _ = measure(loop=loop)
+        self.assertEqual((measurement["effective"]["batch"], measurement["samples"]), (8, 24))
+
+    def test_all_that_backward_takes_still_works(self):
+        loop = "loss = train()\n"
+        loop += "torch.autograd.backward(loss for loss in [network(images).sum(), network(images).sum()])\n"
+        loop += "edge = torch.autograd.graph.get_gradient_edge(network(images).sum())\n"
+        loop += "before = network[0].weight.grad.clone()\n"
+        loop += "with worker.window(samples=4, batch=4, **options) as window:\n"
+        loop += "    torch.autograd.backward(edge, torch.ones(()))\n"
+        loop += "assert not torch.equal(before, network[0].weight.grad)\n"
+        done, _, _ = measure(loop=loop)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_losses_in_one_tensor_are_told_apart_and_what_is_no_number_is_none(self):
+        loop = "total = torch.zeros(())\nwith worker.window(batch=4, **options) as window:\n"
+        loop += "    for _ in range(3):\n        train()\n        total += 1\n        window.step(total)\n"
+        loop += "    train()\n    window.step(network(images))\n"
+        _, _, iterations = measure(loop=loop)
+        self.assertEqual([line.split(",")[3] for line in iterations[1:]], ["1.0", "2.0", "3.0", ""])
+
     def test_no_graph_is_held_after_the_window(self):
         loop = LOOP + "assert worker._graph._WATCH.inside is None\nimport gc, weakref\n"
         loop += "watched = weakref.ref(network[0].weight)\n"

@@ -89,6 +89,17 @@ class Counts(unittest.TestCase):
         self.assertAlmostEqual(measurement["details"]["data_wait_s"], sum(waits), places=6)
         self.assertLessEqual(sum(waits), measurement["elapsed_s"])
 
+    def test_the_window_ends_with_the_data_and_not_with_what_follows(self):
+        _, measurement, iterations = run(
+            "import time, orchestrate_worker as worker\n"
+            "with worker.window(batch=1, precision='fp32') as window:\n"
+            "    for item in window.over([1, 2]):\n        pass\n"
+            "    began = time.perf_counter()\n"
+            "    while time.perf_counter() - began < 0.5:\n        pass\n"
+        )
+        last = sum(float(line.split(",")[1]) for line in iterations[1:])
+        self.assertLess(measurement["elapsed_s"], last + 0.5)
+
     def test_a_loss_that_is_no_number_is_null_and_its_iteration_is_named(self):
         _, measurement, iterations = run(
             "import orchestrate_worker as worker\n"
@@ -160,6 +171,17 @@ class Refused(unittest.TestCase):
         script += "with worker.window(precision='fp32') as window:\n"
         script += "    for item in window.over([Batch(4), Batch(4), Batch(2)]):\n        pass\n"
         self.assert_refused(script, "the batches of the window differ in size (2, 4)", "drop_last=True")
+
+    def test_a_batch_that_the_data_contradicts(self):
+        script = "class Batch:\n    shape = (4,)\n"
+        script += "with worker.window(batch=8, precision='fp32') as window:\n"
+        script += "    for item in window.over([Batch(), Batch()]):\n        pass\n"
+        self.assert_refused(script, "the script says batch=8, but its data comes in batches of 4")
+
+    def test_variables_that_change_a_precision(self):
+        script = "import orchestrate_worker as worker\nwith worker.window(batch=1, precision='fp32'):\n    pass\n"
+        done, _, _ = run(script, variables={"NVIDIA_TF32_OVERRIDE": "1"})
+        self.assertIn("NVIDIA_TF32_OVERRIDE=1 changes what a precision means", done.stderr)
 
     def test_numbers_that_cannot_be(self):
         for words, name in (("batch=0", "batch is 0"), ("iters=True", "iters is True"), ("warmup=-1", "warmup is -1")):

@@ -56,6 +56,8 @@ def assemble(counted: Counted, said: Said, framework: Framework) -> dict[str, An
     _tell_differences(settings, read_back)
     effective = {**settings, **read_back, "batch": batch}
     effective.setdefault("device", "cpu")
+    if effective["device"] not in ("cpu", "cuda", "mps"):
+        raise Unusable(f"nobody waits for a device called {effective['device']}: only for cpu, cuda and mps")
     if "precision" not in effective:
         raise Unusable("nothing shows the precision: say it, as in window(precision=\"fp32\")")
     losses = framework.numbers([counted.first_loss, *counted.losses])
@@ -84,7 +86,7 @@ def assemble(counted: Counted, said: Said, framework: Framework) -> dict[str, An
 
 
 def _sizes(counted: Counted, framework: Framework) -> tuple[int, int, Optional[int]]:
-    """Batch, samples and iterations. What the data or the network shows wins over what the script says."""
+    """Batch, samples and iterations: from the data, from the script, or else from the network."""
     batches = {shape[0] for shape in counted.shapes}
     if len(batches) > 1:
         several = ", ".join(map(str, sorted(batches)))
@@ -92,13 +94,18 @@ def _sizes(counted: Counted, framework: Framework) -> tuple[int, int, Optional[i
             f"the batches of the window differ in size ({several}): leave out the last one, as by drop_last=True"
         )
     images = framework.images()
-    seen = next(iter(batches), images[0] if images else None)
-    if counted.batch is not None and seen is not None and seen != counted.batch:
-        _warn(f"the script says batch={counted.batch}, but its batches hold {seen} samples")
+    seen = next(iter(batches), None)
+    if None not in (counted.batch, seen) and seen != counted.batch:
+        raise Unusable(f"the script says batch={counted.batch}, but its data comes in batches of {seen}")
     batch = seen if seen is not None else counted.batch
     iters = counted.iters
+    # One step of a loop of one's own may put several batches through the network, so what the script says comes first.
+    if batch is None and counted.samples is None and images is not None:
+        batch = images[0]
     if batch is None and counted.samples is not None and iters is not None and counted.samples % iters == 0:
         batch = counted.samples // iters
+    if batch is None and images is not None:
+        batch = images[0]
     if batch is None:
         raise Unusable("nothing shows how many samples a batch holds: say it, as in window(batch=32)")
     if iters is None and counted.samples is not None and counted.samples % batch == 0:
@@ -116,7 +123,7 @@ def _sizes_of_network(batch: int, counted: Counted, framework: Framework) -> dic
     """The side of square images, from the data or from what goes into the first convolution; and the classes."""
     sizes = {}
     shapes = [shape for shape in counted.shapes if len(shape) == 4]
-    shape = shapes[0] if len(shapes) == 1 else framework.images()
+    shape = shapes[0] if len(shapes) == 1 else None if shapes else framework.images()
     if shape is not None and len(shape) == 4 and shape[2] == shape[3]:
         sizes["input_size"] = shape[2]
     logits = framework.logits()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
 from . import _process
@@ -74,10 +74,29 @@ class Framework:
         return {"device_name": _process.processor(), "versions": _process.versions(LIBRARIES)}
 
 
+# Variables that make libraries round single precision whatever a script sets, or let another device compute; and their
+# harmless values. orchestrate's own worker refuses the same.
+_ROUNDING = {
+    "ONEDNN_DEFAULT_FPMATH_MODE": ("", "STRICT", "strict"),
+    "DNNL_DEFAULT_FPMATH_MODE": ("", "STRICT", "strict"),
+    "NVIDIA_TF32_OVERRIDE": ("",),
+    "CUBLAS_EMULATE_SINGLE_PRECISION": ("", "0"),
+    "PYTORCH_MPS_FAST_MATH": ("", "0"),
+    "PYTORCH_ENABLE_MPS_FALLBACK": ("", "0"),
+}
+
+
+def refuse_rounding(environment: Mapping[str, str]) -> None:
+    """Raises `Unusable` in an environment in which a precision would not be what its name says."""
+    for name, harmless in _ROUNDING.items():
+        if environment.get(name, "") not in harmless:
+            raise Unusable(f"{name}={environment[name]} changes what a precision means: unset it")
+
+
 def _number(loss: Any) -> Optional[float]:
     try:
         return None if loss is None else float(loss)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):
         return None
 
 
@@ -85,6 +104,7 @@ def loaded() -> Framework:
     """The framework of this process. With both PyTorch and JAX loaded, the one that has trained."""
     from . import _graph
 
+    _graph.watch_backward()
     if "torch" in sys.modules and (_graph.first_graph() is not None or "jax" not in sys.modules):
         from ._torch import TorchFramework
 

@@ -28,6 +28,10 @@ _PRODUCTS = _CONVOLUTIONS | {
 }
 
 
+# The attribute of a function that is wrapped already.
+_MARK = "_orchestrate_watches"
+
+
 class Graph:
     """What one graph shows. What it does not show is `None` or empty."""
 
@@ -36,6 +40,8 @@ class Graph:
         """The device's type: `cpu`, `cuda` or `mps`; that of the most products."""
         self.products: Counter[str] = Counter()
         """How many products have outputs of which type: `float32`, `bfloat16`, …"""
+        self.kinds: set[str] = set()
+        """Which products there are: `conv`, `matmul`; both if a compiled part does not tell."""
         self.compiled = False
         """Whether a part of it was made by `torch.compile`."""
         self.parameters = 0
@@ -67,12 +73,14 @@ def read_nodes(nodes: Iterator[Any], layouts: bool) -> Graph:
             _count_parameter(graph, node.variable, orders)
         elif "Compiled" in name:
             graph.compiled = True
+            graph.kinds.update(("conv", "matmul"))
             # Outputs of a compiled part alone do not tell in which type its inner operations computed.
             kept = _saved(node) if layouts else []
             _count_outputs(graph, devices, [tensor for tensor in kept if tensor.is_floating_point()] or _outputs(node))
         elif name.startswith("LogSoftmaxBackward"):
             graph.logits = next((tuple(map(int, output.shape)) for output in _outputs(node)), None)
         elif name.rstrip("0123456789") in _PRODUCTS:
+            graph.kinds.add("conv" if name.rstrip("0123456789") in _CONVOLUTIONS else "matmul")
             _count_outputs(graph, devices, _outputs(node)[:1])
             if layouts and name.rstrip("0123456789") in _CONVOLUTIONS:
                 _look_at_convolution(graph, node, orders)
@@ -130,8 +138,9 @@ def _look_at_convolution(graph: Graph, node: Any, orders: list[Optional[bool]]) 
     if source is None:
         return
     orders.append(is_channels_last(source))
-    # Images are not trained, so no node stands before the first convolution.
-    if node.next_functions and node.next_functions[0][0] is None and source.dim() == 4:
+    # Images are not trained, so no node stands before the first convolution. What a frozen part puts out has more
+    # channels than images have.
+    if node.next_functions and node.next_functions[0][0] is None and source.dim() == 4 and source.shape[1] <= 4:
         graph.images = tuple(source.shape)
 
 
@@ -154,21 +163,28 @@ class _Watch:
     def see(self, tensors: Any, retains: bool) -> None:
         if self.first is not None and (self.inside is None or self.inside or retains):
             return
-        roots = [tensors] if hasattr(tensors, "grad_fn") else list(tensors)
-        nodes = [root.grad_fn for root in roots if getattr(root, "grad_fn", None) is not None]
+        # Whatever is neither a tensor nor some of them, such as an edge of a graph, is not looked at.
+        candidates = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+        roots = [root for root in candidates if getattr(root, "grad_fn", None) is not None]
+        nodes = [root.grad_fn for root in roots]
         if self.first is None and nodes:
             self.first = read_nodes(_nodes(nodes), layouts=True)
         if self.inside == [] and not retains:
             # A node of Python does not live longer than its tensor; a loss is small enough to be kept for it.
-            self.inside = [root if root.numel() == 1 else root.grad_fn for root in roots if root.grad_fn is not None]
+            self.inside = [root if root.numel() == 1 else root.grad_fn for root in roots]
 
 
 _WATCH = _Watch()
 
 
 def first_graph() -> Optional[Graph]:
-    """The first graph that went backward in this process."""
+    """The first graph that went backward in this process, or since [`forget`]."""
     return _WATCH.first
+
+
+def forget() -> None:
+    """Forgets the first graph: a warm-up follows, and its graph is that of the window."""
+    _WATCH.first = None
 
 
 def keep_next() -> None:
@@ -187,19 +203,25 @@ def watch_backward() -> None:
     """Wraps `torch.autograd.backward`, at once or as soon as PyTorch is imported."""
     if "torch" in sys.modules:
         _wrap(sys.modules["torch"])
-    else:
+    elif not any(isinstance(finder, _AfterImport) for finder in sys.meta_path):
         sys.meta_path.insert(0, _AfterImport("torch", _wrap))
 
 
 def _wrap(torch: ModuleType) -> None:
     backward = torch.autograd.backward
+    if hasattr(backward, _MARK):
+        return
 
     @functools.wraps(backward)
     def watched(tensors: Any, *args: Any, **options: Any) -> None:
         if _WATCH.first is None or _WATCH.inside is not None:
-            retains = any(args[1:3]) or options.get("retain_graph") or options.get("create_graph")
+            if isinstance(tensors, Iterator):
+                tensors = tuple(tensors)
+            retains = any(map(bool, args[1:3])) or options.get("retain_graph") or options.get("create_graph")
             _WATCH.see(tensors, bool(retains))
         backward(tensors, *args, **options)
+
+    setattr(watched, _MARK, True)
 
     torch.autograd.backward = watched
 
@@ -208,20 +230,26 @@ class _AfterImport(importlib.abc.MetaPathFinder):
     """Calls a function with a module as soon as it was imported."""
 
     def __init__(self, name: str, then: Callable[[ModuleType], None]) -> None:
-        self.name, self.then = name, then
+        self.name, self.then, self.asks = name, then, False
 
     def find_spec(
         self, fullname: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
     ) -> Optional[importlib.machinery.ModuleSpec]:
-        if fullname != self.name:
+        if fullname != self.name or self.asks:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
+        # Who only asks whether there is such a module imports nothing, so this stays until it was imported.
+        self.asks = True
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            self.asks = False
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
 
             def execute_and_tell(module: ModuleType) -> None:
                 execute(module)
+                if self in sys.meta_path:
+                    sys.meta_path.remove(self)
                 self.then(module)
 
             spec.loader.exec_module = execute_and_tell  # type: ignore[method-assign]

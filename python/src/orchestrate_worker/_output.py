@@ -56,7 +56,7 @@ def _finite(value: Any) -> Any:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    return _finite(value.item()) if hasattr(value, "item") else str(value)
+    return _finite(value.tolist()) if hasattr(value, "tolist") else str(value)
 
 
 class Progress:

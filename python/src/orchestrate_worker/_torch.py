@@ -6,6 +6,7 @@ import contextlib
 import gc
 import os
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Optional
 
@@ -33,17 +34,25 @@ class TorchFramework(Framework):
         self._torch: Any = torch
         self._events: list[Any] = []
         self._on_cuda = bool(torch.cuda.is_initialized())
-        # MPS has no such question. Who has a tensor there has memory there.
-        self._on_mps = torch.backends.mps.is_available() and torch.mps.current_allocated_memory() > 0
+        self._on_mps = self._uses_mps()
         self._inside: Optional[_graph.Graph] = None
         self._single_thread = contextlib.ExitStack()
+
+    def _uses_mps(self) -> bool:
+        """Whether this process has memory on an Apple GPU; nothing else tells that it computes there."""
+        torch = self._torch
+        return bool(torch.backends.mps.is_available() and torch.mps.current_allocated_memory() > 0)
 
     # --- the window ---------------------------------------------------------------------------------------------------
 
     def synchronize(self) -> None:
-        if self._torch.cuda.is_initialized():
-            self._torch.cuda.synchronize()
-        if self._on_mps:
+        cuda = self._torch.cuda
+        if cuda.is_initialized():
+            # To wait for a device that nobody uses would take memory there.
+            used = [index for index in range(cuda.device_count()) if self._torch._C._cuda_hasPrimaryContext(index)]
+            for index in used or [cuda.current_device()]:
+                cuda.synchronize(index)
+        if self._uses_mps():
             self._torch.mps.synchronize()
 
     def open(self) -> None:
@@ -81,7 +90,9 @@ class TorchFramework(Framework):
         return numbers
 
     def clock(self) -> str:
-        return {"cpu": "host", "cuda": "device_events"}.get(self.device() or "cpu", "submission")
+        if self.device() == "cuda":
+            return "device_events" if len(self._events) > 1 else "submission"
+        return "host" if self.device() == "cpu" else "submission"
 
     def seconds(self) -> Optional[list[float]]:
         if self.clock() != "device_events":
@@ -98,8 +109,11 @@ class TorchFramework(Framework):
         graph = self._graph()
         if graph is None or not graph.products:
             return None
-        # Those within the window decide, but a compiled part hides its inner types once it was used.
-        types = graph.products + (self._inside.products if self._inside else graph.products)
+        # The window's graph decides. But once it was used, a compiled part of it hides its inner types.
+        inside = self._inside if self._inside is not None and self._inside.products else graph
+        types = graph.products + inside.products if graph.compiled or inside.compiled else inside.products
+        if not (graph.compiled or inside.compiled):
+            types = Counter(dict(types.most_common(1)))
         if graph.parameter_types["float64"] or graph.parameter_types["float16"]:
             raise Unusable("the weights are in float64 or float16, which is none of fp32, tf32, amp and bf16")
         if types["float16"]:
@@ -185,7 +199,8 @@ class TorchFramework(Framework):
             return sum(id(tensor) in graph.trained for group in groups for tensor in group["params"])
 
         kind = self._torch.optim.Optimizer
-        found = [thing for thing in gc.get_objects() if issubclass(type(thing), kind)]
+        # Wrappers of optimizers pass on what is asked of them. Only the optimizer itself has its groups.
+        found = [it for it in gc.get_objects() if issubclass(type(it), kind) and "param_groups" in vars(it)]
         best = max(found, key=held, default=None)
         return best if best is not None and held(best) else None
 
@@ -210,9 +225,12 @@ class TorchFramework(Framework):
 
     def _rounds(self) -> bool:
         """Whether products in single precision may be rounded to fewer bits on the device that computed."""
-        library = "cuda" if self.device() == "cuda" else "onednn"
-        words = self._float32()
-        return any(words.get(f"{library}_{operation}") in ("tf32", "bf16") for operation in ("matmul", "conv"))
+        on_cuda = self.device() == "cuda"
+        if on_cuda and self._torch.cuda.get_device_properties(self._torch.cuda.current_device()).major < 8:
+            return False  # TF32 came with compute capability 8.0
+        graph, words = self._graph(), self._float32()
+        kinds = graph.kinds if graph is not None and graph.kinds else ("conv", "matmul")
+        return any(words.get(f"{'cuda' if on_cuda else 'onednn'}_{kind}") in ("tf32", "bf16") for kind in kinds)
 
 
 def _phrase(optimizer: Any) -> str:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Optional, TypeVar
 
-from . import _failure, _output, _process
+from . import _failure, _graph, _output, _process
 from ._assemble import Counted, Said, assemble, merge
-from ._framework import Framework, Unusable, loaded
+from ._framework import Framework, Unusable, loaded, refuse_rounding
 from ._ranks import Ranks
 
 T = TypeVar("T")
+
+# How many parts of an item of data, and of each part, are looked at. Token ids in lists have thousands.
+_PARTS = 4
 
 # Why a loop over `Window.over` that was left early measures nothing.
 _LEFT = (
@@ -84,7 +89,11 @@ class Window:
     def loss(self, loss: Any) -> None:
         """Tells the loss of this iteration: a number, or a tensor that is read after the window."""
         # The graph behind a loss would keep all of its tensors.
-        self._loss = loss.detach() if hasattr(loss, "detach") else loss
+        # A copy, because some trainings put each loss into the same memory. What is no single number is none.
+        if hasattr(loss, "detach"):
+            self._loss = loss.detach().clone() if loss.numel() == 1 else None
+        else:
+            self._loss = loss
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -123,7 +132,10 @@ class Window:
         self._framework, self._ranks = loaded(), Ranks()
         self._progress = _output.Progress(self._ranks.rank == 0)
         self._state = "warm-up"
-        if not self._warmup:
+        refuse_rounding(os.environ)
+        if self._warmup:
+            _graph.forget()
+        else:
             self._open()
         return self
 
@@ -133,6 +145,9 @@ class Window:
         if error is not None:
             self._progress.finish()
             _failure.write_failure(error)
+            if self._state == "open":
+                with suppress(Exception):
+                    self._framework.close()
             return
         try:
             self._finish()
@@ -141,13 +156,17 @@ class Window:
             raise
 
     def _over(self, data: Iterable[T]) -> Iterator[T]:
+        began = time.perf_counter()
         items, since_start = iter(data), 0
+        self.waited(time.perf_counter() - began)
         while self._state != "closed":
             began = time.perf_counter()
             try:
                 item = next(items)
             except StopIteration:
                 if self._iters is None:
+                    if self._state == "open":
+                        self._close()
                     return
                 if not since_start or items is data:
                     raise Unusable(f"window.over(…): the data ended after {self._told()}") from None
@@ -203,6 +222,8 @@ class Window:
         self._ended = time.perf_counter()
         self._state = "closed"
         self._framework.close()
+        if type(loaded()) is not type(self._framework):
+            raise Unusable("the library that trains was loaded within the window: let there be a warm-up")
 
     def _finish(self) -> None:
         if self._left:
@@ -219,7 +240,15 @@ class Window:
             started_at=self._started_at, ends=[end - self._began for end in self._ends], waits=self._waits,
             losses=self._losses, first_loss=self._first_loss, first_step_s=self._first_step,
         )
-        everybody = self._ranks.gather(assemble(counted, self._said, self._framework))
+        try:
+            own = assemble(counted, self._said, self._framework)
+        except Unusable as unusable:
+            # All ranks learn of it, or they would wait for this one.
+            own = {"unusable": str(unusable)}
+        everybody = self._ranks.gather(own)
+        for number, rank in enumerate(everybody):
+            if "unusable" in rank:
+                raise Unusable(rank["unusable"] if len(everybody) == 1 else f"rank {number}: {rank['unusable']}")
         if self._ranks.rank == 0:
             self.measurement, iterations = merge(everybody)
             if iterations is not None:
@@ -232,12 +261,16 @@ class Window:
 
 
 def _shape_in(item: Any) -> Optional[tuple[int, ...]]:
-    """The shape of the first tensor or array in an item of data."""
-    shape = getattr(item, "shape", None)
-    if shape is not None and not callable(shape) and len(shape):
-        return tuple(shape)
+    """The shape of the first tensor or array in an item of data, among its first few parts."""
+    try:
+        shape = getattr(item, "shape", None)
+        if shape is not None and not callable(shape) and len(shape):
+            return tuple(shape)
+    except RuntimeError:  # a nested tensor has none
+        return None
     inner = item.values() if isinstance(item, Mapping) else item if isinstance(item, (list, tuple)) else ()
-    return next((shape for shape in map(_shape_in, inner) if shape is not None), None)
+    parts = itertools.islice(inner, _PARTS)
+    return next((shape for shape in map(_shape_in, parts) if shape is not None), None)
 
 
 def window(
