@@ -58,11 +58,6 @@ class Graph:
         """The shape of what a cross-entropy is taken of: a row for each sample, a column for each class."""
 
 
-def read_graph(root: Any) -> Graph:
-    """Reads the graph of the tensor `root`, which must not have been used by a backward pass if layouts matter."""
-    return read_nodes(_nodes([root.grad_fn]), layouts=True)
-
-
 def read_nodes(nodes: Iterator[Any], layouts: bool) -> Graph:
     """Reads `nodes`; of a graph that was used up, only without `layouts`."""
     graph, devices = Graph(), Counter[str]()

@@ -23,7 +23,7 @@ _PARTS = 4
 # Why a loop over `Window.over` that was left early measures nothing.
 _LEFT = (
     "the loop over window.over(…) was left before its end, so nobody knows whether its last iteration belongs to the "
-    "window: give window(iters=…), and the loop ends by itself"
+    "window: let it end by itself, with window(iters=…) or with its data"
 )
 
 
@@ -88,8 +88,8 @@ class Window:
 
     def loss(self, loss: Any) -> None:
         """Tells the loss of this iteration: a number, or a tensor that is read after the window."""
-        # The graph behind a loss would keep all of its tensors.
-        # A copy, because some trainings put each loss into the same memory. What is no single number is none.
+        # Detached, because the graph behind it would keep all of its tensors. A copy, because some trainings put each
+        # loss into the same memory. What is no single number is no loss.
         if hasattr(loss, "detach"):
             self._loss = loss.detach().clone() if loss.numel() == 1 else None
         else:
