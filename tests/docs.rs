@@ -11,7 +11,7 @@ use orchestrate::architecture;
 use orchestrate::cli::Exit;
 use orchestrate::job::{Declaration, PARAMETERS, ParamValue, ParameterType};
 use orchestrate::protocol::WorkerExit;
-use orchestrate::record::{Outcome, PASSED_ON, sensors_table};
+use orchestrate::record::{Outcome, inherited_list, sensors_table};
 use orchestrate::report::{FIGURES, Figure};
 
 use super::harness::{Matrix, Project};
@@ -43,7 +43,7 @@ const TABLES: &[Table] = &[
     Table { page: "docs/your-own-worker.md", name: "worker-exit-codes", text: |_, _| WorkerExit::markdown() },
     Table { page: "docs/reference/parameters.md", name: "parameters", text: |_, _| parameters() },
     Table { page: "docs/reference/parameters.md", name: "networks", text: |_, _| architecture::markdown() },
-    Table { page: "docs/reference/environment.md", name: "passed-on", text: |_, _| list(PASSED_ON) },
+    Table { page: "docs/reference/environment.md", name: "passed-on", text: |_, _| inherited_list() },
     Table { page: "docs/reading-the-report.md", name: "figures", text: |_, _| figures() },
     Table { page: "docs/reading-the-report.md", name: "csv-files", text: |_, _| csv_files() },
     Table { page: "docs/reference/columns.md", name: "files", text: |_, _| columns() },

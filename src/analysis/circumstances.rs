@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::job::{Parameter, Splits, parameter};
 use crate::protocol::{Effective, Measurement, Setting, Settings};
-use crate::record::{Provenance, Record, WorkerFacts, looks_secret};
+use crate::record::{Bearing, Provenance, Record, WorkerFacts, bearing, looks_secret};
 
 /// What was observed about a run and makes it incomparable with others if it differs.
 #[derive(Clone, Debug, PartialEq)]
@@ -216,15 +216,13 @@ fn worker_files(worker: &WorkerFacts) -> BTreeMap<&String, &String> {
     worker.others.iter().chain(libraries).collect()
 }
 
-/// Variables that name places, users and time zones. They differ from run to run and do not affect the measurement.
-const PLACES: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "VIRTUAL_ENV", "PWD"];
-
 /// The variables that can affect the measurement. Those that only name places count if the matrix declares them.
 fn telling(provenance: &Provenance) -> impl Iterator<Item = (&String, &str)> {
     let is_declared =
         move |name: &String| provenance.variables.as_ref().is_some_and(|declared| declared.contains(name));
     let is_telling = move |name: &String| {
-        let is_place = PLACES.contains(&name.as_str()) && !is_declared(name);
+        // Older versions passed PWD on.
+        let is_place = (bearing(name) == Some(Bearing::Place) || name == "PWD") && !is_declared(name);
         !is_place && !name.starts_with("ORCHESTRATE_")
     };
     provenance.shown_environment().filter(move |(name, _)| is_telling(name))

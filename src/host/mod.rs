@@ -31,7 +31,7 @@ pub use nvidia::{GpuProcess, probe_gpu_processes};
 pub(crate) use nvidia::{GpuUse, gpu_uses};
 pub(crate) use parse::{counter, memory_value};
 pub use present::probe_present;
-pub use programs::{Programs, ProgramsError};
+pub use programs::{Programs, ProgramsError, probe_environment};
 pub use reach::probe_lock_reach;
 pub use system::probe_process_start;
 pub use tools::{HashError, TimeTool, hash_file, probe_git, probe_time_tool};

@@ -11,7 +11,9 @@ pub fn probe_present(
     inventory: &Inventory,
     host: &HostFacts,
 ) -> Present {
-    Present { workers: programs.workers_of_done(plan, inventory, &host.hostname), gpus: reachable_gpus(host) }
+    let workers = programs.workers_of_done(plan, inventory, &host.hostname);
+    let environment = Some(programs.surroundings().ambient.clone());
+    Present { workers, gpus: reachable_gpus(host), environment }
 }
 
 /// The NVIDIA GPUs of `host`, numbered as workers number them. Empty if its driver reports more or fewer than can be

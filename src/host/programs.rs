@@ -6,7 +6,7 @@
 #![expect(clippy::disallowed_methods, reason = "this looks up the programs of a run")]
 
 use std::collections::{BTreeMap, HashMap};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -23,7 +23,7 @@ use crate::clean::cleaned;
 use crate::files::open_regular;
 use crate::job::{Device, Job, JobId, Key, Name, WorkerTemplate};
 use crate::plan::{Inventory, Invocation, Outputs, Plan, Standing, Surroundings, caller, invocation};
-use crate::record::{LibraryFacts, PASSED_ON, Record, WorkerFacts};
+use crate::record::{LibraryFacts, Record, WorkerFacts, looks_secret};
 
 /// Extensions of files that an interpreter or a virtual machine runs.
 const SCRIPT_ENDINGS: [&str; 16] =
@@ -87,7 +87,11 @@ impl Programs {
         let shipped_worker = worker.to_str().map(str::to_owned).ok_or(ProgramsError::NotText(worker))?;
         Ok(Programs {
             directory,
-            surroundings: Surroundings { shipped_worker, ambient: ambient(), secrets: BTreeMap::new() },
+            surroundings: Surroundings {
+                shipped_worker,
+                ambient: probe_environment(),
+                secrets: BTreeMap::new(),
+            },
             hashes: BTreeMap::new(),
             libraries: BTreeMap::new(),
         })
@@ -276,9 +280,15 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The variables that a worker may inherit. One that is not UTF-8 is dropped, because it could not be recorded.
-fn ambient() -> BTreeMap<String, String> {
-    PASSED_ON.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?))).collect()
+/// Our own environment. What is not UTF-8 is left out, because it could not be recorded. So are the values of what
+/// looks secret: a worker inherits none of them unless its env says that they are secret.
+pub fn probe_environment() -> BTreeMap<String, String> {
+    let text = |(name, value): (OsString, OsString)| {
+        let name = name.into_string().ok()?;
+        let value = if looks_secret(&name) { String::new() } else { value.into_string().ok()? };
+        Some((name, value))
+    };
+    std::env::vars_os().filter_map(text).collect()
 }
 
 #[cfg(test)]

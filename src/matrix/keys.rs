@@ -56,6 +56,10 @@ pub(super) const ENV: &[KeyDoc] = &[
     key("cloud", "The place of the machine in the cloud."),
     key("variables", "Environment variables added to the worker's."),
     key(
+        "pass",
+        "Variables of orchestrate's own environment that reach the worker too: names, or beginnings such as `WANDB_*`.",
+    ),
+    key(
         "secret",
         "Environment variables whose values are never written. One without a value in `variables` is taken from \
             orchestrate's own environment.",

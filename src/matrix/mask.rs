@@ -10,6 +10,9 @@ pub(super) const HIDDEN: &str = "…";
 /// The keys of an env that list names. They look like names of secrets themselves.
 pub(super) const LISTS: [&str; 2] = ["secret", "not_secret"];
 
+/// The key of an env that lists what is passed on. Anywhere else, the word would be the name of a secret.
+pub(super) const PASS: &str = "pass";
+
 /// The shortest value that is looked for inside a text. Every text contains a shorter one by chance.
 const LEAST_BYTES: usize = 4;
 
@@ -75,6 +78,7 @@ impl Mask {
                 .find(|letter| !is_part_of_a_name(letter))
                 .map_or(text.len(), |found| start + found);
             if self.is_secret(&text[start..end])
+                && !begins_list(&text[start..end], &text[end..])
                 && let Some(value) = value_after(self.is_variable(&text[start..end]), &text[end..])
             {
                 return Some(end + value);
@@ -83,6 +87,14 @@ impl Mask {
         }
         None
     }
+}
+
+/// Whether `word` is the key [`PASS`] with a list of names after it, which `rest` begins with, or which the next lines
+/// have.
+pub(super) fn begins_list(word: &str, rest: &str) -> bool {
+    let list = rest.trim_start_matches(['"', '\'']).trim_start().strip_prefix(':').map(str::trim_start);
+    word == PASS
+        && list.is_some_and(|list| list.is_empty() || list.starts_with('[') || list.starts_with("- "))
 }
 
 /// Whether a variable's name can contain `letter`.

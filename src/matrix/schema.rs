@@ -128,6 +128,10 @@ fn shape(key: &str, tables: &[&'static [KeyDoc]]) -> Value {
             "type": ["array", "null"],
             "items": { "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" },
         }),
+        "pass" => json!({
+            "type": ["array", "null"],
+            "items": { "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*\\*?$" },
+        }),
         "timeout" | "grace" | "cool_down" | "gate_timeout" => reference("duration"),
         "output" => json!({ "type": "string", "examples": ["64MiB", "1GiB"] }),
         "quiet" => json!({ "anyOf": [number(&keys::QUIET), { "type": "boolean" }] }),

@@ -7,7 +7,7 @@ use super::keys;
 use super::note::{Notes, Spanned};
 use super::reader::{entries, get, list, text};
 use super::tree::{Entry, Node, Value};
-use crate::record::{PASSED_ON, looks_secret};
+use crate::record::{Bearing, bearing, is_set_by_us, looks_secret};
 
 /// The value of a secret variable. It is not printed, not even for debugging, and cannot be written to a file.
 #[derive(Clone, PartialEq, Eq)]
@@ -38,14 +38,17 @@ pub struct Variables {
     pub open: BTreeMap<String, String>,
     /// Those whose values nobody may see. The matrix does not have the value of each.
     pub secret: BTreeMap<String, Option<Secret>>,
+    /// Those that workers inherit from orchestrate's own environment: names, and beginnings of names with `*`.
+    pub pass: BTreeSet<String>,
 }
 
-/// Reads `variables`, `secret` and `not_secret` of an env. A variable is secret if it is declared so, or if its name
-/// looks like that of a secret and is not declared otherwise.
+/// Reads `variables`, `secret`, `not_secret` and `pass` of an env. A variable is secret if it is declared so, or if its
+/// name looks like that of a secret and is not declared otherwise.
 pub(super) fn read_variables(env: &[Entry], notes: &mut Notes) -> Variables {
     let mut open = get(env, "variables").map_or_else(BTreeMap::new, |node| read_values(node, notes));
     let mut names = |key| get(env, key).map_or_else(Vec::new, |node| read_names(node, notes));
     let (secret, not_secret) = (names("secret"), names("not_secret"));
+    let pass = read_pass(env, &open, &secret, notes);
     check_secret(&secret, notes);
     check_not_secret(&not_secret, &secret, &open, notes);
     let told =
@@ -54,7 +57,7 @@ pub(super) fn read_variables(env: &[Entry], notes: &mut Notes) -> Variables {
     let found = open.keys().filter(|name| looks_secret(name) && !not_secret.contains(*name)).cloned();
     let names: BTreeSet<String> = found.chain(declared).collect();
     let secret = names.into_iter().map(|name| (name.clone(), open.remove(&name).map(Secret))).collect();
-    Variables { open, secret }
+    Variables { open, secret, pass }
 }
 
 fn read_values(node: &Node, notes: &mut Notes) -> BTreeMap<String, String> {
@@ -74,7 +77,9 @@ fn read_values(node: &Node, notes: &mut Notes) -> BTreeMap<String, String> {
                 expected("an environment variable cannot contain a NUL character");
             }
             Value::Text(text) if is_reference(text) => {
-                expected("`${NAME}` is not expanded: write the value itself");
+                expected(
+                    "`${NAME}` is not expanded: write the value itself, or list the variable under `pass`",
+                );
             }
             // A variable is text, so that `1.10` is not 1.1.
             Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Unkept(_) | Value::Text(_) => {
@@ -114,6 +119,62 @@ fn read_names(node: &Node, notes: &mut Notes) -> Vec<Spanned<String>> {
     names
 }
 
+/// The names and beginnings of names under `pass`. `open` and `secret` are the variables that have a value otherwise.
+fn read_pass(
+    env: &[Entry],
+    open: &BTreeMap<String, String>,
+    secret: &[Spanned<String>],
+    notes: &mut Notes,
+) -> BTreeSet<String> {
+    let Some(node) = get(env, "pass").filter(|node| !matches!(node.value, Value::Null)) else {
+        return BTreeSet::new();
+    };
+    let expected = "a list of environment variables, such as `[DATA_ROOT, \"WANDB_*\"]`";
+    let items = list(node, expected, notes).unwrap_or_default();
+    let mut patterns = Vec::new();
+    for item in items {
+        let Some(pattern) = text(item, "an environment variable's name", notes) else { continue };
+        let has_value =
+            open.contains_key(&pattern.value) || secret.iter().any(|secret| secret.value == pattern.value);
+        if has_value {
+            notes.add(pattern.span, &pattern.value, "has a value in `variables`, or is secret: keep one");
+        } else if check_pattern(&pattern, notes) {
+            patterns.push(pattern);
+        }
+    }
+    check_once(&patterns, notes);
+    patterns.into_iter().map(|pattern| pattern.value).collect()
+}
+
+/// Whether an env can pass on what `pattern` stands for.
+fn check_pattern(pattern: &Spanned<String>, notes: &mut Notes) -> bool {
+    let (beginning, is_name) = match pattern.value.strip_suffix('*') {
+        Some(beginning) => (beginning, false),
+        None => (pattern.value.as_str(), true),
+    };
+    let mut refuse = |message: &str| {
+        notes.add(pattern.span, &pattern.value, message);
+        false
+    };
+    if !is_variable_name(beginning) {
+        return refuse(
+            "expected an environment variable's name, or its beginning and `*`, such as `WANDB_*`",
+        );
+    }
+    if keys::DEVICE_VARIABLES.contains(&beginning) || keys::OUTPUT_VARIABLES.contains(&beginning) {
+        return check_variable(pattern, notes);
+    }
+    if is_set_by_us(beginning) {
+        return refuse("orchestrate sets it for every worker; another value can stand under `variables`");
+    }
+    if is_name && looks_secret(beginning) {
+        return refuse(
+            "looks like a secret: list it under `secret`, which passes it on and writes it nowhere",
+        );
+    }
+    true
+}
+
 /// Whether an env can declare the variable `name`.
 fn check_variable(name: &Spanned<String>, notes: &mut Notes) -> bool {
     if !is_variable_name(&name.value) {
@@ -140,11 +201,16 @@ fn check_secret(secret: &[Spanned<String>], notes: &mut Notes) {
     check_once(secret, notes);
     for name in secret {
         let why = match name.value.as_str() {
-            word if PASSED_ON.contains(&word) => "every worker gets it, and programs are found by it",
             word if keys::SETTING_VARIABLES.contains(&word) => {
                 "orchestrate sets it, and results depend on its value"
             }
-            _ => continue,
+            word => match bearing(word) {
+                Some(Bearing::Place | Bearing::Search) => {
+                    "every worker gets it, and programs are found by it"
+                }
+                Some(Bearing::Setting) => "every worker gets it, and results depend on its value",
+                None => continue,
+            },
         };
         notes.add(name.span, &name.value, format!("cannot be secret: {why}"));
     }

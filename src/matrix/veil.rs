@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_yaml::granit_parser::{Event, Marker, Parser, Span};
 
-use super::mask::{HIDDEN, LISTS, Mask, is_like_a_variable, is_part_of_a_name};
+use super::mask::{HIDDEN, LISTS, Mask, PASS, begins_list, is_like_a_variable, is_part_of_a_name};
 use super::note::Note;
 use super::tree::{self, Node, Value};
 use crate::record::looks_secret;
@@ -64,6 +64,7 @@ pub(super) fn mask_of(tree: &Node) -> Mask {
             values.extend(secret.flat_map(|(_, node)| words(node)));
         }
         ("variables", Value::List(items)) => values.extend(beside_names(node, items, &by_name)),
+        (PASS, Value::List(_)) => {}
         _ if by_name.is_secret(key) => values.extend(words(node)),
         _ => {}
     });
@@ -104,7 +105,8 @@ fn names_a_secret(text: &str) -> bool {
         let word = rest[start..].split(|letter| !is_part_of_a_name(letter)).next().unwrap_or_default();
         rest = &rest[start + word.len()..];
         let has_value = rest.trim_start_matches(['"', '\'', ' ', '\t']).starts_with([':', '=']);
-        if (looks_secret(word) || is_list_of_secrets(word)) && (has_value || is_like_a_variable(word)) {
+        let is_secret = looks_secret(word) && !begins_list(word, rest);
+        if (is_secret || is_list_of_secrets(word)) && (has_value || is_like_a_variable(word)) {
             return true;
         }
     }
@@ -201,6 +203,8 @@ struct Places<'a> {
     open: Vec<Open>,
     /// The end of the last secret's name, and how many collections were open there, until its value has ended.
     name: Option<(Marker, usize)>,
+    /// Whether that name is [`PASS`].
+    is_pass: bool,
     /// The end of the last word.
     end: Option<Marker>,
     cuts: BTreeMap<usize, usize>,
@@ -209,12 +213,20 @@ struct Places<'a> {
 /// For each line of `source` with a part of a secret's value, the number of characters before it.
 fn cuts(source: &str, mask: &Mask) -> BTreeMap<usize, usize> {
     let lines = source.split('\n').collect();
-    let mut places = Places { mask, lines, open: Vec::new(), name: None, end: None, cuts: BTreeMap::new() };
+    let mut places = Places {
+        mask,
+        lines,
+        open: Vec::new(),
+        name: None,
+        is_pass: false,
+        end: None,
+        cuts: BTreeMap::new(),
+    };
     for (event, span) in Parser::new_from_str(source).map_while(Result::ok) {
         match event {
             Event::Scalar(text, ..) => places.scalar(&text, span),
             Event::Alias(_) => places.node_ended(Some(span.end)),
-            Event::SequenceStart(..) => places.open.push(Open::List),
+            Event::SequenceStart(..) => places.list_began(),
             Event::MappingStart(..) => places.open.push(Open::Map { at_key: true }),
             Event::SequenceEnd | Event::MappingEnd => {
                 places.open.pop();
@@ -232,8 +244,16 @@ impl Places<'_> {
         let is_key = matches!(self.open.last(), Some(Open::Map { at_key: true }));
         if is_key && self.name.is_none() && self.mask.is_secret(text) {
             self.name = Some((span.end, self.open.len()));
+            self.is_pass = text == PASS;
         }
         self.node_ended(Some(span.end));
+    }
+
+    /// Notes that a list begins. The names that are passed on are no secret.
+    fn list_began(&mut self) {
+        let depth = self.open.len();
+        self.name.take_if(|(_, at)| self.is_pass && *at == depth);
+        self.open.push(Open::List);
     }
 
     /// Notes that a word has ended at `end`, or a collection. In a mapping, nodes alternate between keys and values.
@@ -306,6 +326,17 @@ mod tests {
         assert_eq!(shown("variables: { secret: hush }"), ["variables: { secret: …"]);
         let two = shown("b: { PLAIN: hush, OTHER: quiet }\nsecret: OTHER PLAIN");
         assert_eq!(two[0], "b: { PLAIN: …");
+    }
+
+    #[test]
+    fn names_that_are_passed_on_are_no_secrets_but_a_password_is_one() {
+        for list in ["pass: [DATA_ROOT, \"WANDB_*\"]", "pass:\n- DATA_ROOT", "a: [\npass: [DATA_ROOT]"] {
+            assert_eq!(shown(list).join("\n"), list);
+        }
+        for password in ["pass: hush", "variables: { pass: [hush] }", "pass: -hush", "pass:\n  hush"] {
+            assert!(!shown(password).concat().contains("hush"), "{password}");
+        }
+        assert_eq!(shown("a: [\npass: hush"), [HIDDEN, HIDDEN]);
     }
 
     #[test]

@@ -425,7 +425,7 @@ mod tests {
     fn present(jobs: &[(Key, Held)]) -> Present {
         let worker = Arc::new(WorkerFacts { sha256: Some("new".into()), ..WorkerFacts::default() });
         let workers = jobs.iter().map(|(key, _)| (key.id(), worker.clone())).collect();
-        Present { workers, gpus: Vec::new() }
+        Present { workers, ..Present::default() }
     }
 
     proptest! {

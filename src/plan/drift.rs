@@ -47,8 +47,8 @@ fn changed_settings(saved: &Plan, declared: &Plan) -> BTreeSet<&'static str> {
     whole.into_iter().chain(of_envs).filter(|(is_changed, _)| *is_changed).map(|(_, key)| key).collect()
 }
 
-fn changed_in_env(before: &PlannedEnv, now: &PlannedEnv) -> [(bool, &'static str); 9] {
-    let PlannedEnv { place, share, peaks, usd_per_hour, cloud, variables, secret, limits } = before;
+fn changed_in_env(before: &PlannedEnv, now: &PlannedEnv) -> [(bool, &'static str); 10] {
+    let PlannedEnv { place, share, peaks, usd_per_hour, cloud, variables, secret, pass, limits } = before;
     [
         (place.host != now.place.host, "host"),
         (place.os != now.place.os, "os"),
@@ -58,6 +58,7 @@ fn changed_in_env(before: &PlannedEnv, now: &PlannedEnv) -> [(bool, &'static str
         (*cloud != now.cloud, "cloud"),
         (*variables != now.variables, "variables"),
         (*secret != now.secret, "secret"),
+        (*pass != now.pass, "pass"),
         (*limits != now.limits, "limits"),
     ]
 }
@@ -102,7 +103,8 @@ mod tests {
         let env = moved.envs.values_mut().next().unwrap();
         (env.peaks, env.place.os) = (Some("t4".to_owned()), Some("macos".to_owned()));
         env.variables.insert("A".to_owned(), "1".to_owned());
-        let told = ["os", "peaks", "variables"];
+        env.pass.insert("B_*".to_owned());
+        let told = ["os", "pass", "peaks", "variables"];
         assert_eq!(drift(&saved, &moved), Some(Drift::Settings(told.into_iter().collect())));
     }
 }

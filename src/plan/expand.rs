@@ -28,6 +28,7 @@ fn planned(env: &Env) -> PlannedEnv {
         cloud: env.cloud.clone(),
         variables: env.variables.open.clone(),
         secret: Some(env.variables.secret.keys().cloned().collect()),
+        pass: env.variables.pass.clone(),
         limits: env.limits,
     }
 }

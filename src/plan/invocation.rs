@@ -1,7 +1,8 @@
 //! The call of a job's worker, as data: the argv and the whole environment.
 //!
-//! Nothing is inherited. A variable of `orchestrate`'s own environment only reaches the worker if [`PASSED_ON`] lists
-//! it. So the same command means the same run. The record contains the variables that were passed on.
+//! A variable of `orchestrate`'s own environment only reaches the worker if [`INHERITED`](crate::record::INHERITED) or
+//! `pass` of the env lists it. So the same command means the same run. The record contains the variables that were
+//! passed on.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +11,7 @@ use super::{PlannedEnv, Profiler};
 use crate::job::{Device, Key, Name, Part, WorkerTemplate, parameter, parts};
 use crate::matrix::Secret;
 use crate::protocol::{ITERATIONS_VARIABLE, MEASUREMENT_VARIABLE};
-use crate::record::{PASSED_ON, SET};
+use crate::record::{SET, inherited};
 
 /// The variables that tell a worker where to write. An env cannot replace them.
 pub(super) const OUTPUT_VARIABLES: [&str; 2] = [MEASUREMENT_VARIABLE, ITERATIONS_VARIABLE];
@@ -20,7 +21,7 @@ pub(super) const OUTPUT_VARIABLES: [&str; 2] = [MEASUREMENT_VARIABLE, ITERATIONS
 pub struct Surroundings {
     /// The absolute path of the shipped worker.
     pub shipped_worker: String,
-    /// `orchestrate`'s own environment, of which only [`PASSED_ON`] is used.
+    /// `orchestrate`'s own environment, as far as it is text.
     pub ambient: BTreeMap<String, String>,
     /// The values of secret variables, as far as they are known. A plan can be made without them, a run cannot.
     pub secrets: Secrets,
@@ -154,8 +155,7 @@ fn environment(
     ambient: &BTreeMap<String, String>,
     outputs: &Outputs,
 ) -> BTreeMap<String, String> {
-    let mut variables: BTreeMap<String, String> =
-        PASSED_ON.iter().filter_map(|name| Some(((*name).to_owned(), ambient.get(*name)?.clone()))).collect();
+    let mut variables = inherited(ambient, &env.pass);
     variables.extend(own_variables(key));
     variables.extend(env.variables.clone());
     variables.extend(env.secrets().map(|name| (name.clone(), SET.to_owned())));

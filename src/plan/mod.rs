@@ -97,6 +97,10 @@ pub struct PlannedEnv {
     /// values among `variables`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<BTreeSet<String>>,
+    /// Which variables of orchestrate's environment its workers inherit besides those that all do: names, and
+    /// beginnings of names with `*` after them.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub pass: BTreeSet<String>,
     /// The limits of its jobs.
     pub limits: Limits,
 }
@@ -172,6 +176,7 @@ impl PlannedEnv {
             cloud: None,
             variables: BTreeMap::new(),
             secret: None,
+            pass: BTreeSet::new(),
             limits: Limits::default(),
         }
     }

@@ -1,6 +1,6 @@
 //! Staleness: whether a done job would now run with something else.
 //!
-//! A job's key does not contain the worker's bytes, libtorch, the device or the `variables` of its env. If one of them
+//! A job's key does not contain the worker's bytes, libtorch, the device or the variables of its worker. If one of them
 //! has changed since its record, the job is still done, but *stale*: its result might be different now. The user
 //! decides whether to repeat it or to [accept](Acceptance) the change.
 //!
@@ -32,6 +32,8 @@ pub struct Present {
     pub workers: BTreeMap<JobId, Arc<WorkerFacts>>,
     /// The NVIDIA GPUs in the order of their PCI addresses, as workers number them; empty if unknown.
     pub gpus: Vec<GpuFacts>,
+    /// Our own environment, of which workers inherit a part.
+    pub environment: Option<BTreeMap<String, String>>,
 }
 
 /// `accepted.json`: the user keeps a stale job's record despite these changes. It is stored beside the record, which is
@@ -56,11 +58,12 @@ impl Acceptance {
 }
 
 /// What changed since the run of `record`, on `host` with what is `present`. `env` is the job's env as it
-/// is declared now. If `record` is from another host, only the variables are compared, since they are declared for any
-/// host.
+/// is declared now. If `record` is from another host, only declared variables are compared, since they are declared for
+/// any host.
 pub fn changes(record: &Record, env: &PlannedEnv, host: &HostFacts, present: &Present) -> Vec<Change> {
-    let mut found = variable_changes(record, env);
-    if record.provenance.host.hostname != host.hostname {
+    let is_here = record.provenance.host.hostname == host.hostname;
+    let mut found = variable_changes(record, env, present.environment.as_ref().filter(|_| is_here));
+    if !is_here {
         return found;
     }
     if let Some(worker) = present.workers.get(&record.id) {
@@ -163,7 +166,7 @@ mod tests {
 
     fn present(record: &Record) -> Present {
         let gpu = GpuFacts { name: "H200".into(), uuid: Some(UUID.into()), ..GpuFacts::default() };
-        Present { workers: [(record.id, Arc::new(worker()))].into(), gpus: vec![gpu] }
+        Present { workers: [(record.id, Arc::new(worker()))].into(), gpus: vec![gpu], environment: None }
     }
 
     fn record(device: Device) -> Record {

@@ -3,8 +3,7 @@
 //! This file only reads the text of a peaks file. `analysis` parses it.
 #![expect(clippy::disallowed_methods, reason = "peaks are files, and a worker measures them")]
 
-use std::collections::BTreeMap;
-use std::env;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,11 +13,11 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
 use crate::event::Waiting;
-use crate::host::{probe_counters, shipped_worker};
+use crate::host::{probe_counters, probe_environment, shipped_worker};
 use crate::job::Device;
 use crate::lock::{LockDir, LockError};
 use crate::protocol::{MEASUREMENT_SCHEMA, MeasuredPeaks, WorkerExit};
-use crate::record::{HostCounters, PASSED_ON};
+use crate::record::{HostCounters, inherited};
 
 /// The subdirectory of `peaks/` with measured peaks.
 pub const MEASURED: &str = "measured";
@@ -164,7 +163,7 @@ pub fn measure_peaks(
     let lock = LockDir::of_this_host()?.hold_host("peaks measure", waiting)?;
     let mut arguments = vec!["peaks".to_owned(), "--device".to_owned(), wanted.device.backend().to_owned()];
     arguments.extend(wanted.flags.iter().cloned());
-    let environment = environment(wanted.device, |name| env::var(name).ok());
+    let environment = environment(wanted.device, &probe_environment());
     let mut command = duct::cmd(&path, arguments).full_env(environment).stdout_capture().unchecked();
     if wanted.quiet {
         command = command.stderr_capture();
@@ -226,9 +225,8 @@ impl Usage {
 
 /// The worker's environment. It is closed like that of a job, so that a ceiling is measured with the same threads and
 /// rounding as the jobs that are compared with it. `ambient` is our own environment.
-fn environment(device: Device, ambient: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
-    let passed_on = PASSED_ON.iter().filter_map(|name| Some(((*name).to_owned(), ambient(name)?)));
-    let mut variables: BTreeMap<String, String> = passed_on.collect();
+fn environment(device: Device, ambient: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let mut variables = inherited(ambient, &BTreeSet::new());
     let visible = if let Device::Cuda(index) = device { index.to_string() } else { String::new() };
     for (name, value) in
         [("LC_ALL", "C"), ("CUDA_VISIBLE_DEVICES", visible.as_str()), ("CUDA_DEVICE_ORDER", "PCI_BUS_ID")]
@@ -270,18 +268,15 @@ mod tests {
 
     #[test]
     fn the_worker_sees_only_its_device_and_nothing_that_changes_arithmetic() {
-        let ambient = |name: &str| {
-            ["PATH", "HOME", "OMP_NUM_THREADS", "ONEDNN_DEFAULT_FPMATH_MODE", "CUDA_VISIBLE_DEVICES"]
-                .contains(&name)
-                .then(|| "ours".to_owned())
-        };
+        let names = ["PATH", "HOME", "OMP_NUM_THREADS", "ONEDNN_DEFAULT_FPMATH_MODE", "CUDA_VISIBLE_DEVICES"];
+        let ambient = names.map(|name| (name.to_owned(), "ours".to_owned())).into();
         let text = |device| {
-            let pairs = environment(device, ambient);
+            let pairs = environment(device, &ambient);
             pairs.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(
             text(Device::Cuda(3)),
-            "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=3 HOME=ours LC_ALL=C PATH=ours"
+            "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=3 HOME=ours LC_ALL=C OMP_NUM_THREADS=ours PATH=ours"
         );
         assert!(text(Device::Cpu).contains("CUDA_VISIBLE_DEVICES= "), "the worker of a CPU sees no GPU");
     }

@@ -12,6 +12,7 @@ mod form;
 mod fuzz_tests;
 mod iterations;
 mod peaks;
+mod rounding;
 mod setting;
 
 use std::collections::BTreeMap;
@@ -27,6 +28,7 @@ pub use exit::WorkerExit;
 pub use form::BadForm;
 pub use iterations::{BadIterations, Iterations};
 pub use peaks::{Clocks, GemmSample, Layout, LeftOut, MeasuredPeaks, Operands, StreamSample};
+pub use rounding::ROUNDING_VARIABLES;
 pub use setting::{Setting, Settings};
 
 /// The version of `measurement.json`.

@@ -1,17 +1,328 @@
-//! What workers inherit from the environment of `orchestrate`.
+//! What workers inherit from the environment of `orchestrate`: a documented list, and what an env adds with `pass`.
+//!
+//! Everything else is dropped, so that the same command means the same run. What is passed on can still differ from
+//! shell to shell. So a variable that can affect results splits rows and makes jobs stale, whoever set it.
 
-/// The variables of `orchestrate`'s environment that a worker gets unchanged: the paths of programs, libraries and
-/// scratch space, the user, and the time zone. An env adds others with `variables` and `secret`.
-pub const PASSED_ON: &[&str] = &[
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "TMPDIR",
-    "TZ",
-    "LD_LIBRARY_PATH",
-    "DYLD_LIBRARY_PATH",
-    "DYLD_FALLBACK_LIBRARY_PATH",
-    "VIRTUAL_ENV",
-    "CUDA_HOME",
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::secret::looks_secret;
+use crate::protocol::ROUNDING_VARIABLES;
+
+/// What a variable can do to a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bearing {
+    /// Nothing: it only names a place, a person or a time zone.
+    Place,
+    /// It decides which libraries are found. Rows are split by it; staleness compares the libraries themselves.
+    Search,
+    /// It is a setting of a library. Rows are split by it, and a change makes jobs stale.
+    Setting,
+}
+
+/// Variables that every worker inherits.
+#[derive(Clone, Copy, Debug)]
+pub struct Inherited {
+    /// What they are for, as the manual says it.
+    pub what: &'static str,
+    /// Their names. One that ends in `*` stands for all that begin so.
+    pub names: &'static [&'static str],
+    /// What they can do to a result.
+    pub bearing: Bearing,
+}
+
+/// All variables that every worker inherits. Of two entries that fit, the first one counts.
+pub const INHERITED: &[Inherited] = &[
+    Inherited {
+        what: "Programs, the user",
+        names: &["PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ"],
+        bearing: Bearing::Place,
+    },
+    Inherited {
+        what: "Virtual environments",
+        names: &[
+            "VIRTUAL_ENV",
+            "CONDA_PREFIX",
+            "CONDA_DEFAULT_ENV",
+            "PYENV_ROOT",
+            "PYENV_VERSION",
+            "UV_PROJECT_ENVIRONMENT",
+        ],
+        bearing: Bearing::Place,
+    },
+    Inherited {
+        what: "Caches",
+        names: &[
+            "XDG_CACHE_HOME",
+            "TORCH_HOME",
+            "TORCHINDUCTOR_CACHE_DIR",
+            "TRITON_HOME",
+            "TRITON_CACHE_DIR",
+            "CUDA_CACHE_PATH",
+            "JAX_COMPILATION_CACHE_DIR",
+            "HF_HOME",
+            "HF_HUB_CACHE",
+            "HF_DATASETS_CACHE",
+            "HF_HUB_OFFLINE",
+            "HF_DATASETS_OFFLINE",
+            "TRANSFORMERS_CACHE",
+            "TRANSFORMERS_OFFLINE",
+        ],
+        bearing: Bearing::Place,
+    },
+    Inherited {
+        what: "Libraries",
+        names: &[
+            "LD_LIBRARY_PATH",
+            "DYLD_LIBRARY_PATH",
+            "DYLD_FALLBACK_LIBRARY_PATH",
+            "CUDA_HOME",
+            "CUDA_PATH",
+        ],
+        bearing: Bearing::Search,
+    },
+    Inherited {
+        what: "Python",
+        names: &["PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE", "PYTHONOPTIMIZE", "PYTHONHASHSEED"],
+        bearing: Bearing::Setting,
+    },
+    Inherited {
+        what: "Threads, memory, kernels of the processor",
+        names: &[
+            "OMP_*",
+            "GOMP_*",
+            "KMP_*",
+            "MKL_*",
+            "OPENBLAS_*",
+            "VECLIB_*",
+            "ONEDNN_*",
+            "DNNL_*",
+            "ATEN_*",
+            "MALLOC_*",
+        ],
+        bearing: Bearing::Setting,
+    },
+    Inherited {
+        what: "PyTorch, JAX",
+        names: &[
+            "PYTORCH_*",
+            "TORCH_*",
+            "TORCHINDUCTOR_*",
+            "TORCHDYNAMO_*",
+            "TRITON_*",
+            "JAX_*",
+            "XLA_*",
+            "TOKENIZERS_PARALLELISM",
+        ],
+        bearing: Bearing::Setting,
+    },
+    Inherited {
+        what: "CUDA",
+        names: &["CUDA_*", "CUBLAS_*", "CUBLASLT_*", "CUDNN_*", "NCCL_*"],
+        bearing: Bearing::Setting,
+    },
 ];
+
+/// Variables that `orchestrate` sets for every worker, whatever its own environment has.
+const SET_BY_US: [&str; 3] = ["LC_ALL", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"];
+
+/// Variables of a terminal or a session. No training needs them, so nobody is told that they are dropped.
+const OF_SESSIONS: &[&str] = &[
+    "_",
+    "TERM",
+    "TERM_*",
+    "TERMINFO",
+    "COLORTERM",
+    "COLUMNS",
+    "LINES",
+    "SHELL",
+    "SHLVL",
+    "PWD",
+    "OLDPWD",
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "LESS*",
+    "LS_COLORS",
+    "PAGER",
+    "EDITOR",
+    "VISUAL",
+    "MAIL",
+    "HOSTNAME",
+    "HOSTTYPE",
+    "MACHTYPE",
+    "OSTYPE",
+    "PS1",
+    "PROMPT*",
+    "HIST*",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+    "XDG_*",
+    "DBUS_*",
+    "DESKTOP_*",
+    "GNOME_*",
+    "GTK_*",
+    "QT_*",
+    "KDE_*",
+    "SSH_*",
+    "GPG_*",
+    "SUDO_*",
+    "TMUX*",
+    "STY",
+    "WINDOWID",
+    "INVOCATION_ID",
+    "JOURNAL_STREAM",
+    "SYSTEMD_*",
+    "MEMORY_PRESSURE_*",
+    "CARGO*",
+    "RUST*",
+    "RUSTUP_*",
+    "JUST_*",
+    "VSCODE_*",
+    "ITERM_*",
+    "Apple_*",
+    "__CF*",
+    "XPC_*",
+    "DEBIAN_FRONTEND",
+    "ORCHESTRATE_*",
+];
+
+/// Whether `pattern`, a name or the beginning of names with `*` after it, stands for `name`.
+fn stands_for(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => pattern == name,
+    }
+}
+
+/// What the variable `name` can do to a result; `None` if workers do not inherit it unless an env says so.
+pub fn bearing(name: &str) -> Option<Bearing> {
+    let fits = |entry: &&Inherited| entry.names.iter().any(|pattern| stands_for(pattern, name));
+    if is_kept_back(name) { None } else { INHERITED.iter().find(fits).map(|entry| entry.bearing) }
+}
+
+/// Whether the variable `name` is kept back although the beginning of its name is passed on: it looks like a secret,
+/// or changes what a precision means.
+fn is_kept_back(name: &str) -> bool {
+    is_set_by_us(name) || looks_secret(name) || ROUNDING_VARIABLES.iter().any(|(known, _)| *known == name)
+}
+
+/// Whether `orchestrate` sets the variable `name` for every worker.
+pub fn is_set_by_us(name: &str) -> bool {
+    SET_BY_US.contains(&name) || name.starts_with("ORCHESTRATE_")
+}
+
+/// Whether a worker inherits the variable `name` if its env lists the patterns `pass`.
+pub fn passes(name: &str, pass: &BTreeSet<String>) -> bool {
+    bearing(name).is_some()
+        || (pass.contains(name) && !is_set_by_us(name))
+        || (!is_kept_back(name) && pass.iter().any(|pattern| stands_for(pattern, name)))
+}
+
+/// The variables of `ambient`, the environment of `orchestrate`, that a worker inherits if its env lists the patterns
+/// `pass`.
+pub fn inherited(ambient: &BTreeMap<String, String>, pass: &BTreeSet<String>) -> BTreeMap<String, String> {
+    let passed = ambient.iter().filter(|(name, _)| passes(name, pass));
+    passed.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// The names in `ambient` that are not in a worker's `environment` and that a training could miss: not those of
+/// terminals and sessions.
+pub fn dropped<'a>(
+    ambient: &'a BTreeMap<String, String>,
+    environment: &BTreeMap<String, String>,
+) -> Vec<&'a str> {
+    let is_of_session = |name: &str| OF_SESSIONS.iter().any(|pattern| stands_for(pattern, name));
+    let missed = |name: &&String| !environment.contains_key(*name) && !is_of_session(name);
+    ambient.keys().filter(missed).map(String::as_str).collect()
+}
+
+/// The manual's list of the variables that every worker inherits.
+pub fn inherited_list() -> String {
+    INHERITED.iter().map(Inherited::markdown).collect()
+}
+
+impl Inherited {
+    /// An item of a list, in lines of at most 120 characters.
+    fn markdown(&self) -> String {
+        let names = self.names.iter().map(|name| format!(" `{name}`")).collect::<Vec<_>>().join(",");
+        let meaning = match self.bearing {
+            Bearing::Place => "a difference means nothing",
+            Bearing::Search => "a difference splits rows",
+            Bearing::Setting => "a difference splits rows and makes jobs stale",
+        };
+        let text = format!("- **{}:**{names}; {meaning}", self.what);
+        let mut lines = vec![String::new()];
+        for word in text.split(' ') {
+            let line = lines.last_mut().expect("there is one from the beginning");
+            if line.chars().count() + 1 + word.chars().count() > 120 {
+                lines.push(format!("  {word}"));
+            } else {
+                let separator = if line.is_empty() { "" } else { " " };
+                *line += &format!("{separator}{word}");
+            }
+        }
+        lines.join("\n") + "\n"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(words: &[&str]) -> BTreeSet<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    fn map(names: &[&str]) -> BTreeMap<String, String> {
+        names.iter().map(|name| ((*name).to_owned(), "x".to_owned())).collect()
+    }
+
+    #[test]
+    fn the_first_entry_that_fits_says_what_a_variable_can_do() {
+        for (name, expected) in [
+            ("PATH", Some(Bearing::Place)),
+            ("TORCH_HOME", Some(Bearing::Place)),
+            ("TORCH_LOGS", Some(Bearing::Setting)),
+            ("CUDA_HOME", Some(Bearing::Search)),
+            ("CUDA_LAUNCH_BLOCKING", Some(Bearing::Setting)),
+            ("OMP_NUM_THREADS", Some(Bearing::Setting)),
+            ("OMP", None),
+            ("MY_DATA", None),
+            // The first letters alone pass nothing that is secret, rounds or is set by us.
+            ("TORCH_API_KEY", None),
+            ("ONEDNN_DEFAULT_FPMATH_MODE", None),
+            ("PYTORCH_MPS_FAST_MATH", None),
+            ("CUDA_VISIBLE_DEVICES", None),
+        ] {
+            assert_eq!(bearing(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_env_passes_names_and_beginnings_of_names() {
+        let pass = names(&["MY_DATA", "WANDB_*", "ONEDNN_DEFAULT_FPMATH_MODE", "LC_ALL", "ORCHESTRATE_*"]);
+        for (name, expected) in [
+            ("MY_DATA", true),
+            ("MY_DATA2", false),
+            ("WANDB_MODE", true),
+            ("WANDB_API_KEY", false),
+            ("ONEDNN_DEFAULT_FPMATH_MODE", true),
+            ("PATH", true),
+            ("LC_ALL", false),
+            ("ORCHESTRATE_STORE", false),
+        ] {
+            assert_eq!(passes(name, &pass), expected, "{name}");
+        }
+        let ambient = map(&["MY_DATA", "OTHER", "PATH"]);
+        assert_eq!(inherited(&ambient, &pass), map(&["MY_DATA", "PATH"]));
+        assert_eq!(inherited(&ambient, &BTreeSet::new()), map(&["PATH"]));
+    }
+
+    #[test]
+    fn what_a_training_could_miss_is_named() {
+        let ambient = map(&["A_TOKEN", "LC_TIME", "LD_PRELOAD", "PATH", "TERM", "WANDB_MODE", "_"]);
+        assert_eq!(dropped(&ambient, &map(&["PATH"])), ["A_TOKEN", "LD_PRELOAD", "WANDB_MODE"]);
+        assert_eq!(dropped(&ambient, &ambient), [""; 0]);
+    }
+}

@@ -45,7 +45,9 @@ pub use ending::{Ending, decide_outcome};
 pub use evidence::{Difference, DifferenceKind, Evidence, FileDigest};
 pub use gnu_time::parse_gnu_time;
 pub use host_counters::HostCounters;
-pub use inherited::PASSED_ON;
+pub use inherited::{
+    Bearing, INHERITED, Inherited, bearing, dropped, inherited, inherited_list, is_set_by_us, passes,
+};
 pub use ncu::NcuCounters;
 pub use outcome::{NotProfiled, Outcome};
 pub use perf::PerfCounters;

@@ -1,6 +1,7 @@
 //! The programs and directories that a run uses. They are looked up once, before anything starts; whatever is missing
 //! is reported in one sentence.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::files::AttemptDir;
@@ -9,7 +10,7 @@ use crate::host::{Programs, ProgramsError, TimeTool, probe_git, probe_lock_reach
 use crate::job::{DataSource, Job, ParamValue};
 use crate::lock::lock_dir_path;
 use crate::plan::{Decided, Invocation, InvocationError, Outputs, Plan, Profiler, Surroundings, invocation};
-use crate::record::{GitFacts, LockReach, TimeFlavour, WorkerFacts};
+use crate::record::{GitFacts, LockReach, TimeFlavour, WorkerFacts, dropped};
 
 /// Something that a run needs is missing.
 #[derive(Debug, thiserror::Error)]
@@ -115,6 +116,12 @@ impl Site {
         let own = plan.env(job.key()).variables.get("PATH");
         let path = own.or_else(|| self.programs.surroundings.ambient.get("PATH"));
         path.cloned().unwrap_or_else(|| DEFAULT_PATH.to_owned())
+    }
+
+    /// The names of the variables of ours that are not in a worker's `environment`, as far as a training could miss
+    /// them.
+    pub fn dropped(&self, environment: &BTreeMap<String, String>) -> Vec<&str> {
+        dropped(&self.programs.surroundings.ambient, environment)
     }
 
     /// The argv of the whole chain.

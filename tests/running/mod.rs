@@ -4,6 +4,7 @@ mod broken;
 mod crash;
 #[cfg(target_os = "linux")]
 mod hostile;
+mod inherited;
 mod locks;
 mod misread;
 mod names;

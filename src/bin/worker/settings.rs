@@ -6,21 +6,11 @@ use std::env;
 use std::thread;
 
 use orchestrate::job::{Device, Precision};
+use orchestrate::protocol::ROUNDING_VARIABLES;
 
 use super::arguments::Training;
 use super::failure::WorkerError;
 use super::shim::Flags;
-
-/// Variables that make libraries round single precision behind libtorch's back, or let another device compute; and
-/// their harmless values.
-const ROUNDING_VARIABLES: [(&str, &[&str]); 6] = [
-    ("ONEDNN_DEFAULT_FPMATH_MODE", &["", "STRICT", "strict"]),
-    ("DNNL_DEFAULT_FPMATH_MODE", &["", "STRICT", "strict"]),
-    ("NVIDIA_TF32_OVERRIDE", &[""]),
-    ("CUBLAS_EMULATE_SINGLE_PRECISION", &["", "0"]),
-    ("PYTORCH_MPS_FAST_MATH", &["", "0"]),
-    ("PYTORCH_ENABLE_MPS_FALLBACK", &["", "0"]),
-];
 
 /// What cuBLAS must know before it starts, so that its results can be repeated.
 const CUBLAS_VARIABLE: &str = "CUBLAS_WORKSPACE_CONFIG";

@@ -11,6 +11,7 @@ mod adopt;
 mod alike;
 mod budget;
 mod jobs;
+mod missed;
 mod pass_gate;
 mod start;
 mod state;

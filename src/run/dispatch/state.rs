@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::alike::Alike;
+use super::missed::missed;
 use crate::event::{Event, Observer, Summary, Waiting, WorkerFate};
 use crate::job::{Job, JobId, State};
 use crate::lock::{JobLock, LockDir, LockError, Others, OwnerLock, Patience};
@@ -202,6 +203,18 @@ impl Run<'_> {
             }
         }
         self.observer.event(&Event::Ended { job, record, retry });
+        self.tell_missed(job, record);
+    }
+
+    /// Says, once per env, which variables of our environment the worker of a failed attempt did not get.
+    fn tell_missed(&mut self, job: &Job, record: &Record) {
+        let key = job.key();
+        let dropped = self.order.site.dropped(&record.provenance.environment);
+        let text = missed(&key.env, &record.outcome, &dropped).filter(|_| !key.worker.is_shipped());
+        let Some(text) = text else { return };
+        if self.warned.insert(text.clone()) {
+            self.observer.event(&Event::Note(&text));
+        }
     }
 
     /// Whether somebody asked to end the worker of the attempt of this record, and the run shall go on without `job`.

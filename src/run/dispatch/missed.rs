@@ -1,0 +1,76 @@
+//! A failed worker might have missed a variable of the user's environment: the names of those that it did not get.
+
+use crate::job::Name;
+use crate::record::{Outcome, looks_secret};
+
+/// The most names that a sentence lists.
+const MOST: usize = 8;
+
+/// A sentence about the `dropped` variables of our environment that a worker of `env` did not get, if it failed with
+/// this `outcome`: those that it names, or else all.
+pub(super) fn missed(env: &Name, outcome: &Outcome, dropped: &[&str]) -> Option<String> {
+    sentence(env, reason(outcome)?, dropped)
+}
+
+/// What a failed worker said; `None` if the attempt ended in a way that no variable explains.
+fn reason(outcome: &Outcome) -> Option<&str> {
+    match outcome {
+        Outcome::Exited { message, .. } => Some(message.as_deref().unwrap_or_default()),
+        Outcome::BadOutput { message } | Outcome::Unsupported { message } => Some(message),
+        Outcome::Succeeded
+        | Outcome::Signalled { .. }
+        | Outcome::TimedOut { .. }
+        | Outcome::OutOfMemory { .. }
+        | Outcome::FailedToSpawn { .. }
+        | Outcome::SettingMismatch { .. }
+        | Outcome::Interrupted { .. }
+        | Outcome::NotProfiled(_) => None,
+    }
+}
+
+fn sentence(env: &Name, reason: &str, dropped: &[&str]) -> Option<String> {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words: Vec<&str> = reason.split(|c| !is_letter(c)).collect();
+    let named: Vec<&str> = dropped.iter().copied().filter(|name| words.contains(name)).collect();
+    let list = |names: &[&str]| {
+        let shown = names.iter().take(MOST).map(|name| format!("${name}")).collect::<Vec<_>>().join(", ");
+        let more = names.len().saturating_sub(MOST);
+        if more > 0 { format!("{shown} and {more} more") } else { shown }
+    };
+    let key = |names: &[&str]| if names.iter().any(|name| looks_secret(name)) { "secret" } else { "pass" };
+    match (&named[..], dropped) {
+        ([], []) => None,
+        ([], all) => Some(format!(
+            "the worker of env `{env}` does not get these variables of your environment: {}; if it needs one, list it \
+             under `pass` of the env, or under `secret`",
+            list(all)
+        )),
+        (named, _) => {
+            let (is, it) = if named.len() == 1 { ("is", "it") } else { ("are", "them") };
+            Some(format!(
+                "{} {is} set in your environment, but not passed on to the worker of env `{env}`: list {it} under `{}`",
+                list(named),
+                key(named)
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_worker_names_is_told_before_all_others() {
+        let told = |reason: &str, dropped: &[&str]| sentence(&"gpu".into(), reason, dropped);
+        assert_eq!(told("no", &[]), None);
+        assert_eq!(
+            told("KeyError: 'DATA_ROOT'", &["DATA", "DATA_ROOT", "ROOT"]).unwrap(),
+            "$DATA_ROOT is set in your environment, but not passed on to the worker of env `gpu`: list it under `pass`"
+        );
+        assert!(told("HF_TOKEN is not set", &["HF_TOKEN"]).unwrap().ends_with("list it under `secret`"));
+        let names = ["A", "B", "C", "D", "E", "F", "G", "H", "I", "J"];
+        let all = told("no such file", &names).unwrap();
+        assert!(all.contains("of your environment: $A, $B, $C, $D, $E, $F, $G, $H and 2 more; if"), "{all}");
+    }
+}
