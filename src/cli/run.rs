@@ -366,6 +366,11 @@ fn site_failure(error: SiteError) -> Failure {
             "build it with `just build`, or set ORCHESTRATE_WORKER to the path of another one".to_owned()
         }
         SiteError::NoTime => "`./bootstrap.sh` installs it or tells how".to_owned(),
+        SiteError::Broken { .. } => {
+            "activate the environment that has it, or name its program in `worker.command`; relative paths begin at \
+             the current directory"
+                .to_owned()
+        }
         SiteError::NoData { path, .. } => format!(
             "a relative folder is relative to the current directory; `orchestrate dataset make {}` generates one",
             quote(&path.display().to_string())

@@ -62,11 +62,14 @@ pub(crate) async fn ask(
     variables: &[(&str, &str)],
     patience: Duration,
 ) -> Result<Answer, AskError> {
-    let mut child = Command::new(program)
-        .args(arguments)
-        .env("LC_ALL", "C")
-        .envs(variables.iter().copied())
-        .current_dir(directory())
+    let mut command = Command::new(program);
+    command.args(arguments).env("LC_ALL", "C").envs(variables.iter().copied()).current_dir(directory());
+    answer(command, patience).await
+}
+
+/// What `command` answers within `patience`, as [`ask`] bounds it.
+async fn answer(mut command: Command, patience: Duration) -> Result<Answer, AskError> {
+    let mut child = command
         .process_group(0)
         .kill_on_drop(true)
         .stdin(Stdio::null())
@@ -90,8 +93,20 @@ pub(crate) fn ask_and_wait(
     variables: &[(&str, &str)],
     patience: Duration,
 ) -> Result<Answer, AskError> {
+    wait(ask(program, arguments, variables, patience))
+}
+
+/// The answer of a `command` with an environment and a directory of its own, for callers outside of an async runtime.
+///
+/// # Errors
+/// [`AskError`].
+pub(crate) fn answer_and_wait(command: Command, patience: Duration) -> Result<Answer, AskError> {
+    wait(answer(command, patience))
+}
+
+fn wait(question: impl Future<Output = Result<Answer, AskError>>) -> Result<Answer, AskError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(AskError::Start)?.block_on(ask(program, arguments, variables, patience))
+    runtime.map_err(AskError::Start)?.block_on(question)
 }
 
 /// Where programs run: whatever they write by mistake should not end up in the user's project.

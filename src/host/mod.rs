@@ -14,6 +14,7 @@ mod libraries;
 mod macos;
 mod nvidia;
 mod parse;
+mod preflight;
 mod present;
 mod programs;
 mod reach;
@@ -30,6 +31,7 @@ pub use facts::{DEVICES_VARIABLE, probe_counters, probe_host, probe_memory_avail
 pub use nvidia::{GpuProcess, probe_gpu_processes};
 pub(crate) use nvidia::{GpuUse, gpu_uses};
 pub(crate) use parse::{counter, memory_value};
+pub use preflight::preflight;
 pub use present::probe_present;
 pub use programs::{Programs, ProgramsError, probe_environment};
 pub use reach::probe_lock_reach;

@@ -194,7 +194,7 @@ impl Programs {
     }
 
     /// The file that the first word of the command refers to.
-    fn program(&self, invocation: &Invocation) -> PathBuf {
+    pub(super) fn program(&self, invocation: &Invocation) -> PathBuf {
         let program = &invocation.argv[0];
         if program.contains('/') {
             return self.directory.join(program);

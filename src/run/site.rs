@@ -1,13 +1,15 @@
 //! The programs and directories that a run uses. They are looked up once, before anything starts; whatever is missing
 //! is reported in one sentence.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use crate::files::AttemptDir;
 use crate::host::find::DEFAULT_PATH;
-use crate::host::{Programs, ProgramsError, TimeTool, probe_git, probe_lock_reach, probe_time_tool};
-use crate::job::{DataSource, Job, ParamValue};
+use crate::host::{
+    Programs, ProgramsError, TimeTool, preflight, probe_git, probe_lock_reach, probe_time_tool,
+};
+use crate::job::{DataSource, Job, Key, Name, ParamValue};
 use crate::lock::lock_dir_path;
 use crate::plan::{Decided, Invocation, InvocationError, Outputs, Plan, Profiler, Surroundings, invocation};
 use crate::record::{GitFacts, LockReach, TimeFlavour, WorkerFacts, dropped};
@@ -41,6 +43,14 @@ pub enum SiteError {
         #[source]
         source: InvocationError,
     },
+    /// The worker of an env cannot work: a program, a script or a module is missing.
+    #[error("the worker of env `{env}` cannot work: {why}")]
+    Broken {
+        /// The env.
+        env: Name,
+        /// Why, as a sentence.
+        why: String,
+    },
     /// A path that is written to a file or an environment is not UTF-8.
     #[error("the path {} is not UTF-8", .0.display())]
     NotText(PathBuf),
@@ -71,8 +81,14 @@ impl Site {
     pub fn probe(plan: &Plan, decided: &[Decided], mut programs: Programs) -> Result<Site, SiteError> {
         let directory = programs.directory.clone();
         let time = probe_time_tool().ok_or(SiteError::NoTime)?;
+        let mut tried = HashSet::new();
         for Decided { job, .. } in decided.iter().filter(|decided| decided.decision.runs()) {
             let call = check_job(job, plan, &programs.surroundings, &directory)?;
+            let Key { env, worker, .. } = job.key();
+            if !worker.is_shipped() && tried.insert((env, worker)) {
+                let broken = preflight(&programs, &call);
+                broken.map_or(Ok(()), |why| Err(SiteError::Broken { env: env.clone(), why }))?;
+            }
             programs.worker(job, &call);
         }
         let matrix = directory.join(&plan.matrix.path);

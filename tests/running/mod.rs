@@ -10,6 +10,7 @@ mod misread;
 mod names;
 mod outcomes;
 mod output;
+mod preflight;
 mod seal;
 mod secrets;
 mod settings;

@@ -1,5 +1,7 @@
 //! Every way in which a worker can end has its outcome, and the rest of the matrix runs.
 
+use std::os::unix::fs::PermissionsExt;
+
 use orchestrate::record::Outcome;
 
 use crate::harness::{Matrix, Project, Running, edit_sealed, is_alive, wait_for};
@@ -233,10 +235,12 @@ fn out_of_memory_prunes_only_larger_batches_of_the_same_config() {
 
 #[test]
 fn a_program_that_cannot_be_started_stops_the_run_at_once() {
-    let project = Project::with(Matrix::new("t").repeats(5));
-    let yaml = std::fs::read_to_string(project.path("t.yaml")).unwrap();
-    let broken = yaml.replace(env!("CARGO_BIN_EXE_fake-worker"), "/no/such/program");
-    std::fs::write(project.path("t.yaml"), broken).unwrap();
+    // It is executable, but the system cannot execute it.
+    let project = Project::new();
+    let program = project.path("worker");
+    std::fs::write(&program, "#!/no/such/interpreter\n").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let project = project.and(Matrix::new("t").worker(&program).repeats(5));
     project.orchestrate(&["run", "t.yaml"]).code(10).says("could not be started");
     let kinds: Vec<_> = project.records().iter().map(|record| record.outcome.kind()).collect();
     assert_eq!(kinds, ["failed_to_spawn"; 3]);

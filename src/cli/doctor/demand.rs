@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::analysis::peaks::{Catalogue, Origin};
-use crate::host::Programs;
+use crate::host::{Programs, preflight};
 use crate::job::{DataSource, Device, Job, Name, ParamValue, WorkerTemplate};
 use crate::plan::{Decided, Decision, Inventory, Outputs, Plan, PlannedEnv, Present, decide, invocation};
 use crate::record::HostFacts;
@@ -121,7 +121,7 @@ impl Look<'_> {
         let outputs = Outputs { measurement: String::new(), iterations: String::new() };
         let call = invocation(job.key(), self.plan.env(job.key()), programs.surroundings(), &outputs);
         match call {
-            Ok(call) => programs.cannot_start(&call),
+            Ok(call) => preflight(programs, &call),
             Err(error) => Some(error.to_string()),
         }
     }

@@ -44,7 +44,7 @@ fn without_time_nothing_starts_and_the_message_says_what_is_missing() {
 #[test]
 fn a_worker_that_is_not_on_the_path_is_named() {
     let project = Project::with(Matrix::new("t").worker("no-such-worker".as_ref()));
-    let run = project.orchestrate(&["run", "t.yaml"]).code(10).says("could not be started");
-    run.says("no-such-worker").says("orchestrate resume t");
-    assert_eq!(project.record().outcome.kind(), "failed_to_spawn");
+    let run = project.orchestrate(&["run", "t.yaml"]).code(1);
+    run.says("there is no program `no-such-worker` on the PATH").says("`worker.command`");
+    assert_eq!(project.records().len(), 0);
 }
