@@ -128,7 +128,7 @@ fmt:
 
 # Regenerates the tables of the manual that come from the code.
 docs:
-    UPDATE_DOCS=1 cargo test --locked --test integration -- docs::every_table
+    UPDATE_DOCS=1 cargo test --locked --test integration -- docs::every_generated
 
 # Builds the manual as a book in target/book. Needs mdbook.
 book:

@@ -79,6 +79,28 @@ fn every_generated_table_is_current() {
     assert!(wrong.is_empty(), "`just docs` rewrites these tables:\n{}", wrong.join("\n"));
 }
 
+/// The schema that the matrices of this repository name in their first line.
+#[test]
+fn every_generated_schema_is_current() {
+    let path = root().join("docs/reference/matrix.schema.json");
+    let expected = serde_json::to_string_pretty(&orchestrate::matrix::schema()).unwrap() + "\n";
+    if std::env::var_os(UPDATE).is_some() {
+        fs::write(&path, &expected).unwrap();
+    }
+    let found = fs::read_to_string(&path).unwrap_or_default();
+    assert!(found == expected, "`just docs` rewrites {}", path.display());
+    for (directory, up) in [("matrices", ".."), ("examples/pytorch", "../..")] {
+        for entry in fs::read_dir(root().join(directory)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|ending| ending == "yaml") {
+                let line =
+                    format!("# yaml-language-server: $schema={up}/docs/reference/matrix.schema.json\n");
+                assert!(fs::read_to_string(&path).unwrap().starts_with(&line), "{}: {line}", path.display());
+            }
+        }
+    }
+}
+
 /// The lines that only one of both texts has: `-` before those that are found, `+` before those that are expected.
 fn differing(found: &str, expected: &str) -> String {
     let only = |sign, one: &str, other: &str| -> String {

@@ -1,11 +1,12 @@
 //! The JSON Schema (draft 2020-12) of a matrix file, for editors. It is built from the tables that the reader uses.
-//! Rules that depend on other parts of the file are left to `orchestrate check`.
+//! Most rules that depend on other parts of the file are left to `orchestrate check`.
 
 use serde_json::{Map, Value, json};
 
 use super::keys::{self, KeyDoc};
 use crate::architecture::NETWORKS;
 use crate::job::{Name, PARAMETERS, ParameterType, Precision};
+use crate::text::one_of;
 use crate::threshold::Threshold;
 
 /// The schema of a matrix file.
@@ -36,9 +37,53 @@ pub fn schema() -> Value {
             "data": data(),
             "duration": { "anyOf": [{ "type": "string", "examples": ["90s", "30m", "1h 30m"] }, { "const": 0 }] },
             "scalar": { "type": ["string", "number", "boolean"] },
+            "known_names": known_names(),
+            "known_placeholders": known_placeholders(),
         }),
     );
+    // A parameter of a worker of one's own can have any name, if a placeholder uses it. So a file has unknown names in
+    // both places, or in neither.
+    let implies = |one: &str, other: &str| json!({ "if": reference(one), "then": reference(other) });
+    let both = [("known_placeholders", "known_names"), ("known_names", "known_placeholders")];
+    root.insert("allOf".into(), both.map(|(one, other)| implies(one, other)).into());
     Value::Object(root)
+}
+
+/// A matrix whose parameters are all the shipped worker's.
+fn known_names() -> Value {
+    let only = |keys: &'static [KeyDoc]| {
+        let names = keys::names(keys).chain(PARAMETERS.iter().map(|parameter| parameter.name()));
+        let properties: Map<String, Value> = names.map(|name| (name.to_owned(), true.into())).collect();
+        json!({ "properties": properties, "additionalProperties": false })
+    };
+    let items = |keys: &'static [KeyDoc]| json!({ "items": only(keys) });
+    let of_env = json!({ "params": only(&[]), "axes": only(&[]) });
+    let mut properties = of_env.clone();
+    properties["envs"] = json!({ "additionalProperties": { "properties": of_env } });
+    properties["exclude"] = items(keys::EXCLUDE);
+    properties["include"] = items(keys::INCLUDE);
+    json!({ "properties": properties })
+}
+
+/// A matrix whose commands have no placeholders but ours and those of the shipped worker's parameters.
+fn known_placeholders() -> Value {
+    let names: Vec<&str> = keys::PLACEHOLDERS
+        .iter()
+        .copied()
+        .chain(PARAMETERS.iter().map(|parameter| parameter.name()))
+        .collect();
+    let word = format!("^(?:[^{{]|\\{{(?:{})\\}}|\\{{(?![a-z_][a-z0-9_]*\\}}))*$", names.join("|"));
+    // Standard validators ignore the message; editors show it instead of the pattern.
+    let message = format!(
+        "Nothing defines a placeholder in this word: expected {}, or the name of a parameter.",
+        one_of(keys::PLACEHOLDERS.iter().copied())
+    );
+    let words = json!({ "pattern": word, "patternErrorMessage": message });
+    let worker = json!({ "properties": { "command": { "items": words } } });
+    json!({ "properties": {
+        "worker": worker,
+        "envs": { "additionalProperties": { "properties": { "worker": worker } } },
+    } })
 }
 
 /// An object that has the keys of `tables` and no others.
