@@ -117,8 +117,11 @@ fn text(range: Range, unit: f64) -> String {
 fn measure(args: &MeasureArgs, global: &Global) -> Result<Exit, Failure> {
     let catalogue = load_catalogue(&args.peaks_dir, global)?;
     let host = probe_host();
+    if let Some(why) = host.no_gpu(args.device) {
+        return Err(Failure::new(Exit::Unexpected, why).hint("`orchestrate doctor` lists the GPUs"));
+    }
     if args.if_missing
-        && let Some(known) = measured_here(&catalogue, &host.hostname, args.device, args.quick)
+        && let Some(known) = measured_here(&catalogue, &host, args.device, args.quick)
     {
         print_line(&format!("{} was measured already: {} of {}", args.device, known.name, known.date))?;
         return Ok(Exit::Done);
@@ -148,7 +151,8 @@ fn measured_file(args: &MeasureArgs, host: HostFacts, quiet: bool) -> Result<Mea
     let mut flags: Vec<String> = Vec::new();
     flags.extend(args.threads.map(|threads| format!("--threads={threads}")));
     flags.extend(args.quick.then(|| "--quick".to_owned()));
-    let wanted = Measurement { device: args.device, worker: args.worker.as_deref(), flags: &flags, quiet };
+    let (worker, gpus) = (args.worker.as_deref(), &host.cuda_entries());
+    let wanted = Measurement { device: args.device, worker, flags: &flags, quiet, gpus };
     let Measured { peaks: mut measured, foreign_cores, stolen_cores } =
         measure_peaks(&wanted, &mut |waiting| {
             let holder = waiting.holder.as_deref().unwrap_or("another program");
@@ -190,16 +194,23 @@ fn file_name(file: &MeasuredFile) -> String {
     format!("{MEASURED}/{}", slug(&format!("{host} {} {first}", measured.device_name)))
 }
 
-/// The measured peaks of this host's device. Those of a quick measurement only count if `quick`.
+/// The measured peaks of the `device` of this `host`. Those of a quick measurement only count if `quick`. A whole GPU
+/// goes by its UUID, if that is known: its number depends on `CUDA_VISIBLE_DEVICES`.
 fn measured_here<'a>(
     catalogue: &'a Catalogue,
-    host: &str,
+    host: &HostFacts,
     device: Device,
     quick_will_do: bool,
 ) -> Option<&'a Peaks> {
+    let ours = host.gpu(device).and_then(|gpu| gpu.uuid.as_ref());
+    let is_whole = |uuid: &&String| uuid.starts_with("GPU-");
+    let is_device = |of: Device, uuid: Option<&String>| match (ours, uuid.filter(is_whole)) {
+        (Some(ours), Some(uuid)) => ours == uuid,
+        _ => of == device,
+    };
     catalogue.all().iter().find(|peaks| {
-        matches!(&peaks.origin, Origin::Measured { host: other, device: of, quick, .. }
-            if other == host && *of == device && (quick_will_do || !quick))
+        matches!(&peaks.origin, Origin::Measured { host: other, device: of, uuid, quick, .. }
+            if *other == host.hostname && is_device(*of, uuid.as_ref()) && (quick_will_do || !quick))
     })
 }
 
@@ -292,6 +303,7 @@ mod tests {
     use super::*;
     use crate::analysis::peaks::{parse, parse_measured};
     use crate::protocol::MeasuredPeaks;
+    use crate::record::GpuFacts;
 
     #[test]
     fn slugs_are_file_names() {
@@ -334,8 +346,9 @@ mod tests {
     fn what_is_measured_already_is_told_by_host_device_and_effort() {
         let peaks = |device, quick| file(device, None, quick).peaks(device).unwrap();
         let catalogue = Catalogue::new(vec![peaks("cpu", true), peaks("cuda:1", false)]);
-        let here = |host, device, quick_will_do| {
-            let found = measured_here(&catalogue, host, device, quick_will_do);
+        let here = |host: &str, device, quick_will_do| {
+            let host = HostFacts { hostname: host.to_owned(), ..HostFacts::default() };
+            let found = measured_here(&catalogue, &host, device, quick_will_do);
             found.map(|peaks| peaks.name.clone())
         };
         assert_eq!(here("box", Device::Cpu, true).as_deref(), Some("cpu"));
@@ -343,6 +356,22 @@ mod tests {
         assert_eq!(here("box", Device::Cuda(1), false).as_deref(), Some("cuda:1"));
         assert_eq!(here("box", Device::Cuda(0), true), None);
         assert_eq!(here("other", Device::Cpu, true), None);
+    }
+
+    #[test]
+    fn a_gpu_that_was_measured_is_known_by_its_uuid() {
+        let measured = file("cuda:1", Some("GPU-2"), false).peaks("second").unwrap();
+        let catalogue = Catalogue::new(vec![measured]);
+        let here = |uuids: &[&str], device| {
+            let gpu = |uuid: &&str| GpuFacts { uuid: Some((*uuid).to_owned()), ..GpuFacts::default() };
+            let gpus = uuids.iter().map(gpu).collect();
+            let host = HostFacts { hostname: "box".to_owned(), gpus, ..HostFacts::default() };
+            measured_here(&catalogue, &host, device, false).is_some()
+        };
+        assert!(here(&["GPU-1", "GPU-2"], Device::Cuda(1)));
+        assert!(here(&["GPU-2"], Device::Cuda(0)), "another number, the same GPU");
+        assert!(!here(&["GPU-1", "GPU-3"], Device::Cuda(1)), "the same number, another GPU");
+        assert!(here(&[], Device::Cuda(1)), "the driver does not tell");
     }
 
     #[test]

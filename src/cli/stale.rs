@@ -24,7 +24,8 @@ pub(super) struct Here {
 impl Here {
     /// Probes the machine.
     pub(super) fn probe() -> Here {
-        Here { host: probe_host(), programs: Programs::probe() }
+        let host = probe_host();
+        Here { programs: Programs::probe(&host), host }
     }
 
     /// What done jobs of `plan` would run with now.

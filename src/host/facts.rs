@@ -11,8 +11,10 @@ use std::sync::LazyLock;
 
 use super::cgroup::CgroupPlace;
 use super::clock::{probe_asleep_s, probe_since_boot};
+use super::nvidia::{NvidiaFacts, probe_nvidia};
 use super::system::{entries, output, read, read_in_each};
-use super::{macos, nvidia, parse, settings};
+use super::visible::{Known, visible_gpus};
+use super::{macos, parse, settings};
 use crate::clean::cleaned;
 use crate::record::{CgroupLimits, CpuFacts, GpuFacts, HostCounters, HostFacts, OsFacts};
 
@@ -20,15 +22,35 @@ use crate::record::{CgroupLimits, CpuFacts, GpuFacts, HostCounters, HostFacts, O
 /// `cpu,cuda`.
 pub const DEVICES_VARIABLE: &str = "ORCHESTRATE_DEVICES";
 
+/// The variable that shows CUDA some of a host's GPUs.
+const VISIBLE_VARIABLE: &str = "CUDA_VISIBLE_DEVICES";
+
 /// The facts about the machine that are known without running a job.
 pub fn probe_host() -> HostFacts {
     let found = if cfg!(target_os = "macos") { probe_macos() } else { probe_linux() };
-    let found = match std::env::var(DEVICES_VARIABLE) {
-        Ok(words) if !words.trim().is_empty() => HostFacts { devices: parse::devices(&words), ..found },
-        _ => found,
-    };
+    let declared = std::env::var(DEVICES_VARIABLE).ok().filter(|words| !words.trim().is_empty());
+    let visible = std::env::var_os(VISIBLE_VARIABLE).map(|value| value.to_string_lossy().into_owned());
+    let found = with_devices(found, declared.as_deref(), visible.as_deref());
     // Drivers, firmware and whoever named the host can say anything.
     cleaned(&found)
+}
+
+/// `host`, whose devices are all that were found, with those that jobs can have: of the `declared` ones, if there are
+/// any, those that `visible` shows and that answer.
+fn with_devices(host: HostFacts, declared: Option<&str>, visible: Option<&str>) -> HostFacts {
+    let is_gpu = |device: &&String| device.starts_with("cuda:");
+    let count = host.devices.iter().filter(is_gpu).count();
+    let devices = declared.map_or_else(|| host.devices.clone(), parse::devices);
+    let has_gpus = devices.iter().any(|device| device.starts_with("cuda"));
+    let known = Known { gpus: &host.gpus, count: Some(count).filter(|count| *count > 0) };
+    let visible = visible.filter(|_| has_gpus).map(|variable| visible_gpus(variable, known));
+    let devices = match (&visible, declared) {
+        (Some(visible), None) => parse::linux_devices(visible.entries.len()),
+        _ => devices,
+    };
+    let host = HostFacts { cuda_visible_devices: visible, ..host };
+    let can_be_had = |word: &String| word.parse().is_ok_and(|device| host.no_gpu(device).is_none());
+    HostFacts { devices: devices.into_iter().filter(can_be_had).collect(), ..host }
 }
 
 /// Reads the current counters of the host.
@@ -94,7 +116,7 @@ fn probe_linux() -> HostFacts {
     let kernel = Kernel::probe();
     let cpu_info = read("/proc/cpuinfo").unwrap_or_default();
     let memory_info = read("/proc/meminfo").unwrap_or_default();
-    let nvidia = nvidia::probe_nvidia();
+    let nvidia = probe_nvidia();
     let cpu = settings::probe_processor(&cpu_info, usable_processors());
     let swap = |name: &str| parse::memory_value(&memory_info, name);
     HostFacts {
@@ -106,7 +128,7 @@ fn probe_linux() -> HostFacts {
             architecture: std::env::consts::ARCH.to_owned(),
         },
         memory_bytes: parse::memory_value(&memory_info, "MemTotal"),
-        devices: parse::linux_devices(nvidia_gpus()),
+        devices: parse::linux_devices(nvidia_gpus(&nvidia)),
         nvidia_driver: probe_nvidia_module().or(nvidia.driver),
         virtualisation: parse::virtualisation(&probe_layers(kernel, &cpu_info)),
         governor: parse::governors(&read_in_each("/sys/devices/system/cpu/cpufreq", "scaling_governor")),
@@ -114,6 +136,7 @@ fn probe_linux() -> HostFacts {
         boot_id: read("/proc/sys/kernel/random/boot_id").map(|text| text.trim().to_owned()),
         container: settings::probe_container(),
         gpus: nvidia.gpus,
+        cuda_visible_devices: None,
         cuda_driver: nvidia.cuda_driver,
         swap_total_bytes: swap("SwapTotal"),
         swap_used_bytes: swap("SwapTotal").zip(swap("SwapFree")).map(|(all, free)| all.saturating_sub(free)),
@@ -179,13 +202,16 @@ fn probe_layers(kernel: Kernel, cpu_info: &str) -> parse::Layers {
 
 /// How many NVIDIA GPUs this process can use. Device nodes come first, because a container hides nodes but not always
 /// the driver's list. The list comes second, because nodes are made on first use. WSL2 has neither: its driver is a
-/// library.
-fn nvidia_gpus() -> u32 {
+/// library, as in some sandboxes. A scheduler hides no node, but its GPUs from the library.
+fn nvidia_gpus(nvidia: &NvidiaFacts) -> usize {
+    if nvidia.hides_some {
+        return nvidia.gpus.len();
+    }
     let nodes = entries("/dev").into_iter().filter(|name| parse::is_gpu_node(name)).count();
     let listed = entries("/proc/driver/nvidia/gpus").len();
     let in_wsl =
         usize::from(Path::new("/dev/dxg").exists() && Path::new("/usr/lib/wsl/lib/libcuda.so.1").exists());
-    [nodes, listed, in_wsl].into_iter().find(|count| *count > 0).map_or(0, |count| count as u32)
+    [nodes, listed, in_wsl, nvidia.gpus.len()].into_iter().find(|count| *count > 0).unwrap_or(0)
 }
 
 fn power_supplies() -> Vec<parse::PowerSupply> {
@@ -288,6 +314,32 @@ mod tests {
         let json = serde_json::to_string(&facts).unwrap();
         assert_eq!(serde_json::from_str::<HostFacts>(&json).unwrap(), facts, "a record can be read back");
         assert!(probe_memory_available().is_some_and(|bytes| Some(bytes) <= facts.memory_bytes));
+    }
+
+    #[test]
+    fn jobs_can_have_the_gpus_that_are_shown_and_answer() {
+        let gpu = |problem: Option<&str>| GpuFacts {
+            problem: problem.map(str::to_owned),
+            uuid: Some("GPU-1".to_owned()).filter(|_| problem.is_none()),
+            ..GpuFacts::default()
+        };
+        let found = |count: usize, declared, visible| {
+            let gpus = [gpu(None), gpu(Some("lost"))].into_iter().take(count).collect();
+            let host = HostFacts { devices: parse::linux_devices(count), gpus, ..HostFacts::default() };
+            let host = with_devices(host, declared, visible);
+            (host.devices.join(" "), host.cuda_visible_devices.map(|visible| visible.entries.len()))
+        };
+        let told = |devices: &str, entries| (devices.to_owned(), entries);
+        assert_eq!(found(2, None, None), told("cpu cuda cuda:0", None), "the other does not answer");
+        assert_eq!(found(1, None, Some("0")), told("cpu cuda cuda:0", Some(1)));
+        assert_eq!(found(2, None, Some("1,0")), told("cpu cuda:1", Some(2)));
+        assert_eq!(found(1, None, Some("")), told("cpu", Some(0)));
+        assert_eq!(found(1, None, Some("1")), told("cpu", Some(0)));
+        assert_eq!(found(0, None, Some("0")), told("cpu", None), "a host without a GPU");
+        // What cannot be asked is declared, and then the variable is believed.
+        assert_eq!(found(0, Some("cpu,cuda"), None), told("cpu cuda", None));
+        assert_eq!(found(0, Some("cpu,cuda,cuda:1"), Some("7")), told("cpu cuda", Some(1)));
+        assert_eq!(found(1, Some("cpu"), Some("0")), told("cpu", None));
     }
 
     #[test]

@@ -22,14 +22,15 @@ mod settings;
 pub mod survey;
 mod system;
 mod tools;
+mod visible;
 mod worker;
 
 pub(crate) use cgroup::{CgroupPlace, held_seconds};
 pub use clock::probe_since_boot;
 pub(crate) use facts::busy_seconds;
 pub use facts::{DEVICES_VARIABLE, probe_counters, probe_host, probe_memory_available};
+pub(crate) use nvidia::{Gpu, GpuUse, gpu_uses};
 pub use nvidia::{GpuProcess, probe_gpu_processes};
-pub(crate) use nvidia::{GpuUse, gpu_uses};
 pub(crate) use parse::{counter, memory_value};
 pub use preflight::preflight;
 pub use present::probe_present;

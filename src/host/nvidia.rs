@@ -2,28 +2,42 @@
 //!
 //! The library is opened once per process and stays open. Opening it can take a second if the driver does not stay
 //! loaded, and keeps the driver loaded from then on. Without a driver, nothing is loaded.
+#![expect(clippy::disallowed_methods, reason = "this probes the machine")]
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::OnceLock;
 
 use nvml_wrapper::enums::device::UsedGpuMemory;
+use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::device::ProcessInfo;
-use nvml_wrapper::{Device, Nvml};
+use nvml_wrapper::{Device as Handle, Nvml};
 use serde::Serialize;
 
 use super::system::read_in_each;
+use crate::job::Device;
 use crate::processes::ProcessTable;
-use crate::record::GpuFacts;
+use crate::record::{Extent, GpuAddress, GpuFacts, GpuInstance, HostFacts};
 
 /// Where the driver lists its GPUs.
 const LISTED: &str = "/proc/driver/nvidia/gpus";
 
+/// The name of a GPU that does not tell its own.
+const UNNAMED: &str = "NVIDIA GPU";
+
+/// The variable with the directories in which libraries are looked for before the system's.
+const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
+
+/// The driver's library.
+const LIBRARY: &str = "libnvidia-ml.so.1";
+
 /// What NVIDIA's driver reports about this host.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct NvidiaFacts {
-    /// In the driver's order.
+    /// In the driver's order. One that does not answer keeps its place.
     pub(super) gpus: Vec<GpuFacts>,
+    /// Whether the driver has others that this process may not use, such as those of another job of a scheduler.
+    pub(super) hides_some: bool,
     /// The driver's version.
     pub(super) driver: Option<String>,
     /// The newest CUDA version that it supports.
@@ -61,22 +75,25 @@ pub(super) fn probe_nvidia() -> NvidiaFacts {
     let Some(nvml) = library() else {
         return NvidiaFacts { gpus: listed_gpus(), ..NvidiaFacts::default() };
     };
-    let gpus: Vec<GpuFacts> = devices(nvml).iter().map(gpu_facts).collect();
+    let (gpus, hides_some) = gpus(nvml);
     NvidiaFacts {
         gpus: if gpus.is_empty() { listed_gpus() } else { gpus },
+        hides_some,
         driver: nvml.sys_driver_version().ok(),
         cuda_driver: nvml.sys_cuda_driver_version().ok().map(cuda_version),
     }
 }
 
-/// All processes that use a GPU of this host now. In a container, ids are the host's and names can be unknown.
-pub fn probe_gpu_processes() -> Vec<GpuProcess> {
+/// All processes that use the GPUs of `host` that jobs can have, now. Of a GPU in MIG mode, those in the part that a
+/// job gets. In a container, ids are the host's and names can be unknown.
+pub fn probe_gpu_processes(host: &HostFacts) -> Vec<GpuProcess> {
     let Some(nvml) = library() else { return Vec::new() };
     let table = &ProcessTable::of_system();
-    let of_device = |(gpu, device): (usize, &Device<'_>)| {
-        let computing = device.running_compute_processes().unwrap_or_default();
-        let drawing = device.running_graphics_processes().unwrap_or_default();
-        let processes = gpu_uses(computing, drawing).into_iter();
+    let of_gpu = |(gpu, device): (usize, Gpu<'_>)| {
+        let device = device.of_job();
+        let computing = device.as_ref().and_then(|device| device.running_compute_processes().ok());
+        let drawing = device.as_ref().and_then(|device| device.running_graphics_processes().ok());
+        let processes = gpu_uses(computing.unwrap_or_default(), drawing.unwrap_or_default()).into_iter();
         processes.map(move |(pid, GpuUse { computes, memory_bytes })| GpuProcess {
             gpu,
             computes,
@@ -85,7 +102,63 @@ pub fn probe_gpu_processes() -> Vec<GpuProcess> {
             memory_bytes,
         })
     };
-    devices(nvml).iter().enumerate().flat_map(of_device).collect()
+    let found =
+        addresses(host).into_iter().filter_map(|(gpu, address)| Some((gpu, Gpu::find(nvml, &address)?)));
+    found.flat_map(of_gpu).collect()
+}
+
+/// The GPUs that jobs can have, each with its position in [`HostFacts::gpus`].
+fn addresses(host: &HostFacts) -> Vec<(usize, GpuAddress)> {
+    let visible = host.cuda_visible_devices.as_ref();
+    let count = visible.map_or(host.gpus.len(), |visible| visible.entries.len());
+    let position = |index: u32| {
+        let index = index as usize;
+        visible.map_or(Some(index), |visible| visible.entries.get(index)?.gpu)
+    };
+    let numbers = (0..).take(count);
+    numbers.filter_map(|index| Some((position(index)?, host.gpu_address(Device::Cuda(index))?))).collect()
+}
+
+/// The GPU of a job, as the driver's library knows it.
+#[derive(Debug)]
+pub(crate) struct Gpu<'a> {
+    /// The whole GPU.
+    whole: Handle<'a>,
+    /// The job's part of it, if it is in MIG mode. `Err` if the library does not offer that part.
+    part: Option<Result<Handle<'a>, NvmlError>>,
+}
+
+impl<'a> Gpu<'a> {
+    /// The GPU at `address`; `None` if it does not answer.
+    pub(crate) fn find(nvml: &'a Nvml, address: &GpuAddress) -> Option<Gpu<'a>> {
+        let part = match &address.extent {
+            Extent::Whole => None,
+            Extent::Part(Some(uuid)) => Some(nvml.device_by_uuid(uuid.as_str())),
+            Extent::Part(None) => Some(Err(NvmlError::NotFound)),
+        };
+        let parent = || part.as_ref()?.as_ref().ok()?.mig_parent_device().ok();
+        let by_uuid = || nvml.device_by_uuid(address.uuid.as_deref()?).ok();
+        let whole = match address.index {
+            Some(index) => nvml.device_by_index(index).ok(),
+            None => by_uuid().or_else(parent),
+        };
+        Some(Gpu { whole: whole?, part })
+    }
+
+    /// The whole GPU: what it shows is the same for all of its parts, such as its temperature and its clocks.
+    pub(crate) fn whole(&self) -> &Handle<'a> {
+        &self.whole
+    }
+
+    /// The GPU if the job has all of it. What it shows is a sum over its parts, such as its power.
+    pub(crate) fn undivided(&self) -> Option<&Handle<'a>> {
+        self.part.is_none().then_some(&self.whole)
+    }
+
+    /// What the job has of it, of which the library tells memory and processes. `None` if it does not tell them.
+    pub(crate) fn of_job(&self) -> Option<&Handle<'a>> {
+        self.part.as_ref().map_or(Some(&self.whole), |part| part.as_ref().ok())
+    }
 }
 
 /// Merges the driver's two lists of the processes on a GPU, by pid. A process that computes and draws is in both lists,
@@ -110,28 +183,80 @@ fn library() -> Option<&'static Nvml> {
     LIBRARY.get_or_init(|| if has_driver() { Nvml::init().ok() } else { None }).as_ref()
 }
 
-/// Whether there is a driver, of Linux or of WSL.
+/// Whether there is a driver, of Linux or of WSL. Where none is seen, its library would only waste time.
+///
+/// Whoever puts the library's directory into `LD_LIBRARY_PATH` means it to be used. Some sandboxes have a driver
+/// without these files, and so have tests. CUDA's toolkit has no file of that name, only `libnvidia-ml.so` to link
+/// with. A directory that depends on where we are is not meant.
 fn has_driver() -> bool {
-    ["/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg"].iter().any(|path| Path::new(path).exists())
+    let seen = ["/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg"];
+    let path = std::env::var_os(LIBRARY_PATH).unwrap_or_default();
+    seen.iter().any(|path| Path::new(path).exists())
+        || std::env::split_paths(&path).any(|path| path.is_absolute() && path.join(LIBRARY).exists())
 }
 
-/// All GPUs that answer: one that fell off the bus must not hide the others.
-fn devices(nvml: &Nvml) -> Vec<Device<'_>> {
-    let count = nvml.device_count().unwrap_or(0);
-    (0..count).filter_map(|index| nvml.device_by_index(index).ok()).collect()
+/// All GPUs that this process may use, and whether there are others. CUDA does not count those.
+fn gpus(nvml: &Nvml) -> (Vec<GpuFacts>, bool) {
+    let (mut found, mut hides_some) = (Vec::new(), false);
+    for number in 0..nvml.device_count().unwrap_or(0) {
+        let facts = match nvml.device_by_index(number) {
+            Ok(device) => gpu_facts(&device),
+            Err(NvmlError::NoPermission | NvmlError::OperatingSystem) => {
+                hides_some = true;
+                continue;
+            }
+            // One that fell off the bus must neither hide the others nor take their numbers away.
+            Err(error) => GpuFacts {
+                name: UNNAMED.to_owned(),
+                problem: Some(problem_text(&error)),
+                ..GpuFacts::default()
+            },
+        };
+        let index = Some(number).filter(|number| *number as usize != found.len());
+        found.push(GpuFacts { index, ..facts });
+    }
+    (found, hides_some)
 }
 
-fn gpu_facts(device: &Device<'_>) -> GpuFacts {
+fn gpu_facts(device: &Handle<'_>) -> GpuFacts {
     let capability = device.cuda_compute_capability().ok();
+    let memory = device.memory_info();
     GpuFacts {
-        name: device.name().unwrap_or_else(|_| "NVIDIA GPU".to_owned()),
+        name: device.name().unwrap_or_else(|_| UNNAMED.to_owned()),
         uuid: device.uuid().ok(),
-        memory_bytes: device.memory_info().ok().map(|memory| memory.total),
         compute_capability: capability.map(|capability| format!("{}.{}", capability.major, capability.minor)),
         cores: None,
         power_limit_w: device.enforced_power_limit().ok().map(|milliwatts| f64::from(milliwatts) / 1e3),
         persistence_mode: device.is_in_persistent_mode().ok(),
         ecc: device.is_ecc_enabled().ok().map(|ecc| ecc.currently_enabled),
+        index: None,
+        problem: match &memory {
+            Err(error @ (NvmlError::GpuLost | NvmlError::ResetRequired)) => Some(problem_text(error)),
+            _ => None,
+        },
+        instances: instances(device),
+        memory_bytes: memory.ok().map(|memory| memory.total),
+    }
+}
+
+/// The parts of a GPU in MIG mode.
+fn instances(device: &Handle<'_>) -> Option<Vec<GpuInstance>> {
+    device.mig_mode().ok().filter(|mode| mode.current == 1)?;
+    let parts = (0..device.mig_device_count().unwrap_or(0))
+        .filter_map(|index| device.mig_device_by_index(index).ok());
+    let facts = |part: Handle<'_>| {
+        let memory_bytes = part.memory_info().ok().map(|memory| memory.total);
+        Some(GpuInstance { uuid: part.uuid().ok()?, memory_bytes })
+    };
+    Some(parts.filter_map(facts).collect())
+}
+
+fn problem_text(error: &NvmlError) -> String {
+    match error {
+        NvmlError::GpuLost => "it fell off the bus".to_owned(),
+        NvmlError::ResetRequired => "it needs a reset".to_owned(),
+        NvmlError::InsufficientPower => "its power cables are not attached".to_owned(),
+        other => other.to_string(),
     }
 }
 
@@ -199,7 +324,7 @@ mod tests {
     fn without_a_driver_nothing_is_found_and_nothing_fails() {
         if !has_driver() {
             assert_eq!(probe_nvidia(), NvidiaFacts::default());
-            assert_eq!(probe_gpu_processes(), []);
+            assert_eq!(probe_gpu_processes(&HostFacts::default()), []);
         }
     }
 }

@@ -83,7 +83,7 @@ pub(crate) fn memory_value(memory_info: &str, name: &str) -> Option<u64> {
 }
 
 /// The device names of a Linux host with this many NVIDIA GPUs.
-pub(super) fn linux_devices(gpus: u32) -> Vec<String> {
+pub(super) fn linux_devices(gpus: usize) -> Vec<String> {
     let mut names = vec!["cpu".to_owned()];
     if gpus > 0 {
         names.push("cuda".to_owned());

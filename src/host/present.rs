@@ -1,6 +1,7 @@
 //! What jobs would run with now, for [`crate::plan::changes`] to compare with their records.
 
 use super::Programs;
+use crate::job::Device;
 use crate::plan::{Inventory, Plan, Present};
 use crate::record::{GpuFacts, HostFacts};
 
@@ -16,16 +17,22 @@ pub fn probe_present(
     Present { workers, gpus: reachable_gpus(host), environment }
 }
 
-/// The NVIDIA GPUs of `host`, numbered as workers number them. Empty if its driver reports more or fewer than can be
-/// used: in a container, it is then unknown which is which.
+/// The NVIDIA GPUs of `host`, numbered as jobs number them. Empty if its driver reports more or fewer than can be used:
+/// in a container, it is then unknown which is which.
 fn reachable_gpus(host: &HostFacts) -> Vec<GpuFacts> {
+    if let Some(visible) = &host.cuda_visible_devices {
+        let numbers = (0..).map(Device::Cuda).take(visible.entries.len());
+        return numbers.map(|device| host.gpu(device).cloned().unwrap_or_default()).collect();
+    }
     let reachable = host.devices.iter().filter(|device| device.starts_with("cuda:")).count();
-    if host.gpus.len() == reachable { host.gpus.clone() } else { Vec::new() }
+    let dead = host.gpus.iter().filter(|gpu| gpu.problem.is_some()).count();
+    if host.gpus.len() == reachable + dead { host.gpus.clone() } else { Vec::new() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{VisibleGpu, VisibleGpus};
 
     #[test]
     fn gpus_are_known_only_if_all_of_them_can_be_used() {
@@ -38,5 +45,14 @@ mod tests {
         assert_eq!(reachable_gpus(&host(&["cpu", "cuda", "cuda:0", "cuda:1"])).len(), 2);
         assert_eq!(reachable_gpus(&host(&["cpu", "cuda", "cuda:0"])), [], "a container shows one of two");
         assert_eq!(reachable_gpus(&host(&["cpu"])), []);
+        let mut dead = host(&["cpu", "cuda", "cuda:0"]);
+        dead.gpus[1].problem = Some("it is lost".to_owned());
+        assert_eq!(reachable_gpus(&dead).len(), 2, "one of two can be used, and the other keeps its place");
+        let entry = |gpu| VisibleGpu { gpu, ..VisibleGpu::default() };
+        let entries = vec![entry(Some(1)), entry(None), entry(Some(0))];
+        let shown = VisibleGpus { variable: "1,GPU-x,0".to_owned(), entries };
+        dead.cuda_visible_devices = Some(shown);
+        let names: Vec<String> = reachable_gpus(&dead).into_iter().map(|gpu| gpu.name).collect();
+        assert_eq!(names, ["second", "", "first"], "as jobs count them");
     }
 }

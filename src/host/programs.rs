@@ -23,7 +23,7 @@ use crate::clean::cleaned;
 use crate::files::open_regular;
 use crate::job::{Device, Job, JobId, Key, Name, WorkerTemplate};
 use crate::plan::{Inventory, Invocation, Outputs, Plan, Standing, Surroundings, caller, invocation};
-use crate::record::{LibraryFacts, Record, WorkerFacts, looks_secret};
+use crate::record::{HostFacts, LibraryFacts, Record, WorkerFacts, looks_secret};
 
 /// Extensions of files that an interpreter or a virtual machine runs.
 const SCRIPT_ENDINGS: [&str; 16] =
@@ -77,11 +77,11 @@ struct Called<'a> {
 }
 
 impl Programs {
-    /// Looks up the directories in which programs are searched.
+    /// Looks up the directories in which programs are searched on `host`.
     ///
     /// # Errors
     /// [`ProgramsError::CurrentDirectory`], [`ProgramsError::NotText`].
-    pub fn probe() -> Result<Programs, ProgramsError> {
+    pub fn probe(host: &HostFacts) -> Result<Programs, ProgramsError> {
         let directory = std::env::current_dir().map_err(ProgramsError::CurrentDirectory)?;
         let worker = shipped_worker();
         let shipped_worker = worker.to_str().map(str::to_owned).ok_or(ProgramsError::NotText(worker))?;
@@ -91,6 +91,7 @@ impl Programs {
                 shipped_worker,
                 ambient: probe_environment(),
                 secrets: BTreeMap::new(),
+                gpus: host.cuda_entries(),
             },
             hashes: BTreeMap::new(),
             libraries: BTreeMap::new(),
@@ -294,7 +295,7 @@ pub fn probe_environment() -> BTreeMap<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Outcome;
+    use crate::record::{CudaEntries, Outcome};
 
     fn job(words: &[&str]) -> Job {
         Job::new(Key {
@@ -310,6 +311,7 @@ mod tests {
                 shipped_worker: "/opt/worker".into(),
                 ambient: BTreeMap::new(),
                 secrets: BTreeMap::new(),
+                gpus: CudaEntries::default(),
             },
             hashes: BTreeMap::new(),
             libraries: BTreeMap::new(),

@@ -12,11 +12,12 @@ use nix::unistd::geteuid;
 use super::file::{Foreign, OpenError, open_lock};
 use super::holder::Holder;
 use super::patience::{LockError, Patience};
+use super::physical::PhysicalDevice;
 use super::ticket::{Ticket, Tickets};
 use super::wait::{InTurn, LOOK, Line, Mode, Wait};
 use crate::event::{Event, Observer, Waiting};
 use crate::files::probe_locks;
-use crate::job::{Device, Job};
+use crate::job::Job;
 use crate::matrix::Share;
 
 /// The variable that sets the directory of the locks of the host and its devices.
@@ -89,13 +90,14 @@ impl LockDir {
         self.tickets.is_none()
     }
 
-    /// Takes the right to measure on `device`, and on the whole host unless `share` allows others.
+    /// Takes the right to measure `job` on `device`, and on the whole host unless `share` allows others.
     ///
     /// # Errors
     /// [`LockError`].
     pub async fn lock(
         &self,
         job: &Job,
+        device: &PhysicalDevice,
         share: Share,
         patience: &mut Patience<'_>,
     ) -> Result<DeviceLock, LockError> {
@@ -111,7 +113,7 @@ impl LockDir {
         }
         let mut files = vec![self.lock_host(host, &label, patience).await?];
         if share == Share::Device {
-            files.push(self.lock_device(job.key().device, &label, patience).await?);
+            files.push(self.lock_device(device, &label, patience).await?);
         }
         Ok(DeviceLock { files, ticket: None })
     }
@@ -124,11 +126,11 @@ impl LockDir {
 
     async fn lock_device(
         &self,
-        device: Device,
+        device: &PhysicalDevice,
         who: &str,
         patience: &mut Patience<'_>,
     ) -> Result<File, LockError> {
-        let (lock, turn) = self.files_of(&device_name(device));
+        let (lock, turn) = self.files_of(&device.file_name());
         let what = &format!("the device {device}");
         let (mode, probe) = (Mode::Exclusive, Mode::Shared);
         let place = InTurn { lock: &lock, turn: &turn, mode, probe, what, who };
@@ -172,8 +174,8 @@ impl LockDir {
     }
 
     /// The labels of the jobs that currently hold devices of this host other than `own`.
-    pub fn others(&self, own: Device) -> Vec<String> {
-        let own = format!("{}.lock", device_name(own));
+    pub fn others(&self, own: &PhysicalDevice) -> Vec<String> {
+        let own = format!("{}.lock", own.file_name());
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -230,16 +232,12 @@ pub fn lock_dir_path() -> PathBuf {
     std::env::var_os(LOCK_DIR_VARIABLE).map_or_else(|| "/tmp/orchestrate-locks".into(), PathBuf::from)
 }
 
-fn device_name(device: Device) -> String {
-    format!("device-{}", device.to_string().replace(':', "-"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::file::{For, is_same_file, open_or_make_lock};
     use super::super::job::{JobLock, sign};
     use super::*;
-    use crate::job::Key;
+    use crate::job::{Device, Key};
     use crate::stop::StopSignals;
     use crate::store::Store;
     use std::io::Write;
@@ -271,7 +269,7 @@ mod tests {
         let mut signals = StopSignals::listen().unwrap();
         let mut observer = Listener;
         let mut patience = Patience { no_wait: true, signals: Some(&mut signals), observer: &mut observer };
-        locks.lock(&job(device), share, &mut patience).await
+        locks.lock(&job(device), &PhysicalDevice::of(device), share, &mut patience).await
     }
 
     #[test]
@@ -385,7 +383,8 @@ mod tests {
             let mut observer = Holding { held, turn: turn.clone(), has_turn: None };
             let mut patience =
                 Patience { no_wait: false, signals: Some(&mut signals), observer: &mut observer };
-            drop(locks.lock(&job(Device::Cpu), Share::Nothing, &mut patience).await.unwrap());
+            let cpu = PhysicalDevice::of(Device::Cpu);
+            drop(locks.lock(&job(Device::Cpu), &cpu, Share::Nothing, &mut patience).await.unwrap());
             assert_eq!(observer.has_turn, Some(true));
             let turn = open_shared(&turn);
             turn.lock().unwrap();
@@ -407,16 +406,17 @@ mod tests {
             let mut patience =
                 Patience { no_wait: true, signals: Some(&mut signals), observer: &mut observer };
             let job = job(one);
+            let (one, two) = (PhysicalDevice::of(one), PhysicalDevice::of(two));
             let job_lock = JobLock::lock(&job, store.job_dir(&job), &mut patience).await.unwrap();
-            let device_lock = locks.lock(&job, Share::Device, &mut patience).await.unwrap();
+            let device_lock = locks.lock(&job, &one, Share::Device, &mut patience).await.unwrap();
             sign(&job, store.root(), &job_lock, Some(&device_lock));
-            assert_eq!(locks.others(two), [job.label()]);
-            assert_eq!(locks.others(one), Vec::<String>::new());
+            assert_eq!(locks.others(&two), [job.label()]);
+            assert_eq!(locks.others(&one), Vec::<String>::new());
             let turn = open_shared(&directory.path().join("locks").join("device-mps.turn"));
             turn.lock().unwrap();
-            assert_eq!(locks.others(two), [job.label()], "who only waits is beside nobody");
+            assert_eq!(locks.others(&two), [job.label()], "who only waits is beside nobody");
             drop(device_lock);
-            assert_eq!(locks.others(two), Vec::<String>::new());
+            assert_eq!(locks.others(&two), Vec::<String>::new());
         });
     }
 

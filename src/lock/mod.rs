@@ -15,6 +15,8 @@
 //! | `device-<device>.lock` | the job on that device, if it only needs the device |
 //! | `<either>.turn` | the one that has waited longest for that lock |
 //!
+//! A GPU's lock goes by the driver's number of the GPU, whatever its number is for the job (`physical.rs`).
+//!
 //! Besides, each `orchestrate` holds a lock of its own in its store's `.running/`, which its workers do not inherit. It
 //! tells an attempt whose `orchestrate` died from one that is looked after (`owner.rs`). Where locks do not tell, its
 //! content does (`identity.rs`).
@@ -36,6 +38,7 @@ mod identity;
 mod job;
 mod owner;
 mod patience;
+mod physical;
 mod ticket;
 mod wait;
 
@@ -46,3 +49,4 @@ pub use identity::{Identity, Place};
 pub use job::{JobLock, inherited, is_owner_alive, sign};
 pub use owner::{Others, Owner, OwnerLock, Owners, ask_no_longer, ask_to_stop};
 pub use patience::{LockError, Patience};
+pub use physical::PhysicalDevice;

@@ -143,15 +143,7 @@ impl Ceilings {
 
 /// The memory that a job on `device` of `host` computes in, in bytes.
 fn memory(host: &HostFacts, device: Device) -> Option<u64> {
-    gpu_memory(host, device).or_else(|| host.usable_memory_bytes())
-}
-
-fn gpu_memory(host: &HostFacts, device: Device) -> Option<u64> {
-    match device {
-        // Workers count GPUs as the driver does, unless a container hides some of them.
-        Device::Cuda(index) => host.gpus.get(usize::try_from(index).ok()?)?.memory_bytes,
-        Device::Cpu | Device::Mps => None,
-    }
+    host.gpu_memory_bytes(device).or_else(|| host.usable_memory_bytes())
 }
 
 /// Whether a host has more memory `now` than `then`, for a job on `device`. One on a GPU can run out of either memory.
@@ -160,7 +152,7 @@ fn has_grown(then: &HostFacts, now: &HostFacts, device: Device) -> bool {
         then.zip(now).is_some_and(|(then, now)| now as f64 > GROWTH * then as f64)
     };
     has_grown(then.usable_memory_bytes(), now.usable_memory_bytes())
-        || has_grown(gpu_memory(then, device), gpu_memory(now, device))
+        || has_grown(then.gpu_memory_bytes(device), now.gpu_memory_bytes(device))
 }
 
 #[cfg(test)]

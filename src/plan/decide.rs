@@ -158,6 +158,7 @@ fn not_here(key: &Key, env: &PlannedEnv, host: &HostFacts) -> Option<String> {
     let device = key.device.to_string();
     wants("host", &env.place.host, &host.hostname)
         .or_else(|| wants("system", &env.place.os, &host.os.name))
+        .or_else(|| host.no_gpu(key.device))
         .or_else(|| {
             (!host.devices.contains(&device))
                 .then(|| format!("this host has no device `{device}`, only {}", host.devices.join(", ")))

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::{PlannedEnv, Profiler};
-use crate::job::{Device, Key, Name, Part, WorkerTemplate, parameter, parts};
+use crate::job::{Key, Name, Part, WorkerTemplate, parameter, parts};
 use crate::matrix::Secret;
 use crate::protocol::{ITERATIONS_VARIABLE, MEASUREMENT_VARIABLE};
-use crate::record::{SET, inherited};
+use crate::record::{CudaEntries, SET, inherited};
 
 /// The variables that tell a worker where to write. An env cannot replace them.
 pub(super) const OUTPUT_VARIABLES: [&str; 2] = [MEASUREMENT_VARIABLE, ITERATIONS_VARIABLE];
@@ -25,6 +25,8 @@ pub struct Surroundings {
     pub ambient: BTreeMap<String, String>,
     /// The values of secret variables, as far as they are known. A plan can be made without them, a run cannot.
     pub secrets: Secrets,
+    /// Which of the host's GPUs each job gets.
+    pub gpus: CudaEntries,
 }
 
 /// The values of the secret variables of each env.
@@ -83,7 +85,7 @@ pub fn invocation(
     Ok(Invocation {
         profiler: Vec::new(),
         argv,
-        environment: environment(key, env, &surroundings.ambient, outputs),
+        environment: environment(key, env, surroundings, outputs),
         secrets: secrets(key, env, surroundings),
     })
 }
@@ -122,7 +124,7 @@ pub fn caller(
         WorkerTemplate::Shipped => surroundings.shipped_worker.clone(),
         WorkerTemplate::Command(words) => fill(words.first()?, key, outputs).ok()?,
     };
-    Some((program, own_variables(key)))
+    Some((program, own_variables(key, &surroundings.gpus)))
 }
 
 /// Fills the placeholders of one word of an external worker's command.
@@ -152,11 +154,11 @@ fn placeholder(name: &str, key: &Key, outputs: &Outputs) -> Result<String, Invoc
 fn environment(
     key: &Key,
     env: &PlannedEnv,
-    ambient: &BTreeMap<String, String>,
+    surroundings: &Surroundings,
     outputs: &Outputs,
 ) -> BTreeMap<String, String> {
-    let mut variables = inherited(ambient, &env.pass);
-    variables.extend(own_variables(key));
+    let mut variables = inherited(&surroundings.ambient, &env.pass);
+    variables.extend(own_variables(key, &surroundings.gpus));
     variables.extend(env.variables.clone());
     variables.extend(env.secrets().map(|name| (name.clone(), SET.to_owned())));
     let [measurement, iterations] = OUTPUT_VARIABLES;
@@ -172,15 +174,14 @@ fn secrets(key: &Key, env: &PlannedEnv, surroundings: &Surroundings) -> BTreeMap
     env.secrets().map(|name| (name.clone(), value(name))).collect()
 }
 
-/// The variables that we set for the worker of `key`.
-pub(super) fn own_variables(key: &Key) -> BTreeMap<String, String> {
+/// The variables that we set for the worker of `key`, whose GPU is that of `gpus`.
+pub(super) fn own_variables(key: &Key, gpus: &CudaEntries) -> BTreeMap<String, String> {
     let mut variables = BTreeMap::new();
     let mut set = |name: &str, value: String| variables.insert(name.to_owned(), value);
     set("LC_ALL", "C".to_owned());
     // A worker only sees its own GPU. One on a processor sees none, so it cannot create a context on a device without a
     // lock.
-    let visible = if let Device::Cuda(index) = key.device { index.to_string() } else { String::new() };
-    set("CUDA_VISIBLE_DEVICES", visible);
+    set("CUDA_VISIBLE_DEVICES", gpus.of(key.device));
     set("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned());
     if let Some(threads) = key.params.get("threads") {
         set("OMP_NUM_THREADS", threads.to_string());
@@ -286,7 +287,7 @@ fn quote_below(word: &str, outputs: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::{DataSource, Finite, Need, ParamValue, Precision};
+    use crate::job::{DataSource, Device, Finite, Need, ParamValue, Precision};
     use crate::matrix::check;
 
     fn key() -> Key {
@@ -311,7 +312,9 @@ mod tests {
         };
         let params = [("threads".to_owned(), ParamValue::Int(2))].into();
         let key = Key { params, ..key() };
-        for name in own_variables(&key).keys().map(String::as_str).chain(OUTPUT_VARIABLES) {
+        for name in
+            own_variables(&key, &CudaEntries::default()).keys().map(String::as_str).chain(OUTPUT_VARIABLES)
+        {
             assert_eq!(mistakes(&format!("secret: [{name}]")), 1, "{name}");
         }
         for name in OUTPUT_VARIABLES {
@@ -327,6 +330,7 @@ mod tests {
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .into(),
             secrets: BTreeMap::new(),
+            gpus: CudaEntries::default(),
         }
     }
 
@@ -457,6 +461,22 @@ mod tests {
                 "PATH=/bin",
             ]
         );
+    }
+
+    #[test]
+    fn a_worker_sees_the_gpu_that_orchestrate_was_shown() {
+        use crate::record::{HostFacts, VisibleGpu, VisibleGpus};
+        let entry = |entry: &str| VisibleGpu { entry: entry.to_owned(), ..VisibleGpu::default() };
+        let shown = VisibleGpus { variable: "3,7".to_owned(), entries: vec![entry("3"), entry("7")] };
+        let host = HostFacts { cuda_visible_devices: Some(shown), ..HostFacts::default() };
+        let surroundings = Surroundings { gpus: host.cuda_entries(), ..surroundings() };
+        let visible = |device| {
+            let key = Key { device, ..key() };
+            let call = invocation(&key, &PlannedEnv::example(), &surroundings, &outputs()).unwrap();
+            call.environment["CUDA_VISIBLE_DEVICES"].clone()
+        };
+        let devices = [Device::Cuda(0), Device::Cuda(1), Device::Cuda(2), Device::Cpu];
+        assert_eq!(devices.map(visible), ["3", "7", "", ""]);
     }
 
     #[test]

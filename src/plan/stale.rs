@@ -30,7 +30,7 @@ pub const ACCEPTANCE_SCHEMA: u32 = 2;
 pub struct Present {
     /// The worker of each job in question. Most jobs share one.
     pub workers: BTreeMap<JobId, Arc<WorkerFacts>>,
-    /// The NVIDIA GPUs in the order of their PCI addresses, as workers number them; empty if unknown.
+    /// The NVIDIA GPUs of `cuda:0`, `cuda:1`, …; empty if unknown.
     pub gpus: Vec<GpuFacts>,
     /// Our own environment, of which workers inherit a part.
     pub environment: Option<BTreeMap<String, String>>,

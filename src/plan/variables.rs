@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::PlannedEnv;
 use super::change::{Change, NOT_SET};
 use super::invocation::{OUTPUT_VARIABLES, own_variables};
-use crate::record::{Bearing, Record, SET, bearing, passes};
+use crate::record::{Bearing, CudaEntries, Record, SET, bearing, passes};
 use crate::shared::Shared;
 
 /// The value of a variable that workers inherit from the environment of `orchestrate`, if that is not known.
@@ -43,7 +43,8 @@ pub(super) fn variable_changes(
     env: &PlannedEnv,
     ambient: Option<&BTreeMap<String, String>>,
 ) -> Vec<Change> {
-    let ours = own_variables(&record.key);
+    // No env can declare which GPU is visible, and a record that does not tell what was declared has the GPU's index.
+    let ours = own_variables(&record.key, &CudaEntries::default());
     let had = &record.provenance.environment;
     let then = declared_then(record, &ours);
     let names = env.variable_names();

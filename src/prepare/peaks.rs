@@ -17,7 +17,7 @@ use crate::host::{probe_counters, probe_environment, shipped_worker};
 use crate::job::Device;
 use crate::lock::{LockDir, LockError};
 use crate::protocol::{MEASUREMENT_SCHEMA, MeasuredPeaks, WorkerExit};
-use crate::record::{HostCounters, inherited};
+use crate::record::{CudaEntries, HostCounters, inherited};
 
 /// The subdirectory of `peaks/` with measured peaks.
 pub const MEASURED: &str = "measured";
@@ -125,6 +125,8 @@ pub struct Measurement<'a> {
     pub flags: &'a [String],
     /// Whether to hide the worker's progress from our standard error.
     pub quiet: bool,
+    /// Which of the host's GPUs a device is.
+    pub gpus: &'a CudaEntries,
 }
 
 /// The result of a measurement.
@@ -163,7 +165,7 @@ pub fn measure_peaks(
     let lock = LockDir::of_this_host()?.hold_host("peaks measure", waiting)?;
     let mut arguments = vec!["peaks".to_owned(), "--device".to_owned(), wanted.device.backend().to_owned()];
     arguments.extend(wanted.flags.iter().cloned());
-    let environment = environment(wanted.device, &probe_environment());
+    let environment = environment(wanted.gpus.of(wanted.device), &probe_environment());
     let mut command = duct::cmd(&path, arguments).full_env(environment).stdout_capture().unchecked();
     if wanted.quiet {
         command = command.stderr_capture();
@@ -224,10 +226,9 @@ impl Usage {
 }
 
 /// The worker's environment. It is closed like that of a job, so that a ceiling is measured with the same threads and
-/// rounding as the jobs that are compared with it. `ambient` is our own environment.
-fn environment(device: Device, ambient: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+/// rounding as the jobs that are compared with it. `visible` is the worker's GPU, and `ambient` our own environment.
+fn environment(visible: String, ambient: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut variables = inherited(ambient, &BTreeSet::new());
-    let visible = if let Device::Cuda(index) = device { index.to_string() } else { String::new() };
     for (name, value) in
         [("LC_ALL", "C"), ("CUDA_VISIBLE_DEVICES", visible.as_str()), ("CUDA_DEVICE_ORDER", "PCI_BUS_ID")]
     {
@@ -271,7 +272,7 @@ mod tests {
         let names = ["PATH", "HOME", "OMP_NUM_THREADS", "ONEDNN_DEFAULT_FPMATH_MODE", "CUDA_VISIBLE_DEVICES"];
         let ambient = names.map(|name| (name.to_owned(), "ours".to_owned())).into();
         let text = |device| {
-            let pairs = environment(device, &ambient);
+            let pairs = environment(CudaEntries::default().of(device), &ambient);
             pairs.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(

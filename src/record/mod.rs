@@ -13,6 +13,8 @@ mod fuzz_tests;
 #[cfg(test)]
 mod garble;
 mod gnu_time;
+mod gpu_choice;
+mod gpus;
 mod host_counters;
 mod inherited;
 pub mod ncu;
@@ -44,6 +46,8 @@ pub use bsd_time::parse_bsd_time;
 pub use ending::{Ending, decide_outcome};
 pub use evidence::{Difference, DifferenceKind, Evidence, FileDigest};
 pub use gnu_time::parse_gnu_time;
+pub use gpu_choice::{CudaEntries, Extent, GpuAddress};
+pub use gpus::{GpuFacts, GpuInstance, VisibleGpu, VisibleGpus};
 pub use host_counters::HostCounters;
 pub use inherited::{
     Bearing, INHERITED, Inherited, bearing, dropped, inherited, inherited_list, is_set_by_us, passes,
@@ -56,8 +60,8 @@ pub use pool::Pool;
 pub use process::{ProcessStats, ReportedExit, TimeFlavour, TimeReport, TimeReportError};
 pub use profiled::{ProfilerOutput, decide_profiled};
 pub use provenance::{
-    CgroupLimits, CloudFacts, CpuFacts, GitFacts, GpuFacts, HostFacts, LibraryFacts, LockReach, MatrixFacts,
-    OsFacts, Provenance, WorkerFacts,
+    CgroupLimits, CloudFacts, CpuFacts, GitFacts, HostFacts, LibraryFacts, LockReach, MatrixFacts, OsFacts,
+    Provenance, WorkerFacts,
 };
 pub use reason::reason;
 pub use secret::{SET, looks_secret, without_secrets};

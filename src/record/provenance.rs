@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::gpus::{GpuFacts, VisibleGpus};
 use super::secret::{SET, looks_secret};
 use crate::clean::deserialize_clean;
 use crate::job::Name;
@@ -88,7 +89,8 @@ pub struct HostFacts {
     pub cpu: CpuFacts,
     /// Bytes of memory.
     pub memory_bytes: Option<u64>,
-    /// The devices present: always `cpu`; `mps` on Apple Silicon; `cuda` and one `cuda:<i>` per NVIDIA GPU.
+    /// The devices that jobs can have: always `cpu`; `mps` on Apple Silicon; `cuda` and one `cuda:<i>` per NVIDIA GPU
+    /// that `orchestrate` may see and that answers.
     pub devices: Vec<String>,
     /// The NVIDIA driver's version.
     pub nvidia_driver: Option<String>,
@@ -103,9 +105,13 @@ pub struct HostFacts {
     /// The kind of container: `docker`, `podman`, `kubernetes`, `lxc`, `apptainer`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
-    /// NVIDIA GPUs in the driver's order, which can differ from CUDA's, or the GPU of the Apple chip.
+    /// NVIDIA GPUs in the driver's order, or the GPU of the Apple chip. [`HostFacts::gpu`] tells which is a job's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<GpuFacts>,
+    /// What `CUDA_VISIBLE_DEVICES` shows of `gpus`. Absent if it is not set, and in older records: then `cuda:I` is the
+    /// I-th of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cuda_visible_devices: Option<VisibleGpus>,
     /// The newest CUDA version that the NVIDIA driver supports, such as `12.4`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cuda_driver: Option<String>,
@@ -153,35 +159,6 @@ pub struct CgroupLimits {
     /// How many processors it may use, if fewer than the host has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processors: Option<u32>,
-}
-
-/// A GPU. Absent values were not reported by the driver.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct GpuFacts {
-    /// Its model.
-    pub name: String,
-    /// Its UUID.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub uuid: Option<String>,
-    /// Bytes of its own memory; absent if it shares the host's.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory_bytes: Option<u64>,
-    /// CUDA's compute capability, such as `8.9`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub compute_capability: Option<String>,
-    /// GPU cores (Apple).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cores: Option<u32>,
-    /// The power limit, in watts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub power_limit_w: Option<f64>,
-    /// Whether the driver stays loaded while the GPU is unused.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub persistence_mode: Option<bool>,
-    /// Whether ECC is on, which costs bandwidth on some models.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ecc: Option<bool>,
 }
 
 /// The operating system.

@@ -2,7 +2,7 @@
 
 use super::demand::{Demand, EnvDemand};
 use crate::host::survey::{Activity, PlaceFacts, ProgramFacts, Survey, WorkerState, WorkerSurvey};
-use crate::record::{CpuFacts, GitFacts, GpuFacts, HostFacts};
+use crate::record::{CpuFacts, GitFacts, GpuFacts, GpuInstance, HostFacts, VisibleGpu, VisibleGpus};
 use crate::text::{jobs_text, size_text};
 use crate::threshold::Unit;
 
@@ -126,14 +126,50 @@ fn memory(survey: &Survey) -> Vec<(String, String)> {
 }
 
 fn gpus(host: &HostFacts) -> Vec<(String, String)> {
-    let numbered = |(index, gpu): (usize, &GpuFacts)| (format!("GPU {index}"), gpu_text(gpu));
-    let mut lines: Vec<(String, String)> = host.gpus.iter().enumerate().map(numbered).collect();
+    let mut lines: Vec<(String, String)> = Vec::new();
+    for (position, gpu) in host.gpus.iter().enumerate() {
+        lines.push((gpu_name(host, position), gpu_text(gpu)));
+    }
+    lines.extend(maybe(
+        "CUDA_VISIBLE_DEVICES",
+        host.cuda_visible_devices.as_ref().map(|visible| visible_text(host, visible)),
+    ));
     lines.extend(maybe("driver", host.nvidia_driver.as_ref()));
     lines.extend(maybe("CUDA of the driver", host.cuda_driver.as_ref()));
     lines
 }
 
+/// `GPU 3`, by the driver's number.
+pub(super) fn gpu_name(host: &HostFacts, position: usize) -> String {
+    let number = host.gpus.get(position).and_then(|gpu| gpu.index);
+    format!("GPU {}", number.map_or(position, |number| number as usize))
+}
+
+/// `3,2: cuda:0 is GPU 3, cuda:1 is GPU 2`
+fn visible_text(host: &HostFacts, visible: &VisibleGpus) -> String {
+    let text = |(index, entry): (usize, &VisibleGpu)| {
+        let gpu = entry.gpu.map_or_else(|| entry.entry.clone(), |position| gpu_name(host, position));
+        match entry.instance.as_ref().filter(|_| entry.gpu.is_some()) {
+            Some(part) => format!("cuda:{index} is {part} of {gpu}"),
+            None => format!("cuda:{index} is {gpu}"),
+        }
+    };
+    let value = if visible.variable.is_empty() { "empty" } else { &visible.variable };
+    let entries: Vec<String> = visible.entries.iter().enumerate().map(text).collect();
+    let entries = if entries.is_empty() { "no GPU".to_owned() } else { entries.join(", ") };
+    format!("{value}: {entries}")
+}
+
 fn gpu_text(gpu: &GpuFacts) -> String {
+    let parts = |instances: &Vec<GpuInstance>| {
+        let text = |part: &GpuInstance| match part.memory_bytes {
+            Some(bytes) => format!("{} ({})", part.uuid, size_text(bytes)),
+            None => part.uuid.clone(),
+        };
+        let uuids: Vec<String> = instances.iter().map(text).collect();
+        let parts = if uuids.is_empty() { "no parts".to_owned() } else { uuids.join(" and ") };
+        format!("in MIG mode: {parts}")
+    };
     let words = [
         Some(gpu.name.clone()),
         gpu.uuid.clone(),
@@ -143,6 +179,8 @@ fn gpu_text(gpu: &GpuFacts) -> String {
         gpu.power_limit_w.map(|watts| format!("at most {watts:.0} W")),
         gpu.persistence_mode.map(|on| format!("persistence mode {}", on_off(on))),
         gpu.ecc.map(|on| format!("ECC {}", on_off(on))),
+        gpu.instances.as_ref().map(parts),
+        gpu.problem.as_ref().map(|problem| format!("does not answer: {problem}")),
     ];
     words.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
@@ -276,6 +314,31 @@ mod tests {
         };
         let text = "NVIDIA L4, GPU-1, 24.0 GiB, compute capability 8.9, at most 72 W, persistence mode off";
         assert_eq!(gpu_text(&gpu), text);
+        let part = |uuid: &str, memory_bytes| GpuInstance { uuid: uuid.into(), memory_bytes };
+        let instances = Some(vec![part("MIG-1", Some(10 << 30)), part("MIG-2", None)]);
+        let divided = GpuFacts { name: "A".into(), instances, ..GpuFacts::default() };
+        assert_eq!(gpu_text(&divided), "A, in MIG mode: MIG-1 (10.0 GiB) and MIG-2");
+        let none = GpuFacts { instances: Some(Vec::new()), problem: Some("lost".into()), ..divided };
+        assert_eq!(gpu_text(&none), "A, in MIG mode: no parts, does not answer: lost");
+    }
+
+    #[test]
+    fn what_the_variable_shows_in_one_line() {
+        let gpu = |index| GpuFacts { index, ..GpuFacts::default() };
+        let host = HostFacts { gpus: vec![gpu(Some(4)), gpu(None)], ..HostFacts::default() };
+        let entry = |entry: &str, gpu, instance: Option<&str>| VisibleGpu {
+            entry: entry.into(),
+            gpu,
+            instance: instance.map(Into::into),
+        };
+        let text = |variable: &str, entries| {
+            visible_text(&host, &VisibleGpus { variable: variable.into(), entries })
+        };
+        assert_eq!(text("", vec![]), "empty: no GPU");
+        let numbers = vec![entry("0", Some(0), None), entry("1", Some(1), None)];
+        assert_eq!(text("0,1,-1", numbers), "0,1,-1: cuda:0 is GPU 4, cuda:1 is GPU 1");
+        let parts = vec![entry("MIG-1", Some(1), Some("MIG-12")), entry("MIG-2", None, Some("MIG-2"))];
+        assert_eq!(text("MIG-1,MIG-2", parts), "MIG-1,MIG-2: cuda:0 is MIG-12 of GPU 1, cuda:1 is MIG-2");
     }
 
     #[test]

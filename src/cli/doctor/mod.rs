@@ -62,7 +62,8 @@ pub(super) fn run(args: DoctorArgs, global: &Global) -> Result<Exit, Failure> {
         None => saved_demand(&Store::at(&global.store).map_err(Failure::store)?),
         Some(plan) => {
             let catalogue = load_catalogue(&args.peaks_dir, global)?;
-            matrix_demand(&plan, &survey.host, &catalogue, Programs::probe().ok().as_ref())
+            let programs = Programs::probe(&survey.host).ok();
+            matrix_demand(&plan, &survey.host, &catalogue, programs.as_ref())
         }
     };
     let findings = check(&survey, &demand);

@@ -40,7 +40,7 @@ pub struct Survey {
     pub memory_available_bytes: Option<u64>,
     /// Who kept the processors busy; absent if nobody watched.
     pub activity: Option<Activity>,
-    /// Processes that use a GPU.
+    /// Processes that use a GPU that jobs can have.
     pub gpu_processes: Vec<GpuProcess>,
     /// NVIDIA GPUs on the bus that have no NVIDIA driver.
     pub gpus_without_driver: u32,
@@ -74,13 +74,14 @@ impl Survey {
         let activity = (!look.is_zero()).then(|| Activity::probe(look));
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path));
         let locks = absolute(lock_dir);
+        let host = probe_host();
         Survey {
             taken_at: now(),
             orchestrate: env!("CARGO_PKG_VERSION").to_owned(),
-            host: probe_host(),
             memory_available_bytes: probe_memory_available(),
             activity,
-            gpu_processes: probe_gpu_processes(),
+            gpu_processes: probe_gpu_processes(&host),
+            host,
             gpus_without_driver: access::probe_gpus_without_driver(),
             time: programs::probe_time(),
             perf: programs::probe_perf(),

@@ -129,7 +129,7 @@ impl<'a> Run<'a> {
             done_by_others: BTreeSet::new(),
             alike: Alike::default(),
             cool_down: Duration::ZERO,
-            sensors: Sensors::open(),
+            sensors: Sensors::open(order.host.clone()),
             glance: Glance::default(),
             owner,
             others,
@@ -261,6 +261,7 @@ impl<'a> Run<'a> {
     /// are adopted, because nobody else stops its worker at its limit.
     async fn lock_device(&mut self, job: &Job) -> Result<DeviceLock, Halt> {
         let share = self.order.plan.env(job.key()).share;
+        let device = self.physical(job);
         let locks = self.locks.clone();
         loop {
             let owners = self.owner.owners();
@@ -268,7 +269,7 @@ impl<'a> Run<'a> {
             let mut patience = self.patience();
             let locked = tokio::select! {
                 biased;
-                locked = locks.lock(job, share, &mut patience) => Some(locked),
+                locked = locks.lock(job, &device, share, &mut patience) => Some(locked),
                 () = others.lost(&owners) => None,
             };
             self.others = others;

@@ -84,7 +84,7 @@ impl Run<'_> {
     /// The labels of the jobs that run on other devices right now, if the env of `job` permits that.
     pub(super) fn beside(&self, job: &Job) -> Vec<String> {
         match self.order.plan.env(job.key()).share {
-            Share::Device => self.locks.others(job.key().device),
+            Share::Device => self.locks.others(&self.physical(job)),
             Share::Nothing => Vec::new(),
         }
     }

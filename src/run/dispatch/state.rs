@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::alike::Alike;
 use super::missed::missed;
 use crate::event::{Event, Observer, Summary, Waiting, WorkerFate};
-use crate::job::{Job, JobId, State};
-use crate::lock::{JobLock, LockDir, LockError, Others, OwnerLock, Patience};
+use crate::job::{Device, Job, JobId, State};
+use crate::lock::{JobLock, LockDir, LockError, Others, OwnerLock, Patience, PhysicalDevice};
 use crate::plan::{Ceilings, Decided, Decision, Inventory, NotDone, Plan, Standing};
 use crate::record::{HostFacts, Record, WorkerFacts};
 use crate::run::concern::concerns_one_job;
@@ -99,6 +99,17 @@ pub(super) struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// What the device of `job` is for everybody on this host.
+    pub(super) fn physical(&self, job: &Job) -> PhysicalDevice {
+        let device = job.key().device;
+        let Some(address) = self.order.host.gpu_address(device) else { return PhysicalDevice::of(device) };
+        match (address.index, address.name()) {
+            (Some(index), _) => PhysicalDevice::of(Device::Cuda(index)),
+            (None, Some(name)) => PhysicalDevice::unnumbered(name),
+            (None, None) => PhysicalDevice::of(device),
+        }
+    }
+
     /// Passes on an error that concerns every job. An error that concerns only the directory of `job` fails that job
     /// alone.
     pub(super) fn spare_others(&mut self, job: &Job, result: Result<(), Halt>) -> Result<(), Halt> {

@@ -107,8 +107,7 @@ async fn listing(program: &Path) -> Result<Option<BTreeSet<String>>, NotProfiled
 
 /// The compute capability of `device`, if the driver reports it.
 fn capability(device: Device, host: &HostFacts) -> Option<Capability> {
-    let Device::Cuda(index) = device else { return None };
-    host.gpus.get(usize::try_from(index).ok()?)?.compute_capability.as_ref()?.parse().ok()
+    host.gpu(device)?.compute_capability.as_ref()?.parse().ok()
 }
 
 fn select(

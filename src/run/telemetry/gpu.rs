@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use nvml_wrapper::Nvml;
 use nvml_wrapper::bitmasks::device::ThrottleReasons;
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 use nvml_wrapper::error::NvmlError;
-use nvml_wrapper::{Device as Gpu, Nvml};
 
-use crate::host::{GpuUse, gpu_uses};
-use crate::record::{ForeignProcess, GpuSample, OnDevice};
+use crate::host::{Gpu, GpuUse, gpu_uses};
+use crate::record::{ForeignProcess, GpuAddress, GpuSample, OnDevice};
 use crate::run::process::{Group, Owner, is_in_first_pid_namespace};
 
 /// The driver's reasons to hold clocks down, by the names that `nvidia-smi` has for them. That a GPU is idle is none.
@@ -38,19 +38,15 @@ impl GpuSensors {
         GpuSensors { library: Nvml::init(), knows_our_processes: is_in_first_pid_namespace() }
     }
 
-    /// The GPU that `nvidia-smi` calls `index`: in the order of their buses, as jobs count them.
-    fn gpu(&self, index: u32) -> Option<Gpu<'_>> {
-        self.library.as_ref().ok()?.device_by_index(index).ok()
-    }
-
     /// Its temperature, in °C.
-    pub(super) fn temperature_c(&self, index: u32) -> Option<f64> {
-        self.board(index)?.temperature_c()
+    pub(super) fn temperature_c(&self, address: &GpuAddress) -> Option<f64> {
+        self.board(address)?.temperature_c()
     }
 
     /// The board of the GPU, if there is one.
-    pub(super) fn board(&self, index: u32) -> Option<NvidiaBoard<'_>> {
-        Some(NvidiaBoard { gpu: self.gpu(index)?, knows_our_processes: self.knows_our_processes })
+    pub(super) fn board(&self, address: &GpuAddress) -> Option<NvidiaBoard<'_>> {
+        let gpu = Gpu::find(self.library.as_ref().ok()?, address)?;
+        Some(NvidiaBoard { gpu, knows_our_processes: self.knows_our_processes })
     }
 }
 
@@ -73,6 +69,10 @@ pub(super) trait Board {
 }
 
 /// A board by NVIDIA's driver.
+///
+/// Of a GPU in MIG mode, a job has a part. Clocks, temperature and throttling are the same for all parts, so those of
+/// the whole GPU are the job's. Power and energy are sums that hold those of others, so they are absent. Memory and
+/// processes are told for each part.
 #[derive(Debug)]
 pub(super) struct NvidiaBoard<'a> {
     gpu: Gpu<'a>,
@@ -81,43 +81,45 @@ pub(super) struct NvidiaBoard<'a> {
 
 impl Board for NvidiaBoard<'_> {
     fn sm_mhz(&self) -> Option<f64> {
-        self.gpu.clock_info(Clock::SM).ok().map(f64::from)
+        self.gpu.whole().clock_info(Clock::SM).ok().map(f64::from)
     }
 
     fn memory_mhz(&self) -> Option<f64> {
-        self.gpu.clock_info(Clock::Memory).ok().map(f64::from)
+        self.gpu.whole().clock_info(Clock::Memory).ok().map(f64::from)
     }
 
     fn power_w(&self) -> Option<f64> {
-        self.gpu.power_usage().ok().map(|milliwatts| f64::from(milliwatts) / 1e3)
+        self.gpu.undivided()?.power_usage().ok().map(|milliwatts| f64::from(milliwatts) / 1e3)
     }
 
     fn energy_j(&self) -> Option<f64> {
         // Millijoules since the driver was loaded: exact as a float for a hundred thousand years.
-        self.gpu.total_energy_consumption().ok().map(|millijoules| millijoules as f64 / 1e3)
+        self.gpu.undivided()?.total_energy_consumption().ok().map(|millijoules| millijoules as f64 / 1e3)
     }
 
     fn temperature_c(&self) -> Option<f64> {
-        self.gpu.temperature(TemperatureSensor::Gpu).ok().map(f64::from)
+        self.gpu.whole().temperature(TemperatureSensor::Gpu).ok().map(f64::from)
     }
 
     fn memory_used_bytes(&self) -> Option<f64> {
-        self.gpu.memory_info().ok().map(|memory| memory.used as f64)
+        self.gpu.of_job()?.memory_info().ok().map(|memory| memory.used as f64)
     }
 
     fn state(&self, job: Option<Group>) -> GpuSample {
         GpuSample {
-            throttle_reasons: self.gpu.current_throttle_reasons().ok().map(reasons),
+            throttle_reasons: self.gpu.whole().current_throttle_reasons().ok().map(reasons),
             others: job.and_then(|job| self.others(job)),
         }
     }
 }
 
 impl NvidiaBoard<'_> {
-    /// The processes on the GPU that are not of `job`; `None` where the driver does not list any.
+    /// The processes on the GPU, or on the job's part of it, that are not of `job`; `None` where the driver does not
+    /// list any.
     fn others(&self, job: Group) -> Option<OnDevice> {
-        let computing = self.gpu.running_compute_processes().ok()?;
-        let drawing = self.gpu.running_graphics_processes().unwrap_or_default();
+        let gpu = self.gpu.of_job()?;
+        let computing = gpu.running_compute_processes().ok()?;
+        let drawing = gpu.running_graphics_processes().unwrap_or_default();
         let listed = gpu_uses(computing, drawing);
         Some(tell_apart(listed, self.knows_our_processes, |pid| job.owner_of(pid)))
     }
@@ -150,6 +152,7 @@ fn tell_apart(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Extent;
 
     #[test]
     fn an_idle_gpu_is_not_throttled() {
@@ -190,7 +193,8 @@ mod tests {
     #[test]
     fn a_gpu_that_is_not_there_shows_nothing() {
         let sensors = GpuSensors::open();
-        assert!(sensors.board(u32::MAX).is_none());
-        assert_eq!(sensors.temperature_c(u32::MAX), None);
+        let address = GpuAddress { index: Some(u32::MAX), uuid: None, extent: Extent::Whole };
+        assert!(sensors.board(&address).is_none());
+        assert_eq!(sensors.temperature_c(&address), None);
     }
 }

@@ -31,30 +31,35 @@ use super::process::Group;
 use crate::files::overwrite;
 use crate::host::probe_since_boot;
 use crate::job::Device;
-use crate::record::Sample;
+use crate::record::{HostFacts, Sample};
 
 /// All sensors that this host offers.
 #[derive(Debug)]
 pub(super) struct Sensors {
     host: HostSensors,
+    /// The host, which tells where the GPU of a job is.
+    facts: HostFacts,
     /// Opened when a job on such a device first needs them.
     gpu: Option<GpuSensors>,
 }
 
 impl Sensors {
-    /// Looks for the host's sensors.
-    pub(super) fn open() -> Sensors {
+    /// Looks for the sensors of the host with these `facts`.
+    pub(super) fn open(facts: HostFacts) -> Sensors {
         let page_bytes = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten();
         // What has no such size has no such counters either.
         let page_bytes = page_bytes.map_or(4096.0, |bytes| bytes as f64);
-        Sensors { host: HostSensors::open(Path::new("/"), page_bytes), gpu: None }
+        Sensors { host: HostSensors::open(Path::new("/"), page_bytes), facts, gpu: None }
     }
 
     /// The temperature of `device` in °C: of the GPU, or of the processor's hottest sensor.
     pub(super) fn temperature_c(&mut self, device: Device) -> Option<f64> {
         match device {
             Device::Cpu => self.host.temperature_c(),
-            Device::Cuda(index) => self.gpu().temperature_c(index),
+            Device::Cuda(_) => {
+                let address = self.facts.gpu_address(device)?;
+                self.gpu().temperature_c(&address)
+            }
             Device::Mps => None,
         }
     }
@@ -72,11 +77,10 @@ impl Sensors {
     }
 
     fn look(&mut self, now: f64, device: Device, job: Option<Group>) -> Sample {
-        let Sensors { host, gpu } = self;
-        let board = match device {
-            Device::Cuda(index) => gpu.get_or_insert_with(GpuSensors::open).board(index),
-            Device::Cpu | Device::Mps => None,
-        };
+        let Sensors { host, facts, gpu } = self;
+        let board = facts
+            .gpu_address(device)
+            .and_then(|address| gpu.get_or_insert_with(GpuSensors::open).board(&address));
         look(now, host, board.as_ref(), job)
     }
 }
@@ -167,7 +171,7 @@ mod tests {
     fn what_is_recorded_is_read_back() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("telemetry.csv");
-        let mut sensors = Sensors::open();
+        let mut sensors = Sensors::open(HostFacts::default());
         let (mut recorder, begun) = Recorder::start(&mut sensors, Device::Cpu, &path);
         begun.unwrap();
         assert_eq!(load_telemetry(&path, None).unwrap().samples, 1, "a line is written at once");
@@ -182,7 +186,7 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_written_is_told_once() {
         let directory = tempfile::tempdir().unwrap();
-        let mut sensors = Sensors::open();
+        let mut sensors = Sensors::open(HostFacts::default());
         let (mut recorder, begun) =
             Recorder::start(&mut sensors, Device::Cpu, &directory.path().join("gone/telemetry.csv"));
         assert!(begun.is_err());

@@ -1,9 +1,10 @@
 //! Findings about power, GPUs, memory, virtualisation and clocks. Pure.
 
+use crate::cli::doctor::facts::gpu_name;
 use crate::cli::doctor::finding::{Finding, Severity};
 use crate::host::GpuProcess;
 use crate::host::survey::Survey;
-use crate::record::LockReach;
+use crate::record::{GpuFacts, HostFacts, LockReach};
 use crate::text::{decimals, size_text};
 
 pub(super) fn battery(survey: &Survey) -> Option<Finding> {
@@ -23,8 +24,10 @@ pub(super) fn gpu_processes(survey: &Survey) -> Option<Finding> {
     let shown = if computing.is_empty() { survey.gpu_processes.iter().collect() } else { computing };
     let first = shown.first()?;
     let what = match severity {
-        Severity::Spoils => format!("other processes compute on a GPU: {}", gpu_process_texts(&shown)),
-        _ => format!("a GPU draws the screen: {}", gpu_process_texts(&shown)),
+        Severity::Spoils => {
+            format!("other processes compute on a GPU: {}", gpu_process_texts(&shown, &survey.host))
+        }
+        _ => format!("a GPU draws the screen: {}", gpu_process_texts(&shown, &survey.host)),
     };
     let (why, remedy) = match severity {
         Severity::Spoils => (
@@ -40,14 +43,14 @@ pub(super) fn gpu_processes(survey: &Survey) -> Option<Finding> {
 }
 
 /// `python (pid 7, 1.2 GiB) on GPU 0, pid 8 on GPU 1`
-fn gpu_process_texts(processes: &[&GpuProcess]) -> String {
+fn gpu_process_texts(processes: &[&GpuProcess], host: &HostFacts) -> String {
     let text = |it: &&GpuProcess| {
         let memory = it.memory_bytes.map_or(String::new(), |bytes| format!(", {}", size_text(bytes)));
         let name = match &it.name {
             Some(name) => format!("{name} (pid {}{memory})", it.pid),
             None => format!("pid {}{memory}", it.pid),
         };
-        format!("{name} on GPU {}", it.gpu)
+        format!("{name} on {}", gpu_name(host, it.gpu))
     };
     processes.iter().map(text).collect::<Vec<_>>().join(", ")
 }
@@ -64,6 +67,21 @@ pub(super) fn gpu_without_driver(survey: &Survey) -> Option<Finding> {
         why: "jobs on `cuda` cannot run on this machine",
         remedy: "install the driver (Ubuntu: `sudo ubuntu-drivers install`), then restart the machine"
             .to_owned(),
+    })
+}
+
+pub(super) fn gpu_dead(survey: &Survey) -> Option<Finding> {
+    let of_gpu = |(position, gpu): (usize, &GpuFacts)| {
+        let name = gpu_name(&survey.host, position);
+        gpu.problem.as_ref().map(|problem| format!("{name} does not answer its driver: {problem}"))
+    };
+    let dead: Vec<String> = survey.host.gpus.iter().enumerate().filter_map(of_gpu).collect();
+    (!dead.is_empty()).then(|| Finding {
+        code: "gpu_dead",
+        severity: Severity::Limits,
+        what: dead.join("; "),
+        why: "jobs on it are not here, and the others go by their UUIDs, for CUDA may count it or not",
+        remedy: "`sudo dmesg | grep -i xid` shows what happened; restart the machine".to_owned(),
     })
 }
 
@@ -240,7 +258,7 @@ pub(super) fn clock_synchronised(survey: &Survey) -> Option<Finding> {
 mod tests {
     use super::super::testing::{found, sound};
     use super::*;
-    use crate::record::{CgroupLimits, GpuFacts};
+    use crate::record::CgroupLimits;
 
     fn process(computes: bool) -> GpuProcess {
         GpuProcess { gpu: 1, computes, pid: 7, name: Some("python".into()), memory_bytes: Some(3 << 29) }
@@ -271,6 +289,14 @@ mod tests {
         let gpu = |mode| GpuFacts { persistence_mode: Some(mode), ..GpuFacts::default() };
         assert_eq!(found(|it| it.host.gpus = vec![gpu(true)]), []);
         assert_eq!(found(|it| it.host.gpus = vec![gpu(false)]), [("gpu_persistence", Severity::Note)]);
+        let dead = GpuFacts { problem: Some("it is lost".into()), ..GpuFacts::default() };
+        let mut survey = sound();
+        survey.host.gpus = vec![gpu(true), GpuFacts { index: Some(5), ..dead.clone() }, dead];
+        let finding = gpu_dead(&survey).unwrap();
+        assert_eq!(
+            finding.what,
+            "GPU 5 does not answer its driver: it is lost; GPU 2 does not answer its driver: it is lost"
+        );
         let in_wsl = found(|it| {
             it.host.gpus = vec![gpu(false)];
             it.host.virtualisation = Some("wsl2".into());

@@ -33,6 +33,7 @@ pub(super) fn check(survey: &Survey, demand: &Demand) -> Vec<Finding> {
         machine::battery,
         machine::gpu_processes,
         machine::gpu_without_driver,
+        machine::gpu_dead,
         machine::gpu_persistence,
         machine::swap,
         machine::memory,

@@ -1,0 +1,217 @@
+//! What `CUDA_VISIBLE_DEVICES` of `orchestrate`'s own environment shows of a host's GPUs, read as CUDA and PyTorch read
+//! it.
+//!
+//! Its first entry decides what all of them are: numbers, UUIDs of GPUs (`GPU-…`), or UUIDs of the parts of GPUs in MIG
+//! mode (`MIG-…`). UUIDs can be shortened as long as only one fits. The list ends at the first entry that is no GPU,
+//! such as `-1` or `NoDevFiles`. A list that names a GPU twice shows none.
+//!
+//! Numbers count the GPUs by their bus addresses, as `nvidia-smi` does. CUDA itself would put the fastest first, unless
+//! `CUDA_DEVICE_ORDER` is `PCI_BUS_ID`. But whoever sets the variable has the numbers from `nvidia-smi` or from a
+//! scheduler that counts in the same way.
+
+use crate::record::{GpuFacts, VisibleGpu, VisibleGpus};
+
+/// What is known of a host's GPUs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known<'a> {
+    /// What the driver reports.
+    pub(super) gpus: &'a [GpuFacts],
+    /// How many there are; `None` if that is not known.
+    pub(super) count: Option<usize>,
+}
+
+/// What a `variable` shows of the GPUs that are `known`.
+pub(super) fn visible_gpus(variable: &str, known: Known<'_>) -> VisibleGpus {
+    let words = variable.split(',');
+    let named = if variable.starts_with("GPU-") {
+        entries(words.map(|word| known.gpu(word)))
+    } else if variable.starts_with("MIG-") {
+        entries(words.map(|word| known.part(word)))
+    } else {
+        entries(words.map(|word| known.numbered(word.trim())))
+    };
+    VisibleGpus { variable: variable.to_owned(), entries: named }
+}
+
+/// The entries until the first that is no GPU; none if two are the same GPU.
+fn entries(words: impl Iterator<Item = Option<VisibleGpu>>) -> Vec<VisibleGpu> {
+    let mut found: Vec<VisibleGpu> = Vec::new();
+    for entry in words.map_while(|entry| entry) {
+        let is_same = |other: &VisibleGpu| match entry.gpu {
+            Some(_) => (other.gpu, &other.instance) == (entry.gpu, &entry.instance),
+            None => other.entry == entry.entry,
+        };
+        if found.iter().any(is_same) {
+            return Vec::new();
+        }
+        found.push(entry);
+    }
+    found
+}
+
+impl Known<'_> {
+    /// The GPU whose number `word` starts with. CUDA ignores what follows the digits.
+    fn numbered(self, word: &str) -> Option<VisibleGpu> {
+        let digits = word.strip_prefix('+').unwrap_or(word);
+        let end = digits.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(digits.len());
+        let number: usize = digits[..end].parse().ok()?;
+        if self.count.is_some_and(|count| count <= number) {
+            return None;
+        }
+        // In a container the driver can report more or fewer than there are. Then it is unknown which is which.
+        let is_certain = self.count.is_none_or(|count| count == self.gpus.len());
+        let gpu = Some(number).filter(|number| is_certain && *number < self.gpus.len());
+        Some(VisibleGpu { entry: number.to_string(), gpu, instance: None })
+    }
+
+    /// The one GPU whose UUID starts with `word`.
+    fn gpu(self, word: &str) -> Option<VisibleGpu> {
+        if !word.starts_with("GPU-") {
+            return None;
+        }
+        let uuids = self.gpus.iter().map(|gpu| gpu.uuid.as_deref());
+        let fits = uuids.enumerate().filter(|(_, uuid)| uuid.is_some_and(|uuid| uuid.starts_with(word)));
+        let found: Vec<usize> = fits.map(|(position, _)| position).collect();
+        match found[..] {
+            [] if !self.knows_all() => Some(VisibleGpu { entry: word.to_owned(), ..VisibleGpu::default() }),
+            [position] => Some(VisibleGpu { entry: word.to_owned(), gpu: Some(position), instance: None }),
+            _ => None,
+        }
+    }
+
+    /// The one part whose UUID starts with `word`.
+    fn part(self, word: &str) -> Option<VisibleGpu> {
+        if !word.starts_with("MIG-") {
+            return None;
+        }
+        let parts = || {
+            let of_gpu = |(position, gpu): (usize, &'_ GpuFacts)| {
+                let uuids = gpu.instances.iter().flatten().map(|part| part.uuid.clone());
+                uuids.map(|uuid| (position, uuid)).collect::<Vec<_>>()
+            };
+            self.gpus.iter().enumerate().flat_map(of_gpu)
+        };
+        let named = |gpu, instance: &str| VisibleGpu {
+            entry: word.to_owned(),
+            gpu,
+            instance: Some(instance.to_owned()),
+        };
+        let found: Vec<(usize, String)> = parts().filter(|(_, uuid)| uuid.starts_with(word)).collect();
+        match &found[..] {
+            // The driver does not list the parts of its GPUs for everybody. CUDA knows better.
+            [] if !self.knows_all() || parts().next().is_none() => Some(named(self.parent(word), word)),
+            [(position, uuid)] => Some(named(Some(*position), uuid)),
+            _ => None,
+        }
+    }
+
+    /// The GPU that an old driver names within the UUID of its part: `MIG-GPU-<UUID>/<instance>/<instance>`.
+    fn parent(self, part: &str) -> Option<usize> {
+        let (uuid, _) = part.strip_prefix("MIG-")?.split_once('/')?;
+        self.gpus.iter().position(|gpu| gpu.uuid.as_deref() == Some(uuid))
+    }
+
+    /// Whether no GPU has a UUID that is not known. That of one that does not answer does not matter: it is no use.
+    fn knows_all(self) -> bool {
+        let is_known = |gpu: &GpuFacts| gpu.uuid.is_some() || gpu.problem.is_some();
+        self.count == Some(self.gpus.len()) && self.gpus.iter().all(is_known)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::GpuInstance;
+
+    const ONE: &str = "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6";
+    const TWO: &str = "GPU-8932ffff-0000-0000-0000-000000000000";
+    const PARTED: &str = "GPU-c0ffee00-0000-0000-0000-000000000000";
+
+    /// Two whole GPUs, one that does not answer, and one in two parts.
+    fn gpus() -> Vec<GpuFacts> {
+        let gpu = |uuid: &str| GpuFacts { uuid: Some(uuid.to_owned()), ..GpuFacts::default() };
+        let part = |uuid: &str| GpuInstance { uuid: uuid.to_owned(), memory_bytes: None };
+        let dead = GpuFacts { problem: Some("it is lost".to_owned()), ..GpuFacts::default() };
+        let instances = Some(vec![part("MIG-aa"), part("MIG-ab")]);
+        vec![gpu(ONE), gpu(TWO), dead, GpuFacts { instances, ..gpu(PARTED) }]
+    }
+
+    /// The entries of `variable`, each with its GPU and its part.
+    fn read(variable: &str, gpus: &[GpuFacts], count: Option<usize>) -> String {
+        let visible = visible_gpus(variable, Known { gpus, count });
+        assert_eq!(visible.variable, variable);
+        let text = |VisibleGpu { entry, gpu, instance }: &VisibleGpu| {
+            let gpu = gpu.map_or("?".to_owned(), |gpu| gpu.to_string());
+            let part = instance.as_ref().map_or(String::new(), |part| format!("/{part}"));
+            format!("{entry}={gpu}{part}")
+        };
+        visible.entries.iter().map(text).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn numbers_count_the_gpus_until_one_is_not_there() {
+        for (variable, expected) in [
+            ("", ""),
+            ("0", "0=0"),
+            ("3,1", "3=3 1=1"),
+            (" 1 , 0", "1=1 0=0"),
+            ("1,-1,0", "1=1"),
+            ("-1", ""),
+            ("1,4,0", "1=1"),
+            ("99999999999999999999", ""),
+            ("NoDevFiles", ""),
+            ("none", ""),
+            ("1,,0", "1=1"),
+            ("1,0,1", ""),
+            ("1,01", ""),
+            // As strtoul does.
+            ("+1,0x,2gpu", "1=1 0=0 2=2"),
+            (&format!("1,{ONE}"), "1=1"),
+        ] {
+            assert_eq!(read(variable, &gpus(), Some(4)), expected, "{variable:?}");
+        }
+    }
+
+    #[test]
+    fn a_uuid_can_be_shortened_as_long_as_one_gpu_fits() {
+        let of = |variable: &str| read(variable, &gpus(), Some(4));
+        assert_eq!(of(ONE), format!("{ONE}=0"));
+        assert_eq!(of("GPU-c0,GPU-8932f9"), "GPU-c0=3 GPU-8932f9=0");
+        assert_eq!(of("GPU-c0,GPU-8932f,GPU-8932f9"), "GPU-c0=3", "two GPUs fit");
+        assert_eq!(of("GPU-c0,GPU-dead,GPU-8932f9"), "GPU-c0=3", "none fits");
+        assert_eq!(of("GPU-c0,1"), "GPU-c0=3", "the first entry says what all are");
+        assert_eq!(of("GPU-c0,GPU-c0ff"), "", "one GPU twice");
+        assert_eq!(of("GPU-"), "", "all fit");
+    }
+
+    #[test]
+    fn a_part_is_found_with_its_gpu() {
+        let of = |variable: &str| read(variable, &gpus(), Some(4));
+        assert_eq!(of("MIG-ab"), "MIG-ab=3/MIG-ab");
+        assert_eq!(of("MIG-ab,MIG-aa"), "MIG-ab=3/MIG-ab MIG-aa=3/MIG-aa");
+        assert_eq!(of("MIG-ab,GPU-c0"), "MIG-ab=3/MIG-ab");
+        assert_eq!(of("MIG-ab,MIG-b,MIG-aa"), "MIG-ab=3/MIG-ab");
+        assert_eq!(of("MIG-a"), "", "two fit");
+        assert_eq!(of("MIG-aa,MIG-aa"), "");
+    }
+
+    #[test]
+    fn what_the_driver_does_not_list_is_left_to_cuda() {
+        assert_eq!(read("2,3", &[], Some(4)), "2=? 3=?", "only their number is known");
+        assert_eq!(read("2,4", &[], Some(4)), "2=?");
+        assert_eq!(read("7", &[], None), "7=?");
+        assert_eq!(read("7,7", &[], None), "");
+        assert_eq!(read("GPU-1,GPU-2", &[], Some(4)), "GPU-1=? GPU-2=?");
+        assert_eq!(read("GPU-1,GPU-1", &[], None), "");
+        // One has not been used since the boot, so its UUID is not in `/proc`.
+        let mut unused = gpus();
+        unused[1].uuid = None;
+        assert_eq!(read("GPU-1,GPU-c0", &unused, Some(4)), "GPU-1=? GPU-c0=3");
+        // Old drivers do not list parts to everybody.
+        let mut undivided = gpus();
+        undivided[3].instances = None;
+        let old = format!("MIG-{PARTED}/1/0");
+        assert_eq!(read(&old, &undivided, Some(4)), format!("{old}=3/{old}"));
+        assert_eq!(read("MIG-1", &undivided, Some(4)), "MIG-1=?/MIG-1");
+    }
+}
