@@ -3,6 +3,8 @@
 
 #[cfg(target_os = "linux")]
 pub(crate) mod hostile;
+#[cfg(target_os = "linux")]
+pub(crate) mod nvml;
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -216,6 +218,7 @@ impl Project {
             .env("ORCHESTRATE_LOCK_DIR", self.path("locks"))
             .env_remove("ORCHESTRATE_STORE")
             .env_remove("ORCHESTRATE_WORKER")
+            .env_remove("CUDA_VISIBLE_DEVICES")
             .stdin(Stdio::null());
         command
     }

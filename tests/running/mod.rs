@@ -3,6 +3,8 @@
 mod broken;
 mod crash;
 #[cfg(target_os = "linux")]
+mod gpus;
+#[cfg(target_os = "linux")]
 mod hostile;
 mod inherited;
 mod locks;

@@ -1,0 +1,65 @@
+//! GPUs that are made up: a driver library of ours, which `orchestrate` finds where it looks for NVIDIA's.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::{env, fs};
+
+use super::{Ended, Project, Running};
+
+/// The directory with the library, compiled once.
+fn library() -> &'static Path {
+    static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
+    DIRECTORY.get_or_init(|| {
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/harness/nvml.c");
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("nvml-{}", std::process::id()));
+        fs::create_dir_all(&directory).expect("a writable directory");
+        let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
+        let mut command = Command::new(compiler);
+        command.args(["-O1", "-shared", "-fPIC", "-o"]).arg(directory.join("libnvidia-ml.so.1")).arg(source);
+        let ended = command.output().expect("a C compiler, which Rust links with");
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+        directory
+    })
+}
+
+/// The GPUs of a host.
+pub(crate) struct Gpus<'a> {
+    project: &'a Project,
+    /// Each of them: `whole`, `parted`, `dead`, `hidden`.
+    gpus: &'static str,
+}
+
+impl Gpus<'_> {
+    /// A host with these `gpus`. `None` if this host has GPUs of its own, which would be counted too.
+    pub(crate) fn new<'a>(project: &'a Project, gpus: &'static str) -> Option<Gpus<'a>> {
+        let has_own = ["/dev/nvidia0", "/dev/dxg", "/proc/driver/nvidia/gpus"];
+        let is_free = !has_own.iter().any(|path| Path::new(path).exists());
+        is_free.then_some(Gpus { project, gpus })
+    }
+
+    /// `orchestrate` with these arguments, to which `visible` is shown.
+    pub(crate) fn command(&self, visible: Option<&str>, arguments: &[&str]) -> Command {
+        let mut command = self.project.command(arguments);
+        let mut path = vec![library().to_owned()];
+        path.extend(env::split_paths(&env::var_os("LD_LIBRARY_PATH").unwrap_or_default()));
+        command
+            .env("LD_LIBRARY_PATH", env::join_paths(path).expect("plain names"))
+            .env("STUB_NVML", self.gpus)
+            .env_remove("ORCHESTRATE_DEVICES");
+        if let Some(visible) = visible {
+            command.env("CUDA_VISIBLE_DEVICES", visible);
+        }
+        command
+    }
+
+    /// Starts it.
+    pub(crate) fn start(&self, visible: Option<&str>, arguments: &[&str]) -> Running {
+        Running::start(self.command(visible, arguments))
+    }
+
+    /// Runs it until it ends.
+    pub(crate) fn orchestrate(&self, visible: Option<&str>, arguments: &[&str]) -> Ended {
+        self.start(visible, arguments).wait()
+    }
+}

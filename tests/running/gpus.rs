@@ -1,0 +1,191 @@
+//! A job gets the GPU that was meant, on hosts with GPUs that are made up: its worker, its lock and its sensors are all
+//! about that one.
+
+use orchestrate::record::{OnDevice, Sample, Sensor, parse_samples};
+use serde_json::{Value, json};
+
+use crate::harness::nvml::Gpus;
+use crate::harness::{Ended, Matrix, Project, Running};
+
+const SECOND: &str = "GPU-10000000-0000-0000-0000-000000000000";
+const PART: &str = "MIG-11000000-0000-0000-0000-000000000000";
+
+/// A matrix `name` with one job on `device`, beside which other devices may be measured.
+fn on(name: &'static str, device: &str) -> Matrix {
+    Matrix::new(name).env(format!("device: \"{device}\", share: device"))
+}
+
+/// The JSON of a call, whatever its exit code says of this machine.
+fn parse(ended: &Ended) -> Value {
+    serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
+}
+
+/// What `doctor` says of a host.
+fn doctor(gpus: &Gpus<'_>, visible: Option<&str>) -> Value {
+    parse(&gpus.orchestrate(visible, &["doctor", "--json", "--look", "0s"]))
+}
+
+/// What the only worker of a project was shown, and the last sample beside it.
+fn seen(project: &Project) -> (String, Sample) {
+    let record = project.record();
+    let environment = &record.provenance.environment;
+    assert_eq!(environment["CUDA_DEVICE_ORDER"], "PCI_BUS_ID");
+    let visible = environment["CUDA_VISIBLE_DEVICES"].clone();
+    let attempt = project.store().job_dirs().unwrap()[0].attempt(1);
+    let samples = parse_samples(&std::fs::read_to_string(attempt.telemetry()).unwrap());
+    (visible, samples.last().unwrap().clone())
+}
+
+/// Runs one job on `device` of a host with these `gpus`. Returns what its worker was shown, and temperature and power of
+/// the GPU that was watched, which tell its number.
+fn chosen(gpus: &'static str, visible: Option<&str>, device: &str) -> Option<(String, [Option<f64>; 2])> {
+    let project = Project::with(on("t", device));
+    Gpus::new(&project, gpus)?.orchestrate(visible, &["run", "t.yaml"]).code(0);
+    let (shown, sample) = seen(&project);
+    Some((shown, [Sensor::GpuTemperature, Sensor::GpuPower].map(|sensor| sample.get(sensor))))
+}
+
+#[test]
+fn a_job_gets_the_gpu_that_orchestrate_was_given() {
+    let zero = [Some(40.0), Some(100.0)];
+    let one = [Some(41.0), Some(200.0)];
+    let two = [Some(42.0), Some(300.0)];
+    for (gpus, visible, device, shown, sensors) in [
+        ("whole,whole", None, "cuda", "0", zero),
+        ("whole,whole", None, "cuda:1", "1", one),
+        ("whole,whole", Some("1"), "cuda", "1", one),
+        ("whole,whole", Some("1,0"), "cuda:1", "0", zero),
+        ("whole,whole", Some("GPU-1"), "cuda", "GPU-1", one),
+        ("whole,parted", Some(PART), "cuda", PART, [Some(41.0), None]),
+        ("parted", None, "cuda", "0", [Some(40.0), None]),
+        // A scheduler shows one of three, which is CUDA's first.
+        ("hidden,hidden,whole", Some("0"), "cuda", "0", two),
+        ("hidden,whole", None, "cuda", "0", one),
+        // CUDA may or may not count a dead one.
+        ("dead,whole", None, "cuda:1", SECOND, one),
+        ("dead,whole", Some("1"), "cuda", SECOND, one),
+    ] {
+        let Some(found) = chosen(gpus, visible, device) else { return };
+        assert_eq!(found, (shown.to_owned(), sensors), "{gpus} {visible:?} {device}");
+    }
+}
+
+#[test]
+fn a_gpu_that_is_not_shown_or_does_not_answer_is_not_here() {
+    let project = Project::with(on("t", "cuda:1"));
+    for (gpus, visible, why) in [
+        ("whole,whole", Some("0"), "there is no `cuda:1`: `CUDA_VISIBLE_DEVICES` is `0`, which shows 1 GPU"),
+        (
+            "whole,whole",
+            Some(""),
+            "there is no `cuda:1`: `CUDA_VISIBLE_DEVICES` is empty, which shows no GPU",
+        ),
+        ("whole,whole", Some("1,-1,0"), "`CUDA_VISIBLE_DEVICES` is `1,-1,0`, which shows 1 GPU of this host"),
+        (
+            "whole,dead",
+            None,
+            "`cuda:1` is GPU 1 of this host, which does not answer its driver: it fell off the bus",
+        ),
+        ("dead,whole", Some("1,0"), "`cuda:1` is GPU 0 of this host, which does not answer"),
+    ] {
+        let Some(host) = Gpus::new(&project, gpus) else { return };
+        let planned = host.orchestrate(visible, &["plan", "t.yaml"]).code(0);
+        assert!(planned.stdout.contains(why), "no `{why}` in {planned:?}");
+        let refused = host.orchestrate(visible, &["peaks", "measure", "--device", "cuda:1"]).code(1);
+        refused.says(why);
+    }
+    assert_eq!(project.started(), 0);
+}
+
+#[test]
+fn two_runs_that_number_gpus_differently_never_share_one() {
+    for visible in ["1", SECOND, "GPU-1"] {
+        let project = Project::new();
+        let shown = on("shown", "cuda").flag("--release", &project.release());
+        let project = project.and(shown).and(on("same", "cuda:1")).and(on("beside", "cuda"));
+        let Some(host) = Gpus::new(&project, "whole,whole") else { return };
+        let first = host.start(Some(visible), &["run", "shown.yaml"]);
+        project.wait_started(1);
+        let no_wait = |matrix| host.orchestrate(None, &["run", matrix, "--no-wait", "--store", "other"]);
+        no_wait("same.yaml").code(12).says("the device cuda:1 is busy");
+        no_wait("beside.yaml").code(0);
+        project.let_go();
+        first.wait().code(0);
+    }
+}
+
+#[test]
+fn doctor_tells_which_gpu_is_which() {
+    let project = Project::new();
+    let Some(host) = Gpus::new(&project, "dead,whole,parted") else { return };
+    let found = doctor(&host, Some("2,1,0"));
+    let shown = &found["host"]["cuda_visible_devices"];
+    let entries = json!([{ "entry": "2", "gpu": 2 }, { "entry": "1", "gpu": 1 }, { "entry": "0", "gpu": 0 }]);
+    assert_eq!(shown, &json!({ "variable": "2,1,0", "entries": entries }));
+    assert_eq!(found["host"]["devices"], json!(["cpu", "cuda", "cuda:0", "cuda:1"]), "without the dead one");
+    assert_eq!(found["host"]["gpus"][0]["problem"], "it fell off the bus");
+    assert_eq!(found["host"]["gpus"][1]["name"], "NVIDIA Stub 1", "a dead GPU does not shift the others");
+    assert_eq!(found["host"]["gpus"][2]["instances"][1]["uuid"].as_str().unwrap().get(..6), Some("MIG-21"));
+    let codes: Vec<&str> =
+        found["findings"].as_array().unwrap().iter().filter_map(|finding| finding["code"].as_str()).collect();
+    assert!(codes.contains(&"gpu_dead"), "{codes:?}");
+    let told = host.orchestrate(Some("2,1,0"), &["doctor", "--look", "0s"]).stdout;
+    assert!(told.contains("2,1,0: cuda:0 is GPU 2, cuda:1 is GPU 1, cuda:2 is GPU 0"), "{told}");
+    let plain = doctor(&host, None);
+    assert_eq!(plain["host"].get("cuda_visible_devices"), None, "nothing is recorded of what is not set");
+}
+
+/// Power and energy of the GPU hold those of the neighbours. Its memory and its processes are told apart.
+#[test]
+fn a_part_of_a_gpu_is_not_blamed_for_its_neighbours() {
+    let project = Project::with(on("t", "cuda"));
+    let Some(host) = Gpus::new(&project, "whole,parted") else { return };
+    let neighbour = "MIG-10000000-0000-0000-0000-000000000000";
+    let ours = std::process::id();
+    let busy = |part: &str, arguments: &[&str]| {
+        let mut command = host.command(Some(PART), arguments);
+        command.env("STUB_NVML_BUSY", part).env("STUB_NVML_PID", ours.to_string());
+        Running::start(command).wait()
+    };
+    let processes = |part| {
+        let found = parse(&busy(part, &["doctor", "--json", "--look", "0s"]));
+        found["gpu_processes"].as_array().unwrap().clone()
+    };
+    assert_eq!(processes(neighbour), Vec::<Value>::new());
+    let [process] = &processes(PART)[..] else { panic!("one process") };
+    assert_eq!((&process["gpu"], &process["pid"]), (&json!(1), &json!(ours)));
+    busy(neighbour, &["run", "t.yaml"]).code(0);
+    let (_, sample) = seen(&project);
+    assert_eq!(sample.gpu.others, Some(OnDevice::Foreign(Vec::new())));
+    assert_eq!(sample.gpu.throttle_reasons, Some(vec!["sw_power_cap".to_owned()]));
+    assert_eq!(sample.get(Sensor::GpuMemoryUsed), Some(2_147_483_648.0), "of the part");
+    assert_eq!((sample.get(Sensor::GpuPower), sample.get(Sensor::GpuEnergy)), (None, None));
+    assert_eq!(sample.get(Sensor::GpuSmClock), Some(1001.0));
+}
+
+/// A worker of one's own. It reports the UUID of the GPU whose number it was shown.
+const WORKER: &str = r#"cat > "$1" <<JSON
+{ "schema": 1, "samples": 40, "elapsed_s": 0.5, "synchronized": true,
+  "effective": { "device": "cuda", "precision": "fp32", "batch": 4 },
+  "details": { "device_name": "NVIDIA Stub $CUDA_VISIBLE_DEVICES",
+               "device_uuid": "GPU-${CUDA_VISIBLE_DEVICES}0000000-0000-0000-0000-000000000000" } }
+JSON
+"#;
+
+#[test]
+fn a_done_job_is_stale_if_another_gpu_would_run_it() {
+    let project = Project::new().and_yaml(
+        "name: m\nmodels: [m]\nbatches: [4]\nrepeats: 1\nenvs: { gpu: { device: cuda } }\n\
+         worker: { command: [sh, worker.sh, \"{out}\", \"{batch}\"], result: json }\n",
+    );
+    std::fs::write(project.path("worker.sh"), WORKER).unwrap();
+    let Some(host) = Gpus::new(&project, "whole,whole") else { return };
+    host.orchestrate(Some("1"), &["run", "m.yaml"]).code(0);
+    for (visible, is_stale) in
+        [(Some("1"), false), (Some("GPU-1,GPU-0"), false), (None, true), (Some("0"), true)]
+    {
+        let planned = host.orchestrate(visible, &["plan", "m.yaml"]).code(0).stdout;
+        let change = format!("device NVIDIA Stub 1 {SECOND} → NVIDIA Stub 0 GPU-00000000");
+        assert_eq!(planned.contains(&change), is_stale, "{visible:?}: {planned}");
+    }
+}
