@@ -158,8 +158,11 @@ mod tests {
 
     const CUDA: [Device; 3] = [Device::Cuda(0), Device::Cuda(1), Device::Cuda(2)];
 
+    /// An entry, its GPU and its part.
+    type Entry<'a> = (&'a str, Option<usize>, Option<&'a str>);
+
     /// Two GPUs, of which the second is in two parts, after one that the driver hides.
-    fn host(visible: Option<&[(&str, Option<usize>, Option<&str>)]>) -> HostFacts {
+    fn host(visible: Option<&[Entry<'_>]>) -> HostFacts {
         let gpu = |uuid: &str, index| GpuFacts {
             uuid: Some(uuid.to_owned()),
             memory_bytes: Some(80),
@@ -168,7 +171,7 @@ mod tests {
         };
         let part = |uuid: &str, bytes| GpuInstance { uuid: uuid.to_owned(), memory_bytes: Some(bytes) };
         let instances = Some(vec![part("MIG-a", 10), part("MIG-b", 20)]);
-        let entry = |(entry, gpu, instance): &(&str, Option<usize>, Option<&str>)| VisibleGpu {
+        let entry = |(entry, gpu, instance): &Entry<'_>| VisibleGpu {
             entry: (*entry).to_owned(),
             gpu: *gpu,
             instance: instance.map(str::to_owned),
