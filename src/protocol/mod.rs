@@ -177,6 +177,10 @@ pub struct Details {
     /// Seconds of the window in which training waited for images, or decoded them itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_wait_s: Option<f64>,
+    /// Seconds of the window in which the host brought batches to the device: staged them and issued their copies.
+    /// Where a copy waits for the device, that counts too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copy_s: Option<f64>,
     /// Seconds from the start of the process, by the kernel's clock, to the start of the first training step.
     /// Libraries, network and data are loaded then, and the first batch is ready. First called `startup_s`.
     #[serde(alias = "startup_s", skip_serializing_if = "Option::is_none")]

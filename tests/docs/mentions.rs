@@ -123,6 +123,7 @@ fn every_field_of_a_measurement_is_explained() {
     let effective = [&["device", "precision", "batch", "model", "tf32"], &parameter_names()[..]].concat();
     let details = fields!(Details {
         data_wait_s,
+        copy_s,
         first_step_s,
         window_started_at,
         first_loss,

@@ -22,6 +22,7 @@ pub(crate) struct Batch {
     images: Tensor,
     labels: Tensor,
     waited_s: f64,
+    copied_s: f64,
     /// The memory that CPU tensors point into. Declared last, so that it is dropped last.
     memory: Option<data::Batch>,
 }
@@ -41,6 +42,12 @@ impl Batch {
     /// the device does not count: from pageable memory, it waits until the device has finished all its work.
     pub(crate) fn waited_s(&self) -> f64 {
         self.waited_s
+    }
+
+    /// Seconds that the host took to bring the batch to the device: to copy it into page-locked memory, and to issue
+    /// the copies from there. From pageable memory, it waits until the device has them, behind all its work.
+    pub(crate) fn copied_s(&self) -> f64 {
+        self.copied_s
     }
 }
 
@@ -86,7 +93,7 @@ impl Batches {
         match self {
             Batches::Synthetic(Batch { images, labels, .. }) => {
                 let (images, labels) = (images.shallow_clone(), labels.shallow_clone());
-                Ok(Batch { images, labels, waited_s: 0.0, memory: None })
+                Ok(Batch { images, labels, waited_s: 0.0, copied_s: 0.0, memory: None })
             }
             Batches::Folder(folder) => folder.next(),
         }
@@ -162,7 +169,8 @@ fn synthetic(training: &Training, device: &OpenDevice) -> Result<Batch, TchError
     let labels =
         Tensor::f_randint(i64::from(training.parameters.classes), [batch], (Kind::Int64, tch::Device::Cpu))?;
     let images = model::in_format(&images, training.parameters.channels_last)?.f_to(device.tch())?;
-    Ok(Batch { images, labels: labels.f_to(device.tch())?, waited_s: 0.0, memory: None })
+    let labels = labels.f_to(device.tch())?;
+    Ok(Batch { images, labels, waited_s: 0.0, copied_s: 0.0, memory: None })
 }
 
 impl Folder {
@@ -215,12 +223,14 @@ impl Folder {
         // nothing reads them once `copy_to_device` returns.
         let (images, labels) = unsafe { borrow(&memory, self.shape, self.options.layout)? };
         if self.device.device == Device::Cpu {
-            return Ok(Batch { images, labels, waited_s, memory: Some(memory) });
+            return Ok(Batch { images, labels, waited_s, copied_s: 0.0, memory: Some(memory) });
         }
+        let start = Instant::now();
         let there = (self.copy_to_device(&images)?, self.copy_to_device(&labels)?);
+        let copied_s = start.elapsed().as_secs_f64();
         drop((images, labels));
         self.loader.recycle(memory);
-        Ok(Batch { images: there.0, labels: there.1, waited_s, memory: None })
+        Ok(Batch { images: there.0, labels: there.1, waited_s, copied_s, memory: None })
     }
 
     /// A copy on the device. Once this returns, nothing reads `tensor` any more.

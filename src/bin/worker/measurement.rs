@@ -206,6 +206,7 @@ impl Observed {
         let last_loss = self.iterations.all.last().map(|iteration| iteration.loss);
         Details {
             data_wait_s: Some(self.iterations.data_wait_s()),
+            copy_s: Some(self.iterations.copy_s),
             first_step_s: self.first_step_s,
             window_started_at: self.started_at,
             first_loss: self.first_loss.filter(|loss| loss.is_finite()),

@@ -21,6 +21,7 @@ pub(crate) struct Stretch {
     /// Single losses, and those already gathered.
     pending: Vec<Tensor>,
     gathered: Vec<Tensor>,
+    copy_s: f64,
     images: u64,
     steps: u64,
     longest_step: u32,
@@ -33,6 +34,8 @@ pub(crate) struct Iterations {
     pub(crate) all: Vec<Iteration>,
     /// The clock of their seconds.
     pub(crate) clock: IterationClock,
+    /// Seconds that the host took to bring batches to the device.
+    pub(crate) copy_s: f64,
     /// Images in their batches.
     pub(crate) images: u64,
     /// Optimizer steps among them.
@@ -53,12 +56,17 @@ impl Stretch {
             None => IterationClock::Submission,
         };
         let (times, pending, gathered) = (Vec::new(), Vec::new(), Vec::new());
-        Stretch { clock, events, times, pending, gathered, images: 0, steps: 0, longest_step: 0 }
+        Stretch { clock, events, times, pending, gathered, copy_s: 0.0, images: 0, steps: 0, longest_step: 0 }
     }
 
     /// Counts the images of a batch.
     pub(crate) fn count_images(&mut self, images: u32) {
         self.images += u64::from(images);
+    }
+
+    /// Adds the seconds that the host took to bring a batch to the device.
+    pub(crate) fn count_copy(&mut self, seconds: f64) {
+        self.copy_s += seconds;
     }
 
     /// Counts an optimizer step that used the gradients of this many iterations.
@@ -109,8 +117,8 @@ impl Stretch {
         let all = iterations
             .map(|((elapsed_s, data_wait_s), loss)| Iteration { elapsed_s, data_wait_s, loss })
             .collect();
-        let Stretch { clock, images, steps, longest_step, .. } = self;
-        Ok(Iterations { all, clock, images, steps, longest_step })
+        let Stretch { clock, copy_s, images, steps, longest_step, .. } = self;
+        Ok(Iterations { all, clock, copy_s, images, steps, longest_step })
     }
 
     fn gather(&mut self) -> Result<(), WorkerError> {
@@ -174,11 +182,13 @@ mod tests {
         }
         stretch.count_images(8);
         stretch.count_images(4);
+        stretch.count_copy(0.25);
+        stretch.count_copy(0.5);
         let read = stretch.read().unwrap();
         assert_eq!((read.clock, read.all.len()), (IterationClock::Host, 600));
         assert_eq!((read.steps, read.longest_step, read.images), (3, 3, 12));
         assert!(read.all.iter().zip(losses).all(|(iteration, loss)| iteration.loss == f64::from(loss)));
-        assert_eq!(read.data_wait_s(), 75.0);
+        assert_eq!((read.data_wait_s(), read.copy_s), (75.0, 0.75));
         assert_eq!(read.first_non_finite(), None);
     }
 

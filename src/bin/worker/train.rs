@@ -132,6 +132,7 @@ impl Trainer {
             self.first_step_s.get_or_insert_with(|| process::seconds_since_start(self.started));
             let loss = self.forward_backward(&batch)?;
             stretch.count_images(self.shapes.batch);
+            stretch.count_copy(batch.copied_s());
             since_step += 1;
             if since_step == self.accumulate || done == count {
                 self.optimizer.step()?;
