@@ -5,7 +5,7 @@
 use std::fmt;
 use std::fs;
 
-use crate::shim::free_memory;
+use crate::shim::{FreeMemory, free_memory};
 
 /// An allocation that failed for lack of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,28 +26,39 @@ enum Place {
     Mps,
 }
 
-/// What allocators print when they fail, and whose memory it is. CUDA's libraries have their own allocators.
-const WORDS: [(&str, Place); 10] = [
+/// What allocators print when they fail, and whose memory it is.
+const WORDS: [(&str, Place); 8] = [
     ("DefaultCPUAllocator: can't allocate memory", Place::Host),
     ("DefaultCPUAllocator: not enough memory", Place::Host),
     ("std::bad_alloc", Place::Host),
     ("memory allocation of", Place::Host),
     ("CUDA out of memory", Place::Cuda),
     ("CUDA error: out of memory", Place::Cuda),
-    ("CUBLAS_STATUS_ALLOC_FAILED", Place::Cuda),
-    ("CUDNN_STATUS_ALLOC_FAILED", Place::Cuda),
     ("MPS backend out of memory", Place::Mps),
     // Metal limits the size of a single tensor.
     ("Invalid buffer size: ", Place::Mps),
 ];
 
+/// What CUDA's libraries print for lack of memory, and for other reasons too. If no engine of cuDNN gets the memory to
+/// work in, then cuDNN finds none.
+const DOUBTFUL: [&str; 4] = [
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
+    "unable to find an engine",
+];
+
+/// If less than one part in so many of a device's memory is free, doubtful words mean that it ran out. A network leaves
+/// it nearly full, and what one engine needs is a few hundredths of it.
+const LITTLE: u64 = 10;
+
 impl Shortage {
     /// The shortage that `text` reports, if it reports one. If it does not name the free memory, that is read now.
     pub(super) fn observe(text: &str) -> Option<Self> {
-        let (place, shortage) = parse(text)?;
+        let (place, shortage) = parse(text, free_memory)?;
         let free = shortage.free.or_else(|| match place {
             Place::Host => mem_available(&fs::read_to_string("/proc/meminfo").ok()?),
-            Place::Cuda | Place::Mps => free_memory(),
+            Place::Cuda | Place::Mps => Some(free_memory()?.free),
         });
         Some(Shortage { free, ..shortage })
     }
@@ -68,9 +79,12 @@ impl fmt::Display for Shortage {
     }
 }
 
-/// What `text` says about a shortage; `None` if it is about something else.
-fn parse(text: &str) -> Option<(Place, Shortage)> {
-    let place = WORDS.iter().find(|(words, _)| text.contains(words)).map(|(_, place)| *place)?;
+/// What `text` says about a shortage; `None` if it is about something else. `memory` tells of the device, and is asked
+/// if the words are doubtful.
+fn parse(text: &str, memory: impl Fn() -> Option<FreeMemory>) -> Option<(Place, Shortage)> {
+    let stated = WORDS.iter().find(|(words, _)| text.contains(words)).map(|(_, place)| *place);
+    let is_doubtful = || DOUBTFUL.iter().any(|words| text.contains(words));
+    let place = stated.or_else(|| (is_doubtful() && is_scarce(memory()?)).then_some(Place::Cuda))?;
     let (needed, free) = match place {
         Place::Host => {
             (bytes_after(text, "tried to allocate ").or(bytes_after(text, "allocation of ")), None)
@@ -85,6 +99,11 @@ fn parse(text: &str) -> Option<(Place, Shortage)> {
         }
     };
     Some((place, Shortage { message: first_line(text), needed, free }))
+}
+
+/// Whether little of a device's memory is free.
+fn is_scarce(memory: FreeMemory) -> bool {
+    memory.free < memory.total / LITTLE
 }
 
 /// On MPS: the maximum minus what is allocated.
@@ -155,15 +174,38 @@ mod tests {
             ("std::bad_alloc", Place::Host, None, None),
             (cuda, Place::Cuda, Some(350 * MIB), Some(212 * MIB + MIB / 2)),
             (older, Place::Cuda, Some(512), None),
-            ("CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", Place::Cuda, None, None),
             (mps, Place::Mps, Some(768 * MIB), Some(512 * MIB)),
             ("MPS backend out of memory (MPS allocated: 18.0 GB)", Place::Mps, None, None),
             ("Invalid buffer size: 24.00 GiB", Place::Mps, Some(24 << 30), None),
         ] {
             let message = first_line(text);
-            assert_eq!(parse(text), Some((place, Shortage { message, needed, free })), "{text}");
+            assert_eq!(parse(text, || None), Some((place, Shortage { message, needed, free })), "{text}");
         }
-        assert_eq!(parse("mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)"), None);
+        let full = || Some(FreeMemory { free: 0, total: 80 << 30 });
+        assert_eq!(parse("mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)", full), None);
+    }
+
+    #[test]
+    fn doubtful_words_are_a_shortage_only_if_little_memory_is_free() {
+        let of = |free| move || Some(FreeMemory { free: free * MIB, total: 1000 * MIB });
+        for text in [
+            "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+            "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+            "cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
+            "GET was unable to find an engine to execute this computation",
+            "FIND was unable to find an engine to execute this computation",
+        ] {
+            let shortage = Shortage { message: text.to_owned(), needed: None, free: None };
+            for free in [0, 99] {
+                assert_eq!(
+                    parse(text, of(free)),
+                    Some((Place::Cuda, shortage.clone())),
+                    "{text}, {free} MiB"
+                );
+            }
+            assert_eq!(parse(text, of(100)), None, "{text}");
+            assert_eq!(parse(text, || None), None, "{text}");
+        }
     }
 
     #[test]

@@ -30,10 +30,11 @@ pub(super) struct Memory {
 impl Memory {
     /// Reads them from the device.
     pub(super) fn probe(device: &OpenDevice) -> Self {
+        let accelerators = || shim::free_memory().map(|memory| memory.free);
         let (cache, free) = match device.device {
             Device::Cpu => (processor_cache(), processor_memory()),
-            Device::Cuda(_) => (shim::cuda_cache(), shim::free_memory()),
-            Device::Mps => (None, shim::free_memory()),
+            Device::Cuda(_) => (shim::cuda_cache(), accelerators()),
+            Device::Mps => (None, accelerators()),
         };
         Memory { cache: cache.unwrap_or(ASSUMED_CACHE), free: free.unwrap_or(ASSUMED_FREE) }
     }

@@ -12,7 +12,7 @@ use tch::{Device, Tensor};
 use crate::failure::WorkerError;
 
 pub(crate) use events::Events;
-pub(crate) use memory::{PeakMemory, free_memory, peak_memory, reset_peak_memory};
+pub(crate) use memory::{FreeMemory, PeakMemory, free_memory, peak_memory, reset_peak_memory};
 pub(crate) use optimizer::{AdamW, Moments, Scale, Sgd, adamw_step, sgd_step};
 pub(crate) use profiler::Profile;
 

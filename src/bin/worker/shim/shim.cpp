@@ -91,13 +91,23 @@ int64_t shim_mps_memory() {
   return held;
 }
 
-// The free bytes of the accelerator; -1 if it does not tell.
-int64_t shim_free_memory() {
-  int64_t free = -1;
-  guarded([&] {
-    free = static_cast<int64_t>(at::accelerator::getMemoryInfo(at::accelerator::getDeviceIndex()).first);
+// The free bytes of the accelerator, and all of its bytes.
+bool shim_memory(int64_t* free, int64_t* total) {
+  return guarded([=] {
+    const auto info = at::accelerator::getMemoryInfo(at::accelerator::getDeviceIndex());
+    *free = static_cast<int64_t>(info.first);
+    *total = static_cast<int64_t>(info.second);
   });
-  return free;
+}
+
+// The bytes that Metal recommends to allocate at most; -1 on other devices.
+int64_t shim_mps_recommended() {
+  int64_t most = -1;
+  guarded([&] {
+    const auto& mps = at::detail::getMPSHooks();
+    most = mps.hasMPS() ? static_cast<int64_t>(mps.getRecommendedMaxMemory()) : -1;
+  });
+  return most;
 }
 
 // Name, UUID and compute capability of CUDA's device 0, from the driver, whose interface is stable.
