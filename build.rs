@@ -36,6 +36,11 @@ fn main() {
         .files(SOURCES.map(|source| format!("{SHIM}/{source}")))
         .compile("shim");
     println!("cargo::rustc-link-arg-bin=worker=-Wl,-rpath,{}", library.display());
+    // Every job runs under `/usr/bin/time`. macOS takes the DYLD variables from whatever lies there, so a worker that
+    // was moved away from its libtorch finds the libraries beside itself, or not at all.
+    if env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("macos") {
+        println!("cargo::rustc-link-arg-bin=worker=-Wl,-rpath,@executable_path/../lib");
+    }
     // libtorch is linked by torch-sys, which stands before the shim on the linker's command line.
     println!("cargo::rustc-link-search=native={}", library.display());
     println!("cargo::rustc-link-lib=dylib=torch_cpu");
