@@ -16,6 +16,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 readonly TORCH=2.11.0
 readonly CUDA_RUNTIME=13.0.96 CUDA_CUPTI=13.0.85 # libraries that the wheel's libtorch_cpu.so needs
+readonly DRIVER_AT_LEAST=580 # NVIDIA's, for the CUDA 13 of that wheel
 readonly JUST=1.59.0
 readonly RUST_AT_LEAST=1.89
 
@@ -98,10 +99,18 @@ ensure_cargo() {
 
 has_nvidia_gpu() { [ -n "$(ls -A /proc/driver/nvidia/gpus 2>/dev/null)" ] || nvidia-smi -L >/dev/null 2>&1; }
 
+nvidia_driver() { nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1; }
+has_old_driver() {
+  local major
+  major=$(nvidia_driver | cut -d . -f 1)
+  [[ $major =~ ^[0-9]+$ ]] && [ "$major" -lt "$DRIVER_AT_LEAST" ]
+}
+
 # The libtorch for this machine, as a word that is stored in .venv. Another word leads to another installation.
 libtorch_variant() {
   if [ -n "${LIBTORCH:-}" ]; then echo "none"
   elif [ "$(uname -s)" = Darwin ]; then echo "torch-$TORCH-macos"
+  elif has_nvidia_gpu && has_old_driver; then echo "torch-$TORCH-old-driver-cpu"
   elif has_nvidia_gpu; then echo "torch-$TORCH-cuda"
   else echo "torch-$TORCH-cpu"
   fi
@@ -114,6 +123,11 @@ pip_install() { # shows pip's download bar on a terminal only
 }
 
 install_libtorch() { # $1 = variant
+  case "$1" in
+    *-old-driver-*)
+      say "the NVIDIA driver is $(nvidia_driver), but this libtorch needs $DRIVER_AT_LEAST or later: fetching it for the CPU only"
+      say "to use the GPU, install driver $DRIVER_AT_LEAST or later and run this again, or set LIBTORCH to a libtorch $TORCH for CUDA 12" ;;
+  esac
   case "$1" in
     none) return ;;
     *-cuda)
