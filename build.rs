@@ -10,7 +10,7 @@ use std::path::PathBuf;
 const SHIM: &str = "src/bin/worker/shim";
 
 /// Its files.
-const SOURCES: [&str; 4] = ["shim.cpp", "optimizer.cpp", "events.cpp", "profiler.cpp"];
+const SOURCES: [&str; 5] = ["shim.cpp", "driver.cpp", "optimizer.cpp", "events.cpp", "profiler.cpp"];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests drive programs and read what they leave behind")]
 
 mod complexity;
+mod cuda;
 mod docs;
 mod harness;
 mod layers;

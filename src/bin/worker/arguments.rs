@@ -34,6 +34,8 @@ pub(crate) enum Command {
     Peaks(Peaks),
     /// Load the images of a folder as for training, but without training, and print how fast that was as JSON.
     Data(Data),
+    /// Say whether libtorch can load CUDA and sees a device here, and if not, why. Nothing is computed.
+    Cuda,
 }
 
 impl Arguments {
@@ -54,7 +56,7 @@ impl Arguments {
                 let given = matches.subcommand_matches("data").expect("this is the command");
                 (given, data.loading.loader_workers)
             }
-            Some(Command::Peaks(_)) => return Ok(arguments),
+            Some(Command::Peaks(_) | Command::Cuda) => return Ok(arguments),
         };
         let is_idle = |parameter: &&Parameter| {
             parameter.needs(Need::LoaderThreads)

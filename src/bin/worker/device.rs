@@ -4,15 +4,15 @@
 
 use std::env;
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use orchestrate::job::Device;
 use orchestrate::processor;
 
+use super::cuda;
 use super::failure::WorkerError;
 use super::request::Backend;
-use super::shim;
+use super::shim::{self, CudaFacts};
 
 /// A device that is ready to compute.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ impl OpenDevice {
             Backend::Only(Device::Cpu) => Ok(Self::cpu()),
             Backend::Only(Device::Mps) => Self::mps(),
             Backend::Only(Device::Cuda(_)) => Self::cuda(),
-            Backend::Auto if has_nvidia_driver() => Self::cuda(),
+            Backend::Auto if cuda::is_here() => Self::cuda(),
             Backend::Auto if tch::utils::has_mps() => Self::mps(),
             Backend::Auto => Ok(Self::cpu()),
         }
@@ -72,29 +72,9 @@ impl OpenDevice {
     }
 
     fn cuda() -> Result<Self, WorkerError> {
-        let absent = |reason: String| WorkerError::Unsupported(format!("cuda is not available: {reason}"));
-        if !has_nvidia_driver() {
-            return Err(absent("no NVIDIA driver is loaded".to_owned()));
-        }
-        shim::load_cuda().map_err(|reason| absent(format!("libtorch_cuda cannot be loaded: {reason}")))?;
-        if !tch::Cuda::is_available() {
-            return Err(absent("libtorch sees no CUDA device".to_owned()));
-        }
-        let facts = shim::cuda_facts().map_err(absent)?;
-        Ok(OpenDevice {
-            device: Device::Cuda(0),
-            name: facts.name,
-            uuid: Some(facts.uuid),
-            capability: Some(facts.capability),
-        })
+        let CudaFacts { name, uuid, capability } = cuda::open()?;
+        Ok(OpenDevice { device: Device::Cuda(0), name, uuid: Some(uuid), capability: Some(capability) })
     }
-}
-
-/// Whether this machine has an NVIDIA driver: Linux's, or WSL's.
-fn has_nvidia_driver() -> bool {
-    ["/proc/driver/nvidia/version", "/dev/nvidiactl", "/usr/lib/wsl/lib/libcuda.so.1"]
-        .iter()
-        .any(|path| Path::new(path).exists())
 }
 
 /// The model of the processor, or its architecture if the system does not name the model.

@@ -9,6 +9,7 @@
 //! | [`parameters`] | flags for the parameters in the table of `job` |
 //! | [`request`] | what to train, and how: the command line, checked |
 //! | [`device`] | the device: chosen, opened, named, synchronised |
+//! | [`cuda`] | whether CUDA can be used here, and if not, why |
 //! | [`settings`] | threads and libtorch's global flags: set and read back |
 //! | [`model`] | a network of `architecture` as tensors: initialisation and forward pass |
 //! | [`optimizer`] | SGD with momentum or AdamW, and the loss scale of fp16 |
@@ -25,6 +26,7 @@
 
 mod arguments;
 mod batches;
+mod cuda;
 mod data;
 mod device;
 mod failure;
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
     let result = without_panic(|| match &arguments.command {
         Some(Command::Peaks(peaks)) => peaks::run(peaks),
         Some(Command::Data(data)) => loading::run(data),
+        Some(Command::Cuda) => cuda::run(),
         None => train::run(&arguments.training, started),
     });
     let Err(error) = result else { return ExitCode::SUCCESS };

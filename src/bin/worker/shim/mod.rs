@@ -1,34 +1,33 @@
 //! The safe side of the C++ in `shim/`, for what `tch` has no API for.
 
+mod driver;
 mod events;
 mod memory;
 mod optimizer;
 mod profiler;
+mod versions;
 
-use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_uint, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
 use tch::{Device, Tensor};
 
 use crate::failure::WorkerError;
 
+pub(crate) use driver::{
+    CudaFacts, Driver, cuda_cache, cuda_config, cuda_facts, driver, libtorch_directory, nvidia_driver,
+    open_library, runtime_version,
+};
 pub(crate) use events::Events;
 pub(crate) use memory::{FreeMemory, PeakMemory, free_memory, peak_memory, reset_peak_memory};
 pub(crate) use optimizer::{AdamW, Moments, Scale, Sgd, adamw_step, sgd_step};
 pub(crate) use profiler::Profile;
+pub(crate) use versions::versions;
 
 // SAFETY: these are the declarations of `shim/shim.cpp`, which is compiled and linked by `build.rs`. None of them
 // throws, and `bool`, `int64_t` and pointers pass as they are.
 unsafe extern "C" {
     safe fn shim_error() -> *const c_char;
-    safe fn shim_load_cuda() -> bool;
     safe fn shim_synchronize() -> bool;
-    fn shim_cuda_facts(
-        name: *mut c_char,
-        name_length: c_int,
-        uuid: *mut c_uchar,
-        major: *mut c_int,
-        minor: *mut c_int,
-    ) -> bool;
     safe fn shim_set_flags(tf32: bool, deterministic: bool, cudnn_benchmark: bool) -> bool;
     fn shim_get_flags(
         tf32: *mut bool,
@@ -44,13 +43,7 @@ unsafe extern "C" {
     fn shim_seed(seed: *mut u64) -> bool;
     fn shim_triad(c: *mut c_void, a: *mut c_void, b: *mut c_void, scalar: f64) -> bool;
     fn shim_pin(pinned: *mut c_void, tensor: *const c_void, is_pinned: *mut bool) -> bool;
-    safe fn shim_cuda_cache() -> i64;
     fn shim_processor_has(name: *const c_char) -> bool;
-    safe fn shim_libtorch_version() -> *const c_char;
-    safe fn shim_onednn_version() -> *const c_char;
-    safe fn shim_cuda_version() -> i64;
-    safe fn shim_cudnn_version() -> i64;
-    fn shim_nvidia_driver(version: *mut c_char, length: c_uint) -> bool;
 }
 
 /// Why the last shim function failed.
@@ -167,49 +160,9 @@ impl Float32 {
     }
 }
 
-/// Loads libtorch's CUDA half.
-///
-/// # Errors
-/// The message of the dynamic linker. Most often, libraries of CUDA are not installed.
-pub(crate) fn load_cuda() -> Result<(), String> {
-    if shim_load_cuda() { Ok(()) } else { Err(error()) }
-}
-
 /// Waits until the accelerator has finished all its work. Not for the CPU, which is always finished.
 pub(crate) fn synchronize() -> Result<(), WorkerError> {
     checked(shim_synchronize())
-}
-
-/// The driver's facts about the CUDA device.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CudaFacts {
-    /// `NVIDIA H200`, …
-    pub(crate) name: String,
-    /// As `nvidia-smi -L` prints it: `GPU-…`.
-    pub(crate) uuid: String,
-    /// Compute capability: major, minor.
-    pub(crate) capability: (i32, i32),
-}
-
-/// Asks the driver about CUDA's device 0.
-pub(crate) fn cuda_facts() -> Result<CudaFacts, String> {
-    let mut name = [0_u8; 256];
-    let mut uuid = [0_u8; 16];
-    let (mut major, mut minor) = (0, 0);
-    // SAFETY: the driver writes at most 255 bytes and a terminator, and 16 bytes, into buffers of those sizes.
-    let done =
-        unsafe { shim_cuda_facts(name.as_mut_ptr().cast(), 256, uuid.as_mut_ptr(), &mut major, &mut minor) };
-    if !done {
-        return Err(error());
-    }
-    let name = CStr::from_bytes_until_nul(&name).map(|name| name.to_string_lossy().into_owned());
-    Ok(CudaFacts { name: name.unwrap_or_default(), uuid: uuid_text(&uuid), capability: (major, minor) })
-}
-
-/// `GPU-00112233-4455-6677-8899-aabbccddeeff`.
-fn uuid_text(bytes: &[u8; 16]) -> String {
-    let hex = hex::encode(bytes);
-    format!("GPU-{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
 /// Makes the process keep freed memory, so that iterations need not get it from the kernel again.
@@ -321,11 +274,6 @@ pub(crate) fn pin(tensor: &Tensor) -> Result<(Tensor, bool), WorkerError> {
     Ok((pinned, is_pinned))
 }
 
-/// Bytes of the last-level cache of CUDA's device 0, from the driver.
-pub(crate) fn cuda_cache() -> Option<u64> {
-    u64::try_from(shim_cuda_cache()).ok()
-}
-
 /// Whether the CPU has the instructions that libtorch calls `name`, such as `avx512_bf16`.
 pub(crate) fn processor_has(name: &str) -> bool {
     let Ok(name) = CString::new(name) else { return false };
@@ -338,47 +286,9 @@ fn pointer(tensor: &Tensor) -> *mut c_void {
     tensor.as_ptr().cast_mut().cast()
 }
 
-/// Versions of libraries by name.
-pub(crate) fn versions() -> impl Iterator<Item = (String, String)> {
-    let number = |version: i64| (version >= 0).then(|| version.to_string());
-    [
-        ("libtorch", Some(text(shim_libtorch_version()))),
-        ("onednn", onednn_version(&text(shim_onednn_version()))),
-        ("cuda", number(shim_cuda_version())),
-        ("cudnn", number(shim_cudnn_version())),
-        ("nvidia_driver", if shim_cuda_version() < 0 { None } else { nvidia_driver() }),
-    ]
-    .into_iter()
-    .filter_map(|(name, version)| Some((name.to_owned(), version?)))
-}
-
-/// `580.65.06`: the NVIDIA driver's version.
-fn nvidia_driver() -> Option<String> {
-    let mut version = [0_u8; 80];
-    // SAFETY: the library writes at most 80 bytes, its terminator among them, into a buffer of that size.
-    if !unsafe { shim_nvidia_driver(version.as_mut_ptr().cast(), 80) } {
-        return None;
-    }
-    CStr::from_bytes_until_nul(&version).ok().map(|version| version.to_string_lossy().into_owned())
-}
-
-/// `3.7.1` of `Intel(R) MKL-DNN v3.7.1 (Git Hash …)`.
-fn onednn_version(text: &str) -> Option<String> {
-    let version = text.split_whitespace().find_map(|word| word.strip_prefix('v'))?;
-    Some(version.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_as_others_print_them() {
-        let bytes: [u8; 16] = std::array::from_fn(|index| 0x11 * u8::try_from(index).unwrap());
-        assert_eq!(uuid_text(&bytes), "GPU-00112233-4455-6677-8899-aabbccddeeff");
-        assert_eq!(onednn_version("Intel(R) MKL-DNN v3.7.1 (Git Hash 8d263e6)"), Some("3.7.1".into()));
-        assert_eq!(onednn_version("MKLDNN not found"), None);
-    }
 
     /// The flags belong to the process, so a single test covers all that reads them.
     #[test]
@@ -429,11 +339,5 @@ mod tests {
         assert_eq!(peak_memory(false), PeakMemory::default());
         assert_eq!(free_memory(), None);
         assert!(Events::begin(Device::Cpu).is_err());
-    }
-
-    #[test]
-    fn libtorch_is_the_pinned_one() {
-        let version = versions().find(|(name, _)| name == "libtorch").unwrap().1;
-        assert!(version.starts_with("2.11.0"), "{version}");
     }
 }

@@ -1,5 +1,6 @@
 // What `tch` has no API for: accelerator synchronisation and memory statistics, the global flags of libtorch, autocast
-// on every device, random numbers. Its neighbours are `optimizer.cpp`, `events.cpp` and `profiler.cpp`.
+// on every device, random numbers. Its neighbours are `driver.cpp`, `optimizer.cpp`, `events.cpp` and
+// `profiler.cpp`.
 //
 // Everything here lives in libtorch_cpu, for every device alike: CUDA registers itself there once libtorch_cuda is
 // loaded. No function throws. On failure, it returns false or -1, and `shim_error` has the reason, separately for each
@@ -16,7 +17,6 @@
 #include <ATen/ops/add.h>
 #include <torch/csrc/api/include/torch/version.h>
 
-#include <dlfcn.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -25,22 +25,7 @@
 #include <cstring>
 #include <string>
 
-using shim::fail;
 using shim::guarded;
-
-namespace {
-
-// The directory of this process's libtorch_cpu, with a slash at the end.
-std::string libtorch_directory() {
-  Dl_info info;
-  if (dladdr(reinterpret_cast<const void*>(&at::globalContext), &info) == 0 || info.dli_fname == nullptr) {
-    return "";
-  }
-  const std::string path = info.dli_fname;
-  return path.substr(0, path.rfind('/') + 1);
-}
-
-} // namespace
 
 extern "C" {
 
@@ -50,17 +35,6 @@ const char* shim_error() {
 }
 
 // ---- Devices -------------------------------------------------------------------------------------------------------
-
-// Loads the libtorch_cuda beside libtorch_cpu; its initialisers register CUDA with libtorch. RTLD_GLOBAL, because that
-// is how its own libraries find each other's symbols.
-bool shim_load_cuda() {
-  const std::string path = libtorch_directory() + "libtorch_cuda.so";
-  if (dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr) {
-    const char* reason = dlerror();
-    return fail(reason == nullptr ? path + " cannot be loaded" : reason);
-  }
-  return true;
-}
 
 // Waits until the accelerator (CUDA, MPS) has finished all its work.
 bool shim_synchronize() {
@@ -108,27 +82,6 @@ int64_t shim_mps_recommended() {
     most = mps.hasMPS() ? static_cast<int64_t>(mps.getRecommendedMaxMemory()) : -1;
   });
   return most;
-}
-
-// Name, UUID and compute capability of CUDA's device 0, from the driver, whose interface is stable.
-bool shim_cuda_facts(char* name, int name_length, unsigned char* uuid, int* major, int* minor) {
-  void* driver = dlopen("libcuda.so.1", RTLD_NOW);
-  if (driver == nullptr) {
-    return fail("libcuda.so.1 cannot be loaded");
-  }
-  const auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(driver, "cuInit"));
-  const auto get = reinterpret_cast<int (*)(int*, int)>(dlsym(driver, "cuDeviceGet"));
-  const auto get_name = reinterpret_cast<int (*)(char*, int, int)>(dlsym(driver, "cuDeviceGetName"));
-  const auto get_uuid = reinterpret_cast<int (*)(unsigned char*, int)>(dlsym(driver, "cuDeviceGetUuid"));
-  const auto attribute = reinterpret_cast<int (*)(int*, int, int)>(dlsym(driver, "cuDeviceGetAttribute"));
-  if (!init || !get || !get_name || !get_uuid || !attribute) {
-    return fail("libcuda.so.1 lacks a function that every driver has");
-  }
-  int device = 0;
-  // 75 and 76 are CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR.
-  const bool done = init(0) == 0 && get(&device, 0) == 0 && get_name(name, name_length, device) == 0 &&
-      get_uuid(uuid, device) == 0 && attribute(major, 75, device) == 0 && attribute(minor, 76, device) == 0;
-  return done || fail("the CUDA driver does not answer");
 }
 
 // Makes `pinned` a copy of `tensor` in page-locked memory, and says whether it is. tch's functions pass a device, for
@@ -258,22 +211,6 @@ bool shim_triad(at::Tensor* c, at::Tensor* a, at::Tensor* b, double scalar) {
 
 // ---- Hardware ------------------------------------------------------------------------------------------------------
 
-// Bytes of the last-level cache of CUDA's device 0, from the driver; -1 if it does not tell.
-int64_t shim_cuda_cache() {
-  void* driver = dlopen("libcuda.so.1", RTLD_NOW);
-  if (driver == nullptr) {
-    return -1;
-  }
-  const auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(driver, "cuInit"));
-  const auto get = reinterpret_cast<int (*)(int*, int)>(dlsym(driver, "cuDeviceGet"));
-  const auto attribute = reinterpret_cast<int (*)(int*, int, int)>(dlsym(driver, "cuDeviceGetAttribute"));
-  int device = 0;
-  int bytes = 0;
-  // 38 is CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE.
-  const bool done = init && get && attribute && init(0) == 0 && get(&device, 0) == 0 && attribute(&bytes, 38, device) == 0;
-  return done && bytes > 0 ? bytes : -1;
-}
-
 // Whether the CPU has the instructions of this name, in the list of `at::cpu::get_cpu_capabilities`.
 bool shim_processor_has(const char* name) {
   bool has = false;
@@ -298,36 +235,18 @@ const char* shim_onednn_version() {
   return version.c_str();
 }
 
+int shim_runtime_version(); // in driver.cpp
+
 // As CUDA and cuDNN number them: 13000, 91900; -1 without CUDA. These are the loaded libraries, not those that libtorch
 // was built with.
 int64_t shim_cuda_version() {
-  const auto get = reinterpret_cast<int (*)(int*)>(dlsym(RTLD_DEFAULT, "cudaRuntimeGetVersion"));
-  int version = -1;
-  const bool known = at::globalContext().hasCUDA() && get != nullptr && get(&version) == 0;
-  return known ? version : -1;
+  return at::globalContext().hasCUDA() ? shim_runtime_version() : -1;
 }
 
 int64_t shim_cudnn_version() {
   int64_t version = -1;
   guarded([&] { version = at::globalContext().hasCUDA() ? at::globalContext().versionRuntimeCuDNN() : -1; });
   return version;
-}
-
-// "580.65.06": the NVIDIA driver's version, from its management library.
-bool shim_nvidia_driver(char* version, unsigned length) {
-  void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
-  if (library == nullptr) {
-    return fail("libnvidia-ml.so.1 cannot be loaded");
-  }
-  const auto init = reinterpret_cast<int (*)()>(dlsym(library, "nvmlInit_v2"));
-  const auto get = reinterpret_cast<int (*)(char*, unsigned)>(dlsym(library, "nvmlSystemGetDriverVersion"));
-  const auto shutdown = reinterpret_cast<int (*)()>(dlsym(library, "nvmlShutdown"));
-  if (!init || !get || !shutdown || init() != 0) {
-    return fail("the NVIDIA driver does not answer");
-  }
-  const bool done = get(version, length) == 0;
-  shutdown();
-  return done || fail("the NVIDIA driver does not report its version");
 }
 
 } // extern "C"
