@@ -214,3 +214,19 @@ fn a_library_that_cannot_be_loaded_is_told_only_if_it_mattered() {
     assert!(parts[0].contains("torch/lib/libtorch_cuda.so: "), "{message}");
     assert!(parts[1].contains("nvidia/cudnn/lib/libcudnn.so.9: "), "{message}");
 }
+
+#[test]
+fn doctor_says_why_the_worker_cannot_use_cuda() {
+    let stubs = Stubs::new();
+    stubs.compile("library.c", "torch/lib/libtorch_cuda.so");
+    let mut doctor = stubs.command(env!("CARGO_BIN_EXE_orchestrate"));
+    doctor.args(["doctor", "--json", "--look", "0s"]).env("ORCHESTRATE_WORKER", env!("CARGO_BIN_EXE_worker"));
+    doctor.env("ORCHESTRATE_LOCK_DIR", stubs.path("locks/here").parent().unwrap()).env("STUB_INIT", "803");
+    let ended = doctor.output().unwrap();
+    let text = String::from_utf8_lossy(&ended.stdout);
+    let found: serde_json::Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{}", said(&ended)));
+    let worker = &found["worker"];
+    assert_eq!(worker["has_cuda"], false, "{worker}");
+    let problem = worker["cuda_problem"].as_str().unwrap();
+    assert!(problem.starts_with("cuInit returns 803, "), "{problem}");
+}

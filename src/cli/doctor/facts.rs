@@ -200,7 +200,7 @@ fn software(survey: &Survey) -> Vec<(String, String)> {
     lines
 }
 
-/// Whether libtorch has CUDA only matters on a host with a GPU.
+/// Whether the worker can use CUDA only matters on a host with a GPU.
 fn worker(worker: &WorkerSurvey, beside_gpu: bool) -> Vec<(String, String)> {
     let state = match &worker.state {
         WorkerState::Ready => worker.path.clone(),
@@ -219,7 +219,9 @@ fn worker(worker: &WorkerSurvey, beside_gpu: bool) -> Vec<(String, String)> {
         lines.extend(maybe("libtorch", worker.libtorch.as_ref()));
     }
     let has_cuda = worker.has_cuda.filter(|_| beside_gpu);
-    lines.extend(maybe("CUDA in libtorch", has_cuda.map(|has| if has { "yes" } else { "no" })));
+    let problem = worker.cuda_problem.as_ref().map_or(String::new(), |problem| format!(", {problem}"));
+    let answer = has_cuda.map(|has| if has { "yes".to_owned() } else { format!("no{problem}") });
+    lines.extend(maybe("CUDA for the worker", answer));
     lines
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -24,9 +25,13 @@ pub struct WorkerSurvey {
     /// The libtorch that it loads; absent if the system does not report it (macOS).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub libtorch: Option<String>,
-    /// Whether that libtorch has CUDA.
+    /// Whether the worker can use CUDA: not only that libtorch's CUDA half is there, but that it loads and sees a GPU.
+    /// Absent if the system does not report the libtorch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub has_cuda: Option<bool>,
+    /// Why it cannot, in the worker's words. Absent if this libtorch was built without CUDA.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cuda_problem: Option<String>,
 }
 
 /// Whether a worker can be used.
@@ -69,9 +74,31 @@ impl WorkerSurvey {
             Err(error) => (WorkerState::Broken { message: error.to_string() }, BTreeMap::new()),
         };
         let libtorch = probe_libtorch(path);
-        let has_cuda = libtorch.as_ref().map(|library| library.with_file_name("libtorch_cuda.so").exists());
+        let cuda = libtorch.as_ref().map(|library| probe_cuda(path, library, CUDA_PATIENCE));
+        let (has_cuda, cuda_problem) = cuda.map_or((None, None), |(has, problem)| (Some(has), problem));
         let libtorch = libtorch.map(|library| library.display().to_string());
-        WorkerSurvey { state, versions, libtorch, has_cuda, ..found }
+        WorkerSurvey { state, versions, libtorch, has_cuda, cuda_problem, ..found }
+    }
+}
+
+/// Enough to load libtorch's CUDA half: some gigabytes, from a network file system perhaps.
+const CUDA_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Whether the worker at `path`, which loads `libtorch`, can use CUDA; and if not, why. A libtorch can have its CUDA
+/// half without the libraries that this needs, or with a driver that is too old. So the worker tries, in a process of
+/// its own.
+fn probe_cuda(path: &Path, libtorch: &Path, patience: Duration) -> (bool, Option<String>) {
+    if !libtorch.with_file_name("libtorch_cuda.so").exists() {
+        return (false, None);
+    }
+    match ask_and_wait(path, &["cuda"], &[], patience) {
+        Ok(answer) if answer.success => (true, None),
+        Ok(answer) => {
+            let reason = reason(&answer.err);
+            let problem = reason.strip_prefix("error: cuda is not available: ").unwrap_or(&reason).to_owned();
+            (false, Some(problem))
+        }
+        Err(error) => (false, Some(error.to_string())),
     }
 }
 
@@ -129,6 +156,24 @@ mod tests {
         assert_eq!(found.state, WorkerState::Ready);
         assert_eq!(found.versions["libtorch"], "2.11.0");
         assert_eq!(found.sha256.map(|hash| hash.len()), Some(64));
+    }
+
+    #[test]
+    fn cuda_is_there_only_if_the_worker_can_use_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let [worker, libtorch] = ["worker", "libtorch_cpu.so"].map(|name| directory.path().join(name));
+        let ask = |script: &str, patience| {
+            write_program(&worker, script, "755");
+            probe_cuda(&worker, &libtorch, patience)
+        };
+        assert_eq!(ask("exit 0", PATIENCE), (false, None), "this libtorch was built without");
+        write_program(&libtorch.with_file_name("libtorch_cuda.so"), "", "644");
+        assert_eq!(ask("[ \"$*\" = cuda ] && echo GPU", PATIENCE), (true, None));
+        let refusal = "echo 'error: cuda is not available: cuInit returns 100' >&2; exit 69";
+        assert_eq!(ask(refusal, PATIENCE), (false, Some("cuInit returns 100".into())));
+        assert_eq!(ask("echo 'no such word' >&2; exit 2", PATIENCE), (false, Some("no such word".into())));
+        let (has_cuda, problem) = ask("sleep 100 & wait", Duration::from_millis(1));
+        assert!(!has_cuda && problem.as_ref().unwrap().contains("did not answer"), "{problem:?}");
     }
 
     #[test]

@@ -64,17 +64,27 @@ fn is_about_libtorch(message: &str) -> bool {
     ["libtorch", "libc10"].iter().any(|part| message.contains(part))
 }
 
-/// The host has CUDA, but the worker's libtorch does not.
+/// The host has CUDA, but the worker cannot use it.
 pub(super) fn worker_cuda(survey: &Survey) -> Option<Finding> {
-    (has_nvidia(&survey.host) && survey.worker.has_cuda == Some(false)).then(|| Finding {
-        code: "worker_cuda",
-        severity: Severity::Limits,
-        what: "there is an NVIDIA GPU, but the worker's libtorch has no CUDA".to_owned(),
-        why: "jobs on `cuda` fail as unsupported",
-        remedy:
-            "run `./bootstrap.sh` on this machine to fetch a libtorch with CUDA, then `just build` to link it"
-                .to_owned(),
-    })
+    if !has_nvidia(&survey.host) || survey.worker.has_cuda != Some(false) {
+        return None;
+    }
+    let fetch =
+        "run `./bootstrap.sh` on this machine to fetch a libtorch with CUDA, then `just build` to link it";
+    let (what, remedy) = match &survey.worker.cuda_problem {
+        None => {
+            ("there is an NVIDIA GPU, but the worker's libtorch has no CUDA".to_owned(), fetch.to_owned())
+        }
+        Some(problem) => {
+            let worker = crate::plan::quote(&survey.worker.path);
+            (
+                format!("there is an NVIDIA GPU, but the worker cannot use CUDA: {problem}"),
+                format!("if a library is missing, {fetch}; `{worker} cuda` tries again"),
+            )
+        }
+    };
+    let why = "jobs on `cuda` fail as unsupported";
+    Some(Finding { code: "worker_cuda", severity: Severity::Limits, what, why, remedy })
 }
 
 pub(super) fn store(survey: &Survey) -> Option<Finding> {
@@ -379,6 +389,13 @@ mod tests {
             it.worker.has_cuda = Some(false);
         });
         assert_eq!(without_cuda, [("worker_cuda", Severity::Limits)]);
+        let mut survey = sound();
+        with_gpu(&mut survey);
+        survey.worker.has_cuda = Some(false);
+        survey.worker.cuda_problem = Some("cuInit returns 803".into());
+        let finding = worker_cuda(&survey).unwrap();
+        assert!(finding.what.ends_with("cannot use CUDA: cuInit returns 803"), "{}", finding.what);
+        assert!(finding.remedy.ends_with("`/opt/worker cuda` tries again"), "{}", finding.remedy);
     }
 
     #[test]
