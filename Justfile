@@ -12,6 +12,10 @@ default:
 build:
     cargo build --release --locked --features torch --bin orchestrate --bin worker
 
+# Builds orchestrate alone, for workers of your own. Through bootstrap.sh it needs neither Python nor libtorch.
+build-orchestrator:
+    ./bootstrap.sh build-orchestrator
+
 # Runs the quickstart: generates a small data set, measures this machine's peaks, runs the matrix, writes the report.
 quickstart: build
     {{ orchestrate }} dataset make data/quickstart
@@ -33,12 +37,12 @@ test-python:
     set -euo pipefail
     cargo build --locked --features torch --bin orchestrate --bin worker
     python=python3
-    if [ -e .venv/libtorch ]; then
+    if [ -e .venv/libtorch ] && .venv/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 10))'; then
         .venv/bin/python -B python/tests/environment.py .venv-python
         python=.venv-python/bin/python
         export ORCHESTRATE_NEEDS_PYTORCH=1
     else
-        echo "test-python: .venv has no PyTorch, so what needs it is not tested" >&2
+        echo "test-python: .venv has no PyTorch for its Python, so what needs it is not tested" >&2
     fi
     "$python" -B -m unittest discover -s python/tests
 

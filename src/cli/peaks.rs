@@ -285,7 +285,7 @@ fn product(sample: &GemmSample) -> String {
 fn failure(error: MeasureError) -> Failure {
     let hint = match &error {
         MeasureError::NoWorker(_) => {
-            "build it with `just build`, or choose another one with `--worker PATH` or ORCHESTRATE_WORKER"
+            "build it with `./bootstrap.sh build`, or choose another one with `--worker PATH` or ORCHESTRATE_WORKER"
         }
         MeasureError::Unsupported(_) => {
             "use published peaks instead: `peaks: NAME` in the env (`orchestrate peaks list` shows the names)"

@@ -363,7 +363,8 @@ impl Execution<'_> {
 fn site_failure(error: SiteError) -> Failure {
     let hint = match &error {
         SiteError::NoWorker(_) => {
-            "build it with `just build`, or set ORCHESTRATE_WORKER to the path of another one".to_owned()
+            "build it with `./bootstrap.sh build`, or set ORCHESTRATE_WORKER to the path of another one"
+                .to_owned()
         }
         SiteError::NoTime => "`./bootstrap.sh` installs it or tells how".to_owned(),
         SiteError::Broken { .. } => {

@@ -344,7 +344,10 @@ fn a_missing_worker_or_data_folder_is_reported_before_anything_runs() {
     let output = command.env("ORCHESTRATE_WORKER", "no/worker").output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("no/worker") && said.contains("hint: build it with `just build`"), "{said}");
+    assert!(
+        said.contains("no/worker") && said.contains("hint: build it with `./bootstrap.sh build`"),
+        "{said}"
+    );
 
     let data = "params: { data: { folder: no/images } }\n";
     std::fs::write(project.path("t.yaml"), format!("{shipped}{data}")).unwrap();

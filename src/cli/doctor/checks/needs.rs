@@ -30,7 +30,8 @@ pub(super) fn worker(survey: &Survey, demand: &Demand) -> Option<Finding> {
         WorkerState::Ready => return None,
         WorkerState::Missing => (
             format!("there is no worker at {path}"),
-            "build it with `just build`, or set ORCHESTRATE_WORKER to the path of another one".to_owned(),
+            "build it with `./bootstrap.sh build`, or set ORCHESTRATE_WORKER to the path of another one"
+                .to_owned(),
         ),
         WorkerState::NotExecutable => {
             (format!("{path} is not executable"), format!("`chmod +x {}`", crate::plan::quote(path)))
@@ -297,7 +298,7 @@ mod tests {
         };
         assert_eq!(finding(WorkerState::Ready), None);
         let remedy = |state| finding(state).unwrap().remedy;
-        assert!(remedy(WorkerState::Missing).contains("just build"));
+        assert!(remedy(WorkerState::Missing).contains("./bootstrap.sh build"));
         assert_eq!(remedy(WorkerState::NotExecutable), "`chmod +x /opt/worker`");
         let broken = |message: &str| finding(WorkerState::Broken { message: message.into() }).unwrap();
         let no_library = broken("error while loading shared libraries: libtorch_cpu.so: cannot open");
