@@ -171,6 +171,52 @@ bench-overhead *JOBS:
     cargo build --release --locked --bin orchestrate --bin fake-worker
     python3 -B bench/overhead {{ orchestrate }} target/release/fake-worker {{ JOBS }}
 
+# Builds an orchestrate into dist/ that runs on any x86-64 Linux from glibc 2.17 on. Fetches zig.
+dist-orchestrator:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    just _zig
+    target=x86_64-unknown-linux-gnu
+    PATH=$PWD/.venv-zig/bin:$PATH cargo zigbuild --release --locked --bin orchestrate --target "$target.2.17"
+    mkdir -p dist
+    install "${CARGO_TARGET_DIR:-target}/$target/release/orchestrate" dist/orchestrate-x86_64-linux
+    newest=$(grep -ao 'GLIBC_[0-9][0-9.]*' dist/orchestrate-x86_64-linux | sort -Vu | tail -1)
+    echo "dist/orchestrate-x86_64-linux needs $newest"
+    [ "$newest" = GLIBC_2.17 ]
+
+# Compiles the worker's C++ for macOS and Linux on Arm, against the headers of their wheels. Fetches 500 MB and zig.
+check-shim:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    just _zig
+    place=target/check-shim
+    fetch() { # $1 = where to, $2 = pip's name of the platform
+        [ -d "$place/$1/torch/include" ] && return
+        .venv-zig/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: \
+            --python-version 3.12 --platform "$2" --dest "$place/$1" torch==2.11.0
+        .venv-zig/bin/python -m zipfile -e "$place/$1"/torch-*.whl "$place/$1"
+        rm -r "$place/$1"/torch-*.whl "$place/$1/torch/lib"
+    }
+    fetch aarch64-macos macosx_11_0_arm64
+    fetch aarch64-linux-gnu manylinux_2_28_aarch64
+    for target in aarch64-macos aarch64-linux-gnu; do
+        include=$place/$target/torch/include
+        for file in src/bin/worker/shim/*.cpp; do
+            .venv-zig/bin/python -m ziglang c++ -target "$target" -std=c++17 -D_GLIBCXX_USE_CXX11_ABI=1 -c "$file" \
+                -I "$include" -I "$include/torch/csrc/api/include" -o "$place/object.o"
+            echo "$file compiles for $target"
+        done
+    done
+
+# zig compiles and links for other systems; with cargo-zigbuild it does so for cargo.
+_zig:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    [ -x .venv-zig/bin/cargo-zigbuild ] || {
+        python3 -m venv .venv-zig
+        .venv-zig/bin/python -m pip install --quiet --disable-pip-version-check ziglang==0.17.1 cargo-zigbuild==0.24.0
+    }
+
 # Builds the Python package as a wheel into dist/.
 dist:
     .venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist ./python
