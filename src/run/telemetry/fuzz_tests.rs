@@ -1,6 +1,9 @@
 //! Damaged words of the kernel about its processors and sensors.
 
-use super::parse::{Unwrapped, allowed_processors, is_package, measured_clocks, number, processors, spread};
+use super::parse::{
+    Unwrapped, allowed_processors, is_package, is_processor_temperature, is_processor_zone, measured_clocks,
+    number, processors, spread,
+};
 use crate::fuzz::{Form, Target, fuzz};
 
 const TEXTS: &[&str] = &[
@@ -8,6 +11,7 @@ const TEXTS: &[&str] = &[
     "Name:\tworker\nCpus_allowed:\tf\nCpus_allowed_list:\t0-3\n",
     "processor\t: 0\ncpu MHz\t\t: 2000.000\nflags\t\t: fpu aperfmperf\n\nprocessor\t: 1\ncpu MHz\t\t: 3500.125\n",
     "intel-rapl:0\npackage-0\n",
+    "coretemp\nTctl\nx86_pkg_temp\ncpu-thermal\n",
     "262143328850\n17\n262143328849\n-3\n1e308\n",
 ];
 
@@ -27,6 +31,22 @@ fn fuzz_sensors() {
         let counted: Vec<f64> =
             text.lines().filter_map(number).map(|reading| counter.advance(reading)).collect();
         let packages = text.lines().filter(|line| is_package(line, line)).count();
-        format!("{} {} {} {packages} {}", listed.len(), allowed.len(), clocks.len(), counted.len())
+        let labels: Vec<String> = text.lines().map(str::to_owned).collect();
+        let is_warm = |line: &&str| is_processor_zone(line) || is_processor_temperature(line, line, &labels);
+        let warm = text.lines().filter(is_warm).count();
+        format!("{} {} {} {packages} {warm} {}", listed.len(), allowed.len(), clocks.len(), counted.len())
     });
+}
+
+#[test]
+fn every_parser_is_fuzzed() {
+    let (_, calls) = include_str!("fuzz_tests.rs").split_once("fn fuzz_sensors()").expect("it is above");
+    let (calls, _) = calls.split_once("#[test]").expect("this test follows");
+    let parsers =
+        include_str!("parse.rs").lines().filter_map(|line| line.trim().strip_prefix("pub(super) fn "));
+    let names: Vec<&str> = parsers.filter_map(|line| line.split('(').next()).collect();
+    assert!(names.len() > 5, "{names:?}");
+    for name in names {
+        assert!(calls.contains(name), "`{name}` of parse.rs is not fed with damaged words in `fuzz_sensors`");
+    }
 }
