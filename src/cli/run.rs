@@ -105,7 +105,7 @@ pub(super) fn execute(
         store.save_plan(plan).map_err(Failure::store)?;
     }
     warn_of_results(plan, &inventory, global);
-    let Here { host, programs } = here;
+    let Here { host, programs, .. } = here;
     let execution = Execution { plan, how, global, store: &store, host: &host, decided: &decided };
     if !decided.iter().any(|decided| decided.decision.runs()) {
         print(&execution.nothing_to_do());

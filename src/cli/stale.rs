@@ -1,6 +1,6 @@
 //! What verbs share that deal with stale jobs: the current state of the machine, and the messages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::global::store_flag;
 use super::output::warn;
@@ -8,7 +8,9 @@ use super::{Failure, Global};
 use crate::analysis::unconfirmed::count_unconfirmed;
 use crate::host::{Programs, ProgramsError, probe_host, probe_present};
 use crate::job::JobId;
-use crate::plan::{Decided, Decision, Inventory, Plan, Present, Standing, changes_text, decide};
+use crate::plan::{
+    Decided, Decision, Inventory, Plan, Present, Standing, changes_text, decide, missing_scripts,
+};
 use crate::record::HostFacts;
 use crate::store::{Store, StoreError};
 use crate::text::{jobs_text, with_causes};
@@ -19,13 +21,15 @@ pub(super) struct Here {
     pub(super) host: HostFacts,
     /// Its programs, or why they cannot be found. In that case nothing is stale.
     pub(super) programs: Result<Programs, ProgramsError>,
+    /// The missing scripts that were already named.
+    named: BTreeSet<String>,
 }
 
 impl Here {
     /// Probes the machine.
     pub(super) fn probe() -> Here {
         let host = probe_host();
-        Here { programs: Programs::probe(&host), host }
+        Here { programs: Programs::probe(&host), host, named: BTreeSet::new() }
     }
 
     /// What done jobs of `plan` would run with now.
@@ -39,6 +43,11 @@ impl Here {
     /// Decides for every job of `plan`, in its order.
     pub(super) fn decide(&mut self, plan: &Plan, inventory: &Inventory) -> Vec<Decided> {
         let present = self.present(plan, inventory);
+        for script in missing_scripts(inventory.records(), &self.host, &present) {
+            if self.named.insert(script.to_owned()) {
+                warn(&format!("{script} is not here, so nobody knows whether it has changed since it ran"));
+            }
+        }
         decide(plan, inventory, &self.host, &present)
     }
 }

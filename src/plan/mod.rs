@@ -47,7 +47,7 @@ pub use invocation::{
 pub use leftover::{Misread, Misreadings, misread_from, misreadings};
 pub use profiler::Profiler;
 pub use renamed::{Renamed, renamed};
-pub use stale::{ACCEPTANCE_SCHEMA, Acceptance, Present, changes, worker_changes};
+pub use stale::{ACCEPTANCE_SCHEMA, Acceptance, Present, changes, missing_scripts, worker_changes};
 pub use state::state;
 
 /// The version of a saved plan.

@@ -8,7 +8,7 @@
 //! with an unknown UUID does not make a job stale. For a record from another host, only the variables are compared,
 //! since the rest was never on this host.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -66,7 +66,9 @@ pub fn changes(record: &Record, env: &PlannedEnv, host: &HostFacts, present: &Pr
     if !is_here {
         return found;
     }
-    if let Some(worker) = present.workers.get(&record.id) {
+    if let Some(worker) =
+        present.workers.get(&record.id).filter(|worker| missing_script(record, worker).is_none())
+    {
         found.extend(worker_changes(&record.provenance.worker, worker));
     }
     let then = &record.provenance.host;
@@ -76,6 +78,25 @@ pub fn changes(record: &Record, env: &PlannedEnv, host: &HostFacts, present: &Pr
         found.extend(change("driver", then.nvidia_driver.as_ref(), host.nvidia_driver.as_ref()));
     }
     found
+}
+
+/// The file name of the script that ran, if it is not found `now`. Then another program of the command is the first
+/// one, and its bytes say nothing about the script.
+fn missing_script<'a>(record: &'a Record, now: &WorkerFacts) -> Option<&'a str> {
+    let name = |path: &'a str| path.rsplit('/').next().unwrap_or(path);
+    let then = name(&record.provenance.worker.path);
+    let is_here = now.path.rsplit('/').next() == Some(then);
+    (!record.key.worker.is_shipped() && !is_here).then_some(then)
+}
+
+/// The scripts that ran and are not found on `host` now, so that nobody knows whether they have changed.
+pub fn missing_scripts<'a>(
+    records: impl Iterator<Item = &'a Record>,
+    host: &HostFacts,
+    present: &Present,
+) -> BTreeSet<&'a str> {
+    let ours = records.filter(|record| record.provenance.host.hostname == host.hostname);
+    ours.filter_map(|record| missing_script(record, present.workers.get(&record.id)?)).collect()
 }
 
 /// The change from `from` to `to`, if both are known and they differ.

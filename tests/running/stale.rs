@@ -10,7 +10,7 @@ use orchestrate::plan::{Inventory, NotDone, Standing};
 use orchestrate::record::{Outcome, Record};
 use serde_json::Value;
 
-use crate::harness::{Ended, Matrix, Project, edit_sealed};
+use crate::harness::{Ended, Matrix, Project, Running, edit_sealed, own_worker};
 
 /// A project whose worker is a copy of the fake one, so that a test can change it.
 struct Changeable {
@@ -409,4 +409,31 @@ fn records_of_an_older_version_and_of_another_host_are_not_stale() {
     assert_eq!(scene.done_and_stale(), (1, 0));
     let explained = scene.run(&["explain", "cpu_m_fp32_bs4_run1"]).code(0).stdout;
     assert!(explained.contains("compared   only variables, because it ran on another"), "{explained}");
+}
+
+/// The interpreter was compared with the script there, and all jobs looked stale.
+#[test]
+fn a_script_that_is_not_here_is_not_compared_and_that_is_said() {
+    let project = Project::new();
+    let script = project.path("train.sh");
+    fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/harness/own_worker.sh"), &script).unwrap();
+    let yaml = own_worker("", &[], "repeats: 2", "");
+    let ours = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/harness/own_worker.sh");
+    let project = project.and_yaml(&yaml.replace(ours, "train.sh"));
+    project.orchestrate(&["run", "m.yaml"]).code(0);
+    let warning = "train.sh is not here, so nobody knows whether it has changed since it ran";
+    let stale = |ended: &Ended| ended.stdout.contains("stale");
+    let here = project.orchestrate(&["status"]).code(0);
+    assert!(!stale(&here) && !here.stderr.contains(warning), "{here:?}");
+
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut command = project.command(&["status", "--store"]);
+    command.arg(project.path("runs")).current_dir(elsewhere.path());
+    let said = Running::start(command).wait().code(0).says(warning);
+    assert!(!stale(&said) && said.stderr.matches(warning).count() == 1, "{said:?}");
+
+    fs::write(&script, "# changed\n").unwrap();
+    assert!(stale(&project.orchestrate(&["status"])));
+    fs::remove_file(&script).unwrap();
+    assert!(!stale(&project.orchestrate(&["status"]).says(warning)));
 }
