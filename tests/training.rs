@@ -77,6 +77,12 @@ fn precision_and_optimizer_are_those_of_the_matrix() {
         let (effective, details) = (&measurement.effective, &measurement.details);
         let asked = record.key.param("optimizer").unwrap().to_string();
         assert_eq!(effective.settings.get("optimizer").unwrap().to_string(), asked);
+        // What nobody sets is what it always was, whatever can be set by now.
+        let constants = match asked.as_str() {
+            "sgd" => "fused SGD, learning rate 0.01, momentum 0.9, weight decay 0.0001",
+            _ => "fused AdamW, learning rate 0.001, betas 0.9 and 0.999, epsilon 1e-8, weight decay 0.01",
+        };
+        assert_eq!(details.optimizer.as_deref(), Some(constants));
         let autocast = if record.key.precision == Precision::Fp32 { "off" } else { "bfloat16" };
         assert_eq!(details.autocast.as_deref(), Some(autocast));
         assert!(details.float32.values().all(|float32| float32 == "ieee"), "{:?}", details.float32);
