@@ -1,4 +1,5 @@
-//! The cost of a config: parameters, MACs and FLOPs from the network's description, by a named convention.
+//! The cost of a config: parameters, MACs and FLOPs from the network's description by a named convention, or FLOPs from
+//! the worker's report.
 
 use std::fmt;
 
@@ -51,9 +52,23 @@ impl fmt::Display for FlopsConvention {
     }
 }
 
-/// The cost of one image and of one iteration of a config.
+/// The cost of one sample of a config.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Cost {
+pub enum Cost {
+    /// As orchestrate's description of the network has it.
+    Described(Described),
+    /// As the worker reports it. Nothing is known of the layers, so there is no model of the bytes.
+    Reported {
+        /// FLOPs of one sample's training step.
+        training_flops: f64,
+        /// Trainable parameters, if the worker reports them.
+        parameters: Option<u64>,
+    },
+}
+
+/// The cost of one image by the network's description.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Described {
     /// Height and width of the images, in pixels.
     pub input_size: u32,
     /// Trainable parameters.
@@ -64,13 +79,53 @@ pub struct Cost {
     pub training_flops: u64,
     /// The modelled bytes of one image: those of an iteration ÷ its batch.
     pub modelled_bytes: f64,
+    /// FLOPs of one image's training step as the worker reports them, to compare them with `training_flops`; `None` if
+    /// it does not, or if the study's convention counts something else.
+    pub reported_flops: Option<f64>,
+}
+
+impl Cost {
+    /// FLOPs of one sample's training step.
+    pub fn training_flops(&self) -> f64 {
+        match self {
+            Cost::Described(described) => described.training_flops as f64,
+            Cost::Reported { training_flops, .. } => *training_flops,
+        }
+    }
+
+    /// Trainable parameters, if known.
+    pub fn parameters(&self) -> Option<u64> {
+        match self {
+            Cost::Described(described) => Some(described.parameters),
+            Cost::Reported { parameters, .. } => *parameters,
+        }
+    }
+
+    /// What only the network's description tells; `None` if the worker's report is all there is.
+    pub fn described(&self) -> Option<&Described> {
+        match self {
+            Cost::Described(described) => Some(described),
+            Cost::Reported { .. } => None,
+        }
+    }
+
+    /// Where the FLOPs come from, in one word: `described` or `reported`.
+    pub fn source(&self) -> &'static str {
+        match self {
+            Cost::Described(_) => "described",
+            Cost::Reported { .. } => "reported",
+        }
+    }
 }
 
 /// Why the cost of a config is unknown.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NoCost {
     /// `architecture` does not describe the network, or not for images of this size.
-    #[error("orchestrate has no description of the network `{model}`: {source}")]
+    #[error(
+        "orchestrate has no description of the network `{model}`: {source}; a worker of your own can report \
+         `details.flops_per_sample`"
+    )]
     NotDescribed {
         /// The network's name.
         model: Name,
@@ -93,7 +148,8 @@ pub enum NoCost {
     },
     /// The worker trained a network other than the described one.
     #[error(
-        "the worker's {model} has {reported} parameters, but orchestrate's description of it has {described}"
+        "the worker's {model} has {reported} parameters, but orchestrate's description of it has {described}; a worker \
+         of your own can report `details.flops_per_sample`"
     )]
     OtherNetwork {
         /// The network's name.
@@ -103,45 +159,112 @@ pub enum NoCost {
         /// Parameters of the description.
         described: u64,
     },
+    /// What the worker reports cannot be the FLOPs of a training step.
+    #[error("the worker of `{model}` reports {reported} FLOPs per sample: expected a positive number")]
+    NotFlops {
+        /// The network's name.
+        model: Name,
+        /// What it reports.
+        reported: f64,
+    },
+    /// The runs of a row report different FLOPs.
+    #[error("the runs of `{model}` report different FLOPs per sample: from {least} to {most}")]
+    RunsDisagree {
+        /// The network's name.
+        model: Name,
+        /// The least of them.
+        least: f64,
+        /// The most.
+        most: f64,
+    },
+    /// The worker counted by itself, which no convention can change.
+    #[error("the worker counts the FLOPs of `{model}` itself, so `--flops-convention` cannot change them")]
+    OwnConvention {
+        /// The network's name.
+        model: Name,
+    },
 }
 
-/// The cost of `key`, checked against what its worker measured, if it did.
+/// How far apart two runs of a row may be in the FLOPs that they report: a rounded number is no other network.
+const SAME_FLOPS: f64 = 1e-3;
+
+/// The cost of `key`, checked against what its runs measured, if there are any. All of them share their circumstances.
 ///
-/// The shape is what the worker reports, or else what it was told. An external worker without either could have trained
-/// on images of any size, because the shipped worker's defaults mean nothing to it.
+/// If orchestrate has a description of what was trained, it counts. Else the worker's own count does, by its
+/// `details.flops_per_sample`.
 ///
 /// # Errors
 /// [`NoCost`]: the FLOPs of another network would be wrong, so there are none.
-pub fn cost(key: &Key, measured: Option<&Measurement>, convention: FlopsConvention) -> Result<Cost, NoCost> {
+pub fn cost(key: &Key, runs: &[&Measurement], convention: FlopsConvention) -> Result<Cost, NoCost> {
+    let reported = reported_flops(key, runs);
+    match described(key, runs, convention) {
+        Ok(network) => {
+            // The other conventions leave out a part of the work, so their numbers cannot be compared.
+            let reported_flops =
+                reported.ok().flatten().filter(|_| convention == FlopsConvention::LayerByLayer);
+            Ok(Cost::Described(Described { reported_flops, ..network }))
+        }
+        Err(not_described) => match reported? {
+            None => Err(not_described),
+            Some(_) if convention != FlopsConvention::LayerByLayer => {
+                Err(NoCost::OwnConvention { model: key.model.clone() })
+            }
+            Some(training_flops) => {
+                let parameters = runs.iter().find_map(|run| run.details.parameters);
+                Ok(Cost::Reported { training_flops, parameters })
+            }
+        },
+    }
+}
+
+/// The FLOPs of a sample's training step that the runs report; `None` if none does.
+fn reported_flops(key: &Key, runs: &[&Measurement]) -> Result<Option<f64>, NoCost> {
+    let reported = || runs.iter().filter_map(|run| run.details.flops_per_sample);
+    let Some(first) = reported().next() else { return Ok(None) };
+    if let Some(reported) = reported().find(|flops| !(flops.is_finite() && *flops > 0.0)) {
+        return Err(NoCost::NotFlops { model: key.model.clone(), reported });
+    }
+    let (least, most) = reported().fold((first, first), |(least, most), it| (least.min(it), most.max(it)));
+    if most / least - 1.0 > SAME_FLOPS {
+        return Err(NoCost::RunsDisagree { model: key.model.clone(), least, most });
+    }
+    Ok(Some(first))
+}
+
+/// The cost by the network's description.
+///
+/// The shape is what the worker reports, or else what it was told. An external worker without either could have trained
+/// on images of any size, because the shipped worker's defaults mean nothing to it.
+fn described(key: &Key, runs: &[&Measurement], convention: FlopsConvention) -> Result<Described, NoCost> {
     let not_described = |source| NoCost::NotDescribed { model: key.model.clone(), source };
     if !NETWORKS.contains(&key.model.as_str()) {
         return Err(not_described(NoNetwork::UnknownName(key.model.to_string())));
     }
-    let (input_size, classes) = shape(key, measured)?;
+    let (input_size, classes) = shape(key, runs)?;
     let network = network(&key.model, input_size, classes).map_err(not_described)?;
-    let described = network.parameters();
-    if let Some(reported) = measured.and_then(|measured| measured.details.parameters)
-        && reported != described
-    {
-        return Err(NoCost::OtherNetwork { model: key.model.clone(), reported, described });
+    let parameters = network.parameters();
+    let mut reported = runs.iter().filter_map(|run| run.details.parameters);
+    if let Some(reported) = reported.find(|reported| *reported != parameters) {
+        return Err(NoCost::OtherNetwork { model: key.model.clone(), reported, described: parameters });
     }
     let bytes = network.modelled_bytes(key.batch, element_bytes(key.precision));
-    Ok(Cost {
+    Ok(Described {
         input_size,
-        parameters: described,
+        parameters,
         forward_macs: network.forward_macs(),
         training_flops: convention.training_flops(&network),
         modelled_bytes: bytes as f64 / f64::from(key.batch),
+        reported_flops: None,
     })
 }
 
 /// Height and width of the images, and the number of classes.
-fn shape(key: &Key, measured: Option<&Measurement>) -> Result<(u32, u32), NoCost> {
+fn shape(key: &Key, runs: &[&Measurement]) -> Result<(u32, u32), NoCost> {
     let told = |name| match key.param(name) {
         Some(ParamValue::Int(value)) => u64::try_from(value).ok(),
         _ => None,
     };
-    let reported = |name| measured.and_then(|measured| measured.effective.settings.whole(name));
+    let reported = |name| runs.iter().find_map(|run| run.effective.settings.whole(name));
     let size = |name| reported(name).or_else(|| told(name)).and_then(|size| u32::try_from(size).ok());
     let names = ["input_size", "classes"];
     let [input_size, classes] = names.map(size);
@@ -173,7 +296,7 @@ mod tests {
     #[test]
     fn conventions_differ_as_the_seed_reports_do() {
         let key = fixture::key("cpu", "resnet50", 16, 1);
-        let gflop = |convention| cost(&key, None, convention).unwrap().training_flops as f64 / 1e9;
+        let gflop = |convention| cost(&key, &[], convention).unwrap().training_flops() / 1e9;
         assert!((gflop(FlopsConvention::LayerByLayer) - 24.299).abs() < 0.01);
         assert!((gflop(FlopsConvention::Seed1) - 16.357).abs() < 0.01);
         assert!((gflop(FlopsConvention::Seed2) - 12.268).abs() < 0.01);
@@ -185,12 +308,13 @@ mod tests {
         let mut measurement = fixture::measurement(&key, 10.0);
         measurement.details.parameters = Some(11_689_512);
         assert_eq!(
-            cost(&key, Some(&measurement), FlopsConvention::default()).unwrap_err().to_string(),
-            "the worker's resnet50 has 11689512 parameters, but orchestrate's description of it has 25557032"
+            cost(&key, &[&measurement], FlopsConvention::default()).unwrap_err().to_string(),
+            "the worker's resnet50 has 11689512 parameters, but orchestrate's description of it has 25557032; a worker \
+             of your own can report `details.flops_per_sample`"
         );
         let key = fixture::key("cpu", "lenet", 16, 1);
         assert_eq!(
-            cost(&key, None, FlopsConvention::default()),
+            cost(&key, &[], FlopsConvention::default()),
             Err(NoCost::NotDescribed {
                 model: "lenet".into(),
                 source: NoNetwork::UnknownName("lenet".to_owned())
@@ -204,23 +328,79 @@ mod tests {
         let worker = WorkerTemplate::Command(["train.py".into()].into());
         let mut key = Key { worker, ..fixture::key("cpu", "resnet50", 16, 1) };
         let mut measurement = fixture::measurement(&key, 10.0);
-        let sizes = |key: &Key, measured: Option<&Measurement>| {
-            let cost = cost(key, measured, FlopsConvention::default());
-            cost.map(|cost| (cost.input_size, cost.parameters)).map_err(|error| error.to_string())
+        let sizes = |key: &Key, runs: &[&Measurement]| {
+            let cost = cost(key, runs, FlopsConvention::default());
+            let described = cost.map(|cost| *cost.described().expect("it is described"));
+            described.map(|it| (it.input_size, it.parameters)).map_err(|error| error.to_string())
         };
-        let told = sizes(&key, Some(&measurement)).unwrap_err();
+        let told = sizes(&key, &[&measurement]).unwrap_err();
         assert!(
             told.starts_with("`input_size` and `classes` of `resnet50` are unknown: declare them"),
             "{told}"
         );
         measurement.effective.settings.set("input_size", 32);
-        let told = sizes(&key, Some(&measurement)).unwrap_err();
+        let told = sizes(&key, &[&measurement]).unwrap_err();
         assert!(told.starts_with("`classes` of `resnet50` is unknown: declare it"), "{told}");
         key.params.insert("classes".into(), ParamValue::Int(10));
-        assert_eq!(sizes(&key, Some(&measurement)), Ok((32, 23_528_522)));
-        assert!(sizes(&key, None).is_err(), "a report of one run says nothing about another");
+        assert_eq!(sizes(&key, &[&measurement]), Ok((32, 23_528_522)));
+        assert!(sizes(&key, &[]).is_err(), "a report of one run says nothing about another");
         let unknown = Key { model: "lenet".into(), ..key };
-        assert!(sizes(&unknown, None).unwrap_err().contains("no description of the network `lenet`"));
+        assert!(sizes(&unknown, &[]).unwrap_err().contains("no description of the network `lenet`"));
+    }
+
+    /// A key of an external worker and two runs of it, which report these FLOPs per sample.
+    fn own_worker(model: &str, flops_per_sample: [Option<f64>; 2]) -> (Key, [Measurement; 2]) {
+        use crate::job::WorkerTemplate;
+        let worker = WorkerTemplate::Command(["train.py".into()].into());
+        let key = Key { worker, ..fixture::key("cpu", model, 16, 1) };
+        let runs = flops_per_sample.map(|flops| {
+            let mut run = fixture::measurement(&key, 10.0);
+            run.details.flops_per_sample = flops;
+            run.details.parameters = Some(61_706);
+            run
+        });
+        (key, runs)
+    }
+
+    #[test]
+    fn what_the_worker_counts_stands_where_no_description_does() {
+        let of = |model, flops, convention| {
+            let (key, [first, second]) = own_worker(model, flops);
+            cost(&key, &[&first, &second], convention).map_err(|error| error.to_string())
+        };
+        let reported = Cost::Reported { training_flops: 2.5e6, parameters: Some(61_706) };
+        let default = FlopsConvention::default();
+        for model in ["lenet", "resnet50"] {
+            assert_eq!(of(model, [Some(2.5e6), Some(2.5e6)], default), Ok(reported), "{model}");
+        }
+        assert_eq!(of("lenet", [None, Some(2.5e6)], default), Ok(reported), "one run is enough");
+        assert_eq!(of("lenet", [Some(2.5e6), Some(2.501e6)], default), Ok(reported), "rounded");
+        for (flops, convention, why) in [
+            ([None, None], default, "no description of the network `lenet`"),
+            ([Some(2e6), Some(3e6)], default, "report different FLOPs per sample: from 2000000 to 3000000"),
+            ([Some(2e6), Some(0.0)], default, "reports 0 FLOPs per sample: expected a positive number"),
+            ([Some(-2e6), None], default, "reports -2000000 FLOPs per sample"),
+            ([Some(2e6), None], FlopsConvention::Seed1, "`--flops-convention` cannot change them"),
+        ] {
+            let error = of("lenet", flops, convention).unwrap_err();
+            assert!(error.contains(why), "{flops:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_description_stands_before_what_the_worker_counts() {
+        let (key, [mut run, _]) = own_worker("resnet50", [Some(8.2e9), None]);
+        run.details.parameters = Some(25_557_032);
+        run.effective.settings.set("input_size", 224);
+        run.effective.settings.set("classes", 1000);
+        for (convention, compared) in
+            [(FlopsConvention::LayerByLayer, Some(8.2e9)), (FlopsConvention::Seed1, None)]
+        {
+            let cost = cost(&key, &[&run], convention).unwrap();
+            let described = cost.described().expect("it is described");
+            assert_eq!((described.input_size, described.reported_flops), (224, compared));
+            assert!(cost.training_flops() > 1.5e10 && cost.source() == "described");
+        }
     }
 
     #[test]

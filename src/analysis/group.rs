@@ -90,7 +90,7 @@ pub struct Row<'a> {
     pub counts: Counts,
     /// The statistics over the runs that count, or why there are none.
     pub statistics: Result<Statistics, String>,
-    /// The cost of an image in operations and bytes.
+    /// The cost of a sample in operations and bytes.
     pub cost: Result<Cost, NoCost>,
     /// The device's ceilings; `None` if the device is unknown.
     pub peaks: Option<Result<&'a Peaks, NoPeaks>>,
@@ -125,7 +125,7 @@ impl<'a> Row<'a> {
 
     /// The FLOP/s that training the network takes at the median throughput.
     pub fn attained(&self) -> Option<f64> {
-        Some(self.cost.as_ref().ok()?.training_flops as f64 * self.median()?)
+        Some(self.cost.as_ref().ok()?.training_flops() * self.median()?)
     }
 
     /// The device's peaks, if known.
@@ -234,7 +234,7 @@ fn full_row<'a>(
 ) -> Row<'a> {
     let values: Vec<f64> = runs.iter().filter(|run| run.counts()).filter_map(Run::images_per_s).collect();
     let cell = runs[0].cell;
-    let measurement = cell.success().map(|(_, measurement)| measurement);
+    let measured: Vec<_> = runs.iter().filter_map(|run| Some(run.cell.success()?.1)).collect();
     let wanted = Wanted {
         named: cell.peaks.as_deref(),
         backend: config.device.backend(),
@@ -246,7 +246,7 @@ fn full_row<'a>(
         config: config.clone(),
         part: (1, 1),
         statistics: Statistics::of(&values).ok_or_else(|| all_left_out(&runs)),
-        cost: cost(config, measurement, study.convention),
+        cost: cost(config, &measured, study.convention),
         peaks: Some(study.peaks.choose(&wanted)),
         usd_per_hour: cell.usd_per_hour,
         distinction: String::new(),
@@ -281,7 +281,7 @@ fn empty_row<'a>(config: &Key, members: &[Run<'a>], counts: Counts, study: &'a S
         doubts: Vec::new(),
         counts,
         statistics: Err(reasons.join("; ")),
-        cost: cost(config, None, study.convention),
+        cost: cost(config, &[], study.convention),
         peaks: None,
         usd_per_hour: members[0].cell.usd_per_hour,
         distinction: String::new(),

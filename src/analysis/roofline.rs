@@ -173,15 +173,14 @@ fn points(index: usize, row: &Row<'_>, peaks: &Peaks, number: usize) -> Vec<Poin
         attainable: ceiling.flops_per_s.high.min(intensity * bandwidth.high),
         bound: bound(source, attained, ceiling.flops_per_s.high, intensity * bandwidth.high),
     };
-    let flops = cost.training_flops as f64;
+    let flops = cost.training_flops();
     let measured =
         row.counted.ncu.as_ref().and_then(NcuRun::dram_bytes_per_image).filter(|bytes| *bytes > 0.0);
     let measured = measured.map(|bytes| point(BytesSource::Measured, flops / bytes));
-    let others = [
-        point(BytesSource::Modelled, flops / cost.modelled_bytes),
-        point(BytesSource::Estimated, attained / bandwidth.high),
-    ];
-    measured.into_iter().chain(others).collect()
+    let modelled =
+        cost.described().map(|network| point(BytesSource::Modelled, flops / network.modelled_bytes));
+    let estimated = point(BytesSource::Estimated, attained / bandwidth.high);
+    measured.into_iter().chain(modelled).chain([estimated]).collect()
 }
 
 #[cfg(test)]

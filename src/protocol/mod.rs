@@ -217,6 +217,10 @@ pub struct Details {
     /// Trainable parameters of the network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameters: Option<u64>,
+    /// FLOPs of one sample's training step as the worker counts them, 2 per MAC: the forward pass, and the gradients of
+    /// inputs and weights. The optimizer is not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flops_per_sample: Option<f64>,
     /// Peak memory of the device's allocator within the window: tensors, and what it kept in reserve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_device_memory_bytes: Option<u64>,

@@ -135,6 +135,7 @@ fn every_field_of_a_measurement_is_explained() {
         autocast,
         float32,
         parameters,
+        flops_per_sample,
         peak_device_memory_bytes,
         peak_device_allocated_bytes,
         peak_host_memory_bytes,

@@ -67,6 +67,34 @@ fn a_declared_or_reported_image_size_gives_flops() {
     );
 }
 
+/// The size of the images is unknown, so the description of `resnet18` does not count.
+#[test]
+fn what_a_worker_counts_gives_flops_but_no_modelled_bytes() {
+    let details = r#", variables: { DETAILS: '"flops_per_sample": 2.5e9, "parameters": 61706' }"#;
+    let yaml = own_worker("", &["{size}"], "repeats: 1\nparams: { size: 32 }", details);
+    let project = Project::new().and_yaml(&yaml);
+    measure(&project, &["--quick"]).code(0);
+    project.orchestrate(&["run", "m.yaml"]).code(0);
+    project.orchestrate(&["report", "m.yaml", "--include-marked"]).code(0);
+    let summary = only(&project, "summary.csv");
+    let names = ["parameters", "forward_gmac_per_image", "training_gflop_per_image", "flops_source"];
+    assert_eq!(names.map(|name| summary[name].as_str()), ["61706", "NA", "2.5", "reported"], "{summary:?}");
+    let number = |name: &str| summary[name].parse::<f64>().unwrap();
+    let attained = 2.5 * number("median_images_per_s");
+    assert!((number("attained_gflop_per_s") / attained - 1.0).abs() < 1e-9, "{summary:?}");
+    assert!(number("percent_of_peak") > 0.0);
+    let points = rows(&project, "roofline_points.csv");
+    assert_eq!(points.iter().map(|point| point["bytes_source"].as_str()).collect::<Vec<_>>(), ["estimated"]);
+    let page = std::fs::read_to_string(project.path("report/m/report.md")).unwrap();
+    assert!(page.contains("| resnet18, as its worker counts | 61,706 | NA | 2.500 | NA |"), "{page}");
+
+    let other = project.orchestrate(&["report", "m.yaml", "--include-marked", "--flops-convention", "seed1"]);
+    other.code(0);
+    assert_eq!(only(&project, "summary.csv")["training_gflop_per_image"], "NA");
+    let page = std::fs::read_to_string(project.path("report/m/report.md")).unwrap();
+    assert!(page.contains("`--flops-convention` cannot change them"), "{page}");
+}
+
 #[test]
 fn what_was_neither_declared_nor_reported_is_unknown() {
     let project = aggregated("\"warmup\": 3", "repeats: 1\nparams: { size: 32, seed: 0, iters: 10 }");

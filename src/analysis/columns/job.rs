@@ -106,8 +106,8 @@ fn window<'a>() -> Vec<Of<'a>> {
         }),
         Of::maybe(
             "training_gflop_per_image",
-            "From the network's description. See [FLOPs](../method.md#flops).",
-            "the network or the size of its images is unknown",
+            "FLOPs of a training step for one image. See [FLOPs](../method.md#flops).",
+            "orchestrate does not describe the network, and its worker does not report FLOPs",
             |line| line.training_flops().map(|flops| flops / 1e9),
         ),
         Of::maybe(

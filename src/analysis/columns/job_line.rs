@@ -44,7 +44,7 @@ impl<'a> JobLine<'a> {
     }
 
     pub(super) fn training_flops(&self) -> Option<f64> {
-        self.cost.map(|cost| cost.training_flops as f64)
+        self.cost.map(Cost::training_flops)
     }
 
     /// What the worker reports that it did, also if the job failed.

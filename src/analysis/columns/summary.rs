@@ -12,7 +12,7 @@ const NO_RESULT: &str = "the row has no result";
 const NO_STATISTICS: &str = "no run counts";
 const ONE_RUN: &str = "fewer than two runs count";
 const TOO_FEW: &str = "too few runs count";
-const NO_COST: &str = "the network or the size of its images is unknown";
+const NO_COST: &str = "orchestrate does not describe the network, and its worker does not report FLOPs";
 const NO_PEAKS: &str = "no peaks file is for the device";
 const NO_NCU: &str = "no `ncu` job of the config counted it";
 const NO_PERF: &str = "no `perf` job of the config counted it";
@@ -146,20 +146,29 @@ fn coverage_text(interval: Result<Interval, TooFew>) -> String {
 
 fn cost<'a>() -> Vec<Of<'a>> {
     vec![
-        Of::maybe("parameters", "Trainable parameters, from the network's description.", NO_COST, |row| {
-            Some(row.cost.as_ref().ok()?.parameters)
-        }),
+        Of::maybe(
+            "parameters",
+            "Trainable parameters, from where the FLOPs come from.",
+            "the FLOPs are unknown, or the worker does not report it",
+            |row| row.cost.as_ref().ok()?.parameters(),
+        ),
         Of::maybe(
             "forward_gmac_per_image",
             "Multiply-accumulates of the forward pass, from the description.",
-            NO_COST,
-            |row| Some(row.cost.as_ref().ok()?.forward_macs as f64 / 1e9),
+            "orchestrate does not describe the network, or the size of its images is unknown",
+            |row| Some(row.cost.as_ref().ok()?.described()?.forward_macs as f64 / 1e9),
         ),
         Of::maybe(
             "training_gflop_per_image",
-            "From the description. See [FLOPs](../method.md#flops).",
+            "FLOPs of a training step for one image. See [FLOPs](../method.md#flops).",
             NO_COST,
-            |row| Some(row.cost.as_ref().ok()?.training_flops as f64 / 1e9),
+            |row| Some(row.cost.as_ref().ok()?.training_flops() / 1e9),
+        ),
+        Of::maybe(
+            "flops_source",
+            "`described` if orchestrate counts the FLOPs, `reported` if the worker does.",
+            NO_COST,
+            |row| Some(row.cost.as_ref().ok()?.source()),
         ),
         Of::maybe(
             "attained_gflop_per_s",

@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(run.dram_bytes_per_image(), Some(32.0));
         let point = &analysis.rooflines[0].points[0];
         assert_eq!(point.source, BytesSource::Measured);
-        let flops = analysis.rows[0].cost.as_ref().unwrap().training_flops as f64;
+        let flops = analysis.rows[0].cost.as_ref().unwrap().training_flops();
         assert!((point.intensity - flops / 32.0).abs() < 1e-6 * point.intensity);
         // 10 images per second × 10.8 GFLOP are 43 % of 250 GFLOP/s: not at a roof, and not far from both.
         assert_eq!(point.bound, Bound::Unknown);

@@ -7,11 +7,12 @@ use crate::analysis::group::Row;
 use crate::analysis::marks::{Threshold, Thresholds};
 use crate::analysis::peaks::Origin;
 use crate::analysis::roofline::{AT_ROOF, Bound, BytesSource, FAR_FROM_ROOF, Point, Roofline};
-use crate::text::count_text;
+use crate::text::{count_text, significant};
 
 pub(super) fn roof(rows: &[Row<'_>], rooflines: &[Roofline<'_>], thresholds: &Thresholds) -> Vec<Finding> {
     let mut found = bounds(rows, rooflines);
     found.extend(far_from_model(rows, thresholds));
+    found.extend(reported_otherwise(rows, thresholds));
     found.extend(missing_costs(rows));
     found.extend(missing_peaks(rows));
     found.extend(missing_ceilings(rows));
@@ -57,7 +58,7 @@ fn bound_text(row: &Row<'_>, roofline: &Roofline<'_>, point: &Point) -> String {
 fn far_from_model(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
     let text = |row: &Row<'_>| {
         let executed = row.counted.ncu.as_ref()?.flops_per_image()?;
-        let modelled = row.cost.as_ref().ok()?.training_flops as f64;
+        let modelled = row.cost.as_ref().ok()?.training_flops();
         let share = executed / modelled - 1.0;
         (share.abs() > thresholds.of(Threshold::ExecutedFlops)).then(|| {
             format!(
@@ -72,6 +73,44 @@ fn far_from_model(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
         })
     };
     rows.iter().filter_map(text).map(|text| finding(Topic::Roof, text)).collect()
+}
+
+/// Configs whose worker counts other FLOPs than the network has.
+fn reported_otherwise(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
+    let text = |row: &Row<'_>| {
+        let described = row.cost.as_ref().ok()?.described()?;
+        let (reported, counted) = (described.reported_flops?, described.training_flops as f64);
+        let share = reported / counted - 1.0;
+        (share.abs() > thresholds.of(Threshold::ReportedFlops)).then(|| {
+            format!(
+                "Per image of {}, the worker counts {} GFLOP and orchestrate {} ({:+.0} %; threshold {}): {}. \
+                 orchestrate's number is used.",
+                row.label(),
+                significant(reported / 1e9, 4),
+                significant(counted / 1e9, 4),
+                100.0 * share,
+                thresholds.text(Threshold::ReportedFlops),
+                miscounted(reported / counted)
+            )
+        })
+    };
+    rows.iter().filter_map(text).map(|text| finding(Topic::Roof, text)).collect()
+}
+
+/// What makes a worker count `ratio` times the FLOPs that there are.
+fn miscounted(ratio: f64) -> &'static str {
+    /// Training takes 3 × the FLOPs of the forward pass, but for the gradient of the first layer's input.
+    const NEAR: f64 = 0.1;
+    let is_near = |other: f64| (ratio / other - 1.0).abs() <= NEAR;
+    if is_near(1.0 / 6.0) {
+        "a sixth is what the MACs of the forward pass alone are"
+    } else if is_near(1.0 / 3.0) {
+        "a third is what the forward pass alone takes"
+    } else if is_near(0.5) {
+        "half is what MACs are, and one MAC is two FLOPs"
+    } else {
+        "one of them counted another network, or other operations"
+    }
 }
 
 fn missing_costs(rows: &[Row<'_>]) -> Vec<Finding> {

@@ -2,6 +2,7 @@ use chrono::TimeDelta;
 
 use crate::analysis::analyse;
 use crate::analysis::fixture::{StudyBuilder, key, measured_peaks, study_with_peaks};
+use crate::architecture;
 use crate::job::{Key, ParamValue, Precision, WorkerTemplate};
 use crate::protocol::LeftOut;
 use crate::record::{Outcome, Record};
@@ -157,6 +158,29 @@ fn a_network_that_is_not_described_has_no_flops() {
         found.len() == 1 && found[0].contains("lenet") && found[0].contains("without FLOP/s"),
         "{found:?}"
     );
+}
+
+#[test]
+fn a_worker_that_counts_otherwise_is_told_what_it_may_have_counted() {
+    for (share, cause) in [
+        (Some(1.0 / 6.0), "a sixth is what the MACs of the forward pass alone are"),
+        (Some(0.34), "a third is what the forward pass alone takes"),
+        (Some(0.5), "half is what MACs are"),
+        (Some(2.0), "one of them counted another network, or other operations"),
+        (Some(1.04), ""),
+        (None, ""),
+    ] {
+        let of_network = architecture::network("resnet18", 224, 1000).unwrap().training_flops() as f64;
+        let study = StudyBuilder::new()
+            .run_with(key("cpu", "resnet18", 16, 1), 1.0, |record| {
+                let details = &mut record.measurement.as_mut().unwrap().details;
+                details.flops_per_sample = share.map(|share| share * of_network);
+            })
+            .build();
+        let found = about("the worker counts", &study);
+        assert_eq!(found.len(), usize::from(!cause.is_empty()), "{share:?}: {found:?}");
+        assert!(found.iter().all(|text| text.contains(cause)), "{share:?}: {found:?}");
+    }
 }
 
 /// A run that was too short is not one whose load nobody counted.

@@ -4,7 +4,8 @@ use super::{MarkName, Threshold};
 use crate::threshold::Passed;
 
 /// The thresholds that raise a finding and no mark.
-const OF_FINDINGS: [Threshold; 3] = [Threshold::DataWaitShare, Threshold::DataGap, Threshold::ExecutedFlops];
+const OF_FINDINGS: [Threshold; 4] =
+    [Threshold::DataWaitShare, Threshold::DataGap, Threshold::ExecutedFlops, Threshold::ReportedFlops];
 
 /// One row per mark: when it is raised, what it means, what to do, and what becomes of the run. The numbers are the
 /// thresholds' declared values.

@@ -218,6 +218,8 @@ impl Observed {
             autocast: Some(self.arithmetic.autocast.map_or("off", Half::as_str).to_owned()),
             float32: self.flags.float32().collect(),
             parameters: u64::try_from(self.parameters).ok(),
+            // orchestrate counts them layer by layer, from the description that this network was built from.
+            flops_per_sample: None,
             peak_device_memory_bytes: self.peak_memory.held,
             peak_device_allocated_bytes: self.peak_memory.taken,
             peak_host_memory_bytes: process::peak_host_memory(),

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use crate::analysis::Analysis;
+use crate::analysis::cost::{Described, FlopsConvention};
+use crate::analysis::table::NOT_KNOWN;
 use crate::text::{grouped, significant};
 
 #[derive(Debug, Serialize)]
@@ -16,25 +18,52 @@ pub(super) struct ComplexityRow {
     intensity: String,
 }
 
-/// One line per network, precision and batch, because the intensity depends on all three.
+/// One line per network, precision and batch, because the intensity depends on all three; and one for each network
+/// whose worker counts.
 pub(super) fn complexity(analysis: &Analysis<'_>) -> Vec<ComplexityRow> {
     let mut seen = BTreeSet::new();
     let mut rows = Vec::new();
     for row in &analysis.rows {
         let Ok(cost) = &row.cost else { continue };
         let key = &row.config;
-        let size = cost.input_size;
-        let model = format!("{} {}, {size} × {size} pixels, batch {}", key.model, key.precision, key.batch);
+        let model = match cost.described() {
+            Some(Described { input_size: size, .. }) => {
+                format!("{} {}, {size} × {size} pixels, batch {}", key.model, key.precision, key.batch)
+            }
+            None => format!("{}, as its worker counts", key.model),
+        };
         if !seen.insert(model.clone()) {
             continue;
         }
+        let of_description =
+            |text: &dyn Fn(&Described) -> String| cost.described().map_or_else(|| NOT_KNOWN.to_owned(), text);
         rows.push(ComplexityRow {
             model,
-            parameters: grouped(cost.parameters),
-            forward_gmac: format!("{:.3}", cost.forward_macs as f64 / 1e9),
-            training_gflop: format!("{:.3}", cost.training_flops as f64 / 1e9),
-            intensity: significant(cost.training_flops as f64 / cost.modelled_bytes, 3),
+            parameters: cost.parameters().map_or_else(|| NOT_KNOWN.to_owned(), grouped),
+            forward_gmac: of_description(&|network| format!("{:.3}", network.forward_macs as f64 / 1e9)),
+            training_gflop: gflop_text(cost.training_flops()),
+            intensity: of_description(&|network| {
+                significant(cost.training_flops() / network.modelled_bytes, 3)
+            }),
         });
     }
     rows
+}
+
+/// How the FLOPs of the rows are counted.
+pub(super) fn convention_text(analysis: &Analysis<'_>, convention: FlopsConvention) -> String {
+    let costs = || analysis.rows.iter().filter_map(|row| row.cost.as_ref().ok());
+    let is_reported = costs().any(|cost| cost.described().is_none());
+    let own = "A worker's own count is used as it is.";
+    match (is_reported, costs().all(|cost| cost.described().is_none())) {
+        (false, _) => convention.to_string(),
+        (true, true) => own.to_owned(),
+        (true, false) => format!("{convention} {own}"),
+    }
+}
+
+/// `flops` in GFLOP, with three decimals, or three digits if that is little.
+fn gflop_text(flops: f64) -> String {
+    let gflop = flops / 1e9;
+    if gflop >= 0.1 { format!("{gflop:.3}") } else { significant(gflop, 3) }
 }

@@ -125,7 +125,7 @@ pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &[Drawn]) ->
         envs: envs(analysis),
         varying: analysis.varying.clone(),
         results: analysis.rows.iter().map(|row| result(row, &analysis.varying)).collect(),
-        convention: study.convention.to_string(),
+        convention: complexity::convention_text(analysis, study.convention),
         left_out: analysis.runs.iter().filter_map(|run| left_out(run, &analysis.varying)).collect(),
         failures: analysis.runs.iter().filter_map(failure).collect(),
         not_run: not_run(analysis),

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::analysis::Analysis;
+use crate::analysis::cost::Cost;
 use crate::analysis::counted::NcuRun;
 use crate::analysis::group::Row;
 use crate::analysis::table::NOT_KNOWN;
@@ -77,7 +78,7 @@ fn percent(share: Option<f64>) -> String {
 }
 
 fn ncu_view(row: &Row<'_>, run: &NcuRun<'_>) -> NcuView {
-    let modelled = row.cost.as_ref().ok().map(|cost| cost.training_flops as f64);
+    let modelled = row.cost.as_ref().ok().map(Cost::training_flops);
     let bytes = run.dram_bytes_per_image();
     let intensity = modelled.zip(bytes).map(|(flops, bytes)| flops / bytes);
     let missing: Vec<&str> = run.counters.not_measured.keys().map(String::as_str).collect();

@@ -290,9 +290,23 @@ fn cases(threshold: Threshold) -> Vec<Case> {
             let analysis = analyse(&built);
             let row = &analysis.rows[0];
             let executed = row.counted.ncu.as_ref().unwrap().flops_per_image().unwrap();
-            let modelled = row.cost.as_ref().unwrap().training_flops as f64;
+            let modelled = row.cost.as_ref().unwrap().training_flops();
             case("the finding", (executed / modelled - 1.0).abs(), |thresholds| {
                 finds(counted, thresholds, "the device executed")
+            })
+        }
+        Threshold::ReportedFlops => {
+            let reports = || {
+                let key = key("cpu", "resnet18", 16, 1);
+                StudyBuilder::new().run_with(key, 10.0, |record| {
+                    record.measurement.as_mut().unwrap().details.flops_per_sample = Some(1e10);
+                })
+            };
+            let built = reports().build();
+            let analysis = analyse(&built);
+            let described = analysis.rows[0].cost.as_ref().unwrap().training_flops();
+            case("the finding", (1e10 / described - 1.0).abs(), move |thresholds| {
+                finds(reports, thresholds, "the worker counts")
             })
         }
     }
