@@ -79,16 +79,23 @@ fn every_generated_table_is_current() {
     assert!(wrong.is_empty(), "`just docs` rewrites these tables:\n{}", wrong.join("\n"));
 }
 
-/// The schema that the matrices of this repository name in their first line.
 #[test]
 fn every_generated_schema_is_current() {
-    let path = root().join("docs/reference/matrix.schema.json");
-    let expected = serde_json::to_string_pretty(&orchestrate::matrix::schema()).unwrap() + "\n";
-    if std::env::var_os(UPDATE).is_some() {
-        fs::write(&path, &expected).unwrap();
+    for (name, schema) in
+        [("matrix", orchestrate::matrix::schema()), ("measurement", orchestrate::protocol::schema())]
+    {
+        let path = root().join(format!("docs/reference/{name}.schema.json"));
+        let expected = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        if std::env::var_os(UPDATE).is_some() {
+            fs::write(&path, &expected).unwrap();
+        }
+        let found = fs::read_to_string(&path).unwrap_or_default();
+        assert!(found == expected, "`just docs` rewrites {}", path.display());
     }
-    let found = fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == expected, "`just docs` rewrites {}", path.display());
+}
+
+#[test]
+fn every_matrix_of_this_repository_names_the_schema_in_its_first_line() {
     for (directory, up) in [("matrices", ".."), ("examples/pytorch", "../..")] {
         for entry in fs::read_dir(root().join(directory)).unwrap() {
             let path = entry.unwrap().path();

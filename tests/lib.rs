@@ -8,6 +8,7 @@ mod docs;
 mod harness;
 mod layers;
 mod matrices;
+mod measurement;
 mod parameters;
 mod profiling;
 mod readme;

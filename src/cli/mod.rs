@@ -85,7 +85,7 @@ enum Verb {
     Plan(plan::PlanArgs),
     /// Check a matrix and report all its mistakes.
     Check(check::CheckArgs),
-    /// Print the JSON Schema of a matrix file.
+    /// Print the JSON Schema of a matrix file, or of what a worker writes.
     Schema(schema::SchemaArgs),
     /// Show everything about one job.
     Show(show::ShowArgs),

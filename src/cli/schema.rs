@@ -2,14 +2,19 @@
 
 use super::output::print_json;
 use super::{Exit, Failure, Global};
-use crate::matrix;
+use crate::{matrix, protocol};
 
 /// The arguments of `orchestrate schema`.
 #[derive(Debug, clap::Args)]
-pub(super) struct SchemaArgs {}
+pub(super) struct SchemaArgs {
+    /// Print the JSON Schema of `measurement.json`, which a worker writes, instead of that of a matrix.
+    #[arg(long)]
+    measurement: bool,
+}
 
-/// Prints the JSON Schema of a matrix file.
-pub(super) fn run(_args: SchemaArgs, _global: &Global) -> Result<Exit, Failure> {
-    print_json(&matrix::schema())?;
+/// Prints the JSON Schema of a matrix file, or of a worker's measurement.
+pub(super) fn run(args: SchemaArgs, _global: &Global) -> Result<Exit, Failure> {
+    let schema = if args.measurement { protocol::schema() } else { matrix::schema() };
+    print_json(&schema)?;
     Ok(Exit::Done)
 }

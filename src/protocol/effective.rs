@@ -1,8 +1,10 @@
 //! Compares what the worker really did with what its job asked for.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::setting::{Setting, Settings};
+use super::words;
 use crate::clean::clean_text;
 use crate::job::{Device, Key, Precision};
 
@@ -10,11 +12,13 @@ use crate::job::{Device, Key, Precision};
 ///
 /// Parameters have no fields here: `settings` holds whatever the worker reports, by name. So a parameter that is added
 /// to [`crate::job::PARAMETERS`] is compared, splits rows and gets a column as soon as a worker reports it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Effective {
     /// The device that computed.
+    #[schemars(schema_with = "words::device")]
     pub device: Device,
     /// The precision.
+    #[schemars(schema_with = "words::precision")]
     pub precision: Precision,
     /// Images per iteration.
     pub batch: u32,

@@ -13,11 +13,14 @@ mod fuzz_tests;
 mod iterations;
 mod peaks;
 mod rounding;
+mod schema;
 mod setting;
+mod words;
 
 use std::collections::BTreeMap;
 use std::io;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::job::Key;
@@ -29,6 +32,7 @@ pub use form::BadForm;
 pub use iterations::{BadIterations, Iterations};
 pub use peaks::{Clocks, GemmSample, Layout, LeftOut, MeasuredPeaks, Operands, StreamSample};
 pub use rounding::ROUNDING_VARIABLES;
+pub use schema::schema;
 pub use setting::{Setting, Settings};
 
 /// The version of `measurement.json`.
@@ -50,7 +54,7 @@ pub const ITERATIONS_HEADER: [&str; 5] = ["iteration", "elapsed_s", "data_wait_s
 pub const NVTX_RANGE: &str = "orchestrate";
 
 /// The clock that timed single iterations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IterationClock {
     /// The host's clock, on a device whose calls return when the work is done. Each iteration is synchronised.
@@ -118,14 +122,17 @@ impl Progress {
 }
 
 /// The content of `measurement.json`. Unknown fields are ignored, so that newer workers can add some.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+///
+/// Its doc comments are the descriptions of [`schema()`], so they are written for authors of workers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WireMeasurement {
-    /// [`MEASUREMENT_SCHEMA`].
+    /// The version of this file.
+    #[schemars(extend("const" = MEASUREMENT_SCHEMA))]
     pub schema: u32,
-    /// Why there is no measurement; replaces all fields below.
+    /// Why there is no measurement. A file with it needs none of the other fields but `schema`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
-    /// Images trained on within the window.
+    /// Images trained on within the window: a whole number of batches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<u64>,
     /// The length of the window in seconds, by a monotonic clock.
@@ -136,16 +143,19 @@ pub struct WireMeasurement {
     pub synchronized: Option<bool>,
     /// What the worker really did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Effective>")]
     pub effective: Option<Shared<Effective>>,
     /// Optional parts.
     #[serde(default)]
+    #[schemars(with = "Details")]
     pub details: Shared<Details>,
 }
 
 /// Why a worker has no measurement.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
-    /// Its class.
+    /// Its class: `out_of_memory`, `unsupported`, or any other word.
+    #[schemars(schema_with = "words::failure_kind")]
     pub kind: FailureKind,
     /// One sentence, with numbers if there are any.
     pub message: String,
@@ -171,7 +181,7 @@ pub enum FailureKind {
 }
 
 /// Optional parts of a measurement. Sizes are in bytes, durations in seconds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Details {
     /// Seconds of the window in which training waited for images, or decoded them itself.
@@ -182,7 +192,7 @@ pub struct Details {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copy_s: Option<f64>,
     /// Seconds from the start of the process, by the kernel's clock, to the start of the first training step.
-    /// Libraries, network and data are loaded then, and the first batch is ready. First called `startup_s`.
+    /// Libraries, network and data are loaded then, and the first batch is ready.
     #[serde(alias = "startup_s", skip_serializing_if = "Option::is_none")]
     pub first_step_s: Option<f64>,
     /// Seconds since the Unix epoch at the window's start.
@@ -249,13 +259,13 @@ pub struct Details {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optimizer: Option<String>,
     /// Parameters under `effective` whose values the worker repeats from its flags, because nothing that it did shows
-    /// them. `None` in records of workers that do not say.
+    /// them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeated: Option<Vec<String>>,
     /// What each process measured, if several trained together. Empty if it was one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<Rank>,
-    /// The one of [`Details::ranks`] that took longest: its seconds are those of the window.
+    /// The one of `ranks` that took longest: its seconds are those of the window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slowest_rank: Option<u32>,
     /// Versions of libraries by name: `libtorch`, `cudnn`, …
@@ -264,7 +274,7 @@ pub struct Details {
 }
 
 /// One of several processes that trained together. Sizes are in bytes, durations in seconds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rank {
     /// Its number, from 0.
     pub rank: u32,

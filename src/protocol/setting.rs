@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
@@ -12,7 +13,7 @@ use crate::job::{DataSource, ParamValue};
 /// A setting as the worker reported it: any JSON. `null` means that it was not reported.
 ///
 /// Two settings are equal if they mean the same: `1` equals `1.0`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Setting(Value);
 
@@ -139,7 +140,7 @@ impl From<&DataSource> for Setting {
 }
 
 /// Settings by name.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Settings(BTreeMap<String, Setting>);
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use orchestrate::job::PARAMETERS;
 use orchestrate::matrix::schema;
-use orchestrate::protocol::{Details, Failure, Rank, WireMeasurement};
 use orchestrate::record::Outcome;
+use serde_json::Value;
 
 use crate::harness::Project;
 use crate::readme::pages::{page, root};
@@ -108,69 +108,51 @@ fn parameter_names() -> Vec<&'static str> {
     PARAMETERS.iter().map(|parameter| parameter.name()).collect()
 }
 
-/// The names of all fields of a struct. One that is missing here does not compile.
-macro_rules! fields {
-    ($type:ident { $($field:ident),* $(,)? }) => {{
-        let _ = |value: $type| { let $type { $($field: _),* } = value; };
-        [$(stringify!($field)),*]
-    }};
+/// The rules that `rules` refer to, for an object, for each of a list or a map of them, or if it is not `null`.
+fn referred<'s>(rules: &'s Value, schema: &'s Value) -> Option<&'s Value> {
+    let name = rules["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/"));
+    let deeper = || ["items", "additionalProperties", "then"].iter().find_map(|word| rules.get(word));
+    name.map(|name| &schema["$defs"][name]).or_else(|| referred(deeper()?, schema))
 }
 
+/// Every object of `measurement.json`: its path, such as `details.ranks`, and the names of its fields. Former names do
+/// not count.
+fn objects(rules: &Value, path: &str, schema: &Value) -> Vec<(String, BTreeSet<String>)> {
+    let Some(fields) = rules["properties"].as_object() else { return Vec::new() };
+    let fields = fields.iter().filter(|(_, rules)| rules["deprecated"] != true);
+    let mut found = vec![(path.to_owned(), fields.clone().map(|(name, _)| name.clone()).collect())];
+    for (name, rules) in fields {
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        found.extend(referred(rules, schema).into_iter().flat_map(|rules| objects(rules, &path, schema)));
+    }
+    found
+}
+
+/// The page and the schema, which follows from the code, have the same fields: of the file itself those that are
+/// required under `Required`, others under `Optional` unless they have a section, and each object's in its section.
 #[test]
 fn every_field_of_a_measurement_is_explained() {
-    let required =
-        fields!(WireMeasurement { schema, failure, samples, elapsed_s, synchronized, effective, details });
-    let effective = [&["device", "precision", "batch", "model", "tf32"], &parameter_names()[..]].concat();
-    let details = fields!(Details {
-        data_wait_s,
-        copy_s,
-        first_step_s,
-        window_started_at,
-        first_loss,
-        last_loss,
-        first_non_finite_iteration,
-        optimizer_steps,
-        loss_scale,
-        iteration_clock,
-        autocast,
-        float32,
-        parameters,
-        flops_per_sample,
-        peak_device_memory_bytes,
-        peak_device_allocated_bytes,
-        peak_host_memory_bytes,
-        dataset_images,
-        unreadable_images,
-        device_name,
-        device_uuid,
-        compute_capability,
-        optimizer,
-        repeated,
-        ranks,
-        slowest_rank,
-        versions,
-    });
-    let ranks = fields!(Rank {
-        rank,
-        samples,
-        elapsed_s,
-        data_wait_s,
-        host,
-        device_name,
-        device_uuid,
-        peak_device_memory_bytes,
-        peak_host_memory_bytes,
-    });
-    let failure = fields!(Failure { kind, message, needed_bytes, free_bytes });
-    let explained = |title| first_cells(&section("docs/reference/measurement.md", title));
-    let of = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
-    let titles = ["failure", "details"].map(str::to_owned);
-    let required = of(&required).into_iter().filter(|name| !titles.contains(name)).collect::<BTreeSet<_>>();
-    assert_eq!(explained("Required"), required);
-    assert_eq!(explained("`effective`"), of(&effective));
-    assert_eq!(explained("`details`"), of(&details));
-    assert_eq!(explained("`details.ranks`"), of(&ranks));
-    assert_eq!(explained("`failure`"), of(&failure));
+    const PAGE: &str = "docs/reference/measurement.md";
+    let schema = orchestrate::protocol::schema();
+    let objects = objects(&schema, "", &schema);
+    assert!(objects.len() >= 5 && objects.iter().all(|(_, fields)| !fields.is_empty()), "{objects:?}");
+    let of = |value: &Value| -> BTreeSet<String> {
+        value.as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect()
+    };
+    let required = &of(&schema["required"]) | &of(&schema["else"]["required"]);
+    for (path, fields) in &objects {
+        if !path.is_empty() {
+            assert_eq!(first_cells(&section(PAGE, &format!("`{path}`"))), *fields, "{path}");
+            continue;
+        }
+        assert_eq!(first_cells(&section(PAGE, "Required")), required);
+        let has_section = |name: &String| objects.iter().any(|(path, _)| path == name);
+        let optional: BTreeSet<String> =
+            fields.difference(&required).filter(|name| !has_section(name)).cloned().collect();
+        if !optional.is_empty() {
+            assert_eq!(first_cells(&section(PAGE, "Optional")), optional);
+        }
+    }
 }
 
 /// All Rust sources and the scripts that read variables, concatenated.
