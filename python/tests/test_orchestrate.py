@@ -255,8 +255,8 @@ class Example(unittest.TestCase):
             summary = list(csv.DictReader(file))
         # A busy machine marks runs, and then they do not count. They are rows of their own all the same.
         self.assertEqual(len(summary), 3)
-        self.assertEqual(len({row["training_gflop_per_image"] for row in rows}), 1)
-        self.assertNotIn("NA", {row["training_gflop_per_image"] for row in rows})
+        self.assertEqual(len({row["training_gflop_per_sample"] for row in rows}), 1)
+        self.assertNotIn("NA", {row["training_gflop_per_sample"] for row in rows})
         told = [record["measurement"]["effective"].get("compile") for record in project.records()]
         self.assertEqual(sorted(map(str, told)), ["False", "None", "True"])
 

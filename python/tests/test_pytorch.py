@@ -227,9 +227,14 @@ distributed.destroy_process_group()
             return done, json.loads(path.read_text()) if path.exists() else None
 
     def test_the_sum_in_the_time_of_the_slowest(self):
-        done, measurement = self.launch("end = time.monotonic() + 0.05 * rank\n        while time.monotonic() < end: pass")
+        done, measurement = self.launch(
+            "end = time.monotonic() + 0.05 * rank\n        while time.monotonic() < end: pass\n"
+            "        window.count('tokens', torch.tensor(10 + rank)); window.metric('rank', rank)"
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(measurement["samples"], 2 * 4 * 8)
+        self.assertEqual(measurement["metrics"]["tokens"], {"value": 4 * 10 + 4 * 11, "per_second": True})
+        self.assertEqual(measurement["metrics"]["rank"], {"value": 0})
         self.assertEqual((measurement["effective"]["batch"], measurement["effective"]["ranks"]), (16, 2))
         details = measurement["details"]
         self.assertEqual([line["rank"] for line in details["ranks"]], [0, 1])

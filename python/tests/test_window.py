@@ -112,6 +112,28 @@ class Counts(unittest.TestCase):
         self.assertEqual(measurement["details"]["first_non_finite_iteration"], 1)
         self.assertIsNone(measurement["details"]["last_loss"])
 
+    def test_metrics_of_ones_own_and_the_unit_of_a_sample(self):
+        done, measurement, _ = run(
+            "import orchestrate_worker as worker\n"
+            "with worker.window(batch=2, warmup=3, iters=5, unit='sequences', precision='fp32') as window:\n"
+            "    for item in window.over([[1, 2]] * 8):\n"
+            "        window.count('tokens', 100)\n"
+            "        window.count('read', 1.5, unit='GB')\n"
+            "        window.metric('perplexity', float('nan') if item else 0)\n"
+            "    window.count('tokens', 1000000)\n"
+            "    window.metric('accuracy', 0.5)\n"
+        )
+        self.assertEqual(done.stderr, "")
+        self.assertEqual((measurement["unit"], measurement["samples"]), ("sequences", 10))
+        expected = {
+            "tokens": {"value": 500, "per_second": True},
+            "read": {"value": 7.5, "unit": "GB", "per_second": True},
+            "perplexity": {"value": None},
+            "accuracy": {"value": 0.5},
+        }
+        self.assertEqual(measurement["metrics"], expected)
+        self.assertNotIn("unit", measurement["effective"])
+
     def test_without_orchestrate_the_same_numbers_are_printed_and_nothing_is_written(self):
         done, measurement, iterations = run(
             "import orchestrate_worker as worker\n"
@@ -187,6 +209,13 @@ class Refused(unittest.TestCase):
     def test_numbers_that_cannot_be(self):
         for words, name in (("batch=0", "batch is 0"), ("iters=True", "iters is True"), ("warmup=-1", "warmup is -1")):
             self.assert_refused(f"worker.window({words})\n", f"{name}: expected a whole number")
+
+    def test_metrics_that_cannot_be(self):
+        window = "with worker.window(batch=1, precision='fp32') as window:\n    window.step()\n    "
+        self.assert_refused(window + "window.metric('Top 1', 1)", "'Top 1' is no name of a metric")
+        self.assert_refused(window + "window.metric('top1', 'high')", "the metric 'top1' is 'high': expected a number")
+        self.assert_refused(window + "window.metric('a', 1); window.count('a', 1)", "'a' is a metric and is counted, too")
+        self.assert_refused("worker.window(unit='tokens/s')", "unit is 'tokens/s': expected a word")
 
     def test_two_loops_or_steps_beside_a_loop(self):
         script = "with worker.window(batch=1, precision='fp32') as window:\n    for item in window.over([1]):\n"

@@ -4,6 +4,7 @@ use super::findings::{self, Finding};
 use super::group::{self, Row};
 use super::marks;
 use super::order;
+use super::own::Own;
 use super::roofline::{self, Roofline};
 use super::{Cell, Run, Study};
 use crate::job::varying_parameters;
@@ -21,6 +22,8 @@ pub struct Analysis<'a> {
     pub findings: Vec<Finding>,
     /// The names of the parameters that differ between configs.
     pub varying: Vec<String>,
+    /// The names of parameters and metrics that have columns of their own.
+    pub own: Own,
 }
 
 /// What everything else that a report says is derived from.
@@ -39,7 +42,8 @@ pub fn analyse(study: &Study) -> Analysis<'_> {
     let Judged { runs, rows, varying } = judge(study);
     let rooflines = roofline::rooflines(&rows);
     let findings = findings::findings(&runs, &rows, &rooflines, &study.thresholds);
-    Analysis { runs, rows, rooflines, findings, varying }
+    let own = Own::of(&runs);
+    Analysis { runs, rows, rooflines, findings, varying, own }
 }
 
 /// Derives which runs of `study` count, and what they come to.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::job::{Parameter, Splits, parameter};
-use crate::protocol::{Effective, Measurement, Setting, Settings};
+use crate::protocol::{Effective, Measurement, SampleUnit, Setting, Settings};
 use crate::record::{Bearing, Provenance, Record, WorkerFacts, bearing, looks_secret};
 
 /// What was observed about a run and makes it incomparable with others if it differs.
@@ -27,6 +27,8 @@ pub struct Circumstances {
     pub device_uuid: Option<String>,
     /// The driver's version.
     pub nvidia_driver: Option<String>,
+    /// What the samples are.
+    pub unit: SampleUnit,
     /// What the worker really did, without the settings that cannot distinguish runs of one config.
     pub effective: Effective,
     /// The hash of the worker's bytes.
@@ -53,6 +55,7 @@ impl Circumstances {
             device_name: details.device_name.clone(),
             device_uuid: details.device_uuid.clone(),
             nvidia_driver: record.provenance.host.nvidia_driver.clone(),
+            unit: measurement.unit(&record.key),
             effective: Effective {
                 settings: telling_settings(record, measurement).collect(),
                 ..without_settings(&measurement.effective)
@@ -80,6 +83,7 @@ impl Circumstances {
             device_name,
             device_uuid,
             nvidia_driver,
+            unit,
             effective,
             worker_sha256,
             worker_files: files,
@@ -92,6 +96,7 @@ impl Circumstances {
             && (device_name, device_uuid) == (&details.device_name, &details.device_uuid)
             && (nvidia_driver, worker_sha256) == (&found.nvidia_driver, &worker.sha256)
             && *versions == details.versions
+            && *unit == measurement.unit(&record.key)
             && environment.iter().map(|(name, value)| (name, value.as_str())).eq(telling(&record.provenance))
             && files.iter().eq(worker_files(worker))
             && without_settings(effective) == without_settings(&measurement.effective)
@@ -106,6 +111,7 @@ impl Circumstances {
             ("device".to_owned(), text(&self.device_name)),
             ("device UUID".to_owned(), text(&self.device_uuid)),
             ("driver".to_owned(), text(&self.nvidia_driver)),
+            ("unit of samples".to_owned(), self.unit.to_string()),
             ("worker".to_owned(), text(&self.worker_sha256).chars().take(12).collect()),
             ("tf32".to_owned(), self.effective.tf32.map_or("unknown".to_owned(), |value| value.to_string())),
         ];

@@ -74,7 +74,7 @@ fn cell_text(word: &str) -> Cow<'_, str> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
     /// Its name. It ends with the unit, if there is one.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What its cells mean, in Markdown.
     pub meaning: Cow<'static, str>,
     /// The end of the sentence "A cell is `NA` if …"; `None` if no cell ever is.
@@ -104,22 +104,22 @@ pub(super) struct Column<T> {
 impl<T> Column<T> {
     /// A column whose value is always known.
     pub(super) fn known<V: Display>(
-        name: &'static str,
+        name: impl Into<Cow<'static, str>>,
         meaning: impl Into<Cow<'static, str>>,
         value: impl Fn(&T) -> V + 'static,
     ) -> Self {
-        let about = About { name, meaning: meaning.into(), absent: None };
+        let about = About { name: name.into(), meaning: meaning.into(), absent: None };
         Column { about, value: Box::new(move |line| Some(value(line).to_string())) }
     }
 
     /// A column whose cell is `NA` if `absent`.
     pub(super) fn maybe<V: Display>(
-        name: &'static str,
+        name: impl Into<Cow<'static, str>>,
         meaning: impl Into<Cow<'static, str>>,
         absent: &'static str,
         value: impl Fn(&T) -> Option<V> + 'static,
     ) -> Self {
-        let about = About { name, meaning: meaning.into(), absent: Some(absent) };
+        let about = About { name: name.into(), meaning: meaning.into(), absent: Some(absent) };
         Column { about, value: Box::new(move |line| value(line).map(|value| value.to_string())) }
     }
 
@@ -162,7 +162,7 @@ impl<T> Columns<T> {
         T: 'a,
     {
         let columns: Vec<Column<T>> = self.0.into_iter().flat_map(|group| group.columns).collect();
-        let header = columns.iter().map(|column| column.about.name.to_owned()).collect();
+        let header = columns.iter().map(|column| column.about.name.clone().into_owned()).collect();
         let row = move |line: T| columns.iter().map(|column| column.cell(&line)).collect();
         Rows { header, rows: Box::new(lines.into_iter().map(row)) }
     }
@@ -176,11 +176,6 @@ impl<T> Columns<T> {
         };
         self.0.iter().map(section).collect()
     }
-}
-
-/// `yes` or `no`.
-pub(super) fn yes_no(value: bool) -> &'static str {
-    if value { "yes" } else { "no" }
 }
 
 /// The words as one cell: `a; b`, or `none`.

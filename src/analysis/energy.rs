@@ -13,12 +13,12 @@ pub struct Draw {
     /// Mean power, in watts.
     pub power_w: f64,
     /// Energy of one image, in joules.
-    pub joules_per_image: f64,
+    pub joules_per_sample: f64,
 }
 
 impl Draw {
     fn of(power_w: f64, measurement: &Measurement) -> Draw {
-        Draw { power_w, joules_per_image: power_w * measurement.elapsed_s / measurement.samples as f64 }
+        Draw { power_w, joules_per_sample: power_w * measurement.elapsed_s / measurement.samples as f64 }
     }
 }
 
@@ -62,9 +62,9 @@ mod tests {
     }
 
     #[test]
-    fn energy_gives_watts_and_joules_per_image() {
+    fn energy_gives_watts_and_joules_per_sample() {
         let cpu = cpu_draw(&record(Telemetry::default().with(Sensor::CpuEnergy, 80.0))).unwrap();
-        assert!((cpu.power_w - 50.0).abs() < 1e-9 && (cpu.joules_per_image - 0.5).abs() < 1e-9, "{cpu:?}");
+        assert!((cpu.power_w - 50.0).abs() < 1e-9 && (cpu.joules_per_sample - 0.5).abs() < 1e-9, "{cpu:?}");
         let gpu = |energy_j: Option<f64>, of_window, samples| {
             let power_w = Readings::of([290.0, 310.0]).unwrap();
             let telemetry = Telemetry { samples, of_window, ..Telemetry::default() };
@@ -76,7 +76,7 @@ mod tests {
         };
         assert!((gpu(Some(320.0), true, 1).unwrap().power_w - 200.0).abs() < 1e-9, "the counter comes first");
         let shown = gpu(None, true, 5).unwrap();
-        assert!((shown.power_w - 300.0).abs() < 1e-9 && (shown.joules_per_image - 3.0).abs() < 1e-9);
+        assert!((shown.power_w - 300.0).abs() < 1e-9 && (shown.joules_per_sample - 3.0).abs() < 1e-9);
         assert_eq!(gpu(None, false, 5), None, "readings of the whole run do not belong to the window");
         assert_eq!(gpu(None, true, 4), None, "too few readings reflect the seconds before");
     }

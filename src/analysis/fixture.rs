@@ -24,8 +24,8 @@ pub(crate) fn key(env: &str, model: &str, batch: u32, repeat: u32) -> Key {
     Key { env: env.into(), model: model.into(), batch, repeat, ..Key::example() }
 }
 
-/// A measurement of `key` at `images_per_s`, with every setting as requested.
-pub(crate) fn measurement(key: &Key, images_per_s: f64) -> Measurement {
+/// A measurement of `key` at `samples_per_s`, with every setting as requested.
+pub(crate) fn measurement(key: &Key, samples_per_s: f64) -> Measurement {
     let samples = ITERATIONS * u64::from(key.batch);
     let mut settings = Settings::default();
     settings.set("threads", 2);
@@ -39,7 +39,7 @@ pub(crate) fn measurement(key: &Key, images_per_s: f64) -> Measurement {
     }
     Measurement {
         samples,
-        elapsed_s: samples as f64 / images_per_s,
+        elapsed_s: samples as f64 / samples_per_s,
         synchronized: true,
         effective: Effective {
             device: key.device,
@@ -50,6 +50,8 @@ pub(crate) fn measurement(key: &Key, images_per_s: f64) -> Measurement {
             settings,
         }
         .into(),
+        unit: None,
+        metrics: Default::default(),
         details: Details {
             data_wait_s: Some(0.0),
             device_name: Some(CPU.to_owned()),
@@ -61,8 +63,8 @@ pub(crate) fn measurement(key: &Key, images_per_s: f64) -> Measurement {
 }
 
 /// A record of a success. `slot` places it in time: records of different slots do not overlap.
-pub(crate) fn record(key: Key, images_per_s: f64, slot: i64) -> Record {
-    let measurement = measurement(&key, images_per_s);
+pub(crate) fn record(key: Key, samples_per_s: f64, slot: i64) -> Record {
+    let measurement = measurement(&key, samples_per_s);
     let started_at: DateTime<Utc> = DateTime::UNIX_EPOCH + TimeDelta::days(20_000) + TimeDelta::hours(slot);
     let wall = measurement.elapsed_s + 2.0;
     Record {
@@ -171,20 +173,20 @@ impl StudyBuilder {
     }
 
     /// An undisturbed success.
-    pub(crate) fn run(self, env: &str, model: &str, batch: u32, repeat: u32, images_per_s: f64) -> Self {
-        self.run_with(key(env, model, batch, repeat), images_per_s, |_| {})
+    pub(crate) fn run(self, env: &str, model: &str, batch: u32, repeat: u32, samples_per_s: f64) -> Self {
+        self.run_with(key(env, model, batch, repeat), samples_per_s, |_| {})
     }
 
     /// Undisturbed successes, repeat by repeat.
-    pub(crate) fn runs(self, env: &str, model: &str, batch: u32, images_per_s: &[f64]) -> Self {
-        let repeats = images_per_s.iter().zip(1..);
+    pub(crate) fn runs(self, env: &str, model: &str, batch: u32, samples_per_s: &[f64]) -> Self {
+        let repeats = samples_per_s.iter().zip(1..);
         repeats.fold(self, |builder, (rate, repeat)| builder.run(env, model, batch, repeat, *rate))
     }
 
     /// A success of `key`, modified by `change`.
-    pub(crate) fn run_with(self, key: Key, images_per_s: f64, change: impl FnOnce(&mut Record)) -> Self {
+    pub(crate) fn run_with(self, key: Key, samples_per_s: f64, change: impl FnOnce(&mut Record)) -> Self {
         let slot = self.cells.len() as i64;
-        let mut record = record(key.clone(), images_per_s, slot);
+        let mut record = record(key.clone(), samples_per_s, slot);
         change(&mut record);
         self.cell(key, Ok(Arc::new(record)))
     }

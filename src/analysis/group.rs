@@ -7,15 +7,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::circumstances::Circumstances;
-use super::cost::{Cost, NoCost, cost, usd_per_million_images};
+use super::cost::{Cost, NoCost, cost, usd_per_million_samples};
 use super::counted::{Counted, Profiles};
 use super::marks::Mark;
 use super::peaks::{NoPeaks, Peaks, Wanted};
 use super::{Run, Study};
 use crate::job::{ConfigOf, Key, WorkerTemplate, distinction};
+use crate::protocol::SampleUnit;
 use crate::stats::{self, CONFIDENCE, Interval, TooFew};
 
-/// Statistics of images per second over the runs that count.
+/// Statistics of samples per second over the runs that count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statistics {
     /// How many runs.
@@ -84,6 +85,8 @@ pub struct Row<'a> {
     pub part: (usize, usize),
     /// Its runs with a result, marked ones included.
     pub runs: Vec<Run<'a>>,
+    /// What the samples of its runs are.
+    pub unit: SampleUnit,
     /// Doubts about the row itself, as [`super::marks::row_marks`] raises them.
     pub doubts: Vec<Mark>,
     /// The states of all jobs of the config.
@@ -103,7 +106,7 @@ pub struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// The median of images per second, if any run counts.
+    /// The median of samples per second, if any run counts.
     pub fn median(&self) -> Option<f64> {
         Some(self.statistics.as_ref().ok()?.median)
     }
@@ -139,9 +142,9 @@ impl<'a> Row<'a> {
         Some(self.attained()? / ceiling.flops_per_s.high)
     }
 
-    /// The price of a million images.
+    /// The price of a million samples.
     pub fn usd_per_million(&self) -> Option<f64> {
-        Some(usd_per_million_images(self.usd_per_hour?, self.median()?))
+        Some(usd_per_million_samples(self.usd_per_hour?, self.median()?))
     }
 
     /// `{env}_{model}_{precision}_bs{batch}`, with the parameters that vary between configs and, for a config with
@@ -152,6 +155,15 @@ impl<'a> Row<'a> {
             if self.part.1 > 1 { format!(" ({} of {})", self.part.0, self.part.1) } else { String::new() };
         format!("{env}_{model}_{precision}_bs{batch}{}{part}", self.distinction)
     }
+}
+
+/// What the samples of all of `rows` are: [`SampleUnit::SAMPLES`] if they differ. Rows without a result count only if
+/// there are no others, since their workers have not spoken yet.
+pub fn unit<'r, 'a: 'r>(rows: impl IntoIterator<Item = &'r Row<'a>>) -> SampleUnit {
+    let (spoken, silent): (Vec<&Row<'_>>, Vec<&Row<'_>>) =
+        rows.into_iter().partition(|row| row.circumstances.is_some());
+    let telling = if spoken.is_empty() { silent } else { spoken };
+    SampleUnit::common(telling.into_iter().map(|row| row.unit.clone()))
 }
 
 /// The parameters that differ from their defaults, and the command of an external worker: `name=value; …`.
@@ -232,7 +244,7 @@ fn full_row<'a>(
     counts: Counts,
     study: &'a Study,
 ) -> Row<'a> {
-    let values: Vec<f64> = runs.iter().filter(|run| run.counts()).filter_map(Run::images_per_s).collect();
+    let values: Vec<f64> = runs.iter().filter(|run| run.counts()).filter_map(Run::samples_per_s).collect();
     let cell = runs[0].cell;
     let measured: Vec<_> = runs.iter().filter_map(|run| Some(run.cell.success()?.1)).collect();
     let wanted = Wanted {
@@ -251,6 +263,7 @@ fn full_row<'a>(
         usd_per_hour: cell.usd_per_hour,
         distinction: String::new(),
         counted: Counted::default(),
+        unit: circumstances.unit.clone(),
         circumstances: Some(circumstances),
         runs,
         doubts: Vec::new(),
@@ -275,6 +288,7 @@ fn empty_row<'a>(config: &Key, members: &[Run<'a>], counts: Counts, study: &'a S
         .collect();
     Row {
         config: config.clone(),
+        unit: SampleUnit::unsaid(config),
         circumstances: None,
         part: (1, 1),
         runs: Vec::new(),
@@ -332,7 +346,7 @@ mod tests {
         let analysis = analyse(&study);
         assert!(near(analysis.rows[0].median(), 10.0));
         assert_eq!(analysis.rows[0].left_out(), 1);
-        assert_eq!(analysis.runs[1].images_per_s(), None);
+        assert_eq!(analysis.runs[1].samples_per_s(), None);
     }
 
     /// A mistake of the seed reports.

@@ -12,7 +12,8 @@
 //! | [`complexity`] | the cost of a network before it runs, layer by layer |
 //! | [`cost`] | parameters, MACs and FLOPs of a config, by a named convention |
 //! | [`counted`] | what profilers counted, joined with the timing runs |
-//! | [`energy`] | power and joules per image of the measured window |
+//! | [`energy`] | power and joules per sample of the measured window |
+//! | [`own`] | the parameters and metrics that only this study has |
 //! | [`peaks`] | the ceilings of a device |
 //! | [`pipeline`] | the cost of reading and decoding files, compared with synthetic tensors |
 //! | [`roofline`] | points and roofs |
@@ -32,6 +33,7 @@ pub mod findings;
 pub mod group;
 pub mod marks;
 pub mod order;
+pub mod own;
 pub mod peaks;
 pub mod pipeline;
 pub mod roofline;
@@ -49,7 +51,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 
 use crate::job::{Job, JobId, Kind};
-use crate::protocol::{Iterations, Measurement};
+use crate::protocol::{Iterations, Measurement, SampleUnit};
 use crate::record::{HostFacts, MatrixFacts, Outcome, Record};
 use crate::shared::Shared;
 
@@ -196,9 +198,15 @@ impl Run<'_> {
         self.counts() && self.marks.iter().any(Mark::disqualifies)
     }
 
-    /// Images per second over the whole window. `None` without a result, and for an unsynchronised window, whose
+    /// What its samples are.
+    pub fn unit(&self) -> SampleUnit {
+        let key = self.cell.job.key();
+        self.cell.success().map_or_else(|| SampleUnit::unsaid(key), |(_, measurement)| measurement.unit(key))
+    }
+
+    /// Samples per second over the whole window. `None` without a result, and for an unsynchronised window, whose
     /// seconds mean nothing.
-    pub fn images_per_s(&self) -> Option<f64> {
+    pub fn samples_per_s(&self) -> Option<f64> {
         let (_, measurement) = self.cell.success()?;
         measurement.synchronized.then(|| measurement.samples_per_s())
     }

@@ -14,8 +14,8 @@ pub struct Gap<'a> {
     pub real: &'a Row<'a>,
     /// The row on synthetic tensors.
     pub synthetic: &'a Row<'a>,
-    /// The medians of `real` and `synthetic`, in images per second.
-    pub images_per_s: [f64; 2],
+    /// The medians of `real` and `synthetic`, in samples per second.
+    pub samples_per_s: [f64; 2],
     /// How much slower `real` is, as a share of `synthetic`'s median; negative if it is faster.
     pub slower: f64,
     /// How much both rows scatter: the sum of their median absolute deviations, as a share of `synthetic`'s median; 0
@@ -59,7 +59,8 @@ impl Gap<'_> {
 
     /// The gap in words: how large it is, and whether the host is the limit.
     pub fn sentence(&self, thresholds: &Thresholds) -> String {
-        let [real, synthetic] = self.images_per_s;
+        let [real, synthetic] = self.samples_per_s;
+        let unit = &self.real.unit;
         let n = |row: &Row<'_>| row.statistics.as_ref().map_or(0, |statistics| statistics.n);
         let waited = match self.data_wait_share {
             Some(share) => format!("it waited for images during {:.0} % of its window", 100.0 * share),
@@ -75,7 +76,7 @@ impl Gap<'_> {
             Verdict::HoldsUp => format!("the host is the limit, though {waited}"),
         };
         format!(
-            "{} is {:.1} % {} than the same on synthetic tensors: {real:.2} against {synthetic:.2} images/s, medians \
+            "{} is {:.1} % {} than the same on synthetic tensors: {real:.2} against {synthetic:.2} {unit}/s, medians \
              of n = {} and {} (threshold {}, spread {:.1} %); {verdict}.",
             self.real.label(),
             100.0 * self.slower.abs(),
@@ -120,7 +121,7 @@ fn gap<'a>(real: &'a Row<'a>, synthetic: &'a Row<'a>) -> Option<Gap<'a>> {
     Some(Gap {
         real,
         synthetic,
-        images_per_s: [with.median, without.median],
+        samples_per_s: [with.median, without.median],
         slower: 1.0 - with.median / without.median,
         spread: mads.iter().sum::<f64>() / without.median,
         data_wait_share: data_wait_share(real),
@@ -157,8 +158,8 @@ mod tests {
     use crate::analysis::analyse;
     use crate::analysis::fixture::{StudyBuilder, key};
 
-    /// The findings about the gap between three runs on files at `real` images per second, which wait for `wait` of the
-    /// window, and three runs on synthetic tensors at 10.
+    /// The findings about the gap between three runs on files at `real` samples per second, which wait for `wait` of
+    /// the window, and three runs on synthetic tensors at 10.
     fn told(real: f64, wait: Option<f64>, device: Device) -> Vec<String> {
         let mut builder = StudyBuilder::new();
         for repeat in 1..=3 {

@@ -175,7 +175,7 @@ fn points(index: usize, row: &Row<'_>, peaks: &Peaks, number: usize) -> Vec<Poin
     };
     let flops = cost.training_flops();
     let measured =
-        row.counted.ncu.as_ref().and_then(NcuRun::dram_bytes_per_image).filter(|bytes| *bytes > 0.0);
+        row.counted.ncu.as_ref().and_then(NcuRun::dram_bytes_per_sample).filter(|bytes| *bytes > 0.0);
     let measured = measured.map(|bytes| point(BytesSource::Measured, flops / bytes));
     let modelled =
         cost.described().map(|network| point(BytesSource::Modelled, flops / network.modelled_bytes));

@@ -8,9 +8,9 @@ use super::columns::{
     FailureLine, JobLine, PointLine, RunLine, failure_columns, job_columns, point_columns, run_columns,
     summary_columns,
 };
-use super::cost::Cost;
 use super::counted::{counter_columns, counters, kernel_columns, kernels};
 use super::group::Row;
+use super::own::Own;
 use super::roofline::Roofline;
 use super::{Cell, Run};
 use crate::job::JobId;
@@ -37,13 +37,13 @@ pub const CSV_FILES: &[CsvFile] = &[
         name: "metrics.csv",
         line: "job, including failed jobs and jobs that were not run",
         rows: metrics,
-        sections: || job_columns().sections(),
+        sections: || job_columns(&Own::in_manual()).sections(),
     },
     CsvFile {
         name: "summary.csv",
         line: "row of the results",
         rows: summary,
-        sections: || summary_columns().sections(),
+        sections: || summary_columns(&Own::in_manual()).sections(),
     },
     CsvFile {
         name: "roofline_points.csv",
@@ -55,75 +55,76 @@ pub const CSV_FILES: &[CsvFile] = &[
         name: "failures.csv",
         line: "job whose last attempt failed",
         rows: failures,
-        sections: || failure_columns().sections(),
+        sections: || failure_columns(&Own::in_manual()).sections(),
     },
     CsvFile {
         name: "counters.csv",
         line: "row and counter, from profiled jobs",
         rows: counters,
-        sections: || counter_columns().sections(),
+        sections: || counter_columns(&Own::in_manual()).sections(),
     },
     CsvFile {
         name: "kernels.csv",
         line: "row and kernel, for the kernels that took longest under Nsight Compute",
         rows: kernels,
-        sections: || kernel_columns().sections(),
+        sections: || kernel_columns(&Own::in_manual()).sections(),
     },
 ];
 
 /// `metrics.csv`.
 pub fn metrics<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
-    let costs = Costs::of(&analysis.rows);
-    job_columns().rows(analysis.runs.iter().map(move |run| JobLine { run, cost: costs.of_run(run) }))
+    let rows = RowOf::all(&analysis.rows);
+    job_columns(&analysis.own)
+        .rows(analysis.runs.iter().map(move |run| JobLine { run, row: rows.of_run(run) }))
 }
 
-/// What an image costs, for every run.
-struct Costs<'a> {
-    /// By cell. A cell is in one row at most, and the parts of a split config may differ in cost.
-    by_cell: HashMap<*const Cell, Option<&'a Cost>>,
-    /// By config, for jobs without a result, which are in no row; `None` if the config's parts differ.
-    by_config: HashMap<JobId, Option<&'a Cost>>,
+/// The row of every run.
+struct RowOf<'a> {
+    /// By cell. A cell is in one row at most.
+    by_cell: HashMap<*const Cell, &'a Row<'a>>,
+    /// By config, for jobs without a result, which are in no row; `None` if the config's rows differ in cost.
+    by_config: HashMap<JobId, Option<&'a Row<'a>>>,
 }
 
-impl<'a> Costs<'a> {
-    fn of(rows: &'a [Row<'_>]) -> Self {
+impl<'a> RowOf<'a> {
+    fn all(rows: &'a [Row<'_>]) -> Self {
         let (mut by_cell, mut by_config) = (HashMap::new(), HashMap::new());
         for row in rows {
-            let cost = row.cost.as_ref().ok();
-            by_cell.extend(row.runs.iter().map(|run| (std::ptr::from_ref(run.cell), cost)));
-            let known = by_config.entry(row.config.id()).or_insert(cost);
-            *known = known.filter(|known| Some(*known) == cost);
+            by_cell.extend(row.runs.iter().map(|run| (std::ptr::from_ref(run.cell), row)));
+            let known: &mut Option<&Row<'_>> = by_config.entry(row.config.id()).or_insert(Some(row));
+            *known = known.filter(|known| known.cost == row.cost);
         }
-        Costs { by_cell, by_config }
+        RowOf { by_cell, by_config }
     }
 
-    fn of_run(&self, run: &Run<'_>) -> Option<&'a Cost> {
-        let of_row = self.by_cell.get(&std::ptr::from_ref(run.cell));
-        let of_config = || self.by_config.get(&run.cell.job.key().config().id());
-        *of_row.or_else(of_config)?
+    fn of_run(&self, run: &Run<'_>) -> Option<&'a Row<'a>> {
+        let of_row = self.by_cell.get(&std::ptr::from_ref(run.cell)).copied();
+        of_row.or_else(|| *self.by_config.get(&run.cell.job.key().config().id())?)
     }
 }
 
 /// `summary.csv`.
 pub fn summary<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
-    summary_columns().rows(&analysis.rows)
+    summary_columns(&analysis.own).rows(&analysis.rows)
 }
 
 /// `failures.csv`.
 pub fn failures<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
     let failed = analysis.runs.iter().map(|run| run.cell).filter(|cell| cell.is_failure());
-    failure_columns().rows(failed.map(FailureLine))
+    failure_columns(&analysis.own).rows(failed.map(FailureLine))
 }
 
 /// What the throughput figure of `env` shows: its runs with a result.
 pub fn throughput_table(env: &str, analysis: &Analysis<'_>) -> Table {
     let rows = analysis.rows.iter().filter(|row| row.config.env == env);
-    run_columns().rows(rows.flat_map(|row| row.runs.iter().map(move |run| RunLine { row, run }))).table()
+    run_columns(&analysis.own)
+        .rows(rows.flat_map(|row| row.runs.iter().map(move |run| RunLine { row, run })))
+        .table()
 }
 
 /// What the manual says about the columns of a [`throughput_table`].
 pub fn run_sections() -> Vec<Section> {
-    run_columns().sections()
+    run_columns(&Own::in_manual()).sections()
 }
 
 /// `roofline_points.csv`: all points of all rooflines, estimated ones included.
@@ -141,12 +142,12 @@ fn point_rows<'a>(analysis: &'a Analysis<'_>, rooflines: &'a [Roofline<'_>]) -> 
         let points = roofline.points.iter();
         points.map(move |point| PointLine { row: &analysis.rows[point.row], peaks: roofline.peaks, point })
     });
-    point_columns().rows(points)
+    point_columns(&analysis.own).rows(points)
 }
 
 /// What the manual says about the columns of a [`roofline_table`].
 pub fn point_sections() -> Vec<Section> {
-    point_columns().sections()
+    point_columns(&Own::in_manual()).sections()
 }
 
 #[cfg(test)]
@@ -172,6 +173,10 @@ mod tests {
         insta::assert_snapshot!("runs", throughput_table("cpu", &analyse(&study_with_peaks())).csv());
     }
 
+    fn cell(table: &Table, row: usize, name: &str) -> String {
+        table.rows[row][table.header.iter().position(|column| column == name).unwrap()].clone()
+    }
+
     /// Promise 8: never 0, never blank, never dropped.
     #[test]
     fn a_failed_job_is_a_row_with_a_reason_and_without_a_number() {
@@ -180,16 +185,13 @@ mod tests {
             .not_run(key("cpu", "vgg16", 16, 2), "nobody has tried")
             .build();
         let [metrics, summary, failures, points] = tables(&study);
-        let cell = |table: &Table, row: usize, name: &str| {
-            table.rows[row][table.header.iter().position(|column| column == name).unwrap()].clone()
-        };
         assert_eq!(metrics.rows.len(), 2);
         for (row, status) in [(0, "failed"), (1, "not_run")] {
             assert_eq!(cell(&metrics, row, "status"), status);
-            assert_eq!(cell(&metrics, row, "images_per_s"), "NA");
+            assert_eq!(cell(&metrics, row, "samples_per_s"), "NA");
             assert_ne!(cell(&metrics, row, "reason"), "none");
         }
-        assert_eq!(cell(&summary, 0, "median_images_per_s"), "NA");
+        assert_eq!(cell(&summary, 0, "median_samples_per_s"), "NA");
         assert!(cell(&summary, 0, "reason").contains("signal 11"));
         assert_eq!((failures.rows.len(), points.rows.len()), (1, 0));
         for table in [&metrics, &summary, &failures, &points] {
@@ -212,7 +214,7 @@ mod tests {
         let whole = split.run("cpu", "vgg16", 16, 1, 10.0).failure(key("cpu", "vgg16", 16, 2), failed());
         let study = whole.build();
         let metrics = metrics(&analyse(&study)).table();
-        let column = metrics.header.iter().position(|name| name == "training_gflop_per_image").unwrap();
+        let column = metrics.header.iter().position(|name| name == "training_gflop_per_sample").unwrap();
         let gflops: Vec<&str> = metrics.rows.iter().map(|row| row[column].as_str()).collect();
         let of = |name, size| crate::architecture::network(name, size, 1000).unwrap().training_flops();
         let [large, small, vgg] = [("resnet18", 224), ("resnet18", 64), ("vgg16", 224)]
@@ -227,15 +229,62 @@ mod tests {
             let columns: Vec<&About> = sections.iter().flat_map(|section| &section.columns).collect();
             let study = study_with_peaks();
             let table = (file.rows)(&analyse(&study)).table();
-            let names: Vec<&str> = columns.iter().map(|about| about.name).collect();
-            assert_eq!(table.header, names, "{}: the manual and the file differ", file.name);
+            let names: Vec<&str> = columns.iter().map(|about| about.name.as_ref()).collect();
+            // This study has no parameters and no metrics of its own.
+            let everywhere: Vec<&str> = names.iter().copied().filter(|name| !name.contains("NAME")).collect();
+            assert_eq!(table.header, everywhere, "{}: the manual and the file differ", file.name);
             for (place, About { name, meaning, absent }) in columns.into_iter().enumerate() {
                 assert!(meaning.ends_with('.'), "{}, `{name}`: say what it means, in sentences", file.name);
                 let is_clause = absent.is_none_or(|absent| !absent.is_empty() && !absent.ends_with('.'));
                 assert!(is_clause, "{}, `{name}`: say when it is `NA`, as a clause", file.name);
-                assert!(!names[..place].contains(name), "{}: two columns are called `{name}`", file.name);
+                assert!(
+                    !names[..place].contains(&name.as_ref()),
+                    "{}: two columns are called `{name}`",
+                    file.name
+                );
             }
         }
+    }
+
+    /// What pandas needs to join the files: the same names, and one row of the summary for each run.
+    #[test]
+    fn metrics_and_summary_join_by_config_and_part() {
+        let own = |name: &str, repeat| {
+            let mut key = key("cpu", "resnet18", 16, repeat);
+            key.params.insert("compile".into(), crate::job::ParamValue::Bool(name == "compiled"));
+            key
+        };
+        let mut study = StudyBuilder::new();
+        for (repeat, host) in [(1, "a"), (2, "a"), (3, "b")] {
+            for name in ["eager", "compiled"] {
+                study = study.run_with(own(name, repeat), 10.0, |record| {
+                    let mut provenance = (*record.provenance).clone();
+                    let mut facts = (*provenance.host).clone();
+                    facts.hostname = host.to_owned();
+                    provenance.host = facts.into();
+                    record.provenance = provenance.into();
+                    record.measurement.as_mut().unwrap().metrics =
+                        serde_json::from_str(r#"{ "tokens": { "value": 320, "per_second": true } }"#)
+                            .unwrap();
+                });
+            }
+        }
+        let study = study.build();
+        let [metrics, summary, _, _] = tables(&study);
+        let by = ["env", "device", "model", "precision", "batch", "params", "param_compile", "part", "unit"];
+        let keys = |table: &Table| -> Vec<Vec<String>> {
+            let places = by.map(|name| table.header.iter().position(|it| it == name).expect(name));
+            table.rows.iter().map(|row| places.map(|place| row[place].clone()).into()).collect()
+        };
+        let rows = keys(&summary);
+        assert_eq!(rows.len(), 4);
+        for run in keys(&metrics) {
+            assert_eq!(rows.iter().filter(|row| **row == run).count(), 1, "{run:?} in {rows:?}");
+        }
+        assert!(rows.iter().any(|row| row[6] == "true" && row[7] == "2 of 2"), "{rows:?}");
+        let names = ["metric_tokens_per_s_n", "metric_tokens_per_s_median", "metric_tokens_per_s_unit"];
+        assert_eq!(names.map(|name| cell(&summary, 0, name)), ["2", "20", "tokens/s"]);
+        assert_eq!(cell(&metrics, 0, "metric_tokens_per_s"), "20");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::find::{find_plan, while_reading};
 use super::output::say;
 use super::{Exit, Failure, Global};
 use crate::analysis::cost::FlopsConvention;
-use crate::analysis::group::Row;
+use crate::analysis::group::{Row, unit};
 use crate::analysis::peaks::{Catalogue, Peaks, PeaksError, parse, parse_measured};
 use crate::analysis::{Analysis, Cell, NoRecord, Span, Study};
 use crate::files::{FILE_LIMIT, write_atomic, write_atomic_by};
@@ -254,7 +254,8 @@ fn results_table(analysis: &Analysis<'_>) -> String {
     table.load_style(UTF8_FULL_CONDENSED);
     let mut header: Vec<String> = ["env", "model", "precision", "batch"].map(str::to_owned).into();
     header.extend(analysis.varying.iter().cloned());
-    header.extend(["n", "images/s", "MAD", "GFLOP/s", "% of peak", "note"].map(str::to_owned));
+    header.extend(["n".to_owned(), format!("{}/s", unit(&analysis.rows))]);
+    header.extend(["MAD", "GFLOP/s", "% of peak", "note"].map(str::to_owned));
     table.set_header(&header);
     for row in &analysis.rows {
         table.add_row(result_cells(row, &analysis.varying));

@@ -269,7 +269,8 @@ impl Narrator {
 fn result(record: &Record) -> String {
     match &record.measurement {
         Some(measurement) if record.key.kind == Kind::Timing && measurement.synchronized => {
-            format!("  {} images/s", rate_text(measurement.samples_per_s()))
+            let unit = measurement.unit(&record.key);
+            format!("  {} {unit}/s", rate_text(measurement.samples_per_s()))
         }
         _ => String::new(),
     }

@@ -30,7 +30,7 @@ pub struct Key {
     pub device: Device,
     /// The network, by torchvision's name.
     pub model: Name,
-    /// The batch: images per iteration.
+    /// The batch: samples per iteration.
     pub batch: u32,
     /// The requested precision.
     pub precision: Precision,

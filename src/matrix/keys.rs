@@ -15,7 +15,7 @@ const fn key(name: &'static str, help: &'static str) -> KeyDoc {
 /// Keys of a matrix, for all envs, or of one env.
 pub(super) const OVERRIDES: &[KeyDoc] = &[
     key("models", "The networks to train."),
-    key("batches", "Images per iteration."),
+    key("batches", "Samples per iteration."),
     key("precisions", "The precisions of a training step; `[fp32]` if absent."),
     key("repeats", "The number of repeats of each config; 5 if absent."),
     key("params", "Parameters of the worker, the same for all configs."),
@@ -135,7 +135,7 @@ pub(super) const CLOUD: &[KeyDoc] = &[
 pub(super) const EXCLUDE: &[KeyDoc] = &[
     key("env", "The env's name."),
     key("model", "The network."),
-    key("batch", "Images per iteration."),
+    key("batch", "Samples per iteration."),
     key("precision", "The precision."),
 ];
 
@@ -143,7 +143,7 @@ pub(super) const EXCLUDE: &[KeyDoc] = &[
 pub(super) const INCLUDE: &[KeyDoc] = &[
     key("env", "The env it is added to; optional if there is only one."),
     key("model", "The network."),
-    key("batch", "Images per iteration."),
+    key("batch", "Samples per iteration."),
     key("precision", "The precision; optional if the env has only one."),
     key("repeats", "The number of repeats; that of the env's other configs if absent."),
 ];

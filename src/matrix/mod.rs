@@ -121,7 +121,7 @@ pub struct Axis {
 pub enum AxisName {
     /// The network.
     Model,
-    /// The batch: images per iteration.
+    /// The batch: samples per iteration.
     Batch,
     /// The precision.
     Precision,
@@ -134,7 +134,7 @@ pub enum AxisName {
 pub enum AxisValue {
     /// A network's name.
     Model(Name),
-    /// The batch: images per iteration.
+    /// The batch: samples per iteration.
     Batch(u32),
     /// The precision.
     Precision(Precision),
@@ -260,7 +260,7 @@ pub enum SelectorField {
     Env,
     /// The network.
     Model,
-    /// The batch: images per iteration.
+    /// The batch: samples per iteration.
     Batch,
     /// The precision.
     Precision,
@@ -301,7 +301,7 @@ pub struct Include {
     pub env: Name,
     /// The network.
     pub model: Name,
-    /// The batch: images per iteration.
+    /// The batch: samples per iteration.
     pub batch: u32,
     /// The precision.
     pub precision: Precision,

@@ -198,6 +198,8 @@ mod tests {
             elapsed_s: 1.0,
             synchronized: true,
             effective: serde_json::from_str(&effective).unwrap(),
+            unit: None,
+            metrics: Default::default(),
             details: Details {
                 device_name: Some("H200".into()),
                 device_uuid: Some(UUID.into()),

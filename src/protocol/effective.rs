@@ -20,7 +20,7 @@ pub struct Effective {
     /// The precision.
     #[schemars(schema_with = "words::precision")]
     pub precision: Precision,
-    /// Images per iteration.
+    /// Samples per iteration.
     pub batch: u32,
     /// The network, if the worker reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -54,10 +54,34 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, BadForm> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let mut track = Track::new();
     match deserialize_clean(serde_path_to_error::Deserializer::new(&mut deserializer, &mut track)) {
-        Ok(read) => deserializer.end().map(|()| read).map_err(BadForm::NotJson),
+        Ok(read) => {
+            deserializer.end().map_err(BadForm::NotJson)?;
+            list_for_object(text).map_or(Ok(read), Err)
+        }
         Err(error) if error.is_data() => Err(wrong_form(text, &track.path(), &error)),
         Err(error) => Err(not_finite(text).unwrap_or(BadForm::NotJson(error))),
     }
+}
+
+/// The first list of `text` in the place of an object. serde would take its values for the fields, in their order.
+fn list_for_object(text: &str) -> Option<BadForm> {
+    let whole: Value = serde_json::from_str(text).ok()?;
+    let parts = ["failure", "effective", "details"].map(|name| (name.to_owned(), &whole[name]));
+    let ranks = whole["details"]["ranks"].as_array().into_iter().flatten().enumerate();
+    let ranks = ranks.map(|(index, rank)| (format!("details.ranks[{index}]"), rank));
+    let metrics = whole["metrics"].as_object().into_iter().flatten();
+    let metrics = metrics.map(|(name, metric)| (format!("metrics.{}", clean_text(name)), metric));
+    let (field, list) = [(String::new(), &whole)]
+        .into_iter()
+        .chain(parts)
+        .chain(ranks)
+        .chain(metrics)
+        .find(|(_, value)| value.is_array())?;
+    Some(BadForm::WrongType {
+        field: named(&field),
+        found: shortened(&list.to_string()),
+        expected: in_words("a map").to_owned(),
+    })
 }
 
 /// What is wrong with the field at `path` of `text`, by the `error` that reading it gave.
@@ -69,7 +93,8 @@ fn wrong_form(text: &str, path: &Path, error: &serde_json::Error) -> BadForm {
         return BadForm::Missing(if field.is_empty() { name.to_owned() } else { format!("{field}.{name}") });
     }
     let expected = message.rsplit_once(", expected ").map(|(_, expected)| expected);
-    let is_of_type = message.starts_with("invalid type: ") || message.starts_with("invalid value: ");
+    let begins = ["invalid type: ", "invalid value: ", "invalid length "];
+    let is_of_type = begins.iter().any(|begin| message.starts_with(begin));
     match (expected.filter(|_| is_of_type), value_at(text, path)) {
         (Some(expected), Some(found)) => BadForm::WrongType {
             field: named(&field),
@@ -280,6 +305,26 @@ mod tests {
     fn a_file_that_is_no_object_is_refused_as_a_whole() {
         let error = Report::parse("3").expect_err("a number is no measurement");
         assert_eq!(error.to_string(), "measurement.json: the file is 3: expected an object");
+    }
+
+    #[test]
+    fn a_list_is_no_object() {
+        let with = |details: &str| {
+            let text = WHOLE.replace("\"details\": {", &format!("\"details\": {details}, \"other\": {{"));
+            Report::parse(&text).expect_err(&text).to_string()
+        };
+        for (list, told) in [
+            ("[]", "`details` is []"),
+            ("[0.5, 0.5]", "`details` is [0.5,0.5]"),
+            ("{ \"ranks\": [{ \"rank\": 0 }, [1]] }", "`details.ranks[1]` is [1]"),
+        ] {
+            assert_eq!(with(list), format!("measurement.json: {told}: expected an object"));
+        }
+        let told = Report::parse("[1, null, 4, 1.0, true, null, null, {}, {}]")
+            .expect_err("it is a list")
+            .to_string();
+        assert!(told.ends_with("expected an object"), "{told}");
+        assert!(Report::parse("[]").expect_err("it is a list").to_string().ends_with("expected an object"));
     }
 
     #[test]

@@ -85,6 +85,11 @@ impl Iterations {
         (self.clock != IterationClock::Submission).then_some(&self.elapsed_s)
     }
 
+    /// The seconds of all iterations. They mean something whatever the clock.
+    pub fn total_s(&self) -> f64 {
+        self.elapsed_s.iter().sum()
+    }
+
     /// The seconds of each iteration without its data wait; `None` if they are not known.
     ///
     /// The wait is timed by the host's clock, so it can only be subtracted from the host's seconds. The gaps between a

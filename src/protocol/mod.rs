@@ -3,7 +3,8 @@
 //! reads a file, and never judges whether a measurement is fast, only whether it is valid and as requested.
 //!
 //! A worker's file is parsed into a [`WireMeasurement`] and converted to a [`Measurement`], which is always valid in
-//! itself. Whether it is what the job asked for is a separate question: see [`Measurement::mismatches`].
+//! itself. Whether it is what the job asked for is a separate question: see [`Measurement::mismatches`]. [`mistakes`]
+//! names all that is wrong with a file, [`schema()`] is its JSON Schema, and [`objects`] lists its fields.
 
 mod effective;
 mod exit;
@@ -11,8 +12,12 @@ mod form;
 #[cfg(test)]
 mod fuzz_tests;
 mod iterations;
+mod mistakes;
+mod objects;
+mod own_metric;
 mod peaks;
 mod rounding;
+mod sample_unit;
 mod schema;
 mod setting;
 mod words;
@@ -25,13 +30,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::job::Key;
 use crate::shared::Shared;
+use own_metric::wrong_metrics;
 
 pub use effective::{Effective, Mismatch};
 pub use exit::WorkerExit;
 pub use form::BadForm;
 pub use iterations::{BadIterations, Iterations};
+pub use mistakes::mistakes;
+pub use objects::{ObjectForm, objects};
+pub use own_metric::OwnMetric;
 pub use peaks::{Clocks, GemmSample, Layout, LeftOut, MeasuredPeaks, Operands, StreamSample};
 pub use rounding::ROUNDING_VARIABLES;
+pub use sample_unit::{BadUnit, SampleUnit};
 pub use schema::schema;
 pub use setting::{Setting, Settings};
 
@@ -132,7 +142,7 @@ pub struct WireMeasurement {
     /// Why there is no measurement. A file with it needs none of the other fields but `schema`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
-    /// Images trained on within the window: a whole number of batches.
+    /// Samples trained on within the window, in the unit of `batch`: a whole number of batches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<u64>,
     /// The length of the window in seconds, by a monotonic clock.
@@ -145,6 +155,14 @@ pub struct WireMeasurement {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Effective>")]
     pub effective: Option<Shared<Effective>>,
+    /// What one sample is, in the plural: `images`, `sequences`, `tokens`. The throughput has this unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "words::sample_unit")]
+    pub unit: Option<SampleUnit>,
+    /// Numbers of the worker's own, by name. They have columns and are summarised, but never judged.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "words::metrics")]
+    pub metrics: BTreeMap<String, OwnMetric>,
     /// Optional parts.
     #[serde(default)]
     #[schemars(with = "Details")]
@@ -315,7 +333,7 @@ const GREATEST_WINDOW_S: f64 = 1e9;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "WireMeasurement", into = "WireMeasurement")]
 pub struct Measurement {
-    /// Images trained on within the window.
+    /// Samples trained on within the window.
     pub samples: u64,
     /// The length of the window in seconds.
     pub elapsed_s: f64,
@@ -323,6 +341,10 @@ pub struct Measurement {
     pub synchronized: bool,
     /// What the worker really did.
     pub effective: Shared<Effective>,
+    /// What it calls its samples, if it reports that. See [`Measurement::unit`].
+    pub unit: Option<SampleUnit>,
+    /// Numbers of its own, by name.
+    pub metrics: BTreeMap<String, OwnMetric>,
     /// Everything else that it reported.
     pub details: Shared<Details>,
 }
@@ -410,15 +432,19 @@ impl TryFrom<WireMeasurement> for Measurement {
         if let Some(iters) = effective.settings.whole("iters")
             && batch.checked_mul(iters) != Some(samples)
         {
-            return impossible(format!("{samples} samples are not {iters} iterations of {batch} images"));
+            return impossible(format!("{samples} samples are not {iters} iterations of {batch}"));
         }
-        Ok(Measurement { samples, elapsed_s, synchronized, effective, details: wire.details })
+        let WireMeasurement { unit, metrics, details, .. } = wire;
+        if let Some(wrong) = wrong_metrics(&metrics) {
+            return impossible(wrong);
+        }
+        Ok(Measurement { samples, elapsed_s, synchronized, effective, unit, metrics, details })
     }
 }
 
 impl From<Measurement> for WireMeasurement {
     fn from(measurement: Measurement) -> Self {
-        let Measurement { samples, elapsed_s, synchronized, effective, details } = measurement;
+        let Measurement { samples, elapsed_s, synchronized, effective, unit, metrics, details } = measurement;
         WireMeasurement {
             schema: MEASUREMENT_SCHEMA,
             failure: None,
@@ -426,6 +452,8 @@ impl From<Measurement> for WireMeasurement {
             elapsed_s: Some(elapsed_s),
             synchronized: Some(synchronized),
             effective: Some(effective),
+            unit,
+            metrics,
             details,
         }
     }
@@ -441,6 +469,8 @@ impl WireMeasurement {
             elapsed_s: None,
             synchronized: None,
             effective: None,
+            unit: None,
+            metrics: BTreeMap::new(),
             details: Shared::default(),
         }
     }
@@ -467,7 +497,12 @@ impl Measurement {
         Some((from, from + self.elapsed_s))
     }
 
-    /// Images per second over the whole window.
+    /// What its samples are, if it belongs to a job with `key`.
+    pub fn unit(&self, key: &Key) -> SampleUnit {
+        self.unit.clone().unwrap_or_else(|| SampleUnit::unsaid(key))
+    }
+
+    /// Samples per second over the whole window.
     pub fn samples_per_s(&self) -> f64 {
         self.samples as f64 / self.elapsed_s
     }
@@ -510,7 +545,7 @@ mod tests {
             (
                 "\"batch\": 16",
                 "\"batch\": 16, \"iters\": 30",
-                "measurement.json: 1600 samples are not 30 iterations of 16 images",
+                "measurement.json: 1600 samples are not 30 iterations of 16",
             ),
             ("\"schema\": 1", "\"schema\": 2", "measurement.json has schema 2: expected 1"),
             ("\"samples\": 1600,", "", "measurement.json has no `samples`"),

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use orchestrate::job::PARAMETERS;
 use orchestrate::matrix::schema;
+use orchestrate::protocol::{ObjectForm, objects};
 use orchestrate::record::Outcome;
-use serde_json::Value;
 
 use crate::harness::Project;
 use crate::readme::pages::{page, root};
@@ -108,47 +108,22 @@ fn parameter_names() -> Vec<&'static str> {
     PARAMETERS.iter().map(|parameter| parameter.name()).collect()
 }
 
-/// The rules that `rules` refer to, for an object, for each of a list or a map of them, or if it is not `null`.
-fn referred<'s>(rules: &'s Value, schema: &'s Value) -> Option<&'s Value> {
-    let name = rules["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/"));
-    let deeper = || ["items", "additionalProperties", "then"].iter().find_map(|word| rules.get(word));
-    name.map(|name| &schema["$defs"][name]).or_else(|| referred(deeper()?, schema))
-}
-
-/// Every object of `measurement.json`: its path, such as `details.ranks`, and the names of its fields. Former names do
-/// not count.
-fn objects(rules: &Value, path: &str, schema: &Value) -> Vec<(String, BTreeSet<String>)> {
-    let Some(fields) = rules["properties"].as_object() else { return Vec::new() };
-    let fields = fields.iter().filter(|(_, rules)| rules["deprecated"] != true);
-    let mut found = vec![(path.to_owned(), fields.clone().map(|(name, _)| name.clone()).collect())];
-    for (name, rules) in fields {
-        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-        found.extend(referred(rules, schema).into_iter().flat_map(|rules| objects(rules, &path, schema)));
-    }
-    found
-}
-
 /// The page and the schema, which follows from the code, have the same fields: of the file itself those that are
 /// required under `Required`, others under `Optional` unless they have a section, and each object's in its section.
 #[test]
 fn every_field_of_a_measurement_is_explained() {
     const PAGE: &str = "docs/reference/measurement.md";
-    let schema = orchestrate::protocol::schema();
-    let objects = objects(&schema, "", &schema);
-    assert!(objects.len() >= 5 && objects.iter().all(|(_, fields)| !fields.is_empty()), "{objects:?}");
-    let of = |value: &Value| -> BTreeSet<String> {
-        value.as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect()
-    };
-    let required = &of(&schema["required"]) | &of(&schema["else"]["required"]);
-    for (path, fields) in &objects {
+    let objects = objects();
+    assert!(objects.len() >= 5 && objects.iter().all(|object| !object.fields.is_empty()), "{objects:?}");
+    for ObjectForm { path, fields, required, .. } in &objects {
         if !path.is_empty() {
             assert_eq!(first_cells(&section(PAGE, &format!("`{path}`"))), *fields, "{path}");
             continue;
         }
-        assert_eq!(first_cells(&section(PAGE, "Required")), required);
-        let has_section = |name: &String| objects.iter().any(|(path, _)| path == name);
+        assert_eq!(first_cells(&section(PAGE, "Required")), *required);
+        let has_section = |name: &String| objects.iter().any(|object| object.path == *name);
         let optional: BTreeSet<String> =
-            fields.difference(&required).filter(|name| !has_section(name)).cloned().collect();
+            fields.difference(required).filter(|name| !has_section(name)).cloned().collect();
         if !optional.is_empty() {
             assert_eq!(first_cells(&section(PAGE, "Optional")), optional);
         }

@@ -59,13 +59,13 @@ fn marked_runs_are_left_out_unless_requested() {
     });
     let ended = project.orchestrate(&["aggregate"]).code(0);
     assert!(ended.stdout.contains("contended, 1 of 3 left out"), "{}", ended.stdout);
-    assert_eq!(column(&project, "metrics.csv", "in_statistics"), ["yes", "no", "yes"]);
+    assert_eq!(column(&project, "metrics.csv", "in_statistics"), ["true", "false", "true"]);
     assert_eq!(column(&project, "summary.csv", "n"), ["2"]);
 
     let ended = project.orchestrate(&["aggregate", "--include-marked"]).code(0);
     assert!(ended.stdout.contains("contended, 1 of 3 included"), "{}", ended.stdout);
     assert!(ended.stdout.contains("these statistics include marked runs"), "{}", ended.stdout);
-    assert_eq!(column(&project, "metrics.csv", "in_statistics"), ["yes"; 3]);
+    assert_eq!(column(&project, "metrics.csv", "in_statistics"), ["true"; 3]);
     assert_eq!(column(&project, "metrics.csv", "marks"), ["none", "contended", "none"]);
     assert_eq!(column(&project, "summary.csv", "n"), ["3"]);
     assert_eq!(column(&project, "summary.csv", "included_marked"), ["1"]);
@@ -129,7 +129,7 @@ fn incomplete_iterations_are_ignored_with_a_warning() {
     assert_eq!(said, 1, "{}", ended.stderr);
     assert!(ended.stderr.contains(&torn.display().to_string()), "{}", ended.stderr);
     assert_eq!(column(&project, "metrics.csv", "marks"), ["slow-first", "none", "none"]);
-    assert_eq!(column(&project, "metrics.csv", "in_statistics"), ["yes"; 3]);
+    assert_eq!(column(&project, "metrics.csv", "in_statistics"), ["true"; 3]);
     let silent = project.orchestrate(&["aggregate", "-q"]).code(0);
     assert_eq!(silent.stderr, "");
 }

@@ -41,7 +41,7 @@ fn a_store_with_failures_gives_the_same_report_twice() {
     for row in &metrics {
         let failed = row["params"].contains("segfault");
         assert_eq!(row["status"], if failed { "failed" } else { "succeeded" });
-        assert_eq!(row["images_per_s"] == "NA", failed, "{row:?}");
+        assert_eq!(row["samples_per_s"] == "NA", failed, "{row:?}");
         assert_eq!(row["reason"] != "none", failed, "{row:?}");
     }
     assert_eq!(rows(&project, "failures.csv").len(), 4);

@@ -23,11 +23,11 @@ fn only(project: &Project, file: &str) -> BTreeMap<String, String> {
 
 const FLOPS: [&str; 6] = [
     "parameters",
-    "forward_gmac_per_image",
-    "training_gflop_per_image",
+    "forward_gmac_per_sample",
+    "training_gflop_per_sample",
     "attained_gflop_per_s",
     "percent_of_peak",
-    "median_images_per_s",
+    "median_samples_per_s",
 ];
 
 #[test]
@@ -51,7 +51,7 @@ fn a_declared_or_reported_image_size_gives_flops() {
         let summary = only(&project, "summary.csv");
         assert!(FLOPS.iter().all(|name| summary[*name] != "NA"), "{summary:?}");
         assert!(!rows(&project, "roofline_points.csv").is_empty());
-        summary["training_gflop_per_image"].parse::<f64>().unwrap()
+        summary["training_gflop_per_sample"].parse::<f64>().unwrap()
     };
     let of = |size, classes| {
         let network = orchestrate::architecture::network("resnet18", size, classes).unwrap();
@@ -77,10 +77,10 @@ fn what_a_worker_counts_gives_flops_but_no_modelled_bytes() {
     project.orchestrate(&["run", "m.yaml"]).code(0);
     project.orchestrate(&["report", "m.yaml", "--include-marked"]).code(0);
     let summary = only(&project, "summary.csv");
-    let names = ["parameters", "forward_gmac_per_image", "training_gflop_per_image", "flops_source"];
+    let names = ["parameters", "forward_gmac_per_sample", "training_gflop_per_sample", "flops_source"];
     assert_eq!(names.map(|name| summary[name].as_str()), ["61706", "NA", "2.5", "reported"], "{summary:?}");
     let number = |name: &str| summary[name].parse::<f64>().unwrap();
-    let attained = 2.5 * number("median_images_per_s");
+    let attained = 2.5 * number("median_samples_per_s");
     assert!((number("attained_gflop_per_s") / attained - 1.0).abs() < 1e-9, "{summary:?}");
     assert!(number("percent_of_peak") > 0.0);
     let points = rows(&project, "roofline_points.csv");
@@ -90,9 +90,54 @@ fn what_a_worker_counts_gives_flops_but_no_modelled_bytes() {
 
     let other = project.orchestrate(&["report", "m.yaml", "--include-marked", "--flops-convention", "seed1"]);
     other.code(0);
-    assert_eq!(only(&project, "summary.csv")["training_gflop_per_image"], "NA");
+    assert_eq!(only(&project, "summary.csv")["training_gflop_per_sample"], "NA");
     let page = std::fs::read_to_string(project.path("report/m/report.md")).unwrap();
     assert!(page.contains("`--flops-convention` cannot change them"), "{page}");
+}
+
+/// A worker's word for a sample is the unit of its throughput everywhere.
+#[test]
+fn a_worker_names_its_samples_and_has_metrics_of_its_own() {
+    let more = r#", variables: { MORE: '"unit": "sequences", "metrics": {
+        "tokens": { "value": 8192, "per_second": true }, "perplexity": { "value": 12.5 } }' }"#;
+    let project =
+        Project::new().and_yaml(&own_worker("", &["{size}"], "repeats: 2\naxes: { size: [32] }", more));
+    project.orchestrate(&["run", "m.yaml"]).code(0).says("80.00 sequences/s");
+    for (arguments, words) in [
+        (&["status", "m.yaml", "--include-marked"][..], "sequences/s (median ± MAD)"),
+        (&["report", "m.yaml", "--include-marked"], "sequences/s"),
+        (&["show", "cpu_resnet18_fp32_bs4_run1"], "16384 tokens/s"),
+    ] {
+        let shown = project.orchestrate(arguments).code(0);
+        assert!(shown.stdout.contains(words), "{words}: {shown:?}");
+    }
+    let summary = only(&project, "summary.csv");
+    let names = [
+        "unit",
+        "param_size",
+        "metric_tokens_per_s_n",
+        "metric_tokens_per_s_median",
+        "metric_tokens_per_s_unit",
+        "metric_perplexity_max",
+        "metric_perplexity_unit",
+    ];
+    let found = names.map(|name| summary[name].as_str());
+    assert_eq!(found, ["sequences", "32", "2", "16384", "tokens/s", "12.5", "NA"], "{summary:?}");
+    let metrics = rows(&project, "metrics.csv");
+    assert!(metrics.iter().all(|row| row["metric_tokens_per_s"] == "16384" && row["part"] == "1 of 1"));
+    let page = std::fs::read_to_string(project.path("report/m/report.md")).unwrap();
+    assert!(page.contains("| tokens | tokens/s | 2 | 16384 | 16384 | 16384 |"), "{page}");
+    assert!(page.contains("sequences per second over the whole") && !page.contains("images/s"), "{page}");
+}
+
+#[test]
+fn a_metric_that_cannot_be_a_column_fails_its_job_by_name() {
+    let more = r#", variables: { MORE: '"metrics": { "Tokens/s": { "value": 1 } }' }"#;
+    let project = Project::new().and_yaml(&own_worker("", &[], "repeats: 1", more));
+    project
+        .orchestrate(&["run", "m.yaml"])
+        .code(10)
+        .says("metrics: `Tokens/s` is no name: expected at most 40");
 }
 
 #[test]
@@ -111,7 +156,7 @@ fn what_was_neither_declared_nor_reported_is_unknown() {
 fn each_part_of_a_split_config_has_its_own_flops() {
     let project =
         aggregated("\"input_size\": {repeat}00, \"classes\": 10", "repeats: 2\nparams: { size: 32 }");
-    let gflops = |file| rows(&project, file).into_iter().map(|row| row["training_gflop_per_image"].clone());
+    let gflops = |file| rows(&project, file).into_iter().map(|row| row["training_gflop_per_sample"].clone());
     let of = |size| {
         let network = orchestrate::architecture::network("resnet18", size, 10).unwrap();
         (network.training_flops() as f64 / 1e9).to_string()

@@ -21,6 +21,8 @@ class Said:
 
     settings: dict[str, Any]
     details: dict[str, Any]
+    unit: Optional[str] = None
+    metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 @dataclass
@@ -74,7 +76,10 @@ def assemble(counted: Counted, said: Said, framework: Framework) -> dict[str, An
     }
     if iterations is not None:
         details["iteration_clock"] = iterations[3]
+    unit = said.unit or ("images" if "input_size" in read_back else None)
     return {
+        **({"unit": unit} if unit is not None else {}),
+        **({"metrics": _metrics(said.metrics)} if said.metrics else {}),
         "schema": _output.SCHEMA,
         "samples": samples,
         "elapsed_s": counted.elapsed_s,
@@ -83,6 +88,19 @@ def assemble(counted: Counted, said: Said, framework: Framework) -> dict[str, An
         "details": {name: value for name, value in details.items() if value is not None},
         "iterations": iterations,
     }
+
+
+def _metrics(said: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The script's own metrics, with plain numbers in place of tensors."""
+    metrics = {}
+    for name, metric in said.items():
+        value = metric["value"]
+        value = value.item() if hasattr(value, "item") else value
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
+            raise Unusable(f"the metric {name!r} is {value!r}: expected a number")
+        kept = {"value": value, "unit": metric["unit"], "per_second": metric["per_second"] or None}
+        metrics[name] = {key: what for key, what in kept.items() if key == "value" or what is not None}
+    return metrics
 
 
 def _sizes(counted: Counted, framework: Framework) -> tuple[int, int, Optional[int]]:
@@ -174,6 +192,9 @@ def merge(ranks: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], Optional[Ite
     merged["effective"] = _merged([rank["effective"] for rank in ranks])
     merged["effective"]["batch"] = sum(rank["effective"]["batch"] for rank in ranks)
     merged["effective"]["ranks"] = len(ranks)
+    metrics = _merged_metrics([rank.get("metrics", {}) for rank in ranks])
+    if metrics:
+        merged["metrics"] = metrics
     details = dict(ranks[slowest]["details"])
     details["window_started_at"] = min(rank["details"]["window_started_at"] for rank in ranks)
     for name in ("peak_device_memory_bytes", "peak_device_allocated_bytes", "peak_host_memory_bytes"):
@@ -184,6 +205,19 @@ def merge(ranks: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], Optional[Ite
     details["slowest_rank"] = slowest
     merged["details"] = details
     return merged, iterations[slowest]
+
+
+def _merged_metrics(ranks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Counts are added; of other metrics, the first rank that has one decides."""
+    merged: dict[str, Any] = {}
+    for metrics in ranks:
+        for name, metric in metrics.items():
+            merged.setdefault(name, dict(metric))
+    for name, metric in merged.items():
+        if metric.get("per_second"):
+            values = [rank[name]["value"] for rank in ranks if name in rank and rank[name]["value"] is not None]
+            metric["value"] = sum(values) if values else None
+    return merged
 
 
 def _line(number: int, rank: Mapping[str, Any]) -> dict[str, Any]:

@@ -96,8 +96,11 @@ def page(measurement: Mapping[str, Any]) -> str:
     name = details.pop("device_name", None)
     where = f"{device} ({name})" if name else device
     lines = [f"{model or 'training'}, {precision}, batch {batch}, on {where}"]
-    rate = f"{samples / seconds:.2f} samples/s"
-    lines += _lines(rate, f"{samples} samples in {seconds:.3f} s, the device waited for at both ends")
+    unit = measurement.get("unit", "samples")
+    rate = f"{samples / seconds:.2f} {unit}/s"
+    lines += _lines(rate, f"{samples} {unit} in {seconds:.3f} s, the device waited for at both ends")
+    for name, metric in measurement.get("metrics", {}).items():
+        lines += _lines(*_metric(name, metric, seconds)) if metric["value"] is not None else []
     versions = details.pop("versions", {})
     for heading, what in (
         ("read back", {name: value for name, value in effective.items() if name not in said}),
@@ -108,6 +111,14 @@ def page(measurement: Mapping[str, Any]) -> str:
         words = [f"{name}={_word(value)}" for name, value in sorted(what.items()) if value is not None]
         lines += _lines(heading, "  ".join(words)) if words else []
     return "\n".join(lines)
+
+
+def _metric(name: str, metric: Mapping[str, Any], seconds: float) -> tuple[str, str]:
+    """A metric and what it is: a rate if it is counted per second."""
+    value, unit = metric["value"], metric.get("unit")
+    if metric.get("per_second"):
+        return f"{value / seconds:.2f} {unit or name}/s", f"{value} {unit or name} in the window"
+    return f"{value:.6g} {unit or ''}".rstrip(), name
 
 
 def _lines(heading: str, text: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -35,15 +36,18 @@ class Window:
     """
 
     def __init__(
-        self, samples: Optional[int], batch: Optional[int], warmup: int, iters: Optional[int], said: Mapping[str, Any]
+        self, samples: Optional[int], batch: Optional[int], warmup: int, iters: Optional[int], unit: Optional[str],
+        said: Mapping[str, Any],
     ) -> None:
         for name, value in (("samples", samples), ("batch", batch), ("warmup", warmup), ("iters", iters)):
             least = 0 if name == "warmup" else 1
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
                 raise ValueError(f"{name} is {value!r}: expected a whole number of at least {least}")
+        if unit is not None and (not isinstance(unit, str) or not re.fullmatch("[A-Za-z0-9_-]{1,24}", unit)):
+            raise ValueError(f"unit is {unit!r}: expected a word of 1 to 24 letters, digits, _ and -, such as \"tokens\"")
         self.measurement: Optional[dict[str, Any]] = None
         self._samples, self._batch, self._warmup, self._iters = samples, batch, warmup, iters
-        self._said = Said(dict(said), {})
+        self._said = Said(dict(said), {}, unit)
         self._framework: Framework = Framework()
         self._ranks: Optional[Ranks] = None
         self._progress = _output.Progress(False)
@@ -123,6 +127,34 @@ class Window:
     def detail(self, **details: Any) -> None:
         """Adds to `details`, such as `flops_per_sample`."""
         self._said.details.update(details)
+
+    def count(self, name: str, amount: Any, unit: Optional[str] = None) -> None:
+        """Counts `amount` more of what is called `name`, such as tokens; its rate over the window is reported.
+
+        What is counted before and after the window does not count. With several processes, all of their counts are
+        added. An amount can be a tensor, which is read after the window.
+        """
+        metric = self._metric(name, unit, per_second=True)
+        if self._state == "open":
+            metric["value"] = metric["value"] + amount if metric["value"] is not None else amount
+
+    def metric(self, name: str, value: Any, unit: Optional[str] = None) -> None:
+        """Reports a number of the script's own, such as `window.metric("accuracy", 0.71)`. The last one counts; with
+        several processes, that of rank 0."""
+        self._metric(name, unit, per_second=False)["value"] = value
+
+    def _metric(self, name: str, unit: Optional[str], per_second: bool) -> dict[str, Any]:
+        if not isinstance(name, str) or not re.fullmatch("[a-z][a-z0-9_]{0,39}", name):
+            raise ValueError(
+                f"{name!r} is no name of a metric: expected at most 40 lower-case letters, digits and _, beginning with "
+                "a letter"
+            )
+        metric = self._said.metrics.setdefault(name, {"value": None, "unit": unit, "per_second": per_second})
+        if metric["per_second"] != per_second:
+            raise ValueError(f"{name!r} is a metric and is counted, too: give them different names")
+        if unit is not None:
+            metric["unit"] = unit
+        return metric
 
     # --- the window ---------------------------------------------------------------------------------------------------
 
@@ -279,6 +311,7 @@ def window(
     batch: Optional[int] = None,
     warmup: int = 0,
     iters: Optional[int] = None,
+    unit: Optional[str] = None,
     **settings: Any,
 ) -> Window:
     """A window to be measured, for a `with` statement.
@@ -289,6 +322,8 @@ def window(
     - `warmup` iterations come first and are not measured. The window begins after them; with 0, at once.
     - `iters` is the number of measured iterations. With it, the window ends behind the last of them; without it, at
       the end of the `with` block.
+    - `unit` is what a sample is, in the plural: `sequences`, `tokens`. Without it, samples that are pictures are
+      `images`.
     - `settings` are reported under `effective`, as by [`Window.report`]: `model="resnet50"`, and whatever else the
       script was told.
 
@@ -297,5 +332,5 @@ def window(
 
     Raises `ValueError` for a number that cannot be, and later `Unusable` for a window that cannot be measured.
     """
-    return Window(samples, batch, warmup, iters, settings)
+    return Window(samples, batch, warmup, iters, unit, settings)
 

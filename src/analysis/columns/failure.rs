@@ -3,6 +3,7 @@
 use super::shared::{OfConfig, config_columns};
 use crate::analysis::Cell;
 use crate::analysis::column::{Column, Columns};
+use crate::analysis::own::Own;
 use crate::job::Key;
 use crate::record::Record;
 
@@ -20,12 +21,12 @@ impl OfConfig for FailureLine<'_> {
 }
 
 /// Every column of `failures.csv`.
-pub(in crate::analysis) fn failure_columns<'a>() -> Columns<FailureLine<'a>> {
+pub(in crate::analysis) fn failure_columns<'a>(own: &Own) -> Columns<FailureLine<'a>> {
     let mut columns = vec![
         Of::known("job", "The name of its directory.", |line| line.0.job.dir_name()),
         Of::known("kind", "`timing`, `ncu` or `perf`.", |line| line.key().kind),
     ];
-    columns.extend(config_columns());
+    columns.extend(config_columns(own));
     columns.extend([
         Of::known("repeat", "The number of the repeat, from 1.", |line| line.key().repeat),
         Of::maybe("outcome", "The [outcome](../troubleshooting.md#outcomes).", NO_RECORD, |line| {

@@ -3,11 +3,13 @@
 use std::fmt::Display;
 
 use super::job_line::JobLine;
+use super::own::run_metric_columns;
 use super::sensors::sensor_columns;
-use super::shared::{OfConfig, config_columns};
-use crate::analysis::column::{Column, Columns, Group, list, yes_no};
-use crate::analysis::cost::usd_per_million_images;
+use super::shared::{OfConfig, PART, UNIT, config_columns, part_text};
+use crate::analysis::column::{Column, Columns, Group, list};
+use crate::analysis::cost::usd_per_million_samples;
 use crate::analysis::marks::{foreign_cores, mark_names, stolen_cores};
+use crate::analysis::own::Own;
 use crate::analysis::{Cell, NoRecord};
 use crate::job::PARAMETERS;
 use crate::protocol::Details;
@@ -23,10 +25,12 @@ const HIDDEN: &str = "the host does not tell";
 type Of<'a> = Column<JobLine<'a>>;
 
 /// Every column of `metrics.csv`.
-pub(in crate::analysis) fn job_columns<'a>() -> Columns<JobLine<'a>> {
+pub(in crate::analysis) fn job_columns<'a>(own: &Own) -> Columns<JobLine<'a>> {
     Columns(vec![
-        Group::titled("The job", job()),
+        Group::titled("The job", job(own)),
         Group::titled("The measurement", [window(), details()].into_iter().flatten().collect()),
+        Group::titled("Metrics of the worker's own", run_metric_columns(own))
+            .noted("As many as workers report. They are summarised, but never judged."),
         Group::titled("The settings", settings()).noted("As the worker reports them, else as declared."),
         Group::titled("The process", [process(), load()].into_iter().flatten().collect()),
         Group::titled("Sensors", sensor_columns()).noted(
@@ -36,15 +40,18 @@ pub(in crate::analysis) fn job_columns<'a>() -> Columns<JobLine<'a>> {
     ])
 }
 
-fn job<'a>() -> Vec<Of<'a>> {
+fn job<'a>(own: &Own) -> Vec<Of<'a>> {
     let mut columns = vec![
         Of::known("job", "The name of its directory.", |line| line.cell().job.dir_name()),
         Of::known("label", "Its label.", |line| line.cell().job.label()),
         Of::known("kind", "`timing`, `ncu` or `perf`.", |line| line.key().kind),
     ];
-    columns.extend(config_columns());
+    columns.extend(config_columns(own));
     columns.extend([
         Of::known("repeat", "The number of the repeat, from 1.", |line| line.key().repeat),
+        Of::maybe("part", PART, "the job has no result", |line| {
+            line.row.filter(|_| line.measured().is_some()).map(part_text)
+        }),
         Of::known("status", "`succeeded`, `failed` or `not_run`.", |line| status(line.cell())),
         Of::maybe(
             "outcome",
@@ -55,7 +62,7 @@ fn job<'a>() -> Vec<Of<'a>> {
         Of::known("reason", "Why there is no result; `none` if there is one.", |line| {
             line.cell().reason().unwrap_or_else(|| "none".to_owned())
         }),
-        Of::known("in_statistics", "`yes` if its throughput counts.", |line| yes_no(line.run.counts())),
+        Of::known("in_statistics", "`true` if its throughput counts.", |line| line.run.counts()),
         Of::known("marks", "The names of its [marks](../marks.md).", |line| {
             list(mark_names(&line.run.marks))
         }),
@@ -85,7 +92,8 @@ fn status(cell: &Cell) -> &'static str {
 
 fn window<'a>() -> Vec<Of<'a>> {
     vec![
-        Of::maybe("samples", "Images of the measured window.", NO_RESULT, |line| {
+        Of::known("unit", UNIT, |line| line.run.unit()),
+        Of::maybe("samples", "Samples of the measured window.", NO_RESULT, |line| {
             line.measured().map(|measured| measured.samples)
         }),
         Of::maybe("window_s", "Seconds of the window.", NO_RESULT, |line| {
@@ -95,32 +103,32 @@ fn window<'a>() -> Vec<Of<'a>> {
             line.measured().map(|measured| measured.synchronized)
         }),
         Of::maybe(
-            "images_per_s",
+            "samples_per_s",
             "The throughput: `samples` ÷ `window_s`.",
             "it is no timing job, has no result, or was not synchronised",
-            JobLine::images_per_s,
+            JobLine::samples_per_s,
         ),
         Of::maybe("iterations", "Measured iterations.", NO_RESULT, JobLine::iterations),
         Of::maybe("mean_iteration_s", "`window_s` ÷ `iterations`.", NO_RESULT, |line| {
             Some(line.measured()?.elapsed_s / line.iterations()? as f64)
         }),
         Of::maybe(
-            "training_gflop_per_image",
-            "FLOPs of a training step for one image. See [FLOPs](../method.md#flops).",
+            "training_gflop_per_sample",
+            "FLOPs of a training step for one sample. See [FLOPs](../method.md#flops).",
             "orchestrate does not describe the network, and its worker does not report FLOPs",
             |line| line.training_flops().map(|flops| flops / 1e9),
         ),
         Of::maybe(
             "attained_gflop_per_s",
-            "`training_gflop_per_image` × `images_per_s`.",
+            "`training_gflop_per_sample` × `samples_per_s`.",
             "either of the two is",
-            |line| Some(line.training_flops()? * line.images_per_s()? / 1e9),
+            |line| Some(line.training_flops()? * line.samples_per_s()? / 1e9),
         ),
         Of::maybe(
-            "usd_per_million_images",
-            "The price of a million images at this throughput.",
+            "usd_per_million_samples",
+            "The price of a million samples at this throughput.",
             "the env has no `usd_per_hour`, or the job no throughput",
-            |line| Some(usd_per_million_images(line.cell().usd_per_hour?, line.images_per_s()?)),
+            |line| Some(usd_per_million_samples(line.cell().usd_per_hour?, line.samples_per_s()?)),
         ),
     ]
 }

@@ -1,7 +1,7 @@
 //! A line of `metrics.csv`: a job, and where to find what its columns show.
 
 use super::shared::OfConfig;
-use crate::analysis::cost::Cost;
+use crate::analysis::group::Row;
 use crate::analysis::{Cell, Run};
 use crate::job::Key;
 use crate::protocol::{Effective, Measurement};
@@ -12,8 +12,8 @@ use crate::record::{Gate, GpuTelemetry, HostFacts, Provenance, Record, Telemetry
 pub(in crate::analysis) struct JobLine<'a> {
     /// The job, whatever became of it.
     pub(in crate::analysis) run: &'a Run<'a>,
-    /// What an image costs.
-    pub(in crate::analysis) cost: Option<&'a Cost>,
+    /// Its row; `None` if it could belong to any of several.
+    pub(in crate::analysis) row: Option<&'a Row<'a>>,
 }
 
 impl OfConfig for JobLine<'_> {
@@ -39,12 +39,12 @@ impl<'a> JobLine<'a> {
         self.measured().map(|measured| measured.samples / u64::from(measured.effective.batch))
     }
 
-    pub(super) fn images_per_s(&self) -> Option<f64> {
-        self.run.images_per_s().filter(|_| self.cell().is_timing())
+    pub(super) fn samples_per_s(&self) -> Option<f64> {
+        self.run.samples_per_s().filter(|_| self.cell().is_timing())
     }
 
     pub(super) fn training_flops(&self) -> Option<f64> {
-        self.cost.map(Cost::training_flops)
+        Some(self.row?.cost.as_ref().ok()?.training_flops())
     }
 
     /// What the worker reports that it did, also if the job failed.

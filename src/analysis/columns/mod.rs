@@ -3,6 +3,7 @@
 mod failure;
 mod job;
 mod job_line;
+mod own;
 mod point;
 mod run;
 mod sensors;

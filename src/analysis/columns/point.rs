@@ -1,8 +1,9 @@
 //! The columns of `roofline_points.csv` and of the table behind each roofline.
 
-use super::shared::{OfRow, config_columns, host_column, part_column};
-use crate::analysis::column::{Column, Columns, yes_no};
+use super::shared::{OfRow, config_columns, host_column, part_column, unit_column};
+use crate::analysis::column::{Column, Columns};
 use crate::analysis::group::Row;
+use crate::analysis::own::Own;
 use crate::analysis::peaks::{Ceiling, Peaks};
 use crate::analysis::roofline::Point;
 
@@ -35,13 +36,13 @@ impl PointLine<'_> {
 }
 
 /// Every column of `roofline_points.csv`.
-pub(in crate::analysis) fn point_columns<'a>() -> Columns<PointLine<'a>> {
+pub(in crate::analysis) fn point_columns<'a>(own: &Own) -> Columns<PointLine<'a>> {
     let mut columns =
         vec![Of::known("number", "The number in the figure. Points of one row share it.", |line| {
             line.point.number
         })];
-    columns.extend(config_columns());
-    columns.extend([host_column(), part_column()]);
+    columns.extend(config_columns(own));
+    columns.extend([host_column(), part_column(), unit_column()]);
     columns.extend(throughput());
     columns.extend(roofs());
     Columns::plain(columns)
@@ -50,7 +51,9 @@ pub(in crate::analysis) fn point_columns<'a>() -> Columns<PointLine<'a>> {
 fn throughput<'a>() -> Vec<Of<'a>> {
     vec![
         Of::maybe("n", "Runs that count.", NO_THROUGHPUT, |line| Some(line.row.statistics.as_ref().ok()?.n)),
-        Of::maybe("median_images_per_s", "Their median throughput.", NO_THROUGHPUT, |line| line.row.median()),
+        Of::maybe("median_samples_per_s", "Their median throughput.", NO_THROUGHPUT, |line| {
+            line.row.median()
+        }),
         Of::known("bytes_source", "`measured`, `modelled` or `estimated`.", |line| line.point.source),
         Of::known("intensity_flop_per_byte", "The arithmetic intensity.", |line| line.point.intensity),
         Of::known("attained_gflop_per_s", "The network's FLOPs × the median throughput.", |line| {
@@ -62,9 +65,7 @@ fn throughput<'a>() -> Vec<Of<'a>> {
         Of::known("bound", "`compute-bound`, `memory-bound`, `latency-bound` or `unknown`.", |line| {
             line.point.bound
         }),
-        Of::known("above_roof", "`yes` if it lies above its roof.", |line| {
-            yes_no(line.point.is_above_roof())
-        }),
+        Of::known("above_roof", "`true` if it lies above its roof.", |line| line.point.is_above_roof()),
     ]
 }
 

@@ -1,9 +1,10 @@
 //! The columns of the table behind each throughput figure.
 
-use super::shared::{OfRow, config_columns, part_column};
+use super::shared::{OfRow, config_columns, part_column, unit_column};
 use crate::analysis::Run;
-use crate::analysis::column::{Column, Columns, yes_no};
+use crate::analysis::column::{Column, Columns};
 use crate::analysis::group::{Row, Statistics};
+use crate::analysis::own::Own;
 
 const NO_STATISTICS: &str = "no run of the row counts";
 
@@ -30,20 +31,21 @@ impl<'a> RunLine<'a> {
 }
 
 /// Every column of a run.
-pub(in crate::analysis) fn run_columns<'a>() -> Columns<RunLine<'a>> {
-    let mut columns: Vec<Of<'a>> = config_columns();
+pub(in crate::analysis) fn run_columns<'a>(own: &Own) -> Columns<RunLine<'a>> {
+    let mut columns: Vec<Of<'a>> = config_columns(own);
     columns.extend([
         part_column(),
+        unit_column(),
         Of::known("repeat", "The number of the repeat, from 1.", |line| line.run.cell.job.key().repeat),
-        Of::maybe("images_per_s", "The throughput of the run.", "its window was not synchronised", |line| {
-            line.run.images_per_s()
+        Of::maybe("samples_per_s", "The throughput of the run.", "its window was not synchronised", |line| {
+            line.run.samples_per_s()
         }),
-        Of::known("in_statistics", "`yes` if its throughput counts.", |line| yes_no(line.run.counts())),
-        Of::maybe("median_images_per_s", "The median of the row.", NO_STATISTICS, |line| {
+        Of::known("in_statistics", "`true` if its throughput counts.", |line| line.run.counts()),
+        Of::maybe("median_samples_per_s", "The median of the row.", NO_STATISTICS, |line| {
             Some(line.statistics()?.median)
         }),
         Of::maybe(
-            "mad_images_per_s",
+            "mad_samples_per_s",
             "The median absolute deviation of the row.",
             "fewer than two runs of the row count",
             |line| line.statistics()?.mad.ok(),

@@ -39,7 +39,7 @@ fn samples<'a>() -> Vec<Of<'a>> {
     ]
 }
 
-/// The columns that the sensors of `part` declare; the energy last, for power and joules per image follow it.
+/// The columns that the sensors of `part` declare; the energy last, for power and joules per sample follow it.
 fn of_part<'a>(part: Part) -> Vec<Of<'a>> {
     let mut sensors: Vec<Sensor> = Sensor::of(part).collect();
     sensors.sort_by_key(|sensor| matches!(sensor.declaration().summary, Summary::WindowGrowth(_)));
@@ -85,8 +85,8 @@ fn cpu_power<'a>() -> Vec<Of<'a>> {
         Of::maybe("cpu_mean_power_w", "`cpu_energy_j` ÷ `window_s`.", absent, move |line| {
             Some(draw(line)?.power_w)
         }),
-        Of::maybe("cpu_joules_per_image", "`cpu_energy_j` ÷ `samples`.", absent, move |line| {
-            Some(draw(line)?.joules_per_image)
+        Of::maybe("cpu_joules_per_sample", "`cpu_energy_j` ÷ `samples`.", absent, move |line| {
+            Some(draw(line)?.joules_per_sample)
         }),
     ]
 }
@@ -102,8 +102,8 @@ fn gpu<'a>() -> Vec<Of<'a>> {
             absent,
             move |line| Some(draw(line)?.power_w),
         ),
-        Of::maybe("gpu_joules_per_image", "`gpu_mean_power_w` ÷ images per second.", absent, move |line| {
-            Some(draw(line)?.joules_per_image)
+        Of::maybe("gpu_joules_per_sample", "`gpu_mean_power_w` ÷ samples per second.", absent, move |line| {
+            Some(draw(line)?.joules_per_sample)
         }),
         Of::maybe(
             "gpu_throttle_reasons",
@@ -225,11 +225,11 @@ mod tests {
             ("cpu_max_busy", "2"),
             ("cpu_mean_mhz", "2500"),
             ("cpu_mean_power_w", "50"),
-            ("cpu_joules_per_image", "0.5"),
+            ("cpu_joules_per_sample", "0.5"),
             ("cpu_throttle_events", "NA"),
             ("gpu_energy_j", "NA"),
             ("gpu_mean_power_w", "300"),
-            ("gpu_joules_per_image", "3"),
+            ("gpu_joules_per_sample", "3"),
             ("gpu_throttle_reasons", "3 × sw_power_cap"),
             ("gpu_foreign_processes", "42 python3; 43 Xorg (draws)"),
             ("gate_waited_s", "7.5"),

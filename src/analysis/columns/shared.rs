@@ -2,6 +2,7 @@
 
 use crate::analysis::column::Column;
 use crate::analysis::group::{Row, params_text};
+use crate::analysis::own::Own;
 use crate::job::Key;
 
 /// A line that is about one config.
@@ -29,13 +30,13 @@ impl OfRow for &Row<'_> {
 }
 
 /// Which config a line is about.
-pub(in crate::analysis) fn config_columns<T: OfConfig>() -> Vec<Column<T>> {
-    vec![
+pub(in crate::analysis) fn config_columns<T: OfConfig>(own: &Own) -> Vec<Column<T>> {
+    let mut columns = vec![
         Column::known("env", "The env.", |line: &T| line.key().env.clone()),
         Column::known("device", "The device that it declares.", |line: &T| line.key().device),
         Column::known("model", "The network.", |line: &T| line.key().model.clone()),
         Column::known("precision", "The declared precision.", |line: &T| line.key().precision),
-        Column::known("batch", "Images per iteration.", |line: &T| line.key().batch),
+        Column::known("batch", "Samples per iteration.", |line: &T| line.key().batch),
         Column::known(
             "params",
             "The parameters that are not at their default, and the worker's command; `defaults` if there are none.",
@@ -43,7 +44,23 @@ pub(in crate::analysis) fn config_columns<T: OfConfig>() -> Vec<Column<T>> {
                 Some(params_text(line.key())).filter(|text| !text.is_empty()).unwrap_or("defaults".to_owned())
             },
         ),
-    ]
+    ];
+    columns.extend(parameter_columns(own));
+    columns
+}
+
+/// A column per parameter, with its declared value.
+fn parameter_columns<T: OfConfig>(own: &Own) -> Vec<Column<T>> {
+    let column = |name: &String| {
+        let parameter = name.clone();
+        Column::maybe(
+            format!("param_{name}"),
+            "The declared value of the parameter NAME, one column for each that some config declares.",
+            "nobody declared it",
+            move |line: &T| line.key().param(&parameter),
+        )
+    };
+    own.parameters.iter().map(column).collect()
 }
 
 /// Where the runs of a row ran.
@@ -55,8 +72,23 @@ pub(in crate::analysis) fn host_column<T: OfRow>() -> Column<T> {
 
 /// Which of the rows of its config a row is.
 pub(in crate::analysis) fn part_column<T: OfRow>() -> Column<T> {
-    Column::known("part", "The number of the row among those of its config, such as `1 of 2`.", |line: &T| {
-        let (part, of) = line.row().part;
-        format!("{part} of {of}")
-    })
+    Column::known("part", PART, |line: &T| part_text(line.row()))
 }
+
+/// The meaning of the column `part`.
+pub(super) const PART: &str = "The number of the row among those of its config, such as `1 of 2`.";
+
+/// `1 of 2`.
+pub(super) fn part_text(row: &Row<'_>) -> String {
+    let (part, of) = row.part;
+    format!("{part} of {of}")
+}
+
+/// What the samples of a row are.
+pub(in crate::analysis) fn unit_column<T: OfRow>() -> Column<T> {
+    Column::known("unit", UNIT, |line: &T| line.row().unit.clone())
+}
+
+/// The meaning of the column `unit`.
+pub(super) const UNIT: &str =
+    "What a sample is, in the plural: `images`, `tokens`; `samples` if nobody says.";

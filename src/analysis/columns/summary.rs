@@ -1,10 +1,12 @@
 //! The columns of `summary.csv`.
 
-use super::shared::{config_columns, host_column, part_column};
+use super::own::row_metric_columns;
+use super::shared::{config_columns, host_column, part_column, unit_column};
 use crate::analysis::circumstances::Circumstances;
 use crate::analysis::column::{Column, Columns, list};
 use crate::analysis::counted::NcuRun;
 use crate::analysis::group::{Row, Statistics};
+use crate::analysis::own::Own;
 use crate::record::PerfCounters;
 use crate::stats::{Interval, TooFew};
 
@@ -20,9 +22,18 @@ const NO_PERF: &str = "no `perf` job of the config counted it";
 type Of<'a> = Column<&'a Row<'a>>;
 
 /// Every column of `summary.csv`.
-pub(in crate::analysis) fn summary_columns<'a>() -> Columns<&'a Row<'a>> {
-    let parts =
-        [config_columns(), circumstances(), counts(), statistics(), intervals(), cost(), counted(), worker()];
+pub(in crate::analysis) fn summary_columns<'a>(own: &Own) -> Columns<&'a Row<'a>> {
+    let parts = [
+        config_columns(own),
+        circumstances(),
+        counts(),
+        statistics(),
+        intervals(),
+        cost(),
+        counted(),
+        worker(),
+        row_metric_columns(own),
+    ];
     Columns::plain(parts.into_iter().flatten().collect())
 }
 
@@ -40,6 +51,7 @@ fn circumstances<'a>() -> Vec<Of<'a>> {
             |row| found(row)?.device_name.as_ref(),
         ),
         part_column(),
+        unit_column(),
     ]
 }
 
@@ -89,17 +101,17 @@ fn statistics<'a>() -> Vec<Of<'a>> {
             row.statistics.as_ref().map_or(0, |statistics| statistics.n)
         }),
         statistic(
-            "median_images_per_s",
+            "median_samples_per_s",
             "The median throughput of these runs. See [Statistics](../method.md#statistics).",
             NO_STATISTICS,
             |it| Some(it.median),
         ),
-        statistic("mad_images_per_s", "Their median absolute deviation.", ONE_RUN, |it| it.mad.ok()),
-        statistic("mean_images_per_s", "Their mean.", NO_STATISTICS, |it| Some(it.mean)),
-        statistic("sd_images_per_s", "Their standard deviation.", ONE_RUN, |it| it.sd.ok()),
+        statistic("mad_samples_per_s", "Their median absolute deviation.", ONE_RUN, |it| it.mad.ok()),
+        statistic("mean_samples_per_s", "Their mean.", NO_STATISTICS, |it| Some(it.mean)),
+        statistic("sd_samples_per_s", "Their standard deviation.", ONE_RUN, |it| it.sd.ok()),
         statistic("cv_percent", "Standard deviation ÷ mean.", ONE_RUN, |it| it.cv.ok().map(|cv| 100.0 * cv)),
-        statistic("min_images_per_s", "The slowest of them.", NO_STATISTICS, |it| Some(it.min)),
-        statistic("max_images_per_s", "The fastest of them.", NO_STATISTICS, |it| Some(it.max)),
+        statistic("min_samples_per_s", "The slowest of them.", NO_STATISTICS, |it| Some(it.min)),
+        statistic("max_samples_per_s", "The fastest of them.", NO_STATISTICS, |it| Some(it.max)),
     ]
 }
 
@@ -114,34 +126,32 @@ fn intervals<'a>() -> Vec<Of<'a>> {
             Some(of(row.statistics.as_ref().ok()?).ok()?.high)
         })
     };
-    let coverage = |name, meaning, of: fn(&Statistics) -> Result<Interval, TooFew>| {
+    let coverage = |name, of: fn(&Statistics) -> Result<Interval, TooFew>| {
+        Of::maybe(name, "Its coverage.", TOO_FEW, move |row: &&Row<'_>| {
+            Some(100.0 * of(row.statistics.as_ref().ok()?).ok()?.coverage)
+        })
+    };
+    let reason = |name, of: fn(&Statistics) -> Result<Interval, TooFew>| {
+        let meaning = "Why there is none, such as `n too small (3 of at least 6)`; `none` if there is one.";
         Of::maybe(name, meaning, NO_STATISTICS, move |row: &&Row<'_>| {
-            Some(coverage_text(of(row.statistics.as_ref().ok()?)))
+            let interval = of(row.statistics.as_ref().ok()?);
+            Some(interval.map_or_else(|too_few| too_few.to_string(), |_| "none".to_owned()))
         })
     };
     vec![
-        low("median_ci_low_images_per_s", "The lower end of the confidence interval of the median.", |it| {
+        low("median_ci_low_samples_per_s", "The lower end of the confidence interval of the median.", |it| {
             it.median_interval
         }),
-        high("median_ci_high_images_per_s", "Its upper end.", |it| it.median_interval),
-        coverage(
-            "median_ci_coverage",
-            "Its coverage, such as `96.88 %`, or why there is none: `n too small (3 of at least 6)`.",
-            |it| it.median_interval,
-        ),
-        low("mean_ci_low_images_per_s", "The lower end of the confidence interval of the mean.", |it| {
+        high("median_ci_high_samples_per_s", "Its upper end.", |it| it.median_interval),
+        coverage("median_ci_coverage_percent", |it| it.median_interval),
+        reason("median_ci_reason", |it| it.median_interval),
+        low("mean_ci_low_samples_per_s", "The lower end of the confidence interval of the mean.", |it| {
             it.mean_interval
         }),
-        high("mean_ci_high_images_per_s", "Its upper end.", |it| it.mean_interval),
-        coverage("mean_ci_coverage", "Its coverage, as for the median.", |it| it.mean_interval),
+        high("mean_ci_high_samples_per_s", "Its upper end.", |it| it.mean_interval),
+        coverage("mean_ci_coverage_percent", |it| it.mean_interval),
+        reason("mean_ci_reason", |it| it.mean_interval),
     ]
-}
-
-fn coverage_text(interval: Result<Interval, TooFew>) -> String {
-    match interval {
-        Ok(interval) => format!("{:.2} %", 100.0 * interval.coverage),
-        Err(too_few) => too_few.to_string(),
-    }
 }
 
 fn cost<'a>() -> Vec<Of<'a>> {
@@ -153,14 +163,14 @@ fn cost<'a>() -> Vec<Of<'a>> {
             |row| row.cost.as_ref().ok()?.parameters(),
         ),
         Of::maybe(
-            "forward_gmac_per_image",
+            "forward_gmac_per_sample",
             "Multiply-accumulates of the forward pass, from the description.",
             "orchestrate does not describe the network, or the size of its images is unknown",
             |row| Some(row.cost.as_ref().ok()?.described()?.forward_macs as f64 / 1e9),
         ),
         Of::maybe(
-            "training_gflop_per_image",
-            "FLOPs of a training step for one image. See [FLOPs](../method.md#flops).",
+            "training_gflop_per_sample",
+            "FLOPs of a training step for one sample. See [FLOPs](../method.md#flops).",
             NO_COST,
             |row| Some(row.cost.as_ref().ok()?.training_flops() / 1e9),
         ),
@@ -172,7 +182,7 @@ fn cost<'a>() -> Vec<Of<'a>> {
         ),
         Of::maybe(
             "attained_gflop_per_s",
-            "`training_gflop_per_image` × `median_images_per_s`.",
+            "`training_gflop_per_sample` × `median_samples_per_s`.",
             "either of the two is",
             |row| Some(row.attained()? / 1e9),
         ),
@@ -193,8 +203,8 @@ fn cost<'a>() -> Vec<Of<'a>> {
             Some(&row.ceilings()?.origin)
         }),
         Of::maybe(
-            "usd_per_million_images",
-            "The price of a million images at the median throughput.",
+            "usd_per_million_samples",
+            "The price of a million samples at the median throughput.",
             "the env has no `usd_per_hour`, or no run counts",
             |row| row.usd_per_million(),
         ),
@@ -209,11 +219,11 @@ fn counted<'a>() -> Vec<Of<'a>> {
         Of::maybe(name, meaning, NO_PERF, move |row: &&Row<'_>| value(row.counted.perf?))
     };
     vec![
-        ncu("executed_gflop_per_image", "FLOPs that the device executed.", |it| {
-            Some(it.flops_per_image()? / 1e9)
+        ncu("executed_gflop_per_sample", "FLOPs that the device executed.", |it| {
+            Some(it.flops_per_sample()? / 1e9)
         }),
-        ncu("dram_bytes_per_image", "Bytes between the device and its memory.", |it| {
-            it.dram_bytes_per_image()
+        ncu("dram_bytes_per_sample", "Bytes between the device and its memory.", |it| {
+            it.dram_bytes_per_sample()
         }),
         ncu("zero_flop_time_percent", "Time in kernels without a FLOP.", |it| {
             Some(100.0 * it.counters.zero_flop_share()?)

@@ -1,7 +1,7 @@
 //! The counters of profiled jobs, joined with the timing runs of the same config.
 //!
 //! They are joined only if they ran in the same circumstances, because bytes counted on one device say nothing about
-//! another. Operations and bytes are per image of training. Seconds under a profiler are never used.
+//! another. Operations and bytes are per sample of training. Seconds under a profiler are never used.
 
 mod stray;
 mod table;
@@ -34,25 +34,25 @@ pub struct NcuRun<'a> {
     pub counters: &'a NcuCounters,
     /// The sums of the counters.
     pub totals: NcuTotals,
-    /// How many images were trained on meanwhile.
-    pub images: u64,
+    /// How many samples were trained on meanwhile.
+    pub samples: u64,
 }
 
 impl NcuRun<'_> {
-    /// The floating-point operations that the device executed per image. Algorithms such as Winograd's need fewer than
+    /// The floating-point operations that the device executed per sample. Algorithms such as Winograd's need fewer than
     /// the network has, padding needs more.
-    pub fn flops_per_image(&self) -> Option<f64> {
-        self.per_image(self.totals.flops.filter(|_| !self.counters.unproven))
+    pub fn flops_per_sample(&self) -> Option<f64> {
+        self.per_sample(self.totals.flops.filter(|_| !self.counters.unproven))
     }
 
-    /// Bytes per image between the chip and its memory, both ways.
-    pub fn dram_bytes_per_image(&self) -> Option<f64> {
+    /// Bytes per sample between the chip and its memory, both ways.
+    pub fn dram_bytes_per_sample(&self) -> Option<f64> {
         // If the table might be cut off, all sums are lower bounds, and a point placed by them would be wrong.
-        self.per_image(self.totals.dram_bytes.filter(|_| !self.counters.unproven))
+        self.per_sample(self.totals.dram_bytes.filter(|_| !self.counters.unproven))
     }
 
-    fn per_image(&self, value: Option<u64>) -> Option<f64> {
-        Some(value? as f64 / self.images as f64)
+    fn per_sample(&self, value: Option<u64>) -> Option<f64> {
+        Some(value? as f64 / self.samples as f64)
     }
 }
 
@@ -79,7 +79,7 @@ impl<'a> Profiles<'a> {
             match &record.counters {
                 Some(Counters::Ncu(counters)) => {
                     let totals = counters.totals();
-                    counted.ncu = Some(NcuRun { counters, totals, images: measurement.samples });
+                    counted.ncu = Some(NcuRun { counters, totals, samples: measurement.samples });
                 }
                 Some(Counters::Perf(counters)) => counted.perf = Some(counters),
                 None => {}
@@ -161,20 +161,20 @@ mod tests {
         let analysis = analyse(&study);
         assert_eq!(analysis.rows.len(), 1, "a profiled job is not a row");
         let run = analysis.rows[0].counted.ncu.as_ref().unwrap();
-        assert_eq!(run.flops_per_image(), Some(211.0 / 160.0));
-        assert_eq!(run.dram_bytes_per_image(), Some(32.0));
+        assert_eq!(run.flops_per_sample(), Some(211.0 / 160.0));
+        assert_eq!(run.dram_bytes_per_sample(), Some(32.0));
         let point = &analysis.rooflines[0].points[0];
         assert_eq!(point.source, BytesSource::Measured);
         let flops = analysis.rows[0].cost.as_ref().unwrap().training_flops();
         assert!((point.intensity - flops / 32.0).abs() < 1e-6 * point.intensity);
-        // 10 images per second × 10.8 GFLOP are 43 % of 250 GFLOP/s: not at a roof, and not far from both.
+        // 10 samples per second × 10.8 GFLOP are 43 % of 250 GFLOP/s: not at a roof, and not far from both.
         assert_eq!(point.bound, Bound::Unknown);
         let told = |words: &str| analysis.findings.iter().any(|finding| finding.text.contains(words));
         assert!(told("43 % of the compute roof"), "{:?}", analysis.findings);
         assert!(told("the device executed 0.00 GFLOP"), "{:?}", analysis.findings);
     }
 
-    /// 10 images per second of 1.9 GB each are 95 % of 20 GB/s.
+    /// 10 samples per second of 1.9 GB each are 95 % of 20 GB/s.
     #[test]
     fn counted_bytes_alone_make_a_point_memory_bound() {
         let with_bytes = |bytes: u64| {
@@ -237,7 +237,7 @@ mod tests {
         });
         let analysis = analyse(&study);
         let run = analysis.rows[0].counted.ncu.as_ref().unwrap();
-        assert_eq!((run.dram_bytes_per_image(), run.flops_per_image()), (None, None));
+        assert_eq!((run.dram_bytes_per_sample(), run.flops_per_sample()), (None, None));
         assert!(counters(&analysis).table().csv().contains("a lower bound: the table might be cut off"));
     }
 

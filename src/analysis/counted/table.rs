@@ -5,6 +5,7 @@ use crate::analysis::Analysis;
 use crate::analysis::column::{Column, Columns, Rows};
 use crate::analysis::columns::{OfRow, config_columns, host_column, part_column};
 use crate::analysis::group::Row;
+use crate::analysis::own::Own;
 use crate::record::ncu::{KernelGroup, NcuTotals};
 use crate::record::perf::{Count, PerfCounters, PerfEvent};
 
@@ -18,7 +19,7 @@ pub(in crate::analysis) fn counters<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> 
         let of_perf = row.counted.perf.iter().copied().flat_map(perf_counters);
         of_ncu.chain(of_perf).map(move |counter| CounterLine { row, counter })
     });
-    counter_columns().rows(lines)
+    counter_columns(&analysis.own).rows(lines)
 }
 
 /// A line of `counters.csv`.
@@ -33,8 +34,8 @@ struct Counter {
     name: String,
     value: Option<f64>,
     unit: String,
-    /// How many images the value covers; `None` if it is not a sum.
-    images: Option<u64>,
+    /// How many samples the value covers; `None` if it is not a sum.
+    samples: Option<u64>,
     note: Option<String>,
 }
 
@@ -45,9 +46,9 @@ impl OfRow for CounterLine<'_> {
 }
 
 /// Every column of `counters.csv`.
-pub(in crate::analysis) fn counter_columns<'a>() -> Columns<CounterLine<'a>> {
+pub(in crate::analysis) fn counter_columns<'a>(own: &Own) -> Columns<CounterLine<'a>> {
     type Of<'a> = Column<CounterLine<'a>>;
-    let mut columns: Vec<Of<'a>> = config_columns();
+    let mut columns: Vec<Of<'a>> = config_columns(own);
     columns.extend([
         host_column(),
         part_column(),
@@ -57,8 +58,8 @@ pub(in crate::analysis) fn counter_columns<'a>() -> Columns<CounterLine<'a>> {
         }),
         Of::maybe("value", "Its value, over the whole job.", NOT_MEASURED, |line| line.counter.value),
         Of::known("unit", "The unit of the value.", |line| line.counter.unit.clone()),
-        Of::maybe("per_image", "The value ÷ images.", "it was not measured, or does not add up", |line| {
-            Some(line.counter.value? / line.counter.images? as f64)
+        Of::maybe("per_sample", "The value ÷ samples.", "it was not measured, or does not add up", |line| {
+            Some(line.counter.value? / line.counter.samples? as f64)
         }),
         Of::known("note", "Why it was not measured, or that it is a lower bound; else `none`.", |line| {
             line.counter.note.clone().unwrap_or_else(|| "none".to_owned())
@@ -75,7 +76,7 @@ fn ncu_counters(run: &NcuRun<'_>) -> Vec<Counter> {
         name: name.to_owned(),
         value,
         unit: unit.to_owned(),
-        images: Some(run.images),
+        samples: Some(run.samples),
         note: note.or_else(|| value.is_none().then(|| "not measured".to_owned())).or_else(bound),
     };
     let sums = sums(&run.totals).map(|(name, value, unit)| counter(name, value, unit, None));
@@ -83,7 +84,7 @@ fn ncu_counters(run: &NcuRun<'_>) -> Vec<Counter> {
     let paths =
         paths.map(|(path, flops)| counter(&format!("tensor_{path}"), Some(*flops as f64), "FLOP", None));
     let whole = |name: &str, value: Option<f64>, unit: &str| Counter {
-        images: None,
+        samples: None,
         ..counter(name, value, unit, None)
     };
     let share = run.counters.zero_flop_share().map(|share| 100.0 * share);
@@ -130,7 +131,7 @@ fn perf_counters(counters: &PerfCounters) -> Vec<Counter> {
         name: event_name(event),
         value: event.count.value(),
         unit: event.unit.clone().unwrap_or_else(|| "events".to_owned()),
-        images: None,
+        samples: None,
         note: event_note(event),
     });
     let ratio = |name: &str, value: Option<f64>, unit: &str| Counter {
@@ -138,7 +139,7 @@ fn perf_counters(counters: &PerfCounters) -> Vec<Counter> {
         name: name.to_owned(),
         value,
         unit: unit.to_owned(),
-        images: None,
+        samples: None,
         note: value.is_none().then(|| "not measured".to_owned()),
     };
     let percent = |share: Option<f64>| share.map(|share| 100.0 * share);
@@ -180,7 +181,7 @@ pub(in crate::analysis) fn kernels<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
             kernels.map(move |(kernel, rank)| KernelLine { row, run, rank, kernel })
         })
     });
-    kernel_columns().rows(lines)
+    kernel_columns(&analysis.own).rows(lines)
 }
 
 /// A line of `kernels.csv`.
@@ -199,9 +200,9 @@ impl OfRow for KernelLine<'_> {
 }
 
 /// Every column of `kernels.csv`.
-pub(in crate::analysis) fn kernel_columns<'a>() -> Columns<KernelLine<'a>> {
+pub(in crate::analysis) fn kernel_columns<'a>(own: &Own) -> Columns<KernelLine<'a>> {
     type Of<'a> = Column<KernelLine<'a>>;
-    let mut columns: Vec<Of<'a>> = config_columns();
+    let mut columns: Vec<Of<'a>> = config_columns(own);
     columns.extend([
         host_column(),
         part_column(),

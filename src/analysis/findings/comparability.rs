@@ -10,6 +10,7 @@ use crate::analysis::tally::Tally;
 use crate::analysis::unconfirmed::{count_unconfirmed, unconfirmed_text};
 use crate::analysis::{Cell, Run};
 use crate::job::{ConfigOf, PARAMETERS};
+use crate::protocol::SampleUnit;
 use crate::text::count_text;
 
 pub(super) fn completeness(runs: &[Run<'_>]) -> Option<Finding> {
@@ -29,12 +30,30 @@ pub(super) fn comparability(runs: &[Run<'_>], rows: &[Row<'_>]) -> Vec<Finding> 
     let mut found = splits(rows);
     found.extend(settings_differ(rows));
     found.extend(mixed_settings(rows));
+    found.extend(mixed_units(rows));
     found.extend(not_confirmed(rows));
     found.extend(stray_profiles(runs, rows));
     found.extend(disturbed_profiles(runs));
     found.extend(left_out(rows));
     found.extend(included(rows));
     found
+}
+
+/// Rows whose throughputs have different units, and so are not comparable.
+fn mixed_units(rows: &[Row<'_>]) -> Option<Finding> {
+    let mut by_unit: BTreeMap<&SampleUnit, Vec<String>> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.circumstances.is_some()) {
+        by_unit.entry(&row.unit).or_default().push(row.label());
+    }
+    let units: Vec<String> =
+        by_unit.iter().map(|(unit, labels)| format!("{unit} ({})", list(labels))).collect();
+    (units.len() > 1).then(|| {
+        let text = format!(
+            "Samples are not the same everywhere: {}. Throughputs of different units are not comparable.",
+            units.join("; ")
+        );
+        finding(Topic::Comparability, text)
+    })
 }
 
 /// Rows of a config that has several.

@@ -57,12 +57,12 @@ fn bound_text(row: &Row<'_>, roofline: &Roofline<'_>, point: &Point) -> String {
 /// Configs whose device executed more or fewer operations than the network has.
 fn far_from_model(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
     let text = |row: &Row<'_>| {
-        let executed = row.counted.ncu.as_ref()?.flops_per_image()?;
+        let executed = row.counted.ncu.as_ref()?.flops_per_sample()?;
         let modelled = row.cost.as_ref().ok()?.training_flops();
         let share = executed / modelled - 1.0;
         (share.abs() > thresholds.of(Threshold::ExecutedFlops)).then(|| {
             format!(
-                "Per image of {}, the device executed {:.2} GFLOP and the network has {:.2} ({:+.0} %; threshold {}). \
+                "Per sample of {}, the device executed {:.2} GFLOP and the network has {:.2} ({:+.0} %; threshold {}). \
                  Algorithms such as Winograd's need fewer. Padding needs more, and so do undescribed operations.",
                 row.label(),
                 executed / 1e9,
@@ -83,7 +83,7 @@ fn reported_otherwise(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding>
         let share = reported / counted - 1.0;
         (share.abs() > thresholds.of(Threshold::ReportedFlops)).then(|| {
             format!(
-                "Per image of {}, the worker counts {} GFLOP and orchestrate {} ({:+.0} %; threshold {}): {}. \
+                "Per sample of {}, the worker counts {} GFLOP and orchestrate {} ({:+.0} %; threshold {}): {}. \
                  orchestrate's number is used.",
                 row.label(),
                 significant(reported / 1e9, 4),

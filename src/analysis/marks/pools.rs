@@ -295,7 +295,7 @@ fn rate(cell: &Cell) -> Option<f64> {
     measurement.synchronized.then(|| measurement.samples_per_s())
 }
 
-/// The mark of a run whose config reaches `level` images per second at `batch`, if it spilled.
+/// The mark of a run whose config reaches `level` samples per second at `batch`, if it spilled.
 fn spill(cell: &Cell, batch: u32, level: f64, thresholds: &Thresholds) -> Option<Mark> {
     let (record, _) = cell.success()?;
     let cliff = level / rate(cell)?;

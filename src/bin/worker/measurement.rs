@@ -1,7 +1,9 @@
 //! What was really done, in the terms of the protocol.
 
 use orchestrate::job::{DataSource, Device, Optimizer, PARAMETERS, Parameter, Precision};
-use orchestrate::protocol::{Details, Effective, MEASUREMENT_SCHEMA, Setting, Settings, WireMeasurement};
+use orchestrate::protocol::{
+    Details, Effective, MEASUREMENT_SCHEMA, SampleUnit, Setting, Settings, WireMeasurement,
+};
 use tch::{Kind, TchError, Tensor};
 
 use super::arguments::Training;
@@ -131,6 +133,8 @@ impl Observed {
             // `Trainer::measure` waits for the device on both sides.
             synchronized: Some(true),
             effective: Some(self.effective(settings).into()),
+            unit: Some(SampleUnit::IMAGES),
+            metrics: Default::default(),
             details: Details { repeated: Some(repeated), ..self.details() }.into(),
         }
     }

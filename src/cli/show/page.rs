@@ -8,7 +8,7 @@ use crate::analysis::marks::Mark;
 use crate::analysis::unconfirmed::{unconfirmed, unconfirmed_text};
 use crate::cli::marked::Doubts;
 use crate::cli::words::mark_text;
-use crate::job::{Job, Kind, WorkerTemplate};
+use crate::job::{Job, Key, Kind, WorkerTemplate};
 use crate::plan::{Standing, quote};
 use crate::protocol::Measurement;
 use crate::record::perf::{Count, PerfEvent};
@@ -58,7 +58,7 @@ impl Page {
         // The last record decides. The outcomes of earlier ones are listed above.
         if let Some(record) = self.attempts.iter().rev().find_map(|attempt| attempt.record.as_ref()) {
             let title = format!("of attempt {}", record.attempt);
-            let measurement = record.measurement.as_ref().map(|it| measurement(it, record.key.kind));
+            let measurement = record.measurement.as_ref().map(|it| measurement(it, &record.key));
             section(&mut text, &format!("measurement {title}"), measurement.unwrap_or_default());
             section(&mut text, &format!("process {title}"), process(record.process.as_ref()));
             let counters = record.counters.as_ref().map(counters).unwrap_or_default();
@@ -226,15 +226,21 @@ fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
-fn measurement(measurement: &Measurement, kind: Kind) -> Lines {
+fn measurement(measurement: &Measurement, key: &Key) -> Lines {
     let synchronised = if measurement.synchronized { "yes" } else { "no: its seconds are meaningless" };
     let mut lines = vec![
         line("samples", measurement.samples),
         line("seconds", number_text(measurement.elapsed_s)),
         line("synchronised", synchronised),
     ];
-    if kind == Kind::Timing && measurement.synchronized {
-        lines.push(line("images/s", rate_text(measurement.samples_per_s())));
+    if key.kind == Kind::Timing && measurement.synchronized {
+        let unit = measurement.unit(key);
+        lines.push(line(format!("{unit}/s"), rate_text(measurement.samples_per_s())));
+    }
+    for (name, metric) in &measurement.metrics {
+        let Some(value) = metric.compared(measurement.elapsed_s) else { continue };
+        let unit = metric.compared_unit(name).map(|unit| format!(" {unit}")).unwrap_or_default();
+        lines.push(line(format!("metric {name}"), format!("{}{unit}", number_text(value))));
     }
     lines.extend(fields("effective ", &measurement.effective));
     lines.extend(fields("", &measurement.details));
@@ -276,7 +282,7 @@ fn telemetry(record: &Record) -> Lines {
     let draw = |name: &str, draw: Option<Draw>| {
         let draw = draw?;
         let power = decimals(draw.power_w, 1);
-        Some(line(name, format!("{power} W, {} J per image", rate_text(draw.joules_per_image))))
+        Some(line(name, format!("{power} W, {} J per sample", rate_text(draw.joules_per_sample))))
     };
     lines.extend(draw("processor power", cpu_draw(record)));
     lines.extend(draw("GPU power", gpu_draw(record)));
@@ -415,7 +421,7 @@ mod tests {
           of_window          true
           samples            9
           swapped_out_bytes  0
-          processor power    50 W, 0.5000 J per image
+          processor power    50 W, 0.5000 J per sample
         ");
     }
 

@@ -18,6 +18,7 @@ use crate::plan::{
     Decided, Decision, Estimator, Inventory, Misreadings, NotDone, Plan, Renamed, Standing, TimeLeft,
     misreadings, renamed, state,
 };
+use crate::protocol::SampleUnit;
 use crate::record::{Outcome, Record};
 
 /// The version of the `--json` format.
@@ -86,11 +87,13 @@ pub(super) struct ConfigView {
     pub(super) throughput: Vec<ThroughputView>,
 }
 
-/// Images per second of runs in the same circumstances.
+/// Samples per second of runs in the same circumstances.
 #[derive(Debug, Serialize)]
 pub(super) struct ThroughputView {
     /// Runs that count.
     pub(super) n: usize,
+    /// What their samples are.
+    pub(super) unit: SampleUnit,
     /// `None` if none counts.
     pub(super) median: Option<f64>,
     /// The median absolute deviation; `None` if `n` is too small.
@@ -123,6 +126,16 @@ pub(super) struct FailureView {
 }
 
 impl Overview {
+    /// What the samples of all results are; without results, what is known beforehand.
+    pub(super) fn unit(&self) -> SampleUnit {
+        let found = || self.configs.iter().flat_map(|config| &config.throughput);
+        if found().next().is_some() {
+            SampleUnit::common(found().map(|group| group.unit.clone()))
+        } else {
+            SampleUnit::common(self.configs.iter().map(|config| SampleUnit::unsaid(&config.key)))
+        }
+    }
+
     /// The overview of `decided`, the selected jobs of `plan`. Statistics include marked runs if `include_marked`.
     pub(super) fn of(
         plan: &Plan,
@@ -305,6 +318,7 @@ impl ThroughputView {
         };
         ThroughputView {
             n: statistics.map_or(0, |statistics| statistics.n),
+            unit: row.unit.clone(),
             median: statistics.map(|statistics| statistics.median),
             mad: statistics.and_then(|statistics| statistics.mad.ok()),
             left_out,

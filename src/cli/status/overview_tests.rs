@@ -28,13 +28,13 @@ impl Scene {
         self
     }
 
-    fn done(self, key: Key, images_per_s: f64) -> Scene {
-        self.done_but(key, images_per_s, |_| ())
+    fn done(self, key: Key, samples_per_s: f64) -> Scene {
+        self.done_but(key, samples_per_s, |_| ())
     }
 
-    fn done_but(self, key: Key, images_per_s: f64, change: impl FnOnce(&mut Record)) -> Scene {
+    fn done_but(self, key: Key, samples_per_s: f64, change: impl FnOnce(&mut Record)) -> Scene {
         let slot = self.decided.len() as i64;
-        let mut record = fixture::record(key.clone(), images_per_s, slot);
+        let mut record = fixture::record(key.clone(), samples_per_s, slot);
         change(&mut record);
         self.job(key, Decision::Skip, Some(Standing::Done(Arc::new(record))))
     }

@@ -70,7 +70,7 @@ fn configs_text(overview: &Overview, layout: Layout) -> String {
     header.extend(overview.varying.iter().cloned());
     header.push("done".to_owned());
     header.extend(optional.iter().map(|column| column.name.to_owned()));
-    header.extend(["images/s (median ± MAD)", "n"].map(str::to_owned));
+    header.extend([format!("{}/s (median ± MAD)", overview.unit()), "n".to_owned()]);
     header.extend(noted.then(|| "note".to_owned()));
     let mut rows = table(header, layout);
     for config in &overview.configs {
@@ -99,7 +99,7 @@ fn own_cells(config: &ConfigView, varying: &[String]) -> Vec<String> {
     cells
 }
 
-/// Images per second, and n.
+/// Samples per second, and n.
 fn throughput_cells(group: Option<&ThroughputView>) -> [String; 2] {
     let Some(group) = group else { return ["-".to_owned(), "0".to_owned()] };
     let median = match (group.median, group.mad) {
@@ -169,11 +169,13 @@ fn failures_text(failures: &[FailureView], by_directory: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::SampleUnit;
 
     #[test]
     fn one_run_has_no_spread() {
         let group = |n, median, mad| ThroughputView {
             n,
+            unit: SampleUnit::IMAGES,
             median,
             mad,
             left_out: BTreeMap::new(),

@@ -1,7 +1,7 @@
 //! Sensor readings of an attempt: [`Sample`]s, the lines of its `telemetry.csv`, and [`Telemetry`], their summary in
 //! the record.
 //!
-//! A sensor that the host lacks is absent, never 0. What follows from these values (mean power, joules per image,
+//! A sensor that the host lacks is absent, never 0. What follows from these values (mean power, joules per sample,
 //! marks) is derived by [`crate::analysis`].
 
 mod readings;

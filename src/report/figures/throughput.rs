@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::analysis::group::Row;
+use crate::analysis::group::{Row, unit};
 use crate::analysis::table::{run_sections, throughput_table};
 use crate::analysis::{Analysis, Run};
 use crate::job::{Key, Name, Precision};
@@ -85,7 +85,7 @@ fn of_env(env: &str, analysis: &Analysis<'_>) -> Option<Drawing> {
 
 /// The throughput of each run of `row` that has one, and whether the run counts.
 fn rates<'r>(row: &'r Row<'_>) -> impl Iterator<Item = (f64, bool)> + 'r {
-    row.runs.iter().filter_map(|run: &Run<'_>| Some((run.images_per_s()?, run.counts())))
+    row.runs.iter().filter_map(|run: &Run<'_>| Some((run.samples_per_s()?, run.counts())))
 }
 
 fn series<'r, 'a>(rows: &[&'r Row<'a>]) -> Vec<Series<'r, 'a>> {
@@ -188,7 +188,9 @@ fn axes(svg: &mut Svg, x: &Scale, y: &Scale, rows: &[&Row<'_>], bottom: f64) {
             free_from = at + half;
         }
     }
-    frame::frame(svg, y, right, "batch size / images (log scale)", "throughput / images per s");
+    let unit = unit(rows.iter().copied());
+    let (below, beside) = (format!("batch size / {unit} (log scale)"), format!("throughput / {unit} per s"));
+    frame::frame(svg, y, right, &below, &beside);
 }
 
 /// The dashes of a precision, so that lines are distinguishable without colour.

@@ -17,8 +17,9 @@ use self::ceilings::{CeilingRow, ceilings};
 use self::complexity::{ComplexityRow, complexity};
 use self::facts::{Fact, Section, envs, fact, hosts, overview, provenance};
 use self::profiles::{Profiles, profiles};
-use self::results::{FailureRow, LeftOut, ResultRow, failure, left_out, not_run, result};
+use self::results::{FailureRow, LeftOut, MetricRow, ResultRow, failure, left_out, metrics, not_run, result};
 use super::figure::{Drawing, Drawn};
+use crate::analysis::group::unit;
 use crate::analysis::table::CSV_FILES;
 use crate::analysis::{Analysis, Study};
 use crate::clean::{clean_text, markdown_text};
@@ -43,6 +44,8 @@ pub(super) struct Page {
     envs: Vec<Section>,
     varying: Vec<String>,
     results: Vec<ResultRow>,
+    /// What the samples of all results are.
+    unit: String,
     convention: String,
     left_out: Vec<LeftOut>,
     failures: Vec<FailureRow>,
@@ -50,6 +53,7 @@ pub(super) struct Page {
     findings: Vec<String>,
     figures: Vec<FigureSection>,
     ceilings: Vec<CeilingRow>,
+    metrics: Vec<MetricRow>,
     complexity: Vec<ComplexityRow>,
     profiles: Profiles,
     provenance: Vec<Fact>,
@@ -125,6 +129,7 @@ pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &[Drawn]) ->
         envs: envs(analysis),
         varying: analysis.varying.clone(),
         results: analysis.rows.iter().map(|row| result(row, &analysis.varying)).collect(),
+        unit: unit(&analysis.rows).to_string(),
         convention: complexity::convention_text(analysis, study.convention),
         left_out: analysis.runs.iter().filter_map(|run| left_out(run, &analysis.varying)).collect(),
         failures: analysis.runs.iter().filter_map(failure).collect(),
@@ -132,6 +137,7 @@ pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &[Drawn]) ->
         findings: analysis.findings.iter().map(|finding| finding.text.clone()).collect(),
         figures: figures.iter().map(figure_section).collect(),
         ceilings: ceilings(analysis),
+        metrics: metrics(analysis),
         complexity: complexity(analysis),
         profiles: profiles(analysis),
         provenance: provenance(study, &records),

@@ -22,7 +22,7 @@ pub(super) struct Profiles {
     perf: Vec<PerfView>,
 }
 
-/// What Nsight Compute counted for a config, per image.
+/// What Nsight Compute counted for a config, per sample.
 #[derive(Debug, Serialize)]
 struct NcuView {
     label: String,
@@ -79,13 +79,13 @@ fn percent(share: Option<f64>) -> String {
 
 fn ncu_view(row: &Row<'_>, run: &NcuRun<'_>) -> NcuView {
     let modelled = row.cost.as_ref().ok().map(Cost::training_flops);
-    let bytes = run.dram_bytes_per_image();
+    let bytes = run.dram_bytes_per_sample();
     let intensity = modelled.zip(bytes).map(|(flops, bytes)| flops / bytes);
     let missing: Vec<&str> = run.counters.not_measured.keys().map(String::as_str).collect();
     NcuView {
         label: row.label(),
         kernels: grouped(run.counters.kernels),
-        executed: known(run.flops_per_image().map(|flops| flops / 1e9), 4),
+        executed: known(run.flops_per_sample().map(|flops| flops / 1e9), 4),
         modelled: known(modelled.map(|flops| flops / 1e9), 4),
         dram: known(bytes.map(|bytes| bytes / 1e6), 4),
         intensity: known(intensity, 3),

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::facts::{Fact, fact};
 use crate::analysis::group::{Row, Statistics};
+use crate::analysis::own::{Metric, Summary};
 use crate::analysis::table::NOT_KNOWN;
 use crate::analysis::{Analysis, Run};
 use crate::job::distinction;
@@ -39,10 +40,22 @@ struct Numbers {
     usd: String,
 }
 
+/// A metric of the worker's own over the runs of a row.
+#[derive(Debug, Serialize)]
+pub(super) struct MetricRow {
+    label: String,
+    metric: String,
+    unit: String,
+    n: usize,
+    median: String,
+    min: String,
+    max: String,
+}
+
 #[derive(Debug, Serialize)]
 pub(super) struct LeftOut {
     label: String,
-    images_per_s: String,
+    samples_per_s: String,
     why: String,
 }
 
@@ -97,6 +110,24 @@ fn numbers(row: &Row<'_>, statistics: &Statistics) -> Numbers {
     }
 }
 
+/// The metrics of the workers' own, row by row.
+pub(super) fn metrics(analysis: &Analysis<'_>) -> Vec<MetricRow> {
+    let of_row = |row: &Row<'_>| -> Vec<MetricRow> {
+        let found = analysis.own.metrics.iter().filter_map(|metric| Some((metric, metric.summary(row)?)));
+        let line = |(metric, summary): (&Metric, Summary)| MetricRow {
+            label: row.label(),
+            metric: metric.name.clone(),
+            unit: metric.unit.clone().unwrap_or_else(|| "none".to_owned()),
+            n: summary.n,
+            median: significant(summary.median, 4),
+            min: significant(summary.min, 4),
+            max: significant(summary.max, 4),
+        };
+        found.map(line).collect()
+    };
+    analysis.rows.iter().flat_map(of_row).collect()
+}
+
 /// The marks of a row and its runs, with the number of runs they leave out, or that were included despite them.
 fn marks_cell(row: &Row<'_>) -> String {
     let names: Vec<&str> = row.marks().into_iter().collect();
@@ -118,7 +149,7 @@ pub(super) fn left_out(run: &Run<'_>, varying: &[String]) -> Option<LeftOut> {
     let reasons: Vec<String> = run.left_out_by().map(ToString::to_string).collect();
     Some(LeftOut {
         label: format!("{}{}", run.cell.job.label(), distinction(run.cell.job.key(), varying)),
-        images_per_s: run.images_per_s().map_or(NOT_KNOWN.to_owned(), |rate| significant(rate, 4)),
+        samples_per_s: run.samples_per_s().map_or(NOT_KNOWN.to_owned(), |rate| significant(rate, 4)),
         why: reasons.join("; "),
     })
 }

@@ -1,6 +1,6 @@
 //! A job's line: its record, with numbers in the place of what it has in common with others.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use chrono::serde::ts_nanoseconds;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::parts::{Config, ReadParts, WrittenParts};
 use super::stamps::Stamps;
 use crate::job::{JobId, Key};
-use crate::protocol::Measurement;
+use crate::protocol::{Measurement, OwnMetric, SampleUnit};
 use crate::record::{
     Counters, Evidence, FileDigest, LockReach, Observed, Outcome, ProcessStats, Provenance, Record,
 };
@@ -59,6 +59,10 @@ struct MeasurementEntry {
     elapsed_s: f64,
     synchronized: bool,
     effective: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unit: Option<SampleUnit>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    metrics: BTreeMap<String, OwnMetric>,
     details: u32,
 }
 
@@ -177,12 +181,14 @@ impl MeasurementEntry {
         parts: &mut WrittenParts,
         out: &mut impl Write,
     ) -> io::Result<MeasurementEntry> {
-        let Measurement { samples, elapsed_s, synchronized, effective, details } = measurement;
+        let Measurement { samples, elapsed_s, synchronized, effective, unit, metrics, details } = measurement;
         Ok(MeasurementEntry {
             samples: *samples,
             elapsed_s: *elapsed_s,
             synchronized: *synchronized,
             effective: parts.effective.number(effective, out)?,
+            unit: unit.clone(),
+            metrics: metrics.clone(),
             details: parts.details.number(details, out)?,
         })
     }
@@ -193,6 +199,8 @@ impl MeasurementEntry {
             elapsed_s: self.elapsed_s,
             synchronized: self.synchronized,
             effective: parts.effective.get(self.effective)?,
+            unit: self.unit,
+            metrics: self.metrics,
             details: parts.details.get(self.details)?,
         })
     }

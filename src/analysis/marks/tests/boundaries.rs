@@ -135,7 +135,7 @@ fn verdict(rates: [f64; 2], spread: f64, thresholds: Thresholds) -> Verdict {
     let gap = pipeline::Gap {
         real: &analysis.rows[0],
         synthetic: &analysis.rows[0],
-        images_per_s: rates,
+        samples_per_s: rates,
         slower: 1.0 - real / synthetic,
         spread,
         data_wait_share: Some(0.25),
@@ -289,7 +289,7 @@ fn cases(threshold: Threshold) -> Vec<Case> {
             let built = counted().build();
             let analysis = analyse(&built);
             let row = &analysis.rows[0];
-            let executed = row.counted.ncu.as_ref().unwrap().flops_per_image().unwrap();
+            let executed = row.counted.ncu.as_ref().unwrap().flops_per_sample().unwrap();
             let modelled = row.cost.as_ref().unwrap().training_flops();
             case("the finding", (executed / modelled - 1.0).abs(), |thresholds| {
                 finds(counted, thresholds, "the device executed")

@@ -22,11 +22,17 @@ fn column(table: &table::Table, name: &str) -> Vec<String> {
 #[test]
 fn marked_runs_are_left_out_or_included_and_both_are_reported() {
     for (study, n, counted, included, says) in [
-        (marked().build(), 1, ["yes", "no", "no"], "0", "2 of 3 runs of cpu_resnet18_fp32_bs16 left out"),
+        (
+            marked().build(),
+            1,
+            ["true", "false", "false"],
+            "0",
+            "2 of 3 runs of cpu_resnet18_fp32_bs16 left out",
+        ),
         (
             marked().include_marked().build(),
             2,
-            ["yes", "yes", "no"],
+            ["true", "true", "false"],
             "1",
             "1 of 3 runs of cpu_resnet18_fp32_bs16 included despite their marks (--include-marked): contended: ",
         ),

@@ -1,0 +1,88 @@
+//! The columns of metrics of the workers' own. They depend on the study.
+
+use super::job_line::JobLine;
+use crate::analysis::column::Column;
+use crate::analysis::group::Row;
+use crate::analysis::own::{Metric, Own, Summary};
+
+const NO_METRIC: &str = "its worker does not report the metric NAME in this way, or the job has no result";
+const NO_SUMMARY: &str = "no run that counts reports it";
+
+/// Metrics whose columns have the same name differ in their units at most.
+fn by_column(own: &Own) -> Vec<Vec<Metric>> {
+    let mut columns: Vec<Vec<Metric>> = Vec::new();
+    for metric in &own.metrics {
+        let same = |it: &&mut Vec<Metric>| column_name(&it[0]) == column_name(metric);
+        match columns.iter_mut().find(same) {
+            Some(found) => found.push(metric.clone()),
+            None => columns.push(vec![metric.clone()]),
+        }
+    }
+    columns
+}
+
+/// `metric_tokens_per_s`.
+fn column_name(metric: &Metric) -> String {
+    format!("metric_{}{}", metric.name, if metric.per_second { "_per_s" } else { "" })
+}
+
+/// What `metrics.csv` tells of the metrics.
+pub(super) fn run_metric_columns<'a>(own: &Own) -> Vec<Column<JobLine<'a>>> {
+    let columns = |metrics: Vec<Metric>| {
+        let name = column_name(&metrics[0]);
+        let meaning = if metrics[0].per_second {
+            "The metric NAME ÷ `window_s`, if the worker counts it per second."
+        } else {
+            "The metric NAME, which the worker reports."
+        };
+        let others = metrics.clone();
+        [
+            Column::maybe(name.clone(), meaning, NO_METRIC, move |line: &JobLine<'a>| {
+                metrics.iter().find_map(|metric| metric.of_run(line.run))
+            }),
+            Column::maybe(
+                format!("{name}_unit"),
+                "Its unit.",
+                "nobody names one, or it is not reported",
+                move |line: &JobLine<'a>| {
+                    others.iter().find(|metric| metric.of_run(line.run).is_some())?.unit.clone()
+                },
+            ),
+        ]
+    };
+    by_column(own).into_iter().flat_map(columns).collect()
+}
+
+/// What `summary.csv` tells of the metrics. A row whose runs name different units has no statistics.
+pub(super) fn row_metric_columns<'a>(own: &Own) -> Vec<Column<&'a Row<'a>>> {
+    let columns = |metrics: Vec<Metric>| {
+        let name = column_name(&metrics[0]);
+        let column = |suffix: &str, meaning: &'static str, value: fn(&Summary) -> f64| {
+            let metrics = metrics.clone();
+            Column::maybe(format!("{name}_{suffix}"), meaning, NO_SUMMARY, move |row: &&'a Row<'a>| {
+                Some(value(&only(&metrics, row)?.1))
+            })
+        };
+        let others = metrics.clone();
+        vec![
+            column("n", "Runs that count and report it.", |it| it.n as f64),
+            column("median", "Their median.", |it| it.median),
+            column("min", "The least of them.", |it| it.min),
+            column("max", "The greatest of them.", |it| it.max),
+            Column::maybe(
+                format!("{name}_unit"),
+                "Its unit.",
+                "nobody names one, or no run reports it",
+                move |row: &&'a Row<'a>| only(&others, row)?.0.unit.clone(),
+            ),
+        ]
+    };
+    by_column(own).into_iter().flat_map(columns).collect()
+}
+
+/// The one of `metrics` that the runs of `row` report, if it is only one.
+fn only<'m>(metrics: &'m [Metric], row: &Row<'_>) -> Option<(&'m Metric, Summary)> {
+    let mut found = metrics.iter().filter_map(|metric| Some((metric, metric.summary(row)?)));
+    let first = found.next()?;
+    found.next().is_none().then_some(first)
+}
