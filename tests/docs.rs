@@ -40,7 +40,7 @@ const TABLES: &[Table] = &[
     Table { page: "docs/marks.md", name: "evidence", text: |_, _| evidence_table() },
     Table { page: "docs/reference/commands.md", name: "exit-codes", text: |_, _| Exit::markdown() },
     Table { page: "docs/troubleshooting.md", name: "outcomes", text: |_, _| Outcome::markdown() },
-    Table { page: "docs/your-own-worker.md", name: "worker-exit-codes", text: |_, _| WorkerExit::markdown() },
+    Table { page: "docs/protocol.md", name: "worker-exit-codes", text: |_, _| WorkerExit::markdown() },
     Table { page: "docs/reference/parameters.md", name: "parameters", text: |_, _| parameters() },
     Table { page: "docs/reference/parameters.md", name: "networks", text: |_, _| architecture::markdown() },
     Table { page: "docs/reference/environment.md", name: "passed-on", text: |_, _| inherited_list() },

@@ -84,6 +84,27 @@ pub struct Described {
     pub reported_flops: Option<f64>,
 }
 
+impl Described {
+    /// How far the worker's own count is from the description's, as a share of the latter, and the likely cause. `None`
+    /// if there is nothing to compare.
+    pub(super) fn miscounted(&self) -> Option<(f64, &'static str)> {
+        /// Training takes 3 × the FLOPs of the forward pass, but for the gradient of the first layer's input.
+        const NEAR: f64 = 0.1;
+        let ratio = self.reported_flops? / self.training_flops as f64;
+        let is_near = |other: f64| (ratio / other - 1.0).abs() <= NEAR;
+        let cause = if is_near(1.0 / 6.0) {
+            "a sixth is what the MACs of the forward pass alone are"
+        } else if is_near(1.0 / 3.0) {
+            "a third is what the forward pass alone takes"
+        } else if is_near(0.5) {
+            "half is what MACs are, and one MAC is two FLOPs"
+        } else {
+            "one of them counted another network, or other operations"
+        };
+        Some((ratio - 1.0, cause))
+    }
+}
+
 impl Cost {
     /// FLOPs of one sample's training step.
     pub fn training_flops(&self) -> f64 {

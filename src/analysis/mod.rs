@@ -10,6 +10,7 @@
 //! | [`marks`] | doubts about single runs, and which of them keep a run out of the statistics |
 //! | [`group`] | rows: the runs of a config that can be pooled, with their statistics |
 //! | [`complexity`] | the cost of a network before it runs, layer by layer |
+//! | [`conduct`] | what a worker does wrong or leaves out, by one attempt |
 //! | [`cost`] | parameters, MACs and FLOPs of a config, by a named convention |
 //! | [`counted`] | what profilers counted, joined with the timing runs |
 //! | [`energy`] | power and joules per sample of the measured window |
@@ -26,6 +27,7 @@ mod circumstances;
 mod column;
 mod columns;
 pub mod complexity;
+pub mod conduct;
 pub mod cost;
 pub mod counted;
 pub mod energy;

@@ -10,6 +10,7 @@ mod aggregate;
 mod altered;
 mod bars;
 mod check;
+mod check_worker;
 mod columns;
 mod completions;
 mod complexity;
@@ -85,6 +86,8 @@ enum Verb {
     Plan(plan::PlanArgs),
     /// Check a matrix and report all its mistakes.
     Check(check::CheckArgs),
+    /// Run a worker once, small, and name everything that it does wrong or leaves out.
+    CheckWorker(check_worker::CheckWorkerArgs),
     /// Print the JSON Schema of a matrix file, or of what a worker writes.
     Schema(schema::SchemaArgs),
     /// Show everything about one job.
@@ -131,6 +134,7 @@ pub fn main() -> ExitCode {
         Verb::Status(args) => status::run(args, &global),
         Verb::Plan(args) => plan::run(args, &global),
         Verb::Check(args) => check::run(args, &global),
+        Verb::CheckWorker(args) => check_worker::run(args, &global),
         Verb::Schema(args) => schema::run(args, &global),
         Verb::Show(args) => show::run(args, &global),
         Verb::Explain(args) => explain::run(args, &global),

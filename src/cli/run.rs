@@ -360,7 +360,7 @@ impl Execution<'_> {
 }
 
 /// What a run needs and does not have.
-fn site_failure(error: SiteError) -> Failure {
+pub(super) fn site_failure(error: SiteError) -> Failure {
     let hint = match &error {
         SiteError::NoWorker(_) => {
             "build it with `./bootstrap.sh build`, or set ORCHESTRATE_WORKER to the path of another one"

@@ -146,10 +146,19 @@ impl Mistake<'_> {
 
     fn missing(&self) -> (String, String) {
         let (names, path) = (self.words(ContextKind::InvalidArg), &self.call.path);
-        let hint = match names.iter().any(|name| name == "<MATRIX>" || name == "<FILE>") {
-            true => format!("name the file of a matrix: `{path} MATRIX.yaml`"),
-            false => self.call.help("describes it"),
+        let is_missing = |words: &[&str]| names.iter().any(|name| words.contains(&bare(name).as_str()));
+        let hint = match () {
+            () if is_missing(&["<MATRIX>", "<FILE>"]) => {
+                format!("name the file of a matrix: `{path} MATRIX.yaml`")
+            }
+            () if is_missing(&["<CMD>"]) => {
+                format!(
+                    "the worker's command comes after `--`: `{path} -- python3 train.py --batch {{batch}}`"
+                )
+            }
+            () => self.call.help("describes it"),
         };
+        let names: Vec<&str> = names.iter().map(|name| name.trim_end_matches("...")).collect();
         (format!("`{path}` needs {}", names.join(" and ")), hint)
     }
 
@@ -165,9 +174,9 @@ impl Mistake<'_> {
     }
 }
 
-/// An option without the name of its value: `--look` of `--look <DURATION>`.
+/// An option without the name of its value: `--look` of `--look <DURATION>`. An argument without its dots.
 fn bare(name: &str) -> String {
-    name.split(' ').next().unwrap_or(name).to_owned()
+    name.split(' ').next().unwrap_or(name).trim_end_matches("...").to_owned()
 }
 
 /// What clap says, without its heading.
@@ -262,7 +271,12 @@ mod tests {
                 "`orchestrate check` needs <FILE>",
                 "name the file of a matrix: `orchestrate check MATRIX.yaml`",
             ),
-            ("accept", "`orchestrate accept` needs <JOB>...", "`orchestrate accept --help` describes it"),
+            ("accept", "`orchestrate accept` needs <JOB>", "`orchestrate accept --help` describes it"),
+            (
+                "check-worker --batch 8",
+                "`orchestrate check-worker` needs <CMD>",
+                "the worker's command comes after `--`: `orchestrate check-worker -- python3 train.py --batch {batch}`",
+            ),
             (
                 "logs j --stdout --stderr",
                 "`--stdout` and `--stderr` exclude each other",

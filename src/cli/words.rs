@@ -32,7 +32,7 @@ pub(super) fn failure_hint(outcome: &Outcome, dir: &JobDir, attempt: u32, store_
     let name = dir.name();
     match outcome {
         Outcome::BadOutput { .. } => format!(
-            "the worker finds the path `{}` in ORCHESTRATE_MEASUREMENT and in `{{out}}`; docs/your-own-worker.md shows \
+            "the worker finds the path `{}` in ORCHESTRATE_MEASUREMENT and in `{{out}}`; docs/protocol.md shows \
              what to write there",
             dir.attempt(attempt).measurement().display()
         ),
@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(
             hint(Outcome::BadOutput { message: "why".into() }),
             "the worker finds the path `runs/a-0123/attempts/02/measurement.json` in ORCHESTRATE_MEASUREMENT and in \
-             `{out}`; docs/your-own-worker.md shows what to write there"
+             `{out}`; docs/protocol.md shows what to write there"
         );
         assert_eq!(
             hint(Outcome::SettingMismatch { mismatches: Vec::new() }),

@@ -49,14 +49,19 @@ pub struct Note {
 impl fmt::Display for Note {
     /// Everything but the file's name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Note { span, word, message, hint } = self;
-        let colon = if self.continues_the_word() { "" } else { ":" };
-        write!(f, "{}:{}: {word}{colon} {message}", span.line, span.column)?;
-        hint.iter().try_for_each(|hint| write!(f, " ({hint})"))
+        write!(f, "{}:{}: {}", self.span.line, self.span.column, self.sentence())
     }
 }
 
 impl Note {
+    /// Everything but its place, for a matrix that nobody sees.
+    pub fn sentence(&self) -> String {
+        let Note { word, message, hint, .. } = self;
+        let colon = if self.continues_the_word() { "" } else { ":" };
+        let hint = hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        format!("{word}{colon} {message}{hint}")
+    }
+
     /// Whether the message begins with a verb, so that the word is its subject: "`x` is not a key". In the third person
     /// a verb ends in `s`.
     fn continues_the_word(&self) -> bool {

@@ -86,7 +86,7 @@ fn every_option_is_explained_and_no_other() {
 
 #[test]
 fn every_key_of_a_matrix_is_explained() {
-    let text = ["matrix", "marks", "profiling", "your-own-worker"]
+    let text = ["matrix", "marks", "profiling", "protocol", "your-own-worker"]
         .map(|name| page(&format!("docs/{name}.md")).text)
         .concat();
     let schema = schema();

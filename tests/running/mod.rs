@@ -1,6 +1,7 @@
 //! Runs: every way in which a worker can end, and every way in which a run can be cut off.
 
 mod broken;
+mod check_worker;
 mod crash;
 #[cfg(target_os = "linux")]
 mod gpus;

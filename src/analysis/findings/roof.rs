@@ -80,7 +80,7 @@ fn reported_otherwise(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding>
     let text = |row: &Row<'_>| {
         let described = row.cost.as_ref().ok()?.described()?;
         let (reported, counted) = (described.reported_flops?, described.training_flops as f64);
-        let share = reported / counted - 1.0;
+        let (share, cause) = described.miscounted()?;
         (share.abs() > thresholds.of(Threshold::ReportedFlops)).then(|| {
             format!(
                 "Per sample of {}, the worker counts {} GFLOP and orchestrate {} ({:+.0} %; threshold {}): {}. \
@@ -90,27 +90,11 @@ fn reported_otherwise(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding>
                 significant(counted / 1e9, 4),
                 100.0 * share,
                 thresholds.text(Threshold::ReportedFlops),
-                miscounted(reported / counted)
+                cause
             )
         })
     };
     rows.iter().filter_map(text).map(|text| finding(Topic::Roof, text)).collect()
-}
-
-/// What makes a worker count `ratio` times the FLOPs that there are.
-fn miscounted(ratio: f64) -> &'static str {
-    /// Training takes 3 × the FLOPs of the forward pass, but for the gradient of the first layer's input.
-    const NEAR: f64 = 0.1;
-    let is_near = |other: f64| (ratio / other - 1.0).abs() <= NEAR;
-    if is_near(1.0 / 6.0) {
-        "a sixth is what the MACs of the forward pass alone are"
-    } else if is_near(1.0 / 3.0) {
-        "a third is what the forward pass alone takes"
-    } else if is_near(0.5) {
-        "half is what MACs are, and one MAC is two FLOPs"
-    } else {
-        "one of them counted another network, or other operations"
-    }
 }
 
 fn missing_costs(rows: &[Row<'_>]) -> Vec<Finding> {

@@ -1,0 +1,87 @@
+//! Everything that there is to say about one attempt, in order.
+
+use std::sync::Arc;
+
+use super::{Attempted, Remark, Weight, absent, asked, ended, file, numbers, output, remark};
+use crate::analysis::marks::{Effect, Mark, MarkName, Thresholds, marks};
+use crate::analysis::{Cell, Span};
+use crate::job::Job;
+use crate::protocol::Iterations;
+use crate::record::{Outcome, Record};
+use crate::text::count_text;
+
+/// The remarks about an attempt, the heaviest first.
+pub fn remarks(attempted: &Attempted<'_>) -> Vec<Remark> {
+    let mut found = ended::remarks(attempted);
+    found.extend(file::remarks(attempted));
+    found.extend(output::progress(attempted));
+    if let Some(measurement) = &attempted.record.measurement {
+        let iterations = attempted.iterations.map(|text| Iterations::parse(text, measurement));
+        found.extend(asked::remarks(attempted, measurement));
+        found.extend(numbers::remarks(attempted.record, measurement));
+        found.extend(output::iterations(iterations.as_ref(), measurement));
+        found.extend(marked(attempted, iterations.and_then(Result::ok)));
+        found.extend(absent::remarks(&attempted.record.key, measurement));
+    }
+    found.sort_by_key(|remark| remark.weight);
+    found
+}
+
+/// How many remarks of each weight there are, as a sentence.
+pub fn tally_text(remarks: &[Remark]) -> String {
+    let number = |weight| remarks.iter().filter(|remark| remark.weight == weight).count();
+    let of = |weight: Weight| {
+        let number = number(weight);
+        let are = if number == 1 { "is" } else { "are" };
+        format!("{} {are} {}", count_text(number, "thing"), weight.as_str())
+    };
+    match [Weight::Wrong, Weight::Doubtful, Weight::LeftOut].map(number) {
+        [0, 0, 0] => "nothing is wrong, and nothing is left out".to_owned(),
+        [0, 0, _] => format!("nothing is wrong; {}", of(Weight::LeftOut)),
+        [0, _, 0] => format!("nothing is wrong; {}", of(Weight::Doubtful)),
+        [0, _, _] => format!("nothing is wrong; {}, {}", of(Weight::Doubtful), of(Weight::LeftOut)),
+        [_, 0, 0] => of(Weight::Wrong),
+        [_, _, 0] => format!("{}, {}", of(Weight::Wrong), of(Weight::Doubtful)),
+        [_, 0, _] => format!("{}, {}", of(Weight::Wrong), of(Weight::LeftOut)),
+        _ => [Weight::Wrong, Weight::Doubtful, Weight::LeftOut].map(of).join(", "),
+    }
+}
+
+/// The marks that the worker itself is to blame for. Others are about the machine at this moment, or about a window
+/// longer than that of a small run.
+fn marked(attempted: &Attempted<'_>, iterations: Option<Iterations>) -> Vec<Remark> {
+    let record = attempted.record;
+    let cell = Cell {
+        job: Job::new(record.key.clone()),
+        peaks: None,
+        usd_per_hour: None,
+        // Other runs have no marks.
+        record: Ok(Arc::new(Record { outcome: Outcome::Succeeded, ..record.clone() })),
+        iterations,
+    };
+    let found = marks(&[&cell], &[Span::of(record)], &Thresholds::default()).into_iter().flatten();
+    let of_worker = |mark: &Mark| {
+        let blamed = [MarkName::Unsynchronised, MarkName::Diverged, MarkName::Oversubscribed];
+        blamed.contains(&MarkName::from(mark))
+    };
+    found.filter(of_worker).map(|mark| of_mark(&mark)).collect()
+}
+
+fn of_mark(mark: &Mark) -> Remark {
+    let declared = MarkName::from(mark).declaration();
+    let sentence = |text: &str| lower(text.trim_end_matches('.'));
+    let weight = match declared.effect {
+        Effect::Kept(_) => Weight::Doubtful,
+        Effect::LeftOut(_) | Effect::Voids(_) => Weight::Wrong,
+    };
+    let text = mark.to_string();
+    let what = text.strip_prefix(mark.name()).map_or(text.as_str(), |rest| rest.trim_start_matches(": "));
+    let loss = format!("the run is marked `{}`: {}", mark.name(), sentence(declared.meaning));
+    remark(weight, [mark.name(), what, &sentence(declared.remedy), &loss])
+}
+
+/// `text` without its capital.
+fn lower(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}

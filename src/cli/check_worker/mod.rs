@@ -1,0 +1,80 @@
+//! `orchestrate check-worker`: runs a worker once, small, and names what it does wrong or leaves out.
+//!
+//! [`task`] makes a plan of one job of the arguments, [`trial`] runs it as `run` does in a store of its own, and
+//! [`conduct`](crate::analysis::conduct) judges what came of it. [`page`] prints that.
+
+mod page;
+mod scratch;
+mod task;
+mod trial;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use self::scratch::Scratch;
+use self::task::TaskArgs;
+use self::trial::{Tried, try_once};
+use super::output::{print, print_json};
+use super::{Exit, Failure, Global};
+use crate::analysis::conduct::{Remark, Weight, refused, remarks};
+use crate::protocol::Measurement;
+use crate::record::Outcome;
+
+/// The arguments of `orchestrate check-worker`.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "orchestrate check-worker [OPTIONS] -- CMD…\n       \
+                            orchestrate check-worker [OPTIONS] --matrix FILE")]
+pub(super) struct CheckWorkerArgs {
+    #[command(flatten)]
+    task: TaskArgs,
+    /// Keep what the worker and orchestrate wrote in this new directory, which is a store.
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// Print the remarks as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What came of it, as `--json` prints it.
+#[derive(Debug, Serialize)]
+struct Checked<'a> {
+    /// The words of the command, placeholders filled in.
+    command: &'a [String],
+    /// How the worker ended; absent if it was not started.
+    outcome: Option<&'a Outcome>,
+    /// What it measured; absent if there is no valid measurement.
+    measurement: Option<&'a Measurement>,
+    /// What to change, the heaviest first.
+    remarks: &'a [Remark],
+    /// The store that was kept.
+    kept: Option<&'a PathBuf>,
+}
+
+/// Runs the worker once and prints the remarks.
+pub(super) fn run(args: CheckWorkerArgs, global: &Global) -> Result<Exit, Failure> {
+    let plan = args.task.plan()?;
+    let assumed = args.task.assumed();
+    let scratch = Scratch::create(args.keep.as_deref())?;
+    let tried = try_once(plan, scratch.path(), global)?;
+    let (found, trial) = match &tried {
+        Tried::Stopped => return Ok(Exit::Interrupted),
+        Tried::Refused { why, .. } => (vec![refused(why)], None),
+        Tried::Ended(trial) => (remarks(&trial.attempted(&assumed)), Some(trial)),
+    };
+    let record = trial.map(|trial| &trial.record);
+    if args.json {
+        print_json(&Checked {
+            command: tried.command(),
+            outcome: record.map(|record| &record.outcome),
+            measurement: record.and_then(|record| record.measurement.as_ref()),
+            remarks: &found,
+            kept: args.keep.as_ref(),
+        })?;
+    } else {
+        let stderr = trial.map(|trial| trial.stderr.as_str()).unwrap_or_default();
+        print(&page::page(record, stderr, &found, args.keep.as_deref()))?;
+    }
+    let is_wrong = found.iter().any(|remark| remark.weight == Weight::Wrong);
+    Ok(if is_wrong { Exit::SomeFailed } else { Exit::Done })
+}

@@ -1,0 +1,202 @@
+//! One attempt of the one job of a plan, by the engine of `run`.
+
+use std::path::Path;
+
+use crate::analysis::conduct::Attempted;
+use crate::cli::output::say;
+use crate::cli::run::site_failure;
+use crate::cli::secrets::load_secrets;
+use crate::cli::stale::Here;
+use crate::cli::{Exit, Failure, Global};
+use crate::event::{Event, Narrator, Observer};
+use crate::files::{AttemptDir, FILE_LIMIT, read_regular, tail};
+use crate::job::{Job, WorkerTemplate};
+use crate::plan::{Decided, Decision, Estimator, Inventory, Plan, quote};
+use crate::record::Record;
+use crate::run::{DispatchError, RunOrder, Site, SiteError, dispatch};
+use crate::store::Store;
+
+/// How much of the standard output is searched for lines of progress.
+const STDOUT_LIMIT: u64 = 1 << 20;
+
+/// How much of the standard error is kept, to show its last lines.
+const STDERR_LIMIT: u64 = 1 << 14;
+
+/// What came of the attempt.
+#[derive(Debug)]
+pub(super) enum Tried {
+    /// The worker's command cannot work, so nothing was started.
+    Refused {
+        /// The words of the command.
+        command: Vec<String>,
+        /// Why, as a sentence.
+        why: String,
+    },
+    /// The user stopped it.
+    Stopped,
+    /// It ended.
+    Ended(Box<Trial>),
+}
+
+/// An attempt that ended.
+#[derive(Debug)]
+pub(super) struct Trial {
+    /// The words of the command.
+    command: Vec<String>,
+    /// Its record.
+    pub(super) record: Record,
+    measurement: Option<String>,
+    iterations: Option<String>,
+    stdout: String,
+    /// The end of its standard error.
+    pub(super) stderr: String,
+}
+
+impl Tried {
+    /// The words of the command: as declared if nothing was started, else as they were called.
+    pub(super) fn command(&self) -> &[String] {
+        match self {
+            Tried::Refused { command, .. } => command,
+            Tried::Stopped => &[],
+            Tried::Ended(trial) => &trial.command,
+        }
+    }
+}
+
+impl Trial {
+    /// The attempt of `job` in `store`, if it left a record. Its worker was called by the words `command`.
+    fn load(job: &Job, store: &Store, command: Vec<String>) -> Result<Option<Trial>, Failure> {
+        let dir = store.job_dir(job);
+        let Some(record) = dir.load_record()? else { return Ok(None) };
+        let attempt: AttemptDir = dir.attempt(record.attempt);
+        let text = |path: &Path| {
+            let bytes = read_regular(path, FILE_LIMIT).ok()?;
+            Some(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        Ok(Some(Trial {
+            command,
+            measurement: text(&attempt.measurement()),
+            iterations: text(&attempt.iterations()),
+            stdout: tail(&attempt.stdout(), STDOUT_LIMIT).unwrap_or_default(),
+            stderr: tail(&attempt.stderr(), STDERR_LIMIT).unwrap_or_default(),
+            record,
+        }))
+    }
+
+    /// What its worker is judged by.
+    /// `assumed` are the settings that nobody asked for.
+    pub(super) fn attempted<'a>(&'a self, assumed: &'a [&'a str]) -> Attempted<'a> {
+        Attempted {
+            assumed,
+            record: &self.record,
+            measurement: self.measurement.as_deref(),
+            iterations: self.iterations.as_deref(),
+            stdout: &self.stdout,
+        }
+    }
+}
+
+/// Runs the first job of `plan` that belongs on this host once, as `run` does, in a new store at `root`.
+///
+/// # Errors
+/// No job belongs on this host (exit 4), or something other than the worker prevents the attempt.
+pub(super) fn try_once(mut plan: Plan, root: &Path, global: &Global) -> Result<Tried, Failure> {
+    let store = Store::create(root).map_err(Failure::store)?;
+    let mut here = Here::probe();
+    let mut decided = here.decide(&plan, &Inventory::default());
+    match decided.iter().position(|decided| decided.decision.runs()) {
+        Some(first) => decided = vec![decided.swap_remove(first)],
+        None => return Err(not_here(&decided)),
+    }
+    let job = &decided[0].job;
+    plan.jobs = vec![job.clone()];
+    let plan = &plan;
+    store.save_plan(plan).map_err(Failure::store)?;
+    let mut programs = here.programs.map_err(|error| site_failure(error.into()))?;
+    programs.surroundings.secrets = load_secrets(plan, &decided)?;
+    let site = match Site::probe(plan, &decided, programs) {
+        Err(SiteError::Broken { why, .. }) => return Ok(Tried::Refused { command: declared(job), why }),
+        probed => probed.map_err(site_failure)?,
+    };
+    let dir = store.job_dir(job).attempt(1);
+    let command = site.invocation(job, plan, &dir, None).map_err(site_failure)?.argv;
+    if !global.quiet {
+        let words: Vec<String> = command.iter().map(|word| quote(word)).collect();
+        say(&format!("running the worker once: {}", words.join(" ")));
+    }
+    let order = RunOrder {
+        store: &store,
+        plan,
+        decided: &decided,
+        inventory: Inventory::default(),
+        host: &here.host,
+        site,
+        keep_going: false,
+        no_wait: false,
+        join: false,
+    };
+    if engine(order, global)? {
+        return Ok(Tried::Stopped);
+    }
+    let gone =
+        || Failure::new(Exit::SomeFailed, "the attempt left no record, because its files were removed");
+    Ok(Tried::Ended(Box::new(Trial::load(job, &store, command)?.ok_or_else(gone)?)))
+}
+
+/// None of the jobs of `decided` can run here.
+fn not_here(decided: &[Decided]) -> Failure {
+    let why = decided.iter().find_map(|decided| match &decided.decision {
+        Decision::NotHere { why } => Some(why.as_str()),
+        _ => None,
+    });
+    let text = format!("the worker cannot be checked here: {}", why.unwrap_or("there is no timing job"));
+    Failure::new(Exit::NothingSelected, text).hint("choose another device, or another env of the matrix")
+}
+
+/// The words of the worker's command, with placeholders.
+fn declared(job: &Job) -> Vec<String> {
+    match &job.key().worker {
+        WorkerTemplate::Shipped => Vec::new(),
+        WorkerTemplate::Command(words) => words.to_vec(),
+    }
+}
+
+/// Runs what `order` says. Returns whether somebody stopped it.
+fn engine(order: RunOrder<'_>, global: &Global) -> Result<bool, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut listener = Listener { narrator: Narrator::new(Estimator::default()), is_quiet: global.quiet };
+    let result = runtime.block_on(dispatch(order, &mut listener));
+    // A thread that still waits for a lock must not delay the exit.
+    runtime.shutdown_background();
+    let summary = result.map_err(|error| match error {
+        DispatchError::Site(error) => site_failure(error),
+        DispatchError::Signals(_) => Failure::new(Exit::Unexpected, error),
+        other => Failure::new(Exit::StoreUnusable, other).hint(
+            "name another directory with `--keep DIR`, or one for the host's locks with ORCHESTRATE_LOCK_DIR",
+        ),
+    })?;
+    Ok(summary.stopped_by.is_some() || summary.stopped_alone > 0)
+}
+
+/// Says what happens on the way. How the attempt ends is said by the remarks.
+struct Listener {
+    narrator: Narrator,
+    is_quiet: bool,
+}
+
+impl Observer for Listener {
+    fn event(&mut self, event: &Event<'_>) {
+        let saying = self.narrator.tell(event);
+        let is_on_the_way = matches!(
+            event,
+            Event::Waiting(_)
+                | Event::Stopping { .. }
+                | Event::Note(_)
+                | Event::Warning(_)
+                | Event::GivenUp { .. }
+        );
+        if let Some(saying) = saying.filter(|_| is_on_the_way && !self.is_quiet) {
+            say(&saying.text);
+        }
+    }
+}
