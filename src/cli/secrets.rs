@@ -15,28 +15,43 @@ use crate::plan::{Decided, Plan, Secrets};
 ///
 /// # Errors
 /// Exit 1 with the names of all that neither has, or whose values are not UTF-8.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "who runs the command holds the secrets that the matrix does not"
-)]
 pub(super) fn load_secrets(plan: &Plan, decided: &[Decided]) -> Result<Secrets, Failure> {
-    let running = |env: &Name| decided.iter().any(|it| it.decision.runs() && it.job.key().env == *env);
-    let wanted: Vec<(&Name, &String)> = plan
-        .envs
-        .iter()
-        .flat_map(|(env, planned)| planned.secrets().map(move |name| (env, name)))
-        .filter(|(env, _)| running(env))
-        .collect();
-    if wanted.is_empty() {
+    if wanted(plan, decided).is_empty() {
         return Ok(Secrets::new());
     }
     // Without a file, or with mistakes in it, the environment can still have them.
     let matrix = load_matrix(Path::new(&plan.matrix.path)).ok().map(|(matrix, _)| matrix);
+    find_secrets(plan, decided, matrix.as_ref())
+}
+
+/// The secret variables of the jobs of `decided` that run, each with its env.
+fn wanted<'p>(plan: &'p Plan, decided: &[Decided]) -> Vec<(&'p Name, &'p String)> {
+    let running = |env: &Name| decided.iter().any(|it| it.decision.runs() && it.job.key().env == *env);
+    plan.envs
+        .iter()
+        .flat_map(|(env, planned)| planned.secrets().map(move |name| (env, name)))
+        .filter(|(env, _)| running(env))
+        .collect()
+}
+
+/// The same, given the `matrix`.
+///
+/// # Errors
+/// As [`load_secrets`].
+#[expect(
+    clippy::disallowed_methods,
+    reason = "who runs the command holds the secrets that the matrix does not"
+)]
+pub(super) fn find_secrets(
+    plan: &Plan,
+    decided: &[Decided],
+    matrix: Option<&Matrix>,
+) -> Result<Secrets, Failure> {
     let mut secrets = Secrets::new();
     let mut missing: BTreeSet<&str> = BTreeSet::new();
     let mut unreadable: BTreeSet<&str> = BTreeSet::new();
-    for (env, name) in wanted {
-        let declared = matrix.as_ref().and_then(|matrix| declared(matrix, env, name));
+    for (env, name) in wanted(plan, decided) {
+        let declared = matrix.and_then(|matrix| declared(matrix, env, name));
         match declared.map_or_else(|| std::env::var(name).map(Secret::new), Ok) {
             Ok(value) => drop(secrets.entry(env.clone()).or_default().insert(name.clone(), value)),
             Err(VarError::NotPresent) => _ = missing.insert(name),

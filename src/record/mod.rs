@@ -64,7 +64,7 @@ pub use provenance::{
     Provenance, WorkerFacts,
 };
 pub use reason::reason;
-pub use secret::{SET, looks_secret, without_secrets};
+pub use secret::{SET, looks_secret, text_without_secrets, without_secrets};
 pub use telemetry::{
     Declaration, ForeignProcess, GpuSample, GpuTelemetry, OnDevice, Part, Readings, Sample, Sensor,
     Statistic, Summaries, Summary, SummaryValue, Telemetry, parse_samples, sensors_table,

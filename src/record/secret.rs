@@ -58,6 +58,11 @@ pub fn without_secrets<'a>(outcome: &Outcome, values: impl Iterator<Item = &'a s
     serde_json::from_value(json).expect("an outcome can be read back")
 }
 
+/// `text` with [`SET`] in the place of the secret `values`, which a worker can have written.
+pub fn text_without_secrets<'a>(text: &str, values: impl Iterator<Item = &'a str>) -> String {
+    without(text, &as_said(values))
+}
+
 /// What a message can contain of the secret `values`: each of them and each line of it, as it is and as messages are
 /// written. The longest are first, so that a part of one cannot save the rest of it.
 fn as_said<'a>(values: impl Iterator<Item = &'a str>) -> Vec<String> {

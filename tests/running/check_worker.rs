@@ -151,6 +151,10 @@ fn the_smallest_job_of_a_matrix_is_checked() {
     run(&["--env", "elsewhere"]).code(4).says("cannot be checked here");
     run(&["--env", "nowhere"]).code(4);
     run(&["--batch", "2"]).code(2).says("exclude each other");
+    // A failure is not tried again.
+    check.python("open('ran', 'a').write('x')\nsys.exit(3)");
+    run(&[]).code(10);
+    assert_eq!(fs::read_to_string(check.project.path("ran")).unwrap(), "x");
     fs::write(check.project.path("m.yaml"), matrix.replace("batches", "bathces")).unwrap();
     run(&[]).code(3).says("did you mean `batches`");
 }
@@ -184,6 +188,25 @@ fn a_store_can_be_kept_and_is_never_one_that_was_there() {
     let shown = check.project.orchestrate(&["show", label, "--store", "a/kept"]).code(0).stdout;
     assert!(shown.contains("succeeded"), "{shown}");
     check.check(&kept, &fake("ok")).code(2).says("is there already");
+}
+
+#[test]
+fn a_secret_reaches_the_worker_and_is_not_printed() {
+    let check = Check::new();
+    let words = "token = os.environ['MY_TOKEN']\nassert token == 'swordfish'\nm['samples'] = token; put(m)\n\
+                 print(json.dumps({'event': 'mesure', 'x': token}))\nsys.exit(token)";
+    let ended = check.check(&["--variable", "MY_TOKEN=swordfish"], &check.python(words)).code(10);
+    assert!(ended.stdout.contains("| set\n") && ended.stdout.contains("`samples` is \"set\""), "{ended:?}");
+    let matrix = "name: m\nmodels: [a]\nbatches: [2]\nworker: { command: [python3, w.py, \"{batch}\"] }\n\
+                  envs: { here: { device: cpu, secret: [MY_TOKEN] } }\n";
+    fs::write(check.project.path("m.yaml"), matrix).unwrap();
+    let mut of_matrix = check.project.command(&["check-worker", "--matrix", "m.yaml"]);
+    of_matrix.env("MY_TOKEN", "swordfish");
+    let by_matrix = Running::start(of_matrix).wait().code(10);
+    for text in [&ended.stdout, &ended.stderr, &by_matrix.stdout, &by_matrix.stderr] {
+        assert!(!text.contains("swordfish"), "{text}");
+    }
+    check.project.orchestrate(&["check-worker", "--matrix", "m.yaml"]).code(1).says("$MY_TOKEN is secret");
 }
 
 /// Neither it nor a run measures beside the other one.

@@ -25,6 +25,7 @@ use crate::record::Outcome;
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "orchestrate check-worker [OPTIONS] -- CMD…\n       \
                             orchestrate check-worker [OPTIONS] --matrix FILE")]
+#[command(mut_arg("models", |arg| arg.help("The value of `{model}`; or select jobs of this model with `--matrix`")))]
 pub(super) struct CheckWorkerArgs {
     #[command(flatten)]
     task: TaskArgs,
@@ -53,10 +54,10 @@ struct Checked<'a> {
 
 /// Runs the worker once and prints the remarks.
 pub(super) fn run(args: CheckWorkerArgs, global: &Global) -> Result<Exit, Failure> {
-    let plan = args.task.plan()?;
+    let task = args.task.task()?;
     let assumed = args.task.assumed();
     let scratch = Scratch::create(args.keep.as_deref())?;
-    let tried = try_once(plan, scratch.path(), global)?;
+    let tried = try_once(task, scratch.path(), global)?;
     let (found, trial) = match &tried {
         Tried::Stopped => return Ok(Exit::Interrupted),
         Tried::Refused { why, .. } => (vec![refused(why)], None),

@@ -7,11 +7,11 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::cli::load::load_matrix_plan;
+use crate::cli::load::{LoadMatrixError, load_matrix};
 use crate::cli::select::SelectArgs;
 use crate::cli::{Exit, Failure};
 use crate::job::{Device, Job, Key, Kind, ParamValue, Precision, placeholders};
-use crate::matrix::{Note, check};
+use crate::matrix::{Matrix, Note, check};
 use crate::plan::{Plan, expand};
 use crate::record::MatrixFacts;
 
@@ -72,17 +72,27 @@ fn pair(word: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
+/// The jobs by which a worker can be checked.
+#[derive(Debug)]
+pub(super) struct Task {
+    /// The jobs, the smallest first.
+    pub(super) plan: Plan,
+    /// The matrix that they are of, which may hold secrets.
+    pub(super) matrix: Matrix,
+}
+
 impl TaskArgs {
-    /// The plan of the jobs by which the worker can be checked, the smallest first.
+    /// The jobs by which the worker can be checked.
     ///
     /// # Errors
     /// Exit 2 with all mistakes of the options and the command, 3 with those of the matrix, 4 if the options leave no
     /// job of it.
-    pub(super) fn plan(&self) -> Result<Plan, Failure> {
-        let mut plan = match &self.matrix {
-            Some(file) => load_matrix_plan(file)?,
-            None => self.plan_of_command()?,
+    pub(super) fn task(&self) -> Result<Task, Failure> {
+        let (matrix, facts) = match &self.matrix {
+            Some(file) => load_matrix(file).map_err(LoadMatrixError::failure)?,
+            None => self.matrix_of_command()?,
         };
+        let mut plan = expand(&matrix, facts);
         let selection = self.select.apply(&plan)?;
         let keys = plan.keys().filter(|key| key.kind == Kind::Timing && selection.contains(key));
         let mut keys: Vec<Key> = keys.map(small).collect();
@@ -97,7 +107,7 @@ impl TaskArgs {
             env.limits.quiet = None;
             env.limits.max_temperature = None;
         }
-        Ok(plan)
+        Ok(Task { plan, matrix })
     }
 
     /// The settings that neither the user nor the command names, and that have a value only because every job does.
@@ -117,8 +127,8 @@ impl TaskArgs {
         self.command.iter().any(|word| placeholders(word).any(|it| it == name))
     }
 
-    /// The plan of a matrix that says what the options say.
-    fn plan_of_command(&self) -> Result<Plan, Failure> {
+    /// A matrix that says what the options say.
+    fn matrix_of_command(&self) -> Result<(Matrix, MatrixFacts), Failure> {
         let only_with_matrix = [("--env", self.select.envs.len()), ("--only", self.select.only.len())];
         if let Some((option, _)) = only_with_matrix.iter().find(|(_, number)| *number > 0) {
             let text = format!("`{option}` selects a job of a matrix, and there is none");
@@ -133,7 +143,7 @@ impl TaskArgs {
             path: "check-worker".to_owned(),
             sha256: hex::encode(Sha256::digest(&text)),
         };
-        Ok(expand(&matrix, facts))
+        Ok((matrix, facts))
     }
 
     /// The matrix, in JSON, which is YAML too.

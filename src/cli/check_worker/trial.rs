@@ -2,17 +2,19 @@
 
 use std::path::Path;
 
+use super::task::Task;
 use crate::analysis::conduct::Attempted;
 use crate::cli::output::say;
 use crate::cli::run::site_failure;
-use crate::cli::secrets::load_secrets;
+use crate::cli::secrets::find_secrets;
 use crate::cli::stale::Here;
 use crate::cli::{Exit, Failure, Global};
 use crate::event::{Event, Narrator, Observer};
 use crate::files::{AttemptDir, FILE_LIMIT, read_regular, tail};
 use crate::job::{Job, WorkerTemplate};
-use crate::plan::{Decided, Decision, Estimator, Inventory, Plan, quote};
-use crate::record::Record;
+use crate::matrix::Secret;
+use crate::plan::{Decided, Decision, Estimator, Inventory, Secrets, quote};
+use crate::record::{Record, text_without_secrets};
 use crate::run::{DispatchError, RunOrder, Site, SiteError, dispatch};
 use crate::store::Store;
 
@@ -64,21 +66,30 @@ impl Tried {
 }
 
 impl Trial {
-    /// The attempt of `job` in `store`, if it left a record. Its worker was called by the words `command`.
-    fn load(job: &Job, store: &Store, command: Vec<String>) -> Result<Option<Trial>, Failure> {
+    /// The attempt of `job` in `store`, if it left a record. Its worker was called by the words `command`, and had these
+    /// `secrets`, which are nowhere in what is returned.
+    fn load(
+        job: &Job,
+        store: &Store,
+        command: Vec<String>,
+        secrets: &Secrets,
+    ) -> Result<Option<Trial>, Failure> {
         let dir = store.job_dir(job);
         let Some(record) = dir.load_record()? else { return Ok(None) };
         let attempt: AttemptDir = dir.attempt(record.attempt);
+        let values = || secrets.values().flat_map(|of_env| of_env.values()).map(Secret::reveal);
+        let open = |text: &str| text_without_secrets(text, values());
         let text = |path: &Path| {
             let bytes = read_regular(path, FILE_LIMIT).ok()?;
-            Some(String::from_utf8_lossy(&bytes).into_owned())
+            Some(open(&String::from_utf8_lossy(&bytes)))
         };
+        let end = |path: &Path, limit| tail(path, limit).map(|text| open(&text)).unwrap_or_default();
         Ok(Some(Trial {
             command,
             measurement: text(&attempt.measurement()),
             iterations: text(&attempt.iterations()),
-            stdout: tail(&attempt.stdout(), STDOUT_LIMIT).unwrap_or_default(),
-            stderr: tail(&attempt.stderr(), STDERR_LIMIT).unwrap_or_default(),
+            stdout: end(&attempt.stdout(), STDOUT_LIMIT),
+            stderr: end(&attempt.stderr(), STDERR_LIMIT),
             record,
         }))
     }
@@ -96,11 +107,12 @@ impl Trial {
     }
 }
 
-/// Runs the first job of `plan` that belongs on this host once, as `run` does, in a new store at `root`.
+/// Runs the first job of `task` that belongs on this host once, as `run` does, in a new store at `root`.
 ///
 /// # Errors
 /// No job belongs on this host (exit 4), or something other than the worker prevents the attempt.
-pub(super) fn try_once(mut plan: Plan, root: &Path, global: &Global) -> Result<Tried, Failure> {
+pub(super) fn try_once(task: Task, root: &Path, global: &Global) -> Result<Tried, Failure> {
+    let Task { mut plan, matrix } = task;
     let store = Store::create(root).map_err(Failure::store)?;
     let mut here = Here::probe();
     let mut decided = here.decide(&plan, &Inventory::default());
@@ -113,7 +125,8 @@ pub(super) fn try_once(mut plan: Plan, root: &Path, global: &Global) -> Result<T
     let plan = &plan;
     store.save_plan(plan).map_err(Failure::store)?;
     let mut programs = here.programs.map_err(|error| site_failure(error.into()))?;
-    programs.surroundings.secrets = load_secrets(plan, &decided)?;
+    let secrets = find_secrets(plan, &decided, Some(&matrix))?;
+    programs.surroundings.secrets = secrets.clone();
     let site = match Site::probe(plan, &decided, programs) {
         Err(SiteError::Broken { why, .. }) => return Ok(Tried::Refused { command: declared(job), why }),
         probed => probed.map_err(site_failure)?,
@@ -140,7 +153,7 @@ pub(super) fn try_once(mut plan: Plan, root: &Path, global: &Global) -> Result<T
     }
     let gone =
         || Failure::new(Exit::SomeFailed, "the attempt left no record, because its files were removed");
-    Ok(Tried::Ended(Box::new(Trial::load(job, &store, command)?.ok_or_else(gone)?)))
+    Ok(Tried::Ended(Box::new(Trial::load(job, &store, command, &secrets)?.ok_or_else(gone)?)))
 }
 
 /// None of the jobs of `decided` can run here.
