@@ -158,7 +158,6 @@ impl Mistake<'_> {
             }
             () => self.call.help("describes it"),
         };
-        let names: Vec<&str> = names.iter().map(|name| name.trim_end_matches("...")).collect();
         (format!("`{path}` needs {}", names.join(" and ")), hint)
     }
 
@@ -271,10 +270,10 @@ mod tests {
                 "`orchestrate check` needs <FILE>",
                 "name the file of a matrix: `orchestrate check MATRIX.yaml`",
             ),
-            ("accept", "`orchestrate accept` needs <JOB>", "`orchestrate accept --help` describes it"),
+            ("accept", "`orchestrate accept` needs <JOB>...", "`orchestrate accept --help` describes it"),
             (
                 "check-worker --batch 8",
-                "`orchestrate check-worker` needs <CMD>",
+                "`orchestrate check-worker` needs <CMD>...",
                 "the worker's command comes after `--`: `orchestrate check-worker -- python3 train.py --batch {batch}`",
             ),
             (

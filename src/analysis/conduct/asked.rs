@@ -24,7 +24,8 @@ fn fixed(Mismatch { setting, effective, .. }: &Mismatch) -> Remark {
             &format!("effective.{setting}"),
             &format!("`{setting}` is {effective}, and the command does not hold `{{{setting}}}`"),
             &format!(
-                "put `{{{setting}}}` into the command and obey it, or declare {effective} in every matrix"
+                "put `{{{setting}}}` into the command and obey it, or declare {effective} in every matrix, as \
+                 `--{setting} {effective}` does here"
             ),
             "in a matrix with another value, the job fails as `setting_mismatch`",
         ],

@@ -66,7 +66,7 @@ impl Tried {
 }
 
 impl Trial {
-    /// The attempt of `job` in `store`, if it left a record. Its worker was called by the words `command`, and had these
+    /// The attempt of `job` in `store`, if it left a record. Its worker was called by the words `command`. It had these
     /// `secrets`, which are nowhere in what is returned.
     fn load(
         job: &Job,
