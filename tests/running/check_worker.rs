@@ -42,9 +42,13 @@ impl Check {
         ended
     }
 
-    fn assert_clean(&self) {
+    fn assert_nothing_temporary(&self) {
         let left: Vec<_> = fs::read_dir(self.project.path("tmp")).unwrap().map(Result::unwrap).collect();
         assert!(left.is_empty(), "{left:?}");
+    }
+
+    fn assert_clean(&self) {
+        self.assert_nothing_temporary();
         assert!(!self.project.path("runs").exists(), "a check has a store of its own");
     }
 
@@ -230,5 +234,6 @@ fn a_check_waits_for_a_run_and_ends_cleanly_at_ctrl_c() {
     check.project.wait_started(2);
     waiting.signal(Signal::SIGINT);
     waiting.wait().code(11).says("stopping (SIGINT)");
+    check.assert_nothing_temporary();
     check.project.assert_quiet();
 }
