@@ -103,7 +103,8 @@ fn a_program_that_blocks_all_signals_can_start_a_run_that_hears_them() {
     let run = project.start_deaf(&["run", "t.yaml"], Deafness::Blocks);
     project.wait_started(1);
     #[cfg(target_os = "linux")]
-    assert_eq!(blocked_signals(run.pid()) & (1 << (Signal::SIGCHLD as u64 - 1)), 0);
+    // To start a process, the C library blocks all signals for a moment.
+    wait_for("SIGCHLD to be heard", || blocked_signals(run.pid()) & (1 << (Signal::SIGCHLD as u64 - 1)) == 0);
     run.signal(Signal::SIGTERM);
     run.wait().code(11).says("SIGTERM");
     project.let_go();
