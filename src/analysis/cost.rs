@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::unconfirmed::listed;
 use crate::architecture::{NETWORKS, Network, NoNetwork, network};
-use crate::job::{Key, Name, ParamValue, Precision};
+use crate::job::{Key, ModelName, ParamValue, Precision};
 use crate::protocol::Measurement;
 
 /// How training FLOPs are counted. Every table that shows them names its convention.
@@ -149,7 +149,7 @@ pub enum NoCost {
     )]
     NotDescribed {
         /// The network's name.
-        model: Name,
+        model: ModelName,
         /// The reason.
         source: NoNetwork,
     },
@@ -163,7 +163,7 @@ pub enum NoCost {
     )]
     NoShape {
         /// The network's name.
-        model: Name,
+        model: ModelName,
         /// The missing parameters.
         missing: Vec<&'static str>,
     },
@@ -174,7 +174,7 @@ pub enum NoCost {
     )]
     OtherNetwork {
         /// The network's name.
-        model: Name,
+        model: ModelName,
         /// Parameters that the worker reports.
         reported: u64,
         /// Parameters of the description.
@@ -184,7 +184,7 @@ pub enum NoCost {
     #[error("the worker of `{model}` reports {reported} FLOPs per sample: expected a positive number")]
     NotFlops {
         /// The network's name.
-        model: Name,
+        model: ModelName,
         /// What it reports.
         reported: f64,
     },
@@ -192,7 +192,7 @@ pub enum NoCost {
     #[error("the runs of `{model}` report different FLOPs per sample: from {least} to {most}")]
     RunsDisagree {
         /// The network's name.
-        model: Name,
+        model: ModelName,
         /// The least of them.
         least: f64,
         /// The most.
@@ -202,7 +202,7 @@ pub enum NoCost {
     #[error("the worker counts the FLOPs of `{model}` itself, so `--flops-convention` cannot change them")]
     OwnConvention {
         /// The network's name.
-        model: Name,
+        model: ModelName,
     },
 }
 

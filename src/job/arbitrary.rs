@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::{
-    DataSource, Device, Finite, KEY_SCHEMA, Key, Kind, Name, PARAMETERS, ParamValue, Parameter,
+    DataSource, Device, Finite, KEY_SCHEMA, Key, Kind, ModelName, Name, PARAMETERS, ParamValue, Parameter,
     ParameterType, Params, Precision, Profile, WorkerTemplate, parameter,
 };
 
@@ -81,6 +81,11 @@ fn name() -> impl Strategy<Value = Name> {
     "[A-Za-z0-9_][A-Za-z0-9._-]{0,63}".prop_map(|text| text.as_str().into())
 }
 
+fn model() -> impl Strategy<Value = ModelName> {
+    "[A-Za-z0-9_][A-Za-z0-9._-]{0,30}(/[A-Za-z0-9_][A-Za-z0-9._-]{0,30}){0,2}"
+        .prop_map(|text| text.as_str().into())
+}
+
 fn device() -> impl Strategy<Value = Device> {
     prop_oneof![
         Just(Device::Cpu),
@@ -90,11 +95,11 @@ fn device() -> impl Strategy<Value = Device> {
     ]
 }
 
-type Program = (Name, Params, WorkerTemplate);
+type Program = (ModelName, Params, WorkerTemplate);
 
 /// The shipped worker trains its own networks and takes its own parameters.
 fn shipped() -> impl Strategy<Value = Program> {
-    let model = select(vec!["resnet18", "vgg16", "mobilenet_v2", "vit_b_16"]).prop_map(Name::from);
+    let model = select(vec!["resnet18", "vgg16", "mobilenet_v2", "vit_b_16"]).prop_map(ModelName::from);
     // Not every network accepts images of every size.
     (model, known_params(&["input_size"]))
         .prop_map(|(model, params)| (model, params, WorkerTemplate::Shipped))
@@ -103,7 +108,7 @@ fn shipped() -> impl Strategy<Value = Program> {
 /// Another worker takes any parameter in its command.
 fn external() -> impl Strategy<Value = Program> {
     let own = btree_map("p_[a-z0-9_]{0,6}", scalar(), 0..5);
-    (name(), vec(command_word(), 1..5), own, known_params(&[])).prop_map(|(model, mut words, own, known)| {
+    (model(), vec(command_word(), 1..5), own, known_params(&[])).prop_map(|(model, mut words, own, known)| {
         words.extend(own.keys().map(|name| format!("--{name}={{{name}}}")));
         let known = known.iter().map(|(name, value)| (name.to_owned(), value.clone()));
         let params = own.into_iter().chain(known).collect();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::placeholder::has_placeholder;
-use super::{Device, Kind, Name, ParamValue, Params, Precision, Profile, parameter, placeholders};
+use super::{Device, Kind, ModelName, Name, ParamValue, Params, Precision, Profile, parameter, placeholders};
 
 /// The version of the key's form.
 ///
@@ -29,7 +29,7 @@ pub struct Key {
     /// The device of the worker.
     pub device: Device,
     /// The network, by torchvision's name.
-    pub model: Name,
+    pub model: ModelName,
     /// The batch: samples per iteration.
     pub batch: u32,
     /// The requested precision.
@@ -130,7 +130,8 @@ impl Key {
     /// `{env}_{model}_{precision}_bs{batch}_run{N}`, as in the seed scripts. A profiled job, of which each config has
     /// one per profiler, has the profiler's name instead of the last word.
     pub fn label(&self) -> String {
-        let Key { env, model, precision, batch, repeat, kind, .. } = self;
+        let Key { env, precision, batch, repeat, kind, .. } = self;
+        let model = self.model.file_word();
         match kind {
             Kind::Timing => format!("{env}_{model}_{precision}_bs{batch}_run{repeat}"),
             Kind::Ncu | Kind::Perf => format!("{env}_{model}_{precision}_bs{batch}_{kind}"),

@@ -37,7 +37,7 @@ pub use config::ConfigOf;
 pub use finite::Finite;
 pub use id::{JobId, ParseJobIdError};
 pub use key::{KEY_SCHEMA, Key, WorkerTemplate};
-pub use name::{Name, ParseNameError};
+pub use name::{ModelName, Name, Named, OfFile, OfModel, ParseNameError, Rule};
 pub use parameter::{
     Declaration, Need, PARAMETERS, Parameter, Reported, SYNTHETIC_FLAG, Splits, WrongParameter, parameter,
 };

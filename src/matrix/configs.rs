@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Axis, AxisName, AxisValue, Env, Include, Matrix};
-use crate::job::{KEY_SCHEMA, Key, Kind, Name, Precision, Profile, WorkerTemplate};
+use crate::job::{KEY_SCHEMA, Key, Kind, ModelName, Precision, Profile, WorkerTemplate};
 
 /// One config with its number of repeats.
 #[derive(Clone, Debug, PartialEq)]
@@ -100,7 +100,7 @@ impl Env {
 
     /// The part that all configs of the env with this model share. The axes `batches` and `precisions` fill in the
     /// rest.
-    fn bare_key(&self, model: Name) -> Key {
+    fn bare_key(&self, model: ModelName) -> Key {
         Key {
             schema: KEY_SCHEMA,
             kind: Kind::Timing,

@@ -11,7 +11,7 @@ use super::reader::unknown_key;
 use super::{Axis, AxisName, AxisValue, Env};
 use crate::architecture::NETWORKS;
 use crate::job::{
-    DataSource, Name, PARAMETERS, ParamValue, Params, Precision, WorkerTemplate, parameter, placeholders,
+    DataSource, ModelName, PARAMETERS, ParamValue, Params, Precision, WorkerTemplate, parameter, placeholders,
 };
 use crate::text::{did_you_mean, one_of};
 
@@ -218,12 +218,12 @@ fn dimension<T>(
     Dimension { name, word: word.to_owned(), span: list.span, values }
 }
 
-fn check_models(models: &SpannedList<Name>, worker: &WorkerFile, notes: &mut Notes) {
+fn check_models(models: &SpannedList<ModelName>, worker: &WorkerFile, notes: &mut Notes) {
     models.value.iter().for_each(|model| check_model(model, worker, notes));
 }
 
 /// Checks that the shipped worker knows `model`. Other workers can know any model.
-pub(super) fn check_model(model: &Spanned<Name>, worker: &WorkerFile, notes: &mut Notes) {
+pub(super) fn check_model(model: &Spanned<ModelName>, worker: &WorkerFile, notes: &mut Notes) {
     if matches!(worker, WorkerFile::Shipped) && !NETWORKS.contains(&model.value.as_str()) {
         let message = "is not a network of the shipped worker";
         let closest =

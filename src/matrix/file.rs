@@ -15,7 +15,7 @@ use super::thresholds::read_thresholds;
 use super::tree::{Entry, Node, Value};
 use super::variables::{Variables, read_variables};
 use super::{Order, Place, Share};
-use crate::job::{Device, Name, ParamValue, Precision};
+use crate::job::{Device, ModelName, Name, OfFile, ParamValue, Precision};
 use crate::record::CloudFacts;
 use crate::threshold::Thresholds;
 
@@ -59,7 +59,7 @@ pub(super) type SpannedList<T> = Spanned<Vec<Spanned<T>>>;
 pub(super) struct Overrides {
     /// Whether a part of it could not be read.
     pub(super) broken: bool,
-    pub(super) models: Option<SpannedList<Name>>,
+    pub(super) models: Option<SpannedList<ModelName>>,
     pub(super) batches: Option<SpannedList<u32>>,
     pub(super) precisions: Option<SpannedList<Precision>>,
     pub(super) repeats: Option<u32>,
@@ -325,7 +325,7 @@ fn read_envs(node: &Node, notes: &mut Notes) -> Vec<EnvFile> {
 
 fn read_env(name: &Spanned<String>, node: &Node, notes: &mut Notes) -> EnvFile {
     let before = notes.count();
-    check_name(name, "an env's name", notes);
+    check_name::<OfFile>(name, "an env's name", notes);
     let map = entries(node, "an env: a mapping, at least `{ device: cpu }`", notes);
     check_keys(map, &[keys::ENV, keys::OVERRIDES], "an env", notes);
     if get(map, "device").is_none() && matches!(node.value, Value::Map(_) | Value::Null) {
@@ -341,8 +341,9 @@ fn read_env(name: &Spanned<String>, node: &Node, notes: &mut Notes) -> EnvFile {
         parsed(node, &[], "`cpu`, `mps`, `cuda` or `cuda:<index>`", notes)
     });
     let share = get(map, "share").and_then(|node| word(node, keys::SHARES, notes));
-    let peaks = get(map, "peaks")
-        .and_then(|node| self::name(node, "the name of a file in `peaks/`, without `.yaml`", notes));
+    let peaks = get(map, "peaks").and_then(|node| {
+        self::name::<OfFile>(node, "the name of a file in `peaks/`, without `.yaml`", notes)
+    });
     let mut env = EnvFile {
         name: name.clone(),
         broken: false,

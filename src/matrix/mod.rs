@@ -39,7 +39,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::job::{Device, Kind, Name, ParamValue, Params, Precision, Profile, WorkerTemplate};
+use crate::job::{Device, Kind, ModelName, Name, ParamValue, Params, Precision, Profile, WorkerTemplate};
 use crate::record::CloudFacts;
 use crate::threshold::Thresholds;
 
@@ -133,7 +133,7 @@ pub enum AxisName {
 #[derive(Clone, Debug, PartialEq)]
 pub enum AxisValue {
     /// A network's name.
-    Model(Name),
+    Model(ModelName),
     /// The batch: samples per iteration.
     Batch(u32),
     /// The precision.
@@ -300,7 +300,7 @@ pub struct Include {
     /// The name of an existing env.
     pub env: Name,
     /// The network.
-    pub model: Name,
+    pub model: ModelName,
     /// The batch: samples per iteration.
     pub batch: u32,
     /// The precision.

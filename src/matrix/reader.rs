@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::keys::{KeyDoc, LONGEST_LIST, names};
 use super::note::{Notes, Span, Spanned};
 use super::tree::{Entry, Node, Value};
-use crate::job::{DataSource, Name, ParamValue, Parameter, ParameterType, parameter};
+use crate::job::{DataSource, Named, ParamValue, Parameter, ParameterType, Rule, parameter};
 use crate::text::{did_you_mean, one_of, size_text};
 
 /// Notes that `node` is not what was expected; `expected` completes "expected …".
@@ -45,16 +45,16 @@ pub(super) fn text(node: &Node, expected: &str, notes: &mut Notes) -> Option<Spa
 }
 
 /// Checks a name; `what` completes "expected …".
-pub(super) fn check_name(name: &Spanned<String>, what: &str, notes: &mut Notes) -> Option<Name> {
+pub(super) fn check_name<R: Rule>(name: &Spanned<String>, what: &str, notes: &mut Notes) -> Option<Named<R>> {
     let checked = name.value.parse().ok();
     if checked.is_none() {
-        notes.add(name.span, &name.value, format!("expected {what}: {}", Name::RULE));
+        notes.add(name.span, &name.value, format!("expected {what}: {}", R::TEXT));
     }
     checked
 }
 
 /// A name; `what` completes "expected …".
-pub(super) fn name(node: &Node, what: &str, notes: &mut Notes) -> Option<Spanned<Name>> {
+pub(super) fn name<R: Rule>(node: &Node, what: &str, notes: &mut Notes) -> Option<Spanned<Named<R>>> {
     let name = text(node, what, notes)?;
     Some(Spanned { value: check_name(&name, what, notes)?, span: name.span })
 }

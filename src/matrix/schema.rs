@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::keys::{self, KeyDoc};
 use crate::architecture::NETWORKS;
-use crate::job::{Name, PARAMETERS, ParameterType, Precision};
+use crate::job::{OfFile, OfModel, PARAMETERS, ParameterType, Precision, Rule};
 use crate::text::one_of;
 use crate::threshold::Threshold;
 
@@ -29,8 +29,8 @@ pub fn schema() -> Value {
             "include": with_params(object(&[keys::INCLUDE], &["model", "batch"]), &value_of),
             "params": with_params(object(&[], &[]), &value_of),
             "axes": with_params(object(&[], &[]), &|parameter| list(&value_of(parameter))),
-            "name": { "type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9._-]*$", "maxLength": Name::LONGEST },
-            "model": { "type": "string", "examples": NETWORKS },
+            "name": { "type": "string", "pattern": OfFile::PATTERN, "maxLength": OfFile::LONGEST },
+            "model": { "type": "string", "pattern": OfModel::PATTERN, "maxLength": OfModel::LONGEST, "examples": NETWORKS },
             "precision": { "enum": Precision::ALL.map(Precision::as_str) },
             "batch": whole(&keys::BATCH),
             "repeats": whole(&keys::REPEATS),

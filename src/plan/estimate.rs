@@ -10,7 +10,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::Plan;
-use crate::job::{JobId, Key, Kind, Name, ParamValue};
+use crate::job::{JobId, Key, Kind, ModelName, Name, ParamValue};
 use crate::record::Record;
 use crate::stats::RunningMedian;
 use crate::text::duration_text;
@@ -69,7 +69,7 @@ impl fmt::Display for TimeLeft {
 pub struct Estimator {
     by_config: BTreeMap<JobId, RunningMedian>,
     /// Seconds per image.
-    by_model: BTreeMap<(Kind, Name, Name), RunningMedian>,
+    by_model: BTreeMap<(Kind, Name, ModelName), RunningMedian>,
     /// Seconds per image.
     by_env: BTreeMap<(Kind, Name), RunningMedian>,
     /// Seconds between two jobs, by env.
@@ -108,7 +108,7 @@ impl Estimator {
     }
 
     /// The median seconds per image of the jobs of a kind, env and model.
-    pub(super) fn of_model(&self, model: &(Kind, Name, Name)) -> Option<f64> {
+    pub(super) fn of_model(&self, model: &(Kind, Name, ModelName)) -> Option<f64> {
         self.by_model.get(model)?.get()
     }
 
@@ -153,7 +153,7 @@ impl Estimator {
 }
 
 /// What a job's model basis is looked up by.
-pub(super) fn model_of(key: &Key) -> (Kind, Name, Name) {
+pub(super) fn model_of(key: &Key) -> (Kind, Name, ModelName) {
     (key.kind, key.env.clone(), key.model.clone())
 }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::estimate::{Estimator, TimeLeft, env_of, images, model_of};
-use crate::job::{JobId, Key, Kind, Name};
+use crate::job::{JobId, Key, Kind, ModelName, Name};
 use crate::record::Record;
 
 /// The most that a sum contributes, in nanoseconds: far beyond anything real, and too little for the total to overflow.
@@ -19,7 +19,7 @@ pub struct Forecast {
     /// All open jobs, by config.
     configs: BTreeMap<JobId, Sum>,
     /// Those whose config is no basis, by model.
-    models: BTreeMap<(Kind, Name, Name), Sum>,
+    models: BTreeMap<(Kind, Name, ModelName), Sum>,
     /// Those whose model is no basis either, by env.
     envs: BTreeMap<(Kind, Name), Sum>,
     total: Total,
@@ -58,7 +58,7 @@ struct Total {
 /// The sums that an event concerns.
 struct Place {
     config: JobId,
-    model: (Kind, Name, Name),
+    model: (Kind, Name, ModelName),
     env: (Kind, Name),
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{CloudFacts, GitFacts, HostFacts, MatrixFacts, Provenance, Record, WorkerFacts};
-use crate::job::{Key, Name, Params, WorkerTemplate};
+use crate::job::{Key, ModelName, Name, Params, WorkerTemplate};
 use crate::protocol::{Details, Effective, ITERATIONS_VARIABLE, MEASUREMENT_VARIABLE};
 use crate::shared::{Recent, Shared};
 
@@ -12,7 +12,7 @@ use crate::shared::{Recent, Shared};
 #[derive(Debug, Default)]
 pub struct Pool {
     envs: Recent<Name>,
-    models: Recent<Name>,
+    models: Recent<ModelName>,
     params: Recent<Params>,
     workers: Recent<WorkerTemplate>,
     effective: Recent<Shared<Effective>>,

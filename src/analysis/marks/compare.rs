@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Mark, Threshold, Thresholds};
 use crate::analysis::circumstances::Circumstances;
 use crate::analysis::group::Row;
-use crate::job::{Device, Key, Name, Precision};
+use crate::job::{Device, Key, ModelName, Name, Precision};
 
 /// The doubts about each of `rows`, in their order. `varying` are the parameters that have a column of their own in
 /// tables, so their differences are visible.
@@ -35,7 +35,7 @@ struct Alike<'a> {
 }
 
 /// What a reader compares: rows of the same network, batch and precision.
-type Compared<'a> = (&'a Name, u32, Precision);
+type Compared<'a> = (&'a ModelName, u32, Precision);
 
 /// Marks each of `rows` for each other env with rows of the same network, batch and precision, if all of them differ in
 /// settings. The mark names the differences from the nearest row, the first of those that are equally near.

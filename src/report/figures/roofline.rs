@@ -8,7 +8,7 @@ use crate::analysis::group::Row;
 use crate::analysis::peaks::Peaks;
 use crate::analysis::roofline::{BytesSource, Point, Roofline};
 use crate::analysis::table::{point_sections, roofline_table};
-use crate::job::{Name, Precision};
+use crate::job::{ModelName, Precision};
 use crate::report::figure::{Drawing, Figure};
 use crate::report::frame::{self, GRID, LEFT, SMALL, TOP};
 use crate::report::scale::{Kind, Scale};
@@ -242,7 +242,7 @@ fn place<'r>(
     y: &Scale,
     unit: Unit,
 ) -> Vec<Drawn<'r>> {
-    let mut models: Vec<&Name> = Vec::new();
+    let mut models: Vec<&ModelName> = Vec::new();
     points
         .iter()
         .map(|&point| {

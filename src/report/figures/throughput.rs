@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use crate::analysis::group::{Row, unit};
 use crate::analysis::table::{run_sections, throughput_table};
 use crate::analysis::{Analysis, Run};
-use crate::job::{Key, Name, Precision};
+use crate::job::{Key, ModelName, Precision};
 use crate::report::figure::{Drawing, Figure};
 use crate::report::frame::{self, LEFT, SMALL, TOP};
 use crate::report::scale::{Kind, Scale, round_up};
@@ -90,7 +90,7 @@ fn rates<'r>(row: &'r Row<'_>) -> impl Iterator<Item = (f64, bool)> + 'r {
 
 fn series<'r, 'a>(rows: &[&'r Row<'a>]) -> Vec<Series<'r, 'a>> {
     let mut found: Vec<Series<'r, 'a>> = Vec::new();
-    let mut models: Vec<&Name> = rows.iter().map(|row| &row.config.model).collect();
+    let mut models: Vec<&ModelName> = rows.iter().map(|row| &row.config.model).collect();
     models.dedup();
     for row in rows {
         let name = series_name(row);

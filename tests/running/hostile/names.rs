@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::assert_complete;
-use crate::harness::{Ended, Matrix, Project, Running};
+use crate::harness::{Ended, Matrix, Project, Running, own_worker};
 
 /// Bytes that are no UTF-8, as a name.
 fn no_text() -> &'static OsStr {
@@ -27,6 +27,7 @@ fn words<'a>(words: &'a [&'a str]) -> Vec<&'a OsStr> {
 #[test]
 fn the_longest_names_fit_into_every_file_and_longer_ones_are_refused() {
     let long = "x".repeat(64);
+    let long_model = format!("{}/{}/{}", "x".repeat(31), "y".repeat(31), "z".repeat(32));
     let matrix = |name: &str, env: &str, model: &str| {
         let worker = env!("CARGO_BIN_EXE_fake-worker");
         let command = format!("[{worker}, --batch, \"{{batch}}\", --out, \"{{out}}\"]");
@@ -35,18 +36,53 @@ fn the_longest_names_fit_into_every_file_and_longer_ones_are_refused() {
              worker: {{ command: {command}, result: json }}\nenvs: {{ {env}: {{ device: cpu }} }}\n"
         )
     };
-    let project = Project::new().and_yaml(&matrix(&long, &long, &long));
+    let project = Project::new().and_yaml(&matrix(&long, &long, &long_model));
     project.orchestrate(&["run", "m.yaml"]).code(0);
     assert_complete(&project, 1);
     for verb in ["status", "aggregate", "report", "verify"] {
         project.orchestrate(&[verb]).code(0);
     }
     let longer = "x".repeat(255);
-    for (name, env, model) in [(&longer, &long, &long), (&long, &longer, &long), (&long, &long, &longer)] {
+    for (name, env, model, most) in
+        [(&longer, &long, &long, 64), (&long, &longer, &long, 64), (&long, &long, &longer, 96)]
+    {
         let project = Project::new().and_yaml(&matrix(name, env, model));
-        let run = project.orchestrate(&["run", "m.yaml"]).code(3).says("m.yaml:").says("at most 64 letters");
+        let run = project.orchestrate(&["run", "m.yaml"]).code(3).says("m.yaml:");
+        let run = run.says(&format!("at most {most} letters"));
         assert!(run.stderr.len() < 1000, "{run:?}");
         assert!(!project.path("runs").exists());
+    }
+}
+
+/// The id of a model on Hugging Face is its name everywhere but in the names of files.
+#[test]
+fn a_model_can_be_called_as_hugging_face_does() {
+    let yaml =
+        own_worker("\"model\": \"{model}\"", &[], "repeats: 2", "").replace("resnet18", "facebook/opt-125m");
+    let project = Project::new().and_yaml(&yaml);
+    project.orchestrate(&["run", "m.yaml"]).code(0);
+    let again = project.orchestrate(&["run", "m.yaml"]).code(0);
+    assert!(again.stdout.contains("all 2 jobs are done"), "{again:?}");
+    let directories: Vec<String> = fs::read_dir(project.path("runs"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with("cpu_facebook--opt-125m_fp32_bs4_run"))
+        .collect();
+    assert_eq!(directories.len(), 2, "{directories:?}");
+    for arguments in [
+        &["status"][..],
+        &["show", "cpu_facebook--opt-125m_fp32_bs4_run1"],
+        &["status", "--model", "facebook/opt-125m"],
+        &["report", "--include-marked"],
+    ] {
+        let shown = project.orchestrate(arguments).code(0);
+        assert!(shown.stdout.contains("facebook"), "{shown:?}");
+    }
+    let summary = fs::read_to_string(project.path("report/m/summary.csv")).unwrap();
+    assert!(summary.contains(",facebook/opt-125m,"), "{summary}");
+    for model in ["/opt", "a/../b", "a//b", "a/.b"] {
+        let refused = Project::new().and_yaml(&yaml.replace("facebook/opt-125m", model));
+        refused.orchestrate(&["run", "m.yaml"]).code(3).says("in up to three parts between slashes");
     }
 }
 
