@@ -14,6 +14,7 @@
 #     --yes, before the recipe      installs Rust without asking
 #     LIBTORCH=/path/to/libtorch    uses that libtorch instead of fetching one
 #     ORCHESTRATE_NO_APT=1          never calls apt, only reports what is missing
+[ -n "${BASH_VERSION:-}" ] || exec bash "$0" "$@"
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -139,7 +140,7 @@ install_rust() { # $1 = why
 }
 
 ensure_cargo() {
-  local bin="${CARGO_HOME:-$HOME/.cargo}/bin" why
+  local bin="${CARGO_HOME:-${HOME:-}/.cargo}/bin" why
   if is_cargo_new; then return; fi
   # A shell that was opened before Rust was installed does not know it yet.
   if [ -x "$bin/cargo" ]; then PATH="$bin:$PATH"; fi
@@ -228,6 +229,8 @@ ensure_venv() {
   fi
   rm -f "$marker"
   [ -x .venv/bin/python ] || { rm -rf .venv && "$(find_python)" -m venv .venv; }
+  # An interruption can leave a Python without pip.
+  .venv/bin/python -m pip --version >/dev/null 2>&1 || .venv/bin/python -m ensurepip --upgrade >&2
   # The pip that comes with an old Python can be too old to know today's wheels.
   can_import_torch .venv/bin/python || pip_install --upgrade pip
   pip_install --ignore-requires-python "rust-just==$JUST"

@@ -4,19 +4,19 @@
 //! machine's own directory instead, so that the machine of the test does not matter.
 #![cfg(unix)]
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use super::harness::Ended;
+use super::harness::{Ended, write_program};
 use super::readme::pages::root;
 
 /// Programs of the system that the script may use, because every system has them.
 const SYSTEM: &[&str] = &[
-    "awk", "bash", "cat", "chmod", "dirname", "env", "grep", "head", "ln", "ls", "mkdir", "rm", "sed", "sh",
-    "sort", "tr",
+    "awk", "bash", "cat", "chmod", "cp", "dirname", "env", "grep", "head", "ln", "ls", "mkdir", "rm", "sed",
+    "sh", "sort", "tr",
 ];
 
 /// Makes an environment with a pip that writes its arguments down, then installs an empty libtorch and a `just`.
@@ -56,7 +56,8 @@ struct Machine {
 impl Machine {
     /// One that lacks nothing: x86-64, without a GPU, and without apt.
     fn new() -> Self {
-        let machine = Machine { directory: tempfile::tempdir().unwrap(), old_python: false };
+        let directory = tempfile::Builder::new().prefix("a path with spaces ").tempdir().unwrap();
+        let machine = Machine { directory, old_python: false };
         fs::create_dir(machine.path("bin")).unwrap();
         fs::create_dir(machine.path("home")).unwrap();
         let places = std::env::var_os("PATH").expect("the tests have a PATH");
@@ -67,14 +68,8 @@ impl Machine {
                 .unwrap();
         }
         let script = fs::read_to_string(root().join("bootstrap.sh")).unwrap();
-        let moved = script
-            .replace("/proc/driver/nvidia", &machine.path("nvidia").display().to_string())
-            .replace("/usr/bin/time", &machine.path("bin/time").display().to_string());
-        assert_eq!(
-            moved.matches(&machine.path("nvidia").display().to_string()).count(),
-            2,
-            "GPUs and version"
-        );
+        let moved = script.replace("/proc/driver/nvidia", "./nvidia").replace("/usr/bin/time", "./bin/time");
+        assert_eq!(moved.matches("./nvidia").count(), 2, "GPUs and version");
         fs::write(machine.path("bootstrap.sh"), moved).unwrap();
         machine
             .with("uname", "[ \"$1\" = -m ] && echo x86_64 || echo Linux")
@@ -92,9 +87,7 @@ impl Machine {
 
     /// Adds the program `name`, a shell script.
     fn with(self, name: &str, script: &str) -> Self {
-        let path = self.path("bin").join(name);
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        write_program(&self.path("bin").join(name), &format!("#!/bin/sh\n{script}\n"));
         self
     }
 
@@ -295,6 +288,30 @@ fn the_driver_decides_which_libtorch_is_fetched() {
     let version = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  575.57.08  Release Build  (a@b)  Sat May 24\n";
     fs::write(kernel.path("nvidia/version"), version).unwrap();
     kernel.run(&["build"]).code(0).says("the NVIDIA driver is 575.57.08,");
+}
+
+#[test]
+fn an_environment_whose_pip_was_interrupted_gets_one() {
+    let machine = Machine::new();
+    machine.run(&["build"]).code(0);
+    let made = machine.calls();
+    fs::remove_file(machine.path(".venv/.orchestrate")).unwrap();
+    fs::rename(machine.path(".venv/bin/python"), machine.path("whole")).unwrap();
+    let text = "#!/bin/sh\n[ \"$2\" = ensurepip ] && exec cp whole .venv/bin/python\necho 'No module named pip' >&2; exit 1\n";
+    write_program(&machine.path(".venv/bin/python"), text);
+    machine.run(&["build"]).code(0);
+    assert_eq!(machine.calls(), made.repeat(2));
+}
+
+#[test]
+fn it_needs_neither_a_home_nor_to_be_called_by_bash() {
+    let machine = Machine::new();
+    let mut homeless = machine.bootstrap(&["build-orchestrator"]);
+    Machine::ended(homeless.env_remove("HOME").stdin(Stdio::null())).code(0);
+    let mut by_sh = Command::new(machine.path("bin/sh"));
+    by_sh.args(["bootstrap.sh", "build-orchestrator"]).current_dir(machine.path(""));
+    Machine::ended(by_sh.env_clear().env("PATH", machine.path("bin")).stdin(Stdio::null())).code(0);
+    assert_eq!(machine.calls(), BUILD.repeat(2));
 }
 
 #[test]

@@ -116,6 +116,15 @@ pub(crate) fn own_worker(settings: &str, words: &[&str], more: &str, env: &str) 
     )
 }
 
+/// Writes a program. A child process writes it: if we had the file open for writing while a concurrent test forks, nobody
+/// could execute it.
+pub(crate) fn write_program(path: &Path, text: &str) {
+    let write = r#"printf '%s' "$2" > "$1" && chmod 755 "$1""#;
+    let mut shell = Command::new("/bin/sh");
+    let status = shell.args(["-c", write, "sh"]).arg(path).arg(text).status().expect("a shell");
+    assert!(status.success(), "{}", path.display());
+}
+
 /// Changes one of orchestrate's sealed files and seals it again, as only `orchestrate` should.
 pub(crate) fn edit_sealed(path: &Path, edit: impl FnOnce(&mut Value)) {
     let mut value: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
