@@ -32,7 +32,7 @@ pub use facts::{DEVICES_VARIABLE, probe_counters, probe_host, probe_memory_avail
 pub(crate) use nvidia::{Gpu, GpuUse, gpu_uses};
 pub use nvidia::{GpuProcess, probe_gpu_processes};
 pub(crate) use parse::{counter, memory_value};
-pub use preflight::preflight;
+pub use preflight::Preflight;
 pub use present::probe_present;
 pub use programs::{Programs, ProgramsError, probe_environment};
 pub use reach::probe_lock_reach;

@@ -1,8 +1,7 @@
 //! Tries what a worker's command names before any job is started: its program, its Python script, and the modules that
 //! the script imports. Nothing of the script runs.
 
-use std::collections::BTreeMap;
-use std::fs;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -12,45 +11,76 @@ use tokio::process::Command;
 use super::ask::{PATIENCE, answer_and_wait};
 use super::programs::Programs;
 use crate::files::open_regular;
+use crate::job::Name;
 use crate::plan::Invocation;
 
-/// Finds what a Python script imports at its beginning and prints, as JSON, what of it does not exist. A script that
-/// changes where modules are found is not judged, and neither is what it imports if something is the case.
+/// Finds what a Python script imports at its beginning and prints, as JSON, what of it does not exist.
+///
+/// What is imported after a call is not judged, nor after a module that nobody installed: either can change where
+/// modules are found. Neither is what is imported only if something is the case. A packed or compiled program is no
+/// text, and has zeros.
 const LOOK: &str = r#"
 import ast, importlib.util, json, os, sys
 
 script = sys.argv[1]
-sys.path[0] = os.path.dirname(os.path.abspath(script))
-with open(script, "rb") as file:
-    source = file.read()
-told = {"syntax": None, "missing": []}
+told = {"absent": not os.path.exists(script), "syntax": None, "missing": []}
+source = b""
+if not told["absent"] and os.path.getsize(script) <= 10 << 20:
+    with open(script, "rb") as file:
+        source = file.read()
+if b"\0" in source:
+    source = b""
 try:
     tree = ast.parse(source, script)
 except (SyntaxError, ValueError) as error:
     told["syntax"] = str(error)
     tree = ast.parse("")
-if b"sys.path" not in source and b"site." not in source:
-    names = []
+if not getattr(sys.flags, "safe_path", False):
+    sys.path[0] = os.path.dirname(os.path.realpath(script))
+
+def is_installed(spec):
+    has_file = spec.origin not in (None, "built-in", "frozen")
+    places = [spec.origin] if has_file else list(spec.submodule_search_locations or [])
+    library = os.path.dirname(os.__file__) + os.sep
+    packages = ("site-packages", "dist-packages")
+    return all(place.startswith(library) or any(name in place for name in packages) for place in places)
+
+def look():
     for node in tree.body:
+        names = []
         if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
+            names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            names.append(node.module)
-    for name in dict.fromkeys(name.split(".")[0] for name in names):
-        if name in sys.builtin_module_names:
-            continue
-        try:
-            found = importlib.util.find_spec(name) is not None
-        except (ImportError, ValueError, AttributeError):
-            found = True
-        if not found:
-            told["missing"].append(name)
+            names = [node.module]
+        elif any(isinstance(part, ast.Call) for part in ast.walk(node)):
+            return
+        for name in [name.split(".")[0] for name in names]:
+            try:
+                spec = importlib.util.find_spec(name)
+            except (ImportError, ValueError, AttributeError):
+                continue
+            if spec is None:
+                told["missing"].append(name)
+            elif not is_installed(spec):
+                return
+
+if not any(word in source for word in [b"sys.path", b"sys.modules", b"sys.meta_path", b"site."]):
+    look()
+told["missing"] = list(dict.fromkeys(told["missing"]))
 print(json.dumps(told))
 "#;
+
+/// Python scripts that run another one by their own interpreter. Others choose one themselves, as `conda run` does.
+const LAUNCHERS: [&str; 3] = ["accelerate", "deepspeed", "torchrun"];
+
+/// The options with which they run a module or a program instead.
+const NO_SCRIPT: [&str; 4] = ["-m", "--module", "--no-python", "--no_python"];
 
 /// What [`LOOK`] prints.
 #[derive(Debug, Deserialize)]
 struct Looked {
+    /// Whether there is no such script.
+    absent: bool,
     /// Why the script is no Python, as its interpreter says it.
     syntax: Option<String>,
     /// The modules that it imports and that do not exist.
@@ -66,24 +96,41 @@ struct Script<'a> {
     word: &'a str,
 }
 
-/// Why the worker of `invocation` cannot work, as a sentence; `None` if nothing is found.
-///
-/// Only what is certain is said. A program that is no Python, or an interpreter that does not answer, is not judged any
-/// further than that it exists.
-pub fn preflight(programs: &Programs, invocation: &Invocation) -> Option<String> {
-    programs.cannot_start(invocation).or_else(|| {
-        let program = programs.program(invocation);
-        let Script { interpreter, word } = script(&program, &invocation.argv, &invocation.environment)?;
-        if !programs.directory.join(word).exists() {
-            return Some(format!("there is no {word} in {}", programs.directory.display()));
-        }
-        let looked = look(&interpreter, word, &programs.directory, &invocation.environment)?;
-        broken(&looked, word, &interpreter)
-    })
+/// Tries commands. What is found of a script is kept, because many jobs run the same one.
+#[derive(Debug, Default)]
+pub struct Preflight {
+    /// What is wrong with each script, by the env and the interpreter that run it.
+    scripts: HashMap<(Name, PathBuf, String), Option<String>>,
 }
 
-/// The sentence about what is wrong with the script `word`.
-fn broken(looked: &Looked, word: &str, interpreter: &Path) -> Option<String> {
+impl Preflight {
+    /// Why the worker of `invocation`, a job of `env`, cannot work, as a sentence; `None` if nothing is found.
+    ///
+    /// Only what is certain is said. A program that is no Python, or an interpreter that does not answer, is not judged
+    /// any further than that it exists.
+    pub fn problem(&mut self, programs: &Programs, env: &Name, invocation: &Invocation) -> Option<String> {
+        let missing = programs.cannot_start(invocation);
+        if missing.is_some() {
+            return missing;
+        }
+        let program = programs.program(invocation);
+        let Script { interpreter, word } = script(&program, &invocation.argv, &invocation.environment)?;
+        let place = (env.clone(), interpreter, word.to_owned());
+        let found = self.scripts.entry(place).or_insert_with_key(|(_, interpreter, word)| {
+            let looked = look(interpreter, word, &programs.directory, &invocation.environment)?;
+            broken(&looked, word, interpreter, &programs.directory)
+        });
+        found.clone()
+    }
+}
+
+/// The sentence about what is wrong with the script `word`, which is called in `directory`.
+fn broken(looked: &Looked, word: &str, interpreter: &Path, directory: &Path) -> Option<String> {
+    if looked.absent {
+        let place =
+            if word.starts_with('/') { String::new() } else { format!(" in {}", directory.display()) };
+        return Some(format!("there is no {word}{place}"));
+    }
     if let Some(error) = &looked.syntax {
         return Some(format!("{word} is not read by {}: {error}", interpreter.display()));
     }
@@ -103,10 +150,13 @@ fn script<'a>(
     if is_python(program) {
         return Some(Script { interpreter: program.to_owned(), word: first_script(words)? });
     }
-    // `torchrun` and the like are Python scripts that run another one.
+    if !LAUNCHERS.iter().any(|name| program.ends_with(name)) {
+        return None;
+    }
     let interpreter = shebang(program, environment).filter(|interpreter| is_python(interpreter))?;
-    let is_script = |word: &&String| word.ends_with(".py") && !word.starts_with('-');
-    Some(Script { interpreter, word: words.iter().find(is_script)? })
+    let at = words.iter().position(|word| word.ends_with(".py") && !word.starts_with('-'))?;
+    let is_other = words[..at].iter().any(|word| NO_SCRIPT.contains(&word.as_str()));
+    (!is_other).then(|| Script { interpreter, word: &words[at] })
 }
 
 /// Whether `program` is called as Python's interpreters are: `python`, `python3`, `python3.12`.
@@ -121,15 +171,15 @@ fn first_script(words: &[String]) -> Option<&str> {
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
-            "-X" | "-W" | "--check-hash-based-pycs" => drop(words.next()),
+            "--check-hash-based-pycs" => drop(words.next()),
             "-" => return None,
             option if option.starts_with("--") => {}
-            // Letters of several options can stand together; what follows `c` and `m` is no script.
-            option if option.starts_with('-') => {
-                if option.contains(['c', 'm']) && !option.starts_with("-X") && !option.starts_with("-W") {
-                    return None;
-                }
-            }
+            // Letters of several options can stand together, as in `-uX dev`. What follows `c` and `m` is no script.
+            option if option.starts_with('-') => match option.split_once(['c', 'm', 'W', 'X']) {
+                Some((before, _)) if option[before.len()..].starts_with(['c', 'm']) => return None,
+                Some((_, "")) => drop(words.next()),
+                _ => {}
+            },
             script => return Some(script),
         }
     }
@@ -158,10 +208,6 @@ fn look(
     directory: &Path,
     environment: &BTreeMap<String, String>,
 ) -> Option<Looked> {
-    const LONGEST: u64 = 10 << 20;
-    if fs::metadata(directory.join(word)).ok()?.len() > LONGEST {
-        return None;
-    }
     let mut command = Command::new(interpreter);
     command.args(["-B", "-c", LOOK, word]).env_clear().envs(environment).current_dir(directory);
     let answer = answer_and_wait(command, PATIENCE).ok().filter(|answer| answer.success)?;
@@ -171,6 +217,7 @@ fn look(
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests write the programs that are looked at")]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
@@ -185,6 +232,8 @@ mod tests {
             ("train.py --model vgg16", Some("train.py")),
             ("-u -X dev -W ignore train.py", Some("train.py")),
             ("-Xdev -OO train", Some("train")),
+            ("-uX dev -BW ignore train.py", Some("train.py")),
+            ("-uXimporttime -Wmodule train.py", Some("train.py")),
             ("-m train", None),
             ("-um train", None),
             ("-c print(1) train.py", None),
@@ -210,16 +259,22 @@ mod tests {
         };
         write("python3", "");
         write("torchrun", "#!/opt/venv/bin/python3.11 -s\nimport sys\n");
-        write("by_env", "#!/usr/bin/env -S python3 -u\n");
-        write("shell", "#!/bin/sh\n");
+        write("accelerate", "#!/usr/bin/env -S python3 -u\n");
+        write("deepspeed", "#!/bin/sh\n");
+        write("conda", "#!/opt/venv/bin/python3.11\n");
         let environment = [("PATH".to_owned(), directory.path().display().to_string())].into();
-        let argv = words("launcher --nproc-per-node 2 train.py other.py");
+        let argv = words("launcher --nproc-per-node 2 train.py -m other.py");
         let found = |name: &str| script(&path(name), &argv, &environment);
         let expected = |interpreter: PathBuf| Some(Script { interpreter, word: "train.py" });
         assert_eq!(found("torchrun"), expected("/opt/venv/bin/python3.11".into()));
-        assert_eq!(found("by_env"), expected(path("python3")));
-        assert_eq!(found("shell"), None);
+        assert_eq!(found("accelerate"), expected(path("python3")));
+        assert_eq!(found("deepspeed"), None);
+        assert_eq!(found("conda"), None, "it chooses another interpreter");
         assert_eq!(found("missing"), None);
+        for option in NO_SCRIPT {
+            let argv = words(&format!("torchrun {option} package.train settings.py"));
+            assert_eq!(script(&path("torchrun"), &argv, &environment), None, "{option}");
+        }
     }
 
     #[test]
@@ -227,9 +282,10 @@ mod tests {
         let said = |syntax: Option<&str>, missing: &[&str]| {
             let missing = missing.iter().map(|name| (*name).to_owned()).collect();
             broken(
-                &Looked { syntax: syntax.map(str::to_owned), missing },
+                &Looked { absent: false, syntax: syntax.map(str::to_owned), missing },
                 "train.py",
                 Path::new("/bin/python3"),
+                Path::new("/home"),
             )
         };
         assert_eq!(said(None, &[]), None);

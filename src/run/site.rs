@@ -1,13 +1,13 @@
 //! The programs and directories that a run uses. They are looked up once, before anything starts; whatever is missing
 //! is reported in one sentence.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::files::AttemptDir;
 use crate::host::find::DEFAULT_PATH;
 use crate::host::{
-    Programs, ProgramsError, TimeTool, preflight, probe_git, probe_lock_reach, probe_time_tool,
+    Preflight, Programs, ProgramsError, TimeTool, probe_git, probe_lock_reach, probe_time_tool,
 };
 use crate::job::{DataSource, Job, Key, Name, ParamValue};
 use crate::lock::lock_dir_path;
@@ -81,13 +81,14 @@ impl Site {
     pub fn probe(plan: &Plan, decided: &[Decided], mut programs: Programs) -> Result<Site, SiteError> {
         let directory = programs.directory.clone();
         let time = probe_time_tool().ok_or(SiteError::NoTime)?;
-        let mut tried = HashSet::new();
+        let mut preflight = Preflight::default();
         for Decided { job, .. } in decided.iter().filter(|decided| decided.decision.runs()) {
             let call = check_job(job, plan, &programs.surroundings, &directory)?;
             let Key { env, worker, .. } = job.key();
-            if !worker.is_shipped() && tried.insert((env, worker)) {
-                let broken = preflight(&programs, &call);
-                broken.map_or(Ok(()), |why| Err(SiteError::Broken { env: env.clone(), why }))?;
+            if !worker.is_shipped()
+                && let Some(why) = preflight.problem(&programs, env, &call)
+            {
+                return Err(SiteError::Broken { env: env.clone(), why });
             }
             programs.worker(job, &call);
         }

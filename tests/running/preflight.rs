@@ -1,9 +1,11 @@
 //! A command that cannot work is named before any job is started.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
+use std::process::Command;
 
-use crate::harness::{Ended, Project};
+use crate::harness::{Ended, Project, write_program};
 
 /// A project whose worker is `command`, a list in YAML.
 fn project(command: &str) -> Project {
@@ -58,7 +60,14 @@ fn a_module_that_the_interpreter_does_not_find_is_named() {
     refuses(&project, "source/train.py is not read by ");
 
     // None of these is certain to fail.
+    fs::write(project.path("source/paths.py"), "import sys\nsys.path.insert(0, '.')\n").unwrap();
+    fs::create_dir(project.path("source/unmarked")).unwrap();
+    fs::write(project.path("source/unmarked/paths.py"), "").unwrap();
     for text in [
+        "import paths\nif False:\n    pass\nTRUE = True\nraise SystemExit('it ran')\nimport no_such_module\n",
+        "from unmarked import paths\nraise SystemExit('it ran')\nimport no_such_module\n",
+        "import os\nos.execvp('sh', ['sh', '-c', 'echo it ran >&2; exit 1'])\nimport no_such_module\n",
+        "import sys\nsys.modules['no_such_module'] = sys\nimport no_such_module\n",
         "try:\n    import no_such_module\nexcept ImportError:\n    pass\n",
         "import sys\nsys.path.insert(0, 'elsewhere')\nimport json\nif False:\n    import no_such_module\n",
         "import json, beside, __future__\nfrom os import path\n",
@@ -81,4 +90,85 @@ fn python_path_is_that_of_the_worker() {
     let env = format!("device: cpu, variables: {{ PYTHONPATH: {lib:?} }}");
     fs::write(project.path("m.yaml"), yaml.replace("device: cpu", &env)).unwrap();
     project.orchestrate(&["run", "m.yaml"]).code(10).says("it ran");
+}
+
+/// Whatever Python runs is not refused.
+#[test]
+fn a_script_is_looked_at_as_python_runs_it() {
+    let python = python();
+    let run = |project: &Project| project.orchestrate(&["run", "m.yaml"]).code(10).says("it ran");
+    let given = |words: &str| project(&format!("[{python:?}, {words}, \"{{batch}}\"]"));
+    let write = |project: &Project, name: &str, text: &str| {
+        fs::create_dir_all(project.path(name).parent().unwrap()).unwrap();
+        fs::write(project.path(name), text).unwrap();
+    };
+
+    let linked = given("train.py");
+    write(&linked, "source/train.py", "import beside\nraise SystemExit('it ran')\n");
+    write(&linked, "source/beside.py", "");
+    symlink("source/train.py", linked.path("train.py")).unwrap();
+    run(&linked);
+
+    let optioned = given("-uX, dev, train.py");
+    write(&optioned, "train.py", "raise SystemExit('it ran')\n");
+    run(&optioned);
+
+    let safe = given("train.py");
+    write(&safe, "train.py", "import mine\nraise SystemExit('it ran')\n");
+    write(&safe, "lib/mine.py", "");
+    let yaml = fs::read_to_string(safe.path("m.yaml")).unwrap();
+    let env = "device: cpu, variables: { PYTHONPATH: lib, PYTHONSAFEPATH: \"1\" }";
+    run(&safe.and_yaml(&yaml.replace("device: cpu", env)));
+
+    // A directory, an archive of it, and a script that is compiled.
+    let packed = given("app");
+    write(&packed, "app/__main__.py", "raise SystemExit('it ran')\n");
+    run(&packed);
+    for (name, make) in [
+        ("app.pyz", "import zipapp; zipapp.create_archive('app', 'app.pyz')"),
+        ("train.pyc", "import py_compile; py_compile.compile('app/__main__.py', 'train.pyc')"),
+    ] {
+        let made = Command::new(&python).args(["-c", make]).current_dir(packed.path("")).status().unwrap();
+        assert!(made.success());
+        let other = given(name);
+        fs::copy(packed.path(name), other.path(name)).unwrap();
+        run(&other);
+    }
+}
+
+/// A launcher that chooses another interpreter is not judged by its own.
+#[test]
+fn only_known_launchers_run_the_script_by_their_own_interpreter() {
+    for (launcher, words, why) in [
+        ("torchrun", "train.py", Some("train.py imports `no_such_module`")),
+        ("torchrun", "-m, package, train.py", None),
+        ("conda", "run, train.py", None),
+    ] {
+        let project = project(&format!("[./{launcher}, {words}, \"{{batch}}\"]"));
+        fs::write(project.path("train.py"), "import no_such_module\n").unwrap();
+        let text = format!("#!{}\nraise SystemExit('it ran')\n", python().display());
+        write_program(&project.path(launcher), &text);
+        match why {
+            Some(why) => refuses(&project, why),
+            None => drop(project.orchestrate(&["run", "m.yaml"]).code(10).says("it ran")),
+        }
+    }
+}
+
+/// An interpreter can take seconds to start.
+#[test]
+fn each_script_is_looked_at_once_however_many_jobs_run_it() {
+    let project = project("[./python3, \"train_{batch}.py\"]");
+    let text = "#!/bin/sh\n[ \"$2\" = -c ] && echo \"$4\" >> looks\necho it ran >&2\nexit 1\n";
+    write_program(&project.path("python3"), text);
+    for name in ["train_4.py", "train_8.py"] {
+        fs::write(project.path(name), "").unwrap();
+    }
+    let looks = || fs::read_to_string(project.path("looks")).unwrap();
+    project.orchestrate(&["doctor", "m.yaml", "--look", "0s"]);
+    assert_eq!(looks(), "train_4.py\ntrain_8.py\n");
+    project.orchestrate(&["run", "m.yaml"]).code(10).says("it ran");
+    let mut all: Vec<String> = looks().lines().skip(2).map(str::to_owned).collect();
+    all.sort();
+    assert_eq!(all, ["train_4.py", "train_8.py"]);
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::analysis::peaks::{Catalogue, Origin};
-use crate::host::{Programs, preflight};
+use crate::host::{Preflight, Programs};
 use crate::job::{DataSource, Device, Job, Name, ParamValue, WorkerTemplate};
 use crate::plan::{Decided, Decision, Inventory, Outputs, Plan, PlannedEnv, Present, decide, invocation};
 use crate::record::HostFacts;
@@ -107,21 +107,22 @@ impl Look<'_> {
         if demand.not_here.is_some() {
             return demand;
         }
+        let mut preflight = Preflight::default();
         for Decided { job, .. } in decided {
             demand.missing_data.extend(missing_data(job));
             let Some(programs) = self.programs.filter(|_| !job.key().worker.is_shipped()) else { continue };
-            demand.broken_commands.extend(self.broken_command(job, programs));
+            demand.broken_commands.extend(self.broken_command(job, programs, &mut preflight));
             demand.missing_scripts.extend(missing_scripts(&job.key().worker));
         }
         demand.no_peaks = self.no_peaks(&self.plan.envs[name], device);
         demand
     }
 
-    fn broken_command(&self, job: &Job, programs: &Programs) -> Option<String> {
+    fn broken_command(&self, job: &Job, programs: &Programs, preflight: &mut Preflight) -> Option<String> {
         let outputs = Outputs { measurement: String::new(), iterations: String::new() };
         let call = invocation(job.key(), self.plan.env(job.key()), programs.surroundings(), &outputs);
         match call {
-            Ok(call) => preflight(programs, &call),
+            Ok(call) => preflight.problem(programs, &job.key().env, &call),
             Err(error) => Some(error.to_string()),
         }
     }
