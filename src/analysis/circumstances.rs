@@ -49,7 +49,7 @@ impl Circumstances {
             usable_processors: record.provenance.host.cpu.usable,
             power_source: record.provenance.host.power_source.clone(),
             governor: record.provenance.host.governor.clone(),
-            environment: telling(&record.provenance)
+            environment: telling(&record.provenance, measurement)
                 .map(|(name, value)| (name.clone(), value.to_owned()))
                 .collect(),
             device_name: details.device_name.clone(),
@@ -97,7 +97,10 @@ impl Circumstances {
             && (nvidia_driver, worker_sha256) == (&found.nvidia_driver, &worker.sha256)
             && *versions == details.versions
             && *unit == measurement.unit(&record.key)
-            && environment.iter().map(|(name, value)| (name, value.as_str())).eq(telling(&record.provenance))
+            && environment
+                .iter()
+                .map(|(name, value)| (name, value.as_str()))
+                .eq(telling(&record.provenance, measurement))
             && files.iter().eq(worker_files(worker))
             && without_settings(effective) == without_settings(&measurement.effective)
             && effective.settings.iter().eq(telling_settings(record, measurement))
@@ -222,14 +225,24 @@ fn worker_files(worker: &WorkerFacts) -> BTreeMap<&String, &String> {
     worker.others.iter().chain(libraries).collect()
 }
 
-/// The variables that can affect the measurement. Those that only name places count if the matrix declares them.
-fn telling(provenance: &Provenance) -> impl Iterator<Item = (&String, &str)> {
+/// The variables that can affect the measurement. Those that only name places count if the matrix declares them. The
+/// one that shows a worker its GPU has many names for the same GPU, so it counts only if the worker does not tell the
+/// UUID, or had a part of a GPU.
+fn telling<'a>(
+    provenance: &'a Provenance,
+    measurement: &'a Measurement,
+) -> impl Iterator<Item = (&'a String, &'a str)> {
     let is_declared =
         move |name: &String| provenance.variables.as_ref().is_some_and(|declared| declared.contains(name));
-    let is_telling = move |name: &String| {
+    let is_known_gpu = |name: &str, value: &str| {
+        name == "CUDA_VISIBLE_DEVICES"
+            && measurement.details.device_uuid.is_some()
+            && !value.starts_with("MIG-")
+    };
+    let is_telling = move |name: &String, value: &str| {
         // Older versions passed PWD on.
         let is_place = (bearing(name) == Some(Bearing::Place) || name == "PWD") && !is_declared(name);
-        !is_place && !name.starts_with("ORCHESTRATE_")
+        !is_place && !is_known_gpu(name, value) && !name.starts_with("ORCHESTRATE_")
     };
-    provenance.shown_environment().filter(move |(name, _)| is_telling(name))
+    provenance.shown_environment().filter(move |(name, value)| is_telling(name, value))
 }

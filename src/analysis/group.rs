@@ -458,6 +458,26 @@ mod tests {
         assert_eq!(analyse(&study).rows.len(), 1);
     }
 
+    #[test]
+    fn a_gpu_with_two_names_is_one_row_if_its_uuid_is_known() {
+        let rows = |first: &'static str, second: &'static str, uuid: Option<&'static str>| {
+            let shown = |value: &'static str| {
+                move |record: &mut Record| {
+                    record.provenance.environment.insert("CUDA_VISIBLE_DEVICES".into(), value.into());
+                    details(record).device_uuid = uuid.map(str::to_owned);
+                }
+            };
+            let study = StudyBuilder::new()
+                .run_with(key("gpu", "resnet18", 16, 1), 10.0, shown(first))
+                .run_with(key("gpu", "resnet18", 16, 2), 10.0, shown(second))
+                .build();
+            analyse(&study).rows.len()
+        };
+        assert_eq!(rows("1", "GPU-1", Some("GPU-12")), 1);
+        assert_eq!(rows("1", "GPU-1", None), 2, "nobody knows whether it is the same");
+        assert_eq!(rows("MIG-1", "MIG-2", Some("GPU-12")), 2, "two parts of one GPU");
+    }
+
     fn details(record: &mut Record) -> &mut crate::protocol::Details {
         &mut record.measurement.as_mut().unwrap().details
     }

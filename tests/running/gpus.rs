@@ -163,21 +163,28 @@ fn a_part_of_a_gpu_is_not_blamed_for_its_neighbours() {
     assert_eq!(sample.get(Sensor::GpuSmClock), Some(1001.0));
 }
 
-/// A worker of one's own. It reports the UUID of the GPU whose number it was shown.
-const WORKER: &str = r#"cat > "$1" <<JSON
+/// A worker of one's own. It reports the UUID of the GPU that it was shown by its number, or by the first letters of the
+/// UUID.
+const WORKER: &str = r#"number=${CUDA_VISIBLE_DEVICES#GPU-}
+cat > "$1" <<JSON
 { "schema": 1, "samples": 40, "elapsed_s": 0.5, "synchronized": true,
   "effective": { "device": "cuda", "precision": "fp32", "batch": 4 },
-  "details": { "device_name": "NVIDIA Stub $CUDA_VISIBLE_DEVICES",
-               "device_uuid": "GPU-${CUDA_VISIBLE_DEVICES}0000000-0000-0000-0000-000000000000" } }
+  "details": { "device_name": "NVIDIA Stub $number",
+               "device_uuid": "GPU-${number}0000000-0000-0000-0000-000000000000" } }
 JSON
 "#;
 
+/// A matrix with so many repeats of that worker's job.
+fn own(repeats: u32) -> String {
+    format!(
+        "name: m\nmodels: [m]\nbatches: [4]\nrepeats: {repeats}\nenvs: {{ gpu: {{ device: cuda }} }}\n\
+         worker: {{ command: [sh, worker.sh, \"{{out}}\", \"{{batch}}\"], result: json }}\n"
+    )
+}
+
 #[test]
 fn a_done_job_is_stale_if_another_gpu_would_run_it() {
-    let project = Project::new().and_yaml(
-        "name: m\nmodels: [m]\nbatches: [4]\nrepeats: 1\nenvs: { gpu: { device: cuda } }\n\
-         worker: { command: [sh, worker.sh, \"{out}\", \"{batch}\"], result: json }\n",
-    );
+    let project = Project::new().and_yaml(&own(1));
     std::fs::write(project.path("worker.sh"), WORKER).unwrap();
     let Some(host) = Gpus::new(&project, "whole,whole") else { return };
     host.orchestrate(Some("1"), &["run", "m.yaml"]).code(0);
@@ -187,5 +194,19 @@ fn a_done_job_is_stale_if_another_gpu_would_run_it() {
         let planned = host.orchestrate(visible, &["plan", "m.yaml"]).code(0).stdout;
         let change = format!("device NVIDIA Stub 1 {SECOND} → NVIDIA Stub 0 GPU-00000000");
         assert_eq!(planned.contains(&change), is_stale, "{visible:?}: {planned}");
+    }
+}
+
+#[test]
+fn runs_on_one_gpu_are_one_row_however_it_was_named() {
+    let mut project = Project::new();
+    std::fs::write(project.path("worker.sh"), WORKER).unwrap();
+    for (repeats, visible, rows) in [(1, "1", 1), (2, "GPU-1", 1), (3, "0", 2)] {
+        project = project.and_yaml(&own(repeats));
+        let Some(host) = Gpus::new(&project, "whole,whole") else { return };
+        host.orchestrate(Some(visible), &["run", "m.yaml"]).code(0);
+        let status = host.orchestrate(Some(visible), &["status", "--json"]).json();
+        let found = status["configs"][0]["throughput"].as_array().unwrap().len();
+        assert_eq!(found, rows, "{visible}: {status}");
     }
 }
