@@ -57,7 +57,7 @@ pub(super) fn variable_changes(
         let declared = env.variables.get(name).or_else(|| ours.get(name)).map(String::as_str);
         let now = declared.or_else(|| inherits(name));
         let (from, to) = match is_secret(name) {
-            true => (had.get(name).map(|_| SET), names.contains(name).then_some(SET)),
+            true => (had.get(name).map(|_| SET), (names.contains(name) || now.is_some()).then_some(SET)),
             false => (had.get(name).map(String::as_str), now),
         };
         // It was declared, but the record lacks its value.

@@ -227,13 +227,15 @@ pub fn inherited(ambient: &BTreeMap<String, String>, pass: &BTreeSet<String>) ->
 }
 
 /// The names in `ambient` that are not in a worker's `environment` and that a training could miss: not those of
-/// terminals and sessions.
+/// terminals and sessions, and not those of a shell's functions, which no env can list.
 pub fn dropped<'a>(
     ambient: &'a BTreeMap<String, String>,
     environment: &BTreeMap<String, String>,
 ) -> Vec<&'a str> {
     let is_of_session = |name: &str| OF_SESSIONS.iter().any(|pattern| stands_for(pattern, name));
-    let missed = |name: &&String| !environment.contains_key(*name) && !is_of_session(name);
+    let is_listable = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let missed =
+        |name: &&String| !environment.contains_key(*name) && !is_of_session(name) && is_listable(name);
     ambient.keys().filter(missed).map(String::as_str).collect()
 }
 
@@ -321,7 +323,10 @@ mod tests {
 
     #[test]
     fn what_a_training_could_miss_is_named() {
-        let ambient = map(&["A_TOKEN", "LC_TIME", "LD_PRELOAD", "PATH", "TERM", "WANDB_MODE", "_"]);
+        // Shells pass their functions on under names that no env can list.
+        let names =
+            ["A_TOKEN", "BASH_FUNC_module%%", "LC_TIME", "LD_PRELOAD", "PATH", "TERM", "WANDB_MODE", "_"];
+        let ambient = map(&names);
         assert_eq!(dropped(&ambient, &map(&["PATH"])), ["A_TOKEN", "LD_PRELOAD", "WANDB_MODE"]);
         assert_eq!(dropped(&ambient, &ambient), [""; 0]);
     }

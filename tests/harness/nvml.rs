@@ -33,9 +33,13 @@ pub(crate) struct Gpus<'a> {
 impl Gpus<'_> {
     /// A host with these `gpus`. `None` if this host has GPUs of its own, which would be counted too.
     pub(crate) fn new<'a>(project: &'a Project, gpus: &'static str) -> Option<Gpus<'a>> {
-        let has_own = ["/dev/nvidia0", "/dev/dxg", "/proc/driver/nvidia/gpus"];
-        let is_free = !has_own.iter().any(|path| Path::new(path).exists());
-        is_free.then_some(Gpus { project, gpus })
+        let is_seen = ["/dev/dxg", "/proc/driver/nvidia/gpus"].iter().any(|path| Path::new(path).exists());
+        // A container can show the fourth GPU alone.
+        let is_node =
+            |name: &str| name.strip_prefix("nvidia").is_some_and(|rest| rest.parse::<u32>().is_ok());
+        let mut nodes = fs::read_dir("/dev").into_iter().flatten().flatten();
+        let has_nodes = nodes.any(|entry| entry.file_name().to_str().is_some_and(is_node));
+        (!is_seen && !has_nodes).then_some(Gpus { project, gpus })
     }
 
     /// `orchestrate` with these arguments, to which `visible` is shown.
