@@ -225,9 +225,10 @@ fn worker_files(worker: &WorkerFacts) -> BTreeMap<&String, &String> {
     worker.others.iter().chain(libraries).collect()
 }
 
-/// The variables that can affect the measurement. Those that only name places count if the matrix declares them. The
-/// one that shows a worker its GPU has many names for the same GPU, so it counts only if the worker does not tell the
-/// UUID, or had a part of a GPU.
+/// The variables that can affect the measurement. Those that only name places count if the matrix declares them.
+///
+/// The one that shows a worker its GPU can name the same GPU in several ways. It counts only if the worker does not
+/// tell the UUID, or had a part of a GPU.
 fn telling<'a>(
     provenance: &'a Provenance,
     measurement: &'a Measurement,

@@ -227,7 +227,7 @@ pub fn inherited(ambient: &BTreeMap<String, String>, pass: &BTreeSet<String>) ->
 }
 
 /// The names in `ambient` that are not in a worker's `environment` and that a training could miss: not those of
-/// terminals and sessions, and not those of a shell's functions, which no env can list.
+/// terminals and sessions. A shell's functions are left out too, for no env can list their names.
 pub fn dropped<'a>(
     ambient: &'a BTreeMap<String, String>,
     environment: &BTreeMap<String, String>,

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
+use orchestrate::plan::quote;
 use orchestrate::record::Outcome;
 
 use crate::harness::{Matrix, Project, is_alive, wait_for};
@@ -172,7 +173,7 @@ fn what_stands_in_the_place_of_a_lock_is_refused_untouched() {
         fs::set_permissions(project.path("locks"), fs::Permissions::from_mode(0o1777)).unwrap();
         let lock = project.path("locks").join(name);
         spoil(&lock, &project.path("victim"));
-        let hint = format!("`ls -l {}` shows its owner", lock.display());
+        let hint = format!("`ls -l {}` shows its owner", quote(&lock.display().to_string()));
         project
             .orchestrate(&["run", "t.yaml"])
             .code(12)

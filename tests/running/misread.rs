@@ -2,9 +2,10 @@
 //! left over is named.
 
 use std::fs;
+use std::path::Path;
 
 use orchestrate::job::Job;
-use orchestrate::plan::Standing;
+use orchestrate::plan::{Standing, quote};
 
 use crate::harness::{Matrix, Project, edit_sealed};
 
@@ -161,7 +162,8 @@ fn a_directory_that_holds_another_jobs_key_is_named_with_what_to_do() {
     let (own, copy) = (project.path("runs").join(dir_name(DECLARED.1)), project.path("runs/renamed"));
     fs::rename(&own, &copy).unwrap();
     let holds = format!("key.json belongs to the job {}, so nothing here counts", dir_name(DECLARED.1));
-    let back = format!("`mv {} {}` moves it to where it counts", copy.display(), own.display());
+    let typed = |path: &Path| quote(&path.display().to_string());
+    let back = format!("`mv {} {}` moves it to where it counts", typed(&copy), typed(&own));
     for verb in [&["plan", "t.yaml"][..], &["status", "t.yaml"]] {
         let shown = project.orchestrate(verb).code(0).stdout;
         assert!(shown.contains(&holds) && shown.contains(&back), "{shown}");

@@ -60,14 +60,15 @@ fn a_module_that_the_interpreter_does_not_find_is_named() {
     refuses(&project, "source/train.py is not read by ");
 
     // None of these is certain to fail.
-    fs::write(project.path("source/paths.py"), "import sys\nsys.path.insert(0, '.')\n").unwrap();
+    let makes_it = "import sys\nsys.modules['no_such_module'] = sys\n";
+    fs::write(project.path("source/paths.py"), makes_it).unwrap();
     fs::create_dir(project.path("source/unmarked")).unwrap();
-    fs::write(project.path("source/unmarked/paths.py"), "").unwrap();
+    fs::write(project.path("source/unmarked/paths.py"), makes_it).unwrap();
     for text in [
-        "import paths\nif False:\n    pass\nTRUE = True\nraise SystemExit('it ran')\nimport no_such_module\n",
-        "from unmarked import paths\nraise SystemExit('it ran')\nimport no_such_module\n",
+        "import paths\nimport no_such_module\n",
+        "from unmarked import paths\nimport no_such_module\n",
         "import os\nos.execvp('sh', ['sh', '-c', 'echo it ran >&2; exit 1'])\nimport no_such_module\n",
-        "import sys\nsys.modules['no_such_module'] = sys\nimport no_such_module\n",
+        &format!("{makes_it}import no_such_module\n"),
         "try:\n    import no_such_module\nexcept ImportError:\n    pass\n",
         "import sys\nsys.path.insert(0, 'elsewhere')\nimport json\nif False:\n    import no_such_module\n",
         "import json, beside, __future__\nfrom os import path\n",

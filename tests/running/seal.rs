@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use orchestrate::plan::{NotDone, Standing};
+use orchestrate::plan::{NotDone, Standing, quote};
 
 use crate::harness::{Matrix, Project, edit_sealed};
 
@@ -130,7 +130,8 @@ fn a_changed_file_of_evidence_takes_its_run_out_and_is_named() {
         assert!(shown.contains(why), "{shown}");
     }
     let explained = project.orchestrate(&["explain", &name]).stdout;
-    assert!(explained.contains(&format!("`rm -r {}` to run it again", dir.path().display())), "{explained}");
+    let directory = quote(&dir.path().display().to_string());
+    assert!(explained.contains(&format!("`rm -r {directory}` to run it again")), "{explained}");
     let verified = project.orchestrate(&["verify"]).code(1);
     assert!(verified.stdout.contains(&format!("{name}: {why}\n")), "{verified:?}");
     // Nothing rests on it any more, but what the record holds stays.
