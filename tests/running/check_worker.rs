@@ -93,6 +93,7 @@ fn scripts_are_judged_by_what_they_write() {
     let check = Check::new();
     for (script, code, said) in [
         ("put(m)", 0, "left out: the worker does not report `details.device_name`"),
+        ("m['unit'] = 'tokens'; put(m)", 0, " tokens/s: "),
         ("m['sampels'] = m.pop('samples'); put(m)", 10, "call it `samples`"),
         ("m['elapsed_s'] = 'soon'; m['samples'] = '8'; put(m)", 10, "2 things are wrong"),
         (

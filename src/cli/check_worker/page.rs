@@ -29,8 +29,9 @@ pub(super) fn page(record: Option<&Record>, stderr: &str, remarks: &[Remark], ke
 fn measured(record: &Record) -> String {
     let Some(measurement) = &record.measurement else { return String::new() };
     let effective = &measurement.effective;
+    let unit = measurement.unit(&record.key);
     format!(
-        "measured {} samples/s: {} samples in {} s, {} at batch {} on {}; the process lived {} s\n\n",
+        "measured {} {unit}/s: {} {unit} in {} s, {} at batch {} on {}; the process lived {} s\n\n",
         rate_text(measurement.samples_per_s()),
         measurement.samples,
         significant(measurement.elapsed_s, 3),
