@@ -2,12 +2,12 @@
 #![cfg(feature = "torch")]
 #![expect(clippy::disallowed_methods, reason = "tests run the worker and read what it leaves behind")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use orchestrate::job::{DataSource, Need, PARAMETERS, ParamValue, Parameter, Reported};
+use orchestrate::job::{DataSource, Need, PARAMETERS, ParamValue, Parameter, ParameterType, Reported};
 use orchestrate::protocol::{Measurement, Report};
 
 use super::harness::Project;
@@ -22,30 +22,28 @@ const SHIM: &str = "src/bin/worker/shim/mod.rs";
 
 /// Where a value other than that of [`base`] shows.
 enum Shown {
-    /// This value makes other losses, beside each of these values of other parameters.
-    InLosses(ParamValue, Vec<Settings>),
+    /// This value makes other losses, beside each of [`beside`] under which the worker is told the parameter.
+    InLosses(ParamValue),
     /// The losses can be the same. This file has this test, which shows what the parameter does.
     InTest(ParamValue, &'static str, &'static str),
     /// The worker refuses it without CUDA.
     OnCuda,
 }
 
-/// Where `parameter` shows. One that means something else for each value of another parameter is tried beside each.
+/// Where `parameter` shows.
 fn shown(parameter: Parameter) -> Shown {
-    let whole = |number| Shown::InLosses(ParamValue::Int(number), vec![Settings::new()]);
+    let whole = |number| Shown::InLosses(ParamValue::Int(number));
     let (on, number) = (ParamValue::Bool(true), ParamValue::Int);
     match parameter {
         Parameter::Warmup => whole(1),
         Parameter::Iters => whole(4),
-        Parameter::Data => Shown::InLosses(images(), vec![Settings::new()]),
+        Parameter::Data => Shown::InLosses(images()),
         // Batches are the same whatever the threads.
         Parameter::LoaderWorkers => {
             Shown::InTest(number(2), LOADER, "the_same_seed_gives_the_same_pixels_with_any_number_of_threads")
         }
         Parameter::PrefetchFactor => Shown::InTest(number(3), POOL, "no_more_is_made_ahead_than_allowed"),
-        Parameter::Augment => {
-            Shown::InLosses(ParamValue::Bool(false), vec![Settings::from([(Parameter::Data, images())])])
-        }
+        Parameter::Augment => Shown::InLosses(ParamValue::Bool(false)),
         // Only an image that cannot be decoded shows it.
         Parameter::Strict => {
             Shown::InTest(on, LOADER, "strictly_an_image_that_cannot_be_decoded_is_an_error_with_its_name")
@@ -53,7 +51,7 @@ fn shown(parameter: Parameter) -> Shown {
         // The sums may be the same to the last bit.
         Parameter::ChannelsLast => Shown::InTest(on, MODEL, "feature_maps_have_the_layout_that_is_asked_for"),
         Parameter::GradAccumSteps => whole(3),
-        Parameter::Optimizer => Shown::InLosses(ParamValue::Text("adamw".to_owned()), vec![Settings::new()]),
+        Parameter::Optimizer => Shown::InLosses(ParamValue::Text("adamw".to_owned())),
         Parameter::PinMemory | Parameter::Nvtx | Parameter::CudnnBenchmark => Shown::OnCuda,
         Parameter::Deterministic => Shown::InTest(on, SHIM, "flags_read_back_as_set"),
         Parameter::Threads => Shown::InTest(number(2), SETTINGS, "libtorch_has_the_threads_that_it_is_given"),
@@ -82,6 +80,24 @@ fn base() -> Settings {
     .into()
 }
 
+/// What decides which code of the worker runs: nothing, another word, images. A parameter that only one of them obeys
+/// must not pass for one that all obey, so nobody lists them by hand.
+fn beside() -> Vec<Settings> {
+    let other = |parameter: Parameter| match parameter.kind() {
+        ParameterType::Word(words) => words.iter().map(|word| ParamValue::Text((*word).to_owned())).collect(),
+        ParameterType::Data => vec![images()],
+        ParameterType::Bool | ParameterType::Int { .. } | ParameterType::Number { .. } => Vec::new(),
+    };
+    let all = PARAMETERS.iter().flat_map(|one| other(*one).into_iter().map(|value| (*one, value)));
+    let others = all.filter(|(parameter, value)| parameter.default_value().as_ref() != Some(value));
+    std::iter::once(Settings::new()).chain(others.map(|other| Settings::from([other]))).collect()
+}
+
+/// The value of `parameter` under `settings`; `None` if the worker chooses.
+fn value(settings: &Settings, parameter: Parameter) -> Option<ParamValue> {
+    settings.get(&parameter).cloned().or(parameter.default_value())
+}
+
 /// A project with images for [`images`].
 fn project() -> Project {
     let project = Project::new();
@@ -92,7 +108,12 @@ fn project() -> Project {
 
 /// Trains with `settings` in `project`, and compares the report with them. Returns the losses of the iterations.
 fn train(project: &Project, settings: &Settings) -> Vec<String> {
-    let value = |parameter: Parameter| settings.get(&parameter).cloned().or(parameter.default_value());
+    measure(project, settings).1
+}
+
+/// As [`train`], with the report.
+fn measure(project: &Project, settings: &Settings) -> (Measurement, Vec<String>) {
+    let value = |parameter| value(settings, parameter);
     let told: Vec<Parameter> =
         PARAMETERS.iter().copied().filter(|parameter| parameter.is_told(value)).collect();
     let words = told.iter().filter_map(|parameter| Some(parameter.words(&value(*parameter)?))).flatten();
@@ -102,14 +123,14 @@ fn train(project: &Project, settings: &Settings) -> Vec<String> {
     let ended = worker.current_dir(project.path("")).output().unwrap();
     assert!(ended.status.success(), "{worker:?}: {}", String::from_utf8_lossy(&ended.stderr));
     let read = |name: &str| fs::read_to_string(project.path(name)).unwrap();
-    match Report::parse(&read("measurement.json")) {
-        Ok(Report::Measured(measurement)) => {
-            told.iter().for_each(|parameter| check_report(&measurement, *parameter, value(*parameter)));
-        }
+    let measurement = match Report::parse(&read("measurement.json")) {
+        Ok(Report::Measured(measurement)) => measurement,
         other => panic!("{other:?}"),
-    }
+    };
+    told.iter().for_each(|parameter| check_report(&measurement, *parameter, value(*parameter)));
     let losses = read("iterations.csv");
-    losses.lines().skip(1).map(|line| line.split(',').nth(3).unwrap().to_owned()).collect()
+    let losses = losses.lines().skip(1).map(|line| line.split(',').nth(3).unwrap().to_owned());
+    (*measurement, losses.collect())
 }
 
 /// What the table calls read back is reported and not repeated, even if the worker chose it. The rest is repeated.
@@ -138,15 +159,49 @@ fn another_value_is_another_training() {
     let project = project();
     let plain = train(&project, &base());
     assert_eq!(train(&project, &base()), plain, "the same training twice");
-    for &parameter in PARAMETERS {
+    let mut untried: BTreeSet<&str> = PARAMETERS
+        .iter()
+        .filter(|parameter| matches!(shown(**parameter), Shown::InLosses(_)))
+        .map(|parameter| parameter.name())
+        .collect();
+    for others in beside() {
+        let settings: Settings = base().into_iter().chain(others.clone()).collect();
+        let losses = train(&project, &settings);
+        for &parameter in PARAMETERS {
+            let is_told = parameter.is_told(|parameter| value(&settings, parameter));
+            let Shown::InLosses(other) = shown(parameter) else { continue };
+            if is_told && !others.contains_key(&parameter) {
+                let mut changed = settings.clone();
+                changed.insert(parameter, other);
+                let name = parameter.name();
+                assert_ne!(train(&project, &changed), losses, "`{name}` changes nothing beside {others:?}");
+                untried.remove(name);
+            }
+        }
+    }
+    assert!(untried.is_empty(), "nothing in `beside` lets the worker be told {untried:?}");
+}
+
+/// What a worker reports as its choice is what it did: asked for just that, it does the same.
+#[test]
+fn what_the_worker_chooses_is_what_it_reports() {
+    let project = project();
+    let is_chosen = |parameter: &Parameter| parameter.default_value().is_none();
+    for parameter in PARAMETERS.iter().copied().filter(is_chosen) {
         let name = parameter.name();
-        let Shown::InLosses(value, beside) = shown(parameter) else { continue };
-        for others in beside {
-            let settings: Settings = base().into_iter().chain(others.clone()).collect();
-            let losses = train(&project, &settings);
-            let mut changed = settings;
-            changed.insert(parameter, value.clone());
-            assert_ne!(train(&project, &changed), losses, "`{name}` changes nothing beside {others:?}");
+        for others in beside() {
+            let mut settings: Settings = base().into_iter().chain(others.clone()).collect();
+            settings.remove(&parameter);
+            let (measurement, losses) = measure(&project, &settings);
+            let Some(reported) = measurement.effective.settings.get(name) else { continue };
+            let value = serde_json::from_value(serde_json::to_value(reported).unwrap()).unwrap();
+            settings.insert(parameter, parameter.accept(value).unwrap());
+            let again = train(&project, &settings);
+            // Otherwise they may differ, whatever is asked for: the threads decide how sums are rounded.
+            if let Shown::InLosses(_) = shown(parameter) {
+                let told = format!("`{name}` is reported as {reported} beside {others:?}");
+                assert_eq!(again, losses, "{told}, but asked for that, the worker does something else");
+            }
         }
     }
 }
@@ -159,7 +214,7 @@ fn what_no_loss_shows_is_shown_by_a_test_and_reported() {
     for &parameter in PARAMETERS {
         let name = parameter.name();
         match shown(parameter) {
-            Shown::InLosses(..) => {}
+            Shown::InLosses(_) => {}
             Shown::InTest(value, file, test) => {
                 assert!(has_test(file, test), "`{name}`: {file} has no test `{test}`");
                 let other = settings.insert(parameter, value.clone()).or(parameter.default_value());
