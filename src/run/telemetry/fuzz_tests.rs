@@ -1,5 +1,7 @@
 //! Damaged words of the kernel about its processors and sensors.
 
+use std::collections::BTreeSet;
+
 use super::parse::{
     Unwrapped, allowed_processors, is_package, is_processor_temperature, is_processor_zone, measured_clocks,
     number, processors, spread,
@@ -39,14 +41,24 @@ fn fuzz_sensors() {
 }
 
 #[test]
-fn every_parser_is_fuzzed() {
-    let (_, calls) = include_str!("fuzz_tests.rs").split_once("fn fuzz_sensors()").expect("it is above");
-    let (calls, _) = calls.split_once("#[test]").expect("this test follows");
-    let parsers =
-        include_str!("parse.rs").lines().filter_map(|line| line.trim().strip_prefix("pub(super) fn "));
+fn every_parser_is_fuzzed_and_tested() {
+    let part = |text: &'static str, start, end| {
+        let (_, after) = text.split_once(start).expect("the part begins");
+        after.split_once(end).map_or(after, |(part, _)| part)
+    };
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words = |part: &'static str| part.split(move |c| !is_letter(c)).collect::<BTreeSet<&str>>();
+    let parse = include_str!("parse.rs");
+    let parsers = parse.lines().filter_map(|line| line.trim().strip_prefix("pub(super) fn "));
     let names: Vec<&str> = parsers.filter_map(|line| line.split('(').next()).collect();
     assert!(names.len() > 5, "{names:?}");
+    let fuzzed = words(part(include_str!("fuzz_tests.rs"), "fn fuzz_sensors()", "#[test]"));
+    let tested = words(part(parse, "mod tests {", "no end"));
     for name in names {
-        assert!(calls.contains(name), "`{name}` of parse.rs is not fed with damaged words in `fuzz_sensors`");
+        assert!(
+            fuzzed.contains(name),
+            "`{name}` of parse.rs is not fed with damaged words in `fuzz_sensors`"
+        );
+        assert!(tested.contains(name), "`{name}` of parse.rs has no test there");
     }
 }

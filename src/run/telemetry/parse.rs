@@ -110,6 +110,15 @@ mod tests {
     }
 
     #[test]
+    fn a_number_stands_alone_and_is_finite() {
+        assert_eq!(number(" 2800000\n"), Some(2_800_000.0));
+        assert_eq!(number("-3.5"), Some(-3.5));
+        for text in ["", "max", "NaN", "inf", "1e999", "1 2"] {
+            assert_eq!(number(text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn only_measured_clocks_count() {
         let cpu_info = |flags: &str| {
             (0..3)
