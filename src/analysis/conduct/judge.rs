@@ -33,17 +33,14 @@ pub fn tally_text(remarks: &[Remark]) -> String {
     let of = |weight: Weight| {
         let number = number(weight);
         let are = if number == 1 { "is" } else { "are" };
-        format!("{} {are} {}", count_text(number, "thing"), weight.as_str())
+        (number > 0).then(|| format!("{} {are} {}", count_text(number, "thing"), weight.as_str()))
     };
-    match [Weight::Wrong, Weight::Doubtful, Weight::LeftOut].map(number) {
-        [0, 0, 0] => "nothing is wrong, and nothing is left out".to_owned(),
-        [0, 0, _] => format!("nothing is wrong; {}", of(Weight::LeftOut)),
-        [0, _, 0] => format!("nothing is wrong; {}", of(Weight::Doubtful)),
-        [0, _, _] => format!("nothing is wrong; {}, {}", of(Weight::Doubtful), of(Weight::LeftOut)),
-        [_, 0, 0] => of(Weight::Wrong),
-        [_, _, 0] => format!("{}, {}", of(Weight::Wrong), of(Weight::Doubtful)),
-        [_, 0, _] => format!("{}, {}", of(Weight::Wrong), of(Weight::LeftOut)),
-        _ => [Weight::Wrong, Weight::Doubtful, Weight::LeftOut].map(of).join(", "),
+    let found: Vec<String> =
+        [Weight::Wrong, Weight::Doubtful, Weight::LeftOut].into_iter().filter_map(of).collect();
+    match (number(Weight::Wrong), found.is_empty()) {
+        (0, true) => "nothing is wrong, and nothing is left out".to_owned(),
+        (0, false) => format!("nothing is wrong; {}", found.join(", ")),
+        _ => found.join(", "),
     }
 }
 
