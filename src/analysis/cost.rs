@@ -198,7 +198,7 @@ pub enum NoCost {
         /// The most.
         most: f64,
     },
-    /// The worker counted by itself, which no convention can change.
+    /// The count is the worker's own, and a convention changes only orchestrate's.
     #[error("the worker counts the FLOPs of `{model}` itself, so `--flops-convention` cannot change them")]
     OwnConvention {
         /// The network's name.

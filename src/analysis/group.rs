@@ -85,8 +85,6 @@ pub struct Row<'a> {
     pub part: (usize, usize),
     /// Its runs with a result, marked ones included.
     pub runs: Vec<Run<'a>>,
-    /// What the samples of its runs are.
-    pub unit: SampleUnit,
     /// Doubts about the row itself, as [`super::marks::row_marks`] raises them.
     pub doubts: Vec<Mark>,
     /// The states of all jobs of the config.
@@ -106,6 +104,12 @@ pub struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
+    /// What its samples are.
+    pub fn unit(&self) -> SampleUnit {
+        let found = self.circumstances.as_ref().map(|found| found.unit.clone());
+        found.unwrap_or_else(|| SampleUnit::unsaid(&self.config))
+    }
+
     /// The median of samples per second, if any run counts.
     pub fn median(&self) -> Option<f64> {
         Some(self.statistics.as_ref().ok()?.median)
@@ -163,7 +167,7 @@ pub fn unit<'r, 'a: 'r>(rows: impl IntoIterator<Item = &'r Row<'a>>) -> SampleUn
     let (spoken, silent): (Vec<&Row<'_>>, Vec<&Row<'_>>) =
         rows.into_iter().partition(|row| row.circumstances.is_some());
     let telling = if spoken.is_empty() { silent } else { spoken };
-    SampleUnit::common(telling.into_iter().map(|row| row.unit.clone()))
+    SampleUnit::common(telling.into_iter().map(Row::unit))
 }
 
 /// The parameters that differ from their defaults, and the command of an external worker: `name=value; …`.
@@ -263,7 +267,6 @@ fn full_row<'a>(
         usd_per_hour: cell.usd_per_hour,
         distinction: String::new(),
         counted: Counted::default(),
-        unit: circumstances.unit.clone(),
         circumstances: Some(circumstances),
         runs,
         doubts: Vec::new(),
@@ -288,7 +291,6 @@ fn empty_row<'a>(config: &Key, members: &[Run<'a>], counts: Counts, study: &'a S
         .collect();
     Row {
         config: config.clone(),
-        unit: SampleUnit::unsaid(config),
         circumstances: None,
         part: (1, 1),
         runs: Vec::new(),

@@ -60,7 +60,7 @@ impl Gap<'_> {
     /// The gap in words: how large it is, and whether the host is the limit.
     pub fn sentence(&self, thresholds: &Thresholds) -> String {
         let [real, synthetic] = self.samples_per_s;
-        let unit = &self.real.unit;
+        let unit = self.real.unit();
         let n = |row: &Row<'_>| row.statistics.as_ref().map_or(0, |statistics| statistics.n);
         let waited = match self.data_wait_share {
             Some(share) => format!("it waited for images during {:.0} % of its window", 100.0 * share),

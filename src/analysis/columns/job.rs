@@ -115,7 +115,7 @@ fn window<'a>() -> Vec<Of<'a>> {
         Of::maybe(
             "training_gflop_per_sample",
             "FLOPs of a training step for one sample. See [FLOPs](../method.md#flops).",
-            "orchestrate does not describe the network, and its worker does not report FLOPs",
+            "nobody counts the FLOPs of the network",
             |line| line.training_flops().map(|flops| flops / 1e9),
         ),
         Of::maybe(

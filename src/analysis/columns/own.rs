@@ -5,7 +5,7 @@ use crate::analysis::column::Column;
 use crate::analysis::group::Row;
 use crate::analysis::own::{Metric, Own, Summary};
 
-const NO_METRIC: &str = "its worker does not report the metric NAME in this way, or the job has no result";
+const NO_METRIC: &str = "the worker does not report it so, or the job has no result";
 const NO_SUMMARY: &str = "no run that counts reports it";
 
 /// Metrics whose columns have the same name differ in their units at most.

@@ -92,8 +92,7 @@ fn cpu_power<'a>() -> Vec<Of<'a>> {
 }
 
 fn gpu<'a>() -> Vec<Of<'a>> {
-    let absent =
-        "there is neither an energy nor enough readings of the power, or it is no timing job with a result";
+    let absent = "there is no energy and too few readings of power, or it is no timing job with a result";
     let draw = |line: &JobLine<'a>| -> Option<Draw> { gpu_draw(line.record()?) };
     vec![
         Of::maybe(

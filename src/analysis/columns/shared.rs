@@ -86,7 +86,7 @@ pub(super) fn part_text(row: &Row<'_>) -> String {
 
 /// What the samples of a row are.
 pub(in crate::analysis) fn unit_column<T: OfRow>() -> Column<T> {
-    Column::known("unit", UNIT, |line: &T| line.row().unit.clone())
+    Column::known("unit", UNIT, |line: &T| line.row().unit())
 }
 
 /// The meaning of the column `unit`.

@@ -14,7 +14,7 @@ const NO_RESULT: &str = "the row has no result";
 const NO_STATISTICS: &str = "no run counts";
 const ONE_RUN: &str = "fewer than two runs count";
 const TOO_FEW: &str = "too few runs count";
-const NO_COST: &str = "orchestrate does not describe the network, and its worker does not report FLOPs";
+const NO_COST: &str = "nobody counts the FLOPs of the network";
 const NO_PEAKS: &str = "no peaks file is for the device";
 const NO_NCU: &str = "no `ncu` job of the config counted it";
 const NO_PERF: &str = "no `perf` job of the config counted it";
@@ -165,7 +165,7 @@ fn cost<'a>() -> Vec<Of<'a>> {
         Of::maybe(
             "forward_gmac_per_sample",
             "Multiply-accumulates of the forward pass, from the description.",
-            "orchestrate does not describe the network, or the size of its images is unknown",
+            "the network or the size of its images is unknown",
             |row| Some(row.cost.as_ref().ok()?.described()?.forward_macs as f64 / 1e9),
         ),
         Of::maybe(

@@ -41,9 +41,9 @@ pub(super) fn comparability(runs: &[Run<'_>], rows: &[Row<'_>]) -> Vec<Finding> 
 
 /// Rows whose throughputs have different units, and so are not comparable.
 fn mixed_units(rows: &[Row<'_>]) -> Option<Finding> {
-    let mut by_unit: BTreeMap<&SampleUnit, Vec<String>> = BTreeMap::new();
+    let mut by_unit: BTreeMap<SampleUnit, Vec<String>> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.circumstances.is_some()) {
-        by_unit.entry(&row.unit).or_default().push(row.label());
+        by_unit.entry(row.unit()).or_default().push(row.label());
     }
     let units: Vec<String> =
         by_unit.iter().map(|(unit, labels)| format!("{unit} ({})", list(labels))).collect();

@@ -183,6 +183,34 @@ fn a_worker_that_counts_otherwise_is_told_what_it_may_have_counted() {
     }
 }
 
+/// Promise 7: sequences and tokens are not the same, whatever else is.
+#[test]
+fn samples_of_different_units_are_neither_pooled_nor_compared() {
+    let with = |units: [Option<&str>; 2]| {
+        units.into_iter().zip(1..).fold(StudyBuilder::new(), |study, (unit, repeat)| {
+            study.run_with(key("cpu", "resnet18", 16, repeat), 1.0, |record| {
+                let unit = unit.map(|unit| unit.to_owned().try_into().unwrap());
+                record.measurement.as_mut().unwrap().unit = unit;
+            })
+        })
+    };
+    let rows = |study: &crate::analysis::Study| analyse(study).rows.len();
+    let same = with([Some("images"), None]).build();
+    assert_eq!(
+        (rows(&same), about("Samples are not", &same).len()),
+        (1, 0),
+        "the shipped worker's are images"
+    );
+    let mixed = with([Some("tokens"), Some("sequences")]).build();
+    assert_eq!(rows(&mixed), 2);
+    assert_eq!(
+        about("Samples are not", &mixed),
+        ["Samples are not the same everywhere: sequences (cpu_resnet18_fp32_bs16 (2 of 2)); tokens \
+          (cpu_resnet18_fp32_bs16 (1 of 2)). Throughputs of different units are not comparable."]
+    );
+    assert_eq!(about("differs from row 1 in unit of samples tokens / sequences", &mixed).len(), 1);
+}
+
 /// A run that was too short is not one whose load nobody counted.
 #[test]
 fn a_load_that_cannot_be_judged_is_reported_with_its_reason() {

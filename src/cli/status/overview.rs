@@ -318,7 +318,7 @@ impl ThroughputView {
         };
         ThroughputView {
             n: statistics.map_or(0, |statistics| statistics.n),
-            unit: row.unit.clone(),
+            unit: row.unit(),
             median: statistics.map(|statistics| statistics.median),
             mad: statistics.and_then(|statistics| statistics.mad.ok()),
             left_out,
