@@ -134,6 +134,25 @@ class Counts(unittest.TestCase):
         self.assertEqual(measurement["metrics"], expected)
         self.assertNotIn("unit", measurement["effective"])
 
+    def test_an_amount_may_be_a_tensor_that_the_training_overwrites(self):
+        _, measurement, _ = run(
+            "import orchestrate_worker as worker\n"
+            "class Tensor:\n"
+            "    def __init__(self, value): self.value = value\n"
+            "    def __add__(self, other): return Tensor(self.value + other.value)\n"
+            "    def detach(self): return self\n"
+            "    def clone(self): return Tensor(self.value)\n"
+            "    def item(self): return self.value\n"
+            "tokens = Tensor(0)\n"
+            "with worker.window(batch=1, warmup=3, iters=5, precision='fp32') as window:\n"
+            "    for tokens.value in window.over(range(1, 9)):\n"
+            "        window.count('tokens', tokens)\n"
+            "        window.metric('last', tokens)\n"
+            "    tokens.value = 1000\n"
+        )
+        self.assertEqual(measurement["metrics"]["tokens"]["value"], 4 + 5 + 6 + 7 + 8)
+        self.assertEqual(measurement["metrics"]["last"]["value"], 8)
+
     def test_without_orchestrate_the_same_numbers_are_printed_and_nothing_is_written(self):
         done, measurement, iterations = run(
             "import orchestrate_worker as worker\n"
@@ -215,6 +234,9 @@ class Refused(unittest.TestCase):
         self.assert_refused(window + "window.metric('Top 1', 1)", "'Top 1' is no name of a metric")
         self.assert_refused(window + "window.metric('top1', 'high')", "the metric 'top1' is 'high': expected a number")
         self.assert_refused(window + "window.metric('a', 1); window.count('a', 1)", "'a' is a metric and is counted, too")
+        self.assert_refused(window + "window.metric('a', 1, unit='x' * 41)", "expected at most 40 characters")
+        many = "class Many:\n    def item(self): raise RuntimeError('many')\n"
+        self.assert_refused(many + window + "window.metric('a', Many())", "expected a number")
         self.assert_refused("worker.window(unit='tokens/s')", "unit is 'tokens/s': expected a word")
 
     def test_two_loops_or_steps_beside_a_loop(self):

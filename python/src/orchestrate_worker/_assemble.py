@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
@@ -95,7 +96,8 @@ def _metrics(said: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]
     metrics = {}
     for name, metric in said.items():
         value = metric["value"]
-        value = value.item() if hasattr(value, "item") else value
+        with suppress(RuntimeError, ValueError):  # a tensor of several numbers is none
+            value = value.item() if hasattr(value, "item") else value
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
             raise Unusable(f"the metric {name!r} is {value!r}: expected a number")
         kept = {"value": value, "unit": metric["unit"], "per_second": metric["per_second"] or None}

@@ -44,7 +44,7 @@ class Window:
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
                 raise ValueError(f"{name} is {value!r}: expected a whole number of at least {least}")
         if unit is not None and (not isinstance(unit, str) or not re.fullmatch("[A-Za-z0-9_-]{1,24}", unit)):
-            raise ValueError(f"unit is {unit!r}: expected a word of 1 to 24 letters, digits, _ and -, such as \"tokens\"")
+            raise ValueError(f"unit is {unit!r}: expected a word of 1 to 24 letters, digits, _ and -, such as tokens")
         self.measurement: Optional[dict[str, Any]] = None
         self._samples, self._batch, self._warmup, self._iters = samples, batch, warmup, iters
         self._said = Said(dict(said), {}, unit)
@@ -92,12 +92,8 @@ class Window:
 
     def loss(self, loss: Any) -> None:
         """Tells the loss of this iteration: a number, or a tensor that is read after the window."""
-        # Detached, because the graph behind it would keep all of its tensors. A copy, because some trainings put each
-        # loss into the same memory. What is no single number is no loss.
-        if hasattr(loss, "detach"):
-            self._loss = loss.detach().clone() if loss.numel() == 1 else None
-        else:
-            self._loss = loss
+        # What is no single number is no loss.
+        self._loss = _kept(loss) if not hasattr(loss, "detach") or loss.numel() == 1 else None
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -136,19 +132,21 @@ class Window:
         """
         metric = self._metric(name, unit, per_second=True)
         if self._state == "open":
-            metric["value"] = metric["value"] + amount if metric["value"] is not None else amount
+            metric["value"] = metric["value"] + amount if metric["value"] is not None else _kept(amount)
 
     def metric(self, name: str, value: Any, unit: Optional[str] = None) -> None:
         """Reports a number of the script's own, such as `window.metric("accuracy", 0.71)`. The last one counts; with
         several processes, that of rank 0."""
-        self._metric(name, unit, per_second=False)["value"] = value
+        self._metric(name, unit, per_second=False)["value"] = _kept(value)
 
     def _metric(self, name: str, unit: Optional[str], per_second: bool) -> dict[str, Any]:
         if not isinstance(name, str) or not re.fullmatch("[a-z][a-z0-9_]{0,39}", name):
             raise ValueError(
-                f"{name!r} is no name of a metric: expected at most 40 lower-case letters, digits and _, beginning with "
-                "a letter"
+                f"{name!r} is no name of a metric: expected at most 40 lower-case letters, digits and _, "
+                "beginning with a letter"
             )
+        if unit is not None and (not isinstance(unit, str) or len(unit) > 40):
+            raise ValueError(f"the unit of {name!r} is {unit!r}: expected at most 40 characters")
         metric = self._said.metrics.setdefault(name, {"value": None, "unit": unit, "per_second": per_second})
         if metric["per_second"] != per_second:
             raise ValueError(f"{name!r} is a metric and is counted, too: give them different names")
@@ -290,6 +288,12 @@ class Window:
                 _output.write_json(path, self.measurement)
             else:
                 print(_output.page(self.measurement), flush=True)
+
+
+def _kept(number: Any) -> Any:
+    """`number` as it is now. A tensor is detached, because the graph behind it would keep all of its tensors. It is
+    copied, because some trainings put each result into the same memory."""
+    return number.detach().clone() if hasattr(number, "detach") else number
 
 
 def _shape_in(item: Any) -> Optional[tuple[int, ...]]:
