@@ -233,7 +233,8 @@ class Refused(unittest.TestCase):
         window = "with worker.window(batch=1, precision='fp32') as window:\n    window.step()\n    "
         self.assert_refused(window + "window.metric('Top 1', 1)", "'Top 1' is no name of a metric")
         self.assert_refused(window + "window.metric('top1', 'high')", "the metric 'top1' is 'high': expected a number")
-        self.assert_refused(window + "window.metric('a', 1); window.count('a', 1)", "'a' is a metric and is counted, too")
+        twice = "window.metric('a', 1); window.count('a', 1)"
+        self.assert_refused(window + twice, "'a' is a metric and is counted, too")
         self.assert_refused(window + "window.metric('a', 1, unit='x' * 41)", "expected at most 40 characters")
         many = "class Many:\n    def item(self): raise RuntimeError('many')\n"
         self.assert_refused(many + window + "window.metric('a', Many())", "expected a number")
