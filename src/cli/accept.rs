@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::Utc;
 
 use super::failure::{disk_remedy, foreign_remedy};
-use super::find::{find_job, load_inventory, no_plans};
+use super::find::{load_inventory, no_plans};
 use super::global::store_flag;
 use super::output::print_line;
-use super::show::identify;
+use super::pick::{Pick, identify};
 use super::stale::{Here, Planned, planned_jobs};
 use super::{Exit, Failure, Global};
 use crate::job::{Job, JobId};
@@ -23,7 +23,8 @@ use crate::text::jobs_text;
 /// The arguments of `orchestrate accept`.
 #[derive(Debug, clap::Args)]
 pub(super) struct AcceptArgs {
-    /// The jobs, each by its label, its directory or at least four digits of its id.
+    /// The jobs, each by its label, its directory or at least four digits of its id, with conditions such as
+    /// `compile=true` after it where several have this label.
     #[arg(value_name = "JOB", required_unless_present = "all", conflicts_with = "all")]
     jobs: Vec<String>,
     /// Accept every stale job of every saved plan.
@@ -85,8 +86,8 @@ fn named(
 ) -> Result<Vec<Wanted>, Failure> {
     let mut wanted = Vec::new();
     let mut seen = BTreeSet::new();
-    for word in words {
-        let job = identify(&find_job(store, word)?)?;
+    for pick in Pick::all(words) {
+        let job = identify(&pick.find(store)?)?;
         // Two words can name the same job.
         if !seen.insert(job.id()) {
             continue;

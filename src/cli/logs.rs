@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::path::Path;
 
-use super::find::{Found, find_job};
 use super::output::{print, print_bytes};
+use super::pick::{Found, PickArgs};
 use super::{Exit, Failure, Global};
 use crate::files::{AttemptDir, open_regular};
 use crate::store::Store;
@@ -13,8 +13,8 @@ use crate::store::Store;
 /// The arguments of `orchestrate logs`.
 #[derive(Debug, clap::Args)]
 pub(super) struct LogsArgs {
-    /// The job, by its label, its directory or at least four digits of its id.
-    job: String,
+    #[command(flatten)]
+    job: PickArgs,
     /// Number of the attempt, from 1 [default: the last one].
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
@@ -29,7 +29,7 @@ pub(super) struct LogsArgs {
 /// Prints both outputs of an attempt. Each has a heading, unless only one was written.
 pub(super) fn run(args: LogsArgs, global: &Global) -> Result<Exit, Failure> {
     let store = Store::at(&global.store).map_err(Failure::store)?;
-    let found = find_job(&store, &args.job)?;
+    let found = args.job.find(&store)?;
     let attempt = choose_attempt(&found, args.attempt)?;
     let wanted = [(attempt.stdout(), !args.stderr), (attempt.stderr(), !args.stdout)];
     let mut logs = Vec::new();

@@ -31,6 +31,7 @@ mod misread;
 mod others;
 mod output;
 mod peaks;
+mod pick;
 mod plan;
 mod problem;
 mod progress;

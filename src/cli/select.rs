@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Exit, Failure};
-use crate::job::{Key, Name, PARAMETERS, ParamValue, Precision, parameter, placeholders};
+use crate::job::{Key, Name, PARAMETERS, ParamValue, Precision, WorkerTemplate, parameter, placeholders};
 use crate::matrix::{Condition, Operator, Selector, SelectorField, comma_separated};
 use crate::plan::{Plan, quote};
 use crate::text::{did_you_mean, one_of};
@@ -40,15 +40,13 @@ impl Selection {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SelectError {
     /// The condition has no operator, or nothing on one side of it.
-    #[error(
-        "`--only {0}` is not a condition: expected a field, one of `=` `!=` `<` `<=` `>` `>=`, and a value"
-    )]
+    #[error("`{0}` is not a condition: expected a field, one of `=` `!=` `<` `<=` `>` `>=`, and a value")]
     NoCondition(String),
     /// A comparison of or with something that is not a number.
-    #[error("`--only {0}` compares numbers, but {1} is not a number")]
+    #[error("`{0}` compares numbers, but {1} is not a number")]
     NoNumber(String, String),
     /// A field that jobs do not have.
-    #[error("jobs have no field `{field}`, which `--only {condition}` names")]
+    #[error("jobs have no field `{field}`, which `{condition}` names")]
     UnknownField {
         /// The condition, as typed.
         condition: String,
@@ -111,8 +109,10 @@ impl SelectArgs {
                 selectors.push(selector(plan, field, Condition::AnyOf(values))?);
             }
         }
+        let own = own_parameters(plan.keys());
         for text in &self.only {
-            let (field, condition) = parse_condition(plan, text)?;
+            let example = "`--only 'batch>=32'` or `--only model=resnet18,resnet50`";
+            let (field, condition) = parse_condition(&format!("--only {text}"), text, &own, example)?;
             selectors.push(selector(plan, field, condition)?);
         }
         let selection = Selection { selectors };
@@ -124,51 +124,67 @@ impl SelectArgs {
     }
 }
 
-/// `batch>=32` as a field and a condition.
-fn parse_condition(plan: &Plan, text: &str) -> Result<(SelectorField, Condition), Failure> {
-    let no_condition = || SelectError::NoCondition(text.to_owned());
-    let hint = || Some("for example `--only 'batch>=32'` or `--only model=resnet18,resnet50`".to_owned());
+/// The field and the condition of `text`, such as `batch>=32`. Messages quote it as `typed`, and their hint gives
+/// `example`. The field is one that all jobs have, a known parameter or one of `own`.
+pub(super) fn parse_condition(
+    typed: &str,
+    text: &str,
+    own: &BTreeSet<&str>,
+    example: &str,
+) -> Result<(SelectorField, Condition), Failure> {
+    let no_condition = || SelectError::NoCondition(typed.to_owned());
+    let hint = || Some(format!("for example {example}"));
     let (name, operator, rest) = Operator::split(text)
         .filter(|(name, ..)| !name.is_empty())
         .ok_or_else(|| no_condition().failure(hint()))?;
     let field = SelectorField::named(name);
     if let SelectorField::Param(name) = &field {
-        check_field(plan, text, name)?;
+        check_field(typed, name, own)?;
     }
     let is_word = matches!(field, SelectorField::Env | SelectorField::Model | SelectorField::Precision);
     let compares = matches!(operator, Operator::Compare(_));
     if compares && is_word {
-        return Err(SelectError::NoNumber(text.to_owned(), format!("`{name}`")).failure(hint()));
+        return Err(SelectError::NoNumber(typed.to_owned(), format!("`{name}`")).failure(hint()));
     }
-    let values = comma_separated(rest);
+    let mut values = comma_separated(rest);
+    // A text can have commas, or look like a number.
+    if matches!(field, SelectorField::Param(_)) && !compares && !rest.is_empty() {
+        values.push(ParamValue::Text(rest.to_owned()));
+    }
     if compares && !values.is_empty() && Condition::new(operator, values.clone()).is_none() {
-        return Err(SelectError::NoNumber(text.to_owned(), format!("`{rest}`")).failure(hint()));
+        return Err(SelectError::NoNumber(typed.to_owned(), format!("`{rest}`")).failure(hint()));
     }
     let condition = Condition::new(operator, values).ok_or_else(|| no_condition().failure(hint()))?;
     Ok((field, condition))
 }
 
-/// Checks that jobs of `plan` can have a parameter called `name`: a known one, or one of their own.
-fn check_field(plan: &Plan, condition: &str, name: &str) -> Result<(), Failure> {
+/// The parameters that jobs with these keys have: those that they declare, and those that their commands name.
+pub(super) fn own_parameters<'a>(keys: impl Iterator<Item = &'a Key>) -> BTreeSet<&'a str> {
     let mut own: BTreeSet<&str> = BTreeSet::new();
-    for key in plan.keys() {
+    for key in keys {
         own.extend(key.params.keys());
-        if let crate::job::WorkerTemplate::Command(words) = &key.worker {
+        if let WorkerTemplate::Command(words) = &key.worker {
             own.extend(words.iter().flat_map(|word| placeholders(word)));
         }
     }
+    own
+}
+
+/// Checks that a job can have a parameter called `name`: a known one, or one of `own`.
+fn check_field(typed: &str, name: &str, own: &BTreeSet<&str>) -> Result<(), Failure> {
     if parameter(name).is_some() || own.contains(name) {
         return Ok(());
     }
     let parameters = PARAMETERS.iter().map(|parameter| parameter.name());
-    let known: BTreeSet<&str> = SelectorField::NAMES.into_iter().chain(parameters).chain(own).collect();
+    let known: BTreeSet<&str> =
+        SelectorField::NAMES.into_iter().chain(parameters).chain(own.iter().copied()).collect();
     let hint = did_you_mean(name, known).unwrap_or_else(|| {
         format!(
             "expected {}, or the name of a parameter",
             SelectorField::NAMES.map(|name| format!("`{name}`")).join(", ")
         )
     });
-    let error = SelectError::UnknownField { condition: condition.to_owned(), field: name.to_owned() };
+    let error = SelectError::UnknownField { condition: typed.to_owned(), field: name.to_owned() };
     Err(error.failure(Some(hint)))
 }
 

@@ -6,10 +6,11 @@
 
 use std::time::Duration;
 
-use super::find::{find_job, no_store};
+use super::find::no_store;
 use super::global::store_flag;
 use super::others::OtherRun;
 use super::output::{hint, print_line};
+use super::pick::find_job;
 use super::{Exit, Failure, Global};
 use crate::event::{Event, Observer};
 use crate::files::{JobDir, probe_locks};
@@ -25,6 +26,16 @@ pub(super) struct StopArgs {
     /// The name of a matrix, or the label, the directory or at least four digits of the id of a job [default:
     /// everything that runs in the store].
     what: Option<String>,
+    /// What tells the job from others with this label, such as `compile=true`; all conditions must hold.
+    #[arg(value_name = "CONDITION")]
+    conditions: Vec<String>,
+}
+
+impl StopArgs {
+    /// The words of the user.
+    fn words(&self) -> Vec<&String> {
+        self.what.iter().chain(&self.conditions).collect()
+    }
 }
 
 /// Ends what runs, and waits until it has ended.
@@ -35,17 +46,17 @@ pub(super) fn run(args: StopArgs, global: &Global) -> Result<Exit, Failure> {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
-        let wanted = Wanted::find(&store, args.what.as_deref(), global)?;
-        Stopping { store: &store, global, again: command(args.what.as_deref(), global) }.stop(&wanted).await
+        let wanted = Wanted::find(&store, &args.words(), global)?;
+        Stopping { store: &store, global, again: command(&args.words(), global) }.stop(&wanted).await
     });
     // A thread that still waits for a lock must not delay the exit.
     runtime.shutdown_background();
     result
 }
 
-/// The command that stops `what`, or everything.
-fn command(what: Option<&str>, global: &Global) -> String {
-    let what = what.map_or(String::new(), |what| format!(" {}", quote(what)));
+/// The command that stops what `words` name; everything without words.
+fn command(words: &[&String], global: &Global) -> String {
+    let what: String = words.iter().map(|word| format!(" {}", quote(word))).collect();
     format!("orchestrate stop{what}{}", store_flag(global))
 }
 
@@ -59,21 +70,21 @@ enum Wanted {
 }
 
 impl Wanted {
-    fn find(store: &Store, word: Option<&str>, global: &Global) -> Result<Wanted, Failure> {
-        let Some(word) = word else { return Ok(Wanted::Everything) };
+    fn find(store: &Store, words: &[&String], global: &Global) -> Result<Wanted, Failure> {
+        let [word, conditions @ ..] = words else { return Ok(Wanted::Everything) };
         let mut names = store.plan_names().map_err(Failure::store)?;
         names.extend(OtherRun::all(store).iter().map(|run| run.matrix().to_owned()));
-        if names.iter().any(|name| name == word) {
-            return Ok(Wanted::Matrix(word.to_owned()));
+        if conditions.is_empty() && names.contains(word) {
+            return Ok(Wanted::Matrix((*word).clone()));
         }
-        match find_job(store, word) {
+        match find_job(store, words.iter().copied()) {
             Ok(found) => Ok(Wanted::Job(found.dir)),
-            Err(failure) if failure.exit == Exit::NothingSelected => {
+            Err(failure) if failure.exit == Exit::NothingSelected && conditions.is_empty() => {
                 let what = format!("the store {} has no matrix and no job `{word}`", store.root().display());
                 let near = did_you_mean(word, names.iter().map(String::as_str))
                     .or(failure.hint.filter(|hint| hint.starts_with("did you mean")));
                 let near =
-                    near.unwrap_or_else(|| format!("`{}` ends everything that runs", command(None, global)));
+                    near.unwrap_or_else(|| format!("`{}` ends everything that runs", command(&[], global)));
                 Err(Failure::new(Exit::NothingSelected, what).hint(near))
             }
             Err(failure) => Err(failure),

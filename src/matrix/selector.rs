@@ -12,7 +12,7 @@ impl Selector {
 
 impl SelectorField {
     /// The value of this field in `key`; `None` for a parameter that the worker chooses or that `key` does not have.
-    fn value(&self, key: &Key) -> Option<ParamValue> {
+    pub fn value(&self, key: &Key) -> Option<ParamValue> {
         match self {
             SelectorField::Env => Some(ParamValue::Text(key.env.to_string())),
             SelectorField::Model => Some(ParamValue::Text(key.model.to_string())),

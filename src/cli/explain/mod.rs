@@ -7,12 +7,12 @@ mod page;
 use std::collections::BTreeMap;
 
 use super::altered::altered;
-use super::find::{Found, find_job, load_inventory};
+use super::find::load_inventory;
 use super::global::store_flag;
 use super::marked::{Doubts, doubts_of};
 use super::misread::remove_command;
 use super::output::{print, print_json};
-use super::show::identify;
+use super::pick::{Found, PickArgs, identify};
 use super::stale::{Here, Planned, planned_jobs};
 use super::{Exit, Failure, Global};
 use crate::files::{AttemptDir, JobDir};
@@ -26,8 +26,8 @@ use page::{AttemptView, Explanation, Findings, Foreign};
 /// The arguments of `orchestrate explain`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ExplainArgs {
-    /// The job, by its label, its directory or at least four digits of its id.
-    job: String,
+    #[command(flatten)]
+    job: PickArgs,
     /// Print JSON instead of text.
     #[arg(long)]
     json: bool,
@@ -36,7 +36,7 @@ pub(super) struct ExplainArgs {
 /// Prints the job's key, its state, the decision about it, its attempts, what changed since, and what to do next.
 pub(super) fn run(args: ExplainArgs, global: &Global) -> Result<Exit, Failure> {
     let store = Store::at(&global.store).map_err(Failure::store)?;
-    let found = find_job(&store, &args.job)?;
+    let found = args.job.find(&store)?;
     let job = identify(&found)?;
     let inventory = load_inventory(&store)?;
     let mut here = Here::probe();

@@ -10,13 +10,14 @@ use std::io;
 use std::path::Path;
 
 use super::altered::altered;
-use super::find::{Found, find_job, load_inventory};
+use super::find::load_inventory;
 use super::global::store_flag;
 use super::marked::{Doubts, doubts_of, plan_of};
 use super::output::{hint, print, print_json};
+use super::pick::{Found, PickArgs, identify};
 use super::{Exit, Failure, Global};
 use crate::files::{JobDir, read_regular_text};
-use crate::job::{Job, Key};
+use crate::job::Job;
 use crate::plan::{NotDone, Standing};
 use crate::record::Record;
 use crate::store::Store;
@@ -26,8 +27,8 @@ use page::{AttemptPage, Page};
 /// The arguments of `orchestrate show`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ShowArgs {
-    /// The job, by its label, its directory or at least four digits of its id.
-    job: String,
+    #[command(flatten)]
+    job: PickArgs,
     /// Print the record that decides about the job as JSON.
     #[arg(long)]
     json: bool,
@@ -36,7 +37,7 @@ pub(super) struct ShowArgs {
 /// Prints the job's key, attempts, measurement, process, provenance, files and command.
 pub(super) fn run(args: ShowArgs, global: &Global) -> Result<Exit, Failure> {
     let store = Store::at(&global.store).map_err(Failure::store)?;
-    let found = find_job(&store, &args.job)?;
+    let found = args.job.find(&store)?;
     let job = identify(&found)?;
     let standing = store.load_standing(&job);
     if args.json {
@@ -68,27 +69,6 @@ struct ReadError {
     path: std::path::PathBuf,
     #[source]
     source: io::Error,
-}
-
-/// The job of `found`, from a plan, its record or its `key.json`.
-pub(super) fn identify(found: &Found) -> Result<Job, Failure> {
-    if let Some(job) = &found.job {
-        return Ok(job.clone());
-    }
-    if let Ok(Some(record)) = found.dir.load_record() {
-        return Ok(Job::new(record.key));
-    }
-    let path = found.dir.key();
-    let wrong = |error: Box<dyn std::error::Error + Send + Sync>| {
-        Failure::new(
-            Exit::StoreUnusable,
-            format!("{} does not tell which job it belongs to: {error}", path.display()),
-        )
-        .hint(format!("delete {} if it contains nothing useful", found.dir.path().display()))
-    };
-    let text = read_regular_text(&path).map_err(|error| wrong(error.into()))?;
-    let key: Key = serde_json::from_str(&text).map_err(|error| wrong(error.into()))?;
-    Ok(Job::new(key))
 }
 
 fn record_of(standing: &Standing) -> Option<&Record> {
