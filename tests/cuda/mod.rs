@@ -4,11 +4,13 @@
 #![expect(clippy::disallowed_methods, reason = "tests build libraries and drive programs")]
 
 mod symbols;
+mod training;
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 use orchestrate::protocol::{FailureKind, Report};
 
@@ -55,6 +57,13 @@ impl Stubs {
         stubs
     }
 
+    /// The same with a CUDA half: a device that computes on the processor.
+    fn with_device() -> Stubs {
+        let stubs = Stubs::new();
+        stubs.link(device(), "torch/lib/libtorch_cuda.so");
+        stubs
+    }
+
     /// The path called `name`, whose directory exists.
     fn path(&self, name: &str) -> PathBuf {
         let path = self.directory.path().join(name);
@@ -85,7 +94,7 @@ impl Stubs {
         let directories = ["driver", "torch/lib"].map(|name| self.directory.path().join(name));
         command.env("LD_LIBRARY_PATH", std::env::join_paths(directories).unwrap());
         command.env("STUB_TRACE", self.path("trace")).current_dir(self.directory.path());
-        for name in ["CUDA_VISIBLE_DEVICES", "STUB_INIT", "STUB_CUDA"] {
+        for name in ["CUDA_VISIBLE_DEVICES", "STUB_INIT", "STUB_CUDA", "STUB_DEVICE"] {
             command.env_remove(name);
         }
         command
@@ -103,6 +112,30 @@ impl Stubs {
         let trace = fs::read_to_string(self.path("trace")).unwrap_or_default();
         trace.lines().filter(|name| *name != "libnvidia-ml.so.1").map(str::to_owned).collect()
     }
+}
+
+/// The library of the made-up device, compiled once, as the worker's C++ is.
+fn device() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let name = |ending: &str| Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("device{ending}"));
+        // Another process that tests at the same time makes the same file.
+        let (library, draft) = (name(".so"), name(&format!("-{}.so", std::process::id())));
+        let compiler = std::env::var_os("CXX").unwrap_or_else(|| "c++".into());
+        let include = libtorch().join("include");
+        let mut command = Command::new(compiler);
+        command.args(["-std=c++17", "-shared", "-fPIC", "-w", "-D_GLIBCXX_USE_CXX11_ABI=1"]);
+        command.arg("-I").arg(&include).arg("-I").arg(include.join("torch/csrc/api/include"));
+        command
+            .arg("-o")
+            .arg(&draft)
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda/device.cpp"));
+        command.arg("-L").arg(libtorch().join("lib")).args(["-ltorch_cpu", "-lc10"]);
+        let ended = command.output().expect("a C++ compiler, which the worker is built with");
+        assert!(ended.status.success(), "{}", said(&ended));
+        fs::rename(draft, &library).unwrap();
+        library
+    })
 }
 
 fn said(output: &Output) -> String {

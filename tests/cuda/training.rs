@@ -1,0 +1,242 @@
+//! What a worker does with a CUDA device, seen with one that is made up: `device.cpp` says what that can show.
+
+use std::fs;
+use std::process::Output;
+
+use orchestrate::job::Device;
+use orchestrate::protocol::{Failure, FailureKind, IterationClock, Measurement, Report, WorkerExit};
+
+use super::{Stubs, said};
+
+/// A training that takes a moment.
+const TINY: &str = "--arch mobilenet_v3_small --input-size 32 --classes 4 --batch-size 2 --threads 1 --iters 4 \
+                    --out measurement.json --iterations-out iterations.csv";
+
+/// What the device is asked at both ends of a window.
+const WAIT: &str = "wait for the device";
+
+/// A training that ended well.
+struct Trained {
+    measurement: Measurement,
+    losses: Vec<f64>,
+    /// What the device was asked, in order.
+    trace: Vec<String>,
+}
+
+impl Trained {
+    /// The value that was reported for the parameter called `name`.
+    fn setting(&self, name: &str) -> serde_json::Value {
+        serde_json::to_value(self.measurement.effective.settings.get(name)).unwrap()
+    }
+
+    /// What the device was asked within the window, between the last two waits.
+    #[track_caller]
+    fn window(&self) -> &[String] {
+        let waits: Vec<usize> = (0..self.trace.len()).filter(|line| self.trace[*line] == WAIT).collect();
+        let [.., begin, end] = waits[..] else { panic!("{:?}", self.trace) };
+        &self.trace[begin + 1..end]
+    }
+}
+
+fn run(stubs: &Stubs, backend: &str, words: &str, order: &str) -> Output {
+    let _ = fs::remove_file(stubs.path("trace"));
+    let mut worker = stubs.worker(TINY);
+    // The last one of two equal flags would be a mistake.
+    let has_warmup = words.contains("--warmup-iters");
+    worker.args(["--backend", backend]).args(words.split_whitespace());
+    worker.args(if has_warmup { &[][..] } else { &["--warmup-iters", "4"] });
+    worker.env("STUB_DEVICE", order).output().unwrap()
+}
+
+/// Trains as [`TINY`] and `words` say, on a device that follows `order`.
+#[track_caller]
+fn train(stubs: &Stubs, backend: &str, words: &str, order: &str) -> Trained {
+    let ended = run(stubs, backend, words, order);
+    assert!(ended.status.success(), "{backend} {words}: {}", said(&ended));
+    let read = |name: &str| fs::read_to_string(stubs.path(name)).unwrap_or_default();
+    let Ok(Report::Measured(measurement)) = Report::parse(&read("measurement.json")) else {
+        panic!("{}", read("measurement.json"))
+    };
+    let losses = read("iterations.csv");
+    let losses =
+        losses.lines().skip(1).map(|line| line.split(',').nth(3).unwrap().parse().unwrap()).collect();
+    let trace = read("trace").lines().map(str::to_owned).collect();
+    Trained { measurement: *measurement, losses, trace }
+}
+
+/// What a training of [`TINY`] and `words` fails with, on a device that follows `order`: its exit code, the last line of
+/// its standard error, and what it names in `measurement.json`.
+#[track_caller]
+fn fail(stubs: &Stubs, words: &str, order: &str) -> (i32, String, Option<Failure>) {
+    let _ = fs::remove_file(stubs.path("measurement.json"));
+    let ended = run(stubs, "cuda", words, order);
+    let failure = fs::read_to_string(stubs.path("measurement.json")).ok().map(|text| {
+        let Ok(Report::Failed(failure)) = Report::parse(&text) else { panic!("{text}") };
+        failure
+    });
+    let last = said(&ended).lines().last().unwrap_or_default().to_owned();
+    (ended.status.code().unwrap(), last, failure)
+}
+
+#[track_caller]
+fn assert_close(found: &[f64], expected: &[f64], share: f64, what: &str) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    for (one, other) in found.iter().zip(expected) {
+        assert!((one - other).abs() <= share * other.abs().max(1e-3), "{what}: {found:?} {expected:?}");
+    }
+}
+
+/// Kernels are the processor's, so the losses are, too, but for the order of sums.
+#[test]
+fn a_network_trains_there_as_on_the_processor() {
+    let stubs = Stubs::with_device();
+    for (words, precision, share) in [
+        ("", "fp32", 1e-4),
+        ("--channels-last --optimizer adamw", "fp32", 1e-4),
+        ("--grad-accum-steps 3 --deterministic", "fp32", 1e-4),
+        // Half precision has three digits, and so has what is made of them.
+        ("--precision bf16 --channels-last", "bf16", 0.1),
+    ] {
+        let there = train(&stubs, "cuda", words, "");
+        let here = train(&stubs, "cpu", words, "");
+        assert_close(&there.losses, &here.losses, share, words);
+        let effective = &there.measurement.effective;
+        assert_eq!((effective.device, effective.precision.as_str()), (Device::Cuda(0), precision), "{words}");
+        assert_eq!(there.setting("channels_last"), words.contains("--channels-last"), "{words}");
+        assert_eq!(there.setting("deterministic"), words.contains("--deterministic"), "{words}");
+        let details = &there.measurement.details;
+        assert_eq!(details.device_name.as_deref(), Some("Made-Up GPU"));
+        assert_eq!(details.compute_capability.as_deref(), Some("9.0"));
+        assert_eq!(details.iteration_clock, Some(IterationClock::DeviceEvents));
+        assert!(details.peak_device_allocated_bytes > Some(4 * details.parameters.unwrap()), "{details:?}");
+        assert!(here.trace.is_empty(), "{:?}", here.trace);
+    }
+}
+
+#[test]
+fn the_arithmetic_of_a_gpu_is_the_one_that_was_asked_for() {
+    let stubs = Stubs::with_device();
+    let amp = train(&stubs, "cuda", "--precision amp", "");
+    assert_eq!(amp.measurement.effective.precision.as_str(), "amp");
+    assert_eq!(amp.measurement.details.autocast.as_deref(), Some("float16"));
+    let scale = amp.measurement.details.loss_scale.unwrap();
+    assert!(scale.log2().fract() == 0.0 && scale <= 65536.0, "{scale}");
+    let plain = train(&stubs, "cpu", "", "");
+    assert_close(&amp.losses[..1], &plain.losses[..1], 0.2, "amp");
+    for (precision, rounds) in [("fp32", false), ("tf32", true)] {
+        let trained = train(&stubs, "cuda", &format!("--precision {precision} --cudnn-benchmark"), "");
+        let effective = &trained.measurement.effective;
+        assert_eq!((effective.precision.as_str(), effective.tf32), (precision, Some(rounds)));
+        assert_eq!(trained.setting("cudnn_benchmark"), true);
+    }
+}
+
+/// More iterations than marks may wait for the device.
+#[test]
+fn a_window_waits_for_the_device_at_its_ends_alone() {
+    let stubs = Stubs::with_device();
+    let words = "--arch squeezenet1_1 --input-size 17 --classes 2 --batch-size 1 --threads 1 --backend cuda --iters 600 \
+                 --warmup-iters 1 --out measurement.json --iterations-out iterations.csv";
+    let ended = stubs.worker(words).output().unwrap();
+    assert!(ended.status.success(), "{}", said(&ended));
+    let trace = fs::read_to_string(stubs.path("trace")).unwrap();
+    let lines: Vec<&str> = trace.lines().collect();
+    let waits: Vec<usize> = (0..lines.len()).filter(|line| lines[*line] == WAIT).collect();
+    let [begin, end] = waits[..] else { panic!("{trace}") };
+    assert_eq!(&lines[begin + 1..end], [""; 0], "{trace}");
+    let iterations = fs::read_to_string(stubs.path("iterations.csv")).unwrap();
+    assert_eq!(iterations.lines().count(), 1 + 600);
+    let seconds =
+        iterations.lines().skip(1).map(|line| line.split(',').nth(1).unwrap().parse::<f64>().unwrap());
+    let all: Vec<f64> = seconds.collect();
+    let Ok(Report::Measured(measurement)) =
+        Report::parse(&fs::read_to_string(stubs.path("measurement.json")).unwrap())
+    else {
+        panic!()
+    };
+    assert!(all.iter().all(|seconds| *seconds > 0.0), "{all:?}");
+    assert!(all.iter().sum::<f64>() <= measurement.elapsed_s, "the iterations lie within the window");
+}
+
+#[test]
+fn images_from_pinned_memory_do_not_wait_for_the_device() {
+    let stubs = Stubs::with_device();
+    let mut make = stubs.command(env!("CARGO_BIN_EXE_orchestrate"));
+    make.args("dataset make images --classes 4 --images-per-class 4 --size 40x40".split_whitespace());
+    let made = make.output().unwrap();
+    assert!(made.status.success(), "{}", said(&made));
+    for (pin, copy) in [("--pin-memory", "copy in"), ("", "copy in and wait")] {
+        let trained = train(&stubs, "cuda", &format!("--data images {pin}"), "");
+        // Images and labels of four iterations.
+        assert_eq!(trained.window(), [copy; 8], "{pin}");
+        assert_eq!(trained.setting("pin_memory"), !pin.is_empty());
+        let seconds = trained.measurement.details.copy_s.unwrap();
+        assert!(seconds > 0.0 && seconds < trained.measurement.elapsed_s, "{seconds}");
+    }
+}
+
+#[test]
+fn profilers_see_the_window_and_nothing_else() {
+    let stubs = Stubs::with_device();
+    stubs.compile("profiler.c", "driver/profiler.so");
+    let mut worker = stubs.worker(TINY);
+    worker.args("--backend cuda --warmup-iters 4 --nvtx".split_whitespace());
+    let ended = worker.env("LD_PRELOAD", stubs.path("driver/profiler.so")).output().unwrap();
+    assert!(ended.status.success(), "{}", said(&ended));
+    let trace = fs::read_to_string(stubs.path("trace")).unwrap();
+    let told =
+        |line: &&str| !line.starts_with("copy") && *line != "read a number" && !line.ends_with(".so.1");
+    let lines: Vec<&str> = trace.lines().filter(told).collect();
+    let order =
+        ["libtorch_cuda.so", WAIT, "begin orchestrate", "profilers start", WAIT, "profilers stop", "end"];
+    assert_eq!(lines, order);
+}
+
+#[test]
+fn too_little_memory_is_named_with_its_numbers() {
+    let stubs = Stubs::with_device();
+    let (code, last, failure) = fail(&stubs, "", "memory=9000000");
+    assert_eq!(code, i32::from(WorkerExit::OutOfMemory.code()), "{last}");
+    let failure = failure.unwrap();
+    assert_eq!(failure.kind, FailureKind::OutOfMemory);
+    assert!(last.contains("CUDA out of memory"), "{last}");
+    let (needed, free) = (failure.needed_bytes.unwrap(), failure.free_bytes.unwrap());
+    assert!(needed > free && free < 9_000_000, "{failure:?}");
+    // cuDNN's words for it say something else. With plenty of memory, they mean what they say.
+    let (code, last, failure) = fail(&stubs, "", "memory=6500000,engine=0");
+    assert_eq!(code, i32::from(WorkerExit::OutOfMemory.code()), "{last}");
+    assert_eq!(failure.unwrap().kind, FailureKind::OutOfMemory);
+    let (code, last, failure) = fail(&stubs, "", "engine=0");
+    assert_eq!((code, failure), (i32::from(WorkerExit::Failed.code()), None));
+    assert!(last.contains("unable to find an engine"), "{last}");
+}
+
+#[test]
+fn an_error_that_shows_late_is_no_measurement() {
+    let stubs = Stubs::with_device();
+    let (code, last, failure) = fail(&stubs, "", "fault=3");
+    assert_eq!((code, failure), (i32::from(WorkerExit::Failed.code()), None));
+    assert!(last.contains("an illegal memory access was encountered"), "{last}");
+}
+
+#[test]
+fn a_gpu_without_kernels_or_that_is_not_there_is_unsupported() {
+    let stubs = Stubs::with_device();
+    for (order, reason) in [
+        ("kernel=0", "Made-Up GPU has compute capability 9.0, but this libtorch has kernels for 9.0"),
+        ("devices=0", "libtorch sees no CUDA device"),
+    ] {
+        let (code, last, failure) = fail(&stubs, "", order);
+        assert_eq!(code, i32::from(WorkerExit::Unsupported.code()), "{last}");
+        assert!(last.contains(reason), "{last}");
+        assert_eq!(failure.unwrap().kind, FailureKind::Unsupported);
+    }
+}
+
+#[test]
+fn without_events_the_window_is_measured_all_the_same() {
+    let stubs = Stubs::with_device();
+    let trained = train(&stubs, "cuda", "", "events=0");
+    assert_eq!(trained.measurement.details.iteration_clock, Some(IterationClock::Submission));
+    assert_eq!(trained.losses.len(), 4);
+}
