@@ -2,12 +2,14 @@
 
 use crate::analysis::marks::{Mark, MarkName};
 use crate::files::JobDir;
-use crate::job::Key;
+use crate::job::{Key, parameter};
 use crate::record::Outcome;
 
-/// A parameter's value in a table; `auto` if the worker chooses.
+/// A parameter's value in a table; `auto` if the shipped worker chooses, `-` if the worker is told nothing of it.
 pub(super) fn param_text(key: &Key, name: &str) -> String {
-    key.param(name).map_or_else(|| "auto".to_owned(), |value| value.to_string())
+    let chooses = key.worker.is_shipped() && parameter(name).is_some();
+    let absent = || if chooses { "auto" } else { "-" }.to_owned();
+    key.param(name).map_or_else(absent, |value| value.to_string())
 }
 
 /// A mark and its effect on the statistics.
@@ -57,6 +59,21 @@ pub(super) fn failure_hint(outcome: &Outcome, dir: &JobDir, attempt: u32, store_
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::{ParamValue, Params, WorkerTemplate};
+
+    #[test]
+    fn only_what_a_worker_chooses_is_auto() {
+        let shipped = Key::example();
+        let own = Key {
+            worker: WorkerTemplate::Command(["python".into(), "{compile}".into()].into()),
+            params: Params::from([("compile".into(), ParamValue::Bool(true))]),
+            ..Key::example()
+        };
+        let texts = |name: &str| [&shipped, &own].map(|key| param_text(key, name));
+        assert_eq!(texts("compile"), ["-", "true"]);
+        assert_eq!(texts("threads"), ["auto", "-"]);
+        assert_eq!(texts("seed"), ["0", "-"]);
+    }
 
     #[test]
     fn what_a_worker_reports_wrongly_is_not_looked_for_in_the_logs() {
