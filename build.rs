@@ -10,7 +10,8 @@ use std::path::PathBuf;
 const SHIM: &str = "src/bin/worker/shim";
 
 /// Its files.
-const SOURCES: [&str; 5] = ["shim.cpp", "driver.cpp", "optimizer.cpp", "events.cpp", "profiler.cpp"];
+const SOURCES: [&str; 6] =
+    ["shim.cpp", "driver.cpp", "optimizer.cpp", "events.cpp", "profiler.cpp", "graph.cpp"];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -52,7 +52,9 @@ fn shown(parameter: Parameter) -> Shown {
         Parameter::ChannelsLast => Shown::InTest(on, MODEL, "feature_maps_have_the_layout_that_is_asked_for"),
         Parameter::GradAccumSteps => whole(3),
         Parameter::Optimizer => Shown::InLosses(ParamValue::Text("adamw".to_owned())),
-        Parameter::PinMemory | Parameter::Nvtx | Parameter::CudnnBenchmark => Shown::OnCuda,
+        Parameter::PinMemory | Parameter::Nvtx | Parameter::CudnnBenchmark | Parameter::CudaGraph => {
+            Shown::OnCuda
+        }
         Parameter::Deterministic => Shown::InTest(on, SHIM, "flags_read_back_as_set"),
         Parameter::Threads => Shown::InTest(number(2), SETTINGS, "libtorch_has_the_threads_that_it_is_given"),
         Parameter::Seed => whole(1),

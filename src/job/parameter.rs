@@ -28,6 +28,7 @@ pub enum Parameter {
     Nvtx,
     Deterministic,
     CudnnBenchmark,
+    CudaGraph,
     Threads,
     Seed,
     InputSize,
@@ -239,6 +240,14 @@ impl Parameter {
                 ReadBack,
                 AllRuns,
                 "Let cuDNN time its algorithms and keep the fastest, which can differ from run to run.",
+            ),
+            Parameter::CudaGraph => (
+                "cuda-graph",
+                switch(false),
+                &[Cuda],
+                ReadBack,
+                AllRuns,
+                "Record one training step and submit it as a whole, which saves the host's work; synthetic data only.",
             ),
             Parameter::Threads => (
                 "threads",

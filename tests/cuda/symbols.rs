@@ -20,6 +20,8 @@ enum Home {
     Driver,
     /// The driver's library for management.
     Management,
+    /// The half of libtorch that is for CUDA.
+    Libtorch,
 }
 
 /// The names that files of the shim look up, from their string literals.
@@ -37,8 +39,12 @@ fn looked_up() -> BTreeSet<String> {
     names
 }
 
-/// Where `name` is; `None` if it is no name in CUDA's manner, such as `cuInit`.
+/// Where `name` is; `None` if it is no name in CUDA's manner, such as `cuInit`, and none that a compiler gives to what
+/// libtorch has for CUDA.
 fn home(name: &str) -> Option<Home> {
+    if name.starts_with("_ZN2at4cuda") {
+        return Some(Home::Libtorch);
+    }
     let homes = [("cuda", Home::Runtime), ("nvml", Home::Management), ("cu", Home::Driver)];
     let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let starts = |prefix: &str| {
@@ -100,6 +106,7 @@ fn the_names_that_are_looked_up_are_found_in_the_sources() {
         ("cudaProfilerStart", Home::Runtime),
         ("cuDriverGetVersion", Home::Driver),
         ("nvmlInit_v2", Home::Management),
+        ("_ZN2at4cuda9CUDAGraph6replayEv", Home::Libtorch),
     ] {
         assert!(names.contains(name), "{names:?}");
         assert_eq!(home(name), Some(place));
@@ -115,6 +122,15 @@ fn the_runtime_has_what_is_looked_up_in_it() {
     let (defined, _) = symbols(&runtime);
     for name in looked_up().iter().filter(|name| home(name) == Some(Home::Runtime)) {
         assert!(defined.contains(name), "{} has no {name}", runtime.display());
+    }
+}
+
+#[test]
+fn libtorch_has_what_is_looked_up_in_its_cuda_half() {
+    let Some(half) = library("libtorch_cuda.so") else { return };
+    let (defined, _) = symbols(&half);
+    for name in looked_up().iter().filter(|name| home(name) == Some(Home::Libtorch)) {
+        assert!(defined.contains(name), "{} has no {name}", half.display());
     }
 }
 

@@ -5,6 +5,7 @@ use std::process::Output;
 
 use orchestrate::job::Device;
 use orchestrate::protocol::{Failure, FailureKind, IterationClock, Measurement, Report, WorkerExit};
+use serde_json::json;
 
 use super::{Stubs, said};
 
@@ -172,6 +173,48 @@ fn images_from_pinned_memory_do_not_wait_for_the_device() {
         assert_eq!(trained.setting("pin_memory"), !pin.is_empty());
         let seconds = trained.measurement.details.copy_s.unwrap();
         assert!(seconds > 0.0 && seconds < trained.measurement.elapsed_s, "{seconds}");
+    }
+}
+
+#[test]
+fn a_recorded_step_trains_as_the_step_itself() {
+    let stubs = Stubs::with_device();
+    // AdamW makes much of the last digit of a small gradient.
+    for (words, share) in [
+        ("", 1e-3),
+        ("--optimizer adamw --channels-last", 0.05),
+        ("--precision bf16", 0.05),
+        ("--precision amp", 0.05),
+    ] {
+        let plain = train(&stubs, "cuda", words, "");
+        let recorded = train(&stubs, "cuda", &format!("{words} --cuda-graph"), "");
+        assert_close(&recorded.losses, &plain.losses, share, words);
+        assert!(words.contains("amp") || plain.losses[0] != plain.losses[3], "{:?}", plain.losses);
+        assert_eq!(
+            (plain.setting("cuda_graph"), recorded.setting("cuda_graph")),
+            (json!(false), json!(true))
+        );
+        assert_eq!(recorded.window(), ["replay"; 4]);
+        let count = |line: &str| recorded.trace.iter().filter(|other| *other == line).count();
+        // Three iterations of the warm-up come before the recording, one after it.
+        assert_eq!((count("record"), count("recorded"), count("replay")), (1, 1, 1 + 4));
+        let bytes = |trained: &Trained| trained.measurement.details.peak_device_allocated_bytes.unwrap();
+        assert!(bytes(&recorded) >= bytes(&plain), "{} {}", bytes(&recorded), bytes(&plain));
+    }
+}
+
+#[test]
+fn what_cannot_be_recorded_is_unsupported() {
+    let stubs = Stubs::with_device();
+    for (words, reason) in [
+        ("--cuda-graph --data images", "it needs synthetic data"),
+        ("--cuda-graph --warmup-iters 3", "--warmup-iters must be at least 4"),
+        ("--cuda-graph --grad-accum-steps 2", "are steps"),
+    ] {
+        let (code, last, failure) = fail(&stubs, words, "");
+        assert_eq!(code, i32::from(WorkerExit::Unsupported.code()), "{last}");
+        assert!(last.contains(reason), "{last}");
+        assert_eq!(failure.unwrap().kind, FailureKind::Unsupported);
     }
 }
 

@@ -16,6 +16,7 @@
 //! | [`batches`] | where images come from |
 //! | [`data`] | an ImageFolder, decoded |
 //! | [`train`] | warm-up and window |
+//! | [`recorded`] | a training step as a CUDA graph |
 //! | [`stretch`] | consecutive iterations: their times and losses |
 //! | [`measurement`] | what was really done, in the terms of the protocol |
 //! | [`output`] | `measurement.json`, `iterations.csv`, progress lines |
@@ -38,6 +39,7 @@ mod output;
 mod parameters;
 mod peaks;
 mod process;
+mod recorded;
 mod request;
 mod settings;
 mod shim;

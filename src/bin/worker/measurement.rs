@@ -198,6 +198,7 @@ impl Observed {
             Parameter::Nvtx => self.has_range.into(),
             Parameter::Deterministic => flags.deterministic.into(),
             Parameter::CudnnBenchmark => (self.on_cuda() && flags.cudnn_benchmark).into(),
+            Parameter::CudaGraph => self.iterations.are_replays()?.into(),
             Parameter::Threads => self.threads.into(),
             Parameter::Seed => self.seed.into(),
             Parameter::InputSize => self.shapes.input_size.into(),

@@ -30,6 +30,7 @@ pub(crate) struct Parameters {
     pub(crate) nvtx: bool,
     pub(crate) deterministic: bool,
     pub(crate) cudnn_benchmark: bool,
+    pub(crate) cuda_graph: bool,
     /// `None` leaves the choice to [`super::settings::set_threads`].
     pub(crate) threads: Option<u32>,
     pub(crate) seed: u64,
@@ -57,6 +58,7 @@ impl Parameters {
             Parameter::Nvtx => switch(self.nvtx),
             Parameter::Deterministic => switch(self.deterministic),
             Parameter::CudnnBenchmark => switch(self.cudnn_benchmark),
+            Parameter::CudaGraph => switch(self.cuda_graph),
             Parameter::Threads => self.threads.and_then(whole),
             // The table's range ends where i64 does.
             Parameter::Seed => i64::try_from(self.seed).ok().map(ParamValue::Int),
@@ -93,6 +95,7 @@ impl FromArgMatches for Parameters {
             nvtx: switch(matches, Parameter::Nvtx),
             deterministic: switch(matches, Parameter::Deterministic),
             cudnn_benchmark: switch(matches, Parameter::CudnnBenchmark),
+            cuda_graph: switch(matches, Parameter::CudaGraph),
             threads: chosen(matches, Parameter::Threads),
             seed: whole(matches, Parameter::Seed),
             input_size: whole(matches, Parameter::InputSize),
@@ -178,6 +181,7 @@ impl LoadingParameters {
             | Parameter::Nvtx
             | Parameter::Deterministic
             | Parameter::CudnnBenchmark
+            | Parameter::CudaGraph
             | Parameter::Threads
             | Parameter::Classes => false,
         }
@@ -242,6 +246,7 @@ fn heading(parameter: Parameter) -> &'static str {
         | Parameter::Optimizer
         | Parameter::Deterministic
         | Parameter::CudnnBenchmark
+        | Parameter::CudaGraph
         | Parameter::Threads
         | Parameter::Seed => TRAINING,
     }

@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_flag_that_would_do_nothing_is_refused() {
-        for flag in ["--pin-memory", "--nvtx", "--iters-profile 1", "--cudnn-benchmark"] {
+        for flag in ["--pin-memory", "--nvtx", "--iters-profile 1", "--cudnn-benchmark", "--cuda-graph"] {
             let words = if flag == "--pin-memory" { "--pin-memory --data images" } else { flag };
             for device in [Device::Cpu, Device::Mps] {
                 let (message, code) = refused(words, device, None).unwrap();

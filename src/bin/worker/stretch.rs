@@ -25,6 +25,7 @@ pub(crate) struct Stretch {
     images: u64,
     steps: u64,
     longest_step: u32,
+    replays: u64,
 }
 
 /// A stretch whose times and losses were read back.
@@ -42,6 +43,8 @@ pub(crate) struct Iterations {
     pub(crate) steps: u64,
     /// The most iterations whose gradients one optimizer step used.
     pub(crate) longest_step: u32,
+    /// Iterations that a CUDA graph trained.
+    pub(crate) replays: u64,
 }
 
 impl Stretch {
@@ -56,7 +59,8 @@ impl Stretch {
             None => IterationClock::Submission,
         };
         let (times, pending, gathered) = (Vec::new(), Vec::new(), Vec::new());
-        Stretch { clock, events, times, pending, gathered, copy_s: 0.0, images: 0, steps: 0, longest_step: 0 }
+        let (copy_s, images, steps, longest_step, replays) = (0.0, 0, 0, 0, 0);
+        Stretch { clock, events, times, pending, gathered, copy_s, images, steps, longest_step, replays }
     }
 
     /// Counts the images of a batch.
@@ -73,6 +77,11 @@ impl Stretch {
     pub(crate) fn count_step(&mut self, iterations: u32) {
         self.steps += 1;
         self.longest_step = self.longest_step.max(iterations);
+    }
+
+    /// Counts an iteration that a CUDA graph trains.
+    pub(crate) fn count_replay(&mut self) {
+        self.replays += 1;
     }
 
     /// Adds an iteration: its seconds and its wait for data, both by the host's clock, and its loss.
@@ -117,8 +126,8 @@ impl Stretch {
         let all = iterations
             .map(|((elapsed_s, data_wait_s), loss)| Iteration { elapsed_s, data_wait_s, loss })
             .collect();
-        let Stretch { clock, copy_s, images, steps, longest_step, .. } = self;
-        Ok(Iterations { all, clock, copy_s, images, steps, longest_step })
+        let Stretch { clock, copy_s, images, steps, longest_step, replays, .. } = self;
+        Ok(Iterations { all, clock, copy_s, images, steps, longest_step, replays })
     }
 
     fn gather(&mut self) -> Result<(), WorkerError> {
@@ -148,6 +157,12 @@ impl Iterations {
     pub(crate) fn first_non_finite(&self) -> Option<u64> {
         let first = self.all.iter().position(|iteration| !iteration.loss.is_finite())?;
         u64::try_from(first).ok()
+    }
+
+    /// Whether a CUDA graph trained all of them; `None` if there are none.
+    pub(crate) fn are_replays(&self) -> Option<bool> {
+        let count = u64::try_from(self.all.len()).ok().filter(|count| *count > 0)?;
+        Some(self.replays == count)
     }
 
     /// The total wait for data, in seconds.

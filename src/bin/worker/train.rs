@@ -16,6 +16,7 @@ use super::measurement::{Arithmetic, Observed, Shapes};
 use super::model::{Layout, Model};
 use super::optimizer::Optimizer;
 use super::output::{self, Reporter};
+use super::recorded::{self, ITERATIONS_BEFORE, Recorded};
 use super::request::{self, Request};
 use super::shim::{self, Autocast, EffectiveFlags, Half, PeakMemory};
 use super::stretch::{Iterations, Stretch};
@@ -36,6 +37,9 @@ pub(crate) fn run(training: &Training, started: Instant) -> Result<(), WorkerErr
     let device = OpenDevice::open(request.backend)?;
     request::check_device(training, request.precision, device.device, device.capability)?;
     request::check_layout(training, &request.network, device.device, device::macos_version())?;
+    if training.parameters.cuda_graph {
+        recorded::prepare(training)?;
+    }
     shim::keep_memory();
     settings::set_threads(training.parameters.threads);
     settings::set_flags(training, request.precision, device.device)?;
@@ -64,6 +68,10 @@ struct Trainer {
     optimizer: Optimizer,
     batches: Batches,
     accumulate: u32,
+    /// Whether steps are to be recorded.
+    records: bool,
+    /// The step that was recorded.
+    recorded: Option<Recorded>,
     /// When `main` began.
     started: Instant,
     /// Seconds from the start of the process to the first step.
@@ -109,6 +117,8 @@ impl Trainer {
             optimizer,
             batches,
             accumulate: training.parameters.grad_accum_steps,
+            records: training.parameters.cuda_graph,
+            recorded: None,
             started,
             first_step_s: None,
             arithmetic: Arithmetic { output: Kind::Float, autocast: None },
@@ -130,20 +140,48 @@ impl Trainer {
             let batch = self.batches.next()?;
             let data_wait_s = batch.waited_s();
             self.first_step_s.get_or_insert_with(|| process::seconds_since_start(self.started));
-            let loss = self.forward_backward(&batch)?;
+            since_step += 1;
+            let is_step = since_step == self.accumulate || done == count;
+            let loss = self.train_on(&batch, is_step)?;
             stretch.count_images(self.shapes.batch);
             stretch.count_copy(batch.copied_s());
-            since_step += 1;
-            if since_step == self.accumulate || done == count {
-                self.optimizer.step()?;
+            if is_step {
                 stretch.count_step(since_step);
                 since_step = 0;
+            }
+            if self.recorded.is_some() {
+                stretch.count_replay();
             }
             self.batches.recycle(batch);
             tell(done, count);
             stretch.push(start.elapsed().as_secs_f64(), data_wait_s, loss)?;
+            if self.records && done == ITERATIONS_BEFORE {
+                self.record()?;
+            }
         }
         Ok(stretch)
+    }
+
+    /// One iteration, which ends with an optimizer step if it `is_step`. Returns the loss, still on the device.
+    fn train_on(&mut self, batch: &Batch, is_step: bool) -> Result<Tensor, WorkerError> {
+        if let Some(recorded) = &mut self.recorded {
+            return recorded.replay(batch);
+        }
+        let loss = self.forward_backward(batch)?;
+        if is_step {
+            self.optimizer.step()?;
+        }
+        Ok(loss)
+    }
+
+    /// Records an iteration. From now on, it is the recorded one that trains. Does nothing the second time.
+    fn record(&mut self) -> Result<(), WorkerError> {
+        if self.recorded.is_none() {
+            let batch = self.batches.next()?;
+            self.device.synchronize()?;
+            self.recorded = Some(Recorded::record(batch, |batch| self.train_on(batch, true))?);
+        }
+        Ok(())
     }
 
     /// One forward and backward pass. Returns the loss, still on the device.
@@ -178,6 +216,8 @@ impl Trainer {
         let has_range = range.is_some();
         drop(range);
         let peak_memory = if accelerator { shim::peak_memory(counted) } else { PeakMemory::default() };
+        let peak_memory =
+            self.recorded.as_ref().map_or(peak_memory, |step| step.peak_memory().max(peak_memory));
         Ok(Window { elapsed_s, started_at, stretch, peak_memory, has_range })
     }
 

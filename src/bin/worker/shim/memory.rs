@@ -24,6 +24,13 @@ pub(crate) struct PeakMemory {
     pub(crate) taken: Option<u64>,
 }
 
+impl PeakMemory {
+    /// The larger of both, each where it is known.
+    pub(crate) fn max(self, other: PeakMemory) -> PeakMemory {
+        PeakMemory { held: self.held.max(other.held), taken: self.taken.max(other.taken) }
+    }
+}
+
 /// The maxima since [`reset_peak_memory`], if that succeeded (`counted`). MPS might not count maxima. There, what the
 /// allocator holds now is the most it held, because it returns nothing while a network trains.
 pub(crate) fn peak_memory(counted: bool) -> PeakMemory {
