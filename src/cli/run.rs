@@ -14,7 +14,7 @@ use super::misread::{misread_hints, misread_lines};
 use super::others::tell_others;
 use super::output::{hint, print_line, say, warn};
 use super::progress::{Display, Style};
-use super::secrets::load_secrets;
+use super::secrets::{load_secrets, tell_guarded};
 use super::select::SelectArgs;
 use super::stale::{Here, tell_stale, unconfirmed_jobs};
 use super::{Exit, Failure, Global};
@@ -116,6 +116,7 @@ pub(super) fn execute(
         return Ok(if blocked { Exit::SomeFailed } else { Exit::Done });
     }
     let mut programs = programs.map_err(|error| site_failure(error.into()))?;
+    tell_guarded(plan, &decided, &programs, global);
     if !how.dry_run {
         programs.surroundings.secrets = load_secrets(plan, &decided)?;
     }

@@ -5,10 +5,12 @@ use std::env::VarError;
 use std::path::Path;
 
 use super::load::load_matrix;
-use super::{Exit, Failure};
+use super::output::say;
+use super::{Exit, Failure, Global};
+use crate::host::Programs;
 use crate::job::Name;
 use crate::matrix::{Matrix, Secret};
-use crate::plan::{Decided, Plan, Secrets};
+use crate::plan::{Decided, Plan, PlannedEnv, Secrets};
 
 /// The secrets of the jobs of `decided` that run: the values that the matrix file has now, and those of orchestrate's
 /// own environment for the others.
@@ -24,14 +26,29 @@ pub(super) fn load_secrets(plan: &Plan, decided: &[Decided]) -> Result<Secrets, 
     find_secrets(plan, decided, matrix.as_ref())
 }
 
+/// Tells which variables of our environment the workers of the jobs of `decided` get as secrets although nobody said
+/// so, and why.
+pub(super) fn tell_guarded(plan: &Plan, decided: &[Decided], programs: &Programs, global: &Global) {
+    let ambient = &programs.surroundings().ambient;
+    let guarded = running(plan, decided).flat_map(|(_, planned)| planned.guarded(ambient));
+    let names: BTreeSet<&String> = guarded.map(|(name, _)| name).collect();
+    for name in names.into_iter().filter(|_| !global.quiet) {
+        say(&format!(
+            "note: ${name} holds a password in its value, so it is treated as a secret: workers get it, and it is \
+             written nowhere"
+        ));
+    }
+}
+
+/// The envs with jobs of `decided` that run.
+fn running<'p>(plan: &'p Plan, decided: &[Decided]) -> impl Iterator<Item = (&'p Name, &'p PlannedEnv)> {
+    let runs = |env: &Name| decided.iter().any(|it| it.decision.runs() && it.job.key().env == *env);
+    plan.envs.iter().filter(move |(env, _)| runs(env))
+}
+
 /// The secret variables of the jobs of `decided` that run, each with its env.
 fn wanted<'p>(plan: &'p Plan, decided: &[Decided]) -> Vec<(&'p Name, &'p String)> {
-    let running = |env: &Name| decided.iter().any(|it| it.decision.runs() && it.job.key().env == *env);
-    plan.envs
-        .iter()
-        .flat_map(|(env, planned)| planned.secrets().map(move |name| (env, name)))
-        .filter(|(env, _)| running(env))
-        .collect()
+    running(plan, decided).flat_map(|(env, planned)| planned.secrets().map(move |name| (env, name))).collect()
 }
 
 /// The same, given the `matrix`.

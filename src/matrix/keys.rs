@@ -64,10 +64,7 @@ pub(super) const ENV: &[KeyDoc] = &[
         "Environment variables whose values are never written. One without a value in `variables` is taken from \
             orchestrate's own environment.",
     ),
-    key(
-        "not_secret",
-        "Variables whose names look like those of secrets, but whose values everybody may see.",
-    ),
+    key("not_secret", "Variables that look like secrets, but whose values everybody may see."),
 ];
 
 /// Keys of `limits`.

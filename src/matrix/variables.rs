@@ -7,7 +7,7 @@ use super::keys;
 use super::note::{Notes, Spanned};
 use super::reader::{entries, get, list, text};
 use super::tree::{Entry, Node, Value};
-use crate::record::{Bearing, bearing, is_set_by_us, looks_secret};
+use crate::record::{Bearing, bearing, holds_password, is_set_by_us, looks_secret};
 
 /// The value of a secret variable. It is not printed, not even for debugging, and cannot be written to a file.
 #[derive(Clone, PartialEq, Eq)]
@@ -42,8 +42,8 @@ pub struct Variables {
     pub pass: BTreeSet<String>,
 }
 
-/// Reads `variables`, `secret`, `not_secret` and `pass` of an env. A variable is secret if it is declared so, or if its
-/// name looks like that of a secret and is not declared otherwise.
+/// Reads `variables`, `secret`, `not_secret` and `pass` of an env. A variable is secret if it is declared so, or if it
+/// looks like a secret and is not declared otherwise.
 pub(super) fn read_variables(env: &[Entry], notes: &mut Notes) -> Variables {
     let mut open = get(env, "variables").map_or_else(BTreeMap::new, |node| read_values(node, notes));
     let mut names = |key| get(env, key).map_or_else(Vec::new, |node| read_names(node, notes));
@@ -54,10 +54,16 @@ pub(super) fn read_variables(env: &[Entry], notes: &mut Notes) -> Variables {
     let told =
         |names: &[Spanned<String>]| names.iter().map(|name| name.value.clone()).collect::<BTreeSet<_>>();
     let (declared, not_secret) = (told(&secret), told(&not_secret));
-    let found = open.keys().filter(|name| looks_secret(name) && !not_secret.contains(*name)).cloned();
+    let found = open.iter().filter(|(name, value)| is_like_a_secret(name, value)).map(|(name, _)| name);
+    let found = found.filter(|name| !not_secret.contains(*name)).cloned();
     let names: BTreeSet<String> = found.chain(declared).collect();
     let secret = names.into_iter().map(|name| (name.clone(), open.remove(&name).map(Secret))).collect();
     Variables { open, secret, pass }
+}
+
+/// Whether the name of a variable or its value shows that it is a secret.
+fn is_like_a_secret(name: &str, value: &str) -> bool {
+    looks_secret(name) || holds_password(name, value)
 }
 
 fn read_values(node: &Node, notes: &mut Notes) -> BTreeMap<String, String> {
@@ -226,11 +232,17 @@ fn check_not_secret(
     for name in not_secret {
         if secret.iter().any(|secret| secret.value == name.value) {
             notes.add(name.span, &name.value, "is in `secret` as well: keep one");
-        } else if !declared.contains_key(&name.value) {
-            notes.add(name.span, &name.value, "is not in `variables`, so it does not reach the worker");
-        } else if !looks_secret(&name.value) {
-            let message = "does not look like the name of a secret, so it needs no exception: remove it";
-            notes.add(name.span, &name.value, message);
+            continue;
+        }
+        match declared.get(&name.value) {
+            None => {
+                notes.add(name.span, &name.value, "is not in `variables`, so it does not reach the worker")
+            }
+            Some(value) if !is_like_a_secret(&name.value, value) => {
+                let message = "does not look like a secret, so it needs no exception: remove it";
+                notes.add(name.span, &name.value, message);
+            }
+            Some(_) => {}
         }
     }
 }
@@ -246,6 +258,23 @@ fn check_once(names: &[Spanned<String>], notes: &mut Notes) {
 #[cfg(test)]
 mod tests {
     use crate::matrix::check;
+
+    #[test]
+    fn a_password_in_a_value_makes_a_variable_secret() {
+        let read = |env: &str| {
+            let env = format!("envs: {{ e: {{ device: cpu, {env} }} }}");
+            check(&format!("name: m\nmodels: [vgg16]\nbatches: [1]\n{env}\n"))
+        };
+        let variables = "variables: { A: http://me:hush@h, HTTP_PROXY: 'me:hush@h', B: http://h:80/ }";
+        let matrix = read(variables).unwrap();
+        let env = &matrix.envs[0].variables;
+        assert_eq!(env.secret.keys().collect::<Vec<_>>(), ["A", "HTTP_PROXY"]);
+        assert_eq!(env.open.keys().collect::<Vec<_>>(), ["B"]);
+        let open = read(&format!("{variables}, not_secret: [A]")).unwrap();
+        assert_eq!(open.envs[0].variables.open.keys().collect::<Vec<_>>(), ["A", "B"]);
+        let notes = read(&format!("{variables}, not_secret: [B]")).unwrap_err();
+        assert!(notes[0].message.contains("does not look like a secret"), "{notes:?}");
+    }
 
     #[test]
     fn a_matrix_that_is_printed_for_debugging_keeps_its_secrets() {

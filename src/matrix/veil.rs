@@ -8,7 +8,7 @@ use serde_yaml::granit_parser::{Event, Marker, Parser, Span};
 use super::mask::{HIDDEN, LISTS, Mask, PASS, begins_list, is_like_a_variable, is_part_of_a_name};
 use super::note::Note;
 use super::tree::{self, Node, Value};
-use crate::record::looks_secret;
+use crate::record::{holds_password, looks_secret};
 use crate::text::did_you_mean;
 
 /// What can be shown of a matrix file.
@@ -50,13 +50,18 @@ impl Veil {
 /// Hides the values of the secrets in the file with this tree.
 pub(super) fn mask_of(tree: &Node) -> Mask {
     let mut names = BTreeSet::new();
-    each_entry(tree, &mut |key, node| {
-        if is_list_of_secrets(key) {
-            names.extend(names_in(node));
+    each_entry(tree, &mut |key, node| match &node.value {
+        _ if is_list_of_secrets(key) => names.extend(names_in(node)),
+        // The file can have letters of it as escapes.
+        Value::Text(_) | Value::List(_) if scalars(node).iter().any(|word| holds_password(key, word)) => {
+            names.insert(key.to_owned());
         }
+        _ => {}
     });
     let by_name = Mask::new(names.clone(), BTreeSet::new());
-    let mut values = BTreeSet::new();
+    // Somebody can have written an address with a password where no variable belongs.
+    let mut values: BTreeSet<String> =
+        words(tree).into_iter().filter(|word| holds_password("", word)).collect();
     each_entry(tree, &mut |key, node| match (key, &node.value) {
         // There, every name is that of a variable.
         ("variables", Value::Map(entries)) => {
@@ -97,9 +102,12 @@ fn without_quoted(text: &str, quote: char) -> String {
     shown + rest
 }
 
-/// Whether a word in `text` looks like the name of a secret, or like the list of them: it has a value, or is written
-/// as variables are.
+/// Whether an address in `text` has a password, or a word looks like the name of a secret, or like the list of them.
+/// Such a word has a value, or is written as variables are.
 fn names_a_secret(text: &str) -> bool {
+    if holds_password("", text) {
+        return true;
+    }
     let mut rest = text;
     while let Some(start) = rest.find(is_part_of_a_name) {
         let word = rest[start..].split(|letter| !is_part_of_a_name(letter)).next().unwrap_or_default();
@@ -352,6 +360,16 @@ mod tests {
             assert!(lines[3].starts_with("open: ") && lines[4] == "value: 1", "{lines:?}");
             assert_eq!(lines[3].ends_with("0123"), !list.contains("0123"), "{lines:?}");
         }
+    }
+
+    #[test]
+    fn an_address_with_a_password_is_hidden_wherever_it_stands() {
+        let text =
+            "a: &it http://me:hush@h\nb: [\"x=http://me:hu\\x73h@h\", 1]\nc: 'http://me:hush@h' # d\ne: *it";
+        let lines = shown(text);
+        assert!(!lines.concat().contains("hush") && !lines.concat().contains("\\x73"), "{lines:?}");
+        assert_eq!(shown("a: http://host:80/\nb: me@host"), ["a: http://host:80/", "b: me@host"]);
+        assert_eq!(shown("a: [\nb: http://me:hush@h"), [HIDDEN, HIDDEN]);
     }
 
     #[test]

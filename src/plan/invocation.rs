@@ -82,12 +82,10 @@ pub fn invocation(
             words.iter().map(|word| fill(word, key, outputs)).collect::<Result<_, _>>()?
         }
     };
-    Ok(Invocation {
-        profiler: Vec::new(),
-        argv,
-        environment: environment(key, env, surroundings, outputs),
-        secrets: secrets(key, env, surroundings),
-    })
+    let secrets = secrets(key, env, surroundings);
+    let mut environment = environment(key, env, surroundings, outputs);
+    environment.extend(secrets.keys().map(|name| (name.clone(), SET.to_owned())));
+    Ok(Invocation { profiler: Vec::new(), argv, environment, secrets })
 }
 
 /// The shipped worker's flags. They contain every effective setting, even those with their default. So the command
@@ -150,7 +148,8 @@ fn placeholder(name: &str, key: &Key, outputs: &Outputs) -> Result<String, Invoc
     })
 }
 
-/// The worker's environment. An env's variables override ours, except those that tell where to write.
+/// The worker's environment without the secrets of its env. An env's variables override ours, except those that tell
+/// where to write.
 fn environment(
     key: &Key,
     env: &PlannedEnv,
@@ -160,18 +159,20 @@ fn environment(
     let mut variables = inherited(&surroundings.ambient, &env.pass);
     variables.extend(own_variables(key, &surroundings.gpus));
     variables.extend(env.variables.clone());
-    variables.extend(env.secrets().map(|name| (name.clone(), SET.to_owned())));
     let [measurement, iterations] = OUTPUT_VARIABLES;
     variables.insert(measurement.to_owned(), outputs.measurement.clone());
     variables.insert(iterations.to_owned(), outputs.iterations.clone());
     variables
 }
 
-/// The secret variables of the worker of `key`.
+/// The secret variables of the worker of `key`: those of its env, and what it inherits with a password in it.
 fn secrets(key: &Key, env: &PlannedEnv, surroundings: &Surroundings) -> BTreeMap<String, Option<Secret>> {
     let known = surroundings.secrets.get(&key.env);
     let value = |name: &String| known.and_then(|known| known.get(name)).cloned();
-    env.secrets().map(|name| (name.clone(), value(name))).collect()
+    let declared = env.secrets().map(|name| (name.clone(), value(name)));
+    let ours = own_variables(key, &surroundings.gpus);
+    let guarded = env.guarded(&surroundings.ambient).filter(|(name, _)| !ours.contains_key(*name));
+    guarded.map(|(name, value)| (name.clone(), Some(Secret::new(value.clone())))).chain(declared).collect()
 }
 
 /// The variables that we set for the worker of `key`, whose GPU is that of `gpus`.

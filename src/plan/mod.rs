@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::job::{Job, Key, Name};
 use crate::matrix::{Limits, Order, Place, Share};
-use crate::record::{CloudFacts, MatrixFacts, looks_secret};
+use crate::record::{CloudFacts, MatrixFacts, holds_password, looks_secret, passes};
 use crate::threshold::Thresholds;
 
 pub use ceilings::Ceilings;
@@ -129,6 +129,19 @@ impl PlannedEnv {
     /// The names of the secret variables.
     pub fn secrets(&self) -> impl Iterator<Item = &String> {
         self.secret.iter().flatten()
+    }
+
+    /// The variables of `ambient`, the environment of `orchestrate`, that workers inherit as secrets although nobody
+    /// said so: their values hold passwords.
+    pub fn guarded<'a>(
+        &'a self,
+        ambient: &'a BTreeMap<String, String>,
+    ) -> impl Iterator<Item = (&'a String, &'a String)> {
+        let is_declared =
+            |name: &String| self.variables.contains_key(name) || self.secrets().any(|secret| secret == name);
+        ambient.iter().filter(move |(name, value)| {
+            holds_password(name, value) && passes(name, &self.pass) && !is_declared(name)
+        })
     }
 
     /// The names of all variables.

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::PlannedEnv;
 use super::change::{Change, NOT_SET};
 use super::invocation::{OUTPUT_VARIABLES, own_variables};
-use crate::record::{Bearing, CudaEntries, Record, SET, bearing, passes};
+use crate::record::{Bearing, CudaEntries, Record, SET, bearing, looks_secret, passes};
 use crate::shared::Shared;
 
 /// The value of a variable that workers inherit from the environment of `orchestrate`, if that is not known.
@@ -48,8 +48,13 @@ pub(super) fn variable_changes(
     let had = &record.provenance.environment;
     let then = declared_then(record, &ours);
     let names = env.variable_names();
-    let is_secret =
-        |name: &String| env.secrets().any(|secret| secret == name) || record.provenance.is_secret(name);
+    let guarded: BTreeSet<&String> =
+        ambient.into_iter().flat_map(|ambient| env.guarded(ambient)).map(|(name, _)| name).collect();
+    let is_secret = |name: &String| {
+        env.secrets().any(|secret| secret == name)
+            || guarded.contains(name)
+            || record.provenance.is_secret(name)
+    };
     let inherits = |name: &String| {
         ambient.and_then(|ambient| ambient.get(name)).filter(|_| passes(name, &env.pass)).map(String::as_str)
     };
@@ -70,7 +75,7 @@ pub(super) fn variable_changes(
         })
     };
     let inherited = ambient.into_iter().flat_map(|ambient| {
-        let of_record = had.keys().filter(|name| !record.provenance.is_secret(name) && is_told(record, name));
+        let of_record = had.keys().filter(|name| !is_kept_back(record, name) && is_told(record, name));
         let now = ambient.keys().filter(|name| passes(name, &env.pass));
         of_record.chain(now).filter(|name| is_setting(name) && !ours.contains_key(*name))
     });
@@ -81,6 +86,11 @@ pub(super) fn variable_changes(
 /// Whether the inherited variable `name` can affect results by itself.
 fn is_setting(name: &str) -> bool {
     bearing(name).is_none_or(|bearing| bearing == Bearing::Setting)
+}
+
+/// Whether its name alone makes the variable `name` of `record` a secret. Such a variable is no longer inherited.
+fn is_kept_back(record: &Record, name: &str) -> bool {
+    looks_secret(name) && record.provenance.is_secret(name)
 }
 
 /// Whether `record` tells that its worker inherited the variable `name`, if it was not declared. Records that do not

@@ -20,6 +20,7 @@ mod inherited;
 pub mod ncu;
 mod notation;
 mod outcome;
+mod password;
 pub mod perf;
 mod policy;
 mod pool;
@@ -54,6 +55,7 @@ pub use inherited::{
 };
 pub use ncu::NcuCounters;
 pub use outcome::{NotProfiled, Outcome};
+pub use password::holds_password;
 pub use perf::PerfCounters;
 pub use policy::Policy;
 pub use pool::Pool;

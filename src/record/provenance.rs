@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::gpus::{GpuFacts, VisibleGpus};
+use super::password::holds_password;
 use super::secret::{SET, looks_secret};
 use crate::clean::deserialize_clean;
 use crate::job::Name;
@@ -71,9 +72,23 @@ impl Provenance {
         self.environment.iter().map(|(name, value)| (name, if self.is_secret(name) { SET } else { value }))
     }
 
-    /// Whether the value of the variable `name` is secret. In older records, only its name tells.
+    /// Whether the value of the variable `name` is secret. In older records, only its name tells, or a password in its
+    /// value.
     pub fn is_secret(&self, name: &str) -> bool {
-        self.secret.as_ref().map_or_else(|| looks_secret(name), |names| names.contains(name))
+        let is_named = self.secret.as_ref().map_or_else(|| looks_secret(name), |names| names.contains(name));
+        let value = || self.environment.get(name).filter(|_| !self.declares_openly(name));
+        is_named || value().is_some_and(|value| holds_password(name, value))
+    }
+
+    /// Whether the value of the secret variable `name` can be read here, because an older version wrote it.
+    pub fn shows_secret(&self, name: &str) -> bool {
+        self.is_secret(name) && self.environment.get(name).is_some_and(|value| value != SET)
+    }
+
+    /// Whether the matrix has the value of the variable `name`, and everybody may see it.
+    fn declares_openly(&self, name: &str) -> bool {
+        let is_declared = self.variables.as_ref().is_some_and(|names| names.contains(name));
+        is_declared && self.secret.as_ref().is_some_and(|names| !names.contains(name))
     }
 }
 

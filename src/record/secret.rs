@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::Outcome;
+use super::password::passwords;
 use super::said::{CUT, one_line};
 
 /// Stands for the value of a secret variable wherever it could be read.
@@ -63,10 +64,12 @@ pub fn text_without_secrets<'a>(text: &str, values: impl Iterator<Item = &'a str
     without(text, &as_said(values))
 }
 
-/// What a message can contain of the secret `values`: each of them and each line of it, as it is and as messages are
-/// written. The longest are first, so that a part of one cannot save the rest of it.
+/// What a message can contain of the secret `values`: each of them, each line of it and each password in it, as it is
+/// and as messages are written. The longest are first, so that a part of one cannot save the rest of it.
 fn as_said<'a>(values: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let texts = values.flat_map(|value| std::iter::once(value).chain(value.lines()));
+    // The name tells that an address can lack its scheme.
+    let parts = |value: &'a str| value.lines().chain(passwords("PROXY", value));
+    let texts = values.flat_map(|value| std::iter::once(value).chain(parts(value)));
     let forms = texts.flat_map(|text| [text.to_owned(), one_line(text)]);
     let mut forms: Vec<String> = forms.filter(|form| form.len() >= LEAST_BYTES).collect();
     forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
@@ -112,6 +115,7 @@ mod tests {
             ("key hushhu …", &["hushhush"], "key set …"),
             ("key éhu …", &["éhush"], "key set …"),
             ("key hus …", &["hush"], "key hus …"),
+            ("no http://a:hush@b by hush", &["http://a:hush@b"], "no set by set"),
         ] {
             assert_eq!(without_secrets(&said(message), values.iter().copied()), said(shown));
         }

@@ -8,7 +8,7 @@ use super::error::StoreError;
 use super::inventory::load_key;
 use crate::files::{AttemptDir, JobDir, read_regular_text};
 use crate::job::Job;
-use crate::record::{Provenance, Record, SET, looks_secret};
+use crate::record::{Provenance, Record, looks_secret};
 use crate::text::with_causes;
 
 /// What was checked, and what is not as it was written.
@@ -155,10 +155,8 @@ impl Check<'_> {
 
     /// Finds values of secrets in the environment in `file`, of which `provenance` was read.
     fn open_secrets(&mut self, file: &str, provenance: &Provenance) {
-        for (variable, value) in provenance.environment.iter() {
-            if provenance.is_secret(variable) && value != SET {
-                self.open(file, variable);
-            }
+        for variable in provenance.environment.keys().filter(|name| provenance.shows_secret(name)) {
+            self.open(file, variable);
         }
     }
 
@@ -168,7 +166,8 @@ impl Check<'_> {
         for (variable, value) in script.lines().filter_map(|line| line.trim_start().split_once('=')) {
             // Scripts of today take the value from the shell that runs them.
             let is_open = !value.trim_end_matches(" \\").ends_with(&format!("${variable}\""));
-            if provenance.secret.is_none() && is_name(variable) && looks_secret(variable) && is_open {
+            let is_old = provenance.secret.is_none() && is_name(variable) && looks_secret(variable);
+            if is_open && (is_old || provenance.shows_secret(variable)) {
                 self.open("command.sh", variable);
             }
         }

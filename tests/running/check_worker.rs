@@ -214,6 +214,18 @@ fn a_secret_reaches_the_worker_and_is_not_printed() {
     check.project.orchestrate(&["check-worker", "--matrix", "m.yaml"]).code(1).says("$MY_TOKEN is secret");
 }
 
+#[test]
+fn a_password_in_an_address_is_not_printed_either() {
+    let check = Check::new();
+    let words = "proxy = os.environ['HTTPS_PROXY']\nm['samples'] = proxy; put(m)\nprint(proxy[11:20])\n\
+                 print(json.dumps({'event': 'mesure', 'x': proxy}))\nsys.exit('no ' + proxy + ' by ' + proxy[11:20])";
+    let mut command = check.project.command(&["check-worker", "--pass", "HTTPS_PROXY", "--json", "--"]);
+    command.args(check.python(words)).env("HTTPS_PROXY", "https://me:swordfish@host:3128");
+    let ended = Running::start(command).wait().code(10);
+    assert!(ended.stdout.contains("no set by set"), "{ended:?}");
+    assert!(!format!("{ended:?}").contains("swordfish"), "{ended:?}");
+}
+
 /// Neither it nor a run measures beside the other one.
 #[test]
 fn a_check_waits_for_a_run_and_ends_cleanly_at_ctrl_c() {

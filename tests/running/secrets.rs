@@ -29,7 +29,10 @@ fn seen(project: &Project) -> String {
 
 fn orchestrate(project: &Project, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
     let mut command = project.command(arguments);
-    command.env_remove("HF_TOKEN").env_remove("MY_PASSPHRASE").envs(variables.iter().copied());
+    for name in ["HF_TOKEN", "MY_PASSPHRASE", "HTTPS_PROXY", "TORCH_MIRROR"] {
+        command.env_remove(name);
+    }
+    command.envs(variables.iter().copied());
     command.output().unwrap()
 }
 
@@ -106,6 +109,12 @@ const MISTAKES: &[(&str, usize, &str)] = &[
     ("e: { device: cpu, variables: { HF_TOKEN: 'hush } }", 5, "YAML"),
     ("e: { device: cpu, variables: { HF_TOKEN: *hush } }", 5, "YAML"),
     ("e: { device: cpu, variables: { HF_TOKEN: !hush!x y } }", 5, "YAML"),
+    ("e: { device: cpu, variables: { PROXY: 'http://me:hush@h' }, repeets: 1 }", 5, "`repeets`"),
+    ("e: { device: cpu, repeets: 1, variables: { HTTP_PROXY: 'me:hush@h' } }", 5, "`repeets`"),
+    ("e: { device: cpu, variables: { A: \"http://me:hush@h\\0\" } }", 5, "`A`"),
+    ("e: { device: cpu, variables: [A=http://me:hush@h] }", 5, "`[…]`"),
+    ("e: { device: cpu, variabels: { A: http://me:hush@h } }", 5, "`variabels`"),
+    ("e:\n    device: cpu\n    variables:\n      A http://me:hush@h\n      B: 1\n", 9, "YAML"),
 ];
 
 #[test]
@@ -144,6 +153,124 @@ fn a_changed_secret_is_not_seen_but_an_added_and_a_removed_one_are() {
     assert_eq!(why(&project), None);
     let project = project.and_yaml(&matrix(&["HF_TOKEN"], "secret: [DB_PASS]"));
     assert_eq!(why(&project).as_deref(), Some("$DB_PASS not set → set; $HF_TOKEN set → not set"));
+}
+
+/// A matrix whose worker writes what it sees of three addresses, two of which it inherits.
+fn addresses(env: &str) -> String {
+    matrix(&["HTTPS_PROXY", "TORCH_MIRROR", "PIP_INDEX_URL"], env)
+}
+
+#[test]
+fn a_password_in_an_address_is_a_secret_that_nobody_declared() {
+    let env = "pass: [HTTPS_PROXY], variables: { PIP_INDEX_URL: 'https://me:hush%21@host/simple' }";
+    let project = Project::new().and_yaml(&addresses(env));
+    let environment = [
+        ("HTTPS_PROXY", "http://a:80,http://me:hush2@host:3128"),
+        ("TORCH_MIRROR", "https://hush3@host/a@b"),
+    ];
+    let told = [
+        "$HTTPS_PROXY holds a password in its value, so it is treated as a secret",
+        "$TORCH_MIRROR holds a password in its value, so it is treated as a secret",
+    ];
+    let dry = orchestrate(&project, &["run", "m.yaml", "--dry-run"], &environment);
+    assert!(dry.status.success() && !said(&dry).contains("hush"), "{dry:?}");
+    let ran = orchestrate(&project, &["run", "m.yaml"], &environment);
+    assert!(ran.status.success() && !said(&ran).contains("hush"), "{ran:?}");
+    for name in told {
+        assert_eq!(said(&ran).matches(name).count(), 1, "{name}: {ran:?}");
+    }
+    let saw = format!(
+        "HTTPS_PROXY={} TORCH_MIRROR={} PIP_INDEX_URL=https://me:hush%21@host/simple\n",
+        environment[0].1, environment[1].1
+    );
+    assert_eq!(seen(&project), saw);
+
+    project.orchestrate(&["report", "m.yaml"]).code(0);
+    for directory in ["runs", "report", "locks"] {
+        assert_eq!(files_with(&project.path(directory), "hush"), Vec::<String>::new());
+    }
+    let provenance = &project.record().provenance;
+    for name in ["HTTPS_PROXY", "TORCH_MIRROR", "PIP_INDEX_URL"] {
+        assert!(provenance.environment[name] == "set" && provenance.is_secret(name), "{name}");
+    }
+    // A call by hand takes them from its own environment.
+    let script = project.store().job_dirs().unwrap()[0].command();
+    let mut by_hand = project.in_environment(Command::new("sh"));
+    by_hand.arg(&script).arg(project.path("by-hand")).envs(environment);
+    by_hand.env("PIP_INDEX_URL", "https://me:hush%21@host/simple");
+    assert!(by_hand.output().unwrap().status.success());
+    assert_eq!(seen(&project), [&*saw, &*saw].concat());
+    by_hand.env_remove("HTTPS_PROXY");
+    assert!(said(&by_hand.output().unwrap()).contains("HTTPS_PROXY: its value is secret"));
+}
+
+#[test]
+fn an_address_without_a_password_is_no_secret() {
+    let env = "pass: [HTTPS_PROXY], variables: { PIP_INDEX_URL: 'ssh://git@host/x' }";
+    let project = Project::new().and_yaml(&addresses(env));
+    let environment = [("HTTPS_PROXY", "http://host:80/?mail=me@host"), ("TORCH_MIRROR", "git@host:path")];
+    let ran = orchestrate(&project, &["run", "m.yaml"], &environment);
+    assert!(ran.status.success() && !said(&ran).contains("secret"), "{ran:?}");
+    let provenance = &project.record().provenance;
+    for (name, value) in environment {
+        assert_eq!(provenance.environment[name], value);
+    }
+    assert_eq!(provenance.secret.as_ref().map(std::collections::BTreeSet::len), Some(0));
+}
+
+#[test]
+fn of_an_address_with_a_password_it_is_compared_whether_it_is_set() {
+    let project = Project::new().and_yaml(&addresses("pass: [HTTPS_PROXY]"));
+    let with = |password: &str| format!("http://me:{password}@host:3128");
+    let (first, second) = (with("hush1"), with("hush2"));
+    assert!(orchestrate(&project, &["run", "m.yaml"], &[("HTTPS_PROXY", &first)]).status.success());
+    let why = |variables: &[(&str, &str)]| {
+        let planned = orchestrate(&project, &["plan", "m.yaml", "--json"], variables);
+        let plan: serde_json::Value = serde_json::from_slice(&planned.stdout).unwrap();
+        plan["jobs"][0]["why"].as_str().unwrap_or_default().to_owned()
+    };
+    assert_eq!(why(&[("HTTPS_PROXY", &second)]), "");
+    assert_eq!(why(&[]), "$HTTPS_PROXY set → not set");
+    let both = [("HTTPS_PROXY", &*first), ("TORCH_MIRROR", &*second)];
+    assert_eq!(why(&both), "$TORCH_MIRROR not set → set");
+
+    // Until now, the value stood in the record and in the script.
+    let dir = &project.store().job_dirs().unwrap()[0];
+    edit_sealed(&dir.record(), |record| {
+        let provenance = record["provenance"].as_object_mut().unwrap();
+        provenance["secret"] = serde_json::json!([]);
+        provenance["environment"]["HTTPS_PROXY"] = first.clone().into();
+    });
+    let script = fs::read_to_string(dir.command()).unwrap();
+    let open = script.replace("HTTPS_PROXY=\"$HTTPS_PROXY\"", &format!("HTTPS_PROXY={first}"));
+    assert_ne!(open, script);
+    fs::write(dir.command(), open).unwrap();
+    assert_eq!(why(&[("HTTPS_PROXY", &second)]), "", "a done job stays done");
+    assert_eq!(why(&[]), "$HTTPS_PROXY set → not set");
+    let label = "cpu_m_fp32_bs4_run1";
+    for verb in [&["show", label][..], &["explain", label], &["status", "--json"], &["verify"]] {
+        let ended = orchestrate(&project, verb, &[]);
+        assert!(ended.status.success() && !said(&ended).contains("hush"), "{verb:?}: {ended:?}");
+    }
+    let verified = said(&orchestrate(&project, &["verify"], &[]));
+    for file in ["record.json", "command.sh"] {
+        assert!(verified.contains(&format!("{file} shows the value of $HTTPS_PROXY")), "{verified}");
+    }
+}
+
+#[test]
+fn a_password_that_everybody_may_see_is_declared_so() {
+    let env = "variables: { PIP_INDEX_URL: 'https://guest:guest@host/' }, not_secret: [PIP_INDEX_URL]";
+    let project = Project::new().and_yaml(&addresses(env));
+    project.orchestrate(&["run", "m.yaml"]).code(0);
+    let shown = project.orchestrate(&["show", "cpu_m_fp32_bs4_run1"]).code(0).stdout;
+    assert!(shown.contains("https://guest:guest@host/"), "{shown}");
+    let verified = project.orchestrate(&["verify"]).code(0);
+    assert!(!verified.stdout.contains("shows the value"), "{verified:?}");
+    let project = project.and_yaml(&addresses(&env.replace("guest@", "visitor@")));
+    let plan = project.orchestrate(&["plan", "m.yaml", "--json"]).json();
+    let why = "$PIP_INDEX_URL https://guest:guest@host/ → https://guest:visitor@host/";
+    assert_eq!(plan["jobs"][0]["why"], why);
 }
 
 #[test]

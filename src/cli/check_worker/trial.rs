@@ -1,19 +1,20 @@
 //! One attempt of the one job of a plan, by the engine of `run`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::task::Task;
 use crate::analysis::conduct::Attempted;
 use crate::cli::output::say;
 use crate::cli::run::site_failure;
-use crate::cli::secrets::find_secrets;
+use crate::cli::secrets::{find_secrets, tell_guarded};
 use crate::cli::stale::Here;
 use crate::cli::{Exit, Failure, Global};
 use crate::event::{Event, Narrator, Observer};
 use crate::files::{AttemptDir, FILE_LIMIT, read_regular, tail};
 use crate::job::{Job, WorkerTemplate};
 use crate::matrix::Secret;
-use crate::plan::{Decided, Decision, Estimator, Inventory, Secrets, quote};
+use crate::plan::{Decided, Decision, Estimator, Inventory, Invocation, quote};
 use crate::record::{Record, text_without_secrets};
 use crate::run::{DispatchError, RunOrder, Site, SiteError, dispatch};
 use crate::store::Store;
@@ -72,12 +73,12 @@ impl Trial {
         job: &Job,
         store: &Store,
         command: Vec<String>,
-        secrets: &Secrets,
+        secrets: &BTreeMap<String, Option<Secret>>,
     ) -> Result<Option<Trial>, Failure> {
         let dir = store.job_dir(job);
         let Some(record) = dir.load_record()? else { return Ok(None) };
         let attempt: AttemptDir = dir.attempt(record.attempt);
-        let values = || secrets.values().flat_map(|of_env| of_env.values()).map(Secret::reveal);
+        let values = || secrets.values().flatten().map(Secret::reveal);
         let open = |text: &str| text_without_secrets(text, values());
         let text = |path: &Path| {
             let bytes = read_regular(path, FILE_LIMIT).ok()?;
@@ -125,14 +126,15 @@ pub(super) fn try_once(task: Task, root: &Path, global: &Global) -> Result<Tried
     let plan = &plan;
     store.save_plan(plan).map_err(Failure::store)?;
     let mut programs = here.programs.map_err(|error| site_failure(error.into()))?;
-    let secrets = find_secrets(plan, &decided, Some(&matrix))?;
-    programs.surroundings.secrets = secrets.clone();
+    tell_guarded(plan, &decided, &programs, global);
+    programs.surroundings.secrets = find_secrets(plan, &decided, Some(&matrix))?;
     let site = match Site::probe(plan, &decided, programs) {
         Err(SiteError::Broken { why, .. }) => return Ok(Tried::Refused { command: declared(job), why }),
         probed => probed.map_err(site_failure)?,
     };
     let dir = store.job_dir(job).attempt(1);
-    let command = site.invocation(job, plan, &dir, None).map_err(site_failure)?.argv;
+    let Invocation { argv: command, secrets, .. } =
+        site.invocation(job, plan, &dir, None).map_err(site_failure)?;
     if !global.quiet {
         let words: Vec<String> = command.iter().map(|word| quote(word)).collect();
         say(&format!("running the worker once: {}", words.join(" ")));

@@ -12,7 +12,9 @@ use crate::job::{Job, Key, Kind, WorkerTemplate};
 use crate::plan::{Standing, quote};
 use crate::protocol::Measurement;
 use crate::record::perf::{Count, PerfEvent};
-use crate::record::{Counters, Observed, ProcessStats, Provenance, Readings, Record, SET, looks_secret};
+use crate::record::{
+    Counters, Observed, ProcessStats, Provenance, Readings, Record, SET, holds_password, looks_secret,
+};
 use crate::text::{decimals, duration_text, rate_text, size_text};
 
 /// Everything about one job.
@@ -83,10 +85,8 @@ impl Page {
             Some(words.join(" "))
         };
         let last = self.attempts.iter().rev().find_map(|attempt| attempt.record.as_ref());
-        // Versions that know secrets write none.
-        let is_safe = last.is_some_and(|record| record.provenance.secret.is_some());
-        let shown = |script: &String| if is_safe { script.clone() } else { without_secrets(script) };
-        self.command.as_ref().map(shown).or_else(remembered)
+        let provenance = last.map(|record| &*record.provenance);
+        self.command.as_ref().map(|script| without_secrets(script, provenance)).or_else(remembered)
     }
 
     fn head(&self) -> Lines {
@@ -156,12 +156,18 @@ fn mark_lines(marks: &[Mark]) -> Lines {
     marks.iter().map(text).collect()
 }
 
-/// `script` from [`crate::plan::Invocation::script`] of an older version, without the values of variables that look
-/// secret. It sets each variable on its own continued line.
-fn without_secrets(script: &str) -> String {
+/// `script` from [`crate::plan::Invocation::script`], without the values of secrets if an older version wrote it. It
+/// sets each variable on its own continued line. `provenance` is that of the last record.
+fn without_secrets(script: &str, provenance: Option<&Provenance>) -> String {
     const CONTINUED: &str = " \\\n";
+    // Versions that know secrets write none with such a name.
+    let is_older = provenance.is_none_or(|provenance| provenance.secret.is_none());
+    let is_open = |name: &str, value: &str| {
+        (is_older && (looks_secret(name) || holds_password(name, value)))
+            || provenance.is_some_and(|provenance| provenance.shows_secret(name))
+    };
     let hide = |line: &str| match line.trim_start().split_once('=') {
-        Some((name, value)) if looks_secret(name) && value != format!("\"${name}\"") => {
+        Some((name, value)) if is_open(name, value) && value != format!("\"${name}\"") => {
             format!("  {name}={SET}")
         }
         _ => line.to_owned(),

@@ -155,7 +155,7 @@ impl Run<'_> {
             environment: invocation.environment.into(),
             variables: Some(env.variable_names().into()),
             useless_locks,
-            secret: Some(env.secrets().cloned().collect()),
+            secret: Some(invocation.secrets.keys().cloned().collect()),
             locks: Some(site.lock_reach),
         };
         Ok((provenance, invocation.secrets))
