@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::job::{Parameter, Splits, parameter};
 use crate::protocol::{Effective, Measurement, SampleUnit, Setting, Settings};
-use crate::record::{Bearing, Provenance, Record, WorkerFacts, bearing, looks_secret};
+use crate::record::{Bearing, Provenance, Record, WorkerFacts, bearing_on, looks_secret};
 
 /// What was observed about a run and makes it incomparable with others if it differs.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +49,7 @@ impl Circumstances {
             usable_processors: record.provenance.host.cpu.usable,
             power_source: record.provenance.host.power_source.clone(),
             governor: record.provenance.host.governor.clone(),
-            environment: telling(&record.provenance, measurement)
+            environment: telling(record, measurement)
                 .map(|(name, value)| (name.clone(), value.to_owned()))
                 .collect(),
             device_name: details.device_name.clone(),
@@ -97,10 +97,7 @@ impl Circumstances {
             && (nvidia_driver, worker_sha256) == (&found.nvidia_driver, &worker.sha256)
             && *versions == details.versions
             && *unit == measurement.unit(&record.key)
-            && environment
-                .iter()
-                .map(|(name, value)| (name, value.as_str()))
-                .eq(telling(&record.provenance, measurement))
+            && environment.iter().map(|(name, value)| (name, value.as_str())).eq(telling(record, measurement))
             && files.iter().eq(worker_files(worker))
             && without_settings(effective) == without_settings(&measurement.effective)
             && effective.settings.iter().eq(telling_settings(record, measurement))
@@ -225,14 +222,16 @@ fn worker_files(worker: &WorkerFacts) -> BTreeMap<&String, &String> {
     worker.others.iter().chain(libraries).collect()
 }
 
-/// The variables that can affect the measurement. Those that only name places count if the matrix declares them.
+/// The variables that can affect the measurement. Those that do nothing to its worker count if the matrix declares
+/// them.
 ///
 /// The one that shows a worker its GPU can name the same GPU in several ways. It counts only if the worker does not
 /// tell the UUID, or had a part of a GPU.
 fn telling<'a>(
-    provenance: &'a Provenance,
+    record: &'a Record,
     measurement: &'a Measurement,
 ) -> impl Iterator<Item = (&'a String, &'a str)> {
+    let provenance = &record.provenance;
     let is_declared =
         move |name: &String| provenance.variables.as_ref().is_some_and(|declared| declared.contains(name));
     let is_known_gpu = |name: &str, value: &str| {
@@ -242,8 +241,10 @@ fn telling<'a>(
     };
     let is_telling = move |name: &String, value: &str| {
         // Older versions passed PWD on.
-        let is_place = (bearing(name) == Some(Bearing::Place) || name == "PWD") && !is_declared(name);
-        !is_place && !is_known_gpu(name, value) && !name.starts_with("ORCHESTRATE_")
+        let does_nothing = bearing_on(&record.key.worker, name) == Some(Bearing::Nothing) || name == "PWD";
+        (!does_nothing || is_declared(name))
+            && !is_known_gpu(name, value)
+            && !name.starts_with("ORCHESTRATE_")
     };
     provenance.shown_environment().filter(move |(name, value)| is_telling(name, value))
 }

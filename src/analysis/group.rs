@@ -460,6 +460,36 @@ mod tests {
         assert_eq!(analyse(&study).rows.len(), 1);
     }
 
+    /// The shipped worker is no Python program. A declared variable splits its row nevertheless.
+    #[test]
+    fn what_cannot_affect_a_worker_does_not_split_its_row() {
+        let rows = |command: Option<&str>, is_declared: bool| {
+            let key = |repeat| {
+                let worker =
+                    command.map(|word| crate::job::WorkerTemplate::Command(vec![word.to_owned()].into()));
+                let key = key("cpu", "resnet18", 16, repeat);
+                Key { worker: worker.unwrap_or(key.worker.clone()), ..key }
+            };
+            let names =
+                [("PYTHONPATH".to_owned(), "/elsewhere".to_owned()), ("JAX_LOG".to_owned(), "1".to_owned())];
+            let study = StudyBuilder::new()
+                .run_with(key(1), 10.0, |_| {})
+                .run_with(key(2), 11.0, move |record| {
+                    let declared =
+                        names.iter().filter(|_| is_declared).map(|(name, _)| name.clone()).collect();
+                    record.provenance.variables = Some(crate::shared::Shared::new(declared));
+                    names.iter().for_each(|(name, value)| {
+                        record.provenance.environment.insert(name.clone(), value.clone());
+                    });
+                })
+                .build();
+            analyse(&study).rows.len()
+        };
+        assert_eq!(rows(None, false), 1);
+        assert_eq!(rows(None, true), 2);
+        assert_eq!(rows(Some("python3"), false), 2);
+    }
+
     #[test]
     fn a_gpu_with_two_names_is_one_row_if_its_uuid_is_known() {
         let rows = |first: &'static str, second: &'static str, uuid: Option<&'static str>| {

@@ -211,7 +211,7 @@ fn check_secret(secret: &[Spanned<String>], notes: &mut Notes) {
                 "orchestrate sets it, and results depend on its value"
             }
             word => match bearing(word) {
-                Some(Bearing::Place | Bearing::Search) => {
+                Some(Bearing::Nothing | Bearing::Search) => {
                     "every worker gets it, and programs are found by it"
                 }
                 Some(Bearing::Setting) => "every worker gets it, and results depend on its value",

@@ -149,6 +149,7 @@ fn gpu_index(key: &Key) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::WorkerTemplate;
     use crate::plan::changes_text;
     use crate::protocol::{Details, Measurement};
     use crate::record::testing::record_of;
@@ -338,6 +339,42 @@ mod tests {
         // The env declared what we now set ourselves.
         let had = [("OMP_NUM_THREADS", "8"), ("LC_ALL", "C")];
         assert_eq!(variables_said(&had, None, &[]), "$OMP_NUM_THREADS 8 → 2");
+    }
+
+    #[test]
+    fn what_a_shell_sets_is_compared_if_it_can_affect_the_worker() {
+        let said = |worker: WorkerTemplate, had: &[&str], now: &[&str]| {
+            let map = |names: &[&str], value: &str| -> BTreeMap<String, String> {
+                names.iter().map(|name| ((*name).to_owned(), value.to_owned())).collect()
+            };
+            let mut record = record(Device::Cpu);
+            record.key.worker = worker;
+            record.provenance.environment = map(had, "1").into();
+            record.provenance.variables = Some(Shared::new(BTreeSet::new()));
+            let present = Present { environment: Some(map(now, "2")), ..Present::default() };
+            changes_text(&changes(&record, &PlannedEnv::example(), &host(), &present))
+        };
+        let python = WorkerTemplate::Command(vec!["python3".to_owned()].into());
+        for name in [
+            "PYTHONPATH",
+            "JAX_ENABLE_X64",
+            "XLA_FLAGS",
+            "TORCHINDUCTOR_FREEZING",
+            "TRITON_DEBUG",
+            "NCCL_ALGO",
+        ] {
+            assert_eq!(said(WorkerTemplate::Shipped, &[name], &[name]), "", "{name}");
+            assert_eq!(said(WorkerTemplate::Shipped, &[name], &[]), "", "{name} of a record of today");
+            assert_eq!(said(python.clone(), &[name], &[name]), format!("${name} 1 → 2"));
+        }
+        for name in [
+            "OMP_PROC_BIND",
+            "PYTORCH_CUDA_ALLOC_CONF",
+            "TORCH_CUDNN_V8_API_DISABLED",
+            "CUDA_LAUNCH_BLOCKING",
+        ] {
+            assert_eq!(said(WorkerTemplate::Shipped, &[], &[name]), format!("${name} not set → 2"));
+        }
     }
 
     #[test]

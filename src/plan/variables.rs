@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::PlannedEnv;
 use super::change::{Change, NOT_SET};
 use super::invocation::{OUTPUT_VARIABLES, own_variables};
-use crate::record::{Bearing, CudaEntries, Record, SET, bearing, looks_secret, passes};
+use crate::job::WorkerTemplate;
+use crate::record::{Bearing, CudaEntries, Record, SET, bearing, bearing_on, looks_secret, passes};
 use crate::shared::Shared;
 
 /// The value of a variable that workers inherit from the environment of `orchestrate`, if that is not known.
@@ -37,7 +38,7 @@ const FIRST_INHERITED: [&str; 11] = [
 /// compared only if it is declared now.
 ///
 /// Of a secret it is compared whether it is set, since its value is not known. What is inherited is compared if it is a
-/// setting of a library ([`Bearing::Setting`]), or if the env passes it on.
+/// setting of a library that the job's worker has ([`Bearing::Setting`]), or if the env passes it on.
 pub(super) fn variable_changes(
     record: &Record,
     env: &PlannedEnv,
@@ -77,15 +78,16 @@ pub(super) fn variable_changes(
     let inherited = ambient.into_iter().flat_map(|ambient| {
         let of_record = had.keys().filter(|name| !is_kept_back(record, name) && is_told(record, name));
         let now = ambient.keys().filter(|name| passes(name, &env.pass));
-        of_record.chain(now).filter(|name| is_setting(name) && !ours.contains_key(*name))
+        let inherited = of_record.chain(now).filter(|name| !ours.contains_key(*name));
+        inherited.filter(|name| is_setting(&record.key.worker, name))
     });
     let all: BTreeSet<&String> = names.iter().chain(then.iter()).chain(inherited).collect();
     all.into_iter().filter(|name| !OUTPUT_VARIABLES.contains(&name.as_str())).filter_map(change).collect()
 }
 
-/// Whether the inherited variable `name` can affect results by itself.
-fn is_setting(name: &str) -> bool {
-    bearing(name).is_none_or(|bearing| bearing == Bearing::Setting)
+/// Whether the inherited variable `name` can affect results of `worker` by itself.
+fn is_setting(worker: &WorkerTemplate, name: &str) -> bool {
+    bearing_on(worker, name).is_none_or(|bearing| bearing == Bearing::Setting)
 }
 
 /// Whether its name alone makes the variable `name` of `record` a secret. Such a variable is no longer inherited.

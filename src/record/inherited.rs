@@ -6,13 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::secret::looks_secret;
+use crate::job::WorkerTemplate;
 use crate::protocol::ROUNDING_VARIABLES;
 
 /// What a variable can do to a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bearing {
-    /// Nothing: it only names a place, a person or a time zone.
-    Place,
+    /// It only names a place, a person or a time zone, or is for programs of another kind.
+    Nothing,
     /// It decides which libraries are found. Rows are split by it; staleness compares the libraries themselves.
     Search,
     /// It is a setting of a library. Rows are split by it, and a change makes jobs stale.
@@ -28,6 +29,9 @@ pub struct Inherited {
     pub names: &'static [&'static str],
     /// What they can do to a result.
     pub bearing: Bearing,
+    /// Whether they can do that to a result of the shipped worker. It is one process of C++ and Rust. There is no
+    /// interpreter, no compiler of PyTorch, no other framework and no other process to read a variable of theirs.
+    pub affects_shipped: bool,
 }
 
 /// All variables that every worker inherits. Of two entries that fit, the first one counts.
@@ -35,7 +39,8 @@ pub const INHERITED: &[Inherited] = &[
     Inherited {
         what: "Programs, the user",
         names: &["PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ"],
-        bearing: Bearing::Place,
+        bearing: Bearing::Nothing,
+        affects_shipped: true,
     },
     Inherited {
         what: "Virtual environments",
@@ -47,7 +52,8 @@ pub const INHERITED: &[Inherited] = &[
             "PYENV_VERSION",
             "UV_PROJECT_ENVIRONMENT",
         ],
-        bearing: Bearing::Place,
+        bearing: Bearing::Nothing,
+        affects_shipped: true,
     },
     Inherited {
         what: "Caches",
@@ -67,7 +73,8 @@ pub const INHERITED: &[Inherited] = &[
             "TRANSFORMERS_CACHE",
             "TRANSFORMERS_OFFLINE",
         ],
-        bearing: Bearing::Place,
+        bearing: Bearing::Nothing,
+        affects_shipped: true,
     },
     Inherited {
         what: "Libraries",
@@ -79,11 +86,13 @@ pub const INHERITED: &[Inherited] = &[
             "CUDA_PATH",
         ],
         bearing: Bearing::Search,
+        affects_shipped: true,
     },
     Inherited {
         what: "Python",
         names: &["PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE", "PYTHONOPTIMIZE", "PYTHONHASHSEED"],
         bearing: Bearing::Setting,
+        affects_shipped: false,
     },
     Inherited {
         what: "Threads, memory, kernels of the processor",
@@ -100,25 +109,27 @@ pub const INHERITED: &[Inherited] = &[
             "MALLOC_*",
         ],
         bearing: Bearing::Setting,
+        affects_shipped: true,
     },
     Inherited {
-        what: "PyTorch, JAX",
+        what: "PyTorch, CUDA",
+        names: &["PYTORCH_*", "TORCH_*", "CUDA_*", "CUBLAS_*", "CUBLASLT_*", "CUDNN_*"],
+        bearing: Bearing::Setting,
+        affects_shipped: true,
+    },
+    Inherited {
+        what: "PyTorch's compiler, several processes, JAX",
         names: &[
-            "PYTORCH_*",
-            "TORCH_*",
             "TORCHINDUCTOR_*",
             "TORCHDYNAMO_*",
             "TRITON_*",
+            "NCCL_*",
             "JAX_*",
             "XLA_*",
             "TOKENIZERS_PARALLELISM",
         ],
         bearing: Bearing::Setting,
-    },
-    Inherited {
-        what: "CUDA",
-        names: &["CUDA_*", "CUBLAS_*", "CUBLASLT_*", "CUDNN_*", "NCCL_*"],
-        bearing: Bearing::Setting,
+        affects_shipped: false,
     },
 ];
 
@@ -197,8 +208,19 @@ fn stands_for(pattern: &str, name: &str) -> bool {
 
 /// What the variable `name` can do to a result; `None` if workers do not inherit it unless an env says so.
 pub fn bearing(name: &str) -> Option<Bearing> {
+    entry(name).map(|entry| entry.bearing)
+}
+
+/// The same for a result of `worker`.
+pub fn bearing_on(worker: &WorkerTemplate, name: &str) -> Option<Bearing> {
+    let is_affected = |entry: &Inherited| entry.affects_shipped || !worker.is_shipped();
+    entry(name).map(|entry| if is_affected(entry) { entry.bearing } else { Bearing::Nothing })
+}
+
+/// The entry for the variable `name`; `None` if workers do not inherit it unless an env says so.
+fn entry(name: &str) -> Option<&'static Inherited> {
     let fits = |entry: &&Inherited| entry.names.iter().any(|pattern| stands_for(pattern, name));
-    if is_kept_back(name) { None } else { INHERITED.iter().find(fits).map(|entry| entry.bearing) }
+    if is_kept_back(name) { None } else { INHERITED.iter().find(fits) }
 }
 
 /// Whether the variable `name` is kept back although the beginning of its name is passed on: it looks like a secret,
@@ -249,9 +271,12 @@ impl Inherited {
     fn markdown(&self) -> String {
         let names = self.names.iter().map(|name| format!(" `{name}`")).collect::<Vec<_>>().join(",");
         let meaning = match self.bearing {
-            Bearing::Place => "a difference means nothing",
+            Bearing::Nothing => "a difference means nothing",
             Bearing::Search => "a difference splits rows",
-            Bearing::Setting => "a difference splits rows and makes jobs stale",
+            Bearing::Setting if self.affects_shipped => "a difference splits rows and makes jobs stale",
+            Bearing::Setting => {
+                "a difference splits rows and makes jobs stale, but not those of the shipped worker"
+            }
         };
         let text = format!("- **{}:**{names}; {meaning}", self.what);
         let mut lines = vec![String::new()];
@@ -283,8 +308,8 @@ mod tests {
     #[test]
     fn the_first_entry_that_fits_says_what_a_variable_can_do() {
         for (name, expected) in [
-            ("PATH", Some(Bearing::Place)),
-            ("TORCH_HOME", Some(Bearing::Place)),
+            ("PATH", Some(Bearing::Nothing)),
+            ("TORCH_HOME", Some(Bearing::Nothing)),
             ("TORCH_LOGS", Some(Bearing::Setting)),
             ("CUDA_HOME", Some(Bearing::Search)),
             ("CUDA_LAUNCH_BLOCKING", Some(Bearing::Setting)),
@@ -298,6 +323,21 @@ mod tests {
             ("CUDA_VISIBLE_DEVICES", None),
         ] {
             assert_eq!(bearing(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_only_other_programs_read_does_nothing_to_the_shipped_worker() {
+        let own = WorkerTemplate::Command(["python3".to_owned()].into());
+        for (name, on_shipped, on_own) in [
+            ("PYTHONPATH", Some(Bearing::Nothing), Some(Bearing::Setting)),
+            ("JAX_ENABLE_X64", Some(Bearing::Nothing), Some(Bearing::Setting)),
+            ("OMP_NUM_THREADS", Some(Bearing::Setting), Some(Bearing::Setting)),
+            ("LD_LIBRARY_PATH", Some(Bearing::Search), Some(Bearing::Search)),
+            ("MY_DATA", None, None),
+        ] {
+            let found = [&WorkerTemplate::Shipped, &own].map(|worker| bearing_on(worker, name));
+            assert_eq!(found, [on_shipped, on_own], "{name}");
         }
     }
 

@@ -51,7 +51,8 @@ pub use gpu_choice::{CudaEntries, Extent, GpuAddress};
 pub use gpus::{GpuFacts, GpuInstance, VisibleGpu, VisibleGpus};
 pub use host_counters::HostCounters;
 pub use inherited::{
-    Bearing, INHERITED, Inherited, bearing, dropped, inherited, inherited_list, is_set_by_us, passes,
+    Bearing, INHERITED, Inherited, bearing, bearing_on, dropped, inherited, inherited_list, is_set_by_us,
+    passes,
 };
 pub use ncu::NcuCounters;
 pub use outcome::{NotProfiled, Outcome};
