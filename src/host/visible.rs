@@ -2,8 +2,12 @@
 //! it.
 //!
 //! Its first entry decides what all of them are: numbers, UUIDs of GPUs (`GPU-…`), or UUIDs of the parts of GPUs in MIG
-//! mode (`MIG-…`). UUIDs can be shortened as long as only one fits. The list ends at the first entry that is no GPU,
-//! such as `-1` or `NoDevFiles`. A list that names a GPU twice shows none.
+//! mode (`MIG-…`). UUIDs can be shortened as long as only one fits. Behind the first entry that is no GPU of the host,
+//! nothing is visible. A list that names a GPU twice shows none.
+//!
+//! PyTorch looks for numbers and UUIDs that stand twice before it looks whether there is such a GPU. So `0,4,0` shows
+//! none on a host of four GPUs. An entry that cannot be one at all, such as `-1`, `NoDevFiles` or a UUID among numbers,
+//! ends the list for that look too: `0,-1,0` shows GPU 0.
 //!
 //! Numbers count the GPUs by their bus addresses, as `nvidia-smi` does. CUDA itself would put the fastest first, unless
 //! `CUDA_DEVICE_ORDER` is `PCI_BUS_ID`. But whoever sets the variable has the numbers from `nvidia-smi` or from a
@@ -23,20 +27,37 @@ pub(super) struct Known<'a> {
 /// What a `variable` shows of the GPUs that are `known`.
 pub(super) fn visible_gpus(variable: &str, known: Known<'_>) -> VisibleGpus {
     let words = variable.split(',');
+    let uuids = |prefix: &'static str| words.clone().take_while(move |word| word.starts_with(prefix));
     let named = if variable.starts_with("GPU-") {
-        entries(words.map(|word| known.gpu(word)))
+        entries(uuids("GPU-"), |word| known.gpu(word))
     } else if variable.starts_with("MIG-") {
-        entries(words.map(|word| known.part(word)))
+        entries(uuids("MIG-"), |word| known.part(word))
     } else {
-        entries(words.map(|word| known.numbered(word.trim())))
+        entries(words.map_while(|word| number(word.trim())), |number| known.numbered(number))
     };
     VisibleGpus { variable: variable.to_owned(), entries: named }
 }
 
-/// The entries until the first that is no GPU; none if two are the same GPU.
-fn entries(words: impl Iterator<Item = Option<VisibleGpu>>) -> Vec<VisibleGpu> {
+/// The number that `word` starts with. CUDA ignores what follows the digits.
+fn number(word: &str) -> Option<usize> {
+    let digits = word.strip_prefix('+').unwrap_or(word);
+    let end = digits.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(digits.len());
+    // No host has as many GPUs as a number that is too long.
+    (end > 0).then(|| digits[..end].parse().unwrap_or(usize::MAX))
+}
+
+/// The entries of the GPUs called `names`, which `find` finds, until the first that is no GPU. There are none if a name
+/// stands twice, or if two names are those of one GPU.
+fn entries<T: PartialEq + Copy>(
+    names: impl Iterator<Item = T>,
+    find: impl Fn(T) -> Option<VisibleGpu>,
+) -> Vec<VisibleGpu> {
+    let names: Vec<T> = names.collect();
+    if names.iter().enumerate().any(|(index, name)| names[..index].contains(name)) {
+        return Vec::new();
+    }
     let mut found: Vec<VisibleGpu> = Vec::new();
-    for entry in words.map_while(|entry| entry) {
+    for entry in names.into_iter().map_while(find) {
         let is_same = |other: &VisibleGpu| match entry.gpu {
             Some(_) => (other.gpu, &other.instance) == (entry.gpu, &entry.instance),
             None => other.entry == entry.entry,
@@ -50,11 +71,8 @@ fn entries(words: impl Iterator<Item = Option<VisibleGpu>>) -> Vec<VisibleGpu> {
 }
 
 impl Known<'_> {
-    /// The GPU whose number `word` starts with. CUDA ignores what follows the digits.
-    fn numbered(self, word: &str) -> Option<VisibleGpu> {
-        let digits = word.strip_prefix('+').unwrap_or(word);
-        let end = digits.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(digits.len());
-        let number: usize = digits[..end].parse().ok()?;
+    /// The GPU with this `number`.
+    fn numbered(self, number: usize) -> Option<VisibleGpu> {
         if self.count.is_some_and(|count| count <= number) {
             return None;
         }
@@ -66,9 +84,6 @@ impl Known<'_> {
 
     /// The one GPU whose UUID starts with `word`.
     fn gpu(self, word: &str) -> Option<VisibleGpu> {
-        if !word.starts_with("GPU-") {
-            return None;
-        }
         let uuids = self.gpus.iter().map(|gpu| gpu.uuid.as_deref());
         let fits = uuids.enumerate().filter(|(_, uuid)| uuid.is_some_and(|uuid| uuid.starts_with(word)));
         let found: Vec<usize> = fits.map(|(position, _)| position).collect();
@@ -81,9 +96,6 @@ impl Known<'_> {
 
     /// The one part whose UUID starts with `word`.
     fn part(self, word: &str) -> Option<VisibleGpu> {
-        if !word.starts_with("MIG-") {
-            return None;
-        }
         let parts = || {
             let of_gpu = |(position, gpu): (usize, &'_ GpuFacts)| {
                 let uuids = gpu.instances.iter().flatten().map(|part| part.uuid.clone());
@@ -164,6 +176,14 @@ mod tests {
             ("1,,0", "1=1"),
             ("1,0,1", ""),
             ("1,01", ""),
+            // A number that stands twice shows none, even behind one that is no GPU, but not behind the end.
+            ("0,4,0", ""),
+            ("1,4,4", ""),
+            ("0,4,1,1", ""),
+            ("0,99999999999999999999,0", ""),
+            ("0,-1,0", "0=0"),
+            ("0,NoDevFiles,0", "0=0"),
+            ("0,,0", "0=0"),
             // As strtoul does.
             ("+1,0x,2gpu", "1=1 0=0 2=2"),
             (&format!("1,{ONE}"), "1=1"),
@@ -182,6 +202,15 @@ mod tests {
         assert_eq!(of("GPU-c0,1"), "GPU-c0=3", "the first entry says what all are");
         assert_eq!(of("GPU-c0,GPU-c0ff"), "", "one GPU twice");
         assert_eq!(of("GPU-"), "", "all fit");
+        assert_eq!(of("GPU-c0,GPU-dead,GPU-c0"), "", "a word twice");
+        assert_eq!(of("GPU-c0,GPU-8932f,GPU-8932f"), "", "even if it fits two");
+        assert_eq!(
+            of("GPU-c0,GPU-dead,GPU-c0ff"),
+            "GPU-c0=3",
+            "another word for it, behind one that is no GPU"
+        );
+        assert_eq!(of("GPU-c0,1,GPU-c0"), "GPU-c0=3", "what is no UUID ends the list");
+        assert_eq!(of("GPU-c0,MIG-ab,GPU-c0"), "GPU-c0=3");
     }
 
     #[test]
@@ -193,6 +222,8 @@ mod tests {
         assert_eq!(of("MIG-ab,MIG-b,MIG-aa"), "MIG-ab=3/MIG-ab");
         assert_eq!(of("MIG-a"), "", "two fit");
         assert_eq!(of("MIG-aa,MIG-aa"), "");
+        assert_eq!(of("MIG-aa,MIG-b,MIG-aa"), "");
+        assert_eq!(of("MIG-aa,GPU-c0,MIG-aa"), "MIG-aa=3/MIG-aa");
     }
 
     #[test]

@@ -81,6 +81,7 @@ fn a_gpu_that_is_not_shown_or_does_not_answer_is_not_here() {
             "there is no `cuda:1`: `CUDA_VISIBLE_DEVICES` is empty, which shows no GPU",
         ),
         ("whole,whole", Some("1,-1,0"), "`CUDA_VISIBLE_DEVICES` is `1,-1,0`, which shows 1 GPU of this host"),
+        ("whole,whole", Some("1,0,2,0"), "`CUDA_VISIBLE_DEVICES` is `1,0,2,0`, which shows no GPU"),
         (
             "whole,dead",
             None,
