@@ -363,6 +363,7 @@ impl Execution<'_> {
 /// What a run needs and does not have.
 pub(super) fn site_failure(error: SiteError) -> Failure {
     let hint = match &error {
+        SiteError::Stopped(_) => return Failure::new(Exit::Interrupted, error),
         SiteError::NoWorker(_) => {
             "build it with `./bootstrap.sh build`, or set ORCHESTRATE_WORKER to the path of another one"
                 .to_owned()

@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, killpg, raise};
 use nix::unistd::Pid;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
+
+use super::interrupt::Interrupts;
 
 /// Enough for a question about a version: profilers take a second to answer, and a worker on a network file system
 /// takes some seconds to load.
@@ -46,6 +48,9 @@ pub(crate) enum AskError {
     /// It did not end in time and was killed.
     #[error("it did not answer within {} s", .0.as_secs())]
     Silent(Duration),
+    /// It was killed because `orchestrate` was to stop.
+    #[error("nobody waited for its answer, because of {0}")]
+    Stopped(Signal),
 }
 
 /// Calls `program` and waits until it ends, for at most `patience`.
@@ -83,7 +88,8 @@ async fn answer(mut command: Command, patience: Duration) -> Result<Answer, AskE
     answer.map_err(|_| AskError::Silent(patience))?.map_err(AskError::Listen)
 }
 
-/// [`ask`] for callers outside of an async runtime.
+/// [`ask`] for callers outside of an async runtime. A signal that stops `orchestrate` has its effect once the program
+/// is killed.
 ///
 /// # Errors
 /// [`AskError`].
@@ -93,10 +99,16 @@ pub(crate) fn ask_and_wait(
     variables: &[(&str, &str)],
     patience: Duration,
 ) -> Result<Answer, AskError> {
-    wait(ask(program, arguments, variables, patience))
+    let answer = wait(ask(program, arguments, variables, patience));
+    if let Err(AskError::Stopped(signal)) = answer {
+        // By default, this is our end.
+        let _ = raise(signal);
+    }
+    answer
 }
 
 /// The answer of a `command` with an environment and a directory of its own, for callers outside of an async runtime.
+/// They have to end if a signal came.
 ///
 /// # Errors
 /// [`AskError`].
@@ -106,7 +118,17 @@ pub(crate) fn answer_and_wait(command: Command, patience: Duration) -> Result<An
 
 fn wait(question: impl Future<Output = Result<Answer, AskError>>) -> Result<Answer, AskError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(AskError::Start)?.block_on(question)
+    let interrupts = Interrupts::hear();
+    let answer = runtime.map_err(AskError::Start)?.block_on(async {
+        tokio::select! {
+            answer = question => Some(answer),
+            () = interrupts.next() => None,
+        }
+    });
+    match interrupts.end() {
+        Some(signal) => Err(AskError::Stopped(signal)),
+        None => answer.expect("nothing but a signal ends the wait without an answer"),
+    }
 }
 
 /// Where programs run: whatever they write by mistake should not end up in the user's project.

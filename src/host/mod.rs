@@ -10,6 +10,7 @@ mod facts;
 pub(crate) mod find;
 #[cfg(test)]
 mod fuzz_tests;
+mod interrupt;
 mod libraries;
 mod macos;
 mod nvidia;
@@ -32,7 +33,7 @@ pub use facts::{DEVICES_VARIABLE, probe_counters, probe_host, probe_memory_avail
 pub(crate) use nvidia::{Gpu, GpuUse, gpu_uses};
 pub use nvidia::{GpuProcess, probe_gpu_processes};
 pub(crate) use parse::{counter, memory_value};
-pub use preflight::Preflight;
+pub use preflight::{Preflight, Stopped};
 pub use present::probe_present;
 pub use programs::{Programs, ProgramsError, probe_environment};
 pub use reach::probe_lock_reach;

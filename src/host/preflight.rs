@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use tokio::process::Command;
 
-use super::ask::{PATIENCE, answer_and_wait};
+use super::ask::{AskError, PATIENCE, answer_and_wait};
 use super::programs::Programs;
 use crate::files::open_regular;
 use crate::job::Name;
@@ -87,6 +87,11 @@ struct Looked {
     missing: Vec<String>,
 }
 
+/// A signal stopped `orchestrate` while it tried a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("stopped by {0}")]
+pub struct Stopped(&'static str);
+
 /// A Python script that a command runs.
 #[derive(Debug, PartialEq, Eq)]
 struct Script<'a> {
@@ -108,19 +113,32 @@ impl Preflight {
     ///
     /// Only what is certain is said. A program that is no Python, or an interpreter that does not answer, is not judged
     /// any further than that it exists.
-    pub fn problem(&mut self, programs: &Programs, env: &Name, invocation: &Invocation) -> Option<String> {
+    ///
+    /// # Errors
+    /// [`Stopped`].
+    pub fn problem(
+        &mut self,
+        programs: &Programs,
+        env: &Name,
+        invocation: &Invocation,
+    ) -> Result<Option<String>, Stopped> {
         let missing = programs.cannot_start(invocation);
         if missing.is_some() {
-            return missing;
+            return Ok(missing);
         }
-        let program = programs.program(invocation);
-        let Script { interpreter, word } = script(&program, &invocation.argv, &invocation.environment)?;
+        let (program, directory) = (programs.program(invocation), &programs.directory);
+        let Some(Script { interpreter, word }) = script(&program, &invocation.argv, &invocation.environment)
+        else {
+            return Ok(None);
+        };
         let place = (env.clone(), interpreter, word.to_owned());
-        let found = self.scripts.entry(place).or_insert_with_key(|(_, interpreter, word)| {
-            let looked = look(interpreter, word, &programs.directory, &invocation.environment)?;
-            broken(&looked, word, interpreter, &programs.directory)
-        });
-        found.clone()
+        if let Some(found) = self.scripts.get(&place) {
+            return Ok(found.clone());
+        }
+        let looked = look(&place.1, word, directory, &invocation.environment)?;
+        let found = looked.and_then(|looked| broken(&looked, word, &place.1, directory));
+        self.scripts.insert(place, found.clone());
+        Ok(found)
     }
 }
 
@@ -202,16 +220,22 @@ fn shebang(program: &Path, environment: &BTreeMap<String, String>) -> Option<Pat
 }
 
 /// Asks `interpreter` what it thinks of the script `word`; `None` if it does not answer.
+///
+/// # Errors
+/// [`Stopped`].
 fn look(
     interpreter: &Path,
     word: &str,
     directory: &Path,
     environment: &BTreeMap<String, String>,
-) -> Option<Looked> {
+) -> Result<Option<Looked>, Stopped> {
     let mut command = Command::new(interpreter);
     command.args(["-B", "-c", LOOK, word]).env_clear().envs(environment).current_dir(directory);
-    let answer = answer_and_wait(command, PATIENCE).ok().filter(|answer| answer.success)?;
-    serde_json::from_str(answer.out.lines().last()?).ok()
+    let answer = match answer_and_wait(command, PATIENCE) {
+        Err(AskError::Stopped(signal)) => return Err(Stopped(signal.as_str())),
+        answer => answer.ok().filter(|answer| answer.success),
+    };
+    Ok(answer.and_then(|answer| serde_json::from_str(answer.out.lines().last()?).ok()))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::files::AttemptDir;
 use crate::host::find::DEFAULT_PATH;
 use crate::host::{
-    Preflight, Programs, ProgramsError, TimeTool, probe_git, probe_lock_reach, probe_time_tool,
+    Preflight, Programs, ProgramsError, Stopped, TimeTool, probe_git, probe_lock_reach, probe_time_tool,
 };
 use crate::job::{DataSource, Job, Key, Name, ParamValue};
 use crate::lock::lock_dir_path;
@@ -51,6 +51,9 @@ pub enum SiteError {
         /// Why, as a sentence.
         why: String,
     },
+    /// A signal came while the command was tried.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
     /// A path that is written to a file or an environment is not UTF-8.
     #[error("the path {} is not UTF-8", .0.display())]
     NotText(PathBuf),
@@ -86,7 +89,7 @@ impl Site {
             let call = check_job(job, plan, &programs.surroundings, &directory)?;
             let Key { env, worker, .. } = job.key();
             if !worker.is_shipped()
-                && let Some(why) = preflight.problem(&programs, env, &call)
+                && let Some(why) = preflight.problem(&programs, env, &call)?
             {
                 return Err(SiteError::Broken { env: env.clone(), why });
             }

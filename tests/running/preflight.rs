@@ -5,7 +5,9 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::harness::{Ended, Project, write_program};
+use nix::sys::signal::Signal;
+
+use crate::harness::{Ended, Project, is_alive, wait_for, write_program};
 
 /// A project whose worker is `command`, a list in YAML.
 fn project(command: &str) -> Project {
@@ -172,4 +174,36 @@ fn each_script_is_looked_at_once_however_many_jobs_run_it() {
     let mut all: Vec<String> = looks().lines().skip(2).map(str::to_owned).collect();
     all.sort();
     assert_eq!(all, ["train_4.py", "train_8.py"]);
+}
+
+/// An interpreter that says who it is and whom it started, and never answers.
+fn silent_python(project: &Project) -> Vec<i32> {
+    let path = project.path("asked");
+    wait_for("a question", || fs::read_to_string(&path).is_ok_and(|text| text.ends_with('\n')));
+    let text = fs::read_to_string(&path).unwrap();
+    text.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+}
+
+#[test]
+fn a_stop_ends_an_interpreter_that_never_answers() {
+    let verbs: [&[&str]; 3] =
+        [&["run", "m.yaml"], &["check-worker", "--matrix", "m.yaml"], &["doctor", "m.yaml", "--look", "0s"]];
+    let signals = [(Signal::SIGINT, "SIGINT"), (Signal::SIGTERM, "SIGTERM"), (Signal::SIGHUP, "SIGHUP")];
+    for (verb, (signal, name)) in verbs.into_iter().zip(signals) {
+        let project = project("[./python3, train.py]");
+        fs::write(project.path("train.py"), "import sys\n").unwrap();
+        let asked = project.path("asked").display().to_string();
+        let silent = format!(
+            "#!/bin/sh\nsleep 1000 &\necho $$ $! > '{asked}.tmp'\nmv '{asked}.tmp' '{asked}'\nwait\n"
+        );
+        write_program(&project.path("python3"), &silent);
+        let running = project.start(verb);
+        let processes = silent_python(&project);
+        running.signal(signal);
+        running.wait().code(11).says(&format!("stopped by {name}"));
+        for process in processes {
+            wait_for("the end of the interpreter and what it started", || !is_alive(process));
+        }
+        assert_eq!(project.store().job_dirs().unwrap().len(), 0);
+    }
 }

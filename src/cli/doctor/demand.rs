@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::analysis::peaks::{Catalogue, Origin};
-use crate::host::{Preflight, Programs};
+use crate::host::{Preflight, Programs, Stopped};
 use crate::job::{DataSource, Device, Job, Name, ParamValue, WorkerTemplate};
 use crate::plan::{Decided, Decision, Inventory, Outputs, Plan, PlannedEnv, Present, decide, invocation};
 use crate::record::HostFacts;
@@ -62,12 +62,15 @@ pub(super) fn saved_demand(store: &Store) -> Demand {
 }
 
 /// The demand of `plan` on `host`. `programs` is `None` if programs cannot be searched for.
+///
+/// # Errors
+/// [`Stopped`].
 pub(super) fn matrix_demand(
     plan: &Plan,
     host: &HostFacts,
     catalogue: &Catalogue,
     programs: Option<&Programs>,
-) -> Demand {
+) -> Result<Demand, Stopped> {
     let mut by_env: BTreeMap<Name, Vec<Decided>> = BTreeMap::new();
     for decided in decide(plan, &Inventory::default(), host, &Present::default()) {
         by_env.entry(decided.job.key().env.clone()).or_default().push(decided);
@@ -75,8 +78,8 @@ pub(super) fn matrix_demand(
     let runs_shipped = |decided: &Decided| decided.decision.runs() && decided.job.key().worker.is_shipped();
     let shipped_worker = by_env.values().flatten().any(runs_shipped);
     let look = Look { plan, host, catalogue, programs };
-    let envs = by_env.iter().map(|(name, jobs)| look.env(name, jobs)).collect();
-    Demand { shipped_worker, matrix: Some(MatrixDemand { file: plan.matrix.path.clone(), envs }) }
+    let envs = by_env.iter().map(|(name, jobs)| look.env(name, jobs)).collect::<Result<_, _>>()?;
+    Ok(Demand { shipped_worker, matrix: Some(MatrixDemand { file: plan.matrix.path.clone(), envs }) })
 }
 
 /// The inputs of a demand.
@@ -89,7 +92,7 @@ struct Look<'a> {
 
 impl Look<'_> {
     /// The demand of the env `name`, whose jobs are all of `decided`.
-    fn env(&self, name: &Name, decided: &[Decided]) -> EnvDemand {
+    fn env(&self, name: &Name, decided: &[Decided]) -> Result<EnvDemand, Stopped> {
         let device = decided[0].job.key().device;
         let mut demand = EnvDemand {
             name: name.to_string(),
@@ -105,25 +108,30 @@ impl Look<'_> {
             no_peaks: None,
         };
         if demand.not_here.is_some() {
-            return demand;
+            return Ok(demand);
         }
         let mut preflight = Preflight::default();
         for Decided { job, .. } in decided {
             demand.missing_data.extend(missing_data(job));
             let Some(programs) = self.programs.filter(|_| !job.key().worker.is_shipped()) else { continue };
-            demand.broken_commands.extend(self.broken_command(job, programs, &mut preflight));
+            demand.broken_commands.extend(self.broken_command(job, programs, &mut preflight)?);
             demand.missing_scripts.extend(missing_scripts(&job.key().worker));
         }
         demand.no_peaks = self.no_peaks(&self.plan.envs[name], device);
-        demand
+        Ok(demand)
     }
 
-    fn broken_command(&self, job: &Job, programs: &Programs, preflight: &mut Preflight) -> Option<String> {
+    fn broken_command(
+        &self,
+        job: &Job,
+        programs: &Programs,
+        preflight: &mut Preflight,
+    ) -> Result<Option<String>, Stopped> {
         let outputs = Outputs { measurement: String::new(), iterations: String::new() };
         let call = invocation(job.key(), self.plan.env(job.key()), programs.surroundings(), &outputs);
         match call {
             Ok(call) => preflight.problem(programs, &job.key().env, &call),
-            Err(error) => Some(error.to_string()),
+            Err(error) => Ok(Some(error.to_string())),
         }
     }
 
