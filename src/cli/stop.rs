@@ -252,7 +252,7 @@ async fn wait_until(is_over: impl Fn() -> bool, bound: Duration) -> bool {
 }
 
 /// Whoever ends something tells what at the end.
-struct Deaf;
+pub(super) struct Deaf;
 
 impl Observer for Deaf {
     fn event(&mut self, _: &Event<'_>) {}

@@ -1,12 +1,13 @@
 //! `check-worker` runs a worker once, as `run` does, and says what it does wrong or leaves out.
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::harness::{Ended, Matrix, Project, Running};
+use crate::harness::{Ended, Matrix, Project, Running, is_alive, wait_for};
 
 /// The words of a fake worker that behaves so.
 fn fake(behave: &str) -> Vec<String> {
@@ -249,4 +250,42 @@ fn a_check_waits_for_a_run_and_ends_cleanly_at_ctrl_c() {
     waiting.wait().code(11).says("stopping (SIGINT)");
     check.assert_nothing_temporary();
     check.project.assert_quiet();
+}
+
+#[test]
+fn what_a_killed_check_left_is_removed_by_the_next_one_and_what_lives_is_not() {
+    let check = Check::new();
+    let trace = ["--trace".to_owned(), check.project.trace().display().to_string()];
+    let killed = check.start(&[], &[fake("hang"), trace.to_vec()].concat());
+    check.project.wait_started(1);
+    killed.kill();
+    let worker = check.project.workers()[0];
+    assert!(is_alive(worker), "nobody ends a worker whose orchestrate was killed");
+    for left in fs::read_dir(check.project.path("tmp")).unwrap() {
+        let mode = left.unwrap().metadata().unwrap().mode();
+        assert_eq!(mode & 0o077, 0, "a worker may write secrets, which are nobody else's to read");
+    }
+    // What only looks like a check is somebody else's, and nobody knows here who is dead on another host.
+    let other = check.project.path("tmp/orchestrate-check.mine");
+    let elsewhere = other.join(".check-no-such-host/1-1.lock");
+    fs::create_dir_all(elsewhere.parent().unwrap()).unwrap();
+    fs::write(&elsewhere, "").unwrap();
+    fs::set_permissions(&other, fs::Permissions::from_mode(0o700)).unwrap();
+
+    let release = ["--release".to_owned(), check.project.release().display().to_string()];
+    let mut living = check.start(&[], &[fake("ok"), trace.to_vec(), release.to_vec()].concat());
+    living.wait_for_line("a check that was killed left");
+    check.project.wait_started(2);
+    wait_for("the end of the first worker", || !is_alive(worker));
+    let count = || fs::read_dir(check.project.path("tmp")).unwrap().count();
+    assert_eq!(count(), 2, "that of the living, and that of somebody else");
+
+    let mut next = check.start(&[], &fake("ok"));
+    next.wait_for_line("waiting for ");
+    assert!(is_alive(check.project.workers()[1]));
+    check.project.let_go();
+    living.wait().code(0);
+    next.wait().code(0);
+    assert_eq!(count(), 1);
+    assert!(elsewhere.exists());
 }

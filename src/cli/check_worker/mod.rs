@@ -1,9 +1,11 @@
 //! `orchestrate check-worker`: runs a worker once, small, and names what it does wrong or leaves out.
 //!
 //! [`task`] makes a plan of one job of the arguments, [`trial`] runs it as `run` does in a store of its own, and
-//! [`conduct`](crate::analysis::conduct) judges what came of it. [`page`] prints that.
+//! [`conduct`](crate::analysis::conduct) judges what came of it. [`page`] prints that. [`remains`] are of checks that
+//! were killed.
 
 mod page;
+mod remains;
 mod scratch;
 mod task;
 mod trial;
@@ -56,6 +58,7 @@ struct Checked<'a> {
 pub(super) fn run(args: CheckWorkerArgs, global: &Global) -> Result<Exit, Failure> {
     let task = args.task.task()?;
     let assumed = args.task.assumed();
+    remains::remove(global)?;
     let scratch = Scratch::create(args.keep.as_deref())?;
     let tried = try_once(task, scratch.path(), global)?;
     let (found, trial) = match &tried {

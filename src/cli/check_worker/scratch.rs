@@ -1,14 +1,30 @@
 //! The store of a check: a temporary directory, or one that is kept.
 #![expect(clippy::disallowed_methods, reason = "a check has a store of its own")]
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use nix::unistd::gethostname;
 use tempfile::TempDir;
 
 use crate::cli::failure::disk_remedy;
 use crate::cli::{Exit, Failure};
+use crate::lock::OwnerLock;
+
+/// How the names of temporary directories begin.
+pub(super) const PREFIX: &str = "orchestrate-check.";
+
+/// The directory in the temporary `directory` in which its owner holds a lock; no job of the store. It has the name of
+/// this host: several can share the directory of temporary files, and only here is it sure who is dead.
+pub(super) fn watch(directory: &Path) -> PathBuf {
+    let host = gethostname().unwrap_or_default();
+    directory.join(format!(".check-{}", host.to_string_lossy()))
+}
+
+/// What its owner runs, for whoever asks.
+pub(super) const NAME: &str = "check-worker";
 
 /// A directory that is made for one check.
 #[derive(Debug)]
@@ -16,7 +32,12 @@ pub(super) enum Scratch {
     /// It stays.
     Kept(PathBuf),
     /// It is removed when this is dropped, and nobody else can read it: a worker may write secrets.
-    Temporary(TempDir),
+    Temporary {
+        /// Tells others that somebody uses the directory. Dropped first, so that nobody takes us for dead.
+        _owner: Box<OwnerLock>,
+        /// The directory.
+        directory: TempDir,
+    },
 }
 
 /// The directory of a check cannot be created.
@@ -34,8 +55,12 @@ impl Scratch {
     /// Exit 2 if `keep` is there already, 12 if the directory cannot be created.
     pub(super) fn create(keep: Option<&Path>) -> Result<Scratch, Failure> {
         let Some(path) = keep else {
-            let made = tempfile::Builder::new().prefix("orchestrate-check.").tempdir();
-            return made.map(Scratch::Temporary).map_err(|error| failure(&std::env::temp_dir(), error));
+            let ours = Permissions::from_mode(0o700);
+            let made = tempfile::Builder::new().prefix(PREFIX).permissions(ours).tempdir();
+            let directory = made.map_err(|error| failure(&std::env::temp_dir(), error))?;
+            let owner = OwnerLock::take(&watch(directory.path()), NAME);
+            let owner = owner.map_err(|error| Failure::new(Exit::StoreUnusable, error))?;
+            return Ok(Scratch::Temporary { _owner: Box::new(owner), directory });
         };
         match fs::create_dir_all(path.parent().unwrap_or(Path::new(""))).and_then(|()| fs::create_dir(path)) {
             Ok(()) => Ok(Scratch::Kept(path.to_owned())),
@@ -52,7 +77,7 @@ impl Scratch {
     pub(super) fn path(&self) -> &Path {
         match self {
             Scratch::Kept(path) => path,
-            Scratch::Temporary(directory) => directory.path(),
+            Scratch::Temporary { directory, .. } => directory.path(),
         }
     }
 }
