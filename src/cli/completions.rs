@@ -1,7 +1,6 @@
-//! `orchestrate completions`: the script with which a shell completes verbs and flags.
+//! `orchestrate completions`: the script with which a shell completes verbs, flags and the words of a project.
 
-use clap::Command;
-
+use super::complete::script;
 use super::output::print_bytes;
 use super::{Exit, Failure};
 
@@ -12,11 +11,9 @@ pub(super) struct CompletionsArgs {
     shell: clap_complete::Shell,
 }
 
-/// Prints the completion script of `command`.
-pub(super) fn run(args: CompletionsArgs, mut command: Command) -> Result<Exit, Failure> {
-    let name = command.get_name().to_owned();
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut command, name, &mut script);
-    print_bytes(&script)?;
+/// Prints the completion script of a shell.
+pub(super) fn run(args: CompletionsArgs) -> Result<Exit, Failure> {
+    let none = || Failure::new(Exit::Unexpected, format!("there are no completions for {}", args.shell));
+    print_bytes(&script(args.shell).ok_or_else(none)?)?;
     Ok(Exit::Done)
 }

@@ -12,6 +12,7 @@ mod bars;
 mod check;
 mod check_worker;
 mod columns;
+mod complete;
 mod completions;
 mod complexity;
 mod dataset;
@@ -124,6 +125,9 @@ enum Verb {
 /// Parses the command line, runs the verb and returns its exit code.
 pub fn main() -> ExitCode {
     hear_signals();
+    if complete::answer(Cli::command) {
+        return Exit::Done.into();
+    }
     let Cli { global, verb } = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
@@ -149,7 +153,7 @@ pub fn main() -> ExitCode {
         Verb::Dataset(args) => dataset::run(args, &global),
         Verb::Doctor(args) => doctor::run(args, &global),
         Verb::Env(args) => env::run(args, &global),
-        Verb::Completions(args) => completions::run(args, Cli::command()),
+        Verb::Completions(args) => completions::run(args),
         Verb::Man(args) => man::run(args, Cli::command()),
     };
     result.map_or_else(|failure| report_failure(&failure), Exit::into)

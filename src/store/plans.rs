@@ -83,6 +83,14 @@ impl Store {
         parse_named_plan(&bytes, &name).map_err(|source| StoreError::BadPlan { path, source })
     }
 
+    /// The saved plan called `name`, if it can be read and its file has at most `longest` bytes.
+    pub fn load_plan_up_to(&self, name: &str, longest: u64) -> Option<Plan> {
+        // An invalid name could lead to another directory.
+        let name: Name = name.parse().ok()?;
+        let size = fs::metadata(self.plans().join(format!("{name}.json"))).ok()?.len();
+        if size > longest { None } else { self.load_plan(&name).ok() }
+    }
+
     /// Names of the saved plans, the most recently saved first. Empty if there are none.
     ///
     /// # Errors
