@@ -280,7 +280,8 @@ mod tests {
             load_matrix_plan(&path).unwrap_err().hint.unwrap()
         };
         assert_eq!(hint("repeets: 3"), "`orchestrate schema` describes every key of a matrix");
-        let check = format!("correct the file, then type `orchestrate check {}`", path.display());
+        let file = quote(&path.display().to_string());
+        let check = format!("correct the file, then type `orchestrate check {file}`");
         assert_eq!(hint("repeats: -3"), check);
     }
 

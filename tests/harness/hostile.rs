@@ -10,22 +10,12 @@ use std::sync::OnceLock;
 
 use nix::errno::Errno;
 
-use super::{Matrix, Project, Running};
+use super::{Matrix, Project, Running, compile};
 
 /// The library, compiled once.
 fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/harness/hostile.c");
-        let library =
-            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("hostile-{}.so", std::process::id()));
-        let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
-        let mut command = Command::new(compiler);
-        command.args(["-O1", "-shared", "-fPIC", "-o"]).arg(&library).arg(source).arg("-ldl");
-        let ended = command.output().expect("a C compiler, which Rust links with");
-        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
-        library
-    })
+    LIBRARY.get_or_init(|| compile("hostile.c", "hostile.so", &["-ldl"]).join("hostile.so"))
 }
 
 /// The variables that make the world hostile.

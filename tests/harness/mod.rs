@@ -116,6 +116,24 @@ pub(crate) fn own_worker(settings: &str, words: &[&str], more: &str, env: &str) 
     )
 }
 
+/// Compiles the C file `source` of this directory into a library called `name`, in a directory of its own, which it
+/// returns. The next run of the tests makes it again in the same place, so that none are left behind.
+#[cfg(target_os = "linux")]
+pub(crate) fn compile(source: &str, name: &str, libraries: &[&str]) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(source.replace(".c", ""));
+    fs::create_dir_all(&directory).expect("a writable directory");
+    // Others may run the same tests now.
+    let made = directory.join(format!("{name}.{}", std::process::id()));
+    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/harness").join(source);
+    let mut command = Command::new(compiler);
+    command.args(["-O1", "-shared", "-fPIC", "-o"]).arg(&made).arg(source).args(libraries);
+    let ended = command.output().expect("a C compiler, which Rust links with");
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    fs::rename(made, directory.join(name)).expect("a writable directory");
+    directory
+}
+
 /// Writes a program. A child process writes it: if we had the file open for writing while a concurrent test forks, nobody
 /// could execute it.
 pub(crate) fn write_program(path: &Path, text: &str) {

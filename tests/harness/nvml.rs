@@ -5,22 +5,12 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::{env, fs};
 
-use super::{Ended, Project, Running};
+use super::{Ended, Project, Running, compile};
 
 /// The directory with the library, compiled once.
 fn library() -> &'static Path {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
-    DIRECTORY.get_or_init(|| {
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/harness/nvml.c");
-        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("nvml-{}", std::process::id()));
-        fs::create_dir_all(&directory).expect("a writable directory");
-        let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
-        let mut command = Command::new(compiler);
-        command.args(["-O1", "-shared", "-fPIC", "-o"]).arg(directory.join("libnvidia-ml.so.1")).arg(source);
-        let ended = command.output().expect("a C compiler, which Rust links with");
-        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
-        directory
-    })
+    DIRECTORY.get_or_init(|| compile("nvml.c", "libnvidia-ml.so.1", &[]))
 }
 
 /// The GPUs of a host.

@@ -1,6 +1,7 @@
 //! Where `flock` succeeds and does nothing, as on some network file systems, and where another host shares the store:
 //! no job runs twice, and nothing overlaps on one host.
 
+use std::env;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,23 +14,28 @@ use serde_json::Value;
 
 use crate::harness::{Ended, Matrix, Project, Running};
 
-/// A library whose `flock` does nothing, made by the compiler that links this program too.
-fn library(project: &Project) -> PathBuf {
+/// The name of a library whose `flock` does nothing.
+const LIBRARY: &str = "flock.so";
+
+/// Makes that library in the project's directory, by the compiler that links this program too.
+fn make_library(project: &Project) {
     let source = project.path("flock.c");
-    let library = project.path("flock.so");
     fs::write(&source, "int flock(int fd, int operation) { return 0; }\n").unwrap();
     let mut cc = Command::new("cc");
-    cc.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source);
+    cc.args(["-shared", "-fPIC", "-o"]).arg(project.path(LIBRARY)).arg(&source);
     assert!(cc.status().expect("a C compiler").success());
-    library
 }
 
 /// Starts `orchestrate` where locks do nothing. Its workers do not inherit that, so they see who overlaps.
 fn start_without_locks(project: &Project, arguments: &[&str]) -> Running {
-    let library = project.path("flock.so");
-    let library = if library.exists() { library } else { self::library(project) };
+    if !project.path(LIBRARY).exists() {
+        make_library(project);
+    }
     let mut command = project.command(arguments);
-    command.env("LD_PRELOAD", library);
+    // A space would end a path in LD_PRELOAD, so it has the name alone.
+    let mut path = vec![project.path("")];
+    path.extend(env::split_paths(&env::var_os("LD_LIBRARY_PATH").unwrap_or_default()));
+    command.env("LD_PRELOAD", LIBRARY).env("LD_LIBRARY_PATH", env::join_paths(path).unwrap());
     Running::start(command)
 }
 
@@ -92,7 +98,7 @@ fn one_whose_locks_work_sees_one_whose_locks_do_nothing_and_the_other_way_round(
 #[cfg(target_os = "linux")]
 fn several_that_join_share_the_jobs_and_run_none_twice_nor_two_at_once() {
     let project = Project::with(Matrix::new("t").repeats(6));
-    library(&project);
+    make_library(&project);
     let runs: Vec<_> = (0..3).map(|_| start_without_locks(&project, &["run", "t.yaml", "--join"])).collect();
     for run in runs {
         run.wait().code(0);
@@ -126,7 +132,7 @@ fn a_job_that_fails_is_tried_as_often_by_all_that_join_as_by_one() {
 #[cfg(target_os = "linux")]
 fn doctor_tries_the_locks_and_leaves_nothing_behind() {
     let project = Project::with(Matrix::new("t"));
-    library(&project);
+    make_library(&project);
     project.orchestrate(&["run", "t.yaml"]).code(0);
     let works = |document: &Value| {
         let place = |name: &str| document[name]["locks_work"].clone();
@@ -147,7 +153,7 @@ fn doctor_tries_the_locks_and_leaves_nothing_behind() {
 #[cfg(target_os = "linux")]
 fn two_stores_on_one_host_never_overlap() {
     let project = Project::with(Matrix::new("t").repeats(3));
-    library(&project);
+    make_library(&project);
     let stores = ["runs", "other"];
     let runs = stores.map(|store| start_without_locks(&project, &["run", "t.yaml", "--store", store]));
     for run in runs {

@@ -23,6 +23,9 @@ import signal
 import sys
 import time
 
+# Python leaves it out if PYTHONSAFEPATH is set.
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
 import judge
 from field import Field, add_options, check, code, is_caught, parent_of
 

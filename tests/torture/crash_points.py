@@ -36,6 +36,9 @@ import threading
 import time
 import typing
 
+# Python leaves it out if PYTHONSAFEPATH is set.
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
 import judge
 from field import Field, add_options, check, code, is_caught
 
