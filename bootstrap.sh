@@ -68,12 +68,14 @@ missing_packages() { # $1 = what is to be built: `all` or `orchestrator`; prints
   have_time || echo time
 }
 
+as_root() { # $@ = a command
+  if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
+}
+
 install_packages() {
-  local as_root=()
-  if [ "$(id -u)" -ne 0 ]; then as_root=(sudo); fi
   say "installing with apt: $*"
-  "${as_root[@]}" apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+  as_root apt-get update -qq
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
 may_use_apt() {

@@ -322,3 +322,16 @@ fn a_libtorch_of_ones_own_is_not_fetched_again() {
     assert!(!machine.calls().contains("torch=="), "{}", machine.calls());
     assert!(machine.calls().ends_with("just: build\n"), "{}", machine.calls());
 }
+
+/// Before version 4.4, as on macOS, an empty array is an unset variable, and `set -u` ends the script.
+#[test]
+fn an_array_is_expanded_as_any_bash_allows() {
+    let script = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/bootstrap.sh")).unwrap();
+    for (number, line) in script.lines().enumerate() {
+        for (at, _) in line.match_indices("[@]}") {
+            let name = line[..at].rsplit("${").next().unwrap();
+            let guarded = format!("${{{name}[@]+\"${{{name}[@]}}\"}}");
+            assert!(line.contains(&guarded), "line {}: write {guarded}", number + 1);
+        }
+    }
+}
