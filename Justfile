@@ -171,18 +171,22 @@ bench-overhead *JOBS:
     cargo build --release --locked --bin orchestrate --bin fake-worker
     python3 -B bench/overhead {{ orchestrate }} target/release/fake-worker {{ JOBS }}
 
-# Builds an orchestrate into dist/ that runs on any x86-64 Linux from glibc 2.17 on. Fetches zig.
+# Builds an orchestrate into dist/ that runs on any Linux from glibc 2.17 on, for x86-64 and for Arm. Fetches zig.
 dist-orchestrator:
     #!/usr/bin/env bash
     set -euo pipefail
     just _zig
-    target=x86_64-unknown-linux-gnu
-    PATH=$PWD/.venv-zig/bin:$PATH cargo zigbuild --release --locked --bin orchestrate --target "$target.2.17"
     mkdir -p dist
-    install "${CARGO_TARGET_DIR:-target}/$target/release/orchestrate" dist/orchestrate-x86_64-linux
-    newest=$(grep -ao 'GLIBC_[0-9][0-9.]*' dist/orchestrate-x86_64-linux | sort -Vu | tail -1)
-    echo "dist/orchestrate-x86_64-linux needs $newest"
-    [ "$newest" = GLIBC_2.17 ]
+    programs=
+    for processor in x86_64 aarch64; do
+        target=$processor-unknown-linux-gnu
+        just _has_target "$target"
+        PATH=$PWD/.venv-zig/bin:$PATH cargo zigbuild --release --locked --bin orchestrate --target "$target.2.17"
+        install "${CARGO_TARGET_DIR:-target}/$target/release/orchestrate" "dist/orchestrate-$processor-linux"
+        programs+=${programs:+:}$PWD/dist/orchestrate-$processor-linux
+    done
+    DISTRIBUTED_ORCHESTRATE=$programs cargo test --locked --quiet --test integration -- \
+        binaries::a_program_for_other_machines_keeps_its_promise --exact --nocapture
 
 # Compiles the worker's C++ for macOS and Linux on Arm, against the headers of their wheels. Fetches 500 MB and zig.
 check-shim:
@@ -207,6 +211,18 @@ check-shim:
             echo "$file compiles for $target"
         done
     done
+
+# Rust's own library for another system, from rustup if it is not installed yet.
+_has_target TARGET:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    if [ -d "$(rustc --print sysroot)/lib/rustlib/{{ TARGET }}/lib" ]; then exit; fi
+    command -v rustup >/dev/null || {
+        echo "error: this Rust has no library for {{ TARGET }}, and there is no rustup to fetch it" >&2
+        echo "hint: install Rust with rustup (https://rustup.rs), or your package of Rust for {{ TARGET }}" >&2
+        exit 1
+    }
+    rustup target add {{ TARGET }}
 
 # zig compiles and links for other systems; with cargo-zigbuild it does so for cargo.
 _zig:

@@ -1,6 +1,7 @@
 //! The integration tests: the real programs, driven from outside.
 #![expect(clippy::disallowed_methods, reason = "tests drive programs and read what they leave behind")]
 
+mod binaries;
 mod bootstrap;
 mod complexity;
 mod cuda;

@@ -1,0 +1,192 @@
+//! What the built programs need of the system that starts them: libraries, the directories in which these lie, and the
+//! version of the C library. No linker keeps that as it was: a new dependency can change it unseen.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use object::read::elf::{Dyn, FileHeader};
+use object::read::macho::{LoadCommandVariant, MachHeader};
+use object::{Endianness, elf, macho};
+
+/// The variable with the programs that `just dist-orchestrator` has built, separated as in `PATH`.
+const DISTRIBUTED: &str = "DISTRIBUTED_ORCHESTRATE";
+
+/// The version of the GNU C library that these may need: that of RHEL 7.
+const PROMISED_GLIBC: (u32, u32) = (2, 17);
+
+/// The libraries of the GNU C library, under the names of both processors. Those in the second line are part of the
+/// first since 2.34.
+const C_LIBRARY: [&str; 8] = [
+    "libc.so.6",
+    "libm.so.6",
+    "ld-linux-x86-64.so.2",
+    "ld-linux-aarch64.so.1",
+    "libdl.so.2",
+    "libpthread.so.0",
+    "librt.so.1",
+    "libutil.so.1",
+];
+
+/// How Rust unwinds a panic. It comes with every GCC, also where nobody compiles.
+const UNWINDER: &str = "libgcc_s.so.1";
+
+/// What a program asks of the system that starts it.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Needs {
+    /// Libraries, by the names that the loader looks for.
+    libraries: Vec<String>,
+    /// The directories that it looks into first.
+    directories: Vec<String>,
+    /// The newest version of the GNU C library that any of its symbols needs: 2.34 is (2, 34).
+    glibc: Option<(u32, u32)>,
+}
+
+impl Needs {
+    fn of(program: &Path) -> Needs {
+        let bytes = fs::read(program).unwrap_or_else(|error| panic!("{}: {error}", program.display()));
+        let needs = of_elf(&bytes).or_else(|| of_macho(&bytes));
+        needs.unwrap_or_else(|| panic!("{} is no program for 64 bits", program.display()))
+    }
+
+    /// The libraries that are not among those in `allowed`.
+    fn beyond(&self, allowed: &[&str]) -> Vec<&str> {
+        let all = self.libraries.iter().map(String::as_str);
+        all.filter(|name| !C_LIBRARY.contains(name) && !allowed.contains(name)).collect()
+    }
+}
+
+fn of_elf(bytes: &[u8]) -> Option<Needs> {
+    let header = elf::FileHeader64::<Endianness>::parse(bytes).ok()?;
+    let endian = header.endian().ok()?;
+    let sections = header.sections(endian, bytes).ok()?;
+    let mut needs = Needs::default();
+    let (entries, strings) = sections.dynamic(endian, bytes).ok()??;
+    let strings = sections.strings(endian, bytes, strings).ok()?;
+    for entry in entries {
+        let value = || text(entry.string(endian, strings).ok()?);
+        match entry.tag(endian) {
+            elf::DT_NEEDED => needs.libraries.push(value()?),
+            elf::DT_RPATH | elf::DT_RUNPATH => {
+                needs.directories.extend(value()?.split(':').map(str::to_owned))
+            }
+            _ => {}
+        }
+    }
+    if let Some((mut libraries, strings)) = sections.gnu_verneed(endian, bytes).ok()? {
+        let strings = sections.strings(endian, bytes, strings).ok()?;
+        while let Some((_, mut versions)) = libraries.next().ok()? {
+            while let Some(version) = versions.next().ok()? {
+                let name = text(version.name(endian, strings).ok()?)?;
+                needs.glibc = needs.glibc.max(glibc(&name));
+            }
+        }
+    }
+    Some(needs)
+}
+
+fn of_macho(bytes: &[u8]) -> Option<Needs> {
+    let header = macho::MachHeader64::<Endianness>::parse(bytes, 0).ok()?;
+    let endian = header.endian().ok()?;
+    let mut commands = header.load_commands(endian, bytes, 0).ok()?;
+    let mut needs = Needs::default();
+    while let Some(command) = commands.next().ok()? {
+        match command.variant().ok()? {
+            LoadCommandVariant::Dylib(library) => {
+                needs.libraries.push(text(command.string(endian, library.dylib.name).ok()?)?);
+            }
+            LoadCommandVariant::Rpath(path) => {
+                needs.directories.push(text(command.string(endian, path.path).ok()?)?);
+            }
+            _ => {}
+        }
+    }
+    Some(needs)
+}
+
+fn text(bytes: &[u8]) -> Option<String> {
+    std::str::from_utf8(bytes).ok().map(str::to_owned)
+}
+
+/// `(2, 34)` of `GLIBC_2.34`. Other libraries have versions of other names.
+fn glibc(version: &str) -> Option<(u32, u32)> {
+    let mut numbers = version.strip_prefix("GLIBC_")?.split('.').map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+#[test]
+fn versions_are_compared_as_numbers() {
+    assert_eq!(glibc("GLIBC_2.34"), Some((2, 34)));
+    assert_eq!(glibc("GLIBC_2.2.5"), Some((2, 2)));
+    assert!(glibc("GLIBC_2.4") < glibc("GLIBC_2.17"));
+    for other in ["GLIBC_PRIVATE", "GLIBCXX_3.4.30", "GCC_3.0", "GLIBC_2"] {
+        assert_eq!(glibc(other), None, "{other}");
+    }
+}
+
+/// `orchestrate` runs where there is no libtorch, no CUDA and no C++.
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn orchestrate_needs_the_c_library_and_nothing_else() {
+    let needs = Needs::of(Path::new(env!("CARGO_BIN_EXE_orchestrate")));
+    assert!(needs.libraries.iter().any(|name| name == "libc.so.6"), "the reader has found only {needs:?}");
+    assert_eq!(needs.beyond(&[UNWINDER]), [""; 0]);
+    assert_eq!(needs.directories, [""; 0], "nothing of the machine that it was built on");
+    assert!(needs.glibc.is_some() && needs.glibc <= own_glibc(), "{needs:?}, and here is {:?}", own_glibc());
+}
+
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu", feature = "torch"))]
+fn the_worker_needs_libtorch_where_it_was_built() {
+    let needs = Needs::of(Path::new(env!("CARGO_BIN_EXE_worker")));
+    let libtorch = ["libtorch_cpu.so", "libtorch.so", "libc10.so"];
+    assert!(needs.libraries.iter().any(|name| name == libtorch[0]), "{needs:?}");
+    assert_eq!(needs.beyond(&[&libtorch[..], &[UNWINDER, "libstdc++.so.6"]].concat()), [""; 0]);
+    assert_eq!(needs.directories, [libtorch_libraries()]);
+    assert!(needs.glibc.is_some() && needs.glibc <= own_glibc(), "{needs:?}, and here is {:?}", own_glibc());
+}
+
+/// Every job runs under `/usr/bin/time`, which passes no `DYLD_` variable on.
+#[test]
+#[cfg(all(target_os = "macos", feature = "torch"))]
+fn the_worker_looks_for_libtorch_beside_itself_too() {
+    let needs = Needs::of(Path::new(env!("CARGO_BIN_EXE_worker")));
+    let directories = [libtorch_libraries(), "@executable_path/../lib".to_owned()];
+    assert_eq!(needs.directories, directories);
+}
+
+/// `just dist-orchestrator` names the programs that it has built. Without them there is nothing to check.
+#[test]
+fn a_program_for_other_machines_keeps_its_promise() {
+    let Some(programs) = std::env::var_os(DISTRIBUTED) else {
+        eprintln!(
+            "skipped: `just dist-orchestrator` has not been called, so ${DISTRIBUTED} names no program"
+        );
+        return;
+    };
+    let programs: Vec<PathBuf> = std::env::split_paths(&programs).collect();
+    assert!(!programs.is_empty(), "${DISTRIBUTED} is empty");
+    for program in &programs {
+        let needs = Needs::of(program);
+        let (major, minor) = needs.glibc.expect("a program for Linux needs the C library");
+        println!("{} needs glibc {major}.{minor} and {}", program.display(), needs.libraries.join(", "));
+        assert!((major, minor) <= PROMISED_GLIBC, "{}", program.display());
+        assert_eq!(needs.beyond(&[]), [""; 0], "{}", program.display());
+        assert_eq!(needs.directories, [""; 0], "{}", program.display());
+    }
+}
+
+/// Where the worker looks for libtorch first, as `build.rs` says.
+#[cfg(feature = "torch")]
+fn libtorch_libraries() -> String {
+    let named = std::env::var_os("LIBTORCH_LIB").or_else(|| std::env::var_os("LIBTORCH"));
+    let named = named.map(PathBuf::from).expect(".cargo/config.toml sets LIBTORCH");
+    named.join("lib").display().to_string()
+}
+
+/// The version of the C library that runs this test; `None` if it is another one.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn own_glibc() -> Option<(u32, u32)> {
+    // SAFETY: it returns a terminated string that lives as long as the process.
+    let version = unsafe { std::ffi::CStr::from_ptr(nix::libc::gnu_get_libc_version()) };
+    glibc(&format!("GLIBC_{}", version.to_str().ok()?))
+}
