@@ -26,7 +26,8 @@ quickstart: build
 # Runs every test.
 test:
     cargo test --locked --features torch
-    python3 -B -m doctest bench/observer.py bench/overhead/[a-z]*.py tests/torture/[a-z]*.py tests/fixtures/kept.py
+    python3 -B -m doctest bench/observer.py bench/overhead/[a-z]*.py tests/torture/[a-z]*.py tests/fixtures/kept.py \
+        tests/cuda/load.py
     python3 -B -m unittest discover -s tests/torture
     just test-python
 
@@ -187,6 +188,22 @@ dist-orchestrator:
     done
     DISTRIBUTED_ORCHESTRATE=$programs cargo test --locked --quiet --test integration -- \
         binaries::a_program_for_other_machines_keeps_its_promise --exact --nocapture
+
+# The libraries lie in target/cuda-load afterwards; delete it if you need the space.
+# Loads libtorch's CUDA half with all of its libraries, where there is no GPU, and checks how. Fetches 3 GB, once.
+test-cuda-load:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    place=target/cuda-load
+    [ "$(uname -s)" = Linux ] || { echo "test-cuda-load: there is CUDA on Linux only" >&2; exit 1; }
+    [ -e "$place/fetched" ] || {
+        rm -rf "$place"
+        .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-cache-dir --only-binary=:all: \
+            --target "$place" torch==2.11.0
+        touch "$place/fetched"
+    }
+    cargo build --locked --features torch --bin worker
+    python3 -B tests/cuda/load.py "${CARGO_TARGET_DIR:-target}/debug/worker" "$place"
 
 # Compiles the worker's C++ for macOS and Linux on Arm, against the headers of their wheels. Fetches 500 MB and zig.
 check-shim:
