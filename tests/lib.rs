@@ -15,5 +15,6 @@ mod profiling;
 mod readme;
 mod reporting;
 mod running;
+mod selftest;
 mod training;
 mod viewing;

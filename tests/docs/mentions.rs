@@ -1,6 +1,8 @@
 //! The manual names everything that a user can type or see, and nothing else.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 
 use orchestrate::job::PARAMETERS;
 use orchestrate::matrix::schema;
@@ -130,20 +132,22 @@ fn every_field_of_a_measurement_is_explained() {
     }
 }
 
-/// All Rust sources and the scripts that read variables, concatenated.
-fn sources() -> String {
-    fn add(path: &std::path::Path, text: &mut String) {
-        for entry in std::fs::read_dir(path).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                add(&path, text);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                *text += &std::fs::read_to_string(path).unwrap();
-            }
+/// Adds the text of all Rust files below `path`.
+fn add_rust(path: &Path, text: &mut String) {
+    for entry in fs::read_dir(path).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            add_rust(&path, text);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            *text += &fs::read_to_string(path).unwrap();
         }
     }
-    let mut text = std::fs::read_to_string(root().join("bootstrap.sh")).unwrap();
-    add(&root().join("src"), &mut text);
+}
+
+/// All Rust sources and the scripts that read variables, concatenated.
+fn sources() -> String {
+    let mut text = fs::read_to_string(root().join("bootstrap.sh")).unwrap();
+    add_rust(&root().join("src"), &mut text);
     text
 }
 
@@ -186,5 +190,22 @@ fn every_message_that_is_explained_is_one_of_ours() {
         for part in message.split('…').map(str::trim).filter(|part| !part.is_empty()) {
             assert!(sources.contains(part), "no message says `{part}`");
         }
+    }
+}
+
+/// Who reads that a test holds something can look it up.
+#[test]
+fn every_test_that_is_named_exists() {
+    let page = page("docs/first-run-on-a-gpu.md").text;
+    let mut sources = sources();
+    add_rust(&root().join("tests"), &mut sources);
+    let is_word = |code: &&str| {
+        code.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+    };
+    let names = page.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+    let names: BTreeSet<&str> = names.filter(is_word).filter(|name| name.matches('_').count() > 2).collect();
+    assert!(names.len() > 15, "{names:?}");
+    for name in names {
+        assert!(sources.contains(&format!("fn {name}()")), "there is no test called `{name}`");
     }
 }

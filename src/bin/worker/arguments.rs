@@ -36,6 +36,9 @@ pub(crate) enum Command {
     Data(Data),
     /// Say whether libtorch can load CUDA and sees a device here, and if not, why. Nothing is computed.
     Cuda,
+    /// Test a device, in five minutes at most, and print what was found as JSON. Run it first on any new machine.
+    #[command(after_help = SELFTEST_CODES)]
+    Selftest(Selftest),
 }
 
 impl Arguments {
@@ -56,7 +59,7 @@ impl Arguments {
                 let given = matches.subcommand_matches("data").expect("this is the command");
                 (given, data.loading.loader_workers)
             }
-            Some(Command::Peaks(_) | Command::Cuda) => return Ok(arguments),
+            Some(Command::Peaks(_) | Command::Cuda | Command::Selftest(_)) => return Ok(arguments),
         };
         let is_idle = |parameter: &&Parameter| {
             parameter.needs(Need::LoaderThreads)
@@ -158,6 +161,24 @@ pub(crate) struct Peaks {
     /// Measure fewer sizes and repetitions: faster, but a less certain ceiling.
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Compute threads; by default the processors that the process may run on.
+    #[arg(long, value_name = "N", value_parser = whole_number(1..=4096))]
+    pub(crate) threads: Option<u32>,
+}
+
+/// The end of the help of `worker selftest`.
+const SELFTEST_CODES: &str = "Exits with 0 if all that this device supports holds, with 70 if something does not, and \
+                              with 75 if some checks were not run. 69 means that there is no such device.";
+
+/// Which device to test, and how long.
+#[derive(Debug, Args)]
+pub(crate) struct Selftest {
+    /// Device: cpu, mps, cuda, or auto for the first of cuda, mps and cpu that this machine has.
+    #[arg(long, value_name = "WORD", default_value = "auto")]
+    pub(crate) device: String,
+    /// Begin no check after this many seconds. What there was no time for is listed as not run.
+    #[arg(long, value_name = "N", default_value_t = 280, value_parser = whole_number(0..=86_400))]
+    pub(crate) seconds: u32,
     /// Compute threads; by default the processors that the process may run on.
     #[arg(long, value_name = "N", value_parser = whole_number(1..=4096))]
     pub(crate) threads: Option<u32>,

@@ -1,7 +1,7 @@
 //! `worker`: trains one network on libtorch for a number of iterations and reports how long they took.
 //!
 //! Flags in, files and lines out, as [`orchestrate::protocol`] defines. Instead of training, `worker peaks` measures
-//! the ceilings of a device, and `worker data` measures how fast images load.
+//! the ceilings of a device, `worker data` measures how fast images load, and `worker selftest` tests a device.
 //!
 //! | module | what it is |
 //! |---|---|
@@ -23,6 +23,7 @@
 //! | [`process`] | when this process started, and its peak memory |
 //! | [`peaks`] | matrix products and streams |
 //! | [`loading`] | the data path alone, timed |
+//! | [`selftest`] | whether this machine computes what it should |
 //! | [`shim`] | C++ for what `tch` has no API for |
 
 mod arguments;
@@ -41,6 +42,7 @@ mod peaks;
 mod process;
 mod recorded;
 mod request;
+mod selftest;
 mod settings;
 mod shim;
 mod stretch;
@@ -70,13 +72,18 @@ fn main() -> ExitCode {
             return error.exit_code();
         }
     };
+    let done = |()| ExitCode::SUCCESS;
     let result = without_panic(|| match &arguments.command {
-        Some(Command::Peaks(peaks)) => peaks::run(peaks),
-        Some(Command::Data(data)) => loading::run(data),
-        Some(Command::Cuda) => cuda::run(),
-        None => train::run(&arguments.training, started),
+        Some(Command::Peaks(peaks)) => peaks::run(peaks).map(done),
+        Some(Command::Data(data)) => loading::run(data).map(done),
+        Some(Command::Cuda) => cuda::run().map(done),
+        Some(Command::Selftest(selftest)) => selftest::run(selftest, started),
+        None => train::run(&arguments.training, started).map(done),
     });
-    let Err(error) = result else { return ExitCode::SUCCESS };
+    let error = match result {
+        Ok(code) => return code,
+        Err(error) => error,
+    };
     eprintln!("error: {}", failure::one_line(&error));
     if let Some(failure) = error.failure() {
         output::write_failure(arguments.training.out.as_deref(), failure);
@@ -94,16 +101,12 @@ fn print_versions(own: &str) -> ExitCode {
 }
 
 /// Runs `body` and turns a panic of this thread into an error. A panic of another thread is printed on one line.
-fn without_panic(body: impl FnOnce() -> Result<(), WorkerError>) -> Result<(), WorkerError> {
+fn without_panic(body: impl FnOnce() -> Result<ExitCode, WorkerError>) -> Result<ExitCode, WorkerError> {
     let main_thread = std::thread::current().id();
     panic::set_hook(Box::new(move |info| {
         if std::thread::current().id() != main_thread {
             eprintln!("error: {}", info.to_string().replace('\n', ": "));
         }
     }));
-    panic::catch_unwind(panic::AssertUnwindSafe(body)).unwrap_or_else(|payload| {
-        let text = payload.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no reason given");
-        Err(WorkerError::panicked(text))
-    })
+    failure::caught(body)
 }

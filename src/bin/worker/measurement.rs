@@ -143,7 +143,8 @@ impl Observed {
         matches!(self.device.device, Device::Cuda(_))
     }
 
-    fn precision(&self) -> Precision {
+    /// The arithmetic that the last forward pass gives evidence of.
+    pub(crate) fn precision(&self) -> Precision {
         let rounds = self.flags.rounds(self.on_cuda());
         effective_precision(self.requested, self.device.device, self.arithmetic, rounds)
     }

@@ -39,10 +39,7 @@ impl Request {
     /// cannot be trained on so few pixels.
     pub(crate) fn parse(training: &Training) -> Result<Self, WorkerError> {
         let unsupported = |error: orchestrate::job::UnknownWord| WorkerError::Unsupported(error.to_string());
-        let backend = match training.backend.as_str() {
-            "auto" => Backend::Auto,
-            word => device(word)?,
-        };
+        let backend = backend(&training.backend)?;
         let network = network(&training.arch, training.parameters.input_size, training.parameters.classes)
             .map_err(|error| WorkerError::Unsupported(no_network(&error)))?;
         check_statistics(&network, training.batch_size)?;
@@ -53,6 +50,14 @@ impl Request {
             backend,
         })
     }
+}
+
+/// The device called `word`, or the first that there is if it is `auto`.
+///
+/// # Errors
+/// As [`device`].
+pub(crate) fn backend(word: &str) -> Result<Backend, WorkerError> {
+    if word == "auto" { Ok(Backend::Auto) } else { device(word) }
 }
 
 /// The device called `word`.

@@ -47,7 +47,8 @@ pub(crate) fn run(training: &Training, started: Instant) -> Result<(), WorkerErr
     let warmup = Stretch::begin(&trainer.device, false);
     let tell = |done, of| reporter.tell(Progress::Warmup { done, of });
     let warmup = trainer.iterate(training.parameters.warmup, warmup, tell)?.read()?;
-    let window = trainer.measure(training, &mut reporter)?;
+    let tell = |done, of| reporter.tell(Progress::Measure { done, of });
+    let window = trainer.measure(training, tell)?;
     let observed = trainer.observe(&request, &warmup, window)?;
     if let Some(path) = &training.iterations_out {
         output::write_iterations(path, &observed.iterations.all, observed.iterations.clock)?;
@@ -61,8 +62,9 @@ pub(crate) fn run(training: &Training, started: Instant) -> Result<(), WorkerErr
 }
 
 /// Everything a training step needs.
-struct Trainer {
-    device: OpenDevice,
+pub(crate) struct Trainer {
+    /// The device that it trains on.
+    pub(crate) device: OpenDevice,
     half: Option<Half>,
     model: Model,
     optimizer: Optimizer,
@@ -83,7 +85,7 @@ struct Trainer {
 }
 
 /// The measured window, whose losses are still on the device.
-struct Window {
+pub(crate) struct Window {
     elapsed_s: f64,
     started_at: Option<f64>,
     stretch: Stretch,
@@ -94,7 +96,10 @@ struct Window {
 
 impl Trainer {
     /// Prepares the network, the optimizer and the data.
-    fn new(
+    ///
+    /// # Errors
+    /// Errors of the data or of libtorch.
+    pub(crate) fn new(
         training: &Training,
         request: &Request,
         device: OpenDevice,
@@ -128,7 +133,10 @@ impl Trainer {
 
     /// Trains for `count` iterations. The last one always ends with an optimizer step, so that no gradient of the
     /// warm-up remains for the window.
-    fn iterate(
+    ///
+    /// # Errors
+    /// Errors of the data or of libtorch.
+    pub(crate) fn iterate(
         &mut self,
         count: u32,
         mut stretch: Stretch,
@@ -184,6 +192,14 @@ impl Trainer {
         Ok(())
     }
 
+    /// The loss scale now, if there is one.
+    ///
+    /// # Errors
+    /// Errors of libtorch.
+    pub(crate) fn loss_scale(&self) -> Result<Option<f64>, WorkerError> {
+        Ok(self.optimizer.loss_scale()?)
+    }
+
     /// One forward and backward pass. Returns the loss, still on the device.
     fn forward_backward(&mut self, batch: &Batch) -> Result<Tensor, WorkerError> {
         let loss = {
@@ -201,13 +217,19 @@ impl Trainer {
     }
 
     /// Measures the window: synchronises, runs all iterations, synchronises.
-    fn measure(&mut self, training: &Training, reporter: &mut Reporter) -> Result<Window, WorkerError> {
+    ///
+    /// # Errors
+    /// Errors of the data or of libtorch.
+    pub(crate) fn measure(
+        &mut self,
+        training: &Training,
+        tell: impl FnMut(u32, u32),
+    ) -> Result<Window, WorkerError> {
         let accelerator = self.device.device != Device::Cpu;
         self.device.synchronize()?;
         let counted = accelerator && shim::reset_peak_memory();
         let range = training.has_range().then(|| shim::Profile::begin(NVTX_RANGE)).transpose()?;
         let started_at = SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|time| time.as_secs_f64());
-        let tell = |done, of| reporter.tell(Progress::Measure { done, of });
         let stretch = Stretch::begin(&self.device, true);
         let start = Instant::now();
         let stretch = self.iterate(training.measured_iters(), stretch, tell)?;
@@ -222,7 +244,10 @@ impl Trainer {
     }
 
     /// Reads back what was really done.
-    fn observe(
+    ///
+    /// # Errors
+    /// Errors of libtorch.
+    pub(crate) fn observe(
         &self,
         request: &Request,
         warmup: &Iterations,

@@ -8,6 +8,7 @@ mod draw;
 #[cfg(test)]
 mod fixture_tests;
 mod layout;
+mod rounding;
 mod step;
 mod weights;
 
@@ -18,6 +19,7 @@ use crate::failure::WorkerError;
 use step::{Step, sizes};
 
 pub(crate) use layout::{Layout, in_format};
+pub(crate) use rounding::{Rounding, longest_sum};
 
 /// A network that can be trained.
 #[derive(Debug)]
@@ -35,11 +37,26 @@ impl Model {
     /// # Errors
     /// Errors of libtorch, most likely for lack of memory.
     pub(crate) fn new(network: &Network, device: Device, channels_last: bool) -> Result<Self, WorkerError> {
+        Model::of_type(network, (Kind::Float, device), channels_last)
+    }
+
+    /// The same with parameters of another type: the same values, as far as it has them.
+    ///
+    /// # Errors
+    /// As [`Model::new`].
+    pub(crate) fn of_type(
+        network: &Network,
+        options: (Kind, Device),
+        channels_last: bool,
+    ) -> Result<Self, WorkerError> {
         let tensors: Vec<ParameterTensor> =
             network.layers().iter().flat_map(Layer::parameter_tensors).collect();
         let mut drawn = draw::draw(&tensors, draw::seed()?)?.into_iter();
-        let start = |_: &ParameterTensor| Ok(drawn.next().expect("as many are drawn as there are"));
-        Model::starting(network, (Kind::Float, device), channels_last, start)
+        let start = |_: &ParameterTensor| {
+            let values = drawn.next().expect("as many are drawn as there are");
+            Ok(values.f_to_kind(options.0)?)
+        };
+        Model::starting(network, options, channels_last, start)
     }
 
     /// The network with the parameters that `start` returns: on the CPU, and of the type in `options`.
@@ -113,7 +130,10 @@ impl Model {
     }
 
     /// The same, but passes every layer's index and output through `pass`.
-    fn forward_through(
+    ///
+    /// # Errors
+    /// As [`Model::forward`].
+    pub(crate) fn forward_through(
         &mut self,
         images: &Tensor,
         training: bool,

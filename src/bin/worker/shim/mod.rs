@@ -303,6 +303,9 @@ mod tests {
             let cuda = if flags.tf32 { Float32::Tf32 } else { Float32::Ieee };
             assert_eq!(effective, EffectiveFlags { flags, cuda: [cuda; 2], onednn: [Float32::Ieee; 2] });
             assert_eq!((effective.rounds(true), effective.rounds(false)), (flags.tf32, false));
+            // Deterministic or not, no fresh tensor is filled: that would take time, and fill it with NaN.
+            let fresh = Tensor::empty([1 << 16], (tch::Kind::Float, Device::Cpu));
+            assert!(!bool::try_from(fresh.isnan().all()).unwrap(), "{flags:?}");
         }
         Flags { tf32: false, deterministic: false, cudnn_benchmark: false }.set().unwrap();
         let words: Vec<(String, String)> = EffectiveFlags::get().unwrap().float32().collect();

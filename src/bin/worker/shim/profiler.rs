@@ -25,6 +25,16 @@ impl Profile {
         checked(unsafe { shim_profile_begin(name.as_ptr()) })?;
         Ok(Profile(()))
     }
+
+    /// Ends it, and says whether that worked.
+    ///
+    /// # Errors
+    /// Errors of libtorch or of the CUDA runtime.
+    pub(crate) fn end(self) -> Result<(), WorkerError> {
+        // It must not end a second time.
+        std::mem::forget(self);
+        checked(shim_profile_end())
+    }
 }
 
 impl Drop for Profile {

@@ -1,21 +1,19 @@
 //! Tests that single precision, bfloat16 and channels-last add only rounding errors to a network's numbers.
 //!
-//! The effect of rounding is not guessed but determined in double precision, with the same network. A dot product of n
-//! terms with unit roundoff u, in any order, equals the exact one of factors with relative errors of about √n·u. See
-//! Higham and Mary, *A new approach to probabilistic rounding error analysis*, 2019. So every weight and every
-//! activation gets a random relative error of that size. The multiplication does the same to the gradients on their way
-//! back. The spread of the numbers over a few draws is the effect of rounding, whatever the processor's kernels are.
+//! The effect of rounding is not guessed but determined in double precision, with the same network. Every weight and
+//! every activation gets a random relative error of the size that [`Rounding`] derives. The multiplication does the
+//! same to the gradients on their way back. The spread of the numbers over a few draws is the effect of rounding,
+//! whatever the processor's kernels are.
 
 use std::collections::BTreeMap;
 
-use orchestrate::architecture::{Layer, Network};
 use tch::{Device, Kind, Tensor};
 
 use super::quantities::{AFTER_A_STEP, quantities};
 use super::values::repeated;
 use super::{Case, FIXTURE, Quantities, differences};
 use crate::model::Layout;
-use crate::model::step::sizes;
+use crate::model::rounding::{Rounding, longest_sum};
 use crate::shim::{Autocast, Half};
 
 /// The number of draws of errors.
@@ -41,31 +39,13 @@ macro_rules! networks {
 // One of each kind: plain, residual, depthwise, concatenating, squeezing and without batch normalisation.
 networks! { convnext_tiny densenet121 mobilenet_v2 mobilenet_v3_small resnet18 squeezenet1_1 }
 
-/// An arithmetic that rounds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Arithmetic {
-    Single,
-    /// Autocast to bfloat16: factors and results are rounded to it, and sums are kept in single precision.
-    Bfloat16,
-}
-
-impl Arithmetic {
-    /// The size of the relative error of a factor in a dot product of `terms` products.
-    fn error(self, terms: f64) -> f64 {
-        match self {
-            Arithmetic::Single => terms.sqrt() * 2.0_f64.powi(-24),
-            Arithmetic::Bfloat16 => 2.0_f64.powi(-9),
-        }
-    }
-}
-
 /// Compares the network in both arithmetics and both memory formats with the numbers in double precision.
 fn compare(name: &str) {
     let case = Case::of(name);
     let _turn = case.prepare(name);
     let modes = case.modes().map(|(mode, expected)| (mode, without_step(expected)));
     let mut wrong = Vec::new();
-    for arithmetic in [Arithmetic::Single, Arithmetic::Bfloat16] {
+    for arithmetic in [Rounding::Single, Rounding::Bfloat16] {
         let bounds = case.bounds(name, arithmetic, &modes);
         for channels_last in [false, true] {
             let found = case.computed(name, arithmetic, channels_last, &modes);
@@ -94,23 +74,11 @@ fn without_step(expected: &Quantities) -> Quantities {
 /// What PyTorch computed in double precision, by the mode that the network was in.
 type Modes = [(&'static str, Quantities); 2];
 
-/// The number of terms in the network's longest sum. In the forward pass, a sum goes over the inputs of an output. In
-/// the gradient of a weight, it goes over the pixels of all images.
-fn longest_sum(network: &Network) -> i64 {
-    let weights = network.layers().iter().flat_map(Layer::parameter_tensors);
-    let inputs = weights.map(|tensor| sizes(&tensor.shape)[1..].iter().product());
-    let pixels = network
-        .layers()
-        .iter()
-        .map(|layer| FIXTURE.batch * sizes(&[layer.output.elements() / layer.output.channels()])[0]);
-    inputs.chain(pixels).max().expect("a network has layers")
-}
-
 impl Case {
     /// The effect of rounding on each quantity in each mode, relative to its largest number. Quantities that rounding
     /// can change beyond recognition are left out.
-    fn bounds(&self, name: &str, arithmetic: Arithmetic, modes: &Modes) -> [BTreeMap<String, f64>; 2] {
-        let error = arithmetic.error(longest_sum(&self.network(name)) as f64);
+    fn bounds(&self, name: &str, arithmetic: Rounding, modes: &Modes) -> [BTreeMap<String, f64>; 2] {
+        let error = arithmetic.error(longest_sum(&self.network(name), FIXTURE.batch) as f64);
         let draws: Vec<[Quantities; 2]> =
             (0..DRAWS).map(|draw| self.disturbed(name, error, draw, modes)).collect();
         [0, 1].map(|mode| {
@@ -125,7 +93,7 @@ impl Case {
                 .map(|(quantity, sum)| (quantity.to_owned(), bound(sum)))
                 .filter(|(_, bound)| *bound <= LOOSE)
                 .collect();
-            let (least, is_single) = (["logits", "loss"], arithmetic == Arithmetic::Single);
+            let (least, is_single) = (["logits", "loss"], arithmetic == Rounding::Single);
             assert!(
                 !bounds.is_empty() && (!is_single || least.iter().all(|name| bounds.contains_key(*name)))
             );
@@ -163,7 +131,7 @@ impl Case {
     fn computed(
         &self,
         name: &str,
-        arithmetic: Arithmetic,
+        arithmetic: Rounding,
         channels_last: bool,
         modes: &Modes,
     ) -> [Quantities; 2] {
@@ -171,7 +139,7 @@ impl Case {
         let images = self.images(Kind::Float, channels_last);
         let found = modes.each_ref().map(|(mode, expected)| {
             quantities(&mut model, expected, |model| {
-                let _autocast = (arithmetic == Arithmetic::Bfloat16)
+                let _autocast = (arithmetic == Rounding::Bfloat16)
                     .then(|| Autocast::begin(Device::Cpu, Half::Bfloat16).unwrap());
                 model.forward(&images, *mode == "train").unwrap().to_kind(Kind::Float)
             })

@@ -1,0 +1,180 @@
+//! What training needs of a device besides arithmetic: flags, memory and its statistics, marks for profilers, times.
+
+use orchestrate::job::Device;
+use orchestrate::protocol::{FailureKind, IterationClock, NVTX_RANGE};
+use tch::{Kind, Tensor};
+
+use super::comparison::Comparison;
+use super::session::{Found, Halt};
+use super::times::Times;
+use super::training::{Lab, open, training};
+use crate::failure::WorkerError;
+use crate::request::Request;
+use crate::shim::{self, EffectiveFlags, Flags, Profile};
+use crate::stretch::Stretch;
+
+/// Side of the matrices that the first kernels multiply.
+const SIDE: i64 = 16;
+
+/// The bytes by which memory statistics are made to rise.
+const PIECE: i64 = 64 << 20;
+
+/// Bytes that no device has and no processor can address: 512 PiB, where the widest address space for programs is an
+/// eighth of that. So it is refused at once, whatever the kernel overcommits, and nothing is touched.
+const BEYOND_ALL: i64 = 1 << 59;
+
+/// Iterations in a window: more than events are buffered (512), so that some are read while the device works.
+const ITERATIONS: u32 = 600;
+
+/// Iterations that warm up and show how long the others will take.
+const FIRST: u32 = 10;
+
+/// A network of few layers, so its iterations are short.
+const SHORT: &str = "--arch squeezenet1_1 --input-size 32 --classes 10 --batch-size 2";
+
+/// Products and sums of small whole numbers, which are exact in every arithmetic.
+pub(super) fn first_kernels(lab: &mut Lab) -> Found {
+    let device = lab.device.tch();
+    let ones = Tensor::f_ones([SIDE, SIDE], (Kind::Float, device))?;
+    let product = ones.f_matmul(&ones)?;
+    let sum = product.f_sum(Kind::Float)?.f_double_value(&[])?;
+    let back =
+        Tensor::f_arange(SIDE, (Kind::Float, tch::Device::Cpu))?.f_to(device)?.f_to(tch::Device::Cpu)?;
+    let there_and_back: Vec<f32> = Vec::try_from(back)?;
+    let unchanged = there_and_back.iter().zip(0_u8..).all(|(found, sent)| *found == f32::from(sent));
+    Ok(vec![
+        Comparison::equal("sum of a matrix product", sum, (SIDE * SIDE * SIDE) as f64),
+        Comparison::equal("numbers that were copied there and back are unchanged", unchanged, true),
+    ])
+}
+
+/// Sets all combinations of libtorch's flags and reads them back.
+pub(super) fn flags(_: &mut Lab) -> Found {
+    let mut compared = Vec::new();
+    // The last one turns all of them off.
+    for bits in (0..8).rev() {
+        let [tf32, deterministic, cudnn_benchmark] = [1, 2, 4].map(|bit| bits & bit > 0);
+        let flags = Flags { tf32, deterministic, cudnn_benchmark };
+        flags.set()?;
+        let found = EffectiveFlags::get()?;
+        compared.push(Comparison::equal(&format!("{flags:?} is read back"), found.flags == flags, true));
+        let rounds = "CUDA rounds to TF32 by the newer flags";
+        compared.push(Comparison::equal(rounds, found.rounds(true), tf32));
+        compared.push(Comparison::equal("the processor rounds", found.rounds(false), false));
+    }
+    Ok(compared)
+}
+
+/// Copies numbers through page-locked memory.
+pub(super) fn pinned_memory(lab: &mut Lab) -> Found {
+    let device = only_on_cuda(lab, "page-locked memory is used with CUDA only")?;
+    let sent = Tensor::f_randn([1 << 20], (Kind::Float, tch::Device::Cpu))?;
+    let (pinned, is_pinned) = shim::pin(&sent)?;
+    let there = pinned.f_to_device_(device, Kind::Float, true, false)?;
+    // It goes back into memory of its own; what was pinned may go once the copy is on its way.
+    drop(pinned);
+    let unchanged = there.f_to(tch::Device::Cpu)? == sent;
+    Ok(vec![
+        Comparison::equal("memory is page-locked", is_pinned, true),
+        Comparison::equal("numbers that were copied through it are unchanged", unchanged, true),
+    ])
+}
+
+/// Lets the most memory that is used rise, and resets it.
+pub(super) fn peak_memory(lab: &mut Lab) -> Found {
+    if lab.device.device == Device::Cpu {
+        return Err(Halt::Unsupported("libtorch counts the memory of accelerators only".to_owned()));
+    }
+    let device = lab.device.tch();
+    let small = Tensor::f_zeros([1], (Kind::Uint8, device))?;
+    lab.device.synchronize()?;
+    let counted = shim::reset_peak_memory();
+    let before = shim::peak_memory(counted);
+    let piece = Tensor::f_zeros([PIECE], (Kind::Uint8, device))?;
+    lab.device.synchronize()?;
+    let with_piece = shim::peak_memory(counted);
+    drop(piece);
+    let mut compared = vec![Comparison::at_least(
+        "bytes held while a piece is",
+        with_piece.held.map_or(f64::NAN, |bytes| bytes as f64),
+        PIECE as f64,
+    )];
+    // MPS does not count maxima.
+    if lab.device.device != Device::Mps {
+        let bytes = |bytes: Option<u64>| bytes.map_or(f64::NAN, |bytes| bytes as f64);
+        let again = shim::reset_peak_memory();
+        let after = shim::peak_memory(again);
+        compared.push(Comparison::equal("the maximum can be reset", counted && again, true));
+        let rise = bytes(with_piece.taken) - bytes(before.taken);
+        compared.push(Comparison::at_least("bytes by which the maximum rose", rise, PIECE as f64));
+        compared.push(Comparison::at_most("bytes after the reset", bytes(after.taken), bytes(before.taken)));
+    }
+    drop(small);
+    Ok(compared)
+}
+
+/// Marks a range for profilers.
+pub(super) fn profiler_marks(lab: &mut Lab) -> Found {
+    only_on_cuda(lab, "NVTX ranges and the profiler's start and stop are CUDA's")?;
+    let begun = Profile::begin(NVTX_RANGE);
+    let begins = begun.is_ok();
+    let ends = begun.and_then(Profile::end);
+    Ok(vec![
+        Comparison::equal("a range begins, and the profiler starts", begins, true),
+        Comparison::equal("the range ends, and the profiler stops", ends.is_ok(), true),
+    ])
+}
+
+/// Asks for far more memory than there is, and then uses the device.
+pub(super) fn out_of_memory(lab: &mut Lab) -> Found {
+    let asked = Tensor::f_empty([BEYOND_ALL], (Kind::Uint8, lab.device.tch()));
+    let error = asked.err().map(WorkerError::from);
+    let kind = error.as_ref().and_then(WorkerError::failure).map(|failure| failure.kind);
+    let found = match (kind, &error) {
+        (Some(FailureKind::OutOfMemory), _) => "out_of_memory".to_owned(),
+        (_, Some(error)) => error.to_string(),
+        (_, None) => "the memory was given".to_owned(),
+    };
+    let mut compared = vec![Comparison::equal("the failure", found.as_str(), "out_of_memory")];
+    compared.extend(first_kernels(lab)?);
+    Ok(compared)
+}
+
+/// Measures a window of many iterations and adds up their times.
+pub(super) fn iteration_times(lab: &mut Lab) -> Found {
+    let training = training(&format!("{SHORT} --backend {} --iters {ITERATIONS}", lab.device.device))?;
+    let request = Request::parse(&training)?;
+    let mut trainer = open(&training, &request, lab)?;
+    trainer.iterate(1, Stretch::begin(&lab.device, false), |_, _| ())?.read()?;
+    let left_s = lab.clock.left_s();
+    let warmup = trainer.iterate(FIRST, Stretch::begin(&lab.device, false), |_, _| ())?;
+    lab.device.synchronize()?;
+    let warmup = warmup.read()?;
+    let needed_s = (left_s - lab.clock.left_s()) * f64::from(ITERATIONS / FIRST);
+    // Half of the time is left for whatever else the machine does meanwhile.
+    if needed_s > lab.clock.left_s() / 2.0 {
+        return Err(Halt::NotRun(format!(
+            "there was no time for it: {ITERATIONS} iterations take {needed_s:.0} s: raise --seconds"
+        )));
+    }
+    let window = trainer.measure(&training, |_, _| ())?;
+    let observed = trainer.observe(&request, &warmup, window)?;
+    let clock =
+        if lab.device.device == Device::Cpu { IterationClock::Host } else { IterationClock::DeviceEvents };
+    let seconds = observed.iterations.all.iter().map(|iteration| iteration.elapsed_s).collect();
+    let times = Times { seconds, window_s: observed.elapsed_s };
+    let mut compared = vec![Comparison::equal("clock", observed.iterations.clock.as_str(), clock.as_str())];
+    compared.extend(times.compare(ITERATIONS));
+    Ok(compared)
+}
+
+/// The device, if it is a CUDA device.
+///
+/// # Errors
+/// [`Halt::Unsupported`] for `reason` if it is another one.
+fn only_on_cuda(lab: &Lab, reason: &str) -> Result<tch::Device, Halt> {
+    match lab.device.device {
+        Device::Cuda(_) => Ok(lab.device.tch()),
+        Device::Cpu | Device::Mps => Err(Halt::Unsupported(reason.to_owned())),
+    }
+}

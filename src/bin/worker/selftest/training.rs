@@ -1,0 +1,162 @@
+//! Trains a small network in every precision, memory layout and optimizer, and compares its losses with what they
+//! should be.
+
+use std::time::Instant;
+
+use orchestrate::job::{Optimizer, Precision};
+
+use super::comparison::Comparison;
+use super::losses::Scaled;
+use super::reference::References;
+use super::session::{Clock, Found, Halt};
+use crate::arguments::{Arguments, Training};
+use crate::device::{self, OpenDevice};
+use crate::model::Rounding;
+use crate::request::{self, Request};
+use crate::settings;
+use crate::shim::Half;
+use crate::stretch::{Iterations, Stretch};
+use crate::train::Trainer;
+
+/// A network with convolutions, batch normalisation and sums of branches, and a batch that is small but gives its last
+/// normalisation enough values.
+const NETWORK: &str = "--arch resnet18 --input-size 64 --classes 10 --batch-size 8";
+
+/// Iterations whose losses are compared.
+const ITERATIONS: usize = 4;
+
+/// The most steps that a loss scale may skip: it starts at 65536 and is 1 after so many halvings.
+const MOST_SKIPPED: usize = 16;
+
+/// What the checks work with.
+pub(super) struct Lab {
+    /// The device that is tested.
+    pub(super) device: OpenDevice,
+    /// The time that is left.
+    pub(super) clock: Clock,
+    /// When `main` began.
+    pub(super) started: Instant,
+    /// What losses should be.
+    pub(super) references: References,
+}
+
+/// One way to train.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Way {
+    precision: Precision,
+    channels_last: bool,
+    optimizer: Optimizer,
+}
+
+impl Way {
+    /// All of them.
+    pub(super) fn all() -> Vec<Way> {
+        let mut ways = Vec::new();
+        for precision in Precision::ALL {
+            for channels_last in [false, true] {
+                for optimizer in [Optimizer::Sgd, Optimizer::AdamW] {
+                    ways.push(Way { precision, channels_last, optimizer });
+                }
+            }
+        }
+        ways
+    }
+
+    /// The name of its check: `training bf16 nhwc adamw`.
+    pub(super) fn name(self) -> String {
+        let layout = if self.channels_last { "nhwc" } else { "nchw" };
+        format!("training {} {layout} {}", self.precision, self.optimizer)
+    }
+
+    /// The flags of a training of this kind.
+    fn flags(self, device: &OpenDevice) -> String {
+        let Way { precision, optimizer, channels_last } = self;
+        let layout = if channels_last { " --channels-last" } else { "" };
+        let device = device.device;
+        format!(
+            "{NETWORK} --backend {device} --precision {precision} --optimizer {optimizer} --iters 1{layout}"
+        )
+    }
+
+    /// Trains in this way, and compares the losses.
+    ///
+    /// # Errors
+    /// [`Halt::Unsupported`] if the device cannot train so.
+    pub(super) fn check(self, lab: &mut Lab) -> Found {
+        let training = training(&self.flags(&lab.device))?;
+        let request = Request::parse(&training)?;
+        let mut trainer = open(&training, &request, lab)?;
+        let found = train(&mut trainer, ITERATIONS, lab.clock)?;
+        let window = trainer.measure(&training, |_, _| ())?;
+        let observed = trainer.observe(&request, &found.last, window)?;
+        let rounding = match request::half(self.precision, lab.device.device) {
+            Some(Half::Float16) => Rounding::Float16,
+            Some(Half::Bfloat16) => Rounding::Bfloat16,
+            None if self.precision == Precision::Tf32 => Rounding::Tf32,
+            None => Rounding::Single,
+        };
+        let expected = lab.references.of(&training, &request, rounding, ITERATIONS, lab.clock)?;
+        let losses = expected.compare(&found.losses).ok_or_else(|| {
+            Halt::NotRun("rounding errors alone could hide a mistake, so nothing would be shown".to_owned())
+        })?;
+        let mut compared = vec![
+            Comparison::equal("precision", observed.precision().as_str(), self.precision.as_str()),
+            Comparison::equal("channels-last", observed.channels_last, self.channels_last),
+            Comparison::equal("optimizer", observed.optimizer.as_str(), self.optimizer.as_str()),
+        ];
+        if observed.loss_scale.is_some() {
+            compared.push(Comparison::at_most("skipped steps", found.skipped as f64, MOST_SKIPPED as f64));
+        }
+        compared.extend(losses);
+        Ok(compared)
+    }
+}
+
+/// The training that `flags` ask for, as on the command line.
+pub(super) fn training(flags: &str) -> Result<Training, Halt> {
+    let words = std::iter::once("worker").chain(flags.split_whitespace());
+    let arguments = Arguments::read(words).map_err(|error| Halt::Failed(error.to_string()))?;
+    Ok(arguments.training)
+}
+
+/// A trainer on the lab's device, with all flags set.
+///
+/// # Errors
+/// [`Halt::Unsupported`] if the device cannot train so.
+pub(super) fn open(training: &Training, request: &Request, lab: &Lab) -> Result<Trainer, Halt> {
+    let OpenDevice { device, capability, .. } = lab.device;
+    request::check_device(training, request.precision, device, capability)?;
+    request::check_layout(training, &request.network, device, device::macos_version())?;
+    settings::set_flags(training, request.precision, device)?;
+    Ok(Trainer::new(training, request, lab.device.clone(), lab.started)?)
+}
+
+/// What a training left behind.
+struct Trained {
+    /// The losses of the iterations whose steps were taken.
+    losses: Vec<f64>,
+    /// Steps that the loss scale skipped.
+    skipped: usize,
+    /// The last iteration.
+    last: Iterations,
+}
+
+/// Trains until the optimizer has taken `steps` steps. A step that the loss scale skips leaves all weights as they
+/// were, so the next iteration has the same loss, and only one of them counts.
+fn train(trainer: &mut Trainer, steps: usize, clock: Clock) -> Result<Trained, Halt> {
+    let (mut losses, mut skipped) = (Vec::new(), 0);
+    loop {
+        clock.go_on()?;
+        let before = trainer.loss_scale()?;
+        let last = trainer.iterate(1, Stretch::begin(&trainer.device, false), |_, _| ())?.read()?;
+        let iteration = Scaled { loss: last.all[0].loss, before, after: trainer.loss_scale()? };
+        if iteration.is_skipped() {
+            skipped += 1;
+        } else {
+            losses.push(iteration.loss);
+        }
+        if losses.len() == steps || skipped > MOST_SKIPPED {
+            return Ok(Trained { losses, skipped, last });
+        }
+    }
+}
