@@ -192,6 +192,11 @@ impl Trainer {
         Ok(())
     }
 
+    /// The trainable tensors of the network.
+    pub(crate) fn parameters(&self) -> &[Tensor] {
+        self.model.parameters()
+    }
+
     /// The loss scale now, if there is one.
     ///
     /// # Errors

@@ -7,14 +7,14 @@
 //! | [`comparison`] | one thing that was found, beside what it should be |
 //! | [`session`] | the checks one after the other, within a limit of time |
 //! | [`training`] | every precision, memory layout and optimizer |
-//! | [`reference`] | what losses should be: double precision on the processor, with and without rounding errors |
-//! | [`losses`] | judges losses |
+//! | [`reference`] | what that should be: double precision on the processor, with and without rounding errors |
+//! | [`course`] | judges the course of a training |
 //! | [`facilities`] | flags, memory, marks for profilers, iteration times |
 //! | [`times`] | judges iteration times |
 
 mod comparison;
+mod course;
 mod facilities;
-mod losses;
 mod reference;
 mod report;
 mod session;
@@ -95,7 +95,7 @@ fn plan() -> Vec<Planned<Lab>> {
     ];
     plan.extend(Way::all().into_iter().map(|way| Planned {
         name: way.name(),
-        shows: "training gives the losses of double precision, up to rounding",
+        shows: "training takes the course of double precision, up to rounding",
         body: Box::new(move |lab: &mut Lab| way.check(lab)),
     }));
     plan.push(planned(

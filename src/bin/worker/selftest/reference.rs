@@ -1,4 +1,5 @@
-//! What losses should be: the same training in double precision on the processor, exactly and with rounding errors.
+//! What the course of a training should be: that of the same training in double precision on the processor, exactly
+//! and with rounding errors.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -6,7 +7,7 @@ use std::collections::btree_map::Entry;
 use orchestrate::job::{Device, Optimizer};
 use tch::{Kind, Reduction, TchError, Tensor, no_grad};
 
-use super::losses::Expected;
+use super::course::{Course, Expected};
 use super::session::{Clock, Halt};
 use crate::arguments::Training;
 use crate::batches::Batches;
@@ -18,16 +19,16 @@ use crate::request::{Backend, Request};
 /// The number of draws of errors.
 const DRAWS: u64 = 4;
 
-/// The losses that were computed already: without errors, and by the errors that every factor got.
+/// The courses that were computed already: without errors, and by the errors that every factor got.
 #[derive(Debug, Default)]
 pub(super) struct References {
-    exact: BTreeMap<Optimizer, Vec<f64>>,
-    disturbed: BTreeMap<(Optimizer, Rounding), Vec<Vec<f64>>>,
+    exact: BTreeMap<Optimizer, Course>,
+    disturbed: BTreeMap<(Optimizer, Rounding), Vec<Course>>,
 }
 
 impl References {
-    /// What `iterations` losses of `training`, which is what `request` says, should be in an arithmetic that rounds so.
-    /// Every call must be about the same network and batch.
+    /// What the first `iterations` of `training`, which is what `request` says, should be in an arithmetic that rounds
+    /// so. Every call must be about the same network and batch.
     ///
     /// # Errors
     /// [`Halt::NotRun`] if there is no time.
@@ -43,7 +44,7 @@ impl References {
         let run = Run { training, request, iterations, clock };
         let exact = match self.exact.entry(rule) {
             Entry::Occupied(known) => known.get().clone(),
-            Entry::Vacant(unknown) => unknown.insert(run.losses(None)?).clone(),
+            Entry::Vacant(unknown) => unknown.insert(run.course(None)?).clone(),
         };
         let disturbed = match self.disturbed.entry((rule, rounding)) {
             Entry::Occupied(known) => known.get().clone(),
@@ -79,16 +80,16 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// The losses of a few trainings with errors of the size that `rounding` makes.
-    fn draws(&self, rounding: Rounding) -> Result<Vec<Vec<f64>>, Halt> {
+    /// The courses of a few trainings with errors of the size that `rounding` makes.
+    fn draws(&self, rounding: Rounding) -> Result<Vec<Course>, Halt> {
         let terms = longest_sum(&self.request.network, self.training.batch_size.into()) as f64;
         let size = rounding.error(terms);
-        (0..DRAWS).map(|draw| self.losses(Some(Errors { size, draw }))).collect()
+        (0..DRAWS).map(|draw| self.course(Some(Errors { size, draw }))).collect()
     }
 
-    /// The losses of all iterations, with `errors` in all factors. Weights and images are those that
+    /// The course of all iterations, with `errors` in all factors. Weights and images are those that
     /// [`crate::train::Trainer`] begins with.
-    fn losses(&self, errors: Option<Errors>) -> Result<Vec<f64>, Halt> {
+    fn course(&self, errors: Option<Errors>) -> Result<Course, Halt> {
         let (cpu, seed) = (OpenDevice::open(Backend::Only(Device::Cpu))?, self.training.parameters.seed);
         tch::manual_seed(i64::try_from(seed).unwrap_or(i64::MAX));
         let mut model = Model::of_type(&self.request.network, (Kind::Double, cpu.tch()), false)?;
@@ -98,7 +99,8 @@ impl Run<'_> {
         if let Some(errors) = errors {
             tch::manual_seed(i64::try_from(errors.draw).unwrap_or(i64::MAX));
         }
-        let mut losses = Vec::with_capacity(self.iterations);
+        let start = Start::of(model.parameters())?;
+        let mut course = Course::default();
         for _ in 0..self.iterations {
             self.clock.go_on()?;
             let exact = errors.map(|errors| disturb(model.parameters(), errors)).transpose()?;
@@ -116,10 +118,43 @@ impl Run<'_> {
                 restore(model.parameters(), &exact, errors)?;
             }
             optimizer.step()?;
-            losses.push(loss.f_double_value(&[])?);
+            course.losses.push(loss.f_double_value(&[])?);
+            course.distances.push(start.distance(model.parameters())?);
         }
-        Ok(losses)
+        Ok(course)
     }
+}
+
+/// The values that parameters began with.
+pub(super) struct Start(Vec<Tensor>);
+
+impl Start {
+    /// Those that `parameters` have now.
+    ///
+    /// # Errors
+    /// Errors of libtorch.
+    pub(super) fn of(parameters: &[Tensor]) -> Result<Self, TchError> {
+        Ok(Start(parameters.iter().map(copied).collect::<Result<_, _>>()?))
+    }
+
+    /// How far all `parameters` together are from there now.
+    ///
+    /// # Errors
+    /// Errors of libtorch.
+    pub(super) fn distance(&self, parameters: &[Tensor]) -> Result<f64, TchError> {
+        let mut squares = 0.0;
+        for (start, parameter) in self.0.iter().zip(parameters) {
+            let apart = copied(parameter)?.f_sub(start)?;
+            squares += apart.f_square()?.f_sum(Kind::Double)?.f_double_value(&[])?;
+        }
+        Ok(squares.sqrt())
+    }
+}
+
+/// A copy in double precision on the processor. It is converted there, because Apple GPUs know no double precision.
+fn copied(parameter: &Tensor) -> Result<Tensor, TchError> {
+    let there = parameter.f_detach()?.f_to_device_(tch::Device::Cpu, parameter.f_kind()?, false, true)?;
+    there.f_to_kind(Kind::Double)
 }
 
 /// Puts errors on all parameters. Returns their exact values, because an arithmetic of few bits computes with rounded

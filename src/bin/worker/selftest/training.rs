@@ -1,4 +1,4 @@
-//! Trains a small network in every precision, memory layout and optimizer, and compares its losses with what they
+//! Trains a small network in every precision, memory layout and optimizer, and compares its course with what it
 //! should be.
 
 use std::time::Instant;
@@ -6,8 +6,8 @@ use std::time::Instant;
 use orchestrate::job::{Optimizer, Precision};
 
 use super::comparison::Comparison;
-use super::losses::Scaled;
-use super::reference::References;
+use super::course::{Course, Scaled};
+use super::reference::{References, Start};
 use super::session::{Clock, Found, Halt};
 use crate::arguments::{Arguments, Training};
 use crate::device::{self, OpenDevice};
@@ -22,7 +22,7 @@ use crate::train::Trainer;
 /// normalisation enough values.
 const NETWORK: &str = "--arch resnet18 --input-size 64 --classes 10 --batch-size 8";
 
-/// Iterations whose losses are compared.
+/// Iterations that are compared.
 const ITERATIONS: usize = 4;
 
 /// The most steps that a loss scale may skip: it starts at 65536 and is 1 after so many halvings.
@@ -36,7 +36,7 @@ pub(super) struct Lab {
     pub(super) clock: Clock,
     /// When `main` began.
     pub(super) started: Instant,
-    /// What losses should be.
+    /// What the course of a training should be.
     pub(super) references: References,
 }
 
@@ -78,7 +78,7 @@ impl Way {
         )
     }
 
-    /// Trains in this way, and compares the losses.
+    /// Trains in this way, and compares the course.
     ///
     /// # Errors
     /// [`Halt::Unsupported`] if the device cannot train so.
@@ -96,7 +96,7 @@ impl Way {
             None => Rounding::Single,
         };
         let expected = lab.references.of(&training, &request, rounding, ITERATIONS, lab.clock)?;
-        let losses = expected.compare(&found.losses).ok_or_else(|| {
+        let course = expected.compare(&found.course).ok_or_else(|| {
             Halt::NotRun("rounding errors alone could hide a mistake, so nothing would be shown".to_owned())
         })?;
         let mut compared = vec![
@@ -107,7 +107,7 @@ impl Way {
         if observed.loss_scale.is_some() {
             compared.push(Comparison::at_most("skipped steps", found.skipped as f64, MOST_SKIPPED as f64));
         }
-        compared.extend(losses);
+        compared.extend(course);
         Ok(compared)
     }
 }
@@ -133,8 +133,8 @@ pub(super) fn open(training: &Training, request: &Request, lab: &Lab) -> Result<
 
 /// What a training left behind.
 struct Trained {
-    /// The losses of the iterations whose steps were taken.
-    losses: Vec<f64>,
+    /// The iterations whose steps were taken.
+    course: Course,
     /// Steps that the loss scale skipped.
     skipped: usize,
     /// The last iteration.
@@ -144,19 +144,20 @@ struct Trained {
 /// Trains until the optimizer has taken `steps` steps. A step that the loss scale skips leaves all weights as they
 /// were, so the next iteration has the same loss, and only one of them counts.
 fn train(trainer: &mut Trainer, steps: usize, clock: Clock) -> Result<Trained, Halt> {
-    let (mut losses, mut skipped) = (Vec::new(), 0);
+    let (mut course, mut skipped) = (Course::default(), 0);
+    let start = Start::of(trainer.parameters())?;
     loop {
         clock.go_on()?;
         let before = trainer.loss_scale()?;
         let last = trainer.iterate(1, Stretch::begin(&trainer.device, false), |_, _| ())?.read()?;
-        let iteration = Scaled { loss: last.all[0].loss, before, after: trainer.loss_scale()? };
-        if iteration.is_skipped() {
+        if (Scaled { before, after: trainer.loss_scale()? }).is_skipped() {
             skipped += 1;
         } else {
-            losses.push(iteration.loss);
+            course.losses.push(last.all[0].loss);
+            course.distances.push(start.distance(trainer.parameters())?);
         }
-        if losses.len() == steps || skipped > MOST_SKIPPED {
-            return Ok(Trained { losses, skipped, last });
+        if course.losses.len() == steps || skipped > MOST_SKIPPED {
+            return Ok(Trained { course, skipped, last });
         }
     }
 }
