@@ -167,12 +167,16 @@ fn images_from_pinned_memory_do_not_wait_for_the_device() {
     let made = make.output().unwrap();
     assert!(made.status.success(), "{}", said(&made));
     for (pin, copy) in [("--pin-memory", "copy in"), ("", "copy in and wait")] {
-        let trained = train(&stubs, "cuda", &format!("--data images {pin}"), "");
+        let words = format!("--data images {pin}");
+        let trained = train(&stubs, "cuda", &words, "");
         // Images and labels of four iterations.
         assert_eq!(trained.window(), [copy; 8], "{pin}");
         assert_eq!(trained.setting("pin_memory"), !pin.is_empty());
         let seconds = trained.measurement.details.copy_s.unwrap();
         assert!(seconds > 0.0 && seconds < trained.measurement.elapsed_s, "{seconds}");
+        // libtorch would warn of a function that is out of use, at each of its calls.
+        let said = said(&run(&stubs, "cuda", &words, ""));
+        assert!(!said.to_lowercase().contains("warn"), "{said}");
     }
 }
 
@@ -233,6 +237,24 @@ fn profilers_see_the_window_and_nothing_else() {
     let order =
         ["libtorch_cuda.so", WAIT, "begin orchestrate", "profilers start", WAIT, "profilers stop", "end"];
     assert_eq!(lines, order);
+}
+
+/// As many of its checks as half a minute allows, the device's facilities first.
+#[test]
+fn the_self_test_finds_nothing_wrong_there() {
+    let stubs = Stubs::with_device();
+    stubs.compile("profiler.c", "driver/profiler.so");
+    let mut worker = stubs.worker("selftest --device cuda --threads 1 --seconds 30");
+    let ended = worker.env("LD_PRELOAD", stubs.path("driver/profiler.so")).output().unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!((&report["device"], &report["counts"]["failed"]), (&json!("cuda"), &json!(0)), "{report}");
+    let outcome = |name: &str| {
+        let checks = report["checks"].as_array().unwrap();
+        checks.iter().find(|check| check["name"] == name).map(|check| check["outcome"].clone())
+    };
+    let facilities =
+        ["first kernels", "flags", "pinned memory", "peak memory", "profiler marks", "out of memory"];
+    assert_eq!(facilities.map(outcome), facilities.map(|_| Some(json!("passed"))), "{report}");
 }
 
 #[test]
