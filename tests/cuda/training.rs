@@ -4,7 +4,9 @@ use std::fs;
 use std::process::Output;
 
 use orchestrate::job::Device;
-use orchestrate::protocol::{Failure, FailureKind, IterationClock, Measurement, Report, WorkerExit};
+use orchestrate::protocol::{
+    Failure, FailureKind, IterationClock, MeasuredPeaks, Measurement, Operands, Report, WorkerExit,
+};
 use serde_json::json;
 
 use super::{Stubs, said};
@@ -237,6 +239,24 @@ fn profilers_see_the_window_and_nothing_else() {
     let order =
         ["libtorch_cuda.so", WAIT, "begin orchestrate", "profilers start", WAIT, "profilers stop", "end"];
     assert_eq!(lines, order);
+}
+
+#[test]
+fn the_ceilings_of_a_device_are_measured() {
+    let stubs = Stubs::with_device();
+    let mut worker = stubs.worker("peaks --device cuda --quick --threads 1");
+    let ended = worker.env("STUB_DEVICE", "memory=268435456").output().unwrap();
+    assert!(ended.status.success(), "{}", said(&ended));
+    let peaks: MeasuredPeaks = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!((peaks.device, peaks.device_name.as_str()), (Device::Cuda(0), "Made-Up GPU"));
+    for operands in [Operands::Fp32, Operands::Tf32, Operands::Bf16, Operands::Fp16] {
+        assert!(peaks.gemm.iter().any(|sample| sample.operands == Some(operands)), "{operands:?}");
+    }
+    let waits = fs::read_to_string(stubs.path("trace")).unwrap();
+    // Each time of a product or a stream ends with the device.
+    let waits = waits.lines().filter(|line| *line == WAIT).count();
+    let times: usize = peaks.gemm.iter().map(|sample| sample.flops_per_s.len()).sum();
+    assert!(waits >= times && times > 8, "{waits} {times}");
 }
 
 /// As many of its checks as half a minute allows, the device's facilities first.
