@@ -209,7 +209,7 @@ def _wrap(torch: ModuleType) -> None:
 
     @functools.wraps(backward)
     def watched(tensors: Any, *args: Any, **options: Any) -> None:
-        if _WATCH.first is None or _WATCH.inside is not None:
+        if _WATCH.first is None or _WATCH.inside == []:
             if isinstance(tensors, Iterator):
                 tensors = tuple(tensors)
             retains = any(map(bool, args[1:3])) or options.get("retain_graph") or options.get("create_graph")

@@ -92,8 +92,10 @@ class Window:
 
     def loss(self, loss: Any) -> None:
         """Tells the loss of this iteration: a number, or a tensor that is read after the window."""
+        self._loss = _kept(loss)
         # What is no single number is no loss.
-        self._loss = _kept(loss) if not hasattr(loss, "detach") or loss.numel() == 1 else None
+        if hasattr(self._loss, "detach") and self._loss.numel() != 1:
+            self._loss = None
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -112,9 +114,10 @@ class Window:
         """Takes the batch, and the size of images, from `item`: data that is about to be trained on."""
         if self._first_step is None and not self._warmed and not self._ends:
             self._first_step = _process.seconds_since_start()
-        shape = _shape_in(item)
-        if shape is not None and (self._state == "open" or not self._warmup):
-            self._shapes[shape] = self._shapes.get(shape, 0) + 1
+        if self._state == "open" or not self._warmup:
+            shape = _shape_in(item)
+            if shape is not None:
+                self._shapes[shape] = self._shapes.get(shape, 0) + 1
 
     def report(self, **settings: Any) -> None:
         """Adds settings that nothing shows, such as `model` or parameters of the script. What is read back wins."""
@@ -292,12 +295,19 @@ class Window:
 
 def _kept(number: Any) -> Any:
     """`number` as it is now. A tensor is detached, because the graph behind it would keep all of its tensors. It is
-    copied, because some trainings put each result into the same memory."""
-    return number.detach().clone() if hasattr(number, "detach") else number
+    copied, because some trainings put each result into the same memory. Of the processor's, the number itself is taken,
+    for which nothing has to be waited."""
+    if not hasattr(number, "detach"):
+        return number
+    if getattr(number, "is_cpu", False) and number.numel() == 1:
+        return number.item()
+    return number.detach().clone()
 
 
 def _shape_in(item: Any) -> Optional[tuple[int, ...]]:
     """The shape of the first tensor or array in an item of data, among its first few parts."""
+    if type(item) is tuple or type(item) is list:
+        return _first_shape(item[:_PARTS])
     try:
         shape = getattr(item, "shape", None)
         if shape is not None and not callable(shape) and len(shape):
@@ -305,8 +315,15 @@ def _shape_in(item: Any) -> Optional[tuple[int, ...]]:
     except RuntimeError:  # a nested tensor has none
         return None
     inner = item.values() if isinstance(item, Mapping) else item if isinstance(item, (list, tuple)) else ()
-    parts = itertools.islice(inner, _PARTS)
-    return next((shape for shape in map(_shape_in, parts) if shape is not None), None)
+    return _first_shape(itertools.islice(inner, _PARTS))
+
+
+def _first_shape(parts: Iterable[Any]) -> Optional[tuple[int, ...]]:
+    for part in parts:
+        shape = _shape_in(part)
+        if shape is not None:
+            return shape
+    return None
 
 
 def window(
