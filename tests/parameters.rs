@@ -17,6 +17,7 @@ type Settings = BTreeMap<Parameter, ParamValue>;
 const LOADER: &str = "src/bin/worker/data/loader.rs";
 const POOL: &str = "src/bin/worker/data/pool.rs";
 const MODEL: &str = "src/bin/worker/model/mod.rs";
+const NORMALISE: &str = "src/bin/worker/batches/normalise.rs";
 const SETTINGS: &str = "src/bin/worker/settings.rs";
 const SHIM: &str = "src/bin/worker/shim/mod.rs";
 
@@ -52,9 +53,13 @@ fn shown(parameter: Parameter) -> Shown {
         Parameter::ChannelsLast => Shown::InTest(on, MODEL, "feature_maps_have_the_layout_that_is_asked_for"),
         Parameter::GradAccumSteps => whole(3),
         Parameter::Optimizer => Shown::InLosses(ParamValue::Text("adamw".to_owned())),
-        Parameter::PinMemory | Parameter::Nvtx | Parameter::CudnnBenchmark | Parameter::CudaGraph => {
-            Shown::OnCuda
-        }
+        Parameter::PinMemory
+        | Parameter::CopyStream
+        | Parameter::Nvtx
+        | Parameter::CudnnBenchmark
+        | Parameter::CudaGraph => Shown::OnCuda,
+        // The numbers are the same to the last bit.
+        Parameter::Uint8Images => Shown::InTest(on, NORMALISE, "every_byte_becomes_the_number_of_the_loader"),
         Parameter::Deterministic => Shown::InTest(on, SHIM, "flags_read_back_as_set"),
         Parameter::Threads => Shown::InTest(number(2), SETTINGS, "libtorch_has_the_threads_that_it_is_given"),
         Parameter::Seed => whole(1),

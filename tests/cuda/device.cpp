@@ -3,8 +3,9 @@
 // allocator, kernels.
 //
 // What it shows is what the worker does with a device: in which order, with which settings, how often it waits, what it
-// makes of an error. What a GPU computes, and how fast, it cannot show: kernels are those of the processor, they have
-// finished when their call returns, and no stream overtakes another.
+// makes of an error. What a GPU computes, and how fast, it cannot show: kernels are those of the processor. They have
+// finished when their call returns, except on a stream that is ordered to be late: that one does its work only when
+// somebody waits for it, so every other stream overtakes it.
 //
 // STUB_TRACE names a file that gets a line for everything that a training should do rarely or in order. STUB_DEVICE
 // orders failures: see `order`.
@@ -32,8 +33,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <unordered_set>
 #include <vector>
@@ -63,6 +66,7 @@ void trace(const std::string& line) {
 //   fault=N        the N-th event is followed by an illegal access, which the next wait tells
 //   engine=0       cuDNN finds no engine
 //   events=0       events cannot be recorded
+//   late=N         stream N is late; the first one is 0, the next one 1
 int64_t order(const std::string& name, int64_t otherwise) {
   const char* orders = std::getenv("STUB_DEVICE");
   for (const char* word = orders; word != nullptr && *word != '\0';) {
@@ -212,9 +216,9 @@ void Pinned::free(void* data) {
   std::free(data);
 }
 
-// ---- Graphs --------------------------------------------------------------------------------------------------------
+// ---- Streams and graphs --------------------------------------------------------------------------------------------
 
-// Work that was submitted while a graph recorded; it runs when the graph is replayed.
+// Work that does not run when it is submitted: that of a late stream, and what a graph records.
 using Work = std::function<void()>;
 
 // The recording of this process, if there is one.
@@ -222,12 +226,60 @@ std::vector<Work>* recording = nullptr;
 
 thread_local c10::StreamId current_stream = 0;
 
-// Runs `work`, or records it.
+bool is_late(c10::StreamId stream) {
+  return order("late", -1) == stream;
+}
+
+// The work of the late stream that has not run yet, and how much was submitted to it.
+struct Late {
+  std::deque<Work> waiting;
+  int64_t submitted = 0;
+
+  void submit(Work work) {
+    waiting.push_back(std::move(work));
+    ++submitted;
+  }
+
+  bool has_done(int64_t count) const {
+    return submitted - static_cast<int64_t>(waiting.size()) >= count;
+  }
+
+  // Runs what comes first, up to this much of all that was ever submitted.
+  void catch_up(int64_t count) {
+    while (!has_done(count)) {
+      const Work work = std::move(waiting.front());
+      waiting.pop_front();
+      work();
+    }
+  }
+};
+
+// Never destroyed: tensors that it holds would outlive the allocator.
+Late& late() {
+  static auto* late = new Late;
+  return *late;
+}
+
+// Whether work that is submitted now runs later.
+bool runs_later() {
+  return recording != nullptr || is_late(current_stream);
+}
+
+// Runs `work`, or keeps it for later.
 void submit(Work work) {
   if (recording != nullptr) {
     recording->push_back(std::move(work));
+  } else if (is_late(current_stream)) {
+    late().submit(std::move(work));
   } else {
     work();
+  }
+}
+
+// Runs what was submitted to the current stream.
+void finish_current_stream() {
+  if (is_late(current_stream)) {
+    late().catch_up(late().submitted);
   }
 }
 
@@ -239,6 +291,7 @@ void refuse_while_recording(const char* what) {
 void wait_for_device(const char* what) {
   refuse_while_recording(what);
   trace(what);
+  late().catch_up(late().submitted);
   tell_of_faults();
 }
 
@@ -329,14 +382,14 @@ torch::jit::Stack rehearsed(const c10::OperatorHandle& op, const torch::jit::Sta
 }
 
 // Any operation that has no kernel of its own below. What it writes to comes back as it is; what it returns anew is in
-// the device's memory. While a graph records, it runs on copies, for the shapes of what it returns.
+// the device's memory. If it is to run later, it runs now on copies, for the shapes of what it returns.
 void compute(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   TORCH_CHECK(order("kernel", 1) == 1, "CUDA error: no kernel image is available for execution on the device");
   const auto& schema = op.schema();
   const auto count = schema.arguments().size();
   const torch::jit::Stack arguments(stack->end() - count, stack->end());
   torch::jit::drop(*stack, count);
-  const auto results = recording == nullptr ? call(op, arguments) : rehearsed(op, arguments);
+  const auto results = runs_later() ? rehearsed(op, arguments) : call(op, arguments);
   std::vector<std::vector<at::Tensor>> fresh(results.size());
   for (size_t index = 0; index < results.size(); ++index) {
     const auto* alias = schema.returns()[index].alias_info();
@@ -374,10 +427,10 @@ void compute(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Sta
       }
     }
   };
-  if (recording == nullptr) {
-    deliver(results);
+  if (runs_later()) {
+    submit([op, arguments, deliver] { deliver(call(op, arguments)); });
   } else {
-    recording->push_back([op, arguments, deliver] { deliver(call(op, arguments)); });
+    deliver(results);
   }
 }
 
@@ -387,9 +440,14 @@ void copy(at::TensorIterator& iterator, bool non_blocking) {
   if (to.is_cuda() != from.is_cuda()) {
     refuse_while_recording("a copy from or to the host");
     const bool waits = !non_blocking || (from.is_cpu() && !pinned().holds(from.storage().data()));
-    trace(std::string(to.is_cuda() ? "copy in" : "copy out") + (waits ? " and wait" : ""));
+    const bool overlaps = !is_late(current_stream) && !late().waiting.empty();
+    trace(
+        std::string(to.is_cuda() ? "copy in" : "copy out") + (waits ? " and wait" : "") +
+        (overlaps ? " beside other work" : ""));
     if (waits) {
       tell_of_faults();
+      submit([to, from] { on_processor(to).copy_(on_processor(from)); });
+      return finish_current_stream();
     }
   }
   submit([to, from] { on_processor(to).copy_(on_processor(from)); });
@@ -421,7 +479,10 @@ at::Tensor empty_strided(
 
 // A number for the host: the host waits.
 at::Scalar local_scalar(const at::Tensor& tensor) {
-  wait_for_device("read a number");
+  refuse_while_recording("read a number");
+  trace("read a number");
+  finish_current_stream();
+  tell_of_faults();
   return on_processor(tensor).item();
 }
 
@@ -549,6 +610,12 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
 
 // ---- Device, streams, events ---------------------------------------------------------------------------------------
 
+// An event: when it was passed, and how much of the late stream's work comes before it.
+struct Mark {
+  std::shared_ptr<Clock::time_point> passed_at;
+  int64_t late_work = 0;
+};
+
 struct Guard final : c10::impl::DeviceGuardImplInterface {
   c10::DeviceType type() const override {
     return CUDA;
@@ -587,23 +654,36 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
         stream.id() == current_stream, "an event is recorded on stream ", stream.id(), ", the work goes to ",
         current_stream);
     if (*event == nullptr) {
-      *event = new Clock::time_point;
+      *event = new Mark;
     }
-    *static_cast<Clock::time_point*>(*event) = Clock::now();
+    // An event that is recorded again is another mark: what waits for the first one still does.
+    auto& mark = *static_cast<Mark*>(*event);
+    mark.passed_at = std::make_shared<Clock::time_point>();
+    submit([passed_at = mark.passed_at] { *passed_at = Clock::now(); });
+    mark.late_work = is_late(stream.id()) ? late().submitted : 0;
     static std::atomic<int64_t> events{0};
     fault = fault || ++events == order("fault", -1);
   }
-  void block(void*, const c10::Stream&) const override {}
-  bool queryEvent(void*) const override {
+  void block(void* event, const c10::Stream& stream) const override {
+    // A late stream waits anyway, and the others have done their work.
+    if (!is_late(stream.id())) {
+      late().catch_up(static_cast<Mark*>(event)->late_work);
+    }
+  }
+  bool queryEvent(void* event) const override {
     refuse_while_recording("a question about an event");
-    return true;
+    return late().has_done(static_cast<Mark*>(event)->late_work);
   }
   void destroyEvent(void* event, c10::DeviceIndex) const noexcept override {
-    delete static_cast<Clock::time_point*>(event);
+    delete static_cast<Mark*>(event);
   }
   double elapsedTime(void* from, void* to, c10::DeviceIndex) const override {
-    const auto& begin = *static_cast<Clock::time_point*>(from);
-    return std::chrono::duration<double, std::milli>(*static_cast<Clock::time_point*>(to) - begin).count();
+    const auto passed_at = [](void* event) {
+      const auto& mark = *static_cast<Mark*>(event);
+      TORCH_CHECK(late().has_done(mark.late_work), "CUDA error: device not ready");
+      return *mark.passed_at;
+    };
+    return std::chrono::duration<double, std::milli>(passed_at(to) - passed_at(from)).count();
   }
 
   bool queryStream(const c10::Stream&) const override {

@@ -81,6 +81,14 @@ fn fail(stubs: &Stubs, words: &str, order: &str) -> (i32, String, Option<Failure
     (ended.status.code().unwrap(), last, failure)
 }
 
+/// An ImageFolder called `images`.
+fn make_images(stubs: &Stubs) {
+    let mut make = stubs.command(env!("CARGO_BIN_EXE_orchestrate"));
+    make.args("dataset make images --classes 4 --images-per-class 4 --size 40x40".split_whitespace());
+    let made = make.output().unwrap();
+    assert!(made.status.success(), "{}", said(&made));
+}
+
 #[track_caller]
 fn assert_close(found: &[f64], expected: &[f64], share: f64, what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
@@ -164,10 +172,7 @@ fn a_window_waits_for_the_device_at_its_ends_alone() {
 #[test]
 fn images_from_pinned_memory_do_not_wait_for_the_device() {
     let stubs = Stubs::with_device();
-    let mut make = stubs.command(env!("CARGO_BIN_EXE_orchestrate"));
-    make.args("dataset make images --classes 4 --images-per-class 4 --size 40x40".split_whitespace());
-    let made = make.output().unwrap();
-    assert!(made.status.success(), "{}", said(&made));
+    make_images(&stubs);
     for (pin, copy) in [("--pin-memory", "copy in"), ("", "copy in and wait")] {
         let words = format!("--data images {pin}");
         let trained = train(&stubs, "cuda", &words, "");
@@ -179,6 +184,54 @@ fn images_from_pinned_memory_do_not_wait_for_the_device() {
         // libtorch would warn of a function that is out of use, at each of its calls.
         let said = said(&run(&stubs, "cuda", &words, ""));
         assert!(!said.to_lowercase().contains("warn"), "{said}");
+    }
+}
+
+/// The pixels and labels of a late copy are those of another batch, or none; a copy that comes too early overwrites what
+/// is still to be read. So the losses tell of every order that is not kept, whichever stream is late.
+#[test]
+fn copies_on_a_stream_of_their_own_overtake_nothing() {
+    let stubs = Stubs::with_device();
+    make_images(&stubs);
+    for words in
+        ["", "--uint8-images --channels-last --precision bf16", "--uint8-images --grad-accum-steps 2"]
+    {
+        let words = format!("--data images --pin-memory {words}");
+        let plain = train(&stubs, "cuda", &words, "");
+        // Batches differ, so one cannot pass for another.
+        assert!(plain.losses[0] != plain.losses[1], "{:?}", plain.losses);
+        for order in ["", "late=0", "late=1"] {
+            let aside = train(&stubs, "cuda", &format!("{words} --copy-stream"), order);
+            let share = if words.contains("bf16") { 0.05 } else { 1e-3 };
+            assert_close(&aside.losses, &plain.losses, share, &format!("{words} {order}"));
+            // Images and labels of four iterations. While a batch is copied, the step before it is still to be done.
+            let copy = if order == "late=0" { "copy in beside other work" } else { "copy in" };
+            assert_eq!(aside.window(), [copy; 8], "{words} {order}");
+            let setting = |name: &str| aside.setting(name);
+            assert_eq!((setting("copy_stream"), setting("pin_memory")), (json!(true), json!(true)));
+            assert_eq!(setting("uint8_images"), words.contains("uint8"));
+            assert_eq!(plain.setting("copy_stream"), false);
+        }
+    }
+}
+
+/// The device normalises what the loader otherwise does, on a processor to the last bit.
+#[test]
+fn bytes_train_as_the_numbers_that_they_stand_for() {
+    let stubs = Stubs::with_device();
+    make_images(&stubs);
+    for (backend, words) in [("cpu", ""), ("cpu", "--channels-last --no-augment"), ("cuda", "--pin-memory")] {
+        let words = format!("--data images {words}");
+        let (numbers, bytes) = (
+            train(&stubs, backend, &words, ""),
+            train(&stubs, backend, &format!("{words} --uint8-images"), ""),
+        );
+        assert_close(&bytes.losses, &numbers.losses, if backend == "cpu" { 0.0 } else { 1e-3 }, &words);
+        assert_eq!(
+            (numbers.setting("uint8_images"), bytes.setting("uint8_images")),
+            (json!(false), json!(true))
+        );
+        assert!(bytes.measurement.details.copy_s > Some(0.0), "normalising is a part of the way");
     }
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::arguments::Data;
 use super::batches::data_error;
-use super::data::{DataError, Layout, Loader, LoaderOptions};
+use super::data::{DataError, Layout, Loader, LoaderOptions, PixelFormat};
 use super::failure::WorkerError;
 
 /// The output of `worker data`: one line of JSON.
@@ -50,6 +50,7 @@ fn options(arguments: &Data) -> LoaderOptions {
         input_size: loading.input_size,
         augment: loading.augment,
         layout: if loading.channels_last { Layout::Nhwc } else { Layout::Nchw },
+        format: if loading.uint8_images { PixelFormat::Bytes } else { PixelFormat::Normalised },
         workers: size(loading.loader_workers),
         prefetch_factor: size(loading.prefetch_factor),
         seed: loading.seed,
@@ -92,12 +93,14 @@ mod tests {
         let folder = dir.path().to_str().unwrap();
         let words =
             ["worker", "data", "--data", folder, "--batch-size", "3", "--input-size", "32", "--workers", "1"];
-        let flags = ["--no-augment", "--channels-last", "--prefetch-factor", "3", "--seed", "5"];
+        let flags =
+            ["--no-augment", "--channels-last", "--uint8-images", "--prefetch-factor", "3", "--seed", "5"];
         let parsed = Arguments::try_parse_from([&words[..], &flags[..]].concat()).unwrap();
         let Some(Command::Data(arguments)) = parsed.command else { panic!("{parsed:?}") };
         let options = options(&arguments);
         assert_eq!((options.batch, options.workers, options.prefetch_factor), (3, 1, 3));
         assert_eq!((options.augment, options.layout, options.seed), (false, Layout::Nhwc, 5));
+        assert_eq!(options.format, PixelFormat::Bytes);
         let mut loader = Loader::open(&options).unwrap();
         let loaded = measure(&mut loader, &options, 4).unwrap();
         assert_eq!((loaded.images, loaded.workers, loaded.unreadable_images), (12, 1, 1));

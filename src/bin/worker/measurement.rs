@@ -190,6 +190,8 @@ impl Observed {
             Parameter::LoaderWorkers => self.loading?.threads.into(),
             Parameter::PrefetchFactor => self.loading?.prefetched()?.into(),
             Parameter::PinMemory => self.loading?.pinned.into(),
+            Parameter::CopyStream => self.loading?.aside.into(),
+            Parameter::Uint8Images => self.loading?.bytes.into(),
             Parameter::Augment => self.loading?.augmented.into(),
             // Only an image that cannot be decoded would show its effect.
             Parameter::Strict => return None,

@@ -21,6 +21,8 @@ pub(crate) struct Parameters {
     pub(crate) loader_workers: u32,
     pub(crate) prefetch_factor: u32,
     pub(crate) pin_memory: bool,
+    pub(crate) copy_stream: bool,
+    pub(crate) uint8_images: bool,
     pub(crate) augment: bool,
     pub(crate) strict: bool,
     pub(crate) channels_last: bool,
@@ -50,6 +52,8 @@ impl Parameters {
             Parameter::LoaderWorkers => whole(self.loader_workers),
             Parameter::PrefetchFactor => whole(self.prefetch_factor),
             Parameter::PinMemory => switch(self.pin_memory),
+            Parameter::CopyStream => switch(self.copy_stream),
+            Parameter::Uint8Images => switch(self.uint8_images),
             Parameter::Augment => switch(self.augment),
             Parameter::Strict => switch(self.strict),
             Parameter::ChannelsLast => switch(self.channels_last),
@@ -87,6 +91,8 @@ impl FromArgMatches for Parameters {
             loader_workers: whole(matches, Parameter::LoaderWorkers),
             prefetch_factor: whole(matches, Parameter::PrefetchFactor),
             pin_memory: switch(matches, Parameter::PinMemory),
+            copy_stream: switch(matches, Parameter::CopyStream),
+            uint8_images: switch(matches, Parameter::Uint8Images),
             augment: switch(matches, Parameter::Augment),
             strict: switch(matches, Parameter::Strict),
             channels_last: switch(matches, Parameter::ChannelsLast),
@@ -154,6 +160,7 @@ pub(crate) struct LoadingParameters {
     pub(crate) folder: PathBuf,
     pub(crate) loader_workers: u32,
     pub(crate) prefetch_factor: u32,
+    pub(crate) uint8_images: bool,
     pub(crate) augment: bool,
     pub(crate) strict: bool,
     pub(crate) channels_last: bool,
@@ -168,6 +175,7 @@ impl LoadingParameters {
             Parameter::Data
             | Parameter::LoaderWorkers
             | Parameter::PrefetchFactor
+            | Parameter::Uint8Images
             | Parameter::Augment
             | Parameter::Strict
             | Parameter::ChannelsLast
@@ -176,6 +184,7 @@ impl LoadingParameters {
             Parameter::Warmup
             | Parameter::Iters
             | Parameter::PinMemory
+            | Parameter::CopyStream
             | Parameter::GradAccumSteps
             | Parameter::Optimizer
             | Parameter::Nvtx
@@ -194,6 +203,7 @@ impl FromArgMatches for LoadingParameters {
             folder: taken(matches, Parameter::Data).expect("it is required"),
             loader_workers: whole(matches, Parameter::LoaderWorkers),
             prefetch_factor: whole(matches, Parameter::PrefetchFactor),
+            uint8_images: switch(matches, Parameter::Uint8Images),
             augment: switch(matches, Parameter::Augment),
             strict: switch(matches, Parameter::Strict),
             channels_last: switch(matches, Parameter::ChannelsLast),
@@ -237,6 +247,8 @@ fn heading(parameter: Parameter) -> &'static str {
         | Parameter::LoaderWorkers
         | Parameter::PrefetchFactor
         | Parameter::PinMemory
+        | Parameter::CopyStream
+        | Parameter::Uint8Images
         | Parameter::Augment
         | Parameter::Strict
         | Parameter::InputSize

@@ -123,6 +123,12 @@ pub(crate) fn check_device(
             "--{flag} has no effect on {device}, only on CUDA: leave it out"
         )));
     }
+    if training.parameters.copy_stream && !training.parameters.pin_memory {
+        return Err(WorkerError::Unsupported(
+            "--copy-stream is not available without --pin-memory: from pageable memory, each copy waits"
+                .to_owned(),
+        ));
+    }
     let ampere = cuda && capability.is_some_and(|capability| capability >= (8, 0));
     let reason = match (precision, device) {
         (Precision::Tf32, _) if !ampere => "an NVIDIA GPU of compute capability 8.0 or later",
@@ -250,15 +256,30 @@ mod tests {
 
     #[test]
     fn a_flag_that_would_do_nothing_is_refused() {
-        for flag in ["--pin-memory", "--nvtx", "--iters-profile 1", "--cudnn-benchmark", "--cuda-graph"] {
-            let words = if flag == "--pin-memory" { "--pin-memory --data images" } else { flag };
+        for (flag, beside) in [
+            ("--pin-memory", "--data images"),
+            ("--copy-stream", "--data images"),
+            ("--nvtx", ""),
+            ("--iters-profile", "1"),
+            ("--cudnn-benchmark", ""),
+            ("--cuda-graph", ""),
+        ] {
+            let words = format!("{flag} {beside}");
             for device in [Device::Cpu, Device::Mps] {
-                let (message, code) = refused(words, device, None).unwrap();
-                assert!(message.starts_with(flag.trim_end_matches(" 1")), "{message}");
+                let (message, code) = refused(&words, device, None).unwrap();
+                assert!(message.starts_with(flag), "{message}");
                 assert_eq!(code, WorkerExit::Usage);
             }
-            assert_eq!(refused(words, Device::Cuda(0), Some((7, 5))), None);
+            let pin = if flag == "--copy-stream" { "--pin-memory" } else { "" };
+            assert_eq!(refused(&format!("{words} {pin}"), Device::Cuda(0), Some((7, 5))), None, "{words}");
         }
+    }
+
+    #[test]
+    fn a_stream_for_copies_that_wait_is_unsupported() {
+        let (message, code) = refused("--copy-stream --data images", Device::Cuda(0), None).unwrap();
+        assert!(message.contains("without --pin-memory"), "{message}");
+        assert_eq!(code, WorkerExit::Unsupported);
     }
 
     #[test]

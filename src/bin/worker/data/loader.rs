@@ -8,8 +8,8 @@ use super::decode::{DecodeError, Decoder};
 use super::order::{Order, Slots};
 use super::pool::Pool;
 use super::random::Random;
-use super::transform::Transform;
-use super::{Batch, DataError, ImageFolder, LoaderOptions};
+use super::transform::{Number, Transform};
+use super::{Batch, DataError, ImageFolder, LoaderOptions, PixelFormat, Pixels};
 
 /// Returns the batches of a data set, epoch after epoch without end.
 ///
@@ -64,7 +64,7 @@ impl Loader {
             let maker = |_| {
                 let mut maker = Maker::new(&source);
                 move |number: u64, spare: Option<Batch>, closed: &AtomicBool| {
-                    maker.make(number, spare.unwrap_or_default(), closed)
+                    maker.make(number, spare, closed)
                 }
             };
             let makers: Vec<_> = (0..options.workers).map(maker).collect();
@@ -83,7 +83,7 @@ impl Loader {
             Supply::Threads(pool) => pool.next()?,
             Supply::Caller { maker, number, spare } => {
                 *number += 1;
-                maker.make(*number - 1, spare.take().unwrap_or_default(), &AtomicBool::new(false))?
+                maker.make(*number - 1, spare.take(), &AtomicBool::new(false))?
             }
         };
         self.unreadable.extend(&batch.unreadable);
@@ -161,17 +161,44 @@ impl Maker {
         }
     }
 
-    /// Makes batch `number` in the memory of `batch`. Stops between two images once `closed` is set.
-    fn make(&mut self, number: u64, mut batch: Batch, closed: &AtomicBool) -> Result<Batch, DataError> {
-        let Maker { source, order, decoder, transform } = self;
-        let options = &source.options;
-        let size = 3 * (options.input_size as usize).pow(2);
-        batch.images.resize(options.batch * size, 0.0);
+    /// Makes batch `number`, in the memory of `spare` if there is one. Stops between two images once `closed` is set.
+    fn make(&mut self, number: u64, spare: Option<Batch>, closed: &AtomicBool) -> Result<Batch, DataError> {
+        let mut batch = spare.unwrap_or_else(|| self.empty());
         batch.labels.clear();
         batch.unreadable.clear();
-        batch.augmented = transform.augments();
+        let Batch { pixels, labels, unreadable, .. } = &mut batch;
+        match pixels {
+            Pixels::Normalised(numbers) => self.fill(number, numbers, labels, unreadable, closed)?,
+            Pixels::Bytes(bytes) => self.fill(number, bytes, labels, unreadable, closed)?,
+        }
+        Ok(batch)
+    }
+
+    /// A batch of zeros.
+    fn empty(&self) -> Batch {
+        let LoaderOptions { batch, input_size, format, .. } = self.source.options;
+        let count = batch * 3 * (input_size as usize).pow(2);
+        let pixels = match format {
+            PixelFormat::Normalised => Pixels::Normalised(vec![0.0; count]),
+            PixelFormat::Bytes => Pixels::Bytes(vec![0; count]),
+        };
+        let augmented = self.transform.augments();
+        Batch { pixels, labels: Vec::with_capacity(batch), augmented, unreadable: Vec::new() }
+    }
+
+    /// Writes the pixels of batch `number` to `pixels`, and adds its labels and what could not be decoded.
+    fn fill<N: Number>(
+        &mut self,
+        number: u64,
+        pixels: &mut [N],
+        labels: &mut Vec<i64>,
+        unreadable: &mut Vec<u32>,
+        closed: &AtomicBool,
+    ) -> Result<(), DataError> {
+        let Maker { source, order, decoder, transform } = self;
+        let options = &source.options;
         let slots = order.batch(number);
-        for (place, out) in batch.images.chunks_exact_mut(size).enumerate() {
+        for (place, out) in pixels.chunks_exact_mut(3 * (options.input_size as usize).pow(2)).enumerate() {
             if closed.load(Ordering::Relaxed) {
                 break;
             }
@@ -182,10 +209,9 @@ impl Maker {
                 transform.apply(decoder.decode(path)?, &mut random, out);
                 Ok(i64::from(*class))
             };
-            let label = source.first_readable(slots, position, &mut batch.unreadable, &mut write)?;
-            batch.labels.push(label);
+            labels.push(source.first_readable(slots, position, unreadable, &mut write)?);
         }
-        Ok(batch)
+        Ok(())
     }
 }
 
@@ -240,6 +266,7 @@ mod tests {
             input_size: 32,
             augment: true,
             layout: Layout::Nhwc,
+            format: PixelFormat::Normalised,
             workers: 2,
             prefetch_factor: 2,
             seed: 11,
@@ -248,11 +275,11 @@ mod tests {
     }
 
     /// The next `count` batches.
-    fn batches(loader: &mut Loader, count: usize) -> Vec<(Vec<f32>, Vec<i64>)> {
+    fn batches(loader: &mut Loader, count: usize) -> Vec<(Pixels, Vec<i64>)> {
         (0..count)
             .map(|_| {
                 let batch = loader.next_batch().unwrap();
-                let copy = (batch.images.clone(), batch.labels.clone());
+                let copy = (batch.pixels.clone(), batch.labels.clone());
                 loader.recycle(batch);
                 copy
             })
@@ -286,9 +313,10 @@ mod tests {
         assert_eq!((loader.images(), loader.classes()), (4, &["class0".to_owned(), "class1".to_owned()][..]));
         for _ in 0..3 {
             let batch = loader.next_batch().unwrap();
-            assert_eq!(batch.images.len(), 4 * 3 * 32 * 32);
+            let Pixels::Normalised(numbers) = &batch.pixels else { panic!("they are normalised") };
+            assert_eq!(numbers.len(), 4 * 3 * 32 * 32);
             assert_eq!(batch.labels.iter().sum::<i64>(), 2);
-            for (image, label) in batch.images.chunks_exact(3 * 32 * 32).zip(&batch.labels) {
+            for (image, label) in numbers.chunks_exact(3 * 32 * 32).zip(&batch.labels) {
                 // The green of every image is 40 × its class.
                 let green = (image[1] * 0.224 + 0.456) * 255.0;
                 assert!((green - 40.0 * *label as f32).abs() < 12.0, "green {green}, class {label}");

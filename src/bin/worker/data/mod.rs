@@ -8,7 +8,7 @@
 //! let mut loader = Loader::open(&LoaderOptions { folder, batch: 16, … })?;
 //! loop {
 //!     let batch = loader.next_batch()?;        // the caller times this: its wait for data
-//!     train(&batch.images, &batch.labels);
+//!     train(&batch.pixels, &batch.labels);
 //!     loader.recycle(batch);                   // optional: gives the buffers back
 //! }
 //! ```
@@ -32,6 +32,7 @@ use std::path::PathBuf;
 pub(crate) use error::DataError;
 pub(crate) use folder::ImageFolder;
 pub(crate) use loader::Loader;
+pub(crate) use transform::{MEAN, STD};
 
 /// The order of an image's numbers in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +41,15 @@ pub(crate) enum Layout {
     Nhwc,
     /// `[batch, channel, height, width]`.
     Nchw,
+}
+
+/// The numbers of a pixel in a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PixelFormat {
+    /// Single precision, normalised with ImageNet's mean and standard deviation.
+    Normalised,
+    /// Bytes from 0 to 255, for the device to normalise: a quarter of the memory.
+    Bytes,
 }
 
 /// The options of a [`Loader`].
@@ -55,6 +65,8 @@ pub(crate) struct LoaderOptions {
     pub augment: bool,
     /// The order of the numbers.
     pub layout: Layout,
+    /// The numbers themselves.
+    pub format: PixelFormat,
     /// Threads that decode; 0 decodes in [`Loader::next_batch`].
     pub workers: usize,
     /// Batches that each thread prepares ahead.
@@ -65,11 +77,30 @@ pub(crate) struct LoaderOptions {
     pub strict: bool,
 }
 
-/// One batch: `batch × 3 × input_size × input_size` numbers and `batch` labels.
-#[derive(Debug, Default)]
+/// The pixels of a batch: `batch × 3 × input_size × input_size` numbers in the requested [`Layout`].
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Pixels {
+    /// [`PixelFormat::Normalised`].
+    Normalised(Vec<f32>),
+    /// [`PixelFormat::Bytes`].
+    Bytes(Vec<u8>),
+}
+
+impl Pixels {
+    /// How many numbers there are.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Pixels::Normalised(numbers) => numbers.len(),
+            Pixels::Bytes(bytes) => bytes.len(),
+        }
+    }
+}
+
+/// One batch: its pixels and `batch` labels.
+#[derive(Debug)]
 pub(crate) struct Batch {
-    /// The images in the requested [`Layout`], normalised with ImageNet's mean and standard deviation.
-    pub images: Vec<f32>,
+    /// The images.
+    pub pixels: Pixels,
     /// The class of each image: its index in [`Loader::classes`].
     pub labels: Vec<i64>,
     /// Whether the images were cropped and flipped at random.

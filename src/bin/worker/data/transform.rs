@@ -10,9 +10,29 @@ use super::Layout;
 use super::decode::Rgb;
 use super::random::Random;
 
-/// ImageNet's mean and standard deviation of red, green and blue, as torchvision's weights use them.
-const MEAN: [f32; 3] = [0.485, 0.456, 0.406];
-const STD: [f32; 3] = [0.229, 0.224, 0.225];
+/// ImageNet's mean of red, green and blue from 0 to 1, as torchvision's weights use it.
+pub(crate) const MEAN: [f32; 3] = [0.485, 0.456, 0.406];
+/// The standard deviation that belongs to [`MEAN`].
+pub(crate) const STD: [f32; 3] = [0.229, 0.224, 0.225];
+
+/// A number of a pixel in a batch.
+pub(super) trait Number: Copy {
+    /// The number for `byte`, where `normalised` holds that of every byte of its channel.
+    fn of(byte: u8, normalised: &[f32; 256]) -> Self;
+}
+
+impl Number for f32 {
+    fn of(byte: u8, normalised: &[f32; 256]) -> f32 {
+        normalised[usize::from(byte)]
+    }
+}
+
+/// Bytes are normalised on the device.
+impl Number for u8 {
+    fn of(byte: u8, _: &[f32; 256]) -> u8 {
+        byte
+    }
+}
 
 /// Turns images into numbers; keeps the memory it needs between images.
 pub(super) struct Transform {
@@ -21,7 +41,7 @@ pub(super) struct Transform {
     layout: Layout,
     resizer: Resizer,
     resized: Image<'static>,
-    /// The number for each byte of each channel.
+    /// The normalised number for each byte of each channel.
     table: [[f32; 256]; 3],
 }
 
@@ -47,14 +67,14 @@ impl Transform {
 
     /// Writes `image` to `out`, which has `3 × input_size × input_size` numbers. `random` decides on the crop and flip
     /// of the augmentation.
-    pub(super) fn apply(&mut self, image: Rgb<'_>, random: &mut Random, out: &mut [f32]) {
+    pub(super) fn apply<N: Number>(&mut self, image: Rgb<'_>, random: &mut Random, out: &mut [N]) {
         if self.augment {
             let crop = random_crop(image.width, image.height, random);
             self.crop(image, crop);
-            self.normalise(random.below(2) == 1, out);
+            self.write(random.below(2) == 1, out);
         } else {
             self.centre(image);
-            self.normalise(false, out);
+            self.write(false, out);
         }
     }
 
@@ -80,7 +100,7 @@ impl Transform {
     }
 
     /// Writes the resized image to `out`, as numbers in the requested layout. If `flip` is set, mirrors it.
-    fn normalise(&self, flip: bool, out: &mut [f32]) {
+    fn write<N: Number>(&self, flip: bool, out: &mut [N]) {
         let size = self.input_size as usize;
         let rows = self.resized.buffer().chunks_exact(size * 3).map(|row| row.as_chunks::<3>().0);
         match self.layout {
@@ -102,11 +122,9 @@ impl Transform {
     }
 
     /// One row of pixels as numbers, pixel by pixel.
-    fn interleaved(&self, row: &[[u8; 3]], flip: bool, out: &mut [[f32; 3]]) {
+    fn interleaved<N: Number>(&self, row: &[[u8; 3]], flip: bool, out: &mut [[N; 3]]) {
         let [red, green, blue] = &self.table;
-        let number = |pixel: &[u8; 3]| {
-            [red[usize::from(pixel[0])], green[usize::from(pixel[1])], blue[usize::from(pixel[2])]]
-        };
+        let number = |pixel: &[u8; 3]| [N::of(pixel[0], red), N::of(pixel[1], green), N::of(pixel[2], blue)];
         if flip {
             out.iter_mut().zip(row.iter().rev()).for_each(|(out, pixel)| *out = number(pixel));
         } else {
@@ -115,9 +133,9 @@ impl Transform {
     }
 
     /// One channel of a row of pixels as numbers.
-    fn planar(&self, row: &[[u8; 3]], channel: usize, flip: bool, out: &mut [f32]) {
+    fn planar<N: Number>(&self, row: &[[u8; 3]], channel: usize, flip: bool, out: &mut [N]) {
         let table = &self.table[channel];
-        let number = |pixel: &[u8; 3]| table[usize::from(pixel[channel])];
+        let number = |pixel: &[u8; 3]| N::of(pixel[channel], table);
         if flip {
             out.iter_mut().zip(row.iter().rev()).for_each(|(out, pixel)| *out = number(pixel));
         } else {
@@ -248,7 +266,7 @@ mod tests {
         // 70 × 45 to 32: the short side becomes 37 and the long one 57; the crop begins at 12 and 2 (2.5 to even).
         let (width, height, size) = (70, 45, 32);
         let pixels = picture(width, height);
-        let mut out = vec![0.0; (size * size * 3) as usize];
+        let mut out = vec![0.0f32; (size * size * 3) as usize];
         let mut transform = Transform::new(size, false, Layout::Nhwc);
         transform.apply(Rgb { width, height, pixels: &pixels }, &mut Random::of(&[]), &mut out);
         for y in 0..size {
@@ -278,7 +296,7 @@ mod tests {
                     pixels[begin..begin + (crop.width * 3) as usize].to_vec()
                 })
                 .collect();
-            let mut out = vec![0.0; (size * size * 3) as usize];
+            let mut out = vec![0.0f32; (size * size * 3) as usize];
             let mut transform = Transform::new(size, true, Layout::Nhwc);
             transform.apply(Rgb { width, height, pixels: &pixels }, &mut Random::of(&[seed]), &mut out);
             for (x, y) in [(0, 0), (31, 0), (5, 17), (31, 31), (16, 2)] {
@@ -304,11 +322,30 @@ mod tests {
             Transform::new(size as u32, true, layout).apply(image, &mut Random::of(&[5]), &mut out);
             out
         };
-        let (nhwc, nchw) = (numbers(Layout::Nhwc), numbers(Layout::Nchw));
+        let (nhwc, nchw): (Vec<f32>, Vec<f32>) = (numbers(Layout::Nhwc), numbers(Layout::Nchw));
         for at in 0..size * size {
             for channel in 0..3 {
                 assert_eq!(nhwc[at * 3 + channel], nchw[channel * size * size + at]);
             }
+        }
+    }
+
+    /// Whoever normalises bytes by the formula gets the same numbers, to the last bit.
+    #[test]
+    fn bytes_are_the_pixels_before_they_are_normalised() {
+        let (width, height, size) = (40, 33, 32usize);
+        let pixels = picture(width, height);
+        let image = Rgb { width, height, pixels: &pixels };
+        for (layout, augment) in [(Layout::Nhwc, true), (Layout::Nchw, true), (Layout::Nhwc, false)] {
+            let mut transform = Transform::new(size as u32, augment, layout);
+            let (mut numbers, mut bytes) = (vec![0f32; size * size * 3], vec![0u8; size * size * 3]);
+            transform.apply(image, &mut Random::of(&[5]), &mut numbers);
+            transform.apply(image, &mut Random::of(&[5]), &mut bytes);
+            for (at, (number, byte)) in numbers.iter().zip(&bytes).enumerate() {
+                let channel = if layout == Layout::Nhwc { at % 3 } else { at / (size * size) };
+                assert_eq!(*number, (f32::from(*byte) / 255.0 - MEAN[channel]) / STD[channel], "{at}");
+            }
+            assert!(bytes.iter().collect::<std::collections::BTreeSet<_>>().len() > 64, "{layout:?}");
         }
     }
 

@@ -78,7 +78,7 @@ fn every_image_is_what_torchvision_makes_of_it() {
                 "crop",
                 difference(&crop, |out| {
                     transform.crop(image, Crop { left, top, width, height });
-                    transform.normalise(flip, out);
+                    transform.write(flip, out);
                 }),
             ),
         ];

@@ -1,5 +1,6 @@
 //! The safe side of the C++ in `shim/`, for what `tch` has no API for.
 
+mod copies;
 mod driver;
 mod events;
 mod graph;
@@ -14,6 +15,7 @@ use tch::{Device, Tensor};
 
 use crate::failure::WorkerError;
 
+pub(crate) use copies::CopyStream;
 pub(crate) use driver::{
     CudaFacts, Driver, cuda_cache, cuda_config, cuda_facts, driver, libtorch_directory, nvidia_driver,
     open_library, runtime_version,
