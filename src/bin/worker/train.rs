@@ -72,6 +72,8 @@ pub(crate) struct Trainer {
     accumulate: u32,
     /// Whether steps are to be recorded.
     records: bool,
+    /// Iterations that were trained.
+    trained: u32,
     /// The step that was recorded.
     recorded: Option<Recorded>,
     /// When `main` began.
@@ -123,6 +125,7 @@ impl Trainer {
             batches,
             accumulate: training.parameters.grad_accum_steps,
             records: training.parameters.cuda_graph,
+            trained: 0,
             recorded: None,
             started,
             first_step_s: None,
@@ -163,7 +166,8 @@ impl Trainer {
             self.batches.recycle(batch);
             tell(done, count);
             stretch.push(start.elapsed().as_secs_f64(), data_wait_s, loss)?;
-            if self.records && done == ITERATIONS_BEFORE {
+            self.trained += 1;
+            if self.records && self.trained == ITERATIONS_BEFORE {
                 self.record()?;
             }
         }
@@ -182,13 +186,11 @@ impl Trainer {
         Ok(loss)
     }
 
-    /// Records an iteration. From now on, it is the recorded one that trains. Does nothing the second time.
+    /// Records an iteration. From now on, it is the recorded one that trains.
     fn record(&mut self) -> Result<(), WorkerError> {
-        if self.recorded.is_none() {
-            let batch = self.batches.next()?;
-            self.device.synchronize()?;
-            self.recorded = Some(Recorded::record(batch, |batch| self.train_on(batch, true))?);
-        }
+        let batch = self.batches.next()?;
+        self.device.synchronize()?;
+        self.recorded = Some(Recorded::record(batch, |batch| self.train_on(batch, true))?);
         Ok(())
     }
 

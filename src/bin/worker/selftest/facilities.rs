@@ -10,11 +10,18 @@ use super::times::Times;
 use super::training::{Lab, open, training};
 use crate::failure::WorkerError;
 use crate::request::Request;
-use crate::shim::{self, EffectiveFlags, Flags, Profile};
+use crate::shim::{self, CopyStream, EffectiveFlags, Flags, Profile};
 use crate::stretch::Stretch;
 
 /// Side of the matrices that the first kernels multiply.
 const SIDE: i64 = 16;
+
+/// Batches that are copied on a stream of their own, and the numbers in each: their sums are exact in single precision.
+const BATCHES: i64 = 8;
+const NUMBERS: i64 = 1 << 20;
+
+/// Side of the matrices whose products keep the device busy meanwhile.
+const BUSY: i64 = 2048;
 
 /// The bytes by which memory statistics are made to rise.
 const PIECE: i64 = 64 << 20;
@@ -67,7 +74,7 @@ pub(super) fn flags(_: &mut Lab) -> Found {
 
 /// Copies numbers through page-locked memory.
 pub(super) fn pinned_memory(lab: &mut Lab) -> Found {
-    let device = only_on_cuda(lab, "page-locked memory is used with CUDA only")?;
+    let device = lab.cuda("page-locked memory is used with CUDA only")?;
     let sent = Tensor::f_randn([1 << 20], (Kind::Float, tch::Device::Cpu))?;
     let (pinned, is_pinned) = shim::pin(&sent)?;
     let there = pinned.f_to_device_(device, Kind::Float, true, false)?;
@@ -78,6 +85,31 @@ pub(super) fn pinned_memory(lab: &mut Lab) -> Found {
         Comparison::equal("memory is page-locked", is_pinned, true),
         Comparison::equal("numbers that were copied through it are unchanged", unchanged, true),
     ])
+}
+
+/// Copies batches on a stream of their own while the device is busy, and adds each up behind all other work. A copy
+/// that comes too late leaves another sum, and so does one that comes too early.
+pub(super) fn copy_stream(lab: &mut Lab) -> Found {
+    let device = lab.cuda("copies have a stream of their own with CUDA only")?;
+    let mut copies = CopyStream::new()?;
+    let matrix = Tensor::f_ones([BUSY, BUSY], (Kind::Float, device))?;
+    let (mut sums, mut were_aside) = (Vec::new(), true);
+    for number in 0..BATCHES {
+        let images = Tensor::f_full([NUMBERS], number, (Kind::Float, tch::Device::Cpu))?;
+        let labels = Tensor::f_full([1], number, (Kind::Int64, tch::Device::Cpu))?;
+        let ((there, label), is_aside) = copies.copy(&shim::pin(&images)?.0, &shim::pin(&labels)?.0)?;
+        were_aside &= is_aside;
+        drop(matrix.f_matmul(&matrix)?);
+        sums.push((there.f_sum(Kind::Float)?, label.f_sum(Kind::Int64)?));
+    }
+    let mut compared =
+        vec![Comparison::equal("the stream is another than that of the training", were_aside, true)];
+    for (number, (sum, label)) in (0..).zip(sums) {
+        let what = |what: &str| format!("{what} of batch {}", number + 1);
+        compared.push(Comparison::equal(&what("sum"), sum.f_double_value(&[])?, (number * NUMBERS) as f64));
+        compared.push(Comparison::equal(&what("label"), label.f_double_value(&[])?, number as f64));
+    }
+    Ok(compared)
 }
 
 /// Lets the most memory that is used rise, and resets it.
@@ -115,7 +147,7 @@ pub(super) fn peak_memory(lab: &mut Lab) -> Found {
 
 /// Marks a range for profilers.
 pub(super) fn profiler_marks(lab: &mut Lab) -> Found {
-    only_on_cuda(lab, "NVTX ranges and the profiler's start and stop are CUDA's")?;
+    lab.cuda("NVTX ranges and the profiler's start and stop are CUDA's")?;
     let begun = Profile::begin(NVTX_RANGE);
     let begins = begun.is_ok();
     let ends = begun.and_then(Profile::end);
@@ -166,15 +198,4 @@ pub(super) fn iteration_times(lab: &mut Lab) -> Found {
     let mut compared = vec![Comparison::equal("clock", observed.iterations.clock.as_str(), clock.as_str())];
     compared.extend(times.compare(ITERATIONS));
     Ok(compared)
-}
-
-/// The device, if it is a CUDA device.
-///
-/// # Errors
-/// [`Halt::Unsupported`] for `reason` if it is another one.
-fn only_on_cuda(lab: &Lab, reason: &str) -> Result<tch::Device, Halt> {
-    match lab.device.device {
-        Device::Cuda(_) => Ok(lab.device.tch()),
-        Device::Cpu | Device::Mps => Err(Halt::Unsupported(reason.to_owned())),
-    }
 }

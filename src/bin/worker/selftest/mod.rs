@@ -9,7 +9,7 @@
 //! | [`training`] | every precision, memory layout and optimizer |
 //! | [`reference`] | what that should be: double precision on the processor, with and without rounding errors |
 //! | [`course`] | judges the course of a training |
-//! | [`facilities`] | flags, memory, marks for profilers, iteration times |
+//! | [`facilities`] | flags, memory, copies, marks for profilers, iteration times |
 //! | [`times`] | judges iteration times |
 
 mod comparison;
@@ -68,31 +68,7 @@ fn machine(device: &OpenDevice) -> Machine {
 
 /// All checks. The quick ones come first, so that a device that cannot do the least is known at once.
 fn plan() -> Vec<Planned<Lab>> {
-    let planned = |name: &str, shows, body: fn(&mut Lab) -> Found| Planned {
-        name: name.to_owned(),
-        shows,
-        body: Box::new(body),
-    };
-    let mut plan = vec![
-        planned(
-            "first kernels",
-            "this libtorch has kernels for the device, and they compute",
-            facilities::first_kernels,
-        ),
-        planned("flags", "libtorch's global flags are what they are set to", facilities::flags),
-        planned(
-            "pinned memory",
-            "batches reach the device through page-locked memory, unchanged",
-            facilities::pinned_memory,
-        ),
-        planned("peak memory", "the device's memory is counted", facilities::peak_memory),
-        planned("profiler marks", "a profiler can see where the window is", facilities::profiler_marks),
-        planned(
-            "out of memory",
-            "too little memory is recognised as that, and the device works on",
-            facilities::out_of_memory,
-        ),
-    ];
+    let mut plan = facilities();
     plan.extend(Way::all().into_iter().map(|way| Planned {
         name: way.name(),
         shows: "training takes the course of double precision, up to rounding",
@@ -104,4 +80,42 @@ fn plan() -> Vec<Planned<Lab>> {
         facilities::iteration_times,
     ));
     plan
+}
+
+/// The checks of what training needs of a device.
+fn facilities() -> Vec<Planned<Lab>> {
+    vec![
+        planned(
+            "first kernels",
+            "this libtorch has kernels for the device, and they compute",
+            facilities::first_kernels,
+        ),
+        planned("flags", "libtorch's global flags are what they are set to", facilities::flags),
+        planned(
+            "pinned memory",
+            "batches reach the device through page-locked memory, unchanged",
+            facilities::pinned_memory,
+        ),
+        planned(
+            "copy stream",
+            "batches that are copied on a stream of their own arrive in time, and overwrite none that is still read",
+            facilities::copy_stream,
+        ),
+        planned("peak memory", "the device's memory is counted", facilities::peak_memory),
+        planned("profiler marks", "a profiler can see where the window is", facilities::profiler_marks),
+        planned(
+            "out of memory",
+            "too little memory is recognised as that, and the device works on",
+            facilities::out_of_memory,
+        ),
+        planned(
+            "cuda graph",
+            "a recorded training step takes the course of double precision, up to rounding",
+            training::recorded_step,
+        ),
+    ]
+}
+
+fn planned(name: &str, shows: &'static str, body: fn(&mut Lab) -> Found) -> Planned<Lab> {
+    Planned { name: name.to_owned(), shows, body: Box::new(body) }
 }

@@ -222,6 +222,10 @@ impl State {
 
     /// The report if the check that runs does not end.
     fn overdue(mut self) -> SelfTest {
+        let first_waiting = self.running.map_or(self.checks.len(), |(index, _)| index + 1);
+        for check in &mut self.checks[first_waiting..] {
+            check.reason = Some("a check before it did not end".to_owned());
+        }
         self.end(Err(Halt::Failed("it does not end: the device hangs, or is far too slow".to_owned())));
         self.report()
     }
@@ -349,6 +353,8 @@ mod tests {
         let found: Vec<Outcome> = report.checks.iter().map(|check| check.outcome).collect();
         assert_eq!(found, [Outcome::Passed, Outcome::Failed, Outcome::NotRun]);
         assert!(report.checks[1].reason.as_ref().unwrap().starts_with("it does not end"));
+        // More time would not help.
+        assert_eq!(report.checks[2].reason.as_deref(), Some("a check before it did not end"));
         assert_eq!((report.verdict, report.limit_s), (Verdict::Failed, 0));
     }
 

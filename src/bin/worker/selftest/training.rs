@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use orchestrate::job::{Optimizer, Precision};
+use orchestrate::job::{Device, Optimizer, Precision};
 
 use super::comparison::Comparison;
 use super::course::{Course, Scaled};
@@ -12,6 +12,7 @@ use super::session::{Clock, Found, Halt};
 use crate::arguments::{Arguments, Training};
 use crate::device::{self, OpenDevice};
 use crate::model::Rounding;
+use crate::recorded::{self, ITERATIONS_BEFORE};
 use crate::request::{self, Request};
 use crate::settings;
 use crate::shim::Half;
@@ -24,6 +25,9 @@ const NETWORK: &str = "--arch resnet18 --input-size 64 --classes 10 --batch-size
 
 /// Iterations that are compared.
 const ITERATIONS: usize = 4;
+
+/// Iterations that a CUDA graph trains, behind those that come before it is recorded.
+const REPLAYS: usize = 2;
 
 /// The most steps that a loss scale may skip: it starts at 65536 and is 1 after so many halvings.
 const MOST_SKIPPED: usize = 16;
@@ -38,6 +42,19 @@ pub(super) struct Lab {
     pub(super) started: Instant,
     /// What the course of a training should be.
     pub(super) references: References,
+}
+
+impl Lab {
+    /// The device, if it is a CUDA device.
+    ///
+    /// # Errors
+    /// [`Halt::Unsupported`] for `reason` if it is another one.
+    pub(super) fn cuda(&self, reason: &str) -> Result<tch::Device, Halt> {
+        match self.device.device {
+            Device::Cuda(_) => Ok(self.device.tch()),
+            Device::Cpu | Device::Mps => Err(Halt::Unsupported(reason.to_owned())),
+        }
+    }
 }
 
 /// One way to train.
@@ -112,6 +129,35 @@ impl Way {
     }
 }
 
+/// Trains with a recorded step, and compares the course. In a thread of its own, because that submits its work to
+/// another stream from then on.
+pub(super) fn recorded_step(lab: &mut Lab) -> Found {
+    lab.cuda("CUDA graphs are CUDA's")?;
+    let thread = |lab: &Lab| std::thread::scope(|scope| scope.spawn(|| recorded_course(lab)).join());
+    thread(lab).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn recorded_course(lab: &Lab) -> Found {
+    let way = Way { precision: Precision::Fp32, channels_last: false, optimizer: Optimizer::Sgd };
+    let flags = format!("{} --cuda-graph --warmup-iters {}", way.flags(&lab.device), ITERATIONS_BEFORE + 1);
+    let training = training(&flags)?;
+    let request = Request::parse(&training)?;
+    recorded::prepare(&training)?;
+    let mut trainer = open(&training, &request, lab)?;
+    let steps = ITERATIONS_BEFORE as usize + REPLAYS;
+    let found = train(&mut trainer, steps, lab.clock)?;
+    let expected = References::default()
+        .of(&training, &request, Rounding::Single, steps, lab.clock)?
+        .compare(&found.course);
+    let mut compared = vec![Comparison::equal("replays", found.replays as f64, REPLAYS as f64)];
+    match expected {
+        // A loss and a distance for each step, up to those of the last replay.
+        Some(course) if course.len() == 2 * steps => compared.extend(course),
+        _ => return Err(Halt::NotRun("rounding errors alone could hide a mistake in a replay".to_owned())),
+    }
+    Ok(compared)
+}
+
 /// The training that `flags` ask for, as on the command line.
 pub(super) fn training(flags: &str) -> Result<Training, Halt> {
     let words = std::iter::once("worker").chain(flags.split_whitespace());
@@ -137,6 +183,8 @@ struct Trained {
     course: Course,
     /// Steps that the loss scale skipped.
     skipped: usize,
+    /// Iterations that a CUDA graph trained.
+    replays: u64,
     /// The last iteration.
     last: Iterations,
 }
@@ -144,12 +192,13 @@ struct Trained {
 /// Trains until the optimizer has taken `steps` steps. A step that the loss scale skips leaves all weights as they
 /// were, so the next iteration has the same loss, and only one of them counts.
 fn train(trainer: &mut Trainer, steps: usize, clock: Clock) -> Result<Trained, Halt> {
-    let (mut course, mut skipped) = (Course::default(), 0);
+    let (mut course, mut skipped, mut replays) = (Course::default(), 0, 0);
     let start = Start::of(trainer.parameters())?;
     loop {
         clock.go_on()?;
         let before = trainer.loss_scale()?;
         let last = trainer.iterate(1, Stretch::begin(&trainer.device, false), |_, _| ())?.read()?;
+        replays += last.replays;
         if (Scaled { before, after: trainer.loss_scale()? }).is_skipped() {
             skipped += 1;
         } else {
@@ -157,7 +206,7 @@ fn train(trainer: &mut Trainer, steps: usize, clock: Clock) -> Result<Trained, H
             course.distances.push(start.distance(trainer.parameters())?);
         }
         if course.losses.len() == steps || skipped > MOST_SKIPPED {
-            return Ok(Trained { course, skipped, last });
+            return Ok(Trained { course, skipped, replays, last });
         }
     }
 }
