@@ -87,6 +87,7 @@ fn precision_and_optimizer_are_those_of_the_matrix() {
         assert_eq!(details.autocast.as_deref(), Some(autocast));
         assert!(details.float32.values().all(|float32| float32 == "ieee"), "{:?}", details.float32);
         assert_eq!((details.optimizer_steps, details.first_non_finite_iteration), (Some(2), None));
+        assert!(details.involuntary_switches.is_some());
         assert!(details.first_step_s.unwrap() > 0.0);
         assert!(details.peak_host_memory_bytes.unwrap() > 4 * network_bytes(record));
         losses.push(details.last_loss.unwrap());

@@ -90,6 +90,16 @@ class Counts(unittest.TestCase):
         self.assertAlmostEqual(measurement["details"]["data_wait_s"], sum(waits), places=6)
         self.assertLessEqual(sum(waits), measurement["elapsed_s"])
 
+    def test_preemptions_are_those_of_the_window(self):
+        _, measurement, _ = run(
+            "import orchestrate_worker as worker\n"
+            "worker._process.involuntary_switches = iter([100, 107]).__next__\n"
+            "with worker.window(batch=1, warmup=2, iters=2, precision='fp32') as window:\n"
+            "    for item in window.over([1, 2]):\n"
+            "        pass\n"
+        )
+        self.assertEqual(measurement["details"]["involuntary_switches"], 7)
+
     def test_the_window_ends_with_the_data_and_not_with_what_follows(self):
         _, measurement, iterations = run(
             "import time, orchestrate_worker as worker\n"

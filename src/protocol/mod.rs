@@ -216,6 +216,9 @@ pub struct Details {
     /// Seconds since the Unix epoch at the window's start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_started_at: Option<f64>,
+    /// How often the worker's own processes were taken off a processor within the window: `ru_nivcsw` of `getrusage`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub involuntary_switches: Option<u64>,
     /// Loss of the first iteration, be it warm-up or measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_loss: Option<f64>,

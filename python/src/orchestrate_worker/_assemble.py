@@ -42,6 +42,7 @@ class Counted:
     losses: Sequence[Any] = ()
     first_loss: Any = None
     first_step_s: Optional[float] = None
+    switches: int = 0
 
 
 def assemble(counted: Counted, said: Said, framework: Framework) -> dict[str, Any]:
@@ -67,6 +68,7 @@ def assemble(counted: Counted, said: Said, framework: Framework) -> dict[str, An
     iterations = _iterations(counted, framework, losses[1:])
     details = {
         "data_wait_s": sum(counted.waits) if counted.ends else None,
+        "involuntary_switches": counted.switches,
         "first_step_s": counted.first_step_s,
         "window_started_at": counted.started_at,
         "peak_host_memory_bytes": _process.peak_memory_bytes(),
@@ -203,6 +205,7 @@ def merge(ranks: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], Optional[Ite
         known = [rank["details"][name] for rank in ranks if name in rank["details"]]
         if known:
             details[name] = max(known)
+    details["involuntary_switches"] = sum(rank["details"].get("involuntary_switches", 0) for rank in ranks)
     details["ranks"] = [_line(number, rank) for number, rank in enumerate(ranks)]
     details["slowest_rank"] = slowest
     merged["details"] = details

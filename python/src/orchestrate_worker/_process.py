@@ -1,4 +1,4 @@
-"""Facts about this process and its host: when it began, how much memory it took, its processor's name."""
+"""Facts about this process and its host: when it began, its memory, its preemptions, its processor's name."""
 
 from __future__ import annotations
 
@@ -33,6 +33,11 @@ def peak_memory_bytes() -> int:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # Linux counts in KiB, macOS in bytes.
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+def involuntary_switches() -> int:
+    """How often any thread of this process was taken off a processor so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
 def processor() -> Optional[str]:

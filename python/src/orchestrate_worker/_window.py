@@ -64,6 +64,7 @@ class Window:
         self._shapes: dict[tuple[int, ...], int] = {}
         self._began = self._ended = self._started_at = 0.0
         self._first_step: Optional[float] = None
+        self._switches = 0
 
     # --- for the script -----------------------------------------------------------------------------------------------
 
@@ -247,12 +248,14 @@ class Window:
         self._framework.open()
         self._ranks.wait()
         self._state, self._wait = "open", 0.0
+        self._switches = _process.involuntary_switches()
         self._started_at, self._began = time.time(), time.perf_counter()
         self._framework.tick()
 
     def _close(self) -> None:
         self._framework.synchronize()
         self._ended = time.perf_counter()
+        self._switches = _process.involuntary_switches() - self._switches
         self._state = "closed"
         self._framework.close()
         if type(loaded()) is not type(self._framework):
@@ -272,6 +275,7 @@ class Window:
             warmup=self._warmed if self._warmup else None, elapsed_s=self._ended - self._began,
             started_at=self._started_at, ends=[end - self._began for end in self._ends], waits=self._waits,
             losses=self._losses, first_loss=self._first_loss, first_step_s=self._first_step,
+            switches=self._switches,
         )
         try:
             own = assemble(counted, self._said, self._framework)

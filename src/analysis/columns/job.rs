@@ -150,6 +150,11 @@ fn details<'a>() -> Vec<Of<'a>> {
         detail("copy_s", "Seconds of the window in which the host brought batches to the device.", |it| {
             it.copy_s
         }),
+        detail(
+            "window_involuntary_switches",
+            "Context switches of the window because the worker was preempted.",
+            |it| it.involuntary_switches,
+        ),
         detail("first_step_s", "Seconds from the process's start to the first step.", |it| it.first_step_s),
         detail("first_loss", "Loss of the first warm-up iteration.", |it| it.first_loss),
         detail("last_loss", "Loss of the last measured iteration.", |it| it.last_loss),

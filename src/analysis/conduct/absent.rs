@@ -57,6 +57,12 @@ const PARTS: &[Part] = &[
         loss: "no finding tells whether the host or the device is the limit",
     },
     Part {
+        about: "details.involuntary_switches",
+        is_absent: |_, it| it.details.involuntary_switches.is_none(),
+        change: "report by how much `ru_nivcsw` of `getrusage` grew over the window",
+        loss: "a run that compiles more than the others of its row can be marked as contended",
+    },
+    Part {
         about: "details.peak_device_memory_bytes",
         is_absent: |key, it| key.device != Device::Cpu && it.details.peak_device_memory_bytes.is_none(),
         change: "report what the device's allocator held at most within the window",

@@ -42,7 +42,7 @@ fn sound() -> Case {
             },
             "details": {
                 "device_name": "CPU", "versions": { "torch": "2" }, "window_started_at": STARTED + 1,
-                "first_step_s": 0.5, "data_wait_s": 0, "parameters": 11_689_512,
+                "first_step_s": 0.5, "data_wait_s": 0, "involuntary_switches": 3, "parameters": 11_689_512,
             },
         })),
         iterations: Some("elapsed_s,data_wait_s,clock\n0.25,0,host\n0.25,0,host\n".to_owned()),

@@ -163,11 +163,18 @@ const TRACES: [Trace; 3] = [
     },
 ];
 
-/// Involuntary context switches per second.
+/// The fewest seconds of a window over which switches are counted. At the least limit, 100 per second, these are ten.
+const LEAST_WINDOW_S: f64 = 0.1;
+
+/// Involuntary context switches per second of the window, if the worker counts them. Otherwise those of its whole life,
+/// in which it may have compiled its network with more processes than there are processors: nobody else's doing.
 fn switches_per_s(record: &Record) -> Option<f64> {
-    let switches = record.process.as_ref()?.involuntary_switches? as f64;
-    let wall = record.wall_s();
-    (wall >= LEAST_S).then_some(switches / wall)
+    let of_window = record.measurement.as_ref().and_then(|measurement| {
+        Some((measurement.details.involuntary_switches? as f64, measurement.elapsed_s, LEAST_WINDOW_S))
+    });
+    let of_life = || Some((record.process.as_ref()?.involuntary_switches? as f64, record.wall_s(), LEAST_S));
+    let (switches, seconds, least) = of_window.or_else(of_life)?;
+    (seconds >= least).then_some(switches / seconds)
 }
 
 /// Processor seconds, and the share of them that was spent in the kernel.

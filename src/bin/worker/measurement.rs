@@ -95,6 +95,8 @@ pub(crate) struct Observed {
     pub(crate) first_step_s: Option<f64>,
     /// The accelerator's peak memory inside the window.
     pub(crate) peak_memory: PeakMemory,
+    /// How often this process was preempted within the window.
+    pub(crate) involuntary_switches: Option<u64>,
     /// The loss of the very first step.
     pub(crate) first_loss: Option<f64>,
     /// The window's iterations.
@@ -215,6 +217,7 @@ impl Observed {
         Details {
             data_wait_s: Some(self.iterations.data_wait_s()),
             copy_s: Some(self.iterations.copy_s),
+            involuntary_switches: self.involuntary_switches,
             first_step_s: self.first_step_s,
             window_started_at: self.started_at,
             first_loss: self.first_loss.filter(|loss| loss.is_finite()),

@@ -1,4 +1,4 @@
-//! When this process started, and its peak memory.
+//! When this process started, its peak memory, and how often it was preempted.
 
 #![expect(clippy::disallowed_methods, reason = "a worker looks at the process it is")]
 
@@ -28,6 +28,11 @@ pub(crate) fn peak_host_memory() -> Option<u64> {
     Some(if cfg!(target_os = "macos") { resident } else { resident * 1024 })
 }
 
+/// How often any thread of this process was taken off a processor so far.
+pub(crate) fn involuntary_switches() -> Option<u64> {
+    u64::try_from(getrusage(UsageWho::RUSAGE_SELF).ok()?.involuntary_context_switches()).ok()
+}
+
 /// Seconds from boot to the process's start: field 22 of `/proc/self/stat`, in USER_HZ, which is 100 for every program
 /// on Linux. Fields are counted from the end of the name, which can contain spaces and brackets.
 fn start_s(stat: &str) -> Option<f64> {
@@ -50,6 +55,12 @@ mod tests {
         // A process of ours is larger than this number, and smaller than as many KiB.
         let peak = peak_host_memory().unwrap();
         assert!((1 << 20..1 << 40).contains(&peak), "{peak}");
+    }
+
+    #[test]
+    fn preemptions_only_grow() {
+        let before = involuntary_switches().unwrap();
+        assert!(involuntary_switches().unwrap() >= before);
     }
 
     #[test]

@@ -92,6 +92,8 @@ pub(crate) struct Window {
     started_at: Option<f64>,
     stretch: Stretch,
     peak_memory: PeakMemory,
+    /// How often this process was preempted within it.
+    involuntary_switches: Option<u64>,
     /// Whether an NVTX range marked it.
     has_range: bool,
 }
@@ -238,16 +240,18 @@ impl Trainer {
         let range = training.has_range().then(|| shim::Profile::begin(NVTX_RANGE)).transpose()?;
         let started_at = SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|time| time.as_secs_f64());
         let stretch = Stretch::begin(&self.device, true);
+        let switches = process::involuntary_switches();
         let start = Instant::now();
         let stretch = self.iterate(training.measured_iters(), stretch, tell)?;
         self.device.synchronize()?;
         let elapsed_s = start.elapsed().as_secs_f64();
+        let switches = process::involuntary_switches().zip(switches).map(|(after, before)| after - before);
         let has_range = range.is_some();
         drop(range);
         let peak_memory = if accelerator { shim::peak_memory(counted) } else { PeakMemory::default() };
         let peak_memory =
             self.recorded.as_ref().map_or(peak_memory, |step| step.peak_memory().max(peak_memory));
-        Ok(Window { elapsed_s, started_at, stretch, peak_memory, has_range })
+        Ok(Window { elapsed_s, started_at, stretch, peak_memory, involuntary_switches: switches, has_range })
     }
 
     /// Reads back what was really done.
@@ -260,7 +264,7 @@ impl Trainer {
         warmup: &Iterations,
         window: Window,
     ) -> Result<Observed, WorkerError> {
-        let Window { elapsed_s, started_at, stretch, peak_memory, has_range } = window;
+        let Window { elapsed_s, started_at, stretch, peak_memory, involuntary_switches, has_range } = window;
         let iterations = stretch.read()?;
         let first = warmup.all.first().or(iterations.all.first());
         Ok(Observed {
@@ -286,6 +290,7 @@ impl Trainer {
             started_at,
             first_step_s: self.first_step_s,
             peak_memory,
+            involuntary_switches,
             first_loss: first.map(|iteration| iteration.loss),
             iterations,
         })

@@ -54,6 +54,28 @@ fn two_matrices_at_once_show_in_switches_and_system_time() {
     assert!(said, "{:?}", analysis.findings);
 }
 
+/// The first run with `torch.compile` starts as many compilers as there are processors. They preempt each other and the
+/// worker. The others find what it compiled.
+#[test]
+fn a_worker_that_compiles_before_its_window_is_not_contended() {
+    let study = |in_window: [Option<u64>; 3], in_life: [f64; 3]| {
+        let runs = in_window.into_iter().zip(in_life).zip(1..);
+        let builder = runs.fold(StudyBuilder::new(), |builder, ((in_window, in_life), repeat)| {
+            builder.run_with(key("mac", "mobilenet_v2", 16, repeat), 10.0, |record| {
+                busy(record, 1.9, 0.05, in_life);
+                record.measurement.as_mut().unwrap().details.involuntary_switches = in_window;
+            })
+        });
+        let study = builder.build();
+        analyse(&study).runs.iter().map(|run| run.counts()).collect::<Vec<bool>>()
+    };
+    let compiles = [5000.0, 20.0, 20.0];
+    assert_eq!(study([Some(10); 3], compiles), [true; 3]);
+    // Who counts nothing in the window is judged by the whole life, and a window that was disturbed shows.
+    assert_eq!(study([None; 3], compiles), [false, true, true]);
+    assert_eq!(study([Some(1_000_000), Some(10), Some(10)], [20.0; 3]), [false, true, true]);
+}
+
 #[test]
 fn switches_and_system_time_each_have_a_threshold() {
     let last = |share, switches| {
