@@ -1,0 +1,47 @@
+//! Confidence intervals of one sample.
+
+use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
+
+use super::centre::{mean, sorted, standard_deviation};
+use super::{Interval, MEAN_INTERVAL_NEEDS, TooFew, need};
+
+/// Student's confidence interval of the mean. It assumes roughly normal scatter around one value, so it is meaningless
+/// if the numbers have two modes or a trend.
+///
+/// # Errors
+/// There are fewer than [`MEAN_INTERVAL_NEEDS`] numbers.
+pub fn mean_interval(values: &[f64], confidence: f64) -> Result<Interval, TooFew> {
+    need(values, MEAN_INTERVAL_NEEDS)?;
+    let n = values.len() as f64;
+    let student = StudentsT::new(0.0, 1.0, n - 1.0).expect("there are at least two degrees of freedom");
+    let half = student.inverse_cdf(f64::midpoint(1.0, confidence)) * standard_deviation(values)? / n.sqrt();
+    let centre = mean(values)?;
+    Ok(Interval { low: centre - half, high: centre + half, coverage: confidence })
+}
+
+/// The distribution-free confidence interval of the median: from the k-th smallest to the k-th largest number, with the
+/// largest k whose coverage is at least `confidence`. The coverage 1 − 2·P(Bin(n, ½) < k) holds for every continuous
+/// distribution and is reported exactly.
+///
+/// # Errors
+/// There are too few numbers: even the smallest and largest do not reach the confidence. For 95 % that is n < 6.
+pub fn median_interval(values: &[f64], confidence: f64) -> Result<Interval, TooFew> {
+    let needs = median_interval_needs(confidence);
+    need(values, needs)?;
+    let n = values.len();
+    let coverage = |k: usize| median_coverage(n, k);
+    let k = (1..=n / 2).take_while(|&k| coverage(k) >= confidence).last().unwrap_or(1);
+    let sorted = sorted(values);
+    Ok(Interval { low: sorted[k - 1], high: sorted[n - k], coverage: coverage(k) })
+}
+
+/// The probability that the interval from the `k`-th smallest to the `k`-th largest of `n` numbers covers the median.
+pub(super) fn median_coverage(n: usize, k: usize) -> f64 {
+    let below = Binomial::new(0.5, n as u64).expect("0.5 is a probability");
+    1.0 - 2.0 * below.cdf(k as u64 - 1)
+}
+
+/// The least n whose smallest and largest number cover the median with `confidence`: 1 − 2^(1−n) ≥ confidence.
+fn median_interval_needs(confidence: f64) -> usize {
+    (1.0 - (1.0 - confidence).log2()).ceil().max(2.0) as usize
+}
