@@ -19,7 +19,7 @@ pub use centre::{coefficient_of_variation, mad, mean, median, medians_of_parts, 
 pub use chance::chance_of_at_least;
 pub use intervals::{mean_interval, median_interval};
 pub use running_median::RunningMedian;
-pub use slope::{Slope, theil_sen};
+pub use slope::{Slope, correlated_slope, theil_sen};
 
 /// The confidence level of every interval in a report.
 pub const CONFIDENCE: f64 = 0.95;

@@ -113,7 +113,7 @@ pub enum Mark {
         /// The tolerated ratio, or its inverse.
         threshold: f64,
     },
-    /// The iterations were of two kinds with nothing between them, in no regular order.
+    /// The iterations were of two kinds with hardly any between them, in no regular order.
     Bimodal {
         /// The median of the slower kind, as a multiple of that of the faster.
         ratio: f64,
@@ -296,7 +296,7 @@ impl fmt::Display for Mark {
             ),
             Mark::Bimodal { ratio, numbers: (fast, slow), threshold } => write!(
                 f,
-                "{slow} iterations took {ratio:.2} times as long as the other {fast}, with nothing between them \
+                "{slow} iterations took {ratio:.2} times as long as the other {fast}, with hardly any between them \
                  (threshold {})",
                 Threshold::Bimodal.text(*threshold)
             ),

@@ -16,6 +16,7 @@
 mod compare;
 mod crowd;
 mod declaration;
+mod kinds;
 mod load;
 mod manual;
 mod mark;

@@ -1,5 +1,6 @@
 //! Doubts that the seconds of single iterations raise about a window. They need a synchronised clock.
 
+use super::kinds::bimodal;
 use super::{Mark, Threshold, Thresholds};
 use crate::job::{Key, ParamValue};
 use crate::protocol::Iterations;
@@ -27,39 +28,34 @@ const PERIOD_PURITY: f64 = 0.9;
 /// The tolerated probability that a series without a period shows one by chance, over all periods looked for.
 const PERIOD_CHANCE: f64 = 1e-4;
 
-/// The fewest iterations that can be called two kinds. With fewer, chance leaves gaps between any two.
-const MODES_NEED: usize = 30;
-
-/// The smallest share of the iterations that makes a kind. Fewer are outliers.
-const MODE_SHARE: f64 = 0.2;
-
-/// The share of the distance between the two kinds' medians that must be empty.
-const VALLEY: f64 = 0.5;
-
 /// The fewest iterations whose first one can be called slow.
 const SLOW_FIRST_NEEDS: usize = 5;
 
-/// The share of the other iterations that may be as slow as a slow first one.
-const AS_SLOW: f64 = 0.05;
+/// The share of the other iterations that may be outliers, beside which a slow first one is not seen.
+const OUTLIERS: f64 = 0.02;
+
+/// The tolerated probability that the first of equal iterations stands out so far.
+const FIRST_CHANCE: f64 = 0.005;
 
 /// The doubts about the window of a run of `key` that `iterations` raise.
 pub(super) fn marks(key: &Key, iterations: &Iterations, thresholds: &Thresholds) -> Vec<Mark> {
-    let Some(elapsed) = iterations.synchronised_s() else { return Vec::new() };
     // Several passes per optimizer step are a declared period.
     let asked = match key.param("grad_accum_steps") {
         Some(ParamValue::Int(steps)) => usize::try_from(steps).ok().filter(|steps| *steps > 1),
         _ => None,
     };
-    let compute = iterations.compute_s().unwrap_or_default();
+    // What waits for data is another finding.
+    let Some(compute) = iterations.compute_s() else { return Vec::new() };
     // Iterations with a period are of two kinds too, and the period says more.
     let kinds = periodic(&compute, asked, thresholds).or_else(|| bimodal(&compute, asked, thresholds));
-    [slow_first(elapsed, thresholds), trend(elapsed, thresholds), kinds].into_iter().flatten().collect()
+    [slow_first(&compute, thresholds), trend(&compute, thresholds), kinds].into_iter().flatten().collect()
 }
 
-/// The Theil–Sen slope over the whole window, if it is beyond the threshold and beyond the noise of a level series.
+/// The Theil–Sen slope over the whole window, if it is beyond the threshold and beyond the noise of a level series
+/// whose neighbours resemble each other.
 fn trend(seconds: &[f64], thresholds: &Thresholds) -> Option<Mark> {
     let parts = stats::medians_of_parts(seconds, TREND_PARTS);
-    let slope = stats::theil_sen(&parts, TREND_CONFIDENCE).ok()?;
+    let slope = stats::correlated_slope(&parts, TREND_CONFIDENCE).ok()?;
     let median = stats::median(seconds).ok().filter(|median| *median > 0.0)?;
     // There is one step fewer than there are parts.
     let whole = |per_step: f64| per_step * (parts.len() - 1) as f64 / median;
@@ -72,14 +68,33 @@ fn trend(seconds: &[f64], thresholds: &Thresholds) -> Option<Mark> {
     })
 }
 
+/// A first iteration beyond the threshold that also stands out from the slowest of the others, save a few outliers. It
+/// is further above the median than they are, by [`standing_out`] times.
 fn slow_first(seconds: &[f64], thresholds: &Thresholds) -> Option<Mark> {
     let (first, others) = seconds.split_first()?;
     let median = stats::median(others).ok().filter(|median| *median > 0.0)?;
+    let mut slowest = others.to_vec();
+    slowest.sort_by(|left, right| right.total_cmp(left));
+    let outliers = (OUTLIERS * others.len() as f64) as usize;
+    let stands_out = first - median > standing_out(others.len(), outliers) * (slowest[outliers] - median);
     let ratio = first / median;
-    let as_slow = others.iter().filter(|other| *other >= first).count();
-    let is_alone = as_slow as f64 <= AS_SLOW * others.len() as f64;
-    (seconds.len() >= SLOW_FIRST_NEEDS && is_alone && ratio > thresholds.of(Threshold::SlowFirst))
+    (seconds.len() >= SLOW_FIRST_NEEDS && stands_out && ratio > thresholds.of(Threshold::SlowFirst))
         .then_some(Mark::SlowFirst { ratio, threshold: thresholds.of(Threshold::SlowFirst) })
+}
+
+/// The least whole number c that chance reaches at most once in 200. It puts the first of `others` + 1 equal iterations
+/// further out than c times the slowest of the others behind so many `outliers`.
+///
+/// Delays by other work have an exponential tail at worst. For that, the chance is the product of i ÷ (i + c) over all
+/// i from `outliers` + 1 to `others`. It is the Laplace transform, at c, of an order statistic (Rényi 1953).
+fn standing_out(others: usize, outliers: usize) -> f64 {
+    let chance = |c: f64| -> f64 { (outliers + 1..=others).map(|i| i as f64 / (i as f64 + c)).product() };
+    let mut c = 1.0;
+    // With four others, the fewest, it is 6.
+    while chance(c) > FIRST_CHANCE && c < 100.0 {
+        c += 1.0;
+    }
+    c
 }
 
 /// The shortest period k of 2 to 20 iterations in `seconds`, if there is one and it was not `asked` for.
@@ -107,28 +122,6 @@ fn periodic(seconds: &[f64], asked: Option<usize>, thresholds: &Thresholds) -> O
                 .then(|| split.ratio())
         })?;
         Some(Mark::Periodic { every, ratio, n, threshold: thresholds.of(Threshold::Periodic) })
-    })
-}
-
-/// Two kinds of iterations. They are split at the widest gap between neighbours in size that leaves a fifth of them on
-/// either side. The gap must span half the distance between the medians of the sides, and these must differ by the
-/// threshold's factor. If a period was `asked` for, two kinds are expected.
-fn bimodal(seconds: &[f64], asked: Option<usize>, thresholds: &Thresholds) -> Option<Mark> {
-    let n = seconds.len();
-    if n < MODES_NEED || asked.is_some() {
-        return None;
-    }
-    let mut sorted = seconds.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let least = (MODE_SHARE * n as f64).ceil() as usize;
-    let gap = |at: usize| sorted[at] - sorted[at - 1];
-    let at = (least..=n - least).max_by(|left, right| gap(*left).total_cmp(&gap(*right)))?;
-    let (fast, slow) = (stats::median(&sorted[..at]).ok()?, stats::median(&sorted[at..]).ok()?);
-    let is_valley = gap(at) >= VALLEY * (slow - fast);
-    (fast > 0.0 && slow / fast > thresholds.of(Threshold::Bimodal) && is_valley).then(|| Mark::Bimodal {
-        ratio: slow / fast,
-        numbers: (at, n - at),
-        threshold: thresholds.of(Threshold::Bimodal),
     })
 }
 
@@ -234,6 +227,38 @@ mod tests {
         assert_eq!(trend(&[0.0; 50], &thresholds()), None, "a clock that does not tell");
     }
 
+    /// A level series with 10 % of scatter whose neighbours correlate by `correlation`.
+    fn correlated(seed: u64, n: usize, correlation: f64) -> Vec<f64> {
+        let normal = |place: usize| {
+            let radius = (-2.0 * (1.0 - uniform(seed, place)).ln()).sqrt();
+            radius * (std::f64::consts::TAU * uniform(!seed, place)).cos()
+        };
+        let mut last = normal(0);
+        let follow = |place: usize| {
+            last = correlation * last + (1.0 - correlation * correlation).sqrt() * normal(place);
+            1.0 + 0.1 * last
+        };
+        (1..=n).map(follow).collect()
+    }
+
+    #[test]
+    fn series_whose_neighbours_resemble_each_other_rarely_have_a_trend() {
+        let marked = |n: usize, correlation: f64, change: f64| {
+            let series = |seed: u64| {
+                let rise = |(value, place): (f64, usize)| value + change * place as f64 / (n - 1) as f64;
+                correlated(seed, n, correlation).into_iter().zip(0..).map(rise).collect::<Vec<f64>>()
+            };
+            (0..400).filter(|seed| trend(&series(*seed), &thresholds()).is_some()).count()
+        };
+        // Of 400, 2 % are 8.
+        for (n, correlation) in [(10, 0.0), (30, 0.0), (30, 0.5), (100, 0.5), (100, 0.8)] {
+            let count = marked(n, correlation, 0.0);
+            assert!(count <= 8, "{n} iterations, correlation {correlation}: {count} of 400");
+        }
+        // One that is there is found.
+        assert!(marked(100, 0.5, 0.5) >= 380, "{}", marked(100, 0.5, 0.5));
+    }
+
     /// Longer windows are judged by the medians of their parts, with the same result.
     #[test]
     fn long_windows_have_the_same_trend() {
@@ -252,10 +277,25 @@ mod tests {
             seconds[n - 1] = other;
             slow_first(&seconds, &thresholds()).is_some()
         };
-        assert_eq!((with(1.49, 12, 1.0), with(1.51, 12, 1.0)), (false, true));
-        assert_eq!((with(1.6, 12, 1.7), with(1.6, 30, 1.7)), (false, true), "one in twenty may be as slow");
-        assert_eq!((with(1.6, 4, 1.0), with(1.6, 5, 1.0)), (false, true), "too few");
+        assert_eq!((with(1.99, 12, 1.0), with(2.01, 12, 1.0)), (false, true));
+        assert_eq!(
+            (with(2.1, 12, 1.5), with(2.1, 12, 1.3)),
+            (false, true),
+            "three times as far as the slowest other"
+        );
+        assert_eq!((with(2.1, 50, 2.2), with(2.1, 51, 2.2)), (false, true), "one in fifty may be an outlier");
+        assert_eq!((with(2.1, 4, 1.0), with(2.1, 5, 1.0)), (false, true), "too few");
         assert_eq!(slow_first(&[], &thresholds()), None);
+    }
+
+    /// The chance is 1 ÷ C(others + c, c) without outliers.
+    #[test]
+    fn a_first_iteration_stands_out_by_chance_once_in_200() {
+        for (others, outliers, c) in
+            [(4, 0, 6.0), (9, 0, 3.0), (19, 0, 2.0), (18, 0, 3.0), (210, 0, 1.0), (99, 1, 2.0)]
+        {
+            assert_eq!(standing_out(others, outliers), c, "{others} others");
+        }
     }
 
     /// Nothing is a multiple of an iteration that took no time.
@@ -302,10 +342,6 @@ mod tests {
             }),
             (4, 3.0)
         );
-        let modes =
-            of(|i| if i % 7 < 3 { 0.5 } else { 0.25 }, |seconds, limits| bimodal(seconds, None, limits));
-        let Some(Mark::Bimodal { ratio, numbers, .. }) = modes else { panic!("there are two kinds") };
-        assert_eq!((ratio, numbers), (2.0, (36, 28)));
     }
 
     /// Every k-th iteration, at some phase, takes `factor` times as long.
@@ -354,22 +390,9 @@ mod tests {
     }
 
     #[test]
-    fn two_kinds_of_iterations_are_told_from_noise_and_from_outliers() {
-        let with = |slow: usize, n: usize, factor: f64| {
-            // In no regular order: those that a shuffled order puts first.
-            let mut order: Vec<usize> = (0..n).collect();
-            order.sort_by(|left, right| uniform(9, *left).total_cmp(&uniform(9, *right)));
-            let mut seconds = noise_with(5, n, 0.03, 0.0);
-            order[..slow].iter().for_each(|&place| seconds[place] *= factor);
-            bimodal(&seconds, None, &thresholds()).is_some()
-        };
-        assert_eq!((with(40, 100, 1.5), with(40, 100, 1.15)), (true, false), "the threshold");
-        assert_eq!((with(20, 100, 1.5), with(19, 100, 1.5)), (true, false), "outliers are no kind");
-        assert_eq!((with(80, 100, 1.5), with(81, 100, 1.5)), (true, false), "and fast ones are not either");
-        assert_eq!((with(15, 30, 1.5), with(14, 29, 1.5)), (true, false), "too few");
-        let every_other = with_period(vec![1.0; 100], 2, 1.5);
-        assert!(bimodal(&every_other, Some(2), &thresholds()).is_none(), "asked for");
-        let all: Vec<(f64, f64)> = every_other.into_iter().map(|value| (value, 0.0)).collect();
+    fn a_period_says_more_than_two_kinds() {
+        let all: Vec<(f64, f64)> =
+            with_period(vec![1.0; 100], 2, 1.5).into_iter().map(|value| (value, 0.0)).collect();
         let iterations = Iterations::new(IterationClock::Host, &all).unwrap();
         let found = marks(&fixture::key("cpu", "resnet18", 16, 1), &iterations, &thresholds());
         assert!(matches!(found[..], [Mark::Periodic { every: 2, .. }]), "{found:?}");
@@ -417,12 +440,6 @@ mod tests {
         #[test]
         fn noise_has_no_period(seed in any::<u64>(), n in 0..300usize, width in 0.0..0.3f64) {
             prop_assert_eq!(found(&noise(seed, n, width)), None);
-        }
-
-        /// Noise is not of two kinds, unless a fifth of it happen to be spikes.
-        #[test]
-        fn noise_is_of_one_kind(seed in any::<u64>(), n in 0..300usize, width in 0.0..0.3f64) {
-            prop_assert_eq!(bimodal(&noise_with(seed, n, width, 0.03), None, &thresholds()), None);
         }
 
         /// Noise has no trend beyond the threshold.

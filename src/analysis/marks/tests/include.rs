@@ -66,7 +66,7 @@ fn doubts_about_counted_runs_are_reported_by_name() {
     assert!(analysis.runs.iter().all(|run| run.counts()));
     let texts: Vec<&String> = analysis.findings.iter().map(|finding| &finding.text).collect();
     let says = "2 runs marked slow-first but counted: cpu_resnet18_fp32_bs16_run1, the first measured iteration took \
-                2.5 times as long as the median of the others (threshold 1.5 ×); \
+                2.5 times as long as the median of the others (threshold 2 ×); \
                 cpu_resnet18_fp32_bs16_run2, the first measured iteration took 3.0 times";
     assert!(texts.iter().any(|text| text.starts_with(says)), "{texts:?}");
 }
