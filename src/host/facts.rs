@@ -11,6 +11,7 @@ use std::sync::LazyLock;
 
 use super::cgroup::CgroupPlace;
 use super::clock::{probe_asleep_s, probe_since_boot};
+use super::machine::probe_machine;
 use super::nvidia::{NvidiaFacts, probe_nvidia};
 use super::system::{entries, output, read, read_in_each};
 use super::visible::{Known, visible_gpus};
@@ -134,6 +135,7 @@ fn probe_linux() -> HostFacts {
         governor: parse::governors(&read_in_each("/sys/devices/system/cpu/cpufreq", "scaling_governor")),
         power_source: parse::power_source(&power_supplies()),
         boot_id: read("/proc/sys/kernel/random/boot_id").map(|text| text.trim().to_owned()),
+        machine: probe_machine(),
         container: settings::probe_container(),
         gpus: nvidia.gpus,
         cuda_visible_devices: None,
@@ -273,6 +275,7 @@ fn probe_macos() -> HostFacts {
         governor: output("pmset", &["-g"]).and_then(|text| macos::power_mode(&text)),
         power_source: output("pmset", &["-g", "batt"]).and_then(|text| parse::macos_power_source(&text)),
         boot_id: line(5),
+        machine: probe_machine(),
         gpus: if on_apple_silicon { vec![apple_gpu(line(2))] } else { Vec::new() },
         swap_total_bytes: swap("total"),
         swap_used_bytes: swap("used"),

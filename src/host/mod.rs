@@ -12,6 +12,7 @@ pub(crate) mod find;
 mod fuzz_tests;
 mod interrupt;
 mod libraries;
+mod machine;
 mod macos;
 mod nvidia;
 mod parse;

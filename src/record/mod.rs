@@ -17,6 +17,7 @@ mod gpu_choice;
 mod gpus;
 mod host_counters;
 mod inherited;
+mod machine;
 pub mod ncu;
 mod notation;
 mod outcome;
@@ -54,6 +55,7 @@ pub use inherited::{
     Bearing, INHERITED, Inherited, bearing, bearing_on, dropped, inherited, inherited_list, is_set_by_us,
     passes,
 };
+pub use machine::Machine;
 pub use ncu::NcuCounters;
 pub use outcome::{NotProfiled, Outcome};
 pub use password::holds_password;
@@ -63,8 +65,8 @@ pub use pool::Pool;
 pub use process::{ProcessStats, ReportedExit, TimeFlavour, TimeReport, TimeReportError};
 pub use profiled::{ProfilerOutput, decide_profiled};
 pub use provenance::{
-    CgroupLimits, CloudFacts, CpuFacts, GitFacts, HostFacts, LibraryFacts, LockReach, MatrixFacts, OsFacts,
-    Provenance, WorkerFacts,
+    CgroupLimits, CloudFacts, CpuFacts, GitFacts, HostFacts, LibraryFacts, LockReach, MachineIds,
+    MatrixFacts, OsFacts, Provenance, WorkerFacts,
 };
 pub use reason::reason;
 pub use secret::{SET, looks_secret, text_without_secrets, without_secrets};

@@ -117,6 +117,9 @@ pub struct HostFacts {
     pub power_source: Option<String>,
     /// Identifies the boot. Times since boot are comparable only within one boot.
     pub boot_id: Option<String>,
+    /// Tells this machine from others of the same name. Absent in older records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<MachineIds>,
     /// The kind of container: `docker`, `podman`, `kubernetes`, `lxc`, `apptainer`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
@@ -156,6 +159,18 @@ impl HostFacts {
         let limit = self.cgroup.and_then(|limits| limits.memory_bytes);
         [self.memory_bytes, limit].into_iter().flatten().min()
     }
+}
+
+/// What tells one machine from another. Each is a hash, so that no file holds the id itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MachineIds {
+    /// Of the hardware, the virtual machine or the cloud's instance. Containers see it too, but not every user does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hardware: Option<String>,
+    /// Of the installed system. Absent in containers, where it belongs to the image, or to the container.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
 }
 
 /// The limits of a control group (Linux), each the tightest of the group and its ancestors. Absent ones are not set.
