@@ -5,6 +5,7 @@ mod mentions;
 
 use std::fs;
 
+use orchestrate::analysis::facts::circumstances_table;
 use orchestrate::analysis::marks::{effects_table, evidence_table, marks_table, thresholds_table};
 use orchestrate::analysis::table::{About, CSV_FILES, CsvFile, Section};
 use orchestrate::architecture;
@@ -44,6 +45,7 @@ const TABLES: &[Table] = &[
     Table { page: "docs/reference/parameters.md", name: "parameters", text: |_, _| parameters() },
     Table { page: "docs/reference/parameters.md", name: "networks", text: |_, _| architecture::markdown() },
     Table { page: "docs/reference/environment.md", name: "passed-on", text: |_, _| inherited_list() },
+    Table { page: "docs/reference/circumstances.md", name: "facts", text: |_, _| circumstances_table() },
     Table { page: "docs/reading-the-report.md", name: "figures", text: |_, _| figures() },
     Table { page: "docs/reading-the-report.md", name: "csv-files", text: |_, _| csv_files() },
     Table { page: "docs/reference/columns.md", name: "files", text: |_, _| columns() },

@@ -2,31 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::facts::ComparedFacts;
 use crate::job::{Parameter, Splits, parameter};
 use crate::protocol::{Effective, Measurement, SampleUnit, Setting, Settings};
-use crate::record::{Bearing, Provenance, Record, WorkerFacts, bearing_on, looks_secret};
+use crate::record::{Bearing, HostFacts, Provenance, Record, WorkerFacts, bearing_on, looks_secret};
 
 /// What was observed about a run and makes it incomparable with others if it differs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Circumstances {
-    /// The host's name.
-    pub host: String,
-    /// The processor's model.
-    pub cpu: Option<String>,
-    /// The number of logical processors that the run could use.
-    pub usable_processors: u32,
+    /// The machine, its processor, its GPU, and how they were set.
+    compared: ComparedFacts,
     /// `mains` or `battery`, if the host reports it.
     pub power_source: Option<String>,
-    /// The governor, which chose the processor's clock.
-    pub governor: Option<String>,
     /// The worker's environment, without the variables that only name places.
     pub environment: BTreeMap<String, String>,
     /// The device's name.
     pub device_name: Option<String>,
     /// The device's UUID.
     pub device_uuid: Option<String>,
-    /// The driver's version.
-    pub nvidia_driver: Option<String>,
     /// What the samples are.
     pub unit: SampleUnit,
     /// What the worker really did, without the settings that cannot distinguish runs of one config.
@@ -44,17 +37,13 @@ impl Circumstances {
     pub(super) fn of(record: &Record, measurement: &Measurement) -> Self {
         let details = &measurement.details;
         Circumstances {
-            host: record.provenance.host.hostname.clone(),
-            cpu: record.provenance.host.cpu.model.clone(),
-            usable_processors: record.provenance.host.cpu.usable,
+            compared: ComparedFacts::of(record, measurement),
             power_source: record.provenance.host.power_source.clone(),
-            governor: record.provenance.host.governor.clone(),
             environment: telling(record, measurement)
                 .map(|(name, value)| (name.clone(), value.to_owned()))
                 .collect(),
             device_name: details.device_name.clone(),
             device_uuid: details.device_uuid.clone(),
-            nvidia_driver: record.provenance.host.nvidia_driver.clone(),
             unit: measurement.unit(&record.key),
             effective: Effective {
                 settings: telling_settings(record, measurement).collect(),
@@ -69,20 +58,32 @@ impl Circumstances {
         }
     }
 
+    /// The name of the host.
+    pub fn host(&self) -> &str {
+        &self.compared.host().hostname
+    }
+
+    /// How many processors the runs were allowed to use.
+    pub fn usable_processors(&self) -> u32 {
+        self.compared.host().cpu.usable
+    }
+
     /// Whether they are the circumstances of the run with this `record` and `measurement`. Most runs share those of the
-    /// run before, so this copies nothing.
+    /// run before, so this copies next to nothing.
     pub(super) fn are_of(&self, record: &Record, measurement: &Measurement) -> bool {
+        self.compared.host().is_machine_of(&record.provenance.host)
+            && self.are_of_any_machine(record, measurement)
+    }
+
+    /// The same, whatever the machine.
+    pub(super) fn are_of_any_machine(&self, record: &Record, measurement: &Measurement) -> bool {
         // Exhaustive, so that a new circumstance is compared here too.
         let Circumstances {
-            host,
-            cpu,
-            usable_processors,
+            compared,
             power_source,
-            governor,
             environment,
             device_name,
             device_uuid,
-            nvidia_driver,
             unit,
             effective,
             worker_sha256,
@@ -91,10 +92,9 @@ impl Circumstances {
         } = self;
         let Provenance { host: found, worker, .. } = &*record.provenance;
         let details = &measurement.details;
-        (host, cpu, usable_processors) == (&found.hostname, &found.cpu.model, &found.cpu.usable)
-            && (power_source, governor) == (&found.power_source, &found.governor)
+        (power_source, worker_sha256) == (&found.power_source, &worker.sha256)
             && (device_name, device_uuid) == (&details.device_name, &details.device_uuid)
-            && (nvidia_driver, worker_sha256) == (&found.nvidia_driver, &worker.sha256)
+            && compared.are_of(record, measurement)
             && *versions == details.versions
             && *unit == measurement.unit(&record.key)
             && environment.iter().map(|(name, value)| (name, value.as_str())).eq(telling(record, measurement))
@@ -107,20 +107,14 @@ impl Circumstances {
     fn facts(&self) -> Vec<(String, String)> {
         let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
         let mut facts = vec![
-            ("host".to_owned(), self.host.clone()),
             ("device".to_owned(), text(&self.device_name)),
             ("device UUID".to_owned(), text(&self.device_uuid)),
-            ("driver".to_owned(), text(&self.nvidia_driver)),
             ("unit of samples".to_owned(), self.unit.to_string()),
             ("worker".to_owned(), text(&self.worker_sha256).chars().take(12).collect()),
             ("tf32".to_owned(), self.effective.tf32.map_or("unknown".to_owned(), |value| value.to_string())),
         ];
-        facts.extend([
-            ("processor".to_owned(), text(&self.cpu)),
-            ("usable processors".to_owned(), self.usable_processors.to_string()),
-            ("power source".to_owned(), text(&self.power_source)),
-            ("governor".to_owned(), text(&self.governor)),
-        ]);
+        facts.push(("power source".to_owned(), text(&self.power_source)));
+        facts.extend(self.compared.facts().map(|(name, value)| (name.to_owned(), value)));
         facts.extend(self.environment.iter().map(|(name, value)| (format!("${name}"), value.clone())));
         let settings = self.effective.settings.iter();
         facts.extend(settings.map(|(name, setting)| (name.to_owned(), setting.to_string())));
@@ -162,8 +156,13 @@ impl Circumstances {
 
     /// The differences between `self` and `other` as `name a / b`, in this order. A secret is named without its values.
     pub fn differences(&self, other: &Circumstances) -> Vec<String> {
-        let ours: BTreeMap<_, _> = self.facts().into_iter().collect();
-        let theirs: BTreeMap<_, _> = other.facts().into_iter().collect();
+        let mut ours: BTreeMap<_, _> = self.facts().into_iter().collect();
+        let mut theirs: BTreeMap<_, _> = other.facts().into_iter().collect();
+        let (here, there) = (self.compared.host(), other.compared.host());
+        if !here.is_machine_of(there) {
+            ours.extend(machine_facts(here));
+            theirs.extend(machine_facts(there));
+        }
         let names: BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
         let value = |facts: &BTreeMap<String, String>, name: &String| {
             facts.get(name).cloned().unwrap_or_else(|| "unknown".to_owned())
@@ -177,6 +176,12 @@ impl Circumstances {
             })
             .collect()
     }
+}
+
+/// What tells a machine from another one.
+fn machine_facts(host: &HostFacts) -> [(String, String); 2] {
+    let id = host.machine_text().unwrap_or("unknown");
+    [("host".to_owned(), host.hostname.clone()), ("machine".to_owned(), id.to_owned())]
 }
 
 /// The beginning of a long value, since workers can report whole lists.

@@ -14,6 +14,7 @@ use super::peaks::{NoPeaks, Peaks, Wanted};
 use super::{Run, Study};
 use crate::job::{ConfigOf, Key, WorkerTemplate, distinction};
 use crate::protocol::SampleUnit;
+use crate::record::Machine;
 use crate::stats::{self, CONFIDENCE, Interval, TooFew};
 
 /// Statistics of samples per second over the runs that count.
@@ -205,12 +206,19 @@ pub fn rows<'a>(runs: &[Run<'a>], varying: &[String], study: &'a Study) -> Vec<R
 
 fn rows_of_config<'a>(config: &Key, members: &[Run<'a>], study: &'a Study) -> Vec<Row<'a>> {
     let counts = counts(members);
-    let mut parts: Vec<(Circumstances, Vec<Run<'a>>)> = Vec::new();
+    let mut parts: Vec<(Circumstances, Machine<'_>, Vec<Run<'a>>)> = Vec::new();
     for run in members {
         let Some((record, measurement)) = run.cell.success() else { continue };
-        match parts.iter_mut().find(|(known, _)| known.are_of(record, measurement)) {
-            Some((_, runs)) => runs.push(run.clone()),
-            None => parts.push((Circumstances::of(record, measurement), vec![run.clone()])),
+        let host = &record.provenance.host;
+        let known = parts.iter_mut().position(|(known, machine, _)| {
+            known.are_of_any_machine(record, measurement) && machine.admits(host)
+        });
+        match known {
+            Some(part) => parts[part].2.push(run.clone()),
+            None => {
+                let found = Circumstances::of(record, measurement);
+                parts.push((found, Machine::of(host), vec![run.clone()]));
+            }
         }
     }
     let of = parts.len();
@@ -220,7 +228,7 @@ fn rows_of_config<'a>(config: &Key, members: &[Run<'a>], study: &'a Study) -> Ve
     parts
         .into_iter()
         .enumerate()
-        .map(|(index, (circumstances, runs))| Row {
+        .map(|(index, (circumstances, _, runs))| Row {
             part: (index + 1, of),
             ..full_row(config, circumstances, runs, counts.clone(), study)
         })
@@ -254,7 +262,7 @@ fn full_row<'a>(
     let wanted = Wanted {
         named: cell.peaks.as_deref(),
         backend: config.device.backend(),
-        host: &circumstances.host,
+        host: circumstances.host(),
         device_name: circumstances.device_name.as_deref(),
         device_uuid: circumstances.device_uuid.as_deref(),
     };
@@ -312,8 +320,7 @@ mod tests {
     use crate::analysis::{Analysis, analyse};
     use crate::job::{Kind, ParamValue};
     use crate::protocol::Effective;
-    use crate::record::Outcome;
-    use crate::record::Record;
+    use crate::record::{MachineIds, Outcome, Record};
 
     fn medians(analysis: &Analysis<'_>) -> Vec<Option<f64>> {
         analysis.rows.iter().map(Row::median).collect()
@@ -374,7 +381,7 @@ mod tests {
             ("host", |record| record.provenance.host.hostname = "other".into()),
             ("device", |record| details(record).device_name = Some("Other CPU".into())),
             ("device UUID", |record| details(record).device_uuid = Some("GPU-1".into())),
-            ("driver", |record| record.provenance.host.nvidia_driver = Some("570.1".into())),
+            ("turbo", |record| record.provenance.host.cpu.turbo = Some(false)),
             ("processor", |record| record.provenance.host.cpu.model = Some("Another".into())),
             ("usable processors", |record| record.provenance.host.cpu.usable = 1),
             ("power source", |record| record.provenance.host.power_source = Some("battery".into())),
@@ -419,6 +426,56 @@ mod tests {
             });
             assert!(said, "{name}: {:?}", analysis.findings);
         }
+    }
+
+    /// A study of one config with a run on each of `hosts`: a name, the id of its hardware, that of its boot. An empty
+    /// one is unknown.
+    fn on_hosts(hosts: &[[&'static str; 3]]) -> Study {
+        let known = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let builder =
+            hosts.iter().zip(1..).fold(StudyBuilder::new(), |builder, ([name, id, boot], repeat)| {
+                builder.run_with(key("cpu", "resnet18", 16, repeat), 10.0, move |record| {
+                    let host = &mut record.provenance.host;
+                    host.hostname = (*name).to_owned();
+                    host.boot_id = known(boot);
+                    host.machine = known(id).map(|id| MachineIds { hardware: Some(id), system: None });
+                })
+            });
+        builder.build()
+    }
+
+    fn sizes(study: &Study) -> Vec<usize> {
+        analyse(study).rows.iter().map(|row| row.runs.len()).collect()
+    }
+
+    /// A mistake of the seed reports, which two machines in a cloud with one name repeated.
+    #[test]
+    fn two_machines_of_one_name_are_two_rows() {
+        let study = on_hosts(&[
+            ["instance-1", "aaaaaaaa0", "b1"],
+            ["instance-1", "bbbbbbbb0", "b2"],
+            ["instance-1", "aaaaaaaa0", "b3"],
+        ]);
+        assert_eq!(sizes(&study), [2, 1]);
+        let said: Vec<String> = analyse(&study).findings.into_iter().map(|finding| finding.text).collect();
+        assert!(said.iter().any(|text| text.ends_with("in machine aaaaaaaa / bbbbbbbb.")), "{said:?}");
+    }
+
+    #[test]
+    fn the_containers_of_a_machine_are_one_row() {
+        let study = on_hosts(&[["c0ffee", "", "b"], ["decade", "", "b"], ["facade", "", "b"]]);
+        assert_eq!(sizes(&study), [3]);
+        let said: Vec<String> = analyse(&study).findings.into_iter().map(|finding| finding.text).collect();
+        let expected = "Pooled runs differ in host c0ffee / decade / facade (1 row).";
+        assert!(said.iter().any(|text| text == expected), "{said:?}");
+    }
+
+    #[test]
+    fn older_records_compare_by_name_and_join_no_two_machines() {
+        assert_eq!(sizes(&on_hosts(&[["box", "", "b1"], ["box", "", "b2"], ["book", "", "b3"]])), [2, 1]);
+        assert_eq!(sizes(&on_hosts(&[["box", "", "b1"], ["box", "aaaaaaaa0", "b2"]])), [2]);
+        let between = on_hosts(&[["box", "", ""], ["box", "aaaaaaaa0", "b1"], ["box", "bbbbbbbb0", "b2"]]);
+        assert_eq!(sizes(&between), [2, 1]);
     }
 
     #[test]

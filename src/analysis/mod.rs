@@ -14,6 +14,7 @@
 //! | [`cost`] | parameters, MACs and FLOPs of a config, by a named convention |
 //! | [`counted`] | what profilers counted, joined with the timing runs |
 //! | [`energy`] | power and joules per sample of the measured window |
+//! | [`facts`] | what each fact of a provenance does to a row |
 //! | [`own`] | the parameters and metrics that only this study has |
 //! | [`peaks`] | the ceilings of a device |
 //! | [`pipeline`] | the cost of reading and decoding files, compared with synthetic tensors |
@@ -31,6 +32,7 @@ pub mod conduct;
 pub mod cost;
 pub mod counted;
 pub mod energy;
+pub mod facts;
 pub mod findings;
 pub mod group;
 pub mod marks;

@@ -66,7 +66,7 @@ fn parameter_columns<T: OfConfig>(own: &Own) -> Vec<Column<T>> {
 /// Where the runs of a row ran.
 pub(in crate::analysis) fn host_column<T: OfRow>() -> Column<T> {
     Column::maybe("host", "The host's name.", "the row has no result", |line: &T| {
-        line.row().circumstances.as_ref().map(|found| found.host.clone())
+        line.row().circumstances.as_ref().map(|found| found.host().to_owned())
     })
 }
 

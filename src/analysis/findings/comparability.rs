@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::finding::{Finding, Topic, finding, list};
 use crate::analysis::counted::stray;
+use crate::analysis::facts::differences_within;
 use crate::analysis::group::Row;
 use crate::analysis::marks::Mark;
 use crate::analysis::tally::Tally;
@@ -28,6 +29,7 @@ pub(super) fn completeness(runs: &[Run<'_>]) -> Option<Finding> {
 
 pub(super) fn comparability(runs: &[Run<'_>], rows: &[Row<'_>]) -> Vec<Finding> {
     let mut found = splits(rows);
+    found.extend(said(rows));
     found.extend(settings_differ(rows));
     found.extend(mixed_settings(rows));
     found.extend(mixed_units(rows));
@@ -81,6 +83,22 @@ fn split(row: &Row<'_>, first: &Row<'_>) -> Option<Finding> {
             list(&differences)
         ),
     ))
+}
+
+/// What differs between runs that are pooled all the same.
+fn said(rows: &[Row<'_>]) -> Vec<Finding> {
+    let mut by_differences: BTreeMap<Vec<String>, usize> = BTreeMap::new();
+    for row in rows {
+        let differences = differences_within(row.runs.iter().filter_map(|run| run.cell.success()));
+        if !differences.is_empty() {
+            *by_differences.entry(differences).or_default() += 1;
+        }
+    }
+    let sentence = |(differences, n): (Vec<String>, usize)| {
+        let text = format!("Pooled runs differ in {} ({}).", differences.join(", "), count_text(n, "row"));
+        finding(Topic::Comparability, text)
+    };
+    by_differences.into_iter().map(sentence).collect()
 }
 
 /// Profiled jobs that say nothing about any row.

@@ -325,7 +325,7 @@ impl ThroughputView {
             included,
             kept,
             row_marks: mark_names(&row.doubts),
-            host: circumstances.map(|it| it.host.clone()).unwrap_or_default(),
+            host: circumstances.map(|it| it.host().to_owned()).unwrap_or_default(),
             differences,
         }
     }

@@ -128,7 +128,7 @@ fn env_facts(row: &Row<'_>, varying: &[String]) -> Vec<(String, String)> {
     }
     let Some(circumstances) = &row.circumstances else { return facts };
     let effective = &circumstances.effective;
-    facts.push(("host".to_owned(), circumstances.host.clone()));
+    facts.push(("host".to_owned(), circumstances.host().to_owned()));
     facts.extend(circumstances.device_name.clone().map(|name| ("device".to_owned(), name)));
     facts.extend(circumstances.device_uuid.clone().map(|uuid| ("device UUID".to_owned(), uuid)));
     let threads = effective.settings.get("threads");

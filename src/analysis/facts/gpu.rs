@@ -1,0 +1,62 @@
+//! The facts about the job's GPU, and about those that it might have had.
+
+use std::borrow::Cow;
+
+use super::fact::{
+    Effect, Effects, Fact, OF_CUDA, OF_GPUS, OF_MPS, POOLS, apart, fact, maybe_text, number, text,
+};
+use super::fact::{switch, whole};
+use crate::text::gibibytes;
+
+/// It is said of jobs on NVIDIA GPUs alone.
+const SAID_OF_CUDA: Effects = [Effect::Pools, Effect::Said, Effect::Pools];
+
+/// The GPU of the job. What the others of the host are like does nothing.
+pub(super) const GPU: &[Fact] = &[
+    fact(OF_GPUS, "host.gpus.name", "GPU", "Another GPU.", |it| text(&it.gpu?.name)),
+    fact(OF_CUDA, "host.gpus.uuid", "GPU UUID", "Each GPU of a model has clocks of its own.", |it| {
+        maybe_text(&it.gpu?.uuid)
+    }),
+    fact(OF_CUDA, "host.gpus.memory_bytes", "GPU memory", "Some models are sold with several sizes.", |it| {
+        it.gpu?.memory_bytes.map(|bytes| Cow::Owned(gibibytes(bytes)))
+    }),
+    fact(OF_CUDA, "host.gpus.compute_capability", "compute capability", "Other kernels are chosen.", |it| {
+        maybe_text(&it.gpu?.compute_capability)
+    }),
+    fact(OF_MPS, "host.gpus.cores", "GPU cores", "Chips of one name are sold with several numbers.", |it| {
+        it.gpu?.cores.and_then(number)
+    }),
+    fact(OF_CUDA, "host.gpus.power_limit_w", "power limit", "Under load, it decides the clock.", |it| {
+        whole(it.gpu?.power_limit_w, "W")
+    }),
+    fact(
+        SAID_OF_CUDA,
+        "host.gpus.persistence_mode",
+        "persistence mode",
+        "It shortens the start, which is outside the window.",
+        |it| switch(it.gpu?.persistence_mode),
+    ),
+    fact(OF_CUDA, "host.gpus.ecc", "ECC", "It costs bandwidth on some models.", |it| switch(it.gpu?.ecc)),
+    apart(POOLS, "host.gpus.index", "A number. The GPU itself is compared."),
+    apart(POOLS, "host.gpus.problem", "A GPU that does not answer runs no job."),
+    apart(POOLS, "host.gpus.instances.uuid", "New with each division. The worker's variable names the part."),
+    fact(
+        OF_CUDA,
+        "host.gpus.instances.memory_bytes",
+        "parts of the GPU",
+        "They share its bandwidth.",
+        |it| {
+            let sizes = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_owned(), gibibytes);
+            let parts = it.gpu?.instances.as_ref()?.iter().map(|part| sizes(part.memory_bytes));
+            Some(Cow::Owned(parts.collect::<Vec<_>>().join(" + ")))
+        },
+    ),
+];
+
+/// What `CUDA_VISIBLE_DEVICES` shows.
+pub(super) const VISIBLE: &[Fact] = &[
+    apart(POOLS, "host.cuda_visible_devices.variable", "How GPUs were named. The GPU itself is compared."),
+    apart(POOLS, "host.cuda_visible_devices.entries.entry", "A name. The GPU itself is compared."),
+    apart(POOLS, "host.cuda_visible_devices.entries.gpu", "A position. The GPU itself is compared."),
+    apart(POOLS, "host.cuda_visible_devices.entries.instance", "The worker's own variable names the part."),
+];
