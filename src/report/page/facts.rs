@@ -8,8 +8,8 @@ use crate::analysis::group::Row;
 use crate::analysis::tally::Tally;
 use crate::analysis::{Analysis, Study};
 use crate::job::{PARAMETERS, WorkerTemplate};
-use crate::record::{HostFacts, Record};
-use crate::text::{duration_in_units, gibibytes};
+use crate::record::{HostFacts, Machine, Record};
+use crate::text::{count_text, duration_in_units, first_few, gibibytes};
 
 /// A name and its value.
 #[derive(Debug, Serialize)]
@@ -60,33 +60,80 @@ fn included(analysis: &Analysis<'_>) -> String {
     format!("{n} in the statistics despite their marks (--include-marked)")
 }
 
+/// Each machine with its facts, which are those of all its jobs. Where they differ, each value has its number of jobs.
 pub(super) fn hosts(records: &[&Record]) -> Vec<Section> {
-    let mut found: BTreeMap<String, Vec<Fact>> = BTreeMap::new();
+    let mut machines: Vec<(Machine<'_>, Vec<&HostFacts>)> = Vec::new();
     for record in records {
-        let host = &record.provenance.host;
-        found.entry(host.hostname.clone()).or_insert_with(|| host_facts(host));
+        let host = &*record.provenance.host;
+        match machines.iter_mut().position(|(machine, _)| machine.admits(host)) {
+            Some(known) => machines[known].1.push(host),
+            None => machines.push((Machine::of(host), vec![host])),
+        }
     }
-    found.into_iter().map(|(name, facts)| Section { name, facts }).collect()
+    let names: Vec<String> = machines.iter().map(|(machine, _)| machine_name(machine)).collect();
+    let section = |(index, (machine, hosts)): (usize, &(Machine<'_>, Vec<&HostFacts>))| {
+        let is_one_of_many = names.iter().filter(|name| **name == names[index]).count() > 1;
+        let id = machine.id_text().filter(|_| is_one_of_many);
+        let id = id.map(|id| format!(" (machine {id})")).unwrap_or_default();
+        Section { name: format!("{}{id}", names[index]), facts: facts_of_all(hosts) }
+    };
+    let mut sections: Vec<Section> = machines.iter().enumerate().map(section).collect();
+    sections.sort_by(|left, right| left.name.cmp(&right.name));
+    sections
 }
 
-fn host_facts(host: &HostFacts) -> Vec<Fact> {
+/// The names of a machine: those of its containers, if several.
+fn machine_name(machine: &Machine<'_>) -> String {
+    let names: Vec<String> = machine.names().into_iter().map(str::to_owned).collect();
+    first_few(&names)
+}
+
+/// The values of a fact, each with its number of jobs.
+type Values = Vec<(Option<String>, usize)>;
+
+fn facts_of_all(hosts: &[&HostFacts]) -> Vec<Fact> {
+    let mut found: Vec<(&'static str, Values)> = Vec::new();
+    for host in hosts {
+        for (index, (name, value)) in host_facts(host).into_iter().enumerate() {
+            if found.len() == index {
+                found.push((name, Vec::new()));
+            }
+            let values = &mut found[index].1;
+            match values.iter_mut().find(|(known, _)| *known == value) {
+                Some((_, n)) => *n += 1,
+                None => values.push((value, 1)),
+            }
+        }
+    }
+    found.into_iter().filter_map(|(name, values)| maybe_fact(name, values_text(values))).collect()
+}
+
+/// `mains`, `mains (3 jobs), battery (1 job)`; `None` if nobody knows.
+fn values_text(values: Values) -> Option<String> {
+    if let [(value, _)] = &values[..] {
+        return value.clone();
+    }
+    let text = |(value, n): (Option<String>, usize)| {
+        format!("{} ({})", value.as_deref().unwrap_or("unknown"), count_text(n, "job"))
+    };
+    Some(values.into_iter().map(text).collect::<Vec<_>>().join(", "))
+}
+
+fn host_facts(host: &HostFacts) -> [(&'static str, Option<String>); 10] {
     let system = [Some(host.os.name.as_str()), host.os.version.as_deref(), host.os.kernel.as_deref()];
     let system: Vec<&str> = system.into_iter().flatten().chain([host.os.architecture.as_str()]).collect();
     [
-        Some(fact("System", system.join(", "))),
-        maybe_fact("Processor", host.cpu.model.clone()),
-        Some(fact("Processors", format!("{} usable of {}", host.cpu.usable, host.cpu.logical))),
-        maybe_fact("Memory", host.memory_bytes.map(gibibytes)),
-        maybe_fact("GPU", gpu_names(host)),
-        maybe_fact("NVIDIA driver", host.nvidia_driver.clone()),
-        maybe_fact("Virtualisation", host.virtualisation.clone()),
-        maybe_fact("Container", host.container.clone()),
-        maybe_fact("Governor", host.governor.clone()),
-        maybe_fact("Power", host.power_source.clone()),
+        ("System", Some(system.join(", "))),
+        ("Processor", host.cpu.model.clone()),
+        ("Processors", Some(format!("{} usable of {}", host.cpu.usable, host.cpu.logical))),
+        ("Memory", host.memory_bytes.map(gibibytes)),
+        ("GPU", gpu_names(host)),
+        ("NVIDIA driver", host.nvidia_driver.clone()),
+        ("Virtualisation", host.virtualisation.clone()),
+        ("Container", host.container.clone()),
+        ("Governor", host.governor.clone()),
+        ("Power", host.power_source.clone()),
     ]
-    .into_iter()
-    .flatten()
-    .collect()
 }
 
 /// The models of all GPUs; `None` if there are none.
@@ -171,4 +218,59 @@ pub(super) fn provenance(study: &Study, records: &[&Record]) -> Vec<Fact> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::testing;
+    use crate::record::{MachineIds, Outcome};
+
+    fn record(change: impl FnOnce(&mut HostFacts)) -> Record {
+        let mut record = testing::record(1, Outcome::Succeeded);
+        let host = HostFacts { hostname: "book".into(), ..HostFacts::default() };
+        record.provenance.host = host.into();
+        change(&mut record.provenance.host);
+        record
+    }
+
+    fn told(records: &[Record]) -> Vec<(String, String)> {
+        let sections = hosts(&records.iter().collect::<Vec<_>>());
+        let line = |section: Section| {
+            let power = section.facts.into_iter().find(|fact| fact.name == "Power");
+            (section.name, power.map_or_else(String::new, |fact| fact.value))
+        };
+        sections.into_iter().map(line).collect()
+    }
+
+    /// The first record alone said that all were on mains.
+    #[test]
+    fn the_facts_of_a_host_are_those_of_all_its_jobs() {
+        let on = |source: &'static str| record(move |host| host.power_source = Some(source.into()));
+        let mut records = vec![on("mains"), on("battery"), on("mains")];
+        let name = || "book".to_owned();
+        assert_eq!(told(&records), [(name(), "mains (2 jobs), battery (1 job)".to_owned())]);
+        records.push(record(|_| {}));
+        assert_eq!(told(&records)[0].1, "mains (2 jobs), battery (1 job), unknown (1 job)");
+        assert_eq!(told(&records[..1]), [(name(), "mains".to_owned())]);
+        assert_eq!(told(&records[3..]), [(name(), String::new())]);
+    }
+
+    #[test]
+    fn machines_of_one_name_and_names_of_one_machine() {
+        let id = |id: &'static str| {
+            record(move |host| {
+                host.machine = Some(MachineIds { hardware: Some(id.repeat(32)), system: None });
+            })
+        };
+        let names = |records: &[Record]| told(records).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        assert_eq!(
+            names(&[id("b"), id("a"), id("b")]),
+            ["book (machine aaaaaaaa)", "book (machine bbbbbbbb)"]
+        );
+        let container = |name: &'static str| {
+            record(move |host| (host.hostname, host.boot_id) = (name.into(), Some("b".into())))
+        };
+        assert_eq!(names(&[container("c0ffee"), container("decade")]), ["c0ffee, decade"]);
+    }
 }
