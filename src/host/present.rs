@@ -12,7 +12,7 @@ pub fn probe_present(
     inventory: &Inventory,
     host: &HostFacts,
 ) -> Present {
-    let workers = programs.workers_of_done(plan, inventory, &host.hostname);
+    let workers = programs.workers_of_done(plan, inventory, host);
     let environment = Some(programs.surroundings().ambient.clone());
     Present { workers, gpus: reachable_gpus(host), environment }
 }

@@ -107,16 +107,19 @@ impl Programs {
         }
     }
 
-    /// The worker of every done job of `plan` that ran on the host `hostname`, as it would be called now. Jobs that
-    /// cannot be called are left out. Each program is looked at once, however many jobs call it.
+    /// The worker of every done job of `plan` that ran on `host`, as it would be called now. Jobs that cannot be called
+    /// are left out. Each program is looked at once, however many jobs call it.
     pub fn workers_of_done(
         &mut self,
         plan: &Plan,
         inventory: &Inventory,
-        hostname: &str,
+        host: &HostFacts,
     ) -> BTreeMap<JobId, Arc<WorkerFacts>> {
-        let is_ours = |record: &Record| record.provenance.host.hostname == hostname;
-        self.trust(inventory.records().filter(|record| is_ours(record)));
+        let is_ours = |record: &Record| record.provenance.host.is_machine_of(host);
+        // Another container of this machine has another name, and libraries of its own.
+        let sees_our_files =
+            |record: &Record| is_ours(record) && record.provenance.host.hostname == host.hostname;
+        self.trust(inventory.records().filter(|record| sees_our_files(record)));
         let outputs = Outputs { measurement: String::new(), iterations: String::new() };
         let (mut workers, mut known) = (BTreeMap::new(), HashMap::new());
         // Neighbours tend to be called alike, and a comparison is cheaper than a hash.

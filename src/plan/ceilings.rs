@@ -62,7 +62,7 @@ impl Ceilings {
 
     fn count(&mut self, record: &Record, change: Change) {
         let (then, key) = (&record.provenance.host, &record.key);
-        if then.hostname != self.host.hostname {
+        if !then.is_machine_of(&self.host) {
             return;
         }
         if record.outcome.policy().prunes {

@@ -61,7 +61,7 @@ impl Acceptance {
 /// is declared now. If `record` is from another host, only declared variables are compared, since they are declared for
 /// any host.
 pub fn changes(record: &Record, env: &PlannedEnv, host: &HostFacts, present: &Present) -> Vec<Change> {
-    let is_here = record.provenance.host.hostname == host.hostname;
+    let is_here = record.provenance.host.is_machine_of(host);
     let mut found = variable_changes(record, env, present.environment.as_ref().filter(|_| is_here));
     if !is_here {
         return found;
@@ -95,7 +95,7 @@ pub fn missing_scripts<'a>(
     host: &HostFacts,
     present: &Present,
 ) -> BTreeSet<&'a str> {
-    let ours = records.filter(|record| record.provenance.host.hostname == host.hostname);
+    let ours = records.filter(|record| record.provenance.host.is_machine_of(host));
     ours.filter_map(|record| missing_script(record, present.workers.get(&record.id)?)).collect()
 }
 
@@ -296,6 +296,15 @@ mod tests {
         let none = PlannedEnv::example();
         assert_eq!(changes(&record, &none, &elsewhere, &now), []);
         assert_eq!(changes(&record, &none, &host(), &now).len(), 1);
+        let booted = |hostname: &str, boot: &str| HostFacts {
+            hostname: hostname.into(),
+            boot_id: Some(boot.into()),
+            ..host()
+        };
+        let mut in_container = record.clone();
+        in_container.provenance.host = booted("c0ffee", "b").into();
+        assert_eq!(changes(&in_container, &none, &booted("decade", "b"), &now).len(), 1, "the same machine");
+        assert_eq!(changes(&in_container, &none, &booted("decade", "c"), &now), []);
         let declared =
             PlannedEnv { variables: [("NAP".to_owned(), "1".to_owned())].into(), ..PlannedEnv::example() };
         assert_eq!(changes_text(&changes(&record, &declared, &elsewhere, &now)), "$NAP not set → 1");

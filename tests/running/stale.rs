@@ -405,7 +405,12 @@ fn records_of_an_older_version_and_of_another_host_are_not_stale() {
     };
     edit(|record| drop(record["provenance"]["worker"].as_object_mut().unwrap().remove("sha256")));
     assert_eq!(scene.done_and_stale(), (1, 0));
-    edit(|record| record["provenance"]["host"]["hostname"] = "another".into());
+    let elsewhere = |record: &mut Value| {
+        let host = &mut record["provenance"]["host"];
+        (host["hostname"], host["boot_id"]) = ("another".into(), Value::Null);
+        host.as_object_mut().unwrap().remove("machine");
+    };
+    edit(elsewhere);
     assert_eq!(scene.done_and_stale(), (1, 0));
     let explained = scene.run(&["explain", "cpu_m_fp32_bs4_run1"]).code(0).stdout;
     assert!(explained.contains("compared   only variables, because it ran on another"), "{explained}");

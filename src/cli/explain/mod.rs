@@ -57,7 +57,7 @@ pub(super) fn run(args: ExplainArgs, global: &Global) -> Result<Exit, Failure> {
             &inventory,
             &mut here,
         ),
-        hostname: here.host.hostname.clone(),
+        host: here.host.clone(),
         attempts: attempts(&found.dir),
         altered: altered(&found.dir),
         store_flag: store_flag(global),

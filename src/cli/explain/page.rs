@@ -11,7 +11,7 @@ use crate::cli::words::{failure_hint, mark_advice, mark_text};
 use crate::files::JobDir;
 use crate::job::{Job, JobId, Key};
 use crate::plan::{Acceptance, Change, Decision, Inventory, Misread, NotDone, Standing, quote};
-use crate::record::{Outcome, Record};
+use crate::record::{HostFacts, Outcome, Record};
 use crate::text::duration_text;
 
 /// The version of the `--json` format.
@@ -31,7 +31,7 @@ pub(super) struct Findings {
     /// The marks of its run and of its row; none if it is not done.
     pub(super) doubts: Doubts,
     /// This host.
-    pub(super) hostname: String,
+    pub(super) host: HostFacts,
     /// Its attempts, in order.
     pub(super) attempts: Vec<AttemptView>,
     /// The files that are not as they were when its record was written, each as a sentence.
@@ -144,10 +144,9 @@ impl Explanation {
     pub(super) fn of(job: &Job, inventory: &Inventory, findings: Findings) -> Explanation {
         let standing = inventory.standing(job);
         let next = next(job, &standing, &findings);
-        let Findings { planned, changes, doubts, hostname, attempts, foreign, misread, altered, .. } =
-            findings;
+        let Findings { planned, changes, doubts, host, attempts, foreign, misread, altered, .. } = findings;
         let (ran_on, attempt) = match &standing {
-            Standing::Done(record) => (Some(record.provenance.host.hostname.clone()), Some(record.attempt)),
+            Standing::Done(record) => (Some(record.provenance.host.clone()), Some(record.attempt)),
             Standing::NotDone(_) => (None, None),
         };
         let accepted = inventory.accepted.get(&job.id());
@@ -181,7 +180,7 @@ impl Explanation {
                 Standing::NotDone(_) => Vec::new(),
             },
             altered,
-            elsewhere: ran_on.filter(|host| *host != hostname),
+            elsewhere: ran_on.filter(|then| !then.is_machine_of(&host)).map(|then| then.hostname.clone()),
             attempts,
             next,
         }
@@ -327,7 +326,7 @@ mod tests {
             planned: Some(Planned { plan: "t".into(), decided }),
             changes,
             doubts: Doubts::default(),
-            hostname: fixture::HOST.into(),
+            host: HostFacts { hostname: fixture::HOST.into(), ..HostFacts::default() },
             attempts,
             altered: Vec::new(),
             store_flag: String::new(),
@@ -377,7 +376,7 @@ mod tests {
         };
         inventory.accepted.insert(job.id(), accepted);
         let mut here = findings(&job, Decision::Skip, vec![change()], Vec::new());
-        here.hostname = "another".into();
+        here.host.hostname = "another".into();
         let text = Explanation::of(&job, &inventory, here).text();
         for part in [
             "state      done\n",
