@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::group::Row;
+use super::group::{Row, Statistics};
 use super::marks::{Threshold, Thresholds};
 use crate::job::{DataSource, Device, JobId, Key, ParamValue};
 use crate::stats;
@@ -18,22 +18,29 @@ pub struct Gap<'a> {
     pub samples_per_s: [f64; 2],
     /// How much slower `real` is, as a share of `synthetic`'s median; negative if it is faster.
     pub slower: f64,
-    /// How much both rows scatter: the sum of their median absolute deviations, as a share of `synthetic`'s median; 0
-    /// where there are too few runs to tell.
-    pub spread: f64,
+    /// How much both rows scatter: the sum of their median absolute deviations, as a share of `synthetic`'s median;
+    /// `None` if either has fewer than [`LEAST_RUNS`].
+    pub spread: Option<f64>,
     /// The median share of its window that `real` waited for images; `None` if its worker does not report it.
     pub data_wait_share: Option<f64>,
 }
+
+/// The fewest runs whose scatter says anything: that of two is as often half of the truth.
+pub const LEAST_RUNS: usize = 3;
 
 /// What a gap means for the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Files are read and decoded as fast as the training needs them.
     KeepsUp,
+    /// There are too few runs to tell.
+    TooFew,
     /// The rows scatter too much to tell.
     Scatters,
     /// The training waits for images.
     Waits,
+    /// The training waits for images, though it is not clearly slower than on synthetic tensors.
+    WaitsAllTheSame,
     /// Reading and decoding take processor time from training.
     SharesProcessors,
     /// The host slows down the device, but not by late images.
@@ -42,18 +49,21 @@ pub enum Verdict {
 
 impl Gap<'_> {
     /// What the gap says about the host. Where the rows scatter by more than a gap that would matter, a gap within that
-    /// scatter says nothing.
+    /// scatter says nothing. A run that waited was held up, whatever the gap.
     pub fn verdict(&self, thresholds: &Thresholds) -> Verdict {
-        if self.spread > thresholds.of(Threshold::DataGap) && self.slower.abs() <= self.spread {
-            Verdict::Scatters
-        } else if self.slower <= thresholds.of(Threshold::DataGap) {
-            Verdict::KeepsUp
-        } else if self.data_wait_share.is_some_and(|share| share > thresholds.of(Threshold::DataWaitShare)) {
-            Verdict::Waits
-        } else if self.real.config.device == Device::Cpu {
-            Verdict::SharesProcessors
-        } else {
-            Verdict::HoldsUp
+        let tolerated = thresholds.of(Threshold::DataGap);
+        let by_gap = match self.spread {
+            None => Verdict::TooFew,
+            Some(spread) if spread > tolerated && self.slower.abs() <= spread => Verdict::Scatters,
+            Some(_) if self.slower <= tolerated => Verdict::KeepsUp,
+            Some(_) if self.real.config.device == Device::Cpu => Verdict::SharesProcessors,
+            Some(_) => Verdict::HoldsUp,
+        };
+        let waited = |share: f64| share > thresholds.of(Threshold::DataWaitShare);
+        match by_gap {
+            _ if !self.data_wait_share.is_some_and(waited) => by_gap,
+            Verdict::SharesProcessors | Verdict::HoldsUp => Verdict::Waits,
+            _ => Verdict::WaitsAllTheSame,
         }
     }
 
@@ -66,10 +76,20 @@ impl Gap<'_> {
             Some(share) => format!("it waited for images during {:.0} % of its window", 100.0 * share),
             None => "how long it waited for images is not known".to_owned(),
         };
+        let spread = self.spread.map_or("unknown".to_owned(), |spread| format!("{:.1} %", 100.0 * spread));
         let verdict = match self.verdict(thresholds) {
             Verdict::KeepsUp => "the host is not the limit".to_owned(),
+            Verdict::TooFew => {
+                format!("fewer than {LEAST_RUNS} runs a side cannot tell whether the host is the limit")
+            }
             Verdict::Scatters => "the runs scatter too much to tell whether the host is the limit".to_owned(),
             Verdict::Waits => format!("the host is the limit: {waited}"),
+            Verdict::WaitsAllTheSame => {
+                format!(
+                    "the host is the limit all the same: {waited} (threshold {})",
+                    thresholds.text(Threshold::DataWaitShare)
+                )
+            }
             Verdict::SharesProcessors => {
                 format!("the host is the limit: decoding takes the processors that train ({waited})")
             }
@@ -77,14 +97,13 @@ impl Gap<'_> {
         };
         format!(
             "{} is {:.1} % {} than the same on synthetic tensors: {real:.2} against {synthetic:.2} {unit}/s, medians \
-             of n = {} and {} (threshold {}, spread {:.1} %); {verdict}.",
+             of n = {} and {} (threshold {}, spread {spread}); {verdict}.",
             self.real.label(),
             100.0 * self.slower.abs(),
             if self.slower < 0.0 { "faster" } else { "slower" },
             n(self.real),
             n(self.synthetic),
             thresholds.text(Threshold::DataGap),
-            100.0 * self.spread,
         )
     }
 }
@@ -117,13 +136,13 @@ fn gap<'a>(real: &'a Row<'a>, synthetic: &'a Row<'a>) -> Option<Gap<'a>> {
         return None;
     }
     let (with, without) = (real.statistics.as_ref().ok()?, synthetic.statistics.as_ref().ok()?);
-    let mads = [&with.mad, &without.mad].map(|mad| *mad.as_ref().unwrap_or(&0.0));
+    let mad = |of: &Statistics| of.mad.ok().filter(|_| of.n >= LEAST_RUNS);
     Some(Gap {
         real,
         synthetic,
         samples_per_s: [with.median, without.median],
         slower: 1.0 - with.median / without.median,
-        spread: mads.iter().sum::<f64>() / without.median,
+        spread: mad(with).zip(mad(without)).map(|(with_mad, mad)| (with_mad + mad) / without.median),
         data_wait_share: data_wait_share(real),
     })
 }
@@ -187,7 +206,14 @@ mod tests {
     fn the_gap_is_stated_and_judged() {
         let cases = [
             (9.6, Some(0.0), Device::Cpu, "4.0 % slower", "; the host is not the limit."),
-            (10.2, Some(0.3), Device::Cpu, "2.0 % faster", "; the host is not the limit."),
+            (10.2, Some(0.1), Device::Cpu, "2.0 % faster", "; the host is not the limit."),
+            (
+                10.2,
+                Some(0.3),
+                Device::Cpu,
+                "2.0 % faster",
+                "; the host is the limit all the same: it waited for images during 30 % of its window (threshold 10 %).",
+            ),
             (
                 5.0,
                 Some(0.45),
@@ -232,8 +258,32 @@ mod tests {
         let gaps = gaps(&analysis.rows);
         assert_eq!(gaps.len(), 1);
         assert!((gaps[0].slower - 1.0 / 11.0).abs() < 1e-12);
-        assert!((gaps[0].spread - 2.0 / 11.0).abs() < 1e-12);
+        assert!((gaps[0].spread.unwrap() - 2.0 / 11.0).abs() < 1e-12);
         assert_eq!(gaps[0].verdict(&Thresholds::default()), Verdict::Scatters);
+    }
+
+    /// Two runs can agree by chance.
+    #[test]
+    fn one_or_two_runs_decide_nothing() {
+        let gap = |real: usize, synthetic: usize| {
+            let mut builder = StudyBuilder::new().runs("cpu", "resnet18", 16, &vec![10.0; synthetic]);
+            for repeat in 1..=real {
+                let mut key = key("cpu", "resnet18", 16, u32::try_from(repeat).unwrap());
+                key.params.insert("data".into(), ParamValue::Data(DataSource::Folder("images".into())));
+                builder = builder.run_with(key, 8.0, |_| {});
+            }
+            let study = builder.build();
+            let analysis = analyse(&study);
+            let gaps = gaps(&analysis.rows);
+            (gaps[0].verdict(&Thresholds::default()), gaps[0].sentence(&Thresholds::default()))
+        };
+        for (real, synthetic) in [(1, 1), (1, 3), (2, 3), (3, 2)] {
+            let (verdict, sentence) = gap(real, synthetic);
+            assert_eq!(verdict, Verdict::TooFew);
+            let end = "spread unknown); fewer than 3 runs a side cannot tell whether the host is the limit.";
+            assert!(sentence.ends_with(end), "{sentence}");
+        }
+        assert_eq!(gap(3, 3).0, Verdict::SharesProcessors);
     }
 
     /// Rows of other hosts or other settings say nothing about the input.

@@ -137,7 +137,7 @@ fn verdict(rates: [f64; 2], spread: f64, thresholds: Thresholds) -> Verdict {
         synthetic: &analysis.rows[0],
         samples_per_s: rates,
         slower: 1.0 - real / synthetic,
-        spread,
+        spread: Some(spread),
         data_wait_share: Some(0.25),
     };
     gap.verdict(&thresholds)
@@ -277,10 +277,14 @@ fn cases(threshold: Threshold) -> Vec<Case> {
             cases
         }
         Threshold::DataGap => {
-            let mut cases = case("how much slower", 0.25, |thresholds| {
+            // Nobody waits for longer than the whole window.
+            let verdict = |rates, spread, thresholds: Thresholds| {
+                verdict(rates, spread, thresholds.with(Threshold::DataWaitShare, 1.0))
+            };
+            let mut cases = case("how much slower", 0.25, move |thresholds| {
                 verdict([6.0, 8.0], 0.0, thresholds) != Verdict::KeepsUp
             });
-            cases.extend(case("how much scatter", 0.5, |thresholds| {
+            cases.extend(case("how much scatter", 0.5, move |thresholds| {
                 verdict([6.0, 8.0], 0.5, thresholds) == Verdict::Scatters
             }));
             cases
