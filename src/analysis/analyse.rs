@@ -1,5 +1,6 @@
 //! Derives everything that a report says from a study.
 
+use super::bound::{self, Class};
 use super::findings::{self, Finding};
 use super::group::{self, Row};
 use super::marks;
@@ -18,6 +19,8 @@ pub struct Analysis<'a> {
     pub rows: Vec<Row<'a>>,
     /// One roofline per device with peaks, by env.
     pub rooflines: Vec<Roofline<'a>>,
+    /// What limits each row, in their order.
+    pub classes: Vec<Class>,
     /// The findings, as sentences.
     pub findings: Vec<Finding>,
     /// The names of the parameters that differ between configs.
@@ -40,10 +43,12 @@ pub struct Judged<'a> {
 /// Derives everything from `study`.
 pub fn analyse(study: &Study) -> Analysis<'_> {
     let Judged { runs, rows, varying } = judge(study);
-    let rooflines = roofline::rooflines(&rows);
-    let findings = findings::findings(&runs, &rows, &rooflines, &study.thresholds);
+    let obstacles = bound::obstacles(&rows, &study.thresholds);
+    let rooflines = roofline::rooflines(&rows, &obstacles);
+    let classes = roofline::classes(&rows, obstacles, &rooflines);
+    let findings = findings::findings(&runs, &rows, &rooflines, &classes, &study.thresholds);
     let own = Own::of(&runs);
-    Analysis { runs, rows, rooflines, findings, varying, own }
+    Analysis { runs, rows, rooflines, classes, findings, varying, own }
 }
 
 /// Derives which runs of `study` count, and what they come to.

@@ -36,7 +36,14 @@ pub struct Rows<'a> {
     rows: Box<dyn Iterator<Item = Vec<String>> + 'a>,
 }
 
-impl Rows<'_> {
+impl<'a> Rows<'a> {
+    /// Each row with the one of `others` at its place behind it.
+    pub(super) fn beside(mut self, others: Rows<'a>) -> Rows<'a> {
+        self.header.extend(others.header);
+        let joined = |(row, other): (Vec<String>, Vec<String>)| [row, other].concat();
+        Rows { header: self.header, rows: Box::new(self.rows.zip(others.rows).map(joined)) }
+    }
+
     /// Writes the table as CSV to `out`, row by row: see [`Table::csv`].
     ///
     /// # Errors
@@ -165,6 +172,16 @@ impl<T> Columns<T> {
         let header = columns.iter().map(|column| column.about.name.clone().into_owned()).collect();
         let row = move |line: T| columns.iter().map(|column| column.cell(&line)).collect();
         Rows { header, rows: Box::new(lines.into_iter().map(row)) }
+    }
+
+    /// What the manual says about them and, behind the last, about `others`.
+    pub(super) fn sections_beside<L>(&self, others: &Columns<L>) -> Vec<Section> {
+        let mut sections = self.sections();
+        let others = others.sections().into_iter().flat_map(|section| section.columns);
+        if let Some(last) = sections.last_mut() {
+            last.columns.extend(others);
+        }
+        sections
     }
 
     /// What the manual says about them.

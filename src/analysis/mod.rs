@@ -8,6 +8,7 @@
 //! | module | what it derives |
 //! |---|---|
 //! | [`marks`] | doubts about single runs, and which of them keep a run out of the statistics |
+//! | [`bound`] | what limits a row: the host, memory that spilled, or a roof |
 //! | [`group`] | rows: the runs of a config that can be pooled, with their statistics |
 //! | [`complexity`] | the cost of a network before it runs, layer by layer |
 //! | [`conduct`] | what a worker does wrong or leaves out, by one attempt |
@@ -24,6 +25,7 @@
 //! | [`unconfirmed`] | declared parameters that no worker confirmed |
 
 mod analyse;
+pub mod bound;
 mod circumstances;
 mod column;
 mod columns;

@@ -4,18 +4,14 @@
 //! type, because only counted bytes can tell what bounds a config. Bytes estimated from the bandwidth roof place a
 //! point on that roof in any case, so such points go to the CSV for comparison and are never drawn.
 
+use std::collections::HashMap;
 use std::fmt;
 
+use super::bound::{Bound, Class, Obstacle, Place};
 use super::counted::NcuRun;
 use super::group::Row;
 use super::peaks::Peaks;
 use crate::job::{Name, Precision};
-
-/// The share of a roof from which a point counts as being at it.
-pub const AT_ROOF: f64 = 0.6;
-
-/// The share of either roof below which a point counts as being far from both.
-pub const FAR_FROM_ROOF: f64 = 0.3;
 
 /// The source of a point's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,30 +34,6 @@ impl fmt::Display for BytesSource {
     }
 }
 
-/// What limits a config, according to its place on the roofline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bound {
-    /// The compute roof: the point is at it.
-    Compute,
-    /// The bandwidth roof: the point is at it.
-    Memory,
-    /// Latency: the point is far from both roofs.
-    Latency,
-    /// Unknown: the point is between the roofs, or its bytes were not counted.
-    Unknown,
-}
-
-impl fmt::Display for Bound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Bound::Compute => "compute-bound",
-            Bound::Memory => "memory-bound",
-            Bound::Latency => "latency-bound",
-            Bound::Unknown => "unknown",
-        })
-    }
-}
-
 /// A row placed on a roofline.
 #[derive(Clone, Debug)]
 pub struct Point {
@@ -77,7 +49,9 @@ pub struct Point {
     pub attained: f64,
     /// FLOP/s that the roofs allow at this intensity.
     pub attainable: f64,
-    /// Its bound.
+    /// Its shares of the roofs.
+    pub place: Place,
+    /// Its bound: what keeps its row from the roofs, or else what its place shows.
     pub bound: Bound,
 }
 
@@ -104,38 +78,55 @@ pub struct Roofline<'a> {
     pub points: Vec<Point>,
 }
 
-/// Decides the [`Bound`]. Only measured bytes say anything.
-pub fn bound(source: BytesSource, attained: f64, peak: f64, bandwidth_roof: f64) -> Bound {
-    if source != BytesSource::Measured {
-        return Bound::Unknown;
-    }
-    let (of_compute, of_memory) = (attained / peak, attained / bandwidth_roof);
-    if of_compute.max(of_memory) > 1.0 {
-        // The roof, the bytes or the FLOPs are wrong, and it is unknown which.
-        Bound::Unknown
-    } else if of_compute.max(of_memory) < FAR_FROM_ROOF {
-        Bound::Latency
-    } else if of_compute.max(of_memory) < AT_ROOF {
-        Bound::Unknown
-    } else if of_compute >= of_memory {
-        Bound::Compute
+/// What limits each of `rows`, in their order: what keeps it from its roofs, else what its place below them shows.
+pub(super) fn classes(
+    rows: &[Row<'_>],
+    obstacles: Vec<Option<Obstacle>>,
+    rooflines: &[Roofline<'_>],
+) -> Vec<Class> {
+    let points = rooflines.iter().flat_map(|roofline| &roofline.points);
+    let counted: HashMap<usize, &Point> = points
+        .filter(|point| point.source == BytesSource::Measured)
+        .map(|point| (point.row, point))
+        .collect();
+    let class = |(index, (row, obstacle)): (usize, (&Row<'_>, Option<Obstacle>))| match obstacle {
+        Some(obstacle) => Class::Obstructed(obstacle),
+        None => counted.get(&index).map_or_else(|| unplaced(row), |point| point.place.class()),
+    };
+    rows.iter().zip(obstacles).enumerate().map(class).collect()
+}
+
+/// Why nothing shows what limits `row`, which has no counted bytes or no roofs.
+fn unplaced(row: &Row<'_>) -> Class {
+    let peaks = row.ceilings();
+    let why = if row.statistics.is_err() {
+        "no run counts"
+    } else if row.cost.is_err() {
+        "its FLOPs are unknown"
+    } else if peaks.is_none() {
+        "its device has no peaks"
+    } else if peaks.is_none_or(|peaks| peaks.ceiling(row.config.precision).is_none()) {
+        "the peaks have no figure for its precision"
+    } else if peaks.is_none_or(|peaks| peaks.bandwidth.is_none()) {
+        "the peaks have no bandwidth"
     } else {
-        Bound::Memory
-    }
+        "its bytes were not counted"
+    };
+    Class::Placed { bound: Bound::Unknown, why: why.to_owned() }
 }
 
 /// The rooflines of `rows`: one per env and peaks. A row without throughput, cost, bandwidth or a ceiling for its
-/// precision has no point.
-pub fn rooflines<'a>(rows: &[Row<'a>]) -> Vec<Roofline<'a>> {
+/// precision has no point. `obstacles` are those of the rows, in their order.
+pub(super) fn rooflines<'a>(rows: &[Row<'a>], obstacles: &[Option<Obstacle>]) -> Vec<Roofline<'a>> {
     let mut found: Vec<Roofline<'a>> = Vec::new();
-    for (index, row) in rows.iter().enumerate() {
+    for (index, (row, obstacle)) in rows.iter().zip(obstacles).enumerate() {
         let Some(peaks) = row.ceilings() else { continue };
         let env = &row.config.env;
         let known =
             found.iter().position(|roofline| roofline.env == *env && roofline.peaks.name == peaks.name);
         let place = known.unwrap_or(found.len());
         let number = known.map_or(1, |place| found[place].points.last().map_or(1, |point| point.number + 1));
-        let points = points(index, row, peaks, number);
+        let points = points((index, row), peaks, number, obstacle.as_ref().map(Obstacle::bound));
         if points.is_empty() {
             continue;
         }
@@ -158,20 +149,23 @@ pub fn rooflines<'a>(rows: &[Row<'a>]) -> Vec<Roofline<'a>> {
     found
 }
 
-fn points(index: usize, row: &Row<'_>, peaks: &Peaks, number: usize) -> Vec<Point> {
+fn points(
+    (index, row): (usize, &Row<'_>),
+    peaks: &Peaks,
+    number: usize,
+    obstacle: Option<Bound>,
+) -> Vec<Point> {
     let precision = row.config.precision;
     let (Some(attained), Ok(cost), Some(bandwidth)) = (row.attained(), &row.cost, peaks.bandwidth) else {
         return Vec::new();
     };
     let Some(ceiling) = peaks.ceiling(precision) else { return Vec::new() };
-    let point = |source, intensity: f64| Point {
-        row: index,
-        number,
-        source,
-        intensity,
-        attained,
-        attainable: ceiling.flops_per_s.high.min(intensity * bandwidth.high),
-        bound: bound(source, attained, ceiling.flops_per_s.high, intensity * bandwidth.high),
+    let point = |source, intensity: f64| {
+        let (peak, allowed) = (ceiling.flops_per_s.high, intensity * bandwidth.high);
+        let place = Place { of_compute: attained / peak, of_memory: attained / allowed };
+        let shown = if source == BytesSource::Measured { place.class().bound() } else { Bound::Unknown };
+        let (attainable, bound) = (peak.min(allowed), obstacle.unwrap_or(shown));
+        Point { row: index, number, source, intensity, attained, attainable, place, bound }
     };
     let flops = cost.training_flops();
     let measured =
@@ -186,6 +180,7 @@ fn points(index: usize, row: &Row<'_>, peaks: &Peaks, number: usize) -> Vec<Poin
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::bound::{AT_ROOF, FAR_FROM_ROOF};
     use crate::analysis::peaks::{Ceiling, Range};
     use crate::analysis::{analyse, fixture};
     use crate::job::Key;
@@ -201,16 +196,17 @@ mod tests {
         let estimated: Vec<_> =
             points.iter().filter(|point| point.source == BytesSource::Estimated).collect();
         assert!(estimated.iter().all(|point| (point.attained / point.attainable - 1.0).abs() < 1e-9));
-        for source in [BytesSource::Modelled, BytesSource::Estimated] {
-            assert_eq!(bound(source, 1e12, 1e12, 1e12), Bound::Unknown);
-        }
     }
 
     #[test]
-    fn counted_bytes_place_a_config_at_a_roof_or_far_from_both() {
-        let of = |attained| bound(BytesSource::Measured, attained, 100.0, 50.0);
+    fn a_place_is_at_a_roof_or_far_from_both() {
+        let place = |attained: f64, peak: f64, allowed: f64| Place {
+            of_compute: attained / peak,
+            of_memory: attained / allowed,
+        };
+        let of = |attained| place(attained, 100.0, 50.0).class().bound();
         assert_eq!([of(10.0), of(20.0), of(30.0)], [Bound::Latency, Bound::Unknown, Bound::Memory]);
-        assert_eq!(bound(BytesSource::Measured, 70.0, 100.0, 500.0), Bound::Compute);
+        assert_eq!(place(70.0, 100.0, 500.0).class().bound(), Bound::Compute);
         assert_eq!(of(60.0), Bound::Unknown, "above the memory roof");
         assert_eq!(of(50.0), Bound::Memory, "at the memory roof");
         assert_eq!(of(AT_ROOF * 50.0), Bound::Memory, "near enough to the memory roof");
@@ -222,7 +218,8 @@ mod tests {
     fn a_point_at_its_roof_is_not_above_it() {
         let is_above = |attained| {
             let (source, bound) = (BytesSource::Measured, Bound::Memory);
-            Point { row: 0, number: 1, source, intensity: 1.0, attained, attainable: 1.0, bound }
+            let place = Place { of_compute: attained, of_memory: attained };
+            Point { row: 0, number: 1, source, intensity: 1.0, attained, attainable: 1.0, place, bound }
                 .is_above_roof()
         };
         assert_eq!([1.0, 1.0 + 1e-9, 1.0 + 1e-8].map(is_above), [false, false, true]);

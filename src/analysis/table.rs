@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use super::analyse::Analysis;
 use super::columns::{
-    FailureLine, JobLine, PointLine, RunLine, failure_columns, job_columns, point_columns, run_columns,
-    summary_columns,
+    FailureLine, JobLine, PointLine, RunLine, class_columns, failure_columns, job_columns, point_columns,
+    run_columns, summary_columns,
 };
 use super::counted::{counter_columns, counters, kernel_columns, kernels};
 use super::group::Row;
@@ -43,7 +43,7 @@ pub const CSV_FILES: &[CsvFile] = &[
         name: "summary.csv",
         line: "row of the results",
         rows: summary,
-        sections: || summary_columns(&Own::in_manual()).sections(),
+        sections: || summary_columns(&Own::in_manual()).sections_beside(&class_columns()),
     },
     CsvFile {
         name: "roofline_points.csv",
@@ -105,7 +105,7 @@ impl<'a> RowOf<'a> {
 
 /// `summary.csv`.
 pub fn summary<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
-    summary_columns(&analysis.own).rows(&analysis.rows)
+    summary_columns(&analysis.own).rows(&analysis.rows).beside(class_columns().rows(&analysis.classes))
 }
 
 /// `failures.csv`.

@@ -1,5 +1,6 @@
 //! The columns of every CSV file of a report, each declared once.
 
+mod class;
 mod failure;
 mod job;
 mod job_line;
@@ -10,6 +11,7 @@ mod sensors;
 mod shared;
 mod summary;
 
+pub(super) use class::class_columns;
 pub(super) use failure::{FailureLine, failure_columns};
 pub(super) use job::job_columns;
 pub(super) use job_line::JobLine;

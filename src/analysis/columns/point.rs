@@ -1,5 +1,6 @@
 //! The columns of `roofline_points.csv` and of the table behind each roofline.
 
+use super::class::BOUND;
 use super::shared::{OfRow, config_columns, host_column, part_column, unit_column};
 use crate::analysis::column::{Column, Columns};
 use crate::analysis::group::Row;
@@ -62,9 +63,7 @@ fn throughput<'a>() -> Vec<Of<'a>> {
         Of::known("attainable_gflop_per_s", "What the roofs allow at this intensity.", |line| {
             line.point.attainable / 1e9
         }),
-        Of::known("bound", "`compute-bound`, `memory-bound`, `latency-bound` or `unknown`.", |line| {
-            line.point.bound
-        }),
+        Of::known("bound", BOUND, |line| line.point.bound),
         Of::known("above_roof", "`true` if it lies above its roof.", |line| line.point.is_above_roof()),
     ]
 }

@@ -111,8 +111,9 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::analysis::bound::Bound;
     use crate::analysis::fixture::{StudyBuilder, key, measured_peaks};
-    use crate::analysis::roofline::{Bound, BytesSource};
+    use crate::analysis::roofline::BytesSource;
     use crate::analysis::{Study, analyse};
     use crate::job::{Kind, Profile};
     use crate::record::Record;
@@ -199,8 +200,8 @@ mod tests {
             &near_memory,
             "is memory-bound: with the bytes that ncu counted it reaches 43 % of the compute roof and 95 %",
         );
-        told(&study(|_| {}), "is between its roofs, so its bound is unknown: with the bytes");
-        told(&with_bytes(160 * 3_000_000_000), "is above its roof, so its bound is unknown: with the bytes");
+        told(&study(|_| {}), "bs16 is unknown: it is between its roofs: with the bytes");
+        told(&with_bytes(160 * 3_000_000_000), "bs16 is unknown: it is above its roof: with the bytes");
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod roof;
 mod tests;
 
 use super::Run;
+use super::bound::Class;
 use super::group::Row;
 use super::marks::Thresholds;
 use super::roofline::Roofline;
@@ -24,13 +25,14 @@ pub fn findings(
     runs: &[Run<'_>],
     rows: &[Row<'_>],
     rooflines: &[Roofline<'_>],
+    classes: &[Class],
     thresholds: &Thresholds,
 ) -> Vec<Finding> {
     let mut found = Vec::from_iter(completeness(runs));
     found.extend(comparability(runs, rows));
     found.extend(spread(rows));
     found.extend(host(runs, rows, thresholds));
-    found.extend(roof(rows, rooflines, thresholds));
+    found.extend(roof(rows, rooflines, classes, thresholds));
     found.sort_by_key(|finding| finding.topic);
     found
 }

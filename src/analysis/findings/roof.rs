@@ -1,16 +1,22 @@
 //! Findings about peaks and rooflines.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::finding::{Finding, Topic, finding};
+use crate::analysis::bound::{AT_ROOF, Bound, Class, FAR_FROM_ROOF, Obstacle};
 use crate::analysis::group::Row;
 use crate::analysis::marks::{Threshold, Thresholds};
 use crate::analysis::peaks::Origin;
-use crate::analysis::roofline::{AT_ROOF, Bound, BytesSource, FAR_FROM_ROOF, Point, Roofline};
+use crate::analysis::roofline::{BytesSource, Point, Roofline};
 use crate::text::{count_text, significant};
 
-pub(super) fn roof(rows: &[Row<'_>], rooflines: &[Roofline<'_>], thresholds: &Thresholds) -> Vec<Finding> {
-    let mut found = bounds(rows, rooflines);
+pub(super) fn roof(
+    rows: &[Row<'_>],
+    rooflines: &[Roofline<'_>],
+    classes: &[Class],
+    thresholds: &Thresholds,
+) -> Vec<Finding> {
+    let mut found = bounds(rows, rooflines, classes);
     found.extend(far_from_model(rows, thresholds));
     found.extend(reported_otherwise(rows, thresholds));
     found.extend(missing_costs(rows));
@@ -22,36 +28,42 @@ pub(super) fn roof(rows: &[Row<'_>], rooflines: &[Roofline<'_>], thresholds: &Th
     found
 }
 
-/// What limits the configs whose bytes were counted.
-fn bounds(rows: &[Row<'_>], rooflines: &[Roofline<'_>]) -> Vec<Finding> {
-    let points =
-        rooflines.iter().flat_map(|roofline| roofline.points.iter().map(move |point| (roofline, point)));
-    let measured = points.filter(|(_, point)| point.source == BytesSource::Measured);
-    measured
-        .map(|(roofline, point)| finding(Topic::Roof, bound_text(&rows[point.row], roofline, point)))
-        .collect()
+/// What limits the rows whose bytes were counted, and those that something keeps from their roofs.
+fn bounds(rows: &[Row<'_>], rooflines: &[Roofline<'_>], classes: &[Class]) -> Vec<Finding> {
+    let points = rooflines.iter().flat_map(|roofline| &roofline.points);
+    let counted: HashMap<usize, &Point> = points
+        .filter(|point| point.source == BytesSource::Measured)
+        .map(|point| (point.row, point))
+        .collect();
+    let rows = rows.iter().zip(classes).enumerate();
+    let texts = rows.filter_map(|(index, (row, class))| bound_text(row, class, counted.get(&index).copied()));
+    texts.map(|text| finding(Topic::Roof, text)).collect()
 }
 
-fn bound_text(row: &Row<'_>, roofline: &Roofline<'_>, point: &Point) -> String {
-    let ceiling = roofline.peaks.ceiling(row.config.precision).map(|ceiling| ceiling.flops_per_s.high);
-    let of_compute = ceiling.map_or(f64::NAN, |ceiling| 100.0 * point.attained / ceiling);
-    let of_memory = roofline
-        .peaks
-        .bandwidth
-        .map_or(f64::NAN, |bandwidth| 100.0 * point.attained / (point.intensity * bandwidth.high));
-    let verdict = match point.bound {
-        Bound::Compute | Bound::Memory | Bound::Latency => point.bound.to_string(),
-        Bound::Unknown if point.is_above_roof() => "above its roof, so its bound is unknown".to_owned(),
-        Bound::Unknown => "between its roofs, so its bound is unknown".to_owned(),
-    };
-    format!(
-        "{} is {verdict}: with the bytes that ncu counted it reaches {of_compute:.0} % of the compute roof and \
-         {of_memory:.0} % of the memory roof (at a roof from {:.0} %, far from both below {:.0} %). Each kernel was \
-         counted with empty caches, so the run itself might have moved fewer bytes.",
-        row.label(),
-        100.0 * AT_ROOF,
-        100.0 * FAR_FROM_ROOF
-    )
+/// What limits `row`, unless that is unknown, or another finding says it: those about data say who waits for it.
+fn bound_text(row: &Row<'_>, class: &Class, counted: Option<&Point>) -> Option<String> {
+    let (label, bound, why) = (row.label(), class.bound(), class.why());
+    match (class, counted) {
+        (Class::Obstructed(obstacle), Some(Point { place, .. })) => Some(format!(
+            "{label} is {bound}: {obstacle}. So it says nothing that it reaches {place} with the bytes that ncu counted."
+        )),
+        (Class::Obstructed(Obstacle::Processors { .. } | Obstacle::Spill { .. }), None) => {
+            Some(format!("{label} is {bound}: {why}."))
+        }
+        (Class::Placed { .. }, Some(_)) => {
+            let verdict = match bound {
+                Bound::Unknown => format!("What limits {label} is unknown"),
+                _ => format!("{label} is {bound}"),
+            };
+            Some(format!(
+                "{verdict}: {why} (at a roof from {:.0} %, far from both below {:.0} %). Each kernel was counted with \
+                 empty caches, so the run itself might have moved fewer bytes.",
+                100.0 * AT_ROOF,
+                100.0 * FAR_FROM_ROOF
+            ))
+        }
+        (Class::Obstructed(_) | Class::Placed { .. }, None) => None,
+    }
 }
 
 /// Configs whose device executed more or fewer operations than the network has.

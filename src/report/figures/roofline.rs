@@ -27,9 +27,10 @@ Each point is a config. The horizontal axis is its arithmetic intensity, the FLO
 the FLOP/s that it attains. The sloping roof is the memory bandwidth, and each flat roof is the peak at a precision.
 They meet at the knee.
 
-- A filled point has bytes that were counted on the device. Only such a point says what bounds its config.
+- A filled point has bytes that were counted on the device. Only such a point says which roof bounds its config, and
+  it says nothing if the host holds the config up, or if its memory spilled.
 - A hollow point has modelled bytes: every layer reads its inputs and weights and writes its outputs once, forward and
-  backward. Caches and fusion save real bytes, and second passes add some, so the bound is `unknown`.
+  backward. Caches and fusion save real bytes, and second passes add some, so the point shows no bound.
 - A point above its roof means that the roof, the bytes or the FLOPs are wrong. It is reported, not clamped.
 
 `roofline_points.csv` also has points whose bytes are estimated from the bandwidth roof, for comparison with older
@@ -328,7 +329,7 @@ fn draw_key(svg: &mut Svg, drawn: &[Drawn<'_>], keys: &[String]) {
 fn fillings(points: &[&Point]) -> Vec<&'static str> {
     let has = |source| points.iter().any(|point| point.source == source);
     let filled = "Filled: the bytes were counted on the device.";
-    let hollow = "Hollow: the bytes are modelled, so the bound is unknown.";
+    let hollow = "Hollow: the bytes are modelled, so the point shows no bound.";
     let notes = [(BytesSource::Measured, filled), (BytesSource::Modelled, hollow)];
     notes.into_iter().filter(|(source, _)| has(*source)).map(|(_, text)| text).collect()
 }
@@ -343,7 +344,7 @@ fn notes(svg: &mut Svg, peaks: &Peaks, points: &[&Point], bottom: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::roofline::Bound;
+    use crate::analysis::bound::{Bound, Place};
     use proptest::prelude::*;
 
     #[test]
@@ -355,6 +356,7 @@ mod tests {
             intensity: 1.0,
             attained: 1.0,
             attainable: 2.0,
+            place: Place { of_compute: 0.5, of_memory: 0.5 },
             bound: Bound::Unknown,
         };
         let (counted, modelled) = (point(BytesSource::Measured), point(BytesSource::Modelled));

@@ -1,0 +1,451 @@
+//! What limits a row: the host, memory that spilled, or a roof of its device.
+//!
+//! They are asked in this order. A device that waits for the host, or whose memory is paged to it, is far from both of
+//! its roofs too. So the place of such a row below the roofs says nothing.
+
+use std::fmt;
+
+use super::Run;
+use super::group::Row;
+use super::marks::{Mark, Threshold, Thresholds};
+use super::pipeline::{self, Gap, Verdict};
+use crate::job::Device;
+use crate::record::Record;
+use crate::stats;
+
+/// The share of a roof from which a point counts as being at it.
+pub const AT_ROOF: f64 = 0.6;
+
+/// The share of either roof below which a point counts as being far from both.
+pub const FAR_FROM_ROOF: f64 = 0.3;
+
+/// The share of the usable processors from which a process counts as having no more of them to use.
+pub const ALL_PROCESSORS: f64 = 0.9;
+
+/// What limits a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// The host: the device waits for it.
+    Host,
+    /// Memory that spilled: it was paged between the device and the host.
+    Spilled,
+    /// The compute roof: the point is at it.
+    Compute,
+    /// The bandwidth roof: the point is at it.
+    Memory,
+    /// Latency: the point is far from both roofs.
+    Latency,
+    /// Unknown: nothing shows it.
+    Unknown,
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Bound::Host => "host-bound",
+            Bound::Spilled => "spilled",
+            Bound::Compute => "compute-bound",
+            Bound::Memory => "memory-bound",
+            Bound::Latency => "latency-bound",
+            Bound::Unknown => "unknown",
+        })
+    }
+}
+
+/// What limits a row, and what shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Class {
+    /// Something keeps it from its roofs.
+    Obstructed(Obstacle),
+    /// Its place below the roofs says it, or why nothing does.
+    Placed {
+        /// The bound.
+        bound: Bound,
+        /// The reason, as a clause about the row.
+        why: String,
+    },
+}
+
+impl Class {
+    /// The bound.
+    pub fn bound(&self) -> Bound {
+        match self {
+            Class::Obstructed(obstacle) => obstacle.bound(),
+            Class::Placed { bound, .. } => *bound,
+        }
+    }
+
+    /// The reason, as a clause about the row.
+    pub fn why(&self) -> String {
+        match self {
+            Class::Obstructed(obstacle) => obstacle.to_string(),
+            Class::Placed { why, .. } => why.clone(),
+        }
+    }
+}
+
+/// Where a point lies below its roofs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Place {
+    /// Attained FLOP/s ÷ the peak.
+    pub of_compute: f64,
+    /// Attained FLOP/s ÷ what the bandwidth allows at its intensity.
+    pub of_memory: f64,
+}
+
+impl Place {
+    /// The bound that it shows, if its bytes were counted, and why.
+    pub(super) fn class(self) -> Class {
+        let highest = self.of_compute.max(self.of_memory);
+        let (bound, start) = if highest > 1.0 {
+            // The roof, the bytes or the FLOPs are wrong, and it is unknown which.
+            (Bound::Unknown, "it is above its roof: ")
+        } else if highest < FAR_FROM_ROOF {
+            (Bound::Latency, "")
+        } else if highest < AT_ROOF {
+            (Bound::Unknown, "it is between its roofs: ")
+        } else if self.of_compute >= self.of_memory {
+            (Bound::Compute, "")
+        } else {
+            (Bound::Memory, "")
+        };
+        Class::Placed { bound, why: format!("{start}with the bytes that ncu counted it reaches {self}") }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [compute, memory] = [self.of_compute, self.of_memory].map(percent);
+        write!(f, "{compute} % of the compute roof and {memory} % of the memory roof")
+    }
+}
+
+/// `share` in percent, with as many decimals as show on which side of every limit it is.
+fn percent(share: f64) -> String {
+    let is_same = |shown: f64| {
+        let is_from = |limit: &f64| (shown >= *limit) == (share >= *limit);
+        [FAR_FROM_ROOF, AT_ROOF].iter().all(is_from) && (shown > 1.0) == (share > 1.0)
+    };
+    let text = |decimals: usize| format!("{:.decimals$}", 100.0 * share);
+    let shows = |text: &String| text.parse::<f64>().is_ok_and(|shown| is_same(shown / 100.0));
+    (0..6).map(text).find(shows).unwrap_or_else(|| text(6))
+}
+
+/// What keeps a row from its roofs, whatever its place below them.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Obstacle {
+    /// It waited for data.
+    Waits {
+        /// The median share of its window.
+        share: f64,
+        /// The number of runs that report it.
+        n: usize,
+        /// The tolerated share.
+        threshold: f64,
+    },
+    /// It is slower on files than on synthetic tensors.
+    Data {
+        /// How much slower, as a share of the throughput on synthetic tensors.
+        slower: f64,
+        /// The tolerated share.
+        threshold: f64,
+    },
+    /// Its process kept nearly all processors busy beside the device.
+    Processors {
+        /// The median number of processors.
+        busy: f64,
+        /// How many it could use.
+        usable: u32,
+    },
+    /// Device memory was paged to the host.
+    Spill {
+        /// How many of its runs show that.
+        runs: usize,
+        /// How many runs there are.
+        of: usize,
+    },
+}
+
+impl Obstacle {
+    /// The bound that it is.
+    pub fn bound(&self) -> Bound {
+        match self {
+            Obstacle::Waits { .. } | Obstacle::Data { .. } | Obstacle::Processors { .. } => Bound::Host,
+            Obstacle::Spill { .. } => Bound::Spilled,
+        }
+    }
+}
+
+impl fmt::Display for Obstacle {
+    /// A clause about the row, with the threshold.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Obstacle::Waits { share, n, threshold } => write!(
+                f,
+                "it waited for data during {:.1} % of its window, median of n = {n} (threshold {})",
+                100.0 * share,
+                Threshold::DataWaitShare.text(*threshold)
+            ),
+            Obstacle::Data { slower, threshold } => write!(
+                f,
+                "it is {:.1} % slower than on synthetic tensors (threshold {})",
+                100.0 * slower,
+                Threshold::DataGap.text(*threshold)
+            ),
+            Obstacle::Processors { busy, usable } => write!(
+                f,
+                "its process kept {busy:.2} of {usable} usable processors busy beside the device (threshold {:.0} %)",
+                100.0 * ALL_PROCESSORS
+            ),
+            Obstacle::Spill { runs, of } => write!(f, "{runs} of {of} runs are marked spilled"),
+        }
+    }
+}
+
+/// What keeps each of `rows` from its roofs, in their order.
+pub(super) fn obstacles(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Option<Obstacle>> {
+    let gaps = pipeline::gaps(rows);
+    rows.iter().map(|row| obstacle(row, &gaps, thresholds)).collect()
+}
+
+fn obstacle(row: &Row<'_>, gaps: &[Gap<'_>], thresholds: &Thresholds) -> Option<Obstacle> {
+    waits(row, thresholds)
+        .or_else(|| data(row, gaps, thresholds))
+        .or_else(|| processors(row))
+        .or_else(|| spill(row))
+}
+
+fn waits(row: &Row<'_>, thresholds: &Thresholds) -> Option<Obstacle> {
+    let shares = pipeline::data_wait_shares(row);
+    let threshold = thresholds.of(Threshold::DataWaitShare);
+    let share = stats::median(&shares).ok().filter(|share| *share > threshold)?;
+    Some(Obstacle::Waits { share, n: shares.len(), threshold })
+}
+
+fn data(row: &Row<'_>, gaps: &[Gap<'_>], thresholds: &Thresholds) -> Option<Obstacle> {
+    let gap = gaps.iter().find(|gap| std::ptr::eq(gap.real, row))?;
+    let is_held_up = matches!(gap.verdict(thresholds), Verdict::SharesProcessors | Verdict::HoldsUp);
+    let threshold = thresholds.of(Threshold::DataGap);
+    is_held_up.then_some(Obstacle::Data { slower: gap.slower, threshold })
+}
+
+/// On a CPU, the processors are the device. A single one is always busy, because a process that waits for a GPU looks
+/// again and again whether it is done.
+fn processors(row: &Row<'_>) -> Option<Obstacle> {
+    let usable = row.circumstances.as_ref()?.usable_processors();
+    if row.config.device == Device::Cpu || usable < 2 {
+        return None;
+    }
+    let counting = row.runs.iter().filter(|run| run.counts()).filter_map(|run| run.cell.record());
+    let busy: Vec<f64> = counting.filter_map(busy_processors).collect();
+    let busy = stats::median(&busy).ok()?;
+    (busy >= ALL_PROCESSORS * f64::from(usable)).then_some(Obstacle::Processors { busy, usable })
+}
+
+/// How many processors the process of an attempt kept busy, on average over its life.
+fn busy_processors(record: &Record) -> Option<f64> {
+    let process = record.process.as_ref()?;
+    let wall_s = Some(record.wall_s()).filter(|seconds| *seconds > 0.0)?;
+    Some((process.user_s? + process.system_s?) / wall_s)
+}
+
+/// At least half of the runs spilled: of those that count, or of all if none does.
+fn spill(row: &Row<'_>) -> Option<Obstacle> {
+    let counting: Vec<&Run<'_>> = row.runs.iter().filter(|run| run.counts()).collect();
+    let looked_at = if counting.is_empty() { row.runs.iter().collect() } else { counting };
+    let spilled = |run: &&&Run<'_>| run.marks.iter().any(|mark| matches!(mark, Mark::Spilled { .. }));
+    let runs = looked_at.iter().filter(spilled).count();
+    (runs > 0 && 2 * runs >= looked_at.len()).then_some(Obstacle::Spill { runs, of: looked_at.len() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::fixture::{StudyBuilder, key, measured_peaks};
+    use crate::analysis::peaks::Peaks;
+    use crate::analysis::{Analysis, analyse};
+    use crate::job::{DataSource, Key, Kind, ParamValue, Profile};
+    use crate::record::Counters;
+    use crate::record::ncu::NcuCounters;
+
+    /// Peaks for `key` on a GPU: 12 to 13 samples of resnet18 per second are half of the peak.
+    fn gpu_peaks() -> Peaks {
+        let mut peaks = measured_peaks(250e9, 20e9);
+        (peaks.name, peaks.backend) = ("measured/bench-1-gpu".into(), "cuda".into());
+        peaks
+    }
+
+    /// Sets the processors that a run kept busy, in user mode and in the kernel.
+    fn busy(record: &mut Record, [user, system]: [f64; 2]) {
+        let wall = record.wall_s();
+        let process = record.process.as_mut().unwrap();
+        (process.user_s, process.system_s) = (Some(user * wall), Some(system * wall));
+        record.observed.host_busy_s = Some((user + system) * wall);
+    }
+
+    fn gpu_key(repeat: u32) -> Key {
+        Key { device: Device::Cuda(0), ..key("gpu", "resnet18", 16, repeat) }
+    }
+
+    /// Three runs on a GPU at `rate` samples per second, changed by `change`, and a job that counted `bytes` for each
+    /// sample.
+    fn counted(rate: f64, bytes: u64, change: fn(&mut Record)) -> StudyBuilder {
+        let runs = (1..=3).fold(StudyBuilder::new().peaks(gpu_peaks()), |study, repeat| {
+            study.run_with(gpu_key(repeat), rate, change)
+        });
+        runs.run_with(gpu_key(1).profiled(Kind::Ncu, Profile::default()), 0.5, |record| {
+            let metrics = [("dram__bytes.sum".to_owned(), 160 * bytes)].into();
+            record.counters = Some(Counters::Ncu(NcuCounters { metrics, ..NcuCounters::default() }.into()));
+        })
+    }
+
+    /// A run that waited for `share` of its window, and kept one processor busy.
+    fn waiting(share: f64) -> impl Fn(&mut Record) {
+        move |record| {
+            busy(record, [1.0, 0.0]);
+            let measured = record.measurement.as_mut().unwrap();
+            measured.details.data_wait_s = Some(share * measured.elapsed_s);
+        }
+    }
+
+    fn told(analysis: &Analysis<'_>, words: &str) -> usize {
+        analysis.findings.iter().filter(|finding| finding.text.contains(words)).count()
+    }
+
+    /// 4.7 samples per second of 0.85 GB and 10.6 GFLOP each are 20 % of both roofs, whatever keeps them there.
+    #[test]
+    fn a_device_that_waits_for_data_is_host_bound_and_not_latency_bound() {
+        let study = counted(4.7, 850_000_000, |record| waiting(0.6)(record)).build();
+        let analysis = analyse(&study);
+        let point = &analysis.rooflines[0].points[0];
+        assert!((point.place.of_compute - 0.2).abs() < 0.001 && (point.place.of_memory - 0.2).abs() < 0.001);
+        assert!(analysis.rooflines[0].points.iter().all(|point| point.bound == Bound::Host));
+        assert_eq!(analysis.classes[0].bound(), Bound::Host);
+        assert_eq!(
+            analysis.classes[0].why(),
+            "it waited for data during 60.0 % of its window, median of n = 3 (threshold 10 %)"
+        );
+        assert_eq!(told(&analysis, "latency-bound"), 0, "{:?}", analysis.findings);
+        assert_eq!(
+            told(&analysis, "gpu_resnet18_fp32_bs16 is host-bound: it waited for data during 60.0 %"),
+            1
+        );
+        let at_the_threshold = counted(4.7, 850_000_000, |record| waiting(0.1)(record)).build();
+        assert_eq!(analyse(&at_the_threshold).classes[0].bound(), Bound::Latency);
+    }
+
+    /// A process that keeps all processors busy beside its device is host-bound; on a CPU, they are the device.
+    #[test]
+    fn a_process_that_uses_every_processor_beside_a_gpu_is_host_bound() {
+        let with = |cores: f64, device: Device| {
+            let key = Key { device, ..key("e", "resnet18", 16, 1) };
+            let study = StudyBuilder::new().run_with(key, 1.0, |record| busy(record, [cores, 0.0]));
+            analyse(&study.build()).classes[0].clone()
+        };
+        let class = with(1.85, Device::Cuda(0));
+        let why = "its process kept 1.85 of 2 usable processors busy beside the device (threshold 90 %)";
+        assert_eq!((class.bound(), class.why().as_str()), (Bound::Host, why));
+        assert_eq!(with(1.75, Device::Cuda(0)).bound(), Bound::Unknown);
+        assert_eq!(with(1.95, Device::Cpu).bound(), Bound::Unknown);
+    }
+
+    #[test]
+    fn training_that_is_slower_on_files_is_host_bound() {
+        let mut builder = StudyBuilder::new();
+        for repeat in 1..=3 {
+            let synthetic = gpu_key(repeat);
+            let mut folder = synthetic.clone();
+            folder.params.insert("data".into(), ParamValue::Data(DataSource::Folder("images".into())));
+            builder = builder.run_with(synthetic, 10.0, waiting(0.0)).run_with(folder, 8.0, waiting(0.0));
+        }
+        let study = builder.build();
+        let analysis = analyse(&study);
+        let classes = analysis.rows.iter().zip(&analysis.classes);
+        let of_files = |row: &Row<'_>| row.config.params.contains_key("data");
+        let bounds: Vec<(bool, Bound)> = classes.map(|(row, class)| (of_files(row), class.bound())).collect();
+        assert!(
+            bounds.contains(&(true, Bound::Host)) && bounds.contains(&(false, Bound::Unknown)),
+            "{bounds:?}"
+        );
+        let why = analysis.classes.iter().map(Class::why).find(|why| why.contains("synthetic"));
+        assert_eq!(why.as_deref(), Some("it is 20.0 % slower than on synthetic tensors (threshold 5 %)"));
+    }
+
+    /// Batch 32 pages its memory: it is 10 × slower and spends its time in the kernel.
+    #[test]
+    fn a_row_whose_runs_spilled_is_spilled() {
+        let pages = |record: &mut Record| busy(record, [0.4, 0.6]);
+        let spilling = || {
+            let smaller = StudyBuilder::new().peaks(gpu_peaks()).run_with(gpu_key(1), 10.0, waiting(0.0));
+            let larger = |repeat| Key { batch: 32, ..gpu_key(repeat) };
+            smaller.run_with(larger(1), 1.0, pages).run_with(larger(2), 1.0, pages)
+        };
+        let (left_out, included) = (spilling().build(), spilling().include_marked().build());
+        for (study, points) in [(&left_out, 2), (&included, 4)] {
+            let analysis = analyse(study);
+            let class = &analysis.classes[1];
+            assert_eq!(
+                (class.bound(), class.why().as_str()),
+                (Bound::Spilled, "2 of 2 runs are marked spilled")
+            );
+            assert_eq!(
+                told(&analysis, "gpu_resnet18_fp32_bs32 is spilled: 2 of 2 runs are marked spilled."),
+                1
+            );
+            assert_eq!(analysis.rooflines[0].points.len(), points);
+        }
+        let analysis = analyse(&included);
+        let of_larger = analysis.rooflines[0].points.iter().filter(|point| point.row == 1);
+        assert!(of_larger.map(|point| point.bound).all(|bound| bound == Bound::Spilled));
+        assert_eq!(analysis.classes[0].bound(), Bound::Unknown);
+    }
+
+    /// The order of the classes: the host first, then memory that spilled, then the roofs.
+    #[test]
+    fn a_row_that_waits_and_spills_is_host_bound() {
+        let study = counted(4.7, 850_000_000, |record| waiting(0.6)(record)).include_marked().build();
+        let analysis = analyse(&study);
+        let mut row = analysis.rows[0].clone();
+        let mark = Mark::Spilled { batch: 8, cliff: 9.0, cores: 1.0, system_share: 0.6, threshold: 4.0 };
+        row.runs.iter_mut().for_each(|run| run.marks.push(mark.clone()));
+        let thresholds = Thresholds::default();
+        let found = obstacles(std::slice::from_ref(&row), &thresholds);
+        assert!(matches!(found[..], [Some(Obstacle::Waits { .. })]), "{found:?}");
+        assert_eq!(spill(&row), Some(Obstacle::Spill { runs: 3, of: 3 }));
+    }
+
+    #[test]
+    fn what_nothing_shows_is_unknown_with_the_reason() {
+        let why = |study: &crate::analysis::Study| analyse(study).classes[0].why();
+        let run = |model| StudyBuilder::new().run("cpu", model, 16, 1, 10.0);
+        assert_eq!(why(&run("resnet18").build()), "its device has no peaks");
+        assert_eq!(why(&run("lenet").build()), "its FLOPs are unknown");
+        assert_eq!(
+            why(&run("resnet18").peaks(measured_peaks(250e9, 20e9)).build()),
+            "its bytes were not counted"
+        );
+        let mut without = measured_peaks(250e9, 20e9);
+        without.bandwidth = None;
+        assert_eq!(why(&run("resnet18").peaks(without.clone()).build()), "the peaks have no bandwidth");
+        without.flops.clear();
+        let expected = "the peaks have no figure for its precision";
+        assert_eq!(why(&run("resnet18").peaks(without).build()), expected);
+        let not_run = StudyBuilder::new().not_run(key("cpu", "resnet18", 16, 1), "no time").build();
+        assert_eq!(why(&not_run), "no run counts");
+    }
+
+    /// 59.6 % is no "60 %" beside "at a roof from 60 %".
+    #[test]
+    fn a_share_is_printed_on_its_side_of_every_limit() {
+        for (share, text) in [
+            (0.432, "43"),
+            (0.596, "59.6"),
+            (0.5999, "59.99"),
+            (0.6, "60"),
+            (0.2999, "29.99"),
+            (1.0004, "100.04"),
+        ] {
+            assert_eq!(percent(share), text);
+        }
+    }
+}
