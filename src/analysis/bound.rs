@@ -8,6 +8,7 @@ use std::fmt;
 use super::Run;
 use super::group::Row;
 use super::marks::{Mark, Threshold, Thresholds};
+use super::peaks::Range;
 use super::pipeline::{self, Gap, Verdict};
 use crate::job::Device;
 use crate::record::Record;
@@ -84,30 +85,73 @@ impl Class {
     }
 }
 
-/// Where a point lies below its roofs.
+/// Where a point lies below its roofs. Where a roof is only known as a range, so is the share of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Place {
     /// Attained FLOP/s ÷ the peak.
-    pub of_compute: f64,
+    pub of_compute: Range,
     /// Attained FLOP/s ÷ what the bandwidth allows at its intensity.
-    pub of_memory: f64,
+    pub of_memory: Range,
+}
+
+/// Where a point lies below two roofs that are exactly known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Region {
+    /// At or far from the roofs.
+    Told(Bound),
+    /// Neither at a roof nor far from both.
+    Between,
+    /// The roof, the bytes or the FLOPs are wrong, and it is unknown which.
+    Above,
+}
+
+impl Region {
+    fn of(of_compute: f64, of_memory: f64) -> Region {
+        let highest = of_compute.max(of_memory);
+        if highest > 1.0 {
+            Region::Above
+        } else if highest < FAR_FROM_ROOF {
+            Region::Told(Bound::Latency)
+        } else if highest < AT_ROOF {
+            Region::Between
+        } else if of_compute >= of_memory {
+            Region::Told(Bound::Compute)
+        } else {
+            Region::Told(Bound::Memory)
+        }
+    }
+}
+
+impl fmt::Display for Region {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Region::Told(bound) => bound.fmt(f),
+            Region::Between => f.write_str("between its roofs"),
+            Region::Above => f.write_str("above its roof"),
+        }
+    }
 }
 
 impl Place {
-    /// The bound that it shows, if its bytes were counted, and why.
+    /// The bound that it shows, if its bytes were counted, and why. Both ends of every range must show the same.
     pub(super) fn class(self) -> Class {
-        let highest = self.of_compute.max(self.of_memory);
-        let (bound, start) = if highest > 1.0 {
-            // The roof, the bytes or the FLOPs are wrong, and it is unknown which.
-            (Bound::Unknown, "it is above its roof: ")
-        } else if highest < FAR_FROM_ROOF {
-            (Bound::Latency, "")
-        } else if highest < AT_ROOF {
-            (Bound::Unknown, "it is between its roofs: ")
-        } else if self.of_compute >= self.of_memory {
-            (Bound::Compute, "")
-        } else {
-            (Bound::Memory, "")
+        let mut regions: Vec<Region> = Vec::new();
+        for of_compute in [self.of_compute.low, self.of_compute.high] {
+            for of_memory in [self.of_memory.low, self.of_memory.high] {
+                let region = Region::of(of_compute, of_memory);
+                if !regions.contains(&region) {
+                    regions.push(region);
+                }
+            }
+        }
+        let (bound, start) = match regions[..] {
+            [Region::Told(bound)] => (bound, String::new()),
+            [region] => (Bound::Unknown, format!("it is {region}: ")),
+            _ => {
+                let words: Vec<String> = regions.iter().map(Region::to_string).collect();
+                let could = words.join(" or ");
+                (Bound::Unknown, format!("a roof is only known as a range, and it could be {could}: "))
+            }
         };
         Class::Placed { bound, why: format!("{start}with the bytes that ncu counted it reaches {self}") }
     }
@@ -115,7 +159,11 @@ impl Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [compute, memory] = [self.of_compute, self.of_memory].map(percent);
+        let text = |share: Range| match [share.low, share.high].map(percent) {
+            [low, high] if low == high => high,
+            [low, high] => format!("{low} to {high}"),
+        };
+        let (compute, memory) = (text(self.of_compute), text(self.of_memory));
         write!(f, "{compute} % of the compute roof and {memory} % of the memory roof")
     }
 }
@@ -318,7 +366,8 @@ mod tests {
         let study = counted(4.7, 850_000_000, |record| waiting(0.6)(record)).build();
         let analysis = analyse(&study);
         let point = &analysis.rooflines[0].points[0];
-        assert!((point.place.of_compute - 0.2).abs() < 0.001 && (point.place.of_memory - 0.2).abs() < 0.001);
+        let Place { of_compute, of_memory } = point.place;
+        assert!((of_compute.high - 0.2).abs() < 0.001 && (of_memory.high - 0.2).abs() < 0.001);
         assert!(analysis.rooflines[0].points.iter().all(|point| point.bound == Bound::Host));
         assert_eq!(analysis.classes[0].bound(), Bound::Host);
         assert_eq!(
@@ -432,6 +481,52 @@ mod tests {
         assert_eq!(why(&run("resnet18").peaks(without).build()), expected);
         let not_run = StudyBuilder::new().not_run(key("cpu", "resnet18", 16, 1), "no time").build();
         assert_eq!(why(&not_run), "no run counts");
+    }
+
+    /// 9.9 of 20 to 33.9 TFLOP/s is 29 % or 50 %: far from the roof, or not.
+    #[test]
+    fn a_peak_that_is_a_range_tells_only_what_both_ends_tell() {
+        let range = |low, high| Range { low, high };
+        let place = |attained: f64, peak: Range, allowed: Range| Place {
+            of_compute: peak.share(attained),
+            of_memory: allowed.share(attained),
+        };
+        let class = |attained| place(attained, range(20.0, 33.9), range(100.0, 100.0)).class();
+        assert_eq!(class(5.9).bound(), Bound::Latency);
+        assert_eq!(class(9.9).bound(), Bound::Unknown);
+        assert_eq!(
+            class(9.9).why(),
+            "a roof is only known as a range, and it could be latency-bound or between its roofs: with the bytes \
+             that ncu counted it reaches 29 to 50 % of the compute roof and 10 % of the memory roof"
+        );
+        assert!(class(11.0).why().starts_with("it is between its roofs: "), "{}", class(11.0).why());
+        assert!(
+            class(20.34).why().contains("could be compute-bound or above its roof"),
+            "{}",
+            class(20.34).why()
+        );
+        assert_eq!(place(19.9, range(20.0, 33.0), range(100.0, 100.0)).class().bound(), Bound::Compute);
+        let by_bandwidth = |low| place(7.0, range(100.0, 100.0), range(low, 11.0)).class().bound();
+        assert_eq!(
+            [by_bandwidth(11.0), by_bandwidth(7.0), by_bandwidth(6.9)],
+            [Bound::Memory, Bound::Memory, Bound::Unknown]
+        );
+        let crossing = place(80.0, range(90.0, 120.0), range(100.0, 100.0)).class();
+        assert!(crossing.why().contains("could be memory-bound or compute-bound"), "{}", crossing.why());
+    }
+
+    /// The whole way: a peaks file with a range, a row, its class, its share of the peak.
+    #[test]
+    fn a_range_reaches_the_class_and_the_share_of_the_peak() {
+        let mut study = counted(4.7, 850_000_000, |record| waiting(0.0)(record)).build();
+        let mut peaks = gpu_peaks();
+        peaks.flops[0].flops_per_s = Range { low: 100e9, high: 250e9 };
+        study.peaks = crate::analysis::peaks::Catalogue::new(vec![peaks]);
+        let analysis = analyse(&study);
+        assert_eq!(analysis.classes[0].bound(), Bound::Unknown);
+        let could = "a roof is only known as a range, and it could be latency-bound or between its roofs";
+        assert_eq!(told(&analysis, could), 1, "{:?}", analysis.findings);
+        assert_eq!(analysis.rows[0].share_of_peak().unwrap().times(100.0).text(2), "20 to 50");
     }
 
     /// 59.6 % is no "60 %" beside "at a roof from 60 %".

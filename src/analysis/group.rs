@@ -10,7 +10,7 @@ use super::circumstances::Circumstances;
 use super::cost::{Cost, NoCost, cost, usd_per_million_samples};
 use super::counted::{Counted, Profiles};
 use super::marks::Mark;
-use super::peaks::{NoPeaks, Peaks, Wanted};
+use super::peaks::{NoPeaks, Peaks, Range, Wanted};
 use super::{Run, Study};
 use crate::job::{ConfigOf, Key, WorkerTemplate, distinction};
 use crate::protocol::SampleUnit;
@@ -141,10 +141,10 @@ impl<'a> Row<'a> {
         self.peaks.as_ref()?.as_ref().ok().copied()
     }
 
-    /// Attained FLOP/s ÷ peak FLOP/s at the config's precision: model FLOPs utilisation (MFU).
-    pub fn share_of_peak(&self) -> Option<f64> {
+    /// Attained FLOP/s ÷ peak FLOP/s at the config's precision: model FLOPs utilisation (MFU). A range if the peak is.
+    pub fn share_of_peak(&self) -> Option<Range> {
         let ceiling = self.ceilings()?.ceiling(self.config.precision)?;
-        Some(self.attained()? / ceiling.flops_per_s.high)
+        Some(ceiling.flops_per_s.share(self.attained()?))
     }
 
     /// The price of a million samples.

@@ -47,7 +47,7 @@ pub struct Point {
     pub intensity: f64,
     /// The FLOP/s that training the network takes at the measured throughput.
     pub attained: f64,
-    /// FLOP/s that the roofs allow at this intensity.
+    /// FLOP/s that the roofs allow at this intensity, by their upper ends.
     pub attainable: f64,
     /// Its shares of the roofs.
     pub place: Place,
@@ -161,10 +161,10 @@ fn points(
     };
     let Some(ceiling) = peaks.ceiling(precision) else { return Vec::new() };
     let point = |source, intensity: f64| {
-        let (peak, allowed) = (ceiling.flops_per_s.high, intensity * bandwidth.high);
-        let place = Place { of_compute: attained / peak, of_memory: attained / allowed };
+        let (peak, allowed) = (ceiling.flops_per_s, bandwidth.times(intensity));
+        let place = Place { of_compute: peak.share(attained), of_memory: allowed.share(attained) };
         let shown = if source == BytesSource::Measured { place.class().bound() } else { Bound::Unknown };
-        let (attainable, bound) = (peak.min(allowed), obstacle.unwrap_or(shown));
+        let (attainable, bound) = (peak.high.min(allowed.high), obstacle.unwrap_or(shown));
         Point { row: index, number, source, intensity, attained, attainable, place, bound }
     };
     let flops = cost.training_flops();
@@ -201,8 +201,8 @@ mod tests {
     #[test]
     fn a_place_is_at_a_roof_or_far_from_both() {
         let place = |attained: f64, peak: f64, allowed: f64| Place {
-            of_compute: attained / peak,
-            of_memory: attained / allowed,
+            of_compute: Range::exactly(attained / peak),
+            of_memory: Range::exactly(attained / allowed),
         };
         let of = |attained| place(attained, 100.0, 50.0).class().bound();
         assert_eq!([of(10.0), of(20.0), of(30.0)], [Bound::Latency, Bound::Unknown, Bound::Memory]);
@@ -218,7 +218,8 @@ mod tests {
     fn a_point_at_its_roof_is_not_above_it() {
         let is_above = |attained| {
             let (source, bound) = (BytesSource::Measured, Bound::Memory);
-            let place = Place { of_compute: attained, of_memory: attained };
+            let share = Range::exactly(attained);
+            let place = Place { of_compute: share, of_memory: share };
             Point { row: 0, number: 1, source, intensity: 1.0, attained, attainable: 1.0, place, bound }
                 .is_above_roof()
         };

@@ -284,7 +284,7 @@ fn result_cells(row: &Row<'_>, varying: &[String]) -> Vec<String> {
                 .map_or_else(|_| "one run".to_owned(), |mad| format!("± {}", significant(mad, 2)));
             cells.extend([statistics.n.to_string(), significant(statistics.median, 4), spread]);
             cells.push(number(row.attained().map(|attained| attained / 1e9), 4));
-            cells.push(number(row.share_of_peak().map(|share| 100.0 * share), 3));
+            cells.push(row.share_of_peak().map_or("-".to_owned(), |share| share.times(100.0).text(3)));
             cells.push(note(row));
         }
         Err(reason) => {

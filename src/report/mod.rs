@@ -250,6 +250,29 @@ mod tests {
     }
 
     #[test]
+    fn both_ends_of_a_range_are_drawn_and_printed() {
+        let peaks = |flops: [f64; 2], bandwidth: [f64; 2]| {
+            let range = |[low, high]: [f64; 2]| crate::analysis::peaks::Range { low, high };
+            let mut peaks = measured_peaks(1.0, 1.0);
+            peaks.flops[0].flops_per_s = range(flops);
+            peaks.bandwidth = Some(range(bandwidth));
+            peaks
+        };
+        let with = |peaks| {
+            let study = StudyBuilder::new().peaks(peaks).runs("cpu", "resnet18", 16, &[10.0, 10.1]);
+            let files = rendered(&study.build());
+            let dashed = text(&files, "figures/roofline_cpu.svg").matches("stroke-dasharray=\"4 3\"").count();
+            (dashed, text(&files, "report.md"))
+        };
+        let (dashed, page) = with(peaks([200e9, 400e9], [20e9, 30e9]));
+        assert_eq!(dashed, 2);
+        for words in ["| 26.8 to 53.5 |", "| 20.0 to 30.0 GB/s |"] {
+            assert!(page.contains(words), "{words} is not in {page}");
+        }
+        assert_eq!(with(peaks([400e9, 400e9], [30e9, 30e9])).0, 0);
+    }
+
+    #[test]
     fn a_template_with_an_unknown_name_is_refused() {
         let study = study_with_peaks();
         let templates = Templates { markdown: "{{ matirx }}".to_owned(), ..Templates::default() };

@@ -60,9 +60,11 @@ fn throughput<'a>() -> Vec<Of<'a>> {
         Of::known("attained_gflop_per_s", "The network's FLOPs × the median throughput.", |line| {
             line.point.attained / 1e9
         }),
-        Of::known("attainable_gflop_per_s", "What the roofs allow at this intensity.", |line| {
-            line.point.attainable / 1e9
-        }),
+        Of::known(
+            "attainable_gflop_per_s",
+            "What the roofs allow at this intensity, by their upper ends.",
+            |line| line.point.attainable / 1e9,
+        ),
         Of::known("bound", BOUND, |line| line.point.bound),
         Of::known("above_roof", "`true` if it lies above its roof.", |line| line.point.is_above_roof()),
     ]
@@ -70,15 +72,27 @@ fn throughput<'a>() -> Vec<Of<'a>> {
 
 fn roofs<'a>() -> Vec<Of<'a>> {
     vec![
-        Of::maybe("peak_gflop_per_s", "The device's peak at this precision.", NO_PEAK, |line| {
-            Some(line.ceiling()?.flops_per_s.high / 1e9)
+        Of::maybe(
+            "peak_gflop_per_s",
+            "The device's peak at this precision; the upper end if it is a range.",
+            NO_PEAK,
+            |line| Some(line.ceiling()?.flops_per_s.high / 1e9),
+        ),
+        Of::maybe("peak_least_gflop_per_s", "Its lower end; the same if it is no range.", NO_PEAK, |line| {
+            Some(line.ceiling()?.flops_per_s.low / 1e9)
         }),
-        Of::maybe("bandwidth_gb_per_s", "The device's memory bandwidth.", NO_BANDWIDTH, |line| {
-            Some(line.peaks.bandwidth?.high / 1e9)
+        Of::maybe(
+            "bandwidth_gb_per_s",
+            "The device's memory bandwidth; the upper end if it is a range.",
+            NO_BANDWIDTH,
+            |line| Some(line.peaks.bandwidth?.high / 1e9),
+        ),
+        Of::maybe("bandwidth_least_gb_per_s", "Its lower end.", NO_BANDWIDTH, |line| {
+            Some(line.peaks.bandwidth?.low / 1e9)
         }),
         Of::maybe(
             "knee_flop_per_byte",
-            "The intensity at which the roofs meet.",
+            "The intensity at which the roofs meet, by their upper ends.",
             "the peak or the bandwidth is",
             |line| line.peaks.knee(line.row.config.precision),
         ),

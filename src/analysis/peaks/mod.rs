@@ -14,6 +14,7 @@ use std::fmt;
 
 use crate::job::{Device, Precision};
 use crate::protocol::LeftOut;
+use crate::text::significant;
 
 pub use choose::{Catalogue, NoPeaks, Wanted};
 pub use file::{PEAKS_SCHEMA, PeaksError, parse};
@@ -131,6 +132,24 @@ impl Range {
     /// Whether low and high differ.
     pub fn is_wide(self) -> bool {
         self.low < self.high
+    }
+
+    /// Both ends, `factor` times as high.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        Range { low: self.low * factor, high: self.high * factor }
+    }
+
+    /// The share that `value` is of it: the least of the upper end, the most of the lower one.
+    #[must_use]
+    pub fn share(self, value: f64) -> Self {
+        Range { low: value / self.high, high: value / self.low }
+    }
+
+    /// Both ends with `digits` significant digits: `29.2 to 49.5`, or one number if that is the same.
+    pub fn text(self, digits: usize) -> String {
+        let [low, high] = [self.low, self.high].map(|end| significant(end, digits));
+        if low == high { high } else { format!("{low} to {high}") }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::analysis::Analysis;
 use crate::analysis::group::Row;
-use crate::analysis::peaks::Peaks;
+use crate::analysis::peaks::{Peaks, Range};
 use crate::analysis::roofline::{BytesSource, Point, Roofline};
 use crate::analysis::table::{point_sections, roofline_table};
 use crate::job::{ModelName, Precision};
@@ -71,7 +71,7 @@ fn draw(analysis: &Analysis<'_>) -> Vec<Drawing> {
 fn of_device(roofline: &Roofline<'_>, analysis: &Analysis<'_>) -> Option<Drawing> {
     let points: Vec<&Point> =
         roofline.points.iter().filter(|point| point.source != BytesSource::Estimated).collect();
-    let bandwidth = roofline.peaks.bandwidth?.high;
+    let bandwidth = roofline.peaks.bandwidth?;
     if points.is_empty() {
         return None;
     }
@@ -87,7 +87,7 @@ fn of_device(roofline: &Roofline<'_>, analysis: &Analysis<'_>) -> Option<Drawing
     let below = notes_height.max(key_height - height);
     let mut svg = Svg::new(LEFT + PLOT_WIDTH + key_width, TOP + height + below, &title);
     frame::title(&mut svg, &title);
-    let (x, y) = scales(roofline, &points, bandwidth, unit, TOP + height);
+    let (x, y) = scales(roofline, &points, bandwidth.high, unit, TOP + height);
     axes(&mut svg, &x, &y, unit);
     roofs(&mut svg, roofline, bandwidth, &x, &y, unit);
     let drawn = place(&points, analysis, &x, &y, unit);
@@ -114,7 +114,7 @@ fn key_line(point: &Point, row: &Row<'_>, unit: Unit) -> String {
     let above = if point.is_above_roof() { ", above its roof!" } else { "" };
     let part = if row.part.1 > 1 { format!(" ({} of {})", row.part.0, row.part.1) } else { String::new() };
     let share =
-        row.share_of_peak().map_or(String::new(), |share| format!(" ({} %)", significant(100.0 * share, 2)));
+        row.share_of_peak().map(|share| format!(" ({} %)", share.times(100.0).text(2))).unwrap_or_default();
     format!(
         "{} {} batch {}{params}{part}: {} {}{share}{above}",
         key.model,
@@ -169,17 +169,24 @@ fn axes(svg: &mut Svg, x: &Scale, y: &Scale, unit: Unit) {
     frame::frame(svg, y, right, x_name, &format!("attained / {}", unit.name));
 }
 
-fn roofs(svg: &mut Svg, roofline: &Roofline<'_>, bandwidth: f64, x: &Scale, y: &Scale, unit: Unit) {
+fn roofs(svg: &mut Svg, roofline: &Roofline<'_>, bandwidth: Range, x: &Scale, y: &Scale, unit: Unit) {
     let roofs = flat_roofs(roofline, unit);
-    let slope = bandwidth / unit.flops;
+    let slope = bandwidth.high / unit.flops;
     let highest = roofs.iter().map(|(_, _, high)| *high).fold(0.0, f64::max);
-    let thick = Stroke::solid(INK, 2.0);
+    let (thick, dashed) = (Stroke::solid(INK, 2.0), Stroke { colour: INK, width: 1.0, dashes: "4 3" });
     // The diagonal starts where it enters the plot and ends at the highest roof.
-    let enters = x.low.max(y.low / slope);
-    let (from, to) =
-        ((x.place(enters), y.place(enters * slope)), (x.place(highest / slope), y.place(highest)));
+    let diagonal = |slope: f64| {
+        let enters = x.low.max(y.low / slope);
+        let ends = (highest / slope).min(x.high);
+        ((x.place(enters), y.place(enters * slope)), (x.place(ends), y.place(ends * slope)))
+    };
+    let (from, to) = diagonal(slope);
     svg.line(from, to, thick);
-    let label = format!("{} GB/s", significant(bandwidth / 1e9, 3));
+    if bandwidth.is_wide() {
+        let (from, to) = diagonal(bandwidth.low / unit.flops);
+        svg.line(from, to, dashed);
+    }
+    let label = format!("{} GB/s", bandwidth.times(1e-9).text(3));
     diagonal_label(svg, from, to, &label);
     let mut taken: Vec<f64> = Vec::new();
     let mut knees: Vec<f64> = Vec::new();
@@ -189,17 +196,9 @@ fn roofs(svg: &mut Svg, roofline: &Roofline<'_>, bandwidth: f64, x: &Scale, y: &
         svg.line((x.place(knee), at), (x.to, at), thick);
         if low < high {
             let at = y.place(low);
-            svg.line(
-                (x.place(low / slope), at),
-                (x.to, at),
-                Stroke { colour: INK, width: 1.0, dashes: "4 3" },
-            );
+            svg.line((x.place(low / slope), at), (x.to, at), dashed);
         }
-        let value = if low < high {
-            format!("{} to {}", significant(low, 3), significant(high, 3))
-        } else {
-            significant(high, 3)
-        };
+        let value = Range { low, high }.text(3);
         // If two roofs coincide, their labels are stacked.
         let mut label_at = at - 7.0;
         while taken.iter().any(|other| (other - label_at).abs() < 14.0) {
@@ -356,7 +355,7 @@ mod tests {
             intensity: 1.0,
             attained: 1.0,
             attainable: 2.0,
-            place: Place { of_compute: 0.5, of_memory: 0.5 },
+            place: Place { of_compute: Range::exactly(0.5), of_memory: Range::exactly(0.5) },
             bound: Bound::Unknown,
         };
         let (counted, modelled) = (point(BytesSource::Measured), point(BytesSource::Modelled));

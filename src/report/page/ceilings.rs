@@ -35,7 +35,7 @@ pub(super) fn ceilings(analysis: &Analysis<'_>) -> Vec<CeilingRow> {
 
 fn ceiling_row(env: &str, peaks: &Peaks, ceiling: &Ceiling) -> CeilingRow {
     let or_unknown = |text: Option<String>| text.unwrap_or_else(|| NOT_KNOWN.to_owned());
-    let bandwidth = peaks.bandwidth.map(|range| format!("{} GB/s", significant(range.high / 1e9, 3)));
+    let bandwidth = peaks.bandwidth.map(|range| format!("{} GB/s", range.times(1e-9).text(3)));
     let knee = peaks.knee(ceiling.precision).map(|knee| format!("{} FLOP/byte", significant(knee, 3)));
     CeilingRow {
         env: env.to_owned(),

@@ -105,7 +105,7 @@ fn numbers(row: &Row<'_>, statistics: &Statistics) -> Numbers {
         sd: or_too_few(statistics.sd),
         interval,
         attained: or_unknown(row.attained().map(|attained| attained / 1e9), 4),
-        share: or_unknown(row.share_of_peak().map(|share| 100.0 * share), 3),
+        share: row.share_of_peak().map_or(NOT_KNOWN.to_owned(), |share| share.times(100.0).text(3)),
         usd: or_unknown(row.usd_per_million(), 3),
     }
 }
