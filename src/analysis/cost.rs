@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::unconfirmed::listed;
-use crate::architecture::{NETWORKS, Network, NoNetwork, network};
+use crate::architecture::{Macs, NETWORKS, NoNetwork, network};
 use crate::job::{Key, ModelName, ParamValue, Precision};
 use crate::protocol::Measurement;
 
@@ -21,13 +21,27 @@ pub enum FlopsConvention {
 }
 
 impl FlopsConvention {
-    /// Training FLOPs of one image.
-    pub fn training_flops(self, network: &Network) -> u64 {
+    /// Training FLOPs of one image that takes `macs`, be it in a network or in one of its layers.
+    pub fn training_flops(self, macs: Macs) -> u64 {
         match self {
-            FlopsConvention::LayerByLayer => network.training_flops(),
-            FlopsConvention::Seed1 => 2 * 2 * network.forward_macs(),
-            FlopsConvention::Seed2 => 3 * network.forward_macs(),
+            FlopsConvention::LayerByLayer => macs.training_flops(),
+            FlopsConvention::Seed1 => 2 * 2 * macs.forward,
+            FlopsConvention::Seed2 => 3 * macs.forward,
         }
+    }
+
+    /// Its name on the command line and in tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FlopsConvention::LayerByLayer => "layer-by-layer",
+            FlopsConvention::Seed1 => "seed1",
+            FlopsConvention::Seed2 => "seed2",
+        }
+    }
+
+    /// Whether it leaves out a part of the work, so that its numbers are only for comparison with the seed reports.
+    pub fn leaves_out_work(self) -> bool {
+        self != FlopsConvention::LayerByLayer
     }
 }
 
@@ -75,8 +89,12 @@ pub struct Described {
     pub parameters: u64,
     /// MACs of one image's forward pass.
     pub forward_macs: u64,
-    /// FLOPs of one image's training step, by the study's convention.
+    /// FLOPs of one image's training step, by `convention`.
     pub training_flops: u64,
+    /// The study's convention.
+    pub convention: FlopsConvention,
+    /// FLOPs of one image's training step, layer by layer, whatever the convention.
+    pub needed_flops: u64,
     /// The modelled bytes of one image: those of an iteration ÷ its batch.
     pub modelled_bytes: f64,
     /// FLOPs of one image's training step as the worker reports them, to compare them with `training_flops`; `None` if
@@ -90,7 +108,7 @@ impl Described {
     pub(super) fn miscounted(&self) -> Option<(f64, &'static str)> {
         /// Training takes 3 × the FLOPs of the forward pass, but for the gradient of the first layer's input.
         const NEAR: f64 = 0.1;
-        let ratio = self.reported_flops? / self.training_flops as f64;
+        let ratio = self.reported_flops? / self.needed_flops as f64;
         let is_near = |other: f64| (ratio / other - 1.0).abs() <= NEAR;
         let cause = if is_near(1.0 / 6.0) {
             "a sixth is what the MACs of the forward pass alone are"
@@ -106,7 +124,20 @@ impl Described {
 }
 
 impl Cost {
-    /// FLOPs of one sample's training step.
+    /// FLOPs that one sample's training step takes, whatever the study's convention.
+    pub fn needed_flops(&self) -> f64 {
+        match self {
+            Cost::Described(described) => described.needed_flops as f64,
+            Cost::Reported { training_flops, .. } => *training_flops,
+        }
+    }
+
+    /// The convention by which [`Cost::training_flops`] are counted; `worker` if it is the worker's own.
+    pub fn convention(&self) -> &'static str {
+        self.described().map_or("worker", |described| described.convention.as_str())
+    }
+
+    /// FLOPs of one sample's training step, by the study's convention.
     pub fn training_flops(&self) -> f64 {
         match self {
             Cost::Described(described) => described.training_flops as f64,
@@ -273,7 +304,9 @@ fn described(key: &Key, runs: &[&Measurement], convention: FlopsConvention) -> R
         input_size,
         parameters,
         forward_macs: network.forward_macs(),
-        training_flops: convention.training_flops(&network),
+        training_flops: convention.training_flops(network.macs()),
+        convention,
+        needed_flops: network.training_flops(),
         modelled_bytes: bytes as f64 / f64::from(key.batch),
         reported_flops: None,
     })
@@ -321,6 +354,19 @@ mod tests {
         assert!((gflop(FlopsConvention::LayerByLayer) - 24.299).abs() < 0.01);
         assert!((gflop(FlopsConvention::Seed1) - 16.357).abs() < 0.01);
         assert!((gflop(FlopsConvention::Seed2) - 12.268).abs() < 0.01);
+    }
+
+    /// What a device executes is compared with what the network needs, not with what a convention leaves of it.
+    #[test]
+    fn a_convention_has_its_name_and_changes_no_need() {
+        use clap::ValueEnum;
+        let key = fixture::key("cpu", "resnet50", 16, 1);
+        for convention in FlopsConvention::value_variants() {
+            let cost = cost(&key, &[], *convention).unwrap();
+            assert!((cost.needed_flops() / 1e9 - 24.299).abs() < 0.01, "{convention:?}");
+            assert_eq!(cost.convention(), convention.to_possible_value().unwrap().get_name());
+            assert_eq!(convention.leaves_out_work(), cost.training_flops() < cost.needed_flops());
+        }
     }
 
     #[test]

@@ -265,6 +265,8 @@ fn full_row<'a>(
         host: circumstances.host(),
         device_name: circumstances.device_name.as_deref(),
         device_uuid: circumstances.device_uuid.as_deref(),
+        threads: circumstances.effective.settings.whole("threads"),
+        usable_processors: circumstances.usable_processors(),
     };
     Row {
         config: config.clone(),

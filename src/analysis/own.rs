@@ -89,7 +89,12 @@ fn reported<'a>(run: &'a Run<'_>) -> impl Iterator<Item = (Metric, Option<f64>)>
     let measured = run.cell.success().map(|(_, measured)| measured).filter(|_| run.cell.is_timing());
     measured.into_iter().flat_map(|measured| {
         let metrics = measured.metrics.iter();
-        metrics.map(|(name, metric)| (Metric::of(name, metric), metric.compared(measured.elapsed_s)))
+        // The seconds of an unsynchronised window mean nothing.
+        let is_known = |metric: &OwnMetric| !metric.per_second || measured.synchronized;
+        metrics.map(move |(name, metric)| {
+            let compared = metric.compared(measured.elapsed_s).filter(|_| is_known(metric));
+            (Metric::of(name, metric), compared)
+        })
     })
 }
 

@@ -91,9 +91,22 @@ pub(super) fn classes(
         .collect();
     let class = |(index, (row, obstacle)): (usize, (&Row<'_>, Option<Obstacle>))| match obstacle {
         Some(obstacle) => Class::Obstructed(obstacle),
-        None => counted.get(&index).map_or_else(|| unplaced(row), |point| point.place.class()),
+        None => match (counted.get(&index), without_work(row)) {
+            (Some(_), Some(class)) => class,
+            (Some(point), None) => point.place.class(),
+            (None, _) => unplaced(row),
+        },
     };
     rows.iter().zip(obstacles).enumerate().map(class).collect()
+}
+
+/// Why its place says nothing, if the FLOPs of `row` are counted for comparison alone.
+fn without_work(row: &Row<'_>) -> Option<Class> {
+    let described = row.cost.as_ref().ok()?.described()?;
+    described.convention.leaves_out_work().then(|| Class::Placed {
+        bound: Bound::Unknown,
+        why: format!("the FLOPs are counted by `{}`, which leaves out work", described.convention.as_str()),
+    })
 }
 
 /// Why nothing shows what limits `row`, which has no counted bytes or no roofs.
@@ -163,7 +176,8 @@ fn points(
     let point = |source, intensity: f64| {
         let (peak, allowed) = (ceiling.flops_per_s, bandwidth.times(intensity));
         let place = Place { of_compute: peak.share(attained), of_memory: allowed.share(attained) };
-        let shown = if source == BytesSource::Measured { place.class().bound() } else { Bound::Unknown };
+        let says = source == BytesSource::Measured && without_work(row).is_none();
+        let shown = if says { place.class().bound() } else { Bound::Unknown };
         let (attainable, bound) = (peak.high.min(allowed.high), obstacle.unwrap_or(shown));
         Point { row: index, number, source, intensity, attained, attainable, place, bound }
     };

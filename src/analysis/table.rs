@@ -200,6 +200,56 @@ mod tests {
         }
     }
 
+    /// The seconds of an unsynchronised window are kept as they are reported, but nothing is derived from them.
+    #[test]
+    fn no_number_of_an_unsynchronised_window_is_published() {
+        let study = StudyBuilder::new()
+            .run_with(key("cpu", "vgg16", 16, 1), 10.0, |record| {
+                let measured = record.measurement.as_mut().unwrap();
+                measured.synchronized = false;
+                measured.metrics = serde_json::from_str(
+                    r#"{ "tokens": { "value": 320, "per_second": true }, "accuracy": { "value": 0.5 } }"#,
+                )
+                .unwrap();
+            })
+            .build();
+        let metrics = metrics(&analyse(&study)).table();
+        let rates = ["samples_per_s", "mean_iteration_s", "attained_gflop_per_s", "metric_tokens_per_s"];
+        assert_eq!(rates.map(|name| cell(&metrics, 0, name)), ["NA"; 4]);
+        assert_eq!(
+            [cell(&metrics, 0, "synchronized"), cell(&metrics, 0, "metric_accuracy")],
+            ["false", "0.5"]
+        );
+    }
+
+    /// Every table with the FLOPs of a network names the convention by which they are counted.
+    #[test]
+    fn every_table_of_flops_names_their_convention() {
+        use crate::analysis::cost::FlopsConvention;
+        for (convention, name) in
+            [(FlopsConvention::LayerByLayer, "layer-by-layer"), (FlopsConvention::Seed2, "seed2")]
+        {
+            let study = Study { convention, ..study_with_peaks() };
+            let mut found = 0;
+            for file in CSV_FILES {
+                let table = (file.rows)(&analyse(&study)).table();
+                let is_of_network = |column: &String| {
+                    column.starts_with("training_gflop") || column.starts_with("attained_gflop")
+                };
+                if table.header.iter().any(is_of_network) {
+                    found += 1;
+                    let rows = 0..table.rows.len();
+                    assert!(
+                        rows.into_iter().all(|row| cell(&table, row, "flops_convention") == name),
+                        "{}",
+                        file.name
+                    );
+                }
+            }
+            assert_eq!(found, 3);
+        }
+    }
+
     /// The two parts trained on images of different sizes; the failed job could have belonged to either.
     #[test]
     fn runs_have_the_flops_of_their_own_part() {

@@ -239,6 +239,12 @@ fn parse_peaks(name: &str, text: &str, is_measured: bool) -> Result<Peaks, Peaks
 /// The results as a table for the terminal, with a note below if they include marked runs.
 pub(super) fn results_text(study: &Study, analysis: &Analysis<'_>) -> String {
     let mut text = results_table(analysis);
+    if study.convention.leaves_out_work() {
+        let convention = study.convention.as_str();
+        text += &format!(
+            "\nthe FLOPs are counted by `{convention}`, which leaves out work, for comparison alone"
+        );
+    }
     if study.include_marked {
         text += &format!("\n{}", MARKED_ARE_INCLUDED);
     }

@@ -272,6 +272,22 @@ mod tests {
         assert_eq!(with(peaks([400e9, 400e9], [30e9, 30e9])).0, 0);
     }
 
+    /// A share of the peak that leaves out work is no MFU.
+    #[test]
+    fn a_convention_that_leaves_out_work_is_named_and_gives_no_mfu() {
+        use crate::analysis::cost::FlopsConvention;
+        for (convention, words) in [
+            (FlopsConvention::LayerByLayer, "It is also called model FLOPs utilisation (MFU)."),
+            (FlopsConvention::Seed2, "It is no model FLOPs utilisation (MFU), because FLOPs are left out."),
+        ] {
+            let files = rendered(&Study { convention, ..study_with_peaks() });
+            for page in ["report.md", "report.html"].map(|page| text(&files, page)) {
+                assert!(page.contains(words) && page.matches("MFU").count() == 1, "{convention:?}");
+                assert!(page.contains(&format!("(convention `{}`)", convention.as_str())), "{convention:?}");
+            }
+        }
+    }
+
     #[test]
     fn a_template_with_an_unknown_name_is_refused() {
         let study = study_with_peaks();

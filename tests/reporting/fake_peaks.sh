@@ -11,7 +11,7 @@ case "$*" in
 esac
 case "$*" in *--quick*) quick=true ;; *) quick=false ;; esac
 cat <<JSON
-{ "schema": 1, "device": "cpu", "device_name": "Fake CPU @ 1 GHz", "threads": 2, "quick": $quick,
+{ "schema": 1, "device": "cpu", "device_name": "Fake CPU @ 1 GHz", "threads": 1, "quick": $quick,
   "clocks": { "low_mhz": 2596.1, "high_mhz": 2600.0 },
   "gemm": [{ "precision": "fp32", "operands": "fp32", "accumulate": "fp32", "layout": "NN", "size": 1024,
              "products": 1, "flops_per_s": [1e11, 1.25e11, 1.2e11] },

@@ -144,7 +144,7 @@ fn aggregate_uses_the_peaks_measured_on_this_host() {
         .collect();
     peaks.sort();
     let host = nix::unistd::gethostname().unwrap().to_string_lossy().into_owned();
-    let origin = format!("measured on {host} with 2 threads");
+    let origin = format!("measured on {host} with 1 thread");
     let expected = [("amp", "250"), ("bf16", "250"), ("fp32", "125"), ("tf32", "NA")];
     assert_eq!(
         peaks,

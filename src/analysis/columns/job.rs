@@ -5,7 +5,7 @@ use std::fmt::Display;
 use super::job_line::JobLine;
 use super::own::run_metric_columns;
 use super::sensors::sensor_columns;
-use super::shared::{OfConfig, PART, UNIT, config_columns, part_text};
+use super::shared::{CONVENTION, OfConfig, PART, UNIT, config_columns, part_text};
 use crate::analysis::column::{Column, Columns, Group, list};
 use crate::analysis::cost::usd_per_million_samples;
 use crate::analysis::marks::{foreign_cores, mark_names, stolen_cores};
@@ -109,15 +109,24 @@ fn window<'a>() -> Vec<Of<'a>> {
             JobLine::samples_per_s,
         ),
         Of::maybe("iterations", "Measured iterations.", NO_RESULT, JobLine::iterations),
-        Of::maybe("mean_iteration_s", "`window_s` ÷ `iterations`.", NO_RESULT, |line| {
-            Some(line.measured()?.elapsed_s / line.iterations()? as f64)
-        }),
+        Of::maybe(
+            "mean_iteration_s",
+            "`window_s` ÷ `iterations`.",
+            "the job has no result, or was not synchronised",
+            |line| {
+                let measured = line.measured().filter(|measured| measured.synchronized)?;
+                Some(measured.elapsed_s / line.iterations()? as f64)
+            },
+        ),
         Of::maybe(
             "training_gflop_per_sample",
             "FLOPs of a training step for one sample. See [FLOPs](../method.md#flops).",
             "nobody counts the FLOPs of the network",
             |line| line.training_flops().map(|flops| flops / 1e9),
         ),
+        Of::maybe("flops_convention", CONVENTION, "nobody counts the FLOPs of the network", |line| {
+            Some(line.row?.cost.as_ref().ok()?.convention())
+        }),
         Of::maybe(
             "attained_gflop_per_s",
             "`training_gflop_per_sample` × `samples_per_s`.",

@@ -1,7 +1,7 @@
 //! The columns of `roofline_points.csv` and of the table behind each roofline.
 
 use super::class::BOUND;
-use super::shared::{OfRow, config_columns, host_column, part_column, unit_column};
+use super::shared::{CONVENTION, OfRow, config_columns, host_column, part_column, unit_column};
 use crate::analysis::column::{Column, Columns};
 use crate::analysis::group::Row;
 use crate::analysis::own::Own;
@@ -59,6 +59,9 @@ fn throughput<'a>() -> Vec<Of<'a>> {
         Of::known("intensity_flop_per_byte", "The arithmetic intensity.", |line| line.point.intensity),
         Of::known("attained_gflop_per_s", "The network's FLOPs × the median throughput.", |line| {
             line.point.attained / 1e9
+        }),
+        Of::maybe("flops_convention", CONVENTION, "nobody counts the FLOPs of the network", |line| {
+            Some(line.row.cost.as_ref().ok()?.convention())
         }),
         Of::known(
             "attainable_gflop_per_s",

@@ -92,3 +92,7 @@ pub(in crate::analysis) fn unit_column<T: OfRow>() -> Column<T> {
 /// The meaning of the column `unit`.
 pub(super) const UNIT: &str =
     "What a sample is, in the plural: `images`, `tokens`; `samples` if nobody says.";
+
+/// The meaning of the column `flops_convention`.
+pub(in crate::analysis) const CONVENTION: &str = "How these FLOPs are counted: `layer-by-layer`, or `seed1` or `seed2` \
+    for comparison; `worker` if the worker counts them.";

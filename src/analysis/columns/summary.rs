@@ -1,7 +1,7 @@
 //! The columns of `summary.csv`.
 
 use super::own::row_metric_columns;
-use super::shared::{config_columns, host_column, part_column, unit_column};
+use super::shared::{CONVENTION, config_columns, host_column, part_column, unit_column};
 use crate::analysis::circumstances::Circumstances;
 use crate::analysis::column::{Column, Columns, list};
 use crate::analysis::counted::NcuRun;
@@ -174,6 +174,7 @@ fn cost<'a>() -> Vec<Of<'a>> {
             NO_COST,
             |row| Some(row.cost.as_ref().ok()?.training_flops() / 1e9),
         ),
+        Of::maybe("flops_convention", CONVENTION, NO_COST, |row| Some(row.cost.as_ref().ok()?.convention())),
         Of::maybe(
             "flops_source",
             "`described` if orchestrate counts the FLOPs, `reported` if the worker does.",

@@ -23,6 +23,7 @@ pub(super) fn roof(
     found.extend(missing_peaks(rows));
     found.extend(missing_ceilings(rows));
     found.extend(other_thread_counts(rows));
+    found.extend(lent_peaks(rows));
     found.extend(doubtful_peaks(rows));
     found.extend(above_roof(rows, rooflines));
     found
@@ -70,7 +71,7 @@ fn bound_text(row: &Row<'_>, class: &Class, counted: Option<&Point>) -> Option<S
 fn far_from_model(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
     let text = |row: &Row<'_>| {
         let executed = row.counted.ncu.as_ref()?.flops_per_sample()?;
-        let modelled = row.cost.as_ref().ok()?.training_flops();
+        let modelled = row.cost.as_ref().ok()?.needed_flops();
         let share = executed / modelled - 1.0;
         (share.abs() > thresholds.of(Threshold::ExecutedFlops)).then(|| {
             format!(
@@ -91,7 +92,7 @@ fn far_from_model(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
 fn reported_otherwise(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
     let text = |row: &Row<'_>| {
         let described = row.cost.as_ref().ok()?.described()?;
-        let (reported, counted) = (described.reported_flops?, described.training_flops as f64);
+        let (reported, counted) = (described.reported_flops?, described.needed_flops as f64);
         let (share, cause) = described.miscounted()?;
         (share.abs() > thresholds.of(Threshold::ReportedFlops)).then(|| {
             format!(
@@ -137,10 +138,29 @@ fn other_thread_counts(rows: &[Row<'_>]) -> Vec<Finding> {
     let sentences = rows.iter().filter_map(|row| {
         let peaks = row.ceilings()?;
         let Origin::Measured { threads: Some(measured), .. } = peaks.origin else { return None };
-        let used = row.circumstances.as_ref()?.effective.settings.whole("threads")?;
-        (used != u64::from(measured)).then(|| {
-            format!("the peaks `{}` were measured with {measured} threads, the runs used {used}", peaks.name)
-        })
+        let found = row.circumstances.as_ref()?;
+        let used = match found.effective.settings.whole("threads") {
+            Some(used) => (used != u64::from(measured)).then(|| format!("the runs used {used}"))?,
+            None if measured == found.usable_processors() => return None,
+            None => format!("nobody says how many of {} the runs used", found.usable_processors()),
+        };
+        let threads = count_text(measured as usize, "thread");
+        Some(format!("the peaks `{}` were measured with {threads}, {used}", peaks.name))
+    });
+    counted(Topic::Roof, sentences, "compared with them")
+}
+
+/// The roofs of a twin: another device of the same name in the same host.
+fn lent_peaks(rows: &[Row<'_>]) -> Vec<Finding> {
+    let sentences = rows.iter().filter_map(|row| {
+        let peaks = row.ceilings()?;
+        let Origin::Measured { uuid: Some(measured), .. } = &peaks.origin else { return None };
+        let used = match &row.circumstances.as_ref()?.device_uuid {
+            Some(used) if used == measured => return None,
+            Some(used) => format!("the runs were on {used}, another device of the same name"),
+            None => "the worker does not say which device of that name it had".to_owned(),
+        };
+        Some(format!("the peaks `{}` were measured on {measured}, and {used}", peaks.name))
     });
     counted(Topic::Roof, sentences, "compared with them")
 }

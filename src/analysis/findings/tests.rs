@@ -1,11 +1,16 @@
+use std::collections::BTreeMap;
+
 use chrono::TimeDelta;
 
 use crate::analysis::analyse;
-use crate::analysis::fixture::{StudyBuilder, key, measured_peaks, study_with_peaks};
+use crate::analysis::cost::FlopsConvention;
+use crate::analysis::fixture::{HOST, StudyBuilder, key, measured_peaks, study_with_peaks};
+use crate::analysis::peaks::Origin;
 use crate::architecture;
-use crate::job::{Key, ParamValue, Precision, WorkerTemplate};
+use crate::job::{Device, Key, Kind, ParamValue, Precision, Profile, WorkerTemplate};
 use crate::protocol::LeftOut;
-use crate::record::{Outcome, Record};
+use crate::record::ncu::NcuCounters;
+use crate::record::{Counters, Outcome, Record};
 
 fn texts(study: &crate::analysis::Study) -> Vec<String> {
     analyse(study).findings.into_iter().map(|finding| finding.text).collect()
@@ -276,6 +281,84 @@ fn findings_appear_past_their_thresholds() {
           them)."
         ]
     );
+}
+
+#[test]
+fn the_roof_of_a_twin_or_of_an_unknown_number_of_threads_is_lent_with_a_word() {
+    let gpu = |uuid: Option<&str>| {
+        let mut peaks = measured_peaks(250e9, 20e9);
+        (peaks.name, peaks.backend) = ("measured/gpu".into(), "cuda".into());
+        peaks.origin = Origin::Measured {
+            host: HOST.into(),
+            device: Device::Cuda(0),
+            uuid: Some("GPU-0".into()),
+            threads: None,
+            quick: false,
+        };
+        let key = Key { device: Device::Cuda(1), ..key("gpu", "resnet18", 16, 1) };
+        let study = StudyBuilder::new().peaks(peaks).run_with(key, 10.0, |record| {
+            record.measurement.as_mut().unwrap().details.device_uuid = uuid.map(str::to_owned);
+        });
+        about("were measured on", &study.build())
+    };
+    assert_eq!(
+        gpu(Some("GPU-1")),
+        [
+            "The peaks `measured/gpu` were measured on GPU-0, and the runs were on GPU-1, another device of the same \
+             name (1 row compared with them)."
+        ]
+    );
+    assert_eq!(gpu(Some("GPU-0")), [""; 0]);
+    assert!(gpu(None)[0].contains("the worker does not say which device of that name it had"));
+
+    let threads = |usable: u32| {
+        let peaks = measured_peaks(250e9, 20e9);
+        let key = key("cpu", "resnet18", 16, 1);
+        let study = StudyBuilder::new().peaks(peaks).run_with(key, 10.0, |record| {
+            record.measurement.as_mut().unwrap().effective.settings.retain(|name, _| name != "threads");
+            record.provenance.host.cpu.usable = usable;
+        });
+        about("threads", &study.build())
+    };
+    assert_eq!(threads(2), [""; 0]);
+    assert_eq!(
+        threads(16),
+        [
+            "The peaks `measured/bench-1-cpu` were measured with 2 threads, nobody says how many of 16 the runs used \
+             (1 row compared with them)."
+        ]
+    );
+}
+
+/// Under a convention that leaves out work, the device did not execute more than the network needs.
+#[test]
+fn executed_operations_are_compared_with_what_the_network_needs() {
+    let study = |convention| {
+        let profiled = key("cpu", "resnet18", 16, 1).profiled(Kind::Ncu, Profile::default());
+        let study = StudyBuilder::new()
+            .peaks(measured_peaks(250e9, 20e9))
+            .run("cpu", "resnet18", 16, 1, 10.0)
+            .run_with(profiled, 0.5, |record| {
+                let needed = architecture::network("resnet18", 224, 1000).unwrap().training_flops();
+                let names = ["fadd", "fmul", "ffma", "hadd", "hmul", "hfma", "dadd", "dmul", "dfma"];
+                let name = |name| format!("sm__sass_thread_inst_executed_op_{name}_pred_on.sum");
+                let mut metrics: BTreeMap<String, u64> = names.map(|it| (name(it), 0)).into();
+                metrics.insert(name("fadd"), 160 * needed);
+                metrics.insert("sm__ops_path_tensor_src_fp16.sum".into(), 0);
+                metrics.insert("dram__bytes.sum".into(), 160 * 1_000_000_000);
+                let counters = NcuCounters { kernels: 2, metrics, ..NcuCounters::default() };
+                record.counters = Some(Counters::Ncu(counters.into()));
+            })
+            .build();
+        crate::analysis::Study { convention, ..study }
+    };
+    for convention in [FlopsConvention::LayerByLayer, FlopsConvention::Seed1, FlopsConvention::Seed2] {
+        assert_eq!(about("the device executed", &study(convention)), [""; 0], "{convention:?}");
+        let classes = analyse(&study(convention)).classes[0].why();
+        let says =
+            classes == format!("the FLOPs are counted by `{}`, which leaves out work", convention.as_str());
+        assert_eq!(says, convention.leaves_out_work(), "{classes}");
+    }
 }
 
 /// A mistake of the seed reports: peaks of other hardware.

@@ -3,6 +3,7 @@
 //! none, with the reason.
 
 use super::{Origin, Peaks};
+use crate::text::count_text;
 
 /// All peaks, by name.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,6 +24,10 @@ pub struct Wanted<'a> {
     pub device_name: Option<&'a str>,
     /// The device's UUID, if it has one and the worker reported it.
     pub device_uuid: Option<&'a str>,
+    /// The number of compute threads, if the worker reported it.
+    pub threads: Option<u64>,
+    /// The number of processors that the runs could use.
+    pub usable_processors: u32,
 }
 
 /// The reason why a device has no peaks.
@@ -53,6 +58,28 @@ pub enum NoPeaks {
     NoName {
         /// The host.
         host: String,
+    },
+    /// The device was measured when the host had another size.
+    #[error(
+        "the peaks `{name}` were measured with {}, but the runs on {host} {}; `orchestrate peaks measure --device cpu` \
+         measures them again",
+        count_text(*measured as usize, "thread"),
+        match threads {
+            Some(threads) => format!("used {threads}"),
+            None => format!("had only {}", count_text(*usable as usize, "processor")),
+        }
+    )]
+    OtherSize {
+        /// The peaks' name.
+        name: String,
+        /// The host.
+        host: String,
+        /// How many threads they were measured with.
+        measured: u32,
+        /// How many the runs used, if those are more.
+        threads: Option<u64>,
+        /// How many processors the runs could use.
+        usable: u32,
     },
     /// The device was not measured, and the env names no peaks.
     #[error(
@@ -121,15 +148,33 @@ impl Catalogue {
         // GPUs of one name in one host are similar enough to share a roof, but each prefers its own.
         let is_another = |(_, uuid): &(&Peaks, Option<&str>)| *uuid != wanted.device_uuid;
         let chosen = of_host.filter(fits).min_by_key(is_another).map(|(peaks, _)| peaks);
-        chosen.ok_or_else(|| NoPeaks::NotMeasured {
+        let chosen = chosen.ok_or_else(|| NoPeaks::NotMeasured {
             device: wanted.describe(),
             host: wanted.host.to_owned(),
             backend: wanted.backend.to_owned(),
-        })
+        })?;
+        wanted.other_size(chosen).map_or(Ok(chosen), Err)
     }
 }
 
 impl Wanted<'_> {
+    /// Why measured `peaks` are those of the host when it had more or fewer processors. Runs with fewer threads than
+    /// the peaks are below the same roof.
+    fn other_size(&self, peaks: &Peaks) -> Option<NoPeaks> {
+        let Origin::Measured { threads: Some(measured), .. } = peaks.origin else { return None };
+        let usable = self.usable_processors;
+        // More threads than processors gain nothing.
+        let used = self.threads.map(|threads| threads.min(usable.into()));
+        let threads = used.filter(|used| *used > u64::from(measured));
+        (threads.is_some() || measured > usable).then(|| NoPeaks::OtherSize {
+            name: peaks.name.clone(),
+            host: self.host.to_owned(),
+            measured,
+            threads,
+            usable,
+        })
+    }
+
     fn describe(&self) -> String {
         match self.device_name {
             Some(name) => format!("`{name}` ({})", self.backend),
@@ -180,13 +225,25 @@ mod tests {
         ])
     }
 
+    fn anything() -> Wanted<'static> {
+        Wanted {
+            named: None,
+            backend: "cpu",
+            host: "a",
+            device_name: None,
+            device_uuid: None,
+            threads: None,
+            usable_processors: 2,
+        }
+    }
+
     fn choose(
         named: Option<&str>,
         backend: &str,
         host: &str,
         device: Option<&str>,
     ) -> Result<String, String> {
-        let wanted = Wanted { named, backend, host, device_name: device, device_uuid: None };
+        let wanted = Wanted { named, backend, host, device_name: device, ..anything() };
         catalogue().choose(&wanted).map(|peaks| peaks.name.clone()).map_err(|error| error.to_string())
     }
 
@@ -228,6 +285,26 @@ mod tests {
         assert!(choose(Some("m4"), "mps", "a", Some("Apple M4")).unwrap_err().contains("no such file"));
     }
 
+    /// A machine that was resized from 2 to 16 processors, or to 1, is no longer the one that was measured.
+    #[test]
+    fn peaks_of_a_host_of_another_size_do_not_fit() {
+        let choose = |threads, usable_processors| {
+            let wanted = Wanted { device_name: Some("A CPU"), threads, usable_processors, ..anything() };
+            catalogue().choose(&wanted).map(|peaks| peaks.name.clone()).map_err(|error| error.to_string())
+        };
+        let fits = Ok("measured/a-cpu".to_owned());
+        for (threads, usable) in [(Some(2), 2), (Some(1), 2), (Some(2), 16), (None, 16), (Some(8), 2)] {
+            assert_eq!(choose(threads, usable), fits, "{threads:?} threads on {usable} processors");
+        }
+        assert_eq!(
+            choose(Some(16), 16).unwrap_err(),
+            "the peaks `measured/a-cpu` were measured with 2 threads, but the runs on a used 16; `orchestrate peaks \
+             measure --device cpu` measures them again"
+        );
+        assert!(choose(Some(1), 1).unwrap_err().contains("but the runs on a had only 1 processor;"));
+        assert!(choose(None, 1).is_err());
+    }
+
     /// Two measured GPUs of one name in one host, and a third without measured peaks.
     #[test]
     fn a_gpu_prefers_its_own_peaks_to_those_of_a_twin() {
@@ -240,7 +317,7 @@ mod tests {
             Catalogue::new(vec![gpu("measured/a-0", 0, "GPU-0"), gpu("measured/a-1", 1, "GPU-1"), elsewhere]);
         let choose = |uuid| {
             let device_name = Some("NVIDIA L4");
-            let wanted = Wanted { named: None, backend: "cuda", host: "a", device_name, device_uuid: uuid };
+            let wanted = Wanted { backend: "cuda", device_name, device_uuid: uuid, ..anything() };
             catalogue.choose(&wanted).unwrap().name.clone()
         };
         assert_eq!(choose(Some("GPU-1")), "measured/a-1");

@@ -3,7 +3,7 @@
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 
-use crate::analysis::complexity::{Complexity, LayerBatchCost, LayerCost};
+use crate::analysis::complexity::{BatchCost, Complexity, LayerBatchCost, LayerCost};
 use crate::cli::output::{Layout, table, table_text};
 use crate::job::{Optimizer, Precision};
 
@@ -165,96 +165,77 @@ fn right_aligned(table: &mut Table, from: usize) {
     }
 }
 
-/// One row per network and batch. All numbers except the intensity are integers in base units.
+/// A column of `summary.csv`: its name and its cell.
+type OfNetwork = (&'static str, fn(&Complexity, &BatchCost) -> String);
+
+/// All numbers but the intensity are integers in base units.
+const OF_NETWORKS: &[OfNetwork] = &[
+    ("network", |network, _| network.network.to_owned()),
+    ("parameters", |network, _| network.parameters.to_string()),
+    ("parameter_bytes", |network, _| network.parameter_bytes.to_string()),
+    ("gradient_bytes", |network, _| network.gradient_bytes.to_string()),
+    ("optimizer_state_bytes", |network, _| network.optimizer_state_bytes.to_string()),
+    ("forward_macs", |network, _| network.forward_macs.to_string()),
+    ("input_gradient_macs", |network, _| network.input_gradient_macs.to_string()),
+    ("weight_gradient_macs", |network, _| network.weight_gradient_macs.to_string()),
+    ("forward_flops", |network, _| network.forward_flops.to_string()),
+    ("training_flops", |network, _| network.training_flops.to_string()),
+    ("flops_convention", |network, _| network.flops_convention.to_owned()),
+    ("batch", |_, batch| batch.batch.to_string()),
+    ("activation_bytes", |_, batch| batch.activation_bytes.to_string()),
+    ("memory_estimate_bytes", |_, batch| batch.memory_estimate_bytes.to_string()),
+    ("modelled_dram_bytes", |_, batch| batch.modelled_dram_bytes.to_string()),
+    ("arithmetic_intensity", |_, batch| format!("{:.4}", batch.arithmetic_intensity)),
+];
+
+/// One row per network and batch.
 ///
 /// # Errors
 /// Writing to memory does not fail.
 pub(super) fn summary_csv(networks: &[Complexity]) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record([
-        "network",
-        "parameters",
-        "parameter_bytes",
-        "gradient_bytes",
-        "optimizer_state_bytes",
-        "forward_macs",
-        "input_gradient_macs",
-        "weight_gradient_macs",
-        "forward_flops",
-        "training_flops",
-        "batch",
-        "activation_bytes",
-        "memory_estimate_bytes",
-        "modelled_dram_bytes",
-        "arithmetic_intensity",
-    ])?;
+    writer.write_record(OF_NETWORKS.iter().map(|(name, _)| name))?;
     for network in networks {
         for batch in &network.batches {
-            let numbers = [
-                network.parameters,
-                network.parameter_bytes,
-                network.gradient_bytes,
-                network.optimizer_state_bytes,
-                network.forward_macs,
-                network.input_gradient_macs,
-                network.weight_gradient_macs,
-                network.forward_flops,
-                network.training_flops,
-                batch.batch.into(),
-                batch.activation_bytes,
-                batch.memory_estimate_bytes,
-                batch.modelled_dram_bytes,
-            ];
-            writer.write_field(network.network)?;
-            numbers.iter().try_for_each(|number| writer.write_field(number.to_string()))?;
-            writer.write_field(format!("{:.4}", batch.arithmetic_intensity))?;
-            writer.write_record(None::<&[u8]>)?;
+            writer.write_record(OF_NETWORKS.iter().map(|(_, cell)| cell(network, batch)))?;
         }
     }
     text(writer)
 }
 
-/// One row per layer and batch. All numbers are integers in base units.
+/// A column of a network's CSV file: its name and its cell.
+type OfLayer = (&'static str, fn(&Complexity, &LayerCost, &LayerBatchCost) -> String);
+
+/// All numbers are integers in base units.
+const OF_LAYERS: &[OfLayer] = &[
+    ("network", |network, _, _| network.network.to_owned()),
+    ("layer", |_, layer, _| layer.layer.clone()),
+    ("op", |_, layer, _| layer.op.to_owned()),
+    ("output", |_, layer, _| layer.output.clone()),
+    ("parameters", |_, layer, _| layer.parameters.to_string()),
+    ("forward_macs", |_, layer, _| layer.forward_macs.to_string()),
+    ("input_gradient_macs", |_, layer, _| layer.input_gradient_macs.to_string()),
+    ("weight_gradient_macs", |_, layer, _| layer.weight_gradient_macs.to_string()),
+    ("training_flops", |_, layer, _| layer.training_flops.to_string()),
+    ("flops_convention", |network, _, _| network.flops_convention.to_owned()),
+    ("gradient_bytes", |_, layer, _| layer.gradient_bytes.to_string()),
+    ("optimizer_state_bytes", |_, layer, _| layer.optimizer_state_bytes.to_string()),
+    ("batch", |_, _, batch| batch.batch.to_string()),
+    ("activation_bytes", |_, _, batch| batch.activation_bytes.to_string()),
+    ("modelled_dram_bytes", |_, _, batch| batch.modelled_dram_bytes.to_string()),
+];
+
+/// One row per layer and batch.
 ///
 /// # Errors
 /// Writing to memory does not fail.
 pub(super) fn layer_csv(networks: &[Complexity]) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record([
-        "network",
-        "layer",
-        "op",
-        "output",
-        "parameters",
-        "forward_macs",
-        "input_gradient_macs",
-        "weight_gradient_macs",
-        "training_flops",
-        "gradient_bytes",
-        "optimizer_state_bytes",
-        "batch",
-        "activation_bytes",
-        "modelled_dram_bytes",
-    ])?;
+    writer.write_record(OF_LAYERS.iter().map(|(name, _)| name))?;
     for network in networks {
         for layer in &network.layers {
             for batch in &layer.batches {
-                let numbers = [
-                    layer.parameters,
-                    layer.forward_macs,
-                    layer.input_gradient_macs,
-                    layer.weight_gradient_macs,
-                    layer.training_flops,
-                    layer.gradient_bytes,
-                    layer.optimizer_state_bytes,
-                    batch.batch.into(),
-                    batch.activation_bytes,
-                    batch.modelled_dram_bytes,
-                ];
-                let words = [network.network, &layer.layer, layer.op, &layer.output];
-                words.iter().try_for_each(|word| writer.write_field(word))?;
-                numbers.iter().try_for_each(|number| writer.write_field(number.to_string()))?;
-                writer.write_record(None::<&[u8]>)?;
+                writer.write_record(OF_LAYERS.iter().map(|(_, cell)| cell(network, layer, batch)))?;
             }
         }
     }

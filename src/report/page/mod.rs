@@ -47,6 +47,8 @@ pub(super) struct Page {
     /// What the samples of all results are.
     unit: String,
     convention: String,
+    /// Whether the convention leaves out a part of the work.
+    leaves_out_work: bool,
     left_out: Vec<LeftOut>,
     failures: Vec<FailureRow>,
     not_run: Vec<Fact>,
@@ -131,6 +133,7 @@ pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &[Drawn]) ->
         results: analysis.rows.iter().map(|row| result(row, &analysis.varying)).collect(),
         unit: unit(&analysis.rows).to_string(),
         convention: complexity::convention_text(analysis, study.convention),
+        leaves_out_work: study.convention.leaves_out_work(),
         left_out: analysis.runs.iter().filter_map(|run| left_out(run, &analysis.varying)).collect(),
         failures: analysis.runs.iter().filter_map(failure).collect(),
         not_run: not_run(analysis),

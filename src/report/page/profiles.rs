@@ -28,7 +28,7 @@ struct NcuView {
     label: String,
     kernels: String,
     executed: String,
-    modelled: String,
+    needed: String,
     dram: String,
     intensity: String,
     zero_flop: String,
@@ -78,15 +78,15 @@ fn percent(share: Option<f64>) -> String {
 }
 
 fn ncu_view(row: &Row<'_>, run: &NcuRun<'_>) -> NcuView {
-    let modelled = row.cost.as_ref().ok().map(Cost::training_flops);
+    let needed = row.cost.as_ref().ok().map(Cost::needed_flops);
     let bytes = run.dram_bytes_per_sample();
-    let intensity = modelled.zip(bytes).map(|(flops, bytes)| flops / bytes);
+    let intensity = needed.zip(bytes).map(|(flops, bytes)| flops / bytes);
     let missing: Vec<&str> = run.counters.not_measured.keys().map(String::as_str).collect();
     NcuView {
         label: row.label(),
         kernels: grouped(run.counters.kernels),
         executed: known(run.flops_per_sample().map(|flops| flops / 1e9), 4),
-        modelled: known(modelled.map(|flops| flops / 1e9), 4),
+        needed: known(needed.map(|flops| flops / 1e9), 4),
         dram: known(bytes.map(|bytes| bytes / 1e6), 4),
         intensity: known(intensity, 3),
         zero_flop: percent(run.counters.zero_flop_share()),
