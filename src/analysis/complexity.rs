@@ -6,20 +6,9 @@
 use serde::Serialize;
 
 use super::cost::{FlopsConvention, element_bytes};
+use super::step::{PARAMETER_BYTES, numbers_kept, step_bytes, step_flops};
 use crate::architecture::{Layer, Macs, Network};
 use crate::job::{Optimizer, Precision};
-
-/// Bytes of a parameter, of its gradient and of each number that an optimizer keeps for it. All are in single
-/// precision, even if activations are in half precision.
-const PARAMETER_BYTES: u64 = 4;
-
-/// How many numbers `optimizer` keeps per parameter: the momentum, or the means of the gradient and of its square.
-fn numbers_a_parameter(optimizer: Optimizer) -> u64 {
-    match optimizer {
-        Optimizer::Sgd => 1,
-        Optimizer::AdamW => 2,
-    }
-}
 
 /// The rules by which a network's cost is counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,7 +17,7 @@ pub struct Counting<'a> {
     pub batches: &'a [u32],
     /// The precision, which decides the bytes of an activation.
     pub precision: Precision,
-    /// The optimizer whose state is counted.
+    /// The optimizer whose state and step are counted.
     pub optimizer: Optimizer,
     /// How training FLOPs are counted.
     pub convention: FlopsConvention,
@@ -47,6 +36,10 @@ pub struct Complexity {
     pub gradient_bytes: u64,
     /// Bytes of the optimizer's state.
     pub optimizer_state_bytes: u64,
+    /// Bytes that a step of the optimizer reads and writes: see [`step_bytes`].
+    pub optimizer_step_bytes: u64,
+    /// FLOPs of a step of the optimizer, which are in no other number: see [`step_flops`].
+    pub optimizer_step_flops: u64,
     /// MACs of one image's forward pass.
     pub forward_macs: u64,
     /// MACs of one image's input gradients.
@@ -76,7 +69,8 @@ pub struct BatchCost {
     /// Parameters, gradients, optimizer state and activations together. This is an estimate: real allocators use up to
     /// twice as much or as little, because workspaces add memory and reused buffers save some.
     pub memory_estimate_bytes: u64,
-    /// Modelled DRAM traffic of a training iteration: see [`Network::modelled_bytes`].
+    /// Modelled DRAM traffic of a training iteration that ends with a step of the optimizer: see
+    /// [`Network::modelled_bytes`] and [`step_bytes`].
     pub modelled_dram_bytes: u64,
     /// Training FLOPs ÷ modelled DRAM bytes.
     pub arithmetic_intensity: f64,
@@ -116,7 +110,7 @@ pub struct LayerBatchCost {
     pub batch: u32,
     /// Bytes of its output.
     pub activation_bytes: u64,
-    /// Modelled DRAM traffic, forward and backward.
+    /// Modelled DRAM traffic: forward, backward, and the optimizer's step.
     pub modelled_dram_bytes: u64,
 }
 
@@ -131,7 +125,7 @@ impl Complexity {
             let element_bytes = element_bytes(counting.precision);
             let activation_bytes =
                 u64::from(batch) * u64::from(element_bytes) * network.activation_elements();
-            let modelled_dram_bytes = network.modelled_bytes(batch, element_bytes);
+            let modelled_dram_bytes = network.modelled_bytes(batch, element_bytes) + fixed_bytes.step;
             BatchCost {
                 batch,
                 activation_bytes,
@@ -148,6 +142,8 @@ impl Complexity {
             parameter_bytes: fixed_bytes.parameters,
             gradient_bytes: fixed_bytes.gradients,
             optimizer_state_bytes: fixed_bytes.optimizer_state,
+            optimizer_step_bytes: fixed_bytes.step,
+            optimizer_step_flops: step_flops(counting.optimizer) * parameters,
             forward_macs: forward,
             input_gradient_macs: input_gradient,
             weight_gradient_macs: weight_gradient,
@@ -169,7 +165,7 @@ impl LayerCost {
         let batches = counting.batches.iter().map(|&batch| LayerBatchCost {
             batch,
             activation_bytes: u64::from(batch) * element_bytes * layer.activation_elements(),
-            modelled_dram_bytes: element_bytes * layer.modelled_elements(batch),
+            modelled_dram_bytes: element_bytes * layer.modelled_elements(batch) + fixed_bytes.step,
         });
         LayerCost {
             layer: layer.name.clone(),
@@ -192,14 +188,22 @@ struct Bytes {
     parameters: u64,
     gradients: u64,
     optimizer_state: u64,
+    /// Those that a step of the optimizer moves.
+    step: u64,
 }
 
 impl Bytes {
     fn of(parameters: u64, optimizer: Optimizer) -> Bytes {
         let bytes = PARAMETER_BYTES * parameters;
-        Bytes { parameters: bytes, gradients: bytes, optimizer_state: numbers_a_parameter(optimizer) * bytes }
+        Bytes {
+            parameters: bytes,
+            gradients: bytes,
+            optimizer_state: numbers_kept(optimizer) * bytes,
+            step: step_bytes(optimizer) * parameters,
+        }
     }
 
+    /// The memory that they take.
     fn all(&self) -> u64 {
         self.parameters + self.gradients + self.optimizer_state
     }
@@ -256,6 +260,13 @@ mod tests {
         assert_eq!(sgd.batches[1].activation_bytes, 2 * adamw.batches[1].activation_bytes);
         assert_eq!(sgd.batches[1].activation_bytes, 16 * sgd.batches[0].activation_bytes);
         assert_eq!(sgd.batches[0].memory_estimate_bytes, 3 * 46_758_048 + sgd.batches[0].activation_bytes);
+        assert_eq!(
+            (sgd.optimizer_step_bytes, adamw.optimizer_step_bytes),
+            (20 * 11_689_512, 28 * 11_689_512)
+        );
+        assert_eq!((sgd.optimizer_step_flops, adamw.optimizer_step_flops), (6 * 11_689_512, 14 * 11_689_512));
+        let layers = network.modelled_bytes(16, 4);
+        assert_eq!(sgd.batches[1].modelled_dram_bytes, layers + sgd.optimizer_step_bytes);
         assert!(sgd.layers.is_empty());
         assert_eq!(sgd.forward_flops, 2 * sgd.forward_macs);
         assert_eq!(sgd.batches[1].activation_bytes, 16 * 4 * network.activation_elements());

@@ -3,9 +3,10 @@
 
 use std::fmt;
 
+use super::step::step_bytes;
 use super::unconfirmed::listed;
 use crate::architecture::{Macs, NETWORKS, NoNetwork, network};
-use crate::job::{Key, ModelName, ParamValue, Precision};
+use crate::job::{Key, ModelName, Optimizer, ParamValue, Precision};
 use crate::protocol::Measurement;
 
 /// How training FLOPs are counted. Every table that shows them names its convention.
@@ -95,8 +96,12 @@ pub struct Described {
     pub convention: FlopsConvention,
     /// FLOPs of one image's training step, layer by layer, whatever the convention.
     pub needed_flops: u64,
-    /// The modelled bytes of one image: those of an iteration ÷ its batch.
+    /// The modelled bytes of one image: those of an iteration ÷ its batch, with its share of the optimizer's step.
     pub modelled_bytes: f64,
+    /// The optimizer whose step is among them; `None` if nobody says which one trained.
+    pub optimizer: Option<Optimizer>,
+    /// How many iterations share such a step.
+    pub iterations_a_step: u64,
     /// FLOPs of one image's training step as the worker reports them, to compare them with `training_flops`; `None` if
     /// it does not, or if the study's convention counts something else.
     pub reported_flops: Option<f64>,
@@ -299,7 +304,11 @@ fn described(key: &Key, runs: &[&Measurement], convention: FlopsConvention) -> R
     if let Some(reported) = reported.find(|reported| *reported != parameters) {
         return Err(NoCost::OtherNetwork { model: key.model.clone(), reported, described: parameters });
     }
-    let bytes = network.modelled_bytes(key.batch, element_bytes(key.precision));
+    let optimizer = optimizer(key, runs);
+    let iterations_a_step = iterations_a_step(key, runs);
+    let step =
+        optimizer.map_or(0.0, |rule| (step_bytes(rule) * parameters) as f64 / iterations_a_step as f64);
+    let bytes = network.modelled_bytes(key.batch, element_bytes(key.precision)) as f64 + step;
     Ok(Described {
         input_size,
         parameters,
@@ -307,9 +316,28 @@ fn described(key: &Key, runs: &[&Measurement], convention: FlopsConvention) -> R
         training_flops: convention.training_flops(network.macs()),
         convention,
         needed_flops: network.training_flops(),
-        modelled_bytes: bytes as f64 / f64::from(key.batch),
+        modelled_bytes: bytes / f64::from(key.batch),
+        optimizer,
+        iterations_a_step,
         reported_flops: None,
     })
+}
+
+/// The optimizer that trained: as the worker reports it, else as it was told.
+fn optimizer(key: &Key, runs: &[&Measurement]) -> Option<Optimizer> {
+    let reported = runs.iter().find_map(|run| run.effective.settings.get("optimizer"));
+    let told = || key.param("optimizer").map(|value| value.to_string());
+    reported.map(ToString::to_string).or_else(told)?.parse().ok()
+}
+
+/// How many iterations share a step of the optimizer: one each, unless the worker or the job says otherwise.
+fn iterations_a_step(key: &Key, runs: &[&Measurement]) -> u64 {
+    let reported = runs.iter().find_map(|run| run.effective.settings.whole("grad_accum_steps"));
+    let told = || match key.param("grad_accum_steps") {
+        Some(ParamValue::Int(steps)) => u64::try_from(steps).ok(),
+        _ => None,
+    };
+    reported.or_else(told).unwrap_or(1).max(1)
 }
 
 /// Height and width of the images, and the number of classes.
@@ -413,6 +441,39 @@ mod tests {
         assert!(sizes(&key, &[]).is_err(), "a report of one run says nothing about another");
         let unknown = Key { model: "lenet".into(), ..key };
         assert!(sizes(&unknown, &[]).unwrap_err().contains("no description of the network `lenet`"));
+    }
+
+    /// The step's share of the modelled bytes of an image goes by who trained, and by how many iterations share it.
+    #[test]
+    fn modelled_bytes_have_the_step_of_the_optimizer_that_trained() {
+        use crate::job::WorkerTemplate;
+        let network = network("vgg16", 224, 1000).unwrap();
+        let layers = network.modelled_bytes(16, 4) as f64 / 16.0;
+        let step = |bytes: u64| (bytes * network.parameters()) as f64 / 16.0;
+        let with = |params: &[(&str, ParamValue)]| {
+            let params = params.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+            Key { params: params.collect(), ..fixture::key("cpu", "vgg16", 16, 1) }
+        };
+        let bytes = |key: &Key, runs: &[&Measurement]| {
+            let described = *cost(key, runs, FlopsConvention::default()).unwrap().described().unwrap();
+            (described.optimizer, described.modelled_bytes - layers)
+        };
+        let near = |(rule, found): (Option<Optimizer>, f64), expected: Option<Optimizer>, bytes: f64| {
+            assert!(rule == expected && (found - bytes).abs() < 1.0, "{rule:?}: {found} against {bytes}");
+        };
+        let adamw = with(&[("optimizer", ParamValue::Text("adamw".into()))]);
+        near(bytes(&with(&[]), &[]), Some(Optimizer::Sgd), step(20));
+        near(bytes(&adamw, &[]), Some(Optimizer::AdamW), step(28));
+        near(bytes(&with(&[("grad_accum_steps", ParamValue::Int(4))]), &[]), Some(Optimizer::Sgd), step(5));
+        let shape = [("input_size", ParamValue::Int(224)), ("classes", ParamValue::Int(1000))];
+        let worker = WorkerTemplate::Command(["train.py".into()].into());
+        let own = Key { worker, ..with(&shape) };
+        near(bytes(&own, &[]), None, 0.0);
+        let mut run = fixture::measurement(&own, 10.0);
+        run.effective.settings.set("optimizer", "adamw");
+        near(bytes(&own, &[&run]), Some(Optimizer::AdamW), step(28));
+        run.effective.settings.set("optimizer", "lion");
+        near(bytes(&own, &[&run]), None, 0.0);
     }
 
     /// A key of an external worker and two runs of it, which report these FLOPs per sample.

@@ -20,6 +20,7 @@
 //! | [`peaks`] | the ceilings of a device |
 //! | [`pipeline`] | the cost of reading and decoding files, compared with synthetic tensors |
 //! | [`roofline`] | points and roofs |
+//! | [`step`] | bytes and FLOPs of an optimizer's step |
 //! | [`findings`] | the sentences of a report, each with its number and its threshold |
 //! | [`table`] | the CSV files |
 //! | [`unconfirmed`] | declared parameters that no worker confirmed |
@@ -43,6 +44,7 @@ pub mod own;
 pub mod peaks;
 pub mod pipeline;
 pub mod roofline;
+pub mod step;
 pub mod table;
 pub mod tally;
 pub mod unconfirmed;

@@ -6,7 +6,7 @@ use crate::analysis::column::{Column, Columns};
 use crate::analysis::group::Row;
 use crate::analysis::own::Own;
 use crate::analysis::peaks::{Ceiling, Peaks};
-use crate::analysis::roofline::Point;
+use crate::analysis::roofline::{BytesSource, Point};
 
 const NO_THROUGHPUT: &str = "no run of the row counts";
 const NO_PEAK: &str = "the peaks file has no peak at this precision";
@@ -56,6 +56,15 @@ fn throughput<'a>() -> Vec<Of<'a>> {
             line.row.median()
         }),
         Of::known("bytes_source", "`measured`, `modelled` or `estimated`.", |line| line.point.source),
+        Of::maybe(
+            "optimizer_in_bytes",
+            "The optimizer whose step is among the modelled bytes: `sgd` or `adamw`.",
+            "the bytes are not modelled, or nobody says which optimizer trained",
+            |line| {
+                let is_modelled = line.point.source == BytesSource::Modelled;
+                line.row.cost.as_ref().ok().filter(|_| is_modelled)?.described()?.optimizer
+            },
+        ),
         Of::known("intensity_flop_per_byte", "The arithmetic intensity.", |line| line.point.intensity),
         Of::known("attained_gflop_per_s", "The network's FLOPs × the median throughput.", |line| {
             line.point.attained / 1e9

@@ -35,7 +35,7 @@ pub(super) struct ComplexityArgs {
     /// Precision, which decides the bytes of an activation: fp32, tf32, amp or bf16.
     #[arg(long, value_name = "WORD", default_value = "fp32")]
     precision: Precision,
-    /// The optimizer whose state is counted: sgd or adamw.
+    /// The optimizer whose state and step are counted: sgd or adamw.
     #[arg(long, value_name = "WORD", default_value = "sgd")]
     optimizer: Optimizer,
     /// How training FLOPs are counted; the conventions of the seed reports are for comparison.

@@ -4,6 +4,7 @@ use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 
 use crate::analysis::complexity::{BatchCost, Complexity, LayerBatchCost, LayerCost};
+use crate::analysis::step::{step_bytes, step_flops};
 use crate::cli::output::{Layout, table, table_text};
 use crate::job::{Optimizer, Precision};
 
@@ -23,7 +24,7 @@ pub(super) struct Summary {
     pub(super) classes: u32,
     /// The precision.
     pub(super) precision: Precision,
-    /// The optimizer whose state is counted.
+    /// The optimizer whose state and step are counted.
     #[serde(serialize_with = "word")]
     pub(super) optimizer: Optimizer,
     /// The networks, in the requested order.
@@ -40,7 +41,10 @@ fn notes(summary: &Summary) -> String {
         "Images of {size} × {size} pixels, {classes} classes, {precision}. 1 MAC is 2 FLOPs; MACs and FLOPs are per \
          image.\n{convention}\nMemory is an estimate: parameters, gradients and {optimizer} state in single \
          precision, and the outputs of all layers.\nDRAM traffic is modelled: each layer reads its inputs and \
-         weights and writes its outputs once, forward and backward, without the optimizer.\n",
+         weights and writes its outputs once, forward and backward, and {optimizer} step moves {step} bytes per \
+         parameter. Its {step_flops} FLOPs per parameter are not among the training FLOPs.\n",
+        step = step_bytes(summary.optimizer),
+        step_flops = step_flops(summary.optimizer),
         size = summary.input_size,
         classes = summary.classes,
         precision = summary.precision,
@@ -175,6 +179,8 @@ const OF_NETWORKS: &[OfNetwork] = &[
     ("parameter_bytes", |network, _| network.parameter_bytes.to_string()),
     ("gradient_bytes", |network, _| network.gradient_bytes.to_string()),
     ("optimizer_state_bytes", |network, _| network.optimizer_state_bytes.to_string()),
+    ("optimizer_step_bytes", |network, _| network.optimizer_step_bytes.to_string()),
+    ("optimizer_step_flops", |network, _| network.optimizer_step_flops.to_string()),
     ("forward_macs", |network, _| network.forward_macs.to_string()),
     ("input_gradient_macs", |network, _| network.input_gradient_macs.to_string()),
     ("weight_gradient_macs", |network, _| network.weight_gradient_macs.to_string()),

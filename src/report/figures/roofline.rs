@@ -30,7 +30,8 @@ They meet at the knee.
 - A filled point has bytes that were counted on the device. Only such a point says which roof bounds its config, and
   it says nothing if the host holds the config up, or if its memory spilled.
 - A hollow point has modelled bytes: every layer reads its inputs and weights and writes its outputs once, forward and
-  backward. Caches and fusion save real bytes, and second passes add some, so the point shows no bound.
+  backward. The optimizer's step adds what it reads and writes. Caches and fusion save real bytes, and second passes
+  add some, so the point shows no bound.
 - A point above its roof means that the roof, the bytes or the FLOPs are wrong. It is reported, not clamped.
 
 `roofline_points.csv` also has points whose bytes are estimated from the bandwidth roof, for comparison with older

@@ -18,8 +18,8 @@ pub(super) struct ComplexityRow {
     intensity: String,
 }
 
-/// One line per network, precision and batch, because the intensity depends on all three; and one for each network
-/// whose worker counts.
+/// One line per network, precision, batch and optimizer, because the intensity depends on all of them; and one for each
+/// network whose worker counts.
 pub(super) fn complexity(analysis: &Analysis<'_>) -> Vec<ComplexityRow> {
     let mut seen = BTreeSet::new();
     let mut rows = Vec::new();
@@ -27,8 +27,17 @@ pub(super) fn complexity(analysis: &Analysis<'_>) -> Vec<ComplexityRow> {
         let Ok(cost) = &row.cost else { continue };
         let key = &row.config;
         let model = match cost.described() {
-            Some(Described { input_size: size, .. }) => {
-                format!("{} {}, {size} × {size} pixels, batch {}", key.model, key.precision, key.batch)
+            Some(Described { input_size: size, optimizer, iterations_a_step, .. }) => {
+                let shared = match iterations_a_step {
+                    1 => String::new(),
+                    n => format!(" every {n} iterations"),
+                };
+                let optimizer =
+                    optimizer.map(|optimizer| format!(", {optimizer}{shared}")).unwrap_or_default();
+                format!(
+                    "{} {}, {size} × {size} pixels, batch {}{optimizer}",
+                    key.model, key.precision, key.batch
+                )
             }
             None => format!("{}, as its worker counts", key.model),
         };
