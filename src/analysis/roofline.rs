@@ -296,7 +296,7 @@ mod tests {
             [(Precision::Bf16, 400e9), (Precision::Amp, 300e9), (Precision::Tf32, 200e9)]
         {
             let flops_per_s = Range::exactly(flops);
-            peaks.flops.push(Ceiling { precision, flops_per_s, accumulate: "fp32".into() });
+            peaks.flops.push(Ceiling { precision, flops_per_s, accumulate: "fp32".into(), spread: None });
         }
         let study =
             Precision::ALL.into_iter().fold(fixture::StudyBuilder::new().peaks(peaks), |study, precision| {

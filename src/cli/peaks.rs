@@ -88,7 +88,7 @@ fn table(all: &[Peaks]) -> String {
     table.load_style(UTF8_FULL_CONDENSED);
     let mut header = vec!["name", "for"];
     header.extend(Precision::ALL.map(Precision::as_str));
-    header.extend(["GB/s", "origin", "date"]);
+    header.extend(["GB/s", "origin", "date", "confidence"]);
     table.set_header(header);
     for peaks in all {
         let mut cells = vec![peaks.name.clone(), peaks.names.join("\n")];
@@ -96,7 +96,7 @@ fn table(all: &[Peaks]) -> String {
             peaks.ceiling(precision).map_or("-".to_owned(), |ceiling| text(ceiling.flops_per_s, 1e12))
         }));
         cells.push(peaks.bandwidth.map_or("-".to_owned(), |bandwidth| text(bandwidth, 1e9)));
-        cells.extend([peaks.origin.to_string(), peaks.date.clone()]);
+        cells.extend([peaks.origin.to_string(), peaks.date.clone(), peaks.confidence.to_string()]);
         table.add_row(cells);
     }
     format!("{table}\nfp32, tf32, amp and bf16 in TFLOP/s, dense")

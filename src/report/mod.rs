@@ -289,6 +289,29 @@ mod tests {
     }
 
     #[test]
+    fn the_confidence_the_note_and_the_spread_of_a_roof_reach_the_page() {
+        use crate::analysis::peaks::{Confidence, Spread};
+        let mut peaks = measured_peaks(250e9, 20e9);
+        peaks.confidence = Confidence::Low;
+        peaks.note = Some("measured on battery".to_owned());
+        peaks.warnings = vec!["others kept 1.20 processors busy".to_owned()];
+        peaks.flops[0].spread = Some(Spread { n: 3, median: 240e9, mad: Some(2e9) });
+        peaks.bandwidth_spread = Some(Spread { n: 1, median: 20e9, mad: None });
+        let study = StudyBuilder::new().peaks(peaks).runs("cpu", "resnet18", 16, &[10.0, 10.1]).build();
+        let files = rendered(&study);
+        for words in [
+            "; best of 3, median 240.0, MAD 2.0",
+            "; best of 1, median 20.00",
+            "low",
+            "measured on battery; others kept 1.20 processors busy",
+        ] {
+            let pages = ["report.md", "report.html"].map(|page| text(&files, page));
+            assert!(pages.iter().all(|page| page.contains(words)), "{words} is missing");
+        }
+        assert!(text(&files, "figures/roofline_cpu.svg").contains("confidence low."));
+    }
+
+    #[test]
     fn a_template_with_an_unknown_name_is_refused() {
         let study = study_with_peaks();
         let templates = Templates { markdown: "{{ matirx }}".to_owned(), ..Templates::default() };

@@ -111,6 +111,29 @@ fn measured_peaks_are_stored_and_found_again() {
     assert!(!silent.stderr.contains("called") && !silent.stderr.contains("measuring"), "{silent:?}");
 }
 
+/// The files that come with the program are read, and say how reliable they are.
+#[test]
+fn published_peaks_are_listed_with_their_confidence() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/peaks");
+    let list = Project::new().orchestrate(&["peaks", "list", "--peaks-dir", directory]).code(0).stdout;
+    let line = |name: &str| list.lines().find(|line| line.contains(&format!(" {name} "))).map(str::to_owned);
+    for (name, words) in [
+        ("nvidia-rtx-4090-laptop", ["28.3 to 39.7", "medium"]),
+        ("nvidia-h100-sxm", ["989.4 to 1070.5", "high"]),
+        ("nvidia-a10g", ["31.2 to 35.0", "low"]),
+        ("apple-m3-max-cpu", ["105.0 to 400.0", "low"]),
+        ("amd-epyc-7742", ["4.600 to 7.000", "estimate"]),
+    ] {
+        let line = line(name).unwrap_or_else(|| panic!("{name} is not in {list}"));
+        assert!(words.iter().all(|word| line.contains(word)), "{words:?} are not in {line}");
+    }
+    let files = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    for file in files.filter(|path| path.extension().is_some_and(|extension| extension == "yaml")) {
+        let name = file.file_stem().unwrap().to_string_lossy().into_owned();
+        assert!(line(&name).is_some(), "{name} is not in {list}");
+    }
+}
+
 #[test]
 fn peaks_that_cannot_be_measured_leave_nothing_behind() {
     let project = Project::new();

@@ -1,7 +1,7 @@
 //! The columns of `roofline_points.csv` and of the table behind each roofline.
 
 use super::class::BOUND;
-use super::shared::{CONVENTION, OfRow, config_columns, host_column, part_column, unit_column};
+use super::shared::{CONFIDENCE, CONVENTION, OfRow, config_columns, host_column, part_column, unit_column};
 use crate::analysis::column::{Column, Columns};
 use crate::analysis::group::Row;
 use crate::analysis::own::Own;
@@ -112,5 +112,6 @@ fn roofs<'a>() -> Vec<Of<'a>> {
         Of::known("peaks_origin", "Vendor, published, or measured where and how.", |line| {
             line.peaks.origin.to_string()
         }),
+        Of::known("peaks_confidence", CONFIDENCE, |line| line.peaks.confidence),
     ]
 }

@@ -94,5 +94,8 @@ pub(super) const UNIT: &str =
     "What a sample is, in the plural: `images`, `tokens`; `samples` if nobody says.";
 
 /// The meaning of the column `flops_convention`.
-pub(in crate::analysis) const CONVENTION: &str = "How these FLOPs are counted: `layer-by-layer`, or `seed1` or `seed2` \
+pub(super) const CONVENTION: &str = "How these FLOPs are counted: `layer-by-layer`, or `seed1` or `seed2` \
     for comparison; `worker` if the worker counts them.";
+
+/// The meaning of the column `peaks_confidence`.
+pub(super) const CONFIDENCE: &str = "How reliable the peaks are: `high`, `medium`, `low` or `estimate`.";

@@ -1,7 +1,7 @@
 //! The columns of `summary.csv`.
 
 use super::own::row_metric_columns;
-use super::shared::{CONVENTION, config_columns, host_column, part_column, unit_column};
+use super::shared::{CONFIDENCE, CONVENTION, config_columns, host_column, part_column, unit_column};
 use crate::analysis::circumstances::Circumstances;
 use crate::analysis::column::{Column, Columns, list};
 use crate::analysis::counted::NcuRun;
@@ -209,6 +209,7 @@ fn cost<'a>() -> Vec<Of<'a>> {
         Of::maybe("peaks_origin", "Vendor, published, or measured where and how.", NO_PEAKS, |row| {
             Some(&row.ceilings()?.origin)
         }),
+        Of::maybe("peaks_confidence", CONFIDENCE, NO_PEAKS, |row| Some(row.ceilings()?.confidence)),
         Of::maybe(
             "usd_per_million_samples",
             "The price of a million samples at the median throughput.",

@@ -6,7 +6,7 @@ use super::finding::{Finding, Topic, finding};
 use crate::analysis::bound::{AT_ROOF, Bound, Class, FAR_FROM_ROOF, Obstacle};
 use crate::analysis::group::Row;
 use crate::analysis::marks::{Threshold, Thresholds};
-use crate::analysis::peaks::Origin;
+use crate::analysis::peaks::{Confidence, Origin};
 use crate::analysis::roofline::{BytesSource, Point, Roofline};
 use crate::text::{count_text, significant};
 
@@ -165,11 +165,18 @@ fn lent_peaks(rows: &[Row<'_>]) -> Vec<Finding> {
     counted(Topic::Roof, sentences, "compared with them")
 }
 
-/// The warnings that were given when peaks were measured.
+/// The warnings that were given when peaks were measured, and peaks of little confidence.
 fn doubtful_peaks(rows: &[Row<'_>]) -> Vec<Finding> {
     let sentences = rows.iter().filter_map(Row::ceilings).flat_map(|peaks| {
+        let name = &peaks.name;
         let warnings = peaks.warnings.iter();
-        warnings.map(|warning| format!("the peaks `{}` are doubtful: {warning}", peaks.name))
+        let doubts = warnings.map(move |warning| format!("the peaks `{name}` are doubtful: {warning}"));
+        let little = match peaks.confidence {
+            Confidence::Low => Some(format!("the peaks `{name}` are of low confidence")),
+            Confidence::Estimate => Some(format!("the peaks `{name}` are an estimate, computed from clocks")),
+            Confidence::Medium | Confidence::High => None,
+        };
+        doubts.chain(little)
     });
     counted(Topic::Roof, sentences, "compared with them")
 }

@@ -5,7 +5,7 @@ use chrono::TimeDelta;
 use crate::analysis::analyse;
 use crate::analysis::cost::FlopsConvention;
 use crate::analysis::fixture::{HOST, StudyBuilder, key, measured_peaks, study_with_peaks};
-use crate::analysis::peaks::Origin;
+use crate::analysis::peaks::{Confidence, Origin, Peaks};
 use crate::architecture;
 use crate::job::{Device, Key, Kind, ParamValue, Precision, Profile, WorkerTemplate};
 use crate::protocol::LeftOut;
@@ -397,6 +397,16 @@ fn gaps_and_doubts_of_measured_peaks_are_reported() {
         ]
     );
     peaks.warnings.clear();
+    for (confidence, words) in [
+        (Confidence::Low, Some("are of low confidence (1 row compared with them).")),
+        (Confidence::Estimate, Some("are an estimate, computed from clocks (1 row compared with them).")),
+        (Confidence::Medium, None),
+    ] {
+        let peaks = Peaks { confidence, ..peaks.clone() };
+        let study = StudyBuilder::new().peaks(peaks).run("cpu", "resnet18", 16, 1, 10.0).build();
+        let expected = words.map(|words| format!("The peaks `measured/bench-1-cpu` {words}"));
+        assert_eq!(texts(&study), Vec::from_iter(expected));
+    }
     let left_out = StudyBuilder::new().peaks(peaks).run_with(bf16, 10.0, |_| ()).build();
     assert_eq!(
         texts(&left_out),

@@ -120,7 +120,7 @@ fn ceilings(entries: Vec<CeilingFile>) -> Result<Vec<Ceiling>, String> {
         }
         let what = format!("flops of {precision}: tflops");
         let flops_per_s = range(&what, entry.tflops, entry.tflops_range, 1e12)?;
-        flops.push(Ceiling { precision, flops_per_s, accumulate: entry.accumulate });
+        flops.push(Ceiling { precision, flops_per_s, accumulate: entry.accumulate, spread: None });
     }
     Ok(flops)
 }
@@ -151,6 +151,7 @@ fn check(name: &str, file: PublishedFile) -> Result<Peaks, String> {
         flops,
         left_out: Vec::new(),
         bandwidth,
+        bandwidth_spread: None,
         clocks: file.clocks,
         source: file.source,
         date: file.date,
@@ -211,6 +212,17 @@ confidence: medium
         let amp = peaks.ceiling(Precision::Amp).unwrap();
         assert!(fp32.flops_per_s.is_wide() && !amp.flops_per_s.is_wide());
         assert!((peaks.knee(Precision::Fp32).unwrap() - 65.8).abs() < 0.01);
+    }
+
+    #[test]
+    fn every_confidence_can_be_said() {
+        for (word, is_doubtful) in [("high", false), ("medium", false), ("low", true), ("estimate", true)] {
+            let text = LAPTOP.replace("confidence: medium", &format!("confidence: {word}"));
+            let confidence = parse("laptop", &text).unwrap().confidence;
+            assert_eq!((confidence.to_string().as_str(), confidence.is_doubtful()), (word, is_doubtful));
+        }
+        let text = LAPTOP.replace("confidence: medium", "confidence: sure");
+        assert!(parse("laptop", &text).is_err());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Ceiling, Confidence, Origin, Peaks, PeaksError, Range};
+use super::{Ceiling, Confidence, Origin, Peaks, PeaksError, Range, Spread};
 use crate::job::{Device, Precision};
 use crate::protocol::{GemmSample, MeasuredPeaks};
 
@@ -72,7 +72,8 @@ impl MeasuredFile {
         if flops.is_empty() {
             return Err("gemm has no sample above 0".to_owned());
         }
-        let streams = measured.stream.iter().flat_map(|sample| &sample.bytes_per_s);
+        let streams = measured.stream.iter().filter_map(|sample| Some((best(&sample.bytes_per_s)?, sample)));
+        let fastest = streams.max_by(|(left, _), (right, _)| left.total_cmp(right));
         Ok(Peaks {
             name: name.to_owned(),
             device: measured.device_name.clone(),
@@ -87,7 +88,8 @@ impl MeasuredFile {
             },
             flops,
             left_out: measured.left_out.clone(),
-            bandwidth: best(streams).map(Range::exactly),
+            bandwidth: fastest.map(|(bytes_per_s, _)| Range::exactly(bytes_per_s)),
+            bandwidth_spread: fastest.and_then(|(_, sample)| Spread::of(&sample.bytes_per_s)),
             clocks: measured.clocks.map(|clocks| clocks.to_string()),
             source: METHOD.to_owned(),
             date: self.date.clone(),
@@ -111,7 +113,8 @@ fn ceiling(measured: &MeasuredPeaks, precision: Precision) -> Option<Ceiling> {
     let (flops_per_s, sample) = fastest?;
     // The first version only measured single precision, without naming it.
     let accumulate = sample.accumulate.clone().unwrap_or_else(|| "fp32".to_owned());
-    Some(Ceiling { precision, flops_per_s: Range::exactly(flops_per_s), accumulate })
+    let spread = Spread::of(&sample.flops_per_s);
+    Some(Ceiling { precision, flops_per_s: Range::exactly(flops_per_s), accumulate, spread })
 }
 
 /// The precision whose products are those of `precision` on `device`: mixed precision on a CPU multiplies bf16.
@@ -245,6 +248,20 @@ measured:
         for file in [of_no_host, of_no_device] {
             assert!(file.peaks("x").unwrap_err().starts_with("host and device_name must not be empty"));
         }
+    }
+
+    /// The scatter is that of the fastest size and of the fastest stream, without samples that are none.
+    #[test]
+    fn the_spread_is_that_of_the_best_sample() {
+        let mut file = file("cuda", GEMM);
+        file.measured.gemm[0].flops_per_s = vec![1.0e11, 1.2e11, 1.1e11, 0.0, f64::NAN];
+        let peaks = file.peaks("x").unwrap();
+        let spread = peaks.ceiling(Precision::Fp32).unwrap().spread.unwrap();
+        assert_eq!((spread.n, spread.median, spread.mad), (3, 1.1e11, Some(1e10)));
+        assert_eq!(spread.text(1e9), "best of 3, median 110.0, MAD 10");
+        let one = peaks.ceiling(Precision::Tf32).unwrap().spread.unwrap();
+        assert_eq!(one.text(1e9), "best of 1, median 200.0");
+        assert_eq!(peaks.bandwidth_spread.unwrap().text(1e9), "best of 2, median 9.500, MAD 0.50");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use std::fmt;
 
 use crate::job::{Device, Precision};
 use crate::protocol::LeftOut;
+use crate::stats;
 use crate::text::significant;
 
 pub use choose::{Catalogue, NoPeaks, Wanted};
@@ -40,6 +41,8 @@ pub struct Peaks {
     pub left_out: Vec<LeftOut>,
     /// Bytes per second between the device and its memory, if known.
     pub bandwidth: Option<Range>,
+    /// How the samples of the bandwidth scatter, if it was measured here.
+    pub bandwidth_spread: Option<Spread>,
     /// Clocks that the figures are for.
     pub clocks: Option<String>,
     /// The document or method behind the figures.
@@ -101,6 +104,58 @@ pub enum Confidence {
     High,
     /// One source, or a figure that depends on a setting such as a power limit.
     Medium,
+    /// Sources disagree, or the figure is doubted in its own note.
+    Low,
+    /// Computed from units, instructions per cycle and clocks. Nobody measured or published it.
+    Estimate,
+}
+
+impl Confidence {
+    /// Its word in files and tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Confidence::High => "high",
+            Confidence::Medium => "medium",
+            Confidence::Low => "low",
+            Confidence::Estimate => "estimate",
+        }
+    }
+
+    /// Whether readers have to be told before they believe a share of such a peak.
+    pub fn is_doubtful(self) -> bool {
+        matches!(self, Confidence::Low | Confidence::Estimate)
+    }
+}
+
+impl fmt::Display for Confidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How the samples behind a measured ceiling scatter. The ceiling is the best of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// How many samples.
+    pub n: usize,
+    /// Their median.
+    pub median: f64,
+    /// Their median absolute deviation, if there are at least two.
+    pub mad: Option<f64>,
+}
+
+impl Spread {
+    /// Of the valid ones among `samples`; `None` if there are none.
+    pub(super) fn of(samples: &[f64]) -> Option<Spread> {
+        let valid: Vec<f64> = samples.iter().copied().filter(|it| it.is_finite() && *it > 0.0).collect();
+        Some(Spread { n: valid.len(), median: stats::median(&valid).ok()?, mad: stats::mad(&valid).ok() })
+    }
+
+    /// As words behind the best, in units of `unit`: `best of 3, median 240.0, MAD 1.2`.
+    pub fn text(&self, unit: f64) -> String {
+        let mad = self.mad.map(|mad| format!(", MAD {}", significant(mad / unit, 2))).unwrap_or_default();
+        format!("best of {}, median {}{mad}", self.n, significant(self.median / unit, 4))
+    }
 }
 
 /// The most operations per second at one precision, dense.
@@ -112,6 +167,8 @@ pub struct Ceiling {
     pub flops_per_s: Range,
     /// The number format in which products are added up: `fp32`, `fp16`.
     pub accumulate: String,
+    /// How its samples scatter, if it was measured here.
+    pub spread: Option<Spread>,
 }
 
 /// A figure, or a range if it depends on something unknown, such as a laptop's power limit.

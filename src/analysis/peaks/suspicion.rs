@@ -1,6 +1,6 @@
 //! Compares measured ceilings with the vendor's figures, and reports what is doubtful.
 
-use super::{Catalogue, Origin, Peaks};
+use super::{Catalogue, Confidence, Origin, Peaks};
 
 /// A measured bandwidth below this share of the vendor's is suspicious: too few threads, or slower memory than assumed.
 const LEAST_BANDWIDTH: f64 = 0.5;
@@ -31,7 +31,9 @@ fn suspicions_beside(measured: &Peaks, vendor: &Peaks) -> Vec<String> {
             vendor.name
         ));
     }
-    for ours in &measured.flops {
+    // What was computed from a clock says nothing against a measurement.
+    let published = measured.flops.iter().filter(|_| vendor.confidence != Confidence::Estimate);
+    for ours in published {
         let Some(theirs) = vendor.ceiling(ours.precision) else { continue };
         if ours.flops_per_s.high > MOST_FLOPS * theirs.flops_per_s.high {
             found.push(format!(
@@ -89,6 +91,10 @@ mod tests {
         assert_eq!(suspicions(&at_the_limits, &catalogue), [""; 0]);
         let measured_before = Catalogue::new(vec![measured(20.0, 300.0)]);
         assert_eq!(suspicions(&measured(33.0, 140.0), &measured_before), [""; 0], "not the vendor's");
+        let mut estimate = parse("nvidia-l4", VENDOR).unwrap();
+        estimate.confidence = Confidence::Estimate;
+        let by_estimate = suspicions(&measured(33.0, 140.0), &Catalogue::new(vec![estimate]));
+        assert!(matches!(&by_estimate[..], [only] if only.contains("bandwidth")), "{by_estimate:?}");
         let elsewhere = Peaks { backend: "mps".to_owned(), ..measured(33.0, 140.0) };
         assert_eq!(suspicions(&elsewhere, &catalogue), [""; 0], "another backend");
         let other = Peaks { names: vec!["NVIDIA L40S".to_owned()], ..measured(33.0, 140.0) };

@@ -335,7 +335,8 @@ fn fillings(points: &[&Point]) -> Vec<&'static str> {
 }
 
 fn notes(svg: &mut Svg, peaks: &Peaks, points: &[&Point], bottom: f64) {
-    let roofs = format!("Roofs: {}, {} ({}).", peaks.name, peaks.origin, peaks.date);
+    let Peaks { name, origin, date, confidence, .. } = peaks;
+    let roofs = format!("Roofs: {name}, {origin} ({date}), confidence {confidence}.");
     for (index, text) in fillings(points).into_iter().chain([&*roofs]).enumerate() {
         svg.text((LEFT, bottom + 62.0 + NOTE_LINE * index as f64), SMALL, Anchor::Start, GREY, text);
     }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::analysis::Analysis;
-use crate::analysis::peaks::{Ceiling, Peaks, Range};
+use crate::analysis::peaks::{Ceiling, Peaks, Range, Spread};
 use crate::analysis::table::NOT_KNOWN;
 use crate::text::significant;
 
@@ -15,7 +15,10 @@ pub(super) struct CeilingRow {
     bandwidth: String,
     knee: String,
     origin: String,
+    confidence: String,
     source: String,
+    /// What else has to be known: the note of the file, and what was doubtful when it was measured.
+    note: String,
 }
 
 /// One line per env, peaks and precision.
@@ -35,17 +38,28 @@ pub(super) fn ceilings(analysis: &Analysis<'_>) -> Vec<CeilingRow> {
 
 fn ceiling_row(env: &str, peaks: &Peaks, ceiling: &Ceiling) -> CeilingRow {
     let or_unknown = |text: Option<String>| text.unwrap_or_else(|| NOT_KNOWN.to_owned());
-    let bandwidth = peaks.bandwidth.map(|range| format!("{} GB/s", range.times(1e-9).text(3)));
+    let spread = |spread: Option<Spread>| spread.map(|it| format!("; {}", it.text(1e9))).unwrap_or_default();
+    let bandwidth = peaks
+        .bandwidth
+        .map(|range| format!("{} GB/s{}", range.times(1e-9).text(3), spread(peaks.bandwidth_spread)));
     let knee = peaks.knee(ceiling.precision).map(|knee| format!("{} FLOP/byte", significant(knee, 3)));
     CeilingRow {
         env: env.to_owned(),
         precision: format!("{}, dense, accumulated in {}", ceiling.precision, ceiling.accumulate),
-        flops: flops_text(ceiling.flops_per_s),
+        flops: format!("{}{}", flops_text(ceiling.flops_per_s), spread(ceiling.spread)),
         bandwidth: or_unknown(bandwidth),
         knee: or_unknown(knee),
         origin: format!("{}, {}", peaks.origin, peaks.date),
+        confidence: peaks.confidence.to_string(),
         source: peaks.source.clone(),
+        note: note(peaks),
     }
+}
+
+/// The note and the warnings; `none` if there are neither.
+fn note(peaks: &Peaks) -> String {
+    let all: Vec<&str> = peaks.note.iter().chain(&peaks.warnings).map(String::as_str).collect();
+    if all.is_empty() { "none".to_owned() } else { all.join("; ") }
 }
 
 fn flops_text(range: Range) -> String {
