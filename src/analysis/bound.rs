@@ -85,13 +85,15 @@ impl Class {
     }
 }
 
-/// Where a point lies below its roofs. Where a roof is only known as a range, so is the share of it.
+/// Where a point lies below its roofs. The throughput scatters, and a roof may only be known as a range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Place {
-    /// Attained FLOP/s ÷ the peak.
-    pub of_compute: Range,
-    /// Attained FLOP/s ÷ what the bandwidth allows at its intensity.
-    pub of_memory: Range,
+    /// The FLOP/s that were attained.
+    pub attained: Range,
+    /// The peak, in FLOP/s.
+    pub peak: Range,
+    /// The FLOP/s that the bandwidth allows at its intensity.
+    pub allowed: Range,
 }
 
 /// Where a point lies below two roofs that are exactly known.
@@ -133,37 +135,65 @@ impl fmt::Display for Region {
 }
 
 impl Place {
-    /// The bound that it shows, if its bytes were counted, and why. Both ends of every range must show the same.
-    pub(super) fn class(self) -> Class {
-        let mut regions: Vec<Region> = Vec::new();
-        for of_compute in [self.of_compute.low, self.of_compute.high] {
-            for of_memory in [self.of_memory.low, self.of_memory.high] {
-                let region = Region::of(of_compute, of_memory);
-                if !regions.contains(&region) {
-                    regions.push(region);
-                }
-            }
-        }
+    /// Its share of the peak.
+    pub fn of_compute(&self) -> Range {
+        self.attained.over(self.peak)
+    }
+
+    /// Its share of what the bandwidth allows.
+    pub fn of_memory(&self) -> Range {
+        self.attained.over(self.allowed)
+    }
+
+    /// The bound that it shows, if its bytes were counted, and why. All ends of its ranges must show the same.
+    pub(super) fn class(&self) -> Class {
+        let regions = self.regions();
         let (bound, start) = match regions[..] {
             [Region::Told(bound)] => (bound, String::new()),
             [region] => (Bound::Unknown, format!("it is {region}: ")),
             _ => {
                 let words: Vec<String> = regions.iter().map(Region::to_string).collect();
                 let could = words.join(" or ");
-                (Bound::Unknown, format!("a roof is only known as a range, and it could be {could}: "))
+                (Bound::Unknown, format!("{}, and it could be {could}: ", self.vague()))
             }
         };
         Class::Placed { bound, why: format!("{start}with the bytes that ncu counted it reaches {self}") }
+    }
+
+    /// The regions at all ends, each once. Between two ends of one region there is no other.
+    fn regions(&self) -> Vec<Region> {
+        let mut regions: Vec<Region> = Vec::new();
+        for attained in self.attained.ends() {
+            // From the least share to the most.
+            for peak in self.peak.ends().into_iter().rev() {
+                for allowed in self.allowed.ends().into_iter().rev() {
+                    let region = Region::of(attained / peak, attained / allowed);
+                    if !regions.contains(&region) {
+                        regions.push(region);
+                    }
+                }
+            }
+        }
+        regions
+    }
+
+    /// What of it is only known as a range.
+    fn vague(&self) -> &'static str {
+        match (self.peak.is_wide() || self.allowed.is_wide(), self.attained.is_wide()) {
+            (true, true) => "a roof and the throughput are only known as ranges",
+            (false, true) => "the throughput scatters",
+            _ => "a roof is only known as a range",
+        }
     }
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = |share: Range| match [share.low, share.high].map(percent) {
+        let text = |share: Range| match share.ends().map(percent) {
             [low, high] if low == high => high,
             [low, high] => format!("{low} to {high}"),
         };
-        let (compute, memory) = (text(self.of_compute), text(self.of_memory));
+        let (compute, memory) = (text(self.of_compute()), text(self.of_memory()));
         write!(f, "{compute} % of the compute roof and {memory} % of the memory roof")
     }
 }
@@ -366,8 +396,9 @@ mod tests {
         let study = counted(4.7, 850_000_000, |record| waiting(0.6)(record)).build();
         let analysis = analyse(&study);
         let point = &analysis.rooflines[0].points[0];
-        let Place { of_compute, of_memory } = point.place;
-        assert!((of_compute.high - 0.2).abs() < 0.001 && (of_memory.high - 0.2).abs() < 0.001);
+        for share in [point.place.of_compute(), point.place.of_memory()] {
+            assert!((share.high - 0.2).abs() < 0.001 && !share.is_wide());
+        }
         assert!(analysis.rooflines[0].points.iter().all(|point| point.bound == Bound::Host));
         assert_eq!(analysis.classes[0].bound(), Bound::Host);
         assert_eq!(
@@ -488,8 +519,9 @@ mod tests {
     fn a_peak_that_is_a_range_tells_only_what_both_ends_tell() {
         let range = |low, high| Range { low, high };
         let place = |attained: f64, peak: Range, allowed: Range| Place {
-            of_compute: peak.share(attained),
-            of_memory: allowed.share(attained),
+            attained: Range::exactly(attained),
+            peak,
+            allowed,
         };
         let class = |attained| place(attained, range(20.0, 33.9), range(100.0, 100.0)).class();
         assert_eq!(class(5.9).bound(), Bound::Latency);
@@ -513,6 +545,36 @@ mod tests {
         );
         let crossing = place(80.0, range(90.0, 120.0), range(100.0, 100.0)).class();
         assert!(crossing.why().contains("could be memory-bound or compute-bound"), "{}", crossing.why());
+    }
+
+    /// Runs of 3.9, 4.7 and 5.5 samples per second are far from the roofs on average, and not within their scatter.
+    #[test]
+    fn a_throughput_that_scatters_tells_only_what_its_whole_interval_tells() {
+        let class = |rates: [f64; 3]| {
+            let mut study = StudyBuilder::new().peaks(gpu_peaks());
+            for (rate, repeat) in rates.into_iter().zip(1..) {
+                study = study.run_with(gpu_key(repeat), rate, waiting(0.0));
+            }
+            let profiled = gpu_key(1).profiled(Kind::Ncu, Profile::default());
+            let study = study.run_with(profiled, 0.5, |record| {
+                let metrics = [("dram__bytes.sum".to_owned(), 160 * 850_000_000)].into();
+                let counters = NcuCounters { metrics, ..NcuCounters::default() };
+                record.counters = Some(Counters::Ncu(counters.into()));
+            });
+            analyse(&study.build()).classes[0].clone()
+        };
+        assert_eq!(class([4.6, 4.7, 4.8]).bound(), Bound::Latency);
+        let scattered = class([3.4, 4.7, 6.0]);
+        assert_eq!(scattered.bound(), Bound::Unknown);
+        let start = "the throughput scatters, and it could be latency-bound or between its roofs: ";
+        assert!(scattered.why().starts_with(start), "{}", scattered.why());
+        // Which roof is nearer does not depend on the throughput.
+        let place = Place {
+            attained: Range { low: 65.0, high: 75.0 },
+            peak: Range::exactly(100.0),
+            allowed: Range::exactly(101.0),
+        };
+        assert_eq!(place.class().bound(), Bound::Compute);
     }
 
     /// The whole way: a peaks file with a range, a row, its class, its share of the peak.

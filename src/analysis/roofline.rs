@@ -9,8 +9,8 @@ use std::fmt;
 
 use super::bound::{Bound, Class, Obstacle, Place};
 use super::counted::NcuRun;
-use super::group::Row;
-use super::peaks::Peaks;
+use super::group::{Row, Statistics};
+use super::peaks::{Peaks, Range};
 use crate::job::{Name, Precision};
 
 /// The source of a point's bytes.
@@ -49,7 +49,7 @@ pub struct Point {
     pub attained: f64,
     /// FLOP/s that the roofs allow at this intensity, by their upper ends.
     pub attainable: f64,
-    /// Its shares of the roofs.
+    /// Where it lies below its roofs, with all that is uncertain.
     pub place: Place,
     /// Its bound: what keeps its row from the roofs, or else what its place shows.
     pub bound: Bound,
@@ -162,6 +162,15 @@ pub(super) fn rooflines<'a>(rows: &[Row<'a>], obstacles: &[Option<Obstacle>]) ->
     found
 }
 
+/// The samples per second of `row`: Student's interval of the mean, or the range of the runs if they are too few. The
+/// median is always within it. Where the interval reaches 0, it ends at the slowest run.
+fn rates(row: &Row<'_>) -> Option<Range> {
+    let Statistics { median, min, max, mean_interval, .. } = row.statistics.as_ref().ok()?;
+    let (low, high) = mean_interval.as_ref().map_or((*min, *max), |interval| (interval.low, interval.high));
+    let low = if low > 0.0 { low } else { *min };
+    Some(Range { low: low.min(*median), high: high.max(*median) })
+}
+
 fn points(
     (index, row): (usize, &Row<'_>),
     peaks: &Peaks,
@@ -172,16 +181,16 @@ fn points(
     let (Some(attained), Ok(cost), Some(bandwidth)) = (row.attained(), &row.cost, peaks.bandwidth) else {
         return Vec::new();
     };
-    let Some(ceiling) = peaks.ceiling(precision) else { return Vec::new() };
+    let (Some(ceiling), Some(rates)) = (peaks.ceiling(precision), rates(row)) else { return Vec::new() };
+    let flops = cost.training_flops();
     let point = |source, intensity: f64| {
         let (peak, allowed) = (ceiling.flops_per_s, bandwidth.times(intensity));
-        let place = Place { of_compute: peak.share(attained), of_memory: allowed.share(attained) };
+        let place = Place { attained: rates.times(flops), peak, allowed };
         let says = source == BytesSource::Measured && without_work(row).is_none();
         let shown = if says { place.class().bound() } else { Bound::Unknown };
         let (attainable, bound) = (peak.high.min(allowed.high), obstacle.unwrap_or(shown));
         Point { row: index, number, source, intensity, attained, attainable, place, bound }
     };
-    let flops = cost.training_flops();
     let measured =
         row.counted.ncu.as_ref().and_then(NcuRun::dram_bytes_per_sample).filter(|bytes| *bytes > 0.0);
     let measured = measured.map(|bytes| point(BytesSource::Measured, flops / bytes));
@@ -195,7 +204,7 @@ fn points(
 mod tests {
     use super::*;
     use crate::analysis::bound::{AT_ROOF, FAR_FROM_ROOF};
-    use crate::analysis::peaks::{Ceiling, Range};
+    use crate::analysis::peaks::Ceiling;
     use crate::analysis::{analyse, fixture};
     use crate::job::Key;
 
@@ -215,8 +224,9 @@ mod tests {
     #[test]
     fn a_place_is_at_a_roof_or_far_from_both() {
         let place = |attained: f64, peak: f64, allowed: f64| Place {
-            of_compute: Range::exactly(attained / peak),
-            of_memory: Range::exactly(attained / allowed),
+            attained: Range::exactly(attained),
+            peak: Range::exactly(peak),
+            allowed: Range::exactly(allowed),
         };
         let of = |attained| place(attained, 100.0, 50.0).class().bound();
         assert_eq!([of(10.0), of(20.0), of(30.0)], [Bound::Latency, Bound::Unknown, Bound::Memory]);
@@ -232,8 +242,8 @@ mod tests {
     fn a_point_at_its_roof_is_not_above_it() {
         let is_above = |attained| {
             let (source, bound) = (BytesSource::Measured, Bound::Memory);
-            let share = Range::exactly(attained);
-            let place = Place { of_compute: share, of_memory: share };
+            let [one, attained_range] = [1.0, attained].map(Range::exactly);
+            let place = Place { attained: attained_range, peak: one, allowed: one };
             Point { row: 0, number: 1, source, intensity: 1.0, attained, attainable: 1.0, place, bound }
                 .is_above_roof()
         };

@@ -288,6 +288,17 @@ mod tests {
         }
     }
 
+    /// A point has a line over the interval of its runs; one run has none.
+    #[test]
+    fn the_scatter_of_a_point_is_drawn() {
+        let lines = |rates: &[f64]| {
+            let peaks = measured_peaks(250e9, 20e9);
+            let study = StudyBuilder::new().peaks(peaks).runs("cpu", "resnet18", 16, rates).build();
+            text(&rendered(&study), "figures/roofline_cpu.svg").matches("stroke-width=\"1.4\"").count()
+        };
+        assert_eq!((lines(&[10.0, 10.5, 9.5]), lines(&[10.0])), (1, 0));
+    }
+
     #[test]
     fn the_confidence_the_note_and_the_spread_of_a_roof_reach_the_page() {
         use crate::analysis::peaks::{Confidence, Spread};

@@ -69,6 +69,17 @@ fn throughput<'a>() -> Vec<Of<'a>> {
         Of::known("attained_gflop_per_s", "The network's FLOPs × the median throughput.", |line| {
             line.point.attained / 1e9
         }),
+        Of::known(
+            "attained_least_gflop_per_s",
+            "The same at the lower end of the 95 % interval of the mean throughput, or for the slowest run if fewer \
+             than three count.",
+            |line| line.point.place.attained.low / 1e9,
+        ),
+        Of::known(
+            "attained_most_gflop_per_s",
+            "The same at the upper end, or for the fastest run.",
+            |line| line.point.place.attained.high / 1e9,
+        ),
         Of::maybe("flops_convention", CONVENTION, "nobody counts the FLOPs of the network", |line| {
             Some(line.row.cost.as_ref().ok()?.convention())
         }),

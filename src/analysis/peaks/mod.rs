@@ -203,6 +203,17 @@ impl Range {
         Range { low: value / self.high, high: value / self.low }
     }
 
+    /// The share that it is of `whole`, from its least of the most to its most of the least.
+    #[must_use]
+    pub fn over(self, whole: Range) -> Self {
+        Range { low: self.low / whole.high, high: self.high / whole.low }
+    }
+
+    /// Both ends.
+    pub fn ends(self) -> [f64; 2] {
+        [self.low, self.high]
+    }
+
     /// Both ends with `digits` significant digits: `29.2 to 49.5`, or one number if that is the same.
     pub fn text(self, digits: usize) -> String {
         let [low, high] = [self.low, self.high].map(|end| significant(end, digits));

@@ -32,6 +32,8 @@ They meet at the knee.
 - A hollow point has modelled bytes: every layer reads its inputs and weights and writes its outputs once, forward and
   backward. The optimizer's step adds what it reads and writes. Caches and fusion save real bytes, and second passes
   add some, so the point shows no bound.
+- A line through a point is the 95 % interval of its mean throughput, or the range of its runs if there are fewer than
+  three.
 - A point above its roof means that the roof, the bytes or the FLOPs are wrong. It is reported, not clamped.
 
 `roofline_points.csv` also has points whose bytes are estimated from the bandwidth roof, for comparison with older
@@ -54,6 +56,8 @@ struct Drawn<'r> {
     ink: &'static str,
     shape: Shape,
     at: (f64, f64),
+    /// The heights between which its throughput lies; `None` if that is one.
+    ends: Option<[f64; 2]>,
 }
 
 /// The unit of the value axis.
@@ -254,13 +258,19 @@ fn place<'r>(
                 models.push(&row.config.model);
             }
             let at = (x.place(point.intensity), y.place(point.attained / unit.flops));
-            Drawn { point, ink: colour(model), shape: shape(model), at }
+            let height = |flops: f64| y.place((flops / unit.flops).clamp(y.low, y.high));
+            let ends = Some(point.place.attained).filter(|range| range.is_wide());
+            let ends = ends.map(|range| range.ends().map(height));
+            Drawn { point, ink: colour(model), shape: shape(model), at, ends }
         })
         .collect()
 }
 
 fn draw_points(svg: &mut Svg, drawn: &[Drawn<'_>]) {
     let mut taken: Vec<[f64; 4]> = drawn.iter().map(|point| around(point.at, 6.0, 6.0)).collect();
+    for (point, [low, high]) in drawn.iter().filter_map(|point| Some((point, point.ends?))) {
+        svg.line((point.at.0, low), (point.at.0, high), Stroke::solid(point.ink, 1.4));
+    }
     for point in drawn {
         let filled = point.point.source == BytesSource::Measured;
         svg.marker(point.shape, point.at, 5.0, point.ink, filled);
@@ -357,7 +367,11 @@ mod tests {
             intensity: 1.0,
             attained: 1.0,
             attainable: 2.0,
-            place: Place { of_compute: Range::exactly(0.5), of_memory: Range::exactly(0.5) },
+            place: Place {
+                attained: Range::exactly(1.0),
+                peak: Range::exactly(2.0),
+                allowed: Range::exactly(2.0),
+            },
             bound: Bound::Unknown,
         };
         let (counted, modelled) = (point(BytesSource::Measured), point(BytesSource::Modelled));
