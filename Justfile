@@ -72,6 +72,17 @@ fixtures *NETWORKS:
     "$venv/bin/python" -B tests/fixtures/descriptions.py {{ NETWORKS }}
     "$venv/bin/python" -B tests/fixtures/networks.py {{ NETWORKS }}
 
+# Regenerates the fixture of the statistics: what SciPy and statsmodels say of 200 random data sets.
+fixtures-statistics:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    [ -e .venv-scipy/ready ] || {
+        python3 -m venv .venv-scipy
+        .venv-scipy/bin/pip install --quiet scipy==1.17.1 statsmodels==0.15.0
+        touch .venv-scipy/ready
+    }
+    .venv-scipy/bin/python -B tests/fixtures/statistics.py
+
 # What a reader stumbles over is left in target/fuzz/found.
 # Feeds each reader of files and of other programs' output, or TARGET, with damaged inputs for so many SECONDS.
 fuzz SECONDS="60" TARGET="":

@@ -5,21 +5,39 @@
 //! Every function takes finite numbers. If there are not enough of them, it returns [`TooFew`], never a 0 and never an
 //! interval without width.
 
+mod blocks;
 mod centre;
 mod chance;
+mod clusters;
+mod estimate;
+mod gamma;
 mod intervals;
+mod power;
+#[cfg(test)]
+mod reference_tests;
 mod running_median;
+mod series;
+mod shrink;
 mod slope;
+mod student;
 #[cfg(test)]
 mod tests;
+mod variation;
 
 use std::fmt;
 
+pub use blocks::{Cell, NoEffects, block_effects};
 pub use centre::{coefficient_of_variation, mad, mean, median, medians_of_parts, standard_deviation};
-pub use chance::chance_of_at_least;
-pub use intervals::{mean_interval, median_interval};
+pub use chance::{chance_of_at_least, holm};
+pub use clusters::mean_over_blocks;
+pub use estimate::Estimate;
+pub use intervals::{geometric_mean_interval, mean_interval, median_interval};
+pub use power::{Design, MOST_REPEATS};
 pub use running_median::RunningMedian;
+pub use series::{AUTOCORRELATION_NEEDS, autocorrelation, effective_size};
+pub use shrink::{SHRINK_NEEDS, Shrunk, Variance, shrink};
 pub use slope::{Slope, correlated_slope, theil_sen};
+pub use variation::variation_interval;
 
 /// The confidence level of every interval in a report.
 pub const CONFIDENCE: f64 = 0.95;
@@ -51,6 +69,14 @@ pub struct Interval {
     /// The probability that such an interval covers the true value. For intervals from order statistics this is the
     /// exact coverage, which is at least the requested confidence.
     pub coverage: f64,
+}
+
+impl Interval {
+    /// The interval of the ratio, from that of its log.
+    #[must_use]
+    pub fn exp(self) -> Self {
+        Interval { low: self.low.exp(), high: self.high.exp(), coverage: self.coverage }
+    }
 }
 
 impl fmt::Display for Interval {

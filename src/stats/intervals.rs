@@ -1,22 +1,28 @@
 //! Confidence intervals of one sample.
 
-use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
+use statrs::distribution::{Binomial, DiscreteCDF};
 
-use super::centre::{mean, sorted, standard_deviation};
-use super::{Interval, MEAN_INTERVAL_NEEDS, TooFew, need};
+use super::centre::sorted;
+use super::estimate::Estimate;
+use super::{Interval, TooFew, need};
 
 /// Student's confidence interval of the mean. It assumes roughly normal scatter around one value, so it is meaningless
 /// if the numbers have two modes or a trend.
 ///
 /// # Errors
-/// There are fewer than [`MEAN_INTERVAL_NEEDS`] numbers.
+/// There are fewer than [`super::MEAN_INTERVAL_NEEDS`] numbers.
 pub fn mean_interval(values: &[f64], confidence: f64) -> Result<Interval, TooFew> {
-    need(values, MEAN_INTERVAL_NEEDS)?;
-    let n = values.len() as f64;
-    let student = StudentsT::new(0.0, 1.0, n - 1.0).expect("there are at least two degrees of freedom");
-    let half = student.inverse_cdf(f64::midpoint(1.0, confidence)) * standard_deviation(values)? / n.sqrt();
-    let centre = mean(values)?;
-    Ok(Interval { low: centre - half, high: centre + half, coverage: confidence })
+    Ok(Estimate::mean(values)?.interval(confidence))
+}
+
+/// Student's confidence interval of the geometric mean of positive numbers: that of the mean of their logs, brought
+/// back. It fits what scatters by a share, such as throughput, and cannot reach below 0.
+///
+/// # Errors
+/// There are fewer than [`super::MEAN_INTERVAL_NEEDS`] numbers.
+pub fn geometric_mean_interval(values: &[f64], confidence: f64) -> Result<Interval, TooFew> {
+    let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    Ok(mean_interval(&logs, confidence)?.exp())
 }
 
 /// The distribution-free confidence interval of the median: from the k-th smallest to the k-th largest number, with the

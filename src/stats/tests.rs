@@ -86,6 +86,95 @@ fn the_lady_tasting_tea() {
     assert_eq!(chance_of_at_least(1, 9, 4, 8), 1.0);
 }
 
+/// Wright's example of Holm's procedure (1992): p = 0.01, 0.04, 0.03, 0.005.
+#[test]
+fn holm_steps_down_and_keeps_the_order() {
+    let adjusted = holm(&[0.01, 0.04, 0.03, 0.005]);
+    assert!(adjusted.iter().zip([0.03, 0.06, 0.06, 0.02]).all(|(a, b)| close(*a, b)), "{adjusted:?}");
+    assert_eq!(holm(&[0.4, 0.4, 0.9]), [1.0, 1.0, 1.0]);
+    assert_eq!(holm(&[]), [0.0; 0]);
+}
+
+#[test]
+fn blocks_that_share_no_row_cannot_be_compared() {
+    let cell = |row, block, value| Cell { row, block, value };
+    let apart = [
+        cell(0, 0, 1.0),
+        cell(0, 1, 2.0),
+        cell(1, 2, 3.0),
+        cell(1, 3, 4.0),
+        cell(0, 0, 1.5),
+        cell(1, 3, 3.5),
+    ];
+    assert_eq!(block_effects(&apart), Err(NoEffects::Apart));
+    assert_eq!(block_effects(&[cell(0, 0, 1.0), cell(0, 1, 2.0)]), Err(NoEffects::NoScatter));
+    assert_eq!(block_effects(&[]), Err(NoEffects::NoScatter));
+    // Through row 1, blocks 0 and 2 hang together, although no row holds both.
+    let chain = [cell(0, 0, 1.0), cell(0, 1, 2.0), cell(1, 1, 5.0), cell(1, 2, 7.0), cell(0, 0, 1.0)];
+    let effects: Vec<f64> = block_effects(&chain).unwrap().iter().map(|effect| effect.value).collect();
+    assert!(close(effects[1] - effects[0], 1.0) && close(effects[2] - effects[1], 2.0), "{effects:?}");
+    assert!(close(effects.iter().sum::<f64>(), 0.0));
+}
+
+#[test]
+fn few_or_constant_variances_are_not_shrunk() {
+    let rows =
+        |values: &[f64]| values.iter().map(|&value| Variance { value, freedom: 4.0 }).collect::<Vec<_>>();
+    for rows in [rows(&[1.0, 2.0, 3.0, 4.0]), rows(&[0.0, 0.0, 0.0, 1.0, 2.0]), rows(&[])] {
+        assert_eq!(shrink(&rows), Shrunk { prior: None, rows });
+    }
+    // One row without scatter does not make the prior infinitely wide: it counts as a little.
+    let prior = shrink(&rows(&[0.0, 1.0, 1.1, 1.2, 0.9, 1.0])).prior.unwrap();
+    assert!(prior.freedom > 0.1 && prior.value > 0.0, "{prior:?}");
+    // Equal variances differ less than chance makes them: they are pooled, and known as well as all together.
+    let shrunk = shrink(&rows(&[2.0; 6]));
+    assert_eq!(shrunk.prior, Some(Variance { value: 2.0, freedom: f64::INFINITY }));
+    assert!(shrunk.rows.iter().all(|row| *row == Variance { value: 2.0, freedom: 24.0 }));
+}
+
+#[test]
+fn a_series_that_moves_slowly_counts_for_fewer_numbers() {
+    let slow: Vec<f64> = (0..40).map(|i| f64::from(i / 10)).collect();
+    assert!(effective_size(&slow).unwrap() < 4.0);
+    let swinging: Vec<f64> = (0..40).map(|i| f64::from(i % 2)).collect();
+    assert!(autocorrelation(&swinging).unwrap() < -0.9);
+    assert_eq!(effective_size(&swinging), Ok(40.0));
+    assert_eq!(autocorrelation(&[1.0; 10]), Ok(0.0));
+    assert_eq!(autocorrelation(&[1.0; 9]), Err(TooFew { n: 9, needs: AUTOCORRELATION_NEEDS }));
+}
+
+#[test]
+fn more_scatter_or_smaller_differences_need_more_repeats() {
+    let design = |deviation: f64| Design {
+        variance: deviation.powi(2),
+        freedom_each: 1.0,
+        lent: 0.0,
+        error: 0.05,
+        power: 0.8,
+    };
+    let found = [0.05, 0.03, 0.01].map(|difference| design(0.02).repeats_to_find(difference).unwrap());
+    assert!(found.is_sorted() && found[0] < found[2], "{found:?}");
+    assert!(design(0.01).repeats_to_find(0.01) < design(0.02).repeats_to_find(0.01));
+    assert_eq!(design(0.02).repeats_to_find(0.0), None);
+    assert_eq!(design(0.02).repeats_to_equate(0.02, 0.02), None);
+    assert_eq!(design(0.02).repeats_to_find(1e-6), None);
+    assert_eq!(design(0.0).repeats_to_find(0.01), Some(MEAN_INTERVAL_NEEDS));
+}
+
+#[test]
+fn what_hits_a_block_in_all_rows_is_in_the_interval_of_the_mean() {
+    let moved = [0.3, -0.1, 0.2, -0.4];
+    let rows: Vec<Vec<(usize, f64)>> = (0..5)
+        .map(|row| moved.iter().enumerate().map(|(block, by)| (block, f64::from(row) + by)).collect())
+        .collect();
+    let estimate = mean_over_blocks(&rows).unwrap();
+    let student = Estimate::mean(&moved.map(|by| 2.0 + by)).unwrap();
+    assert!(close(estimate.value, student.value) && close(estimate.standard_error, student.standard_error));
+    assert_eq!(estimate.freedom, student.freedom);
+    assert_eq!(mean_over_blocks(&[vec![(0, 1.0), (1, 2.0)]]), Err(TooFew { n: 2, needs: 3 }));
+    assert!(mean_over_blocks(&[vec![(0, 1.0), (1, 2.0), (2, 1.0)], vec![]]).is_err());
+}
+
 proptest! {
     #[test]
     fn half_of_the_numbers_lie_on_each_side_of_the_median(values in numbers(1)) {
@@ -135,5 +224,25 @@ proptest! {
         let tilted = theil_sen(&tilted, 0.95).unwrap();
         prop_assert!(close(tilted.per_step, 3.0 * plain.per_step + trend));
         prop_assert!(close(tilted.interval.high, 3.0 * plain.interval.high + trend));
+    }
+
+    #[test]
+    fn swapped_sides_have_the_opposite_difference(from in numbers(3), to in numbers(3)) {
+        let (there, back) = (Estimate::welch(&from, &to).unwrap(), Estimate::welch(&to, &from).unwrap());
+        prop_assert!(close(there.value, -back.value) && close(there.standard_error, back.standard_error));
+        prop_assert!(close(there.freedom, back.freedom));
+        prop_assert!(close(there.p_at_least(0.5), back.p_at_most(-0.5)));
+        prop_assert!(close(there.p_at_least(0.5) + there.p_at_most(0.5), 1.0));
+    }
+
+    /// A test and its interval agree: what is rejected at 5 % is outside the interval of 95 %.
+    #[test]
+    fn intervals_hold_what_tests_do_not_reject(values in numbers(3), at in -1e6..1e6f64) {
+        let estimate = Estimate::mean(&values).unwrap();
+        let interval = estimate.interval(0.95);
+        prop_assert_eq!(estimate.p_equal(at) > 0.05, interval.low < at && at < interval.high);
+        let narrow = estimate.interval(0.90);
+        let margin = at.abs();
+        prop_assert_eq!(estimate.p_beyond(margin) <= 0.05, -margin <= narrow.low && narrow.high <= margin);
     }
 }

@@ -1,0 +1,54 @@
+//! How many repeats would decide.
+
+use super::student;
+
+/// No answer is greater than this.
+pub const MOST_REPEATS: usize = 10_000;
+
+/// What is known before the repeats.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Design {
+    /// The variance of the estimate times the repeats: of one difference if paired, of one run of each side together if
+    /// not.
+    pub variance: f64,
+    /// The degrees of freedom that one repeat adds to the variance: 1 if paired, 2 if not.
+    pub freedom_each: f64,
+    /// The degrees of freedom that other rows lend.
+    pub lent: f64,
+    /// The probability of a false decision.
+    pub error: f64,
+    /// The wanted probability of a decision.
+    pub power: f64,
+}
+
+impl Design {
+    /// The least number of repeats that find a true `difference` from 0 by a two-sided test; `None` beyond
+    /// [`MOST_REPEATS`]. The power is that of a shifted Student's t, which is below the exact one by a little.
+    pub fn repeats_to_find(&self, difference: f64) -> Option<usize> {
+        self.least(difference.abs(), self.error / 2.0, 1.0 - self.power)
+    }
+
+    /// The least number of repeats that show a true `difference` to lie within `margin` by two one-sided tests; `None`
+    /// beyond [`MOST_REPEATS`], and if it does not lie there. A miss on either side is provided for.
+    pub fn repeats_to_equate(&self, difference: f64, margin: f64) -> Option<usize> {
+        self.least(margin - difference.abs(), self.error, (1.0 - self.power) / 2.0)
+    }
+
+    /// The least n whose standard error fits `distance` as often as both tails need.
+    fn least(&self, distance: f64, error: f64, miss: f64) -> Option<usize> {
+        let decides = |n: usize| {
+            let freedom = self.freedom_each * (n - 1) as f64 + self.lent;
+            let reach = student::upper_quantile(error, freedom) + student::upper_quantile(miss, freedom);
+            reach * (self.variance / n as f64).sqrt() <= distance
+        };
+        if distance <= 0.0 || !decides(MOST_REPEATS) {
+            return None;
+        }
+        let (mut below, mut enough) = (1, MOST_REPEATS);
+        while enough - below > 1 {
+            let middle = usize::midpoint(below, enough);
+            if decides(middle) { enough = middle } else { below = middle }
+        }
+        Some(enough.max(super::MEAN_INTERVAL_NEEDS))
+    }
+}
