@@ -110,6 +110,11 @@ graph:
 identity CASES="1000000":
     PROPTEST_CASES={{ CASES }} cargo test --locked --release --lib -- identity_tests
 
+# Simulates TABLES tables for each promise of `docs/statistics.md`, and prints how often verdicts are wrong or found.
+calibrate-statistics TABLES="1000":
+    SIMULATED_TABLES={{ TABLES }} cargo test --locked --release --lib -- --exact --ignored --nocapture \
+        analysis::compare::simulation::calibrate
+
 # Flips every byte of every file of a small store, one at a time: no number may change without a reason.
 flips:
     FLIPS=all cargo test --locked --release --test integration -- running::seal::a_flipped_byte_changes_no_number_unsaid

@@ -10,6 +10,7 @@
 //! | [`marks`] | doubts about single runs, and which of them keep a run out of the statistics |
 //! | [`bound`] | what limits a row: the host, memory that spilled, or a roof |
 //! | [`group`] | rows: the runs of a config that can be pooled, with their statistics |
+//! | [`compare`] | two sides of each config compared: ratios and verdicts, with known rates of error |
 //! | [`complexity`] | the cost of a network before it runs, layer by layer |
 //! | [`conduct`] | what a worker does wrong or leaves out, by one attempt |
 //! | [`cost`] | parameters, MACs and FLOPs of a config, by a named convention |
@@ -30,6 +31,7 @@ pub mod bound;
 mod circumstances;
 mod column;
 mod columns;
+pub mod compare;
 pub mod complexity;
 pub mod conduct;
 pub mod cost;

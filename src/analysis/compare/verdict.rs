@@ -1,0 +1,54 @@
+//! What is said of a config, and what it would take to say more.
+
+use super::{Comparison, Pairing, Verdict, WouldDecide, distance};
+use crate::stats::Design;
+
+/// What a verdict rests on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tested {
+    pub(super) log_ratio: f64,
+    pub(super) p_equal: f64,
+    pub(super) p_beyond: f64,
+}
+
+/// The verdict at a probability of `error`.
+pub(super) fn verdict(tested: Tested, error: f64) -> Verdict {
+    if tested.p_beyond <= error {
+        Verdict::Same
+    } else if tested.p_equal > error {
+        Verdict::CannotTell
+    } else if tested.log_ratio > 0.0 {
+        Verdict::Faster
+    } else {
+        Verdict::Slower
+    }
+}
+
+impl Comparison {
+    /// How many repeats of each side would decide config `index`, if its ratio and scatter are as seen. `None` if it is
+    /// decided or has no ratio, and if no number would. The ratio seen is itself uncertain, so this is a guide.
+    pub fn would_decide(&self, index: usize) -> Option<WouldDecide> {
+        let config = self.configs.get(index)?.as_ref().ok()?;
+        if config.verdict != Verdict::CannotTell {
+            return None;
+        }
+        let told = self.configs.iter().filter(|config| config.is_ok()).count();
+        let (freedom_each, repeats) = match config.pairing {
+            Pairing::ByBlock(pairs) => (1.0, pairs),
+            Pairing::Unpaired { from, to } => (2.0, from.min(to)),
+        };
+        let lent = (config.log_ratio.freedom - freedom_each * (repeats - 1) as f64).max(0.0);
+        // Holm's first step is the strictest, so this is enough whatever the other configs say.
+        let error = self.settings.error / told as f64;
+        let design =
+            Design { variance: config.variance, freedom_each, lent, error, power: self.settings.power };
+        let seen = config.log_ratio.value;
+        let differs = if seen > 0.0 { Verdict::Faster } else { Verdict::Slower };
+        let found = design.repeats_to_find(seen).map(|repeats| (repeats, differs));
+        let equated = design
+            .repeats_to_equate(seen, distance(self.settings.margin))
+            .map(|repeats| (repeats, Verdict::Same));
+        let (least, verdict) = found.into_iter().chain(equated).min_by_key(|(repeats, _)| *repeats)?;
+        Some(WouldDecide { repeats: least.max(repeats + 1), verdict })
+    }
+}
