@@ -2,7 +2,8 @@
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
-use super::centre::median;
+use super::centre::{median, standard_deviation};
+use super::series::autocorrelation;
 use super::{Interval, SLOPE_NEEDS, TooFew, need};
 
 /// The slope of a series, robust against outliers.
@@ -32,8 +33,8 @@ pub fn theil_sen(values: &[f64], confidence: f64) -> Result<Slope, TooFew> {
     Ok(between(&slopes, values.len(), normal.inverse_cdf(f64::midpoint(1.0, confidence)), confidence))
 }
 
-/// The slope of [`theil_sen`] for a series whose neighbours resemble each other, as the seconds of iterations do on a
-/// machine that is warm for a while: an autoregressive process of first order.
+/// The slope of [`theil_sen`] for a series whose neighbours resemble each other: an autoregressive process of first
+/// order. The seconds of iterations are one, on a machine that is warm for a while.
 ///
 /// n such numbers say as much as n (1 − ρ) ÷ (1 + ρ) independent ones. So Kendall's statistic has that much more
 /// variance, and Student's distribution has so many degrees of freedom less two (Santer et al. 2000, section 3). ρ is
@@ -47,7 +48,7 @@ pub fn correlated_slope(values: &[f64], confidence: f64) -> Result<Slope, TooFew
     let n = values.len() as f64;
     let per_step = median(&slopes)?;
     let rest: Vec<f64> = values.iter().zip(0..).map(|(value, at)| value - per_step * f64::from(at)).collect();
-    let correlation = ((n * neighbours(&rest) + 2.0) / (n - 4.0)).max(0.0);
+    let correlation = ((n * correlation_of(&rest, values)? + 2.0) / (n - 4.0)).max(0.0);
     let inflation = (1.0 + correlation) / (1.0 - correlation).max(f64::MIN_POSITIVE);
     let freedom = n / inflation - 2.0;
     if freedom < 1.0 {
@@ -59,14 +60,10 @@ pub fn correlated_slope(values: &[f64], confidence: f64) -> Result<Slope, TooFew
     Ok(between(&slopes, values.len(), quantile, confidence))
 }
 
-/// The correlation of each number with the next one. 0 for a series that varies by no more than rounding can do.
-fn neighbours(values: &[f64]) -> f64 {
+/// The autocorrelation of what a line leaves of `values`; 0 if that is no more than rounding can do.
+fn correlation_of(rest: &[f64], values: &[f64]) -> Result<f64, TooFew> {
     let largest = values.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    let products: f64 = values.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum();
-    let rounding = (1e-12 * largest).powi(2) * values.len() as f64;
-    if squares > rounding { products / squares } else { 0.0 }
+    if standard_deviation(rest)? <= 1e-12 * largest { Ok(0.0) } else { autocorrelation(rest) }
 }
 
 /// The slopes of all pairs, in order.
