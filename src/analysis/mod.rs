@@ -8,6 +8,7 @@
 //! | module | what it derives |
 //! |---|---|
 //! | [`marks`] | doubts about single runs, and which of them keep a run out of the statistics |
+//! | [`blocks`] | which runs were made together |
 //! | [`bound`] | what limits a row: the host, memory that spilled, or a roof |
 //! | [`group`] | rows: the runs of a config that can be pooled, with their statistics |
 //! | [`compare`] | two sides of each config compared: ratios and verdicts, with known rates of error |
@@ -27,6 +28,7 @@
 //! | [`unconfirmed`] | declared parameters that no worker confirmed |
 
 mod analyse;
+pub mod blocks;
 pub mod bound;
 mod circumstances;
 mod column;
