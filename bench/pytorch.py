@@ -47,7 +47,9 @@ def train_pytorch(network, precision, compiles, options):
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     size = options.input_size
-    model = getattr(torchvision.models, network)().to(memory_format=torch.channels_last).train()
+    # Only vision transformers are made for one size of image.
+    made_for = {"image_size": size} if network.startswith("vit") else {}
+    model = getattr(torchvision.models, network)(**made_for).to(memory_format=torch.channels_last).train()
     optimizer = torch.optim.SGD(
         model.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY, fused=options.fused or None
     )
