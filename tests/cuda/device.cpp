@@ -123,7 +123,10 @@ class Memory final : public c10::DeviceAllocator {
     return true;
   }
 
-  void emptyCache(c10::MempoolId_t) override {}
+  void emptyCache(c10::MempoolId_t) override {
+    trace("empty the cache");
+  }
+
   void recordStream(const c10::DataPtr&, c10::Stream) override {}
   void resetAccumulatedStats(c10::DeviceIndex) override {}
 

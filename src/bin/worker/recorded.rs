@@ -55,12 +55,17 @@ pub(crate) struct Recorded {
 impl Recorded {
     /// Records `step`, which returns its loss, with `batch`. Nothing of it runs.
     ///
+    /// A recorded step gets memory of its own, and can use nothing of what the allocator keeps for later. While a step
+    /// is recorded, the allocator does not give that back to the device, however little is left. So it is given back
+    /// before.
+    ///
     /// # Errors
     /// The step cannot be recorded, or errors of the step.
     pub(crate) fn record(
         batch: Batch,
         step: impl FnOnce(&Batch) -> Result<Tensor, WorkerError>,
     ) -> Result<Self, WorkerError> {
+        shim::empty_cache()?;
         let counted = shim::reset_peak_memory();
         let (graph, loss) = Graph::record(|| step(&batch))?;
         let peak_memory = shim::peak_memory(counted);

@@ -9,6 +9,7 @@ use super::{WorkerError, checked, error};
 unsafe extern "C" {
     safe fn shim_has_graphs() -> bool;
     safe fn shim_leave_default_stream() -> bool;
+    safe fn shim_empty_cache() -> bool;
     safe fn shim_graph_begin() -> *mut c_void;
     fn shim_graph_end(graph: *mut c_void) -> bool;
     fn shim_graph_replay(graph: *mut c_void) -> bool;
@@ -30,6 +31,15 @@ pub(crate) fn has_graphs() -> Result<(), String> {
 /// There is no accelerator. Errors of libtorch.
 pub(crate) fn leave_default_stream() -> Result<(), WorkerError> {
     checked(shim_leave_default_stream())
+}
+
+/// Gives the memory back to the device that its allocator keeps for later and no tensor uses. While work is recorded,
+/// the allocator cannot do so by itself.
+///
+/// # Errors
+/// Errors of libtorch.
+pub(crate) fn empty_cache() -> Result<(), WorkerError> {
+    checked(shim_empty_cache())
 }
 
 /// Recorded work. It reads and writes the memory that its tensors had when it was recorded.

@@ -21,7 +21,7 @@ pub(crate) use driver::{
     open_library, runtime_version,
 };
 pub(crate) use events::Events;
-pub(crate) use graph::{Graph, has_graphs, leave_default_stream};
+pub(crate) use graph::{Graph, empty_cache, has_graphs, leave_default_stream};
 pub(crate) use memory::{FreeMemory, PeakMemory, free_memory, peak_memory, reset_peak_memory};
 pub(crate) use optimizer::{AdamW, Moments, Scale, Sgd, adamw_step, sgd_step};
 pub(crate) use profiler::Profile;

@@ -45,6 +45,11 @@ bool shim_reset_peak_memory() {
   return guarded([] { at::accelerator::resetPeakStats(at::accelerator::getDeviceIndex()); });
 }
 
+// Gives the memory back to the device that the accelerator's allocator holds and no tensor uses.
+bool shim_empty_cache() {
+  return guarded([] { at::accelerator::emptyCache(); });
+}
+
 // The most bytes since `shim_reset_peak_memory` that the accelerator's allocator held, and the most that tensors used.
 bool shim_peak_memory(int64_t* held, int64_t* taken) {
   return guarded([=] {
