@@ -1,4 +1,7 @@
 //! What training needs of a device besides arithmetic: flags, memory and its statistics, marks for profilers, times.
+#![expect(clippy::disallowed_methods, reason = "how long a product takes says how many keep the device busy")]
+
+use std::time::Instant;
 
 use orchestrate::job::Device;
 use orchestrate::protocol::{FailureKind, IterationClock, NVTX_RANGE};
@@ -20,8 +23,18 @@ const SIDE: i64 = 16;
 const BATCHES: i64 = 8;
 const NUMBERS: i64 = 1 << 20;
 
+/// The numbers in a batch whose copy takes a while: 64 MiB. Two of four turns use memory again.
+const MANY: i64 = 1 << 24;
+const TURNS: i64 = 4;
+
 /// Side of the matrices whose products keep the device busy meanwhile.
 const BUSY: i64 = 2048;
+
+/// The seconds that they take behind each batch: far more than the host needs to submit the next copies.
+const BUSY_S: f64 = 0.02;
+
+/// The most products behind a batch.
+const MOST_PRODUCTS: u32 = 200;
 
 /// The bytes by which memory statistics are made to rise.
 const PIECE: i64 = 64 << 20;
@@ -87,29 +100,67 @@ pub(super) fn pinned_memory(lab: &mut Lab) -> Found {
     ])
 }
 
-/// Copies batches on a stream of their own while the device is busy, and adds each up behind all other work. A copy
-/// that comes too late leaves another sum, and so does one that comes too early.
+/// Copies batches on a stream of their own and adds each up. A sum is another one if the copy comes too late, behind
+/// the sum, or too early, before the sum of the batch that was in its place.
+///
+/// - For the former, a large batch is added up right behind its copy, on an idle device.
+/// - For the latter, the device is kept busy before each sum, so that all copies are submitted before the first one.
+///   All batches are in page-locked memory by then: to lock it takes long.
 pub(super) fn copy_stream(lab: &mut Lab) -> Found {
     let device = lab.cuda("copies have a stream of their own with CUDA only")?;
-    let mut copies = CopyStream::new()?;
+    let batch = |numbers: i64, value: i64| -> Result<(Tensor, Tensor), WorkerError> {
+        let images = Tensor::f_full([numbers], value, (Kind::Float, tch::Device::Cpu))?;
+        let labels = Tensor::f_full([1], value, (Kind::Int64, tch::Device::Cpu))?;
+        Ok((shim::pin(&images)?.0, shim::pin(&labels)?.0))
+    };
+    let large = (1..=TURNS).map(|turn| batch(MANY, turn)).collect::<Result<Vec<_>, _>>()?;
+    let batches = (0..BATCHES).map(|number| batch(NUMBERS, number)).collect::<Result<Vec<_>, _>>()?;
     let matrix = Tensor::f_ones([BUSY, BUSY], (Kind::Float, device))?;
+    let products = products_in(lab, &matrix, BUSY_S)?;
+
+    let mut copies = CopyStream::new()?;
+    let mut late = Vec::new();
+    for (images, labels) in &large {
+        lab.device.synchronize()?;
+        let ((there, _), _) = copies.copy(images, labels)?;
+        late.push(there.f_sum(Kind::Float)?);
+    }
+    let mut copies = CopyStream::new()?;
     let (mut sums, mut were_aside) = (Vec::new(), true);
-    for number in 0..BATCHES {
-        let images = Tensor::f_full([NUMBERS], number, (Kind::Float, tch::Device::Cpu))?;
-        let labels = Tensor::f_full([1], number, (Kind::Int64, tch::Device::Cpu))?;
-        let ((there, label), is_aside) = copies.copy(&shim::pin(&images)?.0, &shim::pin(&labels)?.0)?;
+    for (images, labels) in &batches {
+        let ((there, label), is_aside) = copies.copy(images, labels)?;
         were_aside &= is_aside;
-        drop(matrix.f_matmul(&matrix)?);
+        for _ in 0..products {
+            drop(matrix.f_matmul(&matrix)?);
+        }
         sums.push((there.f_sum(Kind::Float)?, label.f_sum(Kind::Int64)?));
     }
     let mut compared =
         vec![Comparison::equal("the stream is another than that of the training", were_aside, true)];
+    for (turn, sum) in (1..).zip(late) {
+        let what = format!("sum of a large batch, turn {turn}");
+        compared.push(Comparison::equal(&what, sum.f_double_value(&[])?, (turn * MANY) as f64));
+    }
     for (number, (sum, label)) in (0..).zip(sums) {
         let what = |what: &str| format!("{what} of batch {}", number + 1);
         compared.push(Comparison::equal(&what("sum"), sum.f_double_value(&[])?, (number * NUMBERS) as f64));
         compared.push(Comparison::equal(&what("label"), label.f_double_value(&[])?, number as f64));
     }
     Ok(compared)
+}
+
+/// How many products of `matrix` with itself take so many `seconds` on the device of `lab`.
+fn products_in(lab: &Lab, matrix: &Tensor, seconds: f64) -> Result<u32, WorkerError> {
+    let mut one = f64::INFINITY;
+    // The first one also loads libraries.
+    for _ in 0..3 {
+        lab.device.synchronize()?;
+        let began = Instant::now();
+        drop(matrix.f_matmul(matrix)?);
+        lab.device.synchronize()?;
+        one = one.min(began.elapsed().as_secs_f64());
+    }
+    Ok(((seconds / one).ceil() as u32).clamp(1, MOST_PRODUCTS))
 }
 
 /// Lets the most memory that is used rise, and resets it.
