@@ -163,6 +163,29 @@ class Counts(unittest.TestCase):
         self.assertEqual(measurement["metrics"]["tokens"]["value"], 4 + 5 + 6 + 7 + 8)
         self.assertEqual(measurement["metrics"]["last"]["value"], 8)
 
+    def test_a_number_on_its_way_from_a_device_is_read_after_the_window(self):
+        done, _, _ = run(
+            "import sys, types\n"
+            "from orchestrate_worker import _window\n"
+            "class Tensor:\n"
+            "    is_cpu = True\n"
+            "    def __init__(self, pinned):\n"
+            "        self.is_pinned = lambda: pinned\n"
+            "    def numel(self):\n"
+            "        return 1\n"
+            "    def detach(self):\n"
+            "        return self\n"
+            "    def item(self):\n"
+            "        return 'read'\n"
+            "there, coming = Tensor(False), Tensor(True)\n"
+            "cuda = types.SimpleNamespace(is_initialized=lambda: True)\n"
+            "sys.modules['torch'] = types.SimpleNamespace(cuda=cuda)\n"
+            "assert _window._kept(there) == 'read' and _window._kept(coming) is coming\n"
+            "cuda.is_initialized = lambda: False\n"
+            "assert _window._kept(coming) == 'read'\n"
+        )
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_without_orchestrate_the_same_numbers_are_printed_and_nothing_is_written(self):
         done, measurement, iterations = run(
             "import orchestrate_worker as worker\n"

@@ -216,7 +216,8 @@ pub struct Details {
     /// Seconds since the Unix epoch at the window's start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_started_at: Option<f64>,
-    /// How often the worker's own processes were taken off a processor within the window: `ru_nivcsw` of `getrusage`.
+    /// How often threads of the process that trains were taken off a processor within the window: `ru_nivcsw` of
+    /// `getrusage`. Of several processes, the sum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub involuntary_switches: Option<u64>,
     /// Loss of the first iteration, be it warm-up or measured.

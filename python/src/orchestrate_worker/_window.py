@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -93,10 +94,9 @@ class Window:
 
     def loss(self, loss: Any) -> None:
         """Tells the loss of this iteration: a number, or a tensor that is read after the window."""
-        self._loss = _kept(loss)
         # What is no single number is no loss.
-        if hasattr(self._loss, "detach") and self._loss.numel() != 1:
-            self._loss = None
+        is_none = hasattr(loss, "detach") and loss.numel() != 1
+        self._loss = None if is_none else _kept(loss)
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -255,7 +255,8 @@ class Window:
     def _close(self) -> None:
         self._framework.synchronize()
         self._ended = time.perf_counter()
-        self._switches = _process.involuntary_switches() - self._switches
+        # macOS counts them as a difference of two numbers, which can go back.
+        self._switches = max(0, _process.involuntary_switches() - self._switches)
         self._state = "closed"
         self._framework.close()
         if type(loaded()) is not type(self._framework):
@@ -300,12 +301,20 @@ class Window:
 def _kept(number: Any) -> Any:
     """`number` as it is now. A tensor is detached, because the graph behind it would keep all of its tensors. It is
     copied, because some trainings put each result into the same memory. Of the processor's, the number itself is taken,
-    for which nothing has to be waited."""
+    for which nothing has to be waited. What lies in page-locked memory may still be on its way from a device, which
+    nobody waits for within the window. It is kept as it is: a copy to the processor makes new memory each time."""
     if not hasattr(number, "detach"):
         return number
     if getattr(number, "is_cpu", False) and number.numel() == 1:
-        return number.item()
+        return number.detach() if _is_on_its_way(number) else number.item()
     return number.detach().clone()
+
+
+def _is_on_its_way(tensor: Any) -> bool:
+    """Whether a tensor of the processor can be the target of a copy that is not done."""
+    torch = sys.modules.get("torch")
+    # Only devices copy to page-locked memory. To ask whether memory is, takes a moment and may start a driver.
+    return torch is not None and torch.cuda.is_initialized() and tensor.is_pinned()
 
 
 def _shape_in(item: Any) -> Optional[tuple[int, ...]]:

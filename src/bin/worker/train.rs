@@ -245,7 +245,9 @@ impl Trainer {
         let stretch = self.iterate(training.measured_iters(), stretch, tell)?;
         self.device.synchronize()?;
         let elapsed_s = start.elapsed().as_secs_f64();
-        let switches = process::involuntary_switches().zip(switches).map(|(after, before)| after - before);
+        let switches = process::involuntary_switches().zip(switches);
+        // The kernel of macOS counts them as a difference of two numbers, which can go back.
+        let switches = switches.map(|(after, before)| after.saturating_sub(before));
         let has_range = range.is_some();
         drop(range);
         let peak_memory = if accelerator { shim::peak_memory(counted) } else { PeakMemory::default() };
