@@ -7,7 +7,7 @@ use std::fs;
 
 use orchestrate::analysis::facts::circumstances_table;
 use orchestrate::analysis::marks::{effects_table, evidence_table, marks_table, thresholds_table};
-use orchestrate::analysis::table::{About, CSV_FILES, CsvFile, Section};
+use orchestrate::analysis::table::{About, CSV_FILES, CsvFile, Section, comparison_sections};
 use orchestrate::architecture;
 use orchestrate::cli::Exit;
 use orchestrate::job::{Declaration, PARAMETERS, ParamValue, ParameterType};
@@ -48,6 +48,7 @@ const TABLES: &[Table] = &[
     Table { page: "docs/reference/circumstances.md", name: "facts", text: |_, _| circumstances_table() },
     Table { page: "docs/reading-the-report.md", name: "figures", text: |_, _| figures() },
     Table { page: "docs/reading-the-report.md", name: "csv-files", text: |_, _| csv_files() },
+    Table { page: "docs/comparing.md", name: "comparison", text: |_, _| comparison() },
     Table { page: "docs/reference/columns.md", name: "files", text: |_, _| columns() },
     Table { page: "docs/reference/columns.md", name: "sensors", text: |_, _| sensors_table() },
 ];
@@ -237,6 +238,12 @@ fn columns() -> String {
     };
     let chapters: String = CSV_FILES.iter().map(chapter).chain(FIGURES.iter().map(of_figure)).collect();
     format!("{}\n", chapters.trim_end())
+}
+
+/// Every column of `comparison.csv`.
+fn comparison() -> String {
+    let sections: String = comparison_sections().iter().map(section).collect();
+    format!("{}\n", sections.trim_end())
 }
 
 fn section(Section { title, note, columns }: &Section) -> String {

@@ -26,6 +26,7 @@
 //! | [`findings`] | the sentences of a report, each with its number and its threshold |
 //! | [`table`] | the CSV files |
 //! | [`unconfirmed`] | declared parameters that no worker confirmed |
+//! | [`versus`] | which configs two sides share, what differs between them, and what cannot be compared |
 
 mod analyse;
 pub mod blocks;
@@ -52,6 +53,7 @@ pub mod step;
 pub mod table;
 pub mod tally;
 pub mod unconfirmed;
+pub mod versus;
 
 #[cfg(test)]
 pub(crate) mod fixture;

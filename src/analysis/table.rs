@@ -5,13 +5,14 @@ use std::collections::HashMap;
 
 use super::analyse::Analysis;
 use super::columns::{
-    FailureLine, JobLine, PointLine, RunLine, class_columns, failure_columns, job_columns, point_columns,
-    run_columns, summary_columns,
+    FailureLine, JobLine, PointLine, RunLine, class_columns, comparison_columns, failure_columns,
+    job_columns, point_columns, run_columns, summary_columns,
 };
 use super::counted::{counter_columns, counters, kernel_columns, kernels};
 use super::group::Row;
 use super::own::Own;
 use super::roofline::Roofline;
+use super::versus::Versus;
 use super::{Cell, Run};
 use crate::job::JobId;
 
@@ -148,6 +149,16 @@ fn point_rows<'a>(analysis: &'a Analysis<'_>, rooflines: &'a [Roofline<'_>]) -> 
 /// What the manual says about the columns of a [`roofline_table`].
 pub fn point_sections() -> Vec<Section> {
     point_columns(&Own::in_manual()).sections()
+}
+
+/// `comparison.csv`: one line per config of either side.
+pub fn comparison_table(versus: &Versus) -> Table {
+    comparison_columns().rows(versus.lines.iter().cloned()).table()
+}
+
+/// What the manual says about the columns of a [`comparison_table`].
+pub fn comparison_sections() -> Vec<Section> {
+    comparison_columns().sections()
 }
 
 #[cfg(test)]

@@ -41,6 +41,7 @@ enum Kind {
     PlanOrMatrix,
     Job,
     PlanOrJob,
+    Side,
     Env,
     Model,
     Condition,
@@ -61,6 +62,9 @@ const ARGUMENTS: &[(&str, &str, Kind)] = &[
     ("status", "plan", Kind::PlanOrMatrix),
     ("aggregate", "matrix", Kind::PlanOrMatrix),
     ("report", "matrix", Kind::PlanOrMatrix),
+    ("compare", "from", Kind::Side),
+    ("compare", "to", Kind::Side),
+    ("compare", "matrix", Kind::PlanOrMatrix),
     ("stop", "what", Kind::PlanOrJob),
     ("stop", "conditions", Kind::Condition),
     ("show", "word", Kind::Job),
@@ -133,6 +137,11 @@ impl Line {
             Kind::Plan | Kind::PlanOrMatrix => self.plan_names().into_iter().collect(),
             Kind::Job => self.labels(),
             Kind::PlanOrJob => self.labels().into_iter().chain(self.plan_names()).collect(),
+            Kind::Side => {
+                let envs = self.of_jobs(|plan| plan.envs.keys().map(ToString::to_string).collect());
+                let eras = ["before", "after"].map(str::to_owned);
+                envs.into_iter().chain(self.of_jobs(fields)).chain(self.plan_names()).chain(eras).collect()
+            }
             Kind::Env => self.of_jobs(|plan| plan.envs.keys().map(ToString::to_string).collect()),
             Kind::Model => self.of_jobs(|plan| plan.keys().map(|key| key.model.to_string()).collect()),
             Kind::Condition => self.of_jobs(fields),

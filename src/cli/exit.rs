@@ -24,6 +24,10 @@ pub enum Exit {
     StoreUnusable = 12,
     /// The plan has no records to aggregate.
     NothingToAggregate = 13,
+    /// `compare --fail-slower`: a config is slower by more than the limit.
+    Slower = 14,
+    /// `compare --fail-slower`: no config is shown to be slower by more than the limit, but one might be.
+    CannotTell = 15,
 }
 
 /// Leaves `value` to the system, which takes all memory back at once when the program ends. To free the records of a
@@ -59,6 +63,8 @@ meanings! {
     Interrupted => "interrupted; continue with `orchestrate resume`",
     StoreUnusable => "store busy or unreadable",
     NothingToAggregate => "nothing to aggregate",
+    Slower => "slower than `--fail-slower` allows",
+    CannotTell => "cannot tell whether something is slower than `--fail-slower` allows",
 }
 
 impl Exit {
@@ -101,6 +107,8 @@ mod tests {
         (11, "interrupted"),
         (12, "store busy or unreadable"),
         (13, "nothing to aggregate"),
+        (14, "slower"),
+        (15, "cannot tell"),
     ];
 
     #[test]

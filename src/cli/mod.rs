@@ -12,6 +12,7 @@ mod bars;
 mod check;
 mod check_worker;
 mod columns;
+mod compare;
 mod complete;
 mod completions;
 mod complexity;
@@ -106,6 +107,8 @@ enum Verb {
     Aggregate(aggregate::AggregateArgs),
     /// Write the tables, the figures, report.md and report.html.
     Report(report::ReportArgs),
+    /// Compare two sides config by config: envs, values of an axis, matrices, stores, or workers.
+    Compare(compare::CompareArgs),
     /// Measure or list the ceilings of devices.
     Peaks(peaks::PeaksArgs),
     /// Count parameters, FLOPs and bytes of networks without running them.
@@ -148,6 +151,7 @@ pub fn main() -> ExitCode {
         Verb::Verify(args) => verify::run(args, &global),
         Verb::Aggregate(args) => aggregate::run(args, &global),
         Verb::Report(args) => report::run(args, &global),
+        Verb::Compare(args) => compare::run(args, &global),
         Verb::Peaks(args) => peaks::run(args, &global),
         Verb::Complexity(args) => complexity::run(args, &global),
         Verb::Dataset(args) => dataset::run(args, &global),

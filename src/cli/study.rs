@@ -52,26 +52,13 @@ pub(super) struct StudyArgs {
 impl StudyArgs {
     /// The jobs of the plan with their records.
     pub(super) fn load(&self, global: &Global) -> Result<Study, Failure> {
-        let store = Store::at(&global.store).map_err(Failure::store)?;
-        let (plan, inventory) = while_reading(&store, || find_plan(&store, self.matrix.as_deref()));
-        let plan = plan?;
-        warn_of_drift(&plan, "these are the results of the saved plan", global);
-        let inventory = inventory.map_err(Failure::store)?;
-        let mut cells = cells(&plan, &inventory);
-        load_iterations(&mut cells, &store, global);
-        if cells.iter().all(|cell| cell.record().is_none()) {
-            return Err(nothing_to_show(&plan, &inventory, &store));
-        }
-        Ok(Study {
-            matrix: plan.matrix,
-            description: plan.description,
-            cells,
-            spans: inventory.records().map(Span::of).collect(),
-            peaks: load_catalogue(&self.peaks_dir, global)?,
+        let reading = Reading {
+            peaks_dir: &self.peaks_dir,
             convention: self.flops_convention,
             include_marked: self.include_marked,
-            thresholds: plan.thresholds,
-        })
+        };
+        let store = Store::at(&global.store).map_err(Failure::store)?;
+        reading.load(&store, self.matrix.as_deref(), global)
     }
 
     /// Writes the tables below the report's directory, and returns it.
@@ -100,6 +87,50 @@ impl StudyArgs {
         }
         remove_old_figures(&directory, files)?;
         Ok(directory)
+    }
+}
+
+/// How a plan and its records become a [`Study`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading<'a> {
+    /// The directory of the peaks.
+    pub(super) peaks_dir: &'a Path,
+    /// How FLOPs are counted.
+    pub(super) convention: FlopsConvention,
+    /// Whether marked runs count.
+    pub(super) include_marked: bool,
+}
+
+impl Reading<'_> {
+    /// The jobs of a plan with their records: that of a matrix file, the saved one with this name, or the last one.
+    ///
+    /// # Errors
+    /// There is no such plan, the store cannot be read, or the plan has no record in it.
+    pub(super) fn load(
+        &self,
+        store: &Store,
+        matrix: Option<&str>,
+        global: &Global,
+    ) -> Result<Study, Failure> {
+        let (plan, inventory) = while_reading(store, || find_plan(store, matrix));
+        let plan = plan?;
+        warn_of_drift(&plan, "these are the results of the saved plan", global);
+        let inventory = inventory.map_err(Failure::store)?;
+        let mut cells = cells(&plan, &inventory);
+        load_iterations(&mut cells, store, global);
+        if cells.iter().all(|cell| cell.record().is_none()) {
+            return Err(nothing_to_show(&plan, &inventory, store));
+        }
+        Ok(Study {
+            matrix: plan.matrix,
+            description: plan.description,
+            cells,
+            spans: inventory.records().map(Span::of).collect(),
+            peaks: load_catalogue(self.peaks_dir, global)?,
+            convention: self.convention,
+            include_marked: self.include_marked,
+            thresholds: plan.thresholds,
+        })
     }
 }
 

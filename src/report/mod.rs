@@ -3,6 +3,7 @@
 //! derives a number itself and never looks at a clock, a host or a directory, so the same analysis always gives the
 //! same bytes. The pages come from the templates in `templates/`.
 
+mod comparison;
 mod figure;
 mod figures;
 mod frame;
@@ -15,6 +16,9 @@ use crate::analysis::table::{CSV_FILES, Rows};
 use crate::analysis::{Analysis, Study};
 use figure::{Drawing, Drawn};
 
+pub use comparison::{
+    comparison_files, differences_text, geometric_mean_text, legend, outcome_text, table_cells, table_header,
+};
 pub use figure::Figure;
 pub use figures::FIGURES;
 pub use page::PageError;

@@ -1,6 +1,7 @@
 //! The columns of every CSV file of a report, each declared once.
 
 mod class;
+mod comparison;
 mod failure;
 mod job;
 mod job_line;
@@ -12,6 +13,7 @@ mod shared;
 mod summary;
 
 pub(super) use class::class_columns;
+pub(super) use comparison::comparison_columns;
 pub(super) use failure::{FailureLine, failure_columns};
 pub(super) use job::job_columns;
 pub(super) use job_line::JobLine;

@@ -3,6 +3,21 @@
 use super::{Comparison, Pairing, Verdict, WouldDecide, distance};
 use crate::stats::Design;
 
+impl Verdict {
+    /// Every verdict.
+    pub const ALL: [Verdict; 4] = [Verdict::Faster, Verdict::Slower, Verdict::Same, Verdict::CannotTell];
+
+    /// The verdict in words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Faster => "faster",
+            Verdict::Slower => "slower",
+            Verdict::Same => "same",
+            Verdict::CannotTell => "cannot tell",
+        }
+    }
+}
+
 /// What a verdict rests on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tested {

@@ -1,0 +1,120 @@
+//! A config as every output shows it.
+
+use super::meet::{Apart, Pair};
+use crate::analysis::compare::{Comparison, Pairing, Verdict, WouldDecide};
+use crate::analysis::group::Row;
+use crate::stats::{self, Interval};
+
+/// The runs of a config on a side.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OfSide {
+    /// How many count.
+    pub n: usize,
+    /// The geometric mean of their throughputs, in samples per second.
+    pub per_s: f64,
+}
+
+/// A config of either side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// The config, without what differs between the sides.
+    pub config: String,
+    /// Its runs on both sides, if it is compared.
+    pub sides: Option<[OfSide; 2]>,
+    /// What is told of it, or why nothing is.
+    pub told: Result<Told, String>,
+    /// Whether one side has no result for it.
+    pub is_unknown: bool,
+}
+
+/// What is told of a config.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Told {
+    /// The ratio of throughputs, second side ÷ first.
+    pub ratio: f64,
+    /// Its interval.
+    pub interval: Interval,
+    /// How the runs were compared.
+    pub pairing: Pairing,
+    /// Holm's p-value of "there is no difference".
+    pub p_equal: f64,
+    /// Holm's p-value of "the difference reaches the margin".
+    pub p_beyond: f64,
+    /// What is said.
+    pub verdict: Verdict,
+    /// How many repeats would decide.
+    pub would_decide: Option<WouldDecide>,
+}
+
+/// The most decimals of a printed ratio.
+const MOST_DECIMALS: usize = 6;
+
+impl Told {
+    /// The ratio and the ends of its interval, to one digit: the second of the interval's half-width. An end that is
+    /// not 1 is never printed as 1, so that the printed interval says what the numbers do.
+    pub fn texts(&self) -> [String; 3] {
+        ratio_texts(self.ratio, self.interval)
+    }
+
+    /// `5 blocks`, or `3 and 4 runs`.
+    pub fn pairing_text(&self) -> String {
+        match self.pairing {
+            Pairing::ByBlock(blocks) => format!("{blocks} blocks"),
+            Pairing::Unpaired { from, to } => format!("{from} and {to} runs"),
+        }
+    }
+
+    /// The p-value of what is said, or of "there is no difference" if nothing is.
+    pub fn p(&self) -> f64 {
+        if self.verdict == Verdict::Same { self.p_beyond } else { self.p_equal }
+    }
+}
+
+/// A ratio and the ends of its interval; see [`Told::texts`].
+pub fn ratio_texts(ratio: f64, interval: Interval) -> [String; 3] {
+    let half = (interval.high - interval.low) / 2.0;
+    let of_width = if half > 0.0 { (1.0 - half.log10().floor()).max(2.0) as usize } else { 2 };
+    let hides = |decimals: usize| {
+        let shown = format!("{:.decimals$}", 1.0);
+        [interval.low, interval.high].iter().any(|end| *end != 1.0 && format!("{end:.decimals$}") == shown)
+    };
+    let decimals = (of_width.min(MOST_DECIMALS)..MOST_DECIMALS).find(|decimals| !hides(*decimals));
+    let decimals = decimals.unwrap_or(MOST_DECIMALS);
+    [ratio, interval.low, interval.high].map(|value| format!("{value:.decimals$}"))
+}
+
+impl Line {
+    /// The config at `index` of `comparison`.
+    pub(super) fn compared(pair: &Pair<'_, '_>, comparison: &Comparison, index: usize) -> Line {
+        let told = match &comparison.configs[index] {
+            Ok(config) => Ok(Told {
+                ratio: config.ratio(),
+                interval: config.interval,
+                pairing: config.pairing,
+                p_equal: config.p_equal,
+                p_beyond: config.p_beyond,
+                verdict: config.verdict,
+                would_decide: comparison.would_decide(index),
+            }),
+            Err(too_few) => Err(too_few.to_string()),
+        };
+        let sides = of_side(pair.from).zip(of_side(pair.to)).map(|(from, to)| [from, to]);
+        let is_unknown = told.is_err();
+        Line { config: pair.name.clone(), sides, told, is_unknown }
+    }
+
+    /// A config that cannot be compared.
+    pub(super) fn apart((config, why): (String, Apart)) -> Line {
+        Line { config, sides: None, is_unknown: why.is_unknown(), told: Err(why.to_string()) }
+    }
+}
+
+fn of_side(row: &Row<'_>) -> Option<OfSide> {
+    let logs: Vec<f64> = row
+        .runs
+        .iter()
+        .filter(|run| run.counts())
+        .filter_map(|run| Some(run.samples_per_s()?.ln()))
+        .collect();
+    Some(OfSide { n: logs.len(), per_s: stats::mean(&logs).ok()?.exp() })
+}

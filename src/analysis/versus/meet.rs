@@ -1,0 +1,196 @@
+//! Which row of one side is compared with which of the other.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::terms::Terms;
+use crate::analysis::group::Row;
+
+/// The share by which the work of a sample may differ between the sides: that of printed FLOPs.
+const SAME_WORK: f64 = 1e-3;
+
+/// Two rows that are compared.
+#[derive(Clone, Debug)]
+pub(super) struct Pair<'r, 'a> {
+    /// The config, without what differs between the sides.
+    pub(super) name: String,
+    pub(super) from: &'r Row<'a>,
+    pub(super) to: &'r Row<'a>,
+}
+
+/// Why a config is not compared.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Apart {
+    /// Only one side has it.
+    #[error("only {side} has it")]
+    OnlyOn {
+        /// The place of the side, from 0.
+        place: usize,
+        /// "the first side" or "the second side".
+        side: &'static str,
+    },
+    /// A side has no run that counts.
+    #[error("no run counts on {side}: {why}")]
+    NoRun {
+        /// "the first side" or "the second side".
+        side: &'static str,
+        /// Why not.
+        why: String,
+    },
+    /// Several rows of a side could be meant.
+    #[error(
+        "its runs on {side} are {rows} rows, which differ in {differing}: choose one with `host=` or `worker=`"
+    )]
+    Several {
+        /// "the first side" or "the second side".
+        side: &'static str,
+        /// How many rows.
+        rows: usize,
+        /// What they differ in.
+        differing: String,
+    },
+    /// The samples are not the same thing.
+    #[error("the samples differ: {from} and {to}")]
+    OtherUnit {
+        /// Those of the first side.
+        from: String,
+        /// Those of the second.
+        to: String,
+    },
+    /// A sample is another amount of work.
+    #[error("a sample takes {from:.4} GFLOP on the first side and {to:.4} on the second")]
+    OtherWork {
+        /// 10⁹ FLOPs per sample on the first side.
+        from: f64,
+        /// On the second.
+        to: f64,
+    },
+}
+
+impl Apart {
+    /// Whether nobody knows how the config would compare: one side has no result for it.
+    pub fn is_unknown(&self) -> bool {
+        !matches!(self, Apart::OtherUnit { .. } | Apart::OtherWork { .. })
+    }
+}
+
+/// The sides in words.
+const SIDES: [&str; 2] = ["the first side", "the second side"];
+
+/// The pairs, in the order of the first side, and the configs that have none, with the reason.
+pub(super) fn meet<'r, 'a>(
+    terms: &Terms<'_>,
+    from: &[&'r Row<'a>],
+    to: &[&'r Row<'a>],
+) -> (Vec<Pair<'r, 'a>>, Vec<(String, Apart)>) {
+    let (mut pairs, mut apart) = (Vec::new(), Vec::new());
+    for Config { name, sides } in configs(terms, from, to) {
+        match of_config(&name, &sides) {
+            Ok((found, alone)) => {
+                pairs.extend(found);
+                apart.extend(alone);
+            }
+            Err(why) => apart.push((name, why)),
+        }
+    }
+    (pairs, apart)
+}
+
+/// A config with its rows on either side.
+struct Config<'r, 'a> {
+    name: String,
+    sides: [Vec<&'r Row<'a>>; 2],
+}
+
+fn configs<'r, 'a>(terms: &Terms<'_>, from: &[&'r Row<'a>], to: &[&'r Row<'a>]) -> Vec<Config<'r, 'a>> {
+    let (mut found, mut places): (Vec<Config<'r, 'a>>, HashMap<Vec<String>, usize>) = Default::default();
+    for (side, rows) in [from, to].into_iter().enumerate() {
+        for row in rows {
+            let place = *places.entry(terms.common(&row.config)).or_insert_with(|| {
+                found.push(Config { name: terms.name(&row.config), sides: [Vec::new(), Vec::new()] });
+                found.len() - 1
+            });
+            found[place].sides[side].push(row);
+        }
+    }
+    found
+}
+
+/// What of a config can be compared, and what cannot.
+type Met<'r, 'a> = (Vec<Pair<'r, 'a>>, Vec<(String, Apart)>);
+
+/// The pairs of a config: its only rows, or those of each machine.
+fn of_config<'r, 'a>(name: &str, sides: &[Vec<&'r Row<'a>>; 2]) -> Result<Met<'r, 'a>, Apart> {
+    let mut counting: [Vec<&'r Row<'a>>; 2] = Default::default();
+    for (place, rows) in sides.iter().enumerate() {
+        if rows.is_empty() {
+            return Err(Apart::OnlyOn { place: 1 - place, side: SIDES[1 - place] });
+        }
+        counting[place] = rows.iter().copied().filter(|row| row.statistics.is_ok()).collect();
+        if counting[place].is_empty() {
+            return Err(Apart::NoRun { side: SIDES[place], why: why_none(rows) });
+        }
+    }
+    let [from, to] = counting;
+    if let ([from], [to]) = (&from[..], &to[..]) {
+        return comparable(from, to).map(|()| (vec![Pair { name: name.to_owned(), from, to }], Vec::new()));
+    }
+    let (mut pairs, mut apart) = (Vec::new(), Vec::new());
+    for row in &from {
+        let name = format!("{name} on {}", host(row));
+        let [ours, theirs] = [&from, &to].map(|rows| on_machine_of(row, rows));
+        let unclear = [ours, theirs.clone()].into_iter().zip(SIDES).find(|(rows, _)| rows.len() > 1);
+        match (unclear, &theirs[..]) {
+            (Some((rows, side)), _) => return Err(several(side, &rows)),
+            (None, [other]) => match comparable(row, other) {
+                Ok(()) => pairs.push(Pair { name, from: row, to: other }),
+                Err(why) => apart.push((name, why)),
+            },
+            (None, _) => apart.push((name, Apart::OnlyOn { place: 0, side: SIDES[0] })),
+        }
+    }
+    let alone = to.iter().filter(|row| on_machine_of(row, &from).is_empty());
+    apart.extend(
+        alone.map(|row| (format!("{name} on {}", host(row)), Apart::OnlyOn { place: 1, side: SIDES[1] })),
+    );
+    Ok((pairs, apart))
+}
+
+fn why_none(rows: &[&Row<'_>]) -> String {
+    let reasons: BTreeSet<&String> = rows.iter().filter_map(|row| row.statistics.as_ref().err()).collect();
+    reasons.into_iter().cloned().collect::<Vec<_>>().join("; ")
+}
+
+fn host<'r>(row: &'r Row<'_>) -> &'r str {
+    row.circumstances.as_ref().map_or("an unknown host", |found| found.host())
+}
+
+/// Those of `rows` that ran on the machine of `row`.
+fn on_machine_of<'r, 'a>(row: &Row<'a>, rows: &[&'r Row<'a>]) -> Vec<&'r Row<'a>> {
+    let facts = |row: &Row<'a>| Some(row.runs.first()?.cell.record()?.provenance.host.clone());
+    let Some(own) = facts(row) else { return Vec::new() };
+    rows.iter().copied().filter(|other| facts(other).is_some_and(|host| host.is_machine_of(&own))).collect()
+}
+
+fn several(side: &'static str, rows: &[&Row<'_>]) -> Apart {
+    let differing = match rows {
+        [one, other, ..] => {
+            let pair = one.circumstances.as_ref().zip(other.circumstances.as_ref());
+            pair.map(|(one, other)| one.differences(other).join(", "))
+        }
+        _ => None,
+    };
+    Apart::Several { side, rows: rows.len(), differing: differing.unwrap_or_default() }
+}
+
+/// Whether a sample is the same on both sides.
+fn comparable(from: &Row<'_>, to: &Row<'_>) -> Result<(), Apart> {
+    let [unit, other] = [from, to].map(|row| row.unit().to_string());
+    if unit != other {
+        return Err(Apart::OtherUnit { from: unit, to: other });
+    }
+    let work = |row: &Row<'_>| row.cost.as_ref().ok().map(|cost| cost.training_flops() / 1e9);
+    match (work(from), work(to)) {
+        (Some(from), Some(to)) if (from / to - 1.0).abs() > SAME_WORK => Err(Apart::OtherWork { from, to }),
+        _ => Ok(()),
+    }
+}

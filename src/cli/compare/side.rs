@@ -1,0 +1,262 @@
+//! A side as the user names it, and the rows that it means.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::analysis::group::Row;
+use crate::analysis::versus::{Era, of_era};
+use crate::cli::find::{find_plan, is_file, no_store};
+use crate::cli::select::{own_parameters, parse_condition};
+use crate::cli::{Exit, Failure, Global};
+use crate::job::Key;
+use crate::matrix::{Operator, Selector, SelectorField};
+use crate::plan::Plan;
+use crate::store::Store;
+use crate::text::{nearest, one_of};
+
+/// An example of a side, for hints.
+const EXAMPLE: &str =
+    "an env, `precision=bf16`, `'env=gpu compile=true'`, `matrix=NAME`, `store=DIR`, `before` or `after`";
+
+/// Where a side's rows are.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) store: Store,
+    /// The name or file of a matrix; `None` for the last one.
+    pub(super) matrix: Option<String>,
+}
+
+impl Place {
+    pub(super) fn is_same(&self, other: &Place) -> bool {
+        self.store.root() == other.store.root() && self.matrix == other.matrix
+    }
+}
+
+/// A side as the user names it.
+#[derive(Debug)]
+pub(super) struct Spec {
+    /// The user's words.
+    pub(super) text: String,
+    pub(super) place: Place,
+    era: Option<Era>,
+    /// Beginnings of names or ids of machines, one of which must be the row's.
+    hosts: Vec<String>,
+    /// Beginnings of the hashes of workers.
+    workers: Vec<String>,
+    /// Conditions on what is declared; all must hold.
+    conditions: Vec<String>,
+}
+
+/// What `text` means, word by word. A word without an operator is looked for among eras, envs, matrices, stores and
+/// values of axes, in this order.
+///
+/// # Errors
+/// A word means nothing, or more than one thing.
+pub(super) fn resolve(text: &str, matrix: Option<&str>, global: &Global) -> Result<Spec, Failure> {
+    let store = Store::at(&global.store).map_err(Failure::store)?;
+    let mut spec = Spec {
+        text: text.to_owned(),
+        place: Place { store, matrix: matrix.map(str::to_owned) },
+        era: None,
+        hosts: Vec::new(),
+        workers: Vec::new(),
+        conditions: Vec::new(),
+    };
+    let (named, bare): (Vec<&str>, Vec<&str>) =
+        text.split_whitespace().partition(|word| Operator::split(word).is_some());
+    for word in named {
+        spec.take_named(word)?;
+    }
+    for word in bare {
+        spec.take_bare(word)?;
+    }
+    if text.trim().is_empty() {
+        return Err(Failure::new(Exit::Usage, "a side is empty").hint(format!("name {EXAMPLE}")));
+    }
+    Ok(spec)
+}
+
+impl Spec {
+    /// Whether results count that a re-run replaced.
+    pub(super) fn asks_history(&self) -> bool {
+        self.era.is_some() || !self.workers.is_empty()
+    }
+
+    /// `name=value`.
+    fn take_named(&mut self, word: &str) -> Result<(), Failure> {
+        match Operator::split(word) {
+            Some(("store", Operator::Equal, directory)) => {
+                self.place.store = existing(directory)?;
+            }
+            Some(("matrix", Operator::Equal, name)) => self.place.matrix = Some(name.to_owned()),
+            Some(("host", Operator::Equal, name)) => self.hosts.push(name.to_owned()),
+            Some(("worker", Operator::Equal, hash)) => self.workers.push(hash.to_owned()),
+            Some(("repeat", ..)) => {
+                let message =
+                    format!("`{word}`: repeats are what a side is measured by, so they are no side");
+                return Err(Failure::new(Exit::Usage, message).hint(format!("name {EXAMPLE}")));
+            }
+            _ => self.conditions.push(word.to_owned()),
+        }
+        Ok(())
+    }
+
+    /// A word without an operator.
+    fn take_bare(&mut self, word: &str) -> Result<(), Failure> {
+        match word {
+            "before" => self.era = Some(Era::Before),
+            "after" => self.era = Some(Era::After),
+            _ => return self.take_name(word),
+        }
+        Ok(())
+    }
+
+    /// The name of an env, a matrix or a store, or a value of an axis.
+    fn take_name(&mut self, word: &str) -> Result<(), Failure> {
+        let plan = find_plan(&self.place.store, self.place.matrix.as_deref());
+        if plan.as_ref().is_ok_and(|plan| plan.keys().any(|key| key.env.as_str() == word)) {
+            self.conditions.push(format!("env={word}"));
+            return Ok(());
+        }
+        let saved = self.place.store.plan_names().unwrap_or_default();
+        if is_file(Some(word)) || saved.iter().any(|name| name == word) {
+            self.place.matrix = Some(word.to_owned());
+            return Ok(());
+        }
+        if Path::new(word).is_dir() {
+            self.place.store = existing(word)?;
+            return Ok(());
+        }
+        let plan = plan?;
+        let meanings = meanings(word, &plan);
+        match &meanings[..] {
+            [only] => self.conditions.push(only.clone()),
+            [] => return Err(unknown(word, &plan, &saved)),
+            several => {
+                let message = format!("`{word}` can mean {}", one_of(several.iter().map(String::as_str)));
+                return Err(Failure::new(Exit::Usage, message).hint("type the one that you mean"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Those of `rows` that it means.
+    ///
+    /// # Errors
+    /// A condition is none, or no row meets all.
+    pub(super) fn select<'r, 'a>(&self, rows: &'r [Row<'a>]) -> Result<Vec<&'r Row<'a>>, Failure> {
+        let own = own_parameters(rows.iter().map(|row| &row.config));
+        let parse = |text: &String| parse_condition(text, text, &own, EXAMPLE);
+        let parts = self.conditions.iter().map(parse).collect::<Result<_, Failure>>()?;
+        let selector = Selector { parts };
+        let meets =
+            |row: &&Row<'a>| selector.matches(&row.config) && self.is_of_host(row) && self.is_of_worker(row);
+        let mut selected: Vec<&Row<'a>> = rows.iter().filter(meets).collect();
+        if let Some(era) = self.era {
+            selected = of_era(&selected, era);
+        }
+        if selected.is_empty() { Err(self.nothing(rows)) } else { Ok(selected) }
+    }
+
+    fn is_of_host(&self, row: &Row<'_>) -> bool {
+        let Some(record) = row.runs.first().and_then(|run| run.cell.record()) else {
+            return self.hosts.is_empty();
+        };
+        let host = &record.provenance.host;
+        let is = |name: &String| {
+            host.hostname == *name || host.machine_text().is_some_and(|id| id.starts_with(name.as_str()))
+        };
+        self.hosts.is_empty() || self.hosts.iter().any(is)
+    }
+
+    fn is_of_worker(&self, row: &Row<'_>) -> bool {
+        let Some(record) = row.runs.first().and_then(|run| run.cell.record()) else {
+            return self.workers.is_empty();
+        };
+        let worker = &record.provenance.worker;
+        let hashes: Vec<&String> = worker.sha256.iter().chain(worker.others.values()).collect();
+        let is = |wanted: &String| hashes.iter().any(|hash| hash.starts_with(wanted.as_str()));
+        self.workers.is_empty() || self.workers.iter().any(is)
+    }
+
+    fn nothing(&self, rows: &[Row<'_>]) -> Failure {
+        let failure = Failure::new(Exit::NothingSelected, format!("`{}` selects no result", self.text));
+        match self.era {
+            Some(Era::Before) => failure.hint(
+                "every config ran with one worker only; `orchestrate resume NAME --rerun-stale` repeats what a change \
+                 of the worker made stale",
+            ),
+            _ => failure.hint(self.values_hint(rows)),
+        }
+    }
+
+    /// The values that the fields of the conditions have.
+    fn values_hint(&self, rows: &[Row<'_>]) -> String {
+        let field = |text: &String| {
+            let (name, ..) = Operator::split(text)?;
+            let values: BTreeSet<String> = rows
+                .iter()
+                .filter_map(|row| SelectorField::named(name).value(&row.config))
+                .map(|value| value.to_string())
+                .collect();
+            Some(format!("`{name}` is {}", one_of(values.iter().map(String::as_str).take(12))))
+        };
+        let hints: Vec<String> = self.conditions.iter().filter_map(field).collect();
+        if hints.is_empty() {
+            "`orchestrate status` lists what there is".to_owned()
+        } else {
+            hints.join("; ")
+        }
+    }
+}
+
+/// The store in `directory`.
+fn existing(directory: &str) -> Result<Store, Failure> {
+    let store = Store::at(Path::new(directory)).map_err(Failure::store)?;
+    no_store(&store).map_or(Ok(store), Err)
+}
+
+/// The conditions that `word` alone can mean: values of what varies in `plan`.
+fn meanings(word: &str, plan: &Plan) -> Vec<String> {
+    fields(plan)
+        .into_iter()
+        .filter_map(|(name, values)| {
+            values.iter().any(|value| is_same(value, word)).then(|| format!("{name}={word}"))
+        })
+        .collect()
+}
+
+/// Whether both are one value: `1.0` is `1`.
+fn is_same(value: &str, word: &str) -> bool {
+    let number = |text: &str| text.parse::<f64>().ok();
+    value == word || number(value).is_some_and(|value| number(word) == Some(value))
+}
+
+/// The fields that vary between configs, each with its values.
+fn fields(plan: &Plan) -> Vec<(String, BTreeSet<String>)> {
+    let keys: Vec<&Key> = plan.keys().collect();
+    let own = own_parameters(keys.iter().copied());
+    let own = own.into_iter().filter(|name| matches!(SelectorField::named(name), SelectorField::Param(_)));
+    let names = ["model", "precision", "batch"].into_iter().chain(own);
+    let values = |name: &str| -> BTreeSet<String> {
+        let field = SelectorField::named(name);
+        keys.iter().filter_map(|key| field.value(key)).map(|value| value.to_string()).collect()
+    };
+    names.map(|name| (name.to_owned(), values(name))).filter(|(_, values)| values.len() > 1).collect()
+}
+
+fn unknown(word: &str, plan: &Plan, saved: &[String]) -> Failure {
+    let envs: BTreeSet<String> = plan.keys().map(|key| key.env.to_string()).collect();
+    let values: BTreeSet<String> = fields(plan).into_iter().flat_map(|(_, values)| values).collect();
+    let known = envs.iter().chain(&values).chain(saved).map(String::as_str);
+    let near = nearest(word, known);
+    let message = format!(
+        "`{word}` is no env and no value of matrix `{}`, no saved plan and no store",
+        plan.matrix.name
+    );
+    let hint = match near[..] {
+        [] => format!("name {EXAMPLE}"),
+        [..] => format!("did you mean {}?", one_of(near)),
+    };
+    Failure::new(Exit::NothingSelected, message).hint(hint)
+}

@@ -1,0 +1,38 @@
+//! `comparison.md`.
+
+use super::words::{differences_text, geometric_mean_text, legend, outcome_text, table_cells, table_header};
+use crate::analysis::versus::Versus;
+
+/// The page.
+pub(super) fn page(versus: &Versus, has_forest: bool) -> String {
+    let [from, to] = &versus.names;
+    let mut parts = vec![format!("# {to} compared with {from}"), outcome(versus)];
+    parts.push(match &differences_text(versus)[..] {
+        [] => "The sides differ in nothing that was declared or observed.".to_owned(),
+        lines => format!("What differs between the sides:\n\n{}", list(lines)),
+    });
+    let rows = versus.lines.iter().map(|line| table_row(&table_cells(line)));
+    let header = table_header(versus);
+    let rule = format!("|{}\n", "---|".repeat(header.len()));
+    parts.push(format!("{}{rule}{}", table_row(&header), rows.collect::<String>()).trim_end().to_owned());
+    parts.push(legend(versus));
+    if has_forest {
+        parts.push(format!("![Ratios of throughput, {to} ÷ {from}](figures/forest.svg)"));
+    }
+    parts.join("\n\n") + "\n"
+}
+
+fn outcome(versus: &Versus) -> String {
+    let sentence = format!("Verdicts: {}.", outcome_text(versus));
+    geometric_mean_text(versus).map_or(sentence.clone(), |mean| format!("{sentence} {mean}"))
+}
+
+fn list(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("- `{}`", line.replace('`', "'"))).collect::<Vec<_>>().join("\n")
+}
+
+/// A line of a Markdown table.
+fn table_row(cells: &[String]) -> String {
+    let cell = |text: &String| text.replace('|', "\\|").replace('<', "&lt;").replace(['\n', '\r'], " ");
+    format!("| {} |\n", cells.iter().map(cell).collect::<Vec<_>>().join(" | "))
+}

@@ -1,0 +1,85 @@
+//! The files of a comparison.
+
+use super::*;
+use crate::analysis::compare::Settings;
+use crate::analysis::fixture::StudyBuilder;
+use crate::analysis::group::Row;
+use crate::analysis::judge;
+use crate::analysis::versus::{Side, versus};
+
+/// Every verdict, a config that only one side has, and one whose samples are too few.
+fn compared(told: impl FnOnce(&Versus)) {
+    let study = StudyBuilder::new()
+        .runs("slow", "resnet18", 4, &[10.0, 10.1, 9.9, 10.05, 9.95])
+        .runs("fast", "resnet18", 4, &[12.0, 12.1, 11.9, 12.05, 11.95])
+        .runs("slow", "resnet18", 8, &[10.0, 10.1, 9.9, 10.05, 9.95])
+        .runs("fast", "resnet18", 8, &[9.0, 9.1, 8.9, 9.05, 8.95])
+        .runs("slow", "resnet18", 16, &[10.0, 10.01, 9.99, 10.005, 9.995])
+        .runs("fast", "resnet18", 16, &[10.002, 10.012, 9.992, 10.007, 9.997])
+        .runs("slow", "vgg16", 4, &[10.0, 11.0, 9.0])
+        .runs("fast", "vgg16", 4, &[10.4, 11.3, 9.3])
+        .runs("slow", "vgg16", 8, &[10.0])
+        .runs("fast", "vgg16", 8, &[10.0, 10.1])
+        .runs("fast", "vgg16", 16, &[10.0, 10.1])
+        .build();
+    let judged = judge(&study);
+    let side = |name: &str| -> Side<'_, '_> {
+        let rows: Vec<&Row<'_>> = judged.rows.iter().filter(|row| row.config.env == name).collect();
+        Side { name: name.to_owned(), rows }
+    };
+    told(&versus(&side("slow"), &side("fast"), Settings::default()).unwrap());
+}
+
+#[test]
+fn every_file() {
+    compared(|found| {
+        let files = comparison_files(found).unwrap();
+        let names: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(names, ["comparison.csv", "comparison.md", "figures/forest.svg", "figures/forest.png"]);
+        let text = |path: &str| {
+            let file = files.iter().find(|file| file.path == path).unwrap();
+            String::from_utf8(file.contents.clone()).unwrap()
+        };
+        insta::assert_snapshot!("comparison.csv", text("comparison.csv"));
+        insta::assert_snapshot!("comparison.md", text("comparison.md"));
+        let svg = text("figures/forest.svg");
+        for word in ["faster", "slower", "same", "cannot tell", "geometric mean", "resnet18 fp32 bs16"] {
+            assert!(svg.contains(word), "{word}");
+        }
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    });
+}
+
+#[test]
+fn no_text_of_the_forest_plot_leaves_it_or_covers_another() {
+    compared(|found| {
+        let svg = forest::draw(found).unwrap();
+        let attribute = |element: &str, name: &str| -> Option<String> {
+            let (_, rest) = element.split_once(&format!(" {name}=\""))?;
+            Some(rest.split_once('"')?.0.to_owned())
+        };
+        let number = |element: &str, name: &str| attribute(element, name).unwrap().parse::<f64>().unwrap();
+        let root = svg.lines().next().unwrap();
+        let (width, height) = (number(root, "width"), number(root, "height"));
+        let mut boxes: Vec<(f64, f64, f64, f64, String)> = Vec::new();
+        for element in svg.lines().filter(|line| line.starts_with("<text ")) {
+            let text = element.split_once('>').unwrap().1.trim_end_matches("</text>").to_owned();
+            let size = number(element, "font-size");
+            let wide = crate::report::svg::text_width(&text, size);
+            let (x, y) = (number(element, "x"), number(element, "y"));
+            let left = match attribute(element, "text-anchor").unwrap().as_str() {
+                "start" => x,
+                "middle" => x - wide / 2.0,
+                _ => x - wide,
+            };
+            assert!(left >= 0.0 && left + wide <= width && y <= height, "{text} leaves the plot");
+            boxes.push((left, y - 0.75 * size, left + wide, y, text));
+        }
+        for (index, one) in boxes.iter().enumerate() {
+            for other in &boxes[index + 1..] {
+                let apart = one.2 <= other.0 || other.2 <= one.0 || one.3 <= other.1 || other.3 <= one.1;
+                assert!(apart, "{} covers {}", one.4, other.4);
+            }
+        }
+    });
+}

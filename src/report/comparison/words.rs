@@ -1,0 +1,100 @@
+//! A comparison in words, for the terminal and the page.
+
+use crate::analysis::compare::WouldDecide;
+use crate::analysis::versus::{Line, Told, Versus, ratio_texts};
+use crate::stats::CONFIDENCE;
+use crate::text::{count_text, decimals, significant};
+
+/// The headings of the table.
+pub fn table_header(versus: &Versus) -> Vec<String> {
+    let [from, to] = &versus.names;
+    let unit = &versus.unit;
+    let interval = format!("{} % interval", decimals(CONFIDENCE * 100.0, 1));
+    let mut header = vec!["config".to_owned(), format!("{from} {unit}/s"), format!("{to} {unit}/s")];
+    header.extend(["ratio".to_owned(), interval]);
+    header.extend(["p", "compared by", "verdict", "note"].map(str::to_owned));
+    header
+}
+
+/// The cells of a line below [`table_header`].
+pub fn table_cells(line: &Line) -> Vec<String> {
+    let side = |place: usize| {
+        line.sides.map_or("-".to_owned(), |sides| {
+            format!("{} (n = {})", significant(sides[place].per_s, 4), sides[place].n)
+        })
+    };
+    let mut cells = vec![line.config.clone(), side(0), side(1)];
+    match &line.told {
+        Ok(told) => {
+            let [ratio, low, high] = told.texts();
+            cells.extend([ratio, format!("{low} – {high}"), p_text(told.p()), told.pairing_text()]);
+            cells.extend([told.verdict.as_str().to_owned(), note(told)]);
+        }
+        Err(why) => cells.extend(["-", "-", "-", "-", "not compared", why].map(str::to_owned)),
+    }
+    cells
+}
+
+fn note(told: &Told) -> String {
+    told.would_decide.map_or_else(String::new, |WouldDecide { repeats, verdict }| {
+        format!("about {repeats} repeats would decide: {}", verdict.as_str())
+    })
+}
+
+/// A p-value with two digits, and none below a thousandth: what is smaller rests on the tails of the distribution.
+fn p_text(p: f64) -> String {
+    if p < 0.001 { "< 0.001".to_owned() } else { significant(p, 2) }
+}
+
+/// What differs between the sides, a line for each.
+pub fn differences_text(versus: &Versus) -> Vec<String> {
+    let compared = versus.comparison.configs.len();
+    let line = |difference: &crate::analysis::versus::Difference| match difference.configs {
+        all if all == compared => difference.text.clone(),
+        some => format!("{} (in {some} of {})", difference.text, count_text(compared, "config")),
+    };
+    versus.differences.iter().map(line).collect()
+}
+
+/// The geometric mean of the ratios, in a sentence.
+pub fn geometric_mean_text(versus: &Versus) -> Option<String> {
+    let estimate = versus.comparison.geometric_mean.ok()?;
+    let configs = versus.comparison.configs.iter().filter(|config| config.is_ok()).count();
+    let [mean, low, high] = ratio_texts(estimate.value.exp(), estimate.interval(CONFIDENCE).exp());
+    Some(format!("The geometric mean of {} is {mean} ({low} – {high}).", count_text(configs, "ratio")))
+}
+
+/// How many configs got which verdict: `3 faster, 1 cannot tell, 1 not compared`.
+pub fn outcome_text(versus: &Versus) -> String {
+    use crate::analysis::compare::Verdict;
+    let told = || versus.lines.iter().filter_map(|line| line.told.as_ref().ok());
+    let count = |verdict: Verdict| told().filter(|told| told.verdict == verdict).count();
+    let apart = versus.lines.iter().filter(|line| line.told.is_err()).count();
+    let counts = Verdict::ALL.map(|verdict| (count(verdict), verdict.as_str()));
+    let words: Vec<String> = counts
+        .into_iter()
+        .chain([(apart, "not compared")])
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, word)| format!("{number} {word}"))
+        .collect();
+    words.join(", ")
+}
+
+/// How to read the table.
+pub fn legend(versus: &Versus) -> String {
+    let settings = versus.comparison.settings;
+    let [from, to] = &versus.names;
+    let percent = |share: f64| decimals(share * 100.0, 2);
+    let margin = settings.margin;
+    format!(
+        "A ratio is the throughput of {to} ÷ that of {from}. In at most {error} % of such tables is any `faster` or \
+         `slower` false, and in at most {error} % any `same`: p is corrected for the length of the table (Holm). `same` \
+         means within the margin of {margin} %, from {least} to {most}, by two one-sided tests. Intervals are each \
+         config's own, at {level} %.",
+        error = percent(settings.error),
+        margin = percent(margin),
+        least = decimals(1.0 - margin, 4),
+        most = decimals(1.0 / (1.0 - margin), 4),
+        level = percent(settings.confidence),
+    )
+}
