@@ -46,7 +46,7 @@ pub fn analyse(study: &Study) -> Analysis<'_> {
     let obstacles = bound::obstacles(&rows, &study.thresholds);
     let rooflines = roofline::rooflines(&rows, &obstacles);
     let classes = roofline::classes(&rows, obstacles, &rooflines);
-    let findings = findings::findings(&runs, &rows, &rooflines, &classes, &study.thresholds);
+    let findings = findings::findings(&runs, &rows, &rooflines, &classes, &study.thresholds, &study.noise);
     let own = Own::of(&runs);
     Analysis { runs, rows, rooflines, classes, findings, varying, own }
 }

@@ -232,6 +232,7 @@ impl StudyBuilder {
             convention: FlopsConvention::default(),
             include_marked: self.include_marked,
             thresholds: self.thresholds,
+            noise: Vec::new(),
         }
     }
 }

@@ -11,6 +11,7 @@
 //! | [`blocks`] | which runs were made together |
 //! | [`bound`] | what limits a row: the host, memory that spilled, or a roof |
 //! | [`group`] | rows: the runs of a config that can be pooled, with their statistics |
+//! | [`calibration`] | how much the runs of a machine scatter when nothing differs |
 //! | [`compare`] | two sides of each config compared: ratios and verdicts, with known rates of error |
 //! | [`complexity`] | the cost of a network before it runs, layer by layer |
 //! | [`conduct`] | what a worker does wrong or leaves out, by one attempt |
@@ -18,6 +19,7 @@
 //! | [`counted`] | what profilers counted, joined with the timing runs |
 //! | [`energy`] | power and joules per sample of the measured window |
 //! | [`facts`] | what each fact of a provenance does to a row |
+//! | [`noise`] | which differences the noise of a machine leaves to be seen |
 //! | [`own`] | the parameters and metrics that only this study has |
 //! | [`peaks`] | the ceilings of a device |
 //! | [`pipeline`] | the cost of reading and decoding files, compared with synthetic tensors |
@@ -31,6 +33,7 @@
 mod analyse;
 pub mod blocks;
 pub mod bound;
+pub mod calibration;
 mod circumstances;
 mod column;
 mod columns;
@@ -44,6 +47,7 @@ pub mod facts;
 pub mod findings;
 pub mod group;
 pub mod marks;
+pub mod noise;
 pub mod order;
 pub mod own;
 pub mod peaks;
@@ -71,6 +75,7 @@ use crate::shared::Shared;
 
 use cost::FlopsConvention;
 use marks::{Mark, Thresholds};
+use noise::Calibrated;
 use peaks::Catalogue;
 
 pub use analyse::{Analysis, Judged, analyse, judge};
@@ -94,6 +99,8 @@ pub struct Study {
     pub include_marked: bool,
     /// The thresholds of marks and findings.
     pub thresholds: Thresholds,
+    /// The noise of the machines that were calibrated, by device.
+    pub noise: Vec<Calibrated>,
 }
 
 /// A job of the plan and its result. It shares its record with the inventory.

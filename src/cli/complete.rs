@@ -74,6 +74,7 @@ const ARGUMENTS: &[(&str, &str, Kind)] = &[
     ("logs", "word", Kind::Job),
     ("logs", "conditions", Kind::Condition),
     ("accept", "jobs", Kind::Job),
+    ("calibrate", "device", Kind::Device),
     ("check-worker", "params", Kind::Parameter),
     ("check-worker", "device", Kind::Device),
     ("check-worker", "precision", Kind::Precision),

@@ -28,6 +28,7 @@ pub(super) fn study<'a>(plan: &Plan, inventory: &Inventory, jobs: impl Iterator<
         convention: FlopsConvention::default(),
         include_marked: false,
         thresholds: plan.thresholds,
+        noise: Vec::new(),
     }
 }
 
@@ -114,6 +115,7 @@ pub(super) fn doubts_of(
         convention: FlopsConvention::default(),
         include_marked: false,
         thresholds: plan.map_or_else(Thresholds::default, |plan| plan.thresholds),
+        noise: Vec::new(),
     };
     let analysis = analyse(&study);
     let is_own = |run: &&Run<'_>| run.cell.job.id() == job.id();

@@ -9,6 +9,7 @@ mod accept;
 mod aggregate;
 mod altered;
 mod bars;
+mod calibrate;
 mod check;
 mod check_worker;
 mod columns;
@@ -111,6 +112,8 @@ enum Verb {
     Compare(compare::CompareArgs),
     /// Measure or list the ceilings of devices.
     Peaks(peaks::PeaksArgs),
+    /// Measure how much equal runs of this machine differ, and which differences repeats can show.
+    Calibrate(calibrate::CalibrateArgs),
     /// Count parameters, FLOPs and bytes of networks without running them.
     Complexity(complexity::ComplexityArgs),
     /// Generate or download a data set.
@@ -153,6 +156,7 @@ pub fn main() -> ExitCode {
         Verb::Report(args) => report::run(args, &global),
         Verb::Compare(args) => compare::run(args, &global),
         Verb::Peaks(args) => peaks::run(args, &global),
+        Verb::Calibrate(args) => calibrate::run(args, &global),
         Verb::Complexity(args) => complexity::run(args, &global),
         Verb::Dataset(args) => dataset::run(args, &global),
         Verb::Doctor(args) => doctor::run(args, &global),

@@ -5,23 +5,25 @@ use std::path::PathBuf;
 
 use serde::{Serialize, Serializer};
 
+use super::calibrate::calibrations;
 use super::columns::{Cells, write_columns};
 use super::drift::{renamed_hints, renamed_lines};
 use super::exit::leave;
 use super::find::load_inventory;
 use super::load::{ProfileArgs, load_profiled_plan};
 use super::misread::{misread_hints, misread_lines};
-use super::output::{Layout, hint, print_json, print_written, table, table_text};
+use super::output::{Layout, hint, print_json, print_line, print_written, table, table_text};
 use super::problem::ProblemView;
 use super::select::SelectArgs;
 use super::stale::{Here, stale_hint};
 use super::words::param_text;
 use super::{Exit, Failure, Global};
-use crate::job::{JobId, Key, State, Tally, varying_parameters};
+use crate::job::{Device, JobId, Key, Kind, State, Tally, varying_parameters};
 use crate::plan::{
     Decided, Estimate, Estimator, Inventory, Misreadings, Plan, Renamed, TimeLeft, misreadings, quote,
     renamed,
 };
+use crate::record::HostFacts;
 use crate::store::Store;
 use crate::text::{duration_text, jobs_text};
 
@@ -52,7 +54,9 @@ pub(super) fn run(args: PlanArgs, global: &Global) -> Result<Exit, Failure> {
     let selection = args.select.apply(&plan)?;
     let store = Store::at(&global.store).map_err(Failure::store)?;
     let inventory = load_inventory(&store)?;
-    let mut decided = Here::probe().decide(&plan, &inventory);
+    let mut here = Here::probe();
+    let mut decided = here.decide(&plan, &inventory);
+    let host = here.host;
     decided.retain(|decided| selection.contains(decided.job.key()));
     let view = PlanView::of(&plan, &inventory, &decided);
     if args.json {
@@ -61,6 +65,9 @@ pub(super) fn run(args: PlanArgs, global: &Global) -> Result<Exit, Failure> {
         print_written(|out| view.write(Layout::of_stdout(), out))?;
         renamed_hints(&view.renamed, view.file).iter().for_each(|line| hint(global.quiet, line));
         misread_hints(&view.misread, &plan, global).iter().for_each(|line| hint(global.quiet, line));
+        for line in resolutions(&store, &inventory, &plan, &host) {
+            print_line(&line)?;
+        }
         if view.counts.of(State::Stale) > 0 {
             hint(global.quiet, &stale_hint(&args.run_words(view.file), global));
         }
@@ -68,6 +75,17 @@ pub(super) fn run(args: PlanArgs, global: &Global) -> Result<Exit, Failure> {
     leave(view);
     leave((decided, plan));
     Ok(Exit::Done)
+}
+
+/// What the repeats of `plan` resolve, a line for each device of this machine that was calibrated.
+fn resolutions(store: &Store, inventory: &Inventory, plan: &Plan, host: &HostFacts) -> Vec<String> {
+    let repeats = |device| {
+        let own = plan.keys().filter(|key| key.device == device && key.kind == Kind::Timing);
+        own.map(|key| key.repeat as usize).max()
+    };
+    let devices: Vec<Device> = plan.keys().map(|key| key.device).collect();
+    let here = calibrations(store, inventory, &devices).into_iter().filter(|known| known.is_of(host));
+    here.filter_map(|known| known.resolution_text(repeats(known.device)?)).collect()
 }
 
 /// The version of the `--json` format.

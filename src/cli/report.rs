@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::calibrate::add_noise;
 use super::exit::leave;
 use super::output::print_line;
 use super::study::{StudyArgs, results_text};
@@ -31,7 +32,8 @@ struct TemplateError {
 /// Writes all files, and prints the results and the report's path.
 pub(super) fn run(args: ReportArgs, global: &Global) -> Result<Exit, Failure> {
     let templates = args.templates.as_deref().map_or_else(|| Ok(Templates::default()), load_templates)?;
-    let study = args.study.load(global)?;
+    let mut study = args.study.load(global)?;
+    add_noise(&mut study, global)?;
     let analysis = analyse(&study);
     let files = render(&study, &analysis, &templates).map_err(render_failure)?;
     let directory = args.study.write_report(&analysis, &study.matrix.name, &files)?;

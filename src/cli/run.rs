@@ -46,7 +46,7 @@ pub(super) struct RunArgs {
 }
 
 /// How to run: the options of `run` and `resume`.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(super) struct HowArgs {
     #[command(flatten)]
     select: SelectArgs,

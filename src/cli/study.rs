@@ -130,6 +130,7 @@ impl Reading<'_> {
             convention: self.convention,
             include_marked: self.include_marked,
             thresholds: plan.thresholds,
+            noise: Vec::new(),
         })
     }
 }

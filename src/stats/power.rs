@@ -34,13 +34,21 @@ impl Design {
         self.least(margin - difference.abs(), self.error, (1.0 - self.power) / 2.0)
     }
 
+    /// The least difference from 0 that so many `repeats` find by a two-sided test: the one for which
+    /// [`Design::repeats_to_find`] is `repeats`.
+    pub fn resolves(&self, repeats: usize) -> f64 {
+        self.reach(repeats, self.error / 2.0, 1.0 - self.power) * (self.variance / repeats as f64).sqrt()
+    }
+
+    /// How many standard errors of n repeats a distance must have.
+    fn reach(&self, n: usize, error: f64, miss: f64) -> f64 {
+        let freedom = self.freedom_each * (n - 1) as f64 + self.lent;
+        student::upper_quantile(error, freedom) + student::upper_quantile(miss, freedom)
+    }
+
     /// The least n whose standard error fits `distance` as often as both tails need.
     fn least(&self, distance: f64, error: f64, miss: f64) -> Option<usize> {
-        let decides = |n: usize| {
-            let freedom = self.freedom_each * (n - 1) as f64 + self.lent;
-            let reach = student::upper_quantile(error, freedom) + student::upper_quantile(miss, freedom);
-            reach * (self.variance / n as f64).sqrt() <= distance
-        };
+        let decides = |n: usize| self.reach(n, error, miss) * (self.variance / n as f64).sqrt() <= distance;
         if distance <= 0.0 || !decides(MOST_REPEATS) {
             return None;
         }

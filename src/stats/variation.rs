@@ -3,7 +3,17 @@
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use super::centre::coefficient_of_variation;
+use super::shrink::Variance;
 use super::{Interval, MEAN_INTERVAL_NEEDS, TooFew, need};
+
+/// The confidence interval of the standard deviation whose square `variance` estimates, from normal scatter: by the
+/// chi-squared distribution.
+pub fn deviation_interval(variance: Variance, confidence: f64) -> Interval {
+    let law = ChiSquared::new(variance.freedom).expect("there are degrees of freedom");
+    let end = |probability: f64| (variance.value * variance.freedom / law.inverse_cdf(probability)).sqrt();
+    let tail = (1.0 - confidence) / 2.0;
+    Interval { low: end(1.0 - tail), high: end(tail), coverage: confidence }
+}
 
 /// The confidence interval of the coefficient of variation, by Vangel (1996, "Confidence intervals for a normal
 /// coefficient of variation"), who corrected McKay's. It assumes normal scatter and is close to exact for coefficients

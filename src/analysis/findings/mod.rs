@@ -4,6 +4,7 @@
 mod comparability;
 mod finding;
 mod host;
+mod noise;
 mod roof;
 
 #[cfg(test)]
@@ -13,9 +14,11 @@ use super::Run;
 use super::bound::Class;
 use super::group::Row;
 use super::marks::Thresholds;
+use super::noise::Calibrated;
 use super::roofline::Roofline;
 use comparability::{comparability, completeness};
 use host::{host, spread};
+use noise::noise;
 use roof::roof;
 
 pub use finding::{Finding, Topic};
@@ -27,10 +30,12 @@ pub fn findings(
     rooflines: &[Roofline<'_>],
     classes: &[Class],
     thresholds: &Thresholds,
+    calibrated: &[Calibrated],
 ) -> Vec<Finding> {
     let mut found = Vec::from_iter(completeness(runs));
     found.extend(comparability(runs, rows));
     found.extend(spread(rows));
+    found.extend(noise(rows, calibrated));
     found.extend(host(runs, rows, thresholds));
     found.extend(roof(rows, rooflines, classes, thresholds));
     found.sort_by_key(|finding| finding.topic);

@@ -1,0 +1,69 @@
+//! The noise of this machine, as far as the store has a calibration.
+
+use crate::analysis::calibration;
+use crate::analysis::noise::{Calibrated, is_calibration};
+use crate::analysis::{Study, judge};
+use crate::cli::find::load_inventory;
+use crate::cli::marked::study;
+use crate::cli::study::load_iterations;
+use crate::cli::{Exit, Failure, Global};
+use crate::job::Device;
+use crate::plan::{Inventory, Plan};
+use crate::store::Store;
+
+/// What the runs of `plan` in `inventory` show, with what their iterations tell.
+///
+/// # Errors
+/// Exit 13 if too few of them count.
+pub(super) fn calibrated(
+    plan: &Plan,
+    inventory: &Inventory,
+    store: &Store,
+    global: &Global,
+) -> Result<Calibrated, Failure> {
+    let mut study = study(plan, inventory, plan.jobs.iter());
+    load_iterations(&mut study.cells, store, global);
+    let name = &plan.matrix.name;
+    calibration::calibrated(name, &judge(&study)).map_err(|few| {
+        let message = format!("the runs of {name} tell no noise; blocks in which both runs count: {few}");
+        Failure::new(Exit::NothingToAggregate, message)
+            .hint(format!("`orchestrate status {name}` says what was left out, and why"))
+    })
+}
+
+/// Gives `study` the noise of the machines of its store that were calibrated.
+///
+/// # Errors
+/// The store cannot be read.
+pub(in crate::cli) fn add_noise(study: &mut Study, global: &Global) -> Result<(), Failure> {
+    let store = Store::at(&global.store).map_err(Failure::store)?;
+    if plans(&store).next().is_some() {
+        let devices: Vec<Device> = study.cells.iter().map(|cell| cell.job.key().device).collect();
+        study.noise = calibrations(&store, &load_inventory(&store)?, &devices);
+    }
+    Ok(())
+}
+
+/// The calibrations in the store of these `devices`. One whose runs are of several machines tells nothing. The seconds
+/// of iterations are not read: they do not change what repeats resolve.
+pub(in crate::cli) fn calibrations(
+    store: &Store,
+    inventory: &Inventory,
+    devices: &[Device],
+) -> Vec<Calibrated> {
+    let wanted = |plan: &Plan| plan.keys().any(|key| devices.contains(&key.device));
+    let known = plans(store).filter(wanted).filter_map(|plan| {
+        let study = study(&plan, inventory, plan.jobs.iter());
+        let found = calibration::calibrated(&plan.matrix.name, &judge(&study)).ok()?;
+        let mut records = study.cells.iter().filter_map(|cell| cell.record());
+        records.all(|record| found.is_of(&record.provenance.host)).then_some(found)
+    });
+    known.collect()
+}
+
+/// The saved plans of calibrations.
+fn plans(store: &Store) -> impl Iterator<Item = Plan> {
+    let names = store.plan_names().unwrap_or_default().into_iter();
+    let own = names.filter(|name| name.parse().is_ok_and(|name| is_calibration(&name)));
+    own.filter_map(|name| store.load_plan(&name).ok())
+}
