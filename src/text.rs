@@ -2,8 +2,12 @@
 //! close to, an error with its causes. Any room may call it. It uses no other room, never decides what is said, and
 //! never prints.
 
+mod digits;
+
 use std::error::Error;
 use std::time::Duration;
+
+pub use digits::{LastDigit, with_error};
 
 /// `0.4s`, `14.2s`, `3m 20s`, `2h 5m`.
 pub fn duration_text(seconds: f64) -> String {

@@ -1,0 +1,148 @@
+//! How far a number is worth printing: as far as its error is known.
+
+/// How many digits of an error are worth printing.
+const OF_ERROR: i32 = 2;
+
+/// Finer than this, nothing is printed.
+const MOST_DECIMALS: i32 = 12;
+
+/// What is smaller than this share of a number is rounding, and no error of it.
+const ROUNDING: f64 = 1e-12;
+
+/// The last digit of a number that is worth printing, by its decimals: 2 stands for hundredths, -1 for tens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LastDigit(i32);
+
+impl LastDigit {
+    /// The second significant digit of `error`. A number and its error both end there: `1533.75 ± 0.56`, `12300 ± 340`.
+    /// `None` if there is no error: it is 0, or not even a number.
+    pub fn of_error(error: f64) -> Option<Self> {
+        if !error.is_finite() || error <= 0.0 {
+            return None;
+        }
+        let first = first_digit(error);
+        let decimals = OF_ERROR - 1 - first;
+        // Of 0.0996, the two digits are those of 0.10.
+        let rounded = rounded(error, decimals);
+        Some(LastDigit((OF_ERROR - 1 - first.max(first_digit(rounded))).min(MOST_DECIMALS)))
+    }
+
+    /// The digit to which an interval from `low` to `high` and its centre are printed: that of half its width, and no
+    /// end but 0 reads as 0. `None` if the interval has no width.
+    pub fn of_interval(low: f64, high: f64) -> Option<Self> {
+        let half = (high - low) / 2.0;
+        if half <= ROUNDING * high.abs().max(low.abs()) {
+            return None;
+        }
+        Some(Self::of_error(half)?.telling_apart(low, 0.0).telling_apart(high, 0.0))
+    }
+
+    /// This digit, or the first finer one at which `value` and `other` read differently, if they are different.
+    #[must_use]
+    pub fn telling_apart(self, value: f64, other: f64) -> Self {
+        let reads_differently = |digit: &LastDigit| digit.text(value) != digit.text(other);
+        (self.0..=MOST_DECIMALS.max(self.0)).map(LastDigit).find(reads_differently).unwrap_or(self)
+    }
+
+    /// `value` up to this digit.
+    pub fn text(self, value: f64) -> String {
+        let text = format!("{:.*}", self.0.max(0) as usize, rounded(value, self.0));
+        // A negative number that reads as 0 is 0.
+        if text.trim_matches(['-', '0', '.']).is_empty() { text.replace('-', "") } else { text }
+    }
+}
+
+/// `value ± error`, both up to the second significant digit of the error. `None` if there is no error, or if it is mere
+/// rounding.
+pub fn with_error(value: f64, error: f64) -> Option<String> {
+    let digit = LastDigit::of_error(error).filter(|_| error > ROUNDING * value.abs())?;
+    Some(format!("{} ± {}", digit.text(value), digit.text(error)))
+}
+
+/// The power of ten of the first digit of `value`, which is greater than 0: 2 for hundreds, -1 for tenths.
+fn first_digit(value: f64) -> i32 {
+    let power = value.log10().floor() as i32;
+    // A logarithm is rounded, too.
+    if 10f64.powi(power + 1) <= value { power + 1 } else { power }
+}
+
+/// `value` to so many decimals. Negative ones round to tens, hundreds and so on.
+fn rounded(value: f64, decimals: i32) -> f64 {
+    if decimals >= 0 {
+        return format!("{value:.*}", decimals as usize).parse().unwrap_or(value);
+    }
+    let unit = 10f64.powi(-decimals);
+    (value / unit).round() * unit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// "1533.75 ± 0.56" was printed as "1534 ± 0.56".
+    #[test]
+    fn a_value_and_its_error_end_at_the_same_digit() {
+        for (value, error, text) in [
+            (1533.75, 0.56, "1533.75 ± 0.56"),
+            (12_345.0, 340.0, "12350 ± 340"),
+            (12_345.0, 99.6, "12350 ± 100"),
+            (8.15, 0.0996, "8.15 ± 0.10"),
+            (26.12, 1.0, "26.1 ± 1.0"),
+            (26.12, 0.1, "26.12 ± 0.10"),
+            (26.12, 1000.0, "0 ± 1000"),
+            (0.001_234, 0.000_056, "0.001234 ± 0.000056"),
+            (-0.04, 9.0, "0.0 ± 9.0"),
+        ] {
+            assert_eq!(with_error(value, error).as_deref(), Some(text));
+        }
+    }
+
+    #[test]
+    fn what_does_not_scatter_has_no_error() {
+        for error in [0.0, -1.0, 1e-14, f64::NAN, f64::INFINITY] {
+            assert_eq!(with_error(10.0, error), None, "{error}");
+        }
+        assert_eq!(LastDigit::of_interval(10.0, 10.0), None);
+        assert_eq!(LastDigit::of_interval(10.0, 10.0 + 1e-14), None);
+    }
+
+    #[test]
+    fn the_ends_of_an_interval_end_at_the_same_digit_and_never_read_as_0() {
+        let read = |low: f64, high: f64| {
+            let digit = LastDigit::of_interval(low, high).unwrap();
+            format!("{} to {}", digit.text(low), digit.text(high))
+        };
+        assert_eq!(read(26.004, 26.901), "26.00 to 26.90");
+        assert_eq!(read(661.1, 1127.7), "660 to 1130");
+        assert_eq!(read(0.41, 520.0), "0.4 to 520.0");
+        assert_eq!(read(-0.002, 0.9), "-0.002 to 0.900");
+        assert_eq!(read(0.0, 0.9), "0.00 to 0.90");
+    }
+
+    #[test]
+    fn numbers_that_differ_read_differently_where_that_is_asked_for() {
+        let hundredths = LastDigit::of_error(0.5).unwrap();
+        assert_eq!(hundredths.text(1.004), hundredths.text(1.0));
+        let finer = hundredths.telling_apart(1.004, 1.0);
+        assert_eq!((finer.text(1.004), finer.text(1.0)), ("1.004".to_owned(), "1.000".to_owned()));
+        assert_eq!(hundredths.telling_apart(2.0, 1.0), hundredths);
+        assert_eq!(hundredths.telling_apart(1.0, 1.0), hundredths);
+    }
+
+    proptest! {
+        /// What is printed is as near to the value as half its last digit, and the error keeps two digits.
+        #[test]
+        fn printing_rounds_and_changes_nothing_else(value in -1e9..1e9f64, exponent in -9.0..9.0f64) {
+            let error = 10f64.powf(exponent);
+            let digit = LastDigit::of_error(error).unwrap();
+            let half = 0.5 * 10f64.powi(-digit.0) * (1.0 + 1e-6);
+            for number in [value, error] {
+                let read: f64 = digit.text(number).parse().unwrap();
+                prop_assert!((read - number).abs() <= half + 1e-9 * number.abs(), "{number} reads as {read}");
+            }
+            let digits = digit.text(error).replace('.', "").trim_start_matches('0').to_owned();
+            prop_assert_eq!(digits.trim_end_matches('0').len().max(2), 2, "{}", digits);
+        }
+    }
+}
