@@ -185,6 +185,19 @@ impl StudyBuilder {
         repeats.fold(self, |builder, (rate, repeat)| builder.run(env, model, batch, repeat, *rate))
     }
 
+    /// Undisturbed successes, one after the other, of these models: a block.
+    pub(crate) fn block(self, repeat: u32, samples_per_s: &[(&str, f64)]) -> Self {
+        let mut pause = None;
+        samples_per_s.iter().fold(self, |builder, (model, rate)| {
+            builder.run_with(key("cpu", model, 16, repeat), *rate, |record| {
+                let took = record.ended_at - record.started_at;
+                record.started_at = pause.unwrap_or(record.started_at);
+                record.ended_at = record.started_at + took;
+                pause = Some(record.ended_at + TimeDelta::seconds(1));
+            })
+        })
+    }
+
     /// A success of `key`, modified by `change`.
     pub(crate) fn run_with(self, key: Key, samples_per_s: f64, change: impl FnOnce(&mut Record)) -> Self {
         let slot = self.cells.len() as i64;

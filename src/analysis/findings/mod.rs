@@ -1,6 +1,7 @@
 //! The findings of a report. Each sentence is backed by a computed number and a threshold, and names both. Nothing else
 //! is said.
 
+mod blocks;
 mod comparability;
 mod finding;
 mod host;
@@ -16,6 +17,7 @@ use super::group::Row;
 use super::marks::Thresholds;
 use super::noise::Calibrated;
 use super::roofline::Roofline;
+use blocks::shifted;
 use comparability::{comparability, completeness};
 use host::{host, spread};
 use noise::noise;
@@ -37,6 +39,7 @@ pub fn findings(
     found.extend(spread(rows));
     found.extend(noise(rows, calibrated));
     found.extend(host(runs, rows, thresholds));
+    found.extend(shifted(rows, thresholds));
     found.extend(roof(rows, rooflines, classes, thresholds));
     found.sort_by_key(|finding| finding.topic);
     found

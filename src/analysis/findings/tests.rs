@@ -416,3 +416,19 @@ fn gaps_and_doubts_of_measured_peaks_are_reported() {
         ]
     );
 }
+
+/// Four blocks of three rows, of which one is slower or faster by `factor`.
+fn with_shifted_block(factor: f64) -> crate::analysis::Study {
+    let scatter = [[1.002, 0.999, 1.0], [0.998, 1.001, 1.003], [1.0, 1.003, 0.998], [1.001, 0.998, 1.0]];
+    let block = |builder: StudyBuilder, (scatter, repeat): ([f64; 3], u32)| {
+        let [one, two, three] = scatter.map(|by| 10.0 * by * if repeat == 3 { factor } else { 1.0 });
+        builder.block(repeat, &[("alexnet", one), ("resnet18", two), ("vgg16", three)])
+    };
+    scatter.into_iter().zip(1..).fold(StudyBuilder::new(), block).build()
+}
+
+#[test]
+fn a_block_that_was_slower_or_faster_is_told_with_its_time() {
+    let told = |factor| about("the block of", &with_shifted_block(factor));
+    insta::assert_snapshot!([told(0.96), told(1.03), told(0.995)].concat().join("\n"));
+}

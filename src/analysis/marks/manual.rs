@@ -4,8 +4,13 @@ use super::{MarkName, Threshold};
 use crate::threshold::Passed;
 
 /// The thresholds that raise a finding and no mark.
-const OF_FINDINGS: [Threshold; 4] =
-    [Threshold::DataWaitShare, Threshold::DataGap, Threshold::ExecutedFlops, Threshold::ReportedFlops];
+const OF_FINDINGS: [Threshold; 5] = [
+    Threshold::DataWaitShare,
+    Threshold::DataGap,
+    Threshold::BlockShift,
+    Threshold::ExecutedFlops,
+    Threshold::ReportedFlops,
+];
 
 /// One row per mark: when it is raised, what it means, what to do, and what becomes of the run. The numbers are the
 /// thresholds' declared values.

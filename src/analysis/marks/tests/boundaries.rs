@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::analysis::block_shift::shifted_blocks;
 use crate::analysis::pipeline::{self, Verdict};
 use crate::job::{DataSource, Key, Kind, ParamValue, Profile};
 use crate::protocol::IterationClock;
@@ -106,6 +107,16 @@ fn gap() -> StudyBuilder {
     run_on(Device::Cpu, |_| {}).run("e", "resnet18", 32, 1, 8.0).run_with(folder, 6.0, |record| {
         let measured = record.measurement.as_mut().unwrap();
         measured.details.data_wait_s = Some(0.25 * measured.elapsed_s);
+    })
+}
+
+/// Three rows in four blocks that scatter a little. In the second block, throughput is multiplied by `factor`.
+fn shifted(factor: f64) -> StudyBuilder {
+    let scatter = [[1.002, 0.999, 1.0], [0.998, 1.001, 1.003], [1.0, 1.003, 0.998], [1.001, 0.998, 1.0]];
+    scatter.into_iter().zip(1..).fold(StudyBuilder::new(), |builder, (scatter, repeat)| {
+        let rate = |scatter: f64| 10.0 * scatter * if repeat == 2 { factor } else { 1.0 };
+        let [one, two, three] = scatter.map(rate);
+        builder.block(repeat, &[("alexnet", one), ("resnet18", two), ("vgg16", three)])
     })
 }
 
@@ -287,6 +298,19 @@ fn cases(threshold: Threshold) -> Vec<Case> {
             cases.extend(case("how much scatter", 0.5, move |thresholds| {
                 verdict([6.0, 8.0], 0.5, thresholds) == Verdict::Scatters
             }));
+            cases
+        }
+        Threshold::BlockShift => {
+            let mut cases = Vec::new();
+            for factor in [0.95, 1.05] {
+                let study = move || shifted(factor);
+                let built = study().build();
+                let rows = analyse(&built).rows;
+                let block = &shifted_blocks(&rows, &Thresholds::default().with(threshold, 0.0))[0];
+                cases.extend(case("the finding", block.shift.change.abs(), move |thresholds| {
+                    finds(study, thresholds, "the block of repeat 2")
+                }));
+            }
             cases
         }
         Threshold::ExecutedFlops => {
