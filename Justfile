@@ -113,7 +113,7 @@ identity CASES="1000000":
 # Simulates TABLES tables for each promise of `docs/statistics.md`, and prints how often verdicts are wrong or found.
 calibrate-statistics TABLES="1000":
     SIMULATED_TABLES={{ TABLES }} cargo test --locked --release --lib -- --exact --ignored --nocapture \
-        analysis::compare::simulation::calibrate
+        analysis::compare::simulation::calibrate analysis::simulation::calibrate
 
 # Flips every byte of every file of a small store, one at a time: no number may change without a reason.
 flips:

@@ -27,7 +27,9 @@ mod variation;
 use std::fmt;
 
 pub use blocks::{Cell, NoEffects, block_effects};
-pub use centre::{coefficient_of_variation, mad, mean, median, medians_of_parts, standard_deviation};
+pub use centre::{
+    coefficient_of_variation, geometric_mean, mad, mean, median, medians_of_parts, standard_deviation,
+};
 pub use chance::{chance_of_at_least, holm};
 pub use clusters::mean_over_blocks;
 pub use estimate::Estimate;

@@ -26,6 +26,8 @@ pub struct Statistics {
     pub median: f64,
     /// Median absolute deviation.
     pub mad: Result<f64, TooFew>,
+    /// Their geometric mean.
+    pub geometric_mean: f64,
     /// Their mean.
     pub mean: f64,
     /// Standard deviation.
@@ -38,24 +40,25 @@ pub struct Statistics {
     pub max: f64,
     /// Distribution-free confidence interval of the median.
     pub median_interval: Result<Interval, TooFew>,
-    /// Student's confidence interval of the mean.
-    pub mean_interval: Result<Interval, TooFew>,
+    /// Student's confidence interval of the geometric mean: throughput scatters by a share.
+    pub interval: Result<Interval, TooFew>,
 }
 
 impl Statistics {
-    /// Statistics of `values`; `None` if there are none.
-    fn of(values: &[f64]) -> Option<Self> {
+    /// Statistics of `values`, which are greater than 0; `None` if there are none.
+    pub(super) fn of(values: &[f64]) -> Option<Self> {
         Some(Statistics {
             n: values.len(),
             median: stats::median(values).ok()?,
             mad: stats::mad(values),
+            geometric_mean: stats::geometric_mean(values).ok()?,
             mean: stats::mean(values).ok()?,
             sd: stats::standard_deviation(values),
             cv: stats::coefficient_of_variation(values),
             min: values.iter().copied().min_by(f64::total_cmp)?,
             max: values.iter().copied().max_by(f64::total_cmp)?,
             median_interval: stats::median_interval(values, CONFIDENCE),
-            mean_interval: stats::mean_interval(values, CONFIDENCE),
+            interval: stats::geometric_mean_interval(values, CONFIDENCE),
         })
     }
 }
@@ -688,5 +691,24 @@ mod tests {
         assert_eq!(statistics.mad, Err(TooFew { n: 1, needs: 2 }));
         assert_eq!(statistics.sd, Err(TooFew { n: 1, needs: 2 }));
         assert_eq!(statistics.median_interval, Err(TooFew { n: 1, needs: 6 }));
+        assert_eq!(statistics.interval, Err(TooFew { n: 1, needs: 3 }));
+    }
+
+    /// Student's factor for two degrees of freedom is 4.302653. The logs are 2, 3 and 4, with a deviation of 1.
+    #[test]
+    fn the_interval_is_that_of_the_geometric_mean_from_three_runs_on() {
+        let rates = [2f64, 3.0, 4.0].map(f64::exp);
+        let study = StudyBuilder::new().runs("cpu", "resnet18", 16, &rates).build();
+        let analysis = analyse(&study);
+        let statistics = analysis.rows[0].statistics.as_ref().unwrap();
+        let interval = statistics.interval.unwrap();
+        let half = 4.302_652_7 / 3f64.sqrt();
+        assert!(near(Some(statistics.geometric_mean.ln()), 3.0));
+        assert!(
+            (interval.low.ln() - (3.0 - half)).abs() < 1e-6
+                && (interval.high.ln() - (3.0 + half)).abs() < 1e-6
+        );
+        assert_eq!(interval.coverage, 0.95);
+        assert!(interval.high - statistics.geometric_mean > 2.0 * (statistics.geometric_mean - interval.low));
     }
 }

@@ -24,6 +24,7 @@
 //! | [`own`] | the parameters and metrics that only this study has |
 //! | [`peaks`] | the ceilings of a device |
 //! | [`pipeline`] | the cost of reading and decoding files, compared with synthetic tensors |
+//! | [`printed`] | throughput and its error, as tables print them |
 //! | [`roofline`] | points and roofs |
 //! | [`step`] | bytes and FLOPs of an optimizer's step |
 //! | [`findings`] | the sentences of a report, each with its number and its threshold |
@@ -54,6 +55,7 @@ pub mod order;
 pub mod own;
 pub mod peaks;
 pub mod pipeline;
+pub mod printed;
 pub mod roofline;
 pub mod step;
 pub mod table;
@@ -65,6 +67,8 @@ pub mod versus;
 pub(crate) mod fixture;
 #[cfg(test)]
 mod fuzz_tests;
+#[cfg(test)]
+mod simulation;
 
 use std::sync::Arc;
 

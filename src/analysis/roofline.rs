@@ -162,12 +162,11 @@ pub(super) fn rooflines<'a>(rows: &[Row<'a>], obstacles: &[Option<Obstacle>]) ->
     found
 }
 
-/// The samples per second of `row`: Student's interval of the mean, or the range of the runs if they are too few. The
-/// median is always within it. Where the interval reaches 0, it ends at the slowest run.
+/// The samples per second of `row`: Student's interval of the geometric mean, or the range of the runs if they are too
+/// few. The median is always within it.
 fn rates(row: &Row<'_>) -> Option<Range> {
-    let Statistics { median, min, max, mean_interval, .. } = row.statistics.as_ref().ok()?;
-    let (low, high) = mean_interval.as_ref().map_or((*min, *max), |interval| (interval.low, interval.high));
-    let low = if low > 0.0 { low } else { *min };
+    let Statistics { median, min, max, interval, .. } = row.statistics.as_ref().ok()?;
+    let (low, high) = interval.as_ref().map_or((*min, *max), |interval| (interval.low, interval.high));
     Some(Range { low: low.min(*median), high: high.max(*median) })
 }
 

@@ -14,6 +14,7 @@ use super::{Exit, Failure, Global};
 use crate::analysis::cost::FlopsConvention;
 use crate::analysis::group::{Row, unit};
 use crate::analysis::peaks::{Catalogue, Peaks, PeaksError, parse, parse_measured};
+use crate::analysis::printed::Throughput;
 use crate::analysis::{Analysis, Cell, NoRecord, Span, Study};
 use crate::files::{FILE_LIMIT, write_atomic, write_atomic_by};
 use crate::host::probe_host;
@@ -293,7 +294,7 @@ fn results_table(analysis: &Analysis<'_>) -> String {
     let mut header: Vec<String> = ["env", "model", "precision", "batch"].map(str::to_owned).into();
     header.extend(analysis.varying.iter().cloned());
     header.extend(["n".to_owned(), format!("{}/s", unit(&analysis.rows))]);
-    header.extend(["MAD", "GFLOP/s", "% of peak", "note"].map(str::to_owned));
+    header.extend(["95 % interval", "GFLOP/s", "% of peak", "note"].map(str::to_owned));
     table.set_header(&header);
     for row in &analysis.rows {
         table.add_row(result_cells(row, &analysis.varying));
@@ -317,10 +318,8 @@ fn result_cells(row: &Row<'_>, varying: &[String]) -> Vec<String> {
         |value: Option<f64>, digits| value.map_or("-".to_owned(), |value| significant(value, digits));
     match &row.statistics {
         Ok(statistics) => {
-            let spread = statistics
-                .mad
-                .map_or_else(|_| "one run".to_owned(), |mad| format!("± {}", significant(mad, 2)));
-            cells.extend([statistics.n.to_string(), significant(statistics.median, 4), spread]);
+            let Throughput { median, interval, .. } = Throughput::of(statistics);
+            cells.extend([statistics.n.to_string(), median, interval]);
             cells.push(number(row.attained().map(|attained| attained / 1e9), 4));
             cells.push(row.share_of_peak().map_or("-".to_owned(), |share| share.times(100.0).text(3)));
             cells.push(note(row));

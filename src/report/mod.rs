@@ -303,6 +303,26 @@ mod tests {
         assert_eq!((lines(&[10.0, 10.5, 9.5]), lines(&[10.0])), (1, 0));
     }
 
+    /// The MAD of few runs is no error: that of three covers the median in 44 % of cases.
+    #[test]
+    fn the_bars_of_a_throughput_are_intervals_and_say_of_how_many_runs() {
+        let figure = |rates: &[f64]| {
+            let study = StudyBuilder::new().runs("cpu", "resnet18", 16, rates).build();
+            text(&rendered(&study), "figures/throughput_cpu.svg")
+        };
+        // A bar is one line with two caps.
+        let lines = |svg: &str| svg.matches("stroke-width=\"1.4\"").count();
+        let three = figure(&[10.0, 10.5, 9.5]);
+        assert!(three.contains("bar: 95 % interval, n = 3<") && lines(&three) == 3, "{three}");
+        let two = figure(&[10.0, 10.5]);
+        assert!(two.contains("no bar: n too small<") && lines(&two) == 0, "{two}");
+        // It goes beyond the plot, at the top: the cap is missing.
+        let wide = figure(&[10.0, 5.0, 20.0]);
+        assert_eq!(lines(&wide), 2);
+        let svg = text(&rendered(&study_with_peaks()), "figures/throughput_cpu.svg");
+        assert!(svg.contains("bar: 95 % interval, n = 3 to 6<") && !svg.contains("MAD"), "{svg}");
+    }
+
     #[test]
     fn the_confidence_the_note_and_the_spread_of_a_roof_reach_the_page() {
         use crate::analysis::peaks::{Confidence, Spread};

@@ -19,6 +19,22 @@ pub fn median(values: &[f64]) -> Result<f64, TooFew> {
     Ok(if sorted.len() % 2 == 1 { sorted[middle] } else { f64::midpoint(sorted[middle - 1], sorted[middle]) })
 }
 
+/// The first of `values`, which are positive, and the distance of each log from that of the first. So equal numbers are
+/// at 0, and rounding makes no scatter of them.
+pub(super) fn logs(values: &[f64]) -> (f64, Vec<f64>) {
+    let unit = values.first().copied().unwrap_or(1.0);
+    (unit, values.iter().map(|value| value.ln() - unit.ln()).collect())
+}
+
+/// The geometric mean of positive numbers.
+///
+/// # Errors
+/// There is no number.
+pub fn geometric_mean(values: &[f64]) -> Result<f64, TooFew> {
+    let (unit, logs) = logs(values);
+    Ok(unit * mean(&logs)?.exp())
+}
+
 /// The median absolute deviation from the median, unscaled.
 ///
 /// # Errors

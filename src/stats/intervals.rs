@@ -2,7 +2,7 @@
 
 use statrs::distribution::{Binomial, DiscreteCDF};
 
-use super::centre::sorted;
+use super::centre::{logs, sorted};
 use super::estimate::Estimate;
 use super::{Interval, TooFew, need};
 
@@ -21,8 +21,9 @@ pub fn mean_interval(values: &[f64], confidence: f64) -> Result<Interval, TooFew
 /// # Errors
 /// There are fewer than [`super::MEAN_INTERVAL_NEEDS`] numbers.
 pub fn geometric_mean_interval(values: &[f64], confidence: f64) -> Result<Interval, TooFew> {
-    let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
-    Ok(mean_interval(&logs, confidence)?.exp())
+    let (unit, logs) = logs(values);
+    let Interval { low, high, coverage } = mean_interval(&logs, confidence)?.exp();
+    Ok(Interval { low: unit * low, high: unit * high, coverage })
 }
 
 /// The distribution-free confidence interval of the median: from the k-th smallest to the k-th largest number, with the

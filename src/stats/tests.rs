@@ -36,6 +36,17 @@ fn worked_examples() {
     assert!(close(interval.high - 3.0, 2.776_445_1 * (2.5f64 / 5.0).sqrt()), "{interval}");
 }
 
+#[test]
+fn equal_numbers_have_an_interval_without_width() {
+    for value in [0.1, 5.0 / 3.0, 1e-300, 1e300] {
+        let interval = geometric_mean_interval(&[value; 7], 0.95).unwrap();
+        assert_eq!((interval.low, interval.high), (value, value));
+        assert_eq!(geometric_mean(&[value; 7]), Ok(value));
+    }
+    assert!(close(geometric_mean(&[2.0, 8.0, 4.0]).unwrap(), 4.0));
+    assert_eq!(geometric_mean(&[]), Err(TooFew { n: 0, needs: 1 }));
+}
+
 /// From the published table of ranks for the 95 % interval of the median.
 #[test]
 fn median_intervals_have_the_published_ranks() {

@@ -54,9 +54,10 @@ fn words(line: &str) -> Vec<String> {
         plain.split_whitespace().map(|word| hashless(word.trim_end_matches(','))).collect();
     let is_measured = |word: &String| word.contains('.') && word.starts_with(|c: char| c.is_ascii_digit());
     let measured = words.iter().position(is_measured);
-    let spread = words.iter().position(|word| word == "±").map(|at| at.saturating_sub(1));
+    // `660 to 1130` is an interval, and the word before it its centre. They can be whole numbers.
+    let interval = words.iter().position(|word| is_row && word == "to").map(|at| at.saturating_sub(2));
     // In a row of results, the number of runs that count precedes the measured number and is as uncertain.
-    let cut = measured.into_iter().chain(spread).min().map(|at| at.saturating_sub(usize::from(is_row)));
+    let cut = measured.into_iter().chain(interval).min().map(|at| at.saturating_sub(usize::from(is_row)));
     words.into_iter().take(cut.unwrap_or(usize::MAX)).collect()
 }
 
@@ -163,11 +164,13 @@ fn a_session_that_is_not_run_has_a_reason() {
 
 #[test]
 fn lines_are_compared_up_to_the_first_measured_number() {
-    let table = "┌─────┬───┐\n│ env ┆ n ┆ images/s ┆ note │\n│ cpu ┆ 3 ┆ 901.5 ┆ ± 34 ┆ │\n";
+    let table = "┌─────┬───┐\n│ env ┆ n ┆ images/s ┆ note │\n│ cpu ┆ 3 ┆ 901.5 ┆ 899.1 to 903.9 ┆ │\n";
     let busy = "│ env ┆ n ┆ images/s ┆ note │\n│ cpu ┆ 0 ┆ - ┆ - ┆ all 3 runs are contended │\n";
-    let shown: Vec<&str> = table.lines().collect();
-    assert_eq!(difference(&shown, busy), None);
-    assert!(difference(&shown, &busy.replace("cpu", "gpu")).is_some());
+    for table in [table.to_owned(), table.replace("901.5 ┆ 899.1 to 903.9", "900 ┆ 660 to 1130")] {
+        let shown: Vec<&str> = table.lines().collect();
+        assert_eq!(difference(&shown, busy), None);
+        assert!(difference(&shown, &busy.replace("cpu", "gpu")).is_some());
+    }
     assert!(difference(&["a", "b"], "a\n").unwrap().contains("not printed: b"));
     assert!(difference(&["a"], "a\nb\n").unwrap().contains("not shown: b"));
     assert_eq!(difference(&["a", "…"], "a\nb\n"), None);

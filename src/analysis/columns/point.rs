@@ -71,8 +71,8 @@ fn throughput<'a>() -> Vec<Of<'a>> {
         }),
         Of::known(
             "attained_least_gflop_per_s",
-            "The same at the lower end of the 95 % interval of the mean throughput, or for the slowest run if fewer \
-             than three count.",
+            "The same at the lower end of the 95 % interval of the geometric mean throughput, or for the slowest run \
+             if fewer than three count.",
             |line| line.point.place.attained.low / 1e9,
         ),
         Of::known(

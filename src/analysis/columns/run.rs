@@ -7,6 +7,7 @@ use crate::analysis::group::{Row, Statistics};
 use crate::analysis::own::Own;
 
 const NO_STATISTICS: &str = "no run of the row counts";
+const TOO_FEW: &str = "fewer than three runs of the row count";
 
 /// A run with a result, and its row.
 pub(in crate::analysis) struct RunLine<'a> {
@@ -44,12 +45,16 @@ pub(in crate::analysis) fn run_columns<'a>(own: &Own) -> Columns<RunLine<'a>> {
         Of::maybe("median_samples_per_s", "The median of the row.", NO_STATISTICS, |line| {
             Some(line.statistics()?.median)
         }),
+        Of::known("n", "Runs of the row that count.", |line| line.statistics().map_or(0, |it| it.n)),
         Of::maybe(
-            "mad_samples_per_s",
-            "The median absolute deviation of the row.",
-            "fewer than two runs of the row count",
-            |line| line.statistics()?.mad.ok(),
+            "geometric_mean_ci_low_samples_per_s",
+            "The lower end of the bar: of the 95 % interval of the row's geometric mean.",
+            TOO_FEW,
+            |line| Some(line.statistics()?.interval.ok()?.low),
         ),
+        Of::maybe("geometric_mean_ci_high_samples_per_s", "Its upper end.", TOO_FEW, |line| {
+            Some(line.statistics()?.interval.ok()?.high)
+        }),
     ]);
     Columns::plain(columns)
 }

@@ -107,6 +107,9 @@ fn statistics<'a>() -> Vec<Of<'a>> {
             |it| Some(it.median),
         ),
         statistic("mad_samples_per_s", "Their median absolute deviation.", ONE_RUN, |it| it.mad.ok()),
+        statistic("geometric_mean_samples_per_s", "Their geometric mean.", NO_STATISTICS, |it| {
+            Some(it.geometric_mean)
+        }),
         statistic("mean_samples_per_s", "Their mean.", NO_STATISTICS, |it| Some(it.mean)),
         statistic("sd_samples_per_s", "Their standard deviation.", ONE_RUN, |it| it.sd.ok()),
         statistic("cv_percent", "Standard deviation ÷ mean.", ONE_RUN, |it| it.cv.ok().map(|cv| 100.0 * cv)),
@@ -116,41 +119,42 @@ fn statistics<'a>() -> Vec<Of<'a>> {
 }
 
 fn intervals<'a>() -> Vec<Of<'a>> {
-    let low = |name, meaning, of: fn(&Statistics) -> Result<Interval, TooFew>| {
-        Of::maybe(name, meaning, TOO_FEW, move |row: &&Row<'_>| {
-            Some(of(row.statistics.as_ref().ok()?).ok()?.low)
-        })
-    };
-    let high = |name, meaning, of: fn(&Statistics) -> Result<Interval, TooFew>| {
-        Of::maybe(name, meaning, TOO_FEW, move |row: &&Row<'_>| {
-            Some(of(row.statistics.as_ref().ok()?).ok()?.high)
-        })
-    };
-    let coverage = |name, of: fn(&Statistics) -> Result<Interval, TooFew>| {
-        Of::maybe(name, "Its coverage.", TOO_FEW, move |row: &&Row<'_>| {
-            Some(100.0 * of(row.statistics.as_ref().ok()?).ok()?.coverage)
-        })
-    };
-    let reason = |name, of: fn(&Statistics) -> Result<Interval, TooFew>| {
-        let meaning = "Why there is none, such as `n too small (3 of at least 6)`; `none` if there is one.";
-        Of::maybe(name, meaning, NO_STATISTICS, move |row: &&Row<'_>| {
+    let median = interval(
+        "median",
+        "the distribution-free confidence interval of the median",
+        "n too small (3 of at least 6)",
+        |it| it.median_interval,
+    );
+    let geometric_mean = interval(
+        "geometric_mean",
+        "Student's confidence interval of the geometric mean",
+        "n too small (2 of at least 3)",
+        |it| it.interval,
+    );
+    median.into_iter().chain(geometric_mean).collect()
+}
+
+/// The columns of one interval: `what` it is, and an example of why there can be none.
+fn interval<'a>(
+    name: &'static str,
+    what: &'static str,
+    example: &'static str,
+    of: fn(&Statistics) -> Result<Interval, TooFew>,
+) -> [Of<'a>; 4] {
+    let known = move |row: &Row<'_>| of(row.statistics.as_ref().ok()?).ok();
+    let low = format!("{name}_ci_low_samples_per_s");
+    let high = format!("{name}_ci_high_samples_per_s");
+    let reason = format!("Why there is none, such as `{example}`; `none` if there is one.");
+    [
+        Of::maybe(low, format!("The lower end of {what}."), TOO_FEW, move |row| Some(known(row)?.low)),
+        Of::maybe(high, "Its upper end.", TOO_FEW, move |row| Some(known(row)?.high)),
+        Of::maybe(format!("{name}_ci_coverage_percent"), "Its coverage.", TOO_FEW, move |row| {
+            Some(100.0 * known(row)?.coverage)
+        }),
+        Of::maybe(format!("{name}_ci_reason"), reason, NO_STATISTICS, move |row| {
             let interval = of(row.statistics.as_ref().ok()?);
             Some(interval.map_or_else(|too_few| too_few.to_string(), |_| "none".to_owned()))
-        })
-    };
-    vec![
-        low("median_ci_low_samples_per_s", "The lower end of the confidence interval of the median.", |it| {
-            it.median_interval
         }),
-        high("median_ci_high_samples_per_s", "Its upper end.", |it| it.median_interval),
-        coverage("median_ci_coverage_percent", |it| it.median_interval),
-        reason("median_ci_reason", |it| it.median_interval),
-        low("mean_ci_low_samples_per_s", "The lower end of the confidence interval of the mean.", |it| {
-            it.mean_interval
-        }),
-        high("mean_ci_high_samples_per_s", "Its upper end.", |it| it.mean_interval),
-        coverage("mean_ci_coverage_percent", |it| it.mean_interval),
-        reason("mean_ci_reason", |it| it.mean_interval),
     ]
 }
 

@@ -20,11 +20,12 @@ use crate::plan::{
 };
 use crate::protocol::SampleUnit;
 use crate::record::{Outcome, Record};
+use crate::stats::Interval;
 
 /// The version of the `--json` format.
 ///
-/// Changelog: 1, the first; later extended by `stale`, `unconfirmed`, `misread`, `renamed`, `drift`, `kept` and
-/// `row_marks`.
+/// Changelog: 1, the first; later extended by `stale`, `unconfirmed`, `misread`, `renamed`, `drift`, `kept`,
+/// `row_marks` and `interval`.
 const OVERVIEW_SCHEMA: u32 = 1;
 
 /// The progress of a plan.
@@ -98,6 +99,9 @@ pub(super) struct ThroughputView {
     pub(super) median: Option<f64>,
     /// The median absolute deviation; `None` if `n` is too small.
     pub(super) mad: Option<f64>,
+    /// The ends of the 95 % interval of the geometric mean; `None` if `n` is too small.
+    #[serde(serialize_with = "ends")]
+    pub(super) interval: Option<Interval>,
     /// Runs that succeeded but do not count, by the names of their marks.
     pub(super) left_out: BTreeMap<String, usize>,
     /// Runs that count only because of `--include-marked`, by the names of the marks that would leave them out.
@@ -270,6 +274,14 @@ fn counts_by_state<S: Serializer>(counts: &Tally, serializer: S) -> Result<S::Ok
     serializer.collect_map([("jobs", counts.jobs())].into_iter().chain(states))
 }
 
+/// `{ "low": 26.0, "high": 26.9 }`
+fn ends<S: Serializer>(interval: &Option<Interval>, serializer: S) -> Result<S::Ok, S::Error> {
+    match interval {
+        Some(Interval { low, high, .. }) => serializer.collect_map([("low", low), ("high", high)]),
+        None => serializer.serialize_none(),
+    }
+}
+
 fn unconfirmed(inventory: &Inventory, decided: &[Decided]) -> Vec<UnconfirmedView> {
     let counted = unconfirmed_jobs(inventory, decided).into_iter();
     counted.map(|(parameters, jobs)| UnconfirmedView { parameters, jobs }).collect()
@@ -321,6 +333,7 @@ impl ThroughputView {
             unit: row.unit(),
             median: statistics.map(|statistics| statistics.median),
             mad: statistics.and_then(|statistics| statistics.mad.ok()),
+            interval: statistics.and_then(|statistics| statistics.interval.ok()),
             left_out,
             included,
             kept,

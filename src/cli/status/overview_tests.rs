@@ -114,7 +114,7 @@ fn what_does_not_count_is_left_out_and_said() {
         .done(Key { kind: Kind::Ncu, ..key("resnet18", 16, 1) }, 3.0)
         .overview();
     let group = &overview.configs[0].throughput[0];
-    assert_eq!((group.n, group.median, group.mad), (1, Some(100.0), None));
+    assert_eq!((group.n, group.median, group.mad, group.interval), (1, Some(100.0), None, None));
     assert_eq!(group.left_out, BTreeMap::from([("contended".into(), 1), ("unsynchronised".into(), 1)]));
     assert_eq!((overview.configs[1].key.kind, overview.configs[1].throughput.len()), (Kind::Ncu, 0));
     insta::assert_snapshot!(render::text(&overview, Layout::Plain));

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::overview::{ConfigView, FailureView, Overview, ThroughputView, UnconfirmedView};
+use crate::analysis::printed::{beside, interval_text};
 use crate::analysis::unconfirmed::unconfirmed_text;
 use crate::cli::drift::{FileDrift, renamed_lines};
 use crate::cli::misread::misread_lines;
@@ -10,7 +11,7 @@ use crate::cli::output::{Layout, table, table_text};
 use crate::cli::study::MARKED_ARE_INCLUDED;
 use crate::cli::words::param_text;
 use crate::job::{Kind, State};
-use crate::text::{jobs_text, rate_text, significant};
+use crate::text::jobs_text;
 
 /// The table, then the problems.
 pub(super) fn text(overview: &Overview, layout: Layout) -> String {
@@ -70,7 +71,7 @@ fn configs_text(overview: &Overview, layout: Layout) -> String {
     header.extend(overview.varying.iter().cloned());
     header.push("done".to_owned());
     header.extend(optional.iter().map(|column| column.name.to_owned()));
-    header.extend([format!("{}/s (median ± MAD)", overview.unit()), "n".to_owned()]);
+    header.extend([format!("{}/s (median)", overview.unit()), "95 % interval".to_owned(), "n".to_owned()]);
     header.extend(noted.then(|| "note".to_owned()));
     let mut rows = table(header, layout);
     for config in &overview.configs {
@@ -99,16 +100,12 @@ fn own_cells(config: &ConfigView, varying: &[String]) -> Vec<String> {
     cells
 }
 
-/// Samples per second, and n.
-fn throughput_cells(group: Option<&ThroughputView>) -> [String; 2] {
-    let Some(group) = group else { return ["-".to_owned(), "0".to_owned()] };
-    let median = match (group.median, group.mad) {
-        (None, _) => "-".to_owned(),
-        (Some(median), None) => rate_text(median),
-        // With the decimals of its median, a spread would often be 0.00.
-        (Some(median), Some(mad)) => format!("{} ± {}", rate_text(median), significant(mad, 2)),
-    };
-    [median, group.n.to_string()]
+/// Samples per second, its interval, and n.
+fn throughput_cells(group: Option<&ThroughputView>) -> [String; 3] {
+    let nothing = |n: usize| ["-".to_owned(), "-".to_owned(), n.to_string()];
+    let Some(group) = group else { return nothing(0) };
+    let Some(median) = group.median else { return nothing(group.n) };
+    [beside(median, group.interval), interval_text(group.interval), group.n.to_string()]
 }
 
 /// The marks with the number of runs that have them, and how groups of a config differ.
@@ -170,14 +167,16 @@ fn failures_text(failures: &[FailureView], by_directory: bool) -> String {
 mod tests {
     use super::*;
     use crate::protocol::SampleUnit;
+    use crate::stats::Interval;
 
     #[test]
-    fn one_run_has_no_spread() {
-        let group = |n, median, mad| ThroughputView {
+    fn fewer_than_three_runs_have_no_interval() {
+        let group = |n, median, ends: Option<[f64; 2]>| ThroughputView {
             n,
             unit: SampleUnit::IMAGES,
             median,
-            mad,
+            mad: Some(0.5),
+            interval: ends.map(|[low, high]| Interval { low, high, coverage: 0.95 }),
             left_out: BTreeMap::new(),
             included: BTreeMap::new(),
             kept: BTreeMap::new(),
@@ -185,10 +184,11 @@ mod tests {
             host: String::new(),
             differences: Vec::new(),
         };
-        assert_eq!(throughput_cells(Some(&group(1, Some(128.0), None))), ["128.0", "1"]);
-        assert_eq!(throughput_cells(Some(&group(3, Some(128.0), Some(0.5)))), ["128.0 ± 0.50", "3"]);
-        assert_eq!(throughput_cells(Some(&group(3, Some(128.0), Some(0.0)))), ["128.0 ± 0", "3"]);
-        assert_eq!(throughput_cells(Some(&group(0, None, None))), ["-", "0"]);
-        assert_eq!(throughput_cells(None), ["-", "0"]);
+        let cells = |n, median, ends| throughput_cells(Some(&group(n, median, ends)));
+        assert_eq!(cells(2, Some(128.0), None), ["128.0", "n too small", "2"]);
+        assert_eq!(cells(3, Some(128.0), Some([126.76, 129.24])), ["128.0", "126.8 to 129.2", "3"]);
+        assert_eq!(cells(3, Some(128.0), Some([128.0; 2])), ["128.0", "no scatter", "3"]);
+        assert_eq!(cells(0, None, None), ["-", "-", "0"]);
+        assert_eq!(throughput_cells(None), ["-", "-", "0"]);
     }
 }

@@ -32,8 +32,8 @@ They meet at the knee.
 - A hollow point has modelled bytes: every layer reads its inputs and weights and writes its outputs once, forward and
   backward. The optimizer's step adds what it reads and writes. Caches and fusion save real bytes, and second passes
   add some, so the point shows no bound.
-- A line through a point is the 95 % interval of its mean throughput, or the range of its runs if there are fewer than
-  three.
+- A line through a point is the 95 % interval of its geometric mean throughput, or the range of its runs if there are
+  fewer than three.
 - A point above its roof means that the roof, the bytes or the FLOPs are wrong. It is reported, not clamped.
 
 `roofline_points.csv` also has points whose bytes are estimated from the bandwidth roof, for comparison with older

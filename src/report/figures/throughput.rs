@@ -1,7 +1,8 @@
 //! Throughput by batch size: one figure per env, one line per model, precision and varying parameters.
 //!
-//! A dot is a run; a cross is a run that is left out of the statistics. Lines connect medians; bars are the median
-//! absolute deviation. The legend is beside the plot, so it never covers data.
+//! A dot is a run; a cross is a run that is left out of the statistics. Lines connect medians; bars are the 95 %
+//! interval of the geometric mean, and there is none below three runs. The legend is beside the plot, so it never
+//! covers data.
 
 use std::collections::BTreeSet;
 
@@ -13,6 +14,7 @@ use crate::report::figure::{Drawing, Figure};
 use crate::report::frame::{self, LEFT, SMALL, TOP};
 use crate::report::scale::{Kind, Scale, round_up};
 use crate::report::svg::{Anchor, GREY, INK, Stroke, Svg, colour, shape, text_width};
+use crate::stats::Interval;
 
 pub(super) const THROUGHPUT: Figure = Figure {
     name: "throughput",
@@ -20,8 +22,12 @@ pub(super) const THROUGHPUT: Figure = Figure {
     one_per: "env",
     needs: "It needs a run with a throughput.",
     explanation: "\
-A dot is a run, and a cross is a run that is left out of the statistics. A marker is the median of a row, and a bar is
-± MAD, the median absolute deviation. Lines connect the medians of one network and precision.",
+A dot is a run, and a cross is a run that is left out of the statistics. A marker is the median of a row. Lines connect
+the medians of one network and precision.
+
+A bar is the 95 % interval of a row's geometric mean: Student's, on the logs of its runs. It needs n ≥ 3, and the legend
+says how many runs the bars rest on. A row of fewer runs has no bar. Where a bar has no cap, it goes on beyond the
+plot.",
     columns: run_sections,
     draw,
 };
@@ -30,6 +36,12 @@ const PLOT_WIDTH: f64 = 520.0;
 const PLOT_HEIGHT: f64 = 380.0;
 const BELOW: f64 = 62.0;
 const LINE: f64 = 20.0;
+
+/// How much further right than other words the names of lines stand in the legend.
+const INDENT: f64 = 30.0;
+
+/// How far beyond the fastest run a bar widens the throughput axis, as a factor.
+const ROOM: f64 = 1.3;
 
 /// The throughput axis is logarithmic if the ratio of the fastest to the slowest run exceeds this.
 const LOG_FROM: f64 = 20.0;
@@ -59,24 +71,26 @@ fn of_env(env: &str, analysis: &Analysis<'_>) -> Option<Drawing> {
         all.into_iter().partition(|line| line.rows.iter().any(|row| rates(row).next().is_some()));
     let values: Vec<f64> = rows.iter().flat_map(|row| rates(row)).map(|(rate, _)| rate).collect();
     let most = values.iter().copied().max_by(f64::total_cmp)?;
+    let highest = intervals(&rows).map(|(_, interval)| interval.high).fold(most, f64::max).min(ROOM * most);
     let least = values.iter().copied().min_by(f64::total_cmp)?;
     let missing = missing(&lines, &empty);
-    let legend_width = lines.iter().map(|line| text_width(&line.name, 13.0)).fold(150.0, f64::max) + 62.0;
-    let legend_lines = lines.len() + 4;
+    let least_width = (text_width(&bar_text(&rows), SMALL) - INDENT).max(150.0);
+    let names = lines.iter().map(|line| text_width(&line.name, 13.0));
+    let legend_width = names.fold(least_width, f64::max) + 32.0 + INDENT;
+    let legend_lines = lines.len() + 5;
     let plot_height = PLOT_HEIGHT.max(legend_lines as f64 * LINE);
     let below = BELOW + missing.len() as f64 * 16.0;
     let title = format!("Training throughput by batch size, {env}");
     let mut svg = Svg::new(LEFT + PLOT_WIDTH + legend_width, TOP + plot_height + below, &title);
     let bottom = TOP + plot_height;
     let x = batch_scale(&rows);
-    let y = rate_scale(least, most, bottom);
+    let y = rate_scale(least, (most, highest), bottom);
     frame::title(&mut svg, &title);
     axes(&mut svg, &x, &y, &rows, bottom);
     for (index, line) in lines.iter().enumerate() {
         draw_line(&mut svg, line, (index, lines.len()), &x, &y);
     }
-    let crosses = rows.iter().any(|row| row.left_out() > 0);
-    legend(&mut svg, &lines, crosses);
+    legend(&mut svg, &lines, &rows);
     for (index, text) in missing.iter().enumerate() {
         svg.text((LEFT, bottom + 64.0 + 16.0 * index as f64), SMALL, Anchor::Start, GREY, text);
     }
@@ -86,6 +100,12 @@ fn of_env(env: &str, analysis: &Analysis<'_>) -> Option<Drawing> {
 /// The throughput of each run of `row` that has one, and whether the run counts.
 fn rates<'r>(row: &'r Row<'_>) -> impl Iterator<Item = (f64, bool)> + 'r {
     row.runs.iter().filter_map(|run: &Run<'_>| Some((run.samples_per_s()?, run.counts())))
+}
+
+/// The intervals of the rows that have one, each with its n.
+fn intervals<'r>(rows: &'r [&Row<'_>]) -> impl Iterator<Item = (usize, Interval)> + 'r {
+    let statistics = rows.iter().filter_map(|row| row.statistics.as_ref().ok());
+    statistics.filter_map(|statistics| Some((statistics.n, statistics.interval.ok()?)))
 }
 
 fn series<'r, 'a>(rows: &[&'r Row<'a>]) -> Vec<Series<'r, 'a>> {
@@ -157,14 +177,15 @@ fn batch_scale(rows: &[&Row<'_>]) -> Scale {
     Scale { kind: Kind::Log, low: low / reach, high: high * reach, from: LEFT, to: LEFT + PLOT_WIDTH }
 }
 
-/// A linear axis that starts at 0, or a logarithmic one if slow runs would otherwise lie on the axis.
-fn rate_scale(least: f64, most: f64, bottom: f64) -> Scale {
+/// A linear axis that starts at 0, or a logarithmic one if slow runs would otherwise lie on the axis. The runs go from
+/// `least` to `most`, and bars up to `highest`.
+fn rate_scale(least: f64, (most, highest): (f64, f64), bottom: f64) -> Scale {
     let (kind, low) = if most / least > LOG_FROM { (Kind::Log, least / 1.5) } else { (Kind::Linear, 0.0) };
     let high = match kind {
         Kind::Log => most * 1.5,
         Kind::Linear => {
-            let step = round_up(most * 1.02 / 7.0);
-            (most * 1.02 / step).ceil() * step
+            let step = round_up(highest * 1.02 / 7.0);
+            (highest * 1.02 / step).ceil() * step
         }
     };
     Scale { kind, low, high, from: bottom, to: TOP }
@@ -216,10 +237,8 @@ fn draw_line(svg: &mut Svg, line: &Series<'_, '_>, (index, of): (usize, usize), 
     }
     for row in &line.rows {
         let at = across(row);
-        if let Ok(statistics) = &row.statistics
-            && let Ok(mad) = statistics.mad
-        {
-            error_bar(svg, at, statistics.median, mad, y, ink);
+        if let Some(interval) = row.statistics.as_ref().ok().and_then(|statistics| statistics.interval.ok()) {
+            bar(svg, at, interval, y, ink);
         }
         if let Some(median) = row.median() {
             svg.marker(shape(line.model), (at, y.place(median)), 4.6, ink, false);
@@ -232,17 +251,28 @@ fn draw_line(svg: &mut Svg, line: &Series<'_, '_>, (index, of): (usize, usize), 
     }
 }
 
-fn error_bar(svg: &mut Svg, at: f64, median: f64, mad: f64, y: &Scale, ink: &str) {
-    let low = if y.kind == Kind::Log { (median - mad).max(y.low) } else { (median - mad).max(0.0) };
-    let (top, bottom) = (y.place(median + mad), y.place(low));
+/// An end beyond the plot is cut off and has no cap.
+fn bar(svg: &mut Svg, at: f64, interval: Interval, y: &Scale, ink: &str) {
+    let ends = [interval.low, interval.high];
+    let [bottom, top] = ends.map(|end| y.place(end.clamp(y.low, y.high)));
     let stroke = Stroke::solid(ink, 1.4);
     svg.line((at, top), (at, bottom), stroke);
-    for end in [top, bottom] {
+    for end in ends.into_iter().filter(|end| (y.low..=y.high).contains(end)).map(|end| y.place(end)) {
         svg.line((at - 4.0, end), (at + 4.0, end), stroke);
     }
 }
 
-fn legend(svg: &mut Svg, lines: &[Series<'_, '_>], crosses: bool) {
+/// `bar: 95 % interval, n = 3 to 6`
+fn bar_text(rows: &[&Row<'_>]) -> String {
+    let numbers = || intervals(rows).map(|(n, _)| n);
+    match (numbers().min(), numbers().max()) {
+        (Some(least), Some(most)) if least == most => format!("bar: 95 % interval, n = {least}"),
+        (Some(least), Some(most)) => format!("bar: 95 % interval, n = {least} to {most}"),
+        _ => "no bar: n too small".to_owned(),
+    }
+}
+
+fn legend(svg: &mut Svg, lines: &[Series<'_, '_>], rows: &[&Row<'_>]) {
     let left = LEFT + PLOT_WIDTH + 18.0;
     let mut at = TOP + 10.0;
     for line in lines {
@@ -254,11 +284,13 @@ fn legend(svg: &mut Svg, lines: &[Series<'_, '_>], crosses: bool) {
         at += LINE;
     }
     at += 6.0;
-    svg.text((left, at + 4.0), SMALL, Anchor::Start, GREY, "marker: median, bars: ± MAD");
-    at += LINE;
+    for text in ["marker: median", &bar_text(rows)] {
+        svg.text((left, at + 4.0), SMALL, Anchor::Start, GREY, text);
+        at += LINE;
+    }
     svg.dot((left + 5.0, at), GREY);
     svg.text((left + 16.0, at + 4.0), SMALL, Anchor::Start, GREY, "one run");
-    if crosses {
+    if rows.iter().any(|row| row.left_out() > 0) {
         at += LINE;
         svg.cross((left + 5.0, at), GREY);
         svg.text((left + 16.0, at + 4.0), SMALL, Anchor::Start, GREY, "one run, left out (marked)");

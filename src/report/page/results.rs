@@ -7,10 +7,10 @@ use serde::Serialize;
 use super::facts::{Fact, fact};
 use crate::analysis::group::{Row, Statistics};
 use crate::analysis::own::{Metric, Summary};
+use crate::analysis::printed::Throughput;
 use crate::analysis::table::NOT_KNOWN;
 use crate::analysis::{Analysis, Run};
 use crate::job::distinction;
-use crate::stats::TooFew;
 use crate::text::significant;
 
 #[derive(Debug, Serialize)]
@@ -31,10 +31,10 @@ pub(super) struct ResultRow {
 struct Numbers {
     n: usize,
     median: String,
-    mad: String,
-    mean: String,
-    sd: String,
+    geometric_mean: String,
     interval: String,
+    mean_and_sd: String,
+    median_interval: String,
     attained: String,
     share: String,
     usd: String,
@@ -84,26 +84,17 @@ pub(super) fn result(row: &Row<'_>, varying: &[String]) -> ResultRow {
 }
 
 fn numbers(row: &Row<'_>, statistics: &Statistics) -> Numbers {
-    let or_too_few =
-        |value: Result<f64, TooFew>| value.map_or("n too small".to_owned(), |value| significant(value, 2));
-    let interval = match statistics.median_interval {
-        Ok(interval) => format!(
-            "{} to {} ({} %)",
-            significant(interval.low, 4),
-            significant(interval.high, 4),
-            significant(100.0 * interval.coverage, 3)
-        ),
-        Err(_) => "n too small".to_owned(),
-    };
+    let Throughput { median, geometric_mean, interval, median_interval, mean_and_sd } =
+        Throughput::of(statistics);
     let or_unknown =
         |value: Option<f64>, digits| value.map_or(NOT_KNOWN.to_owned(), |value| significant(value, digits));
     Numbers {
         n: statistics.n,
-        median: significant(statistics.median, 4),
-        mad: or_too_few(statistics.mad),
-        mean: significant(statistics.mean, 4),
-        sd: or_too_few(statistics.sd),
+        median,
+        geometric_mean,
         interval,
+        mean_and_sd,
+        median_interval,
         attained: or_unknown(row.attained().map(|attained| attained / 1e9), 4),
         share: row.share_of_peak().map_or(NOT_KNOWN.to_owned(), |share| share.times(100.0).text(3)),
         usd: or_unknown(row.usd_per_million(), 3),
