@@ -64,5 +64,5 @@ fn a_device_that_is_not_here_is_refused() {
     project
         .orchestrate(&["calibrate", "--device", "cuda:7"])
         .code(1)
-        .says("hint: `orchestrate doctor` lists the GPUs");
+        .says("this host has no device `cuda:7`");
 }

@@ -4,6 +4,7 @@ use super::meet::{Apart, Pair};
 use crate::analysis::compare::{Comparison, Pairing, Verdict, WouldDecide};
 use crate::analysis::group::Row;
 use crate::stats::{self, Interval};
+use crate::text::{LastDigit, significant};
 
 /// The runs of a config on a side.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,11 +47,8 @@ pub struct Told {
     pub would_decide: Option<WouldDecide>,
 }
 
-/// The most decimals of a printed ratio.
-const MOST_DECIMALS: usize = 6;
-
 impl Told {
-    /// The ratio and the ends of its interval, to one digit: the second of the interval's half-width. An end that is
+    /// The ratio and the ends of its interval, to one digit: the second of half of the interval's width. An end that is
     /// not 1 is never printed as 1, so that the printed interval says what the numbers do.
     pub fn texts(&self) -> [String; 3] {
         ratio_texts(self.ratio, self.interval)
@@ -72,15 +70,11 @@ impl Told {
 
 /// A ratio and the ends of its interval; see [`Told::texts`].
 pub fn ratio_texts(ratio: f64, interval: Interval) -> [String; 3] {
-    let half = (interval.high - interval.low) / 2.0;
-    let of_width = if half > 0.0 { (1.0 - half.log10().floor()).max(2.0) as usize } else { 2 };
-    let hides = |decimals: usize| {
-        let shown = format!("{:.decimals$}", 1.0);
-        [interval.low, interval.high].iter().any(|end| *end != 1.0 && format!("{end:.decimals$}") == shown)
-    };
-    let decimals = (of_width.min(MOST_DECIMALS)..MOST_DECIMALS).find(|decimals| !hides(*decimals));
-    let decimals = decimals.unwrap_or(MOST_DECIMALS);
-    [ratio, interval.low, interval.high].map(|value| format!("{value:.decimals$}"))
+    let Interval { low, high, .. } = interval;
+    let digit =
+        LastDigit::of_interval(low, high).map(|digit| digit.telling_apart(low, 1.0).telling_apart(high, 1.0));
+    let text = |value: f64| digit.map_or_else(|| significant(value, 4), |digit| digit.text(value));
+    [ratio, low, high].map(text)
 }
 
 impl Line {

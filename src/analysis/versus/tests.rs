@@ -260,6 +260,6 @@ fn an_end_beside_1_is_not_printed_as_1() {
     assert_eq!(ratio_texts(1.31, interval(1.27, 1.35)), ["1.310", "1.270", "1.350"]);
     assert_eq!(ratio_texts(1.031, interval(1.0004, 1.062)), ["1.0310", "1.0004", "1.0620"]);
     assert_eq!(ratio_texts(0.97, interval(0.94, 0.999_96)), ["0.97000", "0.94000", "0.99996"]);
-    assert_eq!(ratio_texts(3.2, interval(0.9, 11.0)), ["3.20", "0.90", "11.00"]);
-    assert_eq!(ratio_texts(1.0, interval(1.0, 1.0)), ["1.00", "1.00", "1.00"]);
+    assert_eq!(ratio_texts(3.2, interval(0.9, 11.0)), ["3.2", "0.9", "11.0"]);
+    assert_eq!(ratio_texts(1.0, interval(1.0, 1.0)), ["1.000", "1.000", "1.000"]);
 }

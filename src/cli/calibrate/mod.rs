@@ -18,7 +18,7 @@ use crate::analysis::calibration::SIDES;
 use crate::analysis::noise::CALIBRATION;
 use crate::host::probe_host;
 use crate::job::Device;
-use crate::plan::{Inventory, Plan, Standing};
+use crate::plan::{Decision, Inventory, Plan, Present, Standing, decide};
 use crate::store::Store;
 
 use known::calibrated;
@@ -127,9 +127,30 @@ impl Task {
         let file = format!("{}.yaml", self.name());
         write_files(&directory, &[(&file, self.yaml())])?;
         let plan = load_matrix_plan(&directory.join(file))?;
-        let exit = execute(&plan, store.load_inventory(), &HowArgs::default(), global)?;
+        let inventory = store.load_inventory();
+        if inventory.as_ref().is_ok_and(|inventory| is_done(&plan, inventory)) {
+            return Ok((plan, Exit::Done));
+        }
+        if let Some(why) = not_here(&plan) {
+            return Err(Failure::new(Exit::Unexpected, why).hint("`orchestrate doctor` lists the devices"));
+        }
+        let exit = execute(&plan, inventory, &HowArgs::default(), global)?;
         Ok((plan, exit))
     }
+}
+
+fn is_done(plan: &Plan, inventory: &Inventory) -> bool {
+    let standings = inventory.standings();
+    plan.jobs.iter().all(|job| matches!(standings.of(job), Standing::Done(_)))
+}
+
+/// Why no job of `plan` can run here, if that is so.
+fn not_here(plan: &Plan) -> Option<String> {
+    let decided = decide(plan, &Inventory::default(), &probe_host(), &Present::default());
+    decided.into_iter().find_map(|decided| match decided.decision {
+        Decision::NotHere { why } => Some(why),
+        _ => None,
+    })
 }
 
 /// The matrix for so many minutes. Its iterations are a round number, so that another first run hardly ever makes
