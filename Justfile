@@ -115,6 +115,11 @@ calibrate-statistics TABLES="1000":
     SIMULATED_TABLES={{ TABLES }} cargo test --locked --release --lib -- --exact --ignored --nocapture \
         analysis::compare::simulation::calibrate analysis::simulation::calibrate
 
+# How often marks are false and how often they are missed, by simulation. The tables in docs/marks.md are from here.
+calibrate-marks WORLDS="10000":
+    SIMULATED_WORLDS={{ WORLDS }} cargo test --locked --release --lib -- --exact --ignored --nocapture \
+        analysis::marks::simulation::calibrate
+
 # Flips every byte of every file of a small store, one at a time: no number may change without a reason.
 flips:
     FLIPS=all cargo test --locked --release --test integration -- running::seal::a_flipped_byte_changes_no_number_unsaid

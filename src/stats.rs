@@ -28,7 +28,8 @@ use std::fmt;
 
 pub use blocks::{Cell, NoEffects, block_effects};
 pub use centre::{
-    coefficient_of_variation, geometric_mean, mad, mean, median, medians_of_parts, standard_deviation,
+    coefficient_of_variation, geometric_mean, mad, mean, median, medians_of_parts, quantile,
+    standard_deviation,
 };
 pub use chance::{chance_of_at_least, holm};
 pub use clusters::mean_over_blocks;

@@ -197,15 +197,16 @@ impl Threshold {
                 0.05,
                 Share,
                 Above,
-                "the share of the samples in which the driver held the clocks down for one reason",
-                "A choice: a single sample, as clocks change, says little about the window.",
+                "the share of the time for which heat slowed a processor down, or of the samples in which the driver \
+                 held the clocks down for one reason",
+                "A choice: at half the clock, so much of the time costs a fortieth of the throughput.",
             ),
             Threshold::ThrottleEvents => (
                 1.0,
                 PerMinute,
                 Above,
-                "the times that a processor slowed itself down for heat, per usable processor; at least one is \
-                 tolerated",
+                "the times that a processor slowed itself down for heat, per usable processor, where nobody counts how \
+                 long; one is tolerated",
                 "A choice: a laptop's processor does so now and then as it leaves its highest clocks.",
             ),
             Threshold::SpillCliff => (
@@ -283,9 +284,8 @@ impl Threshold {
                 0.1,
                 Share,
                 Above,
-                "the range of a clock within the window, against its mean",
-                "A choice: in a simulation of a clock with 2 % of scatter, 0.5 % of windows of 6 samples pass it, and \
-                 54 % of 120.",
+                "the range of the middle four fifths of a clock's readings within the window, against their mean",
+                "A choice: a clock with 2 % of scatter never passed it in simulations, in windows of 6 readings or 600.",
             ),
             Threshold::ClockBetween => (
                 0.05,
@@ -298,9 +298,9 @@ impl Threshold {
                 0.05,
                 Share,
                 Above,
-                "the coefficient of variation of a row's runs",
-                "A choice: of simulated rows of three runs, 6 % are marked although their true CV is 3 %, and 22 % are \
-                 missed although it is 10 %.",
+                "the lower bound at 95 % of the coefficient of variation of a row's runs",
+                "A choice: of simulated rows of three runs with a true CV of 3 %, none are marked; with 10 %, 46 %; \
+                 with 20 %, 82 %.",
             ),
             Threshold::DataWaitShare => (
                 0.1,
@@ -314,7 +314,7 @@ impl Threshold {
                 Share,
                 Above,
                 "how much slower training on files is than on synthetic data, or how much the two rows scatter",
-                "A choice: it equals the scatter that a row may have without a mark.",
+                "A choice: the same as `high_variation`.",
             ),
             Threshold::BlockShift => (
                 0.01,

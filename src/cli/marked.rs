@@ -170,11 +170,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::at(directory.path()).unwrap();
         let global = Global { store: "runs".into(), quiet: true };
-        let matrix = "name: m\nmodels: [vgg16]\nbatches: [4]\nrepeats: 3\nenvs: { cpu: { device: cpu } }\n";
+        let matrix = "name: m\nmodels: [vgg16]\nbatches: [4]\nrepeats: 4\nenvs: { cpu: { device: cpu } }\n";
         let plan = expand(&check(matrix).unwrap(), MatrixFacts::example());
         let mut inventory = Inventory::default();
         let mut records = Vec::new();
-        for (key, rate) in plan.keys().zip([100.0, 120.0, 140.0]) {
+        for (key, rate) in plan.keys().zip([100.0, 120.0, 140.0, 160.0]) {
             let mut record = fixture::record(key.clone(), rate, records.len() as i64);
             record.provenance.host.power_source = (key.repeat == 1).then(|| "battery".into());
             inventory.jobs.insert(record.id, Standing::Done(Arc::new(record.clone())));

@@ -35,6 +35,22 @@ pub fn geometric_mean(values: &[f64]) -> Result<f64, TooFew> {
     Ok(unit * mean(&logs)?.exp())
 }
 
+/// The quantile at `share`, from 0 for the smallest number to 1 for the largest. Between two numbers it is interpolated
+/// linearly: type 7 of Hyndman and Fan (1996), as NumPy and R do by default.
+///
+/// # Errors
+/// There is no number.
+pub fn quantile(values: &[f64], share: f64) -> Result<f64, TooFew> {
+    need(values, 1)?;
+    let sorted = sorted(values);
+    let last = sorted.len() - 1;
+    let place = share.clamp(0.0, 1.0) * last as f64;
+    let (low, high) = (sorted[place.floor() as usize], sorted[(place.floor() as usize + 1).min(last)]);
+    let part = place.fract();
+    // Of numbers that are too far apart for a difference, there still is one between.
+    Ok((low * (1.0 - part) + high * part).clamp(low, high))
+}
+
 /// The median absolute deviation from the median, unscaled.
 ///
 /// # Errors

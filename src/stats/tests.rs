@@ -47,6 +47,19 @@ fn equal_numbers_have_an_interval_without_width() {
     assert_eq!(geometric_mean(&[]), Err(TooFew { n: 0, needs: 1 }));
 }
 
+/// As `numpy.quantile` gives them.
+#[test]
+fn quantiles_are_interpolated_between_neighbours() {
+    let values = [7.0, 1.0, 4.0, 2.0];
+    for (share, expected) in [(0.0, 1.0), (0.1, 1.3), (0.5, 3.0), (0.9, 6.1), (1.0, 7.0)] {
+        assert!(close(quantile(&values, share).unwrap(), expected), "{share}");
+    }
+    assert_eq!(quantile(&[3.1; 4], 0.1), Ok(3.1), "no rounding moves it away from equal numbers");
+    assert_eq!(quantile(&[-1e308, 1e308], 0.5), Ok(0.0));
+    assert_eq!(quantile(&[5.0], 0.9), Ok(5.0));
+    assert_eq!(quantile(&[], 0.5), Err(TooFew { n: 0, needs: 1 }));
+}
+
 /// From the published table of ranks for the 95 % interval of the median.
 #[test]
 fn median_intervals_have_the_published_ranks() {

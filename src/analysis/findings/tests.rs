@@ -259,11 +259,11 @@ fn findings_appear_past_their_thresholds() {
         texts(&study).len()
     };
     assert_eq!((wait(0.09), wait(0.11)), (0, 1));
-    let spread = |other: f64| {
+    let spread = |width: f64| {
         let builder = StudyBuilder::new().peaks(measured_peaks(250e9, 20e9));
-        texts(&builder.runs("cpu", "resnet18", 16, &[10.0, other]).build()).len()
+        texts(&builder.runs("cpu", "resnet18", 16, &[10.0 - width, 10.0, 10.0 + width]).build()).len()
     };
-    assert_eq!((spread(10.7), spread(10.8)), (0, 1));
+    assert_eq!((spread(0.85), spread(0.88)), (0, 1));
     assert_eq!(
         with(|record| record.measurement.as_mut().unwrap().details.unreadable_images = Some(0)),
         [""; 0]

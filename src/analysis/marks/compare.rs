@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Mark, Threshold, Thresholds};
+use crate::analysis::Run;
 use crate::analysis::circumstances::Circumstances;
 use crate::analysis::group::Row;
 use crate::job::{Device, Key, ModelName, Name, Precision};
+use crate::stats;
 
 /// The doubts about each of `rows`, in their order. `varying` are the parameters that have a column of their own in
 /// tables, so their differences are visible.
@@ -19,10 +21,21 @@ pub fn row_marks(rows: &[Row<'_>], varying: &[String], thresholds: &Thresholds) 
     rows.iter().zip(differing).map(marks).collect()
 }
 
+/// The interval of which each end is a bound at 95 %.
+const BOUNDS_CONFIDENCE: f64 = 0.90;
+
+/// A row whose runs scatter beyond the threshold for certain: the lower bound decides. Few runs know their scatter
+/// poorly, so what three of them happen to show must be almost twice the threshold. Of two, nothing can be said.
 fn high_variation(row: &Row<'_>, thresholds: &Thresholds) -> Option<Mark> {
-    let statistics = row.statistics.as_ref().ok()?;
-    let (cv, n, threshold) = (statistics.cv.ok()?, statistics.n, thresholds.of(Threshold::HighVariation));
-    (cv > threshold).then_some(Mark::HighVariation { cv, n, threshold })
+    let rates: Vec<f64> = row.runs.iter().filter(|run| run.counts()).filter_map(Run::samples_per_s).collect();
+    scatters(&rates, thresholds)
+}
+
+pub(super) fn scatters(rates: &[f64], thresholds: &Thresholds) -> Option<Mark> {
+    let at_least = stats::variation_interval(rates, BOUNDS_CONFIDENCE).ok()?.low;
+    let (cv, n) = (stats::coefficient_of_variation(rates).ok()?, rates.len());
+    let threshold = thresholds.of(Threshold::HighVariation);
+    (at_least > threshold).then_some(Mark::HighVariation { cv, at_least, n, threshold })
 }
 
 /// Rows that a reader would compare with the same others, and that differ from these in the same facts.

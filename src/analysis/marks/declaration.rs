@@ -118,8 +118,8 @@ impl MarkName {
                 effect: Effect::LeftOut("Its clocks depend on the heat of what ran before."),
                 scope: Scope::Run,
                 thresholds: &[Threshold::ThrottledShare, Threshold::ThrottleEvents],
-                raised: "heat or protection held clocks down in more than {throttled_share} of the samples, or more \
-                         than {throttle_events}",
+                raised: "heat or protection held clocks down for more than {throttled_share} of the time, or more than \
+                         {throttle_events} if nobody counts the time",
                 meaning: "The device was slower than it is when it is cool.",
                 remedy: "Cool the machine, or set `cool_down`.",
             },
@@ -244,7 +244,7 @@ impl MarkName {
                 effect: Effect::Kept("No single run is to blame."),
                 scope: Scope::Row,
                 thresholds: &[Threshold::HighVariation],
-                raised: "the coefficient of variation of a row (sd ÷ mean) is above {high_variation}",
+                raised: "the coefficient of variation of a row (sd ÷ mean) is above {high_variation}, at 95 % confidence",
                 meaning: "The runs of a row scatter.",
                 remedy: "Repeat more, or find a quieter machine.",
             },

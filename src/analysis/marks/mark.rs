@@ -138,6 +138,8 @@ pub enum Mark {
     HighVariation {
         /// The coefficient of variation.
         cv: f64,
+        /// Its lower bound at 95 %.
+        at_least: f64,
         /// The number of runs.
         n: usize,
         /// The tolerated coefficient.
@@ -305,10 +307,12 @@ impl fmt::Display for Mark {
                 "the first measured iteration took {ratio:.1} times as long as the median of the others (threshold {})",
                 Threshold::SlowFirst.text(*threshold)
             ),
-            Mark::HighVariation { cv, n, threshold } => write!(
+            Mark::HighVariation { cv, at_least, n, threshold } => write!(
                 f,
-                "the coefficient of variation over n = {n} is {:.1} % (threshold {})",
+                "the coefficient of variation over n = {n} is {:.1} %, and at least {:.1} % at 95 % confidence \
+                 (threshold {})",
                 100.0 * cv,
+                100.0 * at_least,
                 Threshold::HighVariation.text(*threshold)
             ),
             Mark::SettingsDiffer { env, differences } => {

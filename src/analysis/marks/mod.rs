@@ -86,4 +86,6 @@ fn oversubscribed(record: &Record, measurement: &Measurement) -> Option<Mark> {
 }
 
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! Doubts that the other runs raise: those of the same config and circumstances, and those at smaller batches.
 //!
-//! A run is compared only with runs that raise no doubt themselves.
+//! A run is compared with runs that raise no doubt themselves. If fewer than two of these are left, runs that others
+//! disturbed help out, in a way that no disturbance of them can put another run into doubt.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -26,10 +27,13 @@ struct Pool<'a> {
     members: Vec<usize>,
 }
 
-/// The cells, and whether each raises no doubts, so that others can be compared with it.
+/// The cells, and which of them others can be compared with.
 struct Scene<'a, 'c> {
     cells: &'c [&'a Cell],
+    /// Whether each raises no doubts.
     is_sound: Vec<bool>,
+    /// Whether all that raises a doubt about each is the work of others.
+    is_disturbed: Vec<bool>,
     thresholds: &'c Thresholds,
 }
 
@@ -39,7 +43,8 @@ type Found = Vec<(usize, Mark)>;
 /// The doubts that other runs raise about each of `cells`, given the marks that it has `own`.
 pub(super) fn marks(cells: &[&Cell], own: &[Vec<Mark>], thresholds: &Thresholds) -> Found {
     let is_sound = own.iter().map(|marks| !marks.iter().any(Mark::disqualifies)).collect();
-    let mut scene = Scene { cells, is_sound, thresholds };
+    let is_disturbed = own.iter().map(|marks| is_only_disturbed(marks)).collect();
+    let mut scene = Scene { cells, is_sound, is_disturbed, thresholds };
     let pools = pools(cells);
     let mut found = Found::new();
     for pool in &pools {
@@ -51,6 +56,13 @@ pub(super) fn marks(cells: &[&Cell], own: &[Vec<Mark>], thresholds: &Thresholds)
     }
     found.extend(spilled(pools, &mut scene));
     found
+}
+
+/// Whether a run with these marks is left out, and for nothing but the work of others. Of heat, sleep or paging, nobody
+/// knows what it does to a trace or a clock.
+fn is_only_disturbed(marks: &[Mark]) -> bool {
+    let mut reasons = marks.iter().filter(|mark| mark.disqualifies()).peekable();
+    reasons.peek().is_some() && reasons.all(|mark| matches!(mark, Mark::Contended { .. }))
 }
 
 /// The pools of `cells`. A config has few circumstances, so a run is compared with the pools of its config one by one.
@@ -84,31 +96,77 @@ impl<'a> Scene<'a, '_> {
     }
 }
 
-/// A value of each undoubted member of a pool, to compare each member with the median of the others.
+/// A value of each member of a pool that others can be compared with.
 struct Baseline {
-    /// Sorted by value, then by the member's index.
-    values: Vec<(f64, usize)>,
+    /// Those of undoubted members. Sorted by value, then by the member's index.
+    sound: Vec<(f64, usize)>,
+    /// Those of disturbed members.
+    disturbed: Vec<(f64, usize)>,
+    /// What a run is compared with where too few of the others are sound.
+    among_few: Choice,
+}
+
+/// Chooses one of a few values, some of which may be those of disturbed runs.
+#[derive(Clone, Copy)]
+enum Choice {
+    /// The least. The work of others only adds to a trace, so no disturbed run can make it too small.
+    Least,
+    /// The one next to the run's own. A run that differs from it differs from all.
+    Nearest,
+}
+
+/// What a run is compared with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Level {
+    value: f64,
+    /// Whose value it is.
+    whose: &'static str,
+}
+
+impl Choice {
+    fn of(self, own: f64, few: &[f64]) -> Option<Level> {
+        let distance = |value: f64| match self {
+            Choice::Least => value,
+            Choice::Nearest => (value - own).abs(),
+        };
+        let whose = match self {
+            Choice::Least => "the least disturbed other run of the row",
+            Choice::Nearest => "the nearest other run of the row",
+        };
+        let nearer = |one: &f64, other: &f64| distance(*one).total_cmp(&distance(*other));
+        few.iter().copied().min_by(nearer).map(|value| Level { value, whose })
+    }
 }
 
 impl Baseline {
-    /// Those members for which `value` is known.
-    fn of(pool: &Pool<'_>, scene: &Scene<'_, '_>, value: impl Fn(&Record) -> Option<f64>) -> Self {
+    /// Of those members for which `value` is known.
+    fn of(
+        pool: &Pool<'_>,
+        scene: &Scene<'_, '_>,
+        among_few: Choice,
+        value: impl Fn(&Record) -> Option<f64>,
+    ) -> Self {
         let known = |index: usize| Some((value(scene.record(index)?)?, index));
-        let mut values: Vec<(f64, usize)> = scene.sound(pool).filter_map(known).collect();
-        values.sort_by(in_order);
-        Baseline { values }
+        let mut sound: Vec<(f64, usize)> = scene.sound(pool).filter_map(known).collect();
+        sound.sort_by(in_order);
+        let disturbed = pool.members.iter().copied().filter(|index| scene.is_disturbed[*index]);
+        Baseline { sound, disturbed: disturbed.filter_map(known).collect(), among_few }
     }
 
-    /// The median over all but the member `index`, whose value is `own`. `None` if too few of them have one.
-    fn without(&self, own: f64, index: usize) -> Option<f64> {
-        let place = self.values.binary_search_by(|value| in_order(value, &(own, index)));
-        let others = self.values.len() - usize::from(place.is_ok());
+    /// The median over all sound members but `index`, whose value is `own`. If there are too few of them, it is one of
+    /// theirs and of those of disturbed members. `None` if these are too few as well.
+    fn without(&self, own: f64, index: usize) -> Option<Level> {
+        let place = self.sound.binary_search_by(|value| in_order(value, &(own, index)));
+        let others = self.sound.len() - usize::from(place.is_ok());
         if others < BASELINE_NEEDS {
-            return None;
+            let all = self.sound.iter().chain(&self.disturbed);
+            let few: Vec<f64> = all.filter(|(_, other)| *other != index).map(|(value, _)| *value).collect();
+            return if few.len() < BASELINE_NEEDS { None } else { self.among_few.of(own, &few) };
         }
-        let nth = |nth: usize| self.values[nth + usize::from(place.is_ok_and(|own| own <= nth))].0;
+        let nth = |nth: usize| self.sound[nth + usize::from(place.is_ok_and(|own| own <= nth))].0;
         let middle = others / 2;
-        Some(if others % 2 == 1 { nth(middle) } else { f64::midpoint(nth(middle - 1), nth(middle)) })
+        let value = if others % 2 == 1 { nth(middle) } else { f64::midpoint(nth(middle - 1), nth(middle)) };
+        Some(Level { value, whose: "the other runs of the row" })
     }
 }
 
@@ -120,10 +178,10 @@ fn in_order(one: &(f64, usize), other: &(f64, usize)) -> Ordering {
 struct Trace {
     /// The trace in a run; `None` if it is unknown.
     of: fn(&Record) -> Option<f64>,
-    /// The tolerated trace in a run on the same host, given the median of the others.
+    /// The tolerated trace in a run on the same host, given that of the others.
     limit: fn(f64, &Record, &Thresholds) -> f64,
-    /// A sentence with the value of the run, that of the others, and the limit.
-    tell: fn(f64, f64, f64) -> String,
+    /// A sentence with the value of the run, what it is compared with, and the limit.
+    tell: fn(f64, Level, f64) -> String,
 }
 
 /// The most telling trace comes first.
@@ -131,10 +189,9 @@ const TRACES: [Trace; 3] = [
     Trace {
         of: foreign_cores,
         limit: |others, _, thresholds| others + thresholds.of(Threshold::ForeignAbove),
-        tell: |own, others, limit| {
+        tell: |own, Level { value, whose }, limit| {
             format!(
-                "other processes kept {own:.3} processors busy; in the other runs of the row it was {others:.3} \
-                 (threshold {limit:.3})"
+                "other processes kept {own:.3} processors busy; in {whose} it was {value:.3} (threshold {limit:.3})"
             )
         },
     },
@@ -143,21 +200,20 @@ const TRACES: [Trace; 3] = [
         limit: |others, record, thresholds| {
             thresholds.switches_limit(others, record.provenance.host.cpu.usable)
         },
-        tell: |own, others, limit| {
+        tell: |own, Level { value, whose }, limit| {
             format!(
-                "{own:.0} involuntary context switches per second; in the other runs of the row it was {others:.0} \
-                 (threshold {limit:.0})"
+                "{own:.0} involuntary context switches per second; in {whose} it was {value:.0} (threshold {limit:.0})"
             )
         },
     },
     Trace {
         of: |record| Some(system_share(record)?.1),
         limit: |others, _, thresholds| others + thresholds.of(Threshold::SystemShare),
-        tell: |own, others, limit| {
-            let [own, others, limit] = [own, others, limit].map(|share| 100.0 * share);
+        tell: |own, Level { value, whose }, limit| {
+            let [own, value, limit] = [own, value, limit].map(|share| 100.0 * share);
             format!(
-                "{own:.0} % of its processor time went to the system; in the other runs of the row it was \
-                 {others:.0} % (threshold {limit:.0} %)"
+                "{own:.0} % of its processor time went to the system; in {whose} it was {value:.0} % (threshold \
+                 {limit:.0} %)"
             )
         },
     },
@@ -185,14 +241,15 @@ fn system_share(record: &Record) -> Option<(f64, f64)> {
 }
 
 fn contended(pool: &Pool<'_>, scene: &Scene<'_, '_>) -> Found {
-    let baselines = TRACES.each_ref().map(|trace| Baseline::of(pool, scene, |record| trace.seen(record)));
+    let baselines =
+        TRACES.each_ref().map(|trace| Baseline::of(pool, scene, Choice::Least, |record| trace.seen(record)));
     let check = |index: usize| {
         let record = scene.record(index)?;
         let mut traces = TRACES.iter().zip(&baselines);
         let by = traces.find_map(|(trace, baseline)| {
             let own = trace.seen(record)?;
             let others = baseline.without(own, index)?;
-            let limit = (trace.limit)(others, record, scene.thresholds);
+            let limit = (trace.limit)(others.value, record, scene.thresholds);
             (own > limit).then(|| (trace.tell)(own, others, limit))
         })?;
         Some((index, Mark::Contended { by }))
@@ -214,18 +271,18 @@ fn clock_changed(pool: &Pool<'_>, scene: &Scene<'_, '_>) -> Found {
         let (_, Readings { mean, .. }) = sensors::clock(record)?;
         (mean > 0.0).then_some(mean)
     };
-    let baseline = Baseline::of(pool, scene, mean);
+    let baseline = Baseline::of(pool, scene, Choice::Nearest, mean);
     let check = |index: &usize| {
         let record = scene.record(*index)?;
         let (of, _) = sensors::clock(record)?;
         let own = mean(record)?;
-        let others = baseline.without(own, *index)?;
-        let change = own / others - 1.0;
+        let Level { value, whose } = baseline.without(own, *index)?;
+        let change = own / value - 1.0;
         (change.abs() > scene.thresholds.of(Threshold::ClockBetween)).then(|| {
             let (percent, threshold) = (100.0 * change, scene.thresholds.text(Threshold::ClockBetween));
             let by = format!(
-                "the {of}'s clock was {own:.0} MHz; in the other runs of the row it was {others:.0} MHz \
-                 ({percent:+.0} %, threshold {threshold})"
+                "the {of}'s clock was {own:.0} MHz; in {whose} it was {value:.0} MHz ({percent:+.0} %, threshold \
+                 {threshold})"
             );
             (*index, Mark::ClockChanged { by })
         })

@@ -11,6 +11,8 @@ struct Defined {
     config: Key,
     circumstances: Circumstances,
     members: Vec<(usize, bool)>,
+    /// Those that are not, and only because of others' work.
+    disturbed: Vec<usize>,
 }
 
 fn defined(cells: &[&Cell], own: &[Vec<Mark>], thresholds: &Thresholds) -> Found {
@@ -18,10 +20,16 @@ fn defined(cells: &[&Cell], own: &[Vec<Mark>], thresholds: &Thresholds) -> Found
     for (index, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.is_timing()) {
         let Some((record, measurement)) = cell.success() else { continue };
         let (config, circumstances) = (cell.job.key().config(), Circumstances::of(record, measurement));
-        let member = (index, !own[index].iter().any(Mark::disqualifies));
-        match pools.iter_mut().find(|pool| pool.config == config && pool.circumstances == circumstances) {
-            Some(pool) => pool.members.push(member),
-            None => pools.push(Defined { config, circumstances, members: vec![member] }),
+        let known =
+            pools.iter().position(|pool| pool.config == config && pool.circumstances == circumstances);
+        let place = known.unwrap_or_else(|| {
+            pools.push(Defined { config, circumstances, members: Vec::new(), disturbed: Vec::new() });
+            pools.len() - 1
+        });
+        let names: Vec<&str> = own[index].iter().filter(|mark| mark.disqualifies()).map(Mark::name).collect();
+        pools[place].members.push((index, names.is_empty()));
+        if !names.is_empty() && names.iter().all(|name| *name == "contended") {
+            pools[place].disturbed.push(index);
         }
     }
     let mut found = Found::new();
@@ -38,15 +46,24 @@ fn defined(cells: &[&Cell], own: &[Vec<Mark>], thresholds: &Thresholds) -> Found
     found
 }
 
+/// The others' median, or among few sound ones the value of which no other is `better`; and how many were sound.
 fn others(
     pool: &Defined,
     this: usize,
     cells: &[&Cell],
     value: impl Fn(&Record) -> Option<f64>,
-) -> Option<f64> {
-    let sound = pool.members.iter().filter(|(index, is_sound)| *is_sound && *index != this);
-    let values: Vec<f64> = sound.filter_map(|(index, _)| value(cells[*index].success()?.0)).collect();
-    if values.len() < BASELINE_NEEDS { None } else { stats::median(&values).ok() }
+    is_better: impl Fn(f64, f64) -> bool,
+) -> Option<(f64, usize)> {
+    let value = |index: usize| value(cells[index].success()?.0).filter(|_| index != this);
+    let sound = pool.members.iter().filter(|(_, is_sound)| *is_sound).map(|(index, _)| *index);
+    let mut values: Vec<f64> = sound.filter_map(value).collect();
+    let n = values.len();
+    if n >= 2 {
+        return Some((stats::median(&values).ok()?, n));
+    }
+    values.extend(pool.disturbed.iter().copied().filter_map(value));
+    let is_best = |one: &&f64| !values.iter().any(|other| is_better(*other, **one));
+    values.iter().find(is_best).filter(|_| values.len() >= 2).map(|best| (*best, n))
 }
 
 fn contended_by_definition(pool: &Defined, cells: &[&Cell], thresholds: &Thresholds) -> Found {
@@ -54,9 +71,11 @@ fn contended_by_definition(pool: &Defined, cells: &[&Cell], thresholds: &Thresho
         let (record, _) = cells[index].success().filter(|_| is_sound)?;
         let by = TRACES.iter().find_map(|trace| {
             let of = |record: &Record| (trace.of)(record).filter(|_| record.observed.beside.is_empty());
-            let (own, others) = (of(record)?, others(pool, index, cells, of)?);
-            let limit = (trace.limit)(others, record, thresholds);
-            (own > limit).then(|| (trace.tell)(own, others, limit))
+            let (own, (value, n)) = (of(record)?, others(pool, index, cells, of, |one, two| one < two)?);
+            let limit = (trace.limit)(value, record, thresholds);
+            let few = ["the other runs of the row", "the least disturbed other run of the row"];
+            let whose = few[usize::from(n < 2)];
+            (own > limit).then(|| (trace.tell)(own, Level { value, whose }, limit))
         })?;
         Some((index, Mark::Contended { by }))
     };
@@ -67,12 +86,14 @@ fn clock_changed_by_definition(pool: &Defined, cells: &[&Cell], thresholds: &Thr
     let mean = |record: &Record| Some(sensors::clock(record)?.1.mean).filter(|mean| *mean > 0.0);
     let check = |&(index, _): &(usize, bool)| {
         let (record, _) = cells[index].success()?;
-        let (own, others) = (mean(record)?, others(pool, index, cells, mean)?);
-        let change = own / others - 1.0;
+        let own = mean(record)?;
+        let is_nearer = |one: f64, two: f64| (one - own).abs() < (two - own).abs();
+        let (value, n) = others(pool, index, cells, mean, is_nearer)?;
+        let change = own / value - 1.0;
         (change.abs() > thresholds.of(Threshold::ClockBetween)).then(|| {
             let by = format!(
-                "the GPU's clock was {own:.0} MHz; in the other runs of the row it was {others:.0} MHz ({:+.0} %, \
-                 threshold {})",
+                "the GPU's clock was {own:.0} MHz; in the {} of the row it was {value:.0} MHz ({:+.0} %, threshold {})",
+                if n < 2 { "nearest other run" } else { "other runs" },
                 100.0 * change,
                 thresholds.text(Threshold::ClockBetween)
             );
@@ -145,12 +166,18 @@ proptest! {
     #[test]
     fn the_marks_are_those_of_the_definition(
         drawn in prop::collection::vec((1..5_u32, 0..4_u8, 0..4_u8, 0..5_u8, 0..3_u8), 0..30),
-        doubted in prop::collection::vec(prop::bool::weighted(0.2), 30),
+        doubted in prop::collection::vec(prop_oneof![4 => Just(0), 2 => Just(1), 1 => Just(2), 1 => Just(3)], 30),
     ) {
         let study = cells_of(&drawn);
         let cells: Vec<&Cell> = study.iter().collect();
-        let mark = |is_doubted| Vec::from_iter(bool::then(is_doubted, || Mark::Contended { by: "own".into() }));
-        let own: Vec<Vec<Mark>> = doubted.into_iter().take(cells.len()).map(mark).collect();
+        let contended = || Mark::Contended { by: "own".into() };
+        let marks_of = |doubt: i32| match doubt {
+            0 => vec![Mark::OnBattery],
+            1 => vec![contended(), Mark::OnBattery],
+            2 => vec![Mark::Unsettled { by: "own".into() }],
+            _ => vec![contended(), Mark::Suspended { by: "own".into() }],
+        };
+        let own: Vec<Vec<Mark>> = doubted.into_iter().take(cells.len()).map(marks_of).collect();
         let by_cell = |mut found: Found| {
             found.sort_by_key(|(index, _)| *index);
             found

@@ -31,15 +31,33 @@ pub(super) fn clock(record: &Record) -> Option<(&'static str, Readings)> {
     }
 }
 
-/// Processors count their events over the whole run and host, so these do not judge a job on a GPU.
+/// By the time for which heat slowed a processor down, else by how often. Both are about the whole host, so they do not
+/// judge a job on a GPU. A slowdown is counted when it ends, so one that began before the window can be longer than it.
 fn throttled_processor(record: &Record, telemetry: &Telemetry, thresholds: &Thresholds) -> Option<Mark> {
+    if record.key.device != Device::Cpu {
+        return None;
+    }
+    let by = match telemetry.readings(Sensor::CpuThrottled) {
+        Some(Readings { mean, .. }) => by_throttled_time(mean.min(1.0), thresholds),
+        None => by_throttle_events(record, telemetry, thresholds),
+    };
+    by.map(|by| Mark::Throttled { by })
+}
+
+fn by_throttled_time(share: f64, thresholds: &Thresholds) -> Option<String> {
+    (share > thresholds.of(Threshold::ThrottledShare)).then(|| {
+        let threshold = thresholds.text(Threshold::ThrottledShare);
+        format!("heat slowed a processor down for {:.0} % of the time (threshold {threshold})", 100.0 * share)
+    })
+}
+
+fn by_throttle_events(record: &Record, telemetry: &Telemetry, thresholds: &Thresholds) -> Option<String> {
     let minutes = record.wall_s() / 60.0;
     let usable = f64::from(record.provenance.host.cpu.usable.max(1));
     let limit = (thresholds.of(Threshold::ThrottleEvents) * minutes * usable).max(1.0);
-    let events = telemetry.growth(Sensor::CpuThrottleEvents).filter(|_| record.key.device == Device::Cpu)?;
-    (events as f64 > limit).then(|| Mark::Throttled {
-        by: format!("processors slowed themselves down for heat {events} times (threshold {limit:.0})"),
-    })
+    let events = telemetry.growth(Sensor::CpuThrottleEvents)?;
+    (events as f64 > limit)
+        .then(|| format!("processors slowed themselves down for heat {events} times (threshold {limit:.0})"))
 }
 
 fn throttled_gpu(gpu: &GpuTelemetry, samples: u32, thresholds: &Thresholds) -> Option<Mark> {
@@ -119,13 +137,23 @@ fn swapped(telemetry: &Telemetry, thresholds: &Thresholds) -> Option<Mark> {
 }
 
 fn varied_clock(record: &Record, thresholds: &Thresholds) -> Option<Mark> {
-    let (of, Readings { min, mean, max, .. }) = clock(record)?;
-    (max - min > thresholds.of(Threshold::ClockWithin) * mean).then(|| {
-        let (percent, threshold) = (100.0 * (max - min) / mean, thresholds.text(Threshold::ClockWithin));
+    let (of, readings) = clock(record)?;
+    let (low, high) = readings.middle?;
+    let share = variation(&readings)?;
+    (share > thresholds.of(Threshold::ClockWithin)).then(|| {
+        let (percent, threshold) = (100.0 * share, thresholds.text(Threshold::ClockWithin));
         let by = format!(
-            "the {of}'s clock went from {min:.0} to {max:.0} MHz within the window, {percent:.0} % of its mean \
-             (threshold {threshold})"
+            "the {of}'s clock went from {low:.0} to {high:.0} MHz within the window, {percent:.0} % of its mean, \
+             leaving out the lowest and the highest tenth of its readings (threshold {threshold})"
         );
         Mark::ClockChanged { by }
     })
+}
+
+/// The range of the middle four fifths of a clock's readings, as a share of their mean. It does not grow with the
+/// number of readings, as the range of all does, and a moment is no change. Older records have no quantiles, so nothing
+/// is said about them.
+pub(super) fn variation(clock: &Readings) -> Option<f64> {
+    let (low, high) = clock.middle?;
+    Some((high - low) / clock.mean)
 }

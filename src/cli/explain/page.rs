@@ -390,7 +390,7 @@ mod tests {
         let mut marked = findings(&job, Decision::Skip, Vec::new(), Vec::new());
         marked.doubts = Doubts {
             run: vec![Mark::Contended { by: "others".into() }, Mark::OnBattery],
-            row: vec![Mark::HighVariation { cv: 0.062, n: 3, threshold: 0.05 }],
+            row: vec![Mark::HighVariation { cv: 0.112, at_least: 0.064, n: 3, threshold: 0.05 }],
         };
         let page = Explanation::of(&job, &inventory, marked);
         let text = page.text();
@@ -400,7 +400,8 @@ mod tests {
                \x20   Other work slowed the run down. Stop the other work and repeat the run.\n\
                \x20 on-battery: the host ran on its battery (counted)\n",
             "\nmarks of its row\n\
-               \x20 high-variation: the coefficient of variation over n = 3 is 6.2 % (threshold 5 %) (counted)\n\
+               \x20 high-variation: the coefficient of variation over n = 3 is 11.2 %, and at least 6.4 % at 95 % \
+             confidence (threshold 5 %) (counted)\n\
                \x20   The runs of a row scatter. Repeat more, or find a quieter machine.\n",
             "`orchestrate resume t --rerun-marked` repeats all jobs",
         ] {

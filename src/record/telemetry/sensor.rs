@@ -87,6 +87,7 @@ pub enum Sensor {
     CpuClock,
     CpuTemperature,
     CpuThrottleEvents,
+    CpuThrottled,
     CpuQuotaHeld,
     WorkerStopped,
     CpuEnergy,
@@ -174,6 +175,15 @@ declare! {
         column: "cpu_throttle_events",
         field: "cpu_throttle_events",
         summary: Growth("cpu_throttle_events"),
+        source: "the kernel's `thermal_throttle`",
+        absent: "the kernel does not count it",
+    }
+    /// Seconds for which heat slowed down the core that it slowed down longest; per second, the share of the time.
+    CpuThrottled {
+        part: Processor,
+        column: "cpu_throttled_s",
+        field: "cpu_throttled",
+        summary: Rate(&[("cpu_mean_throttled", Mean)]),
         source: "the kernel's `thermal_throttle`",
         absent: "the kernel does not count it",
     }
@@ -335,7 +345,7 @@ mod tests {
 
     #[test]
     fn statistics_of_readings() {
-        let readings = Readings { first: 2.0, min: 1.0, mean: 3.0, max: 7.0, last: 4.0 };
+        let readings = Readings { first: 2.0, min: 1.0, mean: 3.0, max: 7.0, last: 4.0, middle: None };
         let all = [Min, Mean, Max].map(|statistic| (statistic.word(), statistic.of(&readings)));
         assert_eq!(all, [("minimum", 1.0), ("mean", 3.0), ("maximum", 7.0)]);
     }

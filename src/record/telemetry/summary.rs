@@ -229,8 +229,7 @@ mod tests {
         ];
         let sum = Telemetry::of(&samples, Some((0.5, 2.5))).unwrap();
         assert_eq!((sum.samples, sum.of_window, sum.growth(Sensor::CpuThrottleEvents)), (2, true, Some(4)));
-        let mhz = Readings { first: 3000.0, min: 3000.0, mean: 3100.0, max: 3200.0, last: 3200.0 };
-        assert_eq!(sum.readings(Sensor::CpuClock), Some(mhz));
+        assert_eq!(sum.readings(Sensor::CpuClock), Readings::of([3000.0, 3200.0]));
         for window in [None, Some((1.2, 1.8))] {
             let sum = Telemetry::of(&samples, window).unwrap();
             assert_eq!((sum.samples, sum.of_window), (4, false), "{window:?}");

@@ -71,6 +71,7 @@ pub(super) fn server() -> Root {
         let frequency = 2_000_000 + 100_000 * processor;
         root.set(&format!("{directory}/cpufreq/scaling_cur_freq"), &format!("{frequency}\n"));
         root.set(&format!("{directory}/thermal_throttle/core_throttle_count"), "2\n");
+        root.set(&format!("{directory}/thermal_throttle/core_throttle_total_time_ms"), "90000\n");
         let first = processor % 4;
         root.set(&format!("{directory}/topology/thread_siblings_list"), &format!("{first},{}\n", first + 4));
     }

@@ -35,6 +35,7 @@ pub(super) struct HostSensors {
     /// Thousandths of a °C.
     temperatures: Vec<Probe>,
     throttle_counts: Vec<Probe>,
+    throttle_times: Vec<SlowedCore>,
     packages: Vec<Package>,
     quota: Option<Probe>,
     stops: Option<Stops>,
@@ -70,6 +71,22 @@ enum Clocks {
 struct Package {
     probe: Probe,
     counter: Unwrapped,
+}
+
+/// The milliseconds for which heat slowed a core down.
+#[derive(Debug)]
+struct SlowedCore {
+    probe: Probe,
+    /// Those at the first look.
+    before: Option<f64>,
+}
+
+impl SlowedCore {
+    /// Those since the first look.
+    fn look(&mut self) -> Option<f64> {
+        let now = self.probe.number()?;
+        Some(now - *self.before.get_or_insert(now))
+    }
 }
 
 /// The processes of a job that are stopped.
@@ -134,7 +151,11 @@ impl HostSensors {
         HostSensors {
             clocks: open_clocks(root, &usable),
             temperatures: open_temperatures(root),
-            throttle_counts: open_throttle_counts(root),
+            throttle_counts: open_throttle_files(root, "core_throttle_count"),
+            throttle_times: open_throttle_files(root, "core_throttle_total_time_ms")
+                .into_iter()
+                .map(|probe| SlowedCore { probe, before: None })
+                .collect(),
             packages: open_packages(root),
             quota: open_quota(root),
             stops: Stops::open(root),
@@ -160,6 +181,13 @@ impl HostSensors {
     /// Times that a processor slowed itself down for heat.
     pub(super) fn throttle_events(&self) -> Option<f64> {
         sum(self.throttle_counts.iter().map(Probe::number))
+    }
+
+    /// Seconds since the first look for which heat slowed down the core that it slowed down longest. Threads that wait
+    /// for each other wait for that one. Absent where the file of one core cannot be read.
+    pub(super) fn throttled_s(&mut self) -> Option<f64> {
+        let cores: Option<Vec<f64>> = self.throttle_times.iter_mut().map(SlowedCore::look).collect();
+        cores?.into_iter().max_by(f64::total_cmp).map(|milliseconds| milliseconds / 1e3)
     }
 
     /// Seconds for which a quota held processors back.
@@ -287,17 +315,17 @@ fn monitor_sensors(monitor: &Path) -> Vec<(String, PathBuf)> {
     sensors
 }
 
-/// One counter a core: its threads share it.
-fn open_throttle_counts(root: &Path) -> Vec<Probe> {
+/// The file `name` of each core: its threads share it.
+fn open_throttle_files(root: &Path, name: &str) -> Vec<Probe> {
     let mut found = Vec::new();
     for directory in directories(&root.join("sys/devices/system/cpu")) {
-        let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let Some(number) = name.strip_prefix("cpu").and_then(|number| number.parse::<u32>().ok()) else {
+        let processor = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let Some(number) = processor.strip_prefix("cpu").and_then(|number| number.parse::<u32>().ok()) else {
             continue;
         };
         let threads = parse::processors(&word(&directory.join("topology/thread_siblings_list")));
         if threads.first().is_none_or(|first| *first == number) {
-            found.extend(Probe::open(directory.join("thermal_throttle/core_throttle_count")));
+            found.extend(Probe::open(directory.join("thermal_throttle").join(name)));
         }
     }
     found
@@ -385,6 +413,25 @@ mod tests {
         assert_eq!(sensors.memory_available_bytes(), Some(7168.0));
         root.set("sys/class/powercap/intel-rapl:1/energy_uj", "torn\n");
         assert_eq!(sensors.energy_j(), None, "half of the packages is no energy");
+    }
+
+    #[test]
+    fn the_core_that_heat_slowed_down_longest_is_told() {
+        let root = server();
+        let mut sensors = open(&root);
+        assert_eq!(sensors.throttled_s(), Some(0.0), "the time counts from the first look on");
+        let set = |core: u32, milliseconds: u32| {
+            let path =
+                format!("sys/devices/system/cpu/cpu{core}/thermal_throttle/core_throttle_total_time_ms");
+            root.set(&path, &format!("{milliseconds}\n"));
+        };
+        set(1, 90_400);
+        set(2, 91_500);
+        // The second thread of a core says the same again.
+        set(6, 99_000);
+        assert_eq!(sensors.throttled_s(), Some(1.5));
+        root.set("sys/devices/system/cpu/cpu3/thermal_throttle/core_throttle_total_time_ms", "torn\n");
+        assert_eq!(sensors.throttled_s(), None);
     }
 
     #[test]

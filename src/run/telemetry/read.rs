@@ -48,6 +48,7 @@ fn read(
         Sensor::CpuClock => host.mhz(),
         Sensor::CpuTemperature => host.temperature_c(),
         Sensor::CpuThrottleEvents => host.throttle_events(),
+        Sensor::CpuThrottled => host.throttled_s(),
         Sensor::CpuQuotaHeld => host.quota_held_s(),
         Sensor::WorkerStopped => host.stopped_looks(job),
         Sensor::CpuEnergy => host.energy_j(),
@@ -127,6 +128,8 @@ mod tests {
             Sensor::CpuTemperature => 63.0,
             // Four cores, not eight threads.
             Sensor::CpuThrottleEvents => 8.0,
+            // Counted from the first look on.
+            Sensor::CpuThrottled => 0.0,
             // Of the group with the quota.
             Sensor::CpuQuotaHeld => 1.25,
             // At the first look.

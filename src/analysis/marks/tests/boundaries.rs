@@ -80,13 +80,13 @@ fn gpu(reason: &'static str) -> impl Fn() -> StudyBuilder {
     }
 }
 
-fn clocks(all: &'static [[f64; 2]]) -> impl Fn() -> StudyBuilder {
+fn clocks<const N: usize>(all: &'static [[f64; N]]) -> impl Fn() -> StudyBuilder {
     move || {
         let runs = all.iter().zip(1..);
         runs.fold(StudyBuilder::new(), |builder, (mhz, repeat)| {
             builder.run_with(key("e", "resnet18", 16, repeat), 10.0, |record| {
                 let telemetry = Telemetry { samples: 2, of_window: true, ..Telemetry::default() };
-                let mhz = Readings::of(*mhz).expect("there are two");
+                let mhz = Readings::of(*mhz).expect("there are some");
                 record.observed.telemetry = Some(telemetry.with(Sensor::CpuClock, mhz));
             })
         })
@@ -210,6 +210,12 @@ fn cases(threshold: Threshold) -> Vec<Case> {
         Threshold::ThrottledShare => {
             let mut cases = marked("throttled", 0.25, gpu("hw_thermal_slowdown"));
             cases.extend(marked("power-capped", 0.25, gpu("sw_power_cap")));
+            cases.extend(marked("throttled", 0.25, move || {
+                run_on(cpu, |record| {
+                    let share = Readings::of([0.25]).unwrap();
+                    record.observed.telemetry = Some(Telemetry::default().with(Sensor::CpuThrottled, share));
+                })
+            }));
             cases
         }
         Threshold::ThrottleEvents => marked("throttled", 4.0, move || {
@@ -258,17 +264,25 @@ fn cases(threshold: Threshold) -> Vec<Case> {
         }
         Threshold::Bimodal => marked("bimodal", 2.0, seconds(|i| if i < 32 { 0.5 } else { 1.0 })),
         Threshold::SlowFirst => marked("slow-first", 2.0, seconds(|i| if i == 0 { 0.5 } else { 0.25 })),
-        Threshold::ClockWithin => marked("clock-changed", 0.25, clocks(&[[2304.0, 1792.0]])),
+        // Of eleven readings, the second and the tenth by size are the quantiles.
+        Threshold::ClockWithin => {
+            const MHZ: [[f64; 11]; 1] =
+                [[2304.0, 1792.0, 2048.0, 2304.0, 1792.0, 2048.0, 2048.0, 2048.0, 2048.0, 2048.0, 2048.0]];
+            marked("clock-changed", 0.25, clocks(&MHZ))
+        }
         Threshold::ClockBetween => {
             let mut cases = marked("clock-changed", 0.25, clocks(&[[2048.0; 2], [2048.0; 2], [1536.0; 2]]));
             cases.extend(marked("clock-changed", 0.25, clocks(&[[2048.0; 2], [2048.0; 2], [2560.0; 2]])));
             cases
         }
         Threshold::HighVariation => {
-            let study = || StudyBuilder::new().runs("e", "resnet18", 16, &[8.0, 10.0]);
+            let study = || StudyBuilder::new().runs("e", "resnet18", 16, &[8.0, 10.0, 9.5]);
             let built = study().build();
-            let cv = analyse(&built).rows[0].statistics.as_ref().unwrap().cv.unwrap();
-            case("a row's doubt", cv, move |thresholds| {
+            let rates: Vec<f64> =
+                analyse(&built).runs.iter().filter_map(crate::analysis::Run::samples_per_s).collect();
+            // Both ends of a 90 % interval are bounds at 95 %.
+            let bound = crate::stats::variation_interval(&rates, 0.90).unwrap().low;
+            case("a row's doubt", bound, move |thresholds| {
                 let study = study().thresholds(thresholds).build();
                 !analyse(&study).rows[0].doubts.is_empty()
             })

@@ -9,12 +9,20 @@ fn row_marks_of(study: &Study) -> Vec<Vec<String>> {
 
 #[test]
 fn scattered_runs_raise_a_doubt_about_their_row() {
-    let with = |other| StudyBuilder::new().runs("cpu", "resnet18", 16, &[10.0, other]).build();
-    assert_eq!(row_marks_of(&with(10.7)), [[""; 0]]);
-    let study = with(10.8);
+    let with = |rates: &[f64]| StudyBuilder::new().runs("cpu", "resnet18", 16, rates).build();
+    assert_eq!(row_marks_of(&with(&[10.0, 20.0])), [[""; 0]], "two runs decide nothing");
+    assert_eq!(
+        row_marks_of(&with(&[9.15, 10.0, 10.85])),
+        [[""; 0]],
+        "three that show 8.5 % may scatter by 5 %"
+    );
+    let study = with(&[9.12, 10.0, 10.88]);
     assert_eq!(
         row_marks_of(&study),
-        [["high-variation: the coefficient of variation over n = 2 is 5.4 % (threshold 5 %)"]]
+        [[
+            "high-variation: the coefficient of variation over n = 3 is 8.8 %, and at least 5.1 % at 95 % confidence \
+           (threshold 5 %)"
+        ]]
     );
     let analysis = analyse(&study);
     assert_eq!(Vec::from_iter(analysis.rows[0].marks()), ["high-variation"]);

@@ -29,7 +29,9 @@ fn examples(name: MarkName) -> Vec<Mark> {
         MarkName::Bimodal => vec![Mark::Bimodal { ratio: 1.53, numbers: (70, 30), threshold: 1.2 }],
         MarkName::SlowFirst => vec![Mark::SlowFirst { ratio: 2.5, threshold: 1.5 }],
         MarkName::ClockChanged => vec![Mark::ClockChanged { by: "it varied".into() }],
-        MarkName::HighVariation => vec![Mark::HighVariation { cv: 0.123, n: 5, threshold: 0.05 }],
+        MarkName::HighVariation => {
+            vec![Mark::HighVariation { cv: 0.123, at_least: 0.079, n: 5, threshold: 0.05 }]
+        }
         MarkName::SettingsDiffer => {
             vec![Mark::SettingsDiffer { env: "gpu".into(), differences: vec!["tf32 false / true".into()] }]
         }

@@ -111,6 +111,49 @@ fn two_runs_do_not_show_which_one_is_odd() {
     assert_eq!(names(&study), [[""; 0]; 2]);
 }
 
+/// One of three runs is left out, for others kept the host busy. The other two are still compared. Others' work only
+/// adds to what shows it, so the lower one cannot be too low.
+#[test]
+fn beside_a_bad_run_the_other_two_are_still_compared() {
+    let beside = |first: (f64, f64), second: (f64, f64)| {
+        let (first, second) = ((10.0, first.0, first.1), (10.0, second.0, second.1));
+        let mut study = runs(&[(3.0, 0.6, 490_000.0), first, second]);
+        let record = Arc::make_mut(study.cells[0].record.as_mut().unwrap());
+        record.observed.host_busy_s = Some(1e6);
+        let analysis = analyse(&study);
+        let marks = analysis.runs[1..].iter().flat_map(|run| &run.marks);
+        marks.map(ToString::to_string).collect::<Vec<String>>()
+    };
+    let quiet = (0.19, 75_000.0);
+    assert_eq!(beside(quiet, quiet), [""; 0]);
+    assert_eq!(beside((0.19, 224_000.0), quiet), [""; 0], "not three times as many");
+    let told = "contended: 226000 involuntary context switches per second; in the least disturbed other run of the row \
+                it was 75000 (threshold 225000)";
+    assert_eq!(beside((0.19, 226_000.0), quiet), [told]);
+    assert_eq!(beside(quiet, (0.19, 226_000.0)), [told], "in either order");
+    assert_eq!(
+        beside((0.33, 75_000.0), quiet),
+        [
+            "contended: 33 % of its processor time went to the system; in the least disturbed other run of the row it was \
+          19 % (threshold 32 %)"
+        ]
+    );
+}
+
+/// Switches per second of a host that slept are too few, and what heat does to them nobody knows.
+#[test]
+fn only_a_run_that_others_disturbed_helps_out() {
+    let with = |change: fn(&mut Record)| {
+        let mut study = runs(&[(10.0, 0.19, 20_000.0), (10.0, 0.19, 75_000.0), (10.0, 0.19, 75_000.0)]);
+        change(Arc::make_mut(study.cells[0].record.as_mut().unwrap()));
+        names(&study)
+    };
+    let slept = with(|record| record.observed.asleep_s = Some(60.0));
+    assert_eq!(slept, [vec!["suspended"], vec![], vec![]]);
+    let shared = with(|record| record.observed.host_busy_s = Some(1e6));
+    assert_eq!(shared, [["contended"]; 3], "undisturbed, it would have had fewer still");
+}
+
 /// A disturbed run is found even if most other runs were disturbed, as long as those have marks of their own.
 #[test]
 fn runs_with_marks_of_their_own_are_not_a_baseline() {
@@ -158,6 +201,38 @@ fn a_clock_that_differs_from_the_others_is_marked() {
     );
     assert!(last(0.0, true).is_empty(), "a clock that stood still was not read");
     assert!(last(2700.0, false).is_empty(), "a clock before and after the window is another");
+}
+
+/// Beside a disturbed run, a clock is changed only if both others agree that it is.
+#[test]
+fn beside_a_bad_run_a_clock_is_compared_with_the_nearest() {
+    let clocks = |all: [f64; 3]| {
+        let builder = all.into_iter().zip(1..).fold(StudyBuilder::new(), |builder, (mhz, repeat)| {
+            builder.run_with(key("cpu", "resnet18", 16, repeat), 10.0, |record| {
+                let telemetry = Telemetry { samples: 2, of_window: true, ..Telemetry::default() };
+                let clock = Readings::of([mhz, mhz]).unwrap();
+                record.observed.telemetry = Some(telemetry.with(Sensor::CpuClock, clock));
+                if repeat == 1 {
+                    record.observed.host_busy_s = Some(1e6);
+                }
+            })
+        });
+        let study = builder.build();
+        let analysis = analyse(&study);
+        let told = |run: &crate::analysis::Run<'_>| run.marks.iter().map(ToString::to_string).collect();
+        analysis.runs[1..].iter().map(told).collect::<Vec<Vec<String>>>()
+    };
+    let none: Vec<String> = Vec::new();
+    assert_eq!(
+        clocks([2700.0, 3000.0, 3000.0]),
+        [none.clone(), none.clone()],
+        "turbo of a busy host is lower"
+    );
+    assert_eq!(clocks([3000.0, 2860.0, 3000.0]), [none.clone(), none.clone()]);
+    let told = "clock-changed: the processor's clock was 2700 MHz; in the nearest other run of the row it was 3000 MHz \
+                (-10 %, threshold 5 %)";
+    assert_eq!(clocks([3000.0, 2700.0, 3000.0]), [vec![told.to_owned()], none.clone()]);
+    assert_eq!(clocks([2700.0, 2700.0, 3000.0])[0], none, "two of three");
 }
 
 /// ResNet-50 at batch 128 and at larger ones on `device`: each with its batch, images per second, busy processors, and

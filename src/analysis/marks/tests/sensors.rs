@@ -55,6 +55,25 @@ fn a_processor_that_slowed_itself_down_is_throttled() {
 }
 
 #[test]
+fn the_time_of_slowdowns_says_more_than_their_number() {
+    let of = |device, share: f64| {
+        let telemetry = Telemetry { samples: 9, ..Telemetry::default() };
+        let telemetry = telemetry.with(Sensor::CpuThrottleEvents, 1000_u64);
+        told(device, telemetry.with(Sensor::CpuThrottled, Readings::of([share]).unwrap()))
+    };
+    assert_eq!(of(Device::Cpu, 0.05), [""; 0], "a thousand times, for a moment each");
+    assert_eq!(
+        of(Device::Cpu, 0.064),
+        ["throttled: heat slowed a processor down for 6 % of the time (threshold 5 %)"]
+    );
+    assert!(
+        of(Device::Cpu, 7.5)[0].contains("for 100 % of the time"),
+        "a slowdown that began before the window"
+    );
+    assert_eq!(of(Device::Cuda(0), 0.5), [""; 0]);
+}
+
+#[test]
 fn only_heat_and_swap_leave_a_run_out() {
     let counts = |telemetry: Telemetry| {
         let study = StudyBuilder::new()
@@ -101,13 +120,27 @@ fn the_clock_of_the_computing_device_is_judged() {
     assert_eq!(
         of(Device::Cpu, true, 1700.0, 500.0),
         [
-            "clock-changed: the processor's clock went from 1700 to 2000 MHz within the window, 16 % of its mean \
-             (threshold 10 %)"
+            "clock-changed: the processor's clock went from 1760 to 2000 MHz within the window, 13 % of its mean, \
+             leaving out the lowest and the highest tenth of its readings (threshold 10 %)"
         ]
     );
     assert!(of(Device::Cuda(0), true, 2000.0, 1500.0)[0].starts_with("clock-changed: the GPU's clock"));
     assert_eq!(of(Device::Cuda(0), true, 500.0, 2000.0), [""; 0]);
     assert_eq!(of(Device::Cpu, false, 500.0, 500.0), [""; 0]);
+}
+
+/// A clock that others read once a second: one slow moment is none, half of the window is a change.
+#[test]
+fn a_moment_is_no_changed_clock() {
+    let with = |readings: Vec<f64>| {
+        let telemetry = Telemetry { samples: 120, of_window: true, ..Telemetry::default() };
+        told(Device::Cpu, telemetry.with(Sensor::CpuClock, Readings::of(readings).unwrap())).len()
+    };
+    let slow = |n: usize| (0..120).map(|second| if second < n { 1500.0 } else { 2000.0 }).collect();
+    assert_eq!((with(slow(3)), with(slow(14)), with(slow(60)), with(slow(107))), (0, 1, 1, 1));
+    let readings = Readings { middle: None, ..Readings::of([2000.0, 1000.0]).unwrap() };
+    let older = Telemetry { samples: 2, of_window: true, ..Telemetry::default() };
+    assert_eq!(told(Device::Cpu, older.with(Sensor::CpuClock, readings)), [""; 0], "of an older version");
 }
 
 #[test]
