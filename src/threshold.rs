@@ -44,6 +44,7 @@ pub enum Threshold {
     BlockShift,
     ExecutedFlops,
     ReportedFlops,
+    ExclusionBias,
 }
 
 /// The declaration of a threshold.
@@ -338,6 +339,13 @@ impl Threshold {
                 "the distance of the FLOPs that a worker reports from those of the network, in either direction",
                 "A choice: 3 × the forward pass, as many scripts count, is up to 3.4 % more than the layers take, but \
                  7.3 % for squeezenet1_0.",
+            ),
+            Threshold::ExclusionBias => (
+                0.02,
+                Share,
+                Above,
+                "how much slower or faster than the others of their rows the runs are that marks leave out",
+                "A choice: less would hardly change what a table says.",
             ),
         };
         Facts { value, unit, passed, compared, evidence }

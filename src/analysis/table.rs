@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 
 use super::analyse::Analysis;
+use super::audit::audit;
 use super::columns::{
-    FailureLine, JobLine, PointLine, RunLine, class_columns, comparison_columns, failure_columns,
-    job_columns, point_columns, run_columns, summary_columns,
+    FailureLine, JobLine, PointLine, RunLine, class_columns, comparison_columns, exclusion_columns,
+    failure_columns, job_columns, point_columns, run_columns, summary_columns,
 };
 use super::counted::{counter_columns, counters, kernel_columns, kernels};
 use super::group::Row;
@@ -57,6 +58,12 @@ pub const CSV_FILES: &[CsvFile] = &[
         line: "job whose last attempt failed",
         rows: failures,
         sections: || failure_columns(&Own::in_manual()).sections(),
+    },
+    CsvFile {
+        name: "exclusions.csv",
+        line: "row with a result, with the runs that marks leave out and without them",
+        rows: exclusions,
+        sections: || exclusion_columns(&Own::in_manual()).sections(),
     },
     CsvFile {
         name: "counters.csv",
@@ -113,6 +120,11 @@ pub fn summary<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
 pub fn failures<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
     let failed = analysis.runs.iter().map(|run| run.cell).filter(|cell| cell.is_failure());
     failure_columns(&analysis.own).rows(failed.map(FailureLine))
+}
+
+/// `exclusions.csv`.
+pub fn exclusions<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
+    exclusion_columns(&analysis.own).rows(audit(&analysis.rows))
 }
 
 /// What the throughput figure of `env` shows: its runs with a result.
@@ -182,6 +194,23 @@ mod tests {
             insta::assert_snapshot!(*name, table.csv());
         }
         insta::assert_snapshot!("runs", throughput_table("cpu", &analyse(&study_with_peaks())).csv());
+    }
+
+    /// A row that is whole, one with a disturbed run, and one of which no run remains.
+    #[test]
+    fn exclusions_are_a_table() {
+        let contended = |record: &mut crate::record::Record| record.observed.host_busy_s = Some(1e6);
+        let unsynchronised =
+            |record: &mut crate::record::Record| record.measurement.as_mut().unwrap().synchronized = false;
+        let study = StudyBuilder::new()
+            .runs("cpu", "resnet18", 4, &[8.0, 8.5])
+            .runs("cpu", "resnet18", 16, &[10.0, 12.0])
+            .run_with(key("cpu", "resnet18", 16, 3), 5.0, contended)
+            .run_with(key("cpu", "resnet18", 16, 4), 99.0, unsynchronised)
+            .run_with(key("cpu", "resnet18", 32, 1), 5.0, contended)
+            .not_run(key("cpu", "vgg16", 4, 1), "not run yet")
+            .build();
+        insta::assert_snapshot!(exclusions(&analyse(&study)).table().csv());
     }
 
     fn cell(table: &Table, row: usize, name: &str) -> String {

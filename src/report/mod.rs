@@ -228,6 +228,50 @@ mod tests {
             .sum()
     }
 
+    /// One row has lost a run, another one all of its runs, and the third none.
+    #[test]
+    fn both_pages_show_the_rows_with_and_without_the_runs_left_out() {
+        let contended = |record: &mut crate::record::Record| record.observed.host_busy_s = Some(1e6);
+        let study = || {
+            StudyBuilder::new()
+                .runs("cpu", "resnet18", 4, &[10.0, 12.0])
+                .run_with(key("cpu", "resnet18", 4, 3), 5.0, contended)
+                .run_with(key("cpu", "resnet18", 16, 1), 5.0, contended)
+                .runs("cpu", "resnet18", 32, &[10.0])
+        };
+        let pages = |study: StudyBuilder| {
+            let files = rendered(&study.build());
+            ["report.md", "report.html"].map(|page| text(&files, page))
+        };
+        let [markdown, html] = pages(study());
+        for words in [
+            "| cpu_resnet18_fp32_bs4 | 1 of 3 runs | 1 × contended | 11.00 (2) | 10.00 (3) | 1.100 |",
+            "| cpu_resnet18_fp32_bs16 | 1 of 1 run | 1 × contended | no run | 5.000 (1) | NA |",
+            "The other row with a result has no such run. The runs that marks leave out were 54.5 % slower than",
+        ] {
+            assert!(markdown.contains(words), "{words} is not in {markdown}");
+        }
+        for words in
+            ["<td class=\"n\">11.00 (2)</td>", "were 54.5 % slower than", "<h3>With and without them</h3>"]
+        {
+            assert!(html.contains(words), "{words} is not in {html}");
+        }
+        let said = "are included (";
+        assert!(
+            [&markdown, &html]
+                .iter()
+                .all(|page| !page.contains(said) && !page.contains("No run was left out."))
+        );
+        for page in pages(study().include_marked()) {
+            assert!(
+                page.contains(said) && page.contains("No run was left out.") && page.contains("11.00 (2)")
+            );
+        }
+        for page in pages(StudyBuilder::new().runs("cpu", "resnet18", 4, &[10.0, 12.0])) {
+            assert!(page.contains("No run was left out.") && !page.contains("With and without them"));
+        }
+    }
+
     /// Else the files of one would be removed with those of the other, or overwrite them.
     #[test]
     fn no_figure_owns_the_files_of_another() {

@@ -2,6 +2,7 @@
 
 mod class;
 mod comparison;
+mod exclusion;
 mod failure;
 mod job;
 mod job_line;
@@ -14,6 +15,7 @@ mod summary;
 
 pub(super) use class::class_columns;
 pub(super) use comparison::comparison_columns;
+pub(super) use exclusion::exclusion_columns;
 pub(super) use failure::{FailureLine, failure_columns};
 pub(super) use job::job_columns;
 pub(super) use job_line::JobLine;

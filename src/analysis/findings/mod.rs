@@ -3,6 +3,7 @@
 
 mod blocks;
 mod comparability;
+mod exclusion;
 mod finding;
 mod host;
 mod noise;
@@ -19,6 +20,7 @@ use super::noise::Calibrated;
 use super::roofline::Roofline;
 use blocks::shifted;
 use comparability::{comparability, completeness};
+use exclusion::exclusion;
 use host::{host, spread};
 use noise::noise;
 use roof::roof;
@@ -36,6 +38,7 @@ pub fn findings(
 ) -> Vec<Finding> {
     let mut found = Vec::from_iter(completeness(runs));
     found.extend(comparability(runs, rows));
+    found.extend(exclusion(rows, thresholds));
     found.extend(spread(rows));
     found.extend(noise(rows, calibrated));
     found.extend(host(runs, rows, thresholds));

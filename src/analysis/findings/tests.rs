@@ -54,6 +54,31 @@ fn missing_results_are_counted() {
     assert_eq!(about("result", &three.build()), [told]);
 }
 
+/// Of three rows with a disturbed run each, one of two rows says nothing.
+#[test]
+fn runs_left_out_that_are_slower_on_the_whole_are_reported() {
+    let rows = |rates: &[(u32, f64)]| {
+        let study = rates.iter().fold(StudyBuilder::new(), |builder, (batch, rate)| {
+            builder.run("cpu", "vgg16", *batch, 1, 10.0).run("cpu", "vgg16", *batch, 2, 10.0).run_with(
+                key("cpu", "vgg16", *batch, 3),
+                *rate,
+                |record| record.observed.host_busy_s = Some(1e6),
+            )
+        });
+        about("marks leave out were", &study.build())
+    };
+    assert_eq!(
+        rows(&[(1, 8.0), (2, 8.5), (3, 7.5)]),
+        [
+            "The runs that marks leave out were 20.1 % slower than the others of their rows (geometric mean over 3 rows, \
+          95 % interval of the ratio 0.684 to 0.933; threshold 2 %). Leaving them out hardly changes their medians."
+        ]
+    );
+    assert_eq!(rows(&[(1, 8.0), (2, 8.5)]), [""; 0], "too few rows");
+    assert_eq!(rows(&[(1, 8.0), (2, 12.0), (3, 10.0)]), [""; 0], "slower here and faster there");
+    assert_eq!(rows(&[(1, 9.89), (2, 9.9), (3, 9.91)]), [""; 0], "by one per cent");
+}
+
 /// One sentence per row but the first.
 #[test]
 fn each_further_row_of_a_config_says_how_it_differs_from_the_first() {

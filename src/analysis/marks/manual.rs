@@ -4,12 +4,13 @@ use super::{MarkName, Threshold};
 use crate::threshold::Passed;
 
 /// The thresholds that raise a finding and no mark.
-const OF_FINDINGS: [Threshold; 5] = [
+const OF_FINDINGS: [Threshold; 6] = [
     Threshold::DataWaitShare,
     Threshold::DataGap,
     Threshold::BlockShift,
     Threshold::ExecutedFlops,
     Threshold::ReportedFlops,
+    Threshold::ExclusionBias,
 ];
 
 /// One row per mark: when it is raised, what it means, what to do, and what becomes of the run. The numbers are the

@@ -1,5 +1,6 @@
 //! The data of the templates. Every number is already formatted, so that a template only has to place it.
 
+mod audit;
 mod ceilings;
 mod complexity;
 mod facts;
@@ -13,6 +14,7 @@ use minijinja::{
 };
 use serde::Serialize;
 
+use self::audit::{Audit, exclusion_audit};
 use self::ceilings::{CeilingRow, ceilings};
 use self::complexity::{ComplexityRow, complexity};
 use self::facts::{Fact, Section, envs, fact, hosts, overview, provenance};
@@ -50,6 +52,7 @@ pub(super) struct Page {
     /// Whether the convention leaves out a part of the work.
     leaves_out_work: bool,
     left_out: Vec<LeftOut>,
+    audit: Option<Audit>,
     failures: Vec<FailureRow>,
     not_run: Vec<Fact>,
     findings: Vec<String>,
@@ -135,6 +138,7 @@ pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &[Drawn]) ->
         convention: complexity::convention_text(analysis, study.convention),
         leaves_out_work: study.convention.leaves_out_work(),
         left_out: analysis.runs.iter().filter_map(|run| left_out(run, &analysis.varying)).collect(),
+        audit: exclusion_audit(analysis),
         failures: analysis.runs.iter().filter_map(failure).collect(),
         not_run: not_run(analysis),
         findings: analysis.findings.iter().map(|finding| finding.text.clone()).collect(),

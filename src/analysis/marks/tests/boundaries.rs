@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::analysis::audit;
 use crate::analysis::block_shift::shifted_blocks;
 use crate::analysis::pipeline::{self, Verdict};
 use crate::job::{DataSource, Key, Kind, ParamValue, Profile};
@@ -349,6 +350,28 @@ fn cases(threshold: Threshold) -> Vec<Case> {
             let described = analysis.rows[0].cost.as_ref().unwrap().training_flops();
             case("the finding", (1e10 / described - 1.0).abs(), move |thresholds| {
                 finds(reports, thresholds, "the worker counts")
+            })
+        }
+        Threshold::ExclusionBias => {
+            // Three rows, each with a run that is left out and about a quarter slower.
+            let excluded = || {
+                [(1, 7.5), (2, 7.4), (3, 7.6)].into_iter().fold(
+                    StudyBuilder::new(),
+                    |builder, (batch, rate)| {
+                        let contended = |record: &mut Record| record.observed.host_busy_s = Some(1e6);
+                        builder.run("e", "resnet18", batch, 1, 10.0).run_with(
+                            key("e", "resnet18", batch, 2),
+                            rate,
+                            contended,
+                        )
+                    },
+                )
+            };
+            let built = excluded().build();
+            let analysis = analyse(&built);
+            let distance = audit::bias(&audit::audit(&analysis.rows)).unwrap().distance();
+            case("the finding", distance, move |thresholds| {
+                finds(excluded, thresholds, "marks leave out were")
             })
         }
     }

@@ -1,0 +1,276 @@
+//! The exclusion audit: what the rows are with the runs that marks leave out, and without them.
+//!
+//! Marks go by what else the machine did and not by throughput, save `spilled`, so they pick no run because it is slow.
+//! The runs that they leave out can be slow all the same, and then leaving them out makes a table faster. That is meant
+//! to be seen. So nothing here depends on whether the user includes marked runs in the statistics.
+
+use std::collections::BTreeMap;
+
+use super::Run;
+use super::group::Row;
+use super::marks::Mark;
+use crate::stats::{self, CONFIDENCE, Interval};
+use crate::text::count_text;
+
+/// A row with the runs that marks leave out, and without them.
+#[derive(Clone, Debug)]
+pub struct Audited<'a> {
+    /// The row.
+    pub row: &'a Row<'a>,
+    /// How many of its runs have a mark that leaves them out.
+    pub left_out: usize,
+    /// How many of these each mark leaves out, in the order of their names. A run with two marks is counted twice.
+    pub by_mark: BTreeMap<&'static str, usize>,
+    /// The throughput of the runs without such a mark.
+    pub without: Throughput,
+    /// That of all runs.
+    pub with: Throughput,
+    /// That of the runs with such a mark.
+    pub excluded: Throughput,
+}
+
+/// The throughput of some runs of a row. An unsynchronised run has none.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Throughput {
+    /// How many of them have one.
+    pub n: usize,
+    /// Their median, in samples per second.
+    pub median: Option<f64>,
+}
+
+/// What leaving out runs does to the rows that have runs of both kinds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bias {
+    /// How many rows these are.
+    pub rows: usize,
+    /// The median of the runs left out ÷ that of the others of their row: the geometric mean over the rows.
+    pub excluded: f64,
+    /// Student's interval of it, over the logs; `None` for fewer than three rows.
+    pub interval: Option<Interval>,
+    /// The median without the runs left out ÷ that of all runs: the geometric mean over the rows.
+    pub table: f64,
+}
+
+impl Throughput {
+    fn of<'r, 'a: 'r>(runs: impl Iterator<Item = &'r Run<'a>>) -> Throughput {
+        let rates: Vec<f64> = runs.filter_map(Run::samples_per_s).collect();
+        Throughput { n: rates.len(), median: stats::median(&rates).ok() }
+    }
+
+    /// Its median as a multiple of that of `other`.
+    fn over(self, other: Throughput) -> Option<f64> {
+        Some(self.median? / other.median?)
+    }
+}
+
+impl<'a> Audited<'a> {
+    fn of(row: &'a Row<'a>) -> Audited<'a> {
+        let is_excluded = |run: &&Run<'_>| run.marks.iter().any(Mark::disqualifies);
+        let excluded = || row.runs.iter().filter(is_excluded);
+        let mut by_mark = BTreeMap::new();
+        for run in excluded() {
+            for name in super::marks::mark_names(run.marks.iter().filter(|mark| mark.disqualifies())) {
+                *by_mark.entry(name).or_default() += 1;
+            }
+        }
+        Audited {
+            row,
+            left_out: excluded().count(),
+            by_mark,
+            without: Throughput::of(row.runs.iter().filter(|run| !is_excluded(run))),
+            with: Throughput::of(row.runs.iter()),
+            excluded: Throughput::of(excluded()),
+        }
+    }
+
+    /// The median without the runs left out ÷ that of all runs. `None` if no run remains, or none has a throughput.
+    pub fn ratio(&self) -> Option<f64> {
+        self.without.over(self.with)
+    }
+
+    /// The median of the runs left out ÷ that of the others. `None` if either has no run with a throughput.
+    pub fn excluded_ratio(&self) -> Option<f64> {
+        self.excluded.over(self.without)
+    }
+
+    /// How many of the runs left out have no throughput.
+    pub fn without_throughput(&self) -> usize {
+        self.left_out - self.excluded.n
+    }
+}
+
+/// Each of `rows` that has a run with a result, in their order.
+pub fn audit<'a>(rows: &'a [Row<'_>]) -> Vec<Audited<'a>> {
+    rows.iter().filter(|row| !row.runs.is_empty()).map(Audited::of).collect()
+}
+
+/// What leaving out runs does to the `audited` rows on the whole. `None` if no row has runs of both kinds.
+pub fn bias(audited: &[Audited<'_>]) -> Option<Bias> {
+    let both = audited.iter().filter_map(|line| Some((line.excluded_ratio()?, line.ratio()?)));
+    let (excluded, table): (Vec<f64>, Vec<f64>) = both.unzip();
+    Some(Bias {
+        rows: excluded.len(),
+        excluded: geometric_mean(&excluded)?,
+        interval: stats::geometric_mean_interval(&excluded, CONFIDENCE).ok(),
+        table: geometric_mean(&table)?,
+    })
+}
+
+fn geometric_mean(ratios: &[f64]) -> Option<f64> {
+    let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
+    Some(stats::mean(&logs).ok()?.exp())
+}
+
+impl Bias {
+    /// How far the runs left out are from the others: the share by which they are slower or faster.
+    pub fn distance(&self) -> f64 {
+        (self.excluded - 1.0).abs()
+    }
+
+    /// Whether the interval tells that they are not as fast as the others. With fewer than three rows, nothing does.
+    pub fn is_certain(&self) -> bool {
+        self.interval.is_some_and(|interval| interval.low > 1.0 || interval.high < 1.0)
+    }
+
+    /// Both ratios in words: sentences without a full stop. `more` stands behind the numbers of the first one.
+    pub fn sentences(&self, more: &str) -> [String; 2] {
+        let rows = format!("over {}", count_text(self.rows, "row"));
+        let interval = match self.interval {
+            Some(interval) => {
+                format!("95 % interval of the ratio {:.3} to {:.3}", interval.low, interval.high)
+            }
+            None => "too few rows for an interval".to_owned(),
+        };
+        let than = difference(self.excluded).map_or("as fast as".to_owned(), |(by, slower)| {
+            format!("{by} {} than", if slower { "slower" } else { "faster" })
+        });
+        let table = difference(self.table)
+            .map_or("hardly changes their medians".to_owned(), |(by, slower)| {
+                format!("{} their medians by {by}", if slower { "lowers" } else { "raises" })
+            });
+        [
+            format!(
+                "The runs that marks leave out were {than} the others of their rows (geometric mean {rows}, {interval}{more})"
+            ),
+            format!("Leaving them out {table}"),
+        ]
+    }
+}
+
+/// How far `ratio` is from 1, and whether it is below; `None` if it rounds to nothing.
+fn difference(ratio: f64) -> Option<(String, bool)> {
+    let text = format!("{:.1} %", 100.0 * (ratio - 1.0).abs());
+    (text != "0.0 %").then_some((text, ratio < 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::fixture::{StudyBuilder, key};
+    use crate::analysis::{Study, analyse};
+    use crate::record::Record;
+
+    type Change = fn(&mut Record);
+
+    const CONTENDED: Change = |record| record.observed.host_steal_s = Some(1e6);
+    const UNSYNCHRONISED: Change = |record| record.measurement.as_mut().unwrap().synchronized = false;
+    const BOTH: Change = |record| {
+        CONTENDED(record);
+        record.observed.asleep_s = Some(9.0);
+    };
+    const NOTHING: Change = |_| {};
+
+    /// A row of each batch, of runs with these rates.
+    fn study(rows: &[&[(f64, Change)]]) -> StudyBuilder {
+        rows.iter().zip(1..).fold(StudyBuilder::new(), |builder, (runs, batch)| {
+            runs.iter().zip(1..).fold(builder, |builder, ((rate, change), repeat)| {
+                builder.run_with(key("cpu", "resnet18", batch, repeat), *rate, change)
+            })
+        })
+    }
+
+    fn near(value: Option<f64>, expected: f64) -> bool {
+        value.is_some_and(|value| (value - expected).abs() < 1e-9)
+    }
+
+    fn lines(study: &Study) -> Vec<(usize, [usize; 3], Option<f64>)> {
+        let analysis = analyse(study);
+        let line = |line: &Audited<'_>| {
+            (line.left_out, [line.without.n, line.with.n, line.excluded.n], line.ratio())
+        };
+        audit(&analysis.rows).iter().map(line).collect()
+    }
+
+    #[test]
+    fn a_row_is_audited_with_its_marked_runs_and_without_them() {
+        let row: &[(f64, Change)] = &[(10.0, NOTHING), (12.0, NOTHING), (6.0, CONTENDED), (8.0, BOTH)];
+        for study in [study(&[row]).build(), study(&[row]).include_marked().build()] {
+            let analysis = analyse(&study);
+            let [line] = &audit(&analysis.rows)[..] else { panic!("one row") };
+            assert_eq!((line.left_out, line.without_throughput()), (2, 0));
+            assert_eq!(line.by_mark, [("contended", 2), ("suspended", 1)].into());
+            assert!(near(line.without.median, 11.0) && near(line.with.median, 9.0));
+            assert!(near(line.excluded.median, 7.0) && near(line.ratio(), 11.0 / 9.0));
+            assert!(near(line.excluded_ratio(), 7.0 / 11.0));
+        }
+    }
+
+    #[test]
+    fn rows_without_a_ratio_have_none() {
+        let all_out: &[(f64, Change)] = &[(10.0, CONTENDED), (12.0, CONTENDED)];
+        let without_throughput: &[(f64, Change)] = &[(10.0, NOTHING), (99.0, UNSYNCHRONISED)];
+        let nothing: &[(f64, Change)] = &[(99.0, UNSYNCHRONISED)];
+        let found = lines(&study(&[all_out, without_throughput, nothing]).build());
+        assert_eq!(found[0], (2, [0, 2, 2], None));
+        assert_eq!((found[1].0, found[1].1), (1, [1, 1, 0]));
+        assert!(near(found[1].2, 1.0));
+        assert_eq!(found[2], (1, [0, 0, 0], None));
+        let failed = StudyBuilder::new().not_run(key("cpu", "vgg16", 4, 1), "not run yet").build();
+        assert_eq!(lines(&failed), [], "a row without a result");
+    }
+
+    fn bias_of(rows: &[&[(f64, Change)]]) -> Option<Bias> {
+        let study = study(rows).build();
+        let analysis = analyse(&study);
+        bias(&audit(&analysis.rows))
+    }
+
+    #[test]
+    fn the_bias_is_over_the_rows_with_both_kinds_of_runs() {
+        let slow = |rate: f64| [(10.0, NOTHING), (10.0, NOTHING), (rate, CONTENDED)];
+        let (one, two, three) = (slow(8.0), slow(7.0), slow(7.5));
+        let none: &[(f64, Change)] = &[(10.0, NOTHING)];
+        let all: &[(f64, Change)] = &[(1.0, CONTENDED)];
+        assert_eq!(bias_of(&[none, all]), None);
+        let few = bias_of(&[&one, &two, none, all]).unwrap();
+        assert!(few.rows == 2 && near(Some(few.excluded), 0.56f64.sqrt()) && few.interval.is_none());
+        assert!(!few.is_certain(), "two rows decide nothing");
+        assert!(near(Some(few.table), 1.0), "the median is the same: {few:?}");
+        let enough = bias_of(&[&one, &two, &three]).unwrap();
+        assert!(near(Some(enough.excluded), 0.42f64.cbrt()) && enough.is_certain());
+        let faster = slow(20.0);
+        assert!(!bias_of(&[&one, &faster, &three]).unwrap().is_certain(), "some are faster, some slower");
+    }
+
+    #[test]
+    fn a_bias_reads_as_sentences() {
+        let bias = |excluded, table, interval| Bias { rows: 3, excluded, interval, table };
+        let interval = Some(Interval { low: 0.79, high: 0.9, coverage: 0.95 });
+        assert_eq!(
+            bias(0.8444, 1.031, interval).sentences(""),
+            [
+                "The runs that marks leave out were 15.6 % slower than the others of their rows (geometric mean over 3 \
+                 rows, 95 % interval of the ratio 0.790 to 0.900)",
+                "Leaving them out raises their medians by 3.1 %",
+            ]
+        );
+        let [one, two] = Bias { rows: 1, ..bias(1.0004, 0.9996, None) }.sentences("");
+        assert_eq!(
+            one,
+            "The runs that marks leave out were as fast as the others of their rows (geometric mean over 1 row, too few \
+             rows for an interval)"
+        );
+        assert_eq!(two, "Leaving them out hardly changes their medians");
+        assert!(bias(1.25, 0.9, None).sentences("")[0].contains("25.0 % faster than"));
+    }
+}

@@ -1,0 +1,82 @@
+//! The columns of `exclusions.csv`.
+
+use super::shared::{OfRow, config_columns, host_column, part_column, unit_column};
+use crate::analysis::audit::{Audited, Throughput};
+use crate::analysis::column::{Column, Columns, list};
+use crate::analysis::group::Row;
+use crate::analysis::own::Own;
+
+const NONE_WITHOUT: &str = "no run without such a mark has a throughput";
+const NONE_WITH: &str = "no run has a throughput";
+const NONE_EXCLUDED: &str = "no run with such a mark has a throughput";
+const NOT_BOTH: &str = "no such run, or no other run, has a throughput";
+
+type Of<'a> = Column<Audited<'a>>;
+
+impl OfRow for Audited<'_> {
+    fn row(&self) -> &Row<'_> {
+        self.row
+    }
+}
+
+/// Every column of `exclusions.csv`.
+pub(in crate::analysis) fn exclusion_columns<'a>(own: &Own) -> Columns<Audited<'a>> {
+    let mut columns: Vec<Of<'a>> = config_columns(own);
+    columns.extend([
+        host_column(),
+        part_column(),
+        unit_column(),
+        Of::known("runs", "Runs of the row with a result.", |line| line.row.runs.len()),
+        Of::known(
+            "left_out",
+            "Those with a [mark](../marks.md) that leaves a run out, also if `--include-marked` includes them.",
+            |line| line.left_out,
+        ),
+        Of::known("left_out_by", "How many each mark leaves out. A run with two marks is counted twice.", |line| {
+            list(line.by_mark.iter().map(|(name, n)| format!("{n} × {name}")))
+        }),
+        Of::known(
+            "left_out_without_throughput",
+            "Those of them whose window was not synchronised, so that they have no throughput.",
+            Audited::without_throughput,
+        ),
+    ]);
+    columns.extend(throughput("without", "the runs without such a mark", NONE_WITHOUT, |line| line.without));
+    columns.extend(throughput("with", "all runs", NONE_WITH, |line| line.with));
+    columns.extend(throughput("left_out", "the runs with such a mark", NONE_EXCLUDED, |line| line.excluded));
+    columns.extend([
+        Of::maybe(
+            "ratio",
+            "`without_median_samples_per_s` ÷ `with_median_samples_per_s`.",
+            NONE_WITHOUT,
+            Audited::ratio,
+        ),
+        Of::maybe(
+            "left_out_ratio",
+            "`left_out_median_samples_per_s` ÷ `without_median_samples_per_s`.",
+            NOT_BOTH,
+            Audited::excluded_ratio,
+        ),
+    ]);
+    Columns::plain(columns)
+}
+
+/// The number and the median of some runs of the row.
+fn throughput<'a>(
+    name: &'static str,
+    whose: &'static str,
+    absent: &'static str,
+    of: fn(&Audited<'_>) -> Throughput,
+) -> [Of<'a>; 2] {
+    [
+        Of::known(format!("{name}_n"), format!("How many of {whose} have a throughput."), move |line| {
+            of(line).n
+        }),
+        Of::maybe(
+            format!("{name}_median_samples_per_s"),
+            format!("The median throughput of {whose}."),
+            absent,
+            move |line| of(line).median,
+        ),
+    ]
+}
