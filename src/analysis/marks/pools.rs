@@ -185,7 +185,7 @@ struct Trace {
 }
 
 /// The most telling trace comes first.
-const TRACES: [Trace; 3] = [
+const TRACES: [Trace; 4] = [
     Trace {
         of: foreign_cores,
         limit: |others, _, thresholds| others + thresholds.of(Threshold::ForeignAbove),
@@ -195,17 +195,8 @@ const TRACES: [Trace; 3] = [
             )
         },
     },
-    Trace {
-        of: switches_per_s,
-        limit: |others, record, thresholds| {
-            thresholds.switches_limit(others, record.provenance.host.cpu.usable)
-        },
-        tell: |own, Level { value, whose }, limit| {
-            format!(
-                "{own:.0} involuntary context switches per second; in {whose} it was {value:.0} (threshold {limit:.0})"
-            )
-        },
-    },
+    Trace { of: switches_of_window, limit: switches_limit, tell: tell_switches },
+    Trace { of: switches_of_life, limit: switches_limit, tell: tell_switches },
     Trace {
         of: |record| Some(system_share(record)?.1),
         limit: |others, _, thresholds| others + thresholds.of(Threshold::SystemShare),
@@ -222,15 +213,32 @@ const TRACES: [Trace; 3] = [
 /// The fewest seconds of a window over which switches are counted. At the least limit, 100 per second, these are ten.
 const LEAST_WINDOW_S: f64 = 0.1;
 
-/// Involuntary context switches per second of the window, if the worker counts them. Otherwise those of its whole life,
-/// in which it may have compiled its network with more processes than there are processors: nobody else's doing.
-fn switches_per_s(record: &Record) -> Option<f64> {
-    let of_window = record.measurement.as_ref().and_then(|measurement| {
-        Some((measurement.details.involuntary_switches? as f64, measurement.elapsed_s, LEAST_WINDOW_S))
-    });
-    let of_life = || Some((record.process.as_ref()?.involuntary_switches? as f64, record.wall_s(), LEAST_S));
-    let (switches, seconds, least) = of_window.or_else(of_life)?;
-    (seconds >= least).then_some(switches / seconds)
+/// Involuntary context switches per second of the window, if the worker counts them.
+fn switches_of_window(record: &Record) -> Option<f64> {
+    let measurement = record.measurement.as_ref()?;
+    let (switches, seconds) = (measurement.details.involuntary_switches?, measurement.elapsed_s);
+    (seconds >= LEAST_WINDOW_S).then_some(switches as f64 / seconds)
+}
+
+/// Those of the whole life of a worker that does not count them. In it, the worker may have compiled its network with
+/// more processes than there are processors: nobody else's doing. So the two are never compared with each other, as an
+/// update of a worker between two repeats would.
+fn switches_of_life(record: &Record) -> Option<f64> {
+    if record.measurement.as_ref()?.details.involuntary_switches.is_some() {
+        return None;
+    }
+    let (switches, seconds) = (record.process.as_ref()?.involuntary_switches?, record.wall_s());
+    (seconds >= LEAST_S).then_some(switches as f64 / seconds)
+}
+
+fn switches_limit(others: f64, record: &Record, thresholds: &Thresholds) -> f64 {
+    thresholds.switches_limit(others, record.provenance.host.cpu.usable)
+}
+
+fn tell_switches(own: f64, Level { value, whose }: Level, limit: f64) -> String {
+    format!(
+        "{own:.0} involuntary context switches per second; in {whose} it was {value:.0} (threshold {limit:.0})"
+    )
 }
 
 /// Processor seconds, and the share of them that was spent in the kernel.

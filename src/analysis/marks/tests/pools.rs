@@ -76,6 +76,29 @@ fn a_worker_that_compiles_before_its_window_is_not_contended() {
     assert_eq!(study([Some(1_000_000), Some(10), Some(10)], [20.0; 3]), [false, true, true]);
 }
 
+/// A worker that was updated between two repeats counts switches of its window from then on. Those of its whole life,
+/// with the compilation of its network, are many more.
+#[test]
+fn switches_of_a_window_are_not_compared_with_those_of_a_life() {
+    let study = |in_windows: [Option<u64>; 5]| {
+        let repeats = in_windows.into_iter().zip(1..);
+        let builder = repeats.fold(StudyBuilder::new(), |builder, (in_window, repeat)| {
+            builder.run_with(key("cpu", "resnet18", 16, repeat), 10.0, move |record| {
+                busy(record, 1.9, 0.1, 5000.0);
+                record.measurement.as_mut().unwrap().details.involuntary_switches = in_window;
+            })
+        });
+        names(&builder.build())
+    };
+    let calm = Some(160);
+    let marked = |found: Vec<Vec<&'static str>>| -> Vec<usize> {
+        (0..found.len()).filter(|index| found[*index].contains(&"contended")).collect()
+    };
+    assert_eq!(marked(study([None, None, calm, calm, calm])), [0_usize; 0]);
+    assert_eq!(marked(study([None, None, None, calm, calm])), [0_usize; 0]);
+    assert_eq!(marked(study([calm, calm, calm, calm, Some(160_000)])), [4]);
+}
+
 #[test]
 fn switches_and_system_time_each_have_a_threshold() {
     let last = |share, switches| {
