@@ -9,6 +9,7 @@ mod blocks;
 mod centre;
 mod chance;
 mod clusters;
+mod course;
 mod estimate;
 mod gamma;
 mod intervals;
@@ -33,6 +34,7 @@ pub use centre::{
 };
 pub use chance::{chance_of_at_least, holm};
 pub use clusters::mean_over_blocks;
+pub use course::Course;
 pub use estimate::Estimate;
 pub use intervals::{geometric_mean_interval, mean_interval, median_interval};
 pub use power::{Design, MOST_REPEATS};
