@@ -112,8 +112,8 @@ identity CASES="1000000":
 
 # Simulates TABLES tables for each promise of `docs/statistics.md`, and prints how often verdicts are wrong or found.
 calibrate-statistics TABLES="1000":
-    SIMULATED_TABLES={{ TABLES }} cargo test --locked --release --lib -- --exact --ignored --nocapture \
-        analysis::compare::simulation::calibrate analysis::simulation::calibrate
+    SIMULATED_TABLES={{ TABLES }} cargo test --locked --release --lib -- --exact --ignored --nocapture --test-threads 1 \
+        analysis::compare::simulation::calibrate analysis::simulation::calibrate plan::need::simulation::calibrate
 
 # How often marks are false and how often they are missed, by simulation. The tables in docs/marks.md are from here.
 calibrate-marks WORLDS="10000":

@@ -49,6 +49,9 @@ fn behave(flags: &Flags) -> i32 {
     match flags.get("behave").unwrap_or("ok") {
         "ok" => flags.measure(&[]),
         "iterations" => flags.iterate(),
+        "scattered" => {
+            flags.measure(&[("\"elapsed_s\":0.5", &format!("\"elapsed_s\":0.{}", 5 + flags.repeat() % 3))])
+        }
         "unconfirmed" => flags.measure(&[("\"behave\"", "\"misbehave\"")]),
         "unsynchronised" => flags.measure(&[("\"synchronized\":true", "\"synchronized\":false")]),
         "mismatch" => flags.measure(&[("\"precision\":\"fp32\"", "\"precision\":\"tf32\"")]),
@@ -57,6 +60,8 @@ fn behave(flags: &Flags) -> i32 {
             eprintln!("first line\nRuntimeError: it went wrong\n");
             3
         }
+        "exit3-second" if flags.repeat() == 2 => 3,
+        "exit3-second" => flags.measure(&[]),
         "measured-exit1" => {
             flags.measure(&[]);
             1
@@ -219,6 +224,12 @@ impl Flags {
 
     fn batch(&self) -> u64 {
         self.get("batch").and_then(|batch| batch.parse().ok()).unwrap_or(1)
+    }
+
+    /// The repeat, which the label ends with.
+    fn repeat(&self) -> u32 {
+        let label = self.get("label").unwrap_or_default();
+        label.rsplit_once("_run").and_then(|(_, repeat)| repeat.parse().ok()).unwrap_or(1)
     }
 
     fn out(&self) -> PathBuf {

@@ -86,7 +86,11 @@ impl Bars {
         let (past, all) = narrator.position();
         let is_new_estimate = matches!(
             event,
-            Event::Began { .. } | Event::Started { .. } | Event::Ended { .. } | Event::Left { .. }
+            Event::Began { .. }
+                | Event::Needed { .. }
+                | Event::Started { .. }
+                | Event::Ended { .. }
+                | Event::Left { .. }
         );
         let is_new_turn = matches!(
             event,

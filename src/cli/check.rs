@@ -88,7 +88,7 @@ fn summary(file: &str, matrix: &Matrix) -> Checked {
     for config in matrix.configs() {
         for env in envs.iter_mut().filter(|env| config.key.env == *env.name) {
             env.configs += 1;
-            env.jobs += config.repeats as usize;
+            env.jobs += config.repeats.max as usize;
         }
     }
     Checked {

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Global;
+use super::cell::{cell, load_iterations};
 use super::global::store_flag;
-use super::study::{cell, load_iterations};
 use crate::analysis::cost::FlopsConvention;
 use crate::analysis::marks::{Mark, Thresholds, mark_names, marks};
 use crate::analysis::peaks::Catalogue;

@@ -20,8 +20,8 @@ use super::words::param_text;
 use super::{Exit, Failure, Global};
 use crate::job::{Device, JobId, Key, Kind, State, Tally, varying_parameters};
 use crate::plan::{
-    Decided, Estimate, Estimator, Inventory, Misreadings, Plan, Renamed, TimeLeft, misreadings, quote,
-    renamed,
+    Decided, Decision, Estimate, Estimator, Inventory, Misreadings, Plan, Renamed, TimeLeft, misreadings,
+    quote, renamed,
 };
 use crate::record::HostFacts;
 use crate::store::Store;
@@ -90,7 +90,7 @@ fn resolutions(store: &Store, inventory: &Inventory, plan: &Plan, host: &HostFac
 
 /// The version of the `--json` format.
 ///
-/// Changelog: 1, the first; later extended by `stale`, `misread`, `problems` and `renamed`.
+/// Changelog: 1, the first; later extended by `stale`, `misread`, `problems`, `renamed` and `time_left_at_most`.
 const VIEW_SCHEMA: u32 = 1;
 
 /// The output: as JSON, or as text.
@@ -104,8 +104,10 @@ struct PlanView<'a> {
     /// By decision. Jobs to run are counted as waiting.
     #[serde(serialize_with = "counts_by_decision")]
     counts: Tally,
-    /// For the jobs to run.
+    /// For the jobs that are expected to run.
     time_left: TimeLeft,
+    /// Also for those that run only if needed; `None` if there are none.
+    time_left_at_most: Option<TimeLeft>,
     /// Names of the parameters that differ between jobs.
     varying: Vec<String>,
     /// In the order of execution.
@@ -143,12 +145,17 @@ impl<'a> PlanView<'a> {
         let estimator = Estimator::new(plan, inventory.records());
         let to_run =
             decided.iter().filter(|decided| decided.decision.runs()).map(|decided| decided.job.key());
+        let is_spare = |decided: &&Decided| matches!(decided.decision, Decision::IfNeeded { .. });
+        let has_spare = decided.iter().any(|decided| is_spare(&decided));
+        let at_most = decided.iter().filter(|decided| decided.decision.runs() || is_spare(decided));
+        let at_most = at_most.map(|decided| decided.job.key());
         PlanView {
             schema: VIEW_SCHEMA,
             matrix: &plan.matrix.name,
             file: &plan.matrix.path,
             counts: decided.iter().map(|decided| decided.decision.state()).collect(),
             time_left: estimator.time_left(to_run),
+            time_left_at_most: has_spare.then(|| estimator.time_left(at_most)),
             varying: varying_parameters(decided.iter().map(|decided| decided.job.key())),
             jobs: JobViews { decided, estimator },
             renamed: renamed(plan, inventory),
@@ -202,7 +209,11 @@ impl<'a> PlanView<'a> {
         let (to_run, others) = (self.counts.of(State::Waiting), self.counts.clone().without(State::Waiting));
         let others = if others.jobs() > 0 { format!(", {others}") } else { String::new() };
         let jobs = jobs_text(self.jobs.decided.len());
-        writeln!(out, "{}: {jobs}: {to_run} to run{others}; time left: {}", self.matrix, self.time_left)?;
+        let name = self.matrix;
+        let most = self.time_left_at_most.filter(|most| most.jobs_without_basis < most.jobs);
+        let most = most.map(|most| format!(", at most {most}"));
+        let most = most.unwrap_or_default();
+        writeln!(out, "{name}: {jobs}: {to_run} to run{others}; time left: {}{most}", self.time_left)?;
         for problem in &self.problems {
             write!(out, "\n{}", problem.text())?;
         }
@@ -243,8 +254,9 @@ impl Serialize for JobViews<'_> {
 
 /// The tally in the stable format of `counts`: `{ "run": 2, "done": 1, … }`.
 fn counts_by_decision<S: Serializer>(counts: &Tally, serializer: S) -> Result<S::Ok, S::Error> {
-    let others = [State::Done, State::Stale, State::NotHere, State::Pruned, State::Blocked];
-    let others = others.map(|state| (state.name(), counts.of(state)));
+    let others =
+        State::ALL.iter().filter(|state| !matches!(state, State::Waiting | State::Failed | State::Running));
+    let others = others.map(|state| (state.name(), counts.of(*state)));
     serializer.collect_map([("run", counts.of(State::Waiting))].into_iter().chain(others))
 }
 
@@ -257,7 +269,7 @@ mod tests {
     use super::*;
     use crate::analysis::fixture;
     use crate::job::{Job, ParamValue};
-    use crate::plan::{Basis, Change, Decision, NotDone, Standing};
+    use crate::plan::{Basis, Change, NotDone, Standing};
     use crate::record::MatrixFacts;
 
     fn plan(jobs: Vec<Key>) -> Plan {
@@ -302,7 +314,7 @@ mod tests {
         let view = PlanView::of(&plan, &inventory, &decided);
         assert_eq!(
             serde_json::to_value(&view).unwrap()["counts"],
-            json!({ "run": 2, "done": 1, "stale": 1, "not_here": 1, "pruned": 1, "blocked": 0 })
+            json!({ "run": 2, "done": 1, "stale": 1, "if_needed": 0, "not_needed": 0, "not_here": 1, "pruned": 1, "blocked": 0 })
         );
         assert_eq!(view.varying, ["deterministic"]);
         let bases: Vec<_> = view.jobs.iter().map(|job| Some(job.estimate?.basis)).collect();

@@ -2,10 +2,12 @@
 
 use super::drift::warn_of_drift;
 use super::find::{find_saved_plan, no_plans, while_reading};
+use super::needs::needs;
 use super::output::say;
 use super::run::{HowArgs, execute};
 use super::{Exit, Failure, Global};
-use crate::plan::{Inventory, Plan, Standing};
+use crate::job::Job;
+use crate::plan::{Inventory, Needs, Plan, Standing, Wanted};
 use crate::store::Store;
 
 /// The arguments of `orchestrate resume`.
@@ -43,9 +45,14 @@ fn most_recent(store: &Store) -> Result<Plan, Failure> {
 fn tell_other_plans(plan: &Plan, inventory: &Inventory, store: &Store) -> Result<(), Failure> {
     let names = store.plan_names().map_err(Failure::store)?;
     let standings = inventory.standings();
+    let is_left = |needs: &Needs, job: &Job| match standings.of(job) {
+        Standing::NotDone(not_done) => !matches!(needs.wants(job, &not_done), Wanted::No(_)),
+        Standing::Done(_) => false,
+    };
     let unfinished = |name: &&String| {
-        let plan = store.load_plan(name);
-        plan.is_ok_and(|plan| plan.jobs().any(|job| matches!(standings.of(&job), Standing::NotDone(_))))
+        let Ok(plan) = store.load_plan(name) else { return false };
+        let needs = needs(&plan, inventory);
+        plan.jobs.iter().any(|job| is_left(&needs, job))
     };
     let resumed = plan.matrix.name.as_str();
     let others = names.iter().filter(|name| name.as_str() != resumed);

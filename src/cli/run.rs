@@ -11,6 +11,7 @@ use super::global::store_flag;
 use super::load::{ProfileArgs, load_profiled_plan};
 use super::marked::{left_out, sentence, tell_left_out};
 use super::misread::{misread_hints, misread_lines};
+use super::needs::ByMarks;
 use super::others::tell_others;
 use super::output::{hint, print_line, say, warn};
 use super::progress::{Display, Style};
@@ -23,7 +24,7 @@ use crate::clean::printable;
 use crate::event::Summary;
 use crate::files::WriteError;
 use crate::host::ProgramsError;
-use crate::job::Kind;
+use crate::job::{Kind, State};
 use crate::lock::LockError;
 use crate::plan::{
     Decided, Decision, Estimator, Inventory, Plan, Standing, misreadings, quote, renamed, rerun_marked,
@@ -162,13 +163,19 @@ impl Execution<'_> {
             Decision::Blocked { why } | Decision::NotHere { why } => Some(why),
             Decision::Run(_)
             | Decision::Rerun { .. }
+            | Decision::Replace { .. }
+            | Decision::IfNeeded { .. }
+            | Decision::NotNeeded { .. }
             | Decision::Skip
             | Decision::Stale { .. }
             | Decision::Pruned { .. } => None,
         });
         let name = &self.plan.matrix.name;
         match reason {
-            _ if summary.is_complete() => format!("{name}: all {} jobs are done", summary.jobs()),
+            _ if summary.is_complete() => match summary.tally.of(State::NotNeeded) {
+                0 => format!("{name}: all {} jobs are done", summary.jobs()),
+                more => format!("{name}: all {} jobs that are needed are done", summary.jobs() - more),
+            },
             None => format!("{name}: nothing to run: {summary}"),
             Some(why) => format!("{name}: nothing to run: {summary} ({why})"),
         }
@@ -206,6 +213,7 @@ impl Execution<'_> {
             plan: self.plan,
             decided: self.decided,
             inventory,
+            judge: &ByMarks,
             host: self.host,
             site,
             keep_going: self.how.keep_going,

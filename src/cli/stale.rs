@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::global::store_flag;
+use super::needs::needs;
 use super::output::warn;
 use super::{Failure, Global};
 use crate::analysis::unconfirmed::count_unconfirmed;
@@ -48,7 +49,7 @@ impl Here {
                 warn(&format!("{script} is not here, so nobody knows whether it has changed since it ran"));
             }
         }
-        decide(plan, inventory, &self.host, &present)
+        decide(plan, inventory, &self.host, &present, &needs(plan, inventory))
     }
 }
 

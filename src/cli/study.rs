@@ -7,27 +7,25 @@ use std::path::{Path, PathBuf};
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 
+use super::cell::{cell, load_iterations};
 use super::drift::{renamed_hints, renamed_lines, warn_of_drift};
 use super::find::{find_plan, while_reading};
+use super::needs::needs;
 use super::output::say;
 use super::{Exit, Failure, Global};
 use crate::analysis::cost::FlopsConvention;
 use crate::analysis::group::{Row, unit};
 use crate::analysis::peaks::{Catalogue, Peaks, PeaksError, parse, parse_measured};
 use crate::analysis::printed::Throughput;
-use crate::analysis::{Analysis, Cell, NoRecord, Span, Study};
-use crate::files::{FILE_LIMIT, write_atomic, write_atomic_by};
+use crate::analysis::{Analysis, Cell, Span, Study};
+use crate::files::{write_atomic, write_atomic_by};
 use crate::host::probe_host;
-use crate::job::{Job, Name};
-use crate::plan::{
-    Decided, Decision, Inventory, NotDone, Plan, PlannedEnv, Present, Standing, Standings, decide, renamed,
-};
+use crate::job::Name;
+use crate::plan::{Decided, Decision, Inventory, NotDone, Plan, PlannedEnv, Present, decide, renamed};
 use crate::prepare::peaks::load_peaks;
-use crate::protocol::{BadIterations, Iterations, Measurement};
-use crate::record::DifferenceKind;
 use crate::report::{FIGURES, File, tables};
-use crate::store::{EvidenceError, Store, load_evidence};
-use crate::text::{significant, with_causes};
+use crate::store::Store;
+use crate::text::significant;
 
 /// The plan, and what to read in addition to the store.
 #[derive(Debug, clap::Args)]
@@ -182,8 +180,11 @@ fn remove_old_figures(directory: &Path, files: &[File]) -> Result<(), MakeError>
 fn cells(plan: &Plan, inventory: &Inventory) -> Vec<Cell> {
     // A stale job is done: its record and its rows tell what it ran with.
     let standings = inventory.standings();
-    decide(plan, inventory, &probe_host(), &Present::default())
+    let needs = needs(plan, inventory);
+    decide(plan, inventory, &probe_host(), &Present::default(), &needs)
         .into_iter()
+        // A config whose other repeats are enough lacks none.
+        .filter(|decided| !matches!(decided.decision, Decision::NotNeeded { .. } | Decision::IfNeeded { .. }))
         .map(|Decided { job, decision }| {
             let PlannedEnv { peaks, usd_per_hour, .. } = plan.env(job.key()).clone();
             let cell = cell(job, &standings, |not_done| reason(&decision, not_done));
@@ -192,58 +193,19 @@ fn cells(plan: &Plan, inventory: &Inventory) -> Vec<Cell> {
         .collect()
 }
 
-/// The cell of `job` for `analysis`, by its standing among `standings`. It lacks the peaks and prices of its env.
-/// `reason` tells why it has no record.
-pub(super) fn cell(job: Job, standings: &Standings<'_>, reason: impl FnOnce(&NotDone) -> String) -> Cell {
-    let record = match standings.of(&job) {
-        Standing::Done(record) | Standing::NotDone(NotDone::Failed(record)) => Ok(record),
-        Standing::NotDone(not_done) => Err(NoRecord { reason: reason(&not_done) }),
-    };
-    Cell { job, peaks: None, usd_per_hour: None, record, iterations: None }
-}
-
-/// Adds the seconds of its iterations to each timing job with a result. Jobs without usable iterations get no marks
-/// from them. An unusable file leads to a warning. A job whose file was changed after its record was written has no
-/// result: somebody or something writes in its directory.
-pub(super) fn load_iterations(cells: &mut [Cell], store: &Store, global: &Global) {
-    for cell in cells.iter_mut().filter(|cell| cell.is_timing()) {
-        let Some((record, measurement)) = cell.success() else { continue };
-        let path = store.job_dir(&cell.job).attempt(record.attempt).iterations();
-        let text = match load_evidence(&path, FILE_LIMIT, record) {
-            Ok(None) => continue,
-            Ok(Some(bytes)) => String::from_utf8(bytes).map_err(|error| error.to_string()),
-            Err(EvidenceError::Differs(difference)) if difference.kind != DifferenceKind::Deleted => {
-                let reason = format!("attempts/{:02}/{difference}", record.attempt);
-                cell.record = Err(NoRecord { reason });
-                continue;
-            }
-            Err(error) => Err(with_causes(&error)),
-        };
-        match text.and_then(|text| parse_iterations(&text, measurement)) {
-            Ok(iterations) => cell.iterations = iterations,
-            Err(why) if !global.quiet => {
-                say(&format!("warning: {} is ignored: {why}", path.display()));
-            }
-            Err(_) => {}
-        }
-    }
-}
-
-/// The iterations in `text`; `None` if an older worker wrote it without a clock.
-fn parse_iterations(text: &str, measurement: &Measurement) -> Result<Option<Iterations>, String> {
-    match Iterations::parse(text, measurement) {
-        Err(BadIterations::NoColumn(_)) => Ok(None),
-        other => other.map(Some).map_err(|error| error.to_string()),
-    }
-}
-
 /// Why a job has no record: the reason why it does not run, or how far it came.
 fn reason(decision: &Decision, not_done: &NotDone) -> String {
     match decision {
-        Decision::Pruned { why } | Decision::NotHere { why } | Decision::Blocked { why } => why.clone(),
-        Decision::Run(_) | Decision::Rerun { .. } | Decision::Skip | Decision::Stale { .. } => {
-            not_done.to_string()
-        }
+        Decision::Pruned { why }
+        | Decision::NotHere { why }
+        | Decision::Blocked { why }
+        | Decision::IfNeeded { why }
+        | Decision::NotNeeded { why } => why.clone(),
+        Decision::Run(_)
+        | Decision::Rerun { .. }
+        | Decision::Replace { .. }
+        | Decision::Skip
+        | Decision::Stale { .. } => not_done.to_string(),
     }
 }
 

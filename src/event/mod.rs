@@ -63,12 +63,17 @@ pub enum Event<'a> {
         /// The job will be tried again in this run.
         retry: bool,
     },
-    /// A job that was going to run will not run, for this reason.
+    /// A job that was not in the queue will run after all: its config needs more repeats, or marks leave it out.
+    Needed {
+        /// The job.
+        job: &'a Job,
+    },
+    /// A job that was going to run will not run, for this reason; or one that might have is not needed.
     Left {
         /// The job.
         job: &'a Job,
-        /// Why: somebody else finished it or stopped repeating it ([`Decision::Skip`]), or a smaller batch ran out of
-        /// memory meanwhile.
+        /// Why: somebody else finished it or stopped repeating it ([`Decision::Skip`]), a smaller batch ran out of
+        /// memory meanwhile, or the other repeats of its config are enough.
         decision: &'a Decision,
     },
     /// A job cannot run, or its result cannot be saved: something is wrong with its directory.

@@ -38,11 +38,13 @@ pub struct Narrator {
     forecast: Forecast,
     /// The jobs in the queue, and the one that is running.
     open: BTreeSet<JobId>,
-    /// How many jobs were in the queue when the run began.
+    /// How many jobs have been in the queue so far.
     to_run: usize,
     /// Parameters that differ between jobs but are not part of their labels.
     varying: Vec<String>,
     failed: usize,
+    /// The configs of which was said that they have enough repeats.
+    satisfied: BTreeSet<JobId>,
     current: Option<Current>,
 }
 
@@ -66,11 +68,12 @@ impl Narrator {
             to_run: 0,
             varying: Vec::new(),
             failed: 0,
+            satisfied: BTreeSet::new(),
             current: None,
         }
     }
 
-    /// How many jobs have left the queue, and how many were in it at first.
+    /// How many jobs have left the queue, and how many have been in it.
     pub fn position(&self) -> (usize, usize) {
         (self.to_run - self.open.len().min(self.to_run), self.to_run)
     }
@@ -107,6 +110,11 @@ impl Narrator {
                 None
             }
             Event::Ended { job, record, retry } => Some(self.ended(job, record, *retry)),
+            Event::Needed { job } => {
+                self.open(job);
+                None
+            }
+            Event::Left { job, decision: Decision::NotNeeded { why } } => news(self.not_needed(job, why)?),
             Event::Left { job, decision } => news(self.left(job, decision)),
             Event::GivenUp { job, why, directory } => Some(self.given_up(job, why, directory)),
             Event::Gated { job, why, first } => {
@@ -130,15 +138,17 @@ impl Narrator {
 
     fn began(&mut self, jobs: &[Decided]) -> String {
         for Decided { job, .. } in jobs.iter().filter(|decided| decided.decision.runs()) {
-            if self.open.insert(job.id()) {
-                self.forecast.open(job.key());
-            }
+            self.open(job);
         }
-        self.to_run = self.open.len();
         self.varying = varying_parameters(jobs.iter().map(|decided| decided.job.key()));
         let mut text = format!("{}: {} to run", jobs_text(jobs.len()), self.to_run);
         let found = Summary::of(jobs);
-        let others = Summary { tally: found.tally.without(State::Waiting), ..found };
+        let if_needed = found.tally.of(State::IfNeeded);
+        if if_needed > 0 {
+            text += &format!(", up to {if_needed} more if needed");
+        }
+        let others = found.tally.without(State::Waiting).without(State::IfNeeded);
+        let others = Summary { tally: others, ..found };
         if others.jobs() > 0 {
             text += &format!(", {others}");
         }
@@ -220,10 +230,25 @@ impl Narrator {
             Decision::Skip | Decision::Stale { .. } => {
                 "it is done: another `orchestrate` ran it meanwhile".to_owned()
             }
-            Decision::Pruned { why } | Decision::Blocked { why } | Decision::NotHere { why } => why.clone(),
-            Decision::Run(_) | Decision::Rerun { .. } => "it is left for the next run".to_owned(),
+            Decision::NotNeeded { why }
+            | Decision::IfNeeded { why }
+            | Decision::Pruned { why }
+            | Decision::Blocked { why }
+            | Decision::NotHere { why } => why.clone(),
+            Decision::Run(_) | Decision::Rerun { .. } | Decision::Replace { .. } => {
+                "it is left for the next run".to_owned()
+            }
         };
         format!("{counter} left   {}: {why}", self.title(job))
+    }
+
+    /// A line for the first job of a config that has enough repeats.
+    fn not_needed(&mut self, job: &Job, why: &str) -> Option<String> {
+        self.close(job);
+        let label = job.label();
+        let config = label.strip_suffix(&format!("_run{}", job.key().repeat)).unwrap_or(&label).to_owned();
+        let text = format!("no more repeats of {}: {why}", self.with_varying(config, job));
+        self.satisfied.insert(job.key().config_id()).then_some(text)
     }
 
     fn given_up(&mut self, job: &Job, why: &str, directory: &Path) -> Saying {
@@ -239,6 +264,14 @@ impl Narrator {
         Saying { text, weight: Weight::Error }
     }
 
+    /// Puts `job` into the queue, unless it is in it.
+    fn open(&mut self, job: &Job) {
+        if self.open.insert(job.id()) {
+            self.forecast.open(job.key());
+            self.to_run += 1;
+        }
+    }
+
     /// Takes `job` out of the queue, if it is in it.
     fn close(&mut self, job: &Job) {
         if self.open.remove(&job.id()) {
@@ -248,7 +281,11 @@ impl Narrator {
 
     /// The job's label and the parameters that differ between jobs.
     fn title(&self, job: &Job) -> String {
-        let mut title = job.label();
+        self.with_varying(job.label(), job)
+    }
+
+    /// `title` with the parameters of `job` that differ between jobs.
+    fn with_varying(&self, mut title: String, job: &Job) -> String {
         for name in &self.varying {
             if let Some(value) = job.key().param(name) {
                 title += &format!(" {name}={value}");

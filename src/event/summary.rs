@@ -37,23 +37,29 @@ impl Summary {
         }
     }
 
-    /// How many jobs are still waiting or running.
+    /// How many jobs are still waiting or running, or have not been found to be superfluous.
     pub fn left(&self) -> usize {
-        self.tally.of(State::Waiting) + self.tally.of(State::Running)
+        [State::Waiting, State::IfNeeded, State::Running].map(|state| self.tally.of(state)).iter().sum()
     }
 
     /// Whether jobs of this host have no result. Jobs of other hosts do not count.
     pub fn is_short(&self) -> bool {
         let short = State::ALL.iter().filter(|state| match state {
-            State::Failed | State::Running | State::Waiting | State::Pruned | State::Blocked => true,
-            State::Done | State::Stale | State::NotHere => false,
+            State::Failed
+            | State::Running
+            | State::Waiting
+            | State::IfNeeded
+            | State::Pruned
+            | State::Blocked => true,
+            State::Done | State::Stale | State::NotNeeded | State::NotHere => false,
         });
         short.map(|state| self.tally.of(*state)).sum::<usize>() > 0
     }
 
-    /// Whether every job is done, stale ones among them.
+    /// Whether every job is done, stale ones among them, or not needed.
     pub fn is_complete(&self) -> bool {
-        let undone = State::ALL.iter().filter(|state| !matches!(state, State::Done | State::Stale));
+        let undone =
+            State::ALL.iter().filter(|state| !matches!(state, State::Done | State::Stale | State::NotNeeded));
         undone.map(|state| self.tally.of(*state)).sum::<usize>() == 0
     }
 
@@ -88,14 +94,15 @@ mod tests {
         for state in State::ALL {
             let mut own = Summary::default();
             own.add(*state, false);
-            let is_done = matches!(state, State::Done | State::Stale);
+            let is_done = matches!(state, State::Done | State::Stale | State::NotNeeded);
             assert_eq!(own.is_short(), !is_done && *state != State::NotHere, "{state:?}");
             summary.add(*state, false);
         }
         assert_eq!(
             summary.to_string(),
-            "1 done before, 1 done, 2 stale, 1 failed, 1 running, 1 waiting, 1 not here, 1 pruned, 1 blocked"
+            "1 done before, 1 done, 2 stale, 1 failed, 1 running, 1 waiting, 1 if needed, 1 not needed, \
+             1 not here, 1 pruned, 1 blocked"
         );
-        assert_eq!((summary.jobs(), summary.left(), summary.is_complete()), (10, 2, false));
+        assert_eq!((summary.jobs(), summary.left(), summary.is_complete()), (12, 3, false));
     }
 }

@@ -89,6 +89,27 @@ fn a_run_is_narrated_from_beginning_to_end() {
 }
 
 #[test]
+fn what_is_not_needed_is_told_once_per_config_and_what_is_needed_joins_the_queue() {
+    let mut narrator = Narrator::new(Estimator::default());
+    let if_needed = |repeat| Decided { job: job(repeat), decision: Decision::IfNeeded { why: "why".into() } };
+    let jobs = [to_run(1), if_needed(2), if_needed(3), if_needed(4)];
+    let began = tell(&mut narrator, Event::Began { jobs: &jobs }).unwrap();
+    assert!(began.starts_with("4 jobs: 1 to run, up to 3 more if needed; time left: "), "{began}");
+    assert_eq!(tell(&mut narrator, Event::Needed { job: &jobs[0].job }), None);
+    assert_eq!(narrator.position(), (0, 1), "it was in the queue");
+    assert_eq!(tell(&mut narrator, Event::Needed { job: &jobs[1].job }), None);
+    assert_eq!(narrator.position(), (0, 2));
+    let enough = Decision::NotNeeded { why: "interval ± 1.4 % at n = 8".into() };
+    let told = [2, 3]
+        .map(|place: usize| tell(&mut narrator, Event::Left { job: &jobs[place].job, decision: &enough }));
+    assert_eq!(
+        told[0].as_deref(),
+        Some("no more repeats of cpu_resnet18_fp32_bs16: interval ± 1.4 % at n = 8")
+    );
+    assert_eq!((&told[1], narrator.position()), (&None, (0, 2)));
+}
+
+#[test]
 fn only_a_synchronised_window_without_a_profiler_has_a_throughput() {
     let line = |change: fn(&mut Record)| {
         let mut record = record(&job(1), Outcome::Succeeded);

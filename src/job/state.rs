@@ -15,6 +15,10 @@ pub enum State {
     Running,
     /// It has not run yet.
     Waiting,
+    /// It runs only if the earlier repeats of its config are not enough.
+    IfNeeded,
+    /// The other repeats of its config are enough.
+    NotNeeded,
     /// It does not belong on this host, or this host does not support it.
     NotHere,
     /// A smaller batch of the same config ran out of memory.
@@ -53,6 +57,8 @@ words! {
     Failed => "failed", "failed";
     Running => "running", "running";
     Waiting => "waiting", "waiting";
+    IfNeeded => "if_needed", "if needed";
+    NotNeeded => "not_needed", "not needed";
     NotHere => "not_here", "not here";
     Pruned => "pruned", "pruned";
     Blocked => "blocked", "blocked";
@@ -115,7 +121,18 @@ mod tests {
     #[test]
     fn the_words_of_states_are_those_of_saved_json() {
         let names: Vec<&str> = State::ALL.iter().map(|state| state.name()).collect();
-        let promised = ["done", "stale", "failed", "running", "waiting", "not_here", "pruned", "blocked"];
+        let promised = [
+            "done",
+            "stale",
+            "failed",
+            "running",
+            "waiting",
+            "if_needed",
+            "not_needed",
+            "not_here",
+            "pruned",
+            "blocked",
+        ];
         assert_eq!(names, promised);
         for state in State::ALL {
             assert_eq!(state.text().replace(' ', "_"), state.name());
@@ -133,7 +150,7 @@ mod tests {
         assert_eq!(tally.jobs(), State::ALL.len());
         assert_eq!(
             tally.to_string(),
-            "1 done, 1 stale, 1 failed, 1 running, 1 waiting, 1 not here, 1 pruned, 1 blocked"
+            "1 done, 1 stale, 1 failed, 1 running, 1 waiting, 1 if needed, 1 not needed, 1 not here, 1 pruned, 1 blocked"
         );
         assert_eq!(Tally::default().to_string(), "");
         assert_eq!(tally.without(State::Waiting).of(State::Waiting), 0);

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use super::env::{build, check_model, check_param_name};
 use super::file::{self, EnvFile, MatrixFile, WorkerFile};
-use super::keys::{self, BATCH, REPEATS};
+use super::keys::{self, BATCH};
 use super::note::{Note, Notes, Span, Spanned};
 use super::reader::{count, get, mismatch, name, nearest_word, param, parsed, unknown_key};
 use super::size::is_small_enough;
@@ -238,7 +238,7 @@ impl<'a> Known<'a> {
             check_model(model, worker, notes);
         }
         let batch = get(map, "batch").and_then(|node| count(node, BATCH, notes));
-        let repeats = get(map, "repeats").and_then(|node| count(node, REPEATS, notes));
+        let repeats = get(map, "repeats").and_then(|node| super::repeats::read_repeats(node, notes));
         for required in ["model", "batch"] {
             if get(map, required).is_none() {
                 notes.add(Span { length: 1, ..entry.span }, "include", format!("`{required}` is missing"));
@@ -253,7 +253,7 @@ impl<'a> Known<'a> {
             batch: batch?.value,
             precision: precision?,
             params,
-            repeats: repeats.map_or(built.repeats, |repeats| repeats.value),
+            repeats: repeats.unwrap_or(built.repeats),
         };
         Some(Spanned { value: include, span: entry.span })
     }

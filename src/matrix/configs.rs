@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::{Axis, AxisName, AxisValue, Env, Include, Matrix};
+use super::{Axis, AxisName, AxisValue, Env, Include, Matrix, RepeatRule};
 use crate::job::{KEY_SCHEMA, Key, Kind, ModelName, Precision, Profile, WorkerTemplate};
 
-/// One config with its number of repeats.
+/// One config with how often it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// The key of its first repeat.
     pub key: Key,
-    /// The number of repeats, at least 1.
-    pub repeats: u32,
+    /// How often it runs.
+    pub repeats: RepeatRule,
     /// The profilers that run it once, after its repeats.
     pub profiles: BTreeMap<Kind, Profile>,
 }
@@ -42,9 +42,9 @@ impl Env {
         self.axes.iter().try_fold(1, |size: u64, axis| size.checked_mul(axis.points.len().try_into().ok()?))
     }
 
-    /// The number of jobs of the product, as far as 128 bits can count.
+    /// The most jobs of the product, as far as 128 bits can count.
     pub(super) fn product_jobs(&self) -> u128 {
-        let per_config = u128::from(self.repeats) + self.profiles.len() as u128;
+        let per_config = u128::from(self.repeats.max) + self.profiles.len() as u128;
         self.axes.iter().fold(per_config, |jobs, axis| jobs.saturating_mul(axis.points.len() as u128))
     }
 

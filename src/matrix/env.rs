@@ -15,9 +15,6 @@ use crate::job::{
 };
 use crate::text::{did_you_mean, one_of};
 
-/// The default repeats of a config: the fewest with which two configs can differ significantly.
-const DEFAULT_REPEATS: u32 = 5;
-
 /// An axis before zipping.
 struct Dimension {
     name: AxisName,
@@ -57,7 +54,7 @@ pub(super) fn build(file: &EnvFile, base: &Overrides, notes: &mut Notes) -> Opti
             .into_iter()
             .map(|(name, value)| (name.value.clone(), value.value.clone()))
             .collect::<Params>(),
-        repeats: file.own.repeats.or(base.repeats).unwrap_or(DEFAULT_REPEATS),
+        repeats: file.own.repeats.or(base.repeats).unwrap_or_default(),
         limits: merge_limits(&file.own.limits, &base.limits),
         profiles: profiles(&file.own.profile, &base.profile, file.device?),
     })

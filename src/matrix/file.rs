@@ -3,7 +3,7 @@
 //! [`MatrixFile`] mirrors the YAML. Values that an env does not override are absent here; [`super::check`] fills them
 //! in.
 
-use super::keys::{self, BATCH, DEFAULT_MAX_JOBS, MAX_JOBS, ORDER_SEED, REPEATS};
+use super::keys::{self, BATCH, DEFAULT_MAX_JOBS, MAX_JOBS, ORDER_SEED};
 use super::limits::{LimitsFile, read_limits};
 use super::note::{Notes, Span, Spanned};
 use super::profile::{self, ProfileFile};
@@ -11,10 +11,11 @@ use super::reader::{
     check_keys, check_name, count, entries, get, in_quotes, list, mismatch, name, optional_list, param,
     parsed, text, whole, word,
 };
+use super::repeats::read_repeats;
 use super::thresholds::read_thresholds;
 use super::tree::{Entry, Node, Value};
 use super::variables::{Variables, read_variables};
-use super::{Order, Place, Share};
+use super::{Order, Place, RepeatRule, Share};
 use crate::job::{Device, ModelName, Name, OfFile, ParamValue, Precision};
 use crate::record::CloudFacts;
 use crate::threshold::Thresholds;
@@ -62,7 +63,7 @@ pub(super) struct Overrides {
     pub(super) models: Option<SpannedList<ModelName>>,
     pub(super) batches: Option<SpannedList<u32>>,
     pub(super) precisions: Option<SpannedList<Precision>>,
-    pub(super) repeats: Option<u32>,
+    pub(super) repeats: Option<RepeatRule>,
     pub(super) params: Vec<(Spanned<String>, Spanned<ParamValue>)>,
     pub(super) axes: Vec<(Spanned<String>, SpannedList<ParamValue>)>,
     /// Declared parameters whose values could not be read.
@@ -173,7 +174,7 @@ fn read_overrides(map: &[Entry], notes: &mut Notes) -> Overrides {
         precisions: read_list(get(map, "precisions"), "a list of precisions", notes, |node, notes| {
             parsed(node, &words, precision, notes)
         }),
-        repeats: get(map, "repeats").and_then(|node| count(node, REPEATS, notes)).map(|count| count.value),
+        repeats: get(map, "repeats").and_then(|node| read_repeats(node, notes)),
         params: read_params(get(map, "params"), &mut unread, notes),
         axes: read_axes(get(map, "axes"), &mut unread, notes),
         unread,

@@ -9,6 +9,7 @@ const WORDS: &[&str] = &[
     "batches: ",
     "precisions: ",
     "repeats: ",
+    "{ min: 3, max: 20, until: 2% }",
     "params: ",
     "axes: ",
     "envs: ",

@@ -73,7 +73,7 @@ proptest! {
         let matrix = check(&text).map_err(|notes| TestCaseError::fail(format!("{text}\n{notes:#?}")))?;
         let config = matrix.configs().next().expect("a matrix has a config");
         let declared = match key.kind {
-            Kind::Timing => Key { repeat: config.repeats, ..config.key },
+            Kind::Timing => Key { repeat: config.repeats.max, ..config.key },
             Kind::Ncu | Kind::Perf => config.profiled().next().expect("its profiler is declared"),
         };
         prop_assert_eq!(declared.id(), key.id(), "{}", text);

@@ -2,6 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use crate::stats::Course;
+
 /// A key and its description.
 pub(super) struct KeyDoc {
     pub(super) name: &'static str,
@@ -17,7 +19,7 @@ pub(super) const OVERRIDES: &[KeyDoc] = &[
     key("models", "The networks to train."),
     key("batches", "Samples per iteration."),
     key("precisions", "The precisions of a training step; `[fp32]` if absent."),
-    key("repeats", "The number of repeats of each config; 5 if absent."),
+    key("repeats", "How often each config runs: a number, or a rule; 5 if absent."),
     key("params", "Parameters of the worker, the same for all configs."),
     key("axes", "Further axes: parameters of the worker with lists of values."),
     key("zip", "Groups of axes that move together instead of being multiplied."),
@@ -65,6 +67,20 @@ pub(super) const ENV: &[KeyDoc] = &[
             orchestrate's own environment.",
     ),
     key("not_secret", "Variables that look like secrets, but whose values everybody may see."),
+];
+
+/// Keys of `repeats`.
+pub(super) const REPEAT_RULE: &[KeyDoc] = &[
+    key("min", "The fewest repeats; 3 with `until`, 5 without, if absent."),
+    key("max", "The most repeats; only with `until`."),
+    key(
+        "until",
+        "Repeats are added until the interval of the throughput at 95 % is that narrow to each side, such as `2%`.",
+    ),
+    key(
+        "replace_marked",
+        "How often a run that its marks leave out is repeated at the end; not at all if absent.",
+    ),
 ];
 
 /// Keys of `limits`.
@@ -142,7 +158,7 @@ pub(super) const INCLUDE: &[KeyDoc] = &[
     key("model", "The network."),
     key("batch", "Samples per iteration."),
     key("precision", "The precision; optional if the env has only one."),
-    key("repeats", "The number of repeats; that of the env's other configs if absent."),
+    key("repeats", "How often it runs; as the env's other configs if absent."),
 ];
 
 /// The values of `order`.
@@ -169,6 +185,13 @@ pub(super) const SETTING_VARIABLES: [&str; 3] = ["LC_ALL", "OMP_NUM_THREADS", "M
 
 pub(super) const BATCH: RangeInclusive<i64> = 1..=1_000_000;
 pub(super) const REPEATS: RangeInclusive<i64> = 1..=1_000;
+/// Bounds of `max`. Fewer repeats are never enough for `until`.
+pub(super) const MAX_REPEATS: RangeInclusive<i64> = Course::LEAST as i64..=1_000;
+pub(super) const REPLACEMENTS: RangeInclusive<i64> = 0..=10;
+
+/// Bounds of `until`, in percent.
+pub(super) const UNTIL: RangeInclusive<f64> = 0.1..=50.0;
+
 /// Bounds of `max_jobs`. A plan is kept in memory, with some kilobytes per job.
 pub(super) const MAX_JOBS: RangeInclusive<i64> = 1..=10_000_000;
 

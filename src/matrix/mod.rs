@@ -25,6 +25,7 @@ mod mask;
 mod note;
 mod profile;
 mod reader;
+mod repeats;
 mod schema;
 mod selector;
 mod size;
@@ -99,8 +100,8 @@ pub struct Env {
     pub axes: Vec<Axis>,
     /// Parameters that are the same for all configs.
     pub params: Params,
-    /// The repeats of every config, at least 1.
-    pub repeats: u32,
+    /// How often each config runs.
+    pub repeats: RepeatRule,
     /// The limits of every job.
     pub limits: Limits,
     /// The profilers that run every config once; `ncu` only on NVIDIA devices.
@@ -161,6 +162,21 @@ pub enum Share {
     Nothing,
     /// A job only needs its device: jobs on other devices of the host may run at the same time.
     Device,
+}
+
+/// How often a config runs. The default is five times.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RepeatRule {
+    /// The fewest repeats, at least 1.
+    pub min: u32,
+    /// The most repeats, at least `min`; `min` without `until`.
+    pub max: u32,
+    /// How narrow the interval of the throughput is to be, as a share of it. Repeats are added until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<f64>,
+    /// How often a run that marks leave out is repeated.
+    #[serde(default)]
+    pub replace_marked: u32,
 }
 
 /// The limits of a job, and the conditions of its start.
@@ -307,6 +323,6 @@ pub struct Include {
     pub precision: Precision,
     /// Parameters that replace those of the env. Those with their default are kept, since the env's value might differ.
     pub params: Params,
-    /// The repeats, at least 1; those of the env if the file does not declare them.
-    pub repeats: u32,
+    /// How often it runs; as the other configs of the env if the file does not say.
+    pub repeats: RepeatRule,
 }

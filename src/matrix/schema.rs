@@ -33,7 +33,8 @@ pub fn schema() -> Value {
             "model": { "type": "string", "pattern": OfModel::PATTERN, "maxLength": OfModel::LONGEST, "examples": NETWORKS },
             "precision": { "enum": Precision::ALL.map(Precision::as_str) },
             "batch": whole(&keys::BATCH),
-            "repeats": whole(&keys::REPEATS),
+            "repeats": { "anyOf": [whole(&keys::REPEATS), reference("repeat_rule")] },
+            "repeat_rule": repeat_rule(),
             "data": data(),
             "duration": { "anyOf": [{ "type": "string", "examples": ["90s", "30m", "1h 30m"] }, { "const": 0 }] },
             "scalar": { "type": ["string", "number", "boolean"] },
@@ -102,6 +103,13 @@ fn object(tables: &[&'static [KeyDoc]], required: &[&str]) -> Map<String, Value>
         object.insert("required".into(), required.into());
     }
     object
+}
+
+/// The rule of `repeats`.
+fn repeat_rule() -> Value {
+    let mut rule = object(&[keys::REPEAT_RULE], &[]);
+    rule.insert("minProperties".into(), 1.into());
+    Value::Object(rule)
 }
 
 /// Every threshold with its range.
@@ -177,6 +185,12 @@ fn shape(key: &str, tables: &[&'static [KeyDoc]]) -> Value {
             "type": ["array", "null"],
             "items": { "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*\\*?$" },
         }),
+        "min" => whole(&keys::REPEATS),
+        "max" => whole(&keys::MAX_REPEATS),
+        "until" => {
+            json!({ "type": "string", "pattern": "^\\s*[0-9]+(\\.[0-9]+)?\\s*%$", "examples": ["2%"] })
+        }
+        "replace_marked" => whole(&keys::REPLACEMENTS),
         "timeout" | "grace" | "cool_down" | "gate_timeout" => reference("duration"),
         "output" => json!({ "type": "string", "examples": ["64MiB", "1GiB"] }),
         "quiet" => json!({ "anyOf": [number(&keys::QUIET), { "type": "boolean" }] }),

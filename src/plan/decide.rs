@@ -4,8 +4,8 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use super::{
-    Ceilings, Change, Inventory, NotDone, Plan, PlannedEnv, Present, Standing, Standings, changes,
-    changes_text,
+    Ceilings, Change, Inventory, Needs, NotDone, Plan, PlannedEnv, Present, Standing, Standings, Wanted,
+    changes, changes_text,
 };
 use crate::job::{Job, JobId, Key};
 use crate::record::{HostFacts, Record};
@@ -18,6 +18,21 @@ pub enum Decision {
     /// Run it again: it is done, but the user requested a re-run.
     Rerun {
         /// Why its record is replaced, as a sentence.
+        why: String,
+    },
+    /// Run it again, after all others: it is done, but marks leave it out, and the matrix asks for another run then.
+    Replace {
+        /// Why its record is replaced, as a sentence.
+        why: String,
+    },
+    /// Run it only if the repeats of its config that come first turn out not to be enough.
+    IfNeeded {
+        /// The reason, as a sentence.
+        why: String,
+    },
+    /// Skip it: the other repeats of its config are enough.
+    NotNeeded {
+        /// The reason, as a sentence.
         why: String,
     },
     /// Skip it: it is done.
@@ -45,9 +60,9 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// Whether the job runs.
+    /// Whether the job runs. One that runs only if needed does not, as far as is known.
     pub fn runs(&self) -> bool {
-        matches!(self, Decision::Run(_) | Decision::Rerun { .. })
+        matches!(self, Decision::Run(_) | Decision::Rerun { .. } | Decision::Replace { .. })
     }
 }
 
@@ -63,11 +78,17 @@ pub struct Decided {
 /// Decides for every job of `plan`, in its order.
 ///
 /// A done job is done on whatever host it was measured. It is stale if it would run with other variables now, or if it
-/// was measured here and differs from `present`. Jobs that do not belong here are skipped. Of the rest, those that
-/// certainly need too much memory are pruned, and the others run.
-pub fn decide(plan: &Plan, inventory: &Inventory, host: &HostFacts, present: &Present) -> Vec<Decided> {
+/// was measured here and differs from `present`. What `needs` does not need is skipped, and so are jobs that do not
+/// belong here. Of the rest, those that certainly need too much memory are pruned, and the others run.
+pub fn decide(
+    plan: &Plan,
+    inventory: &Inventory,
+    host: &HostFacts,
+    present: &Present,
+    needs: &Needs,
+) -> Vec<Decided> {
     let standings = inventory.standings();
-    let scene = Scene { inventory, standings, host, present, ceilings: OnceCell::new() };
+    let scene = Scene { inventory, standings, host, present, needs, ceilings: OnceCell::new() };
     plan.jobs()
         .map(|job| {
             let decision = scene.decide_job(&job, plan.env(job.key()));
@@ -94,12 +115,17 @@ pub fn rerun_marked(
     host: &HostFacts,
 ) {
     for Decided { job, decision } in decided {
-        let is_done = matches!(decision, Decision::Skip | Decision::Stale { .. });
+        let is_done = matches!(decision, Decision::Skip | Decision::Stale { .. } | Decision::Replace { .. });
         let is_here = not_here(job.key(), plan.env(job.key()), host).is_none();
         if let Some(why) = marked.get(&job.id()).filter(|_| is_done && is_here) {
-            *decision = Decision::Rerun { why: format!("its run is left out of the statistics: {why}") };
+            *decision = Decision::Rerun { why: left_out_text(why) };
         }
     }
+}
+
+/// Why a job is repeated whose run `marks` leave out.
+fn left_out_text(marks: &str) -> String {
+    format!("its run is left out of the statistics: {marks}")
 }
 
 /// The inputs of decisions.
@@ -108,6 +134,7 @@ struct Scene<'a> {
     standings: Standings<'a>,
     host: &'a HostFacts,
     present: &'a Present,
+    needs: &'a Needs,
     /// Only jobs that are not done need them.
     ceilings: OnceCell<Ceilings>,
 }
@@ -121,13 +148,18 @@ impl Scene<'_> {
         if let Some(why) = self.standings.blocks(job) {
             return Decision::Blocked { why };
         }
+        let wanted = self.needs.wants(job, &not_done);
+        if let Wanted::No(why) = wanted {
+            return Decision::NotNeeded { why };
+        }
         if let Some(why) = not_here(job.key(), env, self.host) {
             return Decision::NotHere { why };
         }
         let ceilings = self.ceilings.get_or_init(|| Ceilings::of(self.inventory, self.host));
-        match ceilings.prunes(job.key()) {
-            Some(why) => Decision::Pruned { why },
-            None => Decision::Run(not_done),
+        match (ceilings.prunes(job.key()), wanted) {
+            (Some(why), _) => Decision::Pruned { why },
+            (None, Wanted::IfNeeded(why)) => Decision::IfNeeded { why },
+            (None, _) => Decision::Run(not_done),
         }
     }
 
@@ -143,7 +175,8 @@ impl Scene<'_> {
         let changes = changes(record, env, self.host, self.present);
         let accepted = self.inventory.accepted.get(&job.id());
         if changes.is_empty() || accepted.is_some_and(|accepted| accepted.covers(record, &changes)) {
-            return Decision::Skip;
+            let marks = self.needs.replaces(job);
+            return marks.map_or(Decision::Skip, |marks| Decision::Replace { why: left_out_text(marks) });
         }
         Decision::Stale { changes }
     }
@@ -173,8 +206,8 @@ mod tests {
 
     use super::*;
     use crate::job::{Device, Kind, Profile};
-    use crate::matrix::Place;
-    use crate::plan::{ACCEPTANCE_SCHEMA, Acceptance, Problem};
+    use crate::matrix::{Place, RepeatRule};
+    use crate::plan::{ACCEPTANCE_SCHEMA, Acceptance, Problem, Worth};
     use crate::record::testing::record_of;
     use crate::record::{OsFacts, Outcome, Record, WorkerFacts};
 
@@ -218,13 +251,14 @@ mod tests {
             key("here", Device::Cuda(1), 1, 1),
             key("here", Device::Cuda(0), 1, 1),
         ];
-        let whys: Vec<_> = decide(&plan(jobs), &Inventory::default(), &host("box"), &Present::default())
-            .into_iter()
-            .map(|decided| match decided.decision {
-                Decision::NotHere { why } => why,
-                other => format!("{other:?}"),
-            })
-            .collect();
+        let whys: Vec<_> =
+            decide(&plan(jobs), &Inventory::default(), &host("box"), &Present::default(), &Needs::default())
+                .into_iter()
+                .map(|decided| match decided.decision {
+                    Decision::NotHere { why } => why,
+                    other => format!("{other:?}"),
+                })
+                .collect();
         assert_eq!(
             whys,
             [
@@ -267,7 +301,7 @@ mod tests {
         };
         let problems = vec![problem(&jobs[0], true), problem(&jobs[1], false)];
         let inventory = Inventory { problems, ..Inventory::default() };
-        let decided = decide(&plan(jobs), &inventory, &host("box"), &Present::default());
+        let decided = decide(&plan(jobs), &inventory, &host("box"), &Present::default(), &Needs::default());
         let Decision::Blocked { why } = &decided[0].decision else { panic!("{decided:?}") };
         assert!(why.starts_with("it has schema 7; update orchestrate, or delete runs/here_"), "{why}");
         let corrupt = NotDone::Corrupt { message: "it has schema 7".into() };
@@ -305,7 +339,7 @@ mod tests {
             .chain([(key("here", Device::Cpu, 16, 1), Held::Nothing)])
             .collect();
         let plan = plan(jobs.iter().map(|(key, _)| key.clone()).collect());
-        let decided = decide(&plan, &inventory(&jobs), &host("box"), &present(&jobs));
+        let decided = decide(&plan, &inventory(&jobs), &host("box"), &present(&jobs), &Needs::default());
         let repeat = |marked: &[usize]| {
             let marked = marked.iter().map(|index| (jobs[*index].0.id(), "contended: by others".to_owned()));
             let mut decided = decided.clone();
@@ -314,6 +348,45 @@ mod tests {
         };
         assert_eq!(repeat(&[]), ["skip", "stale", "skip", "run"]);
         assert_eq!(repeat(&[0, 1, 2, 3]), ["rerun", "rerun", "skip", "run"]);
+    }
+
+    /// The decisions about twelve repeats in `env`, of which `done` have run with the same throughput, under `rule`.
+    /// Those in `marked` are left out.
+    fn decided_by_results(env: &str, rule: RepeatRule, done: u32, marked: &[u32]) -> Vec<&'static str> {
+        let jobs: Vec<(Key, Held)> = (1..=rule.max)
+            .map(|repeat| {
+                (key(env, Device::Cpu, 8, repeat), if repeat <= done { Held::Success } else { Held::Nothing })
+            })
+            .collect();
+        let rules = BTreeMap::from([(jobs[0].0.config_id(), rule)]);
+        let plan = Plan { rules, ..plan(jobs.iter().map(|(key, _)| key.clone()).collect()) };
+        let inventory = inventory(&jobs);
+        let worth = |repeat: u32| Worth {
+            row: 0,
+            per_s: Some(100.0),
+            left_out: marked.contains(&repeat).then(|| "contended: by others".to_owned()),
+        };
+        let worths = jobs.iter().take(done as usize).map(|(key, _)| (key.id(), worth(key.repeat))).collect();
+        let needs = Needs::of(&plan, &inventory, &worths);
+        let decided = decide(&plan, &inventory, &host("box"), &present(&jobs), &needs);
+        decided.iter().map(|decided| word(&decided.decision)).collect()
+    }
+
+    #[test]
+    fn results_decide_what_else_runs() {
+        let until = RepeatRule { min: 3, max: 9, until: Some(0.02), replace_marked: 1 };
+        let after = |done, marked: &[u32]| decided_by_results("here", until, done, marked);
+        assert_eq!(after(8, &[])[6..], ["skip", "skip", "not needed"]);
+        assert_eq!(after(7, &[])[6..], ["skip", "run", "if needed"]);
+        assert_eq!(after(7, &[2])[..3], ["skip", "replace", "skip"]);
+        assert_eq!(decided_by_results("elsewhere", until, 8, &[])[8], "not needed", "nowhere");
+        assert_eq!(decided_by_results("elsewhere", until, 7, &[2])[1..8], {
+            let mut found = ["skip"; 7];
+            found[6] = "not here";
+            found
+        });
+        let fixed = RepeatRule { replace_marked: 1, ..RepeatRule::fixed(3) };
+        assert_eq!(decided_by_results("here", fixed, 2, &[1]), ["replace", "skip", "run"]);
     }
 
     /// What the store can hold for a job.
@@ -394,6 +467,9 @@ mod tests {
             Decision::Skip => "skip",
             Decision::Stale { .. } => "stale",
             Decision::Rerun { .. } => "rerun",
+            Decision::Replace { .. } => "replace",
+            Decision::IfNeeded { .. } => "if needed",
+            Decision::NotNeeded { .. } => "not needed",
             Decision::NotHere { .. } => "not here",
             Decision::Blocked { .. } => "blocked",
             Decision::Pruned { .. } => "pruned",
@@ -448,8 +524,8 @@ mod tests {
             let inventory = inventory(&jobs);
             let present = present(&jobs);
             let plan = plan(jobs.iter().map(|(key, _)| key.clone()).collect());
-            let mut decided = decide(&plan, &inventory, &host("box"), &present);
-            let again = decide(&plan, &inventory, &host("box"), &present);
+            let mut decided = decide(&plan, &inventory, &host("box"), &present, &Needs::default());
+            let again = decide(&plan, &inventory, &host("box"), &present, &Needs::default());
             prop_assert_eq!(&decided, &again, "deciding twice changes nothing");
             prop_assert_eq!(decided.len(), jobs.len());
             for (index, decided) in decided.iter().enumerate() {

@@ -34,12 +34,13 @@ pub fn drift(saved: &Plan, declared: &Plan) -> Option<Drift> {
 
 fn changed_settings(saved: &Plan, declared: &Plan) -> BTreeSet<&'static str> {
     // Exhaustive, so that a new field of a plan is compared here too. The schema is the version's, not the file's.
-    let Plan { schema: _, matrix: _, description, order, order_seed, thresholds, envs, jobs } = saved;
+    let Plan { schema: _, matrix: _, description, order, order_seed, thresholds, envs, rules, jobs } = saved;
     let is_reordered = (order, order_seed, jobs) != (&declared.order, &declared.order_seed, &declared.jobs);
     let whole = [
         (*description != declared.description, "description"),
         (is_reordered, "order"),
         (*thresholds != declared.thresholds, "thresholds"),
+        (*rules != declared.rules, "repeats"),
         (!envs.keys().eq(declared.envs.keys()), "envs"),
     ];
     let pairs = envs.iter().filter_map(|(name, env)| Some((env, declared.envs.get(name)?)));

@@ -1,8 +1,11 @@
 //! Expands a matrix to the ordered jobs of a plan.
 
+use std::collections::BTreeMap;
+
 use super::order::order;
 use super::{PLAN_SCHEMA, Plan, PlannedEnv};
-use crate::matrix::{Env, Matrix};
+use crate::job::JobId;
+use crate::matrix::{Env, Matrix, RepeatRule};
 use crate::record::MatrixFacts;
 
 /// The plan of `matrix`, whose file `facts` describes. The same matrix gives the same plan.
@@ -15,8 +18,15 @@ pub fn expand(matrix: &Matrix, facts: MatrixFacts) -> Plan {
         order_seed: matrix.order_seed,
         thresholds: matrix.thresholds,
         envs: matrix.envs.iter().map(|env| (env.name.clone(), planned(env))).collect(),
+        rules: rules(matrix),
         jobs: order(matrix.configs(), matrix.order, matrix.order_seed),
     }
+}
+
+/// The rules of the configs that have more than a number of repeats.
+fn rules(matrix: &Matrix) -> BTreeMap<JobId, RepeatRule> {
+    let configs = matrix.configs().filter(|config| !config.repeats.is_fixed());
+    configs.map(|config| (config.key.config_id(), config.repeats)).collect()
 }
 
 fn planned(env: &Env) -> PlannedEnv {
@@ -35,7 +45,7 @@ fn planned(env: &Env) -> PlannedEnv {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet, HashSet};
+    use std::collections::{BTreeSet, HashSet};
 
     use proptest::prelude::*;
 
@@ -277,6 +287,20 @@ mod tests {
         let synthetic: Vec<&Key> = plan.keys().filter(|key| key.params.is_empty()).collect();
         assert_eq!(synthetic.len(), 1);
         assert_eq!(plan.jobs.len(), 25);
+    }
+
+    #[test]
+    fn a_rule_plans_the_most_jobs_that_it_can_need() {
+        let rule = "{ min: 3, max: 20, until: 2% }";
+        let plan = plan(&MATRIX.replace("repeats: 6", &format!("repeats: {rule}")));
+        assert_eq!((plan.jobs.len(), plan.rules.len()), (80, 4));
+        assert!(plan.keys().all(|key| plan.rules[&key.config_id()].until == Some(0.02)));
+        let json = serde_json::to_string(&plan).unwrap();
+        assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
+        let fixed = self::plan(MATRIX);
+        assert!(fixed.rules.is_empty() && !serde_json::to_string(&fixed).unwrap().contains("rules"));
+        let ids = |plan: &Plan| plan.jobs().map(|job| job.id()).collect::<BTreeSet<_>>();
+        assert!(ids(&fixed).is_subset(&ids(&plan)), "a rule is part of no job");
     }
 
     #[test]

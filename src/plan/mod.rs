@@ -17,6 +17,7 @@ mod inventory;
 mod invocation;
 mod leftover;
 mod listed;
+mod need;
 mod order;
 mod profiler;
 mod renamed;
@@ -28,8 +29,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::job::{Job, Key, Name};
-use crate::matrix::{Limits, Order, Place, Share};
+use crate::job::{Job, JobId, Key, Name};
+use crate::matrix::{Limits, Order, Place, RepeatRule, Share};
 use crate::record::{CloudFacts, MatrixFacts, holds_password, looks_secret, passes};
 use crate::threshold::Thresholds;
 
@@ -45,6 +46,7 @@ pub use invocation::{
     Invocation, InvocationError, Outputs, Secrets, Surroundings, caller, invocation, quote,
 };
 pub use leftover::{Misread, Misreadings, misread_from, misreadings};
+pub use need::{Judge, Needs, Wanted, Worth};
 pub use profiler::Profiler;
 pub use renamed::{Renamed, renamed};
 pub use stale::{ACCEPTANCE_SCHEMA, Acceptance, Present, changes, missing_scripts, worker_changes};
@@ -52,7 +54,7 @@ pub use state::state;
 
 /// The version of a saved plan.
 ///
-/// Changelog: 1, the first; 2, sealed, with every config once.
+/// Changelog: 1, the first; 2, sealed, with every config once; later extended by `rules`.
 pub const PLAN_SCHEMA: u32 = 2;
 
 /// The ordered jobs of a matrix, for `resume` and `status`. Saved as `runs/.plans/<matrix name>.json`.
@@ -73,6 +75,10 @@ pub struct Plan {
     pub thresholds: Thresholds,
     /// The envs by name, with what their jobs share.
     pub envs: BTreeMap<Name, PlannedEnv>,
+    /// How often the configs with these ids run, if their results decide that. The plan has the most jobs that they can
+    /// need.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rules: BTreeMap<JobId, RepeatRule>,
     /// The jobs in the order of execution, each with a different id.
     #[serde(with = "listed")]
     pub jobs: Vec<Job>,
@@ -172,6 +178,7 @@ impl Plan {
             order_seed: 0,
             thresholds: Thresholds::default(),
             envs: BTreeMap::from([("cpu".into(), PlannedEnv::example())]),
+            rules: BTreeMap::new(),
             jobs: jobs.into_iter().map(Job::new).collect(),
         }
     }

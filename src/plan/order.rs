@@ -33,7 +33,7 @@ pub(super) fn order(configs: impl Iterator<Item = Config>, order: Order, seed: u
 
 /// The timing jobs of a config.
 fn repeats(config: &Config) -> impl Iterator<Item = Job> + use<> {
-    let (all, last) = (Repeats::of(config.key.clone()), config.repeats);
+    let (all, last) = (Repeats::of(config.key.clone()), config.repeats.max);
     (1..=last).map(move |repeat| all.job(repeat))
 }
 

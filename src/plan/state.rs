@@ -7,7 +7,9 @@ impl Decision {
     /// The state that follows from the decision alone. A job that will run is waiting.
     pub fn state(&self) -> State {
         match self {
-            Decision::Run(_) | Decision::Rerun { .. } => State::Waiting,
+            Decision::Run(_) | Decision::Rerun { .. } | Decision::Replace { .. } => State::Waiting,
+            Decision::IfNeeded { .. } => State::IfNeeded,
+            Decision::NotNeeded { .. } => State::NotNeeded,
             Decision::Skip => State::Done,
             Decision::Stale { .. } => State::Stale,
             Decision::Pruned { .. } => State::Pruned,
@@ -33,6 +35,9 @@ impl Decision {
             Decision::Skip => None,
             Decision::Stale { changes } => Some(changes_text(changes)),
             Decision::Rerun { why }
+            | Decision::Replace { why }
+            | Decision::IfNeeded { why }
+            | Decision::NotNeeded { why }
             | Decision::Pruned { why }
             | Decision::Blocked { why }
             | Decision::NotHere { why } => Some(why.clone()),
@@ -51,9 +56,14 @@ pub fn state(standing: Option<&Standing>, decision: &Decision) -> State {
         }
         (Some(Standing::NotDone(NotDone::Failed(record))), _) => match record.outcome.policy().leaves {
             leaves @ (State::Failed | State::NotHere) => leaves,
-            State::Waiting | State::Done | State::Stale | State::Running | State::Pruned | State::Blocked => {
-                decision.state()
-            }
+            State::Waiting
+            | State::IfNeeded
+            | State::NotNeeded
+            | State::Done
+            | State::Stale
+            | State::Running
+            | State::Pruned
+            | State::Blocked => decision.state(),
         },
         (Some(Standing::Done(_)), Decision::Stale { .. }) => State::Stale,
         (Some(Standing::Done(_)), _) => State::Done,
@@ -79,6 +89,9 @@ mod tests {
             Decision::Pruned { why: why() },
             Decision::Blocked { why: why() },
             Decision::NotHere { why: why() },
+            Decision::Replace { why: why() },
+            Decision::IfNeeded { why: why() },
+            Decision::NotNeeded { why: why() },
         ]
     }
 
@@ -89,10 +102,25 @@ mod tests {
     #[test]
     fn a_decision_is_named_by_what_it_leaves_or_by_run() {
         let names: Vec<&str> = decisions().iter().map(Decision::name).collect();
-        assert_eq!(names, ["run", "run", "done", "stale", "pruned", "blocked", "not_here"]);
+        assert_eq!(
+            names,
+            [
+                "run",
+                "run",
+                "done",
+                "stale",
+                "pruned",
+                "blocked",
+                "not_here",
+                "run",
+                "if_needed",
+                "not_needed"
+            ]
+        );
         assert_eq!(decisions()[6].text(), "not here");
         let without_why: Vec<bool> = decisions().iter().map(|decision| decision.why().is_none()).collect();
-        assert_eq!(without_why, [false, false, true, false, false, false, false]);
+        assert_eq!(without_why.iter().filter(|lacks| **lacks).count(), 1);
+        assert!(without_why[2], "what is done needs no reason");
     }
 
     /// The expected states, in the order of [`decisions`], by the outcome of the last attempt.

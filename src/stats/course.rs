@@ -9,11 +9,10 @@ const CONFIRMING: usize = 5;
 /// How numbers that are added one by one come to a narrow interval of their mean.
 ///
 /// Whoever stops at the first narrow interval stops where the scatter happens to look small: an interval of 95 % then
-/// covers as little as 90 %. So the rule is that of Chow and Robbins (1965), with a few more numbers after it says stop.
-/// Simons (1968, "On the cost of not knowing the variance when making a fixed-width confidence interval for the mean",
-/// Annals of Mathematical Statistics 39) shows that finitely many are enough. How many are needed for Student's interval
-/// of what was collected is told by simulation: [`CONFIRMING`] keep 94 % where the rule without them has 90 %. The table
-/// in `docs/statistics.md` has the rates.
+/// covers as little as 90 %. So the rule is that of Chow and Robbins (1965), with a few more numbers once it says stop.
+/// Simons (1968) shows that finitely many are enough: "On the cost of not knowing the variance when making a
+/// fixed-width confidence interval for the mean", Annals of Mathematical Statistics 39. How many Student's interval
+/// needs is told by simulation: with [`CONFIRMING`] it covers 94 to 95 %. `docs/statistics.md` has the table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Course {
     /// The half-width that is narrow enough.

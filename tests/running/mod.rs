@@ -14,6 +14,7 @@ mod names;
 mod outcomes;
 mod output;
 mod preflight;
+mod repeats;
 mod seal;
 mod secrets;
 mod settings;

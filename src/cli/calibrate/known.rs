@@ -3,9 +3,9 @@
 use crate::analysis::calibration;
 use crate::analysis::noise::{Calibrated, is_calibration};
 use crate::analysis::{Study, judge};
+use crate::cli::cell::load_iterations;
 use crate::cli::find::load_inventory;
 use crate::cli::marked::study;
-use crate::cli::study::load_iterations;
 use crate::cli::{Exit, Failure, Global};
 use crate::job::Device;
 use crate::plan::{Inventory, Plan};

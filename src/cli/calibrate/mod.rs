@@ -18,7 +18,7 @@ use crate::analysis::calibration::SIDES;
 use crate::analysis::noise::CALIBRATION;
 use crate::host::probe_host;
 use crate::job::Device;
-use crate::plan::{Decision, Inventory, Plan, Present, Standing, decide};
+use crate::plan::{Decision, Inventory, Needs, Plan, Present, Standing, decide};
 use crate::store::Store;
 
 use known::calibrated;
@@ -146,7 +146,7 @@ fn is_done(plan: &Plan, inventory: &Inventory) -> bool {
 
 /// Why no job of `plan` can run here, if that is so.
 fn not_here(plan: &Plan) -> Option<String> {
-    let decided = decide(plan, &Inventory::default(), &probe_host(), &Present::default());
+    let decided = decide(plan, &Inventory::default(), &probe_host(), &Present::default(), &Needs::default());
     decided.into_iter().find_map(|decided| match decided.decision {
         Decision::NotHere { why } => Some(why),
         _ => None,

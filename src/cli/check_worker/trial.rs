@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::task::Task;
 use crate::analysis::conduct::Attempted;
+use crate::cli::needs::ByMarks;
 use crate::cli::output::say;
 use crate::cli::run::site_failure;
 use crate::cli::secrets::{find_secrets, tell_guarded};
@@ -14,7 +15,7 @@ use crate::event::{Event, Narrator, Observer};
 use crate::files::{AttemptDir, FILE_LIMIT, read_regular, tail};
 use crate::job::{Job, WorkerTemplate};
 use crate::matrix::Secret;
-use crate::plan::{Decided, Decision, Estimator, Inventory, Invocation, quote};
+use crate::plan::{Decided, Decision, Estimator, Inventory, Invocation, Plan, quote};
 use crate::record::{Record, text_without_secrets};
 use crate::run::{DispatchError, RunOrder, Site, SiteError, dispatch};
 use crate::store::Store;
@@ -113,7 +114,7 @@ impl Trial {
 /// # Errors
 /// No job belongs on this host (exit 4), or something other than the worker prevents the attempt.
 pub(super) fn try_once(task: Task, root: &Path, global: &Global) -> Result<Tried, Failure> {
-    let Task { mut plan, matrix } = task;
+    let Task { plan, matrix } = task;
     let store = Store::create(root).map_err(Failure::store)?;
     let mut here = Here::probe();
     let mut decided = here.decide(&plan, &Inventory::default());
@@ -122,8 +123,7 @@ pub(super) fn try_once(task: Task, root: &Path, global: &Global) -> Result<Tried
         None => return Err(not_here(&decided)),
     }
     let job = &decided[0].job;
-    plan.jobs = vec![job.clone()];
-    let plan = &plan;
+    let plan = &Plan { jobs: vec![job.clone()], rules: BTreeMap::new(), ..plan };
     store.save_plan(plan).map_err(Failure::store)?;
     let mut programs = here.programs.map_err(|error| site_failure(error.into()))?;
     tell_guarded(plan, &decided, &programs, global);
@@ -144,6 +144,7 @@ pub(super) fn try_once(task: Task, root: &Path, global: &Global) -> Result<Tried
         plan,
         decided: &decided,
         inventory: Inventory::default(),
+        judge: &ByMarks,
         host: &here.host,
         site,
         keep_going: false,

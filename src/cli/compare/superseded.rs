@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::analysis::versus::is_same_worker;
 use crate::analysis::{Cell, Span, Study};
-use crate::cli::study::load_iterations;
+use crate::cli::cell::load_iterations;
 use crate::cli::{Failure, Global};
 use crate::record::Record;
 use crate::store::Store;

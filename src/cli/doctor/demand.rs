@@ -9,7 +9,9 @@ use serde::Serialize;
 use crate::analysis::peaks::{Catalogue, Origin};
 use crate::host::{Preflight, Programs, Stopped};
 use crate::job::{DataSource, Device, Job, Name, ParamValue, WorkerTemplate};
-use crate::plan::{Decided, Decision, Inventory, Outputs, Plan, PlannedEnv, Present, decide, invocation};
+use crate::plan::{
+    Decided, Decision, Inventory, Needs, Outputs, Plan, PlannedEnv, Present, decide, invocation,
+};
 use crate::record::HostFacts;
 use crate::store::Store;
 
@@ -72,7 +74,7 @@ pub(super) fn matrix_demand(
     programs: Option<&Programs>,
 ) -> Result<Demand, Stopped> {
     let mut by_env: BTreeMap<Name, Vec<Decided>> = BTreeMap::new();
-    for decided in decide(plan, &Inventory::default(), host, &Present::default()) {
+    for decided in decide(plan, &Inventory::default(), host, &Present::default(), &Needs::default()) {
         by_env.entry(decided.job.key().env.clone()).or_default().push(decided);
     }
     let runs_shipped = |decided: &Decided| decided.decision.runs() && decided.job.key().worker.is_shipped();

@@ -274,7 +274,7 @@ fn next(job: &Job, standing: &Standing, findings: &Findings) -> Vec<String> {
         Some((plan, Decision::Run(NotDone::Running))) => {
             found.push(format!("`orchestrate status {plan} --watch{store}` follows the run"));
         }
-        Some((plan, Decision::Run(_) | Decision::Rerun { .. })) => {
+        Some((plan, Decision::Run(_) | Decision::Rerun { .. } | Decision::Replace { .. })) => {
             found.push(format!("`{}` runs it", resume(plan)));
         }
         _ => {}

@@ -209,7 +209,12 @@ impl Overview {
             State::NotHere | State::Pruned | State::Blocked => {
                 *self.left_out.entry(why_left(decided, inventory)).or_default() += 1;
             }
-            State::Done | State::Stale | State::Running | State::Waiting => {}
+            State::Done
+            | State::Stale
+            | State::Running
+            | State::Waiting
+            | State::IfNeeded
+            | State::NotNeeded => {}
         }
     }
 

@@ -95,7 +95,8 @@ fn every_state_is_counted_once_and_explained() {
     });
     let overview = scene.overview();
     let counts = serde_json::json!({
-        "jobs": 12, "done": 4, "failed": 3, "running": 1, "waiting": 2, "not_here": 1, "pruned": 1, "blocked": 0,
+        "jobs": 12, "done": 4, "failed": 3, "running": 1, "waiting": 2, "if_needed": 0, "not_needed": 0, "not_here": 1,
+        "pruned": 1, "blocked": 0,
     });
     assert_eq!(serde_json::to_value(&overview).unwrap()["counts"], counts);
     assert!(!overview.is_settled());

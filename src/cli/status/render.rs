@@ -53,11 +53,12 @@ struct Column {
 }
 
 /// Columns that are only shown if one of their cells has content.
-const OPTIONAL: [Column; 7] = [
+const OPTIONAL: [Column; 8] = [
     Column { name: "kind", cell: |config| kind_text(config.key.kind) },
     Column { name: "failed (why)", cell: |config| failed_text(&config.failed) },
     Column { name: State::Running.text(), cell: |config| number_text(config, State::Running) },
     Column { name: State::Waiting.text(), cell: |config| number_text(config, State::Waiting) },
+    Column { name: State::IfNeeded.text(), cell: |config| number_text(config, State::IfNeeded) },
     Column { name: State::NotHere.text(), cell: |config| number_text(config, State::NotHere) },
     Column { name: State::Pruned.text(), cell: |config| number_text(config, State::Pruned) },
     Column { name: State::Blocked.text(), cell: |config| number_text(config, State::Blocked) },
@@ -96,7 +97,8 @@ fn own_cells(config: &ConfigView, varying: &[String]) -> Vec<String> {
     let mut cells =
         vec![key.env.to_string(), key.model.to_string(), key.precision.to_string(), key.batch.to_string()];
     cells.extend(varying.iter().map(|name| param_text(key, name)));
-    cells.push(format!("{}/{}", config.counts.of(State::Done), config.counts.jobs()));
+    let needed = config.counts.clone().without(State::NotNeeded).without(State::IfNeeded).jobs();
+    cells.push(format!("{}/{needed}", config.counts.of(State::Done)));
     cells
 }
 

@@ -210,7 +210,8 @@ impl Run<'_> {
             Standing::Done(record) if self.reruns.get(&job.id()) == Some(&record.attempt) => {
                 Ok(Settled::Open)
             }
-            Standing::Done(_) => {
+            Standing::Done(record) => {
+                self.note(job, Standing::Done(record));
                 self.done_by_others.insert(job.id());
                 self.leave(job, State::Done, &Decision::Skip);
                 Ok(Settled::Closed)

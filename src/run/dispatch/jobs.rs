@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::adopt::{Seen, Settled, is_orphan};
 use super::alike::Alike;
 use super::state::{Halt, Run, RunOrder};
+use super::wants::Wants;
 use crate::event::{Event, Observer, Summary, Waiting, WorkerFate};
 use crate::job::{Job, JobId, State};
 use crate::lock::{DeviceLock, LockDir, Others, OwnerLock, Owners, sign};
@@ -17,7 +18,7 @@ use crate::run::profiler::Profilers;
 use crate::run::telemetry::Sensors;
 use crate::stop::StopSignals;
 use crate::store::{Durable, Store};
-use crate::text::jobs_text;
+use crate::text::{count_text, jobs_text};
 
 /// Runs the jobs in `order` until all are done or a signal stops the run.
 ///
@@ -47,10 +48,26 @@ const LOOK: Duration = Duration::from_secs(1);
 enum Turn {
     /// This run has nothing more to do with it.
     Over,
-    /// A smaller batch ran out of memory.
-    Pruned,
+    /// As things stand, it is not run: a smaller batch ran out of memory, or its config has enough repeats.
+    Skipped,
     /// Another `orchestrate` is running it, out of the reach of our locks.
     Elsewhere,
+}
+
+/// Whether a job with this decision runs in its turn, or may do so. What is replaced has its turn after all others.
+fn may_run(decision: &Decision) -> bool {
+    match decision {
+        Decision::Run(_)
+        | Decision::Rerun { .. }
+        | Decision::IfNeeded { .. }
+        | Decision::NotNeeded { .. }
+        | Decision::Pruned { .. } => true,
+        Decision::Replace { .. }
+        | Decision::Skip
+        | Decision::Stale { .. }
+        | Decision::Blocked { .. }
+        | Decision::NotHere { .. } => false,
+    }
 }
 
 /// Refuses to run beside an `orchestrate` that no lock of ours keeps out. Whoever starts at the same moment is seen by
@@ -123,6 +140,7 @@ impl<'a> Run<'a> {
             signals,
             observer,
             ceilings: Ceilings::of(&order.inventory, order.host),
+            wants: Wants::of(order.plan, &order.inventory, order.judge),
             profilers: Profilers::default(),
             reruns: attempts_to_replace(order.decided, &order.inventory, order.store, &owners),
             states: BTreeMap::new(),
@@ -144,24 +162,32 @@ impl<'a> Run<'a> {
     }
 
     async fn everything(&mut self) -> Result<(), Halt> {
-        let decided = self.order.decided;
         self.adopt_orphans().await?;
-        let mut waiting: Vec<&Job> = decided
-            .iter()
-            .filter(|Decided { decision, .. }| decision.runs() || matches!(decision, Decision::Pruned { .. }))
-            .map(|decided| &decided.job)
-            .collect();
-        // Pruned jobs are looked at again at the end: the smaller batch might have succeeded this time. So are the jobs
-        // of others, whose attempt can fail.
+        // Whoever runs again may be needed less, and others more.
+        loop {
+            self.all_that_wait().await?;
+            if !self.replace_marked().await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Runs the jobs that are not done, in their order.
+    async fn all_that_wait(&mut self) -> Result<(), Halt> {
+        let decided = self.order.decided;
+        let mut waiting: Vec<&Job> =
+            decided.iter().filter(|decided| may_run(&decided.decision)).map(|decided| &decided.job).collect();
+        // Skipped jobs are looked at again at the end: the smaller batch might have succeeded this time, or other runs
+        // been marked. So are the jobs of others, whose attempt can fail.
         loop {
             let (mut left, mut elsewhere, mut is_stuck) = (Vec::new(), 0, true);
             for job in std::mem::take(&mut waiting) {
                 if !self.is_open(job) {
                     continue;
                 }
-                match self.run_or_prune(job).await? {
+                match self.run_or_skip(job).await? {
                     Turn::Over => is_stuck = false,
-                    Turn::Pruned => left.push(job),
+                    Turn::Skipped => left.push(job),
                     Turn::Elsewhere => {
                         elsewhere += 1;
                         left.push(job);
@@ -169,7 +195,8 @@ impl<'a> Run<'a> {
                 }
             }
             waiting = left;
-            if elsewhere == 0 && waiting.iter().all(|job| self.ceilings.prunes(job.key()).is_some()) {
+            self.look_what_is_wanted();
+            if elsewhere == 0 && waiting.iter().all(|job| self.skips(job).is_some()) {
                 return Ok(());
             }
             if is_stuck && elsewhere > 0 {
@@ -178,13 +205,54 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Runs `job` unless it is pruned, or another `orchestrate` has it.
-    async fn run_or_prune(&mut self, job: &Job) -> Result<Turn, Halt> {
-        self.heed_signals().await?;
-        if let Some(why) = self.ceilings.prunes(job.key()) {
-            self.leave(job, State::Pruned, &Decision::Pruned { why });
-            return Ok(Turn::Pruned);
+    /// Repeats the done jobs that marks leave out, each once. Returns whether there were any.
+    pub(super) async fn replace_marked(&mut self) -> Result<bool, Halt> {
+        self.look_what_is_wanted();
+        let marked = self.to_replace();
+        if marked.is_empty() {
+            return Ok(false);
         }
+        let runs = count_text(marked.len(), "run");
+        let are = if marked.len() == 1 { "is" } else { "are" };
+        self.observer
+            .event(&Event::Note(&format!("marks leave {runs} out of the statistics, which {are} repeated")));
+        for (job, attempt) in &marked {
+            self.wants.replaced.insert(job.id(), *attempt);
+            self.reruns.insert(job.id(), *attempt);
+            self.states.insert(job.id(), State::Waiting);
+            self.observer.event(&Event::Needed { job });
+        }
+        for (job, _) in &marked {
+            self.heed_signals().await?;
+            let ran = match self.run_job(job).await {
+                Err(Halt::Taken) => {
+                    self.states.remove(&job.id());
+                    self.leave(job, State::Done, &Decision::Skip);
+                    Ok(())
+                }
+                ran => self.spare_others(job, ran),
+            };
+            ran?;
+        }
+        Ok(true)
+    }
+
+    /// Why `job` does not run as things stand; `None` if it does.
+    fn skips(&mut self, job: &Job) -> Option<Decision> {
+        if let Some(why) = self.not_needed(job) {
+            return Some(Decision::NotNeeded { why });
+        }
+        self.ceilings.prunes(job.key()).map(|why| Decision::Pruned { why })
+    }
+
+    /// Runs `job` unless it is pruned or not needed, or another `orchestrate` has it.
+    async fn run_or_skip(&mut self, job: &Job) -> Result<Turn, Halt> {
+        self.heed_signals().await?;
+        if let Some(decision) = self.skips(job) {
+            self.leave(job, decision.state(), &decision);
+            return Ok(Turn::Skipped);
+        }
+        self.observer.event(&Event::Needed { job });
         // Nobody should hold the host for a job that somebody else runs.
         if self.order.join && self.is_elsewhere(job) {
             return Ok(Turn::Elsewhere);
@@ -198,7 +266,9 @@ impl<'a> Run<'a> {
     /// Whether this run might still run `job`.
     fn is_open(&self, job: &Job) -> bool {
         let id = job.id();
-        matches!(self.states.get(&id), None | Some(State::Pruned)) && !self.set_aside.contains(&id)
+        let is_open =
+            matches!(self.states.get(&id), None | Some(State::Pruned | State::NotNeeded | State::Waiting));
+        is_open && !self.set_aside.contains(&id)
     }
 
     /// Waits a moment for the others that run the last jobs.

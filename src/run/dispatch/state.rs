@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use super::alike::Alike;
 use super::missed::missed;
+use super::wants::Wants;
 use crate::event::{Event, Observer, Summary, Waiting, WorkerFate};
 use crate::job::{Device, Job, JobId, State};
 use crate::lock::{JobLock, LockDir, LockError, Others, OwnerLock, Patience, PhysicalDevice};
-use crate::plan::{Ceilings, Decided, Decision, Inventory, NotDone, Plan, Standing};
+use crate::plan::{Ceilings, Decided, Decision, Inventory, Judge, NotDone, Plan, Standing};
 use crate::record::{HostFacts, Record, WorkerFacts};
 use crate::run::concern::concerns_one_job;
 use crate::run::error::DispatchError;
@@ -32,6 +33,8 @@ pub struct RunOrder<'a> {
     pub decided: &'a [Decided],
     /// What the store held when that was decided.
     pub inventory: Inventory,
+    /// Tells what done jobs are worth, if the results decide how often a config runs.
+    pub judge: &'a dyn Judge,
     /// The host it was decided for.
     pub host: &'a HostFacts,
     /// The programs and directories that the run uses.
@@ -68,6 +71,8 @@ pub(super) struct Run<'a> {
     pub(super) signals: StopSignals,
     pub(super) observer: &'a mut dyn Observer,
     pub(super) ceilings: Ceilings,
+    /// What the configs still need, as far as results decide that.
+    pub(super) wants: Wants,
     pub(super) profilers: Profilers,
     /// Done jobs to run again, each with the attempt whose record is to be replaced.
     pub(super) reruns: BTreeMap<JobId, u32>,
@@ -201,8 +206,7 @@ impl Run<'_> {
         let keeps_its_verdict =
             !policy.verdict && earlier.is_some_and(|earlier| earlier.outcome.policy().verdict);
         if !keeps_its_verdict {
-            let before = self.order.inventory.jobs.insert(job.id(), standing);
-            self.ceilings.replace(before.as_ref().and_then(Standing::record).map(|before| &**before), record);
+            self.note(job, standing);
         }
         if self.is_set_aside(job, record) {
             self.set_aside.insert(job.id());
@@ -215,6 +219,16 @@ impl Run<'_> {
         }
         self.observer.event(&Event::Ended { job, record, retry });
         self.tell_missed(job, record);
+    }
+
+    /// Follows the store, which now holds `standing` for `job`.
+    pub(super) fn note(&mut self, job: &Job, standing: Standing) {
+        let after = standing.record().cloned();
+        let before = self.order.inventory.jobs.insert(job.id(), standing);
+        if let Some(after) = after {
+            self.ceilings.replace(before.as_ref().and_then(Standing::record).map(|before| &**before), &after);
+        }
+        self.wants.note(self.order.plan, job);
     }
 
     /// Says, once per env, which variables of our environment the worker of a failed attempt did not get.
@@ -236,7 +250,7 @@ impl Run<'_> {
 
     /// Notes that `job` is in `state` although this run has not run it, and reports why the first time.
     pub(super) fn leave(&mut self, job: &Job, state: State, decision: &Decision) {
-        if self.states.insert(job.id(), state).is_none() {
+        if self.states.insert(job.id(), state).is_none_or(|before| before == State::Waiting) {
             self.observer.event(&Event::Left { job, decision });
         }
     }
