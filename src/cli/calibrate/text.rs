@@ -34,9 +34,14 @@ pub(super) fn page(known: &Calibrated) -> String {
     format!("{}\n\n{}\n{}", lines.join("\n"), resolution_table(noise), needs_table(noise))
 }
 
+/// Where the blocks tell nothing of a drift.
+const DRIFT_UNKNOWN: &str = "drift: too few blocks to tell";
+
 fn drift_text(noise: &Noise) -> String {
     match noise.drift_per_hour {
-        None => "drift: too few blocks to tell".to_owned(),
+        // The interval of a series whose neighbours are alike can have no ends.
+        Some((_, low, high)) if !(low.is_finite() && high.is_finite()) => DRIFT_UNKNOWN.to_owned(),
+        None => DRIFT_UNKNOWN.to_owned(),
         Some((_, low, high)) if low <= 0.0 && high >= 0.0 => {
             format!("drift: none is shown; it is between {} and {} % per hour", signed(low), signed(high))
         }
