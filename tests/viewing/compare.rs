@@ -109,4 +109,6 @@ fn a_side_that_means_nothing_or_too_much_is_refused() {
     compare(&project, &["", "2.75"]).code(2).says("a side is empty");
     compare(&project, &["2.5", "2.75", "--margin", "70%"]).code(2).says("less than one half");
     compare(&project, &["store=nowhere", "2.75"]).code(4);
+    fs::create_dir(project.path("2.75")).unwrap();
+    compare(&project, &["2.5", "2.75"]).code(0);
 }

@@ -18,6 +18,9 @@ use crate::text::{nearest, one_of};
 const EXAMPLE: &str =
     "an env, `precision=bf16`, `'env=gpu compile=true'`, `matrix=NAME`, `store=DIR`, `before` or `after`";
 
+/// What a store has, and no other directory: a folder of images can be a value, too.
+const PLANS: &str = ".plans";
+
 /// Where a side's rows are.
 #[derive(Debug)]
 pub(super) struct Place {
@@ -123,7 +126,7 @@ impl Spec {
             self.place.matrix = Some(word.to_owned());
             return Ok(());
         }
-        if Path::new(word).is_dir() {
+        if Path::new(word).join(PLANS).is_dir() {
             self.place.store = existing(word)?;
             return Ok(());
         }
