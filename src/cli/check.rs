@@ -34,8 +34,10 @@ struct Checked {
     envs: Vec<CheckedEnv>,
     /// The number of configs in all envs.
     configs: usize,
-    /// The number of jobs in all envs.
+    /// The number of jobs in all envs, at most.
     jobs: usize,
+    /// The number that runs if results decide and are narrow at once.
+    jobs_at_least: usize,
     /// All mistakes, in the order of the file.
     mistakes: Vec<Note>,
 }
@@ -46,6 +48,7 @@ struct CheckedEnv {
     device: String,
     configs: usize,
     jobs: usize,
+    jobs_at_least: usize,
 }
 
 /// Prints the number of configs and jobs, or fails with all mistakes.
@@ -69,6 +72,7 @@ pub(super) fn run(args: CheckArgs, _global: &Global) -> Result<Exit, Failure> {
                 envs: Vec::new(),
                 configs: 0,
                 jobs: 0,
+                jobs_at_least: 0,
                 mistakes: invalid.notes,
             })?;
             Ok(Exit::MatrixInvalid)
@@ -83,12 +87,14 @@ fn summary(file: &str, matrix: &Matrix) -> Checked {
         device: env.device.to_string(),
         configs: 0,
         jobs: 0,
+        jobs_at_least: 0,
     };
     let mut envs: Vec<CheckedEnv> = matrix.envs.iter().map(empty).collect();
     for config in matrix.configs() {
         for env in envs.iter_mut().filter(|env| config.key.env == *env.name) {
             env.configs += 1;
             env.jobs += config.repeats.max as usize;
+            env.jobs_at_least += config.repeats.min as usize;
         }
     }
     Checked {
@@ -97,6 +103,7 @@ fn summary(file: &str, matrix: &Matrix) -> Checked {
         name: Some(matrix.name.to_string()),
         configs: envs.iter().map(|env| env.configs).sum(),
         jobs: envs.iter().map(|env| env.jobs).sum(),
+        jobs_at_least: envs.iter().map(|env| env.jobs_at_least).sum(),
         envs,
         mistakes: Vec::new(),
     }
@@ -107,27 +114,52 @@ fn noun(count: usize, noun: &str) -> String {
     if count == 1 { noun.to_owned() } else { format!("{noun}s") }
 }
 
+/// `24 to 60 jobs` where results decide how many run.
+fn range_text(least: usize, most: usize) -> String {
+    if least < most { format!("{least} to {}", jobs_text(most)) } else { jobs_text(most) }
+}
+
 /// A line for the matrix, then one aligned line per env.
 fn table(checked: &Checked) -> String {
-    let Checked { file, envs, configs, jobs, .. } = checked;
+    let Checked { file, envs, configs, jobs, jobs_at_least, .. } = checked;
     let mut text = format!(
         "{file} is valid: {}, {}, {}\n",
         count_text(envs.len(), "env"),
         count_text(*configs, "config"),
-        jobs_text(*jobs)
+        range_text(*jobs_at_least, *jobs)
     );
     let name = envs.iter().map(|env| env.name.len()).max().unwrap_or(0);
     let device = envs.iter().map(|env| env.device.len()).max().unwrap_or(0);
     for env in envs {
         text += &format!(
-            "  {:name$}  {:device$}  {:>4} {:7}  {:>5} {}\n",
+            "  {:name$}  {:device$}  {:>4} {:7}  {:>5} {}{}\n",
             env.name,
             env.device,
             env.configs,
             noun(env.configs, "config"),
             env.jobs,
-            noun(env.jobs, "job")
+            noun(env.jobs, "job"),
+            if env.jobs_at_least < env.jobs { " at most" } else { "" }
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_results_decide_the_jobs_are_a_range() {
+        let text = |repeats: &str| {
+            let yaml = format!(
+                "name: m\nmodels: [resnet18]\nbatches: [4, 8]\nrepeats: {repeats}\nenvs: {{ e: {{ device: cpu }} }}\n"
+            );
+            table(&summary("m.yaml", &crate::matrix::check(&yaml).unwrap()))
+        };
+        let range = text("{ min: 8, max: 20, until: 2% }");
+        assert!(range.starts_with("m.yaml is valid: 1 env, 2 configs, 16 to 40 jobs\n"), "{range}");
+        assert!(range.ends_with("40 jobs at most\n"), "{range}");
+        assert!(text("3").ends_with(" 6 jobs\n"), "{}", text("3"));
+    }
 }
