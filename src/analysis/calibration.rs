@@ -165,20 +165,15 @@ mod tests {
     use crate::analysis::{Study, judge};
     use crate::random::SplitMix64;
 
-    /// A normal number of standard deviation 1, by the sum of twelve uniform ones.
-    fn normal(random: &mut SplitMix64) -> f64 {
-        (0..12).map(|_| random.unit()).sum::<f64>() - 6.0
-    }
-
     /// So many blocks five minutes apart, with this scatter, and a drift per hour.
     fn study(blocks: u32, within: f64, between: f64, drift: f64, seed: u64) -> Study {
         let mut random = SplitMix64::new(seed);
         let mut builder = StudyBuilder::new();
         for repeat in 1..=blocks {
             let hours = f64::from(repeat) / 12.0;
-            let block = between * normal(&mut random) + drift * hours;
+            let block = between * random.normal() + drift * hours;
             for (place, env) in SIDES.into_iter().enumerate() {
-                let rate = 20.0 * (block + within * normal(&mut random)).exp();
+                let rate = 20.0 * (block + within * random.normal()).exp();
                 builder = builder.run_with(key(env, "resnet18", 16, repeat), rate, |record| {
                     let wall = record.ended_at - record.started_at;
                     let start = TimeDelta::minutes(5 * i64::from(repeat) + 2 * place as i64);

@@ -70,6 +70,8 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod fuzz_tests;
 #[cfg(test)]
+mod promise;
+#[cfg(test)]
 mod simulation;
 
 use std::sync::Arc;

@@ -13,16 +13,10 @@ const LOST: f64 = 0.08;
 /// How many rows are simulated for each table.
 const ROWS_EACH: usize = 20;
 
-/// A standard normal number, by Box and Muller (1958).
-fn normal(random: &mut SplitMix64) -> f64 {
-    let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * random.unit()).cos()
-}
-
 /// The log of a run that scatters by `deviation`. It is disturbed with the probability `slow`.
 fn log(deviation: f64, slow: f64, random: &mut SplitMix64) -> f64 {
     let disturbed = if random.unit() < slow { (1.0 - LOST).ln() } else { 0.0 };
-    disturbed + deviation * normal(random)
+    disturbed + deviation * random.normal()
 }
 
 /// Rows of `n` runs.

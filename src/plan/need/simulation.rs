@@ -46,20 +46,14 @@ fn worlds() -> Vec<World> {
     worlds
 }
 
-/// A standard normal number, by Box and Muller (1958).
-fn normal(random: &mut SplitMix64) -> f64 {
-    let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * random.unit()).cos()
-}
-
 impl World {
     /// Runs every config of one matrix block by block, each until it has enough.
     fn matrix(&self, random: &mut SplitMix64) -> Vec<[f64; 3]> {
         let mut configs = vec![(course_of(&self.rule, &[]), Vec::new()); CONFIGS];
         for _ in 0..self.rule.max {
-            let block = self.block * normal(random);
+            let block = self.block * random.normal();
             for (course, logs) in configs.iter_mut().filter(|(course, _)| !course.is_enough()) {
-                logs.push(block + self.within * normal(random));
+                logs.push(block + self.within * random.normal());
                 course.add(logs[logs.len() - 1]);
             }
         }
