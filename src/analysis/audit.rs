@@ -110,15 +110,10 @@ pub fn bias(audited: &[Audited<'_>]) -> Option<Bias> {
     let (excluded, table): (Vec<f64>, Vec<f64>) = both.unzip();
     Some(Bias {
         rows: excluded.len(),
-        excluded: geometric_mean(&excluded)?,
+        excluded: stats::geometric_mean(&excluded).ok()?,
         interval: stats::geometric_mean_interval(&excluded, CONFIDENCE).ok(),
-        table: geometric_mean(&table)?,
+        table: stats::geometric_mean(&table).ok()?,
     })
-}
-
-fn geometric_mean(ratios: &[f64]) -> Option<f64> {
-    let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
-    Some(stats::mean(&logs).ok()?.exp())
 }
 
 impl Bias {

@@ -33,7 +33,8 @@ pub fn blocks(records: &[&Record]) -> Vec<usize> {
         let mut open: BTreeMap<u32, Open> = BTreeMap::new();
         for (place, Placed { index, record }) in machine.iter().enumerate() {
             let going_on = open.get(&record.key.repeat).filter(|block| block.takes(record, place));
-            let number = going_on.map_or_else(|| numbers.next().expect("no end"), |block| block.number);
+            let number = going_on
+                .map_or_else(|| numbers.next().expect("whole numbers do not end"), |block| block.number);
             let end = going_on.map_or(record.ended_at, |block| block.end.max(record.ended_at));
             open.insert(record.key.repeat, Open { number, place, end });
             found[*index] = number;

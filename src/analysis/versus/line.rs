@@ -3,7 +3,7 @@
 use super::meet::{Apart, Pair};
 use crate::analysis::compare::{Comparison, Pairing, Verdict, WouldDecide};
 use crate::analysis::group::Row;
-use crate::stats::{self, Interval};
+use crate::stats::Interval;
 use crate::text::{LastDigit, significant};
 
 /// The runs of a config on a side.
@@ -104,11 +104,6 @@ impl Line {
 }
 
 fn of_side(row: &Row<'_>) -> Option<OfSide> {
-    let logs: Vec<f64> = row
-        .runs
-        .iter()
-        .filter(|run| run.counts())
-        .filter_map(|run| Some(run.samples_per_s()?.ln()))
-        .collect();
-    Some(OfSide { n: logs.len(), per_s: stats::mean(&logs).ok()?.exp() })
+    let statistics = row.statistics.as_ref().ok()?;
+    Some(OfSide { n: statistics.n, per_s: statistics.geometric_mean })
 }

@@ -85,7 +85,7 @@ pub(super) fn run(args: CalibrateArgs, global: &Global) -> Result<Exit, Failure>
     leave(known);
     if is_wrong {
         say(&format!(
-            "warning: equal envs seem to differ. One of forty calibrations shows that by chance; \
+            "warning: equal envs seem to differ. At most one of twenty calibrations shows that by chance; \
              `orchestrate compare {} {} --matrix {}` shows the numbers",
             SIDES[0], SIDES[1], plan.matrix.name
         ));
