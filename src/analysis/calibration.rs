@@ -198,6 +198,13 @@ mod tests {
         assert!(!noise.is_wrong, "{noise:?}");
     }
 
+    /// What the mean of a pair scatters by is that of its runs, and no scatter of blocks.
+    #[test]
+    fn equal_blocks_hardly_scatter_beyond_their_runs() {
+        let noise = found(&study(200, 0.02, 0.0, 0.0, 7));
+        assert!(noise.between < 0.0105, "{noise:?}");
+    }
+
     /// Over many machines, the interval of the scatter holds as often as it says.
     #[test]
     fn the_interval_of_the_scatter_covers_it() {
