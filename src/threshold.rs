@@ -93,15 +93,24 @@ pub enum Unit {
 impl Unit {
     /// `value` with its unit and at most four decimals: `5 %`, `1.2 ×`, `16 MiB`.
     pub fn text(self, value: f64) -> String {
-        let digits = |value: f64| decimals(value, 4);
+        format!("{}{}", decimals(self.scale() * value, 4), self.suffix())
+    }
+
+    /// What a value is multiplied by before it is printed.
+    pub fn scale(self) -> f64 {
+        if self == Unit::Share { 100.0 } else { 1.0 }
+    }
+
+    /// The unit as it is printed, with the space before it.
+    pub fn suffix(self) -> &'static str {
         match self {
-            Unit::Share => format!("{} %", digits(100.0 * value)),
-            Unit::Times => format!("{} ×", digits(value)),
-            Unit::Seconds => format!("{} s", digits(value)),
-            Unit::Processors => format!("{} processors", digits(value)),
-            Unit::PerSecond => format!("{} per second", digits(value)),
-            Unit::PerMinute => format!("{} per minute", digits(value)),
-            Unit::Mebibytes => format!("{} MiB", digits(value)),
+            Unit::Share => " %",
+            Unit::Times => " ×",
+            Unit::Seconds => " s",
+            Unit::Processors => " processors",
+            Unit::PerSecond => " per second",
+            Unit::PerMinute => " per minute",
+            Unit::Mebibytes => " MiB",
         }
     }
 
@@ -314,7 +323,7 @@ impl Threshold {
                 0.05,
                 Share,
                 Above,
-                "how much slower training on files is than on synthetic data, or how much the two rows scatter",
+                "how much slower training on files is than on synthetic data, and how far its interval reaches",
                 "A choice: the same as `high_variation`.",
             ),
             Threshold::BlockShift => (

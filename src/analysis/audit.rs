@@ -7,8 +7,10 @@
 use std::collections::BTreeMap;
 
 use super::Run;
+use super::claim::{Compared, Limit, Relation, Sentence};
 use super::group::Row;
-use super::marks::Mark;
+use super::marks::{Mark, Threshold};
+use super::versus::ratio_texts;
 use crate::stats::{self, CONFIDENCE, Interval};
 use crate::text::count_text;
 
@@ -127,35 +129,57 @@ impl Bias {
         self.interval.is_some_and(|interval| interval.low > 1.0 || interval.high < 1.0)
     }
 
-    /// Both ratios in words: sentences without a full stop. `more` stands behind the numbers of the first one.
-    pub fn sentences(&self, more: &str) -> [String; 2] {
-        let rows = format!("over {}", count_text(self.rows, "row"));
-        let interval = match self.interval {
-            Some(interval) => {
-                format!("95 % interval of the ratio {:.3} to {:.3}", interval.low, interval.high)
-            }
+    /// Both ratios in words, with the `threshold` that the first one passed.
+    pub fn sentence(&self, threshold: f64) -> Sentence {
+        let size = Compared::passed(Threshold::ExclusionBias, self.distance(), threshold, 1);
+        let ends = self.interval.map(|interval| self.certain(interval));
+        let printed = ends.as_ref().map(|ends| ends.each_ref().map(|end| end.number().to_owned()));
+        let text = self.text(size.number(), printed, &format!("; threshold {}", size.limit()));
+        Sentence::new(text, [size]).claiming(ends.into_iter().flatten())
+    }
+
+    /// Both ratios in words, whatever they are.
+    pub fn words(&self) -> String {
+        let printed = self.interval.map(|interval| {
+            let [_, low, high] = ratio_texts(self.excluded, interval);
+            [low, high]
+        });
+        self.text(&percent(self.excluded), printed, "")
+    }
+
+    /// The ends of an interval that says that the runs left out are not as fast as the others.
+    fn certain(&self, Interval { low, high, .. }: Interval) -> [Compared; 2] {
+        let relation = if self.excluded < 1.0 { Relation::Below } else { Relation::Above };
+        Compared::all([low, high].map(|end| (end, relation, Limit::understood(1.0))), 3)
+    }
+
+    fn text(&self, size: &str, interval: Option<[String; 2]>, threshold: &str) -> String {
+        let rows = count_text(self.rows, "row");
+        let interval = match interval {
+            Some([low, high]) => format!("95 % interval of the ratio {low} to {high}"),
             None => "too few rows for an interval".to_owned(),
         };
-        let than = difference(self.excluded).map_or("as fast as".to_owned(), |(by, slower)| {
-            format!("{by} {} than", if slower { "slower" } else { "faster" })
-        });
-        let table = difference(self.table)
-            .map_or("hardly changes their medians".to_owned(), |(by, slower)| {
-                format!("{} their medians by {by}", if slower { "lowers" } else { "raises" })
-            });
-        [
-            format!(
-                "The runs that marks leave out were {than} the others of their rows (geometric mean {rows}, {interval}{more})"
-            ),
-            format!("Leaving them out {table}"),
-        ]
+        let than = match size {
+            NOTHING => "as fast as".to_owned(),
+            _ => format!("{size} % {} than", if self.excluded < 1.0 { "slower" } else { "faster" }),
+        };
+        let table = match &*percent(self.table) {
+            NOTHING => "hardly changes their medians".to_owned(),
+            by => format!("{} their medians by {by} %", if self.table < 1.0 { "lowers" } else { "raises" }),
+        };
+        format!(
+            "The runs that marks leave out were {than} the others of their rows (geometric mean over {rows}, \
+             {interval}{threshold}). Leaving them out {table}."
+        )
     }
 }
 
-/// How far `ratio` is from 1, and whether it is below; `None` if it rounds to nothing.
-fn difference(ratio: f64) -> Option<(String, bool)> {
-    let text = format!("{:.1} %", 100.0 * (ratio - 1.0).abs());
-    (text != "0.0 %").then_some((text, ratio < 1.0))
+/// What [`percent`] says of a ratio that is hardly different from 1.
+const NOTHING: &str = "0.0";
+
+/// How far `ratio` is from 1, in percent.
+fn percent(ratio: f64) -> String {
+    format!("{:.1}", 100.0 * (ratio - 1.0).abs())
 }
 
 #[cfg(test)]
@@ -252,20 +276,21 @@ mod tests {
         let bias = |excluded, table, interval| Bias { rows: 3, excluded, interval, table };
         let interval = Some(Interval { low: 0.79, high: 0.9, coverage: 0.95 });
         assert_eq!(
-            bias(0.8444, 1.031, interval).sentences(""),
-            [
-                "The runs that marks leave out were 15.6 % slower than the others of their rows (geometric mean over 3 \
-                 rows, 95 % interval of the ratio 0.790 to 0.900)",
-                "Leaving them out raises their medians by 3.1 %",
-            ]
+            bias(0.8444, 1.031, interval).words(),
+            "The runs that marks leave out were 15.6 % slower than the others of their rows (geometric mean over 3 rows, \
+             95 % interval of the ratio 0.790 to 0.900). Leaving them out raises their medians by 3.1 %."
         );
-        let [one, two] = Bias { rows: 1, ..bias(1.0004, 0.9996, None) }.sentences("");
         assert_eq!(
-            one,
+            Bias { rows: 1, ..bias(1.0004, 0.9996, None) }.words(),
             "The runs that marks leave out were as fast as the others of their rows (geometric mean over 1 row, too few \
-             rows for an interval)"
+             rows for an interval). Leaving them out hardly changes their medians."
         );
-        assert_eq!(two, "Leaving them out hardly changes their medians");
-        assert!(bias(1.25, 0.9, None).sentences("")[0].contains("25.0 % faster than"));
+        assert!(bias(1.25, 0.9, None).words().contains("25.0 % faster than"));
+        let near = Interval { low: 0.79, high: 0.9997, coverage: 0.95 };
+        let told = bias(0.979_99, 1.0, Some(near)).sentence(0.02);
+        assert!(
+            told.text.contains("2.001 % slower") && told.text.contains("0.7900 to 0.9997; threshold 2 %"),
+            "{told}"
+        );
     }
 }

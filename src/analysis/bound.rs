@@ -6,6 +6,7 @@
 use std::fmt;
 
 use super::Run;
+use super::claim::{Claim, Compared, Limit, Relation, Sentence};
 use super::group::Row;
 use super::marks::{Mark, Threshold, Thresholds};
 use super::peaks::Range;
@@ -63,7 +64,7 @@ pub enum Class {
         /// The bound.
         bound: Bound,
         /// The reason, as a clause about the row.
-        why: String,
+        why: Sentence,
     },
 }
 
@@ -77,9 +78,9 @@ impl Class {
     }
 
     /// The reason, as a clause about the row.
-    pub fn why(&self) -> String {
+    pub fn why(&self) -> Sentence {
         match self {
-            Class::Obstructed(obstacle) => obstacle.to_string(),
+            Class::Obstructed(obstacle) => obstacle.sentence(),
             Class::Placed { why, .. } => why.clone(),
         }
     }
@@ -157,7 +158,14 @@ impl Place {
                 (Bound::Unknown, format!("{}, and it could be {could}: ", self.vague()))
             }
         };
-        Class::Placed { bound, why: format!("{start}with the bytes that ncu counted it reaches {self}") }
+        let text = format!("{start}with the bytes that ncu counted it reaches {self}");
+        Class::Placed { bound, why: Sentence::new(text, self.claims()) }
+    }
+
+    /// On which side of each limit its shares lie.
+    pub(super) fn claims(&self) -> Vec<Compared> {
+        let ends = [self.of_compute(), self.of_memory()].map(Range::ends).concat();
+        ends.into_iter().flat_map(sides).collect()
     }
 
     /// The regions at all ends, each once. Between two ends of one region there is no other.
@@ -198,15 +206,24 @@ impl fmt::Display for Place {
     }
 }
 
+/// On which side of every limit `share` lies, in percent.
+fn sides(share: f64) -> [Compared; 3] {
+    let limits = [
+        (FAR_FROM_ROOF, Relation::From, Relation::Below),
+        (AT_ROOF, Relation::From, Relation::Below),
+        (1.0, Relation::Above, Relation::UpTo),
+    ];
+    let side = |(limit, beyond, within): (f64, Relation, Relation)| {
+        let relation = if beyond.holds(share, limit) { beyond } else { within };
+        (100.0 * share, relation, Limit::understood(100.0 * limit))
+    };
+    Compared::all(limits.map(side), 0)
+}
+
 /// `share` in percent, with as many decimals as show on which side of every limit it is.
 fn percent(share: f64) -> String {
-    let is_same = |shown: f64| {
-        let is_from = |limit: &f64| (shown >= *limit) == (share >= *limit);
-        [FAR_FROM_ROOF, AT_ROOF].iter().all(is_from) && (shown > 1.0) == (share > 1.0)
-    };
-    let text = |decimals: usize| format!("{:.decimals$}", 100.0 * share);
-    let shows = |text: &String| text.parse::<f64>().is_ok_and(|shown| is_same(shown / 100.0));
-    (0..6).map(text).find(shows).unwrap_or_else(|| text(6))
+    let [digits, ..] = sides(share);
+    digits.number().to_owned()
 }
 
 /// What keeps a row from its roofs, whatever its place below them.
@@ -254,30 +271,49 @@ impl Obstacle {
     }
 }
 
-impl fmt::Display for Obstacle {
+impl Obstacle {
     /// A clause about the row, with the threshold.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Obstacle::Waits { share, n, threshold } => write!(
-                f,
-                "it waited for data during {:.1} % of its window, median of n = {n} (threshold {})",
-                100.0 * share,
-                Threshold::DataWaitShare.text(*threshold)
-            ),
-            Obstacle::Data { slower, threshold } => write!(
-                f,
-                "it is {:.1} % slower than on synthetic tensors (threshold {})",
-                100.0 * slower,
-                Threshold::DataGap.text(*threshold)
-            ),
-            Obstacle::Processors { busy, usable } => write!(
-                f,
-                "its process kept {busy:.2} of {usable} usable processors busy beside the device (threshold {:.0} %)",
-                100.0 * ALL_PROCESSORS
-            ),
-            Obstacle::Spill { runs, of } => write!(f, "{runs} of {of} runs are marked spilled"),
+    pub fn sentence(&self) -> Sentence {
+        match *self {
+            Obstacle::Waits { share, n, threshold } => {
+                let share = Compared::passed(Threshold::DataWaitShare, share, threshold, 1);
+                let text = format!(
+                    "it waited for data during {} % of its window, median of n = {n} (threshold {})",
+                    share.number(),
+                    share.limit()
+                );
+                Sentence::new(text, [share])
+            }
+            Obstacle::Data { slower, threshold } => {
+                let slower = Compared::passed(Threshold::DataGap, slower, threshold, 1);
+                let (percent, limit) = (slower.number(), slower.limit());
+                let text = format!("it is {percent} % slower than on synthetic tensors (threshold {limit})");
+                Sentence::new(text, [slower])
+            }
+            Obstacle::Processors { busy, usable } => processors_text(busy, usable),
+            Obstacle::Spill { runs, of } => {
+                Sentence::new(format!("{runs} of {of} runs are marked spilled"), [Claim::of(runs, of)])
+            }
         }
     }
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.sentence().fmt(f)
+    }
+}
+
+fn processors_text(busy: f64, usable: u32) -> Sentence {
+    let share = 100.0 * busy / f64::from(usable);
+    let limit = Limit::with_unit(100.0 * ALL_PROCESSORS, " %");
+    let share = Compared::new(share, Relation::From, limit, 0);
+    let text = format!(
+        "its process kept {busy:.2} of {usable} usable processors busy beside the device, {} % of them (threshold {})",
+        share.number(),
+        share.limit()
+    );
+    Sentence::new(text, [share])
 }
 
 /// What keeps each of `rows` from its roofs, in their order.
@@ -304,7 +340,7 @@ fn data(row: &Row<'_>, gaps: &[Gap<'_>], thresholds: &Thresholds) -> Option<Obst
     let gap = gaps.iter().find(|gap| std::ptr::eq(gap.real, row))?;
     let is_held_up = matches!(gap.verdict(thresholds), Verdict::SharesProcessors | Verdict::HoldsUp);
     let threshold = thresholds.of(Threshold::DataGap);
-    is_held_up.then_some(Obstacle::Data { slower: gap.slower, threshold })
+    is_held_up.then(|| Obstacle::Data { slower: gap.slower(), threshold })
 }
 
 /// On a CPU, the processors are the device. A single one is always busy, because a process that waits for a GPU looks
@@ -402,7 +438,7 @@ mod tests {
         assert!(analysis.rooflines[0].points.iter().all(|point| point.bound == Bound::Host));
         assert_eq!(analysis.classes[0].bound(), Bound::Host);
         assert_eq!(
-            analysis.classes[0].why(),
+            analysis.classes[0].why().text,
             "it waited for data during 60.0 % of its window, median of n = 3 (threshold 10 %)"
         );
         assert_eq!(told(&analysis, "latency-bound"), 0, "{:?}", analysis.findings);
@@ -423,8 +459,8 @@ mod tests {
             analyse(&study.build()).classes[0].clone()
         };
         let class = with(1.85, Device::Cuda(0));
-        let why = "its process kept 1.85 of 2 usable processors busy beside the device (threshold 90 %)";
-        assert_eq!((class.bound(), class.why().as_str()), (Bound::Host, why));
+        let why = "its process kept 1.85 of 2 usable processors busy beside the device, 92 % of them (threshold 90 %)";
+        assert_eq!((class.bound(), class.why().text.as_str()), (Bound::Host, why));
         assert_eq!(with(1.75, Device::Cuda(0)).bound(), Bound::Unknown);
         assert_eq!(with(1.95, Device::Cpu).bound(), Bound::Unknown);
     }
@@ -447,7 +483,7 @@ mod tests {
             bounds.contains(&(true, Bound::Host)) && bounds.contains(&(false, Bound::Unknown)),
             "{bounds:?}"
         );
-        let why = analysis.classes.iter().map(Class::why).find(|why| why.contains("synthetic"));
+        let why = analysis.classes.iter().map(|class| class.why().text).find(|why| why.contains("synthetic"));
         assert_eq!(why.as_deref(), Some("it is 20.0 % slower than on synthetic tensors (threshold 5 %)"));
     }
 
@@ -465,7 +501,7 @@ mod tests {
             let analysis = analyse(study);
             let class = &analysis.classes[1];
             assert_eq!(
-                (class.bound(), class.why().as_str()),
+                (class.bound(), class.why().text.as_str()),
                 (Bound::Spilled, "2 of 2 runs are marked spilled")
             );
             assert_eq!(
@@ -496,7 +532,7 @@ mod tests {
 
     #[test]
     fn what_nothing_shows_is_unknown_with_the_reason() {
-        let why = |study: &crate::analysis::Study| analyse(study).classes[0].why();
+        let why = |study: &crate::analysis::Study| analyse(study).classes[0].why().text;
         let run = |model| StudyBuilder::new().run("cpu", model, 16, 1, 10.0);
         assert_eq!(why(&run("resnet18").build()), "its device has no peaks");
         assert_eq!(why(&run("lenet").build()), "its FLOPs are unknown");
@@ -527,13 +563,13 @@ mod tests {
         assert_eq!(class(5.9).bound(), Bound::Latency);
         assert_eq!(class(9.9).bound(), Bound::Unknown);
         assert_eq!(
-            class(9.9).why(),
+            class(9.9).why().text,
             "a roof is only known as a range, and it could be latency-bound or between its roofs: with the bytes \
              that ncu counted it reaches 29 to 50 % of the compute roof and 10 % of the memory roof"
         );
-        assert!(class(11.0).why().starts_with("it is between its roofs: "), "{}", class(11.0).why());
+        assert!(class(11.0).why().text.starts_with("it is between its roofs: "), "{}", class(11.0).why());
         assert!(
-            class(20.34).why().contains("could be compute-bound or above its roof"),
+            class(20.34).why().text.contains("could be compute-bound or above its roof"),
             "{}",
             class(20.34).why()
         );
@@ -544,7 +580,7 @@ mod tests {
             [Bound::Memory, Bound::Memory, Bound::Unknown]
         );
         let crossing = place(80.0, range(90.0, 120.0), range(100.0, 100.0)).class();
-        assert!(crossing.why().contains("could be memory-bound or compute-bound"), "{}", crossing.why());
+        assert!(crossing.why().text.contains("could be memory-bound or compute-bound"), "{crossing:?}");
     }
 
     /// Runs of 3.9, 4.7 and 5.5 samples per second are far from the roofs on average, and not within their scatter.
@@ -567,7 +603,7 @@ mod tests {
         let scattered = class([3.4, 4.7, 6.0]);
         assert_eq!(scattered.bound(), Bound::Unknown);
         let start = "the throughput scatters, and it could be latency-bound or between its roofs: ";
-        assert!(scattered.why().starts_with(start), "{}", scattered.why());
+        assert!(scattered.why().text.starts_with(start), "{scattered:?}");
         // Which roof is nearer does not depend on the throughput.
         let place = Place {
             attained: Range { low: 65.0, high: 75.0 },

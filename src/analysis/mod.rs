@@ -40,6 +40,7 @@ pub mod blocks;
 pub mod bound;
 pub mod calibration;
 mod circumstances;
+mod claim;
 mod column;
 mod columns;
 pub mod compare;
@@ -70,7 +71,11 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod fuzz_tests;
 #[cfg(test)]
+mod independence_tests;
+#[cfg(test)]
 mod promise;
+#[cfg(test)]
+mod random_table;
 #[cfg(test)]
 mod simulation;
 

@@ -4,6 +4,7 @@
 
 use serde::Serialize;
 
+use super::claim::{Claim, Sentence};
 use super::compare::Settings;
 use crate::job::{Device, Name};
 use crate::record::HostFacts;
@@ -63,19 +64,20 @@ impl Calibrated {
     }
 
     /// What so many repeats resolve there, in a sentence without a full stop. `None` for fewer than three.
-    pub fn resolution_text(&self, repeats: usize) -> Option<String> {
+    pub fn resolution(&self, repeats: usize) -> Option<Sentence> {
         let Calibrated { device, host, date, noise, .. } = self;
         let [interleaved, apart] =
             [Order::Interleaved, Order::Apart].map(|order| noise.resolves(repeats, order));
         let percent = |share: f64| significant(100.0 * share, 2);
-        Some(format!(
+        let text = format!(
             "at the noise of {device} on {}, calibrated on {date}, {} resolve {} % between interleaved configs, and {} \
              % between runs apart",
             host.hostname,
             count_text(repeats, "repeat"),
             percent(interleaved?),
             percent(apart?)
-        ))
+        );
+        Some(Sentence::new(text, [Claim::several(repeats)]))
     }
 }
 

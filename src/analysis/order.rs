@@ -4,13 +4,23 @@ use std::sync::Arc;
 
 use crate::job::{Finite, Key, ParamValue, Params, WorkerTemplate};
 
-/// Sorts `jobs` in the order of rows and runs: by env, model, precision, parameters, batch, repeat and kind.
+/// Sorts `jobs` in the order of rows and runs: by env, model, precision, parameters, batch, repeat, kind and
+/// device.
 pub fn sort<T>(jobs: &mut [T], key: impl Fn(&T) -> &Key) {
     let mut ranks = ParamsRanks::default();
     jobs.sort_by_cached_key(|job| {
         let key = key(job);
         let params = ranks.of(key);
-        (key.env.clone(), key.model.clone(), key.precision, params, key.batch, key.repeat, key.kind)
+        (
+            key.env.clone(),
+            key.model.clone(),
+            key.precision,
+            params,
+            key.batch,
+            key.repeat,
+            key.kind,
+            key.device,
+        )
     });
 }
 

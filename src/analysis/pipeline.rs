@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use super::claim::{Compared, Limit, Relation, Sentence};
+use super::compare::{Settings, compare};
 use super::group::{Row, Statistics};
 use super::marks::{Threshold, Thresholds};
+use super::versus::rates;
 use crate::job::{DataSource, Device, JobId, Key, ParamValue};
-use crate::stats;
+use crate::stats::{self, Interval};
+use crate::text::significant;
 
 /// Two rows that differ only in the source of their images, and not in what was observed.
 #[derive(Clone, Debug)]
@@ -14,19 +18,13 @@ pub struct Gap<'a> {
     pub real: &'a Row<'a>,
     /// The row on synthetic tensors.
     pub synthetic: &'a Row<'a>,
-    /// The medians of `real` and `synthetic`, in samples per second.
-    pub samples_per_s: [f64; 2],
-    /// How much slower `real` is, as a share of `synthetic`'s median; negative if it is faster.
-    pub slower: f64,
-    /// How much both rows scatter: the sum of their median absolute deviations, as a share of `synthetic`'s median;
-    /// `None` if either has fewer than [`LEAST_RUNS`].
-    pub spread: Option<f64>,
+    /// The throughput of `real` ÷ that of `synthetic`: by the blocks that hold both, else by the geometric means.
+    pub ratio: f64,
+    /// Its interval at 95 %; `None` if either has fewer than three runs.
+    pub interval: Option<Interval>,
     /// The median share of its window that `real` waited for images; `None` if its worker does not report it.
     pub data_wait_share: Option<f64>,
 }
-
-/// The fewest runs whose scatter says anything: that of two is as often half of the truth.
-pub const LEAST_RUNS: usize = 3;
 
 /// What a gap means for the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +33,8 @@ pub enum Verdict {
     KeepsUp,
     /// There are too few runs to tell.
     TooFew,
-    /// The rows scatter too much to tell.
-    Scatters,
+    /// The runs do not decide.
+    CannotTell,
     /// The training waits for images.
     Waits,
     /// The training waits for images, though it is not clearly slower than on synthetic tensors.
@@ -48,16 +46,27 @@ pub enum Verdict {
 }
 
 impl Gap<'_> {
-    /// What the gap says about the host. Where the rows scatter by more than a gap that would matter, a gap within that
-    /// scatter says nothing. A run that waited was held up, whatever the gap.
+    /// How much slower `real` is, as a share of the throughput of `synthetic`; negative if it is faster.
+    pub fn slower(&self) -> f64 {
+        1.0 - self.ratio
+    }
+
+    /// What the gap says about the host. The host is the limit if files are slower for certain, and by more than is
+    /// tolerated. It is not if even the lower end of the interval is within what is tolerated. Without a gap, chance
+    /// makes the host the limit once in forty times. A run that waited was held up, whatever the gap.
     pub fn verdict(&self, thresholds: &Thresholds) -> Verdict {
         let tolerated = thresholds.of(Threshold::DataGap);
-        let by_gap = match self.spread {
+        let by_gap = match self.interval {
             None => Verdict::TooFew,
-            Some(spread) if spread > tolerated && self.slower.abs() <= spread => Verdict::Scatters,
-            Some(_) if self.slower <= tolerated => Verdict::KeepsUp,
-            Some(_) if self.real.config.device == Device::Cpu => Verdict::SharesProcessors,
-            Some(_) => Verdict::HoldsUp,
+            Some(Interval { high, .. }) if high < 1.0 && self.slower() > tolerated => {
+                if self.real.config.device == Device::Cpu {
+                    Verdict::SharesProcessors
+                } else {
+                    Verdict::HoldsUp
+                }
+            }
+            Some(Interval { low, .. }) if 1.0 - low <= tolerated => Verdict::KeepsUp,
+            Some(_) => Verdict::CannotTell,
         };
         let waited = |share: f64| share > thresholds.of(Threshold::DataWaitShare);
         match by_gap {
@@ -68,44 +77,92 @@ impl Gap<'_> {
     }
 
     /// The gap in words: how large it is, and whether the host is the limit.
-    pub fn sentence(&self, thresholds: &Thresholds) -> String {
-        let [real, synthetic] = self.samples_per_s;
-        let unit = self.real.unit();
-        let n = |row: &Row<'_>| row.statistics.as_ref().map_or(0, |statistics| statistics.n);
-        let waited = match self.data_wait_share {
-            Some(share) => format!("it waited for images during {:.0} % of its window", 100.0 * share),
-            None => "how long it waited for images is not known".to_owned(),
+    pub fn sentence(&self, thresholds: &Thresholds) -> Sentence {
+        let verdict = self.verdict(thresholds);
+        let size = self.size(verdict, thresholds.of(Threshold::DataGap));
+        let interval = self.interval.map(|interval| ends(interval, verdict, thresholds));
+        let interval_text = interval.as_ref().map_or("no interval".to_owned(), |[low, high]| {
+            format!("95 % interval of the ratio {} to {}", low.number(), high.number())
+        });
+        let [real, synthetic] = [self.real, self.synthetic].map(|row| row.statistics.as_ref().ok());
+        let rate = |side: Option<&Statistics>| {
+            side.map_or("?".to_owned(), |statistics| significant(statistics.geometric_mean, 4))
         };
-        let spread = self.spread.map_or("unknown".to_owned(), |spread| format!("{:.1} %", 100.0 * spread));
-        let verdict = match self.verdict(thresholds) {
-            Verdict::KeepsUp => "the host is not the limit".to_owned(),
-            Verdict::TooFew => {
-                format!("fewer than {LEAST_RUNS} runs a side cannot tell whether the host is the limit")
-            }
-            Verdict::Scatters => "the runs scatter too much to tell whether the host is the limit".to_owned(),
-            Verdict::Waits => format!("the host is the limit: {waited}"),
-            Verdict::WaitsAllTheSame => {
-                format!(
-                    "the host is the limit all the same: {waited} (threshold {})",
-                    thresholds.text(Threshold::DataWaitShare)
-                )
-            }
-            Verdict::SharesProcessors => {
-                format!("the host is the limit: decoding takes the processors that train ({waited})")
-            }
-            Verdict::HoldsUp => format!("the host is the limit, though {waited}"),
-        };
-        format!(
-            "{} is {:.1} % {} than the same on synthetic tensors: {real:.2} against {synthetic:.2} {unit}/s, medians \
-             of n = {} and {} (threshold {}, spread {spread}); {verdict}.",
+        let n = |side: Option<&Statistics>| side.map_or(0, |statistics| statistics.n);
+        let text = format!(
+            "{} is {} % {} than the same on synthetic tensors: {} against {} {}/s, geometric means of n = {} and {} \
+             ({interval_text}, threshold {})",
             self.real.label(),
-            100.0 * self.slower.abs(),
-            if self.slower < 0.0 { "faster" } else { "slower" },
-            n(self.real),
-            n(self.synthetic),
+            size.number(),
+            if self.slower() < 0.0 { "faster" } else { "slower" },
+            rate(real),
+            rate(synthetic),
+            self.real.unit(),
+            n(real),
+            n(synthetic),
             thresholds.text(Threshold::DataGap),
-        )
+        );
+        let verdict =
+            self.verdict_text(verdict, thresholds).reworded(|verdict| format!("{text}; {verdict}."));
+        verdict.claiming(interval.into_iter().flatten().chain([size]))
     }
+
+    /// How much slower or faster, in percent.
+    fn size(&self, verdict: Verdict, tolerated: f64) -> Compared {
+        if verdict.is_held_up() {
+            Compared::passed(Threshold::DataGap, self.slower(), tolerated, 1)
+        } else {
+            Compared::new(100.0 * self.slower().abs(), Relation::From, Limit::understood(0.0), 1)
+        }
+    }
+
+    fn verdict_text(&self, verdict: Verdict, thresholds: &Thresholds) -> Sentence {
+        let threshold = thresholds.of(Threshold::DataWaitShare);
+        let waited = match self.data_wait_share {
+            Some(share) => {
+                let relation = if share > threshold { Relation::Above } else { Relation::UpTo };
+                let share = Compared::with(Threshold::DataWaitShare, share, relation, threshold, 0);
+                let (percent, limit) = (share.number(), share.limit());
+                let text =
+                    format!("it waited for images during {percent} % of its window (threshold {limit})");
+                Sentence::new(text, [share])
+            }
+            None => "how long it waited for images is not known".into(),
+        };
+        match verdict {
+            Verdict::KeepsUp => "the host is not the limit".into(),
+            Verdict::TooFew => "fewer than 3 runs a side cannot tell whether the host is the limit".into(),
+            Verdict::CannotTell => "the runs cannot tell whether the host is the limit".into(),
+            Verdict::Waits => waited.reworded(|waited| format!("the host is the limit: {waited}")),
+            Verdict::WaitsAllTheSame => {
+                waited.reworded(|waited| format!("the host is the limit all the same: {waited}"))
+            }
+            Verdict::SharesProcessors => waited.reworded(|waited| {
+                format!("the host is the limit: the processors that train also decode, and {waited}")
+            }),
+            Verdict::HoldsUp => waited.reworded(|waited| format!("the host is the limit, though {waited}")),
+        }
+    }
+}
+
+impl Verdict {
+    /// Whether training on files is slower for certain, and by more than is tolerated.
+    fn is_held_up(self) -> bool {
+        matches!(self, Verdict::Waits | Verdict::SharesProcessors | Verdict::HoldsUp)
+    }
+}
+
+/// The ends of the ratio's interval, and where they lie if `verdict` says it.
+fn ends(Interval { low, high, .. }: Interval, verdict: Verdict, thresholds: &Thresholds) -> [Compared; 2] {
+    let [low, high] = [low, high].map(|end| (end, Relation::From, Limit::understood(0.0)));
+    let tolerated = Limit::understood(1.0 - thresholds.of(Threshold::DataGap));
+    let one = Limit::understood(1.0);
+    let claims = match verdict {
+        Verdict::KeepsUp => [(low.0, Relation::From, tolerated), high],
+        _ if verdict.is_held_up() => [low, high].map(|(end, ..)| (end, Relation::Below, one)),
+        _ => [low, high],
+    };
+    Compared::all(claims, 3)
 }
 
 /// Every row on files with its counterpart on synthetic tensors, if there is one.
@@ -135,14 +192,14 @@ fn gap<'a>(real: &'a Row<'a>, synthetic: &'a Row<'a>) -> Option<Gap<'a>> {
     if !is_pair {
         return None;
     }
-    let (with, without) = (real.statistics.as_ref().ok()?, synthetic.statistics.as_ref().ok()?);
-    let mad = |of: &Statistics| of.mad.ok().filter(|_| of.n >= LEAST_RUNS);
+    let (on_files, on_tensors) = (real.statistics.as_ref().ok()?, synthetic.statistics.as_ref().ok()?);
+    let compared = compare(&rates(&[[synthetic, real]]), Settings::default()).configs.pop()?.ok();
+    let apart = on_files.geometric_mean / on_tensors.geometric_mean;
     Some(Gap {
         real,
         synthetic,
-        samples_per_s: [with.median, without.median],
-        slower: 1.0 - with.median / without.median,
-        spread: mad(with).zip(mad(without)).map(|(with_mad, mad)| (with_mad + mad) / without.median),
+        ratio: compared.map_or(apart, |compared| compared.ratio()),
+        interval: compared.map(|compared| compared.interval),
         data_wait_share: data_wait_share(real),
     })
 }
@@ -219,15 +276,15 @@ mod tests {
                 Some(0.45),
                 Device::Cuda(0),
                 "50.0 % slower",
-                "; the host is the limit: it waited for images during 45 % of its window.",
+                "; the host is the limit: it waited for images during 45 % of its window (threshold 10 %).",
             ),
             (
                 8.0,
                 Some(0.02),
                 Device::Cpu,
                 "20.0 % slower",
-                "; the host is the limit: decoding takes the processors that train (it waited for images during 2 % of \
-                 its window).",
+                "; the host is the limit: the processors that train also decode, and it waited for images during 2 % \
+                 of its window (threshold 10 %).",
             ),
             (
                 8.0,
@@ -245,21 +302,34 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_gap_within_the_spread_says_nothing_about_the_host() {
-        let mut builder = StudyBuilder::new().runs("cpu", "resnet18", 16, &[10.0, 12.0, 11.0]);
-        for (repeat, rate) in [(1, 9.0), (2, 10.0), (3, 11.5)] {
+    /// Three runs on files at each of `rates`, beside some on synthetic tensors.
+    fn gap_of(files: [f64; 3], synthetic: [f64; 3]) -> (Verdict, Sentence) {
+        let builder = StudyBuilder::new().runs("cpu", "resnet18", 16, &synthetic);
+        let study = files.iter().zip(1..).fold(builder, |builder, (rate, repeat)| {
             let mut key = key("cpu", "resnet18", 16, repeat);
             key.params.insert("data".into(), ParamValue::Data(DataSource::Folder("images".into())));
-            builder = builder.run_with(key, rate, |_| {});
-        }
-        let study = builder.build();
+            builder.run_with(key, *rate, |_| {})
+        });
+        let study = study.build();
         let analysis = analyse(&study);
         let gaps = gaps(&analysis.rows);
-        assert_eq!(gaps.len(), 1);
-        assert!((gaps[0].slower - 1.0 / 11.0).abs() < 1e-12);
-        assert!((gaps[0].spread.unwrap() - 2.0 / 11.0).abs() < 1e-12);
-        assert_eq!(gaps[0].verdict(&Thresholds::default()), Verdict::Scatters);
+        (gaps[0].verdict(&Thresholds::default()), gaps[0].sentence(&Thresholds::default()))
+    }
+
+    #[test]
+    fn only_what_is_certain_is_said_about_the_host() {
+        let (verdict, sentence) = gap_of([9.0, 10.0, 11.5], [10.0, 12.0, 11.0]);
+        assert_eq!(verdict, Verdict::CannotTell, "{sentence}");
+        assert!(
+            sentence.text.ends_with("; the runs cannot tell whether the host is the limit."),
+            "{sentence}"
+        );
+        let (verdict, sentence) = gap_of([8.0, 8.1, 8.2], [10.0, 10.2, 10.1]);
+        assert_eq!(verdict, Verdict::SharesProcessors, "{sentence}");
+        let (verdict, sentence) = gap_of([9.9, 10.1, 10.0], [10.0, 10.1, 10.05]);
+        assert_eq!(verdict, Verdict::KeepsUp, "{sentence}");
+        let (verdict, sentence) = gap_of([9.45, 9.55, 9.5], [10.0, 10.1, 9.9]);
+        assert_eq!(verdict, Verdict::CannotTell, "slower for certain, but perhaps by less: {sentence}");
     }
 
     /// Two runs can agree by chance.
@@ -280,8 +350,8 @@ mod tests {
         for (real, synthetic) in [(1, 1), (1, 3), (2, 3), (3, 2)] {
             let (verdict, sentence) = gap(real, synthetic);
             assert_eq!(verdict, Verdict::TooFew);
-            let end = "spread unknown); fewer than 3 runs a side cannot tell whether the host is the limit.";
-            assert!(sentence.ends_with(end), "{sentence}");
+            let end = "(no interval, threshold 5 %); fewer than 3 runs a side cannot tell whether the host is the limit.";
+            assert!(sentence.text.ends_with(end), "{sentence}");
         }
         assert_eq!(gap(3, 3).0, Verdict::SharesProcessors);
     }

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use super::bound::{Bound, Class, Obstacle, Place};
+use super::claim::Sentence;
 use super::counted::NcuRun;
 use super::group::{Row, Statistics};
 use super::peaks::{Peaks, Range};
@@ -105,7 +106,10 @@ fn without_work(row: &Row<'_>) -> Option<Class> {
     let described = row.cost.as_ref().ok()?.described()?;
     described.convention.leaves_out_work().then(|| Class::Placed {
         bound: Bound::Unknown,
-        why: format!("the FLOPs are counted by `{}`, which leaves out work", described.convention.as_str()),
+        why: Sentence::plain(format!(
+            "the FLOPs are counted by `{}`, which leaves out work",
+            described.convention.as_str()
+        )),
     })
 }
 
@@ -125,7 +129,7 @@ fn unplaced(row: &Row<'_>) -> Class {
     } else {
         "its bytes were not counted"
     };
-    Class::Placed { bound: Bound::Unknown, why: why.to_owned() }
+    Class::Placed { bound: Bound::Unknown, why: why.into() }
 }
 
 /// The rooflines of `rows`: one per env and peaks. A row without throughput, cost, bandwidth or a ceiling for its

@@ -85,7 +85,7 @@ fn resolutions(store: &Store, inventory: &Inventory, plan: &Plan, host: &HostFac
     };
     let devices: Vec<Device> = plan.keys().map(|key| key.device).collect();
     let here = calibrations(store, inventory, &devices).into_iter().filter(|known| known.is_of(host));
-    here.filter_map(|known| known.resolution_text(repeats(known.device)?)).collect()
+    here.filter_map(|known| Some(known.resolution(repeats(known.device)?)?.text)).collect()
 }
 
 /// The version of the `--json` format.

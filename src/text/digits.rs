@@ -44,6 +44,11 @@ impl LastDigit {
         (self.0..=MOST_DECIMALS.max(self.0)).map(LastDigit).find(reads_differently).unwrap_or(self)
     }
 
+    /// How many decimals it takes: none for whole numbers and tens.
+    pub fn decimals(self) -> usize {
+        self.0.max(0) as usize
+    }
+
     /// `value` up to this digit.
     pub fn text(self, value: f64) -> String {
         let text = format!("{:.*}", self.0.max(0) as usize, rounded(value, self.0));

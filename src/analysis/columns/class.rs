@@ -12,6 +12,8 @@ pub(super) const BOUND: &str = "What limits it: `host-bound`, `spilled`, `comput
 pub(in crate::analysis) fn class_columns<'a>() -> Columns<&'a Class> {
     Columns::plain(vec![
         Column::known("bound", BOUND, |class: &&'a Class| class.bound()),
-        Column::known("bound_why", "What shows that, or why nothing does.", |class: &&'a Class| class.why()),
+        Column::known("bound_why", "What shows that, or why nothing does.", |class: &&'a Class| {
+            class.why().text
+        }),
     ])
 }

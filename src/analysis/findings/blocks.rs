@@ -1,41 +1,52 @@
 //! Findings about blocks that were slower or faster than others.
 
-use super::finding::{Finding, Topic, finding};
+use super::finding::{Finding, finding};
+use super::kind::FindingKind;
 use crate::analysis::block_shift::{ShiftedBlock, shifted_blocks};
+use crate::analysis::claim::{Claim, Compared, Limit, Relation, Sentence, threshold_limit};
 use crate::analysis::group::Row;
 use crate::analysis::marks::{Threshold, Thresholds};
 use crate::text::LastDigit;
 
 pub(super) fn shifted(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
     let blocks = shifted_blocks(rows, thresholds);
-    blocks.iter().map(|block| finding(Topic::Host, sentence(block, thresholds))).collect()
+    blocks.iter().map(|block| finding(FindingKind::ShiftedBlock, sentence(block, thresholds))).collect()
 }
 
-fn sentence(block: &ShiftedBlock, thresholds: &Thresholds) -> String {
+fn sentence(block: &ShiftedBlock, thresholds: &Thresholds) -> Sentence {
     let ShiftedBlock { host, repeat, shift, .. } = block;
-    let limit = thresholds.of(Threshold::BlockShift);
     let is_slower = shift.change < 0.0;
-    let [size, low, high] = if is_slower {
+    let sizes = if is_slower {
         [-shift.change, -shift.interval.high, -shift.interval.low]
     } else {
         [shift.change, shift.interval.low, shift.interval.high]
     };
-    let [size, low, high, limit_percent] = [size, low, high, limit].map(|share| 100.0 * share);
-    let digit = LastDigit::of_interval(low, high).expect("blocks without scatter are not told");
-    let digit = digit.telling_apart(size, limit_percent);
-    format!(
+    let [size, low, high] = sizes.map(|share| 100.0 * share);
+    let decimals = LastDigit::of_interval(low, high).map_or(1, LastDigit::decimals);
+    let threshold = threshold_limit(Threshold::BlockShift, thresholds.of(Threshold::BlockShift));
+    let from_zero = Limit::understood(0.0);
+    let [size, low, high] = Compared::all(
+        [
+            (size, Relation::Above, threshold),
+            (low, Relation::Above, from_zero),
+            (high, Relation::Above, from_zero),
+        ],
+        decimals,
+    );
+    let text = format!(
         "On {host}, the block of repeat {repeat} ({}) was {} % {} than {} others, in {} of {} rows (95 % interval \
          {} to {} %, threshold {}).",
         time_text(block),
-        digit.text(size),
+        size.number(),
         if is_slower { "slower" } else { "faster" },
         shift.others,
         shift.agree,
         shift.rows,
-        digit.text(low),
-        digit.text(high),
-        thresholds.text(Threshold::BlockShift),
-    )
+        low.number(),
+        high.number(),
+        size.limit(),
+    );
+    Sentence::new(text, [size, low, high]).claiming([Claim::of(shift.agree, shift.rows)])
 }
 
 /// `2026-11-24 14:02 to 14:20 UTC`
@@ -68,7 +79,7 @@ mod tests {
     #[test]
     fn a_block_that_ends_on_another_day_says_so() {
         assert_eq!(
-            sentence(&block(-0.04, [-0.0491, -0.0309]), &Thresholds::default()),
+            sentence(&block(-0.04, [-0.0491, -0.0309]), &Thresholds::default()).text,
             "On h, the block of repeat 3 (2025-11-24 14:02 to 2025-11-25 02:02 UTC) was 4.00 % slower than 4 others, \
              in 11 of 12 rows (95 % interval 3.09 to 4.91 %, threshold 1 %)."
         );
@@ -85,12 +96,13 @@ mod tests {
             prop_assume!(size > 0.01);
             let (near, far) = (size * (1.0 - reach), size * (1.0 + reach));
             let block = if is_slower { block(-size, [-far, -near]) } else { block(size, [near, far]) };
-            let text = sentence(&block, &Thresholds::default());
+            let Sentence { text, claims } = sentence(&block, &Thresholds::default());
+            prop_assert!(claims.len() == 4 && claims.iter().all(|claim| claim.holds_in(&text)), "{text}");
             let number = |text: &str| text.split_once(' ').unwrap().0.parse::<f64>().unwrap();
             let printed = number(text.split_once("UTC) was ").unwrap().1);
             let low = number(text.split_once("interval ").unwrap().1);
             let high = number(text.rsplit_once(" to ").unwrap().1);
-            prop_assert!(printed > 1.0 && low > 0.0 && low <= printed && printed <= high, "{text}");
+            prop_assert!(low <= printed && printed <= high, "{text}");
             prop_assert_eq!(text.contains("slower"), is_slower);
         }
     }

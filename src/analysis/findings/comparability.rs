@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::finding::{Finding, Topic, finding, list};
+use super::finding::{Finding, finding, list, list_clauses, list_differences};
+use super::kind::FindingKind;
+use crate::analysis::claim::{Claim, Compared, Limit, Relation, Sentence};
 use crate::analysis::counted::stray;
 use crate::analysis::facts::differences_within;
 use crate::analysis::group::Row;
@@ -20,10 +22,10 @@ pub(super) fn completeness(runs: &[Run<'_>]) -> Option<Finding> {
     (!undone.is_empty()).then(|| {
         let verb = if runs.len() == 1 { "has" } else { "have" };
         let jobs = count_text(runs.len(), "job");
-        finding(
-            Topic::Completeness,
-            format!("{} of {jobs} {verb} a result; {}.", tally.done, undone.join(", ")),
-        )
+        let text = format!("{} of {jobs} {verb} a result; {}.", tally.done, undone.join(", "));
+        let all = Limit::printed(runs.len() as f64, 0);
+        let done = Compared::new(tally.done as f64, Relation::Below, all, 0);
+        finding(FindingKind::MissingResults, Sentence::new(text, [done]))
     })
 }
 
@@ -51,10 +53,11 @@ fn mixed_units(rows: &[Row<'_>]) -> Option<Finding> {
         by_unit.iter().map(|(unit, labels)| format!("{unit} ({})", list(labels))).collect();
     (units.len() > 1).then(|| {
         let text = format!(
-            "Samples are not the same everywhere: {}. Throughputs of different units are not comparable.",
+            "Samples are of {} kinds: {}. Throughputs of different units are not comparable.",
+            units.len(),
             units.join("; ")
         );
-        finding(Topic::Comparability, text)
+        finding(FindingKind::MixedUnits, Sentence::new(text, [Claim::several(units.len())]))
     })
 }
 
@@ -74,15 +77,11 @@ fn splits(rows: &[Row<'_>]) -> Vec<Finding> {
 fn split(row: &Row<'_>, first: &Row<'_>) -> Option<Finding> {
     let (part, of) = row.part;
     let differences = first.circumstances.as_ref()?.differences(row.circumstances.as_ref()?);
-    Some(finding(
-        Topic::Comparability,
-        format!(
-            "Runs of {}{} are not pooled: row {part} of {of} differs from row 1 in {}.",
-            row.config.label().trim_end_matches("_run1"),
-            row.distinction,
-            list(&differences)
-        ),
-    ))
+    let label = format!("{}{}", row.config.label().trim_end_matches("_run1"), row.distinction);
+    let sentence = list_differences(&differences).reworded(|differences| {
+        format!("Runs of {label} are not pooled: row {part} of {of} differs from row 1 in {differences}.")
+    });
+    Some(finding(FindingKind::NotPooled, sentence.claiming([Claim::several(part)])))
 }
 
 /// What differs between runs that are pooled all the same.
@@ -96,7 +95,8 @@ fn said(rows: &[Row<'_>]) -> Vec<Finding> {
     }
     let sentence = |(differences, n): (Vec<String>, usize)| {
         let text = format!("Pooled runs differ in {} ({}).", differences.join(", "), count_text(n, "row"));
-        finding(Topic::Comparability, text)
+        let claims = differences.into_iter().map(Claim::Differ).chain([Claim::some(n)]);
+        finding(FindingKind::PooledDifferences, Sentence::new(text, claims))
     };
     by_differences.into_iter().map(sentence).collect()
 }
@@ -104,12 +104,14 @@ fn said(rows: &[Row<'_>]) -> Vec<Finding> {
 /// Profiled jobs that say nothing about any row.
 fn stray_profiles(runs: &[Run<'_>], rows: &[Row<'_>]) -> Vec<Finding> {
     let sentence = |(cell, differences): (&Cell, Vec<String>)| {
-        let text = format!(
-            "The counters of {} are not compared with the timing runs of its config: they differ in {}.",
-            cell.job.label(),
-            list(&differences)
-        );
-        finding(Topic::Comparability, text)
+        let sentence = list_differences(&differences).reworded(|differences| {
+            let label = cell.job.label();
+            format!(
+                "The counters of {label} are not compared with the timing runs of its config: they differ in \
+                 {differences}."
+            )
+        });
+        finding(FindingKind::StrayProfile, sentence)
     };
     stray(runs, rows).into_iter().map(sentence).collect()
 }
@@ -117,9 +119,10 @@ fn stray_profiles(runs: &[Run<'_>], rows: &[Row<'_>]) -> Vec<Finding> {
 /// Disturbed profiled jobs: their counters include the other users of the device or the host.
 fn disturbed_profiles(runs: &[Run<'_>]) -> Vec<Finding> {
     let sentence = |run: &Run<'_>| {
-        let marks: Vec<String> = run.left_out_by().map(ToString::to_string).collect();
-        let text = format!("The counters of {} are left out: {}.", run.cell.job.label(), marks.join("; "));
-        finding(Topic::Comparability, text)
+        let marks = Sentence::joined(run.left_out_by().map(Mark::sentence), "; ");
+        let label = run.cell.job.label();
+        let sentence = marks.reworded(|marks| format!("The counters of {label} are left out: {marks}."));
+        finding(FindingKind::DisturbedProfile, sentence)
     };
     runs.iter()
         .filter(|run| !run.cell.is_timing() && run.left_out_by().next().is_some())
@@ -129,19 +132,21 @@ fn disturbed_profiles(runs: &[Run<'_>]) -> Vec<Finding> {
 
 /// Undeclared differences between rows of several envs.
 fn settings_differ(rows: &[Row<'_>]) -> Vec<Finding> {
-    let mut by_envs: BTreeMap<(&str, &str, String), usize> = BTreeMap::new();
+    let mut by_envs: BTreeMap<(&str, &str, &[String]), usize> = BTreeMap::new();
     for (row, env, differences) in differences(rows) {
         // The other row has the same mark in reverse.
         if row.config.env.as_str() < env {
-            *by_envs.entry((&row.config.env, env, differences.join(", "))).or_default() += 1;
+            *by_envs.entry((&row.config.env, env, differences)).or_default() += 1;
         }
     }
-    let sentence = |((env, other, differences), n): ((&str, &str, String), usize)| {
+    let sentence = |((env, other, differences), n): ((&str, &str, &[String]), usize)| {
         let text = format!(
-            "{env} and {other} have undeclared differences (settings-differ, {}): {differences}.",
-            count_text(n, "row")
+            "{env} and {other} have undeclared differences (settings-differ, {}): {}.",
+            count_text(n, "row"),
+            differences.join(", ")
         );
-        finding(Topic::Comparability, text)
+        let claims = differences.iter().cloned().map(Claim::Differ).chain([Claim::some(n)]);
+        finding(FindingKind::SettingsDiffer, Sentence::new(text, claims))
     };
     by_envs.into_iter().map(sentence).collect()
 }
@@ -189,7 +194,7 @@ fn mixed_settings(rows: &[Row<'_>]) -> Vec<Finding> {
                 values.len(),
                 values.join(", ")
             );
-            finding(Topic::Comparability, text)
+            finding(FindingKind::MixedSettings, Sentence::new(text, [Claim::several(values.len())]))
         })
         .collect()
 }
@@ -205,47 +210,41 @@ fn not_confirmed(rows: &[Row<'_>]) -> Vec<Finding> {
     }
     let sentence = |(names, n): (Vec<String>, usize)| {
         let text = format!("Not confirmed: {} ({}).", unconfirmed_text(&names), count_text(n, "row"));
-        finding(Topic::Comparability, text)
+        finding(FindingKind::NotConfirmed, Sentence::new(text, [Claim::some(n)]))
     };
     by_names.into_iter().map(sentence).collect()
 }
 
 fn left_out(rows: &[Row<'_>]) -> Vec<Finding> {
-    rows.iter()
-        .filter(|row| row.left_out() > 0)
-        .map(|row| {
-            let reasons: BTreeSet<String> =
-                row.runs.iter().flat_map(Run::left_out_by).map(ToString::to_string).collect();
-            let reasons: Vec<String> = reasons.into_iter().collect();
-            let text = format!(
-                "{} of {} of {} left out of the statistics: {}.",
-                row.left_out(),
-                count_text(row.runs.len(), "run"),
-                row.label(),
-                list(&reasons)
-            );
-            finding(Topic::Comparability, text)
-        })
-        .collect()
+    let sentence = |row: &Row<'_>| {
+        let reasons = distinct(row.runs.iter().flat_map(Run::left_out_by));
+        let (part, whole) = (row.left_out(), row.runs.len());
+        let (runs, label) = (count_text(whole, "run"), row.label());
+        let sentence =
+            reasons.reworded(|why| format!("{part} of {runs} of {label} left out of the statistics: {why}."));
+        finding(FindingKind::LeftOut, sentence.claiming([Claim::of(part, whole)]))
+    };
+    rows.iter().filter(|row| row.left_out() > 0).map(sentence).collect()
 }
 
 /// Runs that are included despite marks that leave runs out.
 fn included(rows: &[Row<'_>]) -> Vec<Finding> {
     let sentence = |row: &Row<'_>| {
         let runs = row.runs.iter().filter(|run| run.is_included());
-        let reasons: BTreeSet<String> = runs
-            .flat_map(|run| run.marks.iter().filter(|mark| mark.disqualifies()))
-            .map(ToString::to_string)
-            .collect();
-        let reasons: Vec<String> = reasons.into_iter().collect();
-        let text = format!(
-            "{} of {} of {} included despite their marks (--include-marked): {}.",
-            row.included(),
-            count_text(row.runs.len(), "run"),
-            row.label(),
-            list(&reasons)
-        );
-        finding(Topic::Comparability, text)
+        let reasons = distinct(runs.flat_map(|run| run.marks.iter().filter(|mark| mark.disqualifies())));
+        let (part, whole) = (row.included(), row.runs.len());
+        let (runs, label) = (count_text(whole, "run"), row.label());
+        let sentence = reasons.reworded(|why| {
+            format!("{part} of {runs} of {label} included despite their marks (--include-marked): {why}.")
+        });
+        finding(FindingKind::Included, sentence.claiming([Claim::of(part, whole)]))
     };
     rows.iter().filter(|row| row.included() > 0).map(sentence).collect()
+}
+
+/// What `marks` say, each sentence once, in alphabetical order.
+fn distinct<'m>(marks: impl Iterator<Item = &'m Mark>) -> Sentence {
+    let sentences: BTreeMap<String, Sentence> =
+        marks.map(Mark::sentence).map(|sentence| (sentence.text.clone(), sentence)).collect();
+    list_clauses(sentences.into_values().collect())
 }

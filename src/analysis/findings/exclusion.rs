@@ -1,6 +1,7 @@
 //! A finding about the runs that marks leave out.
 
-use super::finding::{Finding, Topic, finding};
+use super::finding::{Finding, finding};
+use super::kind::FindingKind;
 use crate::analysis::audit::{audit, bias};
 use crate::analysis::group::Row;
 use crate::analysis::marks::{Threshold, Thresholds};
@@ -8,9 +9,7 @@ use crate::analysis::marks::{Threshold, Thresholds};
 /// Whether the runs that marks leave out are slower or faster than the others, for certain and beyond the threshold.
 pub(super) fn exclusion(rows: &[Row<'_>], thresholds: &Thresholds) -> Option<Finding> {
     let bias = bias(&audit(rows))?;
-    let threshold = Threshold::ExclusionBias;
-    (bias.is_certain() && bias.distance() > thresholds.of(threshold)).then(|| {
-        let [excluded, table] = bias.sentences(&format!("; threshold {}", thresholds.text(threshold)));
-        finding(Topic::Comparability, format!("{excluded}. {table}."))
-    })
+    let threshold = thresholds.of(Threshold::ExclusionBias);
+    (bias.is_certain() && bias.distance() > threshold)
+        .then(|| finding(FindingKind::ExclusionBias, bias.sentence(threshold)))
 }

@@ -1,39 +1,58 @@
-//! A finding, with the wording of counts and lists.
+//! A finding, with the wording of lists.
 
-/// The topic of a finding. Findings are listed in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Topic {
-    /// Some jobs have no result.
-    Completeness,
-    /// Runs that are not pooled, or are left out.
-    Comparability,
-    /// How much the numbers scatter.
-    Spread,
-    /// What else the host did.
-    Host,
-    /// Peaks and rooflines.
-    Roof,
-}
+use super::kind::{FindingKind, Topic};
+use crate::analysis::claim::{Claim, Sentence};
 
-/// A sentence with its number and threshold.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A sentence that rests on computed numbers, with what it claims of them.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// The topic.
-    pub topic: Topic,
+    /// Its kind.
+    pub kind: FindingKind,
     /// The sentence.
     pub text: String,
+    /// What it claims. Each holds for the numbers as the sentence prints them.
+    pub claims: Vec<Claim>,
 }
 
-pub(super) fn finding(topic: Topic, text: String) -> Finding {
-    Finding { topic, text }
+impl Finding {
+    /// Its topic.
+    pub fn topic(&self) -> Topic {
+        self.kind.topic()
+    }
 }
+
+pub(super) fn finding(kind: FindingKind, sentence: Sentence) -> Finding {
+    Finding { kind, text: sentence.text, claims: sentence.claims }
+}
+
+/// How many names or clauses a list shows.
+const SHOWN: usize = 4;
 
 /// The first few of `names`, and the number of the others.
 pub(super) fn list<S: AsRef<str>>(names: &[S]) -> String {
-    const SHOWN: usize = 4;
     let shown: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
     match names.len().saturating_sub(SHOWN) {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
     }
+}
+
+/// The same of clauses. What the others claim is not claimed.
+pub(super) fn list_clauses(clauses: Vec<Sentence>) -> Sentence {
+    let more = clauses.len().saturating_sub(SHOWN);
+    let shown = Sentence::joined(clauses.into_iter().take(SHOWN), ", ");
+    if more == 0 { shown } else { shown.reworded(|shown| format!("{shown} and {more} more")) }
+}
+
+/// The same of differences, each `name this / that`.
+pub(super) fn list_differences(differences: &[String]) -> Sentence {
+    let clause = |difference: &String| Sentence::new(difference, [Claim::Differ(difference.clone())]);
+    list_clauses(differences.iter().map(clause).collect())
+}
+
+/// `sentence` with a capital letter.
+pub(super) fn capitalised(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+    format!("{first}{}", letters.as_str())
 }

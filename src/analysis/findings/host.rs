@@ -3,7 +3,9 @@
 use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
-use super::finding::{Finding, Topic, finding};
+use super::finding::{Finding, finding};
+use super::kind::FindingKind;
+use crate::analysis::claim::{Claim, Compared, Limit, Relation, Sentence};
 use crate::analysis::group::Row;
 use crate::analysis::marks::{Mark, Threshold, Thresholds, foreign_cores, is_too_short_for_load};
 use crate::analysis::{Run, pipeline};
@@ -15,7 +17,10 @@ pub(super) fn spread(rows: &[Row<'_>]) -> Vec<Finding> {
     let doubts = rows.iter().flat_map(|row| row.doubts.iter().map(move |doubt| (row, doubt)));
     doubts
         .filter(|(_, doubt)| matches!(doubt, Mark::HighVariation { .. }))
-        .map(|(row, doubt)| finding(Topic::Spread, format!("{}: {doubt}.", row.label())))
+        .map(|(row, doubt)| {
+            let label = row.label();
+            finding(FindingKind::Scatter, doubt.sentence().reworded(|doubt| format!("{label}: {doubt}.")))
+        })
         .collect()
 }
 
@@ -34,37 +39,39 @@ fn marked_but_counted(runs: &[Run<'_>]) -> Vec<Finding> {
     let varying = LazyCell::new(|| varying_parameters(runs.iter().map(|run| run.cell.job.key())));
     let label =
         |run: &Run<'_>| format!("{}{}", run.cell.job.label(), distinction(run.cell.job.key(), &varying));
-    let mut by_name: BTreeMap<&'static str, Vec<(String, String)>> = BTreeMap::new();
+    let mut by_name: BTreeMap<&'static str, Vec<(String, Sentence)>> = BTreeMap::new();
     for run in runs.iter().filter(|run| run.counts()) {
         for mark in run.marks.iter().filter(|mark| !mark.disqualifies()) {
-            by_name.entry(mark.name()).or_default().push((label(run), mark.to_string()));
+            by_name.entry(mark.name()).or_default().push((label(run), mark.sentence()));
         }
     }
-    let sentence = |(name, marks): (&'static str, Vec<(String, String)>)| {
+    let sentence = |(name, marks): (&'static str, Vec<(String, Sentence)>)| {
+        let number = Claim::some(marks.len());
         let n = count_text(marks.len(), "run");
-        let says = |text: &str| marks.iter().all(|(_, other)| other == text);
-        if let Some((_, text)) = marks.first().filter(|(_, text)| says(text)) {
-            return finding(Topic::Host, format!("{n} marked but counted: {text}."));
-        }
-        let details: Vec<String> = marks
-            .iter()
-            .map(|(label, text)| {
-                format!("{label}, {}", text.trim_start_matches(name).trim_start_matches(": "))
-            })
-            .collect();
-        finding(Topic::Host, format!("{n} marked {name} but counted: {}.", details_list(&details)))
+        let says = |text: &str| marks.iter().all(|(_, other)| other.text == text);
+        let told = match marks.first() {
+            Some((_, first)) if says(&first.text) => {
+                first.clone().reworded(|text| format!("{n} marked but counted: {text}."))
+            }
+            _ => {
+                details(name, marks).reworded(|details| format!("{n} marked {name} but counted: {details}."))
+            }
+        };
+        finding(FindingKind::MarkedButCounted, told.claiming([number]))
     };
     by_name.into_iter().map(sentence).collect()
 }
 
-/// The first few of `details`, and the number of the others. They are texts that contain commas.
-fn details_list(details: &[String]) -> String {
+/// What the first few of `marks` called `name` say, each with its run, and the number of the others. They are texts
+/// that contain commas.
+fn details(name: &str, marks: Vec<(String, Sentence)>) -> Sentence {
     const SHOWN: usize = 3;
-    let shown = details.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("; ");
-    match details.len().saturating_sub(SHOWN) {
-        0 => shown,
-        more => format!("{shown}; and {more} more"),
-    }
+    let more = marks.len().saturating_sub(SHOWN);
+    let detail = |(label, mark): (String, Sentence)| {
+        mark.reworded(|mark| format!("{label}, {}", mark.trim_start_matches(name).trim_start_matches(": ")))
+    };
+    let shown = Sentence::joined(marks.into_iter().take(SHOWN).map(detail), "; ");
+    if more == 0 { shown } else { shown.reworded(|shown| format!("{shown}; and {more} more")) }
 }
 
 /// The runs whose load could not be judged, apart by the reason: they were too short, or nobody counted.
@@ -76,42 +83,42 @@ fn load_unknown(runs: &[Run<'_>]) -> Vec<Finding> {
         .map(|(record, _)| record)
         .filter(|record| foreign_cores(record).is_none())
         .partition(|record| is_too_short_for_load(record));
-    let sentence =
-        |what: String| format!("{what}, so only overlap with other runs of the store could be checked.");
+    let sentence = |what: String, n: usize| {
+        let text = format!("{what}, so only overlap with other runs of the store could be checked.");
+        finding(FindingKind::LoadUnknown, Sentence::new(text, [Claim::some(n)]))
+    };
     let short = (!short.is_empty()).then(|| {
-        sentence(format!(
-            "{} took less than one second, too short to judge the host's load",
-            count_text(short.len(), "run")
-        ))
+        let runs = count_text(short.len(), "run");
+        sentence(format!("{runs} took less than one second, too short to judge the host's load"), short.len())
     });
     let uncounted = (!uncounted.is_empty()).then(|| {
-        sentence(format!("The host's load during {} is not known", count_text(uncounted.len(), "run")))
+        let runs = count_text(uncounted.len(), "run");
+        sentence(format!("The host's load during {runs} is not known"), uncounted.len())
     });
-    short.into_iter().chain(uncounted).map(|text| finding(Topic::Host, text)).collect()
+    short.into_iter().chain(uncounted).collect()
 }
 
 fn waiting_for_data(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
-    rows.iter()
-        .filter_map(|row| {
-            let shares = pipeline::data_wait_shares(row);
-            let share = crate::stats::median(&shares).ok()?;
-            (share > thresholds.of(Threshold::DataWaitShare)).then(|| {
-                let text = format!(
-                    "{} waited for data during {:.0} % of its window, median of n = {} (threshold {}).",
-                    row.label(),
-                    100.0 * share,
-                    shares.len(),
-                    thresholds.text(Threshold::DataWaitShare)
-                );
-                finding(Topic::Host, text)
-            })
-        })
-        .collect()
+    let threshold = thresholds.of(Threshold::DataWaitShare);
+    let told = |row: &Row<'_>| {
+        let shares = pipeline::data_wait_shares(row);
+        let share = crate::stats::median(&shares).ok().filter(|share| *share > threshold)?;
+        let share = Compared::passed(Threshold::DataWaitShare, share, threshold, 0);
+        let text = format!(
+            "{} waited for data during {} % of its window, median of n = {} (threshold {}).",
+            row.label(),
+            share.number(),
+            shares.len(),
+            share.limit()
+        );
+        Some(finding(FindingKind::DataWait, Sentence::new(text, [share])))
+    };
+    rows.iter().filter_map(told).collect()
 }
 
 fn data_gaps(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
     let gaps = pipeline::gaps(rows);
-    gaps.iter().map(|gap| finding(Topic::Host, gap.sentence(thresholds))).collect()
+    gaps.iter().map(|gap| finding(FindingKind::DataGap, gap.sentence(thresholds))).collect()
 }
 
 fn unreadable_images(runs: &[Run<'_>]) -> Option<Finding> {
@@ -121,9 +128,12 @@ fn unreadable_images(runs: &[Run<'_>]) -> Option<Finding> {
         .filter_map(|(record, measured)| Some((measured.details.unreadable_images?, &record.label)))
         .filter(|(images, _)| *images > 0)
         .max()?;
+    let images = Compared::new(most.0 as f64, Relation::Above, Limit::printed(0.0, 0), 0);
     let text = format!(
-        "Up to {} images could not be decoded and were left out (in {}; threshold 0).",
-        most.0, most.1
+        "Up to {} images could not be decoded and were left out (in {}; threshold {}).",
+        images.number(),
+        most.1,
+        images.limit()
     );
-    Some(finding(Topic::Host, text))
+    Some(finding(FindingKind::UnreadableImages, Sentence::new(text, [images])))
 }

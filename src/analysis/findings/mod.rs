@@ -1,14 +1,18 @@
 //! The findings of a report. Each sentence is backed by a computed number and a threshold, and names both. Nothing else
-//! is said.
+//! is said. A finding also carries what it claims of its numbers, and a test evaluates that on the numbers as they are
+//! printed.
 
 mod blocks;
 mod comparability;
 mod exclusion;
 mod finding;
 mod host;
+mod kind;
 mod noise;
 mod roof;
 
+#[cfg(test)]
+mod claims_tests;
 #[cfg(test)]
 mod tests;
 
@@ -25,7 +29,8 @@ use host::{host, spread};
 use noise::noise;
 use roof::roof;
 
-pub use finding::{Finding, Topic};
+pub use finding::Finding;
+pub use kind::{FindingKind, Topic};
 
 /// All findings, by topic.
 pub fn findings(
@@ -44,6 +49,6 @@ pub fn findings(
     found.extend(host(runs, rows, thresholds));
     found.extend(shifted(rows, thresholds));
     found.extend(roof(rows, rooflines, classes, thresholds));
-    found.sort_by_key(|finding| finding.topic);
+    found.sort_by_key(Finding::topic);
     found
 }

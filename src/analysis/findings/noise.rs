@@ -1,6 +1,7 @@
 //! What the repeats of a report can show, at the noise of its machines.
 
-use super::finding::{Finding, Topic, finding};
+use super::finding::{Finding, capitalised, finding};
+use super::kind::FindingKind;
 use crate::analysis::group::Row;
 use crate::analysis::noise::Calibrated;
 use crate::stats;
@@ -13,10 +14,8 @@ pub(super) fn noise(rows: &[Row<'_>], calibrated: &[Calibrated]) -> Vec<Finding>
             .filter(|row| row.config.device == known.device && is_of(row, known))
             .filter_map(|row| Some(row.statistics.as_ref().ok()?.n as f64))
             .collect();
-        let text = known.resolution_text(stats::median(&repeats).ok()? as usize)?;
-        let mut letters = text.chars();
-        let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
-        Some(finding(Topic::Spread, format!("{first}{}.", letters.as_str())))
+        let resolution = known.resolution(stats::median(&repeats).ok()? as usize)?;
+        Some(finding(FindingKind::Resolution, resolution.reworded(|text| format!("{}.", capitalised(text)))))
     };
     calibrated.iter().filter_map(sentence).collect()
 }

@@ -1,14 +1,17 @@
 //! Findings about peaks and rooflines.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 
-use super::finding::{Finding, Topic, finding};
+use super::finding::{Finding, capitalised, finding};
+use super::kind::FindingKind;
 use crate::analysis::bound::{AT_ROOF, Bound, Class, FAR_FROM_ROOF, Obstacle};
+use crate::analysis::claim::{Claim, Compared, Limit, Relation, Sentence};
 use crate::analysis::group::Row;
 use crate::analysis::marks::{Threshold, Thresholds};
 use crate::analysis::peaks::{Confidence, Origin};
 use crate::analysis::roofline::{BytesSource, Point, Roofline};
-use crate::text::{count_text, significant};
+use crate::text::count_text;
 
 pub(super) fn roof(
     rows: &[Row<'_>],
@@ -37,31 +40,39 @@ fn bounds(rows: &[Row<'_>], rooflines: &[Roofline<'_>], classes: &[Class]) -> Ve
         .map(|point| (point.row, point))
         .collect();
     let rows = rows.iter().zip(classes).enumerate();
-    let texts = rows.filter_map(|(index, (row, class))| bound_text(row, class, counted.get(&index).copied()));
-    texts.map(|text| finding(Topic::Roof, text)).collect()
+    let told = rows.filter_map(|(index, (row, class))| bound(row, class, counted.get(&index).copied()));
+    told.map(|sentence| finding(FindingKind::Bound, sentence)).collect()
 }
 
 /// What limits `row`, unless that is unknown, or another finding says it: those about data say who waits for it.
-fn bound_text(row: &Row<'_>, class: &Class, counted: Option<&Point>) -> Option<String> {
-    let (label, bound, why) = (row.label(), class.bound(), class.why());
+fn bound(row: &Row<'_>, class: &Class, counted: Option<&Point>) -> Option<Sentence> {
+    let (label, bound) = (row.label(), class.bound());
     match (class, counted) {
-        (Class::Obstructed(obstacle), Some(Point { place, .. })) => Some(format!(
-            "{label} is {bound}: {obstacle}. So it says nothing that it reaches {place} with the bytes that ncu counted."
-        )),
-        (Class::Obstructed(Obstacle::Processors { .. } | Obstacle::Spill { .. }), None) => {
-            Some(format!("{label} is {bound}: {why}."))
+        (Class::Obstructed(obstacle), Some(Point { place, .. })) => {
+            let sentence = obstacle.sentence().reworded(|obstacle| {
+                format!(
+                    "{label} is {bound}: {obstacle}. So it says nothing that it reaches {place} with the bytes that ncu \
+                     counted."
+                )
+            });
+            Some(sentence.claiming(place.claims()))
         }
-        (Class::Placed { .. }, Some(_)) => {
+        (Class::Obstructed(Obstacle::Processors { .. } | Obstacle::Spill { .. }), None) => {
+            Some(class.why().reworded(|why| format!("{label} is {bound}: {why}.")))
+        }
+        (Class::Placed { why, .. }, Some(_)) => {
             let verdict = match bound {
                 Bound::Unknown => format!("What limits {label} is unknown"),
                 _ => format!("{label} is {bound}"),
             };
-            Some(format!(
-                "{verdict}: {why} (at a roof from {:.0} %, far from both below {:.0} %). Each kernel was counted with \
-                 empty caches, so the run itself might have moved fewer bytes.",
-                100.0 * AT_ROOF,
-                100.0 * FAR_FROM_ROOF
-            ))
+            Some(why.clone().reworded(|why| {
+                format!(
+                    "{verdict}: {why} (at a roof from {:.0} %, far from both below {:.0} %). Each kernel was counted \
+                     with empty caches, so the run itself might have moved fewer bytes.",
+                    100.0 * AT_ROOF,
+                    100.0 * FAR_FROM_ROOF
+                )
+            }))
         }
         (Class::Obstructed(_) | Class::Placed { .. }, None) => None,
     }
@@ -69,55 +80,93 @@ fn bound_text(row: &Row<'_>, class: &Class, counted: Option<&Point>) -> Option<S
 
 /// Configs whose device executed more or fewer operations than the network has.
 fn far_from_model(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
-    let text = |row: &Row<'_>| {
+    let told = |row: &Row<'_>| {
         let executed = row.counted.ncu.as_ref()?.flops_per_sample()?;
         let modelled = row.cost.as_ref().ok()?.needed_flops();
-        let share = executed / modelled - 1.0;
-        (share.abs() > thresholds.of(Threshold::ExecutedFlops)).then(|| {
-            format!(
-                "Per sample of {}, the device executed {:.2} GFLOP and the network has {:.2} ({:+.0} %; threshold {}). \
-                 Algorithms such as Winograd's need fewer. Padding needs more, and so do undescribed operations.",
-                row.label(),
-                executed / 1e9,
-                modelled / 1e9,
-                100.0 * share,
-                thresholds.text(Threshold::ExecutedFlops)
-            )
-        })
+        let far = Distance::of(Threshold::ExecutedFlops, executed, modelled, thresholds)?;
+        let text = format!(
+            "Per sample of {}, the device executed {} GFLOP and the network has {} ({far}). Algorithms such as \
+             Winograd's need fewer. Padding needs more, and so do undescribed operations.",
+            row.label(),
+            far.one(),
+            far.other(),
+        );
+        Some(finding(FindingKind::ExecutedFlops, Sentence::new(text, far.claims())))
     };
-    rows.iter().filter_map(text).map(|text| finding(Topic::Roof, text)).collect()
+    rows.iter().filter_map(told).collect()
 }
 
 /// Configs whose worker counts other FLOPs than the network has.
 fn reported_otherwise(rows: &[Row<'_>], thresholds: &Thresholds) -> Vec<Finding> {
-    let text = |row: &Row<'_>| {
+    let told = |row: &Row<'_>| {
         let described = row.cost.as_ref().ok()?.described()?;
         let (reported, counted) = (described.reported_flops?, described.needed_flops as f64);
-        let (share, cause) = described.miscounted()?;
-        (share.abs() > thresholds.of(Threshold::ReportedFlops)).then(|| {
-            format!(
-                "Per sample of {}, the worker counts {} GFLOP and orchestrate {} ({:+.0} %; threshold {}): {}. \
-                 orchestrate's number is used.",
-                row.label(),
-                significant(reported / 1e9, 4),
-                significant(counted / 1e9, 4),
-                100.0 * share,
-                thresholds.text(Threshold::ReportedFlops),
-                cause
-            )
-        })
+        let (_, cause) = described.miscounted()?;
+        let far = Distance::of(Threshold::ReportedFlops, reported, counted, thresholds)?;
+        let text = format!(
+            "Per sample of {}, the worker counts {} GFLOP and orchestrate {} ({far}): {cause}. orchestrate's number is \
+             used.",
+            row.label(),
+            far.one(),
+            far.other(),
+        );
+        Some(finding(FindingKind::ReportedFlops, Sentence::new(text, far.claims())))
     };
-    rows.iter().filter_map(text).map(|text| finding(Topic::Roof, text)).collect()
+    rows.iter().filter_map(told).collect()
+}
+
+/// Two counts of FLOPs that are further apart than a threshold allows.
+struct Distance {
+    is_more: bool,
+    /// In GFLOP, against the other count.
+    flops: Compared,
+    /// In percent of the other count, against the threshold.
+    share: Compared,
+}
+
+impl Distance {
+    /// `None` if they are near enough.
+    fn of(threshold: Threshold, one: f64, other: f64, thresholds: &Thresholds) -> Option<Distance> {
+        let (share, limit) = (one / other - 1.0, thresholds.of(threshold));
+        let relation = if share > 0.0 { Relation::Above } else { Relation::Below };
+        // As many decimals as give the larger count four digits.
+        let decimals = (3 - (one.max(other) / 1e9).max(1e-9).log10().floor() as i32).clamp(0, 12) as usize;
+        (share.abs() > limit).then(|| Distance {
+            is_more: share > 0.0,
+            flops: Compared::new(one / 1e9, relation, Limit::printed(other / 1e9, decimals), decimals),
+            share: Compared::passed(threshold, share.abs(), limit, 0),
+        })
+    }
+
+    fn one(&self) -> &str {
+        self.flops.number()
+    }
+
+    fn other(&self) -> String {
+        self.flops.limit()
+    }
+
+    fn claims(self) -> [Compared; 2] {
+        [self.flops, self.share]
+    }
+}
+
+impl fmt::Display for Distance {
+    /// `+98 %; threshold 5 %`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.is_more { '+' } else { '-' };
+        write!(f, "{sign}{} %; threshold {}", self.share.number(), self.share.limit())
+    }
 }
 
 fn missing_costs(rows: &[Row<'_>]) -> Vec<Finding> {
     let sentences = rows.iter().filter_map(|row| Some(row.cost.as_ref().err()?.to_string()));
-    counted(Topic::Roof, sentences, "without FLOP/s")
+    counted(FindingKind::MissingCost, sentences, "without FLOP/s")
 }
 
 fn missing_peaks(rows: &[Row<'_>]) -> Vec<Finding> {
     let sentences = rows.iter().filter_map(|row| Some(row.peaks.as_ref()?.as_ref().err()?.to_string()));
-    counted(Topic::Roof, sentences, "without a share of the peak and without a roofline")
+    counted(FindingKind::MissingPeaks, sentences, "without a share of the peak and without a roofline")
 }
 
 fn missing_ceilings(rows: &[Row<'_>]) -> Vec<Finding> {
@@ -131,7 +180,7 @@ fn missing_ceilings(rows: &[Row<'_>]) -> Vec<Finding> {
         }
         peaks.bandwidth.is_none().then(|| format!("the peaks `{}` have no bandwidth", peaks.name))
     });
-    counted(Topic::Roof, sentences, "missing from the roofline")
+    counted(FindingKind::MissingCeiling, sentences, "missing from the roofline")
 }
 
 fn other_thread_counts(rows: &[Row<'_>]) -> Vec<Finding> {
@@ -147,7 +196,7 @@ fn other_thread_counts(rows: &[Row<'_>]) -> Vec<Finding> {
         let threads = count_text(measured as usize, "thread");
         Some(format!("the peaks `{}` were measured with {threads}, {used}", peaks.name))
     });
-    counted(Topic::Roof, sentences, "compared with them")
+    counted(FindingKind::OtherThreads, sentences, "compared with them")
 }
 
 /// The roofs of a twin: another device of the same name in the same host.
@@ -162,7 +211,7 @@ fn lent_peaks(rows: &[Row<'_>]) -> Vec<Finding> {
         };
         Some(format!("the peaks `{}` were measured on {measured}, and {used}", peaks.name))
     });
-    counted(Topic::Roof, sentences, "compared with them")
+    counted(FindingKind::LentPeaks, sentences, "compared with them")
 }
 
 /// The warnings that were given when peaks were measured, and peaks of little confidence.
@@ -178,40 +227,37 @@ fn doubtful_peaks(rows: &[Row<'_>]) -> Vec<Finding> {
         };
         doubts.chain(little)
     });
-    counted(Topic::Roof, sentences, "compared with them")
+    counted(FindingKind::DoubtfulPeaks, sentences, "compared with them")
 }
 
 fn above_roof(rows: &[Row<'_>], rooflines: &[Roofline<'_>]) -> Vec<Finding> {
     let points = rooflines.iter().flat_map(|roofline| &roofline.points);
-    points
-        .filter(|point| point.source != BytesSource::Estimated && point.is_above_roof())
-        .map(|point| {
-            let text = format!(
-                "{} lies above its roof: {:.0} GFLOP/s attained, {:.0} attainable at {:.1} FLOP/byte ({} bytes). The \
-                 roof is too low, or its bytes or FLOPs are too many.",
-                rows[point.row].label(),
-                point.attained / 1e9,
-                point.attainable / 1e9,
-                point.intensity,
-                point.source
-            );
-            finding(Topic::Roof, text)
-        })
-        .collect()
+    let told = |point: &Point| {
+        let attainable = Limit::printed(point.attainable / 1e9, 0);
+        let attained = Compared::new(point.attained / 1e9, Relation::Above, attainable, 0);
+        let text = format!(
+            "{} lies above its roof: {} GFLOP/s attained, {} attainable at {:.1} FLOP/byte ({} bytes). The roof is too \
+             low, or its bytes or FLOPs are too many.",
+            rows[point.row].label(),
+            attained.number(),
+            attained.limit(),
+            point.intensity,
+            point.source
+        );
+        finding(FindingKind::AboveRoof, Sentence::new(text, [attained]))
+    };
+    points.filter(|point| point.source != BytesSource::Estimated && point.is_above_roof()).map(told).collect()
 }
 
 /// Merges equal sentences, and appends the number of rows that each holds for.
-fn counted(topic: Topic, sentences: impl Iterator<Item = String>, tail: &str) -> Vec<Finding> {
+fn counted(kind: FindingKind, sentences: impl Iterator<Item = String>, tail: &str) -> Vec<Finding> {
     let mut by_text: BTreeMap<String, usize> = BTreeMap::new();
     for sentence in sentences {
         *by_text.entry(sentence).or_default() += 1;
     }
-    by_text
-        .into_iter()
-        .map(|(text, n)| {
-            let mut chars = text.chars();
-            let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
-            finding(topic, format!("{first}{} ({} {tail}).", chars.as_str(), count_text(n, "row")))
-        })
-        .collect()
+    let told = |(text, n): (String, usize)| {
+        let text = format!("{} ({} {tail}).", capitalised(&text), count_text(n, "row"));
+        finding(kind, Sentence::new(text, [Claim::some(n)]))
+    };
+    by_text.into_iter().map(told).collect()
 }

@@ -227,15 +227,15 @@ fn samples_of_different_units_are_neither_pooled_nor_compared() {
     let rows = |study: &crate::analysis::Study| analyse(study).rows.len();
     let same = with([Some("images"), None]).build();
     assert_eq!(
-        (rows(&same), about("Samples are not", &same).len()),
+        (rows(&same), about("Samples are of", &same).len()),
         (1, 0),
         "the shipped worker's are images"
     );
     let mixed = with([Some("tokens"), Some("sequences")]).build();
     assert_eq!(rows(&mixed), 2);
     assert_eq!(
-        about("Samples are not", &mixed),
-        ["Samples are not the same everywhere: sequences (cpu_resnet18_fp32_bs16 (2 of 2)); tokens \
+        about("Samples are of", &mixed),
+        ["Samples are of 2 kinds: sequences (cpu_resnet18_fp32_bs16 (2 of 2)); tokens \
           (cpu_resnet18_fp32_bs16 (1 of 2)). Throughputs of different units are not comparable."]
     );
     assert_eq!(about("differs from row 1 in unit of samples tokens / sequences", &mixed).len(), 1);
@@ -379,7 +379,7 @@ fn executed_operations_are_compared_with_what_the_network_needs() {
     };
     for convention in [FlopsConvention::LayerByLayer, FlopsConvention::Seed1, FlopsConvention::Seed2] {
         assert_eq!(about("the device executed", &study(convention)), [""; 0], "{convention:?}");
-        let classes = analyse(&study(convention)).classes[0].why();
+        let classes = analyse(&study(convention)).classes[0].why().text;
         let says =
             classes == format!("the FLOPs are counted by `{}`, which leaves out work", convention.as_str());
         assert_eq!(says, convention.leaves_out_work(), "{classes}");

@@ -3,6 +3,7 @@
 use super::timeline::Timeline;
 use super::{Mark, Threshold, Thresholds};
 use crate::analysis::Span;
+use crate::analysis::claim::{Compared, Limit, Relation, Sentence};
 use crate::record::{ForeignProcess, Record};
 
 /// The fewest seconds, of wall clock or processor time, over which a rate or a share is taken. The kernel and `time`
@@ -45,32 +46,38 @@ pub(super) fn contended(record: &Record, timeline: &Timeline<'_>, thresholds: &T
     whys.into_iter().flatten().map(|by| Mark::Contended { by }).collect()
 }
 
-fn by_load(record: &Record, thresholds: &Thresholds) -> Option<String> {
+fn by_load(record: &Record, thresholds: &Thresholds) -> Option<Sentence> {
     // The load of jobs that may run beside this one (`share: device`) is part of this number and cannot be separated.
     if !record.observed.beside.is_empty() {
         return None;
     }
     let limit = thresholds.foreign_limit(record.provenance.host.cpu.usable);
-    let over = |cores: Option<f64>| cores.filter(|cores| *cores > limit);
-    let sentence = if let Some(cores) = over(foreign_cores(record)) {
-        format!("other processes kept {cores:.3} processors busy")
+    let over = |cores: Option<f64>| {
+        let cores = cores.filter(|cores| *cores > limit)?;
+        Some(Compared::new(cores, Relation::Above, Limit::printed(limit, 2), 3))
+    };
+    let (cores, text) = if let Some(cores) = over(foreign_cores(record)) {
+        let text = format!("other processes kept {} processors busy", cores.number());
+        (cores, text)
     } else {
         let cores = over(stolen_cores(record))?;
-        format!("the hypervisor gave {cores:.3} processors to others")
+        let text = format!("the hypervisor gave {} processors to others", cores.number());
+        (cores, text)
     };
-    Some(format!("{sentence} (threshold {limit:.2})"))
+    Some(Sentence::new(format!("{text} (threshold {})", cores.limit()), [cores]))
 }
 
-fn by_overlap(record: &Record, timeline: &Timeline<'_>, thresholds: &Thresholds) -> Option<String> {
+fn by_overlap(record: &Record, timeline: &Timeline<'_>, thresholds: &Thresholds) -> Option<Sentence> {
     let (first, seconds, count) = timeline.beside(&Span::of(record), &record.observed.beside)?;
-    let first = format!("{} for {seconds:.1} s", first.label);
-    let limit = thresholds.text(Threshold::OverlapS);
-    Some(format!("it ran beside {} (threshold {limit})", and_more(&first, count)))
+    let seconds = Compared::passed(Threshold::OverlapS, seconds, thresholds.of(Threshold::OverlapS), 1);
+    let first = format!("{} for {} s", first.label, seconds.number());
+    let text = format!("it ran beside {} (threshold {})", and_more(&first, count), seconds.limit());
+    Some(Sentence::new(text, [seconds]))
 }
 
 /// Jobs that share a host by permission have separate devices, so nobody else should use this one. A process that only
 /// draws is tolerated: a desktop always has one, and it is idle while nobody touches anything.
-fn by_processes_on_the_device(record: &Record) -> Option<String> {
+fn by_processes_on_the_device(record: &Record) -> Option<Sentence> {
     let gpu = record.observed.telemetry.as_ref()?.gpu.as_ref()?;
     let name = |process: &ForeignProcess| {
         let name = process.name.as_deref().unwrap_or("a process");
@@ -79,7 +86,8 @@ fn by_processes_on_the_device(record: &Record) -> Option<String> {
     };
     let others = gpu.foreign_processes.iter().filter(|process| !process.graphics);
     let first = others.clone().next()?;
-    Some(format!("on its device there was also {} (threshold 0)", and_more(&name(first), others.count())))
+    let others = and_more(&name(first), others.count());
+    Some(Sentence::plain(format!("on its device there was also {others} (threshold 0)")))
 }
 
 /// The `first` of `count` and the number of the rest.

@@ -1,13 +1,10 @@
-//! The marks: the numbers that each one carries, and its sentence. Their declarations are in `declaration`.
-
-use std::fmt;
+//! The marks: the numbers that each one carries. What they say is in `sentence`, and what is declared about them in
+//! `declaration`.
 
 use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 
-use super::Threshold;
+use crate::analysis::claim::Sentence;
 use crate::job::Name;
-use crate::text::decimals;
-use crate::threshold::Unit;
 
 /// A named doubt about a run, a row or a comparison of rows.
 ///
@@ -18,22 +15,22 @@ pub enum Mark {
     /// Others used the processors or the device while the job ran.
     Contended {
         /// The cause, with the number and the threshold.
-        by: String,
+        by: Sentence,
     },
     /// The job started although the machine was not as quiet or as cool as its limits ask.
     Unsettled {
         /// The state of the machine, with the last readings.
-        by: String,
+        by: Sentence,
     },
     /// Heat, or the hardware's own protection, held the clocks down.
     Throttled {
         /// The cause, with the number and the threshold.
-        by: String,
+        by: Sentence,
     },
     /// The host slept, or the worker was stopped, while the job ran.
     Suspended {
         /// Which of the two, with the number and the threshold.
-        by: String,
+        by: Sentence,
     },
     /// The control group's quota took processors from the run.
     QuotaThrottled {
@@ -132,7 +129,7 @@ pub enum Mark {
     /// A clock changed within the window, or differed from that of the other runs of the row.
     ClockChanged {
         /// The change, with the number and the threshold.
-        by: String,
+        by: Sentence,
     },
     /// The runs of a row scatter.
     HighVariation {
@@ -236,117 +233,13 @@ pub fn mark_names<'m>(marks: impl IntoIterator<Item = &'m Mark>) -> Vec<&'static
     names
 }
 
-impl fmt::Display for Mark {
-    /// Its name, then what was observed, with the number and the threshold in force. It never names a cause.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.name())?;
-        match self {
-            Mark::Contended { by }
-            | Mark::Unsettled { by }
-            | Mark::Throttled { by }
-            | Mark::Suspended { by }
-            | Mark::ClockChanged { by } => f.write_str(by),
-            Mark::Spilled { batch, cliff, cores, system_share, threshold } => write!(
-                f,
-                "{cliff:.1} times slower than batch {batch} (threshold {}), with {cores:.1} processors busy and \
-                 {:.0} % of that time in the system, as when device memory is paged to the host",
-                Threshold::SpillCliff.text(*threshold),
-                100.0 * system_share
-            ),
-            Mark::QuotaThrottled { held, quota, threshold } => write!(
-                f,
-                "the control group's quota{} took {} processors from it on average (threshold {})",
-                quota.map(|cpus| format!(" of {}", Unit::Processors.text(cpus))).unwrap_or_default(),
-                decimals(*held, 2),
-                Threshold::QuotaHeld.text(*threshold)
-            ),
-            Mark::Swapped { out_bytes, in_bytes, threshold } => write!(
-                f,
-                "the host wrote {} MiB to swap and read {} MiB from it (threshold {})",
-                out_bytes >> 20,
-                in_bytes >> 20,
-                Threshold::SwappedMib.text(*threshold)
-            ),
-            Mark::Unsynchronised => f.write_str("the device was not synchronised at both ends of the window"),
-            Mark::PowerCapped { samples, of, threshold } => write!(
-                f,
-                "the board was at its power limit in {samples} of {of} samples (threshold {})",
-                Threshold::ThrottledShare.text(*threshold)
-            ),
-            Mark::Oversubscribed { threads, usable } => {
-                write!(f, "{threads} compute threads on {usable} usable processors")
-            }
-            Mark::OnBattery => f.write_str("the host ran on its battery"),
-            Mark::Diverged { iteration } => {
-                write!(f, "the loss was not finite from measured iteration {iteration} on")
-            }
-            Mark::Trend { change, interval: (low, high), n, threshold } => write!(
-                f,
-                "iterations became {} over the window, by {:.0} % of their median (Theil–Sen over n = {n}: {:.0} to \
-                 {:.0} %; threshold {})",
-                if *change > 0.0 { "longer" } else { "shorter" },
-                100.0 * change.abs(),
-                100.0 * low,
-                100.0 * high,
-                Threshold::Trend.text(*threshold)
-            ),
-            Mark::Periodic { every, ratio, n, threshold } => write!(
-                f,
-                "every {} iteration took {ratio:.2} times as long as the others (n = {n}, threshold {})",
-                ordinal(*every),
-                Threshold::Periodic.text(*threshold)
-            ),
-            Mark::Bimodal { ratio, numbers: (fast, slow), threshold } => write!(
-                f,
-                "{slow} iterations took {ratio:.2} times as long as the other {fast}, with hardly any between them \
-                 (threshold {})",
-                Threshold::Bimodal.text(*threshold)
-            ),
-            Mark::SlowFirst { ratio, threshold } => write!(
-                f,
-                "the first measured iteration took {ratio:.1} times as long as the median of the others (threshold {})",
-                Threshold::SlowFirst.text(*threshold)
-            ),
-            Mark::HighVariation { cv, at_least, n, threshold } => write!(
-                f,
-                "the coefficient of variation over n = {n} is {:.1} %, and at least {:.1} % at 95 % confidence \
-                 (threshold {})",
-                100.0 * cv,
-                100.0 * at_least,
-                Threshold::HighVariation.text(*threshold)
-            ),
-            Mark::SettingsDiffer { env, differences } => {
-                write!(f, "against {env}: {}", differences.join(", "))
-            }
-        }
-    }
-}
-
-/// `2nd`, `3rd`, `20th`, for the possible lengths of a period.
-fn ordinal(number: usize) -> String {
-    let ending = match (number % 10, number % 100) {
-        (_, 11..=13) => "th",
-        (1, _) => "st",
-        (2, _) => "nd",
-        (3, _) => "rd",
-        _ => "th",
-    };
-    format!("{number}{ending}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn ordinals() {
-        let all: Vec<String> = [2, 3, 4, 11, 12, 13, 20, 21].into_iter().map(ordinal).collect();
-        assert_eq!(all, ["2nd", "3rd", "4th", "11th", "12th", "13th", "20th", "21st"]);
-    }
-
-    #[test]
     fn each_name_appears_once() {
-        let contended = |by: &str| Mark::Contended { by: by.to_owned() };
+        let contended = |by: &str| Mark::Contended { by: by.into() };
         let marks = [contended("a"), Mark::OnBattery, contended("b")];
         assert_eq!(mark_names(&marks), ["contended", "on-battery"]);
     }

@@ -5,7 +5,7 @@
 //!
 //! | module | what raises the doubt |
 //! |---|---|
-//! | `declaration` | none: it declares what each mark does and means, and `manual` prints that |
+//! | `declaration`, `sentence` | none: what each mark does and means, which `manual` prints, and what it says |
 //! | `load` | other work on the host or the device, as the run's own record shows it |
 //! | `timeline`, `crowd`, `placed` | none: they find the jobs that ran at the same time |
 //! | `sensors` | heat, power, clocks, swap |
@@ -23,9 +23,11 @@ mod mark;
 mod placed;
 mod pools;
 mod sensors;
+mod sentence;
 mod timeline;
 mod times;
 
+use super::claim::Sentence;
 use super::{Cell, Span};
 use crate::job::Device;
 use crate::protocol::Measurement;
@@ -58,7 +60,7 @@ fn own_marks(cell: &Cell, timeline: &Timeline<'_>, thresholds: &Thresholds) -> V
         found.push(Mark::Unsynchronised);
     }
     let gave_up = record.observed.gate.as_ref().and_then(|gate| gate.gave_up.clone());
-    found.extend(gave_up.map(|by| Mark::Unsettled { by }));
+    found.extend(gave_up.map(|by| Mark::Unsettled { by: Sentence::plain(by) }));
     found.extend(sensors::marks(record, thresholds));
     found.extend(oversubscribed(record, measurement));
     if record.provenance.host.power_source.as_deref() == Some("battery") {

@@ -10,6 +10,7 @@ use super::load::{LEAST_S, foreign_cores};
 use super::{Mark, Threshold, Thresholds, sensors};
 use crate::analysis::Cell;
 use crate::analysis::circumstances::Circumstances;
+use crate::analysis::claim::{Compared, Limit, Relation, Sentence};
 use crate::job::{ConfigOf, Device, Key};
 use crate::record::{Readings, Record};
 use crate::stats;
@@ -181,7 +182,7 @@ struct Trace {
     /// The tolerated trace in a run on the same host, given that of the others.
     limit: fn(f64, &Record, &Thresholds) -> f64,
     /// A sentence with the value of the run, what it is compared with, and the limit.
-    tell: fn(f64, Level, f64) -> String,
+    tell: fn(f64, Level, f64) -> Sentence,
 }
 
 /// The most telling trace comes first.
@@ -190,9 +191,13 @@ const TRACES: [Trace; 4] = [
         of: foreign_cores,
         limit: |others, _, thresholds| others + thresholds.of(Threshold::ForeignAbove),
         tell: |own, Level { value, whose }, limit| {
-            format!(
-                "other processes kept {own:.3} processors busy; in {whose} it was {value:.3} (threshold {limit:.3})"
-            )
+            let own = Compared::new(own, Relation::Above, Limit::printed(limit, 3), 3);
+            let text = format!(
+                "other processes kept {} processors busy; in {whose} it was {value:.3} (threshold {})",
+                own.number(),
+                own.limit()
+            );
+            Sentence::new(text, [own])
         },
     },
     Trace { of: switches_of_window, limit: switches_limit, tell: tell_switches },
@@ -201,11 +206,14 @@ const TRACES: [Trace; 4] = [
         of: |record| Some(system_share(record)?.1),
         limit: |others, _, thresholds| others + thresholds.of(Threshold::SystemShare),
         tell: |own, Level { value, whose }, limit| {
-            let [own, value, limit] = [own, value, limit].map(|share| 100.0 * share);
-            format!(
-                "{own:.0} % of its processor time went to the system; in {whose} it was {value:.0} % (threshold \
-                 {limit:.0} %)"
-            )
+            let own = Compared::new(100.0 * own, Relation::Above, Limit::printed(100.0 * limit, 0), 0);
+            let text = format!(
+                "{} % of its processor time went to the system; in {whose} it was {:.0} % (threshold {} %)",
+                own.number(),
+                100.0 * value,
+                own.limit()
+            );
+            Sentence::new(text, [own])
         },
     },
 ];
@@ -235,10 +243,14 @@ fn switches_limit(others: f64, record: &Record, thresholds: &Thresholds) -> f64 
     thresholds.switches_limit(others, record.provenance.host.cpu.usable)
 }
 
-fn tell_switches(own: f64, Level { value, whose }: Level, limit: f64) -> String {
-    format!(
-        "{own:.0} involuntary context switches per second; in {whose} it was {value:.0} (threshold {limit:.0})"
-    )
+fn tell_switches(own: f64, Level { value, whose }: Level, limit: f64) -> Sentence {
+    let own = Compared::new(own, Relation::Above, Limit::printed(limit, 0), 0);
+    let text = format!(
+        "{} involuntary context switches per second; in {whose} it was {value:.0} (threshold {})",
+        own.number(),
+        own.limit()
+    );
+    Sentence::new(text, [own])
 }
 
 /// Processor seconds, and the share of them that was spent in the kernel.
@@ -284,18 +296,27 @@ fn clock_changed(pool: &Pool<'_>, scene: &Scene<'_, '_>) -> Found {
         let record = scene.record(*index)?;
         let (of, _) = sensors::clock(record)?;
         let own = mean(record)?;
-        let Level { value, whose } = baseline.without(own, *index)?;
-        let change = own / value - 1.0;
-        (change.abs() > scene.thresholds.of(Threshold::ClockBetween)).then(|| {
-            let (percent, threshold) = (100.0 * change, scene.thresholds.text(Threshold::ClockBetween));
-            let by = format!(
-                "the {of}'s clock was {own:.0} MHz; in {whose} it was {value:.0} MHz ({percent:+.0} %, threshold \
-                 {threshold})"
-            );
-            (*index, Mark::ClockChanged { by })
-        })
+        let level = baseline.without(own, *index)?;
+        let threshold = scene.thresholds.of(Threshold::ClockBetween);
+        ((own / level.value - 1.0).abs() > threshold)
+            .then(|| (*index, Mark::ClockChanged { by: tell_clock(of, own, level, threshold) }))
     };
     pool.members.iter().filter_map(check).collect()
+}
+
+fn tell_clock(of: &str, own: f64, Level { value, whose }: Level, threshold: f64) -> Sentence {
+    let change = own / value - 1.0;
+    let (sign, relation) = if change > 0.0 { ('+', Relation::Above) } else { ('-', Relation::Below) };
+    let size = Compared::passed(Threshold::ClockBetween, change.abs(), threshold, 0);
+    let own = Compared::new(own, relation, Limit::printed(value, 0), 0);
+    let text = format!(
+        "the {of}'s clock was {} MHz; in {whose} it was {} MHz ({sign}{} %, threshold {})",
+        own.number(),
+        own.limit(),
+        size.number(),
+        size.limit()
+    );
+    Sentence::new(text, [size, own])
 }
 
 /// Runs on an accelerator whose throughput fell off a cliff compared with the next smaller batch that did not. They

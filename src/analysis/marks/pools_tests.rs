@@ -89,14 +89,10 @@ fn clock_changed_by_definition(pool: &Defined, cells: &[&Cell], thresholds: &Thr
         let own = mean(record)?;
         let is_nearer = |one: f64, two: f64| (one - own).abs() < (two - own).abs();
         let (value, n) = others(pool, index, cells, mean, is_nearer)?;
-        let change = own / value - 1.0;
-        (change.abs() > thresholds.of(Threshold::ClockBetween)).then(|| {
-            let by = format!(
-                "the GPU's clock was {own:.0} MHz; in the {} of the row it was {value:.0} MHz ({:+.0} %, threshold {})",
-                if n < 2 { "nearest other run" } else { "other runs" },
-                100.0 * change,
-                thresholds.text(Threshold::ClockBetween)
-            );
+        let threshold = thresholds.of(Threshold::ClockBetween);
+        ((own / value - 1.0).abs() > threshold).then(|| {
+            let whose = ["the other runs of the row", "the nearest other run of the row"][usize::from(n < 2)];
+            let by = tell_clock("GPU", own, Level { value, whose }, threshold);
             (index, Mark::ClockChanged { by })
         })
     };

@@ -1,6 +1,7 @@
 //! Doubts that sensors raise about a run: heat, power, clocks, swap.
 
 use super::{Mark, Threshold, Thresholds};
+use crate::analysis::claim::{Compared, Limit, Relation, Sentence};
 use crate::job::Device;
 use crate::record::{GpuTelemetry, Readings, Record, Sensor, Telemetry};
 
@@ -23,7 +24,7 @@ pub(super) fn marks(record: &Record, thresholds: &Thresholds) -> Vec<Mark> {
 
 /// The clock of the device that `record` computed on, if its readings belong to the measured window alone. Clocks
 /// before and after it are different.
-pub(super) fn clock(record: &Record) -> Option<(&'static str, Readings)> {
+pub(in crate::analysis) fn clock(record: &Record) -> Option<(&'static str, Readings)> {
     let telemetry = record.observed.telemetry.as_ref().filter(|telemetry| telemetry.of_window)?;
     match record.key.device {
         Device::Cpu => Some(("processor", telemetry.readings(Sensor::CpuClock)?)),
@@ -44,35 +45,47 @@ fn throttled_processor(record: &Record, telemetry: &Telemetry, thresholds: &Thre
     by.map(|by| Mark::Throttled { by })
 }
 
-fn by_throttled_time(share: f64, thresholds: &Thresholds) -> Option<String> {
-    (share > thresholds.of(Threshold::ThrottledShare)).then(|| {
-        let threshold = thresholds.text(Threshold::ThrottledShare);
-        format!("heat slowed a processor down for {:.0} % of the time (threshold {threshold})", 100.0 * share)
+fn by_throttled_time(share: f64, thresholds: &Thresholds) -> Option<Sentence> {
+    let threshold = thresholds.of(Threshold::ThrottledShare);
+    (share > threshold).then(|| {
+        let share = Compared::passed(Threshold::ThrottledShare, share, threshold, 0);
+        let (percent, limit) = (share.number(), share.limit());
+        let text = format!("heat slowed a processor down for {percent} % of the time (threshold {limit})");
+        Sentence::new(text, [share])
     })
 }
 
-fn by_throttle_events(record: &Record, telemetry: &Telemetry, thresholds: &Thresholds) -> Option<String> {
+fn by_throttle_events(record: &Record, telemetry: &Telemetry, thresholds: &Thresholds) -> Option<Sentence> {
     let minutes = record.wall_s() / 60.0;
     let usable = f64::from(record.provenance.host.cpu.usable.max(1));
     let limit = (thresholds.of(Threshold::ThrottleEvents) * minutes * usable).max(1.0);
     let events = telemetry.growth(Sensor::CpuThrottleEvents)?;
-    (events as f64 > limit)
-        .then(|| format!("processors slowed themselves down for heat {events} times (threshold {limit:.0})"))
+    (events as f64 > limit).then(|| {
+        let events = Compared::new(events as f64, Relation::Above, Limit::printed(limit, 0), 0);
+        let (times, limit) = (events.number(), events.limit());
+        let text = format!("processors slowed themselves down for heat {times} times (threshold {limit})");
+        Sentence::new(text, [events])
+    })
 }
 
 fn throttled_gpu(gpu: &GpuTelemetry, samples: u32, thresholds: &Thresholds) -> Option<Mark> {
     let reasons: Vec<(&str, u32)> = reasons(gpu, samples, thresholds, is_protection).collect();
     let (reason, most) = reasons.iter().copied().max_by_key(|(_, samples)| *samples)?;
-    let threshold = thresholds.text(Threshold::ThrottledShare);
+    let share = f64::from(most) / f64::from(samples);
+    let tolerated = thresholds.of(Threshold::ThrottledShare);
+    let share = Compared::passed(Threshold::ThrottledShare, share, tolerated, 0);
     let more = match reasons.len() {
         1 => "",
         2 => ", and by another reason",
         _ => ", and by other reasons",
     };
     let by = format!(
-        "the driver held the GPU's clocks down by {reason} in {most} of {samples} samples (threshold {threshold}){more}"
+        "the driver held the GPU's clocks down by {reason} in {most} of {samples} samples, {} % of them (threshold \
+         {}){more}",
+        share.number(),
+        share.limit()
     );
-    Some(Mark::Throttled { by })
+    Some(Mark::Throttled { by: Sentence::new(by, [share]) })
 }
 
 fn power_capped(gpu: &GpuTelemetry, of: u32, thresholds: &Thresholds) -> Option<Mark> {
@@ -103,15 +116,24 @@ fn is_protection(reason: &str) -> bool {
 /// Whether the window was concerned is not asked: caches and clocks are not the same after a pause either.
 fn suspended(record: &Record, thresholds: &Thresholds) -> Option<Mark> {
     let threshold = thresholds.of(Threshold::SuspendedS);
-    let text = || thresholds.text(Threshold::SuspendedS);
+    let compared = |seconds, decimals| Compared::passed(Threshold::SuspendedS, seconds, threshold, decimals);
     let slept = record.observed.asleep_s.filter(|seconds| *seconds > threshold);
-    let by_host =
-        slept.map(|seconds| format!("the host slept for {seconds:.1} s while it ran (threshold {})", text()));
+    let by_host = slept.map(|seconds| {
+        let slept = compared(seconds, 1);
+        let (seconds, limit) = (slept.number(), slept.limit());
+        Sentence::new(format!("the host slept for {seconds} s while it ran (threshold {limit})"), [slept])
+    });
     let by_signal = || {
         // Sensors look once per second.
-        let looks = record.observed.telemetry.as_ref()?.growth(Sensor::WorkerStopped)?;
-        (looks as f64 > threshold)
-            .then(|| format!("its worker was stopped for about {looks} s (threshold {})", text()))
+        let looks = record.observed.telemetry.as_ref()?.growth(Sensor::WorkerStopped)? as f64;
+        (looks > threshold).then(|| {
+            let looks = compared(looks, 0);
+            let (seconds, limit) = (looks.number(), looks.limit());
+            Sentence::new(
+                format!("its worker was stopped for about {seconds} s (threshold {limit})"),
+                [looks],
+            )
+        })
     };
     by_host.or_else(by_signal).map(|by| Mark::Suspended { by })
 }
@@ -140,13 +162,19 @@ fn varied_clock(record: &Record, thresholds: &Thresholds) -> Option<Mark> {
     let (of, readings) = clock(record)?;
     let (low, high) = readings.middle?;
     let share = variation(&readings)?;
-    (share > thresholds.of(Threshold::ClockWithin)).then(|| {
-        let (percent, threshold) = (100.0 * share, thresholds.text(Threshold::ClockWithin));
+    let threshold = thresholds.of(Threshold::ClockWithin);
+    (share > threshold).then(|| {
+        let share = Compared::passed(Threshold::ClockWithin, share, threshold, 0);
+        let low = Compared::new(low, Relation::Below, Limit::printed(high, 0), 0);
         let by = format!(
-            "the {of}'s clock went from {low:.0} to {high:.0} MHz within the window, {percent:.0} % of its mean, \
-             leaving out the lowest and the highest tenth of its readings (threshold {threshold})"
+            "the {of}'s clock went from {} to {} MHz within the window, {} % of its mean, leaving out the lowest and \
+             the highest tenth of its readings (threshold {})",
+            low.number(),
+            low.limit(),
+            share.number(),
+            share.limit()
         );
-        Mark::ClockChanged { by }
+        Mark::ClockChanged { by: Sentence::new(by, [share, low]) }
     })
 }
 

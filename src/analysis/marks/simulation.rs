@@ -142,7 +142,7 @@ fn is_any_other_marked(runs: &[Disturbance], random: &mut SplitMix64) -> bool {
     let study = builder.build();
     let cells: Vec<&Cell> = study.cells.iter().collect();
     let mut own = vec![Vec::new(); cells.len()];
-    own[0].push(Mark::Contended { by: "others were at work".to_owned() });
+    own[0].push(Mark::Contended { by: "others were at work".into() });
     !pools::marks(&cells, &own, &Thresholds::default()).is_empty()
 }
 

@@ -34,7 +34,6 @@ use super::compare::{Comparison, Rate, Settings, Sides, compare};
 use super::group::{Row, unit};
 use crate::protocol::SampleUnit;
 use crate::record::Record;
-use meet::Pair;
 use terms::Terms;
 
 /// One side of a comparison.
@@ -91,15 +90,15 @@ pub fn versus(from: &Side<'_, '_>, to: &Side<'_, '_>, settings: Settings) -> Res
         return Err(Refused::Networks { from: from.clone(), to: to.clone() });
     }
     let (pairs, apart) = meet::meet(&terms, &from.rows, &to.rows);
-    let comparison = compare(&rates(&pairs), settings);
+    let rows: Vec<[&Row<'_>; 2]> = pairs.iter().map(|pair| [pair.from, pair.to]).collect();
+    let comparison = compare(&rates(&rows), settings);
     let compared = pairs.iter().enumerate().map(|(index, pair)| Line::compared(pair, &comparison, index));
     let lines = compared.chain(apart.into_iter().map(Line::apart)).collect();
-    let rows = pairs.iter().flat_map(|pair| [pair.from, pair.to]);
     Ok(Versus {
         names: [from.name.clone(), to.name.clone()],
         differences: differences::differences(&terms, &pairs),
         lines,
-        unit: unit(rows),
+        unit: unit(rows.into_iter().flatten()),
         comparison,
     })
 }
@@ -118,10 +117,9 @@ fn records<'r>(row: &'r Row<'_>) -> impl Iterator<Item = &'r Record> {
     row.runs.iter().filter(|run| run.counts()).filter_map(|run| Some(run.cell.success()?.0))
 }
 
-/// The throughputs of each pair, with the blocks that all of them make together.
-fn rates(pairs: &[Pair<'_, '_>]) -> Vec<Sides> {
-    let all: Vec<&Record> =
-        pairs.iter().flat_map(|pair| [pair.from, pair.to]).flat_map(|row| records(row)).collect();
+/// The throughputs of each pair of rows, with the blocks that all of them make together.
+pub(super) fn rates(pairs: &[[&Row<'_>; 2]]) -> Vec<Sides> {
+    let all: Vec<&Record> = pairs.iter().flatten().flat_map(|row| records(row)).collect();
     let mut blocks = blocks(&all).into_iter();
     let mut side = |row: &Row<'_>| -> Vec<Rate> {
         let counting = row.runs.iter().filter(|run| run.counts());
@@ -130,5 +128,5 @@ fn rates(pairs: &[Pair<'_, '_>]) -> Vec<Sides> {
             .map(|per_s| Rate { per_s, block: blocks.next() })
             .collect()
     };
-    pairs.iter().map(|pair| Sides { from: side(pair.from), to: side(pair.to) }).collect()
+    pairs.iter().map(|[from, to]| Sides { from: side(from), to: side(to) }).collect()
 }

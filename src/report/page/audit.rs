@@ -37,10 +37,7 @@ pub(super) fn exclusion_audit(analysis: &Analysis<'_>) -> Option<Audit> {
     (!affected.is_empty()).then(|| Audit {
         rows: affected.into_iter().map(audit_row).collect(),
         others: others_text(others.len()),
-        bias: bias(&audited).map(|bias| {
-            let [excluded, table] = bias.sentences("");
-            format!("{excluded}. {table}.")
-        }),
+        bias: bias(&audited).map(|bias| bias.words()),
         included: analysis.runs.iter().any(|run| run.is_included()),
     })
 }

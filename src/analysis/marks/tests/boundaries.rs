@@ -12,6 +12,7 @@ use crate::analysis::pipeline::{self, Verdict};
 use crate::job::{DataSource, Key, Kind, ParamValue, Profile};
 use crate::protocol::IterationClock;
 use crate::record::{Counters, GpuTelemetry, NcuCounters, Readings, Sensor, Telemetry};
+use crate::stats::Interval;
 use crate::threshold::Passed;
 
 /// A number that is compared with a threshold.
@@ -139,17 +140,15 @@ fn counted() -> StudyBuilder {
     })
 }
 
-/// What the gap between rows of these medians says about the host.
-fn verdict(rates: [f64; 2], spread: f64, thresholds: Thresholds) -> Verdict {
+/// What a gap with this ratio and interval says about the host.
+fn verdict(ratio: f64, [low, high]: [f64; 2], thresholds: Thresholds) -> Verdict {
     let study = gap().build();
     let analysis = analyse(&study);
-    let [real, synthetic] = rates;
     let gap = pipeline::Gap {
         real: &analysis.rows[0],
         synthetic: &analysis.rows[0],
-        samples_per_s: rates,
-        slower: 1.0 - real / synthetic,
-        spread: Some(spread),
+        ratio,
+        interval: Some(Interval { low, high, coverage: 0.95 }),
         data_wait_share: Some(0.25),
     };
     gap.verdict(&thresholds)
@@ -298,20 +297,20 @@ fn cases(threshold: Threshold) -> Vec<Case> {
             let mut cases =
                 case("the finding", 0.25, move |thresholds| finds(waits, thresholds, "waited for data"));
             cases.extend(case("the verdict", 0.25, |thresholds| {
-                verdict([4.0, 8.0], 0.0, thresholds) == Verdict::Waits
+                verdict(0.5, [0.5, 0.5], thresholds) == Verdict::Waits
             }));
             cases
         }
         Threshold::DataGap => {
             // Nobody waits for longer than the whole window.
-            let verdict = |rates, spread, thresholds: Thresholds| {
-                verdict(rates, spread, thresholds.with(Threshold::DataWaitShare, 1.0))
+            let verdict = |ratio, interval, thresholds: Thresholds| {
+                verdict(ratio, interval, thresholds.with(Threshold::DataWaitShare, 1.0))
             };
             let mut cases = case("how much slower", 0.25, move |thresholds| {
-                verdict([6.0, 8.0], 0.0, thresholds) != Verdict::KeepsUp
+                verdict(0.75, [0.5, 0.875], thresholds) == Verdict::SharesProcessors
             });
-            cases.extend(case("how much scatter", 0.5, move |thresholds| {
-                verdict([6.0, 8.0], 0.5, thresholds) == Verdict::Scatters
+            cases.extend(case("the end of its interval", 0.5, move |thresholds| {
+                verdict(0.75, [0.5, 1.125], thresholds) == Verdict::CannotTell
             }));
             cases
         }

@@ -95,7 +95,7 @@ fn a_start_after_a_wait_in_vain_is_marked() {
     };
     assert!(gate(None).is_empty(), "a wait that ended well");
     assert_eq!(gate(Some("others keep 1.00 processors busy")), ["unsettled"]);
-    assert!(Mark::Unsettled { by: String::new() }.disqualifies());
+    assert!(Mark::Unsettled { by: Sentence::default() }.disqualifies());
 }
 
 #[test]

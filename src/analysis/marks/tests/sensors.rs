@@ -26,7 +26,8 @@ fn clocks_held_down_by_heat_are_throttling_and_by_the_power_limit_are_not() {
     assert_eq!(
         reasons(&[("hw_thermal_slowdown", 3)]),
         [
-            "throttled: the driver held the GPU's clocks down by hw_thermal_slowdown in 3 of 40 samples (threshold 5 %)"
+            "throttled: the driver held the GPU's clocks down by hw_thermal_slowdown in 3 of 40 samples, 8 % of them \
+             (threshold 5 %)"
         ]
     );
     for reason in ["sw_thermal_slowdown", "hw_power_brake_slowdown", "hw_slowdown"] {
@@ -38,7 +39,7 @@ fn clocks_held_down_by_heat_are_throttling_and_by_the_power_limit_are_not() {
     assert!(both[0].ends_with(", and by another reason"), "{both:?}");
     assert_eq!(
         reasons(&[("sw_power_cap", 30)]),
-        ["power-capped: the board was at its power limit in 30 of 40 samples (threshold 5 %)"]
+        ["power-capped: the board was at its power limit in 30 of 40 samples, 75 % of them (threshold 5 %)"]
     );
 }
 
@@ -104,7 +105,7 @@ fn a_host_that_swaps_is_marked() {
     assert_eq!(swap(10, 6), [""; 0]);
     assert_eq!(
         swap(10, 7),
-        ["swapped: the host wrote 10 MiB to swap and read 7 MiB from it (threshold 16 MiB)"]
+        ["swapped: the host wrote 10 MiB to swap and read 7 MiB from it, together 17 MiB (threshold 16 MiB)"]
     );
 }
 

@@ -1,0 +1,120 @@
+//! The kinds of findings, and the topics under which they are listed.
+
+use strum::EnumIter;
+
+/// The topic of a finding. Findings are listed in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Topic {
+    /// Some jobs have no result.
+    Completeness,
+    /// Runs that are not pooled, or are left out.
+    Comparability,
+    /// How much the numbers scatter.
+    Spread,
+    /// What else the host did.
+    Host,
+    /// Peaks and rooflines.
+    Roof,
+}
+
+/// The kinds of findings, in the order of their topics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumIter)]
+pub enum FindingKind {
+    /// Jobs without a result.
+    MissingResults,
+    /// Runs of one config in several rows.
+    NotPooled,
+    /// What differs between runs that are pooled all the same.
+    PooledDifferences,
+    /// Undeclared differences between envs.
+    SettingsDiffer,
+    /// An undeclared setting with several values.
+    MixedSettings,
+    /// Samples of several kinds.
+    MixedUnits,
+    /// Declared parameters that no record confirms.
+    NotConfirmed,
+    /// Counters of other circumstances than those of the timing runs.
+    StrayProfile,
+    /// Counters of a disturbed job.
+    DisturbedProfile,
+    /// Runs that marks leave out.
+    LeftOut,
+    /// Runs that are included despite their marks.
+    Included,
+    /// What leaving out runs does to the table.
+    ExclusionBias,
+    /// Rows that scatter.
+    Scatter,
+    /// What the repeats can show at a machine's noise.
+    Resolution,
+    /// Marks that leave no run out.
+    MarkedButCounted,
+    /// Runs whose load could not be judged.
+    LoadUnknown,
+    /// Rows that waited for data.
+    DataWait,
+    /// Files against synthetic tensors.
+    DataGap,
+    /// Images that could not be decoded.
+    UnreadableImages,
+    /// A block that was slower or faster than others.
+    ShiftedBlock,
+    /// What limits a row.
+    Bound,
+    /// FLOPs that a device executed, against those of the network.
+    ExecutedFlops,
+    /// FLOPs that a worker reports, against those of the network.
+    ReportedFlops,
+    /// Rows without FLOP/s.
+    MissingCost,
+    /// Rows without peaks.
+    MissingPeaks,
+    /// Peaks without a figure that a row needs.
+    MissingCeiling,
+    /// Peaks that were measured with another number of threads.
+    OtherThreads,
+    /// Peaks of another device of the same name.
+    LentPeaks,
+    /// Peaks of little confidence.
+    DoubtfulPeaks,
+    /// Rows above their roof.
+    AboveRoof,
+}
+
+impl FindingKind {
+    /// Its topic.
+    pub fn topic(self) -> Topic {
+        match self {
+            FindingKind::MissingResults => Topic::Completeness,
+            FindingKind::NotPooled
+            | FindingKind::PooledDifferences
+            | FindingKind::SettingsDiffer
+            | FindingKind::MixedSettings
+            | FindingKind::MixedUnits
+            | FindingKind::NotConfirmed
+            | FindingKind::StrayProfile
+            | FindingKind::DisturbedProfile
+            | FindingKind::LeftOut
+            | FindingKind::Included
+            | FindingKind::ExclusionBias => Topic::Comparability,
+            FindingKind::Scatter | FindingKind::Resolution => Topic::Spread,
+            FindingKind::MarkedButCounted
+            | FindingKind::LoadUnknown
+            | FindingKind::DataWait
+            | FindingKind::DataGap
+            | FindingKind::UnreadableImages
+            | FindingKind::ShiftedBlock => Topic::Host,
+            FindingKind::Bound
+            | FindingKind::ExecutedFlops
+            | FindingKind::ReportedFlops
+            | FindingKind::MissingCost
+            | FindingKind::MissingPeaks
+            | FindingKind::MissingCeiling
+            | FindingKind::OtherThreads
+            | FindingKind::LentPeaks
+            | FindingKind::DoubtfulPeaks
+            | FindingKind::AboveRoof => Topic::Roof,
+        }
+    }
+}
