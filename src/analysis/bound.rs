@@ -206,6 +206,18 @@ impl fmt::Display for Place {
     }
 }
 
+/// What shares of the two roofs show: all their ends must show the same.
+pub(super) fn of_shares(of_compute: Range, of_memory: Range) -> Bound {
+    let ends =
+        of_compute.ends().into_iter().flat_map(|one| of_memory.ends().map(|other| Region::of(one, other)));
+    let mut regions: Vec<Region> = ends.collect();
+    regions.dedup();
+    match regions[..] {
+        [Region::Told(bound)] => bound,
+        _ => Bound::Unknown,
+    }
+}
+
 /// On which side of every limit `share` lies, in percent.
 fn sides(share: f64) -> [Compared; 3] {
     let limits = [

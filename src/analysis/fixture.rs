@@ -130,6 +130,7 @@ pub(crate) fn measured_peaks(flops: f64, bandwidth: f64) -> Peaks {
             flops_per_s: Range::exactly(flops),
             accumulate: "fp32".into(),
             spread: None,
+            clock_mhz: None,
         }],
         left_out: Vec::new(),
         bandwidth: Some(Range::exactly(bandwidth)),

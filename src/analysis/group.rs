@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::circumstances::Circumstances;
 use super::cost::{Cost, NoCost, cost, usd_per_million_samples};
 use super::counted::{Counted, Profiles};
-use super::marks::Mark;
+use super::marks::{Mark, clock};
 use super::peaks::{NoPeaks, Peaks, Range, Wanted};
 use super::{Run, Study};
 use crate::job::{ConfigOf, Key, WorkerTemplate, distinction};
@@ -148,6 +148,24 @@ impl<'a> Row<'a> {
     pub fn share_of_peak(&self) -> Option<Range> {
         let ceiling = self.ceilings()?.ceiling(self.config.precision)?;
         Some(ceiling.flops_per_s.share(self.attained()?))
+    }
+
+    /// The median over the runs that count of the device's mean clock within the window, in MHz, if it was read.
+    pub fn clock_mhz(&self) -> Option<f64> {
+        let counting = self.runs.iter().filter(|run| run.counts()).filter_map(|run| run.cell.record());
+        let clocks: Vec<f64> = counting.filter_map(|record| Some(clock(record)?.1.mean)).collect();
+        stats::median(&clocks).ok()
+    }
+
+    /// The peak at the config's precision and at the clock that was seen. `None` if either clock is unknown.
+    pub fn peak_at_clock(&self) -> Option<Range> {
+        self.ceilings()?.ceiling(self.config.precision)?.at_clock(self.clock_mhz()?)
+    }
+
+    /// Attained FLOP/s ÷ the peak at the clock that was seen: the share of the peak without what a lower clock costs.
+    /// `None` as for [`Row::peak_at_clock`].
+    pub fn share_of_peak_at_clock(&self) -> Option<Range> {
+        Some(self.peak_at_clock()?.share(self.attained()?))
     }
 
     /// The price of a million samples.
@@ -321,11 +339,35 @@ fn empty_row<'a>(config: &Key, members: &[Run<'a>], counts: Counts, study: &'a S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::fixture::{StudyBuilder, key};
+    use crate::analysis::fixture::{StudyBuilder, key, measured_peaks};
     use crate::analysis::{Analysis, analyse};
     use crate::job::{Kind, ParamValue};
     use crate::protocol::Effective;
-    use crate::record::{MachineIds, Outcome, Record};
+    use crate::record::{MachineIds, Outcome, Readings, Record, Sensor, Telemetry};
+
+    /// At 1,500 of 2,000 MHz, 40 % of the peak are 53 % of what the cycles allowed.
+    #[test]
+    fn a_share_of_the_peak_at_the_clock_that_was_seen_stands_beside_the_nominal_one() {
+        let shares = |nominal: Option<f64>, seen: Option<f64>| {
+            let mut peaks = measured_peaks(250e9, 20e9);
+            peaks.flops[0].clock_mhz = nominal.map(Range::exactly);
+            let study =
+                StudyBuilder::new().peaks(peaks).run_with(key("cpu", "resnet18", 16, 1), 10.0, |record| {
+                    let clock = seen.and_then(|mhz| Readings::of([mhz, mhz]));
+                    let telemetry = Telemetry { of_window: true, ..Telemetry::default() };
+                    record.observed.telemetry = clock.map(|clock| telemetry.with(Sensor::CpuClock, clock));
+                });
+            let study = study.build();
+            let row = &analyse(&study).rows[0];
+            let of_seen =
+                row.share_of_peak_at_clock().map(|share| share.high / row.share_of_peak().unwrap().high);
+            (row.clock_mhz(), of_seen)
+        };
+        let (clock, more) = shares(Some(2000.0), Some(1500.0));
+        assert!(clock == Some(1500.0) && (more.unwrap() - 4.0 / 3.0).abs() < 1e-9, "{more:?}");
+        assert_eq!(shares(None, Some(1500.0)), (Some(1500.0), None));
+        assert_eq!(shares(Some(2000.0), None), (None, None));
+    }
 
     fn medians(analysis: &Analysis<'_>) -> Vec<Option<f64>> {
         analysis.rows.iter().map(Row::median).collect()

@@ -309,7 +309,13 @@ mod tests {
             [(Precision::Bf16, 400e9), (Precision::Amp, 300e9), (Precision::Tf32, 200e9)]
         {
             let flops_per_s = Range::exactly(flops);
-            peaks.flops.push(Ceiling { precision, flops_per_s, accumulate: "fp32".into(), spread: None });
+            peaks.flops.push(Ceiling {
+                precision,
+                flops_per_s,
+                accumulate: "fp32".into(),
+                spread: None,
+                clock_mhz: None,
+            });
         }
         let study =
             Precision::ALL.into_iter().fold(fixture::StudyBuilder::new().peaks(peaks), |study, precision| {

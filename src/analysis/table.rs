@@ -9,7 +9,7 @@ use super::columns::{
     FailureLine, JobLine, PointLine, RunLine, class_columns, comparison_columns, exclusion_columns,
     failure_columns, job_columns, point_columns, run_columns, summary_columns,
 };
-use super::counted::{counter_columns, counters, kernel_columns, kernels};
+use super::counted::{counter_columns, counters, kernel_columns, kernel_lines, kernels};
 use super::group::Row;
 use super::own::Own;
 use super::roofline::Roofline;
@@ -156,6 +156,16 @@ fn point_rows<'a>(analysis: &'a Analysis<'_>, rooflines: &'a [Roofline<'_>]) -> 
         points.map(move |point| PointLine { row: &analysis.rows[point.row], peaks: roofline.peaks, point })
     });
     point_columns(&analysis.own).rows(points)
+}
+
+/// The kernels of `row`, as its kernel roofline shows them.
+pub fn kernel_table(row: &Row<'_>, analysis: &Analysis<'_>) -> Table {
+    kernel_columns(&analysis.own).rows(kernel_lines(row)).table()
+}
+
+/// What the manual says about the columns of a [`kernel_table`].
+pub fn kernel_sections() -> Vec<Section> {
+    kernel_columns(&Own::in_manual()).sections()
 }
 
 /// What the manual says about the columns of a [`roofline_table`].

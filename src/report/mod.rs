@@ -9,6 +9,7 @@ mod figures;
 mod frame;
 mod page;
 mod png;
+mod roofs;
 mod scale;
 mod svg;
 
@@ -120,7 +121,9 @@ mod tests {
     use super::*;
     use crate::analysis::analyse;
     use crate::analysis::fixture::{StudyBuilder, key, measured_peaks, study_with_peaks};
-    use crate::record::Outcome;
+    use crate::job::{Kind, Profile};
+    use crate::record::ncu::{KernelGroup, NcuCounters};
+    use crate::record::{Counters, Outcome};
 
     fn rendered(study: &Study) -> Vec<File> {
         render(study, &analyse(study), &Templates::default()).unwrap()
@@ -177,7 +180,7 @@ mod tests {
 
     #[test]
     fn every_figure_is_written_and_stands_on_both_pages() {
-        let study = study_with_peaks();
+        let study = with_kernels(study_with_peaks());
         let analysis = analyse(&study);
         let fewer = with_fewer_runs(study.clone());
         let without = analyse(&fewer);
@@ -185,7 +188,7 @@ mod tests {
         let [markdown, html] = ["report.md", "report.html"].map(|page| text(&files, page));
         for figure in FIGURES {
             let drawings = (figure.draw)(&analysis);
-            assert!(!drawings.is_empty(), "`study_with_peaks` has nothing for the figure {}", figure.name);
+            assert!(!drawings.is_empty(), "the study has nothing for the figure {}", figure.name);
             for (drawing, without) in drawings.iter().zip((figure.draw)(&without)) {
                 let rows = drawing.numbers.rows.len() - without.numbers.rows.len();
                 let more = shapes(&drawing.svg).saturating_sub(shapes(&without.svg));
@@ -212,6 +215,31 @@ mod tests {
                 );
             }
         }
+    }
+
+    /// `study` with a profiled job of one config, which counted two kernels.
+    fn with_kernels(mut study: Study) -> Study {
+        let kernel = |name: &str, flops| KernelGroup {
+            name: name.to_owned(),
+            launches: 1,
+            seconds: Some(1.0),
+            flops: Some(flops),
+            dram_bytes: Some(1_000_000_000),
+        };
+        let counters = NcuCounters {
+            metrics: [("gpu__time_duration.sum".to_owned(), 2_000_000_000)].into(),
+            top_kernels: vec![kernel("gemm", 200_000_000_000), kernel("relu", 1_000_000_000)],
+            ..NcuCounters::default()
+        };
+        let profiled = key("cpu", "resnet18", 16, 1).profiled(Kind::Ncu, Profile::default());
+        let added = StudyBuilder::new().run_with(profiled, 0.5, |record| {
+            // Not beside any of the others.
+            record.started_at -= chrono::TimeDelta::days(1);
+            record.ended_at -= chrono::TimeDelta::days(1);
+            record.counters = Some(Counters::Ncu(counters.into()));
+        });
+        study.cells.extend(added.build().cells);
+        study
     }
 
     /// `study` without the runs of one config, which is neither the slowest nor the fastest: no axis changes.

@@ -1,7 +1,10 @@
 //! The columns of `roofline_points.csv` and of the table behind each roofline.
 
 use super::class::BOUND;
-use super::shared::{CONFIDENCE, CONVENTION, OfRow, config_columns, host_column, part_column, unit_column};
+use super::shared::{
+    CONFIDENCE, CONVENTION, NO_CLOCK, OfRow, PEAK_AT_CLOCK, config_columns, host_column, part_column,
+    unit_column,
+};
 use crate::analysis::column::{Column, Columns};
 use crate::analysis::group::Row;
 use crate::analysis::own::Own;
@@ -96,6 +99,12 @@ fn throughput<'a>() -> Vec<Of<'a>> {
 fn roofs<'a>() -> Vec<Of<'a>> {
     vec![
         Of::maybe(
+            "clock_mhz",
+            "The median over the runs that count of the device's mean clock within the window.",
+            "nobody read it within the window",
+            |line| line.row.clock_mhz(),
+        ),
+        Of::maybe(
             "peak_gflop_per_s",
             "The device's peak at this precision; the upper end if it is a range.",
             NO_PEAK,
@@ -103,6 +112,9 @@ fn roofs<'a>() -> Vec<Of<'a>> {
         ),
         Of::maybe("peak_least_gflop_per_s", "Its lower end; the same if it is no range.", NO_PEAK, |line| {
             Some(line.ceiling()?.flops_per_s.low / 1e9)
+        }),
+        Of::maybe("peak_at_clock_gflop_per_s", PEAK_AT_CLOCK, NO_CLOCK, |line| {
+            Some(line.row.peak_at_clock()?.high / 1e9)
         }),
         Of::maybe(
             "bandwidth_gb_per_s",

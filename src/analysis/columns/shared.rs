@@ -99,3 +99,9 @@ pub(super) const CONVENTION: &str = "How these FLOPs are counted: `layer-by-laye
 
 /// The meaning of the column `peaks_confidence`.
 pub(super) const CONFIDENCE: &str = "How reliable the peaks are: `high`, `medium`, `low` or `estimate`.";
+
+/// The meaning of the column `peak_at_clock_gflop_per_s`.
+pub(super) const PEAK_AT_CLOCK: &str = "`peak_gflop_per_s` at `clock_mhz` instead of the clock that the peak is for; the upper end if it is a range.";
+
+/// Why there can be none.
+pub(super) const NO_CLOCK: &str = "`clock_mhz` is, or the peaks file does not say the clock of its figure";

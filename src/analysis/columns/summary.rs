@@ -1,10 +1,12 @@
 //! The columns of `summary.csv`.
 
 use super::own::row_metric_columns;
-use super::shared::{CONFIDENCE, CONVENTION, config_columns, host_column, part_column, unit_column};
+use super::shared::{
+    CONFIDENCE, CONVENTION, NO_CLOCK, PEAK_AT_CLOCK, config_columns, host_column, part_column, unit_column,
+};
 use crate::analysis::circumstances::Circumstances;
 use crate::analysis::column::{Column, Columns, list};
-use crate::analysis::counted::NcuRun;
+use crate::analysis::counted::{NcuRun, TimeShares, placed_kernels};
 use crate::analysis::group::{Row, Statistics};
 use crate::analysis::own::Own;
 use crate::record::PerfCounters;
@@ -17,6 +19,7 @@ const TOO_FEW: &str = "too few runs count";
 const NO_COST: &str = "nobody counts the FLOPs of the network";
 const NO_PEAKS: &str = "no peaks file is for the device";
 const NO_NCU: &str = "no `ncu` job of the config counted it";
+const NO_TIME: &str = "no `ncu` job of the config counted it, or a roof is unknown";
 const NO_PERF: &str = "no `perf` job of the config counted it";
 
 type Of<'a> = Column<&'a Row<'a>>;
@@ -209,6 +212,21 @@ fn cost<'a>() -> Vec<Of<'a>> {
             "no peaks file for the device has it",
             |row| Some(row.ceilings()?.ceiling(row.config.precision)?.flops_per_s.high / 1e9),
         ),
+        Of::maybe(
+            "clock_mhz",
+            "The median over the runs that count of the device's mean clock within the window.",
+            "nobody read it within the window",
+            |row| row.clock_mhz(),
+        ),
+        Of::maybe("peak_at_clock_gflop_per_s", PEAK_AT_CLOCK, NO_CLOCK, |row| {
+            Some(row.peak_at_clock()?.high / 1e9)
+        }),
+        Of::maybe(
+            "percent_of_peak_at_clock",
+            "`attained_gflop_per_s` ÷ `peak_at_clock_gflop_per_s`.",
+            "either of the two is",
+            |row| Some(100.0 * row.share_of_peak_at_clock()?.low),
+        ),
         Of::maybe("peaks", "The name of the peaks file.", NO_PEAKS, |row| Some(&row.ceilings()?.name)),
         Of::maybe("peaks_origin", "Vendor, published, or measured where and how.", NO_PEAKS, |row| {
             Some(&row.ceilings()?.origin)
@@ -230,6 +248,12 @@ fn counted<'a>() -> Vec<Of<'a>> {
     let perf = |name, meaning, value: fn(&PerfCounters) -> Option<f64>| {
         Of::maybe(name, meaning, NO_PERF, move |row: &&Row<'_>| value(row.counted.perf?))
     };
+    let time = |name, meaning, share: fn(TimeShares) -> f64| {
+        Of::maybe(name, meaning, NO_TIME, move |row: &&Row<'_>| {
+            let shares = TimeShares::of(&placed_kernels(row, row.counted.ncu.as_ref()?))?;
+            Some(100.0 * share(shares))
+        })
+    };
     vec![
         ncu("executed_gflop_per_sample", "FLOPs that the device executed.", |it| {
             Some(it.flops_per_sample()? / 1e9)
@@ -240,6 +264,9 @@ fn counted<'a>() -> Vec<Of<'a>> {
         ncu("zero_flop_time_percent", "Time in kernels without a FLOP.", |it| {
             Some(100.0 * it.counters.zero_flop_share()?)
         }),
+        time("compute_bound_time_percent", "Time in kernels at the compute roof.", |it| it.compute),
+        time("memory_bound_time_percent", "Time in kernels at the memory roof.", |it| it.memory),
+        time("latency_bound_time_percent", "Time in kernels far from both roofs.", |it| it.latency),
         perf("ipc", "Instructions per cycle.", PerfCounters::ipc),
         perf("cache_miss_percent", "Cache misses per reference.", |it| Some(100.0 * it.cache_miss_rate()?)),
         perf("branch_miss_percent", "Mispredicted branches.", |it| Some(100.0 * it.branch_miss_rate()?)),

@@ -3,11 +3,14 @@
 //! They are joined only if they ran in the same circumstances, because bytes counted on one device say nothing about
 //! another. Operations and bytes are per sample of training. Seconds under a profiler are never used.
 
+mod kernel;
 mod stray;
 mod table;
 
+pub use kernel::{KernelPlace, PlacedKernel, TimeShares, placed_kernels};
+
 pub(super) use stray::stray;
-pub(super) use table::{counter_columns, counters, kernel_columns, kernels};
+pub(super) use table::{counter_columns, counters, kernel_columns, kernel_lines, kernels};
 
 use std::collections::HashMap;
 

@@ -1,12 +1,12 @@
 //! `counters.csv` and `kernels.csv`.
 
-use super::NcuRun;
+use super::{KernelPlace, NcuRun, PlacedKernel, placed_kernels};
 use crate::analysis::Analysis;
 use crate::analysis::column::{Column, Columns, Rows};
 use crate::analysis::columns::{OfRow, config_columns, host_column, part_column};
 use crate::analysis::group::Row;
 use crate::analysis::own::Own;
-use crate::record::ncu::{KernelGroup, NcuTotals};
+use crate::record::ncu::NcuTotals;
 use crate::record::perf::{Count, PerfCounters, PerfEvent};
 
 const NOT_MEASURED: &str = "it was not measured";
@@ -174,23 +174,19 @@ fn event_note(event: &PerfEvent) -> Option<String> {
 
 /// `kernels.csv`: the slowest kernels under Nsight Compute, one line per config and kernel.
 pub(in crate::analysis) fn kernels<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
-    let lines = analysis.rows.iter().flat_map(|row| {
-        let runs = row.counted.ncu.iter();
-        runs.flat_map(move |run| {
-            let kernels = run.counters.top_kernels.iter().zip(1..);
-            kernels.map(move |(kernel, rank)| KernelLine { row, run, rank, kernel })
-        })
-    });
-    kernel_columns(&analysis.own).rows(lines)
+    kernel_columns(&analysis.own).rows(analysis.rows.iter().flat_map(kernel_lines))
+}
+
+/// Those of one row.
+pub(in crate::analysis) fn kernel_lines<'a>(row: &'a Row<'_>) -> Vec<KernelLine<'a>> {
+    let kernels = row.counted.ncu.iter().flat_map(|run| placed_kernels(row, run));
+    kernels.map(|placed| KernelLine { row, placed }).collect()
 }
 
 /// A line of `kernels.csv`.
 pub(in crate::analysis) struct KernelLine<'a> {
     row: &'a Row<'a>,
-    run: &'a NcuRun<'a>,
-    /// From 1, the slowest.
-    rank: usize,
-    kernel: &'a KernelGroup,
+    placed: PlacedKernel<'a>,
 }
 
 impl OfRow for KernelLine<'_> {
@@ -206,25 +202,58 @@ pub(in crate::analysis) fn kernel_columns<'a>(own: &Own) -> Columns<KernelLine<'
     columns.extend([
         host_column(),
         part_column(),
-        Of::known("rank", "From 1, the slowest.", |line| line.rank),
-        Of::known("kernel", "The name of the kernel.", |line| line.kernel.name.clone()),
-        Of::known("launches", "How often it was launched.", |line| line.kernel.launches),
+        Of::known("rank", "From 1, the slowest.", |line| line.placed.rank),
+        Of::known("kernel", "The name of the kernel.", |line| line.placed.kernel.name.clone()),
+        Of::known("launches", "How often it was launched.", |line| line.placed.kernel.launches),
         Of::maybe(
             "seconds_under_the_profiler",
             "Its time, which the profiler lengthens.",
             NOT_MEASURED,
-            |line| line.kernel.seconds,
+            |line| line.placed.kernel.seconds,
         ),
-        Of::maybe("time_percent", "Its share of the time of all kernels.", NOT_MEASURED, |line| {
-            let whole = line.run.totals.seconds.filter(|seconds| *seconds > 0.0)?;
-            Some(100.0 * line.kernel.seconds? / whole)
-        }),
+        Of::maybe(
+            "time_percent",
+            "Its share of the time of all kernels.",
+            "it was not measured, or the table might be cut off",
+            |line| Some(100.0 * line.placed.time_share?),
+        ),
         Of::maybe("gflop", "FLOPs that it executed.", NOT_MEASURED, |line| {
-            Some(line.kernel.flops? as f64 / 1e9)
+            Some(line.placed.kernel.flops? as f64 / 1e9)
         }),
         Of::maybe("dram_bytes", "Bytes between the device and its memory.", NOT_MEASURED, |line| {
-            line.kernel.dram_bytes
+            line.placed.kernel.dram_bytes
         }),
     ]);
+    columns.extend(kernel_places());
     Columns::plain(columns)
+}
+
+/// Where a kernel lies below the roofs of its device.
+fn kernel_places<'a>() -> Vec<Column<KernelLine<'a>>> {
+    type Of<'a> = Column<KernelLine<'a>>;
+    const NO_PLACE: &str = "its FLOPs, bytes or time were not measured, or a roof is unknown";
+    let place = |name, meaning, value: fn(KernelPlace) -> f64| {
+        Of::maybe(name, meaning, NO_PLACE, move |line: &KernelLine<'a>| Some(value(line.placed.place?)))
+    };
+    vec![
+        place("gflop_per_s", "`gflop` ÷ `seconds_under_the_profiler`.", |place| place.flops_per_s / 1e9),
+        place("gb_per_s", "`dram_bytes` ÷ `seconds_under_the_profiler`.", |place| place.bytes_per_s / 1e9),
+        Of::maybe(
+            "flop_per_byte",
+            "Its arithmetic intensity.",
+            "it moved no byte, or has no place",
+            |line| line.placed.place?.intensity,
+        ),
+        place("percent_of_peak", "Its share of the peak at the config's precision.", |place| {
+            100.0 * place.of_compute.low
+        }),
+        place("percent_of_bandwidth", "Its share of the bandwidth.", |place| 100.0 * place.of_memory.low),
+        Of::maybe(
+            "bound",
+            "`compute-bound` or `memory-bound` from 60 % of that roof, `latency-bound` below 30 % of both, else \
+             `unknown`.",
+            NO_PLACE,
+            |line| Some(line.placed.place?.bound),
+        ),
+    ]
 }

@@ -40,6 +40,7 @@ pub use declaration::{Declaration, Effect, Scope};
 pub use load::{foreign_cores, is_too_short_for_load, stolen_cores};
 pub use manual::{effects_table, evidence_table, marks_table, thresholds_table};
 pub use mark::{Mark, MarkName, mark_names};
+pub(super) use sensors::clock;
 
 /// The doubts about each of `cells`, in their order; none for a cell without a result. `spans` says when and where each
 /// job ran. The time grows with n log² n at most, even if all of them ran at the same time.

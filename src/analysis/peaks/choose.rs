@@ -201,6 +201,7 @@ mod tests {
                 flops_per_s: Range::exactly(1e12),
                 accumulate: "fp32".into(),
                 spread: None,
+                clock_mhz: None,
             }],
             left_out: Vec::new(),
             bandwidth: Some(Range::exactly(1e11)),

@@ -7,7 +7,7 @@ use crate::job::{Device, Precision};
 
 /// The version of a published peaks file.
 ///
-/// Changelog: 1: the first version.
+/// Changelog: 1: the first version; later with `clock_mhz`, which may be left out.
 pub const PEAKS_SCHEMA: u32 = 1;
 
 /// A peaks file cannot be used. Whoever read the file adds its path.
@@ -68,6 +68,10 @@ struct CeilingFile {
     tflops: Option<f64>,
     #[serde(default)]
     tflops_range: Option<RangeFile>,
+    #[serde(default)]
+    clock_mhz: Option<f64>,
+    #[serde(default)]
+    clock_mhz_range: Option<RangeFile>,
     accumulate: String,
     sparsity: Sparsity,
 }
@@ -120,7 +124,11 @@ fn ceilings(entries: Vec<CeilingFile>) -> Result<Vec<Ceiling>, String> {
         }
         let what = format!("flops of {precision}: tflops");
         let flops_per_s = range(&what, entry.tflops, entry.tflops_range, 1e12)?;
-        flops.push(Ceiling { precision, flops_per_s, accumulate: entry.accumulate, spread: None });
+        let what = format!("flops of {precision}: clock_mhz");
+        let clock_mhz = (entry.clock_mhz.is_some() || entry.clock_mhz_range.is_some())
+            .then(|| range(&what, entry.clock_mhz, entry.clock_mhz_range, 1.0))
+            .transpose()?;
+        flops.push(Ceiling { precision, flops_per_s, accumulate: entry.accumulate, spread: None, clock_mhz });
     }
     Ok(flops)
 }
@@ -188,6 +196,39 @@ fn range(what: &str, value: Option<f64>, range: Option<RangeFile>, unit: f64) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A unit does the same in every cycle, so both ends of a range are the same FLOPs per cycle.
+    #[test]
+    fn figures_and_clocks_of_published_files_agree() {
+        let mut known = 0;
+        for text in crate::fuzz::files("peaks", "", ".yaml") {
+            let peaks = parse("file", &String::from_utf8(text).unwrap()).unwrap();
+            for ceiling in peaks.flops {
+                let Some(clock) = ceiling.clock_mhz else { continue };
+                let [low, high] =
+                    [ceiling.flops_per_s.low / clock.low, ceiling.flops_per_s.high / clock.high];
+                let device = &peaks.device;
+                assert!((low / high - 1.0).abs() < 0.02, "{device}: {low} and {high} FLOP per 10⁶ cycles");
+                known += 1;
+            }
+        }
+        assert!(known > 30, "{known} figures say their clock");
+    }
+
+    #[test]
+    fn a_figure_is_for_a_clock_and_grows_with_it() {
+        let with = |clock: &str| {
+            let text = LAPTOP.replacen("sparsity: dense }", &format!("sparsity: dense{clock} }}"), 1);
+            parse("laptop", &text).map(|peaks| peaks.flops[0].at_clock(1740.0))
+        };
+        assert_eq!(with("").unwrap(), None);
+        let at = with(", clock_mhz_range: { low: 1650, high: 1895 }").unwrap().unwrap();
+        assert!((at.low / 34.8e12 - 1.0).abs() < 1e-9 && (at.high / 34.8e12 - 1.0).abs() < 1e-9, "{at:?}");
+        let measured = with(", clock_mhz: 1740").unwrap().unwrap();
+        assert!((measured.low / 33.0e12 - 1.0).abs() < 1e-9 && (measured.high / 37.9e12 - 1.0).abs() < 1e-9);
+        let error = with(", clock_mhz: -1").unwrap_err().to_string();
+        assert!(error.contains("clock_mhz is -1"), "{error}");
+    }
 
     const LAPTOP: &str = "\
 schema: 1

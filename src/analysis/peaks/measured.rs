@@ -114,7 +114,8 @@ fn ceiling(measured: &MeasuredPeaks, precision: Precision) -> Option<Ceiling> {
     // The first version only measured single precision, without naming it.
     let accumulate = sample.accumulate.clone().unwrap_or_else(|| "fp32".to_owned());
     let spread = Spread::of(&sample.flops_per_s);
-    Some(Ceiling { precision, flops_per_s: Range::exactly(flops_per_s), accumulate, spread })
+    let clock_mhz = measured.clocks.map(|clocks| Range { low: clocks.low_mhz, high: clocks.high_mhz });
+    Some(Ceiling { precision, flops_per_s: Range::exactly(flops_per_s), accumulate, spread, clock_mhz })
 }
 
 /// The precision whose products are those of `precision` on `device`: mixed precision on a CPU multiplies bf16.

@@ -169,6 +169,18 @@ pub struct Ceiling {
     pub accumulate: String,
     /// How its samples scatter, if it was measured here.
     pub spread: Option<Spread>,
+    /// The clock that it is for, in MHz: its ends belong to those of the figure. `None` if nobody says.
+    pub clock_mhz: Option<Range>,
+}
+
+impl Ceiling {
+    /// What it is at a clock of `mhz`, since a unit does the same in every cycle. `None` if nobody says which clock the
+    /// figure is for.
+    pub fn at_clock(&self, mhz: f64) -> Option<Range> {
+        let clock = self.clock_mhz?;
+        let [one, other] = [self.flops_per_s.low / clock.low, self.flops_per_s.high / clock.high];
+        Some(Range { low: one.min(other), high: one.max(other) }.times(mhz))
+    }
 }
 
 /// A figure, or a range if it depends on something unknown, such as a laptop's power limit.

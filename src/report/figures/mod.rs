@@ -1,5 +1,6 @@
 //! The figures of a report, one file each.
 
+mod kernels;
 mod roofline;
 mod throughput;
 
@@ -7,4 +8,4 @@ use super::figure::Figure;
 
 /// Every figure, in the order of the pages. This table decides what is drawn and written, the sections of both pages,
 /// which files of an earlier report are removed, and what the manual says.
-pub const FIGURES: &[Figure] = &[throughput::THROUGHPUT, roofline::ROOFLINE];
+pub const FIGURES: &[Figure] = &[throughput::THROUGHPUT, roofline::ROOFLINE, kernels::KERNELS];

@@ -3,17 +3,24 @@
 //! Points with counted bytes are filled, points with modelled bytes hollow. Points with estimated bytes are not drawn:
 //! they lie on the roof by construction.
 
+use std::collections::BTreeSet;
+
 use crate::analysis::Analysis;
 use crate::analysis::group::Row;
-use crate::analysis::peaks::{Peaks, Range};
+use crate::analysis::peaks::Peaks;
 use crate::analysis::roofline::{BytesSource, Point, Roofline};
 use crate::analysis::table::{point_sections, roofline_table};
 use crate::job::{ModelName, Precision};
 use crate::report::figure::{Drawing, Figure};
-use crate::report::frame::{self, GRID, LEFT, SMALL, TOP};
-use crate::report::scale::{Kind, Scale};
+use crate::report::frame::{self, LEFT, SMALL, TOP};
+use crate::report::roofs::{
+    FlatRoof, NUMBER, PLOT_WIDTH, RoofAtClock, Unit, around, axes, flat_roofs, free_place, log_scales,
+    roof_at_clock, roofs,
+};
+use crate::report::scale::Scale;
 use crate::report::svg::{Anchor, GREY, INK, Shape, Stroke, Svg, colour, shape, text_width};
-use crate::text::{decimals, significant};
+use crate::stats;
+use crate::text::significant;
 
 pub(super) const ROOFLINE: Figure = Figure {
     name: "roofline",
@@ -26,6 +33,7 @@ The findings say what is missing.",
 Each point is a config. The horizontal axis is its arithmetic intensity, the FLOPs per byte moved. The vertical axis is
 the FLOP/s that it attains. The sloping roof is the memory bandwidth, and each flat roof is the peak at a precision.
 They meet at the knee.
+A dotted roof is the peak at the clock that was seen, if the peak says which clock it is for.
 
 - A filled point has bytes that were counted on the device. Only such a point says which roof bounds its config, and
   it says nothing if the host holds the config up, or if its memory spilled.
@@ -42,13 +50,11 @@ reports. They lie on that roof by construction and are not drawn.",
     draw,
 };
 
-const PLOT_WIDTH: f64 = 560.0;
 const PLOT_HEIGHT: f64 = 420.0;
 /// Room for the axis and two notes.
 const BELOW: f64 = 98.0;
 const NOTE_LINE: f64 = 17.0;
 const LINE: f64 = 18.0;
-const NUMBER: f64 = 11.0;
 
 /// A point, ready to be drawn.
 struct Drawn<'r> {
@@ -58,14 +64,6 @@ struct Drawn<'r> {
     at: (f64, f64),
     /// The heights between which its throughput lies; `None` if that is one.
     ends: Option<[f64; 2]>,
-}
-
-/// The unit of the value axis.
-#[derive(Clone, Copy)]
-struct Unit {
-    name: &'static str,
-    /// How many FLOP/s it is.
-    flops: f64,
 }
 
 fn draw(analysis: &Analysis<'_>) -> Vec<Drawing> {
@@ -81,7 +79,7 @@ fn of_device(roofline: &Roofline<'_>, analysis: &Analysis<'_>) -> Option<Drawing
         return None;
     }
     let env = &roofline.env;
-    let unit = unit(roofline);
+    let unit = Unit::of(roofline.points.iter().map(|point| point.attainable).fold(0.0, f64::max));
     let keys: Vec<String> =
         points.iter().map(|point| key_line(point, &analysis.rows[point.row], unit)).collect();
     let key_width = keys.iter().map(|text| text_width(text, SMALL)).fold(180.0, f64::max) + 60.0;
@@ -92,9 +90,13 @@ fn of_device(roofline: &Roofline<'_>, analysis: &Analysis<'_>) -> Option<Drawing
     let below = notes_height.max(key_height - height);
     let mut svg = Svg::new(LEFT + PLOT_WIDTH + key_width, TOP + height + below, &title);
     frame::title(&mut svg, &title);
-    let (x, y) = scales(roofline, &points, bandwidth.high, unit, TOP + height);
+    let flat = flat_roofs(roofline.peaks, &roofline.precisions, unit);
+    let (x, y) = scales(&flat, &points, bandwidth.high, unit, TOP + height);
     axes(&mut svg, &x, &y, unit);
-    roofs(&mut svg, roofline, bandwidth, &x, &y, unit);
+    let mut labels = roofs(&mut svg, &flat, bandwidth, &x, &y, unit);
+    for roof in roofs_at_clock(roofline, analysis) {
+        roof_at_clock(&mut svg, roof, bandwidth, &x, &y, unit, &mut labels);
+    }
     let drawn = place(&points, analysis, &x, &y, unit);
     draw_points(&mut svg, &drawn);
     draw_key(&mut svg, &drawn, &keys);
@@ -106,11 +108,6 @@ fn of_device(roofline: &Roofline<'_>, analysis: &Analysis<'_>) -> Option<Drawing
         svg: svg.finish(),
         numbers: roofline_table(analysis, std::slice::from_ref(roofline)),
     })
-}
-
-fn unit(roofline: &Roofline<'_>) -> Unit {
-    let highest = roofline.points.iter().map(|point| point.attainable).fold(0.0, f64::max);
-    if highest >= 5e12 { Unit { name: "TFLOP/s", flops: 1e12 } } else { Unit { name: "GFLOP/s", flops: 1e9 } }
 }
 
 fn key_line(point: &Point, row: &Row<'_>, unit: Unit) -> String {
@@ -130,114 +127,26 @@ fn key_line(point: &Point, row: &Row<'_>, unit: Unit) -> String {
     )
 }
 
-/// The flat roofs in the figure's unit: precision, low, high.
-fn flat_roofs(roofline: &Roofline<'_>, unit: Unit) -> Vec<(Precision, f64, f64)> {
-    let all = roofline.precisions.iter().filter_map(|precision| {
-        let range = roofline.peaks.ceiling(*precision)?.flops_per_s;
-        Some((*precision, range.low / unit.flops, range.high / unit.flops))
-    });
-    all.collect()
-}
-
-fn scales(
-    roofline: &Roofline<'_>,
-    points: &[&Point],
-    bandwidth: f64,
-    unit: Unit,
-    bottom: f64,
-) -> (Scale, Scale) {
-    let roofs = flat_roofs(roofline, unit);
-    let knees = roofs.iter().map(|(_, _, high)| high * unit.flops / bandwidth);
+fn scales(flat: &[FlatRoof], points: &[&Point], bandwidth: f64, unit: Unit, bottom: f64) -> (Scale, Scale) {
+    let knees = flat.iter().map(|roof| roof.high * unit.flops / bandwidth);
     let intensities: Vec<f64> = points.iter().map(|point| point.intensity).chain(knees).collect();
     let attained = points.iter().map(|point| point.attained / unit.flops);
-    let heights: Vec<f64> = attained.chain(roofs.iter().map(|(_, _, high)| *high)).collect();
-    let ends = |values: &[f64], below: f64, above: f64| {
-        let low = values.iter().copied().fold(f64::INFINITY, f64::min) / below;
-        let high = values.iter().copied().fold(0.0, f64::max) * above;
-        (low, high)
+    let heights: Vec<f64> = attained.chain(flat.iter().map(|roof| roof.high)).collect();
+    log_scales(&intensities, &heights, bottom)
+}
+
+/// The roofs at the clocks that were seen, one per precision whose peak says its clock.
+fn roofs_at_clock(roofline: &Roofline<'_>, analysis: &Analysis<'_>) -> Vec<RoofAtClock> {
+    let of_precision = |precision: &Precision| {
+        let rows: BTreeSet<usize> = roofline.points.iter().map(|point| point.row).collect();
+        let rows = rows.into_iter().map(|row| &analysis.rows[row]);
+        let clocks: Vec<f64> =
+            rows.filter(|row| row.config.precision == *precision).filter_map(Row::clock_mhz).collect();
+        let mhz = stats::median(&clocks).ok()?;
+        let flops_per_s = roofline.peaks.ceiling(*precision)?.at_clock(mhz)?.high;
+        Some(RoofAtClock { precision: *precision, mhz, flops_per_s })
     };
-    let (low, high) = ends(&intensities, 4.0, 4.0);
-    let x = Scale { kind: Kind::Log, low, high, from: LEFT, to: LEFT + PLOT_WIDTH };
-    let (low, high) = ends(&heights, 3.0, 2.2);
-    (x, Scale { kind: Kind::Log, low, high, from: bottom, to: TOP })
-}
-
-fn axes(svg: &mut Svg, x: &Scale, y: &Scale, unit: Unit) {
-    let (right, bottom) = (LEFT + PLOT_WIDTH, y.from);
-    frame::value_grid(svg, y, right);
-    for tick in x.ticks() {
-        let at = x.place(tick);
-        svg.line((at, TOP), (at, bottom), Stroke::solid(GRID, 1.0));
-        svg.text((at, bottom + 18.0), SMALL, Anchor::Middle, INK, &decimals(tick, 6));
-    }
-    let x_name = "arithmetic intensity / FLOP per byte (log scale)";
-    frame::frame(svg, y, right, x_name, &format!("attained / {}", unit.name));
-}
-
-fn roofs(svg: &mut Svg, roofline: &Roofline<'_>, bandwidth: Range, x: &Scale, y: &Scale, unit: Unit) {
-    let roofs = flat_roofs(roofline, unit);
-    let slope = bandwidth.high / unit.flops;
-    let highest = roofs.iter().map(|(_, _, high)| *high).fold(0.0, f64::max);
-    let (thick, dashed) = (Stroke::solid(INK, 2.0), Stroke { colour: INK, width: 1.0, dashes: "4 3" });
-    // The diagonal starts where it enters the plot and ends at the highest roof.
-    let diagonal = |slope: f64| {
-        let enters = x.low.max(y.low / slope);
-        let ends = (highest / slope).min(x.high);
-        ((x.place(enters), y.place(enters * slope)), (x.place(ends), y.place(ends * slope)))
-    };
-    let (from, to) = diagonal(slope);
-    svg.line(from, to, thick);
-    if bandwidth.is_wide() {
-        let (from, to) = diagonal(bandwidth.low / unit.flops);
-        svg.line(from, to, dashed);
-    }
-    let label = format!("{} GB/s", bandwidth.times(1e-9).text(3));
-    diagonal_label(svg, from, to, &label);
-    let mut taken: Vec<f64> = Vec::new();
-    let mut knees: Vec<f64> = Vec::new();
-    for (precision, low, high) in roofs {
-        let knee = high / slope;
-        let at = y.place(high);
-        svg.line((x.place(knee), at), (x.to, at), thick);
-        if low < high {
-            let at = y.place(low);
-            svg.line((x.place(low / slope), at), (x.to, at), dashed);
-        }
-        let value = Range { low, high }.text(3);
-        // If two roofs coincide, their labels are stacked.
-        let mut label_at = at - 7.0;
-        while taken.iter().any(|other| (other - label_at).abs() < 14.0) {
-            label_at -= 15.0;
-        }
-        taken.push(label_at);
-        let text = format!("{precision} {value} {}", unit.name);
-        svg.text((x.to - 6.0, label_at), SMALL, Anchor::End, INK, &text);
-        knee_mark(svg, knee, at, x, y, &mut knees);
-    }
-}
-
-/// Marks a knee on the intensity axis. `taken` are the positions of other knees' labels. If the label would overlap one
-/// of them, it goes to the other side of its line. If that is taken too, it is left out, because the table has the
-/// number.
-fn knee_mark(svg: &mut Svg, knee: f64, roof: f64, x: &Scale, y: &Scale, taken: &mut Vec<f64>) {
-    let at = x.place(knee);
-    svg.line((at, roof), (at, y.from), Stroke { colour: GREY, width: 1.0, dashes: "2 4" });
-    let free =
-        [at - 5.0, at + 12.0].into_iter().find(|side| taken.iter().all(|other| (other - side).abs() > 13.0));
-    if let Some(side) = free {
-        let text = format!("knee {}", significant(knee, 3));
-        svg.turned_text((side, y.from - 8.0), NUMBER, Anchor::Start, GREY, -90.0, &text);
-        taken.push(side);
-    }
-}
-
-/// Draws a label above the diagonal, parallel to it.
-fn diagonal_label(svg: &mut Svg, from: (f64, f64), to: (f64, f64), label: &str) {
-    let degrees = (to.1 - from.1).atan2(to.0 - from.0).to_degrees();
-    let middle = (f64::midpoint(from.0, to.0), f64::midpoint(from.1, to.1));
-    let (sine, cosine) = degrees.to_radians().sin_cos();
-    let lifted = (middle.0 + 7.0 * sine, middle.1 - 7.0 * cosine);
-    svg.turned_text(lifted, SMALL, Anchor::Middle, INK, degrees, label);
+    roofline.precisions.iter().filter_map(of_precision).collect()
 }
 
 fn place<'r>(
@@ -287,41 +196,6 @@ fn draw_points(svg: &mut Svg, drawn: &[Drawn<'_>]) {
     }
 }
 
-/// A box around a point: left, top, right, bottom.
-fn around(at: (f64, f64), half_width: f64, half_height: f64) -> [f64; 4] {
-    [at.0 - half_width, at.1 - half_height, at.0 + half_width, at.1 + half_height]
-}
-
-/// The position for the number of the point at `at` with the least overlap with `taken`, the nearest one if several
-/// tie.
-fn free_place(at: (f64, f64), half_width: f64, taken: &[[f64; 4]]) -> (f64, f64) {
-    let overlap = |[left, top, right, bottom]: [f64; 4]| -> f64 {
-        let covered = |other: &[f64; 4]| {
-            let width = right.min(other[2]) - left.max(other[0]);
-            let height = bottom.min(other[3]) - top.max(other[1]);
-            width.max(0.0) * height.max(0.0)
-        };
-        taken.iter().map(covered).sum()
-    };
-    let directions = [
-        (1.0, 0.0),
-        (-1.0, 0.0),
-        (0.0, -1.0),
-        (0.0, 1.0),
-        (0.8, -0.8),
-        (-0.8, -0.8),
-        (0.8, 0.8),
-        (-0.8, 0.8),
-    ];
-    let candidates = [13.0, 22.0, 32.0, 44.0, 58.0]
-        .into_iter()
-        .flat_map(|radius| directions.map(|(x, y)| (at.0 + radius * x, at.1 + radius * y)));
-    candidates
-        .map(|centre| (overlap(around(centre, half_width, 6.0)), centre))
-        .min_by(|left, right| left.0.total_cmp(&right.0))
-        .map_or(at, |(_, centre)| centre)
-}
-
 fn draw_key(svg: &mut Svg, drawn: &[Drawn<'_>], keys: &[String]) {
     let left = LEFT + PLOT_WIDTH + 16.0;
     let mut at = TOP + 10.0;
@@ -356,7 +230,7 @@ fn notes(svg: &mut Svg, peaks: &Peaks, points: &[&Point], bottom: f64) {
 mod tests {
     use super::*;
     use crate::analysis::bound::{Bound, Place};
-    use proptest::prelude::*;
+    use crate::analysis::peaks::Range;
 
     #[test]
     fn every_filling_in_the_figure_is_explained() {
@@ -382,22 +256,5 @@ mod tests {
         assert_eq!(explained(&[&modelled, &modelled]), "Hollow");
         assert_eq!(explained(&[&counted]), "Filled");
         assert_eq!(explained(&[&modelled, &counted]), "Filled Hollow");
-    }
-
-    proptest! {
-        /// Holds for up to a dozen points.
-        #[test]
-        fn numbers_do_not_overlap(places in prop::collection::vec((0.0..500.0f64, 0.0..400.0f64), 1..12)) {
-            let mut taken: Vec<[f64; 4]> = places.iter().map(|at| around(*at, 6.0, 6.0)).collect();
-            for at in &places {
-                let centre = free_place(*at, 7.0, &taken);
-                let own = around(centre, 7.0, 6.0);
-                for other in &taken {
-                    let apart = own[2] <= other[0] || other[2] <= own[0] || own[3] <= other[1] || other[3] <= own[1];
-                    prop_assert!(apart, "{centre:?} covers {other:?}");
-                }
-                taken.push(own);
-            }
-        }
     }
 }

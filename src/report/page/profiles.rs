@@ -4,10 +4,9 @@ use serde::Serialize;
 
 use crate::analysis::Analysis;
 use crate::analysis::cost::Cost;
-use crate::analysis::counted::NcuRun;
+use crate::analysis::counted::{NcuRun, PlacedKernel, TimeShares, placed_kernels};
 use crate::analysis::group::Row;
 use crate::analysis::table::NOT_KNOWN;
-use crate::record::ncu::KernelGroup;
 use crate::record::perf::{Count, PerfCounters};
 use crate::text::{grouped, significant};
 
@@ -32,6 +31,8 @@ struct NcuView {
     dram: String,
     intensity: String,
     zero_flop: String,
+    /// How the time of the kernels divides among the roofs.
+    roofs: String,
     /// Metrics that were not measured; can be empty.
     missing: String,
 }
@@ -45,6 +46,7 @@ struct KernelView {
     share: String,
     gflop: String,
     dram: String,
+    bound: String,
 }
 
 /// What `perf stat` counted for a config.
@@ -90,21 +92,32 @@ fn ncu_view(row: &Row<'_>, run: &NcuRun<'_>) -> NcuView {
         dram: known(bytes.map(|bytes| bytes / 1e6), 4),
         intensity: known(intensity, 3),
         zero_flop: percent(run.counters.zero_flop_share()),
+        roofs: roofs_text(row, run),
         missing: missing.join(", "),
     }
 }
 
+/// `40 % compute, 30 % memory, 10 % latency, 20 % unknown`
+fn roofs_text(row: &Row<'_>, run: &NcuRun<'_>) -> String {
+    let Some(shares) = TimeShares::of(&placed_kernels(row, run)) else { return NOT_KNOWN.to_owned() };
+    let TimeShares { compute, memory, latency, between, unknown } = shares;
+    let parts =
+        [(compute, "compute"), (memory, "memory"), (latency, "latency"), (between + unknown, "unknown")];
+    let parts = parts.map(|(share, what)| format!("{:.0} % {what}", 100.0 * share));
+    parts.join(", ")
+}
+
 fn kernel_views(row: &Row<'_>, run: &NcuRun<'_>) -> Vec<KernelView> {
-    let whole = run.totals.seconds.filter(|seconds| *seconds > 0.0);
-    let view = |kernel: &KernelGroup| KernelView {
+    let view = |PlacedKernel { kernel, time_share, place, .. }: PlacedKernel<'_>| KernelView {
         label: row.label(),
         kernel: kernel.name.clone(),
         launches: grouped(kernel.launches),
-        share: percent(kernel.seconds.zip(whole).map(|(seconds, whole)| seconds / whole)),
+        share: percent(time_share),
         gflop: known(kernel.flops.map(|flops| flops as f64 / 1e9), 4),
         dram: known(kernel.dram_bytes.map(|bytes| bytes as f64 / 1e6), 4),
+        bound: place.map_or(NOT_KNOWN.to_owned(), |place| place.bound.to_string()),
     };
-    run.counters.top_kernels.iter().take(KERNELS).map(view).collect()
+    placed_kernels(row, run).into_iter().take(KERNELS).map(view).collect()
 }
 
 fn perf_view(row: &Row<'_>, counters: &PerfCounters) -> PerfView {

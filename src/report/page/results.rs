@@ -96,8 +96,18 @@ fn numbers(row: &Row<'_>, statistics: &Statistics) -> Numbers {
         mean_and_sd,
         median_interval,
         attained: or_unknown(row.attained().map(|attained| attained / 1e9), 4),
-        share: row.share_of_peak().map_or(NOT_KNOWN.to_owned(), |share| share.times(100.0).text(3)),
+        share: share_text(row),
         usd: or_unknown(row.usd_per_million(), 3),
+    }
+}
+
+/// `45.1`, or `45.1 (50.9 at 1755 MHz)` if the clock was read and the peak is for another one.
+fn share_text(row: &Row<'_>) -> String {
+    let Some(share) = row.share_of_peak() else { return NOT_KNOWN.to_owned() };
+    let share = share.times(100.0).text(3);
+    match row.share_of_peak_at_clock().zip(row.clock_mhz()) {
+        Some((at_clock, mhz)) => format!("{share} ({} at {mhz:.0} MHz)", at_clock.times(100.0).text(3)),
+        None => share,
     }
 }
 

@@ -1,0 +1,261 @@
+//! The kernels of a config below the roofs of its device, by the counts of Nsight Compute. The area of a kernel is its
+//! share of the time.
+
+use crate::analysis::Analysis;
+use crate::analysis::bound::Bound;
+use crate::analysis::counted::{KernelPlace, PlacedKernel, TimeShares, placed_kernels};
+use crate::analysis::group::Row;
+use crate::analysis::peaks::Peaks;
+use crate::analysis::table::{kernel_sections, kernel_table};
+use crate::report::figure::{Drawing, Figure};
+use crate::report::frame::{self, LEFT, SMALL, TOP};
+use crate::report::roofs::{
+    NUMBER, PLOT_WIDTH, Unit, around, axes, flat_roofs, free_place, log_scales, roofs,
+};
+use crate::report::svg::{Anchor, GREY, INK, Shape, Stroke, Svg, colour, text_width};
+use crate::text::significant;
+
+pub(super) const KERNELS: Figure = Figure {
+    name: "kernels",
+    heading: "Kernels",
+    one_per: "config whose kernels were counted",
+    needs: "\
+It needs an `ncu` job that counted FLOPs, bytes and time, and the device's peak and bandwidth.",
+    explanation: "\
+Each circle is a kernel: all launches of one name, among the 20 names that took longest. Its area is its share of the
+time of all kernels. Its place is its FLOPs ÷ its bytes, and its FLOPs ÷ its seconds.
+
+- The seconds are those under the profiler, where each kernel runs alone and starts with empty caches. Short kernels
+  look slower than they are.
+- The flat roof is the peak at the config's precision. A kernel that uses other units, such as those for fp32 in mixed
+  precision, cannot reach it.
+- A kernel without a FLOP, such as a copy, has no place on this axis. The key says how much of the bandwidth it uses.",
+    columns: kernel_sections,
+    draw,
+};
+
+const PLOT_HEIGHT: f64 = 420.0;
+/// Room for the axis and three notes.
+const BELOW: f64 = 115.0;
+const NOTE_LINE: f64 = 17.0;
+const LINE: f64 = 18.0;
+/// The most characters of a name in the key.
+const NAME: usize = 44;
+/// The radius of a kernel that takes all of the time.
+const WHOLE: f64 = 44.0;
+
+/// A kernel with what the figure shows of it.
+struct Shown<'r> {
+    placed: PlacedKernel<'r>,
+    place: KernelPlace,
+    share: f64,
+}
+
+impl Shown<'_> {
+    /// Its place on the axes: FLOPs per byte and FLOP/s. `None` if either is 0 or endless.
+    fn coordinates(&self) -> Option<(f64, f64)> {
+        let intensity = self.place.intensity.filter(|intensity| *intensity > 0.0)?;
+        Some((intensity, self.place.flops_per_s))
+    }
+
+    fn ink(&self) -> &'static str {
+        match self.place.bound {
+            Bound::Memory => colour(0),
+            Bound::Compute => colour(1),
+            Bound::Latency => colour(4),
+            Bound::Host | Bound::Spilled | Bound::Unknown => GREY,
+        }
+    }
+}
+
+fn draw(analysis: &Analysis<'_>) -> Vec<Drawing> {
+    let rows = analysis.rows.iter().enumerate();
+    rows.filter_map(|(index, row)| of_row(index, row, analysis)).collect()
+}
+
+/// Draws the kernels of `row`; `None` if none has a place on the axes.
+fn of_row(index: usize, row: &Row<'_>, analysis: &Analysis<'_>) -> Option<Drawing> {
+    let placed = placed_kernels(row, row.counted.ncu.as_ref()?);
+    let shares = TimeShares::of(&placed)?;
+    let shown: Vec<Shown<'_>> = placed
+        .into_iter()
+        .filter_map(|placed| Some(Shown { placed, place: placed.place?, share: placed.time_share? }))
+        .collect();
+    let keys: Vec<String> = shown.iter().map(key_line).collect();
+    let key_width = keys.iter().map(|text| text_width(text, SMALL)).fold(180.0, f64::max) + 60.0;
+    let below = BELOW.max((keys.len() + 1) as f64 * LINE - PLOT_HEIGHT);
+    let peaks = row.ceilings()?;
+    let title = format!("Kernels of {}: {}", row.label(), peaks.device);
+    let mut svg = Svg::new(LEFT + PLOT_WIDTH + key_width, TOP + PLOT_HEIGHT + below, &title);
+    frame::title(&mut svg, &title);
+    draw_plot(&mut svg, row, peaks, &shown)?;
+    draw_key(&mut svg, &shown, &keys);
+    notes(&mut svg, shares, &peaks.name);
+    Some(Drawing {
+        of: file_part(index, row),
+        title,
+        svg: svg.finish(),
+        numbers: kernel_table(row, analysis),
+    })
+}
+
+/// Draws the axes, the roofs and the kernels. `None` if none has a place on the axes.
+fn draw_plot(svg: &mut Svg, row: &Row<'_>, peaks: &Peaks, shown: &[Shown<'_>]) -> Option<()> {
+    let (precision, bandwidth) = (row.config.precision, peaks.bandwidth?);
+    let unit = Unit::of(peaks.ceiling(precision)?.flops_per_s.high);
+    let flat = flat_roofs(peaks, &[precision], unit);
+    let (mut intensities, mut heights): (Vec<f64>, Vec<f64>) =
+        shown.iter().filter_map(Shown::coordinates).map(|(x, flops)| (x, flops / unit.flops)).unzip();
+    if intensities.is_empty() {
+        return None;
+    }
+    intensities.extend(flat.iter().map(|roof| roof.high * unit.flops / bandwidth.high));
+    heights.extend(flat.iter().map(|roof| roof.high));
+    let (x, y) = log_scales(&intensities, &heights, TOP + PLOT_HEIGHT);
+    axes(svg, &x, &y, unit);
+    roofs(svg, &flat, bandwidth, &x, &y, unit);
+    draw_kernels(svg, shown, |(intensity, flops)| (x.place(intensity), y.place(flops / unit.flops)));
+    Some(())
+}
+
+/// `2_cuda_resnet18_amp_bs16`: the row's number, and its config in characters that a file's name can have.
+fn file_part(index: usize, row: &Row<'_>) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
+    let label = row.config.label();
+    let plain: String = label
+        .trim_end_matches("_run1")
+        .chars()
+        .map(|letter| if is_plain(letter) { letter } else { '-' })
+        .collect();
+    format!("{}_{plain}", index + 1)
+}
+
+/// `12.3 % memory-bound: ampere_sgemm_128x64_nn…`
+fn key_line(shown: &Shown<'_>) -> String {
+    let name = &shown.placed.kernel.name;
+    let cut: String = name.chars().take(NAME).collect();
+    let more = if cut.len() < name.len() { "…" } else { "" };
+    let what = match shown.coordinates() {
+        Some(_) => shown.place.bound.to_string(),
+        None if shown.place.flops_per_s > 0.0 => format!("{}, no bytes", shown.place.bound),
+        None => format!(
+            "{}, no FLOP, {:.0} % of the bandwidth",
+            shown.place.bound,
+            100.0 * shown.place.of_memory.low
+        ),
+    };
+    format!("{} % {what}: {cut}{more}", significant(100.0 * shown.share, 2))
+}
+
+fn draw_kernels(svg: &mut Svg, shown: &[Shown<'_>], at: impl Fn((f64, f64)) -> (f64, f64)) {
+    let placed = shown.iter().filter_map(|kernel| Some((kernel, at(kernel.coordinates()?))));
+    let placed: Vec<(&Shown<'_>, (f64, f64))> = placed.collect();
+    let mut taken: Vec<[f64; 4]> = placed.iter().map(|(_, at)| around(*at, 5.0, 5.0)).collect();
+    for (kernel, at) in &placed {
+        let radius = (WHOLE * kernel.share.sqrt()).max(2.5);
+        svg.marker(Shape::Circle, *at, radius, kernel.ink(), false);
+        svg.dot(*at, kernel.ink());
+    }
+    for (kernel, at) in &placed {
+        let text = kernel.placed.rank.to_string();
+        let half = text_width(&text, NUMBER) / 2.0 + 1.0;
+        let centre = free_place(*at, half, &taken);
+        if (centre.0 - at.0).hypot(centre.1 - at.1) > 16.0 {
+            svg.line(*at, centre, Stroke::solid("#bbbbbb", 0.8));
+        }
+        svg.text((centre.0, centre.1 + 4.0), NUMBER, Anchor::Middle, INK, &text);
+        taken.push(around(centre, half, 6.0));
+    }
+}
+
+fn draw_key(svg: &mut Svg, shown: &[Shown<'_>], keys: &[String]) {
+    let left = LEFT + PLOT_WIDTH + 16.0;
+    let mut at = TOP + 10.0;
+    for (kernel, text) in shown.iter().zip(keys) {
+        svg.text((left + 16.0, at + 4.0), SMALL, Anchor::End, INK, &kernel.placed.rank.to_string());
+        svg.marker(Shape::Circle, (left + 27.0, at), 4.6, kernel.ink(), kernel.coordinates().is_none());
+        svg.text((left + 38.0, at + 4.0), SMALL, Anchor::Start, INK, text);
+        at += LINE;
+    }
+}
+
+fn notes(svg: &mut Svg, shares: TimeShares, peaks: &str) {
+    let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+    let lines = [
+        format!(
+            "Of the kernels' time, {} is at the compute roof, {} at the memory roof, {} far from both,",
+            percent(shares.compute),
+            percent(shares.memory),
+            percent(shares.latency),
+        ),
+        format!(
+            "{} in between, {} not placed. Areas are shares of that time.",
+            percent(shares.between),
+            percent(shares.unknown)
+        ),
+        format!("Roofs: {peaks}. Seconds are those under the profiler."),
+    ];
+    for (index, text) in lines.iter().enumerate() {
+        let at = TOP + PLOT_HEIGHT + 62.0 + NOTE_LINE * index as f64;
+        svg.text((LEFT, at), SMALL, Anchor::Start, GREY, text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::analyse;
+    use crate::analysis::fixture::{StudyBuilder, key, measured_peaks};
+    use crate::job::{Kind, Profile};
+    use crate::record::Counters;
+    use crate::record::ncu::{KernelGroup, NcuCounters};
+
+    fn drawings(kernels: Vec<KernelGroup>) -> Vec<Drawing> {
+        let metrics = [("gpu__time_duration.sum".to_owned(), 10_000_000_000)].into();
+        let counters = NcuCounters { metrics, top_kernels: kernels, ..NcuCounters::default() };
+        let config = key("cpu", "resnet18", 16, 1);
+        let study = StudyBuilder::new()
+            .peaks(measured_peaks(100e9, 10e9))
+            .run_with(config.clone(), 1.0, |_| {})
+            .run_with(config.profiled(Kind::Ncu, Profile::default()), 0.5, |record| {
+                record.counters = Some(Counters::Ncu(counters.into()));
+            })
+            .build();
+        draw(&analyse(&study))
+    }
+
+    fn kernel(name: &str, seconds: f64, flops: u64, dram_bytes: u64) -> KernelGroup {
+        let (seconds, flops, dram_bytes) = (Some(seconds), Some(flops), Some(dram_bytes));
+        KernelGroup { name: name.to_owned(), launches: 3, seconds, flops, dram_bytes }
+    }
+
+    #[test]
+    fn kernels_are_drawn_with_their_share_of_the_time_and_their_roof() {
+        let long = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>";
+        let kernels = vec![
+            kernel("ampere_sgemm_128x64_nn", 5.0, 400_000_000_000, 5_000_000_000),
+            kernel(long, 4.0, 4_000_000_000, 36_000_000_000),
+            kernel("copy", 0.5, 0, 4_500_000_000),
+        ];
+        let [drawing] = &drawings(kernels)[..] else { panic!("one config") };
+        assert_eq!(drawing.of, "1_cpu_resnet18_fp32_bs16");
+        for text in [
+            "50 % compute-bound: ampere_sgemm_128x64_nn<",
+            "40 % memory-bound: void at::native::vectorized_elementwise_kern…<",
+            "5.0 % memory-bound, no FLOP, 90 % of the bandwidth: copy<",
+            "50 % is at the compute roof, 45 % at the memory roof, 0 % far from both,",
+            "0 % in between, 5 % not placed.",
+        ] {
+            assert!(drawing.svg.contains(text), "{text}: {}", drawing.svg);
+        }
+        assert_eq!(drawing.numbers.rows.len(), 3);
+    }
+
+    #[test]
+    fn without_a_kernel_on_the_axes_there_is_no_figure() {
+        assert!(drawings(vec![kernel("copy", 1.0, 0, 9_000_000_000)]).is_empty());
+        assert!(drawings(Vec::new()).is_empty());
+        let uncounted = KernelGroup { flops: None, ..kernel("gemm", 1.0, 1, 1) };
+        assert!(drawings(vec![uncounted]).is_empty());
+    }
+}
