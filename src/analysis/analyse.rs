@@ -56,7 +56,7 @@ pub fn judge(study: &Study) -> Judged<'_> {
     let thresholds = study.thresholds;
     let mut cells: Vec<&Cell> = study.cells.iter().collect();
     order::sort(&mut cells, |cell| cell.job.key());
-    let marks = marks::marks(&cells, &study.spans, &thresholds);
+    let marks = marks::marks(&cells, &study.spans, &study.idle, &thresholds);
     let include_marked = study.include_marked;
     let runs: Vec<Run<'_>> =
         cells.into_iter().zip(marks).map(|(cell, marks)| Run { cell, marks, include_marked }).collect();

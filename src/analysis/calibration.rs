@@ -6,6 +6,7 @@
 
 use super::blocks::blocks;
 use super::compare::{Rate, Settings, Sides, Verdict, compare};
+use super::idle::Idle;
 use super::noise::{Calibrated, Noise};
 use super::{Judged, Run};
 use crate::record::Record;
@@ -66,9 +67,16 @@ pub fn noise(judged: &Judged<'_>) -> Result<Noise, TooFew> {
         drift_per_hour: drift(&blocks),
         autocorrelation: autocorrelation(&judged.runs),
         by_iterations: by_iterations(&judged.runs),
+        idle_processors: idle_processors(&judged.runs),
         verdict: verdict.as_str(),
         is_wrong: matches!(verdict, Verdict::Faster | Verdict::Slower),
     })
+}
+
+/// As the mark `contended` knows it.
+fn idle_processors(runs: &[Run<'_>]) -> Option<f64> {
+    let records: Vec<&Record> = runs.iter().filter_map(|run| run.cell.record()).collect();
+    Idle::of(records.iter().copied()).on(&records.first()?.provenance.host)
 }
 
 fn counted<'r>(runs: &'r [Run<'_>]) -> Vec<Counted<'r>> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::cost::FlopsConvention;
+use super::idle::Idle;
 use super::marks::Thresholds;
 use super::peaks::{Catalogue, Ceiling, Confidence, Origin, Peaks, Range};
 use super::{Cell, NoRecord, Span, Study};
@@ -247,6 +248,7 @@ impl StudyBuilder {
             include_marked: self.include_marked,
             thresholds: self.thresholds,
             noise: Vec::new(),
+            idle: Idle::default(),
         }
     }
 }

@@ -7,6 +7,8 @@
 //!
 //! | module | what it derives |
 //! |---|---|
+//! | [`foreign`] | how busy others kept the processors while a job ran |
+//! | [`idle`] | how busy a machine is when nothing but a job runs |
 //! | [`marks`] | doubts about single runs, and which of them keep a run out of the statistics |
 //! | [`block_shift`] | blocks that were slower or faster than others, in all rows alike |
 //! | [`audit`] | the rows with the runs that marks leave out, and without them |
@@ -51,7 +53,9 @@ pub mod counted;
 pub mod energy;
 pub mod facts;
 pub mod findings;
+pub mod foreign;
 pub mod group;
+pub mod idle;
 pub mod marks;
 pub mod noise;
 pub mod order;
@@ -89,6 +93,7 @@ use crate::record::{HostFacts, MatrixFacts, Outcome, Record};
 use crate::shared::Shared;
 
 use cost::FlopsConvention;
+use idle::Idle;
 use marks::{Mark, Thresholds};
 use noise::Calibrated;
 use peaks::Catalogue;
@@ -116,6 +121,8 @@ pub struct Study {
     pub thresholds: Thresholds,
     /// The noise of the machines that were calibrated, by device.
     pub noise: Vec<Calibrated>,
+    /// How busy machines are when nothing but a job runs, by their calibrations.
+    pub idle: Idle,
 }
 
 /// A job of the plan and its result. It shares its record with the inventory.

@@ -36,6 +36,9 @@ pub struct Noise {
     pub autocorrelation: Option<f64>,
     /// The standard deviation of a run that the scatter of its own iterations explains.
     pub by_iterations: Option<f64>,
+    /// How many processors are busy beside a run when nothing else is done; absent if nobody counts it, or too few runs
+    /// tell.
+    pub idle_processors: Option<f64>,
     /// What a comparison of the two envs says, which do not differ.
     pub verdict: &'static str,
     /// Whether that is wrong.

@@ -271,6 +271,7 @@ fn calibrated(study: &Study) -> Option<Calibrated> {
         drift_per_hour: None,
         autocorrelation: None,
         by_iterations: None,
+        idle_processors: None,
         verdict: "same",
         is_wrong: false,
     };

@@ -6,6 +6,7 @@ use super::Global;
 use super::cell::{cell, load_iterations};
 use super::global::store_flag;
 use crate::analysis::cost::FlopsConvention;
+use crate::analysis::idle::Idle;
 use crate::analysis::marks::{Mark, Thresholds, mark_names, marks};
 use crate::analysis::peaks::Catalogue;
 use crate::analysis::{Cell, Run, Span, Study, analyse};
@@ -29,6 +30,7 @@ pub(super) fn study<'a>(plan: &Plan, inventory: &Inventory, jobs: impl Iterator<
         include_marked: false,
         thresholds: plan.thresholds,
         noise: Vec::new(),
+        idle: Idle::of(inventory.records()),
     }
 }
 
@@ -36,7 +38,7 @@ pub(super) fn study<'a>(plan: &Plan, inventory: &Inventory, jobs: impl Iterator<
 pub(super) fn left_out(plan: &Plan, inventory: &Inventory) -> BTreeMap<JobId, Vec<Mark>> {
     let study = study(plan, inventory, plan.jobs.iter());
     let cells: Vec<&Cell> = study.cells.iter().collect();
-    let found = marks(&cells, &study.spans, &study.thresholds);
+    let found = marks(&cells, &study.spans, &study.idle, &study.thresholds);
     let against = |marks: Vec<Mark>| marks.into_iter().filter(Mark::disqualifies).collect::<Vec<_>>();
     let named = cells.iter().zip(found).map(|(cell, marks)| (cell.job.id(), against(marks)));
     named.filter(|(_, marks)| !marks.is_empty()).collect()
@@ -116,6 +118,7 @@ pub(super) fn doubts_of(
         include_marked: false,
         thresholds: plan.map_or_else(Thresholds::default, |plan| plan.thresholds),
         noise: Vec::new(),
+        idle: Idle::of(inventory.records()),
     };
     let analysis = analyse(&study);
     let is_own = |run: &&Run<'_>| run.cell.job.id() == job.id();

@@ -381,8 +381,8 @@ mod tests {
         assert_eq!(
             disturbances(Some(0.94), Some(0.5), 2),
             [
-                "others kept 0.94 processors busy meanwhile (threshold 0.25): the ceilings may be too low",
-                "the hypervisor gave 0.50 processors to others meanwhile (threshold 0.25): the ceilings may be too low",
+                "others kept 0.94 processors busy meanwhile (threshold 0.2): the ceilings may be too low",
+                "the hypervisor gave 0.50 processors to others meanwhile (threshold 0.2): the ceilings may be too low",
             ]
         );
     }

@@ -15,6 +15,7 @@ use super::output::say;
 use super::{Exit, Failure, Global};
 use crate::analysis::cost::FlopsConvention;
 use crate::analysis::group::{Row, unit};
+use crate::analysis::idle::Idle;
 use crate::analysis::peaks::{Catalogue, Peaks, PeaksError, parse, parse_measured};
 use crate::analysis::printed::Throughput;
 use crate::analysis::{Analysis, Cell, Span, Study};
@@ -130,6 +131,7 @@ impl Reading<'_> {
             include_marked: self.include_marked,
             thresholds: plan.thresholds,
             noise: Vec::new(),
+            idle: Idle::of(inventory.records()),
         })
     }
 }

@@ -6,6 +6,7 @@
 //! and `vm_stat`. Everything takes milliseconds, because it happens before every job.
 #![expect(clippy::disallowed_methods, reason = "this probes the machine")]
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -60,7 +61,7 @@ pub fn probe_counters() -> HostCounters {
         let load = sysctl(&["vm.loadavg"]).and_then(|text| parse::macos_load(&text));
         return HostCounters { load, ..probe_clocks() };
     }
-    let times = read("/proc/stat").and_then(|text| parse::processor_ticks(&text));
+    let times = read("/proc/stat").and_then(|text| parse::processor_ticks(&text, ALLOWED.as_ref()));
     let second = ticks_per_second();
     HostCounters {
         busy_s: times.map(|ticks| ticks.busy as f64 / second),
@@ -79,9 +80,13 @@ fn probe_clocks() -> HostCounters {
     }
 }
 
-/// Seconds for which the processors of the host were busy in total, from the text of `/proc/stat`.
+/// The processors that jobs may use, if the host has others: those are of no concern to them.
+static ALLOWED: LazyLock<Option<BTreeSet<u32>>> =
+    LazyLock::new(|| parse::allowed_processors(&read("/proc/self/status")?, &read("/proc/stat")?));
+
+/// Seconds for which the processors that jobs may use were busy in total, from the text of `/proc/stat`.
 pub(crate) fn busy_seconds(stat: &str) -> Option<f64> {
-    Some(parse::processor_ticks(stat)?.busy as f64 / ticks_per_second())
+    Some(parse::processor_ticks(stat, ALLOWED.as_ref())?.busy as f64 / ticks_per_second())
 }
 
 /// Workers run in our own control group, so the counter of that group is the most precise.

@@ -39,7 +39,8 @@ fn fuzz_host() {
         let names = (parse::os_name(text), parse::nvidia_driver(text), parse::governors(&texts));
         let rest =
             (parse::unified_cgroup(text), parse::macos_power_source(text), parse_git_status(text).is_some());
-        let ticks = parse::processor_ticks(text).is_some();
+        let allowed = parse::allowed_processors(text, text);
+        let ticks = parse::processor_ticks(text, allowed.as_ref()).is_some();
         let mac = (macos::memory_available(text), macos::registry_value(text, "model"));
         format!(
             "{numbers:?} {memory:?} {processor:?} {names:?} {rest:?} {ticks} {mac:?} {:?}",

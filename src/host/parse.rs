@@ -5,24 +5,61 @@ use std::collections::BTreeSet;
 use crate::job::Device;
 use crate::processor::{field, first_field};
 
-/// Processor time of the whole host since boot, in ticks, summed over all processors.
+/// Processor time since boot, in ticks, summed over processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticks {
     pub(super) busy: u64,
     pub(super) steal: u64,
 }
 
-/// Parses the first line of `/proc/stat`: `cpu user nice system idle iowait irq softirq steal guest guest_nice`. `user`
-/// and `nice` already contain the time of guests. gVisor prints only zeros here, which count as absent.
-pub(super) fn processor_ticks(stat: &str) -> Option<Ticks> {
-    let mut words = stat.lines().next()?.split_whitespace();
-    if words.next() != Some("cpu") {
-        return None;
+/// Parses `/proc/stat`: the lines of the processors that are `allowed`, else the first line, which is their sum. A
+/// line is `cpu3 user nice system idle iowait irq softirq steal guest guest_nice`. `user` and `nice` already contain
+/// the time of guests. gVisor prints only zeros in the sum and has no other line, which counts as absent.
+pub(super) fn processor_ticks(stat: &str, allowed: Option<&BTreeSet<u32>>) -> Option<Ticks> {
+    let whole = || ticks_of(stat.lines().next()?.strip_prefix("cpu ")?);
+    let Some(allowed) = allowed else { return whole() };
+    let mut sum: Option<Ticks> = None;
+    for line in stat.lines().skip(1).map_while(|line| line.strip_prefix("cpu")) {
+        let (number, times) = line.split_once(' ')?;
+        if allowed.contains(&number.parse().ok()?) {
+            let Ticks { busy, steal } = ticks_of(times)?;
+            let so_far = sum.unwrap_or(Ticks { busy: 0, steal: 0 });
+            sum =
+                Some(Ticks { busy: so_far.busy.checked_add(busy)?, steal: so_far.steal.checked_add(steal)? });
+        }
     }
-    let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
+    sum.or_else(whole)
+}
+
+fn ticks_of(times: &str) -> Option<Ticks> {
+    let ticks: Vec<u64> = times.split_whitespace().map_while(|word| word.parse().ok()).collect();
     let [user, nice, system, idle, _iowait, irq, softirq, steal, ..] = ticks[..] else { return None };
     let busy = [user, nice, system, irq, softirq].into_iter().try_fold(0_u64, u64::checked_add)?;
     (busy > 0 || idle > 0).then_some(Ticks { busy, steal })
+}
+
+/// The processors on which this process may run: the line `Cpus_allowed_list` of `/proc/self/status`. `None` if these
+/// are all processors that `stat`, the text of `/proc/stat`, lists.
+pub(super) fn allowed_processors(status: &str, stat: &str) -> Option<BTreeSet<u32>> {
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    let allowed = processors_in_list(list)?;
+    let lines = stat.lines().skip(1).map_while(|line| line.strip_prefix("cpu"));
+    let mut numbers = lines.filter_map(|line| line.split_once(' ')?.0.parse::<u32>().ok());
+    let has_others = numbers.any(|number| !allowed.contains(&number));
+    has_others.then_some(allowed)
+}
+
+/// The numbers in a list such as `0-3,8,10-11`.
+fn processors_in_list(list: &str) -> Option<BTreeSet<u32>> {
+    /// More than any machine has, so a damaged list fills no memory.
+    const MOST: u32 = 1 << 16;
+    let mut found = BTreeSet::new();
+    for range in list.trim().split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        found.extend(first..=last.min(MOST));
+    }
+    Some(found)
 }
 
 /// Our control group's path in the unified hierarchy, without a trailing slash: the line `0::PATH` of
@@ -251,18 +288,41 @@ mod tests {
     #[test]
     fn processor_time_excludes_waiting_and_counts_guests_once() {
         let stat = "cpu  100 10 50 9000 700 3 7 25 40 4\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 5\n";
-        assert_eq!(processor_ticks(stat), Some(Ticks { busy: 170, steal: 25 }));
-        assert_eq!(processor_ticks("cpu  0 0 0 0 0 0 0 0 0 0\n"), None);
-        assert_eq!(processor_ticks("cpu  1 2 3\n"), None);
-        assert_eq!(processor_ticks("cpu0 100 10 50 9000 700 3 7 25\n"), None);
-        assert_eq!(processor_ticks(""), None);
+        assert_eq!(processor_ticks(stat, None), Some(Ticks { busy: 170, steal: 25 }));
+        assert_eq!(processor_ticks("cpu  0 0 0 0 0 0 0 0 0 0\n", None), None);
+        assert_eq!(processor_ticks("cpu  1 2 3\n", None), None);
+        assert_eq!(processor_ticks("cpu0 100 10 50 9000 700 3 7 25\n", None), None);
+        assert_eq!(processor_ticks("", None), None);
         assert_eq!(
-            processor_ticks("cpu  18446744073709551615 1 0 0 0 0 0 0 0 0\n"),
+            processor_ticks("cpu  18446744073709551615 1 0 0 0 0 0 0 0 0\n", None),
             None,
             "no kernel counts so far"
         );
         let idle = "cpu  1 0 0 18446744073709551615 0 0 0 0 0 0\n";
-        assert_eq!(processor_ticks(idle), Some(Ticks { busy: 1, steal: 0 }));
+        assert_eq!(processor_ticks(idle, None), Some(Ticks { busy: 1, steal: 0 }));
+    }
+
+    /// A job in a cpuset of a large host is disturbed by what runs in that cpuset.
+    #[test]
+    fn only_processors_that_jobs_may_use_count() {
+        let stat = "cpu  111 0 0 300 0 0 0 3 0 0\ncpu0 1 0 0 100 0 0 0 1 0 0\ncpu1 10 0 0 100 0 0 0 1 0 0\n\
+                    cpu10 100 0 0 100 0 0 0 1 0 0\nintr 5\n";
+        let status = |list: &str| {
+            format!("Name:\tx\nCpus_allowed:\t5\nCpus_allowed_list:\t{list}\nMems_allowed:\t1\n")
+        };
+        let busy = |list: &str| {
+            let allowed = allowed_processors(&status(list), stat);
+            processor_ticks(stat, allowed.as_ref()).map(|ticks| (ticks.busy, ticks.steal))
+        };
+        assert_eq!([busy("0"), busy("1,10"), busy("0-1")], [Some((1, 1)), Some((110, 2)), Some((11, 2))]);
+        assert_eq!([busy("0-10"), busy("0-1,10")], [Some((111, 3)); 2], "all that there are");
+        assert_eq!(allowed_processors(&status("0-4294967295"), stat), None);
+        assert_eq!(
+            allowed_processors(&status("0-1"), "cpu  5 0 0 5 0 0 0 0\n"),
+            None,
+            "no line per processor"
+        );
+        assert_eq!([busy("x"), busy("3")], [Some((111, 3)); 2], "what nobody understands restricts nothing");
     }
 
     #[test]

@@ -147,11 +147,11 @@ pub struct Observed {
     /// The host's one-minute load average just before the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_before: Option<f64>,
-    /// Seconds of processor time that the host was busy between the job's start and end, summed over all processors.
-    /// Subtract the job's own to get what others took.
+    /// Seconds of processor time that the host was busy between the job's start and end, summed over the processors
+    /// that the job may use. Subtract the job's own to get what others took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_busy_s: Option<f64>,
-    /// Seconds of processor time that the hypervisor gave to others meanwhile, summed over all processors.
+    /// Seconds of processor time that the hypervisor gave to others meanwhile, summed over the same processors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_steal_s: Option<f64>,
     /// When the job was started and when its end was noticed, in seconds since the boot, sleep included. Nobody can set

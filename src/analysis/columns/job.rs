@@ -8,7 +8,8 @@ use super::sensors::sensor_columns;
 use super::shared::{CONVENTION, OfConfig, PART, UNIT, config_columns, part_text};
 use crate::analysis::column::{Column, Columns, Group, list};
 use crate::analysis::cost::usd_per_million_samples;
-use crate::analysis::marks::{foreign_cores, mark_names, stolen_cores};
+use crate::analysis::foreign::{foreign_cores, stolen_cores};
+use crate::analysis::marks::mark_names;
 use crate::analysis::own::Own;
 use crate::analysis::{Cell, NoRecord};
 use crate::job::PARAMETERS;
@@ -263,7 +264,7 @@ fn load<'a>() -> Vec<Of<'a>> {
         }),
         Of::maybe(
             "host_busy_s",
-            "Processor seconds that the whole host spent during the attempt.",
+            "Processor seconds for which the processors that the job may use were busy during the attempt.",
             HIDDEN,
             |line| line.record()?.observed.host_busy_s,
         ),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Attempted, Remark, Weight, absent, asked, ended, file, numbers, output, remark};
+use crate::analysis::idle::Idle;
 use crate::analysis::marks::{Effect, Mark, MarkName, Thresholds, marks};
 use crate::analysis::{Cell, Span};
 use crate::job::Job;
@@ -56,7 +57,8 @@ fn marked(attempted: &Attempted<'_>, iterations: Option<Iterations>) -> Vec<Rema
         record: Ok(Arc::new(Record { outcome: Outcome::Succeeded, ..record.clone() })),
         iterations,
     };
-    let found = marks(&[&cell], &[Span::of(record)], &Thresholds::default()).into_iter().flatten();
+    let found =
+        marks(&[&cell], &[Span::of(record)], &Idle::default(), &Thresholds::default()).into_iter().flatten();
     let of_worker = |mark: &Mark| {
         let blamed = [MarkName::Unsynchronised, MarkName::Diverged, MarkName::Oversubscribed];
         blamed.contains(&MarkName::from(mark))

@@ -4,67 +4,45 @@ use super::timeline::Timeline;
 use super::{Mark, Threshold, Thresholds};
 use crate::analysis::Span;
 use crate::analysis::claim::{Compared, Limit, Relation, Sentence};
+use crate::analysis::foreign::{foreign_cores, stolen_cores};
+use crate::analysis::idle::Idle;
 use crate::record::{ForeignProcess, Record};
 
-/// The fewest seconds, of wall clock or processor time, over which a rate or a share is taken. The kernel and `time`
-/// count processor time in hundredths of a second, so shorter spans are too coarse.
-pub(super) const LEAST_S: f64 = 1.0;
-
-/// Seconds that the host's own counters covered: from before the job's start to after its end. `None` if they are too
-/// few for a rate.
-fn watched_s(record: &Record) -> Option<f64> {
-    let span = (record.ended_at - record.started_at).as_seconds_f64();
-    Some(span.max(record.wall_s())).filter(|seconds| *seconds >= LEAST_S)
-}
-
-/// Whether the job took too few seconds for a rate.
-pub fn is_too_short_for_load(record: &Record) -> bool {
-    watched_s(record).is_none()
-}
-
-/// How many processors others kept busy while the job ran, on average. `None` if the host's load or the job's own
-/// processor time is unknown, or the job was too short.
-pub fn foreign_cores(record: &Record) -> Option<f64> {
-    let process = record.process.as_ref()?;
-    let own = process.user_s? + process.system_s?;
-    Some(((record.observed.host_busy_s? - own) / watched_s(record)?).max(0.0))
-}
-
-/// How many processors the hypervisor gave to other guests while the job ran, on average. `None` as for
-/// [`foreign_cores`].
-pub fn stolen_cores(record: &Record) -> Option<f64> {
-    Some(record.observed.host_steal_s? / watched_s(record)?)
-}
-
 /// The signs, in `record` alone, that others were at work while the job ran.
-pub(super) fn contended(record: &Record, timeline: &Timeline<'_>, thresholds: &Thresholds) -> Vec<Mark> {
+pub(super) fn contended(
+    record: &Record,
+    timeline: &Timeline<'_>,
+    idle: &Idle,
+    thresholds: &Thresholds,
+) -> Vec<Mark> {
     let whys = [
-        by_load(record, thresholds),
+        by_load(record, idle, thresholds),
         by_overlap(record, timeline, thresholds),
         by_processes_on_the_device(record),
     ];
     whys.into_iter().flatten().map(|by| Mark::Contended { by }).collect()
 }
 
-fn by_load(record: &Record, thresholds: &Thresholds) -> Option<Sentence> {
+fn by_load(record: &Record, idle: &Idle, thresholds: &Thresholds) -> Option<Sentence> {
     // The load of jobs that may run beside this one (`share: device`) is part of this number and cannot be separated.
     if !record.observed.beside.is_empty() {
         return None;
     }
-    let limit = thresholds.foreign_limit(record.provenance.host.cpu.usable);
-    let over = |cores: Option<f64>| {
+    let over = |cores: Option<f64>, limit: f64| {
         let cores = cores.filter(|cores| *cores > limit)?;
         Some(Compared::new(cores, Relation::Above, Limit::printed(limit, 2), 3))
     };
-    let (cores, text) = if let Some(cores) = over(foreign_cores(record)) {
-        let text = format!("other processes kept {} processors busy", cores.number());
-        (cores, text)
-    } else {
-        let cores = over(stolen_cores(record))?;
-        let text = format!("the hypervisor gave {} processors to others", cores.number());
-        (cores, text)
-    };
-    Some(Sentence::new(format!("{text} (threshold {})", cores.limit()), [cores]))
+    let (limit, idle) = idle.limit(record, thresholds);
+    if let Some(cores) = over(foreign_cores(record), limit) {
+        let idle = idle.map(|cores| format!("; {cores:.2} when idle")).unwrap_or_default();
+        let (number, limit) = (cores.number(), cores.limit());
+        let text = format!("other processes kept {number} processors busy (threshold {limit}{idle})");
+        return Some(Sentence::new(text, [cores]));
+    }
+    let cores = over(stolen_cores(record), thresholds.foreign_limit(record.provenance.host.cpu.usable))?;
+    let (number, limit) = (cores.number(), cores.limit());
+    let text = format!("the hypervisor gave {number} processors to others (threshold {limit})");
+    Some(Sentence::new(text, [cores]))
 }
 
 fn by_overlap(record: &Record, timeline: &Timeline<'_>, thresholds: &Thresholds) -> Option<Sentence> {

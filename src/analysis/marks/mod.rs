@@ -28,6 +28,7 @@ mod timeline;
 mod times;
 
 use super::claim::Sentence;
+use super::idle::Idle;
 use super::{Cell, Span};
 use crate::job::Device;
 use crate::protocol::Measurement;
@@ -37,16 +38,17 @@ use timeline::Timeline;
 pub use crate::threshold::{Threshold, Thresholds};
 pub use compare::row_marks;
 pub use declaration::{Declaration, Effect, Scope};
-pub use load::{foreign_cores, is_too_short_for_load, stolen_cores};
 pub use manual::{effects_table, evidence_table, marks_table, thresholds_table};
 pub use mark::{Mark, MarkName, mark_names};
 pub(super) use sensors::clock;
 
 /// The doubts about each of `cells`, in their order; none for a cell without a result. `spans` says when and where each
-/// job ran. The time grows with n log² n at most, even if all of them ran at the same time.
-pub fn marks(cells: &[&Cell], spans: &[Span], thresholds: &Thresholds) -> Vec<Vec<Mark>> {
+/// job ran, `idle` how busy each machine is without others. The time grows with n log² n at most, even if all of them
+/// ran at the same time.
+pub fn marks(cells: &[&Cell], spans: &[Span], idle: &Idle, thresholds: &Thresholds) -> Vec<Vec<Mark>> {
     let timeline = Timeline::of(spans, thresholds.of(Threshold::OverlapS));
-    let mut found: Vec<Vec<Mark>> = cells.iter().map(|cell| own_marks(cell, &timeline, thresholds)).collect();
+    let mut found: Vec<Vec<Mark>> =
+        cells.iter().map(|cell| own_marks(cell, &timeline, idle, thresholds)).collect();
     for (index, mark) in pools::marks(cells, &found, thresholds) {
         found[index].push(mark);
     }
@@ -54,9 +56,9 @@ pub fn marks(cells: &[&Cell], spans: &[Span], thresholds: &Thresholds) -> Vec<Ve
 }
 
 /// The doubts that a run raises about itself.
-fn own_marks(cell: &Cell, timeline: &Timeline<'_>, thresholds: &Thresholds) -> Vec<Mark> {
+fn own_marks(cell: &Cell, timeline: &Timeline<'_>, idle: &Idle, thresholds: &Thresholds) -> Vec<Mark> {
     let Some((record, measurement)) = cell.success() else { return Vec::new() };
-    let mut found = load::contended(record, timeline, thresholds);
+    let mut found = load::contended(record, timeline, idle, thresholds);
     if !measurement.synchronized {
         found.push(Mark::Unsynchronised);
     }

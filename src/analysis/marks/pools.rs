@@ -6,11 +6,12 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use super::load::{LEAST_S, foreign_cores};
 use super::{Mark, Threshold, Thresholds, sensors};
 use crate::analysis::Cell;
 use crate::analysis::circumstances::Circumstances;
 use crate::analysis::claim::{Compared, Limit, Relation, Sentence};
+use crate::analysis::foreign::{LEAST_S, foreign_cores};
+use crate::analysis::idle::headroom;
 use crate::job::{ConfigOf, Device, Key};
 use crate::record::{Readings, Record};
 use crate::stats;
@@ -189,7 +190,9 @@ struct Trace {
 const TRACES: [Trace; 4] = [
     Trace {
         of: foreign_cores,
-        limit: |others, _, thresholds| others + thresholds.of(Threshold::ForeignAbove),
+        limit: |others, record, thresholds| {
+            others + thresholds.of(Threshold::ForeignAbove) + headroom(&record.provenance.host)
+        },
         tell: |own, Level { value, whose }, limit| {
             let own = Compared::new(own, Relation::Above, Limit::printed(limit, 3), 3);
             let text = format!(

@@ -1,10 +1,12 @@
 //! How often marks are false and how often they are missed, by simulation. These are the marks that go by readings of a
-//! clock, by the runs of a row, or by the traces of others. The tables in `docs/marks.md` are from
-//! `just calibrate-marks`.
+//! clock, by the seconds of iterations, by the runs of a row, or by the traces of others. The tables in `docs/marks.md`
+//! are from `just calibrate-marks`.
 
 use super::compare::scatters;
 use super::sensors::variation;
+use super::times::periodic;
 use super::*;
+use crate::analysis::Study;
 use crate::analysis::fixture::{StudyBuilder, key};
 use crate::analysis::promise::{self, Promise, Share};
 use crate::random::SplitMix64;
@@ -22,7 +24,7 @@ struct Line {
 }
 
 fn lines() -> Vec<Line> {
-    clocks().into_iter().chain(rows()).chain(traces()).collect()
+    clocks().into_iter().chain(periods()).chain(rows()).chain(traces()).chain(loads()).collect()
 }
 
 /// A clock that scatters by a share, and is 15 % lower for another share of the window.
@@ -58,6 +60,77 @@ fn clocks() -> Vec<Line> {
         ]
     };
     [6, 20, 120, 600].into_iter().flat_map(of).collect()
+}
+
+/// Iterations of which every fourth may take longer. Neighbours resemble each other by a half.
+fn periods() -> Vec<Line> {
+    let line = |n: usize, slower: f64, promise| {
+        let is_marked = move |random: &mut SplitMix64| {
+            let mut last = 0.0;
+            let seconds = (0..n).map(|place| {
+                last = 0.043 * random.normal() + 0.5 * last;
+                if place % 4 == 0 { slower * (1.0 + last) } else { 1.0 + last }
+            });
+            periodic(&seconds.collect::<Vec<f64>>(), None, &Thresholds::default()).is_some()
+        };
+        let what =
+            if slower > 1.0 { format!("every fourth {slower} × as long") } else { "no period".to_owned() };
+        let name = format!("`periodic`, {n} iterations, 5 % of scatter, {what}");
+        Line { name, is_marked: Box::new(is_marked), promise }
+    };
+    let of = |n| {
+        let found = Promise::AtLeast(0.95);
+        [line(n, 1.0, Promise::AtMost(0.001)), line(n, 1.5, found), line(n, 1.25, Promise::None)]
+    };
+    [60, 300, 2000].into_iter().flat_map(of).collect()
+}
+
+/// How many processors a system keeps busy by itself: half of the runs more than 0.03, one in 200 more than 0.11.
+fn by_itself(random: &mut SplitMix64) -> f64 {
+    0.03 * (0.5 * random.normal()).exp()
+}
+
+/// A run on a machine of two processors that twenty runs calibrated. Beside it, others may take a steady share of one.
+fn loads() -> Vec<Line> {
+    let line = |others: f64, is_calibrated: bool, promise| {
+        let is_marked = move |random: &mut SplitMix64| {
+            let run = |builder: StudyBuilder, repeat: u32, matrix: &str, cores: f64| {
+                builder.run_with(key("cpu", "resnet18", 16, repeat), 10.0, |record| {
+                    record.provenance.matrix.name = matrix.into();
+                    record.observed.host_busy_s = Some((1.9 + cores) * record.wall_s());
+                })
+            };
+            let calibration = (1..=20).fold(StudyBuilder::new(), |builder, repeat| {
+                run(builder, repeat, "calibration-cpu", by_itself(random))
+            });
+            let calibration = calibration.build();
+            let records =
+                calibration.cells.iter().filter_map(Cell::record).take(if is_calibrated { 20 } else { 0 });
+            let cores = by_itself(random) + others * (1.0 + 0.05 * random.normal());
+            let study = Study { idle: Idle::of(records), ..run(StudyBuilder::new(), 1, "m", cores).build() };
+            let cells: Vec<&Cell> = study.cells.iter().collect();
+            let found = marks(&cells, &study.spans, &study.idle, &study.thresholds);
+            found[0].iter().any(|mark| matches!(mark, Mark::Contended { .. }))
+        };
+        let name = format!(
+            "`contended` by its load, {} machine, {}",
+            if is_calibrated { "calibrated" } else { "any" },
+            if others > 0.0 {
+                format!("others take a steady {others} of a processor")
+            } else {
+                "idle".to_owned()
+            }
+        );
+        Line { name, is_marked: Box::new(is_marked), promise }
+    };
+    let of = |is_calibrated| {
+        [
+            line(0.0, is_calibrated, Promise::AtMost(0.005)),
+            line(0.25, is_calibrated, Promise::AtLeast(0.95)),
+            line(0.15, is_calibrated, Promise::None),
+        ]
+    };
+    [true, false].into_iter().flat_map(of).collect()
 }
 
 /// Rows whose runs scatter by a true coefficient of variation.

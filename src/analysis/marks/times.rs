@@ -108,7 +108,7 @@ fn standing_out(others: usize, outliers: usize) -> f64 {
 ///    20.
 ///
 /// The second condition excludes multiples of k and neighbours of a slow stretch; the third excludes noise.
-fn periodic(seconds: &[f64], asked: Option<usize>, thresholds: &Thresholds) -> Option<Mark> {
+pub(super) fn periodic(seconds: &[f64], asked: Option<usize>, thresholds: &Thresholds) -> Option<Mark> {
     let seconds = &seconds[..seconds.len().min(PERIOD_WITHIN)];
     let n = seconds.len();
     let longest = LONGEST_PERIOD.min(n / RECURRENCES);

@@ -30,6 +30,7 @@ pub(super) fn page(known: &Calibrated) -> String {
     lines.push(format!("blocks scatter by {} % beyond that", percent(noise.between)));
     lines.push(drift_text(noise));
     lines.extend(iterations_text(noise));
+    lines.extend(noise.idle_processors.map(idle_text));
     lines.push(format!("equal envs compared: {}", noise.verdict));
     format!("{}\n\n{}\n{}", lines.join("\n"), resolution_table(noise), needs_table(noise))
 }
@@ -66,6 +67,11 @@ fn iterations_text(noise: &Noise) -> Option<String> {
          by",
         percent(explained)
     ))
+}
+
+/// `when idle, others keep 0.03 processors busy`
+fn idle_text(processors: f64) -> String {
+    format!("when idle, others keep {processors:.2} processors busy")
 }
 
 /// Which difference so many repeats find.

@@ -36,8 +36,8 @@ fn an_undisturbed_run_has_no_mark() {
 fn foreign_work_and_stolen_time_are_contention() {
     let wall = 18.0;
     let busy = |cores: f64| one(|record| record.observed.host_busy_s = Some((1.9 + cores) * wall));
-    assert!(busy(0.2).is_empty());
-    assert_eq!(busy(0.3), ["contended"]);
+    assert!(busy(0.19).is_empty());
+    assert_eq!(busy(0.21), ["contended"]);
     assert_eq!(one(|record| record.observed.host_steal_s = Some(0.3 * wall)), ["contended"]);
 }
 
