@@ -6,6 +6,7 @@ use super::group::{self, Row};
 use super::marks;
 use super::order;
 use super::own::Own;
+use super::replaced::add_replaced;
 use super::roofline::{self, Roofline};
 use super::{Cell, Run, Study};
 use crate::job::varying_parameters;
@@ -42,7 +43,8 @@ pub struct Judged<'a> {
 
 /// Derives everything from `study`.
 pub fn analyse(study: &Study) -> Analysis<'_> {
-    let Judged { runs, rows, varying } = judge(study);
+    let Judged { runs, mut rows, varying } = judge(study);
+    add_replaced(&mut rows, study);
     let obstacles = bound::obstacles(&rows, &study.thresholds);
     let rooflines = roofline::rooflines(&rows, &obstacles);
     let classes = roofline::classes(&rows, obstacles, &rooflines);

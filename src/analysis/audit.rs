@@ -21,13 +21,15 @@ pub struct Audited<'a> {
     pub row: &'a Row<'a>,
     /// How many of its runs have a mark that leaves them out.
     pub left_out: usize,
-    /// How many of these each mark leaves out, in the order of their names. A run with two marks is counted twice.
+    /// How many earlier results of its jobs had such a mark, and were replaced by a re-run.
+    pub replaced: usize,
+    /// How many of all these each mark leaves out, in the order of their names. A run with two marks is counted twice.
     pub by_mark: BTreeMap<&'static str, usize>,
     /// The throughput of the runs without such a mark.
     pub without: Throughput,
-    /// That of all runs.
+    /// That of all runs, those that were replaced included.
     pub with: Throughput,
-    /// That of the runs with such a mark.
+    /// That of the runs with such a mark, those that were replaced included.
     pub excluded: Throughput,
 }
 
@@ -68,7 +70,7 @@ impl Throughput {
 impl<'a> Audited<'a> {
     fn of(row: &'a Row<'a>) -> Audited<'a> {
         let is_excluded = |run: &&Run<'_>| run.marks.iter().any(Mark::disqualifies);
-        let excluded = || row.runs.iter().filter(is_excluded);
+        let excluded = || row.runs.iter().filter(is_excluded).chain(&row.replaced);
         let mut by_mark = BTreeMap::new();
         for run in excluded() {
             for name in super::marks::mark_names(run.marks.iter().filter(|mark| mark.disqualifies())) {
@@ -77,10 +79,11 @@ impl<'a> Audited<'a> {
         }
         Audited {
             row,
-            left_out: excluded().count(),
+            left_out: row.runs.iter().filter(is_excluded).count(),
+            replaced: row.replaced.len(),
             by_mark,
             without: Throughput::of(row.runs.iter().filter(|run| !is_excluded(run))),
-            with: Throughput::of(row.runs.iter()),
+            with: Throughput::of(row.runs.iter().chain(&row.replaced)),
             excluded: Throughput::of(excluded()),
         }
     }
@@ -95,9 +98,9 @@ impl<'a> Audited<'a> {
         self.excluded.over(self.without)
     }
 
-    /// How many of the runs left out have no throughput.
+    /// How many of the runs left out or replaced have no throughput.
     pub fn without_throughput(&self) -> usize {
-        self.left_out - self.excluded.n
+        self.left_out + self.replaced - self.excluded.n
     }
 }
 
@@ -232,6 +235,23 @@ mod tests {
             assert!(near(line.excluded.median, 7.0) && near(line.ratio(), 11.0 / 9.0));
             assert!(near(line.excluded_ratio(), 7.0 / 11.0));
         }
+    }
+
+    /// `replace_marked` leaves whole rows. What it replaced was left out all the same.
+    #[test]
+    fn what_a_re_run_replaced_for_a_mark_is_audited() {
+        let row: &[(f64, Change)] = &[(10.0, NOTHING), (12.0, NOTHING), (11.0, NOTHING)];
+        let earlier: &[(f64, Change)] = &[(5.0, CONTENDED), (30.0, NOTHING)];
+        let study = Study { replaced: study(&[earlier]).build().cells, ..study(&[row]).build() };
+        let analysis = analyse(&study);
+        let [line] = &audit(&analysis.rows)[..] else { panic!("one row") };
+        assert_eq!((line.left_out, line.replaced, line.with.n, line.without.n), (0, 1, 4, 3));
+        assert_eq!(line.by_mark, [("contended", 1)].into());
+        assert!(near(line.without.median, 11.0) && near(line.with.median, 10.5), "{line:?}");
+        assert_eq!(analysis.rows[0].statistics.as_ref().unwrap().n, 3);
+        let elsewhere: &[&[(f64, Change)]] = &[&[], &[(5.0, CONTENDED)]];
+        let study = Study { replaced: self::study(elsewhere).build().cells, ..study };
+        assert_eq!(audit(&analyse(&study).rows)[0].replaced, 0, "of another config");
     }
 
     #[test]

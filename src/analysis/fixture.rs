@@ -247,6 +247,7 @@ impl StudyBuilder {
             convention: FlopsConvention::default(),
             include_marked: self.include_marked,
             thresholds: self.thresholds,
+            replaced: Vec::new(),
             noise: Vec::new(),
             idle: Idle::default(),
         }

@@ -87,6 +87,8 @@ pub struct Row<'a> {
     pub circumstances: Option<Circumstances>,
     /// The row's number among the rows of its config, from 1, and how many rows there are.
     pub part: (usize, usize),
+    /// Earlier results of its jobs that marks leave out, and that a re-run replaced. The exclusion audit alone asks.
+    pub replaced: Vec<Run<'a>>,
     /// Its runs with a result, marked ones included.
     pub runs: Vec<Run<'a>>,
     /// Doubts about the row itself, as [`super::marks::row_marks`] raises them.
@@ -300,6 +302,7 @@ fn full_row<'a>(
         counted: Counted::default(),
         circumstances: Some(circumstances),
         runs,
+        replaced: Vec::new(),
         doubts: Vec::new(),
         counts,
     }
@@ -325,6 +328,7 @@ fn empty_row<'a>(config: &Key, members: &[Run<'a>], counts: Counts, study: &'a S
         circumstances: None,
         part: (1, 1),
         runs: Vec::new(),
+        replaced: Vec::new(),
         doubts: Vec::new(),
         counts,
         statistics: Err(reasons.join("; ")),

@@ -28,6 +28,7 @@
 //! | [`peaks`] | the ceilings of a device |
 //! | [`pipeline`] | the cost of reading and decoding files, compared with synthetic tensors |
 //! | [`printed`] | throughput and its error, as tables print them |
+//! | `replaced` | earlier results that marks left out, and that a re-run replaced |
 //! | [`roofline`] | points and roofs |
 //! | [`step`] | bytes and FLOPs of an optimizer's step |
 //! | [`findings`] | the sentences of a report, each with its number and its threshold |
@@ -63,6 +64,7 @@ pub mod own;
 pub mod peaks;
 pub mod pipeline;
 pub mod printed;
+mod replaced;
 pub mod roofline;
 pub mod step;
 pub mod table;
@@ -109,6 +111,8 @@ pub struct Study {
     pub description: Option<String>,
     /// Every job of the plan.
     pub cells: Vec<Cell>,
+    /// Earlier results of these jobs, of the same worker, that a re-run replaced.
+    pub replaced: Vec<Cell>,
     /// When and where each job of the store ran, including other plans. Two that overlap disturbed each other.
     pub spans: Vec<Span>,
     /// All known peaks.

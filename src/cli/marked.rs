@@ -29,6 +29,7 @@ pub(super) fn study<'a>(plan: &Plan, inventory: &Inventory, jobs: impl Iterator<
         convention: FlopsConvention::default(),
         include_marked: false,
         thresholds: plan.thresholds,
+        replaced: Vec::new(),
         noise: Vec::new(),
         idle: Idle::of(inventory.records()),
     }
@@ -117,6 +118,7 @@ pub(super) fn doubts_of(
         convention: FlopsConvention::default(),
         include_marked: false,
         thresholds: plan.map_or_else(Thresholds::default, |plan| plan.thresholds),
+        replaced: Vec::new(),
         noise: Vec::new(),
         idle: Idle::of(inventory.records()),
     };

@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "the command line creates the report's directory")]
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
@@ -18,6 +19,7 @@ use crate::analysis::group::{Row, unit};
 use crate::analysis::idle::Idle;
 use crate::analysis::peaks::{Catalogue, Peaks, PeaksError, parse, parse_measured};
 use crate::analysis::printed::Throughput;
+use crate::analysis::versus::is_same_worker;
 use crate::analysis::{Analysis, Cell, Span, Study};
 use crate::files::{write_atomic, write_atomic_by};
 use crate::host::probe_host;
@@ -121,6 +123,7 @@ impl Reading<'_> {
         if cells.iter().all(|cell| cell.record().is_none()) {
             return Err(nothing_to_show(&plan, &inventory, store));
         }
+        let replaced = replaced(&cells, store);
         Ok(Study {
             matrix: plan.matrix,
             description: plan.description,
@@ -130,10 +133,31 @@ impl Reading<'_> {
             convention: self.convention,
             include_marked: self.include_marked,
             thresholds: plan.thresholds,
+            replaced,
             noise: Vec::new(),
             idle: Idle::of(inventory.records()),
         })
     }
+}
+
+/// The earlier results of timing jobs that a re-run with the same worker replaced. What cannot be read is left out: no
+/// number rests on it.
+fn replaced(cells: &[Cell], store: &Store) -> Vec<Cell> {
+    let mut found = Vec::new();
+    for cell in cells.iter().filter(|cell| cell.is_timing()) {
+        let Some((current, _)) = cell.success().filter(|(current, _)| current.attempt > 1) else { continue };
+        let attempts = store.job_dir(&cell.job).attempts().unwrap_or_default();
+        let records = attempts.iter().filter_map(|attempt| attempt.load_record().ok().flatten());
+        let earlier = records.filter(|record| {
+            record.attempt < current.attempt && record.outcome.is_success() && is_same_worker(record, current)
+        });
+        found.extend(earlier.map(|record| Cell {
+            record: Ok(Arc::new(record)),
+            iterations: None,
+            ..cell.clone()
+        }));
+    }
+    found
 }
 
 /// No job of `plan` has a record. If an env was renamed, it has some under the old name.

@@ -273,8 +273,8 @@ mod tests {
         };
         let [markdown, html] = pages(study());
         for words in [
-            "| cpu_resnet18_fp32_bs4 | 1 of 3 runs | 1 × contended | 11.00 (2) | 10.00 (3) | 1.100 |",
-            "| cpu_resnet18_fp32_bs16 | 1 of 1 run | 1 × contended | no run | 5.000 (1) | NA |",
+            "| cpu_resnet18_fp32_bs4 | 1 of 3 runs | 0 | 1 × contended | 11.00 (2) | 10.00 (3) | 1.100 |",
+            "| cpu_resnet18_fp32_bs16 | 1 of 1 run | 0 | 1 × contended | no run | 5.000 (1) | NA |",
             "The other row with a result has no such run. The runs that marks leave out were 54.5 % slower than",
         ] {
             assert!(markdown.contains(words), "{words} is not in {markdown}");

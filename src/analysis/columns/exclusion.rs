@@ -22,28 +22,12 @@ impl OfRow for Audited<'_> {
 /// Every column of `exclusions.csv`.
 pub(in crate::analysis) fn exclusion_columns<'a>(own: &Own) -> Columns<Audited<'a>> {
     let mut columns: Vec<Of<'a>> = config_columns(own);
-    columns.extend([
-        host_column(),
-        part_column(),
-        unit_column(),
-        Of::known("runs", "Runs of the row with a result.", |line| line.row.runs.len()),
-        Of::known(
-            "left_out",
-            "Those with a [mark](../marks.md) that leaves a run out, also if `--include-marked` includes them.",
-            |line| line.left_out,
-        ),
-        Of::known("left_out_by", "How many each mark leaves out. A run with two marks is counted twice.", |line| {
-            list(line.by_mark.iter().map(|(name, n)| format!("{n} × {name}")))
-        }),
-        Of::known(
-            "left_out_without_throughput",
-            "Those of them whose window was not synchronised, so that they have no throughput.",
-            Audited::without_throughput,
-        ),
-    ]);
+    columns.extend([host_column(), part_column(), unit_column()]);
+    columns.extend(numbers());
     columns.extend(throughput("without", "the runs without such a mark", NONE_WITHOUT, |line| line.without));
-    columns.extend(throughput("with", "all runs", NONE_WITH, |line| line.with));
-    columns.extend(throughput("left_out", "the runs with such a mark", NONE_EXCLUDED, |line| line.excluded));
+    columns.extend(throughput("with", "all runs and replaced ones", NONE_WITH, |line| line.with));
+    let marked = "the runs with such a mark and replaced ones";
+    columns.extend(throughput("left_out", marked, NONE_EXCLUDED, |line| line.excluded));
     columns.extend([
         Of::maybe(
             "ratio",
@@ -59,6 +43,33 @@ pub(in crate::analysis) fn exclusion_columns<'a>(own: &Own) -> Columns<Audited<'
         ),
     ]);
     Columns::plain(columns)
+}
+
+/// How many runs marks leave out, and which marks.
+fn numbers<'a>() -> [Of<'a>; 5] {
+    [
+        Of::known("runs", "Runs of the row with a result.", |line| line.row.runs.len()),
+        Of::known(
+            "left_out",
+            "Those with a [mark](../marks.md) that leaves a run out, also if `--include-marked` includes them.",
+            |line| line.left_out,
+        ),
+        Of::known(
+            "replaced",
+            "Earlier results of its jobs with such a mark that a re-run replaced. They count with those left out.",
+            |line| line.replaced,
+        ),
+        Of::known(
+            "left_out_by",
+            "How many each mark leaves out. A run with two marks is counted twice.",
+            |line| list(line.by_mark.iter().map(|(name, n)| format!("{n} × {name}"))),
+        ),
+        Of::known(
+            "left_out_without_throughput",
+            "Those of them whose window was not synchronised, so that they have no throughput.",
+            Audited::without_throughput,
+        ),
+    ]
 }
 
 /// The number and the median of some runs of the row.

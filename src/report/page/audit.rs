@@ -10,7 +10,7 @@ use crate::text::{count_text, significant};
 /// The exclusion audit.
 #[derive(Debug, Serialize)]
 pub(super) struct Audit {
-    /// The rows with runs that marks leave out.
+    /// The rows with runs that marks leave out, or that were replaced for a mark.
     rows: Vec<AuditRow>,
     /// How many rows have none, as a sentence.
     others: String,
@@ -24,16 +24,18 @@ pub(super) struct Audit {
 struct AuditRow {
     label: String,
     left_out: String,
+    replaced: usize,
     by: String,
     without: String,
     with: String,
     ratio: String,
 }
 
-/// `None` if marks leave no run out.
+/// `None` if marks leave no run out, and none was replaced for a mark.
 pub(super) fn exclusion_audit(analysis: &Analysis<'_>) -> Option<Audit> {
     let audited = audit(&analysis.rows);
-    let (affected, others): (Vec<&Audited<'_>>, Vec<_>) = audited.iter().partition(|line| line.left_out > 0);
+    let (affected, others): (Vec<&Audited<'_>>, Vec<_>) =
+        audited.iter().partition(|line| line.left_out + line.replaced > 0);
     (!affected.is_empty()).then(|| Audit {
         rows: affected.into_iter().map(audit_row).collect(),
         others: others_text(others.len()),
@@ -55,6 +57,7 @@ fn audit_row(line: &Audited<'_>) -> AuditRow {
     AuditRow {
         label: line.row.label(),
         left_out: format!("{} of {}", line.left_out, count_text(line.row.runs.len(), "run")),
+        replaced: line.replaced,
         by: marks.collect::<Vec<String>>().join(", "),
         without: throughput_text(line.without),
         with: throughput_text(line.with),
