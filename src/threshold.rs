@@ -156,8 +156,8 @@ impl Threshold {
                 0.2,
                 Processors,
                 Above,
-                "the processors that others kept busy, or that the hypervisor gave to others, unless the machine was \
-                 calibrated",
+                "the processors that others kept busy, unless the machine was calibrated, or that the hypervisor gave to \
+                 others",
                 "A choice: an idle system's own work was at most 0.04 where it was measured, so a steady quarter of a \
                  processor is far from it.",
             ),

@@ -288,7 +288,7 @@ impl Obstacle {
     pub fn sentence(&self) -> Sentence {
         match *self {
             Obstacle::Waits { share, n, threshold } => {
-                let share = Compared::passed(Threshold::DataWaitShare, share, threshold, 1);
+                let share = Compared::passed(Threshold::DataWaitShare, share, threshold, 0);
                 let text = format!(
                     "it waited for data during {} % of its window, median of n = {n} (threshold {})",
                     share.number(),
@@ -451,11 +451,11 @@ mod tests {
         assert_eq!(analysis.classes[0].bound(), Bound::Host);
         assert_eq!(
             analysis.classes[0].why().text,
-            "it waited for data during 60.0 % of its window, median of n = 3 (threshold 10 %)"
+            "it waited for data during 60 % of its window, median of n = 3 (threshold 10 %)"
         );
         assert_eq!(told(&analysis, "latency-bound"), 0, "{:?}", analysis.findings);
         assert_eq!(
-            told(&analysis, "gpu_resnet18_fp32_bs16 is host-bound: it waited for data during 60.0 %"),
+            told(&analysis, "gpu_resnet18_fp32_bs16 is host-bound: it waited for data during 60 %"),
             1
         );
         let at_the_threshold = counted(4.7, 850_000_000, |record| waiting(0.1)(record)).build();

@@ -73,7 +73,7 @@ pub fn noise(judged: &Judged<'_>) -> Result<Noise, TooFew> {
     })
 }
 
-/// As the mark `contended` knows it.
+/// As the mark `contended` would know it by these runs alone.
 fn idle_processors(runs: &[Run<'_>]) -> Option<f64> {
     let records: Vec<&Record> = runs.iter().filter_map(|run| run.cell.record()).collect();
     Idle::of(records.iter().copied()).on(&records.first()?.provenance.host)

@@ -172,7 +172,10 @@ impl Circumstances {
             .filter(|name| ours.get(*name) != theirs.get(*name))
             .map(|name| match name.strip_prefix('$') {
                 Some(variable) if looks_secret(variable) => name.clone(),
-                _ => format!("{name} {} / {}", cut(&value(&ours, name)), cut(&value(&theirs, name))),
+                _ => {
+                    let [this, that] = cut([&value(&ours, name), &value(&theirs, name)]);
+                    format!("{name} {this} / {that}")
+                }
             })
             .collect()
     }
@@ -184,13 +187,20 @@ fn machine_facts(host: &HostFacts) -> [(String, String); 2] {
     [("host".to_owned(), host.hostname.clone()), ("machine".to_owned(), id.to_owned())]
 }
 
-/// The beginning of a long value, since workers can report whole lists.
-fn cut(value: &str) -> String {
+/// The beginnings of long values, since workers can report whole lists. If these are equal, parts from shortly before
+/// the first difference.
+fn cut(values: [&str; 2]) -> [String; 2] {
     const LONGEST: usize = 120;
-    match value.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{} …", &value[..end]),
-        None => value.to_owned(),
-    }
+    const BEFORE: usize = 20;
+    let [one, other] = values;
+    let equal = one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
+    let from = if equal < LONGEST { 0 } else { equal - BEFORE };
+    values.map(|value| {
+        let start = if from > 0 { "… " } else { "" };
+        let part: String = value.chars().skip(from).take(LONGEST).collect();
+        let end = if value.chars().count() > from + LONGEST { " …" } else { "" };
+        format!("{start}{part}{end}")
+    })
 }
 
 /// The settings that distinguish runs of one config: whatever the worker reports, whether it was requested or not.
@@ -252,4 +262,21 @@ fn telling<'a>(
             && !name.starts_with("ORCHESTRATE_")
     };
     provenance.shown_environment().filter(move |(name, value)| is_telling(name, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two lists that differ in their last word read "a b c … / a b c …".
+    #[test]
+    fn long_values_are_cut_where_they_differ() {
+        let list = |last: &str| format!("{}{last}", "word ".repeat(60));
+        let [one, other] = cut([&list("one"), &list("other")]);
+        assert!(one.starts_with("… ") && one.ends_with("word one") && other.ends_with("word other"), "{one}");
+        let [one, other] = cut([&list("one"), "short"]);
+        assert!(one.starts_with("word ") && one.ends_with(" …") && other == "short", "{one}");
+        let [one, other] = cut([&list(""), &list("more")]);
+        assert_ne!(one, other);
+    }
 }

@@ -12,7 +12,7 @@ use super::counted::{Counted, Profiles};
 use super::marks::{Mark, clock};
 use super::peaks::{NoPeaks, Peaks, Range, Wanted};
 use super::{Run, Study};
-use crate::job::{ConfigOf, Key, WorkerTemplate, distinction};
+use crate::job::{ConfigOf, Device, Key, WorkerTemplate, distinction};
 use crate::protocol::SampleUnit;
 use crate::record::Machine;
 use crate::stats::{self, CONFIDENCE, Interval, TooFew};
@@ -152,10 +152,17 @@ impl<'a> Row<'a> {
         Some(ceiling.flops_per_s.share(self.attained()?))
     }
 
-    /// The median over the runs that count of the device's mean clock within the window, in MHz, if it was read.
+    /// The median over the runs that count of the device's mean clock within the window, in MHz, if it was read. Clocks
+    /// of processors are the mean over those that a run could use, so they say nothing if it left some idle.
     pub fn clock_mhz(&self) -> Option<f64> {
+        let found = self.circumstances.as_ref()?;
+        let threads = found.effective.settings.whole("threads");
+        if self.config.device == Device::Cpu && threads? < u64::from(found.usable_processors()) {
+            return None;
+        }
         let counting = self.runs.iter().filter(|run| run.counts()).filter_map(|run| run.cell.record());
-        let clocks: Vec<f64> = counting.filter_map(|record| Some(clock(record)?.1.mean)).collect();
+        let clocks = counting.filter_map(|record| Some(clock(record)?.1.mean));
+        let clocks: Vec<f64> = clocks.filter(|mhz| *mhz > 0.0).collect();
         stats::median(&clocks).ok()
     }
 

@@ -1,7 +1,8 @@
 //! How busy a machine is when nothing but a job runs on it, by the runs of its calibrations.
 //!
 //! What a system does by itself differs from machine to machine. With one limit for all of them, a steady load of
-//! others passes where the system does little. Where it does much, the system itself does not.
+//! others passes where the system does little. A system that by itself does more than that limit allows is not told
+//! from others here: raise `foreign_cores` for it.
 
 use super::foreign::foreign_cores;
 use super::noise::is_calibration;
@@ -13,9 +14,20 @@ use crate::threshold::{Threshold, Thresholds};
 /// The fewest runs that tell it.
 const LEAST_RUNS: usize = 5;
 
-/// The machines that were calibrated, with how many processors others kept busy beside each run.
+/// The machines that were calibrated, with how many processors others keep busy beside a run, at the median.
 #[derive(Clone, Debug, Default)]
-pub struct Idle(Vec<(Shared<HostFacts>, Vec<f64>)>);
+pub struct Idle(Vec<(Shared<HostFacts>, f64)>);
+
+/// The number of processors that others may keep busy during a run, and what it is made of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Limit {
+    /// The number.
+    pub(super) processors: f64,
+    /// How many of these the run could not have used, because its control group has a quota.
+    pub(super) room: f64,
+    /// How many are busy when the machine is idle, if that is known and counts.
+    pub(super) idle: Option<f64>,
+}
 
 impl Idle {
     /// By those of `records` that are of a calibration, and that nobody disturbed beyond the limit for all machines.
@@ -25,43 +37,46 @@ impl Idle {
             let host = &record.provenance.host;
             let limit = Thresholds::default().foreign_limit(host.cpu.usable);
             let Some(cores) = foreign_cores(record).filter(|cores| *cores <= limit) else { continue };
-            match machines.iter_mut().find(|(known, _)| known.is_machine_of(host)) {
+            match machines.iter_mut().find(|(known, _)| is_alike(known, host)) {
                 Some((_, runs)) => runs.push(cores),
                 None => machines.push((host.clone(), vec![cores])),
             }
         }
-        Idle(machines)
+        let told = machines.into_iter().filter(|(_, runs)| runs.len() >= LEAST_RUNS);
+        Idle(told.filter_map(|(host, runs)| Some((host, stats::median(&runs).ok()?))).collect())
     }
 
-    /// How many processors are busy on the machine of `host` beside a job, at the median. `None` if too few runs tell.
+    /// How many processors others keep busy beside a job on `host`, at the median. `None` if too few runs tell.
     pub fn on(&self, host: &HostFacts) -> Option<f64> {
-        let (_, runs) = self.0.iter().find(|(known, _)| known.is_machine_of(host))?;
-        if runs.len() < LEAST_RUNS { None } else { stats::median(runs).ok() }
+        self.0.iter().find(|(known, _)| is_alike(known, host)).map(|(_, idle)| *idle)
     }
 
-    /// The number of processors that others may keep busy during the run of `record`, and how many are when it is idle,
-    /// if that is known. It counts unless the matrix sets a limit of its own.
-    pub(super) fn limit(&self, record: &Record, thresholds: &Thresholds) -> (f64, Option<f64>) {
+    /// The limit for the run of `record`. What is known of its machine counts, unless the matrix changes the limit for
+    /// all machines.
+    pub(super) fn limit(&self, record: &Record, thresholds: &Thresholds) -> Limit {
         let host = &record.provenance.host;
         let usual = thresholds.foreign_limit(host.cpu.usable);
-        let is_own = thresholds.changed().any(|changed| changed == Threshold::ForeignCores);
-        let idle = self.on(host).filter(|_| !is_own);
+        let is_changed = thresholds.changed().any(|changed| changed == Threshold::ForeignCores);
+        let idle = self.on(host).filter(|_| !is_changed);
         let share = thresholds.of(Threshold::ForeignShare) * f64::from(host.cpu.usable);
         let above = |idle: f64| idle + thresholds.of(Threshold::ForeignAbove).max(share);
-        (idle.map_or(usual, above) + headroom(host), idle)
+        let room = host.room_beside();
+        Limit { processors: idle.map_or(usual, above) + room, room, idle }
     }
+}
+
+/// Whether others have the same processors to use on both: the machine is the same, and so is the part of it that jobs
+/// may use.
+fn is_alike(one: &HostFacts, other: &HostFacts) -> bool {
+    let part = |host: &HostFacts| {
+        let limits = host.cgroup.unwrap_or_default();
+        (host.cpu.usable, host.cpu.allowed, limits.cpus, limits.processors)
+    };
+    one.is_machine_of(other) && part(one) == part(other)
 }
 
 fn is_of_calibration(record: &Record) -> bool {
     record.provenance.matrix.name.parse().is_ok_and(|name| is_calibration(&name))
-}
-
-/// How many of the processors that a job may use it can never use, because its control group has a quota. What others
-/// do there takes nothing from it.
-pub(super) fn headroom(host: &HostFacts) -> f64 {
-    let Some(limits) = host.cgroup else { return 0.0 };
-    let allowed = f64::from(limits.processors.unwrap_or(host.cpu.logical));
-    limits.cpus.map_or(0.0, |quota| (allowed - quota).max(0.0))
 }
 
 #[cfg(test)]
@@ -134,21 +149,35 @@ mod tests {
         let idle = Idle::of(study.cells.iter().filter_map(|cell| cell.record()));
         let record = study.cells[0].record().unwrap();
         let own = Thresholds::default().with(Threshold::ForeignCores, 3.0);
-        assert_eq!(idle.limit(record, &own), (3.0, None));
+        assert_eq!(idle.limit(record, &own), Limit { processors: 3.0, room: 0.0, idle: None });
     }
 
     /// In a container with two of 64 processors' time, busy neighbours take nothing while processors are idle.
     #[test]
     fn a_quota_leaves_room_for_others() {
-        let within = |logical: u32, quota: f64, processors: Option<u32>| {
+        let within = |allowed: Option<u32>, quota: f64| {
             move |record: &mut Record| {
-                record.provenance.host.cpu.logical = logical;
-                let limits = CgroupLimits { cpus: Some(quota), processors, ..CgroupLimits::default() };
-                record.provenance.host.cgroup = Some(limits);
+                let host = &mut record.provenance.host;
+                (host.cpu.logical, host.cpu.allowed) = (64, allowed);
+                host.cgroup = Some(CgroupLimits { cpus: Some(quota), ..CgroupLimits::default() });
             }
         };
-        assert!(!is_contended(Idle::default(), 40.0, within(64, 2.0, None)));
-        assert!(is_contended(Idle::default(), 63.0, within(64, 2.0, None)), "no processor is left for it");
-        assert!(is_contended(Idle::default(), 1.0, within(64, 2.0, Some(2))), "a cpuset that others share");
+        assert!(!is_contended(Idle::default(), 40.0, within(Some(64), 2.0)));
+        assert!(is_contended(Idle::default(), 63.0, within(Some(64), 2.0)), "no processor is left for it");
+        assert!(
+            is_contended(Idle::default(), 1.0, within(Some(2), 2.0)),
+            "by its affinity, two that others share"
+        );
+        assert!(is_contended(Idle::default(), 1.0, within(None, 2.0)), "nobody counted them");
+    }
+
+    /// A calibration of the whole host says nothing about a part of it.
+    #[test]
+    fn another_part_of_a_machine_is_another_machine() {
+        let idle = idle(&[0.03; 5]);
+        let mut host = (*calibration(&[0.0]).cells[0].record().unwrap().provenance.host).clone();
+        assert!(idle.on(&host).is_some());
+        host.cpu.allowed = Some(1);
+        assert_eq!(idle.on(&host), None);
     }
 }

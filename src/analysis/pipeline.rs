@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::claim::{Compared, Limit, Relation, Sentence};
-use super::compare::{Settings, compare};
+use super::compare::{Pairing, Settings, compare};
 use super::group::{Row, Statistics};
 use super::marks::{Threshold, Thresholds};
 use super::versus::rates;
@@ -22,6 +22,8 @@ pub struct Gap<'a> {
     pub ratio: f64,
     /// Its interval at 95 %; `None` if either has fewer than three runs.
     pub interval: Option<Interval>,
+    /// How many blocks were compared, if these are not all runs of both.
+    pub blocks: Option<usize>,
     /// The median share of its window that `real` waited for images; `None` if its worker does not report it.
     pub data_wait_share: Option<f64>,
 }
@@ -84,27 +86,37 @@ impl Gap<'_> {
         let interval_text = interval.as_ref().map_or("no interval".to_owned(), |[low, high]| {
             format!("95 % interval of the ratio {} to {}", low.number(), high.number())
         });
-        let [real, synthetic] = [self.real, self.synthetic].map(|row| row.statistics.as_ref().ok());
-        let rate = |side: Option<&Statistics>| {
-            side.map_or("?".to_owned(), |statistics| significant(statistics.geometric_mean, 4))
-        };
-        let n = |side: Option<&Statistics>| side.map_or(0, |statistics| statistics.n);
         let text = format!(
-            "{} is {} % {} than the same on synthetic tensors: {} against {} {}/s, geometric means of n = {} and {} \
-             ({interval_text}, threshold {})",
+            "{} is {} % {} than the same on synthetic tensors{} ({interval_text}, threshold {})",
             self.real.label(),
             size.number(),
             if self.slower() < 0.0 { "faster" } else { "slower" },
-            rate(real),
-            rate(synthetic),
-            self.real.unit(),
-            n(real),
-            n(synthetic),
+            self.compared_text(),
             thresholds.text(Threshold::DataGap),
         );
         let verdict =
             self.verdict_text(verdict, thresholds).reworded(|verdict| format!("{text}; {verdict}."));
         verdict.claiming(interval.into_iter().flatten().chain([size]))
+    }
+
+    /// What was compared: `: 9.50 against 10.0 images/s, geometric means of n = 3 and 3`, or `, in 3 blocks that hold
+    /// both`, since the means of all runs need not have the ratio of those in the blocks.
+    fn compared_text(&self) -> String {
+        let Some([real, synthetic]) = statistics_of([self.real, self.synthetic]) else {
+            return String::new();
+        };
+        let rate = |side: &Statistics| significant(side.geometric_mean, 4);
+        match self.blocks {
+            Some(blocks) => format!(", in {blocks} blocks that hold both"),
+            None => format!(
+                ": {} against {} {}/s, geometric means of n = {} and {}",
+                rate(real),
+                rate(synthetic),
+                self.real.unit(),
+                real.n,
+                synthetic.n
+            ),
+        }
     }
 
     /// How much slower or faster, in percent.
@@ -152,6 +164,11 @@ impl Verdict {
     }
 }
 
+fn statistics_of<'r>(rows: [&'r Row<'_>; 2]) -> Option<[&'r Statistics; 2]> {
+    let [one, other] = rows.map(|row| row.statistics.as_ref().ok());
+    Some([one?, other?])
+}
+
 /// The ends of the ratio's interval, and where they lie if `verdict` says it.
 fn ends(Interval { low, high, .. }: Interval, verdict: Verdict, thresholds: &Thresholds) -> [Compared; 2] {
     let [low, high] = [low, high].map(|end| (end, Relation::From, Limit::understood(0.0)));
@@ -160,6 +177,7 @@ fn ends(Interval { low, high, .. }: Interval, verdict: Verdict, thresholds: &Thr
     let claims = match verdict {
         Verdict::KeepsUp => [(low.0, Relation::From, tolerated), high],
         _ if verdict.is_held_up() => [low, high].map(|(end, ..)| (end, Relation::Below, one)),
+        Verdict::CannotTell => [(low.0, Relation::Below, tolerated), high],
         _ => [low, high],
     };
     Compared::all(claims, 3)
@@ -192,14 +210,19 @@ fn gap<'a>(real: &'a Row<'a>, synthetic: &'a Row<'a>) -> Option<Gap<'a>> {
     if !is_pair {
         return None;
     }
-    let (on_files, on_tensors) = (real.statistics.as_ref().ok()?, synthetic.statistics.as_ref().ok()?);
+    let [on_files, on_tensors] = statistics_of([real, synthetic])?;
     let compared = compare(&rates(&[[synthetic, real]]), Settings::default()).configs.pop()?.ok();
     let apart = on_files.geometric_mean / on_tensors.geometric_mean;
+    let blocks = compared.and_then(|compared| match compared.pairing {
+        Pairing::ByBlock(blocks) => Some(blocks).filter(|all| [on_files.n, on_tensors.n] != [*all; 2]),
+        Pairing::Unpaired { .. } => None,
+    });
     Some(Gap {
         real,
         synthetic,
         ratio: compared.map_or(apart, |compared| compared.ratio()),
         interval: compared.map(|compared| compared.interval),
+        blocks,
         data_wait_share: data_wait_share(real),
     })
 }

@@ -23,6 +23,7 @@ use crate::prepare::peaks::{MEASURED, MeasureError, Measured, Measurement, measu
 use crate::protocol::{GemmSample, Layout, Operands};
 use crate::record::HostFacts;
 use crate::stats;
+use crate::text::beyond;
 
 /// The arguments of `orchestrate peaks`.
 #[derive(Debug, clap::Args)]
@@ -159,6 +160,7 @@ fn measured_file(args: &MeasureArgs, host: HostFacts, quiet: bool) -> Result<Mea
             say(&format!("waiting for {}: {holder}", waiting.what));
         })
         .map_err(failure)?;
+    let warnings = disturbances(foreign_cores, stolen_cores, &host);
     if let (Device::Cuda(_), Some(driver)) = (args.device, host.nvidia_driver) {
         measured.versions.entry("driver".to_owned()).or_insert(driver);
     }
@@ -169,20 +171,23 @@ fn measured_file(args: &MeasureArgs, host: HostFacts, quiet: bool) -> Result<Mea
         date: chrono::Utc::now().format("%Y-%m-%d").to_string(),
         orchestrate: env!("CARGO_PKG_VERSION").to_owned(),
         worker_sha256: hash_file(wanted.worker()).ok(),
-        warnings: disturbances(foreign_cores, stolen_cores, host.cpu.usable),
+        warnings,
         measured,
     })
 }
 
-/// What others did in the meantime, if it exceeds the thresholds for a host with `usable` processors.
-fn disturbances(foreign_cores: Option<f64>, stolen_cores: Option<f64>, usable: u32) -> Vec<String> {
-    let limit = Thresholds::default().foreign_limit(usable);
-    let over = |cores: Option<f64>| cores.filter(|cores| *cores > limit);
-    let foreign = over(foreign_cores).map(|cores| format!("others kept {cores:.2} processors busy"));
-    let stolen =
-        over(stolen_cores).map(|cores| format!("the hypervisor gave {cores:.2} processors to others"));
-    let end = format!("meanwhile (threshold {limit}): the ceilings may be too low");
-    foreign.into_iter().chain(stolen).map(|start| format!("{start} {end}")).collect()
+/// What others did on `host` in the meantime, if it exceeds the thresholds of a run that is not calibrated.
+fn disturbances(foreign_cores: Option<f64>, stolen_cores: Option<f64>, host: &HostFacts) -> Vec<String> {
+    let limit = Thresholds::default().foreign_limit(host.cpu.usable);
+    let told = |cores: Option<f64>, limit: f64, who: &str, did: &str| {
+        let [cores, limit] = beyond(cores.filter(|cores| *cores > limit)?, limit, 2);
+        Some(format!(
+            "{who} {cores} processors {did} meanwhile (threshold {limit}): the ceilings may be too low"
+        ))
+    };
+    let foreign = told(foreign_cores, limit + host.room_beside(), "others kept", "busy");
+    let stolen = told(stolen_cores, limit, "the hypervisor gave", "to others");
+    foreign.into_iter().chain(stolen).collect()
 }
 
 /// `measured/<host>-<device>`, with the beginning of the device's UUID, since a host can have several devices of the
@@ -303,6 +308,7 @@ mod tests {
     use super::*;
     use crate::analysis::peaks::{parse, parse_measured};
     use crate::protocol::MeasuredPeaks;
+    use crate::record::CgroupLimits;
     use crate::record::GpuFacts;
 
     #[test]
@@ -376,15 +382,18 @@ mod tests {
 
     #[test]
     fn a_busy_host_is_a_warning() {
-        assert_eq!(disturbances(Some(0.2), Some(0.0), 2), [""; 0]);
-        assert_eq!(disturbances(None, None, 2), [""; 0]);
-        assert_eq!(
-            disturbances(Some(0.94), Some(0.5), 2),
-            [
-                "others kept 0.94 processors busy meanwhile (threshold 0.2): the ceilings may be too low",
-                "the hypervisor gave 0.50 processors to others meanwhile (threshold 0.2): the ceilings may be too low",
-            ]
-        );
+        let mut host = HostFacts::default();
+        host.cpu.usable = 2;
+        assert_eq!(disturbances(Some(0.2), Some(0.0), &host), [""; 0]);
+        assert_eq!(disturbances(None, None, &host), [""; 0]);
+        let both = [
+            "others kept 0.94 processors busy meanwhile (threshold 0.20): the ceilings may be too low",
+            "the hypervisor gave 0.50 processors to others meanwhile (threshold 0.20): the ceilings may be too low",
+        ];
+        assert_eq!(disturbances(Some(0.94), Some(0.5), &host), both);
+        host.cpu.allowed = Some(64);
+        host.cgroup = Some(CgroupLimits { cpus: Some(2.0), ..CgroupLimits::default() });
+        assert_eq!(disturbances(Some(40.0), Some(0.5), &host), both[1..], "beside the quota");
     }
 
     /// The comment above the samples has best, median, spread, n and size. Only the samples are read back.

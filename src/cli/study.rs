@@ -147,10 +147,9 @@ fn replaced(cells: &[Cell], store: &Store) -> Vec<Cell> {
     for cell in cells.iter().filter(|cell| cell.is_timing()) {
         let Some((current, _)) = cell.success().filter(|(current, _)| current.attempt > 1) else { continue };
         let attempts = store.job_dir(&cell.job).attempts().unwrap_or_default();
-        let records = attempts.iter().filter_map(|attempt| attempt.load_record().ok().flatten());
-        let earlier = records.filter(|record| {
-            record.attempt < current.attempt && record.outcome.is_success() && is_same_worker(record, current)
-        });
+        let earlier = attempts.iter().filter(|attempt| attempt.number() < current.attempt);
+        let records = earlier.filter_map(|attempt| attempt.load_record().ok().flatten());
+        let earlier = records.filter(|record| record.outcome.is_success() && is_same_worker(record, current));
         found.extend(earlier.map(|record| Cell {
             record: Ok(Arc::new(record)),
             iterations: None,

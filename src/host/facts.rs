@@ -6,7 +6,6 @@
 //! and `vm_stat`. Everything takes milliseconds, because it happens before every job.
 #![expect(clippy::disallowed_methods, reason = "this probes the machine")]
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -61,7 +60,7 @@ pub fn probe_counters() -> HostCounters {
         let load = sysctl(&["vm.loadavg"]).and_then(|text| parse::macos_load(&text));
         return HostCounters { load, ..probe_clocks() };
     }
-    let times = read("/proc/stat").and_then(|text| parse::processor_ticks(&text, ALLOWED.as_ref()));
+    let times = read("/proc/stat").and_then(|text| ticks(&text));
     let second = ticks_per_second();
     HostCounters {
         busy_s: times.map(|ticks| ticks.busy as f64 / second),
@@ -80,13 +79,23 @@ fn probe_clocks() -> HostCounters {
     }
 }
 
-/// The processors that jobs may use, if the host has others: those are of no concern to them.
-static ALLOWED: LazyLock<Option<BTreeSet<u32>>> =
-    LazyLock::new(|| parse::allowed_processors(&read("/proc/self/status")?, &read("/proc/stat")?));
+/// The ticks of the processors that jobs may run on. Those of others are of no concern to them.
+fn ticks(stat: &str) -> Option<parse::Ticks> {
+    let allowed = read("/proc/self/status").and_then(|status| parse::allowed_processors(&status, stat));
+    parse::processor_ticks(stat, allowed.as_ref())
+}
 
-/// Seconds for which the processors that jobs may use were busy in total, from the text of `/proc/stat`.
+/// Over how many processors [`ticks`] sums.
+fn counted_processors() -> Option<u32> {
+    let stat = read("/proc/stat")?;
+    let allowed = read("/proc/self/status").and_then(|status| parse::allowed_processors(&status, &stat));
+    let all = parse::listed_processors(&stat).count();
+    u32::try_from(allowed.map_or(all, |allowed| allowed.len())).ok().filter(|number| *number > 0)
+}
+
+/// Seconds for which the processors that jobs may run on were busy in total, from the text of `/proc/stat`.
 pub(crate) fn busy_seconds(stat: &str) -> Option<f64> {
-    Some(parse::processor_ticks(stat, ALLOWED.as_ref())?.busy as f64 / ticks_per_second())
+    Some(ticks(stat)?.busy as f64 / ticks_per_second())
 }
 
 /// Workers run in our own control group, so the counter of that group is the most precise.
@@ -123,7 +132,7 @@ fn probe_linux() -> HostFacts {
     let cpu_info = read("/proc/cpuinfo").unwrap_or_default();
     let memory_info = read("/proc/meminfo").unwrap_or_default();
     let nvidia = probe_nvidia();
-    let cpu = settings::probe_processor(&cpu_info, usable_processors());
+    let cpu = settings::probe_processor(&cpu_info, usable_processors(), counted_processors());
     let swap = |name: &str| parse::memory_value(&memory_info, name);
     HostFacts {
         hostname: hostname(),

@@ -38,15 +38,22 @@ fn ticks_of(times: &str) -> Option<Ticks> {
     (busy > 0 || idle > 0).then_some(Ticks { busy, steal })
 }
 
-/// The processors on which this process may run: the line `Cpus_allowed_list` of `/proc/self/status`. `None` if these
-/// are all processors that `stat`, the text of `/proc/stat`, lists.
+/// The numbers of the processors that have a line in `/proc/stat`.
+pub(super) fn listed_processors(stat: &str) -> impl Iterator<Item = u32> {
+    let lines = stat.lines().skip(1).map_while(|line| line.strip_prefix("cpu"));
+    lines.filter_map(|line| line.split_once(' ')?.0.parse::<u32>().ok())
+}
+
+/// The processors on which this process may run: the line `Cpus_allowed_list` of `/proc/self/status`. `None` if `stat`,
+/// the text of `/proc/stat`, lists no more than these. In some containers, it lists those of the container alone, and
+/// numbers them anew.
 pub(super) fn allowed_processors(status: &str, stat: &str) -> Option<BTreeSet<u32>> {
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
     let allowed = processors_in_list(list)?;
-    let lines = stat.lines().skip(1).map_while(|line| line.strip_prefix("cpu"));
-    let mut numbers = lines.filter_map(|line| line.split_once(' ')?.0.parse::<u32>().ok());
-    let has_others = numbers.any(|number| !allowed.contains(&number));
-    has_others.then_some(allowed)
+    let listed: BTreeSet<u32> = listed_processors(stat).collect();
+    // A processor that is offline has no line.
+    let counted: BTreeSet<u32> = allowed.intersection(&listed).copied().collect();
+    (listed.len() > allowed.len() && !counted.is_empty()).then_some(counted)
 }
 
 /// The numbers in a list such as `0-3,8,10-11`.
@@ -323,6 +330,8 @@ mod tests {
             "no line per processor"
         );
         assert_eq!([busy("x"), busy("3")], [Some((111, 3)); 2], "what nobody understands restricts nothing");
+        assert_eq!(busy("2-4"), Some((111, 3)), "a container that numbers its own processors anew");
+        assert_eq!(busy("1,11"), Some((10, 1)), "one is offline");
     }
 
     #[test]

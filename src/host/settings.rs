@@ -15,7 +15,7 @@ const CPU: &str = "/sys/devices/system/cpu";
 const POLICIES: &str = "/sys/devices/system/cpu/cpufreq";
 
 /// The processor of a Linux host. `cpu_info` is the text of `/proc/cpuinfo`.
-pub(super) fn probe_processor(cpu_info: &str, usable: u32) -> CpuFacts {
+pub(super) fn probe_processor(cpu_info: &str, usable: u32, allowed: Option<u32>) -> CpuFacts {
     let online = read(&format!("{CPU}/online")).and_then(|text| parse::count_in_list(&text));
     let numa = read("/sys/devices/system/node/online").and_then(|text| parse::count_in_list(&text));
     let megahertz = |file: &str| -> Vec<f64> {
@@ -25,6 +25,7 @@ pub(super) fn probe_processor(cpu_info: &str, usable: u32) -> CpuFacts {
         model: processor_name(cpu_info),
         logical: online.or_else(|| parse::count_processors(cpu_info)).unwrap_or(usable),
         usable,
+        allowed,
         cores: cores(cpu_info),
         smt: read(&format!("{CPU}/smt/active")).and_then(|text| switch(&text)),
         numa_nodes: numa,

@@ -208,17 +208,18 @@ pub struct Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quiet {
-    /// Up to the threshold of the mark `contended`.
+    /// Up to the threshold of the mark `contended` on a machine that was not calibrated.
     Usual,
     /// Up to this number of processors.
     Processors(f64),
 }
 
 impl Quiet {
-    /// The number of processors that others may keep busy on a host with `usable` of them.
-    pub fn processors(self, usable: u32) -> f64 {
+    /// The number of processors that others may keep busy on a host with `usable` of them, and with `room` for others
+    /// beside a job's quota.
+    pub fn processors(self, usable: u32, room: f64) -> f64 {
         match self {
-            Quiet::Usual => Thresholds::default().foreign_limit(usable),
+            Quiet::Usual => Thresholds::default().foreign_limit(usable) + room,
             Quiet::Processors(processors) => processors,
         }
     }

@@ -154,6 +154,14 @@ pub struct HostFacts {
 }
 
 impl HostFacts {
+    /// How many of the processors that a job may run on it can never use, because its control group has a quota. What
+    /// others do there takes nothing from it. 0 if nobody counted these processors, as in older records.
+    pub fn room_beside(&self) -> f64 {
+        let quota = self.cgroup.and_then(|limits| limits.cpus);
+        let room = |(allowed, quota): (u32, f64)| (f64::from(allowed) - quota).max(0.0);
+        self.cpu.allowed.zip(quota).map_or(0.0, room)
+    }
+
     /// Bytes of memory that a worker can have: the host's, or what the control group allows of it.
     pub fn usable_memory_bytes(&self) -> Option<u64> {
         let limit = self.cgroup.and_then(|limits| limits.memory_bytes);
@@ -213,8 +221,11 @@ pub struct CpuFacts {
     pub model: Option<String>,
     /// Logical processors of the host.
     pub logical: u32,
-    /// Logical processors that this process may run on.
+    /// Logical processors that this process may run on, or as many as its control group's quota allows if that is less.
     pub usable: u32,
+    /// Logical processors that it may run on, whatever the quota: those over which busy seconds are summed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<u32>,
     /// Physical cores of the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cores: Option<u32>,

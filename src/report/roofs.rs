@@ -121,8 +121,8 @@ pub(super) struct RoofAtClock {
     pub(super) precision: Precision,
     /// The clock, in MHz.
     pub(super) mhz: f64,
-    /// The peak at that clock, in FLOP/s.
-    pub(super) flops_per_s: f64,
+    /// The peak at that clock, in FLOP/s; drawn at the upper end.
+    pub(super) flops_per_s: Range,
 }
 
 /// Draws it.
@@ -135,10 +135,11 @@ pub(super) fn roof_at_clock(
     unit: Unit,
     taken: &mut Vec<f64>,
 ) {
-    let (height, knee) = (flops_per_s / unit.flops, flops_per_s / bandwidth.high);
+    let (height, knee) = (flops_per_s.high / unit.flops, flops_per_s.high / bandwidth.high);
     let at = y.place(height);
     svg.line((x.place(knee), at), (x.to, at), Stroke { colour: GREY, width: 1.4, dashes: "1 3" });
-    let text = format!("{precision} at {mhz:.0} MHz: {} {}", significant(height, 3), unit.name);
+    let value = flops_per_s.times(1.0 / unit.flops).text(3);
+    let text = format!("{precision} at {mhz:.0} MHz: {value} {}", unit.name);
     flat_label(svg, (x.to - 6.0, at), GREY, &text, taken);
 }
 

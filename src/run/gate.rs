@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::job::Device;
 use crate::matrix::Limits;
+use crate::text::{beyond, decimals};
 
 /// What the limits of a job ask of the machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,10 +39,11 @@ pub(super) enum Verdict {
 }
 
 impl Wanted {
-    /// What `limits` ask of a host with `usable` processors; `None` if they ask for nothing.
-    pub(super) fn of(limits: &Limits, usable: u32) -> Option<Wanted> {
+    /// What `limits` ask of a host with `usable` processors, and with `room` for others beside a job's quota; `None` if
+    /// they ask for nothing.
+    pub(super) fn of(limits: &Limits, usable: u32, room: f64) -> Option<Wanted> {
         let wanted = Wanted {
-            quiet: limits.quiet.map(|quiet| quiet.processors(usable)),
+            quiet: limits.quiet.map(|quiet| quiet.processors(usable, room)),
             max_temperature: limits.max_temperature,
             timeout: limits.gate_timeout,
         };
@@ -66,7 +68,8 @@ impl Wanted {
             (reading > limit).then_some((reading, limit))
         };
         let busy = over(self.quiet, reading.foreign).map(|(processors, limit)| {
-            format!("other processes keep {processors:.2} processors busy (quiet: {limit})")
+            let [processors, _] = beyond(processors, limit, 2);
+            format!("other processes keep {processors} processors busy (quiet: {})", decimals(limit, 4))
         });
         let hot = over(self.max_temperature, reading.temperature)
             .map(|(celsius, limit)| format!("the device is at {celsius} °C (max_temperature: {limit})"));
@@ -154,11 +157,13 @@ mod tests {
     #[test]
     fn limits_become_requirements() {
         let limits = |quiet, max_temperature| Limits { quiet, max_temperature, ..Limits::default() };
-        assert_eq!(Wanted::of(&limits(None, None), 2), None);
-        let usual = Wanted::of(&limits(Some(Quiet::Usual), None), 64).unwrap();
+        assert_eq!(Wanted::of(&limits(None, None), 2, 0.0), None);
+        let usual = Wanted::of(&limits(Some(Quiet::Usual), None), 64, 0.0).unwrap();
         assert_eq!((usual.quiet, usual.timeout), (Some(3.2), Duration::from_secs(300)));
         let both = limits(Some(Quiet::Processors(0.5)), Some(60.0));
-        let both = Wanted::of(&both, 2).unwrap();
+        let beside_quota = Wanted::of(&limits(Some(Quiet::Usual), None), 2, 62.0).unwrap();
+        assert_eq!(beside_quota.quiet, Some(62.2));
+        let both = Wanted::of(&both, 2, 62.0).unwrap();
         assert_eq!((both.quiet, both.max_temperature), (Some(0.5), Some(60.0)));
     }
 

@@ -57,6 +57,12 @@ impl LastDigit {
     }
 }
 
+/// `value` and a `limit` that it lies beyond, with so many decimals or as many more as tell them apart.
+pub fn beyond(value: f64, limit: f64, decimals: i32) -> [String; 2] {
+    let digit = LastDigit(decimals).telling_apart(value, limit);
+    [value, limit].map(|number| digit.text(number))
+}
+
 /// `value ± error`, both up to the second significant digit of the error. `None` if there is no error, or if it is mere
 /// rounding.
 pub fn with_error(value: f64, error: f64) -> Option<String> {
@@ -123,6 +129,13 @@ mod tests {
         assert_eq!(read(0.41, 520.0), "0.4 to 520.0");
         assert_eq!(read(-0.002, 0.9), "-0.002 to 0.900");
         assert_eq!(read(0.0, 0.9), "0.00 to 0.90");
+    }
+
+    #[test]
+    fn what_lies_beyond_a_limit_reads_so() {
+        assert_eq!(beyond(1.2, 0.2, 2), ["1.20", "0.20"]);
+        assert_eq!(beyond(0.204, 0.2, 2), ["0.204", "0.200"]);
+        assert_eq!(beyond(0.45, 0.300_000_000_000_000_04, 2), ["0.45", "0.30"]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ const TOO_FEW: &str = "too few runs count";
 const NO_COST: &str = "nobody counts the FLOPs of the network";
 const NO_PEAKS: &str = "no peaks file is for the device";
 const NO_NCU: &str = "no `ncu` job of the config counted it";
-const NO_TIME: &str = "no `ncu` job of the config counted it, or a roof is unknown";
+const NO_TIME: &str = "no `ncu` job counted the kernels' FLOPs, bytes and time in full, or a roof is unknown";
 const NO_PERF: &str = "no `perf` job of the config counted it";
 
 type Of<'a> = Column<&'a Row<'a>>;
@@ -227,6 +227,12 @@ fn cost<'a>() -> Vec<Of<'a>> {
             "either of the two is",
             |row| Some(100.0 * row.share_of_peak_at_clock()?.low),
         ),
+        Of::maybe(
+            "percent_of_peak_at_clock_most",
+            "The same with the lower end of that peak, if it is a range; else `percent_of_peak_at_clock`.",
+            "`percent_of_peak_at_clock` is",
+            |row| Some(100.0 * row.share_of_peak_at_clock()?.high),
+        ),
         Of::maybe("peaks", "The name of the peaks file.", NO_PEAKS, |row| Some(&row.ceilings()?.name)),
         Of::maybe("peaks_origin", "Vendor, published, or measured where and how.", NO_PEAKS, |row| {
             Some(&row.ceilings()?.origin)
@@ -267,6 +273,12 @@ fn counted<'a>() -> Vec<Of<'a>> {
         time("compute_bound_time_percent", "Time in kernels at the compute roof.", |it| it.compute),
         time("memory_bound_time_percent", "Time in kernels at the memory roof.", |it| it.memory),
         time("latency_bound_time_percent", "Time in kernels far from both roofs.", |it| it.latency),
+        time("between_roofs_time_percent", "Time in kernels between these, or above a roof.", |it| {
+            it.between
+        }),
+        time("unplaced_time_percent", "Time in kernels that are not listed, or have no place.", |it| {
+            it.unplaced
+        }),
         perf("ipc", "Instructions per cycle.", PerfCounters::ipc),
         perf("cache_miss_percent", "Cache misses per reference.", |it| Some(100.0 * it.cache_miss_rate()?)),
         perf("branch_miss_percent", "Mispredicted branches.", |it| Some(100.0 * it.branch_miss_rate()?)),

@@ -53,7 +53,7 @@ pub struct TimeShares {
     /// Between these, or above a roof, or not told by roofs that are ranges.
     pub between: f64,
     /// Without a place, or not among the kernels that are listed.
-    pub unknown: f64,
+    pub unplaced: f64,
 }
 
 impl KernelPlace {
@@ -102,7 +102,7 @@ impl TimeShares {
                 Bound::Unknown | Bound::Host | Bound::Spilled => &mut shares.between,
             } += share;
         }
-        shares.unknown = (1.0 - placed).max(0.0);
+        shares.unplaced = (1.0 - placed).max(0.0);
         (placed > 0.0).then_some(shares)
     }
 }
@@ -162,7 +162,7 @@ mod tests {
             let [compute, memory, latency] = [Bound::Compute, Bound::Memory, Bound::Latency].map(Some);
             assert_eq!(bounds, [compute, memory, latency, Some(Bound::Unknown), None]);
             let shares = TimeShares::of(placed).unwrap();
-            let found = [shares.compute, shares.memory, shares.latency, shares.between, shares.unknown];
+            let found = [shares.compute, shares.memory, shares.latency, shares.between, shares.unplaced];
             let expected = [0.4, 0.3, 0.1, 0.1, 0.1];
             assert!(found.iter().zip(expected).all(|(found, it)| (found - it).abs() < 1e-9), "{shares:?}");
             let relu = placed[1].place.unwrap();

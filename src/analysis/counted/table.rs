@@ -244,14 +244,20 @@ fn kernel_places<'a>() -> Vec<Column<KernelLine<'a>>> {
             "it moved no byte, or has no place",
             |line| line.placed.place?.intensity,
         ),
-        place("percent_of_peak", "Its share of the peak at the config's precision.", |place| {
-            100.0 * place.of_compute.low
-        }),
-        place("percent_of_bandwidth", "Its share of the bandwidth.", |place| 100.0 * place.of_memory.low),
+        place(
+            "percent_of_peak",
+            "Its share of the peak at the config's precision; of the upper end if that is a range.",
+            |place| 100.0 * place.of_compute.low,
+        ),
+        place(
+            "percent_of_bandwidth",
+            "Its share of the bandwidth; of the upper end if that is a range.",
+            |place| 100.0 * place.of_memory.low,
+        ),
         Of::maybe(
             "bound",
-            "`compute-bound` or `memory-bound` from 60 % of that roof, `latency-bound` below 30 % of both, else \
-             `unknown`.",
+            "`compute-bound` or `memory-bound` from 60 to 100 % of that roof, `latency-bound` below 30 % of both, \
+             else `unknown`.",
             NO_PLACE,
             |line| Some(line.placed.place?.bound),
         ),

@@ -136,6 +136,7 @@ pub(super) const PROCESSOR: &[Fact] = &[
     fact(SPLITS, "host.cpu.usable", "usable processors", "Fewer processors compute less.", |it| {
         number(it.host().cpu.usable)
     }),
+    apart(POOLS, "host.cpu.allowed", "The usable ones are compared, and the quota is."),
     fact(SPLITS, "host.cpu.cores", "cores", "Threads that share a core share its arithmetic.", |it| {
         it.host().cpu.cores.and_then(number)
     }),

@@ -30,13 +30,15 @@ fn by_load(record: &Record, idle: &Idle, thresholds: &Thresholds) -> Option<Sent
     }
     let over = |cores: Option<f64>, limit: f64| {
         let cores = cores.filter(|cores| *cores > limit)?;
-        Some(Compared::new(cores, Relation::Above, Limit::printed(limit, 2), 3))
+        Some(Compared::new(cores, Relation::Above, Limit::printed(limit, 3), 3))
     };
-    let (limit, idle) = idle.limit(record, thresholds);
-    if let Some(cores) = over(foreign_cores(record), limit) {
-        let idle = idle.map(|cores| format!("; {cores:.2} when idle")).unwrap_or_default();
+    let allowed = idle.limit(record, thresholds);
+    if let Some(cores) = over(foreign_cores(record), allowed.processors) {
+        let room = (allowed.room > 0.0).then(|| format!("; {:.3} of them beyond its quota", allowed.room));
+        let idle = allowed.idle.map(|cores| format!("; {cores:.3} when idle"));
+        let more: String = room.into_iter().chain(idle).collect();
         let (number, limit) = (cores.number(), cores.limit());
-        let text = format!("other processes kept {number} processors busy (threshold {limit}{idle})");
+        let text = format!("other processes kept {number} processors busy (threshold {limit}{more})");
         return Some(Sentence::new(text, [cores]));
     }
     let cores = over(stolen_cores(record), thresholds.foreign_limit(record.provenance.host.cpu.usable))?;

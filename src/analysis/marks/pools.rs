@@ -11,7 +11,6 @@ use crate::analysis::Cell;
 use crate::analysis::circumstances::Circumstances;
 use crate::analysis::claim::{Compared, Limit, Relation, Sentence};
 use crate::analysis::foreign::{LEAST_S, foreign_cores};
-use crate::analysis::idle::headroom;
 use crate::job::{ConfigOf, Device, Key};
 use crate::record::{Readings, Record};
 use crate::stats;
@@ -191,7 +190,7 @@ const TRACES: [Trace; 4] = [
     Trace {
         of: foreign_cores,
         limit: |others, record, thresholds| {
-            others + thresholds.of(Threshold::ForeignAbove) + headroom(&record.provenance.host)
+            others + thresholds.of(Threshold::ForeignAbove) + record.provenance.host.room_beside()
         },
         tell: |own, Level { value, whose }, limit| {
             let own = Compared::new(own, Relation::Above, Limit::printed(limit, 3), 3);

@@ -4,7 +4,6 @@ use std::fmt;
 
 use super::{Mark, Threshold};
 use crate::analysis::claim::{Claim, Compared, Limit, Relation, Sentence, threshold_limit};
-use crate::text::decimals;
 use crate::threshold::Unit;
 
 impl fmt::Display for Mark {
@@ -78,11 +77,16 @@ fn quota_throttled(held: f64, quota: Option<f64>, threshold: f64) -> Sentence {
 
 fn swapped(bytes: [u64; 2], threshold: f64) -> Sentence {
     let [out, back] = bytes.map(|bytes| bytes as f64 / f64::from(1 << 20));
-    let together = Compared::passed(Threshold::SwappedMib, out + back, threshold, 0);
+    let together = threshold_limit(Threshold::SwappedMib, threshold);
+    let any = Limit::understood(0.0);
+    let [together, out, back] = Compared::all(
+        [(out + back, Relation::Above, together), (out, Relation::From, any), (back, Relation::From, any)],
+        0,
+    );
     let text = format!(
         "the host wrote {} MiB to swap and read {} MiB from it, together {} MiB (threshold {})",
-        decimals(out, 1),
-        decimals(back, 1),
+        out.number(),
+        back.number(),
         together.number(),
         together.limit()
     );
@@ -107,14 +111,14 @@ fn oversubscribed(threads: u32, usable: u32) -> Sentence {
 
 /// All three numbers lie on the same side of 0, since a trend that might be none is not told.
 fn trend(change: f64, (low, high): (f64, f64), n: usize, threshold: f64) -> Sentence {
+    let (word, sign) = if change > 0.0 { ("longer", 1.0) } else { ("shorter", -1.0) };
     let relation = if change > 0.0 { Relation::Above } else { Relation::Below };
     let from_zero = |share: f64| (100.0 * share, relation, Limit::understood(0.0));
-    let [low, high] = Compared::all([from_zero(low), from_zero(high)], 0);
-    let size = Compared::passed(Threshold::Trend, change.abs(), threshold, 0);
+    let size = (100.0 * sign * change, Relation::Above, threshold_limit(Threshold::Trend, threshold));
+    let [size, low, high] = Compared::all([size, from_zero(low), from_zero(high)], 0);
     let text = format!(
-        "iterations became {} over the window, by {} % of their median (Theil–Sen over n = {n}: {} to {} %; threshold \
-         {})",
-        if change > 0.0 { "longer" } else { "shorter" },
+        "iterations became {word} over the window, by {} % of their median (Theil–Sen over n = {n}: {} to {} %; \
+         threshold {})",
         size.number(),
         low.number(),
         high.number(),

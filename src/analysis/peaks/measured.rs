@@ -114,7 +114,9 @@ fn ceiling(measured: &MeasuredPeaks, precision: Precision) -> Option<Ceiling> {
     // The first version only measured single precision, without naming it.
     let accumulate = sample.accumulate.clone().unwrap_or_else(|| "fp32".to_owned());
     let spread = Spread::of(&sample.flops_per_s);
-    let clock_mhz = measured.clocks.map(|clocks| Range { low: clocks.low_mhz, high: clocks.high_mhz });
+    let is_clock = |range: &Range| range.low > 0.0 && range.low <= range.high && range.high.is_finite();
+    let clock = measured.clocks.map(|clocks| Range { low: clocks.low_mhz, high: clocks.high_mhz });
+    let clock_mhz = clock.filter(is_clock);
     Some(Ceiling { precision, flops_per_s: Range::exactly(flops_per_s), accumulate, spread, clock_mhz })
 }
 

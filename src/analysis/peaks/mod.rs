@@ -169,7 +169,8 @@ pub struct Ceiling {
     pub accumulate: String,
     /// How its samples scatter, if it was measured here.
     pub spread: Option<Spread>,
-    /// The clock that it is for, in MHz: its ends belong to those of the figure. `None` if nobody says.
+    /// The clock that it is for, in MHz. If both are ranges, the lower figure is for the lower clock. A measured figure
+    /// is for some clock between those that were seen. `None` if nobody says.
     pub clock_mhz: Option<Range>,
 }
 

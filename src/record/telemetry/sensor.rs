@@ -142,7 +142,8 @@ use Statistic::{Max, Mean, Min};
 use Summary::{Gauge, Growth, Rate, WindowGrowth};
 
 declare! {
-    /// Busy time of the host's processors, in seconds, whoever used them; its rate is the number of busy processors.
+    /// Busy time of the processors that jobs may use, in seconds, whoever used them; its rate is the number of busy
+    /// ones.
     CpuBusy {
         part: Processor,
         column: "cpu_busy_s",

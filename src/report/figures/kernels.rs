@@ -20,7 +20,7 @@ pub(super) const KERNELS: Figure = Figure {
     heading: "Kernels",
     one_per: "config whose kernels were counted",
     needs: "\
-It needs an `ncu` job that counted FLOPs, bytes and time, and the device's peak and bandwidth.",
+It needs an `ncu` job that counted FLOPs, bytes and time in full, and the device's peak and bandwidth.",
     explanation: "\
 Each circle is a kernel: all launches of one name, among the 20 names that took longest. Its area is its share of the
 time of all kernels. Its place is its FLOPs ÷ its bytes, and its FLOPs ÷ its seconds.
@@ -189,9 +189,9 @@ fn notes(svg: &mut Svg, shares: TimeShares, peaks: &str) {
             percent(shares.latency),
         ),
         format!(
-            "{} in between, {} not placed. Areas are shares of that time.",
+            "{} between or above, {} not placed. Areas are shares of that time.",
             percent(shares.between),
-            percent(shares.unknown)
+            percent(shares.unplaced)
         ),
         format!("Roofs: {peaks}. Seconds are those under the profiler."),
     ];
@@ -244,7 +244,7 @@ mod tests {
             "40 % memory-bound: void at::native::vectorized_elementwise_kern…<",
             "5.0 % memory-bound, no FLOP, 90 % of the bandwidth: copy<",
             "50 % is at the compute roof, 45 % at the memory roof, 0 % far from both,",
-            "0 % in between, 5 % not placed.",
+            "0 % between or above, 5 % not placed.",
         ] {
             assert!(drawing.svg.contains(text), "{text}: {}", drawing.svg);
         }

@@ -91,10 +91,11 @@ fn of_device(roofline: &Roofline<'_>, analysis: &Analysis<'_>) -> Option<Drawing
     let mut svg = Svg::new(LEFT + PLOT_WIDTH + key_width, TOP + height + below, &title);
     frame::title(&mut svg, &title);
     let flat = flat_roofs(roofline.peaks, &roofline.precisions, unit);
-    let (x, y) = scales(&flat, &points, bandwidth.high, unit, TOP + height);
+    let at_clock = roofs_at_clock(roofline, analysis);
+    let (x, y) = scales(&flat, &at_clock, &points, bandwidth.high, unit, TOP + height);
     axes(&mut svg, &x, &y, unit);
     let mut labels = roofs(&mut svg, &flat, bandwidth, &x, &y, unit);
-    for roof in roofs_at_clock(roofline, analysis) {
+    for roof in at_clock {
         roof_at_clock(&mut svg, roof, bandwidth, &x, &y, unit, &mut labels);
     }
     let drawn = place(&points, analysis, &x, &y, unit);
@@ -127,11 +128,20 @@ fn key_line(point: &Point, row: &Row<'_>, unit: Unit) -> String {
     )
 }
 
-fn scales(flat: &[FlatRoof], points: &[&Point], bandwidth: f64, unit: Unit, bottom: f64) -> (Scale, Scale) {
-    let knees = flat.iter().map(|roof| roof.high * unit.flops / bandwidth);
+fn scales(
+    flat: &[FlatRoof],
+    at_clock: &[RoofAtClock],
+    points: &[&Point],
+    bandwidth: f64,
+    unit: Unit,
+    bottom: f64,
+) -> (Scale, Scale) {
+    let at_clock = at_clock.iter().map(|roof| roof.flops_per_s.high / unit.flops);
+    let roofs: Vec<f64> = flat.iter().map(|roof| roof.high).chain(at_clock).collect();
+    let knees = roofs.iter().map(|roof| roof * unit.flops / bandwidth);
     let intensities: Vec<f64> = points.iter().map(|point| point.intensity).chain(knees).collect();
     let attained = points.iter().map(|point| point.attained / unit.flops);
-    let heights: Vec<f64> = attained.chain(flat.iter().map(|roof| roof.high)).collect();
+    let heights: Vec<f64> = attained.chain(roofs.iter().copied()).collect();
     log_scales(&intensities, &heights, bottom)
 }
 
@@ -143,7 +153,7 @@ fn roofs_at_clock(roofline: &Roofline<'_>, analysis: &Analysis<'_>) -> Vec<RoofA
         let clocks: Vec<f64> =
             rows.filter(|row| row.config.precision == *precision).filter_map(Row::clock_mhz).collect();
         let mhz = stats::median(&clocks).ok()?;
-        let flops_per_s = roofline.peaks.ceiling(*precision)?.at_clock(mhz)?.high;
+        let flops_per_s = roofline.peaks.ceiling(*precision)?.at_clock(mhz)?;
         Some(RoofAtClock { precision: *precision, mhz, flops_per_s })
     };
     roofline.precisions.iter().filter_map(of_precision).collect()

@@ -18,6 +18,8 @@ pub(super) struct Audit {
     bias: Option<String>,
     /// Whether the user includes the marked runs in the statistics.
     included: bool,
+    /// Whether a run was replaced for its mark.
+    replaced: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -41,6 +43,7 @@ pub(super) fn exclusion_audit(analysis: &Analysis<'_>) -> Option<Audit> {
         others: others_text(others.len()),
         bias: bias(&audited).map(|bias| bias.words()),
         included: analysis.runs.iter().any(|run| run.is_included()),
+        replaced: audited.iter().any(|line| line.replaced > 0),
     })
 }
 

@@ -97,13 +97,18 @@ fn ncu_view(row: &Row<'_>, run: &NcuRun<'_>) -> NcuView {
     }
 }
 
-/// `40 % compute, 30 % memory, 10 % latency, 20 % unknown`
+/// `40 % at the compute roof, 30 % at the memory roof, 10 % far from both, 5 % between or above, 15 % not placed`
 fn roofs_text(row: &Row<'_>, run: &NcuRun<'_>) -> String {
     let Some(shares) = TimeShares::of(&placed_kernels(row, run)) else { return NOT_KNOWN.to_owned() };
-    let TimeShares { compute, memory, latency, between, unknown } = shares;
-    let parts =
-        [(compute, "compute"), (memory, "memory"), (latency, "latency"), (between + unknown, "unknown")];
-    let parts = parts.map(|(share, what)| format!("{:.0} % {what}", 100.0 * share));
+    let TimeShares { compute, memory, latency, between, unplaced } = shares;
+    let parts = [
+        (compute, "at the compute roof"),
+        (memory, "at the memory roof"),
+        (latency, "far from both"),
+        (between, "between or above"),
+        (unplaced, "not placed"),
+    ];
+    let parts = parts.map(|(share, where_it_is)| format!("{:.0} % {where_it_is}", 100.0 * share));
     parts.join(", ")
 }
 

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::facts::{Fact, fact};
 use crate::analysis::group::{Row, Statistics};
 use crate::analysis::own::{Metric, Summary};
+use crate::analysis::peaks::Range;
 use crate::analysis::printed::Throughput;
 use crate::analysis::table::NOT_KNOWN;
 use crate::analysis::{Analysis, Run};
@@ -101,13 +102,13 @@ fn numbers(row: &Row<'_>, statistics: &Statistics) -> Numbers {
     }
 }
 
-/// `45.1`, or `45.1 (50.9 at 1755 MHz)` if the clock was read and the peak is for another one.
+/// `45.1`, or `45.1 (50.9 at 1755 MHz)` if the clock was read and makes a difference.
 fn share_text(row: &Row<'_>) -> String {
-    let Some(share) = row.share_of_peak() else { return NOT_KNOWN.to_owned() };
-    let share = share.times(100.0).text(3);
-    match row.share_of_peak_at_clock().zip(row.clock_mhz()) {
-        Some((at_clock, mhz)) => format!("{share} ({} at {mhz:.0} MHz)", at_clock.times(100.0).text(3)),
-        None => share,
+    let text = |share: Range| share.times(100.0).text(3);
+    let Some(share) = row.share_of_peak().map(text) else { return NOT_KNOWN.to_owned() };
+    match row.share_of_peak_at_clock().map(text).zip(row.clock_mhz()) {
+        Some((at_clock, mhz)) if at_clock != share => format!("{share} ({at_clock} at {mhz:.0} MHz)"),
+        _ => share,
     }
 }
 

@@ -22,7 +22,10 @@ impl Run<'_> {
     /// ask for quiet, this takes at least a second, because load is measured over time.
     pub(super) async fn pass_gate(&mut self, job: &Job) -> Result<Option<Gate>, Halt> {
         let limits = self.order.plan.env(job.key()).limits;
-        let Some(asked) = Wanted::of(&limits, self.order.host.cpu.usable) else { return Ok(None) };
+        let Some(asked) = Wanted::of(&limits, self.order.host.cpu.usable, self.order.host.room_beside())
+        else {
+            return Ok(None);
+        };
         let begun = Instant::now();
         let mut load = Load::default();
         let (mut first, mut was_asked) = (true, false);

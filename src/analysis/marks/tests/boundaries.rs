@@ -149,6 +149,7 @@ fn verdict(ratio: f64, [low, high]: [f64; 2], thresholds: Thresholds) -> Verdict
         synthetic: &analysis.rows[0],
         ratio,
         interval: Some(Interval { low, high, coverage: 0.95 }),
+        blocks: None,
         data_wait_share: Some(0.25),
     };
     gap.verdict(&thresholds)

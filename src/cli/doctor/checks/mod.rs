@@ -13,6 +13,7 @@ use super::demand::Demand;
 use super::finding::{Finding, Severity};
 use crate::analysis::marks::Thresholds;
 use crate::host::survey::{Activity, Survey};
+use crate::text::beyond;
 
 /// All findings about the host and about what `demand` needs of it, the worst first.
 pub(super) fn check(survey: &Survey, demand: &Demand) -> Vec<Finding> {
@@ -56,18 +57,16 @@ pub(super) fn check(survey: &Survey, demand: &Demand) -> Vec<Finding> {
     findings
 }
 
-/// Other processes keep processors busy. The threshold is that of the mark `contended`.
+/// Other processes keep processors busy. The threshold is that of the mark `contended` on a machine that was not
+/// calibrated.
 fn busy(survey: &Survey) -> Option<Finding> {
     let activity = survey.activity.as_ref()?;
-    let limit = Thresholds::default().foreign_limit(survey.host.cpu.usable);
-    let cores = activity.foreign_cores.filter(|cores| *cores > limit)?;
+    let limit = Thresholds::default().foreign_limit(survey.host.cpu.usable) + survey.host.room_beside();
+    let [cores, limit] = beyond(activity.foreign_cores.filter(|cores| *cores > limit)?, limit, 2);
     Some(Finding {
         code: "busy",
         severity: Severity::Spoils,
-        what: format!(
-            "other processes keep {cores:.2} processors busy (threshold {limit:.2}){}",
-            names(activity)
-        ),
+        what: format!("other processes keep {cores} processors busy (threshold {limit}){}", names(activity)),
         why: "a run at the same time is slower, marked `contended` and left out",
         remedy: match activity.busiest.first() {
             Some(process) => format!("end them or wait; `ps -fp {}` shows the busiest", process.pid),
@@ -86,11 +85,12 @@ fn names(activity: &Activity) -> String {
 
 fn stolen(survey: &Survey) -> Option<Finding> {
     let limit = Thresholds::default().foreign_limit(survey.host.cpu.usable);
-    let cores = survey.activity.as_ref()?.stolen_cores.filter(|cores| *cores > limit)?;
+    let stolen = survey.activity.as_ref()?.stolen_cores.filter(|cores| *cores > limit)?;
+    let [cores, limit] = beyond(stolen, limit, 2);
     Some(Finding {
         code: "stolen",
         severity: Severity::Spoils,
-        what: format!("the hypervisor gives {cores:.2} processors to others (threshold {limit:.2})"),
+        what: format!("the hypervisor gives {cores} processors to others (threshold {limit})"),
         why: "neighbours slow down a run, and it is marked `contended` and left out",
         remedy: "measure at another time, or on a machine type with dedicated processors".to_owned(),
     })
