@@ -179,6 +179,15 @@ impl Svg {
         self.element(&format!("<polygon points=\"{}\" {look}/>", points.join(" ")));
     }
 
+    /// A disc through which one sees what lies below, for a share.
+    pub(super) fn disc(&mut self, at: (f64, f64), radius: f64, colour: &str) {
+        let [x, y, r] = [at.0, at.1, radius].map(number);
+        self.element(&format!(
+            "<circle cx=\"{x}\" cy=\"{y}\" r=\"{r}\" fill=\"{colour}\" fill-opacity=\"0.15\" stroke=\"{colour}\" \
+             stroke-width=\"1.6\"/>"
+        ));
+    }
+
     /// A dot, for one run.
     pub(super) fn dot(&mut self, at: (f64, f64), colour: &str) {
         let [x, y] = [at.0, at.1].map(number);

@@ -152,8 +152,7 @@ fn draw_kernels(svg: &mut Svg, shown: &[Shown<'_>], at: impl Fn((f64, f64)) -> (
     let placed: Vec<(&Shown<'_>, (f64, f64))> = placed.collect();
     let mut taken: Vec<[f64; 4]> = placed.iter().map(|(_, at)| around(*at, 5.0, 5.0)).collect();
     for (kernel, at) in &placed {
-        let radius = (WHOLE * kernel.share.sqrt()).max(2.5);
-        svg.marker(Shape::Circle, *at, radius, kernel.ink(), false);
+        svg.disc(*at, (WHOLE * kernel.share.sqrt()).max(2.5), kernel.ink());
         svg.dot(*at, kernel.ink());
     }
     for (kernel, at) in &placed {
