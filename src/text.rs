@@ -7,7 +7,7 @@ mod digits;
 use std::error::Error;
 use std::time::Duration;
 
-pub use digits::{LastDigit, beyond, with_error};
+pub use digits::{LastDigit, beyond, unsigned_zero, with_error};
 
 /// `0.4s`, `14.2s`, `3m 20s`, `2h 5m`.
 pub fn duration_text(seconds: f64) -> String {
@@ -113,6 +113,12 @@ pub fn rate_text(rate: f64) -> String {
         _ => 4,
     };
     format!("{rate:.decimals$}")
+}
+
+/// `text` with a capital first letter.
+pub fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// `1 job`, `2 jobs`.

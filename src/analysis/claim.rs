@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use crate::text::decimals;
+use crate::text::{decimals, unsigned_zero};
 use crate::threshold::{Passed, Threshold};
 
 /// Beyond so many decimals more than were asked for, two numbers count as the same.
@@ -185,11 +185,6 @@ fn stands_in(digits: &str, text: &str) -> bool {
         let (first, last) = ((before.next(), before.next()), (after.next(), after.next()));
         !goes_on(first.0, first.1) && !goes_on(last.0, last.1)
     })
-}
-
-/// A negative number that reads as 0 is 0.
-fn unsigned_zero(digits: String) -> String {
-    if digits.trim_matches(['-', '0', '.']).is_empty() { digits.replace('-', "") } else { digits }
 }
 
 /// What a sentence claims.

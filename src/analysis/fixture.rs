@@ -9,11 +9,12 @@ use super::idle::Idle;
 use super::marks::Thresholds;
 use super::peaks::{Catalogue, Ceiling, Confidence, Origin, Peaks, Range};
 use super::{Cell, NoRecord, Span, Study};
-use crate::job::{Device, Job, Key, Precision};
+use crate::job::{Device, Job, Key, Kind, Precision, Profile};
 use crate::protocol::{Details, Effective, IterationClock, Iterations, Measurement, Settings};
+use crate::record::ncu::{KernelGroup, NcuCounters};
 use crate::record::testing::{self, record_of};
 use crate::record::{
-    CpuFacts, HostFacts, MatrixFacts, Observed, OsFacts, Outcome, ProcessStats, Provenance, Record,
+    Counters, CpuFacts, HostFacts, MatrixFacts, Observed, OsFacts, Outcome, ProcessStats, Provenance, Record,
     WorkerFacts,
 };
 
@@ -145,6 +146,17 @@ pub(crate) fn measured_peaks(flops: f64, bandwidth: f64) -> Peaks {
     }
 }
 
+/// Three launches of a kernel, with its seconds, FLOPs and bytes.
+pub(crate) fn kernel(name: &str, seconds: f64, gflop: f64, gigabytes: f64) -> KernelGroup {
+    KernelGroup {
+        name: name.to_owned(),
+        launches: 3,
+        seconds: Some(seconds),
+        flops: Some((gflop * 1e9) as u64),
+        dram_bytes: Some((gigabytes * 1e9) as u64),
+    }
+}
+
 /// Builds a [`Study`] cell by cell.
 #[derive(Default)]
 pub(crate) struct StudyBuilder {
@@ -206,6 +218,17 @@ impl StudyBuilder {
         let mut record = record(key.clone(), samples_per_s, slot);
         change(&mut record);
         self.cell(key, Ok(Arc::new(record)))
+    }
+
+    /// A profiled job of `config`, a day earlier, in which these kernels took `whole` seconds together.
+    pub(crate) fn kernels(self, config: &Key, kernels: Vec<KernelGroup>, whole: f64) -> Self {
+        let metrics = [("gpu__time_duration.sum".to_owned(), (whole * 1e9) as u64)].into();
+        let counters = NcuCounters { metrics, top_kernels: kernels, ..NcuCounters::default() };
+        self.run_with(config.profiled(Kind::Ncu, Profile::default()), 0.5, |record| {
+            record.started_at -= TimeDelta::days(1);
+            record.ended_at -= TimeDelta::days(1);
+            record.counters = Some(Counters::Ncu(counters.into()));
+        })
     }
 
     /// Sets the seconds of the last run's iterations, timed by `clock`.

@@ -20,7 +20,7 @@ pub struct Idle(Vec<(Shared<HostFacts>, f64)>);
 
 /// The number of processors that others may keep busy during a run, and what it is made of.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Limit {
+pub(super) struct Allowance {
     /// The number.
     pub(super) processors: f64,
     /// How many of these the run could not have used, because its control group has a quota.
@@ -53,7 +53,7 @@ impl Idle {
 
     /// The limit for the run of `record`. What is known of its machine counts, unless the matrix changes the limit for
     /// all machines.
-    pub(super) fn limit(&self, record: &Record, thresholds: &Thresholds) -> Limit {
+    pub(super) fn limit(&self, record: &Record, thresholds: &Thresholds) -> Allowance {
         let host = &record.provenance.host;
         let usual = thresholds.foreign_limit(host.cpu.usable);
         let is_changed = thresholds.changed().any(|changed| changed == Threshold::ForeignCores);
@@ -61,7 +61,7 @@ impl Idle {
         let share = thresholds.of(Threshold::ForeignShare) * f64::from(host.cpu.usable);
         let above = |idle: f64| idle + thresholds.of(Threshold::ForeignAbove).max(share);
         let room = host.room_beside();
-        Limit { processors: idle.map_or(usual, above) + room, room, idle }
+        Allowance { processors: idle.map_or(usual, above) + room, room, idle }
     }
 }
 
@@ -149,7 +149,7 @@ mod tests {
         let idle = Idle::of(study.cells.iter().filter_map(|cell| cell.record()));
         let record = study.cells[0].record().unwrap();
         let own = Thresholds::default().with(Threshold::ForeignCores, 3.0);
-        assert_eq!(idle.limit(record, &own), Limit { processors: 3.0, room: 0.0, idle: None });
+        assert_eq!(idle.limit(record, &own), Allowance { processors: 3.0, room: 0.0, idle: None });
     }
 
     /// In a container with two of 64 processors' time, busy neighbours take nothing while processors are idle.

@@ -27,6 +27,7 @@ use crate::lock::lock_dir_path;
 use crate::plan::{Plan, quote};
 use crate::record::CloudFacts;
 use crate::store::Store;
+use crate::text::capitalised;
 
 /// The version of `system.json`.
 ///
@@ -117,10 +118,8 @@ fn markdown(environment: &Environment) -> String {
 }
 
 fn section_markdown(section: &Section) -> String {
-    let mut letters = section.title.chars();
-    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
     let rows: String = section.lines.iter().map(|(name, value)| row(name, value)).collect();
-    format!("\n## {first}{}\n\n{HEADER}{rows}", letters.as_str())
+    format!("\n## {}\n\n{HEADER}{rows}", capitalised(section.title))
 }
 
 const HEADER: &str = "| what | value |\n|---|---|\n";

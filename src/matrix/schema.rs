@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::keys::{self, KeyDoc};
 use crate::architecture::NETWORKS;
 use crate::job::{OfFile, OfModel, PARAMETERS, ParameterType, Precision, Rule};
-use crate::text::one_of;
+use crate::text::{capitalised, one_of};
 use crate::threshold::Threshold;
 
 /// The schema of a matrix file.
@@ -118,17 +118,11 @@ fn thresholds() -> Value {
         let facts = threshold.facts();
         let mut shape = number(&facts.unit.range());
         shape["description"] =
-            format!("{}; {} if absent.", sentence_case(facts.compared), threshold.text(facts.value)).into();
+            format!("{}; {} if absent.", capitalised(facts.compared), threshold.text(facts.value)).into();
         (threshold.name().to_owned(), shape)
     };
     let properties: Map<String, Value> = Threshold::all().map(shape).collect();
     json!({ "type": "object", "properties": properties, "additionalProperties": false })
-}
-
-/// `text` with a capital first letter.
-fn sentence_case(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// The schema of the value of `key`. Some keys mean different things in different tables.

@@ -120,10 +120,8 @@ mod tests {
 
     use super::*;
     use crate::analysis::analyse;
-    use crate::analysis::fixture::{StudyBuilder, key, measured_peaks, study_with_peaks};
-    use crate::job::{Kind, Profile};
-    use crate::record::ncu::{KernelGroup, NcuCounters};
-    use crate::record::{Counters, Outcome};
+    use crate::analysis::fixture::{StudyBuilder, kernel, key, measured_peaks, study_with_peaks};
+    use crate::record::Outcome;
 
     fn rendered(study: &Study) -> Vec<File> {
         render(study, &analyse(study), &Templates::default()).unwrap()
@@ -219,25 +217,8 @@ mod tests {
 
     /// `study` with a profiled job of one config, which counted two kernels.
     fn with_kernels(mut study: Study) -> Study {
-        let kernel = |name: &str, flops| KernelGroup {
-            name: name.to_owned(),
-            launches: 1,
-            seconds: Some(1.0),
-            flops: Some(flops),
-            dram_bytes: Some(1_000_000_000),
-        };
-        let counters = NcuCounters {
-            metrics: [("gpu__time_duration.sum".to_owned(), 2_000_000_000)].into(),
-            top_kernels: vec![kernel("gemm", 200_000_000_000), kernel("relu", 1_000_000_000)],
-            ..NcuCounters::default()
-        };
-        let profiled = key("cpu", "resnet18", 16, 1).profiled(Kind::Ncu, Profile::default());
-        let added = StudyBuilder::new().run_with(profiled, 0.5, |record| {
-            // Not beside any of the others.
-            record.started_at -= chrono::TimeDelta::days(1);
-            record.ended_at -= chrono::TimeDelta::days(1);
-            record.counters = Some(Counters::Ncu(counters.into()));
-        });
+        let kernels = vec![kernel("gemm", 1.0, 200.0, 1.0), kernel("relu", 1.0, 1.0, 1.0)];
+        let added = StudyBuilder::new().kernels(&key("cpu", "resnet18", 16, 1), kernels, 2.0);
         study.cells.extend(added.build().cells);
         study
     }

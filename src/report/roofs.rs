@@ -1,8 +1,8 @@
-//! The roofs of a device, as every roofline draws them, and the places of numbers beside points.
+//! The roofs of a device, as every roofline draws them, the numbers beside points, and the key that says what they are.
 
 use super::frame::{self, GRID, LEFT, SMALL, TOP};
 use super::scale::{Kind, Scale};
-use super::svg::{Anchor, GREY, INK, Stroke, Svg};
+use super::svg::{Anchor, GREY, INK, Shape, Stroke, Svg, text_width};
 use crate::analysis::peaks::{Peaks, Range};
 use crate::job::Precision;
 use crate::text::{decimals, significant};
@@ -10,8 +10,11 @@ use crate::text::{decimals, significant};
 /// The width of the plot.
 pub(super) const PLOT_WIDTH: f64 = 560.0;
 
+/// The height of a line of the key.
+const LINE: f64 = 18.0;
+
 /// The font size of numbers beside points.
-pub(super) const NUMBER: f64 = 11.0;
+const NUMBER: f64 = 11.0;
 
 /// The unit of the value axis.
 #[derive(Clone, Copy)]
@@ -180,14 +183,57 @@ pub(super) fn log_scales(intensities: &[f64], heights: &[f64], bottom: f64) -> (
     (x, Scale { kind: Kind::Log, low, high, from: bottom, to: TOP })
 }
 
+/// An entry of the key: the number that stands beside its point, the point's marker, and the words.
+pub(super) struct Entry {
+    pub(super) number: usize,
+    pub(super) shape: Shape,
+    pub(super) ink: &'static str,
+    pub(super) is_filled: bool,
+    pub(super) text: String,
+    pub(super) text_ink: &'static str,
+}
+
+/// Writes numbers beside points, each where it covers least. A point's own marker reaches `reach` pixels far.
+pub(super) fn draw_numbers(svg: &mut Svg, points: &[((f64, f64), usize)], reach: f64) {
+    let mut taken: Vec<[f64; 4]> = points.iter().map(|(at, _)| around(*at, reach, reach)).collect();
+    for (at, number) in points {
+        let text = number.to_string();
+        let half = text_width(&text, NUMBER) / 2.0 + 1.0;
+        let centre = free_place(*at, half, &taken);
+        if (centre.0 - at.0).hypot(centre.1 - at.1) > 16.0 {
+            svg.line(*at, centre, Stroke::solid("#bbbbbb", 0.8));
+        }
+        svg.text((centre.0, centre.1 + 4.0), NUMBER, Anchor::Middle, INK, &text);
+        taken.push(around(centre, half, 6.0));
+    }
+}
+
+/// The width and the height of a key of these words beside the plot.
+pub(super) fn key_size(texts: &[String]) -> (f64, f64) {
+    let widest = texts.iter().map(|text| text_width(text, SMALL)).fold(180.0, f64::max);
+    (widest + 60.0, (texts.len() + 1) as f64 * LINE)
+}
+
+/// Draws the key beside the plot.
+pub(super) fn draw_key(svg: &mut Svg, entries: impl Iterator<Item = Entry>) {
+    let left = LEFT + PLOT_WIDTH + 16.0;
+    let mut at = TOP + 10.0;
+    for Entry { number, shape, ink, is_filled, text, text_ink } in entries {
+        svg.text((left + 16.0, at + 4.0), SMALL, Anchor::End, INK, &number.to_string());
+        svg.marker(shape, (left + 27.0, at), 4.6, ink, is_filled);
+        svg.text((left + 38.0, at + 4.0), SMALL, Anchor::Start, text_ink, &text);
+        at += LINE;
+    }
+}
+
 /// A box around a point: left, top, right, bottom.
-pub(super) fn around(at: (f64, f64), half_width: f64, half_height: f64) -> [f64; 4] {
+fn around(at: (f64, f64), half_width: f64, half_height: f64) -> [f64; 4] {
     [at.0 - half_width, at.1 - half_height, at.0 + half_width, at.1 + half_height]
 }
 
 /// The position for the number of the point at `at` with the least overlap with `taken`, the nearest one if several
 /// tie.
-pub(super) fn free_place(at: (f64, f64), half_width: f64, taken: &[[f64; 4]]) -> (f64, f64) {
+fn free_place(at: (f64, f64), half_width: f64, taken: &[[f64; 4]]) -> (f64, f64) {
     let overlap = |[left, top, right, bottom]: [f64; 4]| -> f64 {
         let covered = |other: &[f64; 4]| {
             let width = right.min(other[2]) - left.max(other[0]);

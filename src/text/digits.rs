@@ -52,9 +52,13 @@ impl LastDigit {
     /// `value` up to this digit.
     pub fn text(self, value: f64) -> String {
         let text = format!("{:.*}", self.0.max(0) as usize, rounded(value, self.0));
-        // A negative number that reads as 0 is 0.
-        if text.trim_matches(['-', '0', '.']).is_empty() { text.replace('-', "") } else { text }
+        unsigned_zero(text)
     }
+}
+
+/// `digits`, those of a number. A negative number that reads as 0 is 0.
+pub fn unsigned_zero(digits: String) -> String {
+    if digits.trim_matches(['-', '0', '.']).is_empty() { digits.replace('-', "") } else { digits }
 }
 
 /// `value` and a `limit` that it lies beyond, with so many decimals or as many more as tell them apart.

@@ -111,20 +111,8 @@ impl TimeShares {
 mod tests {
     use super::*;
     use crate::analysis::analyse;
-    use crate::analysis::fixture::{StudyBuilder, key, measured_peaks};
-    use crate::job::{Kind, Profile};
+    use crate::analysis::fixture::{StudyBuilder, kernel, key, measured_peaks};
     use crate::record::Counters;
-    use crate::record::ncu::NcuCounters;
-
-    fn kernel(name: &str, seconds: f64, gflop: f64, gigabytes: f64) -> KernelGroup {
-        KernelGroup {
-            name: name.to_owned(),
-            launches: 1,
-            seconds: Some(seconds),
-            flops: Some((gflop * 1e9) as u64),
-            dram_bytes: Some((gigabytes * 1e9) as u64),
-        }
-    }
 
     /// The kernels of a job below roofs of 100 GFLOP/s and 10 GB/s. Together they took `whole` seconds.
     fn counted<T>(
@@ -133,16 +121,13 @@ mod tests {
         unproven: bool,
         check: impl Fn(&[PlacedKernel<'_>]) -> T,
     ) -> T {
-        let metrics = [("gpu__time_duration.sum".to_owned(), (whole * 1e9) as u64)].into();
-        let counters = NcuCounters { metrics, top_kernels: kernels, unproven, ..NcuCounters::default() };
         let config = key("cpu", "resnet18", 16, 1);
-        let study = StudyBuilder::new()
-            .peaks(measured_peaks(100e9, 10e9))
-            .run_with(config.clone(), 1.0, |_| {})
-            .run_with(config.profiled(Kind::Ncu, Profile::default()), 0.5, |record| {
-                record.counters = Some(Counters::Ncu(counters.into()));
-            })
-            .build();
+        let builder = StudyBuilder::new().peaks(measured_peaks(100e9, 10e9));
+        let mut study =
+            builder.run_with(config.clone(), 1.0, |_| {}).kernels(&config, kernels, whole).build();
+        let record = std::sync::Arc::make_mut(study.cells[1].record.as_mut().unwrap());
+        let Some(Counters::Ncu(counters)) = &mut record.counters else { panic!("no counters") };
+        counters.unproven = unproven;
         let analysis = analyse(&study);
         let run = analysis.rows[0].counted.ncu.as_ref().expect("it was counted");
         check(&placed_kernels(&analysis.rows[0], run))

@@ -49,10 +49,3 @@ pub(super) fn list_differences(differences: &[String]) -> Sentence {
     let clause = |difference: &String| Sentence::new(difference, [Claim::Differ(difference.clone())]);
     list_clauses(differences.iter().map(clause).collect())
 }
-
-/// `sentence` with a capital letter.
-pub(super) fn capitalised(sentence: &str) -> String {
-    let mut letters = sentence.chars();
-    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
-    format!("{first}{}", letters.as_str())
-}

@@ -1,10 +1,11 @@
 //! What the repeats of a report can show, at the noise of its machines.
 
-use super::finding::{Finding, capitalised, finding};
+use super::finding::{Finding, finding};
 use super::kind::FindingKind;
 use crate::analysis::group::Row;
 use crate::analysis::noise::Calibrated;
 use crate::stats;
+use crate::text::capitalised;
 
 /// A sentence for each calibration whose machine and device have rows: by the median of their repeats that count.
 pub(super) fn noise(rows: &[Row<'_>], calibrated: &[Calibrated]) -> Vec<Finding> {

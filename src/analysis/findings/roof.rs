@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-use super::finding::{Finding, capitalised, finding};
+use super::finding::{Finding, finding};
 use super::kind::FindingKind;
 use crate::analysis::bound::{AT_ROOF, Bound, Class, FAR_FROM_ROOF, Obstacle};
 use crate::analysis::claim::{Claim, Compared, Limit, Relation, Sentence};
@@ -11,7 +11,7 @@ use crate::analysis::group::Row;
 use crate::analysis::marks::{Threshold, Thresholds};
 use crate::analysis::peaks::{Confidence, Origin};
 use crate::analysis::roofline::{BytesSource, Point, Roofline};
-use crate::text::count_text;
+use crate::text::{capitalised, count_text};
 
 pub(super) fn roof(
     rows: &[Row<'_>],

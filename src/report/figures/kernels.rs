@@ -10,9 +10,9 @@ use crate::analysis::table::{kernel_sections, kernel_table};
 use crate::report::figure::{Drawing, Figure};
 use crate::report::frame::{self, LEFT, SMALL, TOP};
 use crate::report::roofs::{
-    NUMBER, PLOT_WIDTH, Unit, around, axes, flat_roofs, free_place, log_scales, roofs,
+    Entry, PLOT_WIDTH, Unit, axes, draw_key, draw_numbers, flat_roofs, key_size, log_scales, roofs,
 };
-use crate::report::svg::{Anchor, GREY, INK, Shape, Stroke, Svg, colour, text_width};
+use crate::report::svg::{Anchor, GREY, INK, Shape, Svg, colour};
 use crate::text::significant;
 
 pub(super) const KERNELS: Figure = Figure {
@@ -38,7 +38,6 @@ const PLOT_HEIGHT: f64 = 420.0;
 /// Room for the axis and three notes.
 const BELOW: f64 = 115.0;
 const NOTE_LINE: f64 = 17.0;
-const LINE: f64 = 18.0;
 /// The most characters of a name in the key.
 const NAME: usize = 44;
 /// The radius of a kernel that takes all of the time.
@@ -82,14 +81,14 @@ fn of_row(index: usize, row: &Row<'_>, analysis: &Analysis<'_>) -> Option<Drawin
         .filter_map(|placed| Some(Shown { placed, place: placed.place?, share: placed.time_share? }))
         .collect();
     let keys: Vec<String> = shown.iter().map(key_line).collect();
-    let key_width = keys.iter().map(|text| text_width(text, SMALL)).fold(180.0, f64::max) + 60.0;
-    let below = BELOW.max((keys.len() + 1) as f64 * LINE - PLOT_HEIGHT);
+    let (key_width, key_height) = key_size(&keys);
+    let below = BELOW.max(key_height - PLOT_HEIGHT);
     let peaks = row.ceilings()?;
     let title = format!("Kernels of {}: {}", row.label(), peaks.device);
     let mut svg = Svg::new(LEFT + PLOT_WIDTH + key_width, TOP + PLOT_HEIGHT + below, &title);
     frame::title(&mut svg, &title);
     draw_plot(&mut svg, row, peaks, &shown)?;
-    draw_key(&mut svg, &shown, &keys);
+    draw_key(&mut svg, shown.iter().zip(keys).map(|(kernel, text)| entry(kernel, text)));
     notes(&mut svg, shares, &peaks.name);
     Some(Drawing {
         of: file_part(index, row),
@@ -150,31 +149,23 @@ fn key_line(shown: &Shown<'_>) -> String {
 fn draw_kernels(svg: &mut Svg, shown: &[Shown<'_>], at: impl Fn((f64, f64)) -> (f64, f64)) {
     let placed = shown.iter().filter_map(|kernel| Some((kernel, at(kernel.coordinates()?))));
     let placed: Vec<(&Shown<'_>, (f64, f64))> = placed.collect();
-    let mut taken: Vec<[f64; 4]> = placed.iter().map(|(_, at)| around(*at, 5.0, 5.0)).collect();
     for (kernel, at) in &placed {
         svg.disc(*at, (WHOLE * kernel.share.sqrt()).max(2.5), kernel.ink());
         svg.dot(*at, kernel.ink());
     }
-    for (kernel, at) in &placed {
-        let text = kernel.placed.rank.to_string();
-        let half = text_width(&text, NUMBER) / 2.0 + 1.0;
-        let centre = free_place(*at, half, &taken);
-        if (centre.0 - at.0).hypot(centre.1 - at.1) > 16.0 {
-            svg.line(*at, centre, Stroke::solid("#bbbbbb", 0.8));
-        }
-        svg.text((centre.0, centre.1 + 4.0), NUMBER, Anchor::Middle, INK, &text);
-        taken.push(around(centre, half, 6.0));
-    }
+    let numbers: Vec<((f64, f64), usize)> =
+        placed.iter().map(|(kernel, at)| (*at, kernel.placed.rank)).collect();
+    draw_numbers(svg, &numbers, 5.0);
 }
 
-fn draw_key(svg: &mut Svg, shown: &[Shown<'_>], keys: &[String]) {
-    let left = LEFT + PLOT_WIDTH + 16.0;
-    let mut at = TOP + 10.0;
-    for (kernel, text) in shown.iter().zip(keys) {
-        svg.text((left + 16.0, at + 4.0), SMALL, Anchor::End, INK, &kernel.placed.rank.to_string());
-        svg.marker(Shape::Circle, (left + 27.0, at), 4.6, kernel.ink(), kernel.coordinates().is_none());
-        svg.text((left + 38.0, at + 4.0), SMALL, Anchor::Start, INK, text);
-        at += LINE;
+fn entry(shown: &Shown<'_>, text: String) -> Entry {
+    Entry {
+        number: shown.placed.rank,
+        shape: Shape::Circle,
+        ink: shown.ink(),
+        is_filled: shown.coordinates().is_none(),
+        text,
+        text_ink: INK,
     }
 }
 
@@ -204,37 +195,23 @@ fn notes(svg: &mut Svg, shares: TimeShares, peaks: &str) {
 mod tests {
     use super::*;
     use crate::analysis::analyse;
-    use crate::analysis::fixture::{StudyBuilder, key, measured_peaks};
-    use crate::job::{Kind, Profile};
-    use crate::record::Counters;
-    use crate::record::ncu::{KernelGroup, NcuCounters};
+    use crate::analysis::fixture::{StudyBuilder, kernel, key, measured_peaks};
+    use crate::record::ncu::KernelGroup;
 
     fn drawings(kernels: Vec<KernelGroup>) -> Vec<Drawing> {
-        let metrics = [("gpu__time_duration.sum".to_owned(), 10_000_000_000)].into();
-        let counters = NcuCounters { metrics, top_kernels: kernels, ..NcuCounters::default() };
         let config = key("cpu", "resnet18", 16, 1);
-        let study = StudyBuilder::new()
-            .peaks(measured_peaks(100e9, 10e9))
-            .run_with(config.clone(), 1.0, |_| {})
-            .run_with(config.profiled(Kind::Ncu, Profile::default()), 0.5, |record| {
-                record.counters = Some(Counters::Ncu(counters.into()));
-            })
-            .build();
+        let builder = StudyBuilder::new().peaks(measured_peaks(100e9, 10e9));
+        let study = builder.run_with(config.clone(), 1.0, |_| {}).kernels(&config, kernels, 10.0).build();
         draw(&analyse(&study))
-    }
-
-    fn kernel(name: &str, seconds: f64, flops: u64, dram_bytes: u64) -> KernelGroup {
-        let (seconds, flops, dram_bytes) = (Some(seconds), Some(flops), Some(dram_bytes));
-        KernelGroup { name: name.to_owned(), launches: 3, seconds, flops, dram_bytes }
     }
 
     #[test]
     fn kernels_are_drawn_with_their_share_of_the_time_and_their_roof() {
         let long = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>";
         let kernels = vec![
-            kernel("ampere_sgemm_128x64_nn", 5.0, 400_000_000_000, 5_000_000_000),
-            kernel(long, 4.0, 4_000_000_000, 36_000_000_000),
-            kernel("copy", 0.5, 0, 4_500_000_000),
+            kernel("ampere_sgemm_128x64_nn", 5.0, 400.0, 5.0),
+            kernel(long, 4.0, 4.0, 36.0),
+            kernel("copy", 0.5, 0.0, 4.5),
         ];
         let [drawing] = &drawings(kernels)[..] else { panic!("one config") };
         assert_eq!(drawing.of, "1_cpu_resnet18_fp32_bs16");
@@ -252,9 +229,9 @@ mod tests {
 
     #[test]
     fn without_a_kernel_on_the_axes_there_is_no_figure() {
-        assert!(drawings(vec![kernel("copy", 1.0, 0, 9_000_000_000)]).is_empty());
+        assert!(drawings(vec![kernel("copy", 1.0, 0.0, 9.0)]).is_empty());
         assert!(drawings(Vec::new()).is_empty());
-        let uncounted = KernelGroup { flops: None, ..kernel("gemm", 1.0, 1, 1) };
+        let uncounted = KernelGroup { flops: None, ..kernel("gemm", 1.0, 1.0, 1.0) };
         assert!(drawings(vec![uncounted]).is_empty());
     }
 }

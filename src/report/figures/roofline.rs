@@ -14,11 +14,11 @@ use crate::job::{ModelName, Precision};
 use crate::report::figure::{Drawing, Figure};
 use crate::report::frame::{self, LEFT, SMALL, TOP};
 use crate::report::roofs::{
-    FlatRoof, NUMBER, PLOT_WIDTH, RoofAtClock, Unit, around, axes, flat_roofs, free_place, log_scales,
-    roof_at_clock, roofs,
+    Entry, FlatRoof, PLOT_WIDTH, RoofAtClock, Unit, axes, draw_key, draw_numbers, flat_roofs, key_size,
+    log_scales, roof_at_clock, roofs,
 };
 use crate::report::scale::Scale;
-use crate::report::svg::{Anchor, GREY, INK, Shape, Stroke, Svg, colour, shape, text_width};
+use crate::report::svg::{Anchor, GREY, INK, Shape, Stroke, Svg, colour, shape};
 use crate::stats;
 use crate::text::significant;
 
@@ -54,7 +54,6 @@ const PLOT_HEIGHT: f64 = 420.0;
 /// Room for the axis and two notes.
 const BELOW: f64 = 98.0;
 const NOTE_LINE: f64 = 17.0;
-const LINE: f64 = 18.0;
 
 /// A point, ready to be drawn.
 struct Drawn<'r> {
@@ -82,8 +81,7 @@ fn of_device(roofline: &Roofline<'_>, analysis: &Analysis<'_>) -> Option<Drawing
     let unit = Unit::of(roofline.points.iter().map(|point| point.attainable).fold(0.0, f64::max));
     let keys: Vec<String> =
         points.iter().map(|point| key_line(point, &analysis.rows[point.row], unit)).collect();
-    let key_width = keys.iter().map(|text| text_width(text, SMALL)).fold(180.0, f64::max) + 60.0;
-    let key_height = (keys.len() + 1) as f64 * LINE;
+    let (key_width, key_height) = key_size(&keys);
     let height = key_height.clamp(PLOT_HEIGHT, 1.5 * PLOT_HEIGHT);
     let title = format!("Roofline, {env}: {}", roofline.peaks.device);
     let notes_height = BELOW + NOTE_LINE * (fillings(&points).len() as f64 - 1.0);
@@ -100,7 +98,7 @@ fn of_device(roofline: &Roofline<'_>, analysis: &Analysis<'_>) -> Option<Drawing
     }
     let drawn = place(&points, analysis, &x, &y, unit);
     draw_points(&mut svg, &drawn);
-    draw_key(&mut svg, &drawn, &keys);
+    draw_key(&mut svg, drawn.iter().zip(keys).map(|(point, text)| entry(point, text)));
     notes(&mut svg, roofline.peaks, &points, TOP + height);
     let suffix = if roofline.part > 1 { format!("_{}", roofline.part) } else { String::new() };
     Some(Drawing {
@@ -186,7 +184,6 @@ fn place<'r>(
 }
 
 fn draw_points(svg: &mut Svg, drawn: &[Drawn<'_>]) {
-    let mut taken: Vec<[f64; 4]> = drawn.iter().map(|point| around(point.at, 6.0, 6.0)).collect();
     for (point, [low, high]) in drawn.iter().filter_map(|point| Some((point, point.ends?))) {
         svg.line((point.at.0, low), (point.at.0, high), Stroke::solid(point.ink, 1.4));
     }
@@ -194,28 +191,20 @@ fn draw_points(svg: &mut Svg, drawn: &[Drawn<'_>]) {
         let filled = point.point.source == BytesSource::Measured;
         svg.marker(point.shape, point.at, 5.0, point.ink, filled);
     }
-    for point in drawn {
-        let text = point.point.number.to_string();
-        let half = text_width(&text, NUMBER) / 2.0 + 1.0;
-        let centre = free_place(point.at, half, &taken);
-        if (centre.0 - point.at.0).hypot(centre.1 - point.at.1) > 16.0 {
-            svg.line(point.at, centre, Stroke::solid("#bbbbbb", 0.8));
-        }
-        svg.text((centre.0, centre.1 + 4.0), NUMBER, Anchor::Middle, INK, &text);
-        taken.push(around(centre, half, 6.0));
-    }
+    let numbers: Vec<((f64, f64), usize)> =
+        drawn.iter().map(|point| (point.at, point.point.number)).collect();
+    draw_numbers(svg, &numbers, 6.0);
 }
 
-fn draw_key(svg: &mut Svg, drawn: &[Drawn<'_>], keys: &[String]) {
-    let left = LEFT + PLOT_WIDTH + 16.0;
-    let mut at = TOP + 10.0;
-    for (point, text) in drawn.iter().zip(keys) {
-        svg.text((left + 16.0, at + 4.0), SMALL, Anchor::End, INK, &point.point.number.to_string());
-        let filled = point.point.source == BytesSource::Measured;
-        svg.marker(point.shape, (left + 27.0, at), 4.6, point.ink, filled);
-        let ink = if point.point.is_above_roof() { "#B00020" } else { INK };
-        svg.text((left + 38.0, at + 4.0), SMALL, Anchor::Start, ink, text);
-        at += LINE;
+fn entry(drawn: &Drawn<'_>, text: String) -> Entry {
+    let point = drawn.point;
+    Entry {
+        number: point.number,
+        shape: drawn.shape,
+        ink: drawn.ink,
+        is_filled: point.source == BytesSource::Measured,
+        text,
+        text_ink: if point.is_above_roof() { "#B00020" } else { INK },
     }
 }
 
