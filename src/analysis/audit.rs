@@ -254,6 +254,26 @@ mod tests {
         assert_eq!(audit(&analyse(&study).rows)[0].replaced, 0, "of another config");
     }
 
+    /// Two matrices ran at once on a host that does not tell its load, and both were repeated.
+    #[test]
+    fn replaced_runs_that_overlapped_are_seen() {
+        let row: &[(f64, Change)] = &[(10.0, NOTHING), (12.0, NOTHING), (11.0, NOTHING)];
+        let replaced = |is_at_once: bool| {
+            let earlier = [4, 1].into_iter().fold(StudyBuilder::new(), |builder, batch| {
+                builder.run_with(key("cpu", "resnet18", batch, 1), 5.0, |record| {
+                    record.observed.host_busy_s = None;
+                    let took = record.ended_at - record.started_at;
+                    let by = if is_at_once { 0 } else { i64::from(batch) };
+                    record.started_at = chrono::DateTime::UNIX_EPOCH + chrono::TimeDelta::days(by);
+                    record.ended_at = record.started_at + took;
+                })
+            });
+            let study = Study { replaced: earlier.build().cells, ..study(&[row]).build() };
+            audit(&analyse(&study).rows)[0].replaced
+        };
+        assert_eq!((replaced(true), replaced(false)), (1, 0));
+    }
+
     #[test]
     fn rows_without_a_ratio_have_none() {
         let all_out: &[(f64, Change)] = &[(10.0, CONTENDED), (12.0, CONTENDED)];

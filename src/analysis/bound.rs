@@ -595,6 +595,17 @@ mod tests {
         assert!(crossing.why().text.contains("could be memory-bound or compute-bound"), "{crossing:?}");
     }
 
+    #[test]
+    fn shares_that_are_ranges_tell_only_what_all_their_ends_tell() {
+        let range = |low, high| Range { low, high };
+        let near_nothing = range(0.01, 0.01);
+        assert_eq!(of_shares(range(0.7, 0.9), near_nothing), Bound::Compute);
+        assert_eq!(of_shares(range(0.5, 0.9), near_nothing), Bound::Unknown, "at the roof or not");
+        assert_eq!(of_shares(range(0.7, 0.7), range(0.61, 0.9)), Bound::Unknown, "which roof");
+        assert_eq!(of_shares(range(0.1, 0.4), near_nothing), Bound::Unknown, "far or not");
+        assert_eq!(of_shares(range(1.1, 1.1), near_nothing), Bound::Unknown, "above");
+    }
+
     /// Runs of 3.9, 4.7 and 5.5 samples per second are far from the roofs on average, and not within their scatter.
     #[test]
     fn a_throughput_that_scatters_tells_only_what_its_whole_interval_tells() {
