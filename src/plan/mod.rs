@@ -17,6 +17,7 @@ mod inventory;
 mod invocation;
 mod leftover;
 mod listed;
+mod merge;
 mod need;
 mod order;
 mod profiler;
@@ -46,6 +47,7 @@ pub use invocation::{
     Invocation, InvocationError, Outputs, Secrets, Surroundings, caller, invocation, quote,
 };
 pub use leftover::{Misread, Misreadings, misread_from, misreadings};
+pub use merge::{Held, MergeDecision, Undeclared, decide_merge, undeclared};
 pub use need::{Judge, Needs, Wanted, Worth};
 pub use profiler::Profiler;
 pub use renamed::{Renamed, renamed};
