@@ -23,6 +23,9 @@ A job is done if its `record.json` has a success. To run a job again, delete its
 prints the contents of a directory.
 ";
 
+/// The name of the directory of what merges replaced: `1/`, `2/` …, each of which is a store.
+const REPLACED: &str = ".replaced";
+
 /// The `runs/` directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Store {
@@ -108,6 +111,20 @@ impl Store {
         self.root.join(RUNNING)
     }
 
+    /// The directory of what merges replaced.
+    pub(super) fn replaced(&self) -> PathBuf {
+        self.root.join(REPLACED)
+    }
+
+    /// The stores of what merges replaced, by their names.
+    ///
+    /// # Errors
+    /// [`StoreError::Read`].
+    pub(super) fn replaced_stores(&self) -> Result<Vec<Store>, StoreError> {
+        let slots = Store { root: self.replaced() }.entries()?.directories;
+        Ok(slots.into_iter().map(|slot| Store { root: slot.path().to_owned() }).collect())
+    }
+
     /// The directory of `job`, which does not need to exist.
     pub fn job_dir(&self, job: &Job) -> JobDir {
         JobDir::at(self.root.join(job.dir_name()))
@@ -153,7 +170,7 @@ impl Store {
 }
 
 /// Whether `name` is of the form `<label>-<12 hex of id>`.
-fn is_job_name(name: &str) -> bool {
+pub(super) fn is_job_name(name: &str) -> bool {
     let digits = name.rsplit_once('-').map_or("", |(_, digits)| digits);
     digits.len() == 12 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

@@ -140,6 +140,21 @@ fn sync_file_system(root: &Path) -> bool {
     return false;
 }
 
+/// Syncs `directory` and everything in it, which has just been written.
+pub(super) fn sync_tree(directory: &Path) -> Result<(), WriteError> {
+    if sync_file_system(directory) {
+        return Ok(());
+    }
+    for path in files_in(directory) {
+        if fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir()) {
+            sync_tree(&path)?;
+        } else if let Ok(file) = open_regular(&path) {
+            written(&path, file.sync_all())?;
+        }
+    }
+    written(directory, sync_directory(directory))
+}
+
 /// Syncs the files of the attempt in `directory`, those of its job, and all of their names.
 fn sync_attempt(directory: &Path) -> Result<(), WriteError> {
     let attempts = directory.parent().unwrap_or(directory);

@@ -108,7 +108,7 @@ impl Reading {
 
 /// Reads the directory of a job into `inventory`. Returns the record if it is all that there is to tell: the job is
 /// done, and nothing is beside its record.
-fn read_job_dir(dir: &JobDir, inventory: &mut Inventory, pool: &mut Pool) -> Option<Arc<Record>> {
+pub(super) fn read_job_dir(dir: &JobDir, inventory: &mut Inventory, pool: &mut Pool) -> Option<Arc<Record>> {
     let record = dir.load_record();
     if let Ok(Some(record)) = record {
         let record = Arc::new(pool.lean(record));
@@ -202,7 +202,7 @@ fn tell_torn_attempts(dir: &JobDir, inventory: &mut Inventory) {
 }
 
 /// The standing of a job with an attempt after `recorded` that is not finished; `None` if there is none.
-fn unfinished(dir: &JobDir, recorded: u32) -> Option<NotDone> {
+pub(super) fn unfinished(dir: &JobDir, recorded: u32) -> Option<NotDone> {
     // Attempts are numbered in order. Of a finished job, which most are, this is cheaper than to list them.
     if recorded > 0 && !dir.attempt(recorded + 1).path().exists() {
         return None;
@@ -217,7 +217,7 @@ fn unfinished(dir: &JobDir, recorded: u32) -> Option<NotDone> {
 }
 
 /// Whether the owner of `attempt` is at work where no lock tells: on another host, or on a file system without locks.
-fn is_beyond_locks(dir: &JobDir, attempt: &AttemptDir) -> bool {
+pub(super) fn is_beyond_locks(dir: &JobDir, attempt: &AttemptDir) -> bool {
     let running = dir.path().parent().and_then(|root| Some(Store::at(root).ok()?.running()));
     let owner = Attempt::load(attempt).ok();
     let owner = owner.as_ref().and_then(Attempt::owner);
@@ -242,7 +242,7 @@ pub(super) fn is_locked(dir: &JobDir) -> bool {
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-fn has_attempts(dir: &JobDir) -> bool {
+pub(super) fn has_attempts(dir: &JobDir) -> bool {
     dir.attempts().is_ok_and(|attempts| !attempts.is_empty())
 }
 

@@ -14,6 +14,8 @@
 //! runs/.plans/<matrix name>.json
 //! runs/.cache/        what was read last, to be read faster
 //! runs/.running/      a lock of each `orchestrate` that runs on this store
+//! runs/.merging/      what a merge is copying
+//! runs/.replaced/1/   what a merge replaced: a store of its own
 //! ```
 //!
 //! A failed attempt's record is also kept as `attempts/NN/record.json`, because the next attempt's record replaces the
@@ -38,6 +40,7 @@ mod glimpse;
 #[cfg(test)]
 mod identity_tests;
 mod inventory;
+mod merge;
 mod open;
 mod plans;
 mod record;
@@ -55,6 +58,7 @@ pub use durable::{Durable, WORTH_A_SYNC};
 pub use error::{PlanError, StoreError};
 pub use evidence::{EvidenceError, load_evidence};
 pub use glimpse::Glimpse;
+pub use merge::{Merge, MergeError, Merged, MergedJob, MergedPlan, NotMergeable, PlanFate, Side, What};
 pub use open::OpenAttempt;
 pub use record::RecordError;
 pub use save::save_record;

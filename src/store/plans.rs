@@ -67,6 +67,20 @@ impl Store {
         }
     }
 
+    /// Saves `plan` of the store `other`, as of the time at which it was saved there. So the plan that was run last
+    /// stays the last one.
+    ///
+    /// # Errors
+    /// [`StoreError::Write`].
+    pub(super) fn adopt_plan(&self, other: &Store, plan: &Plan) -> Result<(), StoreError> {
+        self.save_plan(plan)?;
+        let [from, to] = [other, self].map(|store| store.plans().join(format!("{}.json", plan.matrix.name)));
+        let saved = fs::metadata(from).and_then(|found| found.modified());
+        // Without it, this plan is the last one, which is no harm.
+        let _ = saved.and_then(|saved| File::open(to)?.set_modified(saved));
+        Ok(())
+    }
+
     /// The saved plan called `name`.
     ///
     /// # Errors

@@ -33,7 +33,7 @@ pub struct Verified {
 /// A file in which an older version wrote the value of a secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OpenSecret {
-    /// The name of the job's directory.
+    /// The job's directory below the store.
     pub directory: String,
     /// The file in it.
     pub file: String,
@@ -44,7 +44,7 @@ pub struct OpenSecret {
 /// A file of the store that is not as it was written.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Breach {
-    /// The name of the job's directory, or `.plans`.
+    /// The job's directory below the store, or `.plans`.
     pub directory: String,
     /// The file and what is wrong with it, as a sentence without its full stop.
     pub what: String,
@@ -58,14 +58,13 @@ impl Store {
     pub fn verify(&self) -> Result<Verified, StoreError> {
         let mut verified = Verified::default();
         for dir in self.job_dirs()? {
-            verified.jobs += 1;
-            let mut check =
-                Check { dir: &dir, verified: &mut verified, found: BTreeSet::new(), open: BTreeSet::new() };
-            check.job();
-            let Check { found, open, .. } = check;
-            let breach = |what| Breach { directory: dir.name(), what };
-            verified.breaches.extend(found.into_iter().map(breach));
-            verified.open_secrets.extend(open);
+            verified.add(&dir, &dir.name());
+        }
+        for replaced in self.replaced_stores()? {
+            for dir in replaced.job_dirs()? {
+                let path = dir.path().strip_prefix(self.root()).unwrap_or(dir.path());
+                verified.add(&dir, &path.display().to_string());
+            }
         }
         for name in self.plan_names()? {
             verified.plans += 1;
@@ -79,6 +78,26 @@ impl Store {
         }
         Ok(verified)
     }
+}
+
+impl Verified {
+    /// Checks the directory of a job, which is called `directory`.
+    fn add(&mut self, dir: &JobDir, directory: &str) {
+        self.jobs += 1;
+        let mut check = Check { dir, verified: self, found: BTreeSet::new(), open: BTreeSet::new() };
+        check.job();
+        let Check { found, open, .. } = check;
+        let directory = || directory.to_owned();
+        self.breaches.extend(found.into_iter().map(|what| Breach { directory: directory(), what }));
+        self.open_secrets.extend(open.into_iter().map(|open| OpenSecret { directory: directory(), ..open }));
+    }
+}
+
+/// What in the directory of a job is not as it was written, as sentences without their full stops.
+pub(super) fn breaches(dir: &JobDir) -> Vec<String> {
+    let mut verified = Verified::default();
+    verified.add(dir, "");
+    verified.breaches.into_iter().map(|breach| breach.what).collect()
 }
 
 /// The check of one job's directory.
