@@ -300,6 +300,8 @@ mod tests {
             // Files.
             (&["run", "DIR/t"], vec![format!("{root}/two.yaml")]),
             (&["check", "DIR/m"], vec![format!("{root}/more/")]),
+            (&["merge", "DIR/more", "DIR/r"], vec![format!("{root}/runs/")]),
+            (&["merge", "DIR/n"], vec![]),
             (&["check", "DIR/n"], vec![]),
             // Words that are always the same.
             (&["complexity", "alex"], vec!["alexnet".into()]),

@@ -28,6 +28,8 @@ pub enum Exit {
     Slower = 14,
     /// `compare --fail-slower`: no config is shown to be slower by more than the limit, but one might be.
     CannotTell = 15,
+    /// `merge` did not take everything: results are in conflict or damaged, or jobs run here now.
+    LeftOut = 16,
 }
 
 /// Leaves `value` to the system, which takes all memory back at once when the program ends. To free the records of a
@@ -65,6 +67,7 @@ meanings! {
     NothingToAggregate => "nothing to aggregate",
     Slower => "slower than `--fail-slower` allows",
     CannotTell => "cannot tell whether something is slower than `--fail-slower` allows",
+    LeftOut => "left out of a merge: results in conflict, damaged ones, or jobs that run here now",
 }
 
 impl Exit {
@@ -109,6 +112,7 @@ mod tests {
         (13, "nothing to aggregate"),
         (14, "slower"),
         (15, "cannot tell"),
+        (16, "left out of a merge"),
     ];
 
     #[test]

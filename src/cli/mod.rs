@@ -31,6 +31,7 @@ mod load;
 mod logs;
 mod man;
 mod marked;
+mod merge;
 mod misread;
 mod needs;
 mod others;
@@ -106,6 +107,8 @@ enum Verb {
     Logs(logs::LogsArgs),
     /// Check that every record and its files are as they were written.
     Verify(verify::VerifyArgs),
+    /// Bring the results of other stores into this one.
+    Merge(merge::MergeArgs),
     /// Turn records into CSV tables: metrics, summary, roofline points, counters, kernels and failures.
     Aggregate(aggregate::AggregateArgs),
     /// Write the tables, the figures, report.md and report.html.
@@ -154,6 +157,7 @@ pub fn main() -> ExitCode {
         Verb::Accept(args) => accept::run(args, &global),
         Verb::Logs(args) => logs::run(args, &global),
         Verb::Verify(args) => verify::run(args, &global),
+        Verb::Merge(args) => merge::run(args, &global),
         Verb::Aggregate(args) => aggregate::run(args, &global),
         Verb::Report(args) => report::run(args, &global),
         Verb::Compare(args) => compare::run(args, &global),

@@ -9,6 +9,7 @@ mod gpus;
 mod hostile;
 mod inherited;
 mod locks;
+mod merge;
 mod misread;
 mod names;
 mod outcomes;
