@@ -5,10 +5,11 @@
 //! ```text
 //! schema, taken_at, orchestrate      1, the time (RFC 3339, UTC), this program's version
 //! host                               as `provenance.host` of a record
+//! cloud                              where it is, as its metadata service says; null if nobody tells
 //! memory_available_bytes, gpu_processes, gpus_without_driver, clock_synchronised
 //! time, perf, ncu                    the programs: path, version, problem; null for a missing one
 //! counters, worker, store, locks, git
-//! clouds                             by env, from the saved plans: provider, region, zone, instance
+//! clouds                             by env, as the saved plans declare it: provider, region, zone, instance
 //! commands                           those that run the saved plans again
 //! ```
 
@@ -108,7 +109,7 @@ fn markdown(environment: &Environment) -> String {
         text += &section_markdown(&section);
     }
     for (env, cloud) in clouds {
-        text += &format!("\n## Cloud of `{env}`\n\n{}", cloud_markdown(cloud));
+        text += &format!("\n## Declared cloud of `{env}`\n\n{}", cloud_markdown(cloud));
     }
     if !commands.is_empty() {
         let commands: String = commands.iter().map(|command| format!("{command}\n")).collect();
@@ -163,13 +164,13 @@ mod tests {
         for part in [
             "# bench-1\n",
             "## Processor\n\n| what | value |\n|---|---|\n| model | A \\| B |\n",
-            "## Cloud of `gcp`\n",
+            "## Declared cloud of `gcp`\n",
             "| zone | us-central1-a |\n",
             "```sh\norchestrate run 'my matrices/l4.yaml'\n```\n",
         ] {
             assert!(page.contains(part), "no `{part}` in {page}");
         }
-        assert!(!page.contains("Cloud of `own`"), "{page}");
+        assert!(!page.contains("cloud of `own`"), "{page}");
     }
 
     #[test]

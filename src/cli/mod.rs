@@ -13,6 +13,7 @@ mod calibrate;
 mod cell;
 mod check;
 mod check_worker;
+mod clouds;
 mod columns;
 mod compare;
 mod complete;

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use super::clouds::contradiction_lines;
 use super::drift::{renamed_hints, renamed_lines};
 use super::exit::leave;
 use super::failure::{disk_remedy, foreign_remedy, has_too_many_files};
@@ -23,7 +24,7 @@ use crate::analysis::unconfirmed::unconfirmed_text;
 use crate::clean::printable;
 use crate::event::Summary;
 use crate::files::WriteError;
-use crate::host::ProgramsError;
+use crate::host::{ProgramsError, probe_cloud};
 use crate::job::{Kind, State};
 use crate::lock::LockError;
 use crate::plan::{
@@ -207,6 +208,8 @@ impl Execution<'_> {
             Standing::NotDone(_) => None,
         });
         let estimator = Estimator::new(self.plan, earlier);
+        let cloud = probe_cloud();
+        contradiction_lines(self.plan, self.decided, cloud.as_ref()).iter().for_each(|line| warn(line));
         let mut observer = Display::new(estimator, Style::choose(self.global.quiet));
         let order = RunOrder {
             store: self.store,
@@ -215,6 +218,7 @@ impl Execution<'_> {
             inventory,
             judge: &ByMarks,
             host: self.host,
+            cloud,
             site,
             keep_going: self.how.keep_going,
             no_wait: self.how.no_wait,

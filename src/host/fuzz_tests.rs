@@ -1,5 +1,6 @@
 //! Damaged words of the kernel and of the programs that tell what a machine is, and damaged programs.
 
+use super::cloud::parse_all;
 use super::libraries::{parse_elf, parse_macho};
 use super::tools::parse_git_status;
 use super::{macos, parse};
@@ -46,6 +47,26 @@ fn fuzz_host() {
             "{numbers:?} {memory:?} {processor:?} {names:?} {rest:?} {ticks} {mac:?} {:?}",
             parse::devices(text)
         )
+    });
+}
+
+const ANSWERS: &[&str] = &[
+    "projects/123456789012/zones/us-central1-a",
+    "projects/123456789012/machineTypes/g2-standard-8",
+    "TRUE",
+    "TERMINATE_ON_HOST_MAINTENANCE",
+    r#"{"region":"us-west-2","availabilityZone":"us-west-2b","instanceType":"t2.micro","accountId":"1"}"#,
+    r#"{"action":"terminate","time":"2017-09-18T08:22:00Z","noticeTime":"2020-10-27T08:22:00Z"}"#,
+    r#"{"location":"westeurope","vmSize":"Standard_A3","zone":"1","name":"vm-1"}"#,
+    r#"{"DocumentIncarnation":1,"Events":[{"EventType":"Preempt","Resources":["vm-1"],"NotBefore":""}]}"#,
+];
+
+#[test]
+fn fuzz_cloud() {
+    let seeds = ANSWERS.iter().map(|text| Vec::from(*text)).collect();
+    let words = &["projects/", "/zones/", "-", "Freeze", "vm-1", "\u{1b}[31m"];
+    fuzz(Target { name: "cloud", form: Form::Text, seeds, words }, |bytes| {
+        parse_all(&String::from_utf8_lossy(bytes))
     });
 }
 

@@ -1,11 +1,12 @@
 //! What this machine is and what is installed on it: its facts and counters, the programs a run needs, and the survey
 //! for `doctor` and `env`. The verbs, `prepare` and `run` call it before and after each job. It queries the system, and
-//! other programs for a bounded time. It never changes the machine, takes no lock, and judges nothing: what is not
-//! known stays absent.
+//! other programs and the metadata service of a machine in the cloud for a bounded time. It never changes the machine,
+//! takes no lock, and judges nothing: what is not known stays absent.
 
 pub(crate) mod ask;
 mod cgroup;
 mod clock;
+mod cloud;
 mod facts;
 pub(crate) mod find;
 #[cfg(test)]
@@ -29,6 +30,7 @@ mod worker;
 
 pub(crate) use cgroup::{CgroupPlace, held_seconds};
 pub use clock::probe_since_boot;
+pub use cloud::{AZURE_VARIABLE, InCloud, MetadataService, TIMEOUT_VARIABLE, probe_cloud};
 pub(crate) use facts::busy_seconds;
 pub use facts::{DEVICES_VARIABLE, probe_counters, probe_host, probe_memory_available};
 pub(crate) use nvidia::{Gpu, GpuUse, gpu_uses};

@@ -55,7 +55,10 @@ pub(super) const ENV: &[KeyDoc] = &[
     ),
     key("peaks", "The name of the device's file in `peaks/`, without `.yaml`."),
     key("usd_per_hour", "The price of the machine in US dollars per hour."),
-    key("cloud", "The place of the machine in the cloud."),
+    key(
+        "cloud",
+        "The place of the machine in the cloud, for records of machines that do not tell it themselves.",
+    ),
     key("variables", "Environment variables added to the worker's."),
     key(
         "pass",
@@ -138,7 +141,7 @@ pub(super) const WORKER: &[KeyDoc] = &[
 
 /// Keys of `cloud`.
 pub(super) const CLOUD: &[KeyDoc] = &[
-    key("provider", "The provider: `gcp`, `aws` or another."),
+    key("provider", "The provider: `gcp`, `aws`, `azure` or another."),
     key("region", "The region."),
     key("zone", "The zone."),
     key("instance", "The machine type."),

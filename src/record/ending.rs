@@ -1,7 +1,7 @@
 //! Decides how an attempt ended, from what is known afterwards.
 
 use super::said::plain;
-use super::{NotProfiled, Outcome, ReportedExit, TimeReport};
+use super::{CloudNotice, NotProfiled, Outcome, ReportedExit, TimeReport};
 use crate::job::Key;
 use crate::protocol::{
     BadMeasurement, Failure, FailureKind, MEASUREMENT_VARIABLE, Mismatch, Report, WorkerExit,
@@ -85,6 +85,27 @@ impl Ending {
             Ending::Ended { signal: Some(9), .. } if has_killed => Ending::KilledForMemory,
             other => other,
         }
+    }
+
+    /// The same ending, given what the provider of the machine had announced about it.
+    ///
+    /// A system that is shut down ends all processes with SIGTERM, and then with SIGKILL. So where the machine was
+    /// taken away, a worker that these signals killed was interrupted, and tells nothing about its job.
+    pub fn with_notices(self, notices: &[CloudNotice]) -> Ending {
+        let Some(why) = notices.iter().find_map(CloudNotice::end_text) else { return self };
+        let how = match self {
+            Ending::Interrupted { message } => message,
+            Ending::Ended { signal: Some(signal @ (1 | 9 | 15)), .. } => {
+                format!("its worker was killed by signal {signal}")
+            }
+            other => return other,
+        };
+        Ending::Interrupted { message: format!("{why}: {how}") }
+    }
+
+    /// Whether the chain ended on its own, with the code 0.
+    pub fn is_clean(&self) -> bool {
+        matches!(self, Ending::Ended { code: Some(0), signal: None })
     }
 }
 
@@ -212,8 +233,10 @@ fn is_failed_start(line: &str) -> bool {
 mod tests {
     use std::collections::BTreeSet;
 
+    use chrono::DateTime;
+
     use super::*;
-    use crate::record::ProcessStats;
+    use crate::record::{CloudNoticeKind, ProcessStats};
 
     fn key() -> Key {
         Key { batch: 16, ..Key::example() }
@@ -352,6 +375,41 @@ mod tests {
         assert_eq!(abort("memory allocation of a plan failed"), "signalled");
         assert_eq!(abort("the device said: memory allocation of 1 bytes failed"), "signalled");
         assert_eq!(abort("terminate called without an active exception"), "signalled");
+    }
+
+    #[test]
+    fn who_is_cut_off_where_the_machine_is_taken_away_was_interrupted_by_the_provider() {
+        let ended = |code, signal| Ending::Ended { code, signal };
+        let notices = |kinds: &[CloudNoticeKind]| -> Vec<CloudNotice> {
+            let seen_at = DateTime::from_timestamp(1_000_000, 0).unwrap();
+            kinds.iter().map(|kind| CloudNotice { kind: *kind, seen_at }).collect()
+        };
+        let end = |ending: Ending, kinds: &[CloudNoticeKind]| match ending.with_notices(&notices(kinds)) {
+            Ending::Interrupted { message } => message,
+            other => format!("{other:?}"),
+        };
+        let (taken, stopped) = ([CloudNoticeKind::Preemption], [CloudNoticeKind::Stop]);
+        let goes_on = [CloudNoticeKind::Pause, CloudNoticeKind::Risk];
+        let told = || Ending::Interrupted { message: "orchestrate was told to stop by SIGTERM".into() };
+        assert_eq!(
+            end(told(), &taken),
+            "the provider was taking the machine away (announced by 1970-01-12 13:46:40 UTC): orchestrate was told \
+             to stop by SIGTERM"
+        );
+        let killed = end(ended(None, Some(15)), &stopped);
+        assert!(killed.starts_with("the provider was stopping the machine for maintenance ("), "{killed}");
+        assert!(killed.ends_with("): its worker was killed by signal 15"), "{killed}");
+        assert_eq!(end(told(), &goes_on), "orchestrate was told to stop by SIGTERM");
+        for own in [
+            ended(Some(0), None),
+            ended(Some(1), None),
+            ended(None, Some(11)),
+            Ending::KilledForMemory,
+            Ending::TimedOut { after_s: 1.0 },
+        ] {
+            assert_eq!(own.clone().with_notices(&notices(&taken)), own, "the job's own end");
+        }
+        assert_eq!(ended(None, Some(9)).with_notices(&notices(&goes_on)), ended(None, Some(9)));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! from them (throughput, foreign load, marks) is derived by [`crate::analysis`] and never stored.
 
 mod bsd_time;
+mod cloud;
 mod ending;
 mod evidence;
 #[cfg(test)]
@@ -45,6 +46,7 @@ use crate::protocol::Measurement;
 use crate::shared::Shared;
 
 pub use bsd_time::parse_bsd_time;
+pub use cloud::{CloudFacts, CloudNotice, CloudNoticeKind, CloudProvider, CloudSource, Contradiction};
 pub use ending::{Ending, decide_outcome};
 pub use evidence::{Difference, DifferenceKind, Evidence, FileDigest};
 pub use gnu_time::parse_gnu_time;
@@ -65,8 +67,8 @@ pub use pool::Pool;
 pub use process::{ProcessStats, ReportedExit, TimeFlavour, TimeReport, TimeReportError};
 pub use profiled::{ProfilerOutput, decide_profiled};
 pub use provenance::{
-    CgroupLimits, CloudFacts, CpuFacts, GitFacts, HostFacts, LibraryFacts, LockReach, MachineIds,
-    MatrixFacts, OsFacts, Provenance, WorkerFacts,
+    CgroupLimits, CpuFacts, GitFacts, HostFacts, LibraryFacts, LockReach, MachineIds, MatrixFacts, OsFacts,
+    Provenance, WorkerFacts,
 };
 pub use reason::reason;
 pub use secret::{SET, looks_secret, text_without_secrets, without_secrets};
@@ -177,6 +179,9 @@ pub struct Observed {
     /// How long the start was delayed; absent if no limit asks for a quiet or a cool machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
+    /// What the provider of a machine in the cloud had announced about it by the end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<CloudNotice>,
     /// Bytes that were cut out of the middle of the worker's standard output, because it exceeded the limit `output`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdout_cut_bytes: Option<u64>,

@@ -64,6 +64,7 @@ impl Pool {
             matrix,
             git,
             cloud,
+            cloud_source: _,
             command,
             environment,
             variables,

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::cloud::{CloudFacts, CloudSource};
 use super::gpus::{GpuFacts, VisibleGpus};
 use super::password::holds_password;
 use super::secret::{SET, looks_secret};
@@ -29,9 +30,12 @@ pub struct Provenance {
     /// The git checkout that contains the matrix file, if any.
     #[serde(default, deserialize_with = "deserialize_clean", skip_serializing_if = "Option::is_none")]
     pub git: Option<Shared<GitFacts>>,
-    /// The place in the cloud that the env declares.
+    /// The place in the cloud: what the machine's metadata service says, or else what the env declares.
     #[serde(default, deserialize_with = "deserialize_clean", skip_serializing_if = "Option::is_none")]
     pub cloud: Option<Shared<CloudFacts>>,
+    /// Who tells that place. Absent in older records, where it is the matrix.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cloud_source: Option<CloudSource>,
     /// The argv of the whole process chain, unchanged: it repeats the job. Empty in the records of an inventory
     /// ([`Pool`](super::Pool)).
     pub command: Vec<String>,
@@ -317,20 +321,6 @@ pub struct GitFacts {
     pub revision: String,
     /// Whether tracked files have uncommitted changes.
     pub dirty: bool,
-}
-
-/// A place in the cloud.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CloudFacts {
-    /// `gcp`, `aws`, …
-    pub provider: Option<String>,
-    /// The region.
-    pub region: Option<String>,
-    /// The zone.
-    pub zone: Option<String>,
-    /// The machine type.
-    pub instance: Option<String>,
 }
 
 #[cfg(test)]

@@ -37,6 +37,7 @@ pub(crate) fn provenance() -> Provenance {
         matrix: MatrixFacts::example().into(),
         git: None,
         cloud: None,
+        cloud_source: None,
         command: Vec::new(),
         environment: Default::default(),
         variables: None,

@@ -13,6 +13,7 @@
 //! | `telemetry` | the sensors' readings while a job runs |
 //! | `profiler` | finds the profilers and asks what they can count here |
 //! | `gate` | decides whether the machine is as quiet and as cool as a job's limits ask |
+//! | `notices` | what the provider of a machine in the cloud announces while a job runs |
 //! | `glance` | what the host is, looked at once a second at most |
 //! | `concern` | whether an error concerns one job or all of them |
 
@@ -21,6 +22,7 @@ mod dispatch;
 mod error;
 mod gate;
 mod glance;
+mod notices;
 mod orphans;
 pub mod process;
 mod profiler;

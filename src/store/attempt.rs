@@ -16,7 +16,7 @@ use crate::files::{
 };
 use crate::matrix::Limits;
 use crate::plan::Profiler;
-use crate::record::{Ending, Gate, HostCounters, Provenance, TimeFlavour};
+use crate::record::{CloudNotice, Ending, Gate, HostCounters, Provenance, TimeFlavour};
 
 /// The version of `attempt.json`.
 ///
@@ -36,6 +36,17 @@ pub enum AttemptError {
     /// It is torn, was changed after it was written, or has an unknown form or version.
     #[error(transparent)]
     Form(#[from] FormError),
+}
+
+/// Something cannot be noted in an `attempt.json`.
+#[derive(Debug, thiserror::Error)]
+pub enum NoteError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Load(#[from] AttemptError),
+    /// It cannot be written.
+    #[error(transparent)]
+    Save(#[from] WriteError),
 }
 
 impl Versioned for Attempt {
@@ -89,6 +100,9 @@ pub struct Attempt {
     /// processes, and in attempts of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     group: Option<WorkerGroup>,
+    /// What the provider of a machine in the cloud has announced about it so far.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<CloudNotice>,
     /// Where it runs and with what. The counters can be compared while the boot id stays the same.
     pub provenance: Provenance,
 }
@@ -148,6 +162,7 @@ impl Attempt {
             gate: None,
             owner: None,
             group: None,
+            notices: Vec::new(),
             provenance,
         }
     }
@@ -189,6 +204,17 @@ impl Attempt {
     /// It cannot be written. The attempt is then as it was: without its worker's group.
     pub fn note_group(&self, dir: &AttemptDir, group: WorkerGroup) -> Result<(), WriteError> {
         Attempt { group: Some(group), ..self.clone() }.save(dir)
+    }
+
+    /// Notes in the `attempt.json` in `dir` what the provider of the machine has announced: the machine may be gone
+    /// before there is a record.
+    ///
+    /// # Errors
+    /// It cannot be read or written. It is then as it was.
+    pub fn note_notices(dir: &AttemptDir, notices: &[CloudNotice]) -> Result<(), NoteError> {
+        // It knows the worker's group, which was noted there alone.
+        let attempt = Attempt::load(dir)?;
+        Ok(Attempt { notices: notices.to_vec(), ..attempt }.save(dir)?)
     }
 
     /// The same attempt, started at `since_boot` after the boot.

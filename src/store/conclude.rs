@@ -13,7 +13,7 @@ use crate::files::{AttemptDir, FILE_LIMIT, keep_within, tail};
 use crate::job::Job;
 use crate::protocol::{BadMeasurement, Measurement, Report};
 use crate::record::{
-    Counters, HostCounters, Observed, Outcome, ProfilerOutput, RECORD_SCHEMA, Record, TimeFlavour,
+    Counters, Ending, HostCounters, Observed, Outcome, ProfilerOutput, RECORD_SCHEMA, Record, TimeFlavour,
     TimeReport, TimeReportError, decide_outcome, decide_profiled, parse_bsd_time, parse_gnu_time, reason,
 };
 
@@ -36,11 +36,10 @@ impl Attempt {
         }
         let measured =
             load_measurement(&dir.measurement(), &mut files).or_else(|| Some(Err(self.stray_measurement()?)));
-        let has_oom_killed = end.counters.unwrap_or_default().has_oom_killed_since(&self.counters());
         let ended_at = end.at.max(self.started_at);
         let mut observed = self.observed(&end);
         [observed.stdout_cut_bytes, observed.stderr_cut_bytes] = self.cut_output(dir);
-        let ending = end.ending.with_report(report.as_ref().ok()).with_oom_killer(has_oom_killed);
+        let ending = self.ending(&end, report.as_ref().ok());
         let seen_s = (ended_at - self.started_at).as_seconds_f64();
         let reported_s = report.as_ref().ok().and_then(|report| report.stats.wall_s);
         let lived_s = Some(seen_s.max(reported_s.unwrap_or(0.0)));
@@ -78,6 +77,12 @@ impl Attempt {
         self.load_time_report(dir, &mut EvidenceReader::default()).is_ok()
     }
 
+    /// How it ended, given all that others know of it: `time`, the kernel, the provider of the machine.
+    fn ending(&self, end: &End, report: Option<&TimeReport>) -> Ending {
+        let has_oom_killed = end.counters.unwrap_or_default().has_oom_killed_since(&self.counters());
+        end.ending.clone().with_report(report).with_oom_killer(has_oom_killed).with_notices(&self.notices)
+    }
+
     /// What was observed, except by sensors and in the output.
     fn observed(&self, end: &End) -> Observed {
         let (before, after) = (self.counters(), end.counters.unwrap_or_default());
@@ -92,6 +97,7 @@ impl Attempt {
             beside: self.beside.clone(),
             left_processes: end.left_processes,
             gate: self.gate.clone(),
+            notices: self.notices.clone(),
             ..Observed::default()
         }
     }

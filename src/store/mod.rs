@@ -51,7 +51,7 @@ mod tests;
 mod verify;
 
 pub use accepted::{AcceptanceError, save_acceptance};
-pub use attempt::{Attempt, AttemptError, End, WorkerGroup};
+pub use attempt::{Attempt, AttemptError, End, NoteError, WorkerGroup};
 pub use begin::{RestoreError, claim, next_attempt, restore, tidy};
 pub use directory::{Place, Store};
 pub use durable::{Durable, WORTH_A_SYNC};

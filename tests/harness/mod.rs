@@ -1,6 +1,7 @@
 //! A project in a temporary directory with a matrix of fake workers. It has its own store and its own locks, so that
 //! tests neither see each other nor wait for each other.
 
+pub(crate) mod cloud;
 #[cfg(target_os = "linux")]
 pub(crate) mod hostile;
 #[cfg(target_os = "linux")]
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{SigHandler, SigSet, Signal, kill, signal};
 use nix::unistd::Pid;
 use orchestrate::files::to_sealed_json;
-use orchestrate::host::probe_counters;
+use orchestrate::host::{TIMEOUT_VARIABLE, probe_counters};
 use orchestrate::plan::Inventory;
 use orchestrate::record::Record;
 use orchestrate::store::Store;
@@ -243,6 +244,8 @@ impl Project {
         command
             .current_dir(self.directory.path())
             .env("ORCHESTRATE_LOCK_DIR", self.path("locks"))
+            // The tests may run on a machine in the cloud.
+            .env(TIMEOUT_VARIABLE, "0s")
             .env_remove("ORCHESTRATE_STORE")
             .env_remove("ORCHESTRATE_WORKER")
             .env_remove("CUDA_VISIBLE_DEVICES")

@@ -2,6 +2,7 @@
 
 mod broken;
 mod check_worker;
+mod cloud;
 mod crash;
 #[cfg(target_os = "linux")]
 mod gpus;

@@ -35,22 +35,19 @@ pub(super) const CALL: &[Fact] = &[
     fact(SAID, "git.dirty", "uncommitted changes", "A worker may import files of the checkout.", |it| {
         Some(Cow::Borrowed(if it.provenance.git.as_ref()?.dirty { "some" } else { "none" }))
     }),
-    fact(SAID, "cloud.provider", "provider", "It is declared. What the machine shows is compared.", |it| {
+    fact(SAID, "cloud.provider", "provider", "A place. What the machine shows is compared.", |it| {
         maybe_text(&it.provenance.cloud.as_ref()?.provider)
     }),
-    fact(SAID, "cloud.region", "region", "It is declared. What the machine shows is compared.", |it| {
+    fact(SAID, "cloud.region", "region", "A place. What the machine shows is compared.", |it| {
         maybe_text(&it.provenance.cloud.as_ref()?.region)
     }),
-    fact(SAID, "cloud.zone", "zone", "It is declared. What the machine shows is compared.", |it| {
+    fact(SAID, "cloud.zone", "zone", "A place. What the machine shows is compared.", |it| {
         maybe_text(&it.provenance.cloud.as_ref()?.zone)
     }),
-    fact(
-        SAID,
-        "cloud.instance",
-        "machine type",
-        "It is declared. What the machine shows is compared.",
-        |it| maybe_text(&it.provenance.cloud.as_ref()?.instance),
-    ),
+    fact(SAID, "cloud.instance", "machine type", "A place. What the machine shows is compared.", |it| {
+        maybe_text(&it.provenance.cloud.as_ref()?.instance)
+    }),
+    apart(POOLS, "cloud_source", "Who tells the place. The place itself is said."),
     apart(POOLS, "command", "It holds the paths of the job. The settings that come of it are compared."),
     apart(SPLITS, "environment", "Variables steer libraries. Those that only name places pool."),
     apart(POOLS, "variables", "Which of them are declared. Their values are compared."),

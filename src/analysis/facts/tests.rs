@@ -8,8 +8,9 @@ use crate::analysis::analyse;
 use crate::analysis::fixture::{StudyBuilder, key};
 use crate::job::{Device, Key};
 use crate::record::{
-    CgroupLimits, CloudFacts, CpuFacts, GitFacts, GpuFacts, GpuInstance, HostFacts, LibraryFacts, LockReach,
-    MachineIds, MatrixFacts, OsFacts, Provenance, Record, VisibleGpu, VisibleGpus, WorkerFacts,
+    CgroupLimits, CloudFacts, CloudSource, CpuFacts, GitFacts, GpuFacts, GpuInstance, HostFacts,
+    LibraryFacts, LockReach, MachineIds, MatrixFacts, OsFacts, Provenance, Record, VisibleGpu, VisibleGpus,
+    WorkerFacts,
 };
 use crate::shared::Shared;
 
@@ -33,6 +34,7 @@ fn fields() -> BTreeSet<String> {
             matrix,
             git,
             cloud,
+            cloud_source,
             command,
             environment,
             variables,
@@ -143,6 +145,7 @@ fn know_all(record: &mut Record) {
     let place = || Some("a".to_owned());
     provenance.cloud =
         Some(CloudFacts { provider: place(), region: place(), zone: place(), instance: place() }.into());
+    provenance.cloud_source = Some(CloudSource::Metadata);
     provenance.environment.insert("OMP_NUM_THREADS".into(), "2".into());
     provenance.variables = Some(Shared::default());
     provenance.secret = Some(BTreeSet::new());
@@ -281,6 +284,7 @@ const OF_REST: &[(&str, Change)] = &[
     ("cloud.region", |it| it.cloud.as_mut().unwrap().region = Some("b".into())),
     ("cloud.zone", |it| it.cloud.as_mut().unwrap().zone = Some("b".into())),
     ("cloud.instance", |it| it.cloud.as_mut().unwrap().instance = Some("b".into())),
+    ("cloud_source", |it| it.cloud_source = Some(CloudSource::Matrix)),
     ("command", |it| it.command.push("b".into())),
     ("environment", |it| drop(it.environment.insert("OMP_NUM_THREADS".into(), "1".into()))),
     ("variables", |it| it.variables = Some(Shared::new(["B".to_owned()].into()))),

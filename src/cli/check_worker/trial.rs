@@ -132,9 +132,8 @@ pub(super) fn try_once(task: Task, root: &Path, global: &Global) -> Result<Tried
         Err(SiteError::Broken { why, .. }) => return Ok(Tried::Refused { command: declared(job), why }),
         probed => probed.map_err(site_failure)?,
     };
-    let dir = store.job_dir(job).attempt(1);
-    let Invocation { argv: command, secrets, .. } =
-        site.invocation(job, plan, &dir, None).map_err(site_failure)?;
+    let invocation = site.invocation(job, plan, &store.job_dir(job).attempt(1), None);
+    let Invocation { argv: command, secrets, .. } = invocation.map_err(site_failure)?;
     if !global.quiet {
         let words: Vec<String> = command.iter().map(|word| quote(word)).collect();
         say(&format!("running the worker once: {}", words.join(" ")));
@@ -146,6 +145,8 @@ pub(super) fn try_once(task: Task, root: &Path, global: &Global) -> Result<Tried
         inventory: Inventory::default(),
         judge: &ByMarks,
         host: &here.host,
+        // What a worker does with the contract does not depend on it.
+        cloud: None,
         site,
         keep_going: false,
         no_wait: false,

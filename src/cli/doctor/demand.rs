@@ -7,12 +7,13 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::analysis::peaks::{Catalogue, Origin};
+use crate::cli::clouds::contradiction_text;
+use crate::host::survey::Survey;
 use crate::host::{Preflight, Programs, Stopped};
 use crate::job::{DataSource, Device, Job, Name, ParamValue, WorkerTemplate};
 use crate::plan::{
     Decided, Decision, Inventory, Needs, Outputs, Plan, PlannedEnv, Present, decide, invocation,
 };
-use crate::record::HostFacts;
 use crate::store::Store;
 
 /// What is to be run.
@@ -52,6 +53,8 @@ pub(super) struct EnvDemand {
     pub(super) missing_data: BTreeSet<String>,
     /// Why there are no peaks, as a sentence; `None` if there are some.
     pub(super) no_peaks: Option<String>,
+    /// What it declares of its place in the cloud and this machine contradicts, as a phrase about it.
+    pub(super) other_place: Option<String>,
 }
 
 /// The demand of the saved plans in `store`.
@@ -63,23 +66,23 @@ pub(super) fn saved_demand(store: &Store) -> Demand {
     Demand { shipped_worker: names.iter().any(uses_shipped), matrix: None }
 }
 
-/// The demand of `plan` on `host`. `programs` is `None` if programs cannot be searched for.
+/// The demand of `plan` on the host of `survey`. `programs` is `None` if programs cannot be searched for.
 ///
 /// # Errors
 /// [`Stopped`].
 pub(super) fn matrix_demand(
     plan: &Plan,
-    host: &HostFacts,
+    survey: &Survey,
     catalogue: &Catalogue,
     programs: Option<&Programs>,
 ) -> Result<Demand, Stopped> {
     let mut by_env: BTreeMap<Name, Vec<Decided>> = BTreeMap::new();
-    for decided in decide(plan, &Inventory::default(), host, &Present::default(), &Needs::default()) {
+    for decided in decide(plan, &Inventory::default(), &survey.host, &Present::default(), &Needs::default()) {
         by_env.entry(decided.job.key().env.clone()).or_default().push(decided);
     }
     let runs_shipped = |decided: &Decided| decided.decision.runs() && decided.job.key().worker.is_shipped();
     let shipped_worker = by_env.values().flatten().any(runs_shipped);
-    let look = Look { plan, host, catalogue, programs };
+    let look = Look { plan, survey, catalogue, programs };
     let envs = by_env.iter().map(|(name, jobs)| look.env(name, jobs)).collect::<Result<_, _>>()?;
     Ok(Demand { shipped_worker, matrix: Some(MatrixDemand { file: plan.matrix.path.clone(), envs }) })
 }
@@ -87,7 +90,7 @@ pub(super) fn matrix_demand(
 /// The inputs of a demand.
 struct Look<'a> {
     plan: &'a Plan,
-    host: &'a HostFacts,
+    survey: &'a Survey,
     catalogue: &'a Catalogue,
     programs: Option<&'a Programs>,
 }
@@ -108,6 +111,7 @@ impl Look<'_> {
             missing_scripts: BTreeSet::new(),
             missing_data: BTreeSet::new(),
             no_peaks: None,
+            other_place: None,
         };
         if demand.not_here.is_some() {
             return Ok(demand);
@@ -119,7 +123,9 @@ impl Look<'_> {
             demand.broken_commands.extend(self.broken_command(job, programs, &mut preflight)?);
             demand.missing_scripts.extend(missing_scripts(&job.key().worker));
         }
-        demand.no_peaks = self.no_peaks(&self.plan.envs[name], device);
+        let env = &self.plan.envs[name];
+        demand.no_peaks = self.no_peaks(env, device);
+        demand.other_place = contradiction_text(env.cloud.as_ref(), self.survey.cloud.as_ref());
         Ok(demand)
     }
 
@@ -141,8 +147,8 @@ impl Look<'_> {
     fn no_peaks(&self, env: &PlannedEnv, device: Device) -> Option<String> {
         let backend = device.backend();
         let mut all = self.catalogue.all().iter().filter(|peaks| peaks.backend == backend);
-        let here =
-            |origin: &Origin| matches!(origin, Origin::Measured { host, .. } if *host == self.host.hostname);
+        let hostname = &self.survey.host.hostname;
+        let here = |origin: &Origin| matches!(origin, Origin::Measured { host, .. } if host == hostname);
         match &env.peaks {
             Some(named) => (!all.any(|peaks| peaks.name == *named))
                 .then(|| format!("there are no peaks `{named}` of a {backend} device")),

@@ -2,7 +2,9 @@
 
 use super::demand::{Demand, EnvDemand};
 use crate::host::survey::{Activity, PlaceFacts, ProgramFacts, Survey, WorkerState, WorkerSurvey};
-use crate::record::{CpuFacts, GitFacts, GpuFacts, GpuInstance, HostFacts, VisibleGpu, VisibleGpus};
+use crate::record::{
+    CloudFacts, CpuFacts, GitFacts, GpuFacts, GpuInstance, HostFacts, VisibleGpu, VisibleGpus,
+};
 use crate::text::{jobs_text, size_text};
 use crate::threshold::Unit;
 
@@ -67,6 +69,7 @@ fn system(survey: &Survey) -> Vec<(String, String)> {
         line("architecture", &os.architecture),
         maybe("virtualisation", virtualisation.as_ref()),
         maybe("container", container.as_ref()),
+        maybe("cloud", survey.cloud.as_ref().map(cloud_text)),
         maybe("power", power_source.as_ref()),
         maybe("clock", Some(clock.join(", ")).filter(|text| !text.is_empty())),
         maybe("kernel options", Some(options).filter(|text| !text.is_empty())),
@@ -74,6 +77,13 @@ fn system(survey: &Survey) -> Vec<(String, String)> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// `gcp, us-central1, us-central1-a, g2-standard-8`
+fn cloud_text(cloud: &CloudFacts) -> String {
+    let CloudFacts { provider, region, zone, instance } = cloud;
+    let words = [provider, region, zone, instance].into_iter().flatten().map(String::as_str);
+    words.collect::<Vec<_>>().join(", ")
 }
 
 fn processor(host: &HostFacts) -> Vec<(String, String)> {
@@ -301,6 +311,20 @@ mod tests {
         assert_eq!(titles, ["system", "processor", "software", "places"]);
         let lines = sections.iter().flat_map(|section| &section.lines);
         assert!(lines.into_iter().all(|(name, _)| name != "governor" && name != "ncu"));
+    }
+
+    #[test]
+    fn the_place_in_the_cloud_in_one_line() {
+        let known = |text: &str| Some(text.to_owned());
+        let cloud = CloudFacts {
+            provider: known("azure"),
+            region: known("westeurope"),
+            zone: None,
+            instance: known("Standard_NC4as_T4_v3"),
+        };
+        let survey = Survey { cloud: Some(cloud), ..Survey::default() };
+        let line = ("cloud".to_owned(), "azure, westeurope, Standard_NC4as_T4_v3".to_owned());
+        assert!(sections(&survey)[0].lines.contains(&line), "{:?}", sections(&survey)[0]);
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub(super) fn run(args: DoctorArgs, global: &Global) -> Result<Exit, Failure> {
         Some(plan) => {
             let catalogue = load_catalogue(&args.peaks_dir, global)?;
             let programs = Programs::probe(&survey.host).ok();
-            matrix_demand(&plan, &survey.host, &catalogue, programs.as_ref())
+            matrix_demand(&plan, &survey, &catalogue, programs.as_ref())
                 .map_err(|stopped| Failure::new(Exit::Interrupted, stopped))?
         }
     };

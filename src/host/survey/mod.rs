@@ -17,9 +17,10 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::{
-    GpuProcess, probe_git, probe_gpu_processes, probe_host, probe_lock_reach, probe_memory_available,
+    GpuProcess, probe_cloud, probe_git, probe_gpu_processes, probe_host, probe_lock_reach,
+    probe_memory_available,
 };
-use crate::record::{GitFacts, HostFacts, LockReach};
+use crate::record::{CloudFacts, GitFacts, HostFacts, LockReach};
 
 pub use access::CounterAccess;
 pub use activity::{Activity, BusyProcess};
@@ -36,6 +37,8 @@ pub struct Survey {
     pub orchestrate: String,
     /// The machine, as in a record's provenance.
     pub host: HostFacts,
+    /// Where it is in the cloud, if its metadata service tells.
+    pub cloud: Option<CloudFacts>,
     /// Available memory, in bytes.
     pub memory_available_bytes: Option<u64>,
     /// Who kept the processors busy; absent if nobody watched.
@@ -78,6 +81,7 @@ impl Survey {
         Survey {
             taken_at: now(),
             orchestrate: env!("CARGO_PKG_VERSION").to_owned(),
+            cloud: probe_cloud().map(|cloud| cloud.place),
             memory_available_bytes: probe_memory_available(),
             activity,
             gpu_processes: probe_gpu_processes(&host),

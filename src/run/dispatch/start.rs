@@ -14,7 +14,10 @@ use crate::job::Job;
 use crate::lock::{DeviceLock, JobLock};
 use crate::matrix::{Secret, Share};
 use crate::plan::{Profiler, changes_text, worker_changes};
-use crate::record::{Ending, Gate, NotProfiled, Provenance, Record, WorkerFacts, without_secrets};
+use crate::record::{
+    CloudFacts, Ending, Gate, NotProfiled, Provenance, Record, WorkerFacts, without_secrets,
+};
+use crate::run::notices::Notices;
 use crate::run::process::{Chain, ChainCall, worker_variable};
 use crate::run::supervise::{seen, supervise, tell_unrecorded};
 use crate::run::telemetry::Recorder;
@@ -45,8 +48,8 @@ impl Run<'_> {
         self.cool_down().await?;
         let gate = self.pass_gate(job).await?;
         self.sensors.prepare(job.key().device);
-        let begun = self.begin(job, job_lock, profiler, gate)?;
-        let end = self.work(job, job_lock, device_lock, &begun).await;
+        let mut begun = self.begin(job, job_lock, profiler, gate)?;
+        let end = self.work(job, job_lock, device_lock, &mut begun).await;
         self.end(job, job_lock, begun, end)
     }
 
@@ -138,19 +141,22 @@ impl Run<'_> {
         profiler: Option<&Profiler>,
     ) -> Result<(Provenance, BTreeMap<String, Option<Secret>>), Halt> {
         let useless_locks = self.useless_locks();
-        let RunOrder { site, plan, .. } = &mut self.order;
+        let RunOrder { site, plan, cloud, .. } = &mut self.order;
         let invocation = site.invocation(job, plan, dir, profiler)?;
         let directory = site.directory.display().to_string();
         let script = invocation.script(&job.label(), &directory, &dir.path().display().to_string());
         write_plain(&lock.dir().command(), &script)?;
         let env = plan.env(job.key());
+        let place = CloudFacts::place(env.cloud.as_ref(), cloud.as_ref().map(|cloud| &cloud.place));
+        let (cloud, cloud_source) = place.unzip();
         let provenance = Provenance {
             orchestrate: env!("CARGO_PKG_VERSION").to_owned(),
             host: self.glance.host().into(),
             worker: site.worker(job, &invocation).into(),
             matrix: plan.matrix.clone().into(),
             git: site.git.clone().map(Into::into),
-            cloud: env.cloud.clone().map(Into::into),
+            cloud: cloud.map(Into::into),
+            cloud_source,
             command: site.chain(&invocation, dir)?,
             environment: invocation.environment.into(),
             variables: Some(env.variable_names().into()),
@@ -173,8 +179,9 @@ impl Run<'_> {
         job: &Job,
         job_lock: &JobLock,
         device_lock: &DeviceLock,
-        Begun { dir, attempt, secrets }: &Begun,
+        begun: &mut Begun,
     ) -> End {
+        let Begun { dir, attempt, secrets } = &*begun;
         let limits = &attempt.limits;
         let device = job.key().device;
         let (mut recorder, recorded) = Recorder::start(&mut self.sensors, device, &dir.telemetry());
@@ -199,7 +206,21 @@ impl Run<'_> {
         }
         self.cool_down = limits.cool_down;
         self.observer.event(&Event::Started { job, attempt: dir.number() });
-        supervise(job, &mut chain, limits, dir, &mut recorder, &mut self.signals, self.observer).await
+        let mut notices = Notices::on(self.order.cloud.as_ref());
+        let supervised =
+            supervise(job, &mut chain, limits, dir, &mut recorder, &mut self.signals, self.observer);
+        let end = tokio::select! {
+            end = supervised => end,
+            // Whoever finishes the attempt after the machine is gone finds them. Without them, it has less to say.
+            never = notices.watch(|seen| drop(Attempt::note_notices(dir, seen))) => match never {},
+        };
+        if !end.ending.is_clean() {
+            // Some providers announce the end only when they begin with it.
+            notices.ask().await;
+        }
+        begun.attempt.notices = notices.into_seen();
+        self.tell_notices(&begun.attempt.notices);
+        end
     }
 
     /// Saves the record of an attempt that has `ended`.

@@ -8,10 +8,11 @@ use super::alike::Alike;
 use super::missed::missed;
 use super::wants::Wants;
 use crate::event::{Event, Observer, Summary, Waiting, WorkerFate};
+use crate::host::InCloud;
 use crate::job::{Device, Job, JobId, State};
 use crate::lock::{JobLock, LockDir, LockError, Others, OwnerLock, Patience, PhysicalDevice};
 use crate::plan::{Ceilings, Decided, Decision, Inventory, Judge, NotDone, Plan, Standing};
-use crate::record::{HostFacts, Record, WorkerFacts};
+use crate::record::{CloudNotice, HostFacts, Record, WorkerFacts};
 use crate::run::concern::concerns_one_job;
 use crate::run::error::DispatchError;
 use crate::run::glance::Glance;
@@ -37,6 +38,8 @@ pub struct RunOrder<'a> {
     pub judge: &'a dyn Judge,
     /// The host it was decided for.
     pub host: &'a HostFacts,
+    /// The machine in the cloud, if it is in one and tells where.
+    pub cloud: Option<InCloud>,
     /// The programs and directories that the run uses.
     pub site: Site,
     /// Go on even if several configs in a row fail in the same way.
@@ -239,6 +242,16 @@ impl Run<'_> {
         let Some(text) = text else { return };
         if self.warned.insert(text.clone()) {
             self.observer.event(&Event::Note(&text));
+        }
+    }
+
+    /// Warns, once per run, of what the provider of the machine has announced.
+    pub(super) fn tell_notices(&mut self, notices: &[CloudNotice]) {
+        for notice in notices {
+            let text = format!("the provider of this machine announced that it {}", notice.kind);
+            if self.warned.insert(text.clone()) {
+                self.observer.event(&Event::Warning(&text));
+            }
         }
     }
 

@@ -12,7 +12,8 @@ use super::stamps::Stamps;
 use crate::job::{JobId, Key};
 use crate::protocol::{Measurement, OwnMetric, SampleUnit};
 use crate::record::{
-    Counters, Evidence, FileDigest, LockReach, Observed, Outcome, ProcessStats, Provenance, Record,
+    CloudSource, Counters, Evidence, FileDigest, LockReach, Observed, Outcome, ProcessStats, Provenance,
+    Record,
 };
 use crate::shared::Shared;
 
@@ -77,6 +78,8 @@ pub(super) struct ProvenanceEntry {
     git: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cloud: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cloud_source: Option<CloudSource>,
     environment: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     variables: Option<u32>,
@@ -247,6 +250,7 @@ impl ProvenanceEntry {
             matrix,
             git,
             cloud,
+            cloud_source,
             // Left out of every inventory.
             command: _,
             environment,
@@ -262,6 +266,7 @@ impl ProvenanceEntry {
             matrix: parts.matrix.number(matrix, out)?,
             git: git.as_ref().map(|git| parts.git.number(git, out)).transpose()?,
             cloud: cloud.as_ref().map(|cloud| parts.cloud.number(cloud, out)).transpose()?,
+            cloud_source: *cloud_source,
             environment: parts.environment.number(environment, out)?,
             variables: variables.as_ref().map(|names| parts.variables.number(names, out)).transpose()?,
             useless_locks: useless_locks.clone(),
@@ -283,6 +288,7 @@ impl ProvenanceEntry {
             matrix: parts.matrix.get(self.matrix)?,
             git: part(self.git, |number| parts.git.get(number))?,
             cloud: part(self.cloud, |number| parts.cloud.get(number))?,
+            cloud_source: self.cloud_source,
             command: Vec::new(),
             environment: parts.environment.get(self.environment)?,
             variables: part(self.variables, |number| parts.variables.get(number))?,

@@ -16,6 +16,7 @@ pub(super) fn matrix(demand: &Demand) -> Vec<Finding> {
         found.extend(env.missing_scripts.iter().map(|script| missing_script(env, script)));
         found.extend(env.missing_data.iter().map(|folder| data(env, folder)));
         found.extend(peaks(env, matrix));
+        found.extend(other_place(env, &matrix.file));
     }
     found
 }
@@ -77,6 +78,19 @@ fn peaks(env: &EnvDemand, matrix: &MatrixDemand) -> Option<Finding> {
     })
 }
 
+fn other_place(env: &EnvDemand, file: &str) -> Option<Finding> {
+    let what = env.other_place.as_ref()?;
+    Some(Finding {
+        code: "cloud",
+        severity: Severity::Note,
+        what: format!("env `{}` {what}", env.name),
+        why: "records hold what the machine says, and a matrix that says something else misleads its readers",
+        remedy: format!(
+            "correct `cloud` of the env in {file}, or name the machine that it is for with `host: HOSTNAME`"
+        ),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -93,6 +107,7 @@ mod tests {
             missing_scripts: BTreeSet::new(),
             missing_data: BTreeSet::new(),
             no_peaks: None,
+            other_place: None,
         };
         change(&mut env);
         env
@@ -121,12 +136,14 @@ mod tests {
             env.missing_scripts = one("train.py");
             env.missing_data = one("data/x");
             env.no_peaks = Some("there are no peaks `y`".into());
+            env.other_place = Some("declares the zone a, but this machine's metadata service says b".into());
         });
         let expected = [
             ("command", Severity::Prevents),
             ("script", Severity::Limits),
             ("data", Severity::Prevents),
             ("peaks", Severity::Limits),
+            ("cloud", Severity::Note),
         ];
         assert_eq!(found(vec![lacking]), expected);
     }
