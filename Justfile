@@ -93,6 +93,16 @@ torture SECONDS="60" SEED="1":
     cargo build --release --locked --bin orchestrate
     python3 -B tests/torture {{ orchestrate }} --seconds {{ SECONDS }} --seed {{ SEED }}
 
+# Runs the quickstart as an array on a Slurm with two nodes, on this machine, and reports. Installs Slurm, if root runs it.
+quickstart-slurm: build
+    tests/slurm/quickstart.sh
+
+# Kills everybody on a Slurm with two nodes, on this machine, for so many SECONDS, resumes, and judges what is left.
+torture-slurm SECONDS="600" SEED="1":
+    cargo build --release --locked --bin orchestrate --bin fake-worker
+    python3 -B tests/slurm/torture.py {{ orchestrate }} {{ parent_directory(orchestrate) }}/fake-worker \
+        "${CARGO_TARGET_DIR:-target}/torture-slurm" --seconds {{ SECONDS }} --seed {{ SEED }}
+
 # Breaks orchestrate in five ways, in a build of its own, and checks that the fault campaign sees each of them.
 torture-sees:
     cargo build --release --locked --features break --bin orchestrate --target-dir target/break

@@ -30,6 +30,7 @@
 //! | [`store`] | the `runs/` directory, read and written | files |
 //! | [`host`] | what this machine is and what is on it | all of them |
 //! | [`prepare`] | data sets made or fetched, ceilings measured | all of them |
+//! | [`queue`] | Slurm, asked by its own programs | programs |
 //! | [`run`] | the loop that runs jobs | all of them |
 //! | [`cli`] | one file a verb; the only room that sees every other | the terminal |
 
@@ -52,6 +53,7 @@ pub mod prepare;
 pub mod processes;
 pub mod processor;
 pub mod protocol;
+pub mod queue;
 pub mod random;
 pub mod record;
 pub mod report;

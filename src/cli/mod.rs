@@ -42,9 +42,12 @@ mod pick;
 mod plan;
 mod problem;
 mod progress;
+mod queue;
+mod refusal;
 mod report;
 mod resume;
 mod run;
+mod run_task;
 mod schema;
 mod secrets;
 mod select;
@@ -128,6 +131,9 @@ enum Verb {
     Doctor(doctor::DoctorArgs),
     /// Write env_info.md and system.json, which describe this host for a report.
     Env(env::EnvArgs),
+    /// Run the jobs of one task of a submission; Slurm types this.
+    #[command(hide = true)]
+    RunTask(run_task::RunTaskArgs),
     /// Print the completion script of a shell.
     Completions(completions::CompletionsArgs),
     /// Write the man pages.
@@ -168,6 +174,7 @@ pub fn main() -> ExitCode {
         Verb::Dataset(args) => dataset::run(args, &global),
         Verb::Doctor(args) => doctor::run(args, &global),
         Verb::Env(args) => env::run(args, &global),
+        Verb::RunTask(args) => run_task::run(&args, &global),
         Verb::Completions(args) => completions::run(args),
         Verb::Man(args) => man::run(args, Cli::command()),
     };

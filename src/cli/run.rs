@@ -1,12 +1,15 @@
 //! `orchestrate run`, and what it shares with `resume`: the execution of a plan.
+#![expect(clippy::disallowed_methods, reason = "a submission tells when it was made, and by which program")]
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use chrono::Utc;
+use tokio::runtime::Runtime;
 
 use super::clouds::contradiction_lines;
 use super::drift::{renamed_hints, renamed_lines};
 use super::exit::leave;
-use super::failure::{disk_remedy, foreign_remedy, has_too_many_files};
 use super::find::while_reading;
 use super::global::store_flag;
 use super::load::{ProfileArgs, load_profiled_plan};
@@ -16,6 +19,8 @@ use super::needs::ByMarks;
 use super::others::tell_others;
 use super::output::{hint, print_line, say, warn};
 use super::progress::{Display, Style};
+use super::queue::{Followed, Handing, follow, look, print_submissions, submit};
+use super::refusal::{dispatch_failure, site_failure};
 use super::secrets::{load_secrets, tell_guarded};
 use super::select::SelectArgs;
 use super::stale::{Here, tell_stale, unconfirmed_jobs};
@@ -23,16 +28,15 @@ use super::{Exit, Failure, Global};
 use crate::analysis::unconfirmed::unconfirmed_text;
 use crate::clean::printable;
 use crate::event::Summary;
-use crate::files::WriteError;
-use crate::host::{ProgramsError, probe_cloud};
+use crate::host::{Programs, probe_cloud};
 use crate::job::{Kind, State};
-use crate::lock::LockError;
 use crate::plan::{
-    Decided, Decision, Estimator, Inventory, Plan, Standing, misreadings, quote, renamed, rerun_marked,
-    rerun_stale,
+    Decided, Decision, Estimator, Inventory, Origin, Plan, Standing, misreadings, quote, renamed,
+    rerun_marked, rerun_stale,
 };
-use crate::record::HostFacts;
-use crate::run::{DispatchError, RunOrder, Site, SiteError, dispatch};
+use crate::queue::Slurm;
+use crate::record::{HostFacts, Record};
+use crate::run::{RunOrder, Site, SiteError, dispatch};
 use crate::store::{Store, StoreError};
 use crate::text::{count_text, jobs_text};
 
@@ -117,20 +121,8 @@ pub(super) fn execute(
         leave((inventory, decided));
         return Ok(if blocked { Exit::SomeFailed } else { Exit::Done });
     }
-    let mut programs = programs.map_err(|error| site_failure(error.into()))?;
-    tell_guarded(plan, &decided, &programs, global);
-    if !how.dry_run {
-        programs.surroundings.secrets = load_secrets(plan, &decided)?;
-    }
-    let site = Site::probe(plan, &decided, programs).map_err(site_failure)?;
-    if how.dry_run {
-        return execution.print_commands(&site);
-    }
-    if !global.quiet {
-        tell_others(&store, global);
-    }
-    let summary = execution.dispatch(inventory, site)?;
-    Ok(execution.conclude(&summary))
+    let programs = programs.map_err(|error| site_failure(error.into()))?;
+    execution.start(inventory, programs)
 }
 
 /// Warns of results in the store that `plan` does not use: unusable ones, and those of other names and numbers.
@@ -157,7 +149,110 @@ struct Execution<'a> {
     decided: &'a [Decided],
 }
 
+/// The jobs of a run by what starts them.
+struct Shares {
+    /// This host does.
+    local: Vec<Decided>,
+    /// Slurm does.
+    queued: Vec<Decided>,
+}
+
+impl Shares {
+    fn of(plan: &Plan, decided: &[Decided]) -> Shares {
+        let is_local = |it: &Decided| plan.env(it.job.key()).executor.is_local();
+        let (local, queued) = decided.iter().cloned().partition(is_local);
+        Shares { local, queued }
+    }
+}
+
 impl Execution<'_> {
+    /// Starts what is to run, or prints it in a dry run.
+    fn start(&self, inventory: Inventory, mut programs: Programs) -> Result<Exit, Failure> {
+        tell_guarded(self.plan, self.decided, &programs, self.global);
+        if !self.how.dry_run {
+            programs.surroundings.secrets = load_secrets(self.plan, self.decided)?;
+        }
+        let shares = Shares::of(self.plan, self.decided);
+        let origin = self.origin(&programs, shares.queued.is_empty())?;
+        let handing = Handing { store: self.store, plan: self.plan, origin: &origin, global: self.global };
+        let runs_here = shares.local.iter().any(|decided| decided.decision.runs());
+        let site = match runs_here {
+            true => Some(Site::probe(self.plan, &shares.local, programs).map_err(site_failure)?),
+            false => None,
+        };
+        if self.how.dry_run {
+            if let Some(site) = &site {
+                self.print_commands(site, &shares.local)?;
+            }
+            print_submissions(&handing, &shares.queued, &inventory)?;
+            return Ok(Exit::Done);
+        }
+        if !self.global.quiet {
+            tell_others(self.store, self.global);
+        }
+        let summary = self.run_everywhere(&shares, &handing, inventory, site)?;
+        Ok(self.conclude(&summary))
+    }
+
+    /// Hands over what Slurm starts, runs what this host starts, and then follows Slurm's share.
+    fn run_everywhere(
+        &self,
+        shares: &Shares,
+        handing: &Handing<'_>,
+        inventory: Inventory,
+        site: Option<Site>,
+    ) -> Result<Summary, Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let is_queued = shares.queued.iter().any(|decided| decided.decision.runs());
+        // Jobs of a host without Slurm do not run.
+        let mut slurm = if is_queued { Slurm::find() } else { None };
+        if let Some(slurm) = &mut slurm {
+            runtime.block_on(submit(slurm, handing, &shares.queued, &inventory))?;
+        }
+        let mut summary = match site {
+            Some(site) => self.dispatch(&runtime, &shares.local, inventory, site)?,
+            None => Summary::of(&shares.local),
+        };
+        let followed = match slurm {
+            Some(mut slurm) if summary.stopped_by.is_none() => {
+                let mut observer = self.display(std::iter::empty());
+                Some(runtime.block_on(follow(
+                    &mut slurm,
+                    handing,
+                    &shares.queued,
+                    self.host,
+                    &mut observer,
+                ))?)
+            }
+            _ => None,
+        };
+        // A thread that still waits for a lock must not delay the exit.
+        runtime.shutdown_background();
+        let followed = followed.unwrap_or_else(|| Followed::not_at_all(&shares.queued));
+        followed.states.iter().for_each(|(state, before)| summary.add(*state, *before));
+        summary.stopped_by = summary.stopped_by.or(followed.stopped_by);
+        Ok(summary)
+    }
+
+    /// Where submissions are made. If there will be `none`, a path may be no text.
+    fn origin(&self, programs: &Programs, none: bool) -> Result<Origin, Failure> {
+        let program = std::env::current_exe()?;
+        let text = |path: &Path| match path.to_str() {
+            None if !none => Err(SiteError::NotText(path.to_owned())),
+            _ => Ok(path.display().to_string()),
+        };
+        let texts = text(&program).and_then(|program| Ok((program, text(&programs.directory)?)));
+        let (program, directory) = texts.map_err(site_failure)?;
+        Ok(Origin {
+            now: Utc::now(),
+            directory,
+            store: self.store.root().display().to_string(),
+            program,
+            salt: format!("{} {}", self.host.hostname, std::process::id()),
+            keep_going: self.how.keep_going,
+        })
+    }
+
     fn nothing_to_do(&self) -> String {
         let summary = Summary::of(self.decided);
         let reason = self.decided.iter().find_map(|decided| match &decided.decision {
@@ -183,8 +278,8 @@ impl Execution<'_> {
     }
 
     /// Follows the real path up to its last step, and prints the commands for a shell.
-    fn print_commands(&self, site: &Site) -> Result<Exit, Failure> {
-        for Decided { job, decision } in self.decided {
+    fn print_commands(&self, site: &Site, decided: &[Decided]) -> Result<(), Failure> {
+        for Decided { job, decision } in decided {
             if !decision.runs() {
                 continue;
             }
@@ -198,23 +293,27 @@ impl Execution<'_> {
             let line = invocation.command_line(&directory, &dir.path().display().to_string());
             print_line(&format!("# {}{under}\n{line}", job.label()))?;
         }
-        Ok(Exit::Done)
+        Ok(())
     }
 
-    fn dispatch(&self, inventory: Inventory, site: Site) -> Result<Summary, Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    fn dispatch(
+        &self,
+        runtime: &Runtime,
+        decided: &[Decided],
+        inventory: Inventory,
+        site: Site,
+    ) -> Result<Summary, Failure> {
         let earlier = inventory.jobs.values().filter_map(|standing| match standing {
             Standing::Done(record) => Some(&**record),
             Standing::NotDone(_) => None,
         });
-        let estimator = Estimator::new(self.plan, earlier);
         let cloud = probe_cloud();
-        contradiction_lines(self.plan, self.decided, cloud.as_ref()).iter().for_each(|line| warn(line));
-        let mut observer = Display::new(estimator, Style::choose(self.global.quiet));
+        contradiction_lines(self.plan, decided, cloud.as_ref()).iter().for_each(|line| warn(line));
+        let mut observer = self.display(earlier);
         let order = RunOrder {
             store: self.store,
             plan: self.plan,
-            decided: self.decided,
+            decided,
             inventory,
             judge: &ByMarks,
             host: self.host,
@@ -222,12 +321,17 @@ impl Execution<'_> {
             site,
             keep_going: self.how.keep_going,
             no_wait: self.how.no_wait,
-            join: self.how.join,
+            // The tasks of a queue are out of the reach of our locks, and share the store with us.
+            join: self.how.join || self.plan.envs.values().any(|env| !env.executor.is_local()),
         };
         let result = runtime.block_on(dispatch(order, &mut observer));
-        // A thread that still waits for a lock must not delay the exit.
-        runtime.shutdown_background();
-        result.map_err(|error| self.dispatch_failure(error))
+        let again = self.resume_command();
+        result.map_err(|error| dispatch_failure(error, self.store, self.plan, &again, self.global))
+    }
+
+    /// Shows a run, with remaining times that come from `earlier` records.
+    fn display<'r>(&self, earlier: impl Iterator<Item = &'r Record>) -> Display {
+        Display::new(Estimator::new(self.plan, earlier), Style::choose(self.global.quiet))
     }
 
     /// Prints how the run ended and the next commands.
@@ -244,6 +348,7 @@ impl Execution<'_> {
         }
         match &summary.stopped_by {
             Some(by) if summary.left() > 0 => {
+                self.advise_of_the_queue();
                 self.advise(&format!("stopped by {by}; continue with `{}`", self.resume_command()));
                 Exit::Interrupted
             }
@@ -264,6 +369,20 @@ impl Execution<'_> {
                 Exit::SomeFailed
             }
             _ => Exit::Done,
+        }
+    }
+
+    /// Tells that Slurm goes on, if it has something.
+    fn advise_of_the_queue(&self) {
+        let places = look(self.store, self.plan).unwrap_or_default();
+        let jobs = places.values().filter(|place| place.fate.is_live()).count();
+        if jobs > 0 {
+            let (name, store) = (quote(&self.plan.matrix.name), store_flag(self.global));
+            self.advise(&format!(
+                "Slurm keeps {}: `orchestrate status {name} --watch{store}` follows them, `orchestrate stop \
+                 {name}{store}` ends them",
+                jobs_text(jobs)
+            ));
         }
     }
 
@@ -314,91 +433,6 @@ impl Execution<'_> {
         let flags: String = flags.map(|(_, flag)| flag).collect();
         format!("orchestrate resume {name}{}{flags}{}", self.how.select.flags(), store_flag(self.global))
     }
-
-    /// `failure`, which stopped the run between two jobs.
-    fn then_resume(&self, failure: Failure) -> Failure {
-        let hint = failure.hint.iter().map(|hint| format!("{hint}; ")).collect::<String>();
-        Failure { hint: Some(format!("{hint}then run `{}`", self.resume_command())), ..failure }
-    }
-
-    /// The remedy if the store cannot be written.
-    fn store_remedy(&self, source: &std::io::Error) -> String {
-        let remedy = disk_remedy(source).unwrap_or("fix this problem");
-        format!("no result is lost; {remedy}, then run `{}`", self.resume_command())
-    }
-
-    fn dispatch_failure(&self, error: DispatchError) -> Failure {
-        let again = self.resume_command();
-        match error {
-            DispatchError::Lock(LockError::Busy(_)) => Failure::new(Exit::StoreUnusable, error)
-                .hint(format!("leave out `--no-wait` to wait, or try again later: `{again}`")),
-            DispatchError::Lock(LockError::File { ref path, ref source }) => {
-                let hint = if path.starts_with(self.store.root()) || has_too_many_files(source) {
-                    self.store_remedy(source)
-                } else {
-                    "choose another directory for the host's locks with ORCHESTRATE_LOCK_DIR".to_owned()
-                };
-                Failure::new(Exit::StoreUnusable, error).hint(hint)
-            }
-            DispatchError::Lock(LockError::Foreign { ref path, .. }) => {
-                let hint = format!(
-                    "{}, or choose another directory for the host's locks with ORCHESTRATE_LOCK_DIR",
-                    foreign_remedy(path)
-                );
-                Failure::new(Exit::StoreUnusable, error).hint(hint)
-            }
-            DispatchError::Lock(LockError::Stopped(_)) => Failure::new(Exit::Interrupted, error),
-            DispatchError::Write(WriteError { ref source, .. }) => {
-                let hint = self.store_remedy(source);
-                Failure::new(Exit::StoreUnusable, error).hint(hint)
-            }
-            DispatchError::Site(error) => self.then_resume(site_failure(error)),
-            DispatchError::StoreGone(_) => {
-                let matrix = quote(&self.plan.matrix.path);
-                Failure::new(Exit::StoreUnusable, error).hint(format!(
-                    "put it back, then run `{again}`; if it is lost, start again with `orchestrate run {matrix}`"
-                ))
-            }
-            DispatchError::BeyondLocks(_) => {
-                let store = store_flag(self.global);
-                Failure::new(Exit::StoreUnusable, error).hint(format!(
-                    "`{} --join` shares the jobs with it; `orchestrate status --watch{store}` follows it, and \
-                     `orchestrate stop{store}` ends it",
-                    self.resume_command()
-                ))
-            }
-            DispatchError::Signals(_) => Failure::new(Exit::Unexpected, error),
-        }
-    }
-}
-
-/// What a run needs and does not have.
-pub(super) fn site_failure(error: SiteError) -> Failure {
-    let hint = match &error {
-        SiteError::Stopped(_) => return Failure::new(Exit::Interrupted, error),
-        SiteError::NoWorker(_) => {
-            "build it with `./bootstrap.sh build`, or set ORCHESTRATE_WORKER to the path of another one"
-                .to_owned()
-        }
-        SiteError::NoTime => "`./bootstrap.sh` installs it or tells how".to_owned(),
-        SiteError::Broken { .. } => {
-            "activate the environment that has it, or name its program in `worker.command`; relative paths begin at \
-             the current directory"
-                .to_owned()
-        }
-        SiteError::NoData { path, .. } => format!(
-            "a relative folder is relative to the current directory; `orchestrate dataset make {}` generates one",
-            quote(&path.display().to_string())
-        ),
-        SiteError::NoInvocation { .. } => "declare it under `params` or `axes`, or leave it out".to_owned(),
-        SiteError::NotText(_) | SiteError::Programs(ProgramsError::NotText(_)) => {
-            "use a path in UTF-8: files and environments of jobs contain it as a text".to_owned()
-        }
-        SiteError::Programs(ProgramsError::CurrentDirectory(_)) => {
-            "run `orchestrate` from the project's directory".to_owned()
-        }
-    };
-    Failure::new(Exit::Unexpected, error).hint(hint)
 }
 
 /// The store, which a dry run does not create. Its path is written to the files of its jobs, so it must be a text.

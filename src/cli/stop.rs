@@ -11,6 +11,7 @@ use super::global::store_flag;
 use super::others::OtherRun;
 use super::output::{hint, print_line};
 use super::pick::find_job;
+use super::queue::{cancel, cancel_job};
 use super::{Exit, Failure, Global};
 use crate::event::{Event, Observer};
 use crate::files::{JobDir, probe_locks};
@@ -18,7 +19,7 @@ use crate::lock::{Owners, ask_no_longer, ask_to_stop};
 use crate::plan::quote;
 use crate::run::stop::{ask_to_end, end_orphan, is_running};
 use crate::store::{OpenAttempt, Store};
-use crate::text::did_you_mean;
+use crate::text::{count_text, did_you_mean};
 
 /// The arguments of `orchestrate stop`.
 #[derive(Debug, clap::Args)]
@@ -116,8 +117,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 impl Stopping<'_> {
     async fn stop(&self, wanted: &Wanted) -> Result<Exit, Failure> {
         let stopped = match wanted {
-            Wanted::Everything => self.stop_runs(None).await?,
-            Wanted::Matrix(name) => self.stop_runs(Some(name)).await?,
+            Wanted::Everything => self.stop_all(None).await?,
+            Wanted::Matrix(name) => self.stop_all(Some(name)).await?,
             Wanted::Job(dir) => self.stop_job(dir).await?,
         };
         let flag = store_flag(self.global);
@@ -139,6 +140,18 @@ impl Stopping<'_> {
             }
         }
         Ok(Exit::Done)
+    }
+
+    /// Stops what a queue has of `matrix`, or of all, so that it starts nothing more, and then what runs.
+    async fn stop_all(&self, matrix: Option<&str>) -> Result<Vec<Stopped>, Failure> {
+        let cancelled = cancel(self.store, matrix).await?;
+        let mut stopped = Vec::new();
+        for (name, tasks) in cancelled {
+            print_line(&format!("cancelled {} of {name} with Slurm", count_text(tasks, "task")))?;
+            stopped.push(Stopped { matrix: name, run_goes_on: false });
+        }
+        stopped.extend(self.stop_runs(matrix).await?);
+        Ok(stopped)
     }
 
     /// Stops the runs of `matrix`, or all, and the workers whose `orchestrate` died.
@@ -169,7 +182,7 @@ impl Stopping<'_> {
 
     /// Stops the job in `dir` alone, if it runs.
     async fn stop_job(&self, dir: &JobDir) -> Result<Vec<Stopped>, Failure> {
-        let Some(open) = self.store.open_attempt(dir) else { return Ok(Vec::new()) };
+        let Some(open) = self.store.open_attempt(dir) else { return self.stop_queued(dir).await };
         let owners = Owners::of(self.store.running());
         let owner = open.attempt.owner().filter(|name| owners.is_at_work(name));
         match owner {
@@ -187,6 +200,13 @@ impl Stopping<'_> {
         }
         let matrix = open.attempt.provenance.matrix.name.to_string();
         Ok(vec![Stopped { matrix, run_goes_on: owner.is_some_and(|name| owners.is_at_work(name)) }])
+    }
+
+    /// Stops the job in `dir`, which does not run, if it waits in a queue.
+    async fn stop_queued(&self, dir: &JobDir) -> Result<Vec<Stopped>, Failure> {
+        let Some(matrix) = cancel_job(self.store, dir).await? else { return Ok(Vec::new()) };
+        print_line(&format!("cancelled the task of {} with Slurm", dir.name()))?;
+        Ok(vec![Stopped { matrix, run_goes_on: true }])
     }
 
     /// The attempts whose worker runs, but whose `orchestrate` died.

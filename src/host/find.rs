@@ -38,6 +38,11 @@ pub(super) fn own_programs(name: &str) -> Vec<PathBuf> {
     programs_in(&own_path(), OsStr::new(name), &here()).collect()
 }
 
+/// The first program called `name` on our own `PATH`.
+pub(crate) fn own_program(name: &str) -> Option<PathBuf> {
+    programs_in(&own_path(), OsStr::new(name), &here()).next()
+}
+
 /// The current directory. If it was removed, programs are searched from the root.
 fn here() -> PathBuf {
     std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"))

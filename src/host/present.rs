@@ -1,6 +1,7 @@
 //! What jobs would run with now, for [`crate::plan::changes`] to compare with their records.
 
 use super::Programs;
+use super::find::own_program;
 use crate::job::Device;
 use crate::plan::{Inventory, Plan, Present};
 use crate::record::{GpuFacts, HostFacts};
@@ -14,7 +15,12 @@ pub fn probe_present(
 ) -> Present {
     let workers = programs.workers_of_done(plan, inventory, host);
     let environment = Some(programs.surroundings().ambient.clone());
-    Present { workers, gpus: reachable_gpus(host), environment }
+    Present { workers, gpus: reachable_gpus(host), environment, slurm: finds_slurm() }
+}
+
+/// Whether jobs can be handed to Slurm from here.
+fn finds_slurm() -> bool {
+    !["sbatch", "squeue", "scancel", "scontrol"].iter().any(|name| own_program(name).is_none())
 }
 
 /// The NVIDIA GPUs of `host`, numbered as jobs number them. Empty if its driver reports more or fewer than can be used:

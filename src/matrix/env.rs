@@ -33,6 +33,11 @@ pub(super) fn build(file: &EnvFile, base: &Overrides, notes: &mut Notes) -> Opti
     let unread = file.own.unread.iter().chain(&base.unread);
     check_worker(worker, &declared.chain(unread).collect::<Vec<_>>(), notes);
     check_own(&file.own.profile, file.device, notes);
+    let limits = merge_limits(&file.own.limits, &base.limits);
+    file.executor.check_system(file.device, file.place.os.as_deref(), notes);
+    if !file.broken && !base.broken {
+        file.executor.check_time(limits.timeout, notes);
+    }
     let dimensions = dimensions(file, base, worker, &param_axes, notes);
     let zip = file.own.zip.as_ref().or(base.zip.as_ref());
     let axes = join(dimensions, zip.map_or(&[], Vec::as_slice), &file.name.value, notes);
@@ -43,6 +48,7 @@ pub(super) fn build(file: &EnvFile, base: &Overrides, notes: &mut Notes) -> Opti
         name: file.name.value.parse().ok()?,
         device: file.device?,
         place: file.place.clone(),
+        executor: file.executor.declared.clone(),
         share: file.share,
         peaks: file.peaks.clone(),
         usd_per_hour: file.usd_per_hour,
@@ -55,7 +61,7 @@ pub(super) fn build(file: &EnvFile, base: &Overrides, notes: &mut Notes) -> Opti
             .map(|(name, value)| (name.value.clone(), value.value.clone()))
             .collect::<Params>(),
         repeats: file.own.repeats.or(base.repeats).unwrap_or_default(),
-        limits: merge_limits(&file.own.limits, &base.limits),
+        limits,
         profiles: profiles(&file.own.profile, &base.profile, file.device?),
     })
 }

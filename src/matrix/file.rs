@@ -3,6 +3,7 @@
 //! [`MatrixFile`] mirrors the YAML. Values that an env does not override are absent here; [`super::check`] fills them
 //! in.
 
+use super::executor::{ExecutorFile, read_executor};
 use super::keys::{self, BATCH, DEFAULT_MAX_JOBS, MAX_JOBS, ORDER_SEED};
 use super::limits::{LimitsFile, read_limits};
 use super::note::{Notes, Span, Spanned};
@@ -44,6 +45,7 @@ pub(super) struct EnvFile {
     pub(super) broken: bool,
     pub(super) device: Option<Device>,
     pub(super) place: Place,
+    pub(super) executor: ExecutorFile,
     pub(super) share: Share,
     pub(super) peaks: Option<String>,
     pub(super) usd_per_hour: Option<f64>,
@@ -353,6 +355,7 @@ fn read_env(name: &Spanned<String>, node: &Node, notes: &mut Notes) -> EnvFile {
             host: get(map, "host").and_then(|node| text(node, "a host's name", notes)).map(|host| host.value),
             os: get(map, "os").and_then(|node| word(node, keys::SYSTEMS, notes)).map(str::to_owned),
         },
+        executor: get(map, "where").map_or_else(ExecutorFile::default, |node| read_executor(node, notes)),
         share: if share == Some("device") { Share::Device } else { Share::Nothing },
         peaks: peaks.map(|peaks| peaks.value.into()),
         usd_per_hour: get(map, "usd_per_hour").and_then(|node| price(node, notes)),

@@ -21,6 +21,8 @@ const WORDS: &[&str] = &[
     "zip: ",
     "order: ",
     "thresholds: ",
+    "where: ",
+    "slurm: ",
     "{model}",
     "{out}",
     ">= ",

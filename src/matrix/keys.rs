@@ -1,6 +1,7 @@
 //! The keys of a matrix file and the ranges of its numbers, for the reader and for the JSON Schema.
 
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use crate::stats::Course;
 
@@ -49,6 +50,7 @@ pub(super) const ENV: &[KeyDoc] = &[
     key("device", "The device of the worker: `cpu`, `mps`, `cuda` or `cuda:<index>`."),
     key("host", "The host it belongs to; on other hosts its jobs are `not here`."),
     key("os", "The operating system it belongs to."),
+    key("where", "Where its jobs run: `local` (the default), or `slurm` with what to ask it for."),
     key(
         "share",
         "Whether other jobs may run on this host at the same time: `nothing` (the default) or `device`.",
@@ -147,6 +149,29 @@ pub(super) const CLOUD: &[KeyDoc] = &[
     key("instance", "The machine type."),
 ];
 
+/// Keys of `where`.
+pub(super) const WHERE: &[KeyDoc] =
+    &[key("slurm", "Jobs run as tasks of Slurm. These keys say what to ask it for; none is required.")];
+
+/// Keys of `where: { slurm: … }`.
+pub(super) const SLURM: &[KeyDoc] = &[
+    key("partition", "The partition; that of Slurm's configuration if absent."),
+    key("account", "The account that is charged; your default one if absent."),
+    key("qos", "The quality of service; that of Slurm's configuration if absent."),
+    key("gres", "The generic resources of a task, such as `gpu:1`; none if absent."),
+    key("constraint", "The features that a node must have, such as `a100`; any node if absent."),
+    key("exclusive", "Whether a task has its node to itself; `true` if absent."),
+    key(
+        "time",
+        "Slurm's time limit of a task: at least `1m`, and no shorter than `timeout`; that of the partition if absent.",
+    ),
+    key("pack", "The number of jobs that a task runs one after another; 1 if absent."),
+    key("throttle", "The most tasks that run at a time; no limit if absent."),
+    key("retries", "How often a task that Slurm lost is submitted again; 3 if absent."),
+    key("setup", "Lines of shell that a task starts with, such as `module load cuda/12`."),
+    key("options", "Further options of `sbatch`, each with its value, such as `--mem=0`."),
+];
+
 /// Keys of an entry of `exclude` in addition to names of parameters.
 pub(super) const EXCLUDE: &[KeyDoc] = &[
     key("env", "The env's name."),
@@ -172,6 +197,9 @@ pub(super) const SYSTEMS: &[&str] = &["linux", "macos"];
 
 /// The values of `share`.
 pub(super) const SHARES: &[&str] = &["nothing", "device"];
+
+/// The words that `where` can be.
+pub(super) const EXECUTORS: &[&str] = &["local", "slurm"];
 
 /// Placeholders of a worker's command in addition to names of parameters.
 pub(super) const PLACEHOLDERS: &[&str] = &["model", "batch", "precision", "device", "repeat", "label", "out"];
@@ -204,6 +232,15 @@ pub(super) const OUTPUT: RangeInclusive<u64> = 1 << 16..=1 << 40;
 pub(super) const RETRIES: RangeInclusive<i64> = 0..=100;
 pub(super) const PROFILE_ITERS: RangeInclusive<i64> = 1..=1_000_000;
 pub(super) const ORDER_SEED: RangeInclusive<i64> = 0..=i64::MAX;
+
+/// Bounds of `pack`.
+pub(super) const PACK: RangeInclusive<i64> = 1..=10_000;
+
+/// Bounds of `throttle`.
+pub(super) const THROTTLE: RangeInclusive<i64> = 1..=100_000;
+
+/// The shortest time limit that Slurm can keep.
+pub(super) const SHORTEST_TASK: Duration = Duration::from_secs(60);
 
 /// Bounds of `quiet`. No machine is quieter than a thousandth of a processor.
 pub(super) const QUIET: RangeInclusive<f64> = 0.001..=10_000.0;

@@ -14,6 +14,7 @@ mod condition;
 mod configs;
 mod env;
 mod excerpt;
+mod executor;
 mod file;
 #[cfg(test)]
 mod fuzz_tests;
@@ -26,6 +27,7 @@ mod note;
 mod profile;
 mod reader;
 mod repeats;
+mod sbatch;
 mod schema;
 mod selector;
 mod size;
@@ -48,6 +50,7 @@ pub use check::check;
 pub use condition::{Operator, comma_separated};
 pub use configs::Config;
 pub use excerpt::render_notes;
+pub use executor::{Executor, SlurmRequest};
 pub use note::{Note, Span, Spanned};
 pub use profile::NothingToProfile;
 pub use schema::schema;
@@ -83,6 +86,8 @@ pub struct Env {
     pub device: Device,
     /// The hosts where it belongs.
     pub place: Place,
+    /// What starts its jobs.
+    pub executor: Executor,
     /// Whether a job of this env needs the whole host.
     pub share: Share,
     /// The name of its device's peaks file, without `.yaml`.

@@ -24,6 +24,8 @@ pub fn schema() -> Value {
             "ncu": object(&[keys::NCU], &[]),
             "perf": object(&[keys::PERF], &[]),
             "cloud": object(&[keys::CLOUD], &[]),
+            "where": object(&[keys::WHERE], &["slurm"]),
+            "slurm": object(&[keys::SLURM], &[]),
             "command": object(&[keys::WORKER], &["command"]),
             "exclude": with_params(object(&[keys::EXCLUDE], &[]), &|parameter| condition(&value_of(parameter))),
             "include": with_params(object(&[keys::INCLUDE], &["model", "batch"]), &value_of),
@@ -138,7 +140,7 @@ fn shape(key: &str, tables: &[&'static [KeyDoc]]) -> Value {
         "models" => list(&reference("model")),
         "batches" => list(&reference("batch")),
         "precisions" => list(&reference("precision")),
-        "params" | "axes" | "limits" | "cloud" | "profile" | "thresholds" => section(key),
+        "params" | "axes" | "limits" | "cloud" | "profile" | "thresholds" | "slurm" => section(key),
         "ncu" | "perf" => json!({ "anyOf": [reference(key), { "const": false }, { "type": "null" }] }),
         "iters" => whole(&keys::PROFILE_ITERS),
         "metrics" | "events" => list(&json!({ "type": "string", "minLength": 1 })),
@@ -161,6 +163,15 @@ fn shape(key: &str, tables: &[&'static [KeyDoc]]) -> Value {
         "order" => json!({ "enum": keys::ORDERS }),
         "os" => json!({ "enum": keys::SYSTEMS }),
         "share" => json!({ "enum": keys::SHARES }),
+        "where" => json!({ "anyOf": [reference(key), { "enum": keys::EXECUTORS }] }),
+        "partition" | "account" | "qos" | "gres" | "constraint" => {
+            json!({ "type": "string", "pattern": "^[^-\\x00-\\x20\\x7f-\\xa0][^\\x00-\\x20\\x7f-\\xa0]*$" })
+        }
+        "exclusive" => json!({ "type": "boolean" }),
+        "pack" => whole(&keys::PACK),
+        "throttle" => whole(&keys::THROTTLE),
+        "setup" => optional_list("^[^\\x00-\\x1f\\x7f-\\x9f]+$"),
+        "options" => optional_list("^--?[A-Za-z][^\\x00-\\x1f\\x7f-\\x9f]*$"),
         "order_seed" => whole(&keys::ORDER_SEED),
         "max_jobs" => whole(&keys::MAX_JOBS),
         "retries" => whole(&keys::RETRIES),
@@ -185,7 +196,7 @@ fn shape(key: &str, tables: &[&'static [KeyDoc]]) -> Value {
             json!({ "type": "string", "pattern": "^\\s*[0-9]+(\\.[0-9]+)?\\s*%$", "examples": ["2%"] })
         }
         "replace_marked" => whole(&keys::REPLACEMENTS),
-        "timeout" | "grace" | "cool_down" | "gate_timeout" => reference("duration"),
+        "timeout" | "grace" | "cool_down" | "gate_timeout" | "time" => reference("duration"),
         "output" => json!({ "type": "string", "examples": ["64MiB", "1GiB"] }),
         "quiet" => json!({ "anyOf": [number(&keys::QUIET), { "type": "boolean" }] }),
         "max_temperature" => json!({ "anyOf": [number(&keys::TEMPERATURE), { "const": false }] }),
@@ -227,6 +238,11 @@ fn condition(value: &Value) -> Value {
 
 fn list(items: &Value) -> Value {
     json!({ "type": "array", "items": items, "minItems": 1, "maxItems": keys::LONGEST_LIST })
+}
+
+/// A list of texts that match `pattern`, or nothing.
+fn optional_list(pattern: &str) -> Value {
+    json!({ "anyOf": [list(&json!({ "type": "string", "pattern": pattern })), { "type": "null" }] })
 }
 
 fn number(range: &std::ops::RangeInclusive<f64>) -> Value {

@@ -8,6 +8,7 @@ use super::{
     changes, changes_text,
 };
 use crate::job::{Job, JobId, Key};
+use crate::matrix::Executor;
 use crate::record::{HostFacts, Record};
 
 /// The decision about a job, with its reason.
@@ -116,7 +117,8 @@ pub fn rerun_marked(
 ) {
     for Decided { job, decision } in decided {
         let is_done = matches!(decision, Decision::Skip | Decision::Stale { .. } | Decision::Replace { .. });
-        let is_here = not_here(job.key(), plan.env(job.key()), host).is_none();
+        let env = plan.env(job.key());
+        let is_here = !env.executor.is_local() || not_here(job.key(), env, host).is_none();
         if let Some(why) = marked.get(&job.id()).filter(|_| is_done && is_here) {
             *decision = Decision::Rerun { why: left_out_text(why) };
         }
@@ -152,11 +154,10 @@ impl Scene<'_> {
         if let Wanted::No(why) = wanted {
             return Decision::NotNeeded { why };
         }
-        if let Some(why) = not_here(job.key(), env, self.host) {
+        if let Some(why) = self.not_here(job.key(), env) {
             return Decision::NotHere { why };
         }
-        let ceilings = self.ceilings.get_or_init(|| Ceilings::of(self.inventory, self.host));
-        match (ceilings.prunes(job.key()), wanted) {
+        match (self.prunes(job.key(), env), wanted) {
             (Some(why), _) => Decision::Pruned { why },
             (None, Wanted::IfNeeded(why)) => Decision::IfNeeded { why },
             (None, _) => Decision::Run(not_done),
@@ -166,7 +167,7 @@ impl Scene<'_> {
     /// Continues a re-run that was interrupted: the user requested it, and its worker might still be running. Jobs that
     /// do not belong here cannot be repeated here, so they stay done.
     fn decide_done(&self, job: &Job, env: &PlannedEnv, record: &Record) -> Decision {
-        if not_here(job.key(), env, self.host).is_some() {
+        if self.not_here(job.key(), env).is_some() {
             return Decision::Skip;
         }
         if let Some(not_done) = self.inventory.reruns.get(&job.id()) {
@@ -179,6 +180,26 @@ impl Scene<'_> {
             return marks.map_or(Decision::Skip, |marks| Decision::Replace { why: left_out_text(marks) });
         }
         Decision::Stale { changes }
+    }
+}
+
+impl Scene<'_> {
+    /// Why the job of `key` cannot be started from here, as a sentence; `None` if it can.
+    fn not_here(&self, key: &Key, env: &PlannedEnv) -> Option<String> {
+        match env.executor {
+            Executor::Local => not_here(key, env, self.host),
+            // Whether it belongs on the node that Slurm chooses is decided there.
+            Executor::Slurm(_) if self.present.slurm => None,
+            Executor::Slurm(_) => {
+                Some(format!("Slurm starts the jobs of the env `{}`, and its programs are not here", key.env))
+            }
+        }
+    }
+
+    /// Why the job of `key` certainly needs too much memory, as a sentence. On another host, that is decided there.
+    fn prunes(&self, key: &Key, env: &PlannedEnv) -> Option<String> {
+        let ceilings = self.ceilings.get_or_init(|| Ceilings::of(self.inventory, self.host));
+        if env.executor.is_local() { ceilings.prunes(key) } else { None }
     }
 }
 

@@ -48,11 +48,13 @@ fn changed_settings(saved: &Plan, declared: &Plan) -> BTreeSet<&'static str> {
     whole.into_iter().chain(of_envs).filter(|(is_changed, _)| *is_changed).map(|(_, key)| key).collect()
 }
 
-fn changed_in_env(before: &PlannedEnv, now: &PlannedEnv) -> [(bool, &'static str); 10] {
-    let PlannedEnv { place, share, peaks, usd_per_hour, cloud, variables, secret, pass, limits } = before;
+fn changed_in_env(before: &PlannedEnv, now: &PlannedEnv) -> [(bool, &'static str); 11] {
+    let PlannedEnv { place, executor, share, peaks, usd_per_hour, cloud, variables, secret, pass, limits } =
+        before;
     [
         (place.host != now.place.host, "host"),
         (place.os != now.place.os, "os"),
+        (*executor != now.executor, "where"),
         (*share != now.share, "share"),
         (*peaks != now.peaks, "peaks"),
         (*usd_per_hour != now.usd_per_hour, "usd_per_hour"),
@@ -67,7 +69,7 @@ fn changed_in_env(before: &PlannedEnv, now: &PlannedEnv) -> [(bool, &'static str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::matrix::check;
+    use crate::matrix::{Executor, SlurmRequest, check};
     use crate::plan::expand;
     use crate::record::MatrixFacts;
 
@@ -105,7 +107,8 @@ mod tests {
         (env.peaks, env.place.os) = (Some("t4".to_owned()), Some("macos".to_owned()));
         env.variables.insert("A".to_owned(), "1".to_owned());
         env.pass.insert("B_*".to_owned());
-        let told = ["os", "pass", "peaks", "variables"];
+        env.executor = Executor::Slurm(SlurmRequest::default());
+        let told = ["os", "pass", "peaks", "variables", "where"];
         assert_eq!(drift(&saved, &moved), Some(Drift::Settings(told.into_iter().collect())));
     }
 }

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 
 use super::order::order;
-use super::{PLAN_SCHEMA, Plan, PlannedEnv};
+use super::{LOCAL_PLAN_SCHEMA, PLAN_SCHEMA, Plan, PlannedEnv};
 use crate::job::JobId;
 use crate::matrix::{Env, Matrix, RepeatRule};
 use crate::record::MatrixFacts;
 
 /// The plan of `matrix`, whose file `facts` describes. The same matrix gives the same plan.
 pub fn expand(matrix: &Matrix, facts: MatrixFacts) -> Plan {
+    let is_local = matrix.envs.iter().all(|env| env.executor.is_local());
     Plan {
-        schema: PLAN_SCHEMA,
+        schema: if is_local { LOCAL_PLAN_SCHEMA } else { PLAN_SCHEMA },
         matrix: facts,
         description: matrix.description.clone(),
         order: matrix.order,
@@ -32,6 +33,7 @@ fn rules(matrix: &Matrix) -> BTreeMap<JobId, RepeatRule> {
 fn planned(env: &Env) -> PlannedEnv {
     PlannedEnv {
         place: env.place.clone(),
+        executor: env.executor.clone(),
         share: env.share,
         peaks: env.peaks.clone(),
         usd_per_hour: env.usd_per_hour,
@@ -51,7 +53,7 @@ mod tests {
 
     use super::*;
     use crate::job::{Key, ParamValue};
-    use crate::matrix::check;
+    use crate::matrix::{Executor, check};
 
     /// A job as plain data: model, batch, precision, repeat, and the parameters as text.
     type Seen = (String, u32, String, u32, BTreeMap<String, String>);
@@ -301,6 +303,20 @@ mod tests {
         assert!(fixed.rules.is_empty() && !serde_json::to_string(&fixed).unwrap().contains("rules"));
         let ids = |plan: &Plan| plan.jobs().map(|job| job.id()).collect::<BTreeSet<_>>();
         assert!(ids(&fixed).is_subset(&ids(&plan)), "a rule is part of no job");
+    }
+
+    #[test]
+    fn where_jobs_run_is_part_of_no_job_and_a_local_plan_does_not_mention_it() {
+        let local = plan(MATRIX);
+        assert_eq!(plan(&MATRIX.replace("device: cpu", "device: cpu, where: local")), local);
+        let json = serde_json::to_string(&local).unwrap();
+        assert!(!json.contains("executor"), "{json}");
+        let slurm = plan(&MATRIX.replace("device: cpu", "device: cpu, where: { slurm: { pack: 10 } }"));
+        assert_eq!(slurm.jobs, local.jobs);
+        let Executor::Slurm(request) = &slurm.envs["cpu"].executor else { panic!("{slurm:?}") };
+        assert_eq!((request.pack, request.exclusive), (10, true));
+        let read: Plan = serde_json::from_str(&serde_json::to_string(&slurm).unwrap()).unwrap();
+        assert_eq!(read, slurm);
     }
 
     #[test]

@@ -24,14 +24,16 @@ mod profiler;
 mod renamed;
 mod stale;
 mod state;
+mod submission;
 mod variables;
+mod whereabouts;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use crate::job::{Job, JobId, Key, Name};
-use crate::matrix::{Limits, Order, Place, RepeatRule, Share};
+use crate::matrix::{Executor, Limits, Order, Place, RepeatRule, Share};
 use crate::record::{CloudFacts, MatrixFacts, holds_password, looks_secret, passes};
 use crate::threshold::Thresholds;
 
@@ -53,11 +55,19 @@ pub use profiler::Profiler;
 pub use renamed::{Renamed, renamed};
 pub use stale::{ACCEPTANCE_SCHEMA, Acceptance, Present, changes, missing_scripts, worker_changes};
 pub use state::state;
+#[cfg(test)]
+pub(crate) use submission::example_submission;
+pub use submission::{Leftovers, Origin, SUBMISSION_SCHEMA, Submission, Ticket, last_attempt, submissions};
+pub use whereabouts::{Fate, QueuedTask, Submitted, TaskState, Verdict, Whereabouts, whereabouts};
 
 /// The version of a saved plan.
 ///
-/// Changelog: 1, the first; 2, sealed, with every config once; later extended by `rules`.
-pub const PLAN_SCHEMA: u32 = 2;
+/// Changelog: 1, the first; 2, sealed, with every config once; later extended by `rules`; 3, with executors.
+/// A plan whose jobs are all local still has version 2, since it is the same to an older `orchestrate`.
+pub const PLAN_SCHEMA: u32 = 3;
+
+/// The version of a plan whose jobs are all local.
+const LOCAL_PLAN_SCHEMA: u32 = 2;
 
 /// The ordered jobs of a matrix, for `resume` and `status`. Saved as `runs/.plans/<matrix name>.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -91,6 +101,9 @@ pub struct Plan {
 pub struct PlannedEnv {
     /// The hosts where the env belongs.
     pub place: Place,
+    /// What starts its jobs. Absent if they are local, and in plans of older versions.
+    #[serde(default, skip_serializing_if = "Executor::is_local")]
+    pub executor: Executor,
     /// Whether its jobs need the whole host.
     pub share: Share,
     /// The name of its device's peaks file.
@@ -173,7 +186,7 @@ impl Plan {
     /// For tests: these jobs in this order, all in the env `cpu`.
     pub(crate) fn example(jobs: Vec<Key>) -> Plan {
         Plan {
-            schema: PLAN_SCHEMA,
+            schema: LOCAL_PLAN_SCHEMA,
             matrix: MatrixFacts::example(),
             description: None,
             order: Order::Sequential,
@@ -192,6 +205,7 @@ impl PlannedEnv {
     pub(crate) fn example() -> PlannedEnv {
         PlannedEnv {
             place: Place::default(),
+            executor: Executor::Local,
             share: Share::default(),
             peaks: None,
             usd_per_hour: None,

@@ -34,6 +34,8 @@ pub struct Present {
     pub gpus: Vec<GpuFacts>,
     /// Our own environment, of which workers inherit a part.
     pub environment: Option<BTreeMap<String, String>>,
+    /// Whether Slurm's programs are here, so that its jobs can be handed to it.
+    pub slurm: bool,
 }
 
 /// `accepted.json`: the user keeps a stale job's record despite these changes. It is stored beside the record, which is
@@ -188,7 +190,7 @@ mod tests {
 
     fn present(record: &Record) -> Present {
         let gpu = GpuFacts { name: "H200".into(), uuid: Some(UUID.into()), ..GpuFacts::default() };
-        Present { workers: [(record.id, Arc::new(worker()))].into(), gpus: vec![gpu], environment: None }
+        Present { workers: [(record.id, Arc::new(worker()))].into(), gpus: vec![gpu], ..Present::default() }
     }
 
     fn record(device: Device) -> Record {

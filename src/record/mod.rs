@@ -32,6 +32,7 @@ mod provenance;
 mod reason;
 mod said;
 mod secret;
+mod slurm;
 mod telemetry;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -72,6 +73,7 @@ pub use provenance::{
 };
 pub use reason::reason;
 pub use secret::{SET, looks_secret, text_without_secrets, without_secrets};
+pub use slurm::SlurmFacts;
 pub use telemetry::{
     Declaration, ForeignProcess, GpuSample, GpuTelemetry, OnDevice, Part, Readings, Sample, Sensor,
     Statistic, Summaries, Summary, SummaryValue, Telemetry, parse_samples, sensors_table,

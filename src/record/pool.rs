@@ -65,6 +65,7 @@ impl Pool {
             git,
             cloud,
             cloud_source: _,
+            slurm: _,
             command,
             environment,
             variables,

@@ -9,6 +9,7 @@ use super::cloud::{CloudFacts, CloudSource};
 use super::gpus::{GpuFacts, VisibleGpus};
 use super::password::holds_password;
 use super::secret::{SET, looks_secret};
+use super::slurm::SlurmFacts;
 use crate::clean::deserialize_clean;
 use crate::job::Name;
 use crate::shared::Shared;
@@ -36,6 +37,9 @@ pub struct Provenance {
     /// Who tells that place. Absent in older records, where it is the matrix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cloud_source: Option<CloudSource>,
+    /// The task of Slurm that it belonged to. Absent outside of Slurm, and in older records.
+    #[serde(default, deserialize_with = "deserialize_clean", skip_serializing_if = "Option::is_none")]
+    pub slurm: Option<SlurmFacts>,
     /// The argv of the whole process chain, unchanged: it repeats the job. Empty in the records of an inventory
     /// ([`Pool`](super::Pool)).
     pub command: Vec<String>,

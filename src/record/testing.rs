@@ -41,6 +41,7 @@ pub(crate) fn provenance() -> Provenance {
         command: Vec::new(),
         environment: Default::default(),
         variables: None,
+        slurm: None,
         useless_locks: Default::default(),
         secret: None,
         locks: None,

@@ -12,7 +12,7 @@ use crate::host::{
 use crate::job::{DataSource, Job, Key, Name, ParamValue};
 use crate::lock::lock_dir_path;
 use crate::plan::{Decided, Invocation, InvocationError, Outputs, Plan, Profiler, Surroundings, invocation};
-use crate::record::{GitFacts, LockReach, TimeFlavour, WorkerFacts, dropped};
+use crate::record::{GitFacts, LockReach, SlurmFacts, TimeFlavour, WorkerFacts, dropped};
 
 /// Something that a run needs is missing.
 #[derive(Debug, thiserror::Error)]
@@ -142,6 +142,11 @@ impl Site {
     /// them.
     pub fn dropped(&self, environment: &BTreeMap<String, String>) -> Vec<&str> {
         dropped(&self.programs.surroundings.ambient, environment)
+    }
+
+    /// The task of Slurm that this run belongs to.
+    pub fn slurm(&self) -> Option<SlurmFacts> {
+        SlurmFacts::of(&self.programs.surroundings.ambient)
     }
 
     /// The argv of the whole chain.

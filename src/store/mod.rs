@@ -16,6 +16,7 @@
 //! runs/.running/      a lock of each `orchestrate` that runs on this store
 //! runs/.merging/      what a merge is copying
 //! runs/.replaced/1/   what a merge replaced: a store of its own
+//! runs/.queue/        what was handed to a queue
 //! ```
 //!
 //! A failed attempt's record is also kept as `attempts/NN/record.json`, because the next attempt's record replaces the
@@ -45,6 +46,7 @@ mod open;
 mod plans;
 mod record;
 mod save;
+mod submissions;
 mod telemetry;
 #[cfg(test)]
 mod tests;
@@ -62,6 +64,7 @@ pub use merge::{Merge, MergeError, Merged, MergedJob, MergedPlan, NotMergeable, 
 pub use open::OpenAttempt;
 pub use record::RecordError;
 pub use save::save_record;
+pub use submissions::{QueueLock, SubmissionError, SubmissionFiles, Submissions};
 pub use telemetry::load_telemetry;
 #[cfg(test)]
 pub(crate) use tests::attempt as example_attempt;

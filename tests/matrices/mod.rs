@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
-use orchestrate::matrix::{Matrix, check, render_notes};
+use orchestrate::matrix::{Executor, Matrix, check, render_notes};
 use orchestrate::plan::expand;
 use orchestrate::record::MatrixFacts;
 
@@ -37,6 +37,7 @@ fn checked(path: &Path, text: &str) -> Matrix {
 fn the_shipped_matrices_have_the_expected_jobs() {
     let expected: BTreeMap<&str, &[(&str, usize)]> = BTreeMap::from([
         ("quickstart.yaml", &[("cpu", 21)][..]),
+        ("quickstart-slurm.yaml", &[("node", 21)]),
         ("pipeline.yaml", &[("cpu", 20)]),
         ("mac.yaml", &[("mac_cpu", 45), ("mac_mps", 45)]),
         ("cuda.yaml", &[("gcp_l4", 120), ("rtx4090", 90)]),
@@ -62,6 +63,17 @@ fn a_matrix_with_every_key_is_valid() {
     for (path, text) in files("tests/matrices/valid") {
         checked(&path, &text);
     }
+}
+
+/// What each env of `where.yaml` asks for, with the defaults.
+#[test]
+fn what_is_asked_of_slurm_is_complete() {
+    let (path, text) =
+        files("tests/matrices/valid").into_iter().find(|(path, _)| name(path) == "where.yaml").unwrap();
+    let matrix = checked(&path, &text);
+    let executors: BTreeMap<&str, &Executor> =
+        matrix.envs.iter().map(|env| (env.name.as_str(), &env.executor)).collect();
+    insta::assert_snapshot!("asked_of_slurm", serde_json::to_string_pretty(&executors).unwrap());
 }
 
 /// The output for each file with mistakes. Read a changed snapshot as a user would.

@@ -20,6 +20,7 @@ mod repeats;
 mod seal;
 mod secrets;
 mod settings;
+mod slurm;
 mod stale;
 mod stop;
 mod stop_verb;

@@ -301,6 +301,9 @@ fn load<'a>() -> Vec<Of<'a>> {
 fn host<'a>() -> Vec<Of<'a>> {
     vec![
         Of::maybe("host", "The host's name.", NO_RECORD, |line| line.host().map(|host| &host.hostname)),
+        Of::maybe("node", "Slurm's name of the node.", "Slurm did not start it", |line| {
+            line.provenance()?.slurm.as_ref()?.node.as_ref()
+        }),
         Of::maybe("os", "The operating system, with its version.", NO_RECORD, |line| {
             let os = &line.host()?.os;
             Some(format!("{} {}", os.name, os.version.as_deref().unwrap_or("")))

@@ -48,6 +48,19 @@ pub(super) const CALL: &[Fact] = &[
         maybe_text(&it.provenance.cloud.as_ref()?.instance)
     }),
     apart(POOLS, "cloud_source", "Who tells the place. The place itself is said."),
+    fact(SAID, "slurm.cluster", "cluster", "What the machine shows is compared.", |it| {
+        maybe_text(&it.provenance.slurm.as_ref()?.cluster)
+    }),
+    apart(POOLS, "slurm.partition", "A queue. What the machine shows is compared."),
+    fact(
+        SAID,
+        "slurm.node",
+        "node",
+        "Its host is compared; several nodes of a test can be on one host.",
+        |it| maybe_text(&it.provenance.slurm.as_ref()?.node),
+    ),
+    apart(POOLS, "slurm.task", "Each task has its own."),
+    apart(POOLS, "slurm.restarts", "A restarted task begins a new attempt."),
     apart(POOLS, "command", "It holds the paths of the job. The settings that come of it are compared."),
     apart(SPLITS, "environment", "Variables steer libraries. Those that only name places pool."),
     apart(POOLS, "variables", "Which of them are declared. Their values are compared."),

@@ -9,8 +9,8 @@ use crate::analysis::fixture::{StudyBuilder, key};
 use crate::job::{Device, Key};
 use crate::record::{
     CgroupLimits, CloudFacts, CloudSource, CpuFacts, GitFacts, GpuFacts, GpuInstance, HostFacts,
-    LibraryFacts, LockReach, MachineIds, MatrixFacts, OsFacts, Provenance, Record, VisibleGpu, VisibleGpus,
-    WorkerFacts,
+    LibraryFacts, LockReach, MachineIds, MatrixFacts, OsFacts, Provenance, Record, SlurmFacts, VisibleGpu,
+    VisibleGpus, WorkerFacts,
 };
 use crate::shared::Shared;
 
@@ -35,6 +35,7 @@ fn fields() -> BTreeSet<String> {
             git,
             cloud,
             cloud_source,
+            slurm,
             command,
             environment,
             variables,
@@ -110,6 +111,7 @@ fn fields() -> BTreeSet<String> {
         places!(MatrixFacts, "matrix.", name, path, sha256),
         places!(GitFacts, "git.", revision, dirty),
         places!(CloudFacts, "cloud.", provider, region, zone, instance),
+        places!(SlurmFacts, "slurm.", cluster, partition, node, task, restarts),
     ]
     .concat();
     let holds_others = |place: &String| all.iter().any(|other| other.starts_with(&format!("{place}.")));
@@ -146,6 +148,13 @@ fn know_all(record: &mut Record) {
     provenance.cloud =
         Some(CloudFacts { provider: place(), region: place(), zone: place(), instance: place() }.into());
     provenance.cloud_source = Some(CloudSource::Metadata);
+    provenance.slurm = Some(SlurmFacts {
+        cluster: place(),
+        partition: place(),
+        node: place(),
+        task: "1_1".into(),
+        restarts: None,
+    });
     provenance.environment.insert("OMP_NUM_THREADS".into(), "2".into());
     provenance.variables = Some(Shared::default());
     provenance.secret = Some(BTreeSet::new());
@@ -285,6 +294,11 @@ const OF_REST: &[(&str, Change)] = &[
     ("cloud.zone", |it| it.cloud.as_mut().unwrap().zone = Some("b".into())),
     ("cloud.instance", |it| it.cloud.as_mut().unwrap().instance = Some("b".into())),
     ("cloud_source", |it| it.cloud_source = Some(CloudSource::Matrix)),
+    ("slurm.cluster", |it| it.slurm.as_mut().unwrap().cluster = Some("b".into())),
+    ("slurm.partition", |it| it.slurm.as_mut().unwrap().partition = Some("b".into())),
+    ("slurm.node", |it| it.slurm.as_mut().unwrap().node = Some("b".into())),
+    ("slurm.task", |it| it.slurm.as_mut().unwrap().task = "2_2".into()),
+    ("slurm.restarts", |it| it.slurm.as_mut().unwrap().restarts = Some(1)),
     ("command", |it| it.command.push("b".into())),
     ("environment", |it| drop(it.environment.insert("OMP_NUM_THREADS".into(), "1".into()))),
     ("variables", |it| it.variables = Some(Shared::new(["B".to_owned()].into()))),

@@ -7,7 +7,7 @@ use super::task::Task;
 use crate::analysis::conduct::Attempted;
 use crate::cli::needs::ByMarks;
 use crate::cli::output::say;
-use crate::cli::run::site_failure;
+use crate::cli::refusal::site_failure;
 use crate::cli::secrets::{find_secrets, tell_guarded};
 use crate::cli::stale::Here;
 use crate::cli::{Exit, Failure, Global};

@@ -13,11 +13,12 @@ use super::marked::{Doubts, doubts_of};
 use super::misread::remove_command;
 use super::output::{print, print_json};
 use super::pick::{Found, PickArgs, identify};
+use super::queue::{look, place_text};
 use super::stale::{Here, Planned, planned_jobs};
 use super::{Exit, Failure, Global};
 use crate::files::{AttemptDir, JobDir};
 use crate::job::{Job, JobId, Key};
-use crate::plan::{Change, Inventory, Standing, changes, misread_from};
+use crate::plan::{Change, Inventory, Plan, Standing, changes, misread_from};
 use crate::record::Record;
 use crate::store::Store;
 
@@ -57,6 +58,7 @@ pub(super) fn run(args: ExplainArgs, global: &Global) -> Result<Exit, Failure> {
             &inventory,
             &mut here,
         ),
+        queue: queue_of(&store, &job, plan.as_ref(), &inventory)?,
         host: here.host.clone(),
         attempts: attempts(&found.dir),
         altered: altered(&found.dir),
@@ -73,6 +75,19 @@ pub(super) fn run(args: ExplainArgs, global: &Global) -> Result<Exit, Failure> {
         print(&explanation.text())?;
     }
     Ok(Exit::Done)
+}
+
+/// Where `job` is with Slurm, as a phrase; `None` if it was not handed there, or is done.
+fn queue_of(
+    store: &Store,
+    job: &Job,
+    plan: Option<&Plan>,
+    inventory: &Inventory,
+) -> Result<Option<String>, Failure> {
+    let is_queued = |plan: &&Plan| plan.envs.get(&job.key().env).is_some_and(|env| !env.executor.is_local());
+    let Some(plan) = plan.filter(is_queued) else { return Ok(None) };
+    let is_done = matches!(inventory.standing(job), Standing::Done(_));
+    Ok(look(store, plan)?.get(&job.id()).filter(|_| !is_done).map(place_text))
 }
 
 /// Every key in a saved plan or a record.

@@ -17,7 +17,7 @@ use crate::text::duration_text;
 /// The version of the `--json` format.
 ///
 /// Changelog: 1, the first; later extended by `marks`, `left_out`, `unconfirmed`, `foreign`, `misread`, `row_marks`
-/// and `altered`.
+/// `altered` and `queue`.
 const EXPLANATION_SCHEMA: u32 = 1;
 
 /// What is known about a job in addition to the inventory.
@@ -30,6 +30,8 @@ pub(super) struct Findings {
     pub(super) changes: Vec<Change>,
     /// The marks of its run and of its row; none if it is not done.
     pub(super) doubts: Doubts,
+    /// Where it is with Slurm, as a phrase, if it was handed there and is not done.
+    pub(super) queue: Option<String>,
     /// This host.
     pub(super) host: HostFacts,
     /// Its attempts, in order.
@@ -95,6 +97,9 @@ pub(super) struct Explanation {
     unconfirmed: Vec<String>,
     /// The files that are not as they were when its record was written, each as a sentence.
     altered: Vec<String>,
+    /// Where it is with Slurm, as a phrase, if it was handed there and is not done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue: Option<String>,
     /// The other host where it ran, if any. Then only the declared variables are compared.
     elsewhere: Option<String>,
     attempts: Vec<AttemptView>,
@@ -143,7 +148,7 @@ impl Explanation {
     /// The explanation of `job`.
     pub(super) fn of(job: &Job, inventory: &Inventory, findings: Findings) -> Explanation {
         let standing = inventory.standing(job);
-        let next = next(job, &standing, &findings);
+        let (next, queue) = (next(job, &standing, &findings), findings.queue.clone());
         let Findings { planned, changes, doubts, host, attempts, foreign, misread, altered, .. } = findings;
         let (ran_on, attempt) = match &standing {
             Standing::Done(record) => (Some(record.provenance.host.clone()), Some(record.attempt)),
@@ -180,6 +185,7 @@ impl Explanation {
                 Standing::NotDone(_) => Vec::new(),
             },
             altered,
+            queue,
             elsewhere: ran_on.filter(|then| !then.is_machine_of(&host)).map(|then| then.hostname.clone()),
             attempts,
             next,
@@ -199,6 +205,9 @@ impl Explanation {
         }
         line("state", &self.state_text());
         line("decision", &self.decision_text());
+        if let Some(queue) = &self.queue {
+            line("Slurm", queue);
+        }
         if let Some(host) = &self.elsewhere {
             line("compared", &format!("only variables, because it ran on {host}"));
         }
@@ -329,6 +338,7 @@ mod tests {
             host: HostFacts { hostname: fixture::HOST.into(), ..HostFacts::default() },
             attempts,
             altered: Vec::new(),
+            queue: None,
             store_flag: String::new(),
             foreign: None,
             misread: None,

@@ -301,6 +301,7 @@ fn provenance(provenance: &Provenance) -> Lines {
     lines.extend(fields("worker ", &provenance.worker));
     lines.extend(fields("matrix ", &provenance.matrix));
     lines.extend(provenance.git.iter().flat_map(|git| fields("git ", git)));
+    lines.extend(provenance.slurm.iter().flat_map(|slurm| fields("Slurm ", slurm)));
     lines.extend(provenance.cloud.iter().flat_map(|cloud| fields("cloud ", cloud)));
     lines.extend(provenance.shown_environment().map(|(name, value)| line(format!("${name}"), value)));
     lines

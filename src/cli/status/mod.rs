@@ -5,6 +5,7 @@
 mod overview;
 mod render;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -14,13 +15,14 @@ use super::find::{find_plan, is_file, while_reading};
 use super::global::store_flag;
 use super::misread::misread_hints;
 use super::output::{Layout, hint, is_reader_gone, print, print_bytes, print_json};
+use super::queue::{QueueView, look, queue_view};
 use super::select::{SelectArgs, Selection};
 use super::stale::{Here, stale_hint};
 use super::words::failure_hint;
 use super::{Exit, Failure, Global};
 use crate::files::JobDir;
-use crate::job::{Job, State};
-use crate::plan::{Inventory, Plan, quote};
+use crate::job::{Job, JobId, State};
+use crate::plan::{Decided, Inventory, Plan, Whereabouts, quote};
 use crate::store::{Glimpse, Store, StoreError};
 
 use overview::Overview;
@@ -32,6 +34,9 @@ const WATCH_PERIOD: Duration = Duration::from_secs(2);
 /// and nor does somebody who edits or deletes a file.
 const LOOK_ANYWAY: Duration = Duration::from_secs(300);
 
+/// The least time between two questions to Slurm.
+const QUEUE_PERIOD: Duration = Duration::from_secs(5);
+
 /// The share of the time that `--watch` reads the store at most, as one of so many: a worker needs the processors.
 const LOOK_SHARE: u32 = 50;
 
@@ -41,6 +46,8 @@ struct Seen {
     glimpse: Glimpse,
     /// The jobs that were running.
     running: Vec<Job>,
+    /// Whether something is with Slurm, where changes show nowhere else.
+    is_queued: bool,
     began: Instant,
     took: Duration,
 }
@@ -48,12 +55,15 @@ struct Seen {
 impl Seen {
     /// Whether the store has to be read again.
     fn is_over(&self, store: &Store) -> bool {
-        let Seen { glimpse, running, began, took } = self;
+        let Seen { glimpse, running, is_queued, began, took } = self;
         let since = began.elapsed();
         let has_changed = || glimpse.is_young() || store.glimpse() != *glimpse;
         // If everybody is killed, nobody is left to announce it.
         let has_ended = || running.iter().any(|job| !store.load_job(job).is_running(job));
-        since >= LOOK_ANYWAY || (since >= *took * LOOK_SHARE && (has_changed() || has_ended()))
+        let queue_can_differ = *is_queued && since >= QUEUE_PERIOD;
+        since >= LOOK_ANYWAY
+            || queue_can_differ
+            || (since >= *took * LOOK_SHARE && (has_changed() || has_ended()))
     }
 }
 
@@ -99,7 +109,8 @@ pub(super) fn run(args: StatusArgs, global: &Global) -> Result<Exit, Failure> {
             (saved.as_ref() == Some(&plan), drift)
         }
     };
-    let mut look = Look { args: &args, global, store, plan, is_saved, drift, selection, here, read };
+    let mut look =
+        Look { args: &args, global, store, plan, is_saved, drift, selection, here, read, asked: None };
     if args.watch {
         return look.watch();
     }
@@ -121,6 +132,8 @@ struct Look<'a> {
     here: Here,
     /// The first reading of the store, unless it is read when it is needed.
     read: Option<Result<Inventory, StoreError>>,
+    /// What Slurm said last, and when it was asked.
+    asked: Option<(Instant, BTreeMap<JobId, Whereabouts>)>,
 }
 
 impl Look<'_> {
@@ -136,12 +149,27 @@ impl Look<'_> {
         decided.retain(|decided| self.selection.contains(decided.job.key()));
         let mut overview = Overview::of(&self.plan, &inventory, &decided, self.args.include_marked);
         overview.drift = self.drift.clone();
+        overview.queue = self.queue(&decided)?;
         let running = decided.into_iter().map(|decided| decided.job).filter(|job| inventory.is_running(job));
         let running = running.collect();
         if !self.args.watch {
             leave(inventory);
         }
         Ok((overview, running))
+    }
+
+    /// Where the jobs of `decided` are with Slurm that have no result yet.
+    #[expect(clippy::disallowed_methods, reason = "Slurm is not asked too often")]
+    fn queue(&mut self, decided: &[Decided]) -> Result<Vec<QueueView>, Failure> {
+        if self.plan.envs.values().all(|env| env.executor.is_local()) {
+            return Ok(Vec::new());
+        }
+        if self.asked.as_ref().is_none_or(|(at, _)| at.elapsed() >= QUEUE_PERIOD) {
+            self.asked = Some((Instant::now(), look(&self.store, &self.plan)?));
+        }
+        let places = self.asked.as_ref().map(|(_, places)| places);
+        let open = decided.iter().filter(|decided| decided.decision.runs());
+        Ok(queue_view(open.filter_map(|decided| places?.get(&decided.job.id()))))
     }
 
     fn once(&mut self) -> Result<Exit, Failure> {
@@ -171,7 +199,8 @@ impl Look<'_> {
                     if overview.is_settled() {
                         return Ok(Exit::Done);
                     }
-                    seen = Some(Seen { glimpse, running, began, took: began.elapsed() });
+                    let is_queued = !overview.queue.is_empty();
+                    seen = Some(Seen { glimpse, running, is_queued, began, took: began.elapsed() });
                 }
                 if is_reader_gone() {
                     return Ok(Exit::Done);

@@ -12,6 +12,7 @@ use crate::analysis::{Study, judge};
 use crate::cli::drift::FileDrift;
 use crate::cli::marked::study;
 use crate::cli::problem::ProblemView;
+use crate::cli::queue::QueueView;
 use crate::cli::stale::{stale_reasons, unconfirmed_jobs};
 use crate::job::{ConfigOf, JobId, Key, State, Tally, varying_parameters};
 use crate::plan::{
@@ -25,7 +26,7 @@ use crate::stats::Interval;
 /// The version of the `--json` format.
 ///
 /// Changelog: 1, the first; later extended by `stale`, `unconfirmed`, `misread`, `renamed`, `drift`, `kept`,
-/// `row_marks` and `interval`.
+/// `row_marks`, `interval` and `queue`.
 const OVERVIEW_SCHEMA: u32 = 1;
 
 /// The progress of a plan.
@@ -63,6 +64,9 @@ pub(super) struct Overview {
     pub(super) renamed: Vec<Renamed>,
     /// How the matrix file differs from the saved plan; `None` if it does not.
     pub(super) drift: Option<FileDrift>,
+    /// The jobs that are with Slurm, by where they are there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) queue: Vec<QueueView>,
 }
 
 /// Parameters that the records of some done jobs do not confirm.
@@ -167,6 +171,7 @@ impl Overview {
             misread: misreadings(plan, inventory),
             renamed: renamed(plan, inventory),
             drift: None,
+            queue: Vec::new(),
         };
         let mut places = HashMap::new();
         for (decided, state) in &sorted {

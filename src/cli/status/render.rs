@@ -8,6 +8,7 @@ use crate::analysis::unconfirmed::unconfirmed_text;
 use crate::cli::drift::{FileDrift, renamed_lines};
 use crate::cli::misread::misread_lines;
 use crate::cli::output::{Layout, table, table_text};
+use crate::cli::queue::QueueView;
 use crate::cli::study::MARKED_ARE_INCLUDED;
 use crate::cli::words::param_text;
 use crate::job::{Kind, State};
@@ -23,6 +24,9 @@ pub(super) fn text(overview: &Overview, layout: Layout) -> String {
     text.push('\n');
     if overview.include_marked {
         text += &format!("{MARKED_ARE_INCLUDED}\n");
+    }
+    for QueueView { phrase, jobs } in &overview.queue {
+        text += &format!("\nSlurm: {phrase}: {}\n", jobs_text(*jobs));
     }
     text += &failures_text(&overview.failures, !overview.varying.is_empty());
     for (reason, number) in &overview.left_out {

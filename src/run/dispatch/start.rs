@@ -157,6 +157,7 @@ impl Run<'_> {
             git: site.git.clone().map(Into::into),
             cloud: cloud.map(Into::into),
             cloud_source,
+            slurm: site.slurm(),
             command: site.chain(&invocation, dir)?,
             environment: invocation.environment.into(),
             variables: Some(env.variable_names().into()),

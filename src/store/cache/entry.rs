@@ -13,7 +13,7 @@ use crate::job::{JobId, Key};
 use crate::protocol::{Measurement, OwnMetric, SampleUnit};
 use crate::record::{
     CloudSource, Counters, Evidence, FileDigest, LockReach, Observed, Outcome, ProcessStats, Provenance,
-    Record,
+    Record, SlurmFacts,
 };
 use crate::shared::Shared;
 
@@ -80,6 +80,8 @@ pub(super) struct ProvenanceEntry {
     cloud: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cloud_source: Option<CloudSource>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    slurm: Option<SlurmFacts>,
     environment: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     variables: Option<u32>,
@@ -251,6 +253,7 @@ impl ProvenanceEntry {
             git,
             cloud,
             cloud_source,
+            slurm,
             // Left out of every inventory.
             command: _,
             environment,
@@ -267,6 +270,7 @@ impl ProvenanceEntry {
             git: git.as_ref().map(|git| parts.git.number(git, out)).transpose()?,
             cloud: cloud.as_ref().map(|cloud| parts.cloud.number(cloud, out)).transpose()?,
             cloud_source: *cloud_source,
+            slurm: slurm.clone(),
             environment: parts.environment.number(environment, out)?,
             variables: variables.as_ref().map(|names| parts.variables.number(names, out)).transpose()?,
             useless_locks: useless_locks.clone(),
@@ -289,6 +293,7 @@ impl ProvenanceEntry {
             git: part(self.git, |number| parts.git.get(number))?,
             cloud: part(self.cloud, |number| parts.cloud.get(number))?,
             cloud_source: self.cloud_source,
+            slurm: self.slurm,
             command: Vec::new(),
             environment: parts.environment.get(self.environment)?,
             variables: part(self.variables, |number| parts.variables.get(number))?,

@@ -1,0 +1,49 @@
+//! What verbs do with the jobs of envs that a queue starts: hand them over, follow them, show them, end them.
+
+mod follow;
+mod submit;
+mod view;
+
+use super::Global;
+use super::output::warn;
+use crate::plan::{Origin, Plan, Submitted};
+use crate::store::{Store, StoreError};
+use crate::text::with_causes;
+
+pub(super) use follow::{Followed, follow};
+pub(super) use submit::{print_submissions, submit};
+pub(super) use view::{QueueView, cancel, cancel_job, look, place_text, queue_view};
+
+/// A plan whose jobs are handed to a queue.
+pub(super) struct Handing<'a> {
+    pub(super) store: &'a Store,
+    pub(super) plan: &'a Plan,
+    pub(super) origin: &'a Origin,
+    pub(super) global: &'a Global,
+}
+
+/// The submissions of the plan of which something can still come. Warns of those that cannot be read.
+///
+/// # Errors
+/// Their directory cannot be read.
+fn open_submissions(handing: &Handing<'_>) -> Result<Vec<Submitted>, StoreError> {
+    load_submissions(handing.store, Some(handing.plan.matrix.name.as_str()))
+}
+
+/// The submissions of the matrix called `matrix`, or all of them. Warns of those that cannot be read.
+///
+/// # Errors
+/// Their directory cannot be read.
+fn load_submissions(store: &Store, matrix: Option<&str>) -> Result<Vec<Submitted>, StoreError> {
+    let mut found = store.load_submissions()?;
+    for problem in &found.problems {
+        warn(&format!("a submission is left out: {}", with_causes(problem)));
+    }
+    found.open.retain(|it| matrix.is_none_or(|name| it.submission.plan.matrix.name.as_str() == name));
+    Ok(found.open)
+}
+
+/// The names of `submitted`.
+fn names(submitted: &[Submitted]) -> Vec<&str> {
+    submitted.iter().map(|it| it.submission.name.as_str()).collect()
+}

@@ -1,0 +1,212 @@
+//! `orchestrate run-task`: what a task of Slurm executes. People do not type it.
+//!
+//! It runs the jobs of one task as `run` would on this host, under the same locks and the same gate, and shares the
+//! store with all other tasks. If Slurm runs a task twice at once, the second one finds the attempts of the first
+//! claimed, waits, and then finds the jobs done.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::clouds::contradiction_lines;
+use super::needs::ByMarks;
+use super::output::warn;
+use super::progress::{Display, Style};
+use super::refusal::site_failure;
+use super::secrets::load_secrets;
+use super::{Exit, Failure, Global};
+use crate::event::{Event, Observer, Summary};
+use crate::host::{Programs, probe_cloud, probe_host};
+use crate::job::{Job, JobId};
+use crate::plan::{
+    Decided, Decision, Estimator, Inventory, Leftovers, Needs, Plan, Present, SUBMISSION_SCHEMA, Submission,
+    decide, last_attempt,
+};
+use crate::record::HostFacts;
+use crate::run::{RunOrder, Site, dispatch};
+use crate::store::{Store, SubmissionFiles};
+use crate::text::with_causes;
+
+/// The arguments of `orchestrate run-task`.
+#[derive(Debug, clap::Args)]
+pub(super) struct RunTaskArgs {
+    /// The frozen submission, as `run` wrote it.
+    submission: PathBuf,
+    /// The number of the task, from 0.
+    task: usize,
+}
+
+/// Runs the jobs of a task that are not done yet.
+pub(super) fn run(args: &RunTaskArgs, global: &Global) -> Result<Exit, Failure> {
+    let not_one = || {
+        let what = format!("{} is no submission", args.submission.display());
+        Failure::new(Exit::Usage, what).hint("`orchestrate run MATRIX.yaml` makes them for Slurm")
+    };
+    let files = SubmissionFiles::at(&args.submission).ok_or_else(not_one)?;
+    let submission = files.load().map_err(|error| Failure::new(Exit::StoreUnusable, error))?;
+    let task = Task::of(&submission, args.task)?;
+    let (ended, left) = task.work(global);
+    let leftovers = Leftovers { schema: SUBMISSION_SCHEMA, jobs: left };
+    files.save_leftovers(args.task, &leftovers).map_err(|error| Failure::new(Exit::StoreUnusable, error))?;
+    ended
+}
+
+/// The jobs that a task left without a result, with the reasons.
+type Left = BTreeMap<JobId, String>;
+
+struct Task<'a> {
+    submission: &'a Submission,
+    number: usize,
+    jobs: &'a [Job],
+    store: Store,
+}
+
+impl<'a> Task<'a> {
+    fn of(submission: &'a Submission, number: usize) -> Result<Task<'a>, Failure> {
+        let jobs = submission.task(number);
+        if jobs.is_empty() {
+            let what = format!("{} has no task {number}, only {}", submission.name, submission.tasks());
+            return Err(Failure::new(Exit::Usage, what));
+        }
+        // A directory that is not on this node: Slurm silently starts the task elsewhere.
+        std::env::set_current_dir(&submission.directory).map_err(|error| {
+            Failure::new(Exit::Unexpected, format!("cannot enter {}: {error}", submission.directory))
+                .hint("the project and the store must be on a file system that all nodes share")
+        })?;
+        let store = Store::open(Path::new(&submission.store)).map_err(Failure::store)?;
+        Ok(Task { submission, number, jobs, store })
+    }
+
+    /// Runs what is to run. Whatever happens, tells what is left.
+    fn work(&self, global: &Global) -> (Result<Exit, Failure>, Left) {
+        let host = probe_host();
+        let plan = Plan { jobs: self.jobs.to_vec(), ..self.submission.plan.clone() };
+        let inventory = self.inventory();
+        let mut decided = decide(&plan, &inventory, &host, &Present::default(), &Needs::default());
+        self.rerun(&mut decided, &inventory);
+        let mut left: Left = decided.iter().filter_map(left_by_decision).collect();
+        if !decided.iter().any(|decided| decided.decision.runs()) {
+            return (Ok(if left.is_empty() { Exit::Done } else { Exit::SomeFailed }), left);
+        }
+        let site = match site(&plan, &decided, &host) {
+            Ok(site) => site,
+            Err(failure) => {
+                let why = with_causes(&*failure.error);
+                let running = decided.iter().filter(|decided| decided.decision.runs());
+                left.extend(running.map(|decided| (decided.job.id(), why.clone())));
+                return (Err(failure), left);
+            }
+        };
+        let cloud = probe_cloud();
+        contradiction_lines(&plan, &decided, cloud.as_ref()).iter().for_each(|line| warn(line));
+        let style = if global.quiet { Style::Quiet } else { Style::Lines };
+        let display = Display::new(Estimator::default(), style);
+        let mut observer = Witness { display, left: &mut left };
+        let order = RunOrder {
+            store: &self.store,
+            plan: &plan,
+            decided: &decided,
+            inventory,
+            judge: &ByMarks,
+            host: &host,
+            cloud,
+            site,
+            keep_going: self.submission.keep_going,
+            no_wait: false,
+            join: true,
+        };
+        let ended = run_jobs(order, &mut observer).map(|summary| exit_of(&summary));
+        (ended, left)
+    }
+
+    /// What the store holds of the task's own jobs, and of smaller batches of the same submission, which can have run
+    /// out of memory. To read a whole store takes longer than many a job.
+    fn inventory(&self) -> Inventory {
+        let largest = self.jobs.iter().map(|job| job.key().batch).max().unwrap_or(0);
+        let smaller = self.submission.plan.jobs.iter().filter(|job| job.key().batch < largest);
+        let mut found = Inventory::default();
+        for job in self.jobs.iter().chain(smaller) {
+            if found.jobs.contains_key(&job.id()) {
+                continue;
+            }
+            let Inventory { jobs, reruns, accepted, problems } = self.store.load_job(job);
+            found.jobs.extend(jobs);
+            found.reruns.extend(reruns);
+            found.accepted.extend(accepted);
+            found.problems.extend(problems);
+        }
+        found
+    }
+
+    /// Turns the done jobs that are to run again into re-runs, unless somebody has repeated them since.
+    fn rerun(&self, decided: &mut [Decided], inventory: &Inventory) {
+        let before: BTreeMap<JobId, u32> =
+            self.submission.placed().map(|(job, _, before)| (job.id(), before)).collect();
+        for Decided { job, decision } in decided {
+            let id = job.id();
+            let is_done = matches!(decision, Decision::Skip | Decision::Stale { .. });
+            let is_as_it_was = before.get(&id) == Some(&last_attempt(inventory.jobs.get(&id)));
+            if is_done && is_as_it_was && self.submission.reruns.contains(&id) {
+                let why = format!("task {} of {} was told to", self.number, self.submission.name);
+                *decision = Decision::Rerun { why };
+            }
+        }
+    }
+}
+
+/// What the jobs need on this node.
+fn site(plan: &Plan, decided: &[Decided], host: &HostFacts) -> Result<Site, Failure> {
+    let mut programs = Programs::probe(host).map_err(|error| site_failure(error.into()))?;
+    programs.surroundings.secrets = load_secrets(plan, decided)?;
+    Site::probe(plan, decided, programs).map_err(site_failure)
+}
+
+fn run_jobs(order: RunOrder<'_>, observer: &mut dyn Observer) -> Result<Summary, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let result = runtime.block_on(dispatch(order, observer));
+    // A thread that still waits for a lock must not delay the exit.
+    runtime.shutdown_background();
+    result.map_err(|error| Failure::new(Exit::Unexpected, error))
+}
+
+fn exit_of(summary: &Summary) -> Exit {
+    match &summary.stopped_by {
+        Some(_) if summary.left() > 0 => Exit::Interrupted,
+        _ if summary.is_short() => Exit::SomeFailed,
+        _ => Exit::Done,
+    }
+}
+
+/// Why a job has no result on this node; `None` if it runs or has one.
+fn left_by_decision(decided: &Decided) -> Option<(JobId, String)> {
+    let why = match &decided.decision {
+        Decision::Pruned { why } | Decision::Blocked { why } | Decision::NotHere { why } => why,
+        Decision::Run(_)
+        | Decision::Rerun { .. }
+        | Decision::Replace { .. }
+        | Decision::IfNeeded { .. }
+        | Decision::NotNeeded { .. }
+        | Decision::Skip
+        | Decision::Stale { .. } => return None,
+    };
+    Some((decided.job.id(), why.clone()))
+}
+
+/// Shows a task's run in its output, and notes what it leaves without a record.
+struct Witness<'a> {
+    display: Display,
+    left: &'a mut Left,
+}
+
+impl Observer for Witness<'_> {
+    fn event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Left { job, decision } => {
+                let decided = Decided { job: (*job).clone(), decision: (*decision).clone() };
+                self.left.extend(left_by_decision(&decided));
+            }
+            Event::GivenUp { job, why, .. } => drop(self.left.insert(job.id(), (*why).to_owned())),
+            _ => {}
+        }
+        self.display.event(event);
+    }
+}

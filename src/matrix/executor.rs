@@ -1,0 +1,419 @@
+//! `where` of an env: what starts its jobs.
+//!
+//! An [`Executor`] is part of no job's key, so changing it repeats no job.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::keys::{self, PACK, RETRIES, SHORTEST_TASK, THROTTLE};
+use super::mask::{is_like_a_variable, is_part_of_a_name};
+use super::note::{Notes, Span, Spanned};
+use super::reader::{check_keys, count, duration, entries, get, list, mismatch, text, word};
+use super::sbatch::check_option;
+use super::tree::{Entry, Node, Value};
+use crate::job::Device;
+use crate::record::{holds_password, looks_secret};
+
+/// What starts the jobs of an env.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "an env has one, and a matrix has few envs")]
+pub enum Executor {
+    /// The `orchestrate` that runs the matrix, on its own host.
+    #[default]
+    Local,
+    /// Slurm, on its nodes.
+    Slurm(SlurmRequest),
+}
+
+impl Executor {
+    /// Whether jobs start on the host of the `orchestrate` that runs the matrix.
+    pub fn is_local(&self) -> bool {
+        matches!(self, Executor::Local)
+    }
+}
+
+/// What is asked of Slurm for the jobs of an env. A task runs one or more jobs, one after another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SlurmRequest {
+    /// The partition.
+    pub partition: Option<String>,
+    /// The account that is charged.
+    pub account: Option<String>,
+    /// The quality of service.
+    pub qos: Option<String>,
+    /// The generic resources of a task, such as `gpu:1`.
+    pub gres: Option<String>,
+    /// The features that a node must have.
+    pub constraint: Option<String>,
+    /// Whether a task has its node to itself.
+    pub exclusive: bool,
+    /// Slurm's time limit of a task, in whole seconds, and no shorter than the time limit of a job.
+    pub time: Option<Duration>,
+    /// How many jobs a task runs, at least 1.
+    pub pack: u32,
+    /// The most tasks that run at a time, at least 1.
+    pub throttle: Option<u32>,
+    /// How often a task that Slurm lost is submitted again.
+    pub retries: u32,
+    /// The lines of shell before the first job of a task. None has a line break.
+    pub setup: Vec<String>,
+    /// Further options of `sbatch`, each with its value. None has a line break.
+    pub options: Vec<String>,
+}
+
+impl Default for SlurmRequest {
+    fn default() -> Self {
+        SlurmRequest {
+            partition: None,
+            account: None,
+            qos: None,
+            gres: None,
+            constraint: None,
+            exclusive: true,
+            time: None,
+            pack: 1,
+            throttle: None,
+            retries: 3,
+            setup: Vec::new(),
+            options: Vec::new(),
+        }
+    }
+}
+
+/// The declared `where`.
+#[derive(Debug, Default)]
+pub(super) struct ExecutorFile {
+    pub(super) declared: Executor,
+    span: Span,
+    /// Slurm's time limit as the file has it.
+    time: Option<Spanned<String>>,
+}
+
+impl ExecutorFile {
+    /// Notes what else of an env contradicts its `where`: its device or its operating system.
+    pub(super) fn check_system(&self, device: Option<Device>, os: Option<&str>, notes: &mut Notes) {
+        if self.declared.is_local() {
+            return;
+        }
+        if device == Some(Device::Mps) {
+            notes.add(self.span, "slurm", "runs on Linux, but this env's device is `mps`");
+        }
+        if os == Some("macos") {
+            notes.add(self.span, "slurm", "runs on Linux, but this env's `os` is `macos`");
+        }
+    }
+
+    /// Notes a time limit of Slurm that is shorter than `timeout`, the time limit of a job.
+    pub(super) fn check_time(&self, timeout: Duration, notes: &mut Notes) {
+        let (Executor::Slurm(request), Some(word)) = (&self.declared, &self.time) else { return };
+        if request.time.is_some_and(|time| time < timeout) {
+            let timeout = humantime::format_duration(timeout);
+            let message = format!(
+                "is less than `timeout` in `limits`, which is {timeout}: Slurm would end a job before its own limit, \
+                 and the job would count as lost"
+            );
+            let hint = format!("raise `time` to at least `{timeout}`, or shorten `timeout`");
+            notes.add_with_hint(word.span, &word.value, message, Some(hint));
+        }
+    }
+}
+
+/// Reads `where`.
+pub(super) fn read_executor(node: &Node, notes: &mut Notes) -> ExecutorFile {
+    let local = ExecutorFile { span: node.span, ..ExecutorFile::default() };
+    match &node.value {
+        Value::Text(_) => match word(node, keys::EXECUTORS, notes) {
+            Some("slurm") => ExecutorFile { declared: Executor::Slurm(SlurmRequest::default()), ..local },
+            _ => local,
+        },
+        Value::Map(map) if !map.is_empty() => {
+            check_keys(map, &[keys::WHERE], "`where`", notes);
+            get(map, "slurm").map_or(local, |node| read_slurm(node, notes))
+        }
+        _ => {
+            mismatch(node, "`local`, `slurm`, or `{ slurm: { partition: gpu } }`", notes);
+            local
+        }
+    }
+}
+
+fn read_slurm(node: &Node, notes: &mut Notes) -> ExecutorFile {
+    let map = entries(node, "what to ask Slurm for, such as `{ partition: gpu, time: 2h }`", notes);
+    check_keys(map, &[keys::SLURM], "`slurm`", notes);
+    let default = SlurmRequest::default();
+    let request = SlurmRequest {
+        partition: name(map, "partition", "a partition's name", notes),
+        account: name(map, "account", "an account's name", notes),
+        qos: name(map, "qos", "the name of a quality of service", notes),
+        gres: name(map, "gres", "generic resources, such as `gpu:1`", notes),
+        constraint: name(map, "constraint", "features of a node, such as `a100`", notes),
+        exclusive: get(map, "exclusive").and_then(|node| switch(node, notes)).unwrap_or(default.exclusive),
+        time: get(map, "time").and_then(|node| time(node, notes)),
+        pack: number(map, "pack", PACK, notes).unwrap_or(default.pack),
+        throttle: number(map, "throttle", THROTTLE, notes),
+        retries: number(map, "retries", RETRIES, notes).unwrap_or(default.retries),
+        setup: texts(get(map, "setup"), "a list of lines of shell", notes, shell_line),
+        options: texts(get(map, "options"), "a list of options of `sbatch`", notes, option),
+    };
+    let time = get(map, "time").map(|node| Spanned { value: node.value.word(), span: node.span });
+    ExecutorFile { declared: Executor::Slurm(request), span: node.span, time }
+}
+
+/// A word that becomes the value of an option of `sbatch`.
+fn name(map: &[Entry], key: &str, what: &str, notes: &mut Notes) -> Option<String> {
+    let name = text(get(map, key)?, what, notes)?;
+    if name.value.starts_with('-') || name.value.contains(char::is_whitespace) {
+        notes.add(
+            name.span,
+            &name.value,
+            format!("expected {what}: one word without spaces, not beginning with `-`"),
+        );
+        return None;
+    }
+    Some(name.value)
+}
+
+fn number(map: &[Entry], key: &str, range: RangeInclusive<i64>, notes: &mut Notes) -> Option<u32> {
+    count(get(map, key)?, range, notes).map(|number| number.value)
+}
+
+fn switch(node: &Node, notes: &mut Notes) -> Option<bool> {
+    let Value::Bool(on) = node.value else {
+        mismatch(node, "`true` or `false`", notes);
+        return None;
+    };
+    Some(on)
+}
+
+/// A time limit of Slurm, which knows no parts of a second.
+fn time(node: &Node, notes: &mut Notes) -> Option<Duration> {
+    let time = duration(node, SHORTEST_TASK, notes)?;
+    if time.subsec_nanos() != 0 {
+        mismatch(node, "a duration in whole seconds", notes);
+        return None;
+    }
+    Some(time)
+}
+
+/// The items of a list that can be missing, each read by `item`.
+fn texts(
+    node: Option<&Node>,
+    expected: &str,
+    notes: &mut Notes,
+    item: fn(&Node, &mut Notes) -> Option<String>,
+) -> Vec<String> {
+    let Some(node) = node.filter(|node| !matches!(node.value, Value::Null)) else { return Vec::new() };
+    let items = list(node, expected, notes).unwrap_or_default();
+    items.iter().filter_map(|node| item(node, notes)).collect()
+}
+
+/// Comments at the beginning of a script that `sbatch` takes for options.
+const DIRECTIVES: [&str; 2] = ["#SBATCH", "#PBS"];
+
+fn shell_line(node: &Node, notes: &mut Notes) -> Option<String> {
+    let expected = "one line of shell without control characters, such as `module load cuda/12`";
+    let line = text(node, expected, notes)?;
+    if holds_password("", &line.value) || sets_secret(&line.value) {
+        let message = "holds a secret, but lines of `setup` are saved as clear text";
+        let hint = "move it into a file that only you can read, and load that: `. ~/secrets.sh`".to_owned();
+        notes.add_with_hint(line.span, &line.value, message, Some(hint));
+        return None;
+    }
+    if DIRECTIVES.iter().any(|directive| line.value.trim_start().starts_with(directive)) {
+        notes.add(line.span, &line.value, "is an option of `sbatch`: write it under `options`");
+        return None;
+    }
+    Some(line.value)
+}
+
+/// Whether `line` gives a plain value to a variable that looks like a secret. What the shell itself finds out, such as
+/// `$(cat file)`, is no plain value.
+fn sets_secret(line: &str) -> bool {
+    line.match_indices('=').any(|(at, _)| {
+        let name = line[..at].rsplit(|letter| !is_part_of_a_name(letter)).next().unwrap_or_default();
+        let value = line[at + 1..].trim_start_matches(['"', '\'']);
+        let is_plain = value.starts_with(|first: char| !first.is_whitespace() && !"$`;&|)".contains(first));
+        is_plain && is_like_a_variable(name) && looks_secret(name)
+    })
+}
+
+fn option(node: &Node, notes: &mut Notes) -> Option<String> {
+    let option = text(node, "an option of `sbatch` with its value, such as `--mem=0`", notes)?;
+    if holds_password("", &option.value) {
+        notes.add(
+            option.span,
+            &option.value,
+            "holds a secret, but options of `sbatch` are saved as clear text",
+        );
+        return None;
+    }
+    check_option(&option, notes).then_some(option.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix::{Matrix, Note, check};
+
+    fn matrix(env: &str) -> Result<Matrix, Vec<Note>> {
+        check(&format!(
+            "name: t\nmodels: [resnet18]\nbatches: [4]\nlimits: {{ timeout: 10m }}\n\
+             envs: {{ e: {{ device: cpu{env} }} }}\n"
+        ))
+    }
+
+    fn executor(env: &str) -> Executor {
+        matrix(env).unwrap().envs[0].executor.clone()
+    }
+
+    fn request(slurm: &str) -> SlurmRequest {
+        match executor(&format!(", where: {{ slurm: {slurm} }}")) {
+            Executor::Slurm(request) => request,
+            Executor::Local => panic!("{slurm} is Slurm's"),
+        }
+    }
+
+    /// The only mistake in `env`.
+    fn mistake(env: &str) -> String {
+        let notes = matrix(env).unwrap_err();
+        assert_eq!(notes.len(), 1, "{env}: {notes:?}");
+        notes[0].sentence()
+    }
+
+    #[test]
+    fn an_env_that_says_nothing_is_local() {
+        assert!(executor("").is_local());
+        assert!(executor(", where: local").is_local());
+    }
+
+    #[test]
+    fn slurm_is_asked_for_nothing_special_in_three_ways() {
+        let default = Executor::Slurm(SlurmRequest::default());
+        for env in [", where: slurm", ", where: { slurm: {} }", ", where: { slurm: null }"] {
+            assert_eq!(executor(env), default, "{env}");
+        }
+        let asked = request("{ setup: null, options: ~ }");
+        assert_eq!(asked, SlurmRequest::default());
+        assert_eq!((asked.exclusive, asked.pack, asked.retries), (true, 1, 3));
+    }
+
+    #[test]
+    fn every_wish_arrives() {
+        let asked = request(
+            "{ partition: gpu, account: proj1, qos: high, gres: \"gpu:1\", constraint: \"a100&nvlink\", \
+             exclusive: false, time: 1h 30m, pack: 10, throttle: 4, retries: 0, \
+             setup: [module load cuda/12, \"export A_TOKEN=$(cat x)\"], options: [\"--mem=0\", -c8, \"--nice\"] }",
+        );
+        let text = |word: &str| Some(word.to_owned());
+        let expected = SlurmRequest {
+            partition: text("gpu"),
+            account: text("proj1"),
+            qos: text("high"),
+            gres: text("gpu:1"),
+            constraint: text("a100&nvlink"),
+            exclusive: false,
+            time: Some(Duration::from_secs(5400)),
+            pack: 10,
+            throttle: Some(4),
+            retries: 0,
+            setup: vec!["module load cuda/12".to_owned(), "export A_TOKEN=$(cat x)".to_owned()],
+            options: ["--mem=0", "-c8", "--nice"].map(str::to_owned).into(),
+        };
+        assert_eq!(asked, expected);
+    }
+
+    #[test]
+    fn each_mistake_is_told_once() {
+        for (env, told) in [
+            ("where: slrum", "did you mean `slurm`?"),
+            ("where: ~", "expected `local`, `slurm`, or"),
+            ("where: {}", "expected `local`, `slurm`, or"),
+            ("where: [slurm]", "expected `local`, `slurm`, or"),
+            ("where: { slrum: {} }", "is not a key of `where` (did you mean `slurm`?)"),
+            ("where: { slurm: gpu }", "expected what to ask Slurm for"),
+            ("where: { slurm: { partitoin: a } }", "is not a key of `slurm` (did you mean `partition`?)"),
+            ("where: { slurm: { partition: ~ } }", "expected a partition's name"),
+            ("where: { slurm: { account: 17 } }", "if you mean text, put it in quotes: \"17\""),
+            ("where: { slurm: { qos: a b } }", "one word without spaces"),
+            ("where: { slurm: { gres: -x } }", "not beginning with `-`"),
+            ("where: { slurm: { constraint: \"a\\tb\" } }", "expected features of a node"),
+            ("where: { slurm: { exclusive: user } }", "expected `true` or `false`"),
+            ("where: { slurm: { time: 59s } }", "a duration from 1m to 30 days"),
+            ("where: { slurm: { time: 600500ms } }", "a duration in whole seconds"),
+            ("where: { slurm: { time: 7200 } }", "did you mean `7200s`?"),
+            ("where: { slurm: { pack: 0 } }", "from 1 to 10000"),
+            ("where: { slurm: { throttle: 100001 } }", "from 1 to 100000"),
+            ("where: { slurm: { retries: -1 } }", "from 0 to 100"),
+            ("where: { slurm: { setup: module load a } }", "write `[module load a]`"),
+            ("where: { slurm: { setup: [] } }", "expected a list of lines of shell"),
+            ("where: { slurm: { setup: [\"a\\nb\"] } }", "expected one line of shell"),
+            ("where: { slurm: { setup: [\"#SBATCH --mem=0\"] } }", "write it under `options`"),
+            ("where: { slurm: { options: [\"--mem=0\", 0] } }", "expected an option of `sbatch`"),
+            ("where: { slurm: { options: [--mem, x] } }", "which begins with `-`"),
+            ("where: { slurm: { options: [-pgpu] } }", "has a key of its own: write `partition:`"),
+            ("device: mps, where: slurm", "this env's device is `mps`"),
+            ("os: macos, where: slurm", "this env's `os` is `macos`"),
+        ] {
+            let env = if env.starts_with("device") { env.to_owned() } else { format!("device: cpu, {env}") };
+            let text = format!("name: t\nmodels: [resnet18]\nbatches: [4]\nenvs: {{ e: {{ {env} }} }}\n");
+            let notes = check(&text).unwrap_err();
+            assert_eq!(notes.len(), 1, "{env}: {notes:?}");
+            let sentence = notes[0].sentence();
+            assert!(sentence.contains(told), "{env}: {sentence}");
+        }
+    }
+
+    #[test]
+    fn slurm_must_not_end_a_job_before_its_own_limit() {
+        assert_eq!(request("{ time: 10m }").time, Some(Duration::from_secs(600)));
+        let told = mistake(", where: { slurm: { time: 599s } }");
+        assert!(told.starts_with("`599s` is less than `timeout` in `limits`, which is 10m: "), "{told}");
+        assert!(told.ends_with("(raise `time` to at least `10m`, or shorten `timeout`)"), "{told}");
+        assert!(matrix(", where: { slurm: { time: 2m } }, limits: { timeout: 2m }").is_ok());
+        assert!(mistake(", where: { slurm: { time: 2m } }, limits: { timeout: 121s }").contains("2m 1s"));
+        // Nobody knows the limit that was meant.
+        let told = mistake(", where: { slurm: { time: 2m } }, limits: { timeout: 1 }");
+        assert!(told.contains("did you mean `1s`?"), "{told}");
+    }
+
+    #[test]
+    fn a_secret_is_refused_and_not_shown() {
+        for wish in [
+            "setup: [export HF_TOKEN=hush]",
+            "setup: [\"cd x; WANDB_API_KEY='hush' DB_PASS=hush y\"]",
+            "setup: [curl https://me:hush@host/x]",
+            "options: [\"--wckey=https://me:hush@host\"]",
+        ] {
+            let told = mistake(&format!(", where: {{ slurm: {{ {wish} }} }}"));
+            assert!(told.contains("holds a secret") && !told.contains("hush"), "{wish}: {told}");
+        }
+        for line in [
+            "export HF_TOKEN=$(cat ~/.token)",
+            "export HF_TOKEN=\"$OTHER_TOKEN\"",
+            "export HF_TOKEN=`cat x`",
+            "unset HF_TOKEN; HF_TOKEN= x",
+            "sort --key=2 x > y",
+            "export SORT_BY=label",
+            "git clone ssh://git@host/x",
+        ] {
+            let line = line.replace('"', "\\\"");
+            assert_eq!(request(&format!("{{ setup: [\"{line}\"] }}")).setup.len(), 1, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_saved_request_is_read_back_and_an_older_one_has_the_defaults() {
+        let asked = Executor::Slurm(request("{ partition: gpu, time: 2h, options: [\"--mem=0\"] }"));
+        for executor in [Executor::Local, asked] {
+            let json = serde_json::to_string(&executor).unwrap();
+            assert_eq!(serde_json::from_str::<Executor>(&json).unwrap(), executor);
+        }
+        assert_eq!(serde_json::to_string(&Executor::Local).unwrap(), "\"local\"");
+        let bare: Executor = serde_json::from_str("{\"slurm\":{}}").unwrap();
+        assert_eq!(bare, Executor::Slurm(SlurmRequest::default()));
+    }
+}

@@ -1,0 +1,325 @@
+//! What is handed to a queue: the jobs of an env, packed into tasks, frozen before the queue hears of them.
+//!
+//! A [`Submission`] never changes once it is written. Its tasks are numbered from 0, in the order of its jobs, so the
+//! number of a task says which jobs it runs, now and in a year. Whoever is cut off between writing it and hearing from
+//! the queue finds out by its name, which no other submission has, whether the queue has it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::{Decided, Decision, Inventory, LOCAL_PLAN_SCHEMA, NotDone, Plan, Standing};
+use crate::job::{Job, JobId, Name};
+use crate::matrix::{Executor, SlurmRequest};
+
+/// The version of a submission and of a ticket.
+///
+/// Changelog: 1, the first.
+pub const SUBMISSION_SCHEMA: u32 = 1;
+
+/// Tasks that are handed to a queue together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Submission {
+    /// [`SUBMISSION_SCHEMA`].
+    pub schema: u32,
+    /// The name that the queue knows it by. No other submission has it.
+    pub name: String,
+    /// When it was made, by the clock of the host that made it.
+    pub made_at: DateTime<Utc>,
+    /// The env of its jobs.
+    pub env: Name,
+    /// What it asks of Slurm.
+    pub request: SlurmRequest,
+    /// The current directory of its tasks: that of the `orchestrate` that made it.
+    pub directory: String,
+    /// The absolute path of the store.
+    pub store: String,
+    /// The absolute path of the `orchestrate` that its tasks execute.
+    pub program: String,
+    /// Goes on even if several configs in a row fail in the same words.
+    pub keep_going: bool,
+    /// The done jobs that are to run again.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub reruns: BTreeSet<JobId>,
+    /// The last attempt of each job before this submission; 0 if it had none. In the order of the jobs.
+    pub attempts_before: Vec<u32>,
+    /// The plan of its jobs as it is on the node that runs them: there, its env is local.
+    pub plan: Plan,
+}
+
+/// Where a submission is made, for all that are made at the same time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Origin {
+    /// The time.
+    pub now: DateTime<Utc>,
+    /// The current directory.
+    pub directory: String,
+    /// The absolute path of the store.
+    pub store: String,
+    /// The absolute path of this program.
+    pub program: String,
+    /// Tells submissions that are made at the same time on different hosts from each other.
+    pub salt: String,
+    /// As for the run.
+    pub keep_going: bool,
+}
+
+/// What the queue answered to a submission.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ticket {
+    /// [`SUBMISSION_SCHEMA`].
+    pub schema: u32,
+    /// The name of the submission.
+    pub name: String,
+    /// The id of its array.
+    pub array: u64,
+    /// When the queue accepted it, in the queue's own words. Absent if the queue did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submitted: Option<String>,
+}
+
+/// The jobs of a task that it left without a result, each with the reason as a sentence. A task that leaves none writes
+/// no such file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leftovers {
+    /// [`SUBMISSION_SCHEMA`].
+    pub schema: u32,
+    /// The reasons.
+    pub jobs: BTreeMap<JobId, String>,
+}
+
+impl Submission {
+    /// How many jobs a task has; the last one can have fewer.
+    fn pack(&self) -> usize {
+        usize::try_from(self.request.pack).unwrap_or(usize::MAX).max(1)
+    }
+
+    /// The number of tasks.
+    pub fn tasks(&self) -> usize {
+        self.plan.jobs.len().div_ceil(self.pack())
+    }
+
+    /// The jobs of the task with this number; none if there is no such task.
+    pub fn task(&self, task: usize) -> &[Job] {
+        self.plan.jobs.chunks(self.pack()).nth(task).unwrap_or_default()
+    }
+
+    /// Every job with the number of its task and its last attempt before this submission.
+    pub fn placed(&self) -> impl Iterator<Item = (&Job, usize, u32)> {
+        let pack = self.pack();
+        self.plan
+            .jobs
+            .iter()
+            .zip(&self.attempts_before)
+            .enumerate()
+            .map(move |(place, (job, before))| (job, place / pack, *before))
+    }
+}
+
+/// The submissions of those jobs of `decided` that run and whose env is started by a queue: one or more per env, each
+/// with at most `longest` tasks.
+pub fn submissions(
+    plan: &Plan,
+    decided: &[Decided],
+    inventory: &Inventory,
+    longest: usize,
+    origin: &Origin,
+) -> Vec<Submission> {
+    let mut by_env: BTreeMap<&Name, Vec<&Decided>> = BTreeMap::new();
+    for decided in decided.iter().filter(|decided| decided.decision.runs()) {
+        by_env.entry(&decided.job.key().env).or_default().push(decided);
+    }
+    let mut found = Vec::new();
+    for (env, decided) in by_env {
+        let Executor::Slurm(request) = &plan.envs[env].executor else { continue };
+        let most = longest.max(1).saturating_mul(usize::try_from(request.pack.max(1)).unwrap_or(usize::MAX));
+        for (part, decided) in decided.chunks(most).enumerate() {
+            found.push(submission(plan, env, request, decided, inventory, origin, part));
+        }
+    }
+    found
+}
+
+fn submission(
+    plan: &Plan,
+    env: &Name,
+    request: &SlurmRequest,
+    decided: &[&Decided],
+    inventory: &Inventory,
+    origin: &Origin,
+    part: usize,
+) -> Submission {
+    let jobs: Vec<Job> = decided.iter().map(|decided| decided.job.clone()).collect();
+    let is_rerun =
+        |decided: &&&Decided| matches!(decided.decision, Decision::Rerun { .. } | Decision::Replace { .. });
+    Submission {
+        schema: SUBMISSION_SCHEMA,
+        name: name(plan, env, &jobs, origin, part),
+        made_at: origin.now,
+        env: env.clone(),
+        request: request.clone(),
+        directory: origin.directory.clone(),
+        store: origin.store.clone(),
+        program: origin.program.clone(),
+        keep_going: origin.keep_going,
+        reruns: decided.iter().filter(is_rerun).map(|decided| decided.job.id()).collect(),
+        attempts_before: jobs.iter().map(|job| last_attempt(inventory.jobs.get(&job.id()))).collect(),
+        plan: on_the_node(plan, env, jobs),
+    }
+}
+
+/// `orch-<matrix>-<12 hex digits>`. The digits follow from all that tells submissions apart.
+fn name(plan: &Plan, env: &Name, jobs: &[Job], origin: &Origin, part: usize) -> String {
+    let mut hash = Sha256::new();
+    let now = origin.now.to_rfc3339();
+    for word in [&origin.store, &origin.salt, &now, env.as_str(), &part.to_string()] {
+        hash.update(word.as_bytes());
+        hash.update([0]);
+    }
+    jobs.iter().for_each(|job| hash.update(job.id().to_string().as_bytes()));
+    format!("orch-{}-{}", plan.matrix.name, &hex::encode(hash.finalize())[..12])
+}
+
+/// The number of the last attempt of a job with this `standing`; 0 if it had none.
+pub fn last_attempt(standing: Option<&Standing>) -> u32 {
+    match standing {
+        Some(Standing::Done(record) | Standing::NotDone(NotDone::Failed(record))) => record.attempt,
+        Some(Standing::NotDone(NotDone::Unfinished { attempts })) => *attempts,
+        Some(Standing::NotDone(NotDone::NeverRan | NotDone::Running | NotDone::Corrupt { .. })) | None => 0,
+    }
+}
+
+/// `plan` with only these jobs of `env`, which is local, and without rules: what runs was decided before.
+fn on_the_node(plan: &Plan, env: &Name, jobs: Vec<Job>) -> Plan {
+    let mut planned = plan.envs[env].clone();
+    planned.executor = Executor::Local;
+    Plan {
+        envs: BTreeMap::from([(env.clone(), planned)]),
+        rules: BTreeMap::new(),
+        jobs,
+        schema: LOCAL_PLAN_SCHEMA,
+        matrix: plan.matrix.clone(),
+        description: plan.description.clone(),
+        order: plan.order,
+        order_seed: plan.order_seed,
+        thresholds: plan.thresholds,
+    }
+}
+
+#[cfg(test)]
+impl Origin {
+    /// For tests.
+    pub(crate) fn example() -> Origin {
+        Origin {
+            now: DateTime::from_timestamp(1_790_000_000, 0).expect("a time"),
+            directory: "/home/ann/project".into(),
+            store: "/home/ann/project/runs".into(),
+            program: "/home/ann/bin/orchestrate".into(),
+            salt: "login-1".into(),
+            keep_going: false,
+        }
+    }
+}
+
+#[cfg(test)]
+impl SlurmRequest {
+    /// For tests: nothing but this many jobs per task.
+    pub(crate) fn packing(pack: u32) -> SlurmRequest {
+        SlurmRequest { pack, ..SlurmRequest::default() }
+    }
+}
+
+/// For tests: a submission of this many jobs.
+#[cfg(test)]
+pub(crate) fn example_submission(jobs: u32, pack: u32) -> Submission {
+    let plan = tests::plan_on_slurm(jobs, pack);
+    submissions(&plan, &tests::all_to_run(&plan), &Inventory::default(), 1000, &Origin::example()).remove(0)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::job::Key;
+    use crate::record::{Outcome, testing::record};
+
+    /// A plan with these repeats of one config, in the env `cpu`, which Slurm starts.
+    pub(crate) fn plan_on_slurm(repeats: u32, pack: u32) -> Plan {
+        let mut plan = Plan::example((1..=repeats).map(|repeat| Key { repeat, ..Key::example() }).collect());
+        let env = plan.envs.values_mut().next().unwrap();
+        env.executor = Executor::Slurm(SlurmRequest::packing(pack));
+        plan
+    }
+
+    pub(crate) fn all_to_run(plan: &Plan) -> Vec<Decided> {
+        plan.jobs().map(|job| Decided { job, decision: Decision::Run(NotDone::NeverRan) }).collect()
+    }
+
+    proptest! {
+        /// Whatever the numbers: each job is in one task of one submission, in order, and no array is too long.
+        #[test]
+        fn every_job_is_in_exactly_one_task(repeats in 1u32..60, pack in 1u32..9, longest in 1usize..7) {
+            let plan = plan_on_slurm(repeats, pack);
+            let found =
+                submissions(&plan, &all_to_run(&plan), &Inventory::default(), longest, &Origin::example());
+            let mut jobs = Vec::new();
+            let mut names = BTreeSet::new();
+            for submission in &found {
+                prop_assert!(submission.tasks() <= longest);
+                prop_assert!(names.insert(submission.name.clone()), "two of one name");
+                prop_assert_eq!(submission.attempts_before.len(), submission.plan.jobs.len());
+                for task in 0..submission.tasks() {
+                    let here = submission.task(task);
+                    prop_assert!(!here.is_empty() && here.len() <= pack as usize);
+                    jobs.extend(here.iter().map(Job::id));
+                }
+                prop_assert!(submission.task(submission.tasks()).is_empty());
+                for (job, task, _) in submission.placed() {
+                    prop_assert!(submission.task(task).contains(job));
+                }
+            }
+            prop_assert_eq!(jobs, plan.jobs().map(|job| job.id()).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn only_what_runs_on_a_queue_is_submitted_and_there_its_env_is_local() {
+        let mut plan = plan_on_slurm(3, 1);
+        let mut decided = all_to_run(&plan);
+        decided[1].decision = Decision::Skip;
+        decided[2].decision = Decision::Rerun { why: "it is stale".into() };
+        let mut inventory = Inventory::default();
+        let done = Standing::Done(Arc::new(record(4, Outcome::Succeeded)));
+        inventory.jobs.insert(plan.jobs[2].id(), done);
+        let [only] = &submissions(&plan, &decided, &inventory, 100, &Origin::example())[..] else { panic!() };
+        assert_eq!(only.tasks(), 2);
+        assert_eq!(only.attempts_before, [0, 4]);
+        assert_eq!(only.reruns, BTreeSet::from([plan.jobs[2].id()]));
+        assert!(only.plan.envs.values().all(|env| env.executor.is_local()));
+        plan.envs.values_mut().for_each(|env| env.executor = Executor::Local);
+        assert!(submissions(&plan, &decided, &inventory, 100, &Origin::example()).is_empty());
+    }
+
+    #[test]
+    fn a_name_belongs_to_one_submission() {
+        let plan = plan_on_slurm(2, 1);
+        let name = |origin: &Origin| {
+            let found = submissions(&plan, &all_to_run(&plan), &Inventory::default(), 100, origin);
+            found[0].name.clone()
+        };
+        let first = name(&Origin::example());
+        assert!(first.starts_with("orch-m-") && first.len() == "orch-m-".len() + 12, "{first}");
+        let others = [
+            Origin { now: Origin::example().now + chrono::Duration::milliseconds(1), ..Origin::example() },
+            Origin { store: "/elsewhere".into(), ..Origin::example() },
+            Origin { salt: "login-2".into(), ..Origin::example() },
+        ];
+        let names: BTreeSet<String> = others.iter().map(&name).chain([first.clone()]).collect();
+        assert_eq!((names.len(), name(&Origin::example())), (4, first));
+    }
+}

@@ -1,0 +1,476 @@
+//! Where the jobs are that were handed to a queue: the submissions of a store, joined with what the queue says.
+//! Pure: `crate::store` reads the submissions, and `crate::queue` asks the queue.
+//!
+//! The store alone says whether a job is done. The queue only says whether there is something to wait for. It can be
+//! wrong in every way. A job runs twice at once, or finishes although the queue says that its node failed. A job is
+//! accepted and forgotten, and its id is given to another one. So what the queue says of an array counts only if the
+//! array has the name and the time of submission that we know, and never against a record.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::submission::{Leftovers, Submission, Ticket, last_attempt};
+use super::{NotDone, Standing};
+use crate::job::{JobId, State};
+
+/// One task in the queue, as the queue lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueuedTask {
+    /// The id of its array.
+    pub array: u64,
+    /// Its number in the array; `None` for a job that is no array.
+    pub task: Option<usize>,
+    /// The name of its array.
+    pub name: String,
+    /// Its state.
+    pub state: TaskState,
+    /// Why it is in that state, in the queue's words; empty if the queue does not say.
+    pub reason: String,
+    /// The node that it runs on or ran on; empty if it has none.
+    pub node: String,
+    /// When its array was accepted, in the queue's words.
+    pub submitted: String,
+}
+
+/// The state of a task in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TaskState {
+    /// It waits for its turn.
+    Pending,
+    /// It is being started, it runs, or its end is being cleaned up.
+    Running,
+    /// It ended with 0.
+    Completed,
+    /// It ended with another code, or by a signal.
+    Failed,
+    /// The queue ended it at its time limit.
+    TimedOut,
+    /// It had too little memory.
+    OutOfMemory,
+    /// Somebody cancelled it.
+    Cancelled,
+    /// Its node failed.
+    NodeFailed,
+    /// A more important job took its place.
+    Preempted,
+    /// Its node did not start.
+    BootFailed,
+}
+
+impl TaskState {
+    /// Whether its task can still do something.
+    pub fn is_live(self) -> bool {
+        matches!(self, TaskState::Pending | TaskState::Running)
+    }
+}
+
+/// A submission with all that is known of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Submitted {
+    /// What was frozen.
+    pub submission: Submission,
+    /// What the queue answered; `None` if nobody heard an answer.
+    pub ticket: Option<Ticket>,
+    /// What its tasks left without a result.
+    pub leftovers: BTreeMap<JobId, String>,
+}
+
+impl Submitted {
+    /// Whether `task` is one of this submission. An id alone does not tell: a queue that lost its memory gives it to
+    /// somebody else.
+    pub fn owns(&self, task: &QueuedTask) -> bool {
+        let Some(ticket) = &self.ticket else { return false };
+        let is_its_time = ticket.submitted.as_ref().is_none_or(|submitted| *submitted == task.submitted);
+        task.array == ticket.array && task.name == self.submission.name && is_its_time
+    }
+
+    /// Adds what `leftovers` of one of its tasks says.
+    pub fn add(&mut self, leftovers: Leftovers) {
+        self.leftovers.extend(leftovers.jobs);
+    }
+}
+
+/// Where a job is that was handed to a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Whereabouts {
+    /// The name of its last submission.
+    pub submission: String,
+    /// Its task, as the queue's own programs name it: `4711_3`. `None` if the queue never answered.
+    pub task: Option<String>,
+    /// The last attempt before that submission.
+    pub attempts_before: u32,
+    /// How many jobs its task has.
+    pub jobs: usize,
+    /// What the queue says.
+    pub fate: Fate,
+    /// Why its task left it without a result.
+    pub leftover: Option<String>,
+}
+
+/// What the queue says of a job's task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The submission is written, and nobody knows whether the queue has it.
+    Unsent,
+    /// It waits for its turn, for this reason.
+    Waiting(String),
+    /// It waits, and will not start by itself, for this reason.
+    Held(String),
+    /// It runs on this node.
+    Running(String),
+    /// It ended in this state.
+    Over(TaskState),
+    /// The queue knows its array and not the task: it was cancelled before it had begun.
+    Withdrawn,
+    /// The queue knows nothing of its array: it was forgotten, or ended long ago.
+    Forgotten,
+    /// The queue did not answer.
+    Unknown,
+}
+
+/// What to do about a job that was handed to a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Something is under way: wait.
+    Pending,
+    /// The store has what came of it.
+    Settled,
+    /// The queue lost its task: hand it over again. The reason, as a sentence.
+    Lost(String),
+    /// Its task ended without a result, and would again. The reason, as a sentence.
+    Ended(String),
+}
+
+/// Reasons for which a task never starts by itself, in Slurm's words.
+const HOLDS: [&str; 6] = [
+    "DependencyNeverSatisfied",
+    "JobHeldUser",
+    "JobHeldAdmin",
+    "JobArrayTaskLimitZero",
+    "BadConstraints",
+    "launch failed requeued held",
+];
+
+/// Where each job of `submitted` is, by what the queue said (`None`: it did not answer). A job that was handed over
+/// several times is where its last submission is, unless an earlier one is still live.
+pub fn whereabouts(submitted: &[Submitted], answer: Option<&[QueuedTask]>) -> BTreeMap<JobId, Whereabouts> {
+    let mut in_order: Vec<&Submitted> = submitted.iter().collect();
+    in_order.sort_by_key(|it| (it.submission.made_at, it.submission.name.clone()));
+    let mut found: BTreeMap<JobId, Whereabouts> = BTreeMap::new();
+    for it in in_order {
+        let array = Array::of(it, answer);
+        for (job, task, attempts_before) in it.submission.placed() {
+            let fate = array.fate(task);
+            let earlier_is_live = found.get(&job.id()).is_some_and(|earlier| earlier.fate.is_live());
+            if earlier_is_live && !fate.is_live() {
+                continue;
+            }
+            let place = Whereabouts {
+                submission: it.submission.name.clone(),
+                task: it.ticket.as_ref().map(|ticket| format!("{}_{task}", ticket.array)),
+                attempts_before,
+                jobs: it.submission.task(task).len(),
+                fate,
+                leftover: it.leftovers.get(&job.id()).cloned(),
+            };
+            found.insert(job.id(), place);
+        }
+    }
+    found
+}
+
+/// What the queue says of one array.
+enum Array<'a> {
+    Unsent,
+    Unknown,
+    Known(BTreeMap<usize, &'a QueuedTask>),
+}
+
+impl<'a> Array<'a> {
+    fn of(it: &Submitted, answer: Option<&'a [QueuedTask]>) -> Array<'a> {
+        match (&it.ticket, answer) {
+            (None, _) => Array::Unsent,
+            (Some(_), None) => Array::Unknown,
+            (Some(_), Some(tasks)) => {
+                let own = tasks.iter().filter(|task| it.owns(task));
+                Array::Known(own.filter_map(|task| Some((task.task?, task))).collect())
+            }
+        }
+    }
+
+    fn fate(&self, task: usize) -> Fate {
+        let tasks = match self {
+            Array::Unsent => return Fate::Unsent,
+            Array::Unknown => return Fate::Unknown,
+            Array::Known(tasks) => tasks,
+        };
+        match tasks.get(&task) {
+            None if tasks.is_empty() => Fate::Forgotten,
+            None => Fate::Withdrawn,
+            Some(QueuedTask { state: TaskState::Pending, reason, .. }) => {
+                let is_held = HOLDS.iter().any(|hold| reason.eq_ignore_ascii_case(hold));
+                if is_held { Fate::Held(reason.clone()) } else { Fate::Waiting(reason.clone()) }
+            }
+            Some(QueuedTask { state: TaskState::Running, node, .. }) => Fate::Running(node.clone()),
+            Some(QueuedTask { state, .. }) => Fate::Over(*state),
+        }
+    }
+}
+
+impl Fate {
+    /// Whether something can still come of the task.
+    pub fn is_live(&self) -> bool {
+        matches!(self, Fate::Unsent | Fate::Waiting(_) | Fate::Held(_) | Fate::Running(_) | Fate::Unknown)
+    }
+}
+
+impl fmt::Display for Fate {
+    /// A phrase about a job.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let because = |reason: &str| if reason.is_empty() { String::new() } else { format!(" ({reason})") };
+        match self {
+            Fate::Unsent => f.write_str("about to be handed to Slurm"),
+            Fate::Waiting(reason) => write!(f, "queued{}", because(reason)),
+            Fate::Held(reason) => write!(f, "held, and does not start by itself{}", because(reason)),
+            Fate::Running(node) if node.is_empty() => f.write_str("running"),
+            Fate::Running(node) => write!(f, "running on {node}"),
+            Fate::Over(state) => f.write_str(ended_text(*state)),
+            Fate::Withdrawn => f.write_str("cancelled before it began"),
+            Fate::Forgotten => f.write_str("no longer known to Slurm"),
+            Fate::Unknown => f.write_str("unknown, because Slurm does not answer"),
+        }
+    }
+}
+
+/// How a task ended, as a phrase about it.
+fn ended_text(state: TaskState) -> &'static str {
+    match state {
+        TaskState::Pending | TaskState::Running => "under way",
+        TaskState::Completed => "over",
+        TaskState::Failed => "failed",
+        TaskState::TimedOut => "ended by Slurm at its time limit",
+        TaskState::OutOfMemory => "ended by Slurm because it had too little memory",
+        TaskState::Cancelled => "cancelled",
+        TaskState::NodeFailed => "lost, because its node failed",
+        TaskState::Preempted => "lost, because a more important job took its place",
+        TaskState::BootFailed => "lost, because its node did not start",
+    }
+}
+
+impl Whereabouts {
+    /// What to do about the job, whose standing in the store is `standing` now.
+    pub fn verdict(&self, standing: Option<&Standing>) -> Verdict {
+        let is_new = last_attempt(standing) > self.attempts_before;
+        match standing {
+            // Whoever runs it is alive: a node that Slurm gave up can still finish.
+            Some(Standing::NotDone(NotDone::Running)) => return Verdict::Pending,
+            Some(Standing::Done(_)) if is_new => return Verdict::Settled,
+            Some(Standing::NotDone(NotDone::Failed(record)))
+                if is_new
+                    && record.outcome.policy().leaves != State::Waiting
+                    && !matches!(self.fate, Fate::Running(_)) =>
+            {
+                return Verdict::Settled;
+            }
+            _ => {}
+        }
+        if let (Some(why), false) = (&self.leftover, matches!(self.fate, Fate::Running(_))) {
+            return Verdict::Ended(why.clone());
+        }
+        let task = self.task.as_deref().unwrap_or("its task");
+        match &self.fate {
+            Fate::Unsent | Fate::Waiting(_) | Fate::Held(_) | Fate::Running(_) | Fate::Unknown => {
+                Verdict::Pending
+            }
+            Fate::Over(state @ (TaskState::NodeFailed | TaskState::Preempted | TaskState::BootFailed)) => {
+                Verdict::Lost(format!("Slurm's task {task} was {}", ended_text(*state)))
+            }
+            Fate::Over(TaskState::Completed) => {
+                Verdict::Ended(format!("Slurm's task {task} is over and left no result"))
+            }
+            Fate::Over(TaskState::Failed) => {
+                Verdict::Ended(format!("Slurm's task {task} failed and left no result"))
+            }
+            Fate::Over(state) => Verdict::Ended(format!("Slurm's task {task} was {}", ended_text(*state))),
+            Fate::Withdrawn => Verdict::Ended(format!("Slurm's task {task} was {}", self.fate)),
+            Fate::Forgotten => Verdict::Lost(format!("Slurm's task {task} is {}", self.fate)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::plan::example_submission;
+    use crate::record::{Outcome, testing::record};
+
+    fn submitted(repeats: u32, pack: u32) -> Submitted {
+        let submission = example_submission(repeats, pack);
+        let ticket = Ticket {
+            schema: 1,
+            name: submission.name.clone(),
+            array: 7,
+            submitted: Some("2026-11-25T03:00:00".into()),
+        };
+        Submitted { submission, ticket: Some(ticket), leftovers: BTreeMap::new() }
+    }
+
+    fn task(of: &Submitted, task: usize, state: TaskState) -> QueuedTask {
+        QueuedTask {
+            array: 7,
+            task: Some(task),
+            name: of.submission.name.clone(),
+            state,
+            reason: String::new(),
+            node: "n1".into(),
+            submitted: "2026-11-25T03:00:00".into(),
+        }
+    }
+
+    fn fates(of: &Submitted, answer: Option<&[QueuedTask]>) -> Vec<Fate> {
+        let found = whereabouts(std::slice::from_ref(of), answer);
+        of.submission.plan.jobs().map(|job| found[&job.id()].fate.clone()).collect()
+    }
+
+    #[test]
+    fn a_job_is_where_its_task_is() {
+        let it = submitted(5, 2);
+        let mut waiting = task(&it, 1, TaskState::Pending);
+        waiting.reason = "Resources".into();
+        let answer = [task(&it, 0, TaskState::Running), waiting];
+        let (here, waits) = (Fate::Running("n1".into()), Fate::Waiting("Resources".into()));
+        let expected = [here.clone(), here, waits.clone(), waits, Fate::Withdrawn];
+        assert_eq!(fates(&it, Some(&answer)), expected);
+        assert_eq!(fates(&it, None), vec![Fate::Unknown; 5]);
+        assert_eq!(fates(&it, Some(&[])), vec![Fate::Forgotten; 5]);
+        let unsent = Submitted { ticket: None, ..it };
+        assert_eq!(fates(&unsent, Some(&answer)), vec![Fate::Unsent; 5]);
+    }
+
+    /// A controller that was killed forgets an accepted array and gives its id to the next one.
+    #[test]
+    fn an_id_that_was_given_to_somebody_else_is_not_ours() {
+        let it = submitted(1, 1);
+        let ours = task(&it, 0, TaskState::Running);
+        let strangers = [
+            QueuedTask { name: "theirs".into(), ..ours.clone() },
+            QueuedTask { submitted: "2026-11-25T04:00:00".into(), ..ours.clone() },
+            QueuedTask { array: 8, ..ours.clone() },
+            QueuedTask { task: None, ..ours.clone() },
+        ];
+        for stranger in strangers {
+            assert_eq!(fates(&it, Some(std::slice::from_ref(&stranger))), [Fate::Forgotten], "{stranger:?}");
+        }
+        assert_eq!(fates(&it, Some(&[ours])), [Fate::Running("n1".into())]);
+    }
+
+    #[test]
+    fn what_never_starts_by_itself_is_held() {
+        let it = submitted(1, 1);
+        let held = QueuedTask { reason: "JobHeldUser".into(), ..task(&it, 0, TaskState::Pending) };
+        assert_eq!(fates(&it, Some(&[held])), [Fate::Held("JobHeldUser".into())]);
+    }
+
+    #[test]
+    fn the_last_submission_counts_unless_an_earlier_one_is_live() {
+        let early = submitted(1, 1);
+        let mut late = early.clone();
+        late.submission.name = "orch-m-later".into();
+        late.submission.made_at += chrono::Duration::seconds(5);
+        late.submission.attempts_before = vec![3];
+        late.ticket = Some(Ticket { array: 8, ..early.ticket.clone().unwrap() });
+        let of_late = |state| QueuedTask { array: 8, name: "orch-m-later".into(), ..task(&early, 0, state) };
+        let id = early.submission.plan.jobs[0].id();
+        let both = [late.clone(), early.clone()];
+        let place = |answer: &[QueuedTask]| whereabouts(&both, Some(answer))[&id].clone();
+        let first = place(&[task(&early, 0, TaskState::NodeFailed), of_late(TaskState::Pending)]);
+        assert_eq!((first.submission.as_str(), first.attempts_before), ("orch-m-later", 3));
+        assert_eq!(first.task.as_deref(), Some("8_0"));
+        let revived = place(&[task(&early, 0, TaskState::Running), of_late(TaskState::Failed)]);
+        assert_eq!(revived.submission, early.submission.name);
+    }
+
+    fn place(fate: Fate) -> Whereabouts {
+        Whereabouts {
+            submission: "s".into(),
+            task: Some("7_0".into()),
+            attempts_before: 1,
+            jobs: 1,
+            fate,
+            leftover: None,
+        }
+    }
+
+    fn all_fates() -> Vec<Fate> {
+        let states = [
+            TaskState::Completed,
+            TaskState::Failed,
+            TaskState::TimedOut,
+            TaskState::OutOfMemory,
+            TaskState::Cancelled,
+            TaskState::NodeFailed,
+            TaskState::Preempted,
+            TaskState::BootFailed,
+        ];
+        let mut fates: Vec<Fate> = states.map(Fate::Over).into();
+        fates.extend([
+            Fate::Unsent,
+            Fate::Waiting(String::new()),
+            Fate::Held("JobHeldUser".into()),
+            Fate::Running("n1".into()),
+            Fate::Withdrawn,
+            Fate::Forgotten,
+            Fate::Unknown,
+        ]);
+        fates
+    }
+
+    #[test]
+    fn no_word_of_the_queue_counts_against_a_record_or_a_living_attempt() {
+        let new = Standing::Done(Arc::new(record(2, Outcome::Succeeded)));
+        let running = Standing::NotDone(NotDone::Running);
+        for fate in all_fates() {
+            assert_eq!(place(fate.clone()).verdict(Some(&new)), Verdict::Settled, "{fate}");
+            assert_eq!(place(fate.clone()).verdict(Some(&running)), Verdict::Pending, "{fate}");
+        }
+    }
+
+    #[test]
+    fn what_the_queue_lost_goes_there_again_and_what_ended_does_not() {
+        let of = |fate: &Fate| place(fate.clone()).verdict(None);
+        let lost: Vec<Fate> =
+            all_fates().into_iter().filter(|fate| matches!(of(fate), Verdict::Lost(_))).collect();
+        let states = [TaskState::NodeFailed, TaskState::Preempted, TaskState::BootFailed].map(Fate::Over);
+        assert_eq!(lost, states.into_iter().chain([Fate::Forgotten]).collect::<Vec<_>>());
+        for fate in all_fates() {
+            assert_eq!(of(&fate) == Verdict::Pending, fate.is_live(), "{fate}");
+        }
+    }
+
+    #[test]
+    fn a_failure_counts_once_its_task_makes_no_more_attempts() {
+        let failed =
+            Standing::NotDone(NotDone::Failed(Arc::new(record(2, Outcome::Signalled { signal: 11 }))));
+        let verdict = |fate| place(fate).verdict(Some(&failed));
+        assert_eq!(verdict(Fate::Running("n1".into())), Verdict::Pending);
+        assert_eq!(verdict(Fate::Over(TaskState::Failed)), Verdict::Settled);
+        assert_eq!(verdict(Fate::Forgotten), Verdict::Settled);
+        // One from before the submission says nothing.
+        let old = Standing::NotDone(NotDone::Failed(Arc::new(record(1, Outcome::Signalled { signal: 11 }))));
+        assert!(matches!(place(Fate::Forgotten).verdict(Some(&old)), Verdict::Lost(_)));
+        let interrupted = Outcome::Interrupted { message: "SIGTERM".into() };
+        let cut = Standing::NotDone(NotDone::Failed(Arc::new(record(2, interrupted))));
+        assert!(matches!(place(Fate::Over(TaskState::Preempted)).verdict(Some(&cut)), Verdict::Lost(_)));
+        assert!(matches!(place(Fate::Over(TaskState::TimedOut)).verdict(Some(&cut)), Verdict::Ended(_)));
+    }
+
+    #[test]
+    fn a_task_tells_why_it_left_a_job() {
+        let left = Whereabouts { leftover: Some("a smaller batch".into()), ..place(Fate::Forgotten) };
+        assert_eq!(left.verdict(None), Verdict::Ended("a smaller batch".into()));
+        let again = Whereabouts { fate: Fate::Running("n1".into()), ..left };
+        assert_eq!(again.verdict(None), Verdict::Pending);
+    }
+}

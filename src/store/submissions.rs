@@ -1,0 +1,357 @@
+//! The submissions of a store: what was handed to a queue, what the queue answered, and what the tasks left over.
+//!
+//! ```text
+//! runs/.queue/<name>.json               the submission, frozen before the queue hears of it
+//! runs/.queue/<name>.sh                 the script of its tasks
+//! runs/.queue/<name>.ticket.json        what the queue answered
+//! runs/.queue/<name>.left.<task>.json   the jobs that a task left without a result, with the reasons
+//! runs/.queue/<name>.over               nothing can come of it any more
+//! runs/.queue/out/<name>.<array>_<task> what its tasks printed
+//! ```
+#![expect(clippy::disallowed_methods, reason = "a submission is files")]
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::directory::Store;
+use super::error::StoreError;
+use crate::files::{
+    FILE_LIMIT, FormError, Versioned, WriteError, from_sealed_json, read_regular, to_sealed_json,
+    write_atomic,
+};
+use crate::lock::{For, open_or_make_lock};
+use crate::plan::{Leftovers, SUBMISSION_SCHEMA, Submission, Submitted, Ticket};
+
+/// The longest submission that is read. The longest array of Slurm has four million tasks.
+const SUBMISSION_LIMIT: u64 = 1 << 30;
+
+/// A file of a submission that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SubmissionError {
+    /// It cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        #[source]
+        source: io::Error,
+    },
+    /// It is torn, was changed after it was written, or has an unknown form or version.
+    #[error("{} is not usable", path.display())]
+    Form {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        #[source]
+        source: FormError,
+    },
+}
+
+impl Versioned for Submission {
+    const FILE: &'static str = "the submission";
+    const SCHEMA: u32 = SUBMISSION_SCHEMA;
+    const SEALED_SINCE: u32 = 1;
+
+    fn schema(&self) -> u32 {
+        self.schema
+    }
+}
+
+impl Versioned for Ticket {
+    const FILE: &'static str = "the ticket";
+    const SCHEMA: u32 = SUBMISSION_SCHEMA;
+    const SEALED_SINCE: u32 = 1;
+
+    fn schema(&self) -> u32 {
+        self.schema
+    }
+}
+
+impl Versioned for Leftovers {
+    const FILE: &'static str = "the list of what a task left over";
+    const SCHEMA: u32 = SUBMISSION_SCHEMA;
+    const SEALED_SINCE: u32 = 1;
+
+    fn schema(&self) -> u32 {
+        self.schema
+    }
+}
+
+/// The submissions of a store, as far as they can be read, and sentences about the others.
+#[derive(Debug, Default)]
+pub struct Submissions {
+    /// Those of which something can still come.
+    pub open: Vec<Submitted>,
+    /// What cannot be read.
+    pub problems: Vec<SubmissionError>,
+}
+
+/// Held while submissions are made, so that two `orchestrate`s of a host do not hand over the same jobs.
+#[derive(Debug)]
+pub struct QueueLock(#[expect(dead_code, reason = "open, because that is what holds the lock")] File);
+
+/// The files of one submission.
+#[derive(Clone, Debug)]
+pub struct SubmissionFiles {
+    directory: PathBuf,
+    name: String,
+}
+
+impl SubmissionFiles {
+    /// Those of the submission whose frozen file is at `path`.
+    pub fn at(path: &Path) -> Option<SubmissionFiles> {
+        let name = path.file_name()?.to_str()?.strip_suffix(".json")?.to_owned();
+        Some(SubmissionFiles { directory: path.parent()?.to_owned(), name })
+    }
+
+    fn with(&self, ending: &str) -> PathBuf {
+        self.directory.join(format!("{}{ending}", self.name))
+    }
+
+    /// The frozen submission.
+    pub fn frozen(&self) -> PathBuf {
+        self.with(".json")
+    }
+
+    /// The script of its tasks.
+    pub fn script(&self) -> PathBuf {
+        self.with(".sh")
+    }
+
+    /// What the queue answered.
+    pub fn ticket(&self) -> PathBuf {
+        self.with(".ticket.json")
+    }
+
+    /// What its task of this number left over.
+    pub fn leftovers(&self, task: usize) -> PathBuf {
+        self.with(&format!(".left.{task}.json"))
+    }
+
+    /// Tells that nothing can come of it any more.
+    fn over(&self) -> PathBuf {
+        self.with(".over")
+    }
+
+    /// The directory of what tasks print.
+    pub fn printed(&self) -> PathBuf {
+        self.directory.join("out")
+    }
+
+    /// Reads the frozen submission.
+    ///
+    /// # Errors
+    /// [`SubmissionError`].
+    pub fn load(&self) -> Result<Submission, SubmissionError> {
+        load(&self.frozen(), SUBMISSION_LIMIT)
+    }
+
+    /// Writes the jobs that the task of this number left without a result. Without any, what an earlier try of the task
+    /// wrote is removed.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn save_leftovers(&self, task: usize, leftovers: &Leftovers) -> Result<(), WriteError> {
+        let path = self.leftovers(task);
+        if !leftovers.jobs.is_empty() {
+            return write_atomic(&path, &to_sealed_json(leftovers));
+        }
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => Err(WriteError { path, source }),
+            _ => Ok(()),
+        }
+    }
+
+    fn load_all(&self) -> Result<Submitted, SubmissionError> {
+        let mut found = Submitted {
+            submission: self.load()?,
+            ticket: if_there(load(&self.ticket(), FILE_LIMIT))?,
+            leftovers: BTreeMap::new(),
+        };
+        for task in 0..found.submission.tasks() {
+            let leftovers = self.leftovers(task);
+            // Nearly all tasks leave nothing.
+            if leftovers.exists() {
+                found.add(load(&leftovers, FILE_LIMIT)?);
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl Store {
+    fn queue(&self) -> PathBuf {
+        self.root().join(".queue")
+    }
+
+    /// The files of the submission called `name`.
+    pub fn submission_files(&self, name: &str) -> SubmissionFiles {
+        SubmissionFiles { directory: self.queue(), name: name.to_owned() }
+    }
+
+    /// Takes the lock of those who make submissions, and waits for it. Where locks keep nobody out, two can make
+    /// submissions of the same jobs; then the claims of attempts keep the tasks apart.
+    ///
+    /// # Errors
+    /// The directory or the lock cannot be made.
+    pub fn lock_queue(&self) -> Result<QueueLock, WriteError> {
+        let directory = self.queue();
+        let path = directory.join("lock");
+        fs::create_dir_all(&directory)
+            .and_then(|()| open_or_make_lock(&path, For::Us).map_err(io::Error::from))
+            .and_then(|file| file.lock().map(|()| QueueLock(file)))
+            .map_err(|source| WriteError { path, source })
+    }
+
+    /// Freezes `submission`, with the `script` of its tasks, before the queue hears of it.
+    ///
+    /// # Errors
+    /// It cannot be written, or one of this name is there.
+    pub fn freeze(&self, submission: &Submission, script: &str) -> Result<SubmissionFiles, WriteError> {
+        let files = self.submission_files(&submission.name);
+        let wrong = |path: PathBuf| |source| WriteError { path, source };
+        let printed = files.printed();
+        fs::create_dir_all(&printed).map_err(wrong(printed))?;
+        let frozen = files.frozen();
+        if frozen.exists() {
+            return Err(wrong(frozen)(io::ErrorKind::AlreadyExists.into()));
+        }
+        // The frozen file is last: a submission that can be read has everything that it needs.
+        write_atomic(&files.script(), script.as_bytes())?;
+        write_atomic(&frozen, &to_sealed_json(submission))?;
+        Ok(files)
+    }
+
+    /// Writes what the queue answered.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn save_ticket(&self, ticket: &Ticket) -> Result<(), WriteError> {
+        write_atomic(&self.submission_files(&ticket.name).ticket(), &to_sealed_json(ticket))
+    }
+
+    /// Notes that nothing can come of the submission called `name` any more, so that nobody reads it again.
+    pub fn close_submission(&self, name: &str) {
+        // It only saves time.
+        let _ = fs::write(self.submission_files(name).over(), "");
+    }
+
+    /// The submissions of which something can still come. What cannot be read is told, and skipped.
+    ///
+    /// # Errors
+    /// [`StoreError::Read`].
+    pub fn load_submissions(&self) -> Result<Submissions, StoreError> {
+        let directory = self.queue();
+        let read = |source| StoreError::Read { path: directory.clone(), source };
+        let entries = match fs::read_dir(&directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Submissions::default()),
+            other => other.map_err(read)?,
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(read)?.file_name().to_string_lossy().into_owned();
+            names.extend(name.strip_suffix(".json").filter(|name| is_submission(name)).map(str::to_owned));
+        }
+        names.sort_unstable();
+        let mut found = Submissions::default();
+        for name in names {
+            let files = self.submission_files(&name);
+            if files.over().exists() {
+                continue;
+            }
+            match files.load_all() {
+                Ok(submitted) => found.open.push(submitted),
+                Err(problem) => found.problems.push(problem),
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Whether the file `name`.json is a submission, and not a file beside one.
+fn is_submission(name: &str) -> bool {
+    let is_beside = name.ends_with(".ticket")
+        || name.rsplit_once(".left.").is_some_and(|(_, task)| task.bytes().all(|byte| byte.is_ascii_digit()));
+    name.starts_with("orch-") && !is_beside
+}
+
+fn load<T: Versioned>(path: &Path, limit: u64) -> Result<T, SubmissionError> {
+    let bytes = read_regular(path, limit)
+        .map_err(|source| SubmissionError::Read { path: path.to_owned(), source })?;
+    from_sealed_json(&bytes).map_err(|source| SubmissionError::Form { path: path.to_owned(), source })
+}
+
+/// What was read, or nothing if there is no such file.
+fn if_there<T>(read: Result<T, SubmissionError>) -> Result<Option<T>, SubmissionError> {
+    match read {
+        Err(SubmissionError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::plan::example_submission;
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::create(&directory.path().join("runs")).unwrap();
+        (directory, store)
+    }
+
+    fn ticket(of: &Submission) -> Ticket {
+        Ticket { schema: SUBMISSION_SCHEMA, name: of.name.clone(), array: 7, submitted: None }
+    }
+
+    #[test]
+    fn what_was_handed_over_is_read_again_with_all_that_is_known_of_it() {
+        let (_directory, store) = store();
+        let submission = example_submission(5, 2);
+        assert!(store.load_submissions().unwrap().open.is_empty(), "there is no such directory");
+        let files = store.freeze(&submission, "exit 0\n").unwrap();
+        assert_eq!(fs::read_to_string(files.script()).unwrap(), "exit 0\n");
+        let read = || store.load_submissions().unwrap().open.remove(0);
+        assert_eq!((read().submission, read().ticket), (submission.clone(), None));
+        store.save_ticket(&ticket(&submission)).unwrap();
+        let left = submission.plan.jobs[4].id();
+        let why = || "it does not belong on n2".to_owned();
+        let leftovers = Leftovers { schema: SUBMISSION_SCHEMA, jobs: BTreeMap::from([(left, why())]) };
+        files.save_leftovers(2, &leftovers).unwrap();
+        assert_eq!((read().ticket, read().leftovers[&left].clone()), (Some(ticket(&submission)), why()));
+        files.save_leftovers(2, &Leftovers::default()).unwrap();
+        files.save_leftovers(2, &Leftovers::default()).unwrap();
+        assert!(read().leftovers.is_empty(), "another try left nothing");
+        store.close_submission(&submission.name);
+        assert!(store.load_submissions().unwrap().open.is_empty());
+        assert_eq!(SubmissionFiles::at(&files.frozen()).unwrap().load().unwrap(), submission);
+    }
+
+    #[test]
+    fn a_submission_is_frozen_once() {
+        let (_directory, store) = store();
+        let submission = example_submission(1, 1);
+        store.freeze(&submission, "").unwrap();
+        let error = store.freeze(&submission, "").unwrap_err();
+        assert_eq!(error.source.kind(), io::ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn one_that_cannot_be_read_hides_no_other() {
+        let (_directory, store) = store();
+        let sound = example_submission(1, 1);
+        store.freeze(&sound, "").unwrap();
+        let torn = store.submission_files("orch-m-torn");
+        let bytes = fs::read(store.submission_files(&sound.name).frozen()).unwrap();
+        fs::write(torn.frozen(), &bytes[..bytes.len() - 3]).unwrap();
+        fs::write(store.queue().join("notes.json"), "{}").unwrap();
+        let found = store.load_submissions().unwrap();
+        assert_eq!((found.open.len(), found.problems.len()), (1, 1));
+        assert!(found.problems[0].to_string().contains("orch-m-torn.json"), "{:?}", found.problems);
+    }
+}
