@@ -204,20 +204,69 @@ bench-overhead *JOBS:
     python3 -B bench/overhead {{ orchestrate }} target/release/fake-worker {{ JOBS }}
 
 # Builds an orchestrate into dist/ that runs on any Linux from glibc 2.17 on, for x86-64 and for Arm. Fetches zig.
-dist-orchestrator:
+dist-orchestrator *PROCESSORS="x86_64 aarch64":
+    just _dist-programs dist {{ PROCESSORS }}
+
+# Everything is made in target/dist and moved at the end, so dist/ is never half of a release.
+# Makes a release in dist/: programs for glibc 2.17, tarballs, wheels and their checksums. Fetches zig.
+dist *PROCESSORS="x86_64 aarch64":
     #!/usr/bin/env bash
     set -euo pipefail
-    just _zig
-    mkdir -p dist
-    programs=
-    for processor in x86_64 aarch64; do
-        target=$processor-unknown-linux-gnu
-        just _has_target "$target"
-        PATH=$PWD/.venv-zig/bin:$PATH cargo zigbuild --release --locked --bin orchestrate --target "$target.2.17"
-        install "${CARGO_TARGET_DIR:-target}/$target/release/orchestrate" "dist/orchestrate-$processor-linux"
-        programs+=${programs:+:}$PWD/dist/orchestrate-$processor-linux
+    new=target/dist
+    rm -rf "$new"
+    just _dist-programs "$new" {{ PROCESSORS }}
+    # Every file in the wheel is as old as a zip file allows, so that two builds give the same bytes.
+    SOURCE_DATE_EPOCH=315532800 .venv-zig/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps \
+        --wheel-dir "$new" ./python
+    chmod 644 "$new"/*.whl
+    python3 -B packaging/pack.py "$new"
+    just dist-check "$new"
+    rm -rf dist
+    mv "$new" dist
+    ls dist
+    echo "dist: the worker is not in it, because it is tied to its libtorch; docs/installing.md says how to bring it" >&2
+
+# Checks a release: its checksums, that its wheel installs, and that its program starts on a Linux with an old glibc.
+dist-check DIRECTORY="dist":
+    #!/usr/bin/env bash
+    set -euo pipefail
+    [ -e "{{ DIRECTORY }}/SHA256SUMS" ] || {
+        echo "dist-check: there is no {{ DIRECTORY }}/SHA256SUMS: type \`just dist\`" >&2
+        exit 1
+    }
+    (cd "{{ DIRECTORY }}" && sha256sum --check --quiet SHA256SUMS)
+    echo "dist-check: every file has its checksum"
+    rm -rf target/dist-venv
+    python3 -m venv target/dist-venv
+    target/dist-venv/bin/python -m pip install --quiet --disable-pip-version-check --no-index \
+        "{{ DIRECTORY }}"/orchestrate-[0-9]*"_$(uname -m).whl"
+    echo "dist-check: the wheel installs $(target/dist-venv/bin/orchestrate --version)"
+    if packaging/old_root.sh "{{ DIRECTORY }}/orchestrate-$(uname -m)-linux"; then exit; else code=$?; fi
+    [ "$code" -eq 3 ] || exit "$code"
+    echo "dist-check: only the versions of its symbols say where it starts: $(just _dist-needs "{{ DIRECTORY }}")"
+
+# Builds the programs of a release, and checks which C library they need.
+_dist-programs PLACE *PROCESSORS:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    for processor in {{ PROCESSORS }}; do
+        just _has_target "$processor-unknown-linux-gnu"
     done
-    DISTRIBUTED_ORCHESTRATE=$programs cargo test --locked --quiet --test integration -- \
+    just _zig
+    mkdir -p "{{ PLACE }}"
+    for processor in {{ PROCESSORS }}; do
+        target=$processor-unknown-linux-gnu
+        PATH=$PWD/.venv-zig/bin:$PATH cargo zigbuild --release --locked --bin orchestrate --target "$target.2.17"
+        install "${CARGO_TARGET_DIR:-target}/$target/release/orchestrate" "{{ PLACE }}/orchestrate-$processor-linux"
+    done
+    just _dist-needs "{{ PLACE }}"
+
+# Prints what the programs of a release need, and fails if that is more than is promised.
+_dist-needs PLACE:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    programs=$(printf '%s:' "$PWD/{{ PLACE }}"/orchestrate-*-linux)
+    DISTRIBUTED_ORCHESTRATE=${programs%:} cargo test --locked --quiet --test integration -- \
         binaries::a_program_for_other_machines_keeps_its_promise --exact --nocapture
 
 # The libraries lie in target/cuda-load afterwards; delete it if you need the space.
@@ -280,10 +329,6 @@ _zig:
         python3 -m venv .venv-zig
         .venv-zig/bin/python -m pip install --quiet --disable-pip-version-check ziglang==0.17.1 cargo-zigbuild==0.24.0
     }
-
-# Builds the Python package as a wheel into dist/.
-dist:
-    .venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist ./python
 
 # Installs orchestrate, its worker, man pages and completions below PREFIX.
 install PREFIX=(env("HOME") / ".local"): build

@@ -10,6 +10,7 @@ mod harness;
 mod layers;
 mod matrices;
 mod measurement;
+mod packaging;
 mod parameters;
 mod profiling;
 mod readme;
