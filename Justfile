@@ -330,6 +330,44 @@ _zig:
         .venv-zig/bin/python -m pip install --quiet --disable-pip-version-check ziglang==0.17.1 cargo-zigbuild==0.24.0
     }
 
+# Builds an image with ENGINE from containers/Containerfile: orchestrate, its worker, and libtorch for CUDA.
+container ENGINE="podman" *ARGS:
+    {{ ENGINE }} build --file containers/Containerfile --tag orchestrate {{ ARGS }} .
+
+# The image starts from a Debian that mmdebstrap makes, so only Debian's mirror is needed, and no registry of images.
+# Builds the small image of containers/Containerfile from dist/ with ENGINE, and runs a matrix in it.
+container-check ENGINE="podman":
+    #!/usr/bin/env bash
+    set -euo pipefail
+    engine="{{ ENGINE }}"
+    for tool in "${engine%% *}" mmdebstrap; do
+        command -v "$tool" >/dev/null || {
+            echo "container-check: $tool is not installed; on Debian: apt install $tool" >&2
+            exit 1
+        }
+    done
+    processor=$(uname -m)
+    [ -e "dist/orchestrate-$processor-linux" ] || {
+        echo "container-check: there is no dist/orchestrate-$processor-linux: type \`just dist $processor\`" >&2
+        exit 1
+    }
+    base=target/container-base.tar
+    mkdir -p target
+    [ -e "$base" ] || {
+        mmdebstrap --quiet --variant=minbase --include=python3,time --format=tar bookworm "$base.new"
+        mv "$base.new" "$base"
+    }
+    $engine import "$base" localhost/orchestrate-base
+    $engine build --network none --file containers/Containerfile --target alone --tag localhost/orchestrate-check \
+        --build-arg BASE=localhost/orchestrate-base --build-arg PROCESSOR="$processor" .
+    project=$(mktemp -d)
+    trap 'rm -rf "$project"' EXIT
+    cp containers/check.yaml containers/check.py "$project"
+    $engine run --rm --network none --volume "$project:/project" localhost/orchestrate-check \
+        orchestrate run check.yaml
+    [ -e "$project/runs/check" ] || { echo "container-check: the store did not stay on the host" >&2; exit 1; }
+    echo "container-check: $engine built the image, and a matrix ran in it"
+
 # Installs orchestrate, its worker, man pages and completions below PREFIX.
 install PREFIX=(env("HOME") / ".local"): build
     install -d {{ PREFIX }}/bin {{ PREFIX }}/share/man/man1 {{ PREFIX }}/share/bash-completion/completions

@@ -105,3 +105,13 @@ fn where_no_program_was_started_the_check_does_not_pass() {
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("set OLD_ROOT to a root file system that has one"), "{said}");
 }
+
+#[test]
+fn images_have_the_libtorch_of_bootstrap() {
+    let bootstrap = fs::read_to_string(root().join("bootstrap.sh")).unwrap();
+    let version = bootstrap.lines().find_map(|line| line.strip_prefix("readonly TORCH=")).unwrap();
+    let containerfile = fs::read_to_string(root().join("containers/Containerfile")).unwrap();
+    assert!(containerfile.contains(&format!("\nARG TORCH={version}\n")), "{version}");
+    let definition = fs::read_to_string(root().join("containers/Apptainer.def")).unwrap();
+    assert!(definition.contains(&format!(" torch=={version}\n")), "{version}");
+}
