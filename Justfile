@@ -103,6 +103,15 @@ torture-slurm SECONDS="600" SEED="1":
     python3 -B tests/slurm/torture.py {{ orchestrate }} {{ parent_directory(orchestrate) }}/fake-worker \
         "${CARGO_TARGET_DIR:-target}/torture-slurm" --seconds {{ SECONDS }} --seed {{ SEED }}
 
+# Runs the quickstart's first network on two hosts that `ssh` reaches, both on this machine, and reports.
+quickstart-ssh: build
+    tests/ssh/quickstart.sh
+
+# Cuts, reboots and kills everybody on two hosts, on this machine, for so many SECONDS, resumes, and judges what is left.
+torture-ssh SECONDS="600" SEED="1":
+    cargo build --release --locked --bin orchestrate
+    python3 -B tests/ssh/torture.py {{ SECONDS }} --seed {{ SEED }} --orchestrate {{ orchestrate }}
+
 # Breaks orchestrate in five ways, in a build of its own, and checks that the fault campaign sees each of them.
 torture-sees:
     cargo build --release --locked --features break --bin orchestrate --target-dir target/break

@@ -1,11 +1,14 @@
 //! `orchestrate logs`: the output of a job's worker.
+#![expect(clippy::disallowed_methods, reason = "what another host has is shown by a process")]
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use super::output::{print, print_bytes};
 use super::pick::{Found, PickArgs};
+use super::queue::logs_elsewhere;
 use super::{Exit, Failure, Global};
 use crate::files::{AttemptDir, open_regular};
 use crate::store::Store;
@@ -30,6 +33,11 @@ pub(super) struct LogsArgs {
 pub(super) fn run(args: LogsArgs, global: &Global) -> Result<Exit, Failure> {
     let store = Store::at(&global.store).map_err(Failure::store)?;
     let found = args.job.find(&store)?;
+    if found.dir.attempts().is_ok_and(|attempts| attempts.is_empty())
+        && let Some(words) = logs_elsewhere(&store, &found.dir)?
+    {
+        return show_elsewhere(&words);
+    }
     let attempt = choose_attempt(&found, args.attempt)?;
     let wanted = [(attempt.stdout(), !args.stderr), (attempt.stderr(), !args.stdout)];
     let mut logs = Vec::new();
@@ -47,6 +55,15 @@ pub(super) fn run(args: LogsArgs, global: &Global) -> Result<Exit, Failure> {
         }
     }
     Ok(Exit::Done)
+}
+
+/// Shows what another host has, by the command with these words.
+fn show_elsewhere(words: &[String]) -> Result<Exit, Failure> {
+    let status = Command::new(&words[0]).args(&words[1..]).stdin(Stdio::null()).status()?;
+    match status.success() {
+        true => Ok(Exit::Done),
+        false => Err(Failure::new(Exit::NothingSelected, "its host has not shown what it printed")),
+    }
 }
 
 fn choose_attempt(found: &Found, wanted: Option<u32>) -> Result<AttemptDir, Failure> {

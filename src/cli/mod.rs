@@ -28,6 +28,7 @@ mod explain;
 mod failure;
 mod find;
 mod global;
+mod hosts;
 mod load;
 mod logs;
 mod man;
@@ -35,6 +36,7 @@ mod marked;
 mod merge;
 mod misread;
 mod needs;
+mod on_host;
 mod others;
 mod output;
 mod peaks;
@@ -129,11 +131,16 @@ enum Verb {
     Dataset(dataset::DatasetArgs),
     /// Describe this host, and report what would spoil a measurement on it.
     Doctor(doctor::DoctorArgs),
+    /// Look at the hosts of a matrix that ssh reaches.
+    Hosts(hosts::HostsArgs),
     /// Write env_info.md and system.json, which describe this host for a report.
     Env(env::EnvArgs),
     /// Run the jobs of one task of a submission; Slurm types this.
     #[command(hide = true)]
     RunTask(run_task::RunTaskArgs),
+    /// Answer another orchestrate, which asks over ssh.
+    #[command(hide = true)]
+    OnHost(on_host::OnHostArgs),
     /// Print the completion script of a shell.
     Completions(completions::CompletionsArgs),
     /// Write the man pages.
@@ -173,8 +180,10 @@ pub fn main() -> ExitCode {
         Verb::Complexity(args) => complexity::run(args, &global),
         Verb::Dataset(args) => dataset::run(args, &global),
         Verb::Doctor(args) => doctor::run(args, &global),
+        Verb::Hosts(args) => hosts::run(args, &global),
         Verb::Env(args) => env::run(args, &global),
         Verb::RunTask(args) => run_task::run(&args, &global),
+        Verb::OnHost(args) => on_host::run(&args, &global),
         Verb::Completions(args) => completions::run(args),
         Verb::Man(args) => man::run(args, Cli::command()),
     };

@@ -1,6 +1,7 @@
 //! `orchestrate run`, and what it shares with `resume`: the execution of a plan.
 #![expect(clippy::disallowed_methods, reason = "a submission tells when it was made, and by which program")]
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +20,7 @@ use super::needs::ByMarks;
 use super::others::tell_others;
 use super::output::{hint, print_line, say, warn};
 use super::progress::{Display, Style};
-use super::queue::{Followed, Handing, follow, look, print_submissions, submit};
+use super::queue::{Followed, Handing, Queues, follow, look, print_submissions, submit};
 use super::refusal::{dispatch_failure, site_failure};
 use super::secrets::{load_secrets, tell_guarded};
 use super::select::SelectArgs;
@@ -34,7 +35,6 @@ use crate::plan::{
     Decided, Decision, Estimator, Inventory, Origin, Plan, Standing, misreadings, quote, renamed,
     rerun_marked, rerun_stale,
 };
-use crate::queue::Slurm;
 use crate::record::{HostFacts, Record};
 use crate::run::{RunOrder, Site, SiteError, dispatch};
 use crate::store::{Store, StoreError};
@@ -153,7 +153,7 @@ struct Execution<'a> {
 struct Shares {
     /// This host does.
     local: Vec<Decided>,
-    /// Slurm does.
+    /// Slurm or another host does.
     queued: Vec<Decided>,
 }
 
@@ -194,7 +194,7 @@ impl Execution<'_> {
         Ok(self.conclude(&summary))
     }
 
-    /// Hands over what Slurm starts, runs what this host starts, and then follows Slurm's share.
+    /// Hands over what others start, runs what this host starts, and then follows what was handed over.
     fn run_everywhere(
         &self,
         shares: &Shares,
@@ -204,20 +204,19 @@ impl Execution<'_> {
     ) -> Result<Summary, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let is_queued = shares.queued.iter().any(|decided| decided.decision.runs());
-        // Jobs of a host without Slurm do not run.
-        let mut slurm = if is_queued { Slurm::find() } else { None };
-        if let Some(slurm) = &mut slurm {
-            runtime.block_on(submit(slurm, handing, &shares.queued, &inventory))?;
+        let mut queues = is_queued.then(Queues::find);
+        if let Some(queues) = &mut queues {
+            runtime.block_on(submit(queues, handing, &shares.queued, &inventory))?;
         }
         let mut summary = match site {
             Some(site) => self.dispatch(&runtime, &shares.local, inventory, site)?,
             None => Summary::of(&shares.local),
         };
-        let followed = match slurm {
-            Some(mut slurm) if summary.stopped_by.is_none() => {
+        let followed = match queues {
+            Some(mut queues) if summary.stopped_by.is_none() => {
                 let mut observer = self.display(std::iter::empty());
                 Some(runtime.block_on(follow(
-                    &mut slurm,
+                    &mut queues,
                     handing,
                     &shares.queued,
                     self.host,
@@ -372,14 +371,17 @@ impl Execution<'_> {
         }
     }
 
-    /// Tells that Slurm goes on, if it has something.
+    /// Tells that Slurm and hosts go on, if they have something.
     fn advise_of_the_queue(&self) {
         let places = look(self.store, self.plan).unwrap_or_default();
-        let jobs = places.values().filter(|place| place.fate.is_live()).count();
-        if jobs > 0 {
+        let mut kept: BTreeMap<&str, usize> = BTreeMap::new();
+        for place in places.values().filter(|place| place.fate.is_live()) {
+            *kept.entry(place.queue.name()).or_default() += 1;
+        }
+        for (queue, jobs) in kept {
             let (name, store) = (quote(&self.plan.matrix.name), store_flag(self.global));
             self.advise(&format!(
-                "Slurm keeps {}: `orchestrate status {name} --watch{store}` follows them, `orchestrate stop \
+                "{queue} keeps {}: `orchestrate status {name} --watch{store}` follows them, `orchestrate stop \
                  {name}{store}` ends them",
                 jobs_text(jobs)
             ));

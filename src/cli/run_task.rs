@@ -5,6 +5,7 @@
 //! claimed, waits, and then finds the jobs done.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use super::clouds::contradiction_lines;
@@ -42,11 +43,29 @@ pub(super) fn run(args: &RunTaskArgs, global: &Global) -> Result<Exit, Failure> 
         Failure::new(Exit::Usage, what).hint("`orchestrate run MATRIX.yaml` makes them for Slurm")
     };
     let files = SubmissionFiles::at(&args.submission).ok_or_else(not_one)?;
-    let submission = files.load().map_err(|error| Failure::new(Exit::StoreUnusable, error))?;
-    let task = Task::of(&submission, args.task)?;
+    run_submission(&files, args.task, global).map(|end| end.exit)
+}
+
+/// How a task ended.
+#[derive(Debug)]
+pub(super) struct TaskEnd {
+    pub(super) exit: Exit,
+    /// What stopped it early, if something did.
+    pub(super) stopped_by: Option<String>,
+}
+
+/// Runs the jobs of the task `number` of a submission, and notes what it leaves without a result.
+pub(super) fn run_submission(
+    files: &SubmissionFiles,
+    number: usize,
+    global: &Global,
+) -> Result<TaskEnd, Failure> {
+    let unusable = |error: Box<dyn Error + Send + Sync>| Failure::new(Exit::StoreUnusable, error);
+    let submission = files.load().map_err(|error| unusable(error.into()))?;
+    let task = Task::of(&submission, number)?;
     let (ended, left) = task.work(global);
     let leftovers = Leftovers { schema: SUBMISSION_SCHEMA, jobs: left };
-    files.save_leftovers(args.task, &leftovers).map_err(|error| Failure::new(Exit::StoreUnusable, error))?;
+    files.save_leftovers(number, &leftovers).map_err(|error| unusable(error.into()))?;
     ended
 }
 
@@ -77,7 +96,7 @@ impl<'a> Task<'a> {
     }
 
     /// Runs what is to run. Whatever happens, tells what is left.
-    fn work(&self, global: &Global) -> (Result<Exit, Failure>, Left) {
+    fn work(&self, global: &Global) -> (Result<TaskEnd, Failure>, Left) {
         let host = probe_host();
         let plan = Plan { jobs: self.jobs.to_vec(), ..self.submission.plan.clone() };
         let inventory = self.inventory();
@@ -85,7 +104,8 @@ impl<'a> Task<'a> {
         self.rerun(&mut decided, &inventory);
         let mut left: Left = decided.iter().filter_map(left_by_decision).collect();
         if !decided.iter().any(|decided| decided.decision.runs()) {
-            return (Ok(if left.is_empty() { Exit::Done } else { Exit::SomeFailed }), left);
+            let exit = if left.is_empty() { Exit::Done } else { Exit::SomeFailed };
+            return (Ok(TaskEnd { exit, stopped_by: None }), left);
         }
         let site = match site(&plan, &decided, &host) {
             Ok(site) => site,
@@ -114,7 +134,8 @@ impl<'a> Task<'a> {
             no_wait: false,
             join: true,
         };
-        let ended = run_jobs(order, &mut observer).map(|summary| exit_of(&summary));
+        let ended = run_jobs(order, &mut observer)
+            .map(|summary| TaskEnd { exit: exit_of(&summary), stopped_by: summary.stopped_by });
         (ended, left)
     }
 

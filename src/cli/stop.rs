@@ -11,7 +11,7 @@ use super::global::store_flag;
 use super::others::OtherRun;
 use super::output::{hint, print_line};
 use super::pick::find_job;
-use super::queue::{cancel, cancel_job};
+use super::queue::{CancelledJob, cancel, cancel_job};
 use super::{Exit, Failure, Global};
 use crate::event::{Event, Observer};
 use crate::files::{JobDir, probe_locks};
@@ -53,6 +53,11 @@ pub(super) fn run(args: StopArgs, global: &Global) -> Result<Exit, Failure> {
     // A thread that still waits for a lock must not delay the exit.
     runtime.shutdown_background();
     result
+}
+
+/// Ends what runs of the matrix called `name`, and waits until it has ended.
+pub(super) fn stop_matrix(name: &str, global: &Global) -> Result<Exit, Failure> {
+    run(StopArgs { what: Some(name.to_owned()), conditions: Vec::new() }, global)
 }
 
 /// The command that stops what `words` name; everything without words.
@@ -142,12 +147,14 @@ impl Stopping<'_> {
         Ok(Exit::Done)
     }
 
-    /// Stops what a queue has of `matrix`, or of all, so that it starts nothing more, and then what runs.
+    /// Stops what was handed over of `matrix`, or of all, so that it starts nothing more, and then what runs.
     async fn stop_all(&self, matrix: Option<&str>) -> Result<Vec<Stopped>, Failure> {
         let cancelled = cancel(self.store, matrix).await?;
         let mut stopped = Vec::new();
-        for (name, tasks) in cancelled {
-            print_line(&format!("cancelled {} of {name} with Slurm", count_text(tasks, "task")))?;
+        for (name, cancelled) in cancelled {
+            for (queue, tasks) in cancelled.tasks {
+                print_line(&format!("cancelled {} of {name} with {queue}", count_text(tasks, "task")))?;
+            }
             stopped.push(Stopped { matrix: name, run_goes_on: false });
         }
         stopped.extend(self.stop_runs(matrix).await?);
@@ -204,8 +211,9 @@ impl Stopping<'_> {
 
     /// Stops the job in `dir`, which does not run, if it waits in a queue.
     async fn stop_queued(&self, dir: &JobDir) -> Result<Vec<Stopped>, Failure> {
-        let Some(matrix) = cancel_job(self.store, dir).await? else { return Ok(Vec::new()) };
-        print_line(&format!("cancelled the task of {} with Slurm", dir.name()))?;
+        let Some(cancelled) = cancel_job(self.store, dir).await? else { return Ok(Vec::new()) };
+        let CancelledJob { matrix, queue } = cancelled;
+        print_line(&format!("cancelled the task of {} with {queue}", dir.name()))?;
         Ok(vec![Stopped { matrix, run_goes_on: true }])
     }
 

@@ -122,7 +122,8 @@ fn usable_processors() -> u32 {
     std::thread::available_parallelism().map_or(1, |number| u32::try_from(number.get()).unwrap_or(u32::MAX))
 }
 
-fn hostname() -> String {
+/// The name that this host gives itself.
+pub fn hostname() -> String {
     let name = nix::unistd::gethostname().unwrap_or_default();
     name.to_string_lossy().into_owned()
 }

@@ -32,7 +32,7 @@ pub(crate) use cgroup::{CgroupPlace, held_seconds};
 pub use clock::probe_since_boot;
 pub use cloud::{AZURE_VARIABLE, InCloud, MetadataService, TIMEOUT_VARIABLE, probe_cloud};
 pub(crate) use facts::busy_seconds;
-pub use facts::{DEVICES_VARIABLE, probe_counters, probe_host, probe_memory_available};
+pub use facts::{DEVICES_VARIABLE, hostname, probe_counters, probe_host, probe_memory_available};
 pub(crate) use nvidia::{Gpu, GpuUse, gpu_uses};
 pub use nvidia::{GpuProcess, probe_gpu_processes};
 pub(crate) use parse::{counter, memory_value};

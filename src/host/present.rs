@@ -15,12 +15,17 @@ pub fn probe_present(
 ) -> Present {
     let workers = programs.workers_of_done(plan, inventory, host);
     let environment = Some(programs.surroundings().ambient.clone());
-    Present { workers, gpus: reachable_gpus(host), environment, slurm: finds_slurm() }
+    Present { workers, gpus: reachable_gpus(host), environment, slurm: finds_slurm(), ssh: finds_ssh() }
 }
 
 /// Whether jobs can be handed to Slurm from here.
 fn finds_slurm() -> bool {
     !["sbatch", "squeue", "scancel", "scontrol"].iter().any(|name| own_program(name).is_none())
+}
+
+/// Whether jobs can be handed to other hosts from here.
+fn finds_ssh() -> bool {
+    own_program("ssh").is_some()
 }
 
 /// The NVIDIA GPUs of `host`, numbered as jobs number them. Empty if its driver reports more or fewer than can be used:

@@ -8,30 +8,58 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::keys::{self, PACK, RETRIES, SHORTEST_TASK, THROTTLE};
-use super::mask::{is_like_a_variable, is_part_of_a_name};
 use super::note::{Notes, Span, Spanned};
-use super::reader::{check_keys, count, duration, entries, get, list, mismatch, text, word};
+use super::reader::{check_keys, count, duration, entries, get, mismatch, text, word};
 use super::sbatch::check_option;
+use super::shell::{shell_line, texts};
+use super::ssh::{SshRequest, read_ssh};
 use super::tree::{Entry, Node, Value};
 use crate::job::Device;
-use crate::record::{holds_password, looks_secret};
+use crate::record::holds_password;
 
 /// What starts the jobs of an env.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "an env has one, and a matrix has few envs")]
 pub enum Executor {
     /// The `orchestrate` that runs the matrix, on its own host.
     #[default]
     Local,
     /// Slurm, on its nodes.
     Slurm(SlurmRequest),
+    /// A host that OpenSSH reaches.
+    Ssh(SshRequest),
 }
 
 impl Executor {
     /// Whether jobs start on the host of the `orchestrate` that runs the matrix.
     pub fn is_local(&self) -> bool {
         matches!(self, Executor::Local)
+    }
+
+    /// What people call it: `Slurm`, or the host.
+    pub fn name(&self) -> &str {
+        match self {
+            Executor::Local => "this host",
+            Executor::Slurm(_) => "Slurm",
+            Executor::Ssh(request) => &request.host,
+        }
+    }
+
+    /// How often it is handed jobs again that it lost.
+    pub fn retries(&self) -> u32 {
+        match self {
+            Executor::Local => 0,
+            Executor::Slurm(request) => request.retries,
+            Executor::Ssh(request) => request.retries,
+        }
+    }
+
+    /// How many jobs a task has, at least 1. A host of its own gets all jobs of its env as one.
+    pub fn pack(&self) -> usize {
+        match self {
+            Executor::Slurm(request) => usize::try_from(request.pack).unwrap_or(usize::MAX).max(1),
+            Executor::Local | Executor::Ssh(_) => usize::MAX,
+        }
     }
 }
 
@@ -63,6 +91,9 @@ pub struct SlurmRequest {
     pub setup: Vec<String>,
     /// Further options of `sbatch`, each with its value. None has a line break.
     pub options: Vec<String>,
+    /// The image of an Apptainer container in which tasks run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
 }
 
 impl Default for SlurmRequest {
@@ -80,6 +111,7 @@ impl Default for SlurmRequest {
             retries: 3,
             setup: Vec::new(),
             options: Vec::new(),
+            container: None,
         }
     }
 }
@@ -96,7 +128,7 @@ pub(super) struct ExecutorFile {
 impl ExecutorFile {
     /// Notes what else of an env contradicts its `where`: its device or its operating system.
     pub(super) fn check_system(&self, device: Option<Device>, os: Option<&str>, notes: &mut Notes) {
-        if self.declared.is_local() {
+        if !matches!(self.declared, Executor::Slurm(_)) {
             return;
         }
         if device == Some(Device::Mps) {
@@ -128,16 +160,41 @@ pub(super) fn read_executor(node: &Node, notes: &mut Notes) -> ExecutorFile {
     match &node.value {
         Value::Text(_) => match word(node, keys::EXECUTORS, notes) {
             Some("slurm") => ExecutorFile { declared: Executor::Slurm(SlurmRequest::default()), ..local },
+            Some("ssh") => {
+                let hint = "write `where: { ssh: { host: NAME } }`".to_owned();
+                notes.add_with_hint(node.span, "ssh", "needs a host", Some(hint));
+                local
+            }
             _ => local,
         },
         Value::Map(map) if !map.is_empty() => {
             check_keys(map, &[keys::WHERE], "`where`", notes);
-            get(map, "slurm").map_or(local, |node| read_slurm(node, notes))
+            read_map(map, node.span, notes).unwrap_or(local)
         }
         _ => {
-            mismatch(node, "`local`, `slurm`, or `{ slurm: { partition: gpu } }`", notes);
+            mismatch(
+                node,
+                "`local`, `slurm`, `{ slurm: { partition: gpu } }` or `{ ssh: { host: NAME } }`",
+                notes,
+            );
             local
         }
+    }
+}
+
+/// Reads a `where` that is a map; `None` if nothing in it can be used.
+fn read_map(map: &[Entry], span: Span, notes: &mut Notes) -> Option<ExecutorFile> {
+    match (get(map, "slurm"), get(map, "ssh")) {
+        (Some(_), Some(_)) => {
+            notes.add(span, "where", "names both `slurm` and `ssh`: the jobs of an env run in one place");
+            None
+        }
+        (Some(node), None) => Some(read_slurm(node, notes)),
+        (None, Some(node)) => {
+            let declared = Executor::Ssh(read_ssh(node, notes)?);
+            Some(ExecutorFile { declared, span: node.span, time: None })
+        }
+        (None, None) => None,
     }
 }
 
@@ -158,6 +215,7 @@ fn read_slurm(node: &Node, notes: &mut Notes) -> ExecutorFile {
         retries: number(map, "retries", RETRIES, notes).unwrap_or(default.retries),
         setup: texts(get(map, "setup"), "a list of lines of shell", notes, shell_line),
         options: texts(get(map, "options"), "a list of options of `sbatch`", notes, option),
+        container: get(map, "container").and_then(|node| image(node, notes)),
     };
     let time = get(map, "time").map(|node| Spanned { value: node.value.word(), span: node.span });
     ExecutorFile { declared: Executor::Slurm(request), span: node.span, time }
@@ -175,6 +233,20 @@ fn name(map: &[Entry], key: &str, what: &str, notes: &mut Notes) -> Option<Strin
         return None;
     }
     Some(name.value)
+}
+
+/// The path of a container's image.
+fn image(node: &Node, notes: &mut Notes) -> Option<String> {
+    let image = text(node, "the path of a container's image, such as `orchestrate.sif`", notes)?;
+    if image.value.starts_with('-') {
+        notes.add(
+            image.span,
+            &image.value,
+            "expected the path of a container's image, not beginning with `-`",
+        );
+        return None;
+    }
+    Some(image.value)
 }
 
 fn number(map: &[Entry], key: &str, range: RangeInclusive<i64>, notes: &mut Notes) -> Option<u32> {
@@ -197,48 +269,6 @@ fn time(node: &Node, notes: &mut Notes) -> Option<Duration> {
         return None;
     }
     Some(time)
-}
-
-/// The items of a list that can be missing, each read by `item`.
-fn texts(
-    node: Option<&Node>,
-    expected: &str,
-    notes: &mut Notes,
-    item: fn(&Node, &mut Notes) -> Option<String>,
-) -> Vec<String> {
-    let Some(node) = node.filter(|node| !matches!(node.value, Value::Null)) else { return Vec::new() };
-    let items = list(node, expected, notes).unwrap_or_default();
-    items.iter().filter_map(|node| item(node, notes)).collect()
-}
-
-/// Comments at the beginning of a script that `sbatch` takes for options.
-const DIRECTIVES: [&str; 2] = ["#SBATCH", "#PBS"];
-
-fn shell_line(node: &Node, notes: &mut Notes) -> Option<String> {
-    let expected = "one line of shell without control characters, such as `module load cuda/12`";
-    let line = text(node, expected, notes)?;
-    if holds_password("", &line.value) || sets_secret(&line.value) {
-        let message = "holds a secret, but lines of `setup` are saved as clear text";
-        let hint = "move it into a file that only you can read, and load that: `. ~/secrets.sh`".to_owned();
-        notes.add_with_hint(line.span, &line.value, message, Some(hint));
-        return None;
-    }
-    if DIRECTIVES.iter().any(|directive| line.value.trim_start().starts_with(directive)) {
-        notes.add(line.span, &line.value, "is an option of `sbatch`: write it under `options`");
-        return None;
-    }
-    Some(line.value)
-}
-
-/// Whether `line` gives a plain value to a variable that looks like a secret. What the shell itself finds out, such as
-/// `$(cat file)`, is no plain value.
-fn sets_secret(line: &str) -> bool {
-    line.match_indices('=').any(|(at, _)| {
-        let name = line[..at].rsplit(|letter| !is_part_of_a_name(letter)).next().unwrap_or_default();
-        let value = line[at + 1..].trim_start_matches(['"', '\'']);
-        let is_plain = value.starts_with(|first: char| !first.is_whitespace() && !"$`;&|)".contains(first));
-        is_plain && is_like_a_variable(name) && looks_secret(name)
-    })
 }
 
 fn option(node: &Node, notes: &mut Notes) -> Option<String> {
@@ -273,7 +303,7 @@ mod tests {
     fn request(slurm: &str) -> SlurmRequest {
         match executor(&format!(", where: {{ slurm: {slurm} }}")) {
             Executor::Slurm(request) => request,
-            Executor::Local => panic!("{slurm} is Slurm's"),
+            other => panic!("{slurm} is Slurm's, and not {other:?}"),
         }
     }
 
@@ -306,7 +336,8 @@ mod tests {
         let asked = request(
             "{ partition: gpu, account: proj1, qos: high, gres: \"gpu:1\", constraint: \"a100&nvlink\", \
              exclusive: false, time: 1h 30m, pack: 10, throttle: 4, retries: 0, \
-             setup: [module load cuda/12, \"export A_TOKEN=$(cat x)\"], options: [\"--mem=0\", -c8, \"--nice\"] }",
+             setup: [module load cuda/12, \"export A_TOKEN=$(cat x)\"], options: [\"--mem=0\", -c8, \"--nice\"], \
+             container: images/a.sif }",
         );
         let text = |word: &str| Some(word.to_owned());
         let expected = SlurmRequest {
@@ -322,6 +353,7 @@ mod tests {
             retries: 0,
             setup: vec!["module load cuda/12".to_owned(), "export A_TOKEN=$(cat x)".to_owned()],
             options: ["--mem=0", "-c8", "--nice"].map(str::to_owned).into(),
+            container: text("images/a.sif"),
         };
         assert_eq!(asked, expected);
     }
@@ -330,10 +362,13 @@ mod tests {
     fn each_mistake_is_told_once() {
         for (env, told) in [
             ("where: slrum", "did you mean `slurm`?"),
-            ("where: ~", "expected `local`, `slurm`, or"),
-            ("where: {}", "expected `local`, `slurm`, or"),
-            ("where: [slurm]", "expected `local`, `slurm`, or"),
+            ("where: ~", "expected `local`, `slurm`, `{ slurm:"),
+            ("where: {}", "expected `local`, `slurm`, `{ slurm:"),
+            ("where: [slurm]", "expected `local`, `slurm`, `{ slurm:"),
             ("where: { slrum: {} }", "is not a key of `where` (did you mean `slurm`?)"),
+            ("where: ssh", "needs a host (write `where: { ssh: { host: NAME } }`)"),
+            ("where: { slurm: {}, ssh: { host: a } }", "names both `slurm` and `ssh`"),
+            ("where: { slurm: { container: -x } }", "expected the path of a container's image"),
             ("where: { slurm: gpu }", "expected what to ask Slurm for"),
             ("where: { slurm: { partitoin: a } }", "is not a key of `slurm` (did you mean `partition`?)"),
             ("where: { slurm: { partition: ~ } }", "expected a partition's name"),

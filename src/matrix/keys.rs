@@ -50,7 +50,7 @@ pub(super) const ENV: &[KeyDoc] = &[
     key("device", "The device of the worker: `cpu`, `mps`, `cuda` or `cuda:<index>`."),
     key("host", "The host it belongs to; on other hosts its jobs are `not here`."),
     key("os", "The operating system it belongs to."),
-    key("where", "Where its jobs run: `local` (the default), or `slurm` with what to ask it for."),
+    key("where", "Where its jobs run: `local` (the default), `slurm`, or `ssh` with a host."),
     key(
         "share",
         "Whether other jobs may run on this host at the same time: `nothing` (the default) or `device`.",
@@ -150,8 +150,13 @@ pub(super) const CLOUD: &[KeyDoc] = &[
 ];
 
 /// Keys of `where`.
-pub(super) const WHERE: &[KeyDoc] =
-    &[key("slurm", "Jobs run as tasks of Slurm. These keys say what to ask it for; none is required.")];
+pub(super) const WHERE: &[KeyDoc] = &[
+    key("slurm", "Jobs run as tasks of Slurm. These keys say what to ask it for; none is required."),
+    key(
+        "ssh",
+        "Jobs run on a host that `ssh` reaches. These keys say which, and how; only `host` is required.",
+    ),
+];
 
 /// Keys of `where: { slurm: … }`.
 pub(super) const SLURM: &[KeyDoc] = &[
@@ -170,6 +175,23 @@ pub(super) const SLURM: &[KeyDoc] = &[
     key("retries", "How often a task that Slurm lost is submitted again; 3 if absent."),
     key("setup", "Lines of shell that a task starts with, such as `module load cuda/12`."),
     key("options", "Further options of `sbatch`, each with its value, such as `--mem=0`."),
+    key("container", "The image of an Apptainer container in which tasks run; none if absent."),
+];
+
+/// Keys of `where: { ssh: … }`.
+pub(super) const SSH: &[KeyDoc] = &[
+    key("host", "The host, as `ssh` knows it: an alias of `~/.ssh/config`, a name, or `user@name`."),
+    key(
+        "directory",
+        "The directory there that stands for the project; `orchestrate/<matrix>` in the home if absent.",
+    ),
+    key("setup", "Lines of shell before anything starts there, such as `. venv/bin/activate`."),
+    key(
+        "files",
+        "Files and directories of the project that are copied there, besides those of the worker's command.",
+    ),
+    key("program", "The `orchestrate` that is installed there; if absent, this one is copied."),
+    key("retries", "How often jobs are handed over again that the host lost; 3 if absent."),
 ];
 
 /// Keys of an entry of `exclude` in addition to names of parameters.
@@ -199,7 +221,7 @@ pub(super) const SYSTEMS: &[&str] = &["linux", "macos"];
 pub(super) const SHARES: &[&str] = &["nothing", "device"];
 
 /// The words that `where` can be.
-pub(super) const EXECUTORS: &[&str] = &["local", "slurm"];
+pub(super) const EXECUTORS: &[&str] = &["local", "slurm", "ssh"];
 
 /// Placeholders of a worker's command in addition to names of parameters.
 pub(super) const PLACEHOLDERS: &[&str] = &["model", "batch", "precision", "device", "repeat", "label", "out"];

@@ -30,7 +30,9 @@ mod repeats;
 mod sbatch;
 mod schema;
 mod selector;
+mod shell;
 mod size;
+mod ssh;
 mod thresholds;
 mod tree;
 mod variables;
@@ -54,6 +56,7 @@ pub use executor::{Executor, SlurmRequest};
 pub use note::{Note, Span, Spanned};
 pub use profile::NothingToProfile;
 pub use schema::schema;
+pub use ssh::SshRequest;
 pub use variables::{Secret, Variables};
 
 /// A checked matrix.

@@ -24,8 +24,9 @@ pub fn schema() -> Value {
             "ncu": object(&[keys::NCU], &[]),
             "perf": object(&[keys::PERF], &[]),
             "cloud": object(&[keys::CLOUD], &[]),
-            "where": object(&[keys::WHERE], &["slurm"]),
+            "where": not_empty(object(&[keys::WHERE], &[])),
             "slurm": object(&[keys::SLURM], &[]),
+            "ssh": object(&[keys::SSH], &["host"]),
             "command": object(&[keys::WORKER], &["command"]),
             "exclude": with_params(object(&[keys::EXCLUDE], &[]), &|parameter| condition(&value_of(parameter))),
             "include": with_params(object(&[keys::INCLUDE], &["model", "batch"]), &value_of),
@@ -163,7 +164,9 @@ fn shape(key: &str, tables: &[&'static [KeyDoc]]) -> Value {
         "order" => json!({ "enum": keys::ORDERS }),
         "os" => json!({ "enum": keys::SYSTEMS }),
         "share" => json!({ "enum": keys::SHARES }),
-        "where" => json!({ "anyOf": [reference(key), { "enum": keys::EXECUTORS }] }),
+        "where" => json!({ "anyOf": [reference(key), { "enum": ["local", "slurm"] }] }),
+        "ssh" => reference(key),
+        "files" => optional_list("^[^/\\x00-\\x1f\\x7f-\\x9f][^\\x00-\\x1f\\x7f-\\x9f]*$"),
         "partition" | "account" | "qos" | "gres" | "constraint" => {
             json!({ "type": "string", "pattern": "^[^-\\x00-\\x20\\x7f-\\xa0][^\\x00-\\x20\\x7f-\\xa0]*$" })
         }
@@ -238,6 +241,12 @@ fn condition(value: &Value) -> Value {
 
 fn list(items: &Value) -> Value {
     json!({ "type": "array", "items": items, "minItems": 1, "maxItems": keys::LONGEST_LIST })
+}
+
+/// `object` with at least one of its keys.
+fn not_empty(mut object: Map<String, Value>) -> Value {
+    object.insert("minProperties".into(), 1.into());
+    Value::Object(object)
 }
 
 /// A list of texts that match `pattern`, or nothing.

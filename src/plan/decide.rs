@@ -193,6 +193,10 @@ impl Scene<'_> {
             Executor::Slurm(_) => {
                 Some(format!("Slurm starts the jobs of the env `{}`, and its programs are not here", key.env))
             }
+            Executor::Ssh(_) if self.present.ssh => None,
+            Executor::Ssh(_) => {
+                Some(format!("the jobs of the env `{}` are handed over by `ssh`, which is not here", key.env))
+            }
         }
     }
 

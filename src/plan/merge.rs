@@ -14,6 +14,8 @@ pub enum Held {
     Nothing,
     /// The same record: it decides about the job here, or it did until a later attempt replaced it.
     Same,
+    /// A record that the other store has too, and that a later attempt replaced there.
+    Earlier,
     /// Attempts without a record, or a record that is damaged.
     NoResult,
     /// Another record, of an attempt that did not succeed.
@@ -42,11 +44,12 @@ pub enum MergeDecision {
 /// What to do with a record that another store brings, where this one has `held` of the job. The record `succeeded` or
 /// not. With `replace`, the user prefers the successes of the other store.
 ///
-/// A success replaces what is none, and nothing else replaces anything unasked. So no success is lost, and to merge
-/// again changes nothing.
+/// A success replaces what is none, and a later attempt of the same store replaces an earlier one, as it did there.
+/// Nothing else replaces anything unasked. So no success is lost, and to merge again changes nothing.
 pub fn decide_merge(held: Held, succeeded: bool, replace: bool) -> MergeDecision {
     match held {
         Held::Nothing => MergeDecision::Take,
+        Held::Earlier => MergeDecision::Replace,
         Held::Same => MergeDecision::AlreadyHere,
         Held::Newer => MergeDecision::Keep,
         Held::NoResult | Held::Failure if succeeded => MergeDecision::Replace,
@@ -91,12 +94,13 @@ mod tests {
 
     #[test]
     fn every_case_is_decided() {
-        use Held::{Failure, Newer, NoResult, Nothing, Same, Success};
+        use Held::{Earlier, Failure, Newer, NoResult, Nothing, Same, Success};
         use MergeDecision::{AlreadyHere, Conflict, Keep, Replace, Take};
         // What it does with a failure; with a success; with a success that the user prefers.
         for (held, expected) in [
             (Nothing, [Take, Take, Take]),
             (Same, [AlreadyHere, AlreadyHere, AlreadyHere]),
+            (Earlier, [Replace, Replace, Replace]),
             (NoResult, [Keep, Replace, Replace]),
             (Failure, [Keep, Replace, Replace]),
             (Success, [Keep, Conflict, Replace]),

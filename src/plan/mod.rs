@@ -57,8 +57,10 @@ pub use stale::{ACCEPTANCE_SCHEMA, Acceptance, Present, changes, missing_scripts
 pub use state::state;
 #[cfg(test)]
 pub(crate) use submission::example_submission;
-pub use submission::{Leftovers, Origin, SUBMISSION_SCHEMA, Submission, Ticket, last_attempt, submissions};
-pub use whereabouts::{Fate, QueuedTask, Submitted, TaskState, Verdict, Whereabouts, whereabouts};
+pub use submission::{
+    Leftovers, Origin, QueueId, SUBMISSION_SCHEMA, Submission, Ticket, last_attempt, submissions,
+};
+pub use whereabouts::{Answers, Fate, QueuedTask, Submitted, TaskState, Verdict, Whereabouts, whereabouts};
 
 /// The version of a saved plan.
 ///

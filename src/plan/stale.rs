@@ -36,6 +36,8 @@ pub struct Present {
     pub environment: Option<BTreeMap<String, String>>,
     /// Whether Slurm's programs are here, so that its jobs can be handed to it.
     pub slurm: bool,
+    /// Whether `ssh` is here, so that jobs can be handed to other hosts.
+    pub ssh: bool,
 }
 
 /// `accepted.json`: the user keeps a stale job's record despite these changes. It is stored beside the record, which is

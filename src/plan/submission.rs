@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Decided, Decision, Inventory, LOCAL_PLAN_SCHEMA, NotDone, Plan, Standing};
 use crate::job::{Job, JobId, Name};
-use crate::matrix::{Executor, SlurmRequest};
+use crate::matrix::Executor;
 
 /// The version of a submission and of a ticket.
 ///
@@ -30,13 +30,14 @@ pub struct Submission {
     pub made_at: DateTime<Utc>,
     /// The env of its jobs.
     pub env: Name,
-    /// What it asks of Slurm.
-    pub request: SlurmRequest,
-    /// The current directory of its tasks: that of the `orchestrate` that made it.
+    /// What starts its jobs.
+    pub executor: Executor,
+    /// The current directory of its tasks: that of the `orchestrate` that made it. On a host that `ssh` reaches, where
+    /// paths are others, its tasks are started in the right directory, and this is `.`.
     pub directory: String,
-    /// The absolute path of the store.
+    /// The absolute path of the store; `runs` on a host that `ssh` reaches.
     pub store: String,
-    /// The absolute path of the `orchestrate` that its tasks execute.
+    /// The absolute path of the `orchestrate` that its tasks execute; empty on a host that `ssh` reaches.
     pub program: String,
     /// Goes on even if several configs in a row fail in the same words.
     pub keep_going: bool,
@@ -66,6 +67,30 @@ pub struct Origin {
     pub keep_going: bool,
 }
 
+/// What starts jobs on other machines.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum QueueId {
+    /// Slurm.
+    Slurm,
+    /// The directory of a host that `ssh` reaches.
+    Ssh {
+        /// The host, as `ssh` knows it.
+        host: String,
+        /// The directory, below the home if it is not absolute.
+        directory: String,
+    },
+}
+
+impl QueueId {
+    /// What people call it: `Slurm`, or the host.
+    pub fn name(&self) -> &str {
+        match self {
+            QueueId::Slurm => "Slurm",
+            QueueId::Ssh { host, .. } => host,
+        }
+    }
+}
+
 /// What the queue answered to a submission.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticket {
@@ -93,7 +118,19 @@ pub struct Leftovers {
 impl Submission {
     /// How many jobs a task has; the last one can have fewer.
     fn pack(&self) -> usize {
-        usize::try_from(self.request.pack).unwrap_or(usize::MAX).max(1)
+        self.executor.pack()
+    }
+
+    /// What it is handed to.
+    pub fn queue(&self) -> QueueId {
+        match &self.executor {
+            Executor::Ssh(request) => QueueId::Ssh {
+                host: request.host.clone(),
+                directory: request.directory(&self.plan.matrix.name),
+            },
+            // A local env is never submitted.
+            Executor::Slurm(_) | Executor::Local => QueueId::Slurm,
+        }
     }
 
     /// The number of tasks.
@@ -104,6 +141,11 @@ impl Submission {
     /// The jobs of the task with this number; none if there is no such task.
     pub fn task(&self, task: usize) -> &[Job] {
         self.plan.jobs.chunks(self.pack()).nth(task).unwrap_or_default()
+    }
+
+    /// The names of the directories of the done jobs that are to run again.
+    pub fn rerun_directories(&self) -> impl Iterator<Item = String> {
+        self.plan.jobs.iter().filter(|job| self.reruns.contains(&job.id())).map(Job::dir_name)
     }
 
     /// Every job with the number of its task and its last attempt before this submission.
@@ -133,10 +175,13 @@ pub fn submissions(
     }
     let mut found = Vec::new();
     for (env, decided) in by_env {
-        let Executor::Slurm(request) = &plan.envs[env].executor else { continue };
-        let most = longest.max(1).saturating_mul(usize::try_from(request.pack.max(1)).unwrap_or(usize::MAX));
+        let executor = &plan.envs[env].executor;
+        if executor.is_local() {
+            continue;
+        }
+        let most = longest.max(1).saturating_mul(executor.pack());
         for (part, decided) in decided.chunks(most).enumerate() {
-            found.push(submission(plan, env, request, decided, inventory, origin, part));
+            found.push(submission(plan, env, executor, decided, inventory, origin, part));
         }
     }
     found
@@ -145,7 +190,7 @@ pub fn submissions(
 fn submission(
     plan: &Plan,
     env: &Name,
-    request: &SlurmRequest,
+    executor: &Executor,
     decided: &[&Decided],
     inventory: &Inventory,
     origin: &Origin,
@@ -154,15 +199,16 @@ fn submission(
     let jobs: Vec<Job> = decided.iter().map(|decided| decided.job.clone()).collect();
     let is_rerun =
         |decided: &&&Decided| matches!(decided.decision, Decision::Rerun { .. } | Decision::Replace { .. });
+    let is_shared = matches!(executor, Executor::Slurm(_));
     Submission {
         schema: SUBMISSION_SCHEMA,
         name: name(plan, env, &jobs, origin, part),
         made_at: origin.now,
         env: env.clone(),
-        request: request.clone(),
-        directory: origin.directory.clone(),
-        store: origin.store.clone(),
-        program: origin.program.clone(),
+        executor: executor.clone(),
+        directory: if is_shared { origin.directory.clone() } else { ".".to_owned() },
+        store: if is_shared { origin.store.clone() } else { "runs".to_owned() },
+        program: if is_shared { origin.program.clone() } else { String::new() },
         keep_going: origin.keep_going,
         reruns: decided.iter().filter(is_rerun).map(|decided| decided.job.id()).collect(),
         attempts_before: jobs.iter().map(|job| last_attempt(inventory.jobs.get(&job.id()))).collect(),
@@ -224,10 +270,10 @@ impl Origin {
 }
 
 #[cfg(test)]
-impl SlurmRequest {
+impl crate::matrix::SlurmRequest {
     /// For tests: nothing but this many jobs per task.
-    pub(crate) fn packing(pack: u32) -> SlurmRequest {
-        SlurmRequest { pack, ..SlurmRequest::default() }
+    pub(crate) fn packing(pack: u32) -> Self {
+        Self { pack, ..Self::default() }
     }
 }
 
@@ -246,6 +292,7 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::job::Key;
+    use crate::matrix::{SlurmRequest, SshRequest};
     use crate::record::{Outcome, testing::record};
 
     /// A plan with these repeats of one config, in the env `cpu`, which Slurm starts.
@@ -303,6 +350,21 @@ pub(crate) mod tests {
         assert!(only.plan.envs.values().all(|env| env.executor.is_local()));
         plan.envs.values_mut().for_each(|env| env.executor = Executor::Local);
         assert!(submissions(&plan, &decided, &inventory, 100, &Origin::example()).is_empty());
+    }
+
+    #[test]
+    fn a_host_gets_all_jobs_of_its_env_as_one_task_with_paths_of_its_own() {
+        let mut plan = plan_on_slurm(5, 1);
+        let ssh = SshRequest { host: "mac-mini".into(), ..SshRequest::default() };
+        plan.envs.values_mut().next().unwrap().executor = Executor::Ssh(ssh);
+        let decided = all_to_run(&plan);
+        let [only] = &submissions(&plan, &decided, &Inventory::default(), 2, &Origin::example())[..] else {
+            panic!()
+        };
+        assert_eq!((only.tasks(), only.task(0).len()), (1, 5));
+        assert_eq!((only.directory.as_str(), only.store.as_str(), only.program.as_str()), (".", "runs", ""));
+        let queue = QueueId::Ssh { host: "mac-mini".into(), directory: "orchestrate/m".into() };
+        assert_eq!((only.queue().name(), only.queue()), ("mac-mini", queue));
     }
 
     #[test]

@@ -7,9 +7,8 @@
 //! array has the name and the time of submission that we know, and never against a record.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use super::submission::{Leftovers, Submission, Ticket, last_attempt};
+use super::submission::{Leftovers, QueueId, Submission, Ticket, last_attempt};
 use super::{NotDone, Standing};
 use crate::job::{JobId, State};
 
@@ -90,11 +89,16 @@ impl Submitted {
     }
 }
 
+/// What each queue answered. One that was not asked, or did not answer, is missing.
+pub type Answers = BTreeMap<QueueId, Vec<QueuedTask>>;
+
 /// Where a job is that was handed to a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Whereabouts {
     /// The name of its last submission.
     pub submission: String,
+    /// What it was handed to.
+    pub queue: QueueId,
     /// Its task, as the queue's own programs name it: `4711_3`. `None` if the queue never answered.
     pub task: Option<String>,
     /// The last attempt before that submission.
@@ -151,14 +155,15 @@ const HOLDS: [&str; 6] = [
     "launch failed requeued held",
 ];
 
-/// Where each job of `submitted` is, by what the queue said (`None`: it did not answer). A job that was handed over
-/// several times is where its last submission is, unless an earlier one is still live.
-pub fn whereabouts(submitted: &[Submitted], answer: Option<&[QueuedTask]>) -> BTreeMap<JobId, Whereabouts> {
+/// Where each job of `submitted` is, by what the queues answered. A job that was handed over several times is where its
+/// last submission is, unless an earlier one is still live.
+pub fn whereabouts(submitted: &[Submitted], answers: &Answers) -> BTreeMap<JobId, Whereabouts> {
     let mut in_order: Vec<&Submitted> = submitted.iter().collect();
     in_order.sort_by_key(|it| (it.submission.made_at, it.submission.name.clone()));
     let mut found: BTreeMap<JobId, Whereabouts> = BTreeMap::new();
     for it in in_order {
-        let array = Array::of(it, answer);
+        let queue = it.submission.queue();
+        let array = Array::of(it, answers.get(&queue).map(Vec::as_slice));
         for (job, task, attempts_before) in it.submission.placed() {
             let fate = array.fate(task);
             let earlier_is_live = found.get(&job.id()).is_some_and(|earlier| earlier.fate.is_live());
@@ -167,6 +172,7 @@ pub fn whereabouts(submitted: &[Submitted], answer: Option<&[QueuedTask]>) -> BT
             }
             let place = Whereabouts {
                 submission: it.submission.name.clone(),
+                queue: queue.clone(),
                 task: it.ticket.as_ref().map(|ticket| format!("{}_{task}", ticket.array)),
                 attempts_before,
                 jobs: it.submission.task(task).len(),
@@ -224,27 +230,34 @@ impl Fate {
     }
 }
 
-impl fmt::Display for Fate {
-    /// A phrase about a job.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Fate {
+    /// A phrase about a job that was handed to `queue`.
+    pub fn phrase(&self, queue: &QueueId) -> String {
+        let name = queue.name();
         let because = |reason: &str| if reason.is_empty() { String::new() } else { format!(" ({reason})") };
         match self {
-            Fate::Unsent => f.write_str("about to be handed to Slurm"),
-            Fate::Waiting(reason) => write!(f, "queued{}", because(reason)),
-            Fate::Held(reason) => write!(f, "held, and does not start by itself{}", because(reason)),
-            Fate::Running(node) if node.is_empty() => f.write_str("running"),
-            Fate::Running(node) => write!(f, "running on {node}"),
-            Fate::Over(state) => f.write_str(ended_text(*state)),
-            Fate::Withdrawn => f.write_str("cancelled before it began"),
-            Fate::Forgotten => f.write_str("no longer known to Slurm"),
-            Fate::Unknown => f.write_str("unknown, because Slurm does not answer"),
+            Fate::Unsent => format!("about to be handed to {name}"),
+            Fate::Waiting(reason) => format!("queued{}", because(reason)),
+            Fate::Held(reason) => format!("held, and does not start by itself{}", because(reason)),
+            // A host works through all jobs of its task.
+            Fate::Running(_) if matches!(queue, QueueId::Ssh { .. }) => "under way".to_owned(),
+            Fate::Running(node) if node.is_empty() => "running".to_owned(),
+            Fate::Running(node) => format!("running on {node}"),
+            Fate::Over(state) => ended_text(*state, queue).to_owned(),
+            Fate::Withdrawn => "cancelled before it began".to_owned(),
+            Fate::Forgotten => format!("no longer known to {name}"),
+            Fate::Unknown => format!("unknown, because {name} does not answer"),
         }
     }
 }
 
 /// How a task ended, as a phrase about it.
-fn ended_text(state: TaskState) -> &'static str {
+fn ended_text(state: TaskState, queue: &QueueId) -> &'static str {
+    let is_host = matches!(queue, QueueId::Ssh { .. });
     match state {
+        TaskState::Completed if is_host => "over there, and `orchestrate resume` fetches what it has",
+        TaskState::NodeFailed if is_host => "lost, because its host was restarted or somebody killed it",
+        TaskState::Preempted if is_host => "lost, because a signal ended it",
         TaskState::Pending | TaskState::Running => "under way",
         TaskState::Completed => "over",
         TaskState::Failed => "failed",
@@ -260,7 +273,7 @@ fn ended_text(state: TaskState) -> &'static str {
 impl Whereabouts {
     /// What to do about the job, whose standing in the store is `standing` now.
     pub fn verdict(&self, standing: Option<&Standing>) -> Verdict {
-        let is_new = last_attempt(standing) > self.attempts_before;
+        let is_new = last_attempt(standing) > self.attempts_before || self.has_told_everything();
         match standing {
             // Whoever runs it is alive: a node that Slurm gave up can still finish.
             Some(Standing::NotDone(NotDone::Running)) => return Verdict::Pending,
@@ -277,24 +290,41 @@ impl Whereabouts {
         if let (Some(why), false) = (&self.leftover, matches!(self.fate, Fate::Running(_))) {
             return Verdict::Ended(why.clone());
         }
-        let task = self.task.as_deref().unwrap_or("its task");
         match &self.fate {
             Fate::Unsent | Fate::Waiting(_) | Fate::Held(_) | Fate::Running(_) | Fate::Unknown => {
                 Verdict::Pending
             }
-            Fate::Over(state @ (TaskState::NodeFailed | TaskState::Preempted | TaskState::BootFailed)) => {
-                Verdict::Lost(format!("Slurm's task {task} was {}", ended_text(*state)))
+            Fate::Over(TaskState::NodeFailed | TaskState::Preempted | TaskState::BootFailed) => {
+                Verdict::Lost(self.end_text("was"))
             }
-            Fate::Over(TaskState::Completed) => {
-                Verdict::Ended(format!("Slurm's task {task} is over and left no result"))
-            }
+            Fate::Forgotten => Verdict::Lost(self.end_text("is")),
+            Fate::Over(TaskState::Completed) => Verdict::Ended(match &self.queue {
+                QueueId::Slurm => format!("{} and left no result", self.end_text("is")),
+                QueueId::Ssh { host, .. } => format!("its run on {host} is over and left no result"),
+            }),
             Fate::Over(TaskState::Failed) => {
-                Verdict::Ended(format!("Slurm's task {task} failed and left no result"))
+                Verdict::Ended(format!("{} and left no result", self.end_text("")))
             }
-            Fate::Over(state) => Verdict::Ended(format!("Slurm's task {task} was {}", ended_text(*state))),
-            Fate::Withdrawn => Verdict::Ended(format!("Slurm's task {task} was {}", self.fate)),
-            Fate::Forgotten => Verdict::Lost(format!("Slurm's task {task} is {}", self.fate)),
+            Fate::Over(_) | Fate::Withdrawn => Verdict::Ended(self.end_text("was")),
         }
+    }
+
+    /// Whether its host has ended all that it was told, so that what the store has of the job is the last word.
+    /// Attempts of another store have numbers of their own, so those cannot tell.
+    fn has_told_everything(&self) -> bool {
+        let is_over = matches!(self.fate, Fate::Over(TaskState::Completed | TaskState::Failed));
+        is_over && matches!(self.queue, QueueId::Ssh { .. })
+    }
+
+    /// How its task ended, as a sentence with this verb.
+    fn end_text(&self, verb: &str) -> String {
+        let task = match (&self.queue, &self.task) {
+            (QueueId::Slurm, Some(task)) => format!("Slurm's task {task}"),
+            (QueueId::Slurm, None) => "its task".to_owned(),
+            (QueueId::Ssh { host, .. }, _) => format!("its run on {host}"),
+        };
+        let verb = if verb.is_empty() { String::new() } else { format!(" {verb}") };
+        format!("{task}{verb} {}", self.fate.phrase(&self.queue))
     }
 }
 
@@ -329,8 +359,13 @@ mod tests {
         }
     }
 
+    /// What Slurm answered, if it did.
+    fn answers(answer: Option<&[QueuedTask]>) -> Answers {
+        answer.into_iter().map(|tasks| (QueueId::Slurm, tasks.to_vec())).collect()
+    }
+
     fn fates(of: &Submitted, answer: Option<&[QueuedTask]>) -> Vec<Fate> {
-        let found = whereabouts(std::slice::from_ref(of), answer);
+        let found = whereabouts(std::slice::from_ref(of), &answers(answer));
         of.submission.plan.jobs().map(|job| found[&job.id()].fate.clone()).collect()
     }
 
@@ -384,7 +419,7 @@ mod tests {
         let of_late = |state| QueuedTask { array: 8, name: "orch-m-later".into(), ..task(&early, 0, state) };
         let id = early.submission.plan.jobs[0].id();
         let both = [late.clone(), early.clone()];
-        let place = |answer: &[QueuedTask]| whereabouts(&both, Some(answer))[&id].clone();
+        let place = |answer: &[QueuedTask]| whereabouts(&both, &answers(Some(answer)))[&id].clone();
         let first = place(&[task(&early, 0, TaskState::NodeFailed), of_late(TaskState::Pending)]);
         assert_eq!((first.submission.as_str(), first.attempts_before), ("orch-m-later", 3));
         assert_eq!(first.task.as_deref(), Some("8_0"));
@@ -395,6 +430,7 @@ mod tests {
     fn place(fate: Fate) -> Whereabouts {
         Whereabouts {
             submission: "s".into(),
+            queue: QueueId::Slurm,
             task: Some("7_0".into()),
             attempts_before: 1,
             jobs: 1,
@@ -432,8 +468,8 @@ mod tests {
         let new = Standing::Done(Arc::new(record(2, Outcome::Succeeded)));
         let running = Standing::NotDone(NotDone::Running);
         for fate in all_fates() {
-            assert_eq!(place(fate.clone()).verdict(Some(&new)), Verdict::Settled, "{fate}");
-            assert_eq!(place(fate.clone()).verdict(Some(&running)), Verdict::Pending, "{fate}");
+            assert_eq!(place(fate.clone()).verdict(Some(&new)), Verdict::Settled, "{fate:?}");
+            assert_eq!(place(fate.clone()).verdict(Some(&running)), Verdict::Pending, "{fate:?}");
         }
     }
 
@@ -445,7 +481,7 @@ mod tests {
         let states = [TaskState::NodeFailed, TaskState::Preempted, TaskState::BootFailed].map(Fate::Over);
         assert_eq!(lost, states.into_iter().chain([Fate::Forgotten]).collect::<Vec<_>>());
         for fate in all_fates() {
-            assert_eq!(of(&fate) == Verdict::Pending, fate.is_live(), "{fate}");
+            assert_eq!(of(&fate) == Verdict::Pending, fate.is_live(), "{fate:?}");
         }
     }
 
@@ -464,6 +500,25 @@ mod tests {
         let cut = Standing::NotDone(NotDone::Failed(Arc::new(record(2, interrupted))));
         assert!(matches!(place(Fate::Over(TaskState::Preempted)).verdict(Some(&cut)), Verdict::Lost(_)));
         assert!(matches!(place(Fate::Over(TaskState::TimedOut)).verdict(Some(&cut)), Verdict::Ended(_)));
+    }
+
+    /// Attempts on another host have numbers of their own.
+    #[test]
+    fn what_a_host_left_after_its_run_is_the_last_word() {
+        let on_host = |fate| {
+            let queue = QueueId::Ssh { host: "a".into(), directory: "d".into() };
+            Whereabouts { queue, ..place(fate) }
+        };
+        let done = Standing::Done(Arc::new(record(1, Outcome::Succeeded)));
+        let verdict = |fate, standing| on_host(fate).verdict(standing);
+        let running = Fate::Running("a".into());
+        assert_eq!(verdict(running, Some(&done)), Verdict::Pending, "it may be one that is to run again");
+        assert_eq!(verdict(Fate::Over(TaskState::Completed), Some(&done)), Verdict::Settled);
+        let lost = Fate::Over(TaskState::NodeFailed);
+        let why = "its run on a was lost, because its host was restarted or somebody killed it".to_owned();
+        assert_eq!(verdict(lost, None), Verdict::Lost(why));
+        let why = "its run on a failed and left no result".to_owned();
+        assert_eq!(verdict(Fate::Over(TaskState::Failed), None), Verdict::Ended(why));
     }
 
     #[test]

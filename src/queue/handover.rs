@@ -63,7 +63,7 @@ async fn look_for(queue: &mut impl Queue, name: &str) -> Result<Option<Ticket>, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Fate, TaskState, example_submission, whereabouts};
+    use crate::plan::{Answers, Fate, QueueId, TaskState, example_submission, whereabouts};
     use crate::queue::memory::{Betrayal, MemoryQueue};
 
     struct Rig {
@@ -90,7 +90,8 @@ mod tests {
         fn fate(&self, queue: &MemoryQueue) -> Fate {
             let open = self.store.load_submissions().unwrap().open;
             let id = self.submission.plan.jobs[0].id();
-            whereabouts(&open, Some(&queue.tasks))[&id].fate.clone()
+            let answers = Answers::from([(QueueId::Slurm, queue.tasks.clone())]);
+            whereabouts(&open, &answers)[&id].fate.clone()
         }
     }
 

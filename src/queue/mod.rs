@@ -1,10 +1,10 @@
-//! Queues: programs that start jobs on other machines, each as tasks of an array. So far that is Slurm.
+//! Queues: what starts jobs on other machines, each as tasks of an array. That is Slurm, or a host that `ssh` reaches.
 //! The verbs call it, with submissions of `plan` in the `store`. It never decides what runs, never says that a job is
 //! done, and believes a queue about nothing but what there is to wait for.
 //!
 //! A [`Queue`] is asked three things: to accept a submission, what became of submissions, and to cancel. [`Slurm`]
-//! asks Slurm's own programs. [`hand_over`] hands a frozen submission over so that a crash at any moment neither loses
-//! it nor does so twice.
+//! asks Slurm's own programs, and [`SshHost`] asks `orchestrate` on the other host. [`hand_over`] hands a frozen
+//! submission over so that a crash at any moment neither loses it nor does so twice.
 
 mod handover;
 #[cfg(test)]
@@ -12,6 +12,7 @@ mod memory;
 mod parse;
 mod script;
 mod slurm;
+mod ssh;
 
 use std::future::Future;
 
@@ -21,6 +22,7 @@ use crate::store::SubmissionFiles;
 pub use handover::{HandOverError, hand_over};
 pub use script::{ScriptError, script};
 pub use slurm::Slurm;
+pub use ssh::{ANSWER, HostAnswer, HostCheck, HostQuestion, HostRun, PushError, SshHost};
 
 /// A program that starts tasks on other machines.
 pub trait Queue {

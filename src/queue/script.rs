@@ -2,6 +2,10 @@
 
 use minijinja::{Environment, UndefinedBehavior, context};
 
+use std::path::Path;
+
+use super::slurm::request;
+use crate::job::Device;
 use crate::plan::{Submission, quote};
 
 /// A template that cannot be rendered.
@@ -24,7 +28,8 @@ pub fn script(submission: &Submission, path: &str) -> Result<String, ScriptError
         context! {
             name => &submission.name,
             matrix => submission.plan.matrix.name.as_str(),
-            setup => &submission.request.setup,
+            setup => &request(submission).setup,
+            container => container(submission),
             program => quote(&submission.program),
             submission => quote(path),
         },
@@ -33,15 +38,30 @@ pub fn script(submission: &Submission, path: &str) -> Result<String, ScriptError
     Ok(format!("{}\n", script.trim_end()))
 }
 
+/// The beginning of a command that runs in the container of a task, if it has one: Apptainer with everything that a
+/// task needs in its place.
+fn container(submission: &Submission) -> String {
+    let Some(image) = request(submission).container else { return String::new() };
+    let program = Path::new(&submission.program).parent().unwrap_or(Path::new("/")).display().to_string();
+    let places =
+        [&submission.directory, &submission.store, &program].map(|place| format!("--bind {} ", quote(place)));
+    let is_cuda = submission.plan.jobs().any(|job| matches!(job.key().device, Device::Cuda(_)));
+    let gpu = if is_cuda { "--nv " } else { "" };
+    let places = places.concat();
+    format!("apptainer exec {gpu}{places}--pwd {} {} ", quote(&submission.directory), quote(&image))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::matrix::{Executor, SlurmRequest};
     use crate::plan::example_submission;
 
     #[test]
     fn a_script_sets_up_and_becomes_the_task() {
         let mut submission = example_submission(1, 1);
-        submission.request.setup = vec!["module load cuda/12 || exit 1".into()];
+        let setup = vec!["module load cuda/12 || exit 1".into()];
+        submission.executor = Executor::Slurm(SlurmRequest { setup, ..SlurmRequest::default() });
         submission.program = "/opt/my tools/orchestrate".into();
         let text = script(&submission, "/runs/.queue/it's.json").unwrap();
         let expected = format!(
@@ -51,5 +71,20 @@ mod tests {
             submission.name
         );
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_task_in_a_container_finds_everything_in_its_place() {
+        let mut submission = example_submission(1, 1);
+        let container = Some("images/my image.sif".to_owned());
+        submission.executor = Executor::Slurm(SlurmRequest { container, ..SlurmRequest::default() });
+        let text = script(&submission, "/runs/.queue/a.json").unwrap();
+        let last = text.lines().last().unwrap();
+        assert_eq!(
+            last,
+            "exec apptainer exec --bind /home/ann/project --bind /home/ann/project/runs --bind /home/ann/bin \
+             --pwd /home/ann/project 'images/my image.sif' /home/ann/bin/orchestrate run-task \
+             /runs/.queue/a.json \"$SLURM_ARRAY_TASK_ID\""
+        );
     }
 }

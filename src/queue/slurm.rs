@@ -7,6 +7,7 @@ use super::parse::{FORMAT, array_id, harmless, longest_array, tasks};
 use super::{Queue, QueueError};
 use crate::host::ask::ask;
 use crate::host::find::own_program;
+use crate::matrix::{Executor, SlurmRequest};
 use crate::plan::{QueuedTask, Submission, quote};
 use crate::store::SubmissionFiles;
 
@@ -104,9 +105,17 @@ async fn call(program: &'static str, path: &Path, words: &[&str]) -> Result<Stri
     }
 }
 
+/// What `submission` asks of Slurm.
+pub(super) fn request(submission: &Submission) -> SlurmRequest {
+    match &submission.executor {
+        Executor::Slurm(request) => request.clone(),
+        Executor::Local | Executor::Ssh(_) => SlurmRequest::default(),
+    }
+}
+
 /// The arguments of `sbatch`.
 fn sbatch_arguments(submission: &Submission, files: &SubmissionFiles) -> Vec<String> {
-    let request = &submission.request;
+    let request = request(submission);
     let last = submission.tasks().saturating_sub(1);
     let throttle = request.throttle.map(|most| format!("%{most}")).unwrap_or_default();
     let printed = files.printed().join(format!("{}.%A_%a", submission.name));
@@ -164,13 +173,15 @@ mod tests {
                  /p/runs/.queue/{name}.sh"
             )
         );
-        let request = &mut submission.request;
-        request.exclusive = false;
-        request.throttle = Some(4);
-        request.partition = Some("gpu".into());
-        request.gres = Some("gpu:1".into());
-        request.time = Some(Duration::from_secs(26 * 3600 + 61));
-        request.options = vec!["--mem=0".into()];
+        submission.executor = Executor::Slurm(SlurmRequest {
+            exclusive: false,
+            throttle: Some(4),
+            partition: Some("gpu".into()),
+            gres: Some("gpu:1".into()),
+            time: Some(Duration::from_secs(26 * 3600 + 61)),
+            options: vec!["--mem=0".into()],
+            ..SlurmRequest::packing(2)
+        });
         let words = sbatch_arguments(&submission, &files).join(" ");
         assert!(words.contains(" --array=0-2%4 "), "{words}");
         assert!(

@@ -17,6 +17,7 @@
 //! runs/.merging/      what a merge is copying
 //! runs/.replaced/1/   what a merge replaced: a store of its own
 //! runs/.queue/        what was handed to a queue
+//! runs/.hosted/       what another host handed to this one
 //! ```
 //!
 //! A failed attempt's record is also kept as `attempts/NN/record.json`, because the next attempt's record replaces the
@@ -38,11 +39,13 @@ mod evidence;
 #[cfg(test)]
 mod fuzz_tests;
 mod glimpse;
+mod hosted;
 #[cfg(test)]
 mod identity_tests;
 mod inventory;
 mod merge;
 mod open;
+mod parcel;
 mod plans;
 mod record;
 mod save;
@@ -60,11 +63,13 @@ pub use durable::{Durable, WORTH_A_SYNC};
 pub use error::{PlanError, StoreError};
 pub use evidence::{EvidenceError, load_evidence};
 pub use glimpse::Glimpse;
+pub use hosted::{RunBegin, RunEnd, RunLock, RunState};
 pub use merge::{Merge, MergeError, Merged, MergedJob, MergedPlan, NotMergeable, PlanFate, Side, What};
 pub use open::OpenAttempt;
+pub use parcel::{Had, pack_files, record_digest, unpack};
 pub use record::RecordError;
 pub use save::save_record;
-pub use submissions::{QueueLock, SubmissionError, SubmissionFiles, Submissions};
+pub use submissions::{Fetching, QueueLock, SubmissionError, SubmissionFiles, Submissions};
 pub use telemetry::load_telemetry;
 #[cfg(test)]
 pub(crate) use tests::attempt as example_attempt;

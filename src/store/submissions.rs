@@ -93,6 +93,24 @@ pub struct Submissions {
 #[derive(Debug)]
 pub struct QueueLock(#[expect(dead_code, reason = "open, because that is what holds the lock")] File);
 
+/// How the names of directories begin into which results are fetched.
+const FETCHED: &str = "fetched-";
+
+/// A place for what is fetched from another host.
+#[derive(Debug)]
+pub struct Fetching {
+    directory: tempfile::TempDir,
+    /// Held until the directory is gone.
+    _lock: File,
+}
+
+impl Fetching {
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
 /// The files of one submission.
 #[derive(Clone, Debug)]
 pub struct SubmissionFiles {
@@ -107,7 +125,7 @@ impl SubmissionFiles {
         Some(SubmissionFiles { directory: path.parent()?.to_owned(), name })
     }
 
-    fn with(&self, ending: &str) -> PathBuf {
+    pub(super) fn with(&self, ending: &str) -> PathBuf {
         self.directory.join(format!("{}{ending}", self.name))
     }
 
@@ -141,12 +159,28 @@ impl SubmissionFiles {
         self.directory.join("out")
     }
 
+    /// The bytes of the frozen submission.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn read_frozen(&self) -> io::Result<Vec<u8>> {
+        read_regular(&self.frozen(), SUBMISSION_LIMIT)
+    }
+
     /// Reads the frozen submission.
     ///
     /// # Errors
     /// [`SubmissionError`].
     pub fn load(&self) -> Result<Submission, SubmissionError> {
         load(&self.frozen(), SUBMISSION_LIMIT)
+    }
+
+    /// The jobs that the task of this number left without a result; `None` if there are none.
+    ///
+    /// # Errors
+    /// [`SubmissionError`].
+    pub fn load_leftovers(&self, task: usize) -> Result<Option<Leftovers>, SubmissionError> {
+        if_there(load(&self.leftovers(task), FILE_LIMIT))
     }
 
     /// Writes the jobs that the task of this number left without a result. Without any, what an earlier try of the task
@@ -206,23 +240,46 @@ impl Store {
             .map_err(|source| WriteError { path, source })
     }
 
+    /// A directory for what is fetched from another host, beside the jobs. It is removed at the end, and what the dead
+    /// left behind is removed now. Waits while another `orchestrate` fetches.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn begin_fetch(&self) -> Result<Fetching, WriteError> {
+        let queue = self.queue();
+        let path = queue.join("fetch.lock");
+        let wrong = |source| WriteError { path: path.clone(), source };
+        fs::create_dir_all(&queue).map_err(wrong)?;
+        let lock = open_or_make_lock(&path, For::Us).map_err(io::Error::from).map_err(wrong)?;
+        lock.lock().map_err(wrong)?;
+        for entry in fs::read_dir(&queue).map_err(wrong)?.flatten() {
+            if entry.file_name().to_string_lossy().starts_with(FETCHED) {
+                fs::remove_dir_all(entry.path()).map_err(wrong)?;
+            }
+        }
+        let directory = tempfile::Builder::new().prefix(FETCHED).tempdir_in(&queue).map_err(wrong)?;
+        Ok(Fetching { directory, _lock: lock })
+    }
+
     /// Freezes `submission`, with the `script` of its tasks, before the queue hears of it.
     ///
     /// # Errors
     /// It cannot be written, or one of this name is there.
     pub fn freeze(&self, submission: &Submission, script: &str) -> Result<SubmissionFiles, WriteError> {
-        let files = self.submission_files(&submission.name);
-        let wrong = |path: PathBuf| |source| WriteError { path, source };
-        let printed = files.printed();
-        fs::create_dir_all(&printed).map_err(wrong(printed))?;
-        let frozen = files.frozen();
-        if frozen.exists() {
-            return Err(wrong(frozen)(io::ErrorKind::AlreadyExists.into()));
-        }
-        // The frozen file is last: a submission that can be read has everything that it needs.
-        write_atomic(&files.script(), script.as_bytes())?;
-        write_atomic(&frozen, &to_sealed_json(submission))?;
-        Ok(files)
+        freeze(self.submission_files(&submission.name), submission, script)
+    }
+
+    /// The files of the submission called `name` that another host handed to this one.
+    pub fn hosted_files(&self, name: &str) -> SubmissionFiles {
+        SubmissionFiles { directory: self.root().join(".hosted"), name: name.to_owned() }
+    }
+
+    /// Freezes a submission that another host handed to this one.
+    ///
+    /// # Errors
+    /// It cannot be written, or one of this name is there.
+    pub fn receive(&self, submission: &Submission) -> Result<SubmissionFiles, WriteError> {
+        freeze(self.hosted_files(&submission.name), submission, "")
     }
 
     /// Writes what the queue answered.
@@ -269,6 +326,25 @@ impl Store {
         }
         Ok(found)
     }
+}
+
+/// Writes `submission` and the `script` of its tasks to `files`.
+fn freeze(
+    files: SubmissionFiles,
+    submission: &Submission,
+    script: &str,
+) -> Result<SubmissionFiles, WriteError> {
+    let wrong = |path: PathBuf| |source| WriteError { path, source };
+    let printed = files.printed();
+    fs::create_dir_all(&printed).map_err(wrong(printed))?;
+    let frozen = files.frozen();
+    if frozen.exists() {
+        return Err(wrong(frozen)(io::ErrorKind::AlreadyExists.into()));
+    }
+    // The frozen file is last: a submission that can be read has everything that it needs.
+    write_atomic(&files.script(), script.as_bytes())?;
+    write_atomic(&frozen, &to_sealed_json(submission))?;
+    Ok(files)
 }
 
 /// Whether the file `name`.json is a submission, and not a file beside one.

@@ -48,7 +48,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("lock", &["job", "clean", "matrix", "event", "files", "processes", "stop"]),
     ("store", &["job", "shared", "protocol", "record", "matrix", "plan", "text", "files", "lock"]),
     ("host", &["job", "clean", "processor", "record", "plan", "files", "processes"]),
-    ("queue", &["clean", "plan", "files", "store", "host"]),
+    ("queue", &["job", "clean", "matrix", "plan", "files", "store", "host"]),
     ("prepare", &["job", "protocol", "record", "plan", "dataset", "event", "files", "lock", "host"]),
     (
         "run",

@@ -38,6 +38,7 @@ fn the_shipped_matrices_have_the_expected_jobs() {
     let expected: BTreeMap<&str, &[(&str, usize)]> = BTreeMap::from([
         ("quickstart.yaml", &[("cpu", 21)][..]),
         ("quickstart-slurm.yaml", &[("node", 21)]),
+        ("quickstart-ssh.yaml", &[("host_a", 4), ("host_b", 4)]),
         ("pipeline.yaml", &[("cpu", 20)]),
         ("mac.yaml", &[("mac_cpu", 45), ("mac_mps", 45)]),
         ("cuda.yaml", &[("gcp_l4", 120), ("rtx4090", 90)]),

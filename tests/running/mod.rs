@@ -21,6 +21,7 @@ mod seal;
 mod secrets;
 mod settings;
 mod slurm;
+mod ssh;
 mod stale;
 mod stop;
 mod stop_verb;

@@ -11,6 +11,7 @@ use crate::cli::clouds::contradiction_text;
 use crate::host::survey::Survey;
 use crate::host::{Preflight, Programs, Stopped};
 use crate::job::{DataSource, Device, Job, Name, ParamValue, WorkerTemplate};
+use crate::matrix::Executor;
 use crate::plan::{
     Decided, Decision, Inventory, Needs, Outputs, Plan, PlannedEnv, Present, decide, invocation,
 };
@@ -55,6 +56,8 @@ pub(super) struct EnvDemand {
     pub(super) no_peaks: Option<String>,
     /// What it declares of its place in the cloud and this machine contradicts, as a phrase about it.
     pub(super) other_place: Option<String>,
+    /// What starts its jobs, if it is not this host: `Slurm`, or the name of a host.
+    pub(super) elsewhere: Option<String>,
 }
 
 /// The demand of the saved plans in `store`.
@@ -80,7 +83,10 @@ pub(super) fn matrix_demand(
     for decided in decide(plan, &Inventory::default(), &survey.host, &Present::default(), &Needs::default()) {
         by_env.entry(decided.job.key().env.clone()).or_default().push(decided);
     }
-    let runs_shipped = |decided: &Decided| decided.decision.runs() && decided.job.key().worker.is_shipped();
+    let runs_shipped = |decided: &Decided| {
+        let is_local = plan.env(decided.job.key()).executor.is_local();
+        is_local && decided.decision.runs() && decided.job.key().worker.is_shipped()
+    };
     let shipped_worker = by_env.values().flatten().any(runs_shipped);
     let look = Look { plan, survey, catalogue, programs };
     let envs = by_env.iter().map(|(name, jobs)| look.env(name, jobs)).collect::<Result<_, _>>()?;
@@ -103,17 +109,19 @@ impl Look<'_> {
             name: name.to_string(),
             device: device.to_string(),
             jobs: decided.len(),
-            not_here: decided.iter().find_map(|decided| match &decided.decision {
-                Decision::NotHere { why } => Some(why.clone()),
-                _ => None,
-            }),
+            not_here: self.not_here(name, decided),
             broken_commands: BTreeSet::new(),
             missing_scripts: BTreeSet::new(),
             missing_data: BTreeSet::new(),
             no_peaks: None,
             other_place: None,
+            elsewhere: match &self.plan.envs[name].executor {
+                Executor::Local => None,
+                Executor::Slurm(_) => Some("Slurm".to_owned()),
+                Executor::Ssh(request) => Some(request.host.clone()),
+            },
         };
-        if demand.not_here.is_some() {
+        if demand.not_here.is_some() || demand.elsewhere.is_some() {
             return Ok(demand);
         }
         let mut preflight = Preflight::default();
@@ -127,6 +135,17 @@ impl Look<'_> {
         demand.no_peaks = self.no_peaks(env, device);
         demand.other_place = contradiction_text(env.cloud.as_ref(), self.survey.cloud.as_ref());
         Ok(demand)
+    }
+
+    /// Why the jobs of the env `name` do not run on this host, as a sentence; `None` if they do.
+    fn not_here(&self, name: &Name, decided: &[Decided]) -> Option<String> {
+        match &self.plan.envs[name].executor {
+            Executor::Local => decided.iter().find_map(|decided| match &decided.decision {
+                Decision::NotHere { why } => Some(why.clone()),
+                _ => None,
+            }),
+            Executor::Slurm(_) | Executor::Ssh(_) => None,
+        }
     }
 
     fn broken_command(

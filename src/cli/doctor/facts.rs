@@ -35,7 +35,11 @@ pub(in crate::cli) fn sections(survey: &Survey) -> Vec<Section> {
 pub(super) fn matrix_section(demand: &Demand) -> Option<Section> {
     let matrix = demand.matrix.as_ref()?;
     let env = |env: &EnvDemand| {
-        let place = if env.not_here.is_some() { "not here" } else { "here" };
+        let place = match (&env.elsewhere, &env.not_here) {
+            (Some(elsewhere), _) => format!("started by {elsewhere}"),
+            (None, Some(_)) => "not here".to_owned(),
+            (None, None) => "here".to_owned(),
+        };
         (format!("env {}", env.name), format!("{} on {}, {place}", jobs_text(env.jobs), env.device))
     };
     let file = ("file".to_owned(), matrix.file.clone());

@@ -18,9 +18,11 @@ use super::load::load_matrix_plan;
 use super::output::{print, print_json};
 use super::study::load_catalogue;
 use super::{Exit, Failure, Global};
+use crate::analysis::peaks::Catalogue;
 use crate::host::Programs;
 use crate::host::survey::Survey;
 use crate::lock::lock_dir_path;
+use crate::plan::Plan;
 use crate::store::Store;
 
 use checks::check;
@@ -50,6 +52,23 @@ struct Document<'a> {
     survey: &'a Survey,
     demand: &'a Demand,
     findings: &'a [Finding],
+}
+
+/// Describes this host, and what of the needs of `plan` is not here, as text. Returns also whether its jobs can run.
+pub(super) fn needs_of(plan: &Plan, global: &Global) -> Result<(String, bool), Failure> {
+    let survey = Survey::probe(&global.store, &lock_dir_path(), Duration::from_secs(1));
+    let programs = Programs::probe(&survey.host).ok();
+    let demand = matrix_demand(plan, &survey, &Catalogue::default(), programs.as_ref());
+    let mut demand = demand.map_err(|stopped| Failure::new(Exit::Interrupted, stopped))?;
+    // The report is made elsewhere, and so are its peaks.
+    for env in demand.matrix.iter_mut().flat_map(|matrix| &mut matrix.envs) {
+        env.no_peaks = None;
+    }
+    let findings = check(&survey, &demand);
+    let mut sections = facts::sections(&survey);
+    sections.extend(facts::matrix_section(&demand));
+    let prevented = findings.iter().any(|finding| finding.severity == Severity::Prevents);
+    Ok((render::text(&sections, &findings), !prevented))
 }
 
 /// Prints the facts of this host and the findings. Runs no job and leaves nothing behind.

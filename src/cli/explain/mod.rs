@@ -77,7 +77,7 @@ pub(super) fn run(args: ExplainArgs, global: &Global) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Where `job` is with Slurm, as a phrase; `None` if it was not handed there, or is done.
+/// Where `job` is with Slurm or another host, as a phrase; `None` if it was not handed there, or is done.
 fn queue_of(
     store: &Store,
     job: &Job,
@@ -87,7 +87,9 @@ fn queue_of(
     let is_queued = |plan: &&Plan| plan.envs.get(&job.key().env).is_some_and(|env| !env.executor.is_local());
     let Some(plan) = plan.filter(is_queued) else { return Ok(None) };
     let is_done = matches!(inventory.standing(job), Standing::Done(_));
-    Ok(look(store, plan)?.get(&job.id()).filter(|_| !is_done).map(place_text))
+    let places = look(store, plan)?;
+    let place = places.get(&job.id()).filter(|_| !is_done);
+    Ok(place.map(|place| format!("{}: {}", place.queue.name(), place_text(place))))
 }
 
 /// Every key in a saved plan or a record.

@@ -206,7 +206,7 @@ impl Explanation {
         line("state", &self.state_text());
         line("decision", &self.decision_text());
         if let Some(queue) = &self.queue {
-            line("Slurm", queue);
+            line("queue", queue);
         }
         if let Some(host) = &self.elsewhere {
             line("compared", &format!("only variables, because it ran on {host}"));

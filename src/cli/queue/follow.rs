@@ -1,7 +1,7 @@
-//! Follows jobs that were handed to Slurm, until none is under way. What Slurm lost is handed over again.
+//! Follows jobs that were handed over, until none is under way. What Slurm or a host lost is handed over again.
 //!
-//! The store says what is done, and Slurm what there is to wait for. It is asked once for all submissions, every five
-//! seconds at most, and less often while it does not answer. Nothing here ends a task: whoever stops following leaves
+//! The store says what is done, and queues what there is to wait for. Each is asked once for all submissions, every
+//! five seconds at most, and less often while none answers. Nothing here ends a task: whoever stops following leaves
 //! the queue alone.
 
 #![expect(clippy::disallowed_methods, reason = "who follows a queue does so in time")]
@@ -9,21 +9,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use super::queues::Queues;
 use super::submit::{hand_over_the_rest, submit};
-use super::view::phrases;
-use super::{Handing, names, open_submissions};
+use super::view::{phrases, place_phrase, waiting_text};
+use super::{Handing, open_submissions};
 use crate::cli::needs::needs;
 use crate::cli::output::warn;
 use crate::cli::{Exit, Failure};
 use crate::event::{Event, Observer, Waiting};
 use crate::job::{Job, JobId, State};
 use crate::lock::OwnerLock;
-use crate::matrix::Executor;
 use crate::plan::{
-    Decided, Decision, Inventory, Present, QueuedTask, Standing, Submitted, Verdict, Whereabouts, decide,
-    whereabouts,
+    Answers, Decided, Decision, Inventory, Present, QueueId, Standing, Submitted, Verdict, Whereabouts,
+    decide, whereabouts,
 };
-use crate::queue::{Queue, Slurm};
 use crate::record::HostFacts;
 use crate::stop::StopSignals;
 
@@ -47,24 +46,30 @@ impl Followed {
 /// The time between two questions to Slurm.
 const PERIOD: Duration = Duration::from_secs(5);
 
+/// The time between two questions, once a host was asked some times: to answer takes its processor a moment.
+const HOST_PERIOD: Duration = Duration::from_secs(15);
+
+/// How often a host is asked sooner.
+const SOON: usize = 6;
+
 /// The first ones, since a task can be short.
 const FIRST_PERIODS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
 
-/// The longest time between two questions while Slurm does not answer.
+/// The longest time between two questions while nobody answers.
 const LONGEST_PERIOD: Duration = Duration::from_secs(60);
 
 /// The share of the time that the store is read at most, as one of so many.
 const READING_SHARE: u32 = 20;
 
-/// What Slurm says against a job must hold this long: a record can take a while to be seen on a network file system.
+/// What a queue says against a job must hold this long: a record can take a while to be seen on a network file system.
 const DOUBT: Duration = Duration::from_secs(10);
 
-/// Follows the jobs of `decided` that run until none is with Slurm any more, or until a signal.
+/// Follows the jobs of `decided` that run until none is under way any more, or until a signal.
 ///
 /// # Errors
 /// The store cannot be read or written.
 pub(in crate::cli) async fn follow(
-    slurm: &mut Slurm,
+    queues: &mut Queues,
     handing: &Handing<'_>,
     decided: &[Decided],
     host: &HostFacts,
@@ -89,13 +94,14 @@ pub(in crate::cli) async fn follow(
         failed: BTreeSet::new(),
         shown: None,
         silent: 0,
+        told: BTreeSet::new(),
         looks: 0,
     };
     loop {
         let pause = tokio::select! {
             biased;
             _ = signals.next() => break,
-            looked = watch.look(slurm, observer) => looked?,
+            looked = watch.look(queues, observer) => looked?,
         };
         let Some(pause) = pause else { break };
         tokio::select! {
@@ -108,7 +114,7 @@ pub(in crate::cli) async fn follow(
     Ok(Followed { stopped_by, states: watch.states(decided)? })
 }
 
-/// Jobs that are with Slurm.
+/// Jobs that were handed over.
 struct Watch<'a> {
     handing: &'a Handing<'a>,
     host: &'a HostFacts,
@@ -118,25 +124,28 @@ struct Watch<'a> {
     tried: BTreeSet<JobId>,
     /// Those of which nobody knows yet what becomes of them.
     waiting: BTreeMap<JobId, Job>,
-    /// Since when Slurm says something against a job that nothing else confirms.
+    /// Since when a queue says something against a job that nothing else confirms.
     doubts: BTreeMap<JobId, Instant>,
-    /// How often Slurm lost a job in this run.
+    /// How often a job was lost in this run.
     losses: BTreeMap<JobId, u32>,
     /// Those that have no result, and get none in this run.
     failed: BTreeSet<JobId>,
     /// The last wait that was reported.
     shown: Option<Waiting>,
-    /// How often in a row Slurm did not answer.
+    /// How often in a row nobody answered.
     silent: u32,
+    /// The troubles that were told, until there is none.
+    told: BTreeSet<String>,
     looks: usize,
 }
 
 /// What one look has shown.
 struct Seen {
     submitted: Vec<Submitted>,
-    /// What Slurm answered, if it did.
-    tasks: Option<Vec<QueuedTask>>,
+    answers: Answers,
     inventory: Inventory,
+    /// How long it took to read the store.
+    reading: Duration,
     places: BTreeMap<JobId, Whereabouts>,
 }
 
@@ -145,47 +154,48 @@ impl Watch<'_> {
     /// `None` if there is nothing left to wait for.
     async fn look(
         &mut self,
-        slurm: &mut Slurm,
+        queues: &mut Queues,
         observer: &mut dyn Observer,
     ) -> Result<Option<Duration>, Failure> {
-        let began = Instant::now();
-        let trouble = hand_over_the_rest(slurm, self.handing).await?;
-        let seen = self.see(slurm, trouble).await?;
-        let took = began.elapsed();
+        let troubles = hand_over_the_rest(queues, self.handing).await?;
+        let seen = self.see(queues, troubles).await?;
         let lost = self.judge(&seen, observer);
-        self.hand_over_again(slurm, &lost, &seen).await?;
+        self.hand_over_again(queues, &lost, &seen).await?;
         self.close_what_is_over(&seen);
-        if self.waiting.is_empty() && !self.next_round(slurm, &seen.inventory, observer).await? {
+        if self.waiting.is_empty() && !self.next_round(queues, &seen.inventory, observer).await? {
             return Ok(None);
         }
         self.report(&seen, observer);
-        let usual = FIRST_PERIODS.get(self.looks).copied().unwrap_or(PERIOD);
+        let asks_hosts = seen.submitted.iter().any(|it| it.submission.queue() != QueueId::Slurm);
+        let later = if asks_hosts && self.looks >= SOON { HOST_PERIOD } else { PERIOD };
+        let usual = FIRST_PERIODS.get(self.looks).copied().unwrap_or(later);
         self.looks += 1;
-        let pause = usual.max(took * READING_SHARE) * 2_u32.saturating_pow(self.silent.min(4));
+        let pause = usual.max(seen.reading * READING_SHARE) * 2_u32.saturating_pow(self.silent.min(4));
         Ok(Some(pause.min(LONGEST_PERIOD)))
     }
 
-    async fn see(&mut self, slurm: &mut Slurm, trouble: Option<String>) -> Result<Seen, Failure> {
-        let submitted = open_submissions(self.handing).map_err(Failure::store)?;
-        let (tasks, trouble) = match (slurm.poll(&names(&submitted)).await, trouble) {
-            (Ok(tasks), trouble) => (Some(tasks), trouble),
-            (Err(error), _) => (None, Some(error.to_string())),
-        };
-        match trouble {
-            Some(why) => {
-                if self.silent == 0 {
-                    warn(&format!("{why}; nothing is lost, and Slurm is asked again"));
-                }
-                self.silent += 1;
+    async fn see(&mut self, queues: &mut Queues, mut troubles: Vec<String>) -> Result<Seen, Failure> {
+        let mut submitted = open_submissions(self.handing).map_err(Failure::store)?;
+        let asked = queues.ask_and_fetch(self.handing.store, &mut submitted).await?;
+        self.silent =
+            if asked.answers.is_empty() && !asked.troubles.is_empty() { self.silent + 1 } else { 0 };
+        troubles.extend(asked.troubles);
+        for why in &troubles {
+            if self.told.insert(why.clone()) {
+                warn(&format!("{why}; nothing is lost, and it is tried again"));
             }
-            None => self.silent = 0,
         }
+        if troubles.is_empty() {
+            self.told.clear();
+        }
+        let began = Instant::now();
         let inventory = self.handing.store.load_inventory().map_err(Failure::store)?;
-        let places = whereabouts(&submitted, tasks.as_deref());
-        Ok(Seen { submitted, tasks, inventory, places })
+        let reading = began.elapsed();
+        let places = whereabouts(&submitted, &asked.answers);
+        Ok(Seen { submitted, answers: asked.answers, inventory, reading, places })
     }
 
-    /// Lets go of the jobs of which it is clear what became of them. Returns those that Slurm lost.
+    /// Lets go of the jobs of which it is clear what became of them. Returns those that were lost.
     fn judge(&mut self, seen: &Seen, observer: &mut dyn Observer) -> Vec<Job> {
         let mut lost = Vec::new();
         for (id, job) in self.waiting.clone() {
@@ -235,13 +245,17 @@ impl Watch<'_> {
 
     /// Counts another loss of `job`. Returns whether it is handed over again.
     fn may_try_again(&mut self, job: &Job) -> bool {
-        let Executor::Slurm(request) = &self.handing.plan.env(job.key()).executor else { return false };
         let losses = self.losses.entry(job.id()).or_default();
         *losses += 1;
-        *losses <= request.retries
+        *losses <= self.handing.plan.env(job.key()).executor.retries()
     }
 
-    async fn hand_over_again(&mut self, slurm: &mut Slurm, lost: &[Job], seen: &Seen) -> Result<(), Failure> {
+    async fn hand_over_again(
+        &mut self,
+        queues: &mut Queues,
+        lost: &[Job],
+        seen: &Seen,
+    ) -> Result<(), Failure> {
         if lost.is_empty() {
             return Ok(());
         }
@@ -252,19 +266,19 @@ impl Watch<'_> {
         let decide = |job: &Job| {
             let decision = match standings.of(job) {
                 Standing::NotDone(not_done) => Decision::Run(not_done),
-                Standing::Done(_) => Decision::Rerun { why: "Slurm lost its re-run".to_owned() },
+                Standing::Done(_) => Decision::Rerun { why: "its re-run was lost".to_owned() },
             };
             Decided { job: job.clone(), decision }
         };
         let again: Vec<Decided> = lost.iter().map(decide).collect();
-        submit(slurm, self.handing, &again, &seen.inventory).await
+        submit(queues, self.handing, &again, &seen.inventory).await
     }
 
     /// Hands over what turned out to be needed: further repeats, and runs that their marks leave out. Returns whether
     /// there was something.
     async fn next_round(
         &mut self,
-        slurm: &mut Slurm,
+        queues: &mut Queues,
         inventory: &Inventory,
         observer: &mut dyn Observer,
     ) -> Result<bool, Failure> {
@@ -272,7 +286,7 @@ impl Watch<'_> {
         if plan.rules.is_empty() {
             return Ok(false);
         }
-        let present = Present { slurm: true, ..Present::default() };
+        let present = Present { slurm: true, ssh: true, ..Present::default() };
         let mut next = decide(plan, inventory, self.host, &present, &needs(plan, inventory));
         next.retain(|decided| {
             let (id, env) = (decided.job.id(), plan.env(decided.job.key()));
@@ -287,15 +301,15 @@ impl Watch<'_> {
             self.tried.insert(job.id());
             self.waiting.insert(job.id(), job.clone());
         }
-        submit(slurm, self.handing, &next, inventory).await?;
+        submit(queues, self.handing, &next, inventory).await?;
         Ok(true)
     }
 
-    /// Notes the submissions of which nothing can come any more: Slurm has none of their tasks, and nobody waits for
-    /// one of their jobs.
+    /// Notes the submissions of which nothing can come any more: no task of theirs is live, and nobody waits for one of
+    /// their jobs.
     fn close_what_is_over(&self, seen: &Seen) {
-        let Some(tasks) = &seen.tasks else { return };
         for it in seen.submitted.iter().filter(|it| it.ticket.is_some()) {
+            let Some(tasks) = seen.answers.get(&it.submission.queue()) else { continue };
             let is_live = tasks.iter().any(|task| it.owns(task) && task.state.is_live());
             let is_awaited = it.submission.plan.jobs().any(|job| self.waiting.contains_key(&job.id()));
             let runs = |job: &Job| seen.inventory.is_running(job);
@@ -308,10 +322,9 @@ impl Watch<'_> {
     /// Says what there is to wait for, if that has changed.
     fn report(&mut self, seen: &Seen, observer: &mut dyn Observer) {
         let places = self.waiting.keys().filter_map(|id| seen.places.get(id));
-        let found = phrases(places.map(|place| &place.fate));
-        let words: Vec<String> = found.iter().map(|(phrase, jobs)| format!("{jobs} {phrase}")).collect();
-        let waiting = Waiting { what: format!("Slurm: {}", words.join(", ")), holder: None };
-        if !words.is_empty() && self.shown.as_ref() != Some(&waiting) {
+        let found = phrases(places.map(place_phrase));
+        let waiting = Waiting { what: waiting_text(&found), holder: None };
+        if !found.is_empty() && self.shown.as_ref() != Some(&waiting) {
             observer.event(&Event::Waiting(&waiting));
             self.shown = Some(waiting);
         }

@@ -1,6 +1,8 @@
 //! What verbs do with the jobs of envs that a queue starts: hand them over, follow them, show them, end them.
 
+mod fetch;
 mod follow;
+mod queues;
 mod submit;
 mod view;
 
@@ -11,8 +13,11 @@ use crate::store::{Store, StoreError};
 use crate::text::with_causes;
 
 pub(super) use follow::{Followed, follow};
+pub(super) use queues::Queues;
 pub(super) use submit::{print_submissions, submit};
-pub(super) use view::{QueueView, cancel, cancel_job, look, place_text, queue_view};
+pub(super) use view::{
+    CancelledJob, QueueView, cancel, cancel_job, logs_elsewhere, look, place_text, queue_view,
+};
 
 /// A plan whose jobs are handed to a queue.
 pub(super) struct Handing<'a> {
@@ -41,9 +46,4 @@ fn load_submissions(store: &Store, matrix: Option<&str>) -> Result<Vec<Submitted
     }
     found.open.retain(|it| matrix.is_none_or(|name| it.submission.plan.matrix.name.as_str() == name));
     Ok(found.open)
-}
-
-/// The names of `submitted`.
-fn names(submitted: &[Submitted]) -> Vec<&str> {
-    submitted.iter().map(|it| it.submission.name.as_str()).collect()
 }

@@ -1,39 +1,45 @@
-//! Hands the jobs of a plan to Slurm: freezes submissions, then hands over all that Slurm does not have yet.
+//! Hands the jobs of a plan over: freezes submissions, then hands over all that Slurm and the hosts do not have yet.
 #![expect(clippy::disallowed_methods, reason = "a submission has a time")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::Utc;
 
-use super::{Handing, names, open_submissions};
+use super::queues::Queues;
+use super::{Handing, open_submissions};
 use crate::cli::output::{print_line, say, warn};
 use crate::cli::{Exit, Failure, Global};
 use crate::job::JobId;
+use crate::matrix::Executor;
 use crate::plan::{
-    Decided, Inventory, Origin, Standing, Submission, Verdict, Whereabouts, submissions, whereabouts,
+    Decided, Inventory, Origin, QueueId, Standing, Submission, Ticket, Verdict, Whereabouts, submissions,
+    whereabouts,
 };
-use crate::queue::{HandOverError, Queue, Slurm, hand_over, script};
+use crate::queue::{Slurm, script};
 use crate::store::{Store, StoreError};
 use crate::text::{count_text, jobs_text, with_causes};
 
-/// Hands those jobs of `decided` to Slurm that are not there yet. What cannot be handed over now stays frozen, and
-/// [`super::follow`] tries again.
+/// Hands those jobs of `decided` over that are not there yet, after it brought what hosts have ended. What cannot be
+/// handed over now stays frozen, and [`super::follow`] tries again.
 ///
 /// # Errors
 /// The store cannot be read or written.
 pub(in crate::cli) async fn submit(
-    slurm: &mut Slurm,
+    queues: &mut Queues,
     handing: &Handing<'_>,
     decided: &[Decided],
     inventory: &Inventory,
 ) -> Result<(), Failure> {
     let Handing { store, plan, origin, global } = *handing;
-    let longest = slurm.longest_array().await;
+    let longest = match plan.envs.values().any(|env| matches!(env.executor, Executor::Slurm(_))) {
+        true => queues.longest_array().await,
+        false => None,
+    };
     let _held = store.lock_queue().map_err(|error| Failure::store(error.into()))?;
-    let known = open_submissions(handing).map_err(Failure::store)?;
-    let answer = if known.is_empty() { Ok(Vec::new()) } else { slurm.poll(&names(&known)).await };
-    let places = whereabouts(&known, answer.as_deref().ok());
-    // Some may have ended since the store was read, and before Slurm was asked.
+    let mut known = open_submissions(handing).map_err(Failure::store)?;
+    let asked = queues.ask_and_fetch(store, &mut known).await?;
+    let places = whereabouts(&known, &asked.answers);
+    // Some may have ended since the store was read, and before anybody was asked.
     let now = if known.is_empty() { None } else { Some(store.load_inventory().map_err(Failure::store)?) };
     let now = now.as_ref().unwrap_or(inventory);
     let mut to_submit = not_there(decided, now, &places);
@@ -46,19 +52,21 @@ pub(in crate::cli) async fn submit(
         freeze(store, submission)?;
     }
     let unsent = known.iter().filter(|it| it.ticket.is_none()).map(|it| (&it.submission, false));
-    let mut refusal: Option<HandOverError> = None;
+    let mut refused: BTreeSet<QueueId> = BTreeSet::new();
     for (submission, is_new) in unsent.chain(new.iter().map(|submission| (submission, true))) {
-        match hand_over(slurm, store, submission, is_new).await {
-            Ok(ticket) => tell(submission, ticket.array, global),
+        let queue = submission.queue();
+        if refused.contains(&queue) {
+            continue;
+        }
+        match queues.hand_over(store, submission, is_new).await {
+            Ok(ticket) => tell(submission, &ticket, global),
             // The next one would meet the same.
             Err(error) => {
-                refusal = Some(error);
-                break;
+                let why = with_causes(&error);
+                warn(&format!("not handed to {} yet: {why}; it is tried again", queue.name()));
+                refused.insert(queue);
             }
         }
-    }
-    if let Some(error) = refusal {
-        warn(&format!("not handed to Slurm yet: {}; it is tried again", with_causes(&error)));
     }
     Ok(())
 }
@@ -66,7 +74,7 @@ pub(in crate::cli) async fn submit(
 /// The most tasks of an array if Slurm does not answer: what every cluster accepts.
 const UNKNOWN_LONGEST: usize = 1000;
 
-/// Those of `decided` that run and of which Slurm has nothing that is under way.
+/// Those of `decided` that run and of which nothing is under way.
 pub(super) fn not_there(
     decided: &[Decided],
     inventory: &Inventory,
@@ -93,24 +101,31 @@ fn has_become_done(decided: &Decided, before: &Inventory, now: &Inventory) -> bo
 /// It cannot be written.
 fn freeze(store: &Store, submission: &Submission) -> Result<(), Failure> {
     let path = store.submission_files(&submission.name).frozen().display().to_string();
-    let script = script(submission, &path).map_err(|error| Failure::new(Exit::Unexpected, error))?;
+    let script = match submission.queue() {
+        QueueId::Slurm => script(submission, &path).map_err(|error| Failure::new(Exit::Unexpected, error))?,
+        QueueId::Ssh { .. } => String::new(),
+    };
     let frozen = store.freeze(submission, &script);
     frozen.map(drop).map_err(|error| Failure::store(StoreError::Write(error)))
 }
 
-fn tell(submission: &Submission, array: u64, global: &Global) {
+fn tell(submission: &Submission, ticket: &Ticket, global: &Global) {
     if global.quiet {
         return;
     }
-    say(&format!(
-        "Slurm has {} of {} as {} of array {array}",
-        jobs_text(submission.plan.jobs.len()),
-        submission.env,
-        count_text(submission.tasks(), "task")
-    ));
+    let queue = submission.queue();
+    let what =
+        format!("{} has {} of {}", queue.name(), jobs_text(submission.plan.jobs.len()), submission.env);
+    match queue {
+        QueueId::Slurm => {
+            let tasks = count_text(submission.tasks(), "task");
+            say(&format!("{what} as {tasks} of array {}", ticket.array));
+        }
+        QueueId::Ssh { .. } => say(&what),
+    }
 }
 
-/// Prints what would be handed to Slurm, and how, without handing anything over.
+/// Prints what would be handed over, and how, without handing anything over.
 ///
 /// # Errors
 /// Standard output cannot be written.
@@ -121,9 +136,14 @@ pub(in crate::cli) fn print_submissions(
 ) -> Result<(), Failure> {
     let Handing { store, plan, origin, .. } = *handing;
     for submission in submissions(plan, decided, inventory, UNKNOWN_LONGEST, origin) {
+        let jobs = jobs_text(submission.plan.jobs.len());
+        if let QueueId::Ssh { host, directory } = submission.queue() {
+            print_line(&format!("# {jobs} of {} on {host}, in {directory}", submission.env))?;
+            continue;
+        }
         let files = store.submission_files(&submission.name);
         let words = Slurm::command_line(&submission, &files);
-        let (jobs, tasks) = (jobs_text(submission.plan.jobs.len()), count_text(submission.tasks(), "task"));
+        let tasks = count_text(submission.tasks(), "task");
         print_line(&format!("# {jobs} of {} in {tasks} of Slurm\n{words}", submission.env))?;
         let path = files.frozen().display().to_string();
         let text = script(&submission, &path).map_err(|error| Failure::new(Exit::Unexpected, error))?;
@@ -132,24 +152,26 @@ pub(in crate::cli) fn print_submissions(
     Ok(())
 }
 
-/// Hands over what is frozen and not with Slurm yet. Returns why that failed, if it did.
+/// Hands over what is frozen and not with its queue yet. Returns why that failed, where it did.
 ///
 /// # Errors
 /// The store cannot be read or written.
 pub(super) async fn hand_over_the_rest(
-    slurm: &mut Slurm,
+    queues: &mut Queues,
     handing: &Handing<'_>,
-) -> Result<Option<String>, Failure> {
+) -> Result<Vec<String>, Failure> {
     let Handing { store, global, .. } = *handing;
     let _held = store.lock_queue().map_err(|error| Failure::store(error.into()))?;
+    let mut refused: BTreeMap<QueueId, String> = BTreeMap::new();
     for it in open_submissions(handing).map_err(Failure::store)? {
-        if it.ticket.is_some() {
+        let queue = it.submission.queue();
+        if it.ticket.is_some() || refused.contains_key(&queue) {
             continue;
         }
-        match hand_over(slurm, store, &it.submission, false).await {
-            Ok(ticket) => tell(&it.submission, ticket.array, global),
-            Err(error) => return Ok(Some(with_causes(&error))),
+        match queues.hand_over(store, &it.submission, false).await {
+            Ok(ticket) => tell(&it.submission, &ticket, global),
+            Err(error) => drop(refused.insert(queue, with_causes(&error))),
         }
     }
-    Ok(None)
+    Ok(refused.into_values().collect())
 }

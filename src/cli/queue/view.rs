@@ -3,44 +3,67 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::panic::resume_unwind;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::{load_submissions, names};
+use super::load_submissions;
+use super::queues::Queues;
 use crate::cli::output::warn;
 use crate::cli::{Exit, Failure};
 use crate::files::JobDir;
 use crate::job::JobId;
-use crate::plan::{Fate, Plan, QueuedTask, Submitted, Whereabouts, whereabouts};
-use crate::queue::{Queue, QueueError, Slurm};
+use crate::plan::{Answers, Fate, Plan, QueueId, QueuedTask, Submitted, Whereabouts, whereabouts};
 use crate::store::Store;
 use crate::text::count_text;
 
-/// Jobs that are with a queue, by where they are there.
+/// Jobs that were handed over, by where they are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(in crate::cli) struct QueueView {
-    /// Where they are, as a phrase.
+    /// `Slurm`, or the name of a host.
+    pub(in crate::cli) queue: String,
+    /// Where they are there, as a phrase.
     #[serde(rename = "where")]
     pub(in crate::cli) phrase: String,
     /// How many there are.
     pub(in crate::cli) jobs: usize,
 }
 
-/// How many jobs have each of these fates, the most common one first.
-pub(super) fn phrases<'a>(fates: impl Iterator<Item = &'a Fate>) -> Vec<(String, usize)> {
-    let mut found: BTreeMap<String, usize> = BTreeMap::new();
-    for fate in fates {
-        *found.entry(fate.to_string()).or_default() += 1;
+/// A queue, and a phrase about a job that was handed to it.
+pub(super) type Phrase = (String, String);
+
+/// Where a job is.
+pub(super) fn place_phrase(place: &Whereabouts) -> Phrase {
+    (place.queue.name().to_owned(), place.fate.phrase(&place.queue))
+}
+
+/// How many jobs are at each of these places: by queue, the most common place first.
+pub(super) fn phrases(places: impl Iterator<Item = Phrase>) -> Vec<(Phrase, usize)> {
+    let mut found: BTreeMap<Phrase, usize> = BTreeMap::new();
+    for place in places {
+        *found.entry(place).or_default() += 1;
     }
-    let mut found: Vec<(String, usize)> = found.into_iter().collect();
-    found.sort_by_key(|(phrase, jobs)| (Reverse(*jobs), phrase.clone()));
+    let mut found: Vec<(Phrase, usize)> = found.into_iter().collect();
+    found.sort_by_key(|((queue, phrase), jobs)| (queue.clone(), Reverse(*jobs), phrase.clone()));
     found
 }
 
-/// Where the jobs of `plan` are that were handed to Slurm. Asks Slurm, if there is anything to ask.
+/// What there is to wait for: `Slurm: 3 queued (Resources), 1 running on n2; mac-mini: 5 under way`.
+pub(super) fn waiting_text(found: &[(Phrase, usize)]) -> String {
+    let by_queue = found.chunk_by(|((left, _), _), ((right, _), _)| left == right);
+    let text = |places: &[(Phrase, usize)]| {
+        let words: Vec<String> =
+            places.iter().map(|((_, phrase), jobs)| format!("{jobs} {phrase}")).collect();
+        let queue = places.first().map_or("", |((queue, _), _)| queue.as_str());
+        format!("{queue}: {}", words.join(", "))
+    };
+    by_queue.map(text).collect::<Vec<_>>().join("; ")
+}
+
+/// Where the jobs of `plan` are that were handed over. Asks those who have them, if there is anything to ask.
 ///
 /// # Errors
 /// The submissions cannot be read.
@@ -49,53 +72,95 @@ pub(in crate::cli) fn look(store: &Store, plan: &Plan) -> Result<BTreeMap<JobId,
     if submitted.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let answer = Slurm::find().and_then(|slurm| poll_now(slurm, &names(&submitted)).ok());
-    Ok(whereabouts(&submitted, answer.as_deref()))
+    Ok(whereabouts(&submitted, &ask_now(store, &submitted)))
 }
 
-/// Asks Slurm from outside of an async runtime, or within one: on a thread of its own.
-fn poll_now(mut slurm: Slurm, names: &[&str]) -> Result<Vec<QueuedTask>, QueueError> {
-    let silent = |why: String| QueueError::Silent { program: "squeue", why };
-    let poll = || {
+/// Asks from outside of an async runtime, or within one: on a thread of its own.
+fn ask_now(store: &Store, submitted: &[Submitted]) -> Answers {
+    let ask = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.map_err(|error| silent(error.to_string()))?.block_on(slurm.poll(names))
+        runtime.map_or_else(
+            |_| Answers::new(),
+            |runtime| runtime.block_on(Queues::find().ask(store, submitted)).answers,
+        )
     };
-    thread::scope(|scope| scope.spawn(poll).join().unwrap_or_else(|panic| resume_unwind(panic)))
+    thread::scope(|scope| scope.spawn(ask).join().unwrap_or_else(|panic| resume_unwind(panic)))
 }
 
 /// The jobs of `places` by where they are.
 pub(in crate::cli) fn queue_view<'a>(places: impl Iterator<Item = &'a Whereabouts>) -> Vec<QueueView> {
-    let found = phrases(places.map(|place| &place.fate));
-    found.into_iter().map(|(phrase, jobs)| QueueView { phrase, jobs }).collect()
+    let found = phrases(places.map(place_phrase));
+    found.into_iter().map(|((queue, phrase), jobs)| QueueView { queue, phrase, jobs }).collect()
 }
 
-/// Has Slurm cancel the task of the job in `dir`, if the job is with Slurm and no other job is in its task. Returns the
-/// name of the matrix; `None` if the job is not there.
+/// A job that was handed over and is ended where it is.
+#[derive(Debug)]
+pub(in crate::cli) struct CancelledJob {
+    /// The name of its matrix.
+    pub(in crate::cli) matrix: String,
+    /// `Slurm`, or the name of its host.
+    pub(in crate::cli) queue: String,
+}
+
+/// Ends the job in `dir` where it was handed to: its task of Slurm, if no other job is in it, or the job alone on its
+/// host. `None` if it is nowhere.
 ///
 /// # Errors
-/// Other jobs are in its task, the submissions cannot be read, or Slurm does not do it.
-pub(in crate::cli) async fn cancel_job(store: &Store, dir: &JobDir) -> Result<Option<String>, Failure> {
+/// Other jobs are in its task, the submissions cannot be read, or the queue does not do it.
+pub(in crate::cli) async fn cancel_job(store: &Store, dir: &JobDir) -> Result<Option<CancelledJob>, Failure> {
     let submitted = load_submissions(store, None).map_err(Failure::store)?;
     let jobs = submitted.iter().flat_map(|it| it.submission.plan.jobs());
     let Some(job) = jobs.into_iter().find(|job| job.dir_name() == dir.name()) else { return Ok(None) };
-    let Some(mut slurm) = Slurm::find() else { return Ok(None) };
-    let refused =
-        |error: QueueError| Failure::new(Exit::StoreUnusable, error).hint("try again when Slurm answers");
-    let answer = slurm.poll(&names(&submitted)).await.map_err(refused)?;
-    let places = whereabouts(&submitted, Some(&answer));
+    let mut queues = Queues::find();
+    let asked = queues.ask(store, &submitted).await;
+    let places = whereabouts(&submitted, &asked.answers);
     let place = places.get(&job.id()).filter(|place| place.fate.is_live());
     let Some((place, task)) = place.and_then(|place| Some((place, place.task.as_ref()?))) else {
         return Ok(None);
     };
-    if place.jobs > 1 {
-        let what = format!("{} is {}, in a task with {} jobs", job.label(), place_text(place), place.jobs);
-        return Err(Failure::new(Exit::StoreUnusable, what).hint(format!(
-            "`scancel {task}` ends all of them; `orchestrate stop JOB` ends one once it runs"
-        )));
-    }
-    slurm.cancel_task(task).await.map_err(refused)?;
     let is_its = |it: &&Submitted| it.submission.name == place.submission;
-    Ok(submitted.iter().find(is_its).map(|it| it.submission.plan.matrix.name.to_string()))
+    let Some(of_it) = submitted.iter().find(is_its) else { return Ok(None) };
+    let queue = place.queue.name().to_owned();
+    if place.fate == Fate::Unknown {
+        return Err(refused(&queue, asked.troubles.join("; ")));
+    }
+    let ended = match &place.queue {
+        QueueId::Ssh { .. } => match queues.host(&of_it.submission) {
+            Some(host) => host.stop(&dir.name()).await,
+            None => return Ok(None),
+        },
+        QueueId::Slurm if place.jobs > 1 => {
+            let what =
+                format!("{} is {}, in a task with {} jobs", job.label(), place_text(place), place.jobs);
+            return Err(Failure::new(Exit::StoreUnusable, what).hint(format!(
+                "`scancel {task}` ends all of them; `orchestrate stop JOB` ends one once it runs"
+            )));
+        }
+        QueueId::Slurm => queues.cancel_task(task).await,
+    };
+    ended.map_err(|error| refused(&queue, error))?;
+    Ok(Some(CancelledJob { matrix: of_it.submission.plan.matrix.name.to_string(), queue }))
+}
+
+fn refused(queue: &str, error: impl Into<Box<dyn Error + Send + Sync>>) -> Failure {
+    Failure::new(Exit::StoreUnusable, error).hint(format!("try again when {queue} answers"))
+}
+
+/// The command that shows what the worker of the job in `dir` prints on the host that it was handed to, as words;
+/// `None` if it is on no host.
+///
+/// # Errors
+/// The submissions cannot be read.
+pub(in crate::cli) fn logs_elsewhere(store: &Store, dir: &JobDir) -> Result<Option<Vec<String>>, Failure> {
+    let submitted = load_submissions(store, None).map_err(Failure::store)?;
+    let has_it = |it: &&Submitted| it.submission.plan.jobs.iter().any(|job| job.dir_name() == dir.name());
+    let Some(it) = submitted.iter().rev().find(has_it) else {
+        return Ok(None);
+    };
+    let mut queues = Queues::find();
+    let Some(host) = queues.host(&it.submission) else { return Ok(None) };
+    let words = host.logs_command(&dir.name());
+    words.map(Some).map_err(|error| Failure::new(Exit::Unexpected, error))
 }
 
 /// How long Slurm may take to end tasks, beyond the grace of their workers.
@@ -104,40 +169,55 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How often to look whether they have ended.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Has Slurm cancel everything of the matrix called `matrix`, or of all, and waits until nothing of it runs. Returns
-/// the number of tasks that were waiting or running, by matrix.
+/// What was ended of a matrix.
+#[derive(Debug, Default)]
+pub(in crate::cli) struct Cancelled {
+    /// How many tasks were waiting or running, by queue.
+    pub(in crate::cli) tasks: BTreeMap<String, usize>,
+}
+
+/// Ends everything that was handed over of the matrix called `matrix`, or of all, and waits until nothing of it runs.
 ///
 /// # Errors
-/// The submissions cannot be read, or Slurm does not do it.
+/// The submissions cannot be read, or a queue does not do it.
 pub(in crate::cli) async fn cancel(
     store: &Store,
     matrix: Option<&str>,
-) -> Result<BTreeMap<String, usize>, Failure> {
+) -> Result<BTreeMap<String, Cancelled>, Failure> {
     let _held = match load_submissions(store, matrix).map_err(Failure::store)? {
         none if none.is_empty() => return Ok(BTreeMap::new()),
         // Nobody may hand anything over meanwhile.
         _ => store.lock_queue().map_err(|error| Failure::store(error.into()))?,
     };
-    let submitted = load_submissions(store, matrix).map_err(Failure::store)?;
-    let Some(mut slurm) = Slurm::find() else {
-        warn("Slurm's programs are not here, so what it has can only be ended where they are");
-        return Ok(BTreeMap::new());
-    };
-    let names = names(&submitted);
-    let refused = |error: QueueError| {
-        Failure::new(Exit::StoreUnusable, error).hint("try again when Slurm answers; nothing was ended")
-    };
-    let tasks = slurm.poll(&names).await.map_err(refused)?;
-    slurm.cancel(&names).await.map_err(refused)?;
+    let mut submitted = load_submissions(store, matrix).map_err(Failure::store)?;
+    let mut queues = Queues::find();
+    submitted.retain(|it| {
+        let is_reached = queues.reaches(&it.submission);
+        if !is_reached {
+            let name = it.submission.queue().name().to_owned();
+            warn(&format!(
+                "the programs of {name} are not here, so what it has can only be ended where they are"
+            ));
+        }
+        is_reached
+    });
+    let asked = queues.ask(store, &submitted).await;
+    let unknown = asked.troubles.join("; ");
+    queues.cancel(&submitted).await.map_err(|error| {
+        Failure::new(Exit::StoreUnusable, error).hint("try again when it answers; not everything was ended")
+    })?;
     let grace = submitted.iter().flat_map(|it| it.submission.plan.envs.values()).map(|env| env.limits.grace);
     let bound = PATIENCE + grace.max().unwrap_or_default();
-    wait_for_the_end(&mut slurm, &names, bound).await?;
-    let mut ended: BTreeMap<String, usize> = BTreeMap::new();
+    wait_for_the_end(&mut queues, store, &submitted, bound, &unknown).await?;
+    let mut ended: BTreeMap<String, Cancelled> = BTreeMap::new();
     for it in &submitted {
+        let queue = it.submission.queue();
+        let tasks = asked.answers.get(&queue).map(Vec::as_slice).unwrap_or_default();
         let is_live = |task: &&QueuedTask| task.name == it.submission.name && task.state.is_live();
         let live = tasks.iter().filter(is_live).count();
         if live > 0 || it.ticket.is_none() {
-            *ended.entry(it.submission.plan.matrix.name.to_string()).or_default() += live;
+            let of_matrix = ended.entry(it.submission.plan.matrix.name.to_string()).or_default();
+            *of_matrix.tasks.entry(queue.name().to_owned()).or_default() += live;
         }
         // What was never handed over must not be handed over later.
         if it.ticket.is_none() {
@@ -147,33 +227,47 @@ pub(in crate::cli) async fn cancel(
     Ok(ended)
 }
 
-/// Waits until no task of submissions with these names is live.
+/// Waits until no task of `submitted` is live.
 ///
 /// # Errors
-/// Some still are after `bound`.
-async fn wait_for_the_end(slurm: &mut Slurm, names: &[&str], bound: Duration) -> Result<(), Failure> {
+/// Some still are after `bound`, or nobody says so.
+async fn wait_for_the_end(
+    queues: &mut Queues,
+    store: &Store,
+    submitted: &[Submitted],
+    bound: Duration,
+    trouble: &str,
+) -> Result<(), Failure> {
     let began = Instant::now();
+    let mut trouble = trouble.to_owned();
     loop {
-        // A controller that does not answer for a moment is asked again.
-        let live =
-            slurm.poll(names).await.map(|tasks| tasks.iter().filter(|task| task.state.is_live()).count());
-        if matches!(live, Ok(0)) {
+        // A queue that does not answer for a moment is asked again.
+        let asked = queues.ask(store, submitted).await;
+        let live = asked.answers.values().flatten().filter(|task| task.state.is_live()).count();
+        let mut handed = submitted.iter().filter(|it| it.ticket.is_some());
+        let everybody = handed.all(|it| asked.answers.contains_key(&it.submission.queue()));
+        if live == 0 && everybody {
             return Ok(());
+        }
+        if !asked.troubles.is_empty() {
+            trouble = asked.troubles.join("; ");
         }
         if began.elapsed() >= bound {
             let what = match live {
-                Ok(live) => format!("{} of Slurm were cancelled, and still run", count_text(live, "task")),
-                Err(error) => error.to_string(),
+                0 => trouble,
+                live => format!("{} were cancelled, and still run", count_text(live, "task")),
             };
-            let hint = format!("`squeue --name={}` shows them; try again", names.join(","));
+            let hint = "`orchestrate status` shows them; try again".to_owned();
             return Err(Failure::new(Exit::StoreUnusable, what).hint(hint));
         }
         tokio::time::sleep(LOOK).await;
     }
 }
 
-/// Where the job with this id is, as a phrase, with its task: `queued (Resources), task 4711_3`.
+/// Where a job is, as a phrase, with its task: `queued (Resources), task 4711_3`.
 pub(in crate::cli) fn place_text(place: &Whereabouts) -> String {
-    let task = place.task.as_ref().map(|task| format!(", task {task}")).unwrap_or_default();
-    format!("{}{task}", place.fate)
+    let is_slurm = place.queue == QueueId::Slurm;
+    let task =
+        place.task.as_ref().filter(|_| is_slurm).map(|task| format!(", task {task}")).unwrap_or_default();
+    format!("{}{task}", place.fate.phrase(&place.queue))
 }

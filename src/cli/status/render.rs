@@ -25,8 +25,8 @@ pub(super) fn text(overview: &Overview, layout: Layout) -> String {
     if overview.include_marked {
         text += &format!("{MARKED_ARE_INCLUDED}\n");
     }
-    for QueueView { phrase, jobs } in &overview.queue {
-        text += &format!("\nSlurm: {phrase}: {}\n", jobs_text(*jobs));
+    for QueueView { queue, phrase, jobs } in &overview.queue {
+        text += &format!("\n{queue}: {phrase}: {}\n", jobs_text(*jobs));
     }
     text += &failures_text(&overview.failures, !overview.varying.is_empty());
     for (reason, number) in &overview.left_out {

@@ -95,7 +95,7 @@ impl<'a> Merge<'a> {
             Found::Sound(brought) => brought,
         };
         let ours = self.store.job_dir(&brought.job);
-        let (held, side) = hold(&ours, &brought.bytes);
+        let (held, side) = hold(&ours, &brought);
         let what = match (self.decide(held, &brought), &self.staging) {
             (What::Taken | What::Replaced(_), Some(staging)) => return stage(staging, *brought).map(Some),
             (What::Replaced(_), None) if is_busy(&ours) => What::Busy("it is running here".to_owned()),
@@ -140,7 +140,7 @@ impl<'a> Merge<'a> {
             Ok(lock) => lock,
             Err(error) => return Ok((What::Busy(with_causes(&error)), None)),
         };
-        let (held, side) = hold(ours, &brought.bytes);
+        let (held, side) = hold(ours, brought);
         let mut what = self.decide(held, brought);
         if matches!(what, What::Taken | What::Replaced(_)) {
             what = if is_at_work(ours) {

@@ -67,6 +67,11 @@ pub(super) fn look(dir: &JobDir) -> Found {
     }
 }
 
+/// Whether the job in `dir` has a result, and it is as it was written.
+pub(in crate::store) fn is_sound(dir: &JobDir) -> bool {
+    matches!(look(dir), Found::Sound(_))
+}
+
 fn look_without_record(dir: &JobDir) -> Found {
     let mut inventory = Inventory::default();
     read_job_dir(dir, &mut inventory, &mut Pool::default());
@@ -92,11 +97,12 @@ fn why_unfinished(not_done: &NotDone) -> String {
 }
 
 /// What this store holds in `dir`, compared with the record in `brought`, and its own record.
-pub(super) fn hold(dir: &JobDir, brought: &[u8]) -> (Held, Option<Side>) {
+pub(super) fn hold(dir: &JobDir, brought: &Brought) -> (Held, Option<Side>) {
     let record = dir.load_record();
     let side = record.as_ref().ok().and_then(Option::as_ref).map(|record| Side::of(record, dir));
     let held = match record {
-        Ok(Some(_)) if has_record(dir, brought) => Held::Same,
+        Ok(Some(_)) if has_record(dir, &brought.bytes) => Held::Same,
+        Ok(Some(_)) if is_known_there(dir, brought) => Held::Earlier,
         Ok(Some(record)) if record.outcome.is_success() => Held::Success,
         Ok(Some(_)) => Held::Failure,
         Ok(None) if is_bare(dir) => Held::Nothing,
@@ -104,6 +110,11 @@ pub(super) fn hold(dir: &JobDir, brought: &[u8]) -> (Held, Option<Side>) {
         Ok(None) | Err(_) => Held::NoResult,
     };
     (held, side)
+}
+
+/// Whether the record in `dir` is one that a later attempt of the other store replaced.
+fn is_known_there(dir: &JobDir, brought: &Brought) -> bool {
+    read_regular(&dir.record(), FILE_LIMIT).is_ok_and(|ours| has_record(&brought.dir, &ours))
 }
 
 /// Whether a record in `dir` has these `bytes`: the current one, or one that a later attempt replaced.

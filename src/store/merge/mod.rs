@@ -18,5 +18,6 @@ mod staging;
 mod tests;
 
 pub use bring::Merge;
+pub(super) use look::is_sound;
 pub use merged::{MergeError, Merged, MergedJob, MergedPlan, PlanFate, Side, What};
 pub use source::NotMergeable;

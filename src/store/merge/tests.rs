@@ -188,7 +188,7 @@ fn what_is_here_is_seen_as_what_it_is() {
     let held = |ours: &[Outcome], theirs: &[Outcome], change: fn(&JobDir)| {
         let ((_here, here), (_there, there)) = (store(ours), store(theirs));
         change(&here.job_dir(&job()));
-        hold(&here.job_dir(&job()), &brought(&there).bytes).0
+        hold(&here.job_dir(&job()), &brought(&there)).0
     };
     let nothing = |_: &JobDir| {};
     assert_eq!(held(&[], &[ok()], nothing), Held::Nothing);
@@ -200,7 +200,7 @@ fn what_is_here_is_seen_as_what_it_is() {
     assert_eq!(held(&[FAILED, ok()], &[ok()], nothing), Held::Success, "another attempt");
     assert_eq!(held(&[FAILED, ok()], &[FAILED], nothing), Held::Same, "a later attempt succeeded");
     assert_eq!(held(&[ok(), ok()], &[ok()], nothing), Held::Same, "a re-run replaced it");
-    assert_eq!(held(&[ok()], &[ok(), ok()], nothing), Held::Success, "a re-run replaced ours over there");
+    assert_eq!(held(&[ok()], &[ok(), ok()], nothing), Held::Earlier, "a re-run replaced ours over there");
     let torn = |dir: &JobDir| fs::write(dir.record(), "{").unwrap();
     let newer = |dir: &JobDir| fs::write(dir.record(), "{\"schema\": 7}").unwrap();
     assert_eq!(held(&[ok()], &[ok()], torn), Held::NoResult);

@@ -128,7 +128,10 @@ fn whoever_stops_following_leaves_the_queue_alone_and_resume_follows_again() {
     run.wait().code(11).says("Slurm keeps 2 jobs: `orchestrate status t --watch` follows them");
     let status = cluster.orchestrate(&["status"]).code(0);
     prints(status, "Slurm: running on n1: 1 job");
-    prints(cluster.orchestrate(&["explain", "cpu_m_fp32_bs4_run1"]).code(0), "running on n1, task 101_0");
+    prints(
+        cluster.orchestrate(&["explain", "cpu_m_fp32_bs4_run1"]).code(0),
+        "Slurm: running on n1, task 101_0",
+    );
     let resumed = cluster.start(&["resume"]);
     cluster.project.let_go();
     resumed.wait().code(0);
@@ -193,7 +196,7 @@ fn without_an_answer_nothing_is_lost_and_slurm_is_asked_again() {
     cluster.order("dead", "");
     let mut run = cluster.start(&["run", "t.yaml"]);
     run.wait_for_line("Unable to contact slurm controller");
-    run.wait_for_line("nothing is lost, and Slurm is asked again");
+    run.wait_for_line("nothing is lost, and it is tried again");
     cluster.no_longer("dead");
     run.wait().code(0);
     cluster.assert_complete(2, 2);

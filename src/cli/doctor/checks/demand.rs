@@ -108,6 +108,7 @@ mod tests {
             missing_data: BTreeSet::new(),
             no_peaks: None,
             other_place: None,
+            elsewhere: None,
         };
         change(&mut env);
         env

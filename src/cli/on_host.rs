@@ -1,0 +1,240 @@
+//! `orchestrate on-host`: what another `orchestrate` asks of this host over `ssh`. People do not type it.
+//!
+//! | question | standard input | what it does |
+//! |---|---|---|
+//! | `take` | an archive | puts files of the project in their places |
+//! | `check` | a submission | describes this host, and what the jobs would miss here |
+//! | `start` | a sealed submission | begins a run that outlives the connection |
+//! | `look` | a question | tells what became of runs, and how many results there are |
+//! | `send` | a question | writes an archive of results |
+//! | `stop` | a matrix's name | ends what runs, and waits until it has ended |
+//!
+//! An answer is a line of JSON behind [`ANSWER`].
+#![expect(clippy::disallowed_methods, reason = "a run is a process, and begins in time")]
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use chrono::{SecondsFormat, Utc};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::doctor::needs_of;
+use super::output::{print_line, unprintable};
+use super::run_task::{TaskEnd, run_submission};
+use super::stop::stop_matrix;
+use super::{Exit, Failure, Global};
+use crate::files::from_sealed_json;
+use crate::host::hostname;
+use crate::plan::{Leftovers, Submission};
+use crate::queue::{ANSWER, HostAnswer, HostCheck, HostQuestion, HostRun};
+use crate::store::{RunBegin, RunEnd, Store, StoreError, unpack};
+use crate::text::with_causes;
+
+/// The arguments of `orchestrate on-host`.
+#[derive(Debug, clap::Args)]
+pub(super) struct OnHostArgs {
+    /// The question.
+    #[arg(value_enum)]
+    what: What,
+    /// The name of the submission to run.
+    name: Option<String>,
+}
+
+/// What a host is asked.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum What {
+    /// Files of the project.
+    Take,
+    /// What its jobs would miss.
+    Check,
+    /// To begin a run.
+    Start,
+    /// To be such a run.
+    Run,
+    /// What became of runs.
+    Look,
+    /// Results.
+    Send,
+    /// To end a matrix's runs.
+    Stop,
+}
+
+/// Answers one question.
+pub(super) fn run(args: &OnHostArgs, global: &Global) -> Result<Exit, Failure> {
+    match (args.what, &args.name) {
+        (What::Take, _) => {
+            unpack(io::stdin().lock(), Path::new("."))?;
+            answer(&true)
+        }
+        (What::Check, _) => check(&read()?, global),
+        (What::Start, _) => start(global),
+        (What::Run, Some(name)) => be_the_run(name, global),
+        (What::Run, None) => Err(Failure::new(Exit::Usage, "`on-host run` needs the name of a submission")),
+        (What::Look, _) => look(&read()?, &store(global)?),
+        (What::Send, _) => send(&read()?, &store(global)?),
+        (What::Stop, _) => {
+            let matrix: String = read()?;
+            stop_matrix(&matrix, global)?;
+            answer(&true)
+        }
+    }
+}
+
+fn store(global: &Global) -> Result<Store, Failure> {
+    Store::create(&global.store).map_err(Failure::store)
+}
+
+/// What standard input holds, as JSON.
+fn read<T: DeserializeOwned>() -> Result<T, Failure> {
+    let bytes = all_of_stdin()?;
+    serde_json::from_slice(&bytes)
+        .map_err(|error| Failure::new(Exit::Usage, format!("this is no question: {error}")))
+}
+
+/// The longest question: the digests of a hundred thousand results.
+const LONGEST: u64 = 1 << 30;
+
+fn all_of_stdin() -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    io::stdin().lock().take(LONGEST).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn answer(what: &impl Serialize) -> Result<Exit, Failure> {
+    let json = serde_json::to_string(what).map_err(io::Error::from)?;
+    print_line(&format!("{ANSWER}{json}"))?;
+    Ok(Exit::Done)
+}
+
+fn check(submission: &Submission, global: &Global) -> Result<Exit, Failure> {
+    let (text, can_run) = needs_of(&submission.plan, global)?;
+    answer(&HostCheck { text, can_run })
+}
+
+/// How long a run may take to begin: a program on a network file system takes some seconds to load.
+const PATIENCE: Duration = Duration::from_secs(45);
+
+/// How often to look whether it has begun.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Begins the run of a submission, unless it began before.
+fn start(global: &Global) -> Result<Exit, Failure> {
+    let bytes = all_of_stdin()?;
+    let submission: Submission =
+        from_sealed_json(&bytes).map_err(|error| Failure::new(Exit::Usage, error))?;
+    let store = store(global)?;
+    let files = store.hosted_files(&submission.name);
+    if !files.frozen().exists() {
+        store.save_plan(&submission.plan).map_err(Failure::store)?;
+        match store.receive(&submission) {
+            // Somebody else hands the same over.
+            Err(error) if error.source.kind() == io::ErrorKind::AlreadyExists => {}
+            other => drop(other.map_err(|error| Failure::store(StoreError::Write(error)))?),
+        }
+    }
+    if let Some(run) = run_of(&store, &submission.name)? {
+        return answer(&run);
+    }
+    let output = files.printed().join(&submission.name);
+    let mut child = spawn(&submission.name, &store, &output)?;
+    let began = Instant::now();
+    loop {
+        // Also if it was another one's child.
+        if let Some(run) = run_of(&store, &submission.name)? {
+            return answer(&run);
+        }
+        let ended = child.try_wait()?;
+        if ended.is_some() && run_of(&store, &submission.name)?.is_none() || began.elapsed() >= PATIENCE {
+            let said = fs::read_to_string(&output).unwrap_or_default();
+            let said = said.lines().last().unwrap_or("it printed nothing").to_owned();
+            return Err(Failure::new(Exit::Unexpected, format!("the run did not begin: {said}")));
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// Starts `on-host run`, which outlives us and the connection: nothing of it is open on our side.
+fn spawn(name: &str, store: &Store, output: &Path) -> io::Result<Child> {
+    let out = OpenOptions::new().create(true).append(true).open(output)?;
+    Command::new(std::env::current_exe()?)
+        .args(["on-host", "run", name, "--store"])
+        .arg(store.root())
+        .stdin(Stdio::null())
+        .stdout(out.try_clone()?)
+        .stderr(out)
+        .spawn()
+}
+
+/// Runs the jobs of a submission, in a session of its own.
+fn be_the_run(name: &str, global: &Global) -> Result<Exit, Failure> {
+    // It fails only for who leads a group already, and then nobody can take the terminal away from us.
+    let _ = nix::unistd::setsid();
+    let store = store(global)?;
+    let files = store.hosted_files(name);
+    let begin = RunBegin {
+        process: u64::from(std::process::id()),
+        at: Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true),
+    };
+    let write = |error| Failure::store(StoreError::Write(error));
+    let Some(held) = files.begin_run(&begin).map_err(write)? else { return Ok(Exit::Done) };
+    let (end, ended) = match run_submission(&files, 0, global) {
+        Ok(TaskEnd { exit, stopped_by }) => (RunEnd { code: exit.code(), stopped_by }, Ok(exit)),
+        Err(failure) => (RunEnd { code: failure.exit.code(), stopped_by: None }, Err(failure)),
+    };
+    files.end_run(&held, &end).map_err(write)?;
+    ended
+}
+
+/// The run of the submission called `name`, if one began.
+fn run_of(store: &Store, name: &str) -> Result<Option<HostRun>, Failure> {
+    let files = store.hosted_files(name);
+    let Some((begin, state)) = files.run_state()? else { return Ok(None) };
+    let left = files.load_leftovers(0).map_err(|error| Failure::new(Exit::StoreUnusable, error))?;
+    Ok(Some(HostRun {
+        name: name.to_owned(),
+        process: begin.process,
+        began: begin.at,
+        state,
+        left: left.map(|Leftovers { jobs, .. }| jobs).unwrap_or_default(),
+    }))
+}
+
+fn look(question: &HostQuestion, store: &Store) -> Result<Exit, Failure> {
+    let mut found = HostAnswer { host: hostname(), ..HostAnswer::default() };
+    // Results are counted after the states are read: a run that is over has no more of them.
+    for name in &question.names {
+        found.runs.extend(run_of(store, name)?);
+    }
+    for submission in submissions(question, store)? {
+        found.results += store.new_results(submission.plan.jobs.iter(), &question.had);
+    }
+    answer(&found)
+}
+
+/// The most bytes of results at a time. The rest is asked for again.
+const PARCEL: u64 = 64 << 20;
+
+fn send(question: &HostQuestion, store: &Store) -> Result<Exit, Failure> {
+    let submissions = submissions(question, store)?;
+    let jobs = submissions.iter().flat_map(|it| &it.plan.jobs);
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    store.pack(jobs, &question.had, PARCEL, &mut out).and_then(|_| out.flush()).map_err(unprintable)?;
+    Ok(Exit::Done)
+}
+
+/// The submissions that `question` is about and that arrived here.
+fn submissions(question: &HostQuestion, store: &Store) -> Result<Vec<Submission>, Failure> {
+    let mut found = Vec::new();
+    for name in &question.names {
+        let files = store.hosted_files(name);
+        if files.frozen().exists() {
+            found.push(files.load().map_err(|error| Failure::new(Exit::StoreUnusable, with_causes(&error)))?);
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,329 @@
+//! Hosts that `ssh` reaches, each as a queue of its own that runs what it is handed one after another.
+//!
+//! A host gets a copy of this program, of the worker and of the files that it needs. There, `orchestrate on-host`
+//! begins a run of the submission that outlives the connection, tells what became of it, and sends results. Nothing
+//! else is needed on the host, and nothing of ours runs there between two questions but the jobs.
+
+#![expect(clippy::disallowed_methods, reason = "files of the project are below the current directory")]
+
+mod connection;
+mod push;
+mod words;
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use nix::sys::utsname::uname;
+
+use self::connection::{Connection, LONG_PATIENCE, PATIENCE, Said};
+use self::push::{Programs, project_archive};
+use self::words::{NO_DIRECTORY, NO_PROGRAM};
+use super::{Queue, QueueError};
+use crate::matrix::{Executor, SshRequest};
+use crate::plan::{QueueId, QueuedTask, Submission, quote};
+use crate::store::SubmissionFiles;
+
+pub use self::push::PushError;
+pub use self::words::{ANSWER, HostAnswer, HostQuestion, HostRun};
+
+/// A directory of a host.
+#[derive(Clone, Debug)]
+pub struct SshHost {
+    connection: Connection,
+    request: SshRequest,
+    /// The directory, below the home if it is not absolute.
+    directory: String,
+    /// A submission of it, which tells the programs that it needs.
+    example: Submission,
+    /// Tells those programs from others. To find it out takes a while.
+    key: Arc<OnceLock<String>>,
+}
+
+impl SshHost {
+    /// The host of `submission`; `None` if there is no `ssh` here, or if it is none of a host.
+    pub fn of(submission: &Submission) -> Option<SshHost> {
+        let (Executor::Ssh(request), QueueId::Ssh { host, directory }) =
+            (&submission.executor, submission.queue())
+        else {
+            return None;
+        };
+        let connection = Connection::to(&host)?;
+        let (request, example) = (request.clone(), submission.clone());
+        Some(SshHost { connection, request, directory, example, key: Arc::default() })
+    }
+
+    /// Asks what became of submissions, and how many results there are.
+    ///
+    /// # Errors
+    /// [`QueueError`].
+    pub async fn look(&self, question: &HostQuestion) -> Result<HostAnswer, QueueError> {
+        let input = serde_json::to_vec(question).unwrap_or_default();
+        let Some(said) = self.ask("look", &input, PATIENCE).await? else { return Ok(HostAnswer::default()) };
+        self.read(&said)
+    }
+
+    /// An archive of results, as [`crate::store::Store::pack`] makes it: as many as make sense at a time.
+    ///
+    /// # Errors
+    /// [`QueueError`].
+    pub async fn fetch(&self, question: &HostQuestion) -> Result<Vec<u8>, QueueError> {
+        let input = serde_json::to_vec(question).unwrap_or_default();
+        match self.ask("send", &input, LONG_PATIENCE).await? {
+            Some(said) if said.code == 0 => Ok(said.out),
+            Some(said) => Err(self.connection.refused(&said)),
+            None => Err(self.gone()),
+        }
+    }
+
+    /// Ends all that it runs for the matrix called `matrix`, and waits until it has ended.
+    ///
+    /// # Errors
+    /// [`QueueError`].
+    pub async fn stop(&self, matrix: &str) -> Result<(), QueueError> {
+        let input = serde_json::to_vec(matrix).unwrap_or_default();
+        match self.ask("stop", &input, LONG_PATIENCE).await? {
+            Some(said) => self.read::<serde_json::Value>(&said).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Copies what is needed there, and has the host describe itself and what its jobs would miss, as `doctor` does.
+    /// Returns the text, and whether jobs can run.
+    ///
+    /// # Errors
+    /// [`QueueError`].
+    pub async fn check(&self) -> Result<HostCheck, QueueError> {
+        self.prepare().await?;
+        let input = serde_json::to_vec(&self.example).unwrap_or_default();
+        let script = self.script(&self.program()?, "check", &self.request.setup);
+        let said = self.connection.call(&script, &input, LONG_PATIENCE).await?;
+        self.read(&said)
+    }
+
+    /// The command that shows what the worker of a job prints there, as words for a process.
+    ///
+    /// # Errors
+    /// [`QueueError`].
+    pub fn logs_command(&self, job: &str) -> Result<Vec<String>, QueueError> {
+        let words = format!("logs {} --store runs", quote(job));
+        Ok(self.connection.words(&self.in_directory(&self.program()?, &[], &words)))
+    }
+
+    /// Asks `orchestrate on-host` there. `None` if the directory is gone, or was never there.
+    async fn ask(&self, what: &str, input: &[u8], patience: Duration) -> Result<Option<Said>, QueueError> {
+        let program = self.program()?;
+        // It must not take the processor from a job. Where nothing was ever handed over, there is nothing to ask.
+        let script = format!(
+            "cd {} 2>/dev/null && [ -d runs/.hosted ] || exit {NO_DIRECTORY}\n[ -x {program} ] || exit {NO_PROGRAM}\n\
+             exec nice -n 19 {program} on-host {what} --store runs",
+            quote(&self.directory)
+        );
+        let said = self.connection.call(&script, input, patience).await?;
+        match said.code {
+            NO_DIRECTORY => Ok(None),
+            // This program is another one than that which handed the jobs over.
+            NO_PROGRAM => {
+                self.prepare().await?;
+                self.connection.call(&script, input, patience).await.map(Some)
+            }
+            _ => Ok(Some(said)),
+        }
+    }
+
+    fn read<T: for<'de> serde::Deserialize<'de>>(&self, said: &Said) -> Result<T, QueueError> {
+        let answer = self.connection.answer(said)?;
+        serde_json::from_str(&answer).map_err(|_| QueueError::Strange { program: "ssh", line: answer })
+    }
+
+    fn gone(&self) -> QueueError {
+        let said = format!("{}: the directory {} is gone", self.request.host, self.directory);
+        QueueError::Refused { program: "ssh", said }
+    }
+
+    /// The path of `orchestrate` there, as a word for the shell there, in the directory.
+    fn program(&self) -> Result<String, QueueError> {
+        match &self.request.program {
+            Some(program) if program.starts_with('/') => Ok(quote(program)),
+            Some(program) => Ok(format!("\"$HOME\"/{}", quote(program.trim_start_matches("~/")))),
+            None => {
+                if let Some(key) = self.key.get() {
+                    return Ok(format!("{}/orchestrate", place(key)));
+                }
+                let programs = Programs::of(&self.example).map_err(|error| unreadable(&error))?;
+                Ok(format!("{}/orchestrate", place(self.key.get_or_init(|| programs.key))))
+            }
+        }
+    }
+
+    fn script(&self, program: &str, what: &str, setup: &[String]) -> String {
+        self.in_directory(program, setup, &format!("on-host {what} --store runs"))
+    }
+
+    /// A script that enters the directory, sets up, and becomes `program` with these `words`.
+    fn in_directory(&self, program: &str, setup: &[String], words: &str) -> String {
+        let setup: String = setup.iter().map(|line| format!("{line}\n")).collect();
+        format!(
+            "cd {} 2>/dev/null || exit {NO_DIRECTORY}\n[ -x {program} ] || exit {NO_PROGRAM}\n{setup}exec {program} {words}",
+            quote(&self.directory)
+        )
+    }
+
+    /// Makes the directory, and copies the programs and the files that are needed there.
+    async fn prepare(&self) -> Result<(), QueueError> {
+        let make = format!(
+            "mkdir -p {directory} && cd {directory} && printf '{ANSWER}\"%s\"\\n' \"$(uname -sm)\"",
+            directory = quote(&self.directory)
+        );
+        let said = self.connection.call(&make, &[], PATIENCE).await?;
+        let kind: String = self.read(&said)?;
+        match self.request.program {
+            Some(_) => self.compare_versions().await?,
+            None => self.push_programs(&kind).await?,
+        }
+        let root = std::env::current_dir().map_err(|error| QueueError::Silent {
+            program: "ssh",
+            why: format!("the current directory cannot be read: {error}"),
+        })?;
+        self.push_files(&root).await
+    }
+
+    /// Refuses another version: the two could misunderstand each other.
+    async fn compare_versions(&self) -> Result<(), QueueError> {
+        let program = self.program()?;
+        let said = self.connection.call(&format!("exec {program} --version"), &[], PATIENCE).await?;
+        if said.code != 0 {
+            return Err(self.connection.refused(&said));
+        }
+        let there = String::from_utf8_lossy(&said.out).trim().to_owned();
+        let ours = format!("orchestrate {}", env!("CARGO_PKG_VERSION"));
+        if there.lines().last() != Some(ours.as_str()) {
+            let said =
+                format!("{}: there is {there:?}, and here is {ours:?}: install the same", self.request.host);
+            return Err(QueueError::Refused { program: "ssh", said });
+        }
+        Ok(())
+    }
+
+    async fn push_programs(&self, kind: &str) -> Result<(), QueueError> {
+        let programs = Programs::of(&self.example).map_err(|error| unreadable(&error))?;
+        let place = place(&programs.key);
+        let enter = format!("cd {} || exit {NO_DIRECTORY}", quote(&self.directory));
+        let is_there = format!("{enter}\n[ -x {place}/orchestrate ] || exit {NO_PROGRAM}");
+        let said = self.connection.call(&is_there, &[], PATIENCE).await?;
+        match said.code {
+            0 => return Ok(()),
+            NO_PROGRAM => {}
+            _ => return Err(self.connection.refused(&said)),
+        }
+        let ours = own_kind();
+        if kind != ours {
+            let said = format!(
+                "{}: it is {kind}, and this orchestrate is for {ours}: install one there, and name it with `program`",
+                self.request.host
+            );
+            return Err(QueueError::Refused { program: "ssh", said });
+        }
+        // The program is last: where it is, everything is.
+        if let Some(worker) = &programs.worker {
+            self.push(&enter, &place, "worker", worker, "true").await?;
+        }
+        self.push(&enter, &place, "orchestrate", &programs.orchestrate, "--version").await
+    }
+
+    /// Copies a program under its final name as a whole, after it was tried.
+    async fn push(
+        &self,
+        enter: &str,
+        place: &str,
+        name: &str,
+        bytes: &[u8],
+        trial: &str,
+    ) -> Result<(), QueueError> {
+        let trial =
+            if trial == "true" { "true".to_owned() } else { format!("{place}/.{name}.$$ {trial} >&2") };
+        // One that is there is never replaced: it may be running.
+        let (copy, program) = (format!("{place}/.{name}.$$"), format!("{place}/{name}"));
+        let script = format!(
+            "{enter}\nmkdir -p {place} && cat > {copy} && chmod 755 {copy} && {trial} && \
+             {{ ln {copy} {program} 2>/dev/null || [ -x {program} ] || mv -f {copy} {program}; }} && rm -f {copy}"
+        );
+        let said = self.connection.call(&script, bytes, LONG_PATIENCE).await?;
+        if said.code == 0 { Ok(()) } else { Err(self.connection.refused(&said)) }
+    }
+
+    async fn push_files(&self, root: &Path) -> Result<(), QueueError> {
+        let archive =
+            project_archive(&self.example, &self.request, root).map_err(|error| unreadable(&error))?;
+        let Some(archive) = archive else { return Ok(()) };
+        let script = self.script(&self.program()?, "take", &[]);
+        let said = self.connection.call(&script, &archive, LONG_PATIENCE).await?;
+        self.read::<serde_json::Value>(&said).map(drop)
+    }
+}
+
+/// What a host said of itself and of what its jobs would miss.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct HostCheck {
+    /// The text.
+    pub text: String,
+    /// Whether jobs can run.
+    pub can_run: bool,
+}
+
+/// Where programs are in the directory.
+fn place(key: &str) -> String {
+    format!(".orchestrate/bin/{key}")
+}
+
+/// The system and the processor that this program is for, as `uname -sm` names them.
+fn own_kind() -> String {
+    uname().map_or_else(
+        |_| String::new(),
+        |name| format!("{} {}", name.sysname().to_string_lossy(), name.machine().to_string_lossy()),
+    )
+}
+
+fn unreadable(error: &PushError) -> QueueError {
+    let why = std::error::Error::source(error).map_or_else(String::new, |source| format!(": {source}"));
+    QueueError::Silent { program: "ssh", why: format!("{error}{why}") }
+}
+
+impl Queue for SshHost {
+    async fn submit(&mut self, submission: &Submission, files: &SubmissionFiles) -> Result<u64, QueueError> {
+        self.prepare().await?;
+        let frozen = files.read_frozen().map_err(|error| QueueError::Silent {
+            program: "ssh",
+            why: format!("the submission cannot be read: {error}"),
+        })?;
+        let script = self.script(&self.program()?, "start", &self.request.setup);
+        let said = self.connection.call(&script, &frozen, PATIENCE).await?;
+        let run: HostRun = self.read(&said)?;
+        match run.name == submission.name {
+            true => Ok(run.process),
+            false => Err(QueueError::Strange { program: "ssh", line: run.name }),
+        }
+    }
+
+    async fn poll(&mut self, names: &[&str]) -> Result<Vec<QueuedTask>, QueueError> {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        let answer = self.look(&HostQuestion { names, ..HostQuestion::default() }).await?;
+        Ok(answer.tasks())
+    }
+
+    async fn cancel(&mut self, _names: &[&str]) -> Result<(), QueueError> {
+        let matrix = self.example.plan.matrix.name.to_string();
+        self.stop(&matrix).await
+    }
+
+    async fn cancel_task(&mut self, _task: &str) -> Result<(), QueueError> {
+        self.cancel(&[]).await
+    }
+}
+
+impl HostAnswer {
+    /// The runs, as a queue lists tasks.
+    pub fn tasks(&self) -> Vec<QueuedTask> {
+        self.runs.iter().map(|run| run.task(&self.host)).collect()
+    }
+}

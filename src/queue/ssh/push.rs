@@ -1,0 +1,231 @@
+//! What is copied to another host: this program, the shipped worker, and files of the project. Data sets are not: they
+//! are named, and must be there.
+#![expect(clippy::disallowed_methods, reason = "files are read to be copied")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::host::shipped_worker;
+use crate::job::WorkerTemplate;
+use crate::matrix::SshRequest;
+use crate::plan::Submission;
+use crate::store::pack_files;
+
+/// The most bytes of the project that are copied.
+const LIMIT: u64 = 256 << 20;
+
+/// Directories of a project that nobody needs elsewhere.
+const SKIPPED: [&str; 3] = [".git", "__pycache__", ".orchestrate"];
+
+/// Something that cannot be copied to another host.
+#[derive(Debug, thiserror::Error)]
+pub enum PushError {
+    /// It cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        #[source]
+        source: io::Error,
+    },
+    /// `files` names something that the project does not have.
+    #[error("`files` names {}, which the project does not have", .0.display())]
+    Missing(PathBuf),
+    /// It is too much.
+    #[error(
+        "the files for it have more than {} MiB, with {}: a data set is not copied, it must be there under its name",
+        LIMIT >> 20,
+        .0.display()
+    )]
+    TooMuch(PathBuf),
+}
+
+/// The programs that are copied, by what they are.
+#[derive(Clone, Debug)]
+pub(super) struct Programs {
+    /// Tells these programs from others.
+    pub(super) key: String,
+    /// This program.
+    pub(super) orchestrate: Vec<u8>,
+    /// The shipped worker, if the jobs use it.
+    pub(super) worker: Option<Vec<u8>>,
+}
+
+impl Programs {
+    /// Those that the jobs of `submission` need.
+    ///
+    /// # Errors
+    /// [`PushError::Read`].
+    pub(super) fn of(submission: &Submission) -> Result<Programs, PushError> {
+        let read = |path: PathBuf| match fs::read(&path) {
+            Ok(bytes) => Ok(bytes),
+            Err(source) => Err(PushError::Read { path, source }),
+        };
+        let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("orchestrate"));
+        let orchestrate = read(own)?;
+        let is_shipped = submission.plan.jobs().any(|job| job.key().worker.is_shipped());
+        let worker = if is_shipped { Some(read(shipped_worker())?) } else { None };
+        let mut hash = Sha256::new();
+        hash.update(&orchestrate);
+        hash.update(worker.as_deref().unwrap_or_default());
+        Ok(Programs { key: hex::encode(hash.finalize())[..16].to_owned(), orchestrate, worker })
+    }
+}
+
+/// An archive of the files of the project in `root` that the jobs of `submission` need on another host; `None` if they
+/// need none.
+///
+/// # Errors
+/// [`PushError`].
+pub(super) fn project_archive(
+    submission: &Submission,
+    request: &SshRequest,
+    root: &Path,
+) -> Result<Option<Vec<u8>>, PushError> {
+    let files: Vec<PathBuf> = project_files(submission, request, root)?.into_iter().collect();
+    let mut bytes = 0;
+    for path in &files {
+        bytes += fs::metadata(root.join(path)).map_or(0, |file| file.len());
+        if bytes > LIMIT {
+            return Err(PushError::TooMuch(path.clone()));
+        }
+    }
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let packed = pack_files(root, &files);
+    packed.map(Some).map_err(|source| PushError::Read { path: root.to_owned(), source })
+}
+
+/// Those files: what the words of the workers' commands name, and what the env names. Paths below `root`.
+fn project_files(
+    submission: &Submission,
+    request: &SshRequest,
+    root: &Path,
+) -> Result<BTreeSet<PathBuf>, PushError> {
+    let mut found = BTreeSet::new();
+    let workers: BTreeSet<Vec<String>> =
+        submission.plan.jobs().filter_map(|job| command(&job.key().worker)).collect();
+    for word in workers.iter().flatten() {
+        // `--config=a.yaml` names a file too.
+        let values = [Some(word.as_str()), word.split_once('=').map(|(_, value)| value)];
+        found.extend(values.into_iter().flatten().filter_map(|value| project_file(value, root)));
+    }
+    for name in &request.files {
+        let path = root.join(name);
+        if !path.exists() {
+            return Err(PushError::Missing(name.into()));
+        }
+        add(&path, root, &mut found)?;
+    }
+    Ok(found)
+}
+
+fn command(worker: &WorkerTemplate) -> Option<Vec<String>> {
+    match worker {
+        WorkerTemplate::Shipped => None,
+        WorkerTemplate::Command(words) => Some(words.to_vec()),
+    }
+}
+
+/// The path below `root` of the regular file that `word` names, if it names one.
+fn project_file(word: &str, root: &Path) -> Option<PathBuf> {
+    let path = Path::new(word);
+    let is_below = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    let clean: PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
+    (is_below && !clean.as_os_str().is_empty() && root.join(&clean).is_file()).then_some(clean)
+}
+
+/// Adds `path`, or the files below it, to `found`. Links to elsewhere are left out.
+fn add(path: &Path, root: &Path, found: &mut BTreeSet<PathBuf>) -> Result<(), PushError> {
+    let read = |source| PushError::Read { path: path.to_owned(), source };
+    let kind = fs::symlink_metadata(path).map_err(read)?.file_type();
+    let name = path.file_name().unwrap_or_default();
+    if kind.is_file() {
+        found.insert(path.strip_prefix(root).unwrap_or(path).to_owned());
+    } else if kind.is_dir() && !SKIPPED.iter().any(|skipped| name == *skipped) {
+        for entry in fs::read_dir(path).map_err(read)? {
+            add(&entry.map_err(read)?.path(), root, found)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::plan::example_submission;
+
+    fn with_worker(words: &[&str]) -> Submission {
+        let mut submission = example_submission(1, 1);
+        let words: Arc<[String]> = words.iter().map(|word| (*word).to_owned()).collect();
+        for job in &mut submission.plan.jobs {
+            let key = job.key().clone();
+            *job = crate::job::Job::new(crate::job::Key {
+                worker: WorkerTemplate::Command(Arc::clone(&words)),
+                ..key
+            });
+        }
+        submission
+    }
+
+    fn project() -> tempfile::TempDir {
+        let project = tempfile::tempdir().unwrap();
+        for path in ["train.py", "conf/a.yaml", "src/net.py", "src/.git/config", "other.py"] {
+            fs::create_dir_all(project.path().join(path).parent().unwrap()).unwrap();
+            fs::write(project.path().join(path), path).unwrap();
+        }
+        project
+    }
+
+    fn files(submission: &Submission, files: &[&str]) -> Result<Vec<String>, PushError> {
+        let project = project();
+        let request = SshRequest {
+            files: files.iter().map(|file| (*file).to_owned()).collect(),
+            ..SshRequest::default()
+        };
+        let found = project_files(submission, &request, project.path())?;
+        Ok(found.iter().map(|path| path.display().to_string()).collect())
+    }
+
+    #[test]
+    fn what_a_command_names_is_copied_and_nothing_else() {
+        let worker = with_worker(&[
+            "python3",
+            "./train.py",
+            "--config=conf/a.yaml",
+            "{model}",
+            "/etc/passwd",
+            "../x",
+            "src",
+        ]);
+        assert_eq!(files(&worker, &[]).unwrap(), ["conf/a.yaml", "train.py"]);
+        assert_eq!(files(&worker, &["src"]).unwrap(), ["conf/a.yaml", "src/net.py", "train.py"]);
+        let error = files(&worker, &["srk"]).unwrap_err().to_string();
+        assert_eq!(error, "`files` names srk, which the project does not have");
+    }
+
+    #[test]
+    fn an_archive_arrives_as_it_was() {
+        let project = project();
+        let worker = with_worker(&["sh", "train.py"]);
+        let request = SshRequest { files: vec!["src".into()], ..SshRequest::default() };
+        let archive = project_archive(&worker, &request, project.path()).unwrap().unwrap();
+        let there = tempfile::tempdir().unwrap();
+        crate::store::unpack(&archive[..], there.path()).unwrap();
+        assert_eq!(fs::read_to_string(there.path().join("src/net.py")).unwrap(), "src/net.py");
+        assert!(there.path().join("train.py").is_file() && !there.path().join("other.py").exists());
+        assert!(
+            project_archive(&with_worker(&["true"]), &SshRequest::default(), project.path())
+                .unwrap()
+                .is_none()
+        );
+    }
+}

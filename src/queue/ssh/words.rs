@@ -1,0 +1,121 @@
+//! What `orchestrate` on another host says to the one that asks, as lines of JSON. Both are of the same version: the
+//! program is copied there, or its version is compared first.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::job::JobId;
+use crate::plan::{QueuedTask, TaskState};
+use crate::store::{Had, RunEnd, RunState};
+
+/// The beginning of the line with an answer. What a shell prints when it starts stands before it.
+pub const ANSWER: &str = "orchestrate: ";
+
+/// The exit code of a shell that finds no directory.
+pub(super) const NO_DIRECTORY: i32 = 96;
+
+/// The exit code of a shell that finds no program.
+pub(super) const NO_PROGRAM: i32 = 97;
+
+/// What a host is asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostQuestion {
+    /// The names of the submissions that it is about.
+    pub names: Vec<String>,
+    /// What the other side has of their jobs.
+    pub had: Had,
+}
+
+/// What a host says of the submissions that it was asked about. Those that never began there are missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostAnswer {
+    /// The name of the host, as it calls itself.
+    pub host: String,
+    /// The submissions.
+    pub runs: Vec<HostRun>,
+    /// How many results it has that the other side does not.
+    pub results: usize,
+}
+
+/// What a host says of a submission.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostRun {
+    /// Its name.
+    pub name: String,
+    /// The process of its run.
+    pub process: u64,
+    /// When it began, by the clock of that host.
+    pub began: String,
+    /// What became of it.
+    pub state: RunState,
+    /// The jobs that it left without a result, with the reasons.
+    #[serde(default)]
+    pub left: BTreeMap<JobId, String>,
+}
+
+/// The exit code of `orchestrate` if it was stopped early.
+const INTERRUPTED: u8 = 11;
+
+impl HostRun {
+    /// Its only task, as a queue lists it.
+    pub(super) fn task(&self, host: &str) -> QueuedTask {
+        QueuedTask {
+            array: self.process,
+            task: Some(0),
+            name: self.name.clone(),
+            state: task_state(&self.state),
+            reason: String::new(),
+            node: host.to_owned(),
+            submitted: self.began.clone(),
+        }
+    }
+}
+
+/// A signal comes from whoever shuts the host down. Who wants to end the jobs says `orchestrate stop`.
+fn task_state(state: &RunState) -> TaskState {
+    match state {
+        RunState::Running => TaskState::Running,
+        RunState::Lost => TaskState::NodeFailed,
+        RunState::Ended(RunEnd { code: 0, .. }) => TaskState::Completed,
+        RunState::Ended(RunEnd { code: INTERRUPTED, stopped_by: Some(by) }) if by.starts_with("SIG") => {
+            TaskState::Preempted
+        }
+        RunState::Ended(RunEnd { code: INTERRUPTED, .. }) => TaskState::Cancelled,
+        RunState::Ended(_) => TaskState::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_run_tells_whether_it_was_lost() {
+        let ended = |code, by: Option<&str>| {
+            task_state(&RunState::Ended(RunEnd { code, stopped_by: by.map(str::to_owned) }))
+        };
+        assert_eq!(ended(0, None), TaskState::Completed);
+        assert_eq!(ended(10, None), TaskState::Failed);
+        assert_eq!(ended(INTERRUPTED, Some("SIGTERM")), TaskState::Preempted);
+        assert_eq!(ended(INTERRUPTED, Some("`orchestrate stop`")), TaskState::Cancelled);
+        assert_eq!(ended(INTERRUPTED, None), TaskState::Cancelled);
+        assert_eq!(task_state(&RunState::Lost), TaskState::NodeFailed);
+    }
+
+    #[test]
+    fn an_answer_is_read_again() {
+        let run = HostRun {
+            name: "orch-m-1".into(),
+            process: 77,
+            began: "2026-11-25T08:00:00Z".into(),
+            state: RunState::Lost,
+            left: BTreeMap::new(),
+        };
+        let answer = HostAnswer { host: "gpu-7".into(), runs: vec![run.clone()], results: 3 };
+        let read: HostAnswer = serde_json::from_str(&serde_json::to_string(&answer).unwrap()).unwrap();
+        assert_eq!(read, answer);
+        let task = run.task("gpu-7");
+        assert_eq!((task.array, task.node.as_str(), task.state), (77, "gpu-7", TaskState::NodeFailed));
+    }
+}

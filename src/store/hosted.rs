@@ -1,0 +1,156 @@
+//! A run of a submission that outlives the connection that started it, on the host where it runs.
+//!
+//! ```text
+//! runs/.hosted/<name>.run     its lock, held for as long as it runs
+//! runs/.hosted/<name>.began   who it is
+//! runs/.hosted/<name>.ended   how it ended
+//! ```
+//!
+//! A run that began, did not end and holds no lock was lost: its host was restarted, or somebody killed it.
+
+use std::fs::{File, TryLockError};
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+use super::submissions::SubmissionFiles;
+use crate::files::{FILE_LIMIT, WriteError, read_regular, to_json, write_atomic};
+use crate::lock::{For, open_lock, open_or_make_lock};
+
+/// Who a run is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunBegin {
+    /// The id of its process.
+    pub process: u64,
+    /// When it began, by the clock of its host. With the process, it tells runs apart.
+    pub at: String,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunEnd {
+    /// Its exit code.
+    pub code: u8,
+    /// What stopped it early, if something did: a signal, or `orchestrate stop`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_by: Option<String>,
+}
+
+/// What became of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// It runs.
+    Running,
+    /// It ended.
+    Ended(RunEnd),
+    /// It began, and did not come to its end.
+    Lost,
+}
+
+/// Held by a run for as long as it lives.
+#[derive(Debug)]
+pub struct RunLock(#[expect(dead_code, reason = "open, because that is what holds the lock")] File);
+
+impl SubmissionFiles {
+    /// Takes the right to run this submission, and tells everybody. `None` if it was taken before: a submission runs
+    /// once on its host.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn begin_run(&self, begin: &RunBegin) -> Result<Option<RunLock>, WriteError> {
+        let path = self.with(".run");
+        let wrong = |source: io::Error| WriteError { path: path.clone(), source };
+        let file = open_or_make_lock(&path, For::Us).map_err(io::Error::from).map_err(wrong)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(wrong(error)),
+        }
+        if self.with(".began").exists() {
+            return Ok(None);
+        }
+        write_atomic(&self.with(".began"), &to_json(begin))?;
+        Ok(Some(RunLock(file)))
+    }
+
+    /// Tells how the run ended. The caller still holds its lock.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn end_run(&self, _held: &RunLock, end: &RunEnd) -> Result<(), WriteError> {
+        write_atomic(&self.with(".ended"), &to_json(end))
+    }
+
+    /// The run of this submission and what became of it; `None` if none began.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn run_state(&self) -> io::Result<Option<(RunBegin, RunState)>> {
+        let Some(begin) = read(self, ".began")? else { return Ok(None) };
+        let is_running = match open_lock(&self.with(".run")) {
+            Ok(file) => matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)),
+            Err(error) => {
+                let error = io::Error::from(error);
+                if error.kind() != io::ErrorKind::NotFound {
+                    return Err(error);
+                }
+                false
+            }
+        };
+        // It can end between the two looks, but not the other way round.
+        let state = match (is_running, read(self, ".ended")?) {
+            (true, _) => RunState::Running,
+            (false, Some(end)) => RunState::Ended(end),
+            (false, None) => RunState::Lost,
+        };
+        Ok(Some((begin, state)))
+    }
+}
+
+fn read<T: for<'de> Deserialize<'de>>(files: &SubmissionFiles, ending: &str) -> io::Result<Option<T>> {
+    match read_regular(&files.with(ending), FILE_LIMIT) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(io::Error::from),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::example_submission;
+    use crate::store::Store;
+
+    fn begin(process: u64) -> RunBegin {
+        RunBegin { process, at: "2026-11-25T08:00:00Z".into() }
+    }
+
+    #[test]
+    fn a_submission_runs_once_and_tells_what_became_of_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::create(&directory.path().join("runs")).unwrap();
+        let submission = example_submission(1, 1);
+        let files = store.freeze(&submission, "").unwrap();
+        assert_eq!(files.run_state().unwrap(), None);
+        let held = files.begin_run(&begin(7)).unwrap().unwrap();
+        assert!(files.begin_run(&begin(8)).unwrap().is_none(), "another one runs it");
+        assert_eq!(files.run_state().unwrap(), Some((begin(7), RunState::Running)));
+        drop(held);
+        assert_eq!(files.run_state().unwrap(), Some((begin(7), RunState::Lost)));
+        assert!(files.begin_run(&begin(8)).unwrap().is_none(), "whoever lost it makes a new submission");
+    }
+
+    #[test]
+    fn an_end_is_told_with_its_reason() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::create(&directory.path().join("runs")).unwrap();
+        let files = store.freeze(&example_submission(1, 1), "").unwrap();
+        let held = files.begin_run(&begin(7)).unwrap().unwrap();
+        let end = RunEnd { code: 11, stopped_by: Some("SIGTERM".into()) };
+        files.end_run(&held, &end).unwrap();
+        assert_eq!(files.run_state().unwrap().unwrap().1, RunState::Running, "it still cleans up");
+        drop(held);
+        assert_eq!(files.run_state().unwrap().unwrap().1, RunState::Ended(end));
+    }
+}

@@ -1,0 +1,155 @@
+//! Results on their way from one store to another: a tar archive of whole job directories.
+//!
+//! Whoever packs leaves out what the other side has, told by the digest of its record. Nothing that arrives is trusted:
+//! it is unpacked beside the store, and [`super::Merge`] checks every seal before it takes anything.
+#![expect(clippy::disallowed_methods, reason = "an archive is made of files")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, BufRead, Read, Write};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::directory::Store;
+use super::merge::is_sound;
+use crate::files::{AttemptDir, FILE_LIMIT, JobDir, open_regular, read_regular};
+use crate::job::Job;
+
+/// The digests of records that the other side has, by the name of the job's directory.
+pub type Had = BTreeMap<String, BTreeSet<String>>;
+
+/// The line before an archive. What a shell prints when it starts stands before it.
+const BEGINNING: &[u8] = b"orchestrate: an archive follows\n";
+
+/// How much of what a shell prints is skipped.
+const NOISE: u64 = 1 << 20;
+
+/// The digest of the record that decides about the job in `dir` now; `None` if there is none that can be read.
+pub fn record_digest(dir: &JobDir) -> Option<String> {
+    let bytes = read_regular(&dir.record(), FILE_LIMIT).ok()?;
+    Some(hex::encode(Sha256::digest(bytes)))
+}
+
+impl Store {
+    /// How many of `jobs` have a record that is not in `had`. Does not look whether it is sound.
+    pub fn new_results<'a>(&self, jobs: impl Iterator<Item = &'a Job>, had: &Had) -> usize {
+        jobs.filter(|job| is_new(&self.job_dir(job), had)).count()
+    }
+
+    /// Writes an archive of the directories of those of `jobs` that have a sound result which is not in `had`, until
+    /// their files have more than `limit` bytes. Returns how many there are.
+    ///
+    /// # Errors
+    /// A file cannot be read, or `out` cannot be written.
+    pub fn pack<'a>(
+        &self,
+        jobs: impl Iterator<Item = &'a Job>,
+        had: &Had,
+        limit: u64,
+        mut out: impl Write,
+    ) -> io::Result<usize> {
+        out.write_all(BEGINNING)?;
+        let mut archive = tar::Builder::new(out);
+        let (mut directories, mut bytes) = (0, 0);
+        for dir in jobs.map(|job| self.job_dir(job)) {
+            if bytes > limit {
+                break;
+            }
+            if !is_new(&dir, had) || !is_sound(&dir) {
+                continue;
+            }
+            for path in finished_files(&dir)? {
+                let name = Path::new(&dir.name()).join(path.strip_prefix(dir.path()).unwrap_or(&path));
+                let mut file = open_regular(&path)?;
+                bytes += file.metadata()?.len();
+                archive.append_file(name, &mut file)?;
+            }
+            directories += 1;
+        }
+        archive.into_inner()?.flush()?;
+        Ok(directories)
+    }
+}
+
+fn is_new(dir: &JobDir, had: &Had) -> bool {
+    record_digest(dir).is_some_and(|digest| had.get(&dir.name()).is_none_or(|had| !had.contains(&digest)))
+}
+
+/// The files of a job, but not those of attempts that still run or were cut off: they can change while they are read.
+fn finished_files(dir: &JobDir) -> io::Result<Vec<PathBuf>> {
+    let decides = dir.load_record().ok().flatten().map_or(0, |record| record.attempt);
+    let is_open = |attempt: &AttemptDir| attempt.number() > decides && !attempt.record().exists();
+    let open: Vec<AttemptDir> = dir.attempts()?.into_iter().filter(is_open).collect();
+    let mut files = files_below(dir.path())?;
+    files.retain(|path| !open.iter().any(|attempt| path.starts_with(attempt.path())));
+    Ok(files)
+}
+
+/// All regular files below `directory`, but not a job's lock.
+fn files_below(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut open = vec![directory.to_owned()];
+    while let Some(next) = open.pop() {
+        for entry in fs::read_dir(&next)? {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
+                open.push(entry.path());
+            } else if kind.is_file() && entry.path() != directory.join("lock") {
+                found.push(entry.path());
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Unpacks an archive of [`Store::pack`] into `directory`.
+///
+/// # Errors
+/// It is none, is cut off, names a path outside of `directory`, or cannot be written.
+pub fn unpack(archive: impl Read, directory: &Path) -> io::Result<()> {
+    let mut archive = io::BufReader::new(archive);
+    skip_noise(&mut archive)?;
+    let mut archive = tar::Archive::new(archive);
+    for entry in archive.entries()? {
+        let mut entry = entry?;
+        if !entry.header().entry_type().is_file() {
+            return Err(io::Error::other("the archive holds something that is no regular file"));
+        }
+        if !entry.unpack_in(directory)? {
+            return Err(io::Error::other("the archive names a path outside of its place"));
+        }
+    }
+    Ok(())
+}
+
+/// Reads until the line that begins an archive.
+fn skip_noise(archive: &mut impl BufRead) -> io::Result<()> {
+    let mut skipped = 0;
+    loop {
+        let mut line = Vec::new();
+        let read = archive.by_ref().take(NOISE).read_until(b'\n', &mut line)?;
+        skipped += read as u64;
+        if line.ends_with(BEGINNING) {
+            return Ok(());
+        }
+        if read == 0 || skipped > NOISE {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "there is no archive"));
+        }
+    }
+}
+
+/// Writes an archive of `files`, each with the path that it has below `root`, so that [`unpack`] puts it there.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn pack_files(root: &Path, files: &[PathBuf]) -> io::Result<Vec<u8>> {
+    let mut archive = tar::Builder::new(BEGINNING.to_vec());
+    for path in files {
+        let mut file = File::open(root.join(path))?;
+        archive.append_file(path, &mut file)?;
+    }
+    archive.into_inner()
+}

@@ -1,0 +1,314 @@
+//! Envs on hosts that `ssh` reaches, with an `ssh` of the tests' own: what is copied there, handed over, fetched, lost,
+//! stopped and shown. A host is a directory, which is its home.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use orchestrate::record::Outcome;
+use serde_json::Value;
+
+use crate::harness::{Ended, Matrix, Project, Running, wait_for, write_program};
+
+/// What the tests' `ssh` does: `hosts/` is the directory of homes and of orders to misbehave.
+const SSH: &str = r#"#!/bin/sh
+hosts='HOSTS'
+while [ "$1" != -- ]; do shift; done
+host=$2 command=$3
+if [ -e "$hosts/down-$host" ]; then
+    echo "ssh: connect to host $host port 22: Connection refused" >&2
+    exit 255
+fi
+HOME="$hosts/$host"
+export HOME
+cd "$HOME" 2>/dev/null || { echo "ssh: Could not resolve hostname $host" >&2; exit 255; }
+if [ -e "$hosts/lose-answer" ]; then
+    case $command in
+    *"on-host start"*)
+        rm "$hosts/lose-answer"
+        sh -c "$command" >/dev/null
+        echo "Connection to $host closed by remote host." >&2
+        exit 255
+        ;;
+    esac
+fi
+echo "Welcome to $host"
+exec sh -c "$command"
+"#;
+
+/// A project with a host called `away`.
+struct Hosts {
+    project: Project,
+}
+
+impl Hosts {
+    /// The matrix `t` of these repeats, whose env runs on `away`.
+    fn new(repeats: u32) -> Hosts {
+        Hosts::with(|_| Matrix::new("t").repeats(repeats).env(on_away("")))
+    }
+
+    /// The same, with workers that wait until they are let go.
+    fn waiting(repeats: u32) -> Hosts {
+        Hosts::with(|project| {
+            Matrix::new("t").repeats(repeats).env(on_away("")).flag("--release", &project.release())
+        })
+    }
+
+    fn with(matrix: impl Fn(&Project) -> Matrix) -> Hosts {
+        let project = Project::new();
+        let matrix = matrix(&project);
+        let project = project.and(matrix);
+        fs::create_dir_all(project.path("hosts/away")).unwrap();
+        fs::create_dir_all(project.path("bin")).unwrap();
+        let text = SSH.replace("HOSTS", &project.path("hosts").display().to_string());
+        write_program(&project.path("bin/ssh"), &text);
+        Hosts { project }
+    }
+
+    fn start(&self, arguments: &[&str]) -> Running {
+        let mut command: Command = self.project.command(arguments);
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{}:{path}", self.project.path("bin").display()));
+        Running::start(command)
+    }
+
+    fn orchestrate(&self, arguments: &[&str]) -> Ended {
+        self.start(arguments).wait()
+    }
+
+    fn order(&self, what: &str) {
+        fs::write(self.project.path("hosts").join(what), "").unwrap();
+    }
+
+    fn no_longer(&self, what: &str) {
+        fs::remove_file(self.project.path("hosts").join(what)).unwrap();
+    }
+
+    /// A path in the directory that stands for the project on `away`.
+    fn away(&self, path: &str) -> PathBuf {
+        self.project.path("hosts/away/orchestrate/t").join(path)
+    }
+
+    /// The files of the queue of `away` that end like this.
+    fn queue_files(&self, ending: &str) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(self.away("runs/.hosted")) else { return Vec::new() };
+        let paths = entries.map(|entry| entry.unwrap().path());
+        paths.filter(|path| path.to_string_lossy().ends_with(ending)).collect()
+    }
+
+    /// Pulls the plug of `away`: kills its run and the worker of it.
+    fn pull_the_plug(&self) {
+        let began: Value =
+            serde_json::from_slice(&fs::read(&self.queue_files(".began")[0]).unwrap()).unwrap();
+        let run = Pid::from_raw(i32::try_from(began["process"].as_u64().unwrap()).unwrap());
+        kill(run, Signal::SIGKILL).unwrap();
+        for worker in self.project.workers() {
+            let _ = kill(Pid::from_raw(worker), Signal::SIGKILL);
+        }
+    }
+
+    /// Every job succeeded, after so many executions, of which no two overlapped.
+    #[track_caller]
+    fn assert_complete(&self, jobs: usize, executions: usize) {
+        let records = self.project.records();
+        let is_success = |record: &orchestrate::record::Record| record.outcome == Outcome::Succeeded;
+        assert!(records.len() == jobs && records.iter().all(is_success), "{records:?}");
+        assert_eq!(self.project.started(), executions);
+        self.project.assert_quiet();
+    }
+}
+
+/// An env on `away`, which has this very program, and more keys.
+fn on_away(more: &str) -> String {
+    let program = env!("CARGO_BIN_EXE_orchestrate");
+    format!("device: cpu, where: {{ ssh: {{ host: away, program: \"{program}\"{more} }} }}")
+}
+
+#[track_caller]
+fn prints(ended: Ended, text: &str) -> Ended {
+    assert!(ended.stdout.contains(text), "no `{text}` in {ended:?}");
+    ended
+}
+
+#[test]
+fn a_matrix_runs_on_a_host_and_its_results_come_here() {
+    let hosts = Hosts::new(3);
+    let run = hosts.orchestrate(&["run", "t.yaml"]).code(0);
+    run.says("away has 3 jobs of cpu").says("done   cpu_m_fp32_bs4_run3");
+    hosts.assert_complete(3, 3);
+    assert_eq!(hosts.queue_files(".ended").len(), 1);
+    prints(hosts.orchestrate(&["run", "t.yaml"]).code(0), "t: all 3 jobs are done");
+    prints(hosts.orchestrate(&["status"]).code(0), "t: 3 jobs: 3 done");
+    hosts.orchestrate(&["verify"]).code(0);
+    assert_eq!(hosts.queue_files(".began").len(), 1, "what is done is not handed over again");
+}
+
+#[test]
+fn this_program_and_the_files_of_the_project_are_copied() {
+    let hosts = Hosts::with(|_| {
+        Matrix::new("t")
+            .env("device: cpu, where: { ssh: { host: away, files: [conf], setup: [export A=1] } }")
+    });
+    fs::create_dir(hosts.project.path("conf")).unwrap();
+    fs::write(hosts.project.path("conf/a.txt"), "a").unwrap();
+    hosts.orchestrate(&["run", "t.yaml"]).code(0);
+    hosts.assert_complete(1, 1);
+    assert_eq!(fs::read_to_string(hosts.away("conf/a.txt")).unwrap(), "a");
+    let programs: Vec<_> = fs::read_dir(hosts.away(".orchestrate/bin")).unwrap().collect();
+    assert_eq!(programs.len(), 1);
+}
+
+#[test]
+fn local_jobs_and_those_of_a_host_belong_to_one_run() {
+    let hosts = Hosts::new(2);
+    let file = hosts.project.path("t.yaml");
+    let yaml = fs::read_to_string(&file).unwrap();
+    let both = yaml.replace("envs: { cpu: ", "envs: { here: { device: cpu }, cpu: ");
+    assert_ne!(both, yaml);
+    fs::write(&file, both).unwrap();
+    hosts.orchestrate(&["run", "t.yaml"]).code(0);
+    hosts.assert_complete(4, 4);
+    assert_eq!(
+        fs::read_dir(hosts.away("runs"))
+            .unwrap()
+            .flatten()
+            .filter(|it| it.path().join("key.json").exists())
+            .count(),
+        2
+    );
+}
+
+#[test]
+fn whoever_stops_following_leaves_the_host_alone_and_resume_fetches() {
+    let hosts = Hosts::waiting(2);
+    let mut run = hosts.start(&["run", "t.yaml"]);
+    hosts.project.wait_started(1);
+    run.wait_for_line("away: 2 under way");
+    run.signal(Signal::SIGINT);
+    run.wait().code(11).says("away keeps 2 jobs: `orchestrate status t --watch` follows them");
+    prints(hosts.orchestrate(&["status"]).code(0), "away: under way: 2 jobs");
+    prints(hosts.orchestrate(&["explain", "cpu_m_fp32_bs4_run2"]).code(0), "away: under way");
+    hosts.project.let_go();
+    wait_for("the run to end on its host", || hosts.queue_files(".ended").len() == 1);
+    hosts.orchestrate(&["resume"]).code(0);
+    hosts.assert_complete(2, 2);
+}
+
+#[test]
+fn two_who_follow_double_nothing() {
+    let hosts = Hosts::waiting(2);
+    let first = hosts.start(&["run", "t.yaml"]);
+    hosts.project.wait_started(1);
+    let mut second = hosts.start(&["run", "t.yaml"]);
+    second.wait_for_line("away: 2 under way");
+    hosts.project.let_go();
+    first.wait().code(0);
+    second.wait().code(0);
+    hosts.assert_complete(2, 2);
+    assert_eq!(hosts.queue_files(".began").len(), 1);
+}
+
+#[test]
+fn a_host_that_does_not_answer_is_asked_again() {
+    let hosts = Hosts::new(2);
+    hosts.order("down-away");
+    let mut run = hosts.start(&["run", "t.yaml"]);
+    run.wait_for_line("not handed to away yet: cannot ask `ssh`: away: ssh: connect to host away port 22");
+    hosts.no_longer("down-away");
+    run.wait().code(0);
+    hosts.assert_complete(2, 2);
+}
+
+#[test]
+fn a_connection_that_is_cut_loses_and_doubles_nothing() {
+    let hosts = Hosts::new(2);
+    hosts.order("lose-answer");
+    hosts.orchestrate(&["run", "t.yaml"]).code(0).says("closed by remote host");
+    hosts.assert_complete(2, 2);
+    assert_eq!(hosts.queue_files(".began").len(), 1, "the host had it");
+}
+
+#[test]
+fn a_host_that_was_restarted_gets_its_jobs_again() {
+    let hosts = Hosts::waiting(2);
+    let run = hosts.start(&["run", "t.yaml"]);
+    hosts.project.wait_started(1);
+    hosts.pull_the_plug();
+    hosts.project.let_go();
+    run.wait().code(0).says("its run on away was lost, because its host was restarted or somebody killed it");
+    assert_eq!(hosts.queue_files(".began").len(), 2);
+    hosts.assert_complete(2, 3);
+}
+
+#[test]
+fn stop_ends_what_runs_there_and_resume_completes_it() {
+    let hosts = Hosts::waiting(2);
+    let run = hosts.start(&["run", "t.yaml"]);
+    hosts.project.wait_started(1);
+    prints(hosts.orchestrate(&["stop", "t"]).code(0), "cancelled 1 task of t with away");
+    hosts.project.assert_quiet();
+    run.wait().code(11);
+    let stopped = hosts.project.started();
+    hosts.project.let_go();
+    hosts.orchestrate(&["resume"]).code(0);
+    hosts.assert_complete(2, stopped + 2);
+}
+
+#[test]
+fn a_failure_is_the_jobs_and_a_later_success_replaces_it() {
+    let hosts = Hosts::with(|_| Matrix::new("t").behave(&["exit3"]).env(on_away("")));
+    let run = hosts.orchestrate(&["run", "t.yaml"]).code(10);
+    run.says("FAILED cpu_m_fp32_bs4_run1 exited with code 3");
+    let first = hosts.project.record();
+    hosts.orchestrate(&["resume"]).code(10).says("exited with code 3");
+    assert!(hosts.project.record().attempt > first.attempt, "the last attempt is the one that is told");
+}
+
+#[test]
+fn a_re_run_on_a_host_replaces_what_was_here() {
+    let hosts = Hosts::with(|_| Matrix::new("t").behave(&["unsynchronised"]).env(on_away("")));
+    hosts.orchestrate(&["run", "t.yaml"]).code(0);
+    assert_eq!(hosts.project.record().attempt, 1);
+    hosts.orchestrate(&["resume", "t", "--rerun-marked"]).code(0);
+    assert_eq!(hosts.project.record().attempt, 2);
+    hosts.orchestrate(&["verify"]).code(0);
+}
+
+#[test]
+fn what_a_worker_prints_over_there_is_shown_here() {
+    let hosts = Hosts::waiting(1);
+    let mut run = hosts.start(&["run", "t.yaml"]);
+    hosts.project.wait_started(1);
+    run.wait_for_line("away: 1 under way");
+    prints(hosts.orchestrate(&["logs", "cpu_m_fp32_bs4_run1"]).code(0), "");
+    hosts.project.let_go();
+    run.wait().code(0);
+}
+
+#[test]
+fn a_dry_run_tells_the_host_and_asks_nobody() {
+    let hosts = Hosts::new(2);
+    hosts.order("down-away");
+    let run = hosts.orchestrate(&["run", "t.yaml", "--dry-run"]).code(0);
+    prints(run, "# 2 jobs of cpu on away, in orchestrate/t");
+    assert!(!hosts.project.path("runs").exists());
+}
+
+#[test]
+fn hosts_check_tells_what_is_missing() {
+    let hosts = Hosts::new(2);
+    let checked = hosts.orchestrate(&["hosts", "check", "t.yaml"]).code(0);
+    prints(checked, "away: 2 jobs of cpu, in orchestrate/t");
+    assert_eq!(hosts.project.started(), 0);
+    hosts.order("down-away");
+    let checked = hosts.orchestrate(&["hosts", "check", "t.yaml"]).code(1);
+    let checked = prints(checked, "cannot run: cannot ask `ssh`: away: ssh: connect to host away port 22");
+    checked.says("hint: `ssh away true` must work without a password");
+    let json = hosts.orchestrate(&["hosts", "check", "t.yaml", "--json"]).code(1);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!((json[0]["host"].as_str(), json[0]["can_run"].as_bool()), (Some("away"), Some(false)));
+    let local = Project::with(Matrix::new("t"));
+    local.orchestrate(&["hosts", "check", "t.yaml"]).code(4).says("no env of t.yaml runs on a host");
+}
