@@ -271,6 +271,11 @@ fn ended_text(state: TaskState, queue: &QueueId) -> &'static str {
 }
 
 impl Whereabouts {
+    /// The same once somebody has closed its submission, because nothing more can come of it.
+    pub fn closed(&self) -> Whereabouts {
+        Whereabouts { fate: Fate::Over(TaskState::Completed), ..self.clone() }
+    }
+
     /// What to do about the job, whose standing in the store is `standing` now.
     pub fn verdict(&self, standing: Option<&Standing>) -> Verdict {
         let is_new = last_attempt(standing) > self.attempts_before || self.has_told_everything();
@@ -519,6 +524,16 @@ mod tests {
         assert_eq!(verdict(lost, None), Verdict::Lost(why));
         let why = "its run on a failed and left no result".to_owned();
         assert_eq!(verdict(Fate::Over(TaskState::Failed), None), Verdict::Ended(why));
+    }
+
+    #[test]
+    fn what_another_one_closed_is_settled_or_at_its_end_and_never_lost() {
+        for fate in all_fates() {
+            let closed = place(fate).closed();
+            let new = Standing::Done(Arc::new(record(2, Outcome::Succeeded)));
+            assert_eq!(closed.verdict(Some(&new)), Verdict::Settled);
+            assert!(matches!(closed.verdict(None), Verdict::Ended(_)));
+        }
     }
 
     #[test]

@@ -211,6 +211,21 @@ fn two_who_follow_double_nothing() {
 }
 
 #[test]
+fn who_comes_late_repeats_nothing_that_another_one_has_closed() {
+    let hosts = Hosts::waiting(2);
+    let first = hosts.start(&["run", "t.yaml"]);
+    hosts.project.wait_started(1);
+    let mut late = hosts.start(&["run", "t.yaml"]);
+    late.wait_for_line("away: 2 under way");
+    late.signal(Signal::SIGSTOP);
+    hosts.project.let_go();
+    first.wait().code(0);
+    late.signal(Signal::SIGCONT);
+    late.wait().code(0);
+    hosts.assert_complete(2, 2);
+}
+
+#[test]
 fn a_host_that_does_not_answer_is_asked_again() {
     let hosts = Hosts::new(2);
     hosts.order("down-away");

@@ -35,6 +35,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 JOBS, PACK, GRACE_S = 24, 3, 3
 # A round that is not over by then is stuck.
 PATIENCE_S = 600
+NOTICED_AFTER_S = 180
 LIVE = ("PENDING", "RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "REQUEUED")
 FAULTS = (
     "kill slurmctld", "kill slurmd", "kill slurmstepd", "kill orchestrate", "kill task", "kill worker", "requeue",
@@ -311,7 +312,11 @@ class Round:
             self.breach("lost", f"{JOBS - done} of {JOBS} jobs")
         if left := self.ours("worker") + self.ours("task") + self.ours("orchestrate"):
             self.breach("surviving", f"{[command(pid) for pid in left]}")
-        if left := self.cluster.tasks(self.name):
+        # Slurm takes a while to notice that a task is gone whose slurmd or slurmstepd was killed.
+        end = time.monotonic() + NOTICED_AFTER_S
+        while (left := self.cluster.tasks(self.name)) and time.monotonic() < end:
+            time.sleep(1)
+        if left:
             self.breach("surviving", f"{left} with Slurm")
 
 

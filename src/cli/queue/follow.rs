@@ -20,8 +20,8 @@ use crate::event::{Event, Observer, Waiting};
 use crate::job::{Job, JobId, State};
 use crate::lock::OwnerLock;
 use crate::plan::{
-    Answers, Decided, Decision, Inventory, Present, QueueId, Standing, Submitted, Verdict, Whereabouts,
-    decide, whereabouts,
+    Answers, Decided, Decision, Inventory, NotDone, Present, QueueId, Standing, Submitted, Verdict,
+    Whereabouts, decide, whereabouts,
 };
 use crate::record::HostFacts;
 use crate::stop::StopSignals;
@@ -88,6 +88,7 @@ pub(in crate::cli) async fn follow(
         selected: decided.iter().map(|decided| decided.job.id()).collect(),
         tried: waiting.keys().copied().collect(),
         waiting,
+        last: BTreeMap::new(),
         host,
         doubts: BTreeMap::new(),
         losses: BTreeMap::new(),
@@ -124,6 +125,8 @@ struct Watch<'a> {
     tried: BTreeSet<JobId>,
     /// Those of which nobody knows yet what becomes of them.
     waiting: BTreeMap<JobId, Job>,
+    /// Where they were when they were last seen.
+    last: BTreeMap<JobId, Whereabouts>,
     /// Since when a queue says something against a job that nothing else confirms.
     doubts: BTreeMap<JobId, Instant>,
     /// How often a job was lost in this run.
@@ -149,6 +152,19 @@ struct Seen {
     places: BTreeMap<JobId, Whereabouts>,
 }
 
+/// What to do about a job that is waited for, whose submission another `orchestrate` closed before it was seen.
+fn verdict_without_place(standing: Option<&Standing>) -> Verdict {
+    match standing {
+        Some(Standing::Done(_)) => Verdict::Settled,
+        Some(Standing::NotDone(NotDone::Failed(record)))
+            if record.outcome.policy().leaves != State::Waiting =>
+        {
+            Verdict::Settled
+        }
+        _ => Verdict::Lost("its submission is gone from the store".to_owned()),
+    }
+}
+
 impl Watch<'_> {
     /// Looks once where the jobs are, and does what follows from it. Returns how long to wait before the next look;
     /// `None` if there is nothing left to wait for.
@@ -160,6 +176,7 @@ impl Watch<'_> {
         let troubles = hand_over_the_rest(queues, self.handing).await?;
         let seen = self.see(queues, troubles).await?;
         let lost = self.judge(&seen, observer);
+        self.last.extend(seen.places.iter().map(|(id, place)| (*id, place.clone())));
         self.hand_over_again(queues, &lost, &seen).await?;
         self.close_what_is_over(&seen);
         if self.waiting.is_empty() && !self.next_round(queues, &seen.inventory, observer).await? {
@@ -200,9 +217,11 @@ impl Watch<'_> {
         let mut lost = Vec::new();
         for (id, job) in self.waiting.clone() {
             let standing = seen.inventory.jobs.get(&id);
-            let verdict = match seen.places.get(&id) {
-                Some(place) => place.verdict(standing),
-                None => Verdict::Lost("its submission is gone from the store".to_owned()),
+            let verdict = match (seen.places.get(&id), self.last.get(&id)) {
+                (Some(place), _) => place.verdict(standing),
+                // Another orchestrate has closed its submission.
+                (None, Some(last)) => last.closed().verdict(standing),
+                (None, None) => verdict_without_place(standing),
             };
             let since = match verdict {
                 Verdict::Pending | Verdict::Settled => None,
