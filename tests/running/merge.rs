@@ -316,7 +316,9 @@ fn a_merge_that_is_killed_at_any_moment_is_completed_by_the_next_one() {
         .map(|slot| fs::read_dir(slot.unwrap().path()).unwrap().count())
         .sum();
     assert_eq!(kept, 4, "what was here is kept, and nothing else");
-    assert_eq!(fs::read_dir(project.path("runs/.merging")).unwrap().count(), 0);
+    // Whoever is killed while it makes its lock leaves an empty file, which means nothing.
+    let left = fs::read_dir(project.path("runs/.merging")).unwrap().flatten();
+    assert_eq!(left.filter(|it| it.path().extension().is_none_or(|end| end != "tmp")).count(), 0);
     assert_eq!(project.started(), 12);
 }
 
