@@ -1,8 +1,8 @@
 //! What is handed to a queue: the jobs of an env, packed into tasks, frozen before the queue hears of them.
 //!
 //! A [`Submission`] never changes once it is written. Its tasks are numbered from 0, in the order of its jobs, so the
-//! number of a task says which jobs it runs, now and in a year. Whoever is cut off between writing it and hearing from
-//! the queue finds out by its name, which no other submission has, whether the queue has it.
+//! number of a task says which jobs it runs, now and in a year. Its name is unique. If we crash before the queue has
+//! answered, the next run asks the queue for that name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
