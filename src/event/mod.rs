@@ -7,7 +7,6 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
 use std::time::Duration;
 
 use crate::job::Job;
@@ -76,14 +75,15 @@ pub enum Event<'a> {
         /// memory meanwhile, or the other repeats of its config are enough.
         decision: &'a Decision,
     },
-    /// A job cannot run, or its result cannot be saved: something is wrong with its directory.
+    /// A job cannot run, or its result cannot be saved, because something is wrong with its directory. Or its task
+    /// ended without a result.
     GivenUp {
         /// The job.
         job: &'a Job,
         /// What is wrong, as a sentence.
         why: &'a str,
-        /// The job's directory.
-        directory: &'a Path,
+        /// What to do about it, as a clause: `repair runs/x, and the next run will try again`.
+        remedy: &'a str,
     },
     /// A job waits until the machine is as quiet and as cool as its limits ask.
     Gated {

@@ -1,7 +1,6 @@
 //! Turns the events of a run into lines of text, without a terminal: [`Event`]s in, [`Saying`]s out.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::time::Duration;
 
 use super::{Event, Summary, Waiting, WorkerFate};
@@ -116,7 +115,7 @@ impl Narrator {
             }
             Event::Left { job, decision: Decision::NotNeeded { why } } => news(self.not_needed(job, why)?),
             Event::Left { job, decision } => news(self.left(job, decision)),
-            Event::GivenUp { job, why, directory } => Some(self.given_up(job, why, directory)),
+            Event::GivenUp { job, why, remedy } => Some(self.given_up(job, why, remedy)),
             Event::Gated { job, why, first } => {
                 let text = self.gated(job, why);
                 if *first { step(text) } else { None }
@@ -251,16 +250,12 @@ impl Narrator {
         self.satisfied.insert(job.key().config_id()).then_some(text)
     }
 
-    fn given_up(&mut self, job: &Job, why: &str, directory: &Path) -> Saying {
+    fn given_up(&mut self, job: &Job, why: &str, remedy: &str) -> Saying {
         let counter = self.counter();
         self.current = None;
         self.close(job);
         self.failed += 1;
-        let text = format!(
-            "{counter} FAILED {}: {why}; repair {} or move it away, and the next run will try again",
-            self.title(job),
-            directory.display()
-        );
+        let text = format!("{counter} FAILED {}: {why}; {remedy}", self.title(job));
         Saying { text, weight: Weight::Error }
     }
 

@@ -201,12 +201,15 @@ fn a_job_with_a_bad_directory_is_given_up_with_the_reason() {
     let mut narrator = Narrator::new(Estimator::default());
     let one = job(1);
     let _ = tell(&mut narrator, Event::Began { jobs: &[to_run(1)] });
-    let event =
-        Event::GivenUp { job: &one, why: "cannot lock x: is a directory", directory: "runs/x".as_ref() };
+    let event = Event::GivenUp {
+        job: &one,
+        why: "cannot lock x: is a directory",
+        remedy: "repair runs/x, and try again",
+    };
     assert_eq!(
         tell(&mut narrator, event).unwrap(),
         "![1/1] FAILED cpu_resnet18_fp32_bs16_run1: cannot lock x: is a directory; \
-         repair runs/x or move it away, and the next run will try again"
+         repair runs/x, and try again"
     );
     assert_eq!((narrator.position(), narrator.tally().as_str()), ((1, 1), " · 1 failed"));
 }

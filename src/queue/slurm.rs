@@ -118,7 +118,7 @@ fn sbatch_arguments(submission: &Submission, files: &SubmissionFiles) -> Vec<Str
     let request = request(submission);
     let last = submission.tasks().saturating_sub(1);
     let throttle = request.throttle.map(|most| format!("%{most}")).unwrap_or_default();
-    let printed = files.printed().join(format!("{}.%A_%a", submission.name));
+    let printed = files.printed_by("%A_%a");
     let mut words = vec![
         "--parsable".to_owned(),
         format!("--job-name={}", submission.name),

@@ -72,6 +72,7 @@ pub use provenance::{
     Provenance, WorkerFacts,
 };
 pub use reason::reason;
+pub use said::last_line;
 pub use secret::{SET, looks_secret, text_without_secrets, without_secrets};
 pub use slurm::SlurmFacts;
 pub use telemetry::{

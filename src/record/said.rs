@@ -25,7 +25,7 @@ pub(super) fn one_line(message: &str) -> String {
 }
 
 /// The last line of `log` that says anything, made plain. Programs often end with a line that only resets a colour.
-pub(super) fn last_line(log: &str) -> Option<String> {
+pub fn last_line(log: &str) -> Option<String> {
     log.lines().rev().map(plain).find(|line| !line.is_empty())
 }
 

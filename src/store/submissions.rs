@@ -159,6 +159,11 @@ impl SubmissionFiles {
         self.directory.join("out")
     }
 
+    /// What the task that Slurm calls `task` printed: `4711_3`.
+    pub fn printed_by(&self, task: &str) -> PathBuf {
+        self.printed().join(format!("{}.{task}", self.name))
+    }
+
     /// The bytes of the frozen submission.
     ///
     /// # Errors

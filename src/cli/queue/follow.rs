@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use super::printed::what_was_printed;
 use super::queues::Queues;
 use super::submit::{hand_over_the_rest, submit};
 use super::view::{phrases, place_phrase, waiting_text};
@@ -60,6 +61,9 @@ const LONGEST_PERIOD: Duration = Duration::from_secs(60);
 
 /// The share of the time that the store is read at most, as one of so many.
 const READING_SHARE: u32 = 20;
+
+/// What to do about a job whose task ended without a result.
+const TRY_AGAIN: &str = "`orchestrate resume` tries again";
 
 /// What a queue says against a job must hold this long: a record can take a while to be seen on a network file system.
 const DOUBT: Duration = Duration::from_secs(10);
@@ -240,7 +244,9 @@ impl Watch<'_> {
                     warn(&format!("{}: {why}; it is handed over again", job.label()));
                     lost.push(job);
                 }
-                Verdict::Lost(why) | Verdict::Ended(why) => self.give_up(&job, &why, observer),
+                Verdict::Lost(why) | Verdict::Ended(why) => {
+                    self.give_up(&job, &why, seen.places.get(&id), observer);
+                }
             }
         }
         lost
@@ -254,12 +260,16 @@ impl Watch<'_> {
         }
     }
 
-    fn give_up(&mut self, job: &Job, why: &str, observer: &mut dyn Observer) {
+    fn give_up(&mut self, job: &Job, why: &str, place: Option<&Whereabouts>, observer: &mut dyn Observer) {
         self.waiting.remove(&job.id());
         self.doubts.remove(&job.id());
         self.failed.insert(job.id());
-        let directory = self.handing.store.job_dir(job);
-        observer.event(&Event::GivenUp { job, why, directory: directory.path() });
+        let printed = place.and_then(|place| what_was_printed(self.handing.store, place));
+        let (why, remedy) = printed.map_or_else(
+            || (why.to_owned(), TRY_AGAIN.to_owned()),
+            |printed| (format!("{why}{}", printed.last_words()), format!("{}; {TRY_AGAIN}", printed.place())),
+        );
+        observer.event(&Event::GivenUp { job, why: &why, remedy: &remedy });
     }
 
     /// Counts another loss of `job`. Returns whether it is handed over again.

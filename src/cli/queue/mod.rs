@@ -2,6 +2,7 @@
 
 mod fetch;
 mod follow;
+mod printed;
 mod queues;
 mod submit;
 mod view;

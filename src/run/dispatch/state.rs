@@ -126,7 +126,9 @@ impl Run<'_> {
             Err(Halt::Failed(error)) if concerns_one_job(&error, self.order.store, &dir) => {
                 self.states.insert(job.id(), State::Failed);
                 let why = with_causes(&error);
-                self.observer.event(&Event::GivenUp { job, why: &why, directory: dir.path() });
+                let directory = dir.path().display();
+                let remedy = format!("repair {directory} or move it away, and the next run will try again");
+                self.observer.event(&Event::GivenUp { job, why: &why, remedy: &remedy });
                 Ok(())
             }
             other => other,
