@@ -212,6 +212,12 @@ bench-overhead *JOBS:
     cargo build --release --locked --bin orchestrate --bin fake-worker
     python3 -B bench/overhead {{ orchestrate }} target/release/fake-worker {{ JOBS }}
 
+# Compares what orchestrate adds to a job on Slurm with what Slurm itself takes. Installs Slurm, if root runs it.
+bench-slurm *ARGS:
+    cargo build --release --locked --bin orchestrate --bin fake-worker
+    python3 -B bench/slurm.py {{ orchestrate }} {{ parent_directory(orchestrate) }}/fake-worker \
+        "${CARGO_TARGET_DIR:-target}/bench-slurm" {{ ARGS }}
+
 # Builds an orchestrate into dist/ that runs on any Linux from glibc 2.17 on, for x86-64 and for Arm. Fetches zig.
 dist-orchestrator *PROCESSORS="x86_64 aarch64":
     just _dist-programs dist {{ PROCESSORS }}
