@@ -1,10 +1,12 @@
 //! What the built programs need of the system that starts them: libraries, the directories in which these lie, and the
 //! version of the C library. No linker keeps that as it was: a new dependency can change it unseen.
 
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+use std::ffi::CString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use object::read::elf::{Dyn, FileHeader};
+use object::read::elf::{Dyn, FileHeader, Sym};
 use object::read::macho::{LoadCommandVariant, MachHeader};
 use object::{Endianness, elf, macho};
 
@@ -152,6 +154,72 @@ fn orchestrate_needs_the_c_library_and_nothing_else() {
     assert_eq!(needs.beyond(&[UNWINDER]), [""; 0]);
     assert_eq!(needs.directories, [""; 0], "nothing of the machine that it was built on");
     assert!(needs.glibc.is_some() && needs.glibc <= own_glibc(), "{needs:?}, and here is {:?}", own_glibc());
+}
+
+/// What `just dist` links for an old C library must be there. Here the program is linked for this machine's, in which
+/// older functions can have newer versions. So the C library itself is asked whether it has each under an old version.
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn orchestrate_needs_no_function_that_old_c_libraries_lack() {
+    let bytes = fs::read(env!("CARGO_BIN_EXE_orchestrate")).unwrap();
+    let functions = functions_of_glibc(&bytes).expect("a program for this system");
+    assert!(functions.iter().any(|(name, _)| name == "__libc_start_main"), "found only {functions:?}");
+    let is_new = |name: &str| !was_in_every_program(name) && !is_in_old_glibc(name);
+    let newer = functions.into_iter().filter(|(_, version)| *version > PROMISED_GLIBC);
+    let missing: Vec<_> = newer.filter(|(name, _)| is_new(name)).collect();
+    assert_eq!(
+        missing,
+        [],
+        "glibc {PROMISED_GLIBC:?} has none of these: ask the kernel itself, as rustix does"
+    );
+    assert!(
+        is_in_old_glibc("pthread_create") && !is_in_old_glibc("renameat2"),
+        "the C library does not tell"
+    );
+}
+
+/// The functions of the GNU C library without which this program does not start, each with its version.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn functions_of_glibc(bytes: &[u8]) -> Option<Vec<(String, (u32, u32))>> {
+    let header = elf::FileHeader64::<Endianness>::parse(bytes).ok()?;
+    let endian = header.endian().ok()?;
+    let sections = header.sections(endian, bytes).ok()?;
+    let symbols = sections.symbols(endian, bytes, elf::SHT_DYNSYM).ok()?;
+    let versions = sections.versions(endian, bytes).ok()??;
+    let mut found = Vec::new();
+    for (index, symbol) in symbols.enumerate() {
+        // Weak ones are looked for and not needed.
+        let is_needed = symbol.is_undefined(endian) && symbol.st_bind() == elf::STB_GLOBAL;
+        let version = versions.version(versions.version_index(endian, index).into()).ok()?;
+        let Some(version) = version.filter(|_| is_needed).and_then(|it| glibc(&text(it.name())?)) else {
+            continue;
+        };
+        found.push((text(symbols.symbol_name(endian, symbol).ok()?)?, version));
+    }
+    Some(found)
+}
+
+/// Whether older C libraries had the function `name` in a part that is linked into every program, or under another name
+/// that their own headers give it.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn was_in_every_program(name: &str) -> bool {
+    const STATUS: [&str; 4] = ["stat", "fstat", "lstat", "fstatat"];
+    let status = name.strip_suffix("64").unwrap_or(name);
+    STATUS.contains(&status) || ["mknod", "mknodat"].contains(&name) || name.starts_with("__isoc23_")
+}
+
+/// Whether this machine's C library has the function `name` under a version that [`PROMISED_GLIBC`] knows, too.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn is_in_old_glibc(name: &str) -> bool {
+    let (major, minor) = PROMISED_GLIBC;
+    let name = CString::new(name).unwrap();
+    let plain = (0..=minor).map(|minor| format!("GLIBC_{major}.{minor}"));
+    let patches = (0..10).flat_map(|minor| (1..10).map(move |patch| format!("GLIBC_2.{minor}.{patch}")));
+    plain.chain(patches).any(|version| {
+        let version = CString::new(version).unwrap();
+        // SAFETY: both are terminated strings; what is found is not called.
+        !unsafe { nix::libc::dlvsym(nix::libc::RTLD_DEFAULT, name.as_ptr(), version.as_ptr()) }.is_null()
+    })
 }
 
 #[test]

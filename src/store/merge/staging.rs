@@ -144,14 +144,15 @@ impl Drop for Staging<'_> {
     }
 }
 
-/// Exchanges two directories in one step. Returns whether the system can do that, and did.
+/// Exchanges two directories in one step. Returns whether the system can do that, and did. The kernel is asked itself:
+/// the C library has a function for it only since glibc 2.28.
 fn exchange(one: &Path, two: &Path) -> bool {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[cfg(any(target_os = "linux", target_vendor = "apple"))]
     {
-        use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
-        renameat2(AT_FDCWD, one, AT_FDCWD, two, RenameFlags::RENAME_EXCHANGE).is_ok()
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        renameat_with(CWD, one, CWD, two, RenameFlags::EXCHANGE).is_ok()
     }
-    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+    #[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
     {
         let _ = (one, two);
         false
