@@ -50,7 +50,7 @@ class Counts(unittest.TestCase):
         expected = {"device": "cpu", "precision": "fp32", "batch": 2, "warmup": 4, "iters": 7}
         expected.update(model="tiny", size=3)
         self.assertEqual(measurement["effective"], expected)
-        self.assertEqual(measurement["details"]["repeated"], ["model", "precision", "size"])
+        self.assertEqual(measurement["details"]["repeated"], ["batch", "model", "precision", "size"])
         self.assertEqual((measurement["details"]["first_loss"], measurement["details"]["last_loss"]), (9.0, -1.0))
         self.assertEqual(iterations[0], "iteration,elapsed_s,data_wait_s,loss,clock")
         self.assertEqual([line.split(",")[0] for line in iterations[1:]], [str(number) for number in range(7)])

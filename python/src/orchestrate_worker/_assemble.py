@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -11,6 +10,8 @@ from typing import Any, Optional
 
 from . import _output, _process
 from ._framework import Framework, Unusable
+from ._output import warn
+from ._sizes import Counted, read_sizes
 
 # Seconds, waits and losses of all iterations, and the clock of the seconds.
 Iterations = tuple[Sequence[float], Sequence[float], Sequence[Optional[float]], str]
@@ -26,39 +27,20 @@ class Said:
     metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
-@dataclass
-class Counted:
-    """What the window counted in this process. Seconds are those of a monotonic clock, from the window's start."""
-
-    samples: Optional[int]
-    batch: Optional[int]
-    iters: Optional[int]
-    warmup: Optional[int]
-    elapsed_s: float
-    started_at: float
-    shapes: Mapping[tuple[int, ...], int] = field(default_factory=dict)
-    ends: Sequence[float] = ()
-    waits: Sequence[float] = ()
-    losses: Sequence[Any] = ()
-    first_loss: Any = None
-    first_step_s: Optional[float] = None
-    switches: int = 0
-
-
 def assemble(counted: Counted, said: Said, framework: Framework) -> dict[str, Any]:
     """The measurement of this process, and its iterations under `iterations`."""
-    batch, samples, iters = _sizes(counted, framework)
+    sizes = read_sizes(counted, said.unit, framework)
     settings = dict(said.settings)
     asked_precision = settings.pop("precision", None)
     precision = framework.precision(None if asked_precision is None else str(asked_precision))
     read_back: dict[str, Any] = {"device": framework.device(), "precision": precision, **framework.settings()}
-    read_back.update({"iters": iters, "warmup": counted.warmup, **_sizes_of_network(batch, counted, framework)})
+    read_back.update({"iters": sizes.iters, "warmup": counted.warmup, **sizes.of_network})
     read_back = {name: value for name, value in read_back.items() if value is not None}
     if asked_precision is not None:
         settings["precision"] = asked_precision
-    repeated = sorted(name for name in settings if name not in read_back)
+    repeated = sorted({*(name for name in settings if name not in read_back), *sizes.unconfirmed})
     _tell_differences(settings, read_back)
-    effective = {**settings, **read_back, "batch": batch}
+    effective = {**settings, **read_back, "batch": sizes.batch}
     effective.setdefault("device", "cpu")
     if effective["device"] not in ("cpu", "cuda", "mps"):
         raise Unusable(f"nobody waits for a device called {effective['device']}: only for cpu, cuda and mps")
@@ -75,7 +57,6 @@ def assemble(counted: Counted, said: Said, framework: Framework) -> dict[str, An
         "repeated": repeated,
         **_loss_details(losses[0], losses[1:]),
         **framework.details(),
-        **said.details,
     }
     if iterations is not None:
         details["iteration_clock"] = iterations[3]
@@ -84,11 +65,12 @@ def assemble(counted: Counted, said: Said, framework: Framework) -> dict[str, An
         **({"unit": unit} if unit is not None else {}),
         **({"metrics": _metrics(said.metrics)} if said.metrics else {}),
         "schema": _output.SCHEMA,
-        "samples": samples,
+        "samples": sizes.samples,
         "elapsed_s": counted.elapsed_s,
         "synchronized": True,
         "effective": effective,
-        "details": {name: value for name, value in details.items() if value is not None},
+        # What is read back wins, or a script could say that all of it was confirmed.
+        "details": {**said.details, **{name: value for name, value in details.items() if value is not None}},
         "iterations": iterations,
     }
 
@@ -107,57 +89,10 @@ def _metrics(said: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]
     return metrics
 
 
-def _sizes(counted: Counted, framework: Framework) -> tuple[int, int, Optional[int]]:
-    """Batch, samples and iterations: from the data, from the script, or else from the network."""
-    batches = {shape[0] for shape in counted.shapes}
-    if len(batches) > 1:
-        several = ", ".join(map(str, sorted(batches)))
-        raise Unusable(
-            f"the batches of the window differ in size ({several}): leave out the last one, as by drop_last=True"
-        )
-    images = framework.images()
-    seen = next(iter(batches), None)
-    if None not in (counted.batch, seen) and seen != counted.batch:
-        raise Unusable(f"the script says batch={counted.batch}, but its data comes in batches of {seen}")
-    batch = seen if seen is not None else counted.batch
-    iters = counted.iters
-    # One step of a loop of one's own may put several batches through the network, so what the script says comes first.
-    if batch is None and counted.samples is None and images is not None:
-        batch = images[0]
-    if batch is None and counted.samples is not None and iters is not None and counted.samples % iters == 0:
-        batch = counted.samples // iters
-    if batch is None and images is not None:
-        batch = images[0]
-    if batch is None:
-        raise Unusable("nothing shows how many samples a batch holds: say it, as in window(batch=32)")
-    if iters is None and counted.samples is not None and counted.samples % batch == 0:
-        iters = counted.samples // batch
-    samples = counted.samples if counted.samples is not None else batch * iters if iters is not None else None
-    if samples is None:
-        raise Unusable("nothing was counted: call window.step() for each iteration, or say window(samples=…)")
-    if iters is None or samples != batch * iters:
-        counts = f"{iters} iterations of {batch}" if iters is not None else f"batches of {batch}"
-        raise Unusable(f"{samples} samples are not what {counts} hold")
-    return batch, samples, iters
-
-
-def _sizes_of_network(batch: int, counted: Counted, framework: Framework) -> dict[str, int]:
-    """The side of square images, from the data or from what goes into the first convolution; and the classes."""
-    sizes = {}
-    shapes = [shape for shape in counted.shapes if len(shape) == 4]
-    shape = shapes[0] if len(shapes) == 1 else None if shapes else framework.images()
-    if shape is not None and len(shape) == 4 and shape[2] == shape[3]:
-        sizes["input_size"] = shape[2]
-    logits = framework.logits()
-    if logits is not None and len(logits) == 2 and logits[0] == batch:
-        sizes["classes"] = logits[1]
-    return sizes
-
-
 def _tell_differences(settings: Mapping[str, Any], read_back: Mapping[str, Any]) -> None:
     for name, value in settings.items():
         if name in read_back and str(value).lower() != str(read_back[name]).lower():
-            _warn(f"the script says {name}={value}, but what it did shows {name}={read_back[name]}")
+            warn(f"the script says {name}={value}, but what it did shows {name}={read_back[name]}")
 
 
 def _loss_details(first: Optional[float], losses: Sequence[Optional[float]]) -> dict[str, Any]:
@@ -206,6 +141,7 @@ def merge(ranks: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], Optional[Ite
         if known:
             details[name] = max(known)
     details["involuntary_switches"] = sum(rank["details"].get("involuntary_switches", 0) for rank in ranks)
+    details["repeated"] = sorted({name for rank in ranks for name in rank["details"]["repeated"]})
     details["ranks"] = [_line(number, rank) for number, rank in enumerate(ranks)]
     details["slowest_rank"] = slowest
     merged["details"] = details
@@ -240,7 +176,3 @@ def _merged(settings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         values = [each.get(name) for each in settings]
         merged[name] = values[0] if all(value == values[0] for value in values) else values
     return merged
-
-
-def _warn(message: str) -> None:
-    print(f"orchestrate_worker: {message}", file=sys.stderr, flush=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
 from . import _process
+from ._entered import Entered
 
 Settings = dict[str, Any]
 
@@ -27,6 +28,9 @@ class Framework:
 
     def synchronize(self) -> None:
         """Waits until all devices of this process have finished their work."""
+
+    def end_warmup_iteration(self) -> None:
+        """An iteration of the warm-up has ended."""
 
     def open(self) -> None:
         """The window is about to begin: peaks of memory begin anew, and profilers are told."""
@@ -60,6 +64,10 @@ class Framework:
     def settings(self) -> Settings:
         """Everything else that belongs under `effective` and was read back."""
         return {}
+
+    def entered(self) -> list[Entered]:
+        """What entered each network within the window; nothing if no network is known."""
+        return []
 
     def images(self) -> Optional[Sequence[int]]:
         """The shape of a batch of images, if anything shows it: batch, channels, height, width."""

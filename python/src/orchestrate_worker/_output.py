@@ -21,6 +21,11 @@ def asked_for() -> Optional[str]:
     return os.environ.get(_MEASUREMENT) or None
 
 
+def warn(message: str) -> None:
+    """Says on standard error what a reader of the measurement should know."""
+    print(f"orchestrate_worker: {message}", file=sys.stderr, flush=True)
+
+
 def write_json(path: str, content: Mapping[str, Any]) -> None:
     """Writes `content` at once, so that nobody sees half of it."""
     _replace(path, json.dumps(_finite(content), allow_nan=False, indent=2) + "\n")

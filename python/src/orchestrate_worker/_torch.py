@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from . import _graph, _process
+from . import _graph, _networks, _process
+from ._entered import Entered
 from ._framework import LIBRARIES, Framework, Settings, Unusable
 
 # The range that profilers are restricted to.
@@ -36,6 +37,7 @@ class TorchFramework(Framework):
         self._on_cuda = bool(torch.cuda.is_initialized())
         self._on_mps = self._uses_mps()
         self._inside: Optional[_graph.Graph] = None
+        self._entered: list[Entered] = []
         self._single_thread = contextlib.ExitStack()
 
     def _uses_mps(self) -> bool:
@@ -55,7 +57,11 @@ class TorchFramework(Framework):
         if self._uses_mps():
             self._torch.mps.synchronize()
 
+    def end_warmup_iteration(self) -> None:
+        _networks.watch().end_warmup_iteration(self._torch)
+
     def open(self) -> None:
+        _networks.watch().open(self._torch)
         if self._on_cuda:
             self._torch.cuda.reset_peak_memory_stats()
             if _INJECTION in os.environ:
@@ -70,6 +76,7 @@ class TorchFramework(Framework):
             event = self._torch.cuda.Event(enable_timing=True)
             event.record()
             self._events.append(event)
+        _networks.watch().tick(self._torch)
 
     def close(self) -> None:
         if self._on_cuda:
@@ -77,6 +84,7 @@ class TorchFramework(Framework):
             self._torch.cuda.cudart().cudaProfilerStop()
             self._single_thread.close()
         self._inside = _graph.kept_graph()
+        self._entered = _networks.watch().close()
 
     # --- after the window ---------------------------------------------------------------------------------------------
 
@@ -145,6 +153,12 @@ class TorchFramework(Framework):
             found["optimizer"] = type(optimizer).__name__.lower()
         return found
 
+    def entered(self) -> list[Entered]:
+        if self._on_cuda and self._replays():
+            for network in self._entered:
+                network.repeat_what_was_captured()
+        return self._entered
+
     def images(self) -> Optional[Sequence[int]]:
         graph = self._graph()
         return graph.images if graph is not None else None
@@ -183,6 +197,11 @@ class TorchFramework(Framework):
             "peak_device_memory_bytes": cuda.max_memory_reserved(),
             "peak_device_allocated_bytes": cuda.max_memory_allocated(),
         }
+
+    def _replays(self) -> bool:
+        """Whether there is a CUDA graph: what it replays enters no network again."""
+        kind = self._torch.cuda.CUDAGraph
+        return any(issubclass(type(it), kind) for it in gc.get_objects())
 
     def _graph(self) -> Optional[_graph.Graph]:
         """What is known of the training: of the first graph of all, which was whole when it was read."""

@@ -12,10 +12,11 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Optional, TypeVar
 
-from . import _failure, _graph, _output, _process
-from ._assemble import Counted, Said, assemble, merge
+from . import _failure, _graph, _networks, _output, _process
+from ._assemble import Said, assemble, merge
 from ._framework import Framework, Unusable, loaded, refuse_rounding
 from ._ranks import Ranks
+from ._sizes import Counted
 
 T = TypeVar("T")
 
@@ -167,6 +168,7 @@ class Window:
         self._progress = _output.Progress(self._ranks.rank == 0)
         self._state = "warm-up"
         refuse_rounding(os.environ)
+        _networks.forget()
         if self._warmup:
             _graph.forget()
         else:
@@ -179,6 +181,7 @@ class Window:
         if error is not None:
             self._progress.finish()
             _failure.write_failure(error)
+            _networks.forget()
             if self._state == "open":
                 with suppress(Exception):
                     self._framework.close()
@@ -225,6 +228,7 @@ class Window:
             if self._warmed == 1:
                 self._first_loss = self._loss
             self._loss, self._wait = None, 0.0
+            self._framework.end_warmup_iteration()
             self._progress.tell("warmup", self._warmed, self._warmup)
             if self._warmed == self._warmup:
                 self._open()
