@@ -159,6 +159,30 @@ def half_of_a_dictionary():
     data = [{"input_ids": torch.randint(11, (16, 5)), "labels": torch.randint(7, (16,))}]
     return measure(data, lambda items: backward(network(**{name: part[:8] for name, part in items.items()})))
 
+def half_of_the_batch_in_a_step_that_is_compiled_as_a_whole():
+    network = convolutional()
+    step = torch.compile(lambda x, y: cross_entropy(network(x[:8]), y[:8]), backend="aot_eager")
+    return measure(pictures(), lambda x, y: backward(step(x, y)))
+
+def smaller_pictures_in_a_step_that_is_compiled_as_a_whole():
+    network = convolutional()
+    step = torch.compile(lambda x, y: cross_entropy(network(interpolate(x, size=8)), y), backend="aot_eager")
+    return measure(pictures(), lambda x, y: backward(step(x, y)))
+
+def a_batch_that_shrinks_in_a_step_that_is_compiled_as_a_whole():
+    network, calls = convolutional(), []
+    step = torch.compile(lambda x, y: cross_entropy(network(x), y), backend="aot_eager")
+    def shrinking(x, y):
+        calls.append(1)
+        rows = 8 if len(calls) > 2 + 3 else 16
+        return backward(step(x[:rows], y[:rows]))
+    return measure(pictures(), shrinking, iters=8)
+
+def half_of_images_without_a_network():
+    weights = torch.nn.Parameter(torch.randn(7, 3, 3, 3))
+    step = lambda x, y: backward(cross_entropy(torch.nn.functional.conv2d(x[:8], weights).mean((2, 3)), y[:8]))
+    return measure(pictures(), step)
+
 def a_step_that_is_compiled_as_a_whole_in_bf16():
     network = convolutional()
     def step(x, y):
@@ -186,6 +210,10 @@ CAUGHT = {
     "nothing_is_trained_within_the_window": "nothing was trained within the window",
     "evaluation_does_not_count": (8, 40, 16),
     "half_of_a_dictionary": (8, 40, None),
+    "half_of_the_batch_in_a_step_that_is_compiled_as_a_whole": (8, 40, 16),
+    "smaller_pictures_in_a_step_that_is_compiled_as_a_whole": (16, 80, 8),
+    "a_batch_that_shrinks_in_a_step_that_is_compiled_as_a_whole": "the batches of the window differ in size (8, 16)",
+    "half_of_images_without_a_network": (8, 40, 16),
 }
 
 
@@ -281,11 +309,26 @@ def evaluated_within_the_window():
 
 def recomputed_activations():
     network = convolutional()
-    forward = lambda x: torch.utils.checkpoint.checkpoint(network, x, use_reentrant=True)
+    forward = lambda x: torch.utils.checkpoint.checkpoint(network, x, use_reentrant=False)
+    return measure(pictures(), lambda x, y: backward(cross_entropy(forward(x), y)))
+
+def recomputed_activations_of_another_kind():
+    network = torch.nn.Sequential(convolutional())
+    # Without a tensor that has a gradient, this kind computes none at all.
+    one = torch.ones((), requires_grad=True)
     def step(x, y):
-        # This kind of recomputation needs an input with a gradient somewhere.
-        loss = cross_entropy(network(x), y)
-        return backward(loss)
+        forward = lambda x, one: network(x) * one
+        return backward(cross_entropy(torch.utils.checkpoint.checkpoint(forward, x, one, use_reentrant=True), y))
+    return measure(pictures(), step)
+
+def images_in_a_step_that_is_compiled_as_a_whole():
+    network = convolutional()
+    step = torch.compile(lambda x, y: cross_entropy(network(x), y), backend="aot_eager")
+    return measure(pictures(), lambda x, y: backward(step(x, y)))
+
+def images_without_a_network():
+    weights = torch.nn.Parameter(torch.randn(7, 3, 3, 3))
+    step = lambda x, y: backward(cross_entropy(torch.nn.functional.conv2d(x, weights).mean((2, 3)), y))
     return measure(pictures(), step)
 
 def a_dictionary():

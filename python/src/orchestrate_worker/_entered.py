@@ -23,6 +23,8 @@ class Entered:
         """How many ticks of the window came before it was watched."""
         self.now = 0
         """Rows since the last tick: the first dimension of the input, over all calls."""
+        self.again = 0
+        """The same of calls within a backward pass, which computes activations once more that were not kept."""
         self.each: list[int] = []
         """Rows between ticks, of which the first is the window's beginning."""
         self.before = 0
@@ -38,12 +40,19 @@ class Entered:
     def open(self) -> None:
         """The window is about to begin."""
         self.earlier, self.shapes = self.shapes, {}
-        self.now, self.each, self.calls = 0, [], 0
+        self.now, self.again, self.each, self.calls = 0, 0, [], 0
+
+    def take(self) -> int:
+        """Rows since the last tick, which is now."""
+        # If nothing but the second computation was seen, the first one ran without gradients.
+        rows = self.now or self.again
+        self.now = self.again = 0
+        return rows
 
     def rows(self) -> list[int]:
         """Rows by iteration; of the whole window, if it has no iterations."""
         each = self.each if self.since else self.each[1:]
-        return each or [self.now]
+        return each or [self.now or self.again]
 
     def repeat_what_was_captured(self) -> None:
         """What is replayed calls nothing: each iteration without a call was as the last one that called."""

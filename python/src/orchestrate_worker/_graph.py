@@ -52,6 +52,8 @@ class Graph:
         """The identities of the trainable tensors."""
         self.channels_last: Optional[bool] = None
         """Whether all images, feature maps and weights of convolutions are in NHWC order."""
+        self.shapes: set[tuple[int, ...]] = set()
+        """The shapes of the trainable tensors."""
         self.images: Optional[tuple[int, ...]] = None
         """The shape of what goes into the first convolution."""
         self.logits: Optional[tuple[int, ...]] = None
@@ -62,6 +64,7 @@ def read_nodes(nodes: Iterator[Any], layouts: bool) -> Graph:
     """Reads `nodes`; of a graph that was used up, only without `layouts`."""
     graph, devices = Graph(), Counter[str]()
     orders: list[Optional[bool]] = []
+    pictures: set[tuple[int, ...]] = set()
     for node in nodes:
         name = node.name()
         if hasattr(node, "variable"):
@@ -71,6 +74,7 @@ def read_nodes(nodes: Iterator[Any], layouts: bool) -> Graph:
             graph.kinds.update(("conv", "matmul"))
             # Outputs of a compiled part alone do not tell in which type its inner operations computed.
             kept = _saved(node) if layouts else []
+            pictures |= _pictures(kept)
             _count_outputs(graph, devices, [tensor for tensor in kept if tensor.is_floating_point()] or _outputs(node))
         elif name.startswith("LogSoftmaxBackward"):
             graph.logits = next((tuple(map(int, output.shape)) for output in _outputs(node)), None)
@@ -79,6 +83,8 @@ def read_nodes(nodes: Iterator[Any], layouts: bool) -> Graph:
             _count_outputs(graph, devices, _outputs(node)[:1])
             if layouts and name.rstrip("0123456789") in _CONVOLUTIONS:
                 _look_at_convolution(graph, node, orders)
+    if graph.images is None:
+        graph.images = images_among(pictures, graph)
     graph.device = devices.most_common(1)[0][0] if devices else None
     told = [order for order in orders if order is not None]
     graph.channels_last = all(told) if told else None
@@ -112,6 +118,19 @@ def _saved(node: Any) -> list[Any]:
         return []
 
 
+def _pictures(tensors: Sequence[Any]) -> set[tuple[int, ...]]:
+    """The shapes of those tensors that can be images: they have at most 4 channels."""
+    kept = (tuple(map(int, tensor.shape)) for tensor in tensors if tensor.dim() == 4 and tensor.is_floating_point())
+    return {shape for shape in kept if shape[1] <= 4}
+
+
+def images_among(pictures: set[tuple[int, ...]], graph: Graph) -> Optional[tuple[int, ...]]:
+    """What goes into a convolution within a compiled part, if it is the only one of `pictures` that can."""
+    channels = {shape[1] for shape in graph.shapes if len(shape) == 4}
+    found = [shape for shape in pictures - graph.shapes if shape[1] in channels]
+    return found[0] if len(found) == 1 else None
+
+
 def _count_outputs(graph: Graph, devices: Counter[str], outputs: Sequence[Any]) -> None:
     for output in outputs:
         graph.products[str(output.dtype).partition(".")[2]] += 1
@@ -121,6 +140,7 @@ def _count_outputs(graph: Graph, devices: Counter[str], outputs: Sequence[Any]) 
 def _count_parameter(graph: Graph, parameter: Any, orders: list[Optional[bool]]) -> None:
     graph.trained.add(id(parameter))
     graph.parameters += parameter.numel()
+    graph.shapes.add(tuple(parameter.shape))
     graph.parameter_types[str(parameter.dtype).partition(".")[2]] += 1
     orders.append(is_channels_last(parameter))
 
@@ -154,6 +174,18 @@ class _Watch:
         self.first: Optional[Graph] = None
         self.inside: Optional[list[Any]] = None
         """The roots of the first graph within the window, or their nodes; `None` while nobody asks for it."""
+        self.passes = 0
+        """Backward passes since the window began."""
+        self.pictures: list[set[tuple[int, ...]]] = []
+        """What a compiled step keeps and can be images, in some of these passes."""
+
+    def count(self, tensors: Any) -> None:
+        """Counts a backward pass. Of some, ever fewer, it is read what a compiled step has kept."""
+        self.passes += 1
+        if self.passes & (self.passes - 1) == 0:
+            node = getattr(tensors, "grad_fn", None)
+            if node is not None and "Compiled" in node.name():
+                self.pictures.append(_pictures(_saved(node)))
 
     def see(self, tensors: Any, retains: bool) -> None:
         if self.first is not None and (self.inside is None or self.inside or retains):
@@ -184,7 +216,7 @@ def forget() -> None:
 
 def keep_next() -> None:
     """Keeps the next graph that goes backward, for [`kept_graph`]."""
-    _WATCH.inside = []
+    _WATCH.inside, _WATCH.passes, _WATCH.pictures = [], 0, []
 
 
 def kept_graph() -> Optional[Graph]:
@@ -192,6 +224,19 @@ def kept_graph() -> Optional[Graph]:
     roots, _WATCH.inside = _WATCH.inside, None
     nodes = [getattr(root, "grad_fn", root) for root in roots or ()]
     return read_nodes(_nodes(nodes), layouts=False) if nodes else None
+
+
+def passes() -> int:
+    """The backward passes since [`keep_next`]."""
+    return _WATCH.passes
+
+
+def images_in_passes() -> list[Optional[tuple[int, ...]]]:
+    """The shapes of images, in some passes of a compiled step since [`keep_next`]; else that in the first graph."""
+    first = _WATCH.first
+    if first is None:
+        return []
+    return [images_among(pictures, first) for pictures in _WATCH.pictures] or [first.images]
 
 
 def watch_backward() -> None:
@@ -214,6 +259,7 @@ def _wrap(torch: ModuleType) -> None:
                 tensors = tuple(tensors)
             retains = any(map(bool, args[1:3])) or options.get("retain_graph") or options.get("create_graph")
             _WATCH.see(tensors, bool(retains))
+        _WATCH.count(tensors)
         backward(tensors, *args, **options)
 
     setattr(watched, _MARK, True)

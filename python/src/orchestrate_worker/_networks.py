@@ -33,6 +33,8 @@ class _Hook:
         self.was_called = False
         self.tensor = torch.Tensor
         self.trains: Callable[[], bool] = torch.is_grad_enabled
+        node = getattr(torch._C, "_current_autograd_node", None)
+        self.recomputes: Callable[[], bool] = (lambda: node() is not None) if node is not None else lambda: False
         self.compiles: Callable[[], bool] = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
 
     def __call__(self, module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -63,7 +65,10 @@ class _Hook:
         if shape not in entered.shapes:
             self._keep(first, args, kwargs)
         entered.calls += 1
-        entered.now += shape[0]
+        if self.recomputes():
+            entered.again += shape[0]
+        else:
+            entered.now += shape[0]
 
     def _main_tensor(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """The first tensor of several dimensions, or else the first of one: steps and scales have fewer than data."""
@@ -107,8 +112,7 @@ class Watch:
     def end_warmup_iteration(self, torch: Any) -> None:
         """An iteration of the warm-up has ended: what is not found yet is looked for."""
         for _, hook, _ in self._hooks:
-            hook.entered.before = hook.entered.now or hook.entered.before
-            hook.entered.now = 0
+            hook.entered.before = hook.entered.take() or hook.entered.before
         self._look(torch)
 
     def open(self, torch: Any) -> None:
@@ -121,11 +125,14 @@ class Watch:
     def tick(self, torch: Any) -> None:
         """The window has begun, or an iteration of it has ended."""
         for _, hook, _ in self._hooks:
-            hook.entered.each.append(hook.entered.now)
-            hook.entered.now = 0
+            hook.entered.each.append(hook.entered.take())
         self._ticks += 1
         if self._ticks > 1 and not self._found:
             self._look(torch)
+
+    def iterations(self) -> int:
+        """The iterations of the window so far."""
+        return self._ticks - 1
 
     def close(self) -> list[Entered]:
         """The window has ended, or will never be complete: no network is watched any more."""

@@ -38,6 +38,7 @@ class TorchFramework(Framework):
         self._on_mps = self._uses_mps()
         self._inside: Optional[_graph.Graph] = None
         self._entered: list[Entered] = []
+        self._passes, self._iterations = 0, 1
         self._single_thread = contextlib.ExitStack()
 
     def _uses_mps(self) -> bool:
@@ -84,6 +85,7 @@ class TorchFramework(Framework):
             self._torch.cuda.cudart().cudaProfilerStop()
             self._single_thread.close()
         self._inside = _graph.kept_graph()
+        self._passes, self._iterations = _graph.passes(), max(1, _networks.watch().iterations())
         self._entered = _networks.watch().close()
 
     # --- after the window ---------------------------------------------------------------------------------------------
@@ -154,10 +156,27 @@ class TorchFramework(Framework):
         return found
 
     def entered(self) -> list[Entered]:
-        if self._on_cuda and self._replays():
-            for network in self._entered:
+        networks, replays = self._entered, self._on_cuda and self._replays()
+        if replays:
+            for network in networks:
                 network.repeat_what_was_captured()
-        return self._entered
+        if not replays and not any(network.calls or network.is_unclear for network in networks):
+            if not self._passes and any(network.before for network in networks):
+                raise Unusable("nothing was trained within the window: its network was called in the warm-up alone")
+            return self._entered_a_graph()
+        return networks
+
+    def _entered_a_graph(self) -> list[Entered]:
+        """What the graph shows of images where no call of a network was seen, as if it were a network."""
+        shapes = _graph.images_in_passes()
+        if not self._passes or self._passes % self._iterations or None in shapes or not shapes:
+            return []
+        entered, each = Entered(since=1), self._passes // self._iterations
+        entered.each = [shape[0] * each for shape in shapes if shape is not None]
+        if len(set(entered.each)) == 1:
+            entered.each = entered.each[:1] * self._iterations
+        entered.shapes, entered.calls = {shape: () for shape in shapes}, self._passes
+        return [entered]
 
     def images(self) -> Optional[Sequence[int]]:
         graph = self._graph()
