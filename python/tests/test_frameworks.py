@@ -71,6 +71,11 @@ cuda = torch.cuda
 cuda.is_initialized, cuda.synchronize = note("asked", True), note("synchronize")
 cuda.reset_peak_memory_stats, cuda.cudart = note("reset"), lambda: Runtime
 cuda.nvtx.range_push, cuda.nvtx.range_pop, cuda.Event = note("push"), note("pop"), Event
+capturing = []
+cuda.is_current_stream_capturing = lambda: bool(capturing)
+class Graph:
+    pass
+cuda.CUDAGraph = Graph
 cuda.current_device, cuda.get_device_properties = lambda: 0, lambda index: About
 cuda.max_memory_reserved, cuda.max_memory_allocated = lambda: 2000, lambda: 1000
 torch.version.cuda = "13.0"
@@ -94,6 +99,21 @@ assert torch._C._is_multithreading_enabled()
 assert asked == before + train + ["synchronize", "pop", "stop"] + ["read"] * 3, asked
 """
 
+# What a CUDA graph replays calls no network and goes backward by nobody.
+REPLAYED = """
+train()
+capturing.append(1)
+everything = images, labels
+images, labels = images[:{captured}], labels[:{captured}]
+train()
+images, labels = everything
+capturing.clear()
+graph = Graph()
+with worker.window(warmup=2, iters=3, **options) as window:
+    for _ in window.over([(images, labels)]):
+        pass
+"""
+
 
 @unittest.skipUnless(HAS_PYTORCH or os.environ.get("ORCHESTRATE_NEEDS_PYTORCH"), REASON)
 class Devices(unittest.TestCase):
@@ -114,6 +134,17 @@ class Devices(unittest.TestCase):
         self.assertEqual(details["peak_device_allocated_bytes"], 1000)
         self.assertEqual([line.split(",")[1] for line in iterations[1:]], ["0.005000000"] * 3)
         self.assertEqual((measurement["effective"]["device"], measurement["effective"]["precision"]), ("cuda", "fp32"))
+
+    def test_what_is_replayed_is_what_was_captured(self):
+        for captured, repeated in ((4, []), (2, ["batch"])):
+            with self.subTest(captured=captured):
+                script = SCRIPT.format(setup=CUDA, optimizer="SGD") + REPLAYED.format(captured=captured)
+                done, measurement, _ = run(script)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                settings = measurement["effective"]
+                self.assertEqual((settings["batch"], settings["input_size"], settings["precision"]), (4, 16, "fp32"))
+                self.assertEqual((settings["compile"], settings["optimizer"]), (False, "sgd"))
+                self.assertEqual(measurement["details"]["repeated"], repeated)
 
 
 @unittest.skipUnless(importlib.util.find_spec("lightning") or os.environ.get("ORCHESTRATE_NEEDS_PYTORCH"), REASON)

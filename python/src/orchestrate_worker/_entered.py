@@ -34,6 +34,8 @@ class Entered:
         """Shapes of the input, each with those of the other tensors in the first such call."""
         self.earlier = self.shapes
         """The same before the window."""
+        self.is_captured = False
+        """Whether the last call stands for iterations in which a CUDA graph was replayed, which calls nothing."""
         self.is_unclear = False
         """Whether something entered of which nobody knows the samples."""
 
@@ -55,12 +57,11 @@ class Entered:
         return each or [self.now or self.again]
 
     def repeat_what_was_captured(self) -> None:
-        """What is replayed calls nothing: each iteration without a call was as the last one that called."""
+        """Lets the last iteration with a call stand for those without. Nobody knows how often it was replayed."""
         rows = self.rows()
-        if not self.since and not self.each[1:]:
-            # Without iterations, nobody knows how often it was replayed.
-            self.is_unclear = self.is_unclear or bool(self.calls)
+        if rows[-1]:
             return
+        self.is_captured = True
         last = next((count for count in reversed(rows) if count), self.before)
         if not last:
             return
@@ -92,7 +93,9 @@ def samples_by_iteration(claim: Claim, networks: Sequence[Entered]) -> Optional[
     counts = [network.rows() for network in clear]
     claimed = claim.samples * max(map(len, counts), default=0)
     # Several networks may share the samples of an iteration, so all of them together must have less.
-    if not counts or clear != called or sum(map(sum, counts)) >= claimed or claim.unit not in _ROWS:
+    if not counts or clear != called or any(network.is_captured for network in clear):
+        return None
+    if sum(map(sum, counts)) >= claimed or claim.unit not in _ROWS:
         return None
     if not all(_counts_rows(claim, network) for network in clear):
         return None

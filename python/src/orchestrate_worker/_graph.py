@@ -174,6 +174,8 @@ class _Watch:
         self.first: Optional[Graph] = None
         self.inside: Optional[list[Any]] = None
         """The roots of the first graph within the window, or their nodes; `None` while nobody asks for it."""
+        self.captured: Optional[Graph] = None
+        """The graph that a CUDA graph has captured last."""
         self.passes = 0
         """Backward passes since the window began."""
         self.pictures: list[set[tuple[int, ...]]] = []
@@ -186,6 +188,12 @@ class _Watch:
             node = getattr(tensors, "grad_fn", None)
             if node is not None and "Compiled" in node.name():
                 self.pictures.append(_pictures(_saved(node)))
+
+    def capture(self, tensors: Any) -> None:
+        """Reads the graph of `tensors`, while a CUDA graph captures it."""
+        node = getattr(tensors, "grad_fn", None)
+        if node is not None:
+            self.captured = read_nodes(_nodes([node]), layouts=True)
 
     def see(self, tensors: Any, retains: bool) -> None:
         if self.first is not None and (self.inside is None or self.inside or retains):
@@ -207,6 +215,11 @@ _WATCH = _Watch()
 def first_graph() -> Optional[Graph]:
     """The first graph that went backward in this process, or since [`forget`]."""
     return _WATCH.first
+
+
+def captured_graph() -> Optional[Graph]:
+    """The graph that a CUDA graph has captured last. It is replayed without going backward again."""
+    return _WATCH.captured
 
 
 def forget() -> None:
@@ -259,6 +272,8 @@ def _wrap(torch: ModuleType) -> None:
                 tensors = tuple(tensors)
             retains = any(map(bool, args[1:3])) or options.get("retain_graph") or options.get("create_graph")
             _WATCH.see(tensors, bool(retains))
+        if torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
+            _WATCH.capture(tensors)
         _WATCH.count(tensors)
         backward(tensors, *args, **options)
 

@@ -39,6 +39,7 @@ class TorchFramework(Framework):
         self._inside: Optional[_graph.Graph] = None
         self._entered: list[Entered] = []
         self._passes, self._iterations = 0, 1
+        self._replays = False
         self._single_thread = contextlib.ExitStack()
 
     def _uses_mps(self) -> bool:
@@ -87,6 +88,7 @@ class TorchFramework(Framework):
         self._inside = _graph.kept_graph()
         self._passes, self._iterations = _graph.passes(), max(1, _networks.watch().iterations())
         self._entered = _networks.watch().close()
+        self._replays = self._on_cuda and self._has_cuda_graph()
 
     # --- after the window ---------------------------------------------------------------------------------------------
 
@@ -156,18 +158,24 @@ class TorchFramework(Framework):
         return found
 
     def entered(self) -> list[Entered]:
-        networks, replays = self._entered, self._on_cuda and self._replays()
-        if replays:
+        networks = self._entered
+        if self._replays:
             for network in networks:
                 network.repeat_what_was_captured()
-        if not replays and not any(network.calls or network.is_unclear for network in networks):
-            if not self._passes and any(network.before for network in networks):
+        if not any(network.calls or network.is_unclear for network in networks):
+            if not self._passes and not self._replays and any(network.before for network in networks):
                 raise Unusable("nothing was trained within the window: its network was called in the warm-up alone")
             return self._entered_a_graph()
         return networks
 
     def _entered_a_graph(self) -> list[Entered]:
         """What the graph shows of images where no call of a network was seen, as if it were a network."""
+        graph = self._graph()
+        if self._replays and not self._passes and graph is not None and graph.images is not None:
+            entered = Entered(since=1)
+            entered.is_captured, entered.each, entered.calls = True, [graph.images[0]], 1
+            entered.shapes = {graph.images: ()}
+            return [entered]
         shapes = _graph.images_in_passes()
         if not self._passes or self._passes % self._iterations or None in shapes or not shapes:
             return []
@@ -217,14 +225,15 @@ class TorchFramework(Framework):
             "peak_device_allocated_bytes": cuda.max_memory_allocated(),
         }
 
-    def _replays(self) -> bool:
+    def _has_cuda_graph(self) -> bool:
         """Whether there is a CUDA graph: what it replays enters no network again."""
         kind = self._torch.cuda.CUDAGraph
         return any(issubclass(type(it), kind) for it in gc.get_objects())
 
     def _graph(self) -> Optional[_graph.Graph]:
-        """What is known of the training: of the first graph of all, which was whole when it was read."""
-        return _graph.first_graph()
+        """What is known of the training: of the first graph of all, which was whole when it was read. What a CUDA graph
+        replays has none, except when it was captured."""
+        return _graph.first_graph() or (_graph.captured_graph() if self._replays else None)
 
     def _optimizer(self) -> Any:
         """The optimizer that holds most of what was trained. No library lists its optimizers, so memory is searched."""
