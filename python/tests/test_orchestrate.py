@@ -34,7 +34,9 @@ size = 12 if asked.lie == "size" else int(asked.size)
 layout = torch.channels_last if asked.channels_last == "true" and asked.lie != "layout" else torch.contiguous_format
 images = torch.randn(int(asked.batch), 3, size, size).to(memory_format=layout)
 labels = torch.randint(5, (int(asked.batch),))
-network(images)
+rows = 2 if asked.lie == "half" else int(asked.batch)
+enlarge = torch.nn.Upsample(14) if asked.lie == "resize" else torch.nn.Identity()
+network(enlarge(images))
 network = network.to(memory_format=layout)
 is_compiled = (asked.compile == "true") != (asked.lie == "compile")
 forward = torch.compile(network, backend="aot_eager") if is_compiled else network
@@ -47,7 +49,7 @@ iters = int(asked.iters) + (asked.lie == "iterations")
 with orchestrate_worker.window(warmup=1, iters=iters, model="tiny", **said) as window:
     for images, labels in window.over([(images, labels)]):
         with torch.autocast("cpu", torch.bfloat16, enabled=lower):
-            loss = torch.nn.functional.cross_entropy(forward(images), labels)
+            loss = torch.nn.functional.cross_entropy(forward(enlarge(images)[:rows]), labels[:rows])
         loss.backward()
         window.loss(loss)
 """
@@ -130,6 +132,9 @@ class Lies(unittest.TestCase):
             ("compile", "fp32", "false", ("compile", "false", "true")),
             ("size", "fp32", "false", ("input_size", "10", "12")),
             ("iterations", "fp32", "false", ("iters", "3", "4")),
+            ("half", "fp32", "false", ("batch", "4", "2")),
+            ("half", "bf16", "true", ("batch", "4", "2")),
+            ("resize", "fp32", "false", ("input_size", "10", "14")),
         ):
             with self.subTest(lie=lie, precision=precision, flag=flag):
                 code, outcome, printed = self.outcome(lie, precision, flag)
