@@ -417,7 +417,8 @@ def no_tensor_enters():
 
 def no_network_at_all():
     weights = torch.nn.Parameter(torch.randn(6, 7))
-    return measure([(torch.randn(16, 6), torch.randint(7, (16,)))], lambda x, y: backward(cross_entropy(x @ weights, y)))
+    data = [(torch.randn(16, 6), torch.randint(7, (16,)))]
+    return measure(data, lambda x, y: backward(cross_entropy(x @ weights, y)))
 
 def two_networks_that_share_a_batch():
     one, other = torch.nn.Linear(6, 7), torch.nn.Linear(6, 7)
