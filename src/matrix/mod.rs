@@ -32,6 +32,7 @@ mod schema;
 mod selector;
 mod shell;
 mod size;
+mod slips;
 mod ssh;
 mod thresholds;
 mod tree;

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::keys::{self, KeyDoc};
+use super::slips;
 use crate::architecture::NETWORKS;
 use crate::job::{OfFile, OfModel, PARAMETERS, ParameterType, Precision, Rule};
 use crate::text::{capitalised, one_of};
@@ -14,43 +15,55 @@ pub fn schema() -> Value {
     let mut root = object(&[keys::MATRIX, keys::OVERRIDES], &["name", "envs"]);
     root.insert("$schema".into(), "https://json-schema.org/draft/2020-12/schema".into());
     root.insert("title".into(), "A matrix of orchestrate".into());
-    root.insert(
-        "$defs".into(),
-        json!({
-            "env": object(&[keys::ENV, keys::OVERRIDES], &["device"]),
-            "limits": object(&[keys::LIMITS], &[]),
-            "profile": object(&[keys::PROFILE], &[]),
-            "thresholds": thresholds(),
-            "ncu": object(&[keys::NCU], &[]),
-            "perf": object(&[keys::PERF], &[]),
-            "cloud": object(&[keys::CLOUD], &[]),
-            "where": not_empty(object(&[keys::WHERE], &[])),
-            "slurm": object(&[keys::SLURM], &[]),
-            "ssh": object(&[keys::SSH], &["host"]),
-            "command": object(&[keys::WORKER], &["command"]),
-            "exclude": with_params(object(&[keys::EXCLUDE], &[]), &|parameter| condition(&value_of(parameter))),
-            "include": with_params(object(&[keys::INCLUDE], &["model", "batch"]), &value_of),
-            "params": with_params(object(&[], &[]), &value_of),
-            "axes": with_params(object(&[], &[]), &|parameter| list(&value_of(parameter))),
-            "name": { "type": "string", "pattern": OfFile::PATTERN, "maxLength": OfFile::LONGEST },
-            "model": { "type": "string", "pattern": OfModel::PATTERN, "maxLength": OfModel::LONGEST, "examples": NETWORKS },
-            "precision": { "enum": Precision::ALL.map(Precision::as_str) },
-            "batch": whole(&keys::BATCH),
-            "repeats": { "anyOf": [whole(&keys::REPEATS), reference("repeat_rule")] },
-            "repeat_rule": repeat_rule(),
-            "data": data(),
-            "duration": { "anyOf": [{ "type": "string", "examples": ["90s", "30m", "1h 30m"] }, { "const": 0 }] },
-            "scalar": { "type": ["string", "number", "boolean"] },
-            "known_names": known_names(),
-            "known_placeholders": known_placeholders(),
-        }),
-    );
-    // A parameter of a worker of one's own can have any name, if a placeholder uses it. So a file has unknown names in
-    // both places, or in neither.
-    let implies = |one: &str, other: &str| json!({ "if": reference(one), "then": reference(other) });
-    let both = [("known_placeholders", "known_names"), ("known_names", "known_placeholders")];
-    root.insert("allOf".into(), both.map(|(one, other)| implies(one, other)).into());
+    root.insert("$defs".into(), definitions());
+    root.insert("allOf".into(), rules().into());
     Value::Object(root)
+}
+
+/// The schemas that others refer to, by name.
+fn definitions() -> Value {
+    let mut definitions = json!({
+        "env": object(&[keys::ENV, keys::OVERRIDES], &["device"]),
+        "limits": object(&[keys::LIMITS], &[]),
+        "profile": object(&[keys::PROFILE], &[]),
+        "thresholds": thresholds(),
+        "ncu": object(&[keys::NCU], &[]),
+        "perf": object(&[keys::PERF], &[]),
+        "cloud": object(&[keys::CLOUD], &[]),
+        "where": not_empty(object(&[keys::WHERE], &[])),
+        "slurm": object(&[keys::SLURM], &[]),
+        "ssh": object(&[keys::SSH], &["host"]),
+        "command": object(&[keys::WORKER], &["command"]),
+        "exclude": with_params(object(&[keys::EXCLUDE], &[]), &|parameter| condition(&value_of(parameter))),
+        "include": with_params(object(&[keys::INCLUDE], &["model", "batch"]), &value_of),
+        "params": with_params(object(&[], &[]), &value_of),
+        "axes": with_params(object(&[], &[]), &|parameter| list(&value_of(parameter))),
+        "name": { "type": "string", "pattern": OfFile::PATTERN, "maxLength": OfFile::LONGEST },
+        "model": { "type": "string", "pattern": OfModel::PATTERN, "maxLength": OfModel::LONGEST, "examples": NETWORKS },
+        "precision": { "enum": Precision::ALL.map(Precision::as_str) },
+        "batch": whole(&keys::BATCH),
+        "repeats": { "anyOf": [whole(&keys::REPEATS), reference("repeat_rule")] },
+        "repeat_rule": repeat_rule(),
+        "data": data(),
+        "duration": { "anyOf": [{ "type": "string", "examples": ["90s", "30m", "1h 30m"] }, { "const": 0 }] },
+        "scalar": { "type": ["string", "number", "boolean"] },
+        "known_names": known_names(),
+        "known_placeholders": known_placeholders(),
+    });
+    for (name, rule) in slips::definitions() {
+        definitions[name] = rule;
+    }
+    definitions
+}
+
+/// A parameter of a worker of one's own can have any name, if a placeholder uses it. So a file has unknown names in
+/// both places, or in neither.
+fn rules() -> Vec<Value> {
+    let implies = |one: &str, other: &str| json!({ "if": reference(one), "then": reference(other) });
+    let mut rules = slips::rules();
+    rules.push(implies("known_placeholders", "known_names"));
+    rules.push(implies("known_names", "known_placeholders"));
+    rules
 }
 
 /// A matrix whose parameters are all the shipped worker's.
