@@ -165,7 +165,12 @@ fn details<'a>() -> Vec<Of<'a>> {
             "Context switches of the window because the worker was preempted.",
             |it| it.involuntary_switches,
         ),
-        detail("first_step_s", "Seconds from the process's start to the first step.", |it| it.first_step_s),
+        detail(
+            "first_step_s",
+            "Seconds from the process's start to the beginning of the first step. Compiling, cuDNN's search and first \
+                allocations come later, in the warm-up.",
+            |it| it.first_step_s,
+        ),
         detail("first_loss", "Loss of the first warm-up iteration.", |it| it.first_loss),
         detail("last_loss", "Loss of the last measured iteration.", |it| it.last_loss),
         Of::maybe(

@@ -48,7 +48,7 @@ const PARTS: &[Part] = &[
         about: "details.first_step_s",
         is_absent: |_, it| it.details.first_step_s.is_none(),
         change: "report the seconds from the process's start to the first training step",
-        loss: "`metrics.csv` does not tell how long loading and compiling take",
+        loss: "`metrics.csv` does not tell how long loading takes",
     },
     Part {
         about: "details.data_wait_s",

@@ -62,6 +62,7 @@ impl Page {
             let title = format!("of attempt {}", record.attempt);
             let measurement = record.measurement.as_ref().map(|it| measurement(it, &record.key));
             section(&mut text, &format!("measurement {title}"), measurement.unwrap_or_default());
+            text += &record.measurement.as_ref().map(about_first_step).unwrap_or_default();
             section(&mut text, &format!("process {title}"), process(record.process.as_ref()));
             let counters = record.counters.as_ref().map(counters).unwrap_or_default();
             section(&mut text, &format!("counters {title}"), counters);
@@ -253,6 +254,23 @@ fn measurement(measurement: &Measurement, key: &Key) -> Lines {
     lines
 }
 
+/// What `first_step_s` is about: people take it for the time that compiling takes.
+fn about_first_step(measurement: &Measurement) -> String {
+    if measurement.details.first_step_s.is_none() {
+        return String::new();
+    }
+    let warmed = measurement.effective.settings.get("warmup").map(ToString::to_string);
+    let of_first_steps = match warmed.as_deref() {
+        Some("0") => "There was no warm-up, so the window holds them.",
+        _ => "They are in the warm-up, outside the window too.",
+    };
+    format!(
+        "\n  first_step_s ends where the first step begins: libraries, network and first batch are loaded. It is \
+         outside the window.\n  Compilation, cuDNN's search and first allocations happen in the first steps. \
+         {of_first_steps}\n"
+    )
+}
+
 fn process(process: Option<&ProcessStats>) -> Lines {
     let Some(process) = process else { return Vec::new() };
     let seconds =
@@ -398,6 +416,20 @@ mod tests {
             altered: Vec::new(),
         };
         insta::assert_snapshot!(page.text());
+    }
+
+    #[test]
+    fn what_the_time_to_the_first_step_holds_is_said() {
+        let page = |warmup: i64, first_step_s: Option<f64>| {
+            let mut measurement =
+                fixture::record(fixture::key("cpu", "resnet18", 16, 1), 100.0, 0).measurement.unwrap();
+            measurement.details.first_step_s = first_step_s;
+            measurement.effective.settings.set("warmup", warmup);
+            about_first_step(&measurement)
+        };
+        assert_eq!(page(10, None), "");
+        assert!(page(10, Some(2.5)).contains("They are in the warm-up, outside the window too."));
+        assert!(page(0, Some(2.5)).contains("There was no warm-up, so the window holds them."));
     }
 
     #[test]
