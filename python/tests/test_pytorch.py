@@ -69,7 +69,7 @@ class ReadBack(unittest.TestCase):
         self.assertEqual(details["repeated"], ["model"])
         self.assertEqual(details["parameters"], 3 * 8 * 9 + 8 + 32 * 7 + 7)
         self.assertIn("torch", details["versions"])
-        self.assertEqual(details["optimizer"], "SGD, learning rate 0.01")
+        self.assertEqual(details["optimizer"], "SGD, learning rate 0.01, momentum 0, weight decay 0, not fused")
         self.assertLess(details["last_loss"], details["first_loss"])
         self.assertGreater(details["first_step_s"], 0)
         self.assertEqual((len(iterations), details["iteration_clock"]), (4, "host"))

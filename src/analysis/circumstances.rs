@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::facts::ComparedFacts;
+use super::libraries::{self, libraries};
 use crate::job::{Parameter, Splits, parameter};
 use crate::protocol::{Effective, Measurement, SampleUnit, Setting, Settings};
 use crate::record::{Bearing, HostFacts, Provenance, Record, WorkerFacts, bearing_on, looks_secret};
@@ -63,6 +64,16 @@ impl Circumstances {
         &self.compared.host().hostname
     }
 
+    /// The version of PyTorch, whatever the worker calls it.
+    pub fn pytorch(&self) -> Option<&String> {
+        libraries::pytorch(&self.versions)
+    }
+
+    /// The versions of the worker's libraries, each under one name and in one notation, whoever reports it.
+    pub fn libraries(&self) -> BTreeMap<String, String> {
+        libraries(&self.versions)
+    }
+
     /// How many processors the runs were allowed to use.
     pub fn usable_processors(&self) -> u32 {
         self.compared.host().cpu.usable
@@ -105,13 +116,16 @@ impl Circumstances {
 
     /// Each field as a name and a text, to report differences.
     fn facts(&self) -> Vec<(String, String)> {
-        let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
+        let text = |value: &Option<String>| value.clone().unwrap_or_else(|| NOT_REPORTED.to_owned());
         let mut facts = vec![
             ("device".to_owned(), text(&self.device_name)),
             ("device UUID".to_owned(), text(&self.device_uuid)),
             ("unit of samples".to_owned(), self.unit.to_string()),
             ("worker".to_owned(), text(&self.worker_sha256).chars().take(12).collect()),
-            ("tf32".to_owned(), self.effective.tf32.map_or("unknown".to_owned(), |value| value.to_string())),
+            (
+                "tf32".to_owned(),
+                self.effective.tf32.map_or(NOT_REPORTED.to_owned(), |value| value.to_string()),
+            ),
         ];
         facts.push(("power source".to_owned(), text(&self.power_source)));
         facts.extend(self.compared.facts().map(|(name, value)| (name.to_owned(), value)));
@@ -120,7 +134,7 @@ impl Circumstances {
         facts.extend(settings.map(|(name, setting)| (name.to_owned(), setting.to_string())));
         let short = |hash: &String| hash.chars().take(12).collect::<String>();
         facts.extend(self.worker_files.iter().map(|(name, hash)| (name.clone(), short(hash))));
-        facts.extend(self.versions.clone());
+        facts.extend(self.libraries());
         facts
     }
 
@@ -165,7 +179,8 @@ impl Circumstances {
         }
         let names: BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
         let value = |facts: &BTreeMap<String, String>, name: &String| {
-            facts.get(name).cloned().unwrap_or_else(|| "unknown".to_owned())
+            let absent = if name.starts_with('$') { "not set" } else { NOT_REPORTED };
+            facts.get(name).cloned().unwrap_or_else(|| absent.to_owned())
         };
         names
             .into_iter()
@@ -181,9 +196,12 @@ impl Circumstances {
     }
 }
 
+/// What neither the worker nor the system told.
+const NOT_REPORTED: &str = "not reported";
+
 /// What tells a machine from another one.
 fn machine_facts(host: &HostFacts) -> [(String, String); 2] {
-    let id = host.machine_text().unwrap_or("unknown");
+    let id = host.machine_text().unwrap_or(NOT_REPORTED);
     [("host".to_owned(), host.hostname.clone()), ("machine".to_owned(), id.to_owned())]
 }
 

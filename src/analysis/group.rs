@@ -465,7 +465,7 @@ mod tests {
                 };
                 record.provenance.worker.libraries.insert("libtorch_cpu.so".into(), library);
             }),
-            ("libtorch", |record| {
+            ("PyTorch", |record| {
                 details(record).versions.insert("libtorch".into(), "2.12.0".into());
             }),
         ];

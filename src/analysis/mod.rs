@@ -57,6 +57,7 @@ pub mod findings;
 pub mod foreign;
 pub mod group;
 pub mod idle;
+mod libraries;
 pub mod marks;
 pub mod noise;
 pub mod order;

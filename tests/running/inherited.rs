@@ -96,9 +96,9 @@ fn a_setting_of_the_shell_makes_jobs_stale_and_splits_their_row() {
     let status = orchestrate(&project, &["status", "--json"], &second).json();
     let groups = status["configs"][0]["throughput"].as_array().unwrap();
     let differences = [
-        "$MKL_DYNAMIC unknown / TRUE".to_owned(),
+        "$MKL_DYNAMIC not set / TRUE".to_owned(),
         "$NAP 0.2 / 0.3".to_owned(),
-        "$OMP_WAIT_POLICY active / unknown".to_owned(),
+        "$OMP_WAIT_POLICY active / not set".to_owned(),
     ];
     assert_eq!(groups[1]["differences"], serde_json::json!(differences), "{status}");
 }

@@ -281,13 +281,22 @@ class TorchFramework(Framework):
 
 
 def _phrase(optimizer: Any) -> str:
-    """`SGD, learning rate 0.01, momentum 0.9, weight decay 0.0001, fused`: an optimizer and its constants."""
+    """`SGD, learning rate 0.01, momentum 0.9, weight decay 0, fused`: an optimizer and its constants, defaults too.
+
+    A constant that is left out would read as one that nobody knows.
+    """
     group = optimizer.param_groups[0]
     words = [type(optimizer).__name__]
     for key, said in (("lr", "learning rate"), ("momentum", "momentum"), ("weight_decay", "weight decay")):
-        if group.get(key):
+        if group.get(key) is not None:
             words.append(f"{said} {float(group[key]):g}")
-    words += [key for key in ("nesterov", "fused", "foreach", "capturable") if group.get(key)]
+    if group.get("betas") is not None:
+        words.append("betas " + " and ".join(f"{float(beta):g}" for beta in group["betas"]))
+    if isinstance(group.get("eps"), float):  # Adafactor has two
+        words.append(f"epsilon {group['eps']:g}")
+    words += [key for key in ("nesterov", "foreach", "capturable") if group.get(key)]
+    if "fused" in group:
+        words.append("fused" if group["fused"] else "not fused")
     return ", ".join(words)
 
 

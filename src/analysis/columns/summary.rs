@@ -292,9 +292,9 @@ fn worker<'a>() -> Vec<Of<'a>> {
         }),
         Of::maybe(
             "libtorch",
-            "The version that the worker reports.",
+            "The version of PyTorch that the worker reports, as `libtorch` or, in Python, as `torch`.",
             "the worker does not report it",
-            |row| found(row)?.versions.get("libtorch"),
+            |row| found(row)?.pytorch(),
         ),
     ]
 }

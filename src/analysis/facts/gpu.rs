@@ -46,7 +46,7 @@ pub(super) const GPU: &[Fact] = &[
         "parts of the GPU",
         "They share its bandwidth.",
         |it| {
-            let sizes = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_owned(), gibibytes);
+            let sizes = |bytes: Option<u64>| bytes.map_or_else(|| "not reported".to_owned(), gibibytes);
             let parts = it.gpu?.instances.as_ref()?.iter().map(|part| sizes(part.memory_bytes));
             Some(Cow::Owned(parts.collect::<Vec<_>>().join(" + ")))
         },

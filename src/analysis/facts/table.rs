@@ -65,8 +65,9 @@ impl ComparedFacts {
 
     /// The facts that split, each as a name and a text.
     pub(in crate::analysis) fn facts(&self) -> impl Iterator<Item = (&'static str, String)> {
-        compared(Effect::Splits, self.device)
-            .filter_map(|fact| Some((fact.name, fact.read?(&self.seen()).map_or_else(unknown, Into::into))))
+        compared(Effect::Splits, self.device).filter_map(|fact| {
+            Some((fact.name, fact.read?(&self.seen()).map_or_else(not_reported, Into::into)))
+        })
     }
 }
 
@@ -76,8 +77,8 @@ impl PartialEq for ComparedFacts {
     }
 }
 
-fn unknown() -> String {
-    "unknown".to_owned()
+fn not_reported() -> String {
+    "not reported".to_owned()
 }
 
 /// The GPU of the run: the one whose UUID the worker reports, else the one that the job was to have.
@@ -120,7 +121,7 @@ fn values<S: Into<String>>(all: impl Iterator<Item = Option<S>>) -> String {
     const SHOWN: usize = 4;
     let mut found: Vec<String> = Vec::new();
     for value in all {
-        let value = value.map_or_else(unknown, Into::into);
+        let value = value.map_or_else(not_reported, Into::into);
         if !found.contains(&value) {
             found.push(value);
         }

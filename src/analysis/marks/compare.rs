@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::constants::constants;
 use super::{Mark, Threshold, Thresholds};
 use crate::analysis::Run;
-use crate::analysis::circumstances::Circumstances;
 use crate::analysis::group::Row;
+use crate::analysis::libraries::is_same;
 use crate::job::{Device, Key, ModelName, Name, Precision};
 use crate::stats;
 
@@ -79,7 +80,7 @@ fn settings_differ(rows: &[Row<'_>], varying: &[String]) -> Vec<Vec<Mark>> {
 
 /// The kind of `row`; `None` if it has no result.
 fn alike<'a>(row: &'a Row<'_>, varying: &[String]) -> Option<Alike<'a>> {
-    let mut facts = comparable(row.circumstances.as_ref()?);
+    let mut facts = comparable(row)?;
     facts.retain(|name, _| !varying.contains(name));
     Some(Alike { env: &row.config.env, is_on_processor: row.config.device == Device::Cpu, facts })
 }
@@ -107,22 +108,29 @@ fn differences(one: &Alike<'_>, other: &Alike<'_>) -> Vec<String> {
     // Compute threads belong to the host: with an accelerator they only feed it.
     let both_compute = one.is_on_processor && other.is_on_processor;
     let differ = |(name, this): (&String, &String)| {
-        let that =
-            other.facts.get(name).filter(|that| *that != this && (name != "threads" || both_compute))?;
+        let that = other
+            .facts
+            .get(name)
+            .filter(|that| !is_same(name, this, that) && (name != "threads" || both_compute))?;
         Some(format!("{name} {this} / {that}"))
     };
     one.facts.iter().filter_map(differ).collect()
 }
 
-/// What should be equal in a comparison of machines: settings, libraries, the power source.
-fn comparable(circumstances: &Circumstances) -> BTreeMap<String, String> {
+/// What should be equal in a comparison of machines: settings, libraries, the constants of the optimizer, the power
+/// source. `None` if `row` has no result.
+fn comparable(row: &Row<'_>) -> Option<BTreeMap<String, String>> {
+    let circumstances = row.circumstances.as_ref()?;
     let effective = &circumstances.effective;
-    let mut facts: BTreeMap<String, String> = circumstances.versions.clone();
+    let mut facts = circumstances.libraries();
+    // The phrase is no circumstance, so that another wording splits no row. The first one stands for all.
+    let phrase = row.runs.iter().find_map(|run| run.cell.success()?.1.details.optimizer.as_deref());
+    facts.extend(phrase.into_iter().flat_map(constants));
     let settings = effective.settings.iter();
     facts.extend(settings.map(|(name, setting)| (name.to_owned(), setting.to_string())));
     facts.extend(effective.tf32.map(|tf32| ("tf32".to_owned(), tf32.to_string())));
     facts.extend(circumstances.power_source.clone().map(|source| ("power source".to_owned(), source)));
-    facts
+    Some(facts)
 }
 
 #[cfg(test)]
@@ -141,12 +149,10 @@ mod tests {
             let (this, that) = (&row.config, &other.config);
             let is_beside = this.env != that.env
                 && (&this.model, this.batch, this.precision) == (&that.model, that.batch, that.precision);
-            let (true, Some(ours), Some(theirs)) = (is_beside, &row.circumstances, &other.circumstances)
-            else {
+            let (true, Some(ours), Some(theirs)) = (is_beside, comparable(row), comparable(other)) else {
                 continue;
             };
             let both_compute = this.device == Device::Cpu && that.device == Device::Cpu;
-            let (ours, theirs) = (comparable(ours), comparable(theirs));
             let differences = Vec::from_iter(ours.iter().filter_map(|(name, this)| {
                 let is_said = varying.contains(name) || (name == "threads" && !both_compute);
                 let that = theirs.get(name).filter(|that| *that != this && !is_said)?;

@@ -14,6 +14,7 @@
 //! | `compare` | for rows: their scatter, and rows of other envs beside them |
 
 mod compare;
+mod constants;
 mod crowd;
 mod declaration;
 mod kinds;

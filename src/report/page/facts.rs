@@ -114,16 +114,16 @@ fn values_text(values: Values) -> Option<String> {
         return value.clone();
     }
     let text = |(value, n): (Option<String>, usize)| {
-        format!("{} ({})", value.as_deref().unwrap_or("unknown"), count_text(n, "job"))
+        format!("{} ({})", value.as_deref().unwrap_or("not reported"), count_text(n, "job"))
     };
     Some(values.into_iter().map(text).collect::<Vec<_>>().join(", "))
 }
 
 fn host_facts(host: &HostFacts) -> [(&'static str, Option<String>); 10] {
-    let system = [Some(host.os.name.as_str()), host.os.version.as_deref(), host.os.kernel.as_deref()];
-    let system: Vec<&str> = system.into_iter().flatten().chain([host.os.architecture.as_str()]).collect();
+    let version = host.os.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
+    let kernel = host.os.kernel.as_deref().map(|kernel| format!(", kernel {kernel}")).unwrap_or_default();
     [
-        ("System", Some(system.join(", "))),
+        ("System", Some(format!("{}{version}{kernel}, {}", host.os.name, host.os.architecture))),
         ("Processor", host.cpu.model.clone()),
         ("Processors", Some(format!("{} usable of {}", host.cpu.usable, host.cpu.logical))),
         ("Memory", host.memory_bytes.map(gibibytes)),
@@ -142,13 +142,13 @@ fn gpu_names(host: &HostFacts) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// The settings and circumstances of each env. If its rows differ, all values are listed.
+/// The settings and circumstances of each env. If its rows differ, each value has its number of rows.
 pub(super) fn envs(analysis: &Analysis<'_>) -> Vec<Section> {
-    let mut found: BTreeMap<&str, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
+    let mut found: BTreeMap<&str, BTreeMap<String, BTreeMap<String, usize>>> = BTreeMap::new();
     for row in &analysis.rows {
         let facts = found.entry(&row.config.env).or_default();
         for (name, value) in env_facts(row, &analysis.varying) {
-            facts.entry(name).or_default().insert(value);
+            *facts.entry(name).or_default().entry(value).or_default() += 1;
         }
     }
     found
@@ -157,7 +157,10 @@ pub(super) fn envs(analysis: &Analysis<'_>) -> Vec<Section> {
             name: name.to_owned(),
             facts: facts
                 .into_iter()
-                .map(|(name, values)| fact(&name, values.into_iter().collect::<Vec<_>>().join(" / ")))
+                .map(|(name, values)| {
+                    let rows = |n: &usize| count_text(*n, "row");
+                    fact(&name, labelled(values.iter().map(|(value, n)| (value.as_str(), rows(n)))))
+                })
                 .collect(),
         })
         .collect()
@@ -187,15 +190,31 @@ fn env_facts(row: &Row<'_>, varying: &[String]) -> Vec<(String, String)> {
             .as_ref()
             .map(|hash| ("worker SHA-256".to_owned(), hash.chars().take(12).collect())),
     );
-    facts.extend(circumstances.versions.clone());
+    facts.extend(circumstances.libraries());
     facts.retain(|(name, _)| !varying.contains(name));
     facts
 }
 
+/// The only value, or several with what each is of: `2.8.0 (3 rows), 2.11.0 (1 row)`.
+fn labelled<'a>(values: impl Iterator<Item = (&'a str, String)>) -> String {
+    let values: Vec<(&str, String)> = values.collect();
+    match &values[..] {
+        [(value, _)] => (*value).to_owned(),
+        values => values.iter().map(|(value, of)| format!("{value} ({of})")).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// Where the numbers come from. If records differ, each value names its envs.
 pub(super) fn provenance(study: &Study, records: &[&Record]) -> Vec<Fact> {
     let unique = |value: &dyn Fn(&Record) -> Option<String>| -> Option<String> {
-        let values: BTreeSet<String> = records.iter().filter_map(|record| value(record)).collect();
-        (!values.is_empty()).then(|| values.into_iter().collect::<Vec<_>>().join(" / "))
+        let mut values: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+        for record in records {
+            if let Some(value) = value(record) {
+                values.entry(value).or_default().insert(record.key.env.as_str());
+            }
+        }
+        let envs = |envs: &BTreeSet<&str>| envs.iter().copied().collect::<Vec<_>>().join(", ");
+        (!values.is_empty()).then(|| labelled(values.iter().map(|(value, of)| (value.as_str(), envs(of)))))
     };
     let git = |record: &Record| {
         let git = record.provenance.git.as_ref()?;
@@ -223,8 +242,10 @@ pub(super) fn provenance(study: &Study, records: &[&Record]) -> Vec<Fact> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::analyse;
+    use crate::analysis::fixture::{StudyBuilder, key};
     use crate::record::testing;
-    use crate::record::{MachineIds, Outcome};
+    use crate::record::{GitFacts, MachineIds, Outcome};
 
     fn record(change: impl FnOnce(&mut HostFacts)) -> Record {
         let mut record = testing::record(1, Outcome::Succeeded);
@@ -251,9 +272,48 @@ mod tests {
         let name = || "book".to_owned();
         assert_eq!(told(&records), [(name(), "mains (2 jobs), battery (1 job)".to_owned())]);
         records.push(record(|_| {}));
-        assert_eq!(told(&records)[0].1, "mains (2 jobs), battery (1 job), unknown (1 job)");
+        assert_eq!(told(&records)[0].1, "mains (2 jobs), battery (1 job), not reported (1 job)");
         assert_eq!(told(&records[..1]), [(name(), "mains".to_owned())]);
         assert_eq!(told(&records[3..]), [(name(), String::new())]);
+    }
+
+    #[test]
+    fn values_that_differ_say_what_each_is_of() {
+        let mut records = [record(|_| {}), record(|_| {}), record(|_| {})];
+        for (record, (env, revision)) in records.iter_mut().zip([("b", "abc"), ("a", "abc"), ("c", "def")]) {
+            record.key.env = env.parse().unwrap();
+            record.provenance.git = Some(GitFacts { revision: revision.into(), dirty: env == "c" }.into());
+        }
+        let study = StudyBuilder::new().build();
+        let git = |records: &[Record]| {
+            let facts = provenance(&study, &records.iter().collect::<Vec<_>>());
+            facts.into_iter().find(|fact| fact.name == "Git").map(|fact| fact.value)
+        };
+        assert_eq!(git(&records).unwrap(), "abc (a, b), def, with uncommitted changes (c)");
+        assert_eq!(git(&records[..2]).unwrap(), "abc");
+        records.iter_mut().for_each(|record| record.provenance.git = None);
+        assert_eq!(git(&records), None);
+    }
+
+    /// "2.11.0 / 2.8.0; 4" is a riddle.
+    #[test]
+    fn rows_of_an_env_that_differ_are_counted() {
+        let with = |version: &'static str| {
+            move |record: &mut Record| {
+                let details = &mut record.measurement.as_mut().unwrap().details;
+                details.versions = [("torch".to_owned(), version.to_owned())].into();
+            }
+        };
+        let study = StudyBuilder::new()
+            .run_with(key("cpu", "resnet18", 16, 1), 10.0, with("2.11.0"))
+            .run_with(key("cpu", "resnet18", 16, 2), 10.0, with("2.8.0"))
+            .run_with(key("cpu", "resnet18", 32, 1), 10.0, with("2.8.0"))
+            .build();
+        let sections = envs(&analyse(&study));
+        let version = sections[0].facts.iter().find(|fact| fact.name == "PyTorch").unwrap();
+        assert_eq!(version.value, "2.11.0 (1 row), 2.8.0 (2 rows)");
+        let device = sections[0].facts.iter().find(|fact| fact.name == "backend").unwrap();
+        assert_eq!(device.value, "cpu");
     }
 
     #[test]

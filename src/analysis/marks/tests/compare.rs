@@ -51,17 +51,50 @@ fn settings_that_silently_differ_between_envs_are_reported() {
     assert_eq!(
         row_marks_of(&study),
         [
-            ["settings-differ: against b: channels_last false / true, libtorch 2.11.0 / 2.12.0"],
-            ["settings-differ: against a: channels_last true / false, libtorch 2.12.0 / 2.11.0"],
+            ["settings-differ: against b: PyTorch 2.11.0 / 2.12.0, channels_last false / true"],
+            ["settings-differ: against a: PyTorch 2.12.0 / 2.11.0, channels_last true / false"],
         ]
     );
     let findings: Vec<String> = analyse(&study).findings.into_iter().map(|finding| finding.text).collect();
     let about: Vec<&String> = findings.iter().filter(|text| text.contains("channels_last")).collect();
     assert_eq!(
         about,
-        ["a and b have undeclared differences (settings-differ, 1 row): channels_last false / \
-             true, libtorch 2.11.0 / 2.12.0."]
+        ["a and b have undeclared differences (settings-differ, 1 row): PyTorch 2.11.0 / \
+             2.12.0, channels_last false / true."]
     );
+}
+
+/// PyTorch has two names, and an optimizer two phrases. A script that trains as the shipped worker has no doubt.
+#[test]
+fn a_script_is_compared_with_the_shipped_worker_by_what_both_mean() {
+    let script = |torch: &str, optimizer: &str| {
+        let trained = |env: &str, library: &'static str, version: &str, optimizer: &str| {
+            let (version, optimizer) = (version.to_owned(), optimizer.to_owned());
+            let tell = move |record: &mut Record| {
+                let details = &mut record.measurement.as_mut().unwrap().details;
+                details.versions = [(library.to_owned(), version)].into();
+                details.optimizer = Some(optimizer);
+            };
+            (key(env, "resnet18", 16, 1), tell)
+        };
+        let shipped = "fused SGD, learning rate 0.01, momentum 0.9, weight decay 0.0001";
+        let (one, tell_one) = trained("a", "libtorch", "2.11.0", shipped);
+        let (other, tell_other) = trained("b", "torch", torch, optimizer);
+        let study =
+            StudyBuilder::new().run_with(one, 10.0, tell_one).run_with(other, 20.0, tell_other).build();
+        row_marks_of(&study).swap_remove(0)
+    };
+    let same = "SGD, learning rate 0.01, momentum 0.9, weight decay 1e-04, fused";
+    assert_eq!(script("2.11.0+cpu", same), [""; 0]);
+    assert_eq!(script("2.8.0+cpu", same), ["settings-differ: against b: PyTorch 2.11.0 / 2.8.0+cpu"]);
+    assert_eq!(
+        script("2.11.0+cpu", "SGD, learning rate 0.1, momentum 0, weight decay 0, not fused"),
+        [
+            "settings-differ: against b: fused optimizer yes / no, learning rate 0.01 / 0.1, momentum 0.9 / 0, \
+          weight decay 0.0001 / 0"
+        ]
+    );
+    assert_eq!(script("2.11.0+cpu", "SGD, learning rate 0.01"), [""; 0], "what it does not name is unknown");
 }
 
 #[test]
