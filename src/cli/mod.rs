@@ -35,6 +35,7 @@ mod man;
 mod marked;
 mod merge;
 mod misread;
+mod narrow;
 mod needs;
 mod on_host;
 mod others;

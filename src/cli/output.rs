@@ -4,11 +4,12 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{Table, presets};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::Serialize;
 
 use super::failure::disk_remedy;
+use super::narrow::fitted;
 use super::{Exit, Failure};
 use crate::clean::printable;
 use crate::files::write_atomic;
@@ -170,14 +171,11 @@ pub(super) fn warn(text: &str) {
     say(&format!("warning: {text}"));
 }
 
-/// The narrowest terminal that tables are fitted to.
-const LEAST_WIDTH: u16 = 80;
-
 /// The layout of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// With lines, at most as wide as the terminal.
-    Lines,
+    /// With lines, for a terminal of this width; of any width, if it is unknown.
+    Lines(Option<u16>),
     /// Plain columns of any width, for pipes and files.
     Plain,
 }
@@ -185,25 +183,30 @@ pub(super) enum Layout {
 impl Layout {
     /// [`Layout::Lines`] if standard output is a terminal.
     pub(super) fn of_stdout() -> Layout {
-        if io::stdout().is_terminal() { Layout::Lines } else { Layout::Plain }
+        if io::stdout().is_terminal() { Layout::lines() } else { Layout::Plain }
+    }
+
+    /// [`Layout::Lines`], of any width if standard output is no terminal.
+    pub(super) fn lines() -> Layout {
+        Layout::Lines(Table::new().width())
     }
 }
 
 /// An empty table under `header`.
 pub(super) fn table(header: Vec<String>, layout: Layout) -> Table {
     let mut table = Table::new();
-    // If the terminal is narrow or its width is unknown, lines that it breaks are easier to read than columns one
-    // letter wide.
-    let fits = layout == Layout::Lines && table.width().is_some_and(|width| width >= LEAST_WIDTH);
-    let arrangement = if fits { ContentArrangement::Dynamic } else { ContentArrangement::Disabled };
-    let style = if layout == Layout::Lines { presets::UTF8_FULL_CONDENSED } else { presets::NOTHING };
-    table.load_style(style).set_content_arrangement(arrangement).set_header(header);
+    let style = if layout == Layout::Plain { presets::NOTHING } else { presets::UTF8_FULL_CONDENSED };
+    table.force_no_tty().load_style(style).set_header(header);
+    if let Layout::Lines(Some(width)) = layout {
+        table.set_width(width);
+    }
     table
 }
 
-/// The table's text, without trailing spaces.
+/// The table's text, without trailing spaces. If the terminal is too narrow for the table, it is a list.
 pub(super) fn table_text(table: &Table) -> String {
-    format!("{}\n", table.trim_fmt())
+    let text = table.width().map_or_else(|| table.trim_fmt(), |width| fitted(table, width));
+    format!("{text}\n")
 }
 
 #[cfg(test)]

@@ -6,10 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use comfy_table::Table;
-use comfy_table::presets::UTF8_FULL_CONDENSED;
-
-use super::output::{print_line, say};
+use super::output::{Layout, print, print_line, say, table, table_text};
 use super::study::load_catalogue;
 use super::{Exit, Failure, Global};
 use crate::analysis::marks::Thresholds;
@@ -20,7 +17,7 @@ use crate::files::write_atomic;
 use crate::host::{hash_file, probe_host};
 use crate::job::{Device, Precision};
 use crate::prepare::peaks::{MEASURED, MeasureError, Measured, Measurement, measure_peaks};
-use crate::protocol::{GemmSample, Layout, Operands};
+use crate::protocol::{GemmSample, Operands};
 use crate::record::HostFacts;
 use crate::stats;
 use crate::text::beyond;
@@ -80,17 +77,15 @@ pub(super) fn run(args: PeaksArgs, global: &Global) -> Result<Exit, Failure> {
 
 fn list(args: &ListArgs, global: &Global) -> Result<Exit, Failure> {
     let catalogue = load_catalogue(&args.peaks_dir, global)?;
-    print_line(&table(catalogue.all()))?;
+    print_line(&catalogue_table(catalogue.all()))?;
     Ok(Exit::Done)
 }
 
-fn table(all: &[Peaks]) -> String {
-    let mut table = Table::new();
-    table.load_style(UTF8_FULL_CONDENSED);
+fn catalogue_table(all: &[Peaks]) -> String {
     let mut header = vec!["name", "for"];
     header.extend(Precision::ALL.map(Precision::as_str));
     header.extend(["GB/s", "origin", "date", "confidence"]);
-    table.set_header(header);
+    let mut table = table(header.into_iter().map(str::to_owned).collect(), Layout::lines());
     for peaks in all {
         let mut cells = vec![peaks.name.clone(), peaks.names.join("\n")];
         cells.extend(Precision::ALL.map(|precision| {
@@ -100,7 +95,7 @@ fn table(all: &[Peaks]) -> String {
         cells.extend([peaks.origin.to_string(), peaks.date.clone(), peaks.confidence.to_string()]);
         table.add_row(cells);
     }
-    format!("{table}\nfp32, tf32, amp and bf16 in TFLOP/s, dense")
+    format!("{}fp32, tf32, amp and bf16 in TFLOP/s, dense", table_text(&table))
 }
 
 fn text(range: Range, unit: f64) -> String {
@@ -136,7 +131,7 @@ fn measure(args: &MeasureArgs, global: &Global) -> Result<Exit, Failure> {
     let peaks = file.peaks(&name).map_err(|message| Failure::new(Exit::Unexpected, message))?;
     file.warnings.extend(suspicions(&peaks, &catalogue));
     let path = save(&args.peaks_dir, &name, &file)?;
-    print_line(&samples_table(&file))?;
+    print(&samples_table(&file, Layout::lines()))?;
     for left_out in &file.measured.left_out {
         print_line(&format!("no ceiling for {}: {}", left_out.precision, left_out.reason))?;
     }
@@ -234,7 +229,7 @@ fn heading(file: &MeasuredFile) -> String {
         "# Measured by `orchestrate peaks measure`. The ceilings are the best samples, derived on reading:\n\
                     #\n"
         .to_owned();
-    for line in samples_table(file).lines() {
+    for line in samples_table(file, Layout::Lines(None)).lines() {
         text.push_str(format!("# {line}").trim_end());
         text.push('\n');
     }
@@ -248,10 +243,9 @@ fn slug(name: &str) -> String {
     words.collect::<Vec<_>>().join("-").to_ascii_lowercase()
 }
 
-fn samples_table(file: &MeasuredFile) -> String {
-    let mut table = Table::new();
-    table.load_style(UTF8_FULL_CONDENSED);
-    table.set_header(["measured", "n", "best", "median", "spread (MAD)", "unit"]);
+fn samples_table(file: &MeasuredFile, layout: Layout) -> String {
+    let header = ["measured", "n", "best", "median", "spread (MAD)", "unit"];
+    let mut table = table(header.map(str::to_owned).into(), layout);
     let mut row = |what: String, samples: &[f64], unit: f64, name: &str| {
         let number = |value: Result<f64, stats::TooFew>| {
             value.map_or_else(|too_few| too_few.to_string(), |value| format!("{:.2}", value / unit))
@@ -274,13 +268,13 @@ fn samples_table(file: &MeasuredFile) -> String {
         let size = format!("{} of {:.0} MB", sample.kernel, sample.bytes as f64 / 1e6);
         row(size, &sample.bytes_per_s, 1e9, "GB/s");
     }
-    format!("{} on {}\n{table}", file.measured.device_name, file.host)
+    format!("{} on {}\n{}", file.measured.device_name, file.host, table_text(&table))
 }
 
 /// A product as a phrase: `GEMM bf16 NT 2048 × 2048`.
 fn product(sample: &GemmSample) -> String {
     let operands = sample.operands.map_or(sample.precision.as_str(), Operands::as_str);
-    let layout = sample.layout.map_or("", Layout::as_str);
+    let layout = sample.layout.map_or("", |layout| layout.as_str());
     let emulated = if sample.emulated { "emulated" } else { "" };
     let size = format!("{0} × {0}", sample.size);
     let words = ["GEMM", operands, emulated, layout, &size];

@@ -172,7 +172,7 @@ impl<'a> PlanView<'a> {
             Layout::Plain => {
                 write_columns(out, &header, self.jobs.decided, |decided, cells| self.fill(decided, cells))?;
             }
-            Layout::Lines => {
+            Layout::Lines(_) => {
                 let mut rows = table(header, layout);
                 for decided in self.jobs.decided {
                     let mut cells = Cells::default();
@@ -327,7 +327,7 @@ mod tests {
         };
         insta::assert_snapshot!(text(Layout::Plain));
         let rows = |text: &str| text.lines().filter(|line| line.contains("_bs")).count();
-        assert_eq!(rows(&text(Layout::Lines)), rows(&text(Layout::Plain)));
+        assert_eq!(rows(&text(Layout::Lines(None))), rows(&text(Layout::Plain)));
         let json = serde_json::to_value(&view).unwrap();
         assert_eq!(json["jobs"][2]["decision"], "run");
         assert_eq!(json["jobs"][4]["decision"], "not_here");

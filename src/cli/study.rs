@@ -5,14 +5,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{CellAlignment, Table};
+use comfy_table::CellAlignment;
 
 use super::cell::{cell, load_iterations};
 use super::drift::{renamed_hints, renamed_lines, warn_of_drift};
 use super::find::{find_plan, while_reading};
 use super::needs::needs;
-use super::output::say;
+use super::output::{Layout, say, table, table_text};
 use super::{Exit, Failure, Global};
 use crate::analysis::cost::FlopsConvention;
 use crate::analysis::group::{Row, unit};
@@ -276,23 +275,22 @@ pub(super) const MARKED_ARE_INCLUDED: &str =
     "these statistics include marked runs (--include-marked) and thus differ from undisturbed ones";
 
 fn results_table(analysis: &Analysis<'_>) -> String {
-    let mut table = Table::new();
-    table.load_style(UTF8_FULL_CONDENSED);
     let mut header: Vec<String> = ["env", "model", "precision", "batch"].map(str::to_owned).into();
     header.extend(analysis.varying.iter().cloned());
     header.extend(["n".to_owned(), format!("{}/s", unit(&analysis.rows))]);
     header.extend(["95 % interval", "GFLOP/s", "% of peak", "note"].map(str::to_owned));
-    table.set_header(&header);
+    let last = header.len() - 1;
+    let mut table = table(header, Layout::lines());
     for row in &analysis.rows {
         table.add_row(result_cells(row, &analysis.varying));
     }
     let texts = 3;
     for (index, column) in table.column_iter_mut().enumerate() {
-        if index >= texts && index + 1 < header.len() {
+        if index >= texts && index < last {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    table.to_string()
+    table_text(&table).trim_end().to_owned()
 }
 
 fn result_cells(row: &Row<'_>, varying: &[String]) -> Vec<String> {

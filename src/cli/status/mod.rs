@@ -223,7 +223,7 @@ impl Look<'_> {
         if text == *shown {
             return Ok(());
         }
-        if Layout::of_stdout() == Layout::Lines && !self.args.json {
+        if Layout::of_stdout() != Layout::Plain && !self.args.json {
             print_bytes(CLEAR)?;
         }
         print(&text)?;
