@@ -80,6 +80,8 @@ mod fuzz_tests;
 #[cfg(test)]
 mod independence_tests;
 #[cfg(test)]
+mod join_tests;
+#[cfg(test)]
 mod promise;
 #[cfg(test)]
 mod random_table;

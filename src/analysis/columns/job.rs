@@ -50,9 +50,12 @@ fn job<'a>(own: &Own) -> Vec<Of<'a>> {
     columns.extend(config_columns(own));
     columns.extend([
         Of::known("repeat", "The number of the repeat, from 1.", |line| line.key().repeat),
-        Of::maybe("part", PART, "the job has no result", |line| {
-            line.row.filter(|_| line.measured().is_some()).map(part_text)
-        }),
+        Of::maybe(
+            "part",
+            PART,
+            "the job has no result, or is a profiled one of a config with several rows",
+            |line| line.row_of_run().filter(|_| line.measured().is_some()).map(part_text),
+        ),
         Of::known("status", "`succeeded`, `failed` or `not_run`.", |line| status(line.cell())),
         Of::maybe(
             "outcome",

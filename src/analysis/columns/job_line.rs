@@ -35,6 +35,14 @@ impl<'a> JobLine<'a> {
         self.cell().success().map(|(_, measured)| measured)
     }
 
+    /// The row that pooled its run, or the only one of its config.
+    pub(super) fn row_of_run(&self) -> Option<&'a Row<'a>> {
+        let is_its = |row: &&Row<'_>| {
+            row.part.1 == 1 || row.runs.iter().any(|run| std::ptr::eq(run.cell, self.run.cell))
+        };
+        self.row.filter(is_its)
+    }
+
     pub(super) fn iterations(&self) -> Option<u64> {
         self.measured().map(|measured| measured.samples / u64::from(measured.effective.batch))
     }
