@@ -47,6 +47,7 @@ mod problem;
 mod progress;
 mod queue;
 mod refusal;
+mod remedy;
 mod report;
 mod resume;
 mod run;

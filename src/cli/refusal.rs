@@ -20,8 +20,8 @@ pub(super) fn site_failure(error: SiteError) -> Failure {
         }
         SiteError::NoTime => "`./bootstrap.sh` installs it or tells how".to_owned(),
         SiteError::Broken { .. } => {
-            "activate the environment that has it, or name its program in `worker.command`; relative paths begin at \
-             the current directory"
+            "activate the environment that has it, or name its program in `worker.command`, such as `.venv/bin/python`; \
+             relative paths begin at the current directory"
                 .to_owned()
         }
         SiteError::NoData { path, .. } => format!(

@@ -1,5 +1,6 @@
 //! The texts of parameters, marks and hints that several verbs share.
 
+use super::remedy::remedy;
 use crate::analysis::marks::{Mark, MarkName};
 use crate::files::JobDir;
 use crate::job::{Key, parameter};
@@ -28,9 +29,21 @@ pub(super) fn mark_advice(mark: &Mark) -> String {
     format!("{} {}", declared.meaning, declared.remedy)
 }
 
-/// What to do after an attempt of the job in `dir` failed: look at its output, or mend what the worker reports.
+/// What to do after an attempt of the job in `dir`, of `key`, failed: what its last words suggest, then where to look.
 /// `store_flag` is `--store DIR` for commands to type, with a blank in front.
-pub(super) fn failure_hint(outcome: &Outcome, dir: &JobDir, attempt: u32, store_flag: &str) -> String {
+pub(super) fn failure_hint(
+    outcome: &Outcome,
+    key: &Key,
+    dir: &JobDir,
+    attempt: u32,
+    store_flag: &str,
+) -> String {
+    let look = where_to_look(outcome, dir, attempt, store_flag);
+    remedy(outcome, key).map_or_else(|| look.clone(), |remedy| format!("{remedy}; {look}"))
+}
+
+/// Where to look at the output of an attempt that failed, or how to mend what its worker reports.
+fn where_to_look(outcome: &Outcome, dir: &JobDir, attempt: u32, store_flag: &str) -> String {
     let name = dir.name();
     match outcome {
         Outcome::BadOutput { .. } => format!(
@@ -78,7 +91,7 @@ mod tests {
     #[test]
     fn what_a_worker_reports_wrongly_is_not_looked_for_in_the_logs() {
         let dir = JobDir::at("runs/a-0123".into());
-        let hint = |outcome: Outcome| failure_hint(&outcome, &dir, 2, " --store runs");
+        let hint = |outcome: Outcome| failure_hint(&outcome, &Key::example(), &dir, 2, " --store runs");
         assert_eq!(
             hint(Outcome::BadOutput { message: "why".into() }),
             "the worker finds the path `runs/a-0123/attempts/02/measurement.json` in ORCHESTRATE_MEASUREMENT and in \
@@ -92,6 +105,12 @@ mod tests {
         assert_eq!(
             hint(Outcome::Exited { code: 1, message: None }),
             "`orchestrate logs a-0123 --store runs` prints the worker's output"
+        );
+        let killed = hint(Outcome::Signalled { signal: 9 });
+        assert!(killed.starts_with("SIGKILL is often memory"), "{killed}");
+        assert!(
+            killed.ends_with("; `orchestrate logs a-0123 --store runs` prints the worker's output"),
+            "{killed}"
         );
     }
 }

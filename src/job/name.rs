@@ -44,7 +44,8 @@ pub struct OfModel;
 
 impl Rule for OfFile {
     const LONGEST: usize = 64;
-    const TEXT: &'static str = "at most 64 letters, digits, `-`, `_` and `.`, not beginning with `-` or `.`";
+    const TEXT: &'static str =
+        "at most 64 ASCII letters, digits, `-`, `_` and `.`, not beginning with `-` or `.`";
     const PATTERN: &'static str = "^[A-Za-z0-9_][A-Za-z0-9._-]*$";
 
     fn fits(text: &str) -> bool {
@@ -55,8 +56,8 @@ impl Rule for OfFile {
 
 impl Rule for OfModel {
     const LONGEST: usize = 96;
-    const TEXT: &'static str = "at most 96 letters, digits, `-`, `_` and `.`, in up to three parts between slashes, none \
-                                beginning with `-` or `.`";
+    const TEXT: &'static str = "at most 96 ASCII letters, digits, `-`, `_` and `.`, in up to three parts between slashes, none beginning with \
+         `-` or `.`";
     const PATTERN: &'static str = "^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*){0,2}$";
 
     fn fits(text: &str) -> bool {

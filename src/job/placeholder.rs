@@ -9,8 +9,8 @@ pub enum Part<'a> {
     Placeholder(&'a str),
 }
 
-/// The parts of `word`, none of them empty. A placeholder is a name in braces: lower-case letters, digits and `_`, not
-/// beginning with a digit. Other braces are literal, so a word can contain JSON.
+/// The parts of `word`, none of them empty. A placeholder is a name in braces: lower-case ASCII letters, digits and
+/// `_`, not beginning with a digit. Other braces are literal, so a word can contain JSON.
 pub fn parts(word: &str) -> impl Iterator<Item = Part<'_>> {
     let mut rest = word;
     std::iter::from_fn(move || {

@@ -75,7 +75,7 @@ fn counter(node: &Node, kind: Kind, notes: &mut Notes) -> Option<String> {
     }
     let fits = |c: char| c.is_ascii_alphanumeric() || "_.-:/=".contains(c);
     if name.starts_with('-') || !name.chars().all(fits) {
-        notes.add(node.span, &name, format!("expected {what}: letters, digits and `_.-:/=`"));
+        notes.add(node.span, &name, format!("expected {what}: ASCII letters, digits and `_.-:/=`"));
         return None;
     }
     Some(name)

@@ -184,7 +184,11 @@ fn check_pattern(pattern: &Spanned<String>, notes: &mut Notes) -> bool {
 /// Whether an env can declare the variable `name`.
 fn check_variable(name: &Spanned<String>, notes: &mut Notes) -> bool {
     if !is_variable_name(&name.value) {
-        notes.add(name.span, &name.value, "expected an environment variable's name: letters, digits and `_`");
+        notes.add(
+            name.span,
+            &name.value,
+            "expected an environment variable's name: ASCII letters, digits and `_`",
+        );
         return false;
     }
     if keys::DEVICE_VARIABLES.contains(&name.value.as_str()) {

@@ -40,7 +40,7 @@ pub(super) fn wrong_metrics(metrics: &BTreeMap<String, OwnMetric>) -> Option<Str
     metrics.iter().find_map(|(name, metric)| {
         if !is_name(name) {
             return Some(format!(
-                "metrics: `{name}` is no name: expected at most {LONGEST_WORD} lower-case letters, digits and `_`, \
+                "metrics: `{name}` is no name: expected at most {LONGEST_WORD} lower-case ASCII letters, digits and `_`, \
                  beginning with a letter"
             ));
         }

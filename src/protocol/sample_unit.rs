@@ -18,7 +18,7 @@ pub struct SampleUnit(Cow<'static, str>);
 /// A word is no unit.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "`{0}` is no unit: expected a word of 1 to {LONGEST_UNIT} letters, digits, `_` and `-`, such as `tokens`"
+    "`{0}` is no unit: expected a word of 1 to {LONGEST_UNIT} ASCII letters, digits, `_` and `-`, such as `tokens`"
 )]
 pub struct BadUnit(String);
 

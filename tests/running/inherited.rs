@@ -135,7 +135,7 @@ fn a_failed_worker_says_which_variables_it_did_not_get() {
     let named = "note: $DATA_ROOT is set in your environment, but not passed on to the worker of env `cpu`: list it \
                  under `pass`";
     assert_eq!(run("KeyError: DATA_ROOT"), [named], "once, though two jobs fail");
-    let all = "note: the worker of env `cpu` does not get these variables of your environment: $DATA_ROOT, $HF_TOKEN; \
+    let all = "note: the worker of env `cpu` does not get these variables of your environment: $HF_TOKEN, $DATA_ROOT; \
                if it needs one, list it under `pass` of the env, or under `secret`";
     assert_eq!(run("KeyError"), [all]);
 }

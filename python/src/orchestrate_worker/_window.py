@@ -46,7 +46,8 @@ class Window:
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
                 raise ValueError(f"{name} is {value!r}: expected a whole number of at least {least}")
         if unit is not None and (not isinstance(unit, str) or not re.fullmatch("[A-Za-z0-9_-]{1,24}", unit)):
-            raise ValueError(f"unit is {unit!r}: expected a word of 1 to 24 letters, digits, _ and -, such as tokens")
+            expected = "expected a word of 1 to 24 ASCII letters, digits, _ and -, such as tokens"
+            raise ValueError(f"unit is {unit!r}: {expected}")
         self.measurement: Optional[dict[str, Any]] = None
         self._samples, self._batch, self._warmup, self._iters = samples, batch, warmup, iters
         self._said = Said(dict(said), {}, unit)
@@ -147,7 +148,7 @@ class Window:
     def _metric(self, name: str, unit: Optional[str], per_second: bool) -> dict[str, Any]:
         if not isinstance(name, str) or not re.fullmatch("[a-z][a-z0-9_]{0,39}", name):
             raise ValueError(
-                f"{name!r} is no name of a metric: expected at most 40 lower-case letters, digits and _, "
+                f"{name!r} is no name of a metric: expected at most 40 lower-case ASCII letters, digits and _, "
                 "beginning with a letter"
             )
         if unit is not None and (not isinstance(unit, str) or len(unit) > 40):

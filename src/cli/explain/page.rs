@@ -302,7 +302,7 @@ fn next(job: &Job, standing: &Standing, findings: &Findings) -> Vec<String> {
         }
     }
     if let Standing::NotDone(NotDone::Failed(record)) = standing {
-        found.push(failure_hint(&record.outcome, &findings.dir, record.attempt, store));
+        found.push(failure_hint(&record.outcome, &record.key, &findings.dir, record.attempt, store));
     }
     if !findings.altered.is_empty() {
         let directory = quote(&findings.dir.path().display().to_string());

@@ -238,7 +238,7 @@ impl Look<'_> {
         let mut found = Vec::new();
         if let Some(failure) = overview.failures.first() {
             let dir = JobDir::at(self.store.root().join(&failure.directory));
-            found.push(failure_hint(&failure.outcome, &dir, failure.attempt, &store));
+            found.push(failure_hint(&failure.outcome, &failure.key, &dir, failure.attempt, &store));
         }
         // A name means the saved plan. If that is another one, only the file names this plan.
         let (verb, name) = match self.is_saved {

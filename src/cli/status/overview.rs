@@ -131,6 +131,9 @@ pub(super) struct FailureView {
     pub(super) outcome: Outcome,
     /// The outcome as a sentence.
     pub(super) sentence: String,
+    /// What was declared about it, for hints.
+    #[serde(skip)]
+    pub(super) key: Key,
 }
 
 impl Overview {
@@ -312,6 +315,7 @@ impl FailureView {
             attempt: record.attempt,
             outcome: record.outcome.clone(),
             sentence: record.outcome.to_string(),
+            key: record.key.clone(),
         }
     }
 }

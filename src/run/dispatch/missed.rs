@@ -28,11 +28,35 @@ fn reason(outcome: &Outcome) -> Option<&str> {
     }
 }
 
+/// Beginnings of variables that people tune a training with, the most likely first. A worker inherits many of these
+/// anyway; others do not reach it, and neither does one that its env keeps back.
+const TUNED: [&str; 12] = [
+    "OMP_",
+    "MKL_",
+    "KMP_",
+    "NCCL_",
+    "TORCH",
+    "PYTORCH_",
+    "TRITON_",
+    "CUDA",
+    "CUDNN_",
+    "HF_",
+    "TRANSFORMERS_",
+    "WANDB_",
+];
+
+/// The place of `name` in a list of those that a worker might have missed.
+fn rank(name: &str) -> usize {
+    TUNED.iter().position(|beginning| name.starts_with(beginning)).unwrap_or(TUNED.len())
+}
+
 fn sentence(env: &Name, reason: &str, dropped: &[&str]) -> Option<String> {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let words: Vec<&str> = reason.split(|c| !is_letter(c)).collect();
     let named: Vec<&str> = dropped.iter().copied().filter(|name| words.contains(name)).collect();
     let list = |names: &[&str]| {
+        let mut names = names.to_vec();
+        names.sort_by_key(|name| (rank(name), *name));
         let shown = names.iter().take(MOST).map(|name| format!("${name}")).collect::<Vec<_>>().join(", ");
         let more = names.len().saturating_sub(MOST);
         if more > 0 { format!("{shown} and {more} more") } else { shown }
@@ -69,6 +93,18 @@ mod tests {
             "$DATA_ROOT is set in your environment, but not passed on to the worker of env `gpu`: list it under `pass`"
         );
         assert!(told("HF_TOKEN is not set", &["HF_TOKEN"]).unwrap().ends_with("list it under `secret`"));
+        let tuned = [
+            "AWS_REGION",
+            "EDITOR_X",
+            "HF_TOKEN_PATH",
+            "NCCL_DEBUG",
+            "OMP_PROC_BIND",
+            "TORCH_LOGS",
+            "WANDB_MODE",
+        ];
+        let told_first = told("no such file", &tuned).unwrap();
+        let order = "$OMP_PROC_BIND, $NCCL_DEBUG, $TORCH_LOGS, $HF_TOKEN_PATH, $WANDB_MODE, $AWS_REGION, $EDITOR_X; if";
+        assert!(told_first.contains(order), "{told_first}");
         let names = ["A", "B", "C", "D", "E", "F", "G", "H", "I", "J"];
         let all = told("no such file", &names).unwrap();
         assert!(all.contains("of your environment: $A, $B, $C, $D, $E, $F, $G, $H and 2 more; if"), "{all}");

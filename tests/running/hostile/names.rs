@@ -48,7 +48,7 @@ fn the_longest_names_fit_into_every_file_and_longer_ones_are_refused() {
     {
         let project = Project::new().and_yaml(&matrix(name, env, model));
         let run = project.orchestrate(&["run", "m.yaml"]).code(3).says("m.yaml:");
-        let run = run.says(&format!("at most {most} letters"));
+        let run = run.says(&format!("at most {most} ASCII letters"));
         assert!(run.stderr.len() < 1000, "{run:?}");
         assert!(!project.path("runs").exists());
     }
