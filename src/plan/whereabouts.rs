@@ -76,10 +76,10 @@ pub struct Submitted {
 
 impl Submitted {
     /// Whether `task` is one of this submission. An id alone does not tell: a queue that lost its memory gives it to
-    /// somebody else.
+    /// somebody else. A task that is requeued has the time of that moment, in the same words, which sort by time.
     pub fn owns(&self, task: &QueuedTask) -> bool {
         let Some(ticket) = &self.ticket else { return false };
-        let is_its_time = ticket.submitted.as_ref().is_none_or(|submitted| *submitted == task.submitted);
+        let is_its_time = ticket.submitted.as_ref().is_none_or(|submitted| *submitted <= task.submitted);
         task.array == ticket.array && task.name == self.submission.name && is_its_time
     }
 
@@ -103,6 +103,8 @@ pub struct Whereabouts {
     pub task: Option<String>,
     /// The last attempt before that submission.
     pub attempts_before: u32,
+    /// Whether it was done then, and was to run again.
+    pub is_rerun: bool,
     /// How many jobs its task has.
     pub jobs: usize,
     /// What the queue says.
@@ -175,6 +177,7 @@ pub fn whereabouts(submitted: &[Submitted], answers: &Answers) -> BTreeMap<JobId
                 queue: queue.clone(),
                 task: it.ticket.as_ref().map(|ticket| format!("{}_{task}", ticket.array)),
                 attempts_before,
+                is_rerun: it.submission.reruns.contains(&job.id()),
                 jobs: it.submission.task(task).len(),
                 fate,
                 leftover: it.leftovers.get(&job.id()).cloned(),
@@ -278,7 +281,11 @@ impl Whereabouts {
 
     /// What to do about the job, whose standing in the store is `standing` now.
     pub fn verdict(&self, standing: Option<&Standing>) -> Verdict {
-        let is_new = last_attempt(standing) > self.attempts_before || self.has_told_everything();
+        // Whatever its number: attempts that another place made have numbers of their own.
+        let is_first_success = matches!(standing, Some(Standing::Done(_))) && !self.is_rerun;
+        let is_new = is_first_success
+            || last_attempt(standing) > self.attempts_before
+            || self.has_told_everything();
         match standing {
             // Whoever runs it is alive: a node that Slurm gave up can still finish.
             Some(Standing::NotDone(NotDone::Running)) => return Verdict::Pending,
@@ -396,7 +403,7 @@ mod tests {
         let ours = task(&it, 0, TaskState::Running);
         let strangers = [
             QueuedTask { name: "theirs".into(), ..ours.clone() },
-            QueuedTask { submitted: "2026-11-25T04:00:00".into(), ..ours.clone() },
+            QueuedTask { submitted: "2026-11-25T02:00:00".into(), ..ours.clone() },
             QueuedTask { array: 8, ..ours.clone() },
             QueuedTask { task: None, ..ours.clone() },
         ];
@@ -404,6 +411,17 @@ mod tests {
             assert_eq!(fates(&it, Some(std::slice::from_ref(&stranger))), [Fate::Forgotten], "{stranger:?}");
         }
         assert_eq!(fates(&it, Some(&[ours])), [Fate::Running("n1".into())]);
+    }
+
+    /// To Slurm, a task that somebody requeues is submitted at that moment.
+    #[test]
+    fn a_task_that_was_requeued_stays_ours() {
+        let it = submitted(2, 1);
+        let later = "2026-11-25T03:00:02".to_owned();
+        let requeued = QueuedTask { submitted: later, ..task(&it, 0, TaskState::Running) };
+        let answer = [requeued, task(&it, 1, TaskState::Completed)];
+        let expected = [Fate::Running("n1".into()), Fate::Over(TaskState::Completed)];
+        assert_eq!(fates(&it, Some(&answer)), expected);
     }
 
     #[test]
@@ -438,6 +456,7 @@ mod tests {
             queue: QueueId::Slurm,
             task: Some("7_0".into()),
             attempts_before: 1,
+            is_rerun: false,
             jobs: 1,
             fate,
             leftover: None,
@@ -517,13 +536,26 @@ mod tests {
         let done = Standing::Done(Arc::new(record(1, Outcome::Succeeded)));
         let verdict = |fate, standing| on_host(fate).verdict(standing);
         let running = Fate::Running("a".into());
-        assert_eq!(verdict(running, Some(&done)), Verdict::Pending, "it may be one that is to run again");
+        let again = Whereabouts { is_rerun: true, ..on_host(running) };
+        assert_eq!(again.verdict(Some(&done)), Verdict::Pending);
         assert_eq!(verdict(Fate::Over(TaskState::Completed), Some(&done)), Verdict::Settled);
         let lost = Fate::Over(TaskState::NodeFailed);
         let why = "its run on a was lost, because its host was restarted or somebody killed it".to_owned();
         assert_eq!(verdict(lost, None), Verdict::Lost(why));
         let why = "its run on a failed and left no result".to_owned();
         assert_eq!(verdict(Fate::Over(TaskState::Failed), None), Verdict::Ended(why));
+    }
+
+    /// Its earlier attempts were made in another place, which counted them by itself.
+    #[test]
+    fn a_success_is_no_loss_whatever_its_number_unless_it_was_to_run_again() {
+        let done = Standing::Done(Arc::new(record(1, Outcome::Succeeded)));
+        for fate in all_fates() {
+            let before = Whereabouts { attempts_before: 3, ..place(fate) };
+            assert_eq!(before.verdict(Some(&done)), Verdict::Settled, "{before:?}");
+            let again = Whereabouts { is_rerun: true, ..before };
+            assert_ne!(again.verdict(Some(&done)), Verdict::Settled, "{again:?}");
+        }
     }
 
     #[test]

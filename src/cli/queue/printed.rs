@@ -1,5 +1,5 @@
-//! What a task of Slurm printed that ended without a result: where that is, and its last line. That is where Slurm tells
-//! what became of it, such as a limit of memory.
+//! What a task of Slurm printed that ended without a result: where that is, and its last line. That is where Slurm
+//! tells what became of it, such as a limit of memory.
 
 use std::path::PathBuf;
 
@@ -53,6 +53,7 @@ mod tests {
             task: task.map(str::to_owned),
             attempts_before: 0,
             jobs: 1,
+            is_rerun: false,
             fate: Fate::Over(TaskState::Failed),
             leftover: None,
         }
