@@ -118,7 +118,8 @@ fn sbatch_arguments(submission: &Submission, files: &SubmissionFiles) -> Vec<Str
     let request = request(submission);
     let last = submission.tasks().saturating_sub(1);
     let throttle = request.throttle.map(|most| format!("%{most}")).unwrap_or_default();
-    let printed = files.printed_by("%A_%a");
+    // In this path, Slurm replaces what follows a percent sign.
+    let directory = files.printed().display().to_string().replace('%', "%%");
     let mut words = vec![
         "--parsable".to_owned(),
         format!("--job-name={}", submission.name),
@@ -127,7 +128,7 @@ fn sbatch_arguments(submission: &Submission, files: &SubmissionFiles) -> Vec<Str
         // Whoever made the submission makes the next one. So every try is seen.
         "--no-requeue".to_owned(),
         "--open-mode=append".to_owned(),
-        format!("--output={}", printed.display()),
+        format!("--output={directory}/{}.%A_%a", submission.name),
         format!("--chdir={}", submission.directory),
     ];
     let own = [
@@ -157,6 +158,16 @@ mod tests {
     use super::*;
     use crate::plan::example_submission;
     use crate::store::Store;
+
+    /// Slurm replaces `%j` and its like in the name of the file.
+    #[test]
+    fn a_path_with_a_percent_sign_stays_one() {
+        let store = Store::at(Path::new("/p/100%jobs/runs")).unwrap();
+        let submission = example_submission(1, 1);
+        let words = sbatch_arguments(&submission, &store.submission_files(&submission.name));
+        let output = words.iter().find(|word| word.starts_with("--output=")).unwrap();
+        assert_eq!(*output, format!("--output=/p/100%%jobs/runs/.queue/out/{}.%A_%a", submission.name));
+    }
 
     #[test]
     fn sbatch_is_told_everything_and_the_users_options_come_last() {
