@@ -121,7 +121,12 @@ fn project_files(
         if !path.exists() {
             return Err(PushError::Missing(name.into()));
         }
-        add(&path, root, &mut found)?;
+        // What the user names is meant, also if it is a link.
+        let named = fs::metadata(&path).map_err(|source| PushError::Read { path: path.clone(), source })?;
+        match named.is_dir() {
+            true => add_below(&path, root, &mut found)?,
+            false => drop(found.insert(name.into())),
+        }
     }
     Ok(found)
 }
@@ -141,16 +146,19 @@ fn project_file(word: &str, root: &Path) -> Option<PathBuf> {
     (is_below && !clean.as_os_str().is_empty() && root.join(&clean).is_file()).then_some(clean)
 }
 
-/// Adds `path`, or the files below it, to `found`. Links to elsewhere are left out.
-fn add(path: &Path, root: &Path, found: &mut BTreeSet<PathBuf>) -> Result<(), PushError> {
-    let read = |source| PushError::Read { path: path.to_owned(), source };
-    let kind = fs::symlink_metadata(path).map_err(read)?.file_type();
-    let name = path.file_name().unwrap_or_default();
-    if kind.is_file() {
-        found.insert(path.strip_prefix(root).unwrap_or(path).to_owned());
-    } else if kind.is_dir() && !SKIPPED.iter().any(|skipped| name == *skipped) {
-        for entry in fs::read_dir(path).map_err(read)? {
-            add(&entry.map_err(read)?.path(), root, found)?;
+/// Adds the files below `directory` to `found`. Links are left out.
+fn add_below(directory: &Path, root: &Path, found: &mut BTreeSet<PathBuf>) -> Result<(), PushError> {
+    let read = |source| PushError::Read { path: directory.to_owned(), source };
+    if SKIPPED.iter().any(|skipped| directory.file_name().is_some_and(|name| name == *skipped)) {
+        return Ok(());
+    }
+    for entry in fs::read_dir(directory).map_err(read)? {
+        let path = entry.map_err(read)?.path();
+        let kind = fs::symlink_metadata(&path).map_err(read)?.file_type();
+        if kind.is_dir() {
+            add_below(&path, root, found)?;
+        } else if kind.is_file() {
+            found.insert(path.strip_prefix(root).unwrap_or(&path).to_owned());
         }
     }
     Ok(())
@@ -210,6 +218,22 @@ mod tests {
         assert_eq!(files(&worker, &["src"]).unwrap(), ["conf/a.yaml", "src/net.py", "train.py"]);
         let error = files(&worker, &["srk"]).unwrap_err().to_string();
         assert_eq!(error, "`files` names srk, which the project does not have");
+    }
+
+    /// What the user names is meant, wherever it is.
+    #[test]
+    fn a_link_that_is_named_is_followed() {
+        let (project, other) = (project(), tempfile::tempdir().unwrap());
+        fs::create_dir(other.path().join("lib")).unwrap();
+        fs::write(other.path().join("lib/a.py"), "a").unwrap();
+        std::os::unix::fs::symlink(other.path().join("lib"), project.path().join("lib")).unwrap();
+        let request = SshRequest { files: vec!["lib".into()], ..SshRequest::default() };
+        let found = project_files(&with_worker(&["true"]), &request, project.path()).unwrap();
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), [PathBuf::from("lib/a.py")]);
+        let archive = project_archive(&with_worker(&["true"]), &request, project.path()).unwrap().unwrap();
+        let there = tempfile::tempdir().unwrap();
+        crate::store::unpack(&archive[..], there.path()).unwrap();
+        assert_eq!(fs::read_to_string(there.path().join("lib/a.py")).unwrap(), "a");
     }
 
     #[test]
