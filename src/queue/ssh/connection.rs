@@ -10,7 +10,6 @@ use tokio::process::Command;
 use super::words::ANSWER;
 use crate::clean::printable;
 use crate::host::find::own_program;
-use crate::plan::quote;
 use crate::queue::QueueError;
 
 /// How long a host may take to answer a question.
@@ -19,9 +18,15 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 /// How long files may take on their way. A dead connection is noticed much earlier.
 pub(super) const LONG_PATIENCE: Duration = Duration::from_secs(3600);
 
-/// What our calls add to the user's configuration: nobody is asked anything, and a dead connection ends by itself.
-const OPTIONS: [&str; 10] = [
+/// What our calls add to the user's configuration: nobody is asked anything, and a dead connection ends by itself. A
+/// connection that is open is shared. But ours is never the one that others share, since it would end after them, and
+/// it forwards nothing, since a port that is taken can end it.
+const OPTIONS: [&str; 14] = [
     "-T",
+    "-o",
+    "ControlMaster=no",
+    "-o",
+    "ClearAllForwardings=yes",
     "-o",
     "BatchMode=yes",
     "-o",
@@ -64,8 +69,7 @@ impl Connection {
     pub(super) fn words(&self, script: &str) -> Vec<String> {
         let mut words = vec![self.program.display().to_string()];
         words.extend(OPTIONS.map(str::to_owned));
-        // The login shell can be any; only this line has to mean the same to all of them.
-        words.extend([self.host.clone(), format!("exec sh -c {}", quote(script))]);
+        words.extend([self.host.clone(), for_any_shell(script)]);
         words
     }
 
@@ -134,8 +138,9 @@ impl Connection {
             return Err(self.refused(said));
         }
         let text = String::from_utf8_lossy(&said.out);
-        let answer = text.lines().rev().find_map(|line| line.strip_prefix(ANSWER));
-        answer.map(str::to_owned).ok_or_else(|| {
+        // What a shell prints when it starts may lack its end of line.
+        let answer = text.lines().rev().find_map(|line| line.split_once(ANSWER));
+        answer.map(|(_, answer)| answer.to_owned()).ok_or_else(|| {
             let line = text.lines().last().unwrap_or_default().chars().take(LONGEST).collect();
             QueueError::Strange { program: "ssh", line }
         })
@@ -156,6 +161,15 @@ impl Said {
     }
 }
 
+/// A line that runs `script`, whatever shell it is given to. Within quotes, csh knows no end of line and obeys `!`, and
+/// fish obeys some backslashes. So these are written as numbers, and `sh` puts them back.
+fn for_any_shell(script: &str) -> String {
+    let plain = |byte: u8| byte == b' ' || byte.is_ascii_graphic() && !b"'\\!".contains(&byte);
+    let letter = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("\\0{byte:03o}") };
+    let script: String = script.bytes().map(letter).collect();
+    format!("exec sh -c 'eval \"$(printf %b \"$1\")\"' sh '{script}'")
+}
+
 /// An exit code, as a shell counts them.
 fn code(status: ExitStatus) -> i32 {
     use std::os::unix::process::ExitStatusExt;
@@ -174,18 +188,45 @@ mod tests {
         Connection { program: "ssh".into(), host: "gpu-7".into() }
     }
 
+    /// In csh, a word has no end of line, and `!` means something within quotes. In fish, a backslash does. Those that
+    /// are here are asked.
     #[test]
-    fn a_script_is_one_word_for_any_login_shell() {
-        let words = connection().words("cd 'a b' && echo \"$HOME\"");
-        assert_eq!(words.last().unwrap(), "exec sh -c 'cd '\\''a b'\\'' && echo \"$HOME\"'");
-        assert_eq!(words[words.len() - 2..].first().unwrap(), "gpu-7");
-        assert!(words.contains(&"BatchMode=yes".to_owned()));
+    fn a_script_means_the_same_to_any_login_shell() {
+        let script = "cd '/' || exit 9\nprintf '%s\\n' \"$(pwd)\" 'it'\\''s \\ ü!' `echo 7` '\\\\' && echo $((1 + 2))";
+        let words = connection().words(script);
+        assert_eq!(words[words.len() - 2], "gpu-7");
+        let line = words.last().unwrap();
+        let (_, script) = line.split_once(" sh '").unwrap();
+        let script = script.strip_suffix('\'').unwrap();
+        assert!(script.starts_with("cd \\0047/\\0047 || exit 9\\0012printf"), "{line}");
+        assert!(script.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic() && !b"'!".contains(&byte)));
+        assert!(script.split('\\').skip(1).all(|after| after.starts_with('0')), "{line}");
+        let mut asked = 0;
+        for shell in ["sh", "dash", "bash", "zsh", "ksh", "ksh93", "csh", "tcsh", "fish"] {
+            let said = std::process::Command::new(shell).args(["-c", line]).output();
+            let Ok(said) = said else { continue };
+            let text = String::from_utf8_lossy(&said.stdout);
+            assert_eq!(text, "/\nit's \\ ü!\n7\n\\\\\n3\n", "{shell}: {said:?}");
+            asked += 1;
+        }
+        assert!(asked > 0, "there is a shell");
+    }
+
+    #[test]
+    fn what_the_user_told_ssh_disturbs_no_call() {
+        let words = connection().words("true");
+        // A call that others share would wait for their end, and a port that is taken would end it.
+        for option in ["BatchMode=yes", "ControlMaster=no", "ClearAllForwardings=yes"] {
+            assert!(words.contains(&option.to_owned()), "{words:?}");
+        }
     }
 
     #[test]
     fn an_answer_is_found_behind_what_a_shell_prints() {
         let told = said(0, "Welcome!\norchestrate: {\"a\":1}\n", "");
         assert_eq!(connection().answer(&told).unwrap(), "{\"a\":1}");
+        let told = said(0, "stopped t\nWelcome without an end of lineorchestrate: {\"b\":\"orchestrate: 2\"}\n", "");
+        assert_eq!(connection().answer(&told).unwrap(), "{\"b\":\"orchestrate: 2\"}");
         let strange = connection().answer(&said(0, "Welcome!\n", "")).unwrap_err();
         assert!(strange.to_string().contains("Welcome!"), "{strange}");
         let failed = said(3, "", "motd\nerror: no space\n  caused by: full\n");

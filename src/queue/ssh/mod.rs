@@ -197,7 +197,7 @@ impl SshHost {
         }
         let there = String::from_utf8_lossy(&said.out).trim().to_owned();
         let ours = format!("orchestrate {}", env!("CARGO_PKG_VERSION"));
-        if there.lines().last() != Some(ours.as_str()) {
+        if !there.lines().last().is_some_and(|line| line.ends_with(&ours)) {
             let said =
                 format!("{}: there is {there:?}, and here is {ours:?}: install the same", self.request.host);
             return Err(QueueError::Refused { program: "ssh", said });

@@ -9,7 +9,7 @@ use crate::job::JobId;
 use crate::plan::{QueuedTask, TaskState};
 use crate::store::{Had, RunEnd, RunState};
 
-/// The beginning of the line with an answer. What a shell prints when it starts stands before it.
+/// The beginning of an answer, which goes to the end of its line. What a shell prints when it starts stands before it.
 pub const ANSWER: &str = "orchestrate: ";
 
 /// The exit code of a shell that finds no directory.
