@@ -8,6 +8,7 @@
 
 mod connection;
 mod push;
+mod scripts;
 mod words;
 
 use std::path::Path;
@@ -18,6 +19,7 @@ use nix::sys::utsname::uname;
 
 use self::connection::{Connection, LONG_PATIENCE, PATIENCE, Said};
 use self::push::{Programs, project_archive};
+use self::scripts::{enter, install, make, need, need_whole, path_word};
 use self::words::{NO_DIRECTORY, NO_PROGRAM};
 use super::{Queue, QueueError};
 use crate::matrix::{Executor, SshRequest};
@@ -51,6 +53,13 @@ impl SshHost {
         let connection = Connection::to(&host)?;
         let (request, example) = (request.clone(), submission.clone());
         Some(SshHost { connection, request, directory, example, key: Arc::default() })
+    }
+
+    /// The same directory, as the env of `submission` uses it.
+    fn as_asked_by(&self, submission: &Submission) -> SshHost {
+        let Executor::Ssh(request) = &submission.executor else { return self.clone() };
+        let (request, example) = (request.clone(), submission.clone());
+        SshHost { request, example, key: Arc::default(), ..self.clone() }
     }
 
     /// Asks what became of submissions, and how many results there are.
@@ -115,16 +124,16 @@ impl SshHost {
         let program = self.program()?;
         // It must not take the processor from a job. Where nothing was ever handed over, there is nothing to ask.
         let script = format!(
-            "cd {} 2>/dev/null && [ -d runs/.hosted ] || exit {NO_DIRECTORY}\n[ -x {program} ] || exit {NO_PROGRAM}\n\
-             exec nice -n 19 {program} on-host {what} --store runs",
-            quote(&self.directory)
+            "{}\n[ -d runs/.hosted ] || exit {NO_DIRECTORY}\n{}\nexec nice -n 19 {program} on-host {what} --store runs",
+            enter(&self.directory),
+            need(&program)
         );
         let said = self.connection.call(&script, input, patience).await?;
         match said.code {
             NO_DIRECTORY => Ok(None),
             // This program is another one than that which handed the jobs over.
             NO_PROGRAM => {
-                self.prepare().await?;
+                self.bring_program().await?;
                 self.connection.call(&script, input, patience).await.map(Some)
             }
             _ => Ok(Some(said)),
@@ -144,8 +153,7 @@ impl SshHost {
     /// The path of `orchestrate` there, as a word for the shell there, in the directory.
     fn program(&self) -> Result<String, QueueError> {
         match &self.request.program {
-            Some(program) if program.starts_with('/') => Ok(quote(program)),
-            Some(program) => Ok(format!("\"$HOME\"/{}", quote(program.trim_start_matches("~/")))),
+            Some(program) => Ok(path_word(program)),
             None => {
                 if let Some(key) = self.key.get() {
                     return Ok(format!("{}/orchestrate", place(key)));
@@ -163,24 +171,24 @@ impl SshHost {
     /// A script that enters the directory, sets up, and becomes `program` with these `words`.
     fn in_directory(&self, program: &str, setup: &[String], words: &str) -> String {
         let setup: String = setup.iter().map(|line| format!("{line}\n")).collect();
-        format!(
-            "cd {} 2>/dev/null || exit {NO_DIRECTORY}\n[ -x {program} ] || exit {NO_PROGRAM}\n{setup}exec {program} {words}",
-            quote(&self.directory)
-        )
+        format!("{}\n{}\n{setup}exec {program} {words}", enter(&self.directory), need(program))
+    }
+
+    /// Makes the directory, and brings the program there that is needed to ask it. Nothing that jobs use changes.
+    async fn bring_program(&self) -> Result<(), QueueError> {
+        let script =
+            format!("{} && printf '{ANSWER}\"%s\"\\n' \"$(uname -sm)\"", make(&self.directory));
+        let said = self.connection.call(&script, &[], PATIENCE).await?;
+        let kind: String = self.read(&said)?;
+        match self.request.program {
+            Some(_) => self.compare_versions().await,
+            None => self.push_programs(&kind).await,
+        }
     }
 
     /// Makes the directory, and copies the programs and the files that are needed there.
     async fn prepare(&self) -> Result<(), QueueError> {
-        let make = format!(
-            "mkdir -p {directory} && cd {directory} && printf '{ANSWER}\"%s\"\\n' \"$(uname -sm)\"",
-            directory = quote(&self.directory)
-        );
-        let said = self.connection.call(&make, &[], PATIENCE).await?;
-        let kind: String = self.read(&said)?;
-        match self.request.program {
-            Some(_) => self.compare_versions().await?,
-            None => self.push_programs(&kind).await?,
-        }
+        self.bring_program().await?;
         let root = std::env::current_dir().map_err(|error| QueueError::Silent {
             program: "ssh",
             why: format!("the current directory cannot be read: {error}"),
@@ -208,9 +216,10 @@ impl SshHost {
     async fn push_programs(&self, kind: &str) -> Result<(), QueueError> {
         let programs = Programs::of(&self.example).map_err(|error| unreadable(&error))?;
         let place = place(&programs.key);
-        let enter = format!("cd {} || exit {NO_DIRECTORY}", quote(&self.directory));
-        let is_there = format!("{enter}\n[ -x {place}/orchestrate ] || exit {NO_PROGRAM}");
-        let said = self.connection.call(&is_there, &[], PATIENCE).await?;
+        let all = [("orchestrate", Some(&programs.orchestrate)), ("worker", programs.worker.as_ref())];
+        let sizes = all.map(|(name, bytes)| (format!("{place}/{name}"), bytes.map(Vec::len)));
+        let needed = sizes.iter().filter_map(|(path, size)| Some((path.as_str(), (*size)?)));
+        let said = self.connection.call(&need_whole(&self.directory, needed), &[], PATIENCE).await?;
         match said.code {
             0 => return Ok(()),
             NO_PROGRAM => {}
@@ -226,28 +235,20 @@ impl SshHost {
         }
         // The program is last: where it is, everything is.
         if let Some(worker) = &programs.worker {
-            self.push(&enter, &place, "worker", worker, "true").await?;
+            self.push(&place, "worker", worker, None).await?;
         }
-        self.push(&enter, &place, "orchestrate", &programs.orchestrate, "--version").await
+        self.push(&place, "orchestrate", &programs.orchestrate, Some("--version")).await
     }
 
     /// Copies a program under its final name as a whole, after it was tried.
     async fn push(
         &self,
-        enter: &str,
         place: &str,
         name: &str,
         bytes: &[u8],
-        trial: &str,
+        trial: Option<&str>,
     ) -> Result<(), QueueError> {
-        let trial =
-            if trial == "true" { "true".to_owned() } else { format!("{place}/.{name}.$$ {trial} >&2") };
-        // One that is there is never replaced: it may be running.
-        let (copy, program) = (format!("{place}/.{name}.$$"), format!("{place}/{name}"));
-        let script = format!(
-            "{enter}\nmkdir -p {place} && cat > {copy} && chmod 755 {copy} && {trial} && \
-             {{ ln {copy} {program} 2>/dev/null || [ -x {program} ] || mv -f {copy} {program}; }} && rm -f {copy}"
-        );
+        let script = install(&self.directory, place, name, bytes.len(), trial);
         let said = self.connection.call(&script, bytes, LONG_PATIENCE).await?;
         if said.code == 0 { Ok(()) } else { Err(self.connection.refused(&said)) }
     }
@@ -291,14 +292,16 @@ fn unreadable(error: &PushError) -> QueueError {
 
 impl Queue for SshHost {
     async fn submit(&mut self, submission: &Submission, files: &SubmissionFiles) -> Result<u64, QueueError> {
-        self.prepare().await?;
+        // Envs that share a directory can need other files, and another setup.
+        let own = self.as_asked_by(submission);
+        own.prepare().await?;
         let frozen = files.read_frozen().map_err(|error| QueueError::Silent {
             program: "ssh",
             why: format!("the submission cannot be read: {error}"),
         })?;
-        let script = self.script(&self.program()?, "start", &self.request.setup);
-        let said = self.connection.call(&script, &frozen, PATIENCE).await?;
-        let run: HostRun = self.read(&said)?;
+        let script = own.script(&own.program()?, "start", &own.request.setup);
+        let said = own.connection.call(&script, &frozen, PATIENCE).await?;
+        let run: HostRun = own.read(&said)?;
         match run.name == submission.name {
             true => Ok(run.process),
             false => Err(QueueError::Strange { program: "ssh", line: run.name }),

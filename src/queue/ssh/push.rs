@@ -123,9 +123,10 @@ fn project_files(
         }
         // What the user names is meant, also if it is a link.
         let named = fs::metadata(&path).map_err(|source| PushError::Read { path: path.clone(), source })?;
-        match named.is_dir() {
-            true => add_below(&path, root, &mut found)?,
-            false => drop(found.insert(name.into())),
+        if named.is_dir() {
+            add_below(&path, root, &mut found)?;
+        } else if named.is_file() {
+            found.insert(name.into());
         }
     }
     Ok(found)
