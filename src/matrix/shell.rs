@@ -25,7 +25,7 @@ const DIRECTIVES: [&str; 2] = ["#SBATCH", "#PBS"];
 pub(super) fn shell_line(node: &Node, notes: &mut Notes) -> Option<String> {
     let expected = "one line of shell without control characters, such as `module load cuda/12`";
     let line = text(node, expected, notes)?;
-    if holds_password("", &line.value) || sets_secret(&line.value) {
+    if holds_password("", &line.value) || sets_secret(&line.value) || tells_secret(&line.value) {
         let message = "holds a secret, but lines of `setup` are saved as clear text";
         let hint = "move it into a file that only you can read, and load that: `. ~/secrets.sh`".to_owned();
         notes.add_with_hint(line.span, &line.value, message, Some(hint));
@@ -35,16 +35,78 @@ pub(super) fn shell_line(node: &Node, notes: &mut Notes) -> Option<String> {
         notes.add(line.span, &line.value, "is an option of `sbatch`: write it under `options`");
         return None;
     }
+    let backslashes = line.value.len() - line.value.trim_end_matches('\\').len();
+    if backslashes % 2 == 1 {
+        let message = "ends in `\\`, which would join the next line to it";
+        notes.add_with_hint(line.span, &line.value, message, Some("write both as one line".to_owned()));
+        return None;
+    }
     Some(line.value)
 }
 
-/// Whether `line` gives a plain value to a variable that looks like a secret. What the shell itself finds out, such as
-/// `$(cat file)`, is no plain value.
+/// How the names of options end whose value is no secret, but tells where one is.
+const WHERE_IT_IS: [&str; 5] = ["command", "dir", "env", "file", "path"];
+
+/// What is in the name of an option for a secret key. Other keys sort, or look something up.
+const OF_SECRET_KEYS: [&str; 4] = ["access", "api", "private", "secret"];
+
+/// Whether `line` gives a plain value to an option that looks like a secret: `--token=x`, or `--api-key x`.
+fn tells_secret(line: &str) -> bool {
+    let mut words = line.split_whitespace().peekable();
+    while let Some(word) = words.next() {
+        let Some(option) = word.strip_prefix("--") else { continue };
+        let (name, value) = match option.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (option, words.peek().copied().filter(|next| !next.starts_with('-'))),
+        };
+        let is_place = WHERE_IT_IS.iter().any(|end| name.ends_with(end));
+        let is_other_key = name.ends_with("key") && !OF_SECRET_KEYS.iter().any(|word| name.contains(word));
+        let is_named = !is_place && !is_other_key && looks_secret(&name.replace('-', "_"));
+        if is_named && value.is_some_and(is_plain) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether a value stands there as it is, and is not what the shell itself finds out, such as `$(cat file)`.
+fn is_plain(value: &str) -> bool {
+    let value = value.trim_start_matches(['"', '\'']);
+    value.starts_with(|first: char| !first.is_whitespace() && !"$`;&|)>".contains(first))
+}
+
+/// Whether `line` gives a plain value to a variable that looks like a secret.
 fn sets_secret(line: &str) -> bool {
     line.match_indices('=').any(|(at, _)| {
         let name = line[..at].rsplit(|letter| !is_part_of_a_name(letter)).next().unwrap_or_default();
-        let value = line[at + 1..].trim_start_matches(['"', '\'']);
-        let is_plain = value.starts_with(|first: char| !first.is_whitespace() && !"$`;&|)".contains(first));
-        is_plain && is_like_a_variable(name) && looks_secret(name)
+        is_plain(&line[at + 1..]) && is_like_a_variable(name) && looks_secret(name)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_that_tells_a_secret_is_seen() {
+        for line in
+            ["wandb login --token=x", "hf login --token x", "a --api-key='x' b", "a --db-password=\"x\""]
+        {
+            assert!(tells_secret(line), "{line}");
+        }
+        for line in [
+            "a --token=$(cat t)",
+            "a --token \"$T\"",
+            "a --token",
+            "a --token --quiet",
+            "a --token-file=t",
+            "a --password-file t",
+            "a --max-tokens=5",
+            "sort --key=1 b",
+            "a --partition=gpu --time 2",
+            "a token=x",
+        ] {
+            assert!(!tells_secret(line), "{line}");
+        }
+    }
 }

@@ -183,6 +183,8 @@ mod tests {
             ("{ host: a, files: [../x] }", "is not below the project"),
             ("{ host: a, files: x }", "write `[x]`"),
             ("{ host: a, setup: [\"export HF_TOKEN=hush\"] }", "holds a secret"),
+            ("{ host: a, setup: [\"wandb login --token=hush\"] }", "holds a secret"),
+            ("{ host: a, setup: [\"module load a \\\\\"] }", "would join the next line to it"),
             ("{ host: a, program: 17 }", "if you mean text, put it in quotes"),
             ("{ host: a, retries: 101 }", "from 0 to 100"),
         ] {
