@@ -5,7 +5,7 @@
 #![expect(clippy::disallowed_methods, reason = "an archive is made of files")]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, BufRead, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -61,15 +61,30 @@ impl Store {
             }
             for path in finished_files(&dir)? {
                 let name = Path::new(&dir.name()).join(path.strip_prefix(dir.path()).unwrap_or(&path));
-                let mut file = open_regular(&path)?;
-                bytes += file.metadata()?.len();
-                archive.append_file(name, &mut file)?;
+                let file = open_regular(&path)?;
+                bytes += append(&mut archive, &name, &file, &file.metadata()?)?;
             }
             directories += 1;
         }
         archive.into_inner()?.flush()?;
         Ok(directories)
     }
+}
+
+/// Appends `file` as it was when it was `seen`: a process that was left behind can still write to it. Returns its
+/// length.
+fn append(
+    archive: &mut tar::Builder<impl Write>,
+    name: &Path,
+    file: &File,
+    seen: &Metadata,
+) -> io::Result<u64> {
+    let mut header = tar::Header::new_gnu();
+    header.set_metadata(seen);
+    // What was cut off meanwhile is no longer what a seal covers, and is refused over there.
+    let bytes = file.take(seen.len()).chain(io::repeat(0)).take(seen.len());
+    archive.append_data(&mut header, name, bytes)?;
+    Ok(seen.len())
 }
 
 fn is_new(dir: &JobDir, had: &Had) -> bool {
@@ -148,8 +163,37 @@ fn skip_noise(archive: &mut impl BufRead) -> io::Result<()> {
 pub fn pack_files(root: &Path, files: &[PathBuf]) -> io::Result<Vec<u8>> {
     let mut archive = tar::Builder::new(BEGINNING.to_vec());
     for path in files {
-        let mut file = File::open(root.join(path))?;
-        archive.append_file(path, &mut file)?;
+        let file = File::open(root.join(path))?;
+        append(&mut archive, path, &file, &file.metadata()?)?;
     }
     archive.into_inner()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_changes_while_it_is_packed_spoils_no_other() {
+        let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let write = |name: &str, text: &str| fs::write(here.path().join(name), text).unwrap();
+        for name in ["grows", "shrinks", "stays"] {
+            write(name, "as it was seen");
+        }
+        let mut archive = tar::Builder::new(BEGINNING.to_vec());
+        for name in ["grows", "shrinks", "stays"] {
+            let file = open_regular(&here.path().join(name)).unwrap();
+            let seen = file.metadata().unwrap();
+            match name {
+                "grows" => write(name, "as it was seen, and more"),
+                "shrinks" => write(name, "as"),
+                _ => {}
+            }
+            append(&mut archive, Path::new(name), &file, &seen).unwrap();
+        }
+        unpack(&archive.into_inner().unwrap()[..], there.path()).unwrap();
+        let read = |name| fs::read_to_string(there.path().join(name)).unwrap();
+        assert_eq!((read("grows").as_str(), read("stays").as_str()), ("as it was seen", "as it was seen"));
+        assert_eq!(read("shrinks").trim_end_matches('\0'), "as");
+    }
 }
