@@ -338,6 +338,18 @@ impl Others {
 mod tests {
     use super::*;
 
+    /// It was killed before it had signed. A young file can be that of somebody who is about to.
+    #[test]
+    fn what_somebody_left_who_was_killed_while_making_a_lock_is_removed_once_it_is_old() {
+        let directory = tempfile::tempdir().unwrap();
+        let (old, young) = (directory.path().join("7-1.tmp"), directory.path().join("7-2.tmp"));
+        fs::write(&young, "").unwrap();
+        let long_ago = SystemTime::now() - 2 * LOST;
+        File::create(&old).unwrap().set_modified(long_ago).unwrap();
+        drop(OwnerLock::take(directory.path(), "t").unwrap());
+        assert!(!old.exists() && young.exists());
+    }
+
     #[test]
     fn an_owner_is_at_work_until_it_ends_however_that_is() {
         let directory = tempfile::tempdir().unwrap();
