@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use crate::store::INTERRUPTED;
+
 /// How `orchestrate` ends, so that scripts can react.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -19,7 +21,7 @@ pub enum Exit {
     /// Jobs of this host have no result: they failed, were pruned or are blocked.
     SomeFailed = 10,
     /// Stopped before the end; `orchestrate resume` continues.
-    Interrupted = 11,
+    Interrupted = INTERRUPTED as isize,
     /// The store cannot be read, or another `orchestrate` uses it and `--no-wait` was given.
     StoreUnusable = 12,
     /// The plan has no records to aggregate.

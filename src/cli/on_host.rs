@@ -30,6 +30,7 @@ use super::stop::stop_matrix;
 use super::{Exit, Failure, Global};
 use crate::files::from_sealed_json;
 use crate::host::hostname;
+use crate::lock::Identity;
 use crate::plan::{Leftovers, Submission};
 use crate::queue::{ANSWER, HostAnswer, HostCheck, HostQuestion, HostRun};
 use crate::store::{RunBegin, RunEnd, Store, StoreError, unpack};
@@ -179,6 +180,7 @@ fn be_the_run(name: &str, global: &Global) -> Result<Exit, Failure> {
     let begin = RunBegin {
         process: u64::from(std::process::id()),
         at: Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true),
+        who: Some(Identity::of_this_process(name)),
     };
     let write = |error| Failure::store(StoreError::Write(error));
     let Some(held) = files.begin_run(&begin).map_err(write)? else { return Ok(Exit::Done) };

@@ -112,6 +112,16 @@ impl Identity {
         }
     }
 
+    /// This process, which runs what is called `name`, for a file that is no lock.
+    pub fn of_this_process(name: &str) -> Identity {
+        Identity::of_us(name)
+    }
+
+    /// Whether we see its process running. `false` also if it is where we see no processes.
+    pub fn is_seen_alive(&self) -> bool {
+        self.is_seen_running(&Place::probe())
+    }
+
     /// The identity in `file`; `None` if an older version wrote the file.
     pub(super) fn load(file: &File) -> Option<Identity> {
         // It can be read while it is written, and then is whole a moment later.

@@ -6,7 +6,8 @@
 //! runs/.hosted/<name>.ended   how it ended
 //! ```
 //!
-//! A run that began, did not end and holds no lock was lost: its host was restarted, or somebody killed it.
+//! A run that began, did not end and holds no lock was lost: its host was restarted, or somebody killed it. Where locks
+//! do nothing, its process tells.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -15,7 +16,10 @@ use serde::{Deserialize, Serialize};
 
 use super::submissions::SubmissionFiles;
 use crate::files::{FILE_LIMIT, WriteError, read_regular, to_json, write_atomic};
-use crate::lock::{For, open_lock, open_or_make_lock};
+use crate::lock::{For, Identity, open_lock, open_or_make_lock};
+
+/// The exit code of an `orchestrate` that was stopped early.
+pub const INTERRUPTED: u8 = 11;
 
 /// Who a run is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +28,9 @@ pub struct RunBegin {
     pub process: u64,
     /// When it began, by the clock of its host. With the process, it tells runs apart.
     pub at: String,
+    /// Its process, for those who see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub who: Option<Identity>,
 }
 
 /// How a run ended.
@@ -87,9 +94,14 @@ impl SubmissionFiles {
     /// # Errors
     /// A file cannot be read.
     pub fn run_state(&self) -> io::Result<Option<(RunBegin, RunState)>> {
-        let Some(begin) = read(self, ".began")? else { return Ok(None) };
+        let Some(begin) = read::<RunBegin>(self, ".began")? else { return Ok(None) };
         let is_running = match open_lock(&self.with(".run")) {
-            Ok(file) => matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)),
+            Ok(file) => match file.try_lock_shared() {
+                Ok(()) => false,
+                Err(TryLockError::WouldBlock) => true,
+                // Nobody knows, which is no loss.
+                Err(TryLockError::Error(error)) => return Err(error),
+            },
             Err(error) => {
                 let error = io::Error::from(error);
                 if error.kind() != io::ErrorKind::NotFound {
@@ -102,6 +114,7 @@ impl SubmissionFiles {
         let state = match (is_running, read(self, ".ended")?) {
             (true, _) => RunState::Running,
             (false, Some(end)) => RunState::Ended(end),
+            (false, None) if begin.who.as_ref().is_some_and(Identity::is_seen_alive) => RunState::Running,
             (false, None) => RunState::Lost,
         };
         Ok(Some((begin, state)))
@@ -123,7 +136,21 @@ mod tests {
     use crate::store::Store;
 
     fn begin(process: u64) -> RunBegin {
-        RunBegin { process, at: "2026-11-25T08:00:00Z".into() }
+        RunBegin { process, at: "2026-11-25T08:00:00Z".into(), who: None }
+    }
+
+    /// On some network file systems, a lock keeps nobody out and tells nothing.
+    #[test]
+    fn a_run_whose_process_is_seen_is_not_lost_where_no_lock_tells() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::create(&directory.path().join("runs")).unwrap();
+        let files = store.freeze(&example_submission(1, 1), "").unwrap();
+        let who = Some(Identity::of_this_process("t"));
+        drop(files.begin_run(&RunBegin { who, ..begin(7) }).unwrap().unwrap());
+        let state = files.run_state().unwrap().unwrap().1;
+        // Without `/proc`, nobody is seen.
+        let is_linux = cfg!(target_os = "linux");
+        assert_eq!(state, if is_linux { RunState::Running } else { RunState::Lost });
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub use durable::{Durable, WORTH_A_SYNC};
 pub use error::{PlanError, StoreError};
 pub use evidence::{EvidenceError, load_evidence};
 pub use glimpse::Glimpse;
-pub use hosted::{RunBegin, RunEnd, RunLock, RunState};
+pub use hosted::{INTERRUPTED, RunBegin, RunEnd, RunLock, RunState};
 pub use merge::{Merge, MergeError, Merged, MergedJob, MergedPlan, NotMergeable, PlanFate, Side, What};
 pub use open::OpenAttempt;
 pub use parcel::{Had, pack_files, record_digest, unpack};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::job::JobId;
 use crate::plan::{QueuedTask, TaskState};
-use crate::store::{Had, RunEnd, RunState};
+use crate::store::{Had, INTERRUPTED, RunEnd, RunState};
 
 /// The beginning of an answer, which goes to the end of its line. What a shell prints when it starts stands before it.
 pub const ANSWER: &str = "orchestrate: ";
@@ -53,9 +53,6 @@ pub struct HostRun {
     #[serde(default)]
     pub left: BTreeMap<JobId, String>,
 }
-
-/// The exit code of `orchestrate` if it was stopped early.
-const INTERRUPTED: u8 = 11;
 
 impl HostRun {
     /// Its only task, as a queue lists it.
