@@ -67,8 +67,27 @@ pub(crate) async fn ask(
     variables: &[(&str, &str)],
     patience: Duration,
 ) -> Result<Answer, AskError> {
+    ask_without(&[], program, arguments, variables, patience).await
+}
+
+/// [`ask`], without the variables of our environment whose names begin with one of `dropped`.
+///
+/// # Errors
+/// [`AskError`].
+pub(crate) async fn ask_without(
+    dropped: &[&str],
+    program: &Path,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+    patience: Duration,
+) -> Result<Answer, AskError> {
     let mut command = Command::new(program);
     command.args(arguments).env("LC_ALL", "C").envs(variables.iter().copied()).current_dir(directory());
+    for (name, _) in env::vars_os() {
+        if name.to_str().is_some_and(|name| dropped.iter().any(|beginning| name.starts_with(beginning))) {
+            command.env_remove(name);
+        }
+    }
     answer(command, patience).await
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::parse::{FORMAT, array_id, harmless, longest_array, tasks};
 use super::{Queue, QueueError};
-use crate::host::ask::ask;
+use crate::host::ask::ask_without;
 use crate::host::find::own_program;
 use crate::matrix::{Executor, SlurmRequest};
 use crate::plan::{QueuedTask, Submission, quote};
@@ -89,10 +89,14 @@ impl Queue for Slurm {
     }
 }
 
+/// How the names of variables begin by which a user sees and cancels some tasks only. What is hidden would be taken for
+/// forgotten. With the last one, `sbatch` would wait for the end of the array.
+const PREFERENCES: [&str; 3] = ["SQUEUE_", "SCANCEL_", "SBATCH_WAIT"];
+
 /// What `program` prints. All of Slurm's programs exit with 0 if they did what they were asked for.
 async fn call(program: &'static str, path: &Path, words: &[&str]) -> Result<String, QueueError> {
     // Times have the usual form, whatever the user prefers.
-    let answer = ask(path, words, &[("SLURM_TIME_FORMAT", "standard")], PATIENCE)
+    let answer = ask_without(&PREFERENCES, path, words, &[("SLURM_TIME_FORMAT", "standard")], PATIENCE)
         .await
         .map_err(|error| QueueError::Silent { program, why: error.to_string() })?;
     match answer.success {
