@@ -11,7 +11,9 @@ use super::load::load_matrix_plan;
 use super::output::{hint, print, print_json, say};
 use super::{Exit, Failure, Global};
 use crate::matrix::Executor;
-use crate::plan::{Decided, Decision, Inventory, NotDone, Origin, Plan, QueueId, Submission, submissions};
+use crate::plan::{
+    Decided, Decision, Inventory, NotDone, Origin, Plan, QueueId, SharedPaths, Submission, submissions,
+};
 use crate::queue::{HostCheck, QueueError, SshHost};
 use crate::text::jobs_text;
 
@@ -97,9 +99,7 @@ fn of_hosts(plan: &Plan) -> Vec<Submission> {
     // Nothing of it is kept.
     let origin = Origin {
         now: Utc::now(),
-        directory: String::new(),
-        store: String::new(),
-        program: String::new(),
+        paths: SharedPaths { directory: String::new(), store: String::new(), program: String::new() },
         salt: String::new(),
         keep_going: false,
     };

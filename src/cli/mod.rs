@@ -52,6 +52,7 @@ mod report;
 mod resume;
 mod run;
 mod run_task;
+mod runtime;
 mod schema;
 mod secrets;
 mod select;

@@ -6,7 +6,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use chrono::Utc;
-use tokio::runtime::Runtime;
 
 use super::clouds::contradiction_lines;
 use super::drift::{renamed_hints, renamed_lines};
@@ -22,6 +21,7 @@ use super::output::{hint, print_line, say, warn};
 use super::progress::{Display, Style};
 use super::queue::{Followed, Handing, Queues, follow, look, print_submissions, submit};
 use super::refusal::{dispatch_failure, site_failure};
+use super::runtime::wait_for;
 use super::secrets::{load_secrets, tell_guarded};
 use super::select::SelectArgs;
 use super::stale::{Here, tell_stale, unconfirmed_jobs};
@@ -32,8 +32,8 @@ use crate::event::Summary;
 use crate::host::{Programs, probe_cloud};
 use crate::job::{Kind, State};
 use crate::plan::{
-    Decided, Decision, Estimator, Inventory, Origin, Plan, Standing, misreadings, quote, renamed,
-    rerun_marked, rerun_stale,
+    Decided, Decision, Estimator, Inventory, Origin, Plan, SharedPaths, Standing, misreadings, quote,
+    renamed, rerun_marked, rerun_stale,
 };
 use crate::record::{HostFacts, Record};
 use crate::run::{RunOrder, Site, SiteError, dispatch};
@@ -190,43 +190,35 @@ impl Execution<'_> {
         if !self.global.quiet {
             tell_others(self.store, self.global);
         }
-        let summary = self.run_everywhere(&shares, &handing, inventory, site)?;
+        let summary = wait_for(self.run_everywhere(&shares, &handing, inventory, site))??;
         Ok(self.conclude(&summary))
     }
 
-    /// Hands over what others start, runs what this host starts, and then follows what was handed over.
-    fn run_everywhere(
+    /// Hands over what others start, runs what this host starts, and then follows what was handed over. To ask a queue
+    /// takes the processor a moment, and to copy files much longer: nothing that is measured here is disturbed so.
+    async fn run_everywhere(
         &self,
         shares: &Shares,
         handing: &Handing<'_>,
         inventory: Inventory,
         site: Option<Site>,
     ) -> Result<Summary, Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let is_queued = shares.queued.iter().any(|decided| decided.decision.runs());
         let mut queues = is_queued.then(Queues::find);
         if let Some(queues) = &mut queues {
-            runtime.block_on(submit(queues, handing, &shares.queued, &inventory))?;
+            submit(queues, handing, &shares.queued, &inventory).await?;
         }
         let mut summary = match site {
-            Some(site) => self.dispatch(&runtime, &shares.local, inventory, site)?,
+            Some(site) => self.dispatch(&shares.local, inventory, site).await?,
             None => Summary::of(&shares.local),
         };
         let followed = match queues {
             Some(mut queues) if summary.stopped_by.is_none() => {
                 let mut observer = self.display(std::iter::empty());
-                Some(runtime.block_on(follow(
-                    &mut queues,
-                    handing,
-                    &shares.queued,
-                    self.host,
-                    &mut observer,
-                ))?)
+                Some(follow(&mut queues, handing, &shares.queued, self.host, &mut observer).await?)
             }
             _ => None,
         };
-        // A thread that still waits for a lock must not delay the exit.
-        runtime.shutdown_background();
         let followed = followed.unwrap_or_else(|| Followed::not_at_all(&shares.queued));
         followed.states.iter().for_each(|(state, before)| summary.add(*state, *before));
         summary.stopped_by = summary.stopped_by.or(followed.stopped_by);
@@ -244,9 +236,7 @@ impl Execution<'_> {
         let (program, directory) = texts.map_err(site_failure)?;
         Ok(Origin {
             now: Utc::now(),
-            directory,
-            store: self.store.root().display().to_string(),
-            program,
+            paths: SharedPaths { directory, store: self.store.root().display().to_string(), program },
             salt: format!("{} {}", self.host.hostname, std::process::id()),
             keep_going: self.how.keep_going,
         })
@@ -295,9 +285,8 @@ impl Execution<'_> {
         Ok(())
     }
 
-    fn dispatch(
+    async fn dispatch(
         &self,
-        runtime: &Runtime,
         decided: &[Decided],
         inventory: Inventory,
         site: Site,
@@ -323,7 +312,7 @@ impl Execution<'_> {
             // The tasks of a queue are out of the reach of our locks, and share the store with us.
             join: self.how.join || self.plan.envs.values().any(|env| !env.executor.is_local()),
         };
-        let result = runtime.block_on(dispatch(order, &mut observer));
+        let result = dispatch(order, &mut observer).await;
         let again = self.resume_command();
         result.map_err(|error| dispatch_failure(error, self.store, self.plan, &again, self.global))
     }

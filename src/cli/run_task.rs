@@ -13,14 +13,15 @@ use super::needs::ByMarks;
 use super::output::warn;
 use super::progress::{Display, Style};
 use super::refusal::site_failure;
+use super::runtime::wait_for;
 use super::secrets::load_secrets;
 use super::{Exit, Failure, Global};
 use crate::event::{Event, Observer, Summary};
 use crate::host::{Programs, probe_cloud, probe_host};
 use crate::job::{Job, JobId};
 use crate::plan::{
-    Decided, Decision, Estimator, Inventory, Leftovers, Needs, Plan, Present, SUBMISSION_SCHEMA, Submission,
-    decide, last_attempt,
+    Decided, Decision, Estimator, Inventory, Leftovers, Needs, Plan, Present, SUBMISSION_SCHEMA, SharedPaths,
+    Submission, decide, last_attempt,
 };
 use crate::record::HostFacts;
 use crate::run::{RunOrder, Site, dispatch};
@@ -62,7 +63,7 @@ pub(super) fn run_submission(
 ) -> Result<TaskEnd, Failure> {
     let unusable = |error: Box<dyn Error + Send + Sync>| Failure::new(Exit::StoreUnusable, error);
     let submission = files.load().map_err(|error| unusable(error.into()))?;
-    let task = Task::of(&submission, number)?;
+    let task = Task::of(&submission, number, global)?;
     let (ended, left) = task.work(global);
     let leftovers = Leftovers { schema: SUBMISSION_SCHEMA, jobs: left };
     files.save_leftovers(number, &leftovers).map_err(|error| unusable(error.into()))?;
@@ -80,18 +81,24 @@ struct Task<'a> {
 }
 
 impl<'a> Task<'a> {
-    fn of(submission: &'a Submission, number: usize) -> Result<Task<'a>, Failure> {
+    fn of(submission: &'a Submission, number: usize, global: &Global) -> Result<Task<'a>, Failure> {
         let jobs = submission.task(number);
         if jobs.is_empty() {
             let what = format!("{} has no task {number}, only {}", submission.name, submission.tasks());
             return Err(Failure::new(Exit::Usage, what));
         }
-        // A directory that is not on this node: Slurm silently starts the task elsewhere.
-        std::env::set_current_dir(&submission.directory).map_err(|error| {
-            Failure::new(Exit::Unexpected, format!("cannot enter {}: {error}", submission.directory))
-                .hint("the project and the store must be on a file system that all nodes share")
-        })?;
-        let store = Store::open(Path::new(&submission.store)).map_err(Failure::store)?;
+        let store = match &submission.shared {
+            Some(SharedPaths { directory, store, .. }) => {
+                // A directory that is not on this node: Slurm silently starts the task elsewhere.
+                std::env::set_current_dir(directory).map_err(|error| {
+                    Failure::new(Exit::Unexpected, format!("cannot enter {directory}: {error}"))
+                        .hint("the project and the store must be on a file system that all nodes share")
+                })?;
+                Path::new(store)
+            }
+            None => &global.store,
+        };
+        let store = Store::open(store).map_err(Failure::store)?;
         Ok(Task { submission, number, jobs, store })
     }
 
@@ -134,8 +141,11 @@ impl<'a> Task<'a> {
             no_wait: false,
             join: true,
         };
-        let ended = run_jobs(order, &mut observer)
-            .map(|summary| TaskEnd { exit: exit_of(&summary), stopped_by: summary.stopped_by });
+        let ended = match wait_for(dispatch(order, &mut observer)) {
+            Ok(Ok(summary)) => Ok(TaskEnd { exit: exit_of(&summary), stopped_by: summary.stopped_by }),
+            Ok(Err(error)) => Err(Failure::new(Exit::Unexpected, error)),
+            Err(error) => Err(error.into()),
+        };
         (ended, left)
     }
 
@@ -179,14 +189,6 @@ fn site(plan: &Plan, decided: &[Decided], host: &HostFacts) -> Result<Site, Fail
     let mut programs = Programs::probe(host).map_err(|error| site_failure(error.into()))?;
     programs.surroundings.secrets = load_secrets(plan, decided)?;
     Site::probe(plan, decided, programs).map_err(site_failure)
-}
-
-fn run_jobs(order: RunOrder<'_>, observer: &mut dyn Observer) -> Result<Summary, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let result = runtime.block_on(dispatch(order, observer));
-    // A thread that still waits for a lock must not delay the exit.
-    runtime.shutdown_background();
-    result.map_err(|error| Failure::new(Exit::Unexpected, error))
 }
 
 fn exit_of(summary: &Summary) -> Exit {

@@ -12,6 +12,7 @@ use super::others::OtherRun;
 use super::output::{hint, print_line};
 use super::pick::find_job;
 use super::queue::{CancelledJob, cancel, cancel_job};
+use super::runtime::wait_for;
 use super::{Exit, Failure, Global};
 use crate::event::{Event, Observer};
 use crate::files::{JobDir, probe_locks};
@@ -45,14 +46,10 @@ pub(super) fn run(args: StopArgs, global: &Global) -> Result<Exit, Failure> {
     if let Some(failure) = no_store(&store) {
         return Err(failure.hint("`--store DIR` names another store"));
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let result = runtime.block_on(async {
+    wait_for(async {
         let wanted = Wanted::find(&store, &args.words(), global)?;
         Stopping { store: &store, global, again: command(&args.words(), global) }.stop(&wanted).await
-    });
-    // A thread that still waits for a lock must not delay the exit.
-    runtime.shutdown_background();
-    result
+    })?
 }
 
 /// Ends what runs of the matrix called `name`, and waits until it has ended.

@@ -58,7 +58,7 @@ pub use state::state;
 #[cfg(test)]
 pub(crate) use submission::example_submission;
 pub use submission::{
-    Leftovers, Origin, QueueId, SUBMISSION_SCHEMA, Submission, Ticket, last_attempt, submissions,
+    Leftovers, Origin, QueueId, SUBMISSION_SCHEMA, SharedPaths, Submission, Ticket, last_attempt, submissions,
 };
 pub use whereabouts::{Answers, Fate, QueuedTask, Submitted, TaskState, Verdict, Whereabouts, whereabouts};
 

@@ -32,13 +32,10 @@ pub struct Submission {
     pub env: Name,
     /// What starts its jobs.
     pub executor: Executor,
-    /// The current directory of its tasks: that of the `orchestrate` that made it. On a host that `ssh` reaches, where
-    /// paths are others, its tasks are started in the right directory, and this is `.`.
-    pub directory: String,
-    /// The absolute path of the store; `runs` on a host that `ssh` reaches.
-    pub store: String,
-    /// The absolute path of the `orchestrate` that its tasks execute; empty on a host that `ssh` reaches.
-    pub program: String,
+    /// Where its tasks find everything; `None` on a host that `ssh` reaches: there, paths are others, and its tasks are
+    /// started in the right directory. An earlier `orchestrate` wrote that directory, its store and no program instead.
+    #[serde(flatten)]
+    pub shared: Option<SharedPaths>,
     /// Goes on even if several configs in a row fail in the same words.
     pub keep_going: bool,
     /// The done jobs that are to run again.
@@ -50,17 +47,24 @@ pub struct Submission {
     pub plan: Plan,
 }
 
+/// Absolute paths on a file system that tasks share with the `orchestrate` that hands them over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedPaths {
+    /// The current directory of tasks: that of the `orchestrate` that made the submission.
+    pub directory: String,
+    /// The store.
+    pub store: String,
+    /// The `orchestrate` that tasks execute.
+    pub program: String,
+}
+
 /// Where a submission is made, for all that are made at the same time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Origin {
     /// The time.
     pub now: DateTime<Utc>,
-    /// The current directory.
-    pub directory: String,
-    /// The absolute path of the store.
-    pub store: String,
-    /// The absolute path of this program.
-    pub program: String,
+    /// What is where.
+    pub paths: SharedPaths,
     /// Tells submissions that are made at the same time on different hosts from each other.
     pub salt: String,
     /// As for the run.
@@ -206,9 +210,7 @@ fn submission(
         made_at: origin.now,
         env: env.clone(),
         executor: executor.clone(),
-        directory: if is_shared { origin.directory.clone() } else { ".".to_owned() },
-        store: if is_shared { origin.store.clone() } else { "runs".to_owned() },
-        program: if is_shared { origin.program.clone() } else { String::new() },
+        shared: is_shared.then(|| origin.paths.clone()),
         keep_going: origin.keep_going,
         reruns: decided.iter().filter(is_rerun).map(|decided| decided.job.id()).collect(),
         attempts_before: jobs.iter().map(|job| last_attempt(inventory.jobs.get(&job.id()))).collect(),
@@ -220,7 +222,7 @@ fn submission(
 fn name(plan: &Plan, env: &Name, jobs: &[Job], origin: &Origin, part: usize) -> String {
     let mut hash = Sha256::new();
     let now = origin.now.to_rfc3339();
-    for word in [&origin.store, &origin.salt, &now, env.as_str(), &part.to_string()] {
+    for word in [&origin.paths.store, &origin.salt, &now, env.as_str(), &part.to_string()] {
         hash.update(word.as_bytes());
         hash.update([0]);
     }
@@ -260,9 +262,11 @@ impl Origin {
     pub(crate) fn example() -> Origin {
         Origin {
             now: DateTime::from_timestamp(1_790_000_000, 0).expect("a time"),
-            directory: "/home/ann/project".into(),
-            store: "/home/ann/project/runs".into(),
-            program: "/home/ann/bin/orchestrate".into(),
+            paths: SharedPaths {
+                directory: "/home/ann/project".into(),
+                store: "/home/ann/project/runs".into(),
+                program: "/home/ann/bin/orchestrate".into(),
+            },
             salt: "login-1".into(),
             keep_going: false,
         }
@@ -362,7 +366,18 @@ pub(crate) mod tests {
             panic!()
         };
         assert_eq!((only.tasks(), only.task(0).len()), (1, 5));
-        assert_eq!((only.directory.as_str(), only.store.as_str(), only.program.as_str()), (".", "runs", ""));
+        assert_eq!(only.shared, None);
+        let written = serde_json::to_value(only).unwrap();
+        assert!(written.get("directory").is_none(), "{written}");
+        assert_eq!(serde_json::from_value::<Submission>(written.clone()).unwrap(), *only);
+        // As the first version wrote it.
+        let mut early = written;
+        for (name, path) in [("directory", "."), ("store", "runs"), ("program", "")] {
+            early[name] = path.into();
+        }
+        let read: Submission = serde_json::from_value(early).unwrap();
+        let paths = read.shared.as_ref().map(|it| (it.directory.as_str(), it.store.as_str()));
+        assert_eq!((paths, &read.plan), (Some((".", "runs")), &only.plan));
         let queue = QueueId::Ssh { host: "mac-mini".into(), directory: "orchestrate/m".into() };
         assert_eq!((only.queue().name(), only.queue()), ("mac-mini", queue));
     }
@@ -378,7 +393,10 @@ pub(crate) mod tests {
         assert!(first.starts_with("orch-m-") && first.len() == "orch-m-".len() + 12, "{first}");
         let others = [
             Origin { now: Origin::example().now + chrono::Duration::milliseconds(1), ..Origin::example() },
-            Origin { store: "/elsewhere".into(), ..Origin::example() },
+            Origin {
+                paths: SharedPaths { store: "/elsewhere".into(), ..Origin::example().paths },
+                ..Origin::example()
+            },
             Origin { salt: "login-2".into(), ..Origin::example() },
         ];
         let names: BTreeSet<String> = others.iter().map(&name).chain([first.clone()]).collect();

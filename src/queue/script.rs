@@ -4,9 +4,9 @@ use minijinja::{Environment, UndefinedBehavior, context};
 
 use std::path::Path;
 
-use super::slurm::request;
+use super::slurm::{paths, request};
 use crate::job::Device;
-use crate::plan::{Submission, quote};
+use crate::plan::{SharedPaths, Submission, quote};
 
 /// A template that cannot be rendered.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +30,7 @@ pub fn script(submission: &Submission, path: &str) -> Result<String, ScriptError
             matrix => submission.plan.matrix.name.as_str(),
             setup => &request(submission).setup,
             container => container(submission),
-            program => quote(&submission.program),
+            program => quote(&paths(submission).program),
             submission => quote(path),
         },
     )?;
@@ -42,13 +42,13 @@ pub fn script(submission: &Submission, path: &str) -> Result<String, ScriptError
 /// task needs in its place.
 fn container(submission: &Submission) -> String {
     let Some(image) = request(submission).container else { return String::new() };
-    let program = Path::new(&submission.program).parent().unwrap_or(Path::new("/")).display().to_string();
-    let places =
-        [&submission.directory, &submission.store, &program].map(|place| format!("--bind {} ", quote(place)));
+    let SharedPaths { directory, store, program } = paths(submission);
+    let program = Path::new(&program).parent().unwrap_or(Path::new("/")).display().to_string();
+    let places = [&directory, &store, &program].map(|place| format!("--bind {} ", quote(place)));
     let is_cuda = submission.plan.jobs().any(|job| matches!(job.key().device, Device::Cuda(_)));
     let gpu = if is_cuda { "--nv " } else { "" };
     let places = places.concat();
-    format!("apptainer exec {gpu}{places}--pwd {} {} ", quote(&submission.directory), quote(&image))
+    format!("apptainer exec {gpu}{places}--pwd {} {} ", quote(&directory), quote(&image))
 }
 
 #[cfg(test)]
@@ -62,7 +62,7 @@ mod tests {
         let mut submission = example_submission(1, 1);
         let setup = vec!["module load cuda/12 || exit 1".into()];
         submission.executor = Executor::Slurm(SlurmRequest { setup, ..SlurmRequest::default() });
-        submission.program = "/opt/my tools/orchestrate".into();
+        submission.shared.as_mut().unwrap().program = "/opt/my tools/orchestrate".into();
         let text = script(&submission, "/runs/.queue/it's.json").unwrap();
         let expected = format!(
             "#!/bin/bash\n# Written by orchestrate: each task of the array {} runs its jobs of the matrix m.\n\

@@ -8,7 +8,7 @@ use super::{Queue, QueueError};
 use crate::host::ask::ask_without;
 use crate::host::find::own_program;
 use crate::matrix::{Executor, SlurmRequest};
-use crate::plan::{QueuedTask, Submission, quote};
+use crate::plan::{QueuedTask, SharedPaths, Submission, quote};
 use crate::store::SubmissionFiles;
 
 /// How long a program of Slurm may take. Without a controller, it gives up by itself after some ten seconds.
@@ -117,6 +117,13 @@ pub(super) fn request(submission: &Submission) -> SlurmRequest {
     }
 }
 
+/// Where the tasks of `submission` find everything.
+pub(super) fn paths(submission: &Submission) -> SharedPaths {
+    let none = || SharedPaths { directory: ".".into(), store: "runs".into(), program: "orchestrate".into() };
+    // A submission for a host is never handed to Slurm.
+    submission.shared.clone().unwrap_or_else(none)
+}
+
 /// The arguments of `sbatch`.
 fn sbatch_arguments(submission: &Submission, files: &SubmissionFiles) -> Vec<String> {
     let request = request(submission);
@@ -133,7 +140,7 @@ fn sbatch_arguments(submission: &Submission, files: &SubmissionFiles) -> Vec<Str
         "--no-requeue".to_owned(),
         "--open-mode=append".to_owned(),
         format!("--output={directory}/{}.%A_%a", submission.name),
-        format!("--chdir={}", submission.directory),
+        format!("--chdir={}", paths(submission).directory),
     ];
     let own = [
         ("partition", &request.partition),

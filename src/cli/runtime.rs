@@ -1,0 +1,15 @@
+//! How a verb waits for what it does step by step.
+
+use std::io;
+
+/// Does `task` to its end.
+///
+/// # Errors
+/// The system has no more handles.
+pub(super) fn wait_for<T>(task: impl Future<Output = T>) -> io::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let done = runtime.block_on(task);
+    // A thread that still waits for a lock must not delay the exit.
+    runtime.shutdown_background();
+    Ok(done)
+}
