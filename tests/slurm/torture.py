@@ -32,9 +32,13 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "harness"))
+
+import rounds  # noqa: E402
+from rounds import command, send  # noqa: E402
+
+KINDS = ("lost", "doubled", "overlapping", "surviving", "stuck")
 JOBS, PACK, GRACE_S = 24, 3, 3
-# A round that is not over by then is stuck.
-PATIENCE_S = 600
 NOTICED_AFTER_S = 180
 LIVE = ("PENDING", "RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "REQUEUED")
 FAULTS = (
@@ -63,13 +67,6 @@ def processes(word):
     return found
 
 
-def command(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return []
-
-
 class Cluster:
     """A Slurm with two nodes."""
 
@@ -89,13 +86,10 @@ class Cluster:
         return {line.split()[0]: int(line.split()[1]) for line in lines if line.strip()}
 
     def is_up(self, name):
-        return bool(command(self.daemons()[name]))
+        return any(command(self.daemons()[name]))
 
     def kill(self, name):
-        try:
-            os.kill(self.daemons()[name], signal.SIGKILL)
-        except ProcessLookupError:
-            return
+        send(signal.SIGKILL, self.daemons()[name])
         while self.is_up(name):
             time.sleep(0.01)
 
@@ -127,19 +121,17 @@ class Cluster:
         run(str(HERE / "stop.sh"), str(self.state), timeout=120)
 
 
-class Round:
+class Round(rounds.Round):
     """One matrix, in a directory of its own."""
 
     def __init__(self, options, cluster, number):
-        self.random = random.Random(f"{options.seed}/{number}")
-        self.cluster, self.number = cluster, number
+        super().__init__(number, random.Random(f"{options.seed}/{number}"), cluster.state / f"round-{number}")
+        self.cluster, self.process = cluster, None
         self.orchestrate = str(pathlib.Path(options.orchestrate).resolve())
-        self.directory = cluster.state / f"round-{number}"
         shutil.rmtree(self.directory, ignore_errors=True)
         self.directory.mkdir()
         self.name = f"r{options.seed}x{number}"
         self.write_matrix(pathlib.Path(options.worker).resolve())
-        self.process, self.faults, self.breaches = None, collections.Counter(), []
 
     def write_matrix(self, worker):
         # A worker that lives for half a second, by a shell that exports nothing to it.
@@ -174,19 +166,12 @@ class Round:
         found = []
         for pid in processes(str(self.directory)):
             words = command(pid)
-            is_orchestrate = bool(words) and words[0].decode().endswith("orchestrate")
+            is_orchestrate = words[0].decode().endswith("orchestrate")
             is_task = is_orchestrate and b"run-task" in words
             is_worker = any(word.endswith(b"worker.sh") for word in words[:2])
             if {"orchestrate": is_orchestrate and not is_task, "task": is_task, "worker": is_worker}[kind]:
                 found.append(pid)
         return found
-
-    def kill_one(self, pids):
-        if pids:
-            try:
-                os.kill(self.random.choice(pids), signal.SIGKILL)
-            except ProcessLookupError:
-                pass
 
     def do(self, fault):
         self.faults[fault] += 1
@@ -198,13 +183,14 @@ class Round:
             time.sleep(self.random.random() * 3)
             cluster.restart(name)
         elif fault == "kill slurmstepd":
-            self.kill_one([pid for pid in processes(str(cluster.state)) if b"slurmstepd" in b"".join(command(pid)[:1])])
+            of_slurm = processes(str(cluster.state))
+            self.kill_one(signal.SIGKILL, [pid for pid in of_slurm if b"slurmstepd" in command(pid)[0]])
         elif fault == "kill orchestrate":
-            self.kill_one(self.ours("orchestrate"))
+            self.kill_one(signal.SIGKILL, self.ours("orchestrate"))
         elif fault == "kill task":
-            self.kill_one(self.ours("task"))
+            self.kill_one(signal.SIGKILL, self.ours("task"))
         elif fault == "kill worker":
-            self.kill_one(self.ours("worker"))
+            self.kill_one(signal.SIGKILL, self.ours("worker"))
         elif fault == "requeue" and running:
             task = self.random.choice(running)
             run("scontrol", "update", f"JobId={task}", "Requeue=1")
@@ -257,7 +243,6 @@ class Round:
             self.end_by_stop()
         self.finish()
         self.judge()
-        return self.breaches
 
     def end_by_stop(self):
         if self.wait(self.start("stop", self.name)) == 0 and (left := self.ours("worker") + self.ours("task")):
@@ -269,22 +254,7 @@ class Round:
         """Resumes until everything is done."""
         if self.process.poll() is None:
             self.wait(self.process)
-        for _ in range(20):
-            if self.wait(self.start("resume", self.name)) == 0:
-                return
-        self.breach("stuck", "resume did not end with 0 in 20 tries")
-
-    def wait(self, process):
-        try:
-            return process.wait(PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            self.breach("stuck", " ".join(process.args[1:]))
-            return None
-
-    def breach(self, kind, what):
-        self.breaches.append(f"{kind}: {what}")
+        self.resume(lambda _: ("resume", self.name))
 
     def judge(self):
         begun, ended, attempts = collections.Counter(), collections.Counter(), collections.Counter()
@@ -319,6 +289,9 @@ class Round:
         if left:
             self.breach("surviving", f"{left} with Slurm")
 
+    def forget(self):
+        shutil.rmtree(self.directory, ignore_errors=True)
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
@@ -328,28 +301,14 @@ def main():
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", default="1")
     options = parser.parse_args()
-    cluster, faults, breaches, number = Cluster(options.state), collections.Counter(), 0, 0
-    end = time.monotonic() + options.seconds
+    cluster = Cluster(options.state)
     try:
-        while time.monotonic() < end:
-            began = time.monotonic()
-            this = Round(options, cluster, number)
-            found = this.go()
-            faults += this.faults
-            done = ", ".join(f"{count} × {fault}" for fault, count in sorted(this.faults.items()))
-            print(f"round {number}: {time.monotonic() - began:.0f} s: {done}", flush=True)
-            for breach in found:
-                print(f"  BREACH {breach} (kept: {this.directory})", flush=True)
-            if not found:
-                shutil.rmtree(this.directory, ignore_errors=True)
-            breaches, number = breaches + len(found), number + 1
+        rounds.campaign(
+            options.seconds, lambda number: Round(options, cluster, number), KINDS, f"{JOBS} jobs", "",
+        )
     finally:
         cluster.mend()
         cluster.stop()
-    total = ", ".join(f"{count} × {fault}" for fault, count in sorted(faults.items()))
-    print(f"{number} rounds of {JOBS} jobs: {total}")
-    print("no promise was broken" if not breaches else f"{breaches} breaches")
-    sys.exit(1 if breaches else 0)
 
 
 if __name__ == "__main__":

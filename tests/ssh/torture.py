@@ -36,11 +36,14 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "harness"))
+
+import rounds  # noqa: E402
+from rounds import PATIENCE_S, command, send  # noqa: E402
+
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", HERE.parents[1] / "target"))
 HOSTS = {"a": "host-a", "b": "host-b"}
 KINDS = ("lost", "doubled", "overlapping", "surviving", "astray", "altered", "stuck")
-# A command that is not over by then is stuck.
-PATIENCE_S = 600
 # How long an ssh of ours may wait for a host that was frozen: it asks three times, every ten seconds.
 SSH_PATIENCE_S = 60
 # Whoever was started that long ago has told the store of itself, and `stop` must find it.
@@ -94,14 +97,6 @@ envs:
 STORES = {"a": "orchestrate/{}/runs", "b": "other/{}/runs"}
 
 
-def command(pid):
-    """The words of a living process."""
-    try:
-        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
-    except OSError:
-        return [b""]
-
-
 def link(path):
     try:
         return os.readlink(path)
@@ -111,13 +106,6 @@ def link(path):
 
 def pids():
     return [int(entry) for entry in os.listdir("/proc") if entry.isdigit() and int(entry) != os.getpid()]
-
-
-def send(number, pid):
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        pass
 
 
 def load(path):
@@ -202,16 +190,15 @@ class Rig:
         return [pid for pid in pids() if config in command(pid)]
 
 
-class Round:
+class Round(rounds.Round):
     """One matrix, in a directory of its own."""
 
     def __init__(self, options, rig, number):
-        self.random = random.Random(f"{options.seed}/{number}")
-        self.rig, self.number, self.jobs = rig, number, options.jobs
-        self.orchestrate = str(options.orchestrate.resolve())
         self.name = f"r{options.seed}x{number}"
-        self.directory = rig.state / self.name
-        self.faults, self.breaches, self.started, self.count = collections.Counter(), [], [], 0
+        super().__init__(number, random.Random(f"{options.seed}/{number}"), rig.state / self.name)
+        self.rig, self.jobs = rig, options.jobs
+        self.orchestrate = str(options.orchestrate.resolve())
+        self.started, self.count = [], 0
         shutil.rmtree(self.directory, ignore_errors=True)
         (self.directory / "parts").mkdir(parents=True)
         for path, text in (("t.yaml", MATRIX), ("worker.sh", WORKER), ("parts/measurement.sh", MEASUREMENT)):
@@ -238,15 +225,6 @@ class Round:
             self.started.append(process)
         return process
 
-    def wait(self, process, patience=PATIENCE_S):
-        try:
-            return process.wait(patience)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            self.breach("stuck", " ".join(process.args[1:]))
-            return None
-
     def following(self):
         """Those of ours that run or resume."""
         return [process for process in self.started if process.poll() is None]
@@ -258,15 +236,6 @@ class Round:
             for pid in (pid for kind in kinds for pid in host.processes(kind)):
                 left.append(f"{host.name}: {b' '.join(command(pid)).decode(errors='replace')}")
         return left
-
-    def breach(self, kind, what):
-        self.breaches.append((kind, what))
-
-    # --------------------------------------------------------------------- faults ---
-
-    def kill_one(self, number, found):
-        if found:
-            send(number, self.random.choice(found))
 
     def do(self, fault):
         self.faults[fault] += 1
@@ -378,20 +347,13 @@ class Round:
             self.stop()
         self.finish()
         self.judge()
-        return self.breaches
 
     def finish(self):
         """Resumes until everything is done."""
         for process in self.following():
             self.wait(process)
-        words = ("resume", self.name)
-        for _ in range(20):
-            code = self.wait(self.start(*words))
-            if code == 0:
-                return
-            # It was killed before it had written its plan.
-            words = ("run", "t.yaml") if code == NOT_THERE else ("resume", self.name)
-        self.breach("stuck", f"resume did not end with 0 in 20 tries, but with {code}")
+        # It was killed before it had written its plan.
+        self.resume(lambda code: ("run", "t.yaml") if code == NOT_THERE else ("resume", self.name))
 
     def judge(self):
         end = time.monotonic() + SSH_PATIENCE_S
@@ -483,30 +445,14 @@ def main():
     if not os.access(options.orchestrate, os.X_OK):
         sys.exit(f"there is no {options.orchestrate}: build it, or name it with --orchestrate")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended early"))
-    rig, faults, breaches, number, this = Rig(options.state), collections.Counter(), collections.Counter(), 0, None
-    end = time.monotonic() + options.seconds
+    rig = Rig(options.state)
     try:
-        while time.monotonic() < end:
-            began = time.monotonic()
-            this = Round(options, rig, number)
-            found = this.go()
-            faults += this.faults
-            done = ", ".join(f"{count} × {fault}" for fault, count in sorted(this.faults.items()))
-            print(f"round {number}: {time.monotonic() - began:.0f} s: {done}", flush=True)
-            for kind, what in found:
-                print(f"  BREACH {kind}: {what} (kept: {this.directory}, {rig.state}/hosts/*/home)", flush=True)
-            if not found:
-                this.forget()
-            breaches.update(kind for kind, _ in found)
-            number += 1
+        rounds.campaign(
+            options.seconds, lambda number: Round(options, rig, number), KINDS, f"{2 * options.jobs} jobs on 2 hosts",
+            f", {rig.state}/hosts/*/home",
+        )
     finally:
-        if this:
-            this.end()
         rig.call("stop.sh", rig.state)
-    total = ", ".join(f"{count} × {fault}" for fault, count in sorted(faults.items()))
-    judged = ", ".join(f"{breaches[kind]} {kind}" for kind in KINDS)
-    print(f"{number} rounds of {2 * options.jobs} jobs on 2 hosts ({total}): {judged}")
-    sys.exit(1 if breaches else 0)
 
 
 if __name__ == "__main__":
