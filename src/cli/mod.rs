@@ -163,7 +163,7 @@ pub fn main() -> ExitCode {
     let result = match verb {
         Verb::Run(args) => run::run(args, &global),
         Verb::Resume(args) => resume::run(args, &global),
-        Verb::Stop(args) => stop::run(args, &global),
+        Verb::Stop(args) => stop::run(&args, &global),
         Verb::Status(args) => status::run(args, &global),
         Verb::Plan(args) => plan::run(args, &global),
         Verb::Check(args) => check::run(args, &global),

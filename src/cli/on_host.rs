@@ -7,7 +7,7 @@
 //! | `start` | a sealed submission | begins a run that outlives the connection |
 //! | `look` | a question | tells what became of runs, and how many results there are |
 //! | `send` | a question | writes an archive of results |
-//! | `stop` | a matrix's name | ends what runs, and waits until it has ended |
+//! | `stop` | a name of a matrix or a job | ends what runs of it, waits for that, tells if there was something |
 //!
 //! An answer is a line of JSON behind [`ANSWER`].
 #![expect(clippy::disallowed_methods, reason = "a run is a process, and begins in time")]
@@ -26,7 +26,7 @@ use serde::de::DeserializeOwned;
 use super::doctor::needs_of;
 use super::output::{print_line, unprintable};
 use super::run_task::{TaskEnd, run_submission};
-use super::stop::stop_matrix;
+use super::stop::stop_named;
 use super::{Exit, Failure, Global};
 use crate::files::from_sealed_json;
 use crate::host::hostname;
@@ -79,9 +79,8 @@ pub(super) fn run(args: &OnHostArgs, global: &Global) -> Result<Exit, Failure> {
         (What::Look, _) => look(&read()?, &store(global)?),
         (What::Send, _) => send(&read()?, &store(global)?),
         (What::Stop, _) => {
-            let matrix: String = read()?;
-            stop_matrix(&matrix, global)?;
-            answer(&true)
+            let name: String = read()?;
+            answer(&stop_named(&name, global)?)
         }
     }
 }

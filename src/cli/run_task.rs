@@ -44,6 +44,10 @@ pub(super) fn run(args: &RunTaskArgs, global: &Global) -> Result<Exit, Failure> 
         Failure::new(Exit::Usage, what).hint("`orchestrate run MATRIX.yaml` makes them for Slurm")
     };
     let files = SubmissionFiles::at(&args.submission).ok_or_else(not_one)?;
+    if files.is_withdrawn() {
+        warn(&format!("{} was stopped before anybody knew that Slurm has it", args.submission.display()));
+        return Ok(Exit::Done);
+    }
     run_submission(&files, args.task, global).map(|end| end.exit)
 }
 

@@ -41,20 +41,26 @@ impl StopArgs {
 }
 
 /// Ends what runs, and waits until it has ended.
-pub(super) fn run(args: StopArgs, global: &Global) -> Result<Exit, Failure> {
+pub(super) fn run(args: &StopArgs, global: &Global) -> Result<Exit, Failure> {
+    end(&args.words(), global).map(|_| Exit::Done)
+}
+
+/// Ends what runs of `words`, and waits until it has ended. Returns whether there was something.
+fn end(words: &[&String], global: &Global) -> Result<bool, Failure> {
     let store = Store::at(&global.store).map_err(Failure::store)?;
     if let Some(failure) = no_store(&store) {
         return Err(failure.hint("`--store DIR` names another store"));
     }
     wait_for(async {
-        let wanted = Wanted::find(&store, &args.words(), global)?;
-        Stopping { store: &store, global, again: command(&args.words(), global) }.stop(&wanted).await
+        let wanted = Wanted::find(&store, words, global)?;
+        Stopping { store: &store, global, again: command(words, global) }.stop(&wanted).await
     })?
 }
 
-/// Ends what runs of the matrix called `name`, and waits until it has ended.
-pub(super) fn stop_matrix(name: &str, global: &Global) -> Result<Exit, Failure> {
-    run(StopArgs { what: Some(name.to_owned()), conditions: Vec::new() }, global)
+/// Ends what runs of the matrix or the job called `name`, and waits until it has ended. Returns whether there was
+/// something.
+pub(super) fn stop_named(name: &String, global: &Global) -> Result<bool, Failure> {
+    end(&[name], global)
 }
 
 /// The command that stops what `words` name; everything without words.
@@ -117,7 +123,8 @@ const LOOK: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Stopping<'_> {
-    async fn stop(&self, wanted: &Wanted) -> Result<Exit, Failure> {
+    /// Returns whether there was something to stop.
+    async fn stop(&self, wanted: &Wanted) -> Result<bool, Failure> {
         let stopped = match wanted {
             Wanted::Everything => self.stop_all(None).await?,
             Wanted::Matrix(name) => self.stop_all(Some(name)).await?,
@@ -141,20 +148,22 @@ impl Stopping<'_> {
                 hint(self.global.quiet, &format!("`orchestrate resume {matrix}{flag}` continues"));
             }
         }
-        Ok(Exit::Done)
+        Ok(!stopped.is_empty())
     }
 
     /// Stops what was handed over of `matrix`, or of all, so that it starts nothing more, and then what runs.
     async fn stop_all(&self, matrix: Option<&str>) -> Result<Vec<Stopped>, Failure> {
-        let cancelled = cancel(self.store, matrix).await?;
-        let mut stopped = Vec::new();
+        let cancelled = cancel(self.store, matrix).await;
+        // A queue that does not answer keeps nothing else alive.
+        let runs = self.stop_runs(matrix).await;
+        let (cancelled, mut stopped) = (cancelled?, Vec::new());
         for (name, cancelled) in cancelled {
             for (queue, tasks) in cancelled.tasks {
                 print_line(&format!("cancelled {} of {name} with {queue}", count_text(tasks, "task")))?;
             }
             stopped.push(Stopped { matrix: name, run_goes_on: false });
         }
-        stopped.extend(self.stop_runs(matrix).await?);
+        stopped.extend(runs?);
         Ok(stopped)
     }
 

@@ -13,6 +13,7 @@ mod drift;
 mod estimate;
 mod expand;
 mod forecast;
+mod idle;
 mod inventory;
 mod invocation;
 mod leftover;
@@ -44,6 +45,7 @@ pub use drift::{Drift, drift};
 pub use estimate::{Basis, Estimate, Estimator, TimeLeft};
 pub use expand::expand;
 pub use forecast::Forecast;
+pub use idle::idle_tasks;
 pub use inventory::{Inventory, NotDone, Problem, Standing, Standings};
 pub use invocation::{
     Invocation, InvocationError, Outputs, Secrets, Surroundings, caller, invocation, quote,

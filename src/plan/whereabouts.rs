@@ -283,9 +283,8 @@ impl Whereabouts {
     pub fn verdict(&self, standing: Option<&Standing>) -> Verdict {
         // Whatever its number: attempts that another place made have numbers of their own.
         let is_first_success = matches!(standing, Some(Standing::Done(_))) && !self.is_rerun;
-        let is_new = is_first_success
-            || last_attempt(standing) > self.attempts_before
-            || self.has_told_everything();
+        let is_new =
+            is_first_success || last_attempt(standing) > self.attempts_before || self.has_told_everything();
         match standing {
             // Whoever runs it is alive: a node that Slurm gave up can still finish.
             Some(Standing::NotDone(NotDone::Running)) => return Verdict::Pending,

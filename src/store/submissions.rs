@@ -11,7 +11,7 @@
 #![expect(clippy::disallowed_methods, reason = "a submission is files")]
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -93,6 +93,9 @@ pub struct Submissions {
 #[derive(Debug)]
 pub struct QueueLock(#[expect(dead_code, reason = "open, because that is what holds the lock")] File);
 
+/// What tells a submission that was withdrawn from one that is over.
+const WITHDRAWN: &str = "withdrawn\n";
+
 /// How the names of directories begin into which results are fetched.
 const FETCHED: &str = "fetched-";
 
@@ -152,6 +155,11 @@ impl SubmissionFiles {
     /// Tells that nothing can come of it any more.
     fn over(&self) -> PathBuf {
         self.with(".over")
+    }
+
+    /// Whether it must start nothing any more.
+    pub fn is_withdrawn(&self) -> bool {
+        read_regular(&self.over(), FILE_LIMIT).is_ok_and(|text| text == WITHDRAWN.as_bytes())
     }
 
     /// The directory of what tasks print.
@@ -231,39 +239,45 @@ impl Store {
         SubmissionFiles { directory: self.queue(), name: name.to_owned() }
     }
 
-    /// Takes the lock of those who make submissions, and waits for it. Where locks keep nobody out, two can make
-    /// submissions of the same jobs; then the claims of attempts keep the tasks apart.
+    /// Takes the lock of those who make submissions; `None` if somebody else has it. Where locks keep nobody out, two
+    /// can make submissions of the same jobs; then the claims of attempts keep the tasks apart.
     ///
     /// # Errors
     /// The directory or the lock cannot be made.
-    pub fn lock_queue(&self) -> Result<QueueLock, WriteError> {
-        let directory = self.queue();
-        let path = directory.join("lock");
-        fs::create_dir_all(&directory)
-            .and_then(|()| open_or_make_lock(&path, For::Us).map_err(io::Error::from))
-            .and_then(|file| file.lock().map(|()| QueueLock(file)))
-            .map_err(|source| WriteError { path, source })
+    pub fn try_lock_queue(&self) -> Result<Option<QueueLock>, WriteError> {
+        Ok(self.try_lock_in_queue("lock")?.map(QueueLock))
     }
 
-    /// A directory for what is fetched from another host, beside the jobs. It is removed at the end, and what the dead
-    /// left behind is removed now. Waits while another `orchestrate` fetches.
+    /// The lock called `name` in the directory of submissions, which is made; `None` if somebody else has it.
+    fn try_lock_in_queue(&self, name: &str) -> Result<Option<File>, WriteError> {
+        let directory = self.queue();
+        let path = directory.join(name);
+        let wrong = |source| WriteError { path: path.clone(), source };
+        fs::create_dir_all(&directory).map_err(wrong)?;
+        let file = open_or_make_lock(&path, For::Us).map_err(io::Error::from).map_err(wrong)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(wrong(error)),
+        }
+    }
+
+    /// A directory for what is fetched from another host, beside the jobs; `None` while another `orchestrate` fetches.
+    /// It is removed at the end, and what the dead left behind is removed now.
     ///
     /// # Errors
     /// It cannot be made.
-    pub fn begin_fetch(&self) -> Result<Fetching, WriteError> {
+    pub fn begin_fetch(&self) -> Result<Option<Fetching>, WriteError> {
         let queue = self.queue();
-        let path = queue.join("fetch.lock");
-        let wrong = |source| WriteError { path: path.clone(), source };
-        fs::create_dir_all(&queue).map_err(wrong)?;
-        let lock = open_or_make_lock(&path, For::Us).map_err(io::Error::from).map_err(wrong)?;
-        lock.lock().map_err(wrong)?;
+        let wrong = |source| WriteError { path: queue.clone(), source };
+        let Some(lock) = self.try_lock_in_queue("fetch.lock")? else { return Ok(None) };
         for entry in fs::read_dir(&queue).map_err(wrong)?.flatten() {
             if entry.file_name().to_string_lossy().starts_with(FETCHED) {
                 fs::remove_dir_all(entry.path()).map_err(wrong)?;
             }
         }
         let directory = tempfile::Builder::new().prefix(FETCHED).tempdir_in(&queue).map_err(wrong)?;
-        Ok(Fetching { directory, _lock: lock })
+        Ok(Some(Fetching { directory, _lock: lock }))
     }
 
     /// Freezes `submission`, with the `script` of its tasks, before the queue hears of it.
@@ -299,6 +313,14 @@ impl Store {
     pub fn close_submission(&self, name: &str) {
         // It only saves time.
         let _ = fs::write(self.submission_files(name).over(), "");
+    }
+
+    /// Notes that the submission called `name`, of which nobody knows whether its queue has it, must start nothing.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn withdraw_submission(&self, name: &str) -> Result<(), WriteError> {
+        write_atomic(&self.submission_files(name).over(), WITHDRAWN.as_bytes())
     }
 
     /// The submissions of which something can still come. What cannot be read is told, and skipped.

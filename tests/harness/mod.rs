@@ -6,6 +6,7 @@ pub(crate) mod cloud;
 pub(crate) mod hostile;
 #[cfg(target_os = "linux")]
 pub(crate) mod nvml;
+mod queue;
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -21,6 +22,8 @@ use orchestrate::plan::Inventory;
 use orchestrate::record::Record;
 use orchestrate::store::Store;
 use serde_json::Value;
+
+pub(crate) use self::queue::prints;
 
 /// The longest wait for a condition. Only a failing test waits that long.
 const BOUND: Duration = Duration::from_secs(60);

@@ -3,14 +3,12 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use orchestrate::record::Outcome;
 use serde_json::Value;
 
-use crate::harness::{Ended, Matrix, Project, Running, wait_for, write_program};
+use crate::harness::{Ended, Matrix, Project, Running, prints, wait_for};
 
 /// What the tests' `ssh` does: `hosts/` is the directory of homes and of orders to misbehave.
 const SSH: &str = r#"#!/bin/sh
@@ -38,7 +36,7 @@ echo "Welcome to $host"
 exec sh -c "$command"
 "#;
 
-/// A project with a host called `away`.
+/// A project with hosts called `away` and `other`.
 struct Hosts {
     project: Project,
 }
@@ -60,18 +58,16 @@ impl Hosts {
         let project = Project::new();
         let matrix = matrix(&project);
         let project = project.and(matrix);
-        fs::create_dir_all(project.path("hosts/away")).unwrap();
-        fs::create_dir_all(project.path("bin")).unwrap();
+        for host in ["away", "other"] {
+            fs::create_dir_all(project.path("hosts").join(host)).unwrap();
+        }
         let text = SSH.replace("HOSTS", &project.path("hosts").display().to_string());
-        write_program(&project.path("bin/ssh"), &text);
+        project.add_program("ssh", &text);
         Hosts { project }
     }
 
     fn start(&self, arguments: &[&str]) -> Running {
-        let mut command: Command = self.project.command(arguments);
-        let path = std::env::var("PATH").unwrap_or_default();
-        command.env("PATH", format!("{}:{path}", self.project.path("bin").display()));
-        Running::start(command)
+        self.project.start_with_programs(arguments)
     }
 
     fn orchestrate(&self, arguments: &[&str]) -> Ended {
@@ -91,6 +87,14 @@ impl Hosts {
         self.project.path("hosts/away/orchestrate/t").join(path)
     }
 
+    /// Replaces a word of the matrix, which must be there.
+    fn replace_in_matrix(&self, old: &str, new: &str) {
+        let file = self.project.path("t.yaml");
+        let yaml = fs::read_to_string(&file).unwrap();
+        assert!(yaml.contains(old), "no `{old}` in {yaml}");
+        fs::write(&file, yaml.replace(old, new)).unwrap();
+    }
+
     /// The files of the queue of `away` that end like this.
     fn queue_files(&self, ending: &str) -> Vec<PathBuf> {
         let Ok(entries) = fs::read_dir(self.away("runs/.hosted")) else { return Vec::new() };
@@ -108,16 +112,6 @@ impl Hosts {
             let _ = kill(Pid::from_raw(worker), Signal::SIGKILL);
         }
     }
-
-    /// Every job succeeded, after so many executions, of which no two overlapped.
-    #[track_caller]
-    fn assert_complete(&self, jobs: usize, executions: usize) {
-        let records = self.project.records();
-        let is_success = |record: &orchestrate::record::Record| record.outcome == Outcome::Succeeded;
-        assert!(records.len() == jobs && records.iter().all(is_success), "{records:?}");
-        assert_eq!(self.project.started(), executions);
-        self.project.assert_quiet();
-    }
 }
 
 /// An env on `away`, which has this very program, and more keys.
@@ -126,18 +120,12 @@ fn on_away(more: &str) -> String {
     format!("device: cpu, where: {{ ssh: {{ host: away, program: \"{program}\"{more} }} }}")
 }
 
-#[track_caller]
-fn prints(ended: Ended, text: &str) -> Ended {
-    assert!(ended.stdout.contains(text), "no `{text}` in {ended:?}");
-    ended
-}
-
 #[test]
 fn a_matrix_runs_on_a_host_and_its_results_come_here() {
     let hosts = Hosts::new(3);
     let run = hosts.orchestrate(&["run", "t.yaml"]).code(0);
     run.says("away has 3 jobs of cpu").says("done   cpu_m_fp32_bs4_run3");
-    hosts.assert_complete(3, 3);
+    hosts.project.assert_complete(3, 3);
     assert_eq!(hosts.queue_files(".ended").len(), 1);
     prints(hosts.orchestrate(&["run", "t.yaml"]).code(0), "t: all 3 jobs are done");
     prints(hosts.orchestrate(&["status"]).code(0), "t: 3 jobs: 3 done");
@@ -154,7 +142,7 @@ fn this_program_and_the_files_of_the_project_are_copied() {
     fs::create_dir(hosts.project.path("conf")).unwrap();
     fs::write(hosts.project.path("conf/a.txt"), "a").unwrap();
     hosts.orchestrate(&["run", "t.yaml"]).code(0);
-    hosts.assert_complete(1, 1);
+    hosts.project.assert_complete(1, 1);
     assert_eq!(fs::read_to_string(hosts.away("conf/a.txt")).unwrap(), "a");
     let programs: Vec<_> = fs::read_dir(hosts.away(".orchestrate/bin")).unwrap().collect();
     assert_eq!(programs.len(), 1);
@@ -163,13 +151,9 @@ fn this_program_and_the_files_of_the_project_are_copied() {
 #[test]
 fn local_jobs_and_those_of_a_host_belong_to_one_run() {
     let hosts = Hosts::new(2);
-    let file = hosts.project.path("t.yaml");
-    let yaml = fs::read_to_string(&file).unwrap();
-    let both = yaml.replace("envs: { cpu: ", "envs: { here: { device: cpu }, cpu: ");
-    assert_ne!(both, yaml);
-    fs::write(&file, both).unwrap();
+    hosts.replace_in_matrix("envs: { cpu: ", "envs: { here: { device: cpu }, cpu: ");
     hosts.orchestrate(&["run", "t.yaml"]).code(0);
-    hosts.assert_complete(4, 4);
+    hosts.project.assert_complete(4, 4);
     assert_eq!(
         fs::read_dir(hosts.away("runs"))
             .unwrap()
@@ -193,7 +177,7 @@ fn whoever_stops_following_leaves_the_host_alone_and_resume_fetches() {
     hosts.project.let_go();
     wait_for("the run to end on its host", || hosts.queue_files(".ended").len() == 1);
     hosts.orchestrate(&["resume"]).code(0);
-    hosts.assert_complete(2, 2);
+    hosts.project.assert_complete(2, 2);
 }
 
 #[test]
@@ -206,7 +190,7 @@ fn two_who_follow_double_nothing() {
     hosts.project.let_go();
     first.wait().code(0);
     second.wait().code(0);
-    hosts.assert_complete(2, 2);
+    hosts.project.assert_complete(2, 2);
     assert_eq!(hosts.queue_files(".began").len(), 1);
 }
 
@@ -222,7 +206,7 @@ fn who_comes_late_repeats_nothing_that_another_one_has_closed() {
     first.wait().code(0);
     late.signal(Signal::SIGCONT);
     late.wait().code(0);
-    hosts.assert_complete(2, 2);
+    hosts.project.assert_complete(2, 2);
 }
 
 #[test]
@@ -233,7 +217,7 @@ fn a_host_that_does_not_answer_is_asked_again() {
     run.wait_for_line("not handed to away yet: cannot ask `ssh`: away: ssh: connect to host away port 22");
     hosts.no_longer("down-away");
     run.wait().code(0);
-    hosts.assert_complete(2, 2);
+    hosts.project.assert_complete(2, 2);
 }
 
 #[test]
@@ -241,7 +225,7 @@ fn a_connection_that_is_cut_loses_and_doubles_nothing() {
     let hosts = Hosts::new(2);
     hosts.order("lose-answer");
     hosts.orchestrate(&["run", "t.yaml"]).code(0).says("closed by remote host");
-    hosts.assert_complete(2, 2);
+    hosts.project.assert_complete(2, 2);
     assert_eq!(hosts.queue_files(".began").len(), 1, "the host had it");
 }
 
@@ -254,7 +238,7 @@ fn a_host_that_was_restarted_gets_its_jobs_again() {
     hosts.project.let_go();
     run.wait().code(0).says("its run on away was lost, because its host was restarted or somebody killed it");
     assert_eq!(hosts.queue_files(".began").len(), 2);
-    hosts.assert_complete(2, 3);
+    hosts.project.assert_complete(2, 3);
 }
 
 #[test]
@@ -268,7 +252,7 @@ fn stop_ends_what_runs_there_and_resume_completes_it() {
     let stopped = hosts.project.started();
     hosts.project.let_go();
     hosts.orchestrate(&["resume"]).code(0);
-    hosts.assert_complete(2, stopped + 2);
+    hosts.project.assert_complete(2, stopped + 2);
 }
 
 #[test]
@@ -326,4 +310,101 @@ fn hosts_check_tells_what_is_missing() {
     assert_eq!((json[0]["host"].as_str(), json[0]["can_run"].as_bool()), (Some("away"), Some(false)));
     let local = Project::with(Matrix::new("t"));
     local.orchestrate(&["hosts", "check", "t.yaml"]).code(4).says("no env of t.yaml runs on a host");
+}
+
+#[test]
+fn envs_that_share_a_directory_get_their_own_files_and_setup() {
+    let hosts = Hosts::with(|_| Matrix::new("t").env(on_away(", files: [conf], setup: [\"mkdir one\"]")));
+    let other = on_away(", files: [more], setup: [\"mkdir two\"]");
+    hosts.replace_in_matrix("envs: { cpu: ", &format!("envs: {{ late: {{ {other} }}, cpu: "));
+    for name in ["conf", "more"] {
+        fs::create_dir(hosts.project.path(name)).unwrap();
+        fs::write(hosts.project.path(name).join("a.txt"), name).unwrap();
+    }
+    hosts.orchestrate(&["run", "t.yaml"]).code(0);
+    hosts.project.assert_complete(2, 2);
+    for path in ["conf/a.txt", "more/a.txt", "one", "two"] {
+        assert!(hosts.away(path).exists(), "{path}");
+    }
+}
+
+#[test]
+fn to_look_changes_no_file_that_jobs_use() {
+    let hosts = Hosts::with(|project| {
+        Matrix::new("t")
+            .env("device: cpu, where: { ssh: { host: away, files: [conf] } }")
+            .flag("--release", &project.release())
+    });
+    fs::create_dir(hosts.project.path("conf")).unwrap();
+    fs::write(hosts.project.path("conf/a.txt"), "handed over").unwrap();
+    let mut run = hosts.start(&["run", "t.yaml"]);
+    hosts.project.wait_started(1);
+    run.wait_for_line("away: 1 under way");
+    run.signal(Signal::SIGINT);
+    run.wait().code(11);
+    fs::write(hosts.project.path("conf/a.txt"), "edited").unwrap();
+    // As if this were another build than that which handed the job over.
+    fs::rename(hosts.away(".orchestrate/bin"), hosts.away(".orchestrate/earlier")).unwrap();
+    prints(hosts.orchestrate(&["status"]).code(0), "away: under way: 1 job");
+    assert_eq!(fs::read_to_string(hosts.away("conf/a.txt")).unwrap(), "handed over");
+    hosts.project.let_go();
+    hosts.orchestrate(&["resume"]).code(0);
+    hosts.project.assert_complete(1, 1);
+}
+
+#[test]
+fn stop_ends_all_that_it_reaches_and_tells_what_it_does_not() {
+    let hosts = Hosts::waiting(1);
+    let other = on_away("").replace("away", "other");
+    hosts.replace_in_matrix(
+        "envs: { cpu: ",
+        &format!("envs: {{ here: {{ device: cpu }}, late: {{ {other} }}, cpu: "),
+    );
+    let run = hosts.start(&["run", "t.yaml"]);
+    hosts.project.wait_started(1);
+    wait_for("the run on each host", || {
+        ["away", "other"].iter().all(|host| {
+            let queue = hosts.project.path(&format!("hosts/{host}/orchestrate/t/runs/.running"));
+            fs::read_dir(queue).is_ok_and(|mut entries| entries.next().is_some())
+        })
+    });
+    hosts.order("down-away");
+    hosts.orchestrate(&["stop"]).code(12).says("connect to host away").says("not everything was ended");
+    run.wait().code(11);
+    let ended = fs::read_dir(hosts.project.path("hosts/other/orchestrate/t/runs/.hosted")).unwrap();
+    assert!(ended.flatten().any(|it| it.path().extension().is_some_and(|ending| ending == "ended")));
+    hosts.no_longer("down-away");
+    prints(hosts.orchestrate(&["stop"]).code(0), "cancelled 1 task of t with away");
+    hosts.project.assert_quiet();
+}
+
+#[test]
+fn a_job_that_waits_for_its_turn_on_a_host_is_not_said_to_be_stopped() {
+    let hosts = Hosts::waiting(2);
+    let mut run = hosts.start(&["run", "t.yaml"]);
+    hosts.project.wait_started(1);
+    run.wait_for_line("away: 2 under way");
+    let refused = hosts.orchestrate(&["stop", "cpu_m_fp32_bs4_run2"]).code(12);
+    refused.says("cpu_m_fp32_bs4_run2 does not run on away now").says("`orchestrate stop t` ends all");
+    prints(
+        hosts.orchestrate(&["stop", "cpu_m_fp32_bs4_run1"]).code(0),
+        "cancelled the task of cpu_m_fp32_bs4_run1-",
+    );
+    hosts.project.let_go();
+    run.wait();
+}
+
+#[test]
+fn ctrl_c_is_heard_while_another_one_hands_over() {
+    let hosts = Hosts::waiting(1);
+    let mut run = hosts.start(&["run", "t.yaml"]);
+    hosts.project.wait_started(1);
+    run.wait_for_line("away: 1 under way");
+    let lock = fs::File::open(hosts.project.path("runs/.queue/lock")).unwrap();
+    lock.lock().unwrap();
+    // Its jobs have to be handed over once more, which is not its turn.
+    hosts.pull_the_plug();
+    run.wait_for_line("it is handed over again");
+    run.signal(Signal::SIGINT);
+    run.wait().code(11);
 }

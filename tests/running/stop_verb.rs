@@ -1,7 +1,5 @@
 //! `orchestrate stop` ends what runs in a store, whoever started it, and nothing else.
 
-use orchestrate::record::Outcome;
-
 use crate::harness::{Ended, Matrix, Project, wait_for};
 
 const FIRST: &str = "cpu_m_fp32_bs4_run1";
@@ -23,18 +21,6 @@ fn prints(ended: Ended, text: &str) -> Ended {
     ended
 }
 
-/// Every job succeeded, after so many executions.
-#[track_caller]
-fn assert_complete(project: &Project, executions: usize) {
-    let records = project.records();
-    assert!(
-        records.len() == 3 && records.iter().all(|record| record.outcome == Outcome::Succeeded),
-        "{records:?}"
-    );
-    assert_eq!(project.started(), executions);
-    project.assert_quiet();
-}
-
 #[test]
 fn a_run_is_stopped_as_by_ctrl_c_and_resume_completes_it() {
     for what in [&["stop"][..], &["stop", "t"]] {
@@ -50,7 +36,7 @@ fn a_run_is_stopped_as_by_ctrl_c_and_resume_completes_it() {
         prints(project.orchestrate(&["stop"]), "nothing runs in ");
         project.let_go();
         project.orchestrate(&["resume"]).code(0);
-        assert_complete(&project, 4);
+        project.assert_complete(3, 4);
     }
 }
 
@@ -70,7 +56,7 @@ fn a_job_is_stopped_alone_and_its_run_goes_on_without_it() {
     run.wait().code(11).says("1 job was stopped by `orchestrate stop`; continue with `orchestrate resume t`");
     assert_eq!(project.started(), 3, "it is not tried again at once");
     project.orchestrate(&["resume"]).code(0);
-    assert_complete(&project, 4);
+    project.assert_complete(3, 4);
 }
 
 /// Otherwise it would start again at once, for the other run is next.
@@ -87,7 +73,7 @@ fn a_job_that_is_stopped_is_not_started_by_another_run_that_waits() {
     second.wait().code(11);
     assert_eq!(project.started(), 3);
     project.orchestrate(&["resume"]).code(0);
-    assert_complete(&project, 4);
+    project.assert_complete(3, 4);
 }
 
 #[test]
@@ -107,7 +93,7 @@ fn a_worker_whose_orchestrate_died_is_ended() {
         prints(project.orchestrate(what), "run");
         project.let_go();
         project.orchestrate(&["resume"]).code(0);
-        assert_complete(&project, 4);
+        project.assert_complete(3, 4);
     }
 }
 
@@ -128,7 +114,7 @@ fn a_worker_that_somebody_is_adopting_is_ended_too() {
     let first = project.store().job_dirs().unwrap().remove(0).attempt(1).load_record().unwrap().unwrap();
     assert_eq!(first.outcome.kind(), "interrupted");
     project.orchestrate(&["resume"]).code(0);
-    assert_complete(&project, 4);
+    project.assert_complete(3, 4);
 }
 
 #[test]

@@ -2,13 +2,15 @@
 #![expect(clippy::disallowed_methods, reason = "what was fetched is looked at beside the store")]
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::cli::output::warn;
 use crate::files::JobDir;
 use crate::queue::{HostQuestion, SshHost};
-use crate::store::{Had, Merge, MergedJob, Store, What, record_digest, unpack};
+use crate::store::{Fetching, Had, Merge, MergedJob, Store, What, record_digest, unpack};
 use crate::text::with_causes;
 
 /// Fetches all that `host` has and `question` says that this store has not. Of the jobs with a directory in `reruns`,
@@ -23,12 +25,16 @@ pub(super) async fn fetch(
     reruns: &BTreeSet<String>,
 ) -> Result<Had, String> {
     loop {
-        let archive = host.fetch(&question).await.map_err(|error| error.to_string())?;
-        let pulled = store.begin_fetch().map_err(|error| with_causes(&error))?;
+        let pulled = begin(store).await?;
+        let archive = pulled.path().join("archive");
+        let wrong = |error: io::Error| format!("what {} sends cannot be kept: {error}", host.name());
+        let file = File::create_new(&archive).map_err(wrong)?;
+        host.fetch(&question, &file).await.map_err(|error| error.to_string())?;
         let (first, again) = (pulled.path().join("first"), pulled.path().join("again"));
-        let place = |directory: &Path| fs::create_dir(directory).map_err(|error| error.to_string());
-        place(&first).and_then(|()| place(&again))?;
-        unpack(&archive[..], &first).map_err(|error| format!("what it sent cannot be read: {error}"))?;
+        fs::create_dir(&first).and_then(|()| fs::create_dir(&again)).map_err(wrong)?;
+        File::open(&archive)
+            .and_then(|archive| unpack(archive, &first))
+            .map_err(|error| format!("what {} sent cannot be read: {error}", host.name()))?;
         let mut seen = Vec::new();
         for entry in fs::read_dir(&first).map_err(|error| error.to_string())?.flatten() {
             let dir = JobDir::at(entry.path());
@@ -50,6 +56,19 @@ pub(super) async fn fetch(
         if !is_new {
             return Ok(question.had);
         }
+    }
+}
+
+/// How often to look whether another `orchestrate` still fetches. Meanwhile, signals are heard.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A place for what is fetched.
+async fn begin(store: &Store) -> Result<Fetching, String> {
+    loop {
+        if let Some(place) = store.begin_fetch().map_err(|error| with_causes(&error))? {
+            return Ok(place);
+        }
+        tokio::time::sleep(LOOK).await;
     }
 }
 

@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use super::idle::Idle;
 use super::printed::what_was_printed;
 use super::queues::Queues;
 use super::submit::{hand_over_the_rest, submit};
@@ -22,7 +23,7 @@ use crate::job::{Job, JobId, State};
 use crate::lock::OwnerLock;
 use crate::plan::{
     Answers, Decided, Decision, Inventory, NotDone, Present, QueueId, Standing, Submitted, Verdict,
-    Whereabouts, decide, whereabouts,
+    Whereabouts, decide, idle_tasks, whereabouts,
 };
 use crate::record::HostFacts;
 use crate::stop::StopSignals;
@@ -58,6 +59,9 @@ const FIRST_PERIODS: [Duration; 2] = [Duration::from_secs(1), Duration::from_sec
 
 /// The longest time between two questions while nobody answers.
 const LONGEST_PERIOD: Duration = Duration::from_secs(60);
+
+/// The time between two questions once every job has come to its end, and some task has not.
+const CLOSING_PERIOD: Duration = Duration::from_secs(1);
 
 /// The share of the time that the store is read at most, as one of so many.
 const READING_SHARE: u32 = 20;
@@ -101,6 +105,7 @@ pub(in crate::cli) async fn follow(
         silent: 0,
         told: BTreeSet::new(),
         looks: 0,
+        idle: Idle::default(),
     };
     loop {
         let pause = tokio::select! {
@@ -144,6 +149,8 @@ struct Watch<'a> {
     /// The troubles that were told, until there is none.
     told: BTreeSet<String>,
     looks: usize,
+    /// Tasks whose jobs are done.
+    idle: Idle,
 }
 
 /// What one look has shown.
@@ -183,8 +190,10 @@ impl Watch<'_> {
         self.last.extend(seen.places.iter().map(|(id, place)| (*id, place.clone())));
         self.hand_over_again(queues, &lost, &seen).await?;
         self.close_what_is_over(&seen);
+        let idle = idle_tasks(&seen.submitted, &seen.answers, &seen.inventory);
+        let is_ending = self.idle.end(queues, idle).await;
         if self.waiting.is_empty() && !self.next_round(queues, &seen.inventory, observer).await? {
-            return Ok(None);
+            return Ok(is_ending.then_some(CLOSING_PERIOD));
         }
         self.report(&seen, observer);
         let asks_hosts = seen.submitted.iter().any(|it| it.submission.queue() != QueueId::Slurm);

@@ -2,15 +2,18 @@
 
 mod fetch;
 mod follow;
+mod idle;
 mod printed;
 mod queues;
 mod submit;
 mod view;
 
-use super::Global;
+use std::time::Duration;
+
 use super::output::warn;
+use super::{Failure, Global};
 use crate::plan::{Origin, Plan, Submitted};
-use crate::store::{Store, StoreError};
+use crate::store::{QueueLock, Store, StoreError};
 use crate::text::with_causes;
 
 pub(super) use follow::{Followed, follow};
@@ -47,4 +50,20 @@ fn load_submissions(store: &Store, matrix: Option<&str>) -> Result<Vec<Submitted
     }
     found.open.retain(|it| matrix.is_none_or(|name| it.submission.plan.matrix.name.as_str() == name));
     Ok(found.open)
+}
+
+/// How often to look whether a lock is free. Meanwhile, signals are heard.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Takes the lock of those who make submissions, and waits for it.
+///
+/// # Errors
+/// It cannot be made.
+async fn lock_queue(store: &Store) -> Result<QueueLock, Failure> {
+    loop {
+        if let Some(lock) = store.try_lock_queue().map_err(|error| Failure::store(error.into()))? {
+            return Ok(lock);
+        }
+        tokio::time::sleep(LOOK).await;
+    }
 }

@@ -176,11 +176,14 @@ impl Queues {
         HostQuestion { names: names(submitted), had }
     }
 
-    /// Ends all that these submissions have, running or not, and waits until hosts have ended it.
-    pub(super) async fn cancel(&mut self, submitted: &[Submitted]) -> Result<(), QueueError> {
+    /// Ends all that these submissions have, running or not, and waits until hosts have ended it. Returns why some did
+    /// not, as sentences. The others did.
+    pub(super) async fn cancel(&mut self, submitted: &[Submitted]) -> Vec<String> {
+        let mut troubles = Vec::new();
         let slurms = names(submitted.iter().filter(|it| it.submission.queue() == QueueId::Slurm));
         if let (Some(slurm), false) = (&mut self.slurm, slurms.is_empty()) {
-            slurm.cancel(&slurms.iter().map(String::as_str).collect::<Vec<_>>()).await?;
+            let done = slurm.cancel(&slurms.iter().map(String::as_str).collect::<Vec<_>>()).await;
+            troubles.extend(done.err().map(|error| error.to_string()));
         }
         let mut ended = BTreeSet::new();
         for it in submitted.iter().filter(|it| it.submission.queue() != QueueId::Slurm) {
@@ -197,10 +200,11 @@ impl Queues {
                 Err(error) if it.ticket.is_none() => {
                     warn(&format!("{error}; if it was handed something after all, that runs on"));
                 }
-                other => other?,
+                Err(error) => troubles.push(error.to_string()),
+                Ok(_) => {}
             }
         }
-        Ok(())
+        troubles
     }
 
     /// Ends one task of Slurm.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::Utc;
 
 use super::queues::Queues;
-use super::{Handing, open_submissions};
+use super::{Handing, lock_queue, open_submissions};
 use crate::cli::output::{print_line, say, warn};
 use crate::cli::{Exit, Failure, Global};
 use crate::job::JobId;
@@ -35,7 +35,7 @@ pub(in crate::cli) async fn submit(
         true => queues.longest_array().await,
         false => None,
     };
-    let _held = store.lock_queue().map_err(|error| Failure::store(error.into()))?;
+    let _held = lock_queue(store).await?;
     let mut known = open_submissions(handing).map_err(Failure::store)?;
     let asked = queues.ask_and_fetch(store, &mut known).await?;
     let places = whereabouts(&known, &asked.answers);
@@ -88,11 +88,14 @@ pub(super) fn not_there(
     decided.iter().filter(|decided| decided.decision.runs() && !is_there(decided)).cloned().collect()
 }
 
-/// Whether the job of `decided` was not done `before` and is done `now`.
+/// Whether the job of `decided` was not done `before` and is done `now`, or was done and has been repeated since.
 fn has_become_done(decided: &Decided, before: &Inventory, now: &Inventory) -> bool {
-    let is_done =
-        |inventory: &Inventory| matches!(inventory.jobs.get(&decided.job.id()), Some(Standing::Done(_)));
-    is_done(now) && !is_done(before)
+    let success = |inventory: &Inventory| match inventory.jobs.get(&decided.job.id()) {
+        Some(Standing::Done(record)) => Some((record.attempt, record.ended_at)),
+        _ => None,
+    };
+    let now = success(now);
+    now.is_some() && now != success(before)
 }
 
 /// Writes `submission` to the store, with its script.
@@ -161,7 +164,11 @@ pub(super) async fn hand_over_the_rest(
     handing: &Handing<'_>,
 ) -> Result<Vec<String>, Failure> {
     let Handing { store, global, .. } = *handing;
-    let _held = store.lock_queue().map_err(|error| Failure::store(error.into()))?;
+    // Nearly always there is nothing.
+    if open_submissions(handing).map_err(Failure::store)?.iter().all(|it| it.ticket.is_some()) {
+        return Ok(Vec::new());
+    }
+    let _held = lock_queue(store).await?;
     let mut refused: BTreeMap<QueueId, String> = BTreeMap::new();
     for it in open_submissions(handing).map_err(Failure::store)? {
         let queue = it.submission.queue();
@@ -174,4 +181,31 @@ pub(super) async fn hand_over_the_rest(
         }
     }
     Ok(refused.into_values().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::job::{Job, Key};
+    use crate::plan::{Decision, NotDone};
+    use crate::record::{Outcome, testing::record};
+
+    #[test]
+    fn what_somebody_has_done_or_repeated_since_is_not_handed_over() {
+        let job = Job::new(Key::example());
+        let decided = Decided { job: job.clone(), decision: Decision::Rerun { why: "it is stale".into() } };
+        let with = |standing| {
+            let mut inventory = Inventory::default();
+            inventory.jobs.insert(job.id(), standing);
+            inventory
+        };
+        let done = |attempt| with(Standing::Done(Arc::new(record(attempt, Outcome::Succeeded))));
+        let never = || with(Standing::NotDone(NotDone::NeverRan));
+        assert!(has_become_done(&decided, &never(), &done(1)));
+        assert!(has_become_done(&decided, &done(1), &done(2)), "another one repeated it");
+        assert!(!has_become_done(&decided, &done(1), &done(1)), "it is to run again");
+        assert!(!has_become_done(&decided, &done(1), &never()));
+    }
 }

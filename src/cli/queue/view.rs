@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::load_submissions;
 use super::queues::Queues;
+use super::{load_submissions, lock_queue};
 use crate::cli::output::warn;
 use crate::cli::{Exit, Failure};
 use crate::files::JobDir;
-use crate::job::JobId;
-use crate::plan::{Answers, Fate, Plan, QueueId, QueuedTask, Submitted, Whereabouts, whereabouts};
+use crate::job::{Job, JobId};
+use crate::plan::{Answers, Fate, Plan, QueueId, QueuedTask, Submitted, Whereabouts, quote, whereabouts};
 use crate::store::Store;
 use crate::text::count_text;
 
@@ -120,7 +120,7 @@ pub(in crate::cli) async fn cancel_job(store: &Store, dir: &JobDir) -> Result<Op
     };
     let is_its = |it: &&Submitted| it.submission.name == place.submission;
     let Some(of_it) = submitted.iter().find(is_its) else { return Ok(None) };
-    let queue = place.queue.name().to_owned();
+    let (queue, matrix) = (place.queue.name().to_owned(), of_it.submission.plan.matrix.name.to_string());
     if place.fate == Fate::Unknown {
         return Err(refused(&queue, asked.troubles.join("; ")));
     }
@@ -136,10 +136,19 @@ pub(in crate::cli) async fn cancel_job(store: &Store, dir: &JobDir) -> Result<Op
                 "`scancel {task}` ends all of them; `orchestrate stop JOB` ends one once it runs"
             )));
         }
-        QueueId::Slurm => queues.cancel_task(task).await,
+        QueueId::Slurm => queues.cancel_task(task).await.map(|()| true),
     };
-    ended.map_err(|error| refused(&queue, error))?;
-    Ok(Some(CancelledJob { matrix: of_it.submission.plan.matrix.name.to_string(), queue }))
+    match ended.map_err(|error| refused(&queue, error))? {
+        true => Ok(Some(CancelledJob { matrix, queue })),
+        false => Err(waits_for_its_turn(&job, &queue, &matrix)),
+    }
+}
+
+/// A host runs all that it was handed, and can end what runs.
+fn waits_for_its_turn(job: &Job, host: &str, matrix: &str) -> Failure {
+    let what = format!("{} does not run on {host} now: it waits for its turn, or has ended", job.label());
+    Failure::new(Exit::StoreUnusable, what)
+        .hint(format!("`orchestrate stop {}` ends all jobs of its matrix", quote(matrix)))
 }
 
 fn refused(queue: &str, error: impl Into<Box<dyn Error + Send + Sync>>) -> Failure {
@@ -166,6 +175,9 @@ pub(in crate::cli) fn logs_elsewhere(store: &Store, dir: &JobDir) -> Result<Opti
 /// How long Slurm may take to end tasks, beyond the grace of their workers.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How long to wait before whoever still runs is cancelled once more.
+const AGAIN: Duration = Duration::from_secs(5);
+
 /// How often to look whether they have ended.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -187,7 +199,7 @@ pub(in crate::cli) async fn cancel(
     let _held = match load_submissions(store, matrix).map_err(Failure::store)? {
         none if none.is_empty() => return Ok(BTreeMap::new()),
         // Nobody may hand anything over meanwhile.
-        _ => store.lock_queue().map_err(|error| Failure::store(error.into()))?,
+        _ => lock_queue(store).await?,
     };
     let mut submitted = load_submissions(store, matrix).map_err(Failure::store)?;
     let mut queues = Queues::find();
@@ -203,9 +215,11 @@ pub(in crate::cli) async fn cancel(
     });
     let asked = queues.ask(store, &submitted).await;
     let unknown = asked.troubles.join("; ");
-    queues.cancel(&submitted).await.map_err(|error| {
-        Failure::new(Exit::StoreUnusable, error).hint("try again when it answers; not everything was ended")
-    })?;
+    let troubles = queues.cancel(&submitted).await;
+    if !troubles.is_empty() {
+        return Err(Failure::new(Exit::StoreUnusable, troubles.join("; "))
+            .hint("try again when it answers; not everything was ended"));
+    }
     let grace = submitted.iter().flat_map(|it| it.submission.plan.envs.values()).map(|env| env.limits.grace);
     let bound = PATIENCE + grace.max().unwrap_or_default();
     wait_for_the_end(&mut queues, store, &submitted, bound, &unknown).await?;
@@ -219,9 +233,10 @@ pub(in crate::cli) async fn cancel(
             let of_matrix = ended.entry(it.submission.plan.matrix.name.to_string()).or_default();
             *of_matrix.tasks.entry(queue.name().to_owned()).or_default() += live;
         }
-        // What was never handed over must not be handed over later.
+        // What was never handed over must not be handed over later, or start if it was after all.
         if it.ticket.is_none() {
-            store.close_submission(&it.submission.name);
+            let withdrawn = store.withdraw_submission(&it.submission.name);
+            withdrawn.map_err(|error| Failure::store(error.into()))?;
         }
     }
     Ok(ended)
@@ -239,7 +254,7 @@ async fn wait_for_the_end(
     trouble: &str,
 ) -> Result<(), Failure> {
     let began = Instant::now();
-    let mut trouble = trouble.to_owned();
+    let (mut trouble, mut cancelled) = (trouble.to_owned(), began);
     loop {
         // A queue that does not answer for a moment is asked again.
         let asked = queues.ask(store, submitted).await;
@@ -259,6 +274,11 @@ async fn wait_for_the_end(
             };
             let hint = "`orchestrate status` shows them; try again".to_owned();
             return Err(Failure::new(Exit::StoreUnusable, what).hint(hint));
+        }
+        if cancelled.elapsed() >= AGAIN {
+            // A controller that is killed forgets what it was told last. A run that had just begun was not found.
+            queues.cancel(submitted).await;
+            cancelled = Instant::now();
         }
         tokio::time::sleep(LOOK).await;
     }

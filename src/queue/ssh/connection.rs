@@ -55,6 +55,7 @@ pub(super) struct Connection {
 pub(super) struct Said {
     /// Its exit code.
     pub(super) code: i32,
+    /// What it printed, unless that went elsewhere.
     pub(super) out: Vec<u8>,
     err: Vec<u8>,
 }
@@ -83,7 +84,21 @@ impl Connection {
         input: &[u8],
         patience: Duration,
     ) -> Result<Said, QueueError> {
-        let said = tokio::time::timeout(patience, self.run(script, input)).await;
+        self.call_into(script, input, patience, Stdio::piped()).await
+    }
+
+    /// The same, but what it prints goes to `out`.
+    ///
+    /// # Errors
+    /// As [`Connection::call`].
+    pub(super) async fn call_into(
+        &self,
+        script: &str,
+        input: &[u8],
+        patience: Duration,
+        out: Stdio,
+    ) -> Result<Said, QueueError> {
+        let said = tokio::time::timeout(patience, self.run(script, input, out)).await;
         let said = match said {
             Err(_) => return Err(self.silent(format!("no answer within {} s", patience.as_secs()))),
             Ok(Err(error)) => return Err(self.silent(error.to_string())),
@@ -95,7 +110,7 @@ impl Connection {
         }
     }
 
-    async fn run(&self, script: &str, input: &[u8]) -> std::io::Result<Said> {
+    async fn run(&self, script: &str, input: &[u8], out: Stdio) -> std::io::Result<Said> {
         let words = self.words(script);
         let mut child = Command::new(&self.program)
             .args(&words[1..])
@@ -104,7 +119,7 @@ impl Connection {
             .process_group(0)
             .kill_on_drop(true)
             .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
+            .stdout(out)
             .stderr(Stdio::piped())
             .spawn()?;
         let stdin = child.stdin.take();
@@ -192,7 +207,8 @@ mod tests {
     /// are here are asked.
     #[test]
     fn a_script_means_the_same_to_any_login_shell() {
-        let script = "cd '/' || exit 9\nprintf '%s\\n' \"$(pwd)\" 'it'\\''s \\ ü!' `echo 7` '\\\\' && echo $((1 + 2))";
+        let script =
+            "cd '/' || exit 9\nprintf '%s\\n' \"$(pwd)\" 'it'\\''s \\ ü!' `echo 7` '\\\\' && echo $((1 + 2))";
         let words = connection().words(script);
         assert_eq!(words[words.len() - 2], "gpu-7");
         let line = words.last().unwrap();
@@ -225,7 +241,8 @@ mod tests {
     fn an_answer_is_found_behind_what_a_shell_prints() {
         let told = said(0, "Welcome!\norchestrate: {\"a\":1}\n", "");
         assert_eq!(connection().answer(&told).unwrap(), "{\"a\":1}");
-        let told = said(0, "stopped t\nWelcome without an end of lineorchestrate: {\"b\":\"orchestrate: 2\"}\n", "");
+        let told =
+            said(0, "stopped t\nWelcome without an end of lineorchestrate: {\"b\":\"orchestrate: 2\"}\n", "");
         assert_eq!(connection().answer(&told).unwrap(), "{\"b\":\"orchestrate: 2\"}");
         let strange = connection().answer(&said(0, "Welcome!\n", "")).unwrap_err();
         assert!(strange.to_string().contains("Welcome!"), "{strange}");

@@ -11,7 +11,10 @@ mod push;
 mod scripts;
 mod words;
 
+use std::fs::File;
+use std::io;
 use std::path::Path;
+use std::process::Stdio;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -55,6 +58,11 @@ impl SshHost {
         Some(SshHost { connection, request, directory, example, key: Arc::default() })
     }
 
+    /// The host, as `ssh` knows it.
+    pub fn name(&self) -> &str {
+        &self.request.host
+    }
+
     /// The same directory, as the env of `submission` uses it.
     fn as_asked_by(&self, submission: &Submission) -> SshHost {
         let Executor::Ssh(request) = &submission.executor else { return self.clone() };
@@ -68,32 +76,36 @@ impl SshHost {
     /// [`QueueError`].
     pub async fn look(&self, question: &HostQuestion) -> Result<HostAnswer, QueueError> {
         let input = serde_json::to_vec(question).unwrap_or_default();
-        let Some(said) = self.ask("look", &input, PATIENCE).await? else { return Ok(HostAnswer::default()) };
+        let Some(said) = self.ask("look", &input, PATIENCE, None).await? else {
+            return Ok(HostAnswer::default());
+        };
         self.read(&said)
     }
 
-    /// An archive of results, as [`crate::store::Store::pack`] makes it: as many as make sense at a time.
+    /// Writes an archive of results to `archive`, as [`crate::store::Store::pack`] makes it: as many as make sense at a
+    /// time. One result alone can be larger than the memory.
     ///
     /// # Errors
     /// [`QueueError`].
-    pub async fn fetch(&self, question: &HostQuestion) -> Result<Vec<u8>, QueueError> {
+    pub async fn fetch(&self, question: &HostQuestion, archive: &File) -> Result<(), QueueError> {
         let input = serde_json::to_vec(question).unwrap_or_default();
-        match self.ask("send", &input, LONG_PATIENCE).await? {
-            Some(said) if said.code == 0 => Ok(said.out),
+        match self.ask("send", &input, LONG_PATIENCE, Some(archive)).await? {
+            Some(said) if said.code == 0 => Ok(()),
             Some(said) => Err(self.connection.refused(&said)),
             None => Err(self.gone()),
         }
     }
 
-    /// Ends all that it runs for the matrix called `matrix`, and waits until it has ended.
+    /// Ends all that it runs for the matrix or the job called `name`, and waits until it has ended. Returns whether
+    /// there was something.
     ///
     /// # Errors
     /// [`QueueError`].
-    pub async fn stop(&self, matrix: &str) -> Result<(), QueueError> {
-        let input = serde_json::to_vec(matrix).unwrap_or_default();
-        match self.ask("stop", &input, LONG_PATIENCE).await? {
-            Some(said) => self.read::<serde_json::Value>(&said).map(drop),
-            None => Ok(()),
+    pub async fn stop(&self, name: &str) -> Result<bool, QueueError> {
+        let input = serde_json::to_vec(name).unwrap_or_default();
+        match self.ask("stop", &input, LONG_PATIENCE, None).await? {
+            Some(said) => self.read(&said),
+            None => Ok(false),
         }
     }
 
@@ -119,8 +131,15 @@ impl SshHost {
         Ok(self.connection.words(&self.in_directory(&self.program()?, &[], &words)))
     }
 
-    /// Asks `orchestrate on-host` there. `None` if the directory is gone, or was never there.
-    async fn ask(&self, what: &str, input: &[u8], patience: Duration) -> Result<Option<Said>, QueueError> {
+    /// Asks `orchestrate on-host` there. What it prints goes to `out`, if that is given. `None` if the directory is
+    /// gone, or was never there.
+    async fn ask(
+        &self,
+        what: &str,
+        input: &[u8],
+        patience: Duration,
+        out: Option<&File>,
+    ) -> Result<Option<Said>, QueueError> {
         let program = self.program()?;
         // It must not take the processor from a job. Where nothing was ever handed over, there is nothing to ask.
         let script = format!(
@@ -128,13 +147,15 @@ impl SshHost {
             enter(&self.directory),
             need(&program)
         );
-        let said = self.connection.call(&script, input, patience).await?;
+        let unwritable = |error: io::Error| QueueError::Silent { program: "ssh", why: error.to_string() };
+        let out = || out.map_or(Ok(Stdio::piped()), |file| Ok(file.try_clone().map_err(unwritable)?.into()));
+        let said = self.connection.call_into(&script, input, patience, out()?).await?;
         match said.code {
             NO_DIRECTORY => Ok(None),
             // This program is another one than that which handed the jobs over.
             NO_PROGRAM => {
                 self.bring_program().await?;
-                self.connection.call(&script, input, patience).await.map(Some)
+                self.connection.call_into(&script, input, patience, out()?).await.map(Some)
             }
             _ => Ok(Some(said)),
         }
@@ -176,8 +197,7 @@ impl SshHost {
 
     /// Makes the directory, and brings the program there that is needed to ask it. Nothing that jobs use changes.
     async fn bring_program(&self) -> Result<(), QueueError> {
-        let script =
-            format!("{} && printf '{ANSWER}\"%s\"\\n' \"$(uname -sm)\"", make(&self.directory));
+        let script = format!("{} && printf '{ANSWER}\"%s\"\\n' \"$(uname -sm)\"", make(&self.directory));
         let said = self.connection.call(&script, &[], PATIENCE).await?;
         let kind: String = self.read(&said)?;
         match self.request.program {
@@ -316,7 +336,7 @@ impl Queue for SshHost {
 
     async fn cancel(&mut self, _names: &[&str]) -> Result<(), QueueError> {
         let matrix = self.example.plan.matrix.name.to_string();
-        self.stop(&matrix).await
+        self.stop(&matrix).await.map(drop)
     }
 
     async fn cancel_task(&mut self, _task: &str) -> Result<(), QueueError> {

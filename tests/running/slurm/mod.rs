@@ -2,12 +2,10 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
 use nix::sys::signal::Signal;
-use orchestrate::record::Outcome;
 
-use crate::harness::{Ended, Matrix, Project, Running, wait_for, write_program};
+use crate::harness::{Ended, Matrix, Project, Running, prints, wait_for};
 
 /// A project on a machine with Slurm.
 struct Cluster {
@@ -33,25 +31,17 @@ impl Cluster {
         let matrix = matrix(&project);
         let project = project.and(matrix);
         fs::create_dir_all(project.path("slurm")).unwrap();
-        fs::create_dir_all(project.path("bin")).unwrap();
         let (source, state) =
             (concat!(env!("CARGO_MANIFEST_DIR"), "/tests/running/slurm/slurm.py"), project.path("slurm"));
         for name in ["sbatch", "squeue", "scancel", "scontrol"] {
             let text = format!("#!/bin/sh\nexec python3 -B '{source}' '{}' {name} \"$@\"\n", state.display());
-            write_program(&project.path("bin").join(name), &text);
+            project.add_program(name, &text);
         }
         Cluster { project }
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = self.project.command(arguments);
-        let path = std::env::var("PATH").unwrap_or_default();
-        command.env("PATH", format!("{}:{path}", self.project.path("bin").display()));
-        command
-    }
-
     fn start(&self, arguments: &[&str]) -> Running {
-        Running::start(self.command(arguments))
+        self.project.start_with_programs(arguments)
     }
 
     fn orchestrate(&self, arguments: &[&str]) -> Ended {
@@ -67,6 +57,25 @@ impl Cluster {
         fs::remove_file(self.project.path("slurm").join(what)).unwrap();
     }
 
+    /// Adds an env that runs here.
+    fn also_run_here(&self) {
+        let file = self.project.path("t.yaml");
+        let yaml = fs::read_to_string(&file).unwrap();
+        let both = yaml.replace("envs: { cpu: ", "envs: { here: { device: cpu }, cpu: ");
+        assert_ne!(both, yaml);
+        fs::write(&file, both).unwrap();
+    }
+
+    /// The file of a submission.
+    fn frozen(&self) -> PathBuf {
+        let entries = fs::read_dir(self.project.path("runs/.queue")).unwrap();
+        let is_frozen = |path: &PathBuf| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            name.ends_with(".json") && !name.contains(".ticket.")
+        };
+        entries.map(|entry| entry.unwrap().path()).find(is_frozen).unwrap()
+    }
+
     /// The files of the arrays that Slurm accepted.
     fn arrays(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.project.path("slurm")).unwrap();
@@ -76,26 +85,10 @@ impl Cluster {
         arrays.sort();
         arrays
     }
-
-    /// Every job succeeded, after so many executions, of which no two overlapped.
-    #[track_caller]
-    fn assert_complete(&self, jobs: usize, executions: usize) {
-        let records = self.project.records();
-        let is_success = |record: &orchestrate::record::Record| record.outcome == Outcome::Succeeded;
-        assert!(records.len() == jobs && records.iter().all(is_success), "{records:?}");
-        assert_eq!(self.project.started(), executions);
-        self.project.assert_quiet();
-    }
 }
 
 fn on_slurm(request: &str) -> String {
     format!("device: cpu, where: {{ slurm: {{ {request} }} }}")
-}
-
-#[track_caller]
-fn prints(ended: Ended, text: &str) -> Ended {
-    assert!(ended.stdout.contains(text), "no `{text}` in {ended:?}");
-    ended
 }
 
 #[test]
@@ -103,7 +96,7 @@ fn a_matrix_runs_in_an_array_and_what_is_done_is_not_handed_over_again() {
     let cluster = Cluster::new(5, "pack: 2, partition: gpu");
     let run = cluster.orchestrate(&["run", "t.yaml"]).code(0);
     run.says("Slurm has 5 jobs of cpu as 3 tasks of array 101").says("done   cpu_m_fp32_bs4_run5");
-    cluster.assert_complete(5, 5);
+    cluster.project.assert_complete(5, 5);
     for record in cluster.project.records() {
         let slurm = record.provenance.slurm.clone().expect("it ran in a task");
         assert!(slurm.task.starts_with("101_") && slurm.node.is_some(), "{slurm:?}");
@@ -135,7 +128,7 @@ fn whoever_stops_following_leaves_the_queue_alone_and_resume_follows_again() {
     let resumed = cluster.start(&["resume"]);
     cluster.project.let_go();
     resumed.wait().code(0);
-    cluster.assert_complete(2, 2);
+    cluster.project.assert_complete(2, 2);
     assert_eq!(cluster.arrays().len(), 1, "nothing was handed over twice");
 }
 
@@ -152,7 +145,7 @@ fn stop_cancels_what_waits_and_what_runs_and_resume_completes_it() {
     prints(cluster.orchestrate(&["stop"]).code(0), "nothing runs in ");
     cluster.project.let_go();
     cluster.orchestrate(&["resume"]).code(0);
-    cluster.assert_complete(4, stopped + 4);
+    cluster.project.assert_complete(4, stopped + 4);
 }
 
 #[test]
@@ -163,9 +156,9 @@ fn a_task_that_slurm_lost_is_handed_over_again_and_one_that_ended_is_not() {
     let run = cluster.orchestrate(&["run", "t.yaml"]).code(10);
     let run = run.says("run1: Slurm's task 101_0 was lost, because its node failed; it is handed over again");
     run.says("Slurm's task 101_1 was ended by Slurm at its time limit");
-    cluster.assert_complete(2, 2);
+    cluster.project.assert_complete(2, 2);
     cluster.orchestrate(&["resume"]).code(0);
-    cluster.assert_complete(3, 3);
+    cluster.project.assert_complete(3, 3);
     assert_eq!(cluster.arrays().len(), 3);
 }
 
@@ -178,7 +171,7 @@ fn an_array_that_slurm_forgot_is_handed_over_again() {
     cluster.order("forget-101", "");
     cluster.no_longer("hold");
     run.wait().code(0).says("is no longer known to Slurm; it is handed over again");
-    cluster.assert_complete(2, 2);
+    cluster.project.assert_complete(2, 2);
 }
 
 #[test]
@@ -186,7 +179,7 @@ fn a_submission_whose_answer_was_lost_is_found_again() {
     let cluster = Cluster::new(2, "");
     cluster.order("lose-answer", "");
     cluster.orchestrate(&["run", "t.yaml"]).code(0).says("not handed to Slurm yet: ");
-    cluster.assert_complete(2, 2);
+    cluster.project.assert_complete(2, 2);
     assert_eq!(cluster.arrays().len(), 1, "Slurm had it");
 }
 
@@ -199,7 +192,7 @@ fn without_an_answer_nothing_is_lost_and_slurm_is_asked_again() {
     run.wait_for_line("nothing is lost, and it is tried again");
     cluster.no_longer("dead");
     run.wait().code(0);
-    cluster.assert_complete(2, 2);
+    cluster.project.assert_complete(2, 2);
     assert_eq!(cluster.arrays().len(), 1);
 }
 
@@ -225,25 +218,17 @@ fn a_task_that_slurm_runs_twice_at_once_runs_each_job_once() {
     let cluster = Cluster::waiting(2, "pack: 2");
     let run = cluster.start(&["run", "t.yaml"]);
     cluster.project.wait_started(1);
-    let queue = cluster.project.path("runs/.queue");
-    let names = fs::read_dir(&queue).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let frozen =
-        names.into_iter().find(|name| name.ends_with(".json") && !name.contains(".ticket.")).unwrap();
-    let again = cluster.start(&["run-task", &queue.join(frozen).display().to_string(), "0"]);
+    let again = cluster.start(&["run-task", &cluster.frozen().display().to_string(), "0"]);
     cluster.project.let_go();
     again.wait().code(0);
     run.wait().code(0);
-    cluster.assert_complete(2, 2);
+    cluster.project.assert_complete(2, 2);
 }
 
 #[test]
 fn where_there_is_no_slurm_its_jobs_are_not_here_and_the_others_run() {
     let cluster = Cluster::with(|_| Matrix::new("t").env(on_slurm("")));
-    let file = cluster.project.path("t.yaml");
-    let yaml = fs::read_to_string(&file).unwrap();
-    let both = yaml.replace("envs: { cpu: ", "envs: { here: { device: cpu }, cpu: ");
-    assert_ne!(both, yaml);
-    fs::write(&file, both).unwrap();
+    cluster.also_run_here();
     fs::remove_file(cluster.project.path("bin/sbatch")).unwrap();
     let bare = |arguments: &[&str]| {
         let mut command = cluster.project.command(arguments);
@@ -252,7 +237,7 @@ fn where_there_is_no_slurm_its_jobs_are_not_here_and_the_others_run() {
         Running::start(command).wait()
     };
     bare(&["run", "t.yaml"]).code(0);
-    cluster.assert_complete(1, 1);
+    cluster.project.assert_complete(1, 1);
     prints(
         bare(&["status"]).code(0),
         "Slurm starts the jobs of the env `cpu`, and its programs are not here",
@@ -273,11 +258,9 @@ fn a_dry_run_prints_what_would_be_handed_over_and_hands_over_nothing() {
 #[test]
 fn a_matrix_can_have_local_envs_beside_those_of_slurm() {
     let cluster = Cluster::new(2, "");
-    let file = cluster.project.path("t.yaml");
-    let yaml = fs::read_to_string(&file).unwrap();
-    fs::write(&file, yaml.replace("envs: { cpu: ", "envs: { here: { device: cpu }, cpu: ")).unwrap();
+    cluster.also_run_here();
     cluster.orchestrate(&["run", "t.yaml"]).code(0);
-    cluster.assert_complete(4, 4);
+    cluster.project.assert_complete(4, 4);
     let by_slurm = cluster.project.records().iter().filter(|it| it.provenance.slurm.is_some()).count();
     assert_eq!(by_slurm, 2);
 }
@@ -288,13 +271,7 @@ fn a_task_refuses_what_is_no_submission_of_it() {
     cluster.orchestrate(&["run", "t.yaml"]).code(0);
     cluster.orchestrate(&["run-task", "t.yaml", "0"]).code(2).says("t.yaml is no submission");
     cluster.orchestrate(&["run-task", "none.json", "0"]).code(12).says("cannot read none.json");
-    let queue = cluster.project.path("runs/.queue");
-    let names = fs::read_dir(&queue).unwrap().map(|entry| entry.unwrap().path());
-    let frozen = names.into_iter().find(|path| {
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        name.ends_with(".json") && !name.contains(".ticket.")
-    });
-    let frozen = frozen.unwrap();
+    let frozen = cluster.frozen();
     cluster
         .orchestrate(&["run-task", &frozen.display().to_string(), "7"])
         .code(2)
@@ -317,7 +294,7 @@ fn a_job_that_waits_in_the_queue_is_stopped_alone_if_its_task_has_no_other() {
         .says("`orchestrate resume t` runs it again");
     cluster.no_longer("hold");
     run.wait().code(10).says("Slurm's task 101_1 was cancelled");
-    cluster.assert_complete(2, 2);
+    cluster.project.assert_complete(2, 2);
 
     let packed = Cluster::new(3, "pack: 3");
     packed.order("hold", "Priority");
@@ -329,4 +306,57 @@ fn a_job_that_waits_in_the_queue_is_stopped_alone_if_its_task_has_no_other() {
         .says("`scancel 101_0` ends all of them");
     prints(packed.orchestrate(&["stop"]).code(0), "cancelled 1 task of t with Slurm");
     run.wait().code(11);
+}
+
+#[test]
+fn what_the_user_prefers_to_see_of_slurm_hides_no_task() {
+    let cluster = Cluster::waiting(2, "");
+    let prefers = [("SQUEUE_PARTITION", "other"), ("SCANCEL_STATE", "PENDING")];
+    let mut run = cluster.project.start_with_variables(&["run", "t.yaml"], &prefers);
+    cluster.project.wait_started(1);
+    run.wait_for_line("running on n1");
+    let stopped = cluster.project.start_with_variables(&["stop"], &prefers).wait().code(0);
+    prints(stopped, "cancelled 2 tasks of t with Slurm");
+    run.wait().code(11);
+    assert_eq!(cluster.arrays().len(), 1, "nothing was taken for forgotten");
+}
+
+#[test]
+fn a_request_to_cancel_that_slurm_forgot_is_made_again() {
+    let cluster = Cluster::waiting(1, "");
+    let run = cluster.start(&["run", "t.yaml"]);
+    cluster.project.wait_started(1);
+    cluster.order("lose-cancel", "");
+    prints(cluster.orchestrate(&["stop"]).code(0), "cancelled 1 task of t with Slurm");
+    cluster.project.assert_quiet();
+    run.wait().code(11);
+}
+
+#[test]
+fn a_task_that_slurm_lists_after_its_jobs_are_done_is_ended() {
+    let cluster = Cluster::new(2, "");
+    cluster.order("linger", "");
+    let run = cluster.orchestrate(&["run", "t.yaml"]).code(0);
+    run.says("Slurm's task 101_0 is ended: it is still listed, and its jobs are done");
+    cluster.project.assert_complete(2, 2);
+    let array = fs::read_to_string(&cluster.arrays()[0]).unwrap();
+    assert!(array.matches("\"CANCELLED\"").count() == 2, "{array}");
+}
+
+#[test]
+fn what_stop_took_back_starts_nothing_if_slurm_has_it_after_all() {
+    let cluster = Cluster::new(1, "");
+    cluster.order("lose-answer", "");
+    cluster.order("hold", "Priority");
+    let mut run = cluster.start(&["run", "t.yaml"]);
+    run.wait_for_line("not handed to Slurm yet");
+    run.signal(Signal::SIGKILL);
+    run.wait();
+    fs::remove_file(cluster.frozen().with_extension("ticket.json")).unwrap_or_default();
+    cluster.orchestrate(&["stop"]).code(0);
+    cluster
+        .orchestrate(&["run-task", &cluster.frozen().display().to_string(), "0"])
+        .code(0)
+        .says("was stopped");
+    assert_eq!(cluster.project.started(), 0);
 }

@@ -9,6 +9,8 @@ STATE holds `array-<id>.json` for each array. What a test wants to go wrong is a
     fate-<task>      the next task of this number ends at once in the state that the file names
     hold             tasks stay pending, for the reason in the file
     forget-<id>      nobody has ever heard of this array
+    lose-cancel      the next request to cancel is accepted and forgotten
+    linger           tasks stay listed as running after their end
 
 A controller of its own, started by sbatch, runs the tasks of an array, two at a time, until none is left.
 """
@@ -87,6 +89,9 @@ def sbatch(arguments):
 
 
 def squeue(arguments):
+    # A user can prefer to see some tasks only.
+    if os.environ.get("SQUEUE_PARTITION", "main") != "main":
+        return
     names = option(arguments, "name").split(",")
     with locked():
         for array in arrays():
@@ -99,11 +104,15 @@ def squeue(arguments):
 def scancel(arguments):
     names = (option(arguments, "name") or "").split(",")
     words = [word for word in arguments if not word.startswith("-")]
+    live = [state for state in LIVE if state == os.environ.get("SCANCEL_STATE", state)]
+    if (STATE / "lose-cancel").exists():
+        (STATE / "lose-cancel").unlink()
+        return
     with locked():
         for array in arrays():
             for number, task in array["tasks"].items():
                 is_named = array["name"] in names or f"{array['id']}_{number}" in words
-                if is_named and task["state"] in LIVE:
+                if is_named and task["state"] in live:
                     task["state"] = "CANCELLED"
                     if task["pid"]:
                         with contextlib.suppress(ProcessLookupError):
@@ -126,7 +135,7 @@ def control(arguments):
                 if child.poll() is not None:
                     del running[task]
                     seen = array["tasks"][task]
-                    if seen["state"] == "RUNNING":
+                    if seen["state"] == "RUNNING" and not (STATE / "linger").exists():
                         seen["state"] = "COMPLETED" if child.returncode == 0 else "FAILED"
             start(array, running)
             save(array)
