@@ -1,13 +1,20 @@
 //! The processes of this system, as the kernel lists them in `/proc`: their numbers, families, names, times, locks.
-//! The rooms `lock`, `host` and `run` call it; it uses `clean` only. It never signals a process and never judges one.
+//! The rooms `lock`, `store`, `host` and `run` call it; it uses `clean` only. It never signals a process and never
+//! judges one.
 //!
 //! What the kernel does not show, or does not show to this user, is absent. On a system without `/proc`, such as macOS,
 //! that is everything.
 #![expect(clippy::disallowed_methods, reason = "the kernel shows processes as files")]
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::{self, Metadata};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::unistd::{SysconfVar, sysconf};
 
 use crate::clean::clean_text;
 
@@ -33,6 +40,29 @@ pub struct ProcessStat {
     /// When it was started, in ticks since the system booted. With the boot, this tells it from every other process
     /// that has had its number or will have it.
     pub start: Option<u64>,
+}
+
+/// Which file of the system it is, whatever its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileNumber {
+    device: u64,
+    number: u64,
+}
+
+impl FileNumber {
+    /// That of the file or directory at `path`.
+    pub fn of(path: &Path) -> Option<FileNumber> {
+        let data = fs::metadata(path).ok()?;
+        Some(FileNumber { device: data.dev(), number: data.ino() })
+    }
+}
+
+impl ProcessStat {
+    /// How long after the boot of the system the process was started.
+    pub fn started_since_boot(&self) -> Option<Duration> {
+        let per_second = sysconf(SysconfVar::CLK_TCK).ok()??;
+        Some(Duration::from_secs_f64(self.start? as f64 / per_second as f64))
+    }
 }
 
 impl ProcessTable {
@@ -75,6 +105,23 @@ impl ProcessTable {
         pids
     }
 
+    /// Identifies this boot of the system.
+    pub fn boot_id(&self) -> Option<String> {
+        let text = fs::read_to_string(self.root.join("sys/kernel/random/boot_id")).ok()?;
+        Some(text.trim().to_owned())
+    }
+
+    /// The process `pid`, its parent, that one's parent, and so on.
+    pub fn line_of(&self, pid: u32) -> BTreeSet<u32> {
+        let mut line = BTreeSet::new();
+        let mut next = Some(pid);
+        // A number that was reused while we climb can lead back.
+        while let Some(pid) = next.filter(|pid| *pid > 0 && line.insert(*pid)) {
+            next = self.stat(pid).map(|stat| stat.parent);
+        }
+        line
+    }
+
     /// The family and the times of the process `pid`.
     pub fn stat(&self, pid: u32) -> Option<ProcessStat> {
         parse_stat(&lossy(self.read(pid, "stat")?))
@@ -89,6 +136,34 @@ impl ProcessTable {
     pub fn was_started_with(&self, pid: u32, variable: &[u8]) -> bool {
         let environment = self.read(pid, "environ").unwrap_or_default();
         environment.split(|byte| *byte == 0).any(|entry| entry == variable)
+    }
+
+    /// The path in the variable `name` with which the process `pid` was started, as that process wrote it.
+    pub fn path_in(&self, pid: u32, name: &str) -> Option<PathBuf> {
+        let environment = self.read(pid, "environ")?;
+        let value = environment
+            .split(|byte| *byte == 0)
+            .find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
+        Some(PathBuf::from(OsString::from_vec(value.to_vec())))
+    }
+
+    /// What the process `pid` finds at `path`, which is absolute. In a container, that is another file than we find.
+    pub fn find_as(&self, pid: u32, path: &Path) -> Option<FileNumber> {
+        let root = self.root.join(pid.to_string()).join("root");
+        match fs::metadata(&root).is_ok() {
+            true => FileNumber::of(&root.join(path.strip_prefix("/").ok()?)),
+            false => FileNumber::of(path),
+        }
+    }
+
+    /// The file that the process `pid` has open as number `handle`.
+    pub fn open_file(&self, pid: u32, handle: u32) -> Option<FileNumber> {
+        FileNumber::of(&self.root.join(pid.to_string()).join("fd").join(handle.to_string()))
+    }
+
+    /// The program that the process `pid` executes.
+    pub fn program(&self, pid: u32) -> Option<FileNumber> {
+        FileNumber::of(&self.root.join(pid.to_string()).join("exe"))
     }
 
     /// Whether the process `pid` keeps a lock on `file` by one of its handles. A process that only waits for the lock
@@ -160,6 +235,14 @@ pub(crate) mod testing {
         /// Adds a file of the process `pid`.
         pub(crate) fn file(&self, pid: u32, name: &str, contents: &[u8]) -> &Self {
             let path = self.0.path().join(pid.to_string()).join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, contents).unwrap();
+            self
+        }
+
+        /// Adds a file of the system.
+        pub(crate) fn system(&self, name: &str, contents: &[u8]) -> &Self {
+            let path = self.0.path().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, contents).unwrap();
             self

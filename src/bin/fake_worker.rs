@@ -7,6 +7,9 @@
 //! With `--trace`, every execution appends `started <label> <pid>` and, if it comes to that, `ended <label>` to
 //! `DIR/executions`, and two that overlap in time leave `DIR/overlap`. With `--release`, it goes on only once that file
 //! exists, so that a test decides how long it runs. `--elapsed S` is the length of the window that it reports.
+//!
+//! `ranks` is a launcher as `torchrun` is: two ranks in sessions of their own do the work, with all files closed but
+//! their outputs. Those of `bare-ranks` close these too. They are told apart by `--rank R`, and the first one measures.
 #![expect(clippy::disallowed_methods, reason = "a worker is a program of its own; this one may do anything")]
 
 use std::collections::BTreeMap;
@@ -15,7 +18,7 @@ use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, exit};
+use std::process::{Command, ExitStatus, Stdio, exit};
 use std::time::{Duration, Instant};
 
 use nix::libc;
@@ -31,10 +34,11 @@ fn main() {
     let flags = Flags::parse();
     let trace = flags
         .get("trace")
+        .filter(|_| flags.works())
         .map(|directory| Trace::start(Path::new(directory), flags.get("label").unwrap_or("?")));
     println!("{}", Progress::Preparing.line());
     println!("{}", Progress::Measure { done: 1, of: 2 }.line());
-    if let Some(release) = flags.get("release") {
+    if let Some(release) = flags.get("release").filter(|_| flags.works() || flags.get("rank").is_some()) {
         wait_until(|| Path::new(release).exists());
     }
     let code = behave(&flags);
@@ -48,6 +52,11 @@ fn main() {
 fn behave(flags: &Flags) -> i32 {
     match flags.get("behave").unwrap_or("ok") {
         "ok" => flags.measure(&[]),
+        "ranks" | "bare-ranks" => match flags.get("rank") {
+            Some("0") => flags.measure(&[]),
+            Some(_) => 0,
+            None => launch(flags),
+        },
         "iterations" => flags.iterate(),
         "scattered" => {
             flags.measure(&[("\"elapsed_s\":0.5", &format!("\"elapsed_s\":0.{}", 5 + flags.repeat() % 3))])
@@ -204,6 +213,31 @@ fn leave(mut command: Command, flags: &Flags) -> i32 {
     flags.measure(&[])
 }
 
+/// Starts two ranks, and waits for them.
+fn launch(flags: &Flags) -> i32 {
+    let start = |rank: &str| {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(std::env::args_os().skip(1)).args(["--rank", rank]).stdin(Stdio::null());
+        if flags.get("behave") == Some("bare-ranks") {
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+        }
+        // SAFETY: plain system calls, allowed between fork and exec.
+        unsafe {
+            command.pre_exec(|| {
+                for file in 3..1024 {
+                    libc::fcntl(file, libc::F_SETFD, libc::FD_CLOEXEC);
+                }
+                nix::unistd::setsid().map(drop).map_err(Into::into)
+            })
+        };
+        command.spawn()
+    };
+    let ranks: std::io::Result<Vec<_>> = ["0", "1"].into_iter().map(start).collect();
+    let ended =
+        ranks.and_then(|ranks| ranks.into_iter().map(|mut rank| rank.wait()).collect::<Result<Vec<_>, _>>());
+    i32::from(!ended.is_ok_and(|ended| ended.iter().all(ExitStatus::success)))
+}
+
 /// The flags by name.
 struct Flags(BTreeMap<String, String>);
 
@@ -220,6 +254,12 @@ impl Flags {
 
     fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
+    }
+
+    /// Whether this process does the work, and no other does it for it.
+    fn works(&self) -> bool {
+        let is_launcher = self.get("behave").is_some_and(|behaviour| behaviour.ends_with("ranks"));
+        !is_launcher || self.get("rank") == Some("0")
     }
 
     fn batch(&self) -> u64 {

@@ -23,6 +23,9 @@ pub enum Ending {
         /// The signal that killed the worker, if one did.
         signal: Option<i32>,
     },
+    /// `time` was killed and reported nothing. Processes of the worker lived on and ended later, before the eyes of
+    /// another `orchestrate`.
+    Outlived,
     /// SIGKILL ended the worker while the kernel's OOM killer was active. Linux overcommits memory, so running out of
     /// it ends a process this way.
     KilledForMemory,
@@ -53,6 +56,8 @@ impl Ending {
             (Ending::Ended { code: None, signal: None }, None) => {
                 Ending::Interrupted { message: "nobody saw it end, and `time` left no report".to_owned() }
             }
+            (Ending::Outlived, None) => Ending::Outlived,
+            (Ending::Outlived, report) => Ending::UNSEEN.with_report(report),
             (Ending::Ended { code, signal }, report) => {
                 Ending::of_chain(code, signal, report.and_then(|report| report.exit))
             }
@@ -121,7 +126,8 @@ impl Ending {
 ///   the signal arrived during the window or after it, and repeating a job costs less than a wrong number. The
 ///   measurement stays in the record.
 /// - If neither exit code nor signal is known, a valid measurement decides, because a worker writes it last. That
-///   happens if `orchestrate` died, on a system whose `time` does not report the exit.
+///   happens if `orchestrate` died, on a system whose `time` does not report the exit, or if the worker outlived
+///   `time`.
 pub fn decide_outcome(
     key: &Key,
     ending: &Ending,
@@ -150,7 +156,13 @@ pub fn decide_outcome(
         (Ending::Ended { code: None, signal: None }, None) => {
             Outcome::Interrupted { message: "it ended unobserved and left no measurement".to_owned() }
         }
-        (Ending::Ended { code: None, signal: None }, Some(_)) => measured(key, report, lived_s),
+        (Ending::Outlived, None) => {
+            let message = "`time` was killed, and what was left of the worker ended without a measurement";
+            Outcome::Interrupted { message: message.to_owned() }
+        }
+        (Ending::Ended { code: None, signal: None } | Ending::Outlived, Some(_)) => {
+            measured(key, report, lived_s)
+        }
     }
 }
 
@@ -288,6 +300,7 @@ mod tests {
                 ended(None, None),
                 "interrupted bad_output succeeded setting_mismatch out_of_memory unsupported",
             ),
+            (Ending::Outlived, "interrupted bad_output succeeded setting_mismatch out_of_memory unsupported"),
             (
                 Ending::KilledForMemory,
                 "out_of_memory out_of_memory out_of_memory out_of_memory out_of_memory unsupported",

@@ -9,6 +9,7 @@
 //! | [`process`] | the process chain, in its own process group |
 //! | `orphans` | the processes that a worker leaves behind outside of its group |
 //! | `supervise` | watches a chain until it ends |
+//! | `survivors` | the worker of an `orchestrate` that died, and how it is ended |
 //! | [`stop`] | ends a worker whose `orchestrate` died, for the verb `stop` |
 //! | `telemetry` | the sensors' readings while a job runs |
 //! | `profiler` | finds the profilers and asks what they can count here |
@@ -29,6 +30,7 @@ mod profiler;
 pub mod site;
 pub mod stop;
 mod supervise;
+mod survivors;
 mod telemetry;
 
 pub use dispatch::{RunOrder, dispatch};

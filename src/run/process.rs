@@ -19,7 +19,7 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::libc;
 use nix::sys::signal::{Signal, kill, killpg};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, getpgrp};
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 
 use super::orphans::{Orphans, reap, to_pid};
@@ -28,7 +28,7 @@ use crate::host::probe_process_start;
 use crate::lock::{DeviceLock, JobLock, inherited};
 use crate::processes::{ProcessStat, ProcessTable};
 use crate::protocol::MEASUREMENT_VARIABLE;
-use crate::store::{Attempt, WorkerGroup};
+use crate::store::WorkerGroup;
 
 /// A running process chain. All of its processes keep the locks open with which it was started.
 #[derive(Debug)]
@@ -186,26 +186,14 @@ pub fn code_and_signal(status: ExitStatus) -> (Option<i32>, Option<i32>) {
 pub struct Group(Pid);
 
 impl Group {
-    /// The group of the worker of `attempt` in `dir`. `None` if the worker has ended, or if the system has no `/proc`
-    /// and the group was not noted.
-    pub fn of_worker(dir: &AttemptDir, attempt: &Attempt) -> Option<Group> {
-        Group::of_worker_in(&ProcessTable::of_system(), dir, attempt, probe_process_start)
+    /// The group with this number. Zero would mean our own.
+    pub(super) fn numbered(number: u32) -> Option<Group> {
+        to_pid(number).map(Group)
     }
 
-    /// [`Group::of_worker`] among the processes of `table`. `start` tells when a process started where there is no
-    /// table.
-    fn of_worker_in(
-        table: &ProcessTable,
-        dir: &AttemptDir,
-        attempt: &Attempt,
-        start: impl Fn(u32) -> Option<String>,
-    ) -> Option<Group> {
-        if table.is_shown() {
-            let first = processes_of_worker(table, &dir.measurement()).into_iter().next()?;
-            return table.stat(first).and_then(|stat| to_pid(stat.group)).map(Group);
-        }
-        let noted = attempt.group().filter(|noted| start(noted.leader).as_ref() == Some(&noted.start))?;
-        to_pid(noted.leader).map(Group)
+    /// Whether it is our own.
+    pub(super) fn is_ours(self) -> bool {
+        self.0 == getpgrp()
     }
 
     /// What a later `orchestrate` needs to find the group. `None` if it does not need anything, because the system has
@@ -214,7 +202,11 @@ impl Group {
         self.to_note_in(&ProcessTable::of_system(), probe_process_start)
     }
 
-    fn to_note_in(self, table: &ProcessTable, start: impl Fn(u32) -> Option<String>) -> Option<WorkerGroup> {
+    pub(super) fn to_note_in(
+        self,
+        table: &ProcessTable,
+        start: impl Fn(u32) -> Option<String>,
+    ) -> Option<WorkerGroup> {
         let is_needed = !table.is_shown();
         let start = is_needed.then(|| start(self.leader())).flatten()?;
         Some(WorkerGroup { leader: self.leader(), start })
@@ -353,17 +345,6 @@ pub fn worker_variable(path: &Path) -> Vec<u8> {
     [MEASUREMENT_VARIABLE.as_bytes(), b"=", path.as_os_str().as_bytes()].concat()
 }
 
-/// Ends the worker of `attempt` in `dir`: gently, and by force after the grace of its limits. Returns whether there was
-/// one.
-pub async fn end_worker(dir: &AttemptDir, attempt: &Attempt) -> bool {
-    let Some(group) = Group::of_worker(dir, attempt) else { return false };
-    group.interrupt();
-    group.is_gone_within(attempt.limits.grace).await;
-    group.kill();
-    kill_escaped(&dir.measurement());
-    true
-}
-
 /// Kills one process.
 pub fn kill_process(pid: u32) {
     if let Some(pid) = to_pid(pid) {
@@ -372,9 +353,9 @@ pub fn kill_process(pid: u32) {
     }
 }
 
-/// Kills the processes of a worker that have left its group, since they would keep the device and its lock. Returns
-/// whether there were any.
-pub fn kill_escaped(path: &Path) -> bool {
+/// Kills the processes of a worker of ours that have left its group, since they would keep the device and its lock.
+/// Returns whether there were any.
+fn kill_escaped(path: &Path) -> bool {
     let mut found = false;
     // A process can start another one while we look. A few rounds catch all but malicious ones.
     for _ in 0..10 {
@@ -393,9 +374,7 @@ pub fn kill_escaped(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::{JobDir, to_sealed_json};
     use crate::processes::testing::FakeProc;
-    use crate::store::example_attempt as attempt;
 
     fn group(number: u32) -> Group {
         Group(to_pid(number).unwrap())
@@ -446,52 +425,5 @@ mod tests {
         assert!(!group(5).has_living(&proc.table()));
         proc.process(7, b"caf\xe9", 'S', 1, 5);
         assert!(group(5).has_living(&proc.table()), "a process counts, whatever it calls itself");
-    }
-
-    #[test]
-    fn a_worker_is_known_by_where_it_writes_its_measurement() {
-        let proc = FakeProc::new();
-        let dir = JobDir::at("/store/job".into()).attempt(1);
-        let path = dir.measurement();
-        let environment = format!("HOME=/\0{MEASUREMENT_VARIABLE}={}\0", path.display());
-        fs::create_dir(proc.root().join("self")).unwrap();
-        proc.process(8, b"shell", 'S', 1, 8)
-            .process(9, b"worker", 'S', 8, 9)
-            .file(9, "environ", environment.as_bytes())
-            .process(12, b"loader", 'S', 9, 12)
-            .file(12, "environ", environment.as_bytes());
-        assert_eq!(processes_of_worker(&proc.table(), &path), [9, 12]);
-        // The table tells, so nothing else is asked.
-        let noted = attempt().with_worker_in(WorkerGroup { leader: 8, start: "now".into() });
-        let find = |dir| Group::of_worker_in(&proc.table(), dir, &noted, |_| panic!("asked"));
-        assert_eq!(find(&dir), Some(group(9)));
-        assert_eq!(find(&JobDir::at("/store/job".into()).attempt(2)), None);
-        assert_eq!(group(9).to_note_in(&proc.table(), |_| panic!("asked")), None);
-    }
-
-    #[test]
-    fn without_a_table_of_processes_a_worker_is_known_by_its_noted_group() {
-        let proc = FakeProc::new();
-        let table = ProcessTable::in_directory(proc.root().join("nowhere"));
-        let directory = tempfile::tempdir().unwrap();
-        let dir = JobDir::at(directory.path().to_owned()).attempt(1);
-        let start = |pid: u32| (pid == 9).then(|| "Mon Nov 23 01:02:03 2026".to_owned());
-        let find = |start: &dyn Fn(u32) -> Option<String>| {
-            Group::of_worker_in(&table, &dir, &Attempt::load(&dir).unwrap(), start)
-        };
-        let attempt = attempt();
-        fs::create_dir_all(dir.path()).unwrap();
-        fs::write(dir.attempt(), to_sealed_json(&attempt)).unwrap();
-        assert_eq!(find(&start), None, "nothing was noted, as in an attempt of an older version");
-        assert_eq!(group(8).to_note_in(&table, start), None, "a number alone is not noted");
-        attempt.note_group(&dir, group(9).to_note_in(&table, start).unwrap()).unwrap();
-        assert_eq!(find(&start), Some(group(9)));
-        assert_eq!(
-            find(&|_| Some("Mon Nov 23 01:02:04 2026".into())),
-            None,
-            "another process has its number"
-        );
-        assert_eq!(find(&|_| None), None, "it has ended");
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left");
     }
 }

@@ -6,8 +6,9 @@
 use std::time::Duration;
 
 use super::error::DispatchError;
-use super::process::{Group, end_worker, kill_escaped, kill_process};
+use super::process::kill_process;
 use super::supervise::{asked, seen};
+use super::survivors::{Groups, end_worker};
 use crate::event::Observer;
 use crate::files::{AttemptDir, WriteError, write_plain};
 use crate::lock::{JobLock, Patience, orphaned_keepers};
@@ -27,7 +28,7 @@ pub fn ask_to_end(dir: &AttemptDir) -> Result<(), WriteError> {
 /// Whether the worker of `open` is seen to run, or something that it left behind.
 pub fn is_running(open: &OpenAttempt, store: &Store) -> bool {
     let path = store.job_dir(&open.job).lock();
-    Group::of_worker(&open.dir, &open.attempt).is_some() || !orphaned_keepers(&path).is_empty()
+    Groups::of_worker(&open.dir, &open.attempt).is_some() || !orphaned_keepers(&path).is_empty()
 }
 
 /// Ends the worker of `open`, whose `orchestrate` died, and what it left behind, and records that the attempt was
@@ -43,14 +44,13 @@ pub async fn end_orphan(
     let OpenAttempt { job, dir, attempt } = open;
     ask_to_end(dir)?;
     end_worker(dir, attempt).await;
-    kill_escaped(&dir.measurement());
     let job_dir = store.job_dir(job);
     orphaned_keepers(&job_dir.lock()).into_iter().for_each(kill_process);
     let mut patience = Patience { no_wait: false, signals: None, observer };
     let lock = JobLock::lock(job, job_dir.clone(), &mut patience);
     let Ok(lock) = tokio::time::timeout(PATIENCE, lock).await else { return Ok(false) };
     let lock = lock.map_err(DispatchError::Lock)?;
-    if Group::of_worker(dir, attempt).is_some() {
+    if Groups::of_worker(dir, attempt).is_some() {
         return Ok(false);
     }
     // Somebody else may have recorded it meanwhile.

@@ -222,10 +222,15 @@ impl Attempt {
         Attempt { started_since_boot_s: since_boot.map(|span| span.as_secs_f64()), ..self }
     }
 
+    /// When it began, as the time since the boot.
+    pub(super) fn began_since_boot(&self) -> Option<Duration> {
+        Duration::try_from_secs_f64(self.started_since_boot_s?).ok()
+    }
+
     /// The time since the start, at `since_boot` on the boot `boot_id`; `None` without a clock that nobody can set.
     fn elapsed(&self, boot_id: Option<&str>, since_boot: Option<Duration>) -> Option<Duration> {
         boot_id.filter(|boot_id| self.provenance.host.boot_id.as_deref() == Some(*boot_id))?;
-        since_boot?.checked_sub(Duration::try_from_secs_f64(self.started_since_boot_s?).ok()?)
+        since_boot?.checked_sub(self.began_since_boot()?)
     }
 
     /// The time until the attempt's limit, at `since_boot` on the boot `boot_id`.

@@ -14,9 +14,10 @@ use super::cache::{CacheReader, Kept, Stamps, TICK, is_worth_writing, stamps_ahe
 use super::directory::{Entries, Store};
 use super::error::StoreError;
 use super::record::RecordError;
+use super::survivors::Survivors;
 use crate::files::{AttemptDir, JobDir, read_regular_text};
 use crate::job::{Job, Key};
-use crate::lock::{Owners, open_lock};
+use crate::lock::{Owners, is_owner_alive, open_lock};
 use crate::plan::{Inventory, NotDone, Problem, Standing, quote};
 use crate::record::{Pool, Record};
 use crate::text::with_causes;
@@ -57,7 +58,8 @@ impl Store {
     /// The inventory of only the directory of `job`.
     pub fn load_job(&self, job: &Job) -> Inventory {
         let mut inventory = Inventory::default();
-        read_job_dir(&self.job_dir(job), &mut inventory, &mut Pool::default());
+        let survivors = Survivors::of_system();
+        read_job_dir(&self.job_dir(job), &mut inventory, &mut Pool::default(), &survivors);
         inventory
     }
 }
@@ -84,6 +86,7 @@ impl Reading {
         mut cache: Option<CacheReader>,
     ) -> Option<Reading> {
         let mut pool = Pool::default();
+        let survivors = Survivors::of_system();
         let mut reading = Reading { done: Vec::with_capacity(dirs.len()), ..Reading::default() };
         for ((place, dir), stamps) in dirs.iter().enumerate().zip(stamps) {
             let name = dir.name();
@@ -95,7 +98,7 @@ impl Reading {
                     reading.inventory.jobs.insert(record.id, Standing::Done(Arc::clone(&record)));
                     Some(record)
                 }
-                None => read_job_dir(dir, &mut reading.inventory, &mut pool),
+                None => read_job_dir(dir, &mut reading.inventory, &mut pool, &survivors),
             };
             if let (Some(stamps), Some(record)) = (stamps, record) {
                 reading.new += usize::from(is_new);
@@ -108,17 +111,22 @@ impl Reading {
 
 /// Reads the directory of a job into `inventory`. Returns the record if it is all that there is to tell: the job is
 /// done, and nothing is beside its record.
-pub(super) fn read_job_dir(dir: &JobDir, inventory: &mut Inventory, pool: &mut Pool) -> Option<Arc<Record>> {
+pub(super) fn read_job_dir(
+    dir: &JobDir,
+    inventory: &mut Inventory,
+    pool: &mut Pool,
+    survivors: &Survivors,
+) -> Option<Arc<Record>> {
     let record = dir.load_record();
     if let Ok(Some(record)) = record {
         let record = Arc::new(pool.lean(record));
         if record.outcome.is_success() {
-            let is_alone = read_beside(dir, &record, inventory);
+            let is_alone = read_beside(dir, &record, inventory, survivors);
             inventory.jobs.insert(record.id, Standing::Done(Arc::clone(&record)));
             return is_alone.then_some(record);
         }
         tell_torn_attempts(dir, inventory);
-        let not_done = unfinished(dir, record.attempt);
+        let not_done = unfinished(dir, record.attempt, survivors);
         let not_done = not_done.unwrap_or_else(|| NotDone::Failed(Arc::clone(&record)));
         inventory.jobs.insert(record.id, Standing::NotDone(not_done));
         return None;
@@ -132,7 +140,7 @@ pub(super) fn read_job_dir(dir: &JobDir, inventory: &mut Inventory, pool: &mut P
         inventory.problems.push(Problem { path, message, remedy: None, newer: true });
         return None;
     }
-    read_job_dir_without_record(dir, &record, inventory);
+    read_job_dir_without_record(dir, &record, inventory, survivors);
     None
 }
 
@@ -141,6 +149,7 @@ fn read_job_dir_without_record(
     dir: &JobDir,
     record: &Result<Option<Record>, RecordError>,
     inventory: &mut Inventory,
+    survivors: &Survivors,
 ) {
     let job = match load_key(dir) {
         Ok(Some(key)) => Job::new(key),
@@ -163,16 +172,16 @@ fn read_job_dir_without_record(
             problem(inventory, dir, message.clone());
             NotDone::Corrupt { message }
         }
-        None => unfinished(dir, 0).unwrap_or(NotDone::NeverRan),
+        None => unfinished(dir, 0, survivors).unwrap_or(NotDone::NeverRan),
     };
     inventory.jobs.insert(job.id(), Standing::NotDone(standing));
 }
 
 /// Reads what is beside the record of a done job: a re-run without a record, and the accepted changes. Returns whether
 /// there is nothing.
-fn read_beside(dir: &JobDir, record: &Record, inventory: &mut Inventory) -> bool {
+fn read_beside(dir: &JobDir, record: &Record, inventory: &mut Inventory, survivors: &Survivors) -> bool {
     let mut is_alone = true;
-    if let Some(rerun) = unfinished(dir, record.attempt) {
+    if let Some(rerun) = unfinished(dir, record.attempt, survivors) {
         tell_torn_attempts(dir, inventory);
         inventory.reruns.insert(record.id, rerun);
         is_alone = false;
@@ -202,7 +211,7 @@ fn tell_torn_attempts(dir: &JobDir, inventory: &mut Inventory) {
 }
 
 /// The standing of a job with an attempt after `recorded` that is not finished; `None` if there is none.
-pub(super) fn unfinished(dir: &JobDir, recorded: u32) -> Option<NotDone> {
+pub(super) fn unfinished(dir: &JobDir, recorded: u32, survivors: &Survivors) -> Option<NotDone> {
     // Attempts are numbered in order. Of a finished job, which most are, this is cheaper than to list them.
     if recorded > 0 && !dir.attempt(recorded + 1).path().exists() {
         return None;
@@ -212,16 +221,24 @@ pub(super) fn unfinished(dir: &JobDir, recorded: u32) -> Option<NotDone> {
     if last <= recorded || (recorded > 0 && came_to_nothing(&attempt)) {
         return None;
     }
-    let is_running = is_locked(dir) || is_beyond_locks(dir, &attempt);
+    let is_running = is_locked(dir) || runs_without_lock(dir, &attempt, survivors);
     Some(if is_running { NotDone::Running } else { NotDone::Unfinished { attempts: last } })
 }
 
-/// Whether the owner of `attempt` is at work where no lock tells: on another host, or on a file system without locks.
-pub(super) fn is_beyond_locks(dir: &JobDir, attempt: &AttemptDir) -> bool {
-    let running = dir.path().parent().and_then(|root| Some(Store::at(root).ok()?.running()));
-    let owner = Attempt::load(attempt).ok();
-    let owner = owner.as_ref().and_then(Attempt::owner);
-    running.zip(owner).is_some_and(|(running, owner)| Owners::of(running).is_beyond_locks(owner))
+/// Whether `attempt` of the job in `dir` is running, although nobody holds the job's lock. Its owner can be at work
+/// where no lock tells: on another host, or on a file system without locks. Or its owner died, and processes of its
+/// worker live on that keep no lock.
+pub(super) fn runs_without_lock(dir: &JobDir, attempt: &AttemptDir, survivors: &Survivors) -> bool {
+    let Ok(facts) = Attempt::load(attempt) else { return false };
+    let owners = || Some(Owners::of(Store::at(dir.path().parent()?).ok()?.running()));
+    let Some(owners) = owners() else { return false };
+    let is_owned = match facts.owner() {
+        Some(owner) if owners.is_beyond_locks(owner) => return true,
+        Some(owner) => owners.is_at_work(owner),
+        // An older version wrote it.
+        None => is_owner_alive(dir),
+    };
+    !is_owned && !survivors.of(attempt, &facts).is_empty()
 }
 
 /// The last attempt that was started.

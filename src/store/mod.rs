@@ -1,6 +1,7 @@
 //! The store: reads `runs/` into an inventory, and writes it so that no crash can tear a file.
 //! The verbs and the room `run` call it; to write in a job's directory, a caller must hold the job's lock.
-//! It never looks at the host, starts nothing, and only knows about a job what its files tell.
+//! It never looks at the host, starts nothing, and only knows about a job what its files and its worker's processes
+//! tell.
 //!
 //! ```text
 //! runs/<label>-<12 hex of id>/
@@ -50,6 +51,7 @@ mod plans;
 mod record;
 mod save;
 mod submissions;
+mod survivors;
 mod telemetry;
 #[cfg(test)]
 mod tests;
@@ -70,6 +72,7 @@ pub use parcel::{Had, pack_files, record_digest, unpack};
 pub use record::RecordError;
 pub use save::save_record;
 pub use submissions::{Fetching, QueueLock, SubmissionError, SubmissionFiles, Submissions};
+pub use survivors::{Survivor, Survivors};
 pub use telemetry::load_telemetry;
 #[cfg(test)]
 pub(crate) use tests::attempt as example_attempt;

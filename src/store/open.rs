@@ -1,9 +1,12 @@
 //! Attempts without a record: those that run, and those that were cut off.
 
+use std::collections::BTreeSet;
+
 use super::attempt::Attempt;
 use super::directory::Store;
 use super::error::StoreError;
 use super::inventory::{is_locked, last_begun, load_key};
+use super::survivors::Survivors;
 use crate::files::{AttemptDir, JobDir};
 use crate::job::Job;
 
@@ -19,12 +22,15 @@ pub struct OpenAttempt {
 }
 
 impl Store {
-    /// Every attempt without a record. Where locks tell (`by_locks`), only those that are running.
+    /// Every attempt without a record. Where locks tell (`by_locks`), only those that may be running: somebody holds
+    /// the job's lock, or a process that keeps none says that it belongs to such a job.
     ///
     /// # Errors
     /// [`StoreError::Read`].
     pub fn open_attempts(&self, by_locks: bool) -> Result<Vec<OpenAttempt>, StoreError> {
-        let dirs = self.job_dirs()?.into_iter().filter(|dir| !by_locks || is_locked(dir));
+        let named = if by_locks { Survivors::of_system().job_names() } else { BTreeSet::new() };
+        let may_run = |dir: &JobDir| !by_locks || named.contains(&dir.name()) || is_locked(dir);
+        let dirs = self.job_dirs()?.into_iter().filter(may_run);
         Ok(dirs.filter_map(|dir| self.open_attempt(&dir)).collect())
     }
 

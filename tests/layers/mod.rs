@@ -46,7 +46,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("processes", &["clean"]),
     ("stop", &[]),
     ("lock", &["job", "clean", "matrix", "event", "files", "processes", "stop"]),
-    ("store", &["job", "shared", "protocol", "record", "matrix", "plan", "text", "files", "lock"]),
+    (
+        "store",
+        &["job", "shared", "protocol", "record", "matrix", "plan", "text", "files", "processes", "lock"],
+    ),
     ("host", &["job", "clean", "processor", "record", "plan", "files", "processes"]),
     ("queue", &["job", "clean", "matrix", "plan", "files", "store", "host"]),
     ("prepare", &["job", "protocol", "record", "plan", "dataset", "event", "files", "lock", "host"]),

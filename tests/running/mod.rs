@@ -16,6 +16,7 @@ mod names;
 mod outcomes;
 mod output;
 mod preflight;
+mod ranks;
 mod repeats;
 mod seal;
 mod secrets;

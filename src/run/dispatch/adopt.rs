@@ -1,8 +1,9 @@
 //! Adoption: finishes the attempts left behind by an `orchestrate` that died.
 //!
-//! Its worker, if it still runs, holds the job's lock. Once we hold that lock, the worker and all of its children are
-//! gone, and the files they left tell how the attempt ended. Nothing is started meanwhile. Nothing is killed except a
-//! worker that exceeds its time limit, and what a worker left behind, since nobody else is there to end them.
+//! Its worker, if it still runs, holds the job's lock. Some processes of a worker have closed it. Once we hold that
+//! lock, and none of those is left, the worker and all of its children are gone. The files they left tell how the
+//! attempt ended. Nothing is started meanwhile. Nothing is killed except a worker that exceeds its time limit, and what
+//! a worker left behind, since nobody else is there to end them.
 #![expect(clippy::disallowed_methods, reason = "a run happens in time")]
 
 use std::time::Duration;
@@ -10,8 +11,9 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use humantime::format_duration;
 
+use super::outlast::outlives_time;
 use super::state::{Halt, Run};
-use crate::event::{Event, Waiting, WorkerFate};
+use crate::event::{Event, WorkerFate};
 use crate::files::AttemptDir;
 use crate::host::{probe_counters, probe_since_boot};
 use crate::job::{Job, State};
@@ -19,10 +21,11 @@ use crate::lock::{JobLock, Owners, is_owner_alive, orphaned_keepers};
 use crate::matrix::Limits;
 use crate::plan::{Decided, Decision, NotDone, Standing};
 use crate::record::{Ending, Record};
-use crate::run::process::{Group, kill_escaped, kill_process};
+use crate::run::process::kill_process;
 use crate::run::supervise::{NEVER, asked, bound_output, stopping_event};
+use crate::run::survivors::{Groups, kill_survivors};
 use crate::stop::Stop;
-use crate::store::{Attempt, End, Store, save_record, tidy};
+use crate::store::{Attempt, End, Store, Survivors, save_record, tidy};
 
 /// Whether the job of `decided` has an attempt without a record whose `orchestrate` died.
 pub(super) fn is_orphan(decided: &Decided, store: &Store, owners: &Owners) -> bool {
@@ -86,7 +89,7 @@ impl Run<'_> {
         self.heed_signals().await?;
         let attempt = last_attempt(self.order.store, job);
         let has_worker = |(dir, attempt): &(AttemptDir, Attempt)| {
-            !self.owner.owners().locks_work() && Group::of_worker(dir, attempt).is_some()
+            !self.owner.owners().locks_work() && Groups::of_worker(dir, attempt).is_some()
         };
         let Some((dir, attempt)) = attempt.as_ref().filter(|found| running || has_worker(found)) else {
             let lock = self.lock_job(job, WorkerFate::GoesOn(job)).await?;
@@ -95,12 +98,15 @@ impl Run<'_> {
         // Its own `orchestrate` can no longer stop it at its time limit, nor end what it leaves behind.
         let left = attempt.time_left(self.order.host.boot_id.as_deref(), probe_since_boot()).min(NEVER);
         let watched = tokio::select! {
-            lock = self.lock_after_worker(job, dir, attempt) => Watched::Locked(lock?),
+            locked = self.lock_after_worker(job, dir, attempt) => {
+                let (lock, seen) = locked?;
+                Watched::Locked(lock, seen)
+            }
             watched = watch(attempt, dir, left) => watched,
         };
         match watched {
-            Watched::Locked(lock) => self.settle(job, &lock, Seen::Ended).map(|_| ()),
-            Watched::Ended => self.end_leftovers(job, dir).await,
+            Watched::Locked(lock, seen) => self.settle(job, &lock, seen).map(|_| ()),
+            Watched::Ended => self.end_leftovers(job, dir, attempt).await,
             Watched::TooLong => {
                 let too_long = Ending::TimedOut { after_s: attempt.limits.timeout.as_secs_f64() };
                 self.stop_orphan(job, dir, attempt, too_long).await
@@ -109,32 +115,25 @@ impl Run<'_> {
         }
     }
 
-    /// Takes the lock of `job`, which its worker in `dir` holds until it has ended. Where locks do not work, waits for
-    /// the worker itself.
+    /// Takes the lock of `job`, which its worker in `dir` holds until it has ended, and waits for those processes of
+    /// the worker that hold no lock.
     async fn lock_after_worker(
         &mut self,
         job: &Job,
         dir: &AttemptDir,
         attempt: &Attempt,
-    ) -> Result<JobLock, Halt> {
-        if !self.owner.owners().locks_work() {
-            let what = format!("the worker of {}, started by an orchestrate that died", job.label());
-            self.observer.event(&Event::Waiting(&Waiting { what, holder: None }));
-            while Group::of_worker(dir, attempt).is_some() {
-                tokio::select! {
-                    () = tokio::time::sleep(LOOK) => {}
-                    _ = self.signals.next() => return Err(self.stopped(WorkerFate::GoesOn(job))),
-                }
-            }
-            self.observer.event(&Event::Resumed);
-        }
-        self.lock_job(job, WorkerFate::GoesOn(job)).await
+    ) -> Result<(JobLock, Seen), Halt> {
+        // While the lock is held, `time` might be gone, and the worker be all that is left.
+        let lived_on = outlives_time(&Survivors::of_system().of(dir, attempt), attempt);
+        let lock = self.lock_job(job, WorkerFate::GoesOn(job)).await?;
+        let outlived = self.outlast(job, &lock, dir, attempt).await?;
+        Ok((lock, if lived_on || outlived { Seen::Outlived } else { Seen::Ended }))
     }
 
     /// Ends what an adopted worker left behind, which keeps its lock, and finishes its attempt.
-    async fn end_leftovers(&mut self, job: &Job, dir: &AttemptDir) -> Result<(), Halt> {
+    async fn end_leftovers(&mut self, job: &Job, dir: &AttemptDir, attempt: &Attempt) -> Result<(), Halt> {
         let path = self.order.store.job_dir(job).lock();
-        kill_escaped(&dir.measurement());
+        kill_survivors(dir, attempt);
         orphaned_keepers(&path).into_iter().for_each(kill_process);
         let lock = self.lock_job(job, WorkerFate::None).await?;
         self.settle(job, &lock, Seen::EndedWithLeftovers).map(|_| ())
@@ -149,22 +148,24 @@ impl Run<'_> {
         why: Ending,
     ) -> Result<(), Halt> {
         let limits = &attempt.limits;
-        let ending = match Group::of_worker(dir, attempt) {
+        let ending = match Groups::of_worker(dir, attempt) {
             // It has just ended, or this system cannot find it.
             None => Ending::UNSEEN,
-            Some(group) => {
+            Some(groups) => {
                 if matches!(why, Ending::TimedOut { .. }) {
                     self.tell_too_long(job, limits);
                 }
-                group.interrupt();
-                self.grant(group, limits.grace).await;
-                group.kill();
-                kill_escaped(&dir.measurement());
+                groups.interrupt();
+                self.grant(&groups, limits.grace).await;
+                groups.kill();
+                kill_survivors(dir, attempt);
                 why
             }
         };
         let lock = self.lock_job(job, WorkerFate::None).await?;
-        if self.order.store.load_job(job).is_settled(job) {
+        // Somebody else may have recorded it meanwhile, and even tried the job again.
+        let open = self.order.store.open_attempt(lock.dir());
+        if open.is_none_or(|open| open.dir != *dir) {
             return self.settle(job, &lock, Seen::Ended).map(|_| ());
         }
         self.adopt(job, &lock, ending, Seen::Ended).map(|_| ())
@@ -180,9 +181,9 @@ impl Run<'_> {
         self.observer.event(&Event::Note(&text));
     }
 
-    /// Waits until `group` has ended, but at most for `grace`, and not if it is to be killed at once.
-    async fn grant(&mut self, group: Group, grace: Duration) {
-        let gone = group.is_gone_within(grace);
+    /// Waits until `groups` have ended, but at most for `grace`, and not if they are to be killed at once.
+    async fn grant(&mut self, groups: &Groups, grace: Duration) {
+        let gone = groups.are_gone_within(grace);
         tokio::pin!(gone);
         loop {
             tokio::select! {
@@ -238,7 +239,8 @@ impl Run<'_> {
         if is_beyond_locks(job, self.order.store, &self.owner.owners()) {
             return Ok(Settled::Elsewhere);
         }
-        let record = self.adopt(job, lock, Ending::UNSEEN, seen)?;
+        let ending = if seen == Seen::Outlived { Ending::Outlived } else { Ending::UNSEEN };
+        let record = self.adopt(job, lock, ending, seen)?;
         let is_success = record.is_some_and(|record| record.outcome.is_success());
         Ok(if is_success { Settled::Closed } else { Settled::Open })
     }
@@ -309,6 +311,8 @@ pub(super) enum Seen {
     Gone,
     /// It ended while we waited.
     Ended,
+    /// Its `time` was gone, and the rest of it ended while we waited.
+    Outlived,
     /// It ended while we waited, and what it left behind had to be ended.
     EndedWithLeftovers,
 }
@@ -316,7 +320,7 @@ pub(super) enum Seen {
 /// Why the wait for an adopted worker is over.
 enum Watched {
     /// All of its processes have ended, so its lock is ours.
-    Locked(JobLock),
+    Locked(JobLock, Seen),
     /// It has ended, but something that it left behind keeps its lock.
     Ended,
     /// It exceeded its time limit.

@@ -163,6 +163,7 @@ impl<'a> Run<'a> {
 
     async fn everything(&mut self) -> Result<(), Halt> {
         self.adopt_orphans().await?;
+        self.outlast_others().await?;
         // Whoever runs again may be needed less, and others more.
         loop {
             self.all_that_wait().await?;
@@ -343,10 +344,16 @@ impl<'a> Run<'a> {
                 () = others.lost(&owners) => None,
             };
             self.others = others;
-            match locked {
-                Some(locked) => return self.unless_stopped(locked, WorkerFate::None),
-                None => self.adopt_orphans_of_the_dead().await?,
+            let Some(locked) = locked else {
+                self.adopt_orphans_of_the_dead().await?;
+                continue;
+            };
+            let lock = self.unless_stopped(locked, WorkerFate::None)?;
+            // The lock may be ours because somebody has just died, and left a worker that keeps no lock.
+            if self.others.look(&owners) {
+                self.adopt_orphans_of_the_dead().await?;
             }
+            return Ok(lock);
         }
     }
 

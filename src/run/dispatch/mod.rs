@@ -4,15 +4,16 @@
 //! larger batches of the same config are not tried. And where a matrix lets the results decide how often a config runs,
 //! `plan` is asked again what is needed, with the new records.
 //!
-//! Locks are always taken in this order: host, device, job. Whoever waits for a job's lock alone, to adopt its attempt,
-//! holds no other lock. Whatever makes load, or waits for a machine without load, comes after the locks, in this order:
-//! the profiler's questions, the cool-down, the gate.
+//! Locks are always taken in this order: host, device, job. Whoever waits for a job's lock to adopt its attempt holds
+//! no lock of another job. Whatever makes load, or waits for a machine without load, comes after the locks, in this
+//! order: the profiler's questions, the cool-down, the gate.
 
 mod adopt;
 mod alike;
 mod budget;
 mod jobs;
 mod missed;
+mod outlast;
 mod pass_gate;
 mod start;
 mod state;

@@ -10,9 +10,10 @@ use crate::job::Job;
 use crate::plan::{Held, Inventory, NotDone, Standing};
 use crate::record::{Pool, Record};
 use crate::store::inventory::{
-    has_attempts, is_beyond_locks, is_locked, last_begun, read_job_dir, unfinished,
+    has_attempts, is_locked, last_begun, read_job_dir, runs_without_lock, unfinished,
 };
 use crate::store::record::parse_record;
+use crate::store::survivors::Survivors;
 use crate::store::verify::breaches;
 use crate::text::with_causes;
 
@@ -57,7 +58,7 @@ pub(super) fn look(dir: &JobDir) -> Found {
     if !breaches.is_empty() {
         return Found::Damaged(breaches.join("; "));
     }
-    match unfinished(dir, record.attempt) {
+    match unfinished(dir, record.attempt, &Survivors::of_system()) {
         // A success stays one while its job is repeated.
         Some(not_done) if !record.outcome.is_success() => Found::Unfinished(why_unfinished(&not_done)),
         _ => {
@@ -74,7 +75,7 @@ pub(in crate::store) fn is_sound(dir: &JobDir) -> bool {
 
 fn look_without_record(dir: &JobDir) -> Found {
     let mut inventory = Inventory::default();
-    read_job_dir(dir, &mut inventory, &mut Pool::default());
+    read_job_dir(dir, &mut inventory, &mut Pool::default(), &Survivors::of_system());
     match (inventory.jobs.values().next(), inventory.problems.first()) {
         (Some(Standing::NotDone(NotDone::Corrupt { message })), _) => Found::Damaged(message.clone()),
         (Some(Standing::NotDone(not_done)), _) => Found::Unfinished(why_unfinished(not_done)),
@@ -138,7 +139,7 @@ pub(super) fn is_bare(dir: &JobDir) -> bool {
 /// Why nobody must touch what is in `dir`, where its lock does not tell or is not asked.
 pub(super) fn is_at_work(dir: &JobDir) -> bool {
     let open = last_begun(dir).filter(|attempt| !attempt.record().exists());
-    open.is_some_and(|attempt| is_beyond_locks(dir, &attempt))
+    open.is_some_and(|attempt| runs_without_lock(dir, &attempt, &Survivors::of_system()))
 }
 
 /// Whether somebody holds the lock of the job in `dir`, or is at work beyond the reach of locks.
