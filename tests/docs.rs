@@ -6,14 +6,16 @@ mod mentions;
 use std::fs;
 
 use orchestrate::analysis::facts::circumstances_table;
-use orchestrate::analysis::marks::{effects_table, evidence_table, marks_table, thresholds_table};
-use orchestrate::analysis::table::{About, CSV_FILES, CsvFile, Section, comparison_sections};
+use orchestrate::analysis::marks::{each_mark, effects_table, evidence_table, marks_table, thresholds_table};
+use orchestrate::analysis::table::{About, CSV_FILES, CsvFile, Section, Source, comparison_sections};
 use orchestrate::architecture;
 use orchestrate::cli::Exit;
 use orchestrate::job::{Declaration, PARAMETERS, ParamValue, ParameterType};
 use orchestrate::protocol::WorkerExit;
 use orchestrate::record::{Outcome, inherited_list, sensors_table};
-use orchestrate::report::{FIGURES, Figure};
+use orchestrate::report::{DATA_PACKAGE, FIGURES, Figure};
+
+use strum::IntoEnumIterator;
 
 use super::harness::{Matrix, Project};
 use super::readme::pages::{Page, manual, page, root};
@@ -39,7 +41,7 @@ const TABLES: &[Table] = &[
     Table { page: "docs/marks.md", name: "effects", text: |_, _| effects_table() },
     Table { page: "docs/marks.md", name: "thresholds", text: |_, _| thresholds_table() },
     Table { page: "docs/marks.md", name: "evidence", text: |_, _| evidence_table() },
-    Table { page: "docs/reference/commands.md", name: "exit-codes", text: |_, _| Exit::markdown() },
+    Table { page: "docs/reference/exit-codes.md", name: "exit-codes", text: |_, _| Exit::markdown() },
     Table { page: "docs/troubleshooting.md", name: "outcomes", text: |_, _| Outcome::markdown() },
     Table { page: "docs/protocol.md", name: "worker-exit-codes", text: |_, _| WorkerExit::markdown() },
     Table { page: "docs/reference/parameters.md", name: "parameters", text: |_, _| parameters() },
@@ -49,6 +51,8 @@ const TABLES: &[Table] = &[
     Table { page: "docs/reading-the-report.md", name: "figures", text: |_, _| figures() },
     Table { page: "docs/reading-the-report.md", name: "csv-files", text: |_, _| csv_files() },
     Table { page: "docs/comparing.md", name: "comparison", text: |_, _| comparison() },
+    Table { page: "docs/reference/marks.md", name: "each-mark", text: |_, _| each_mark() },
+    Table { page: "docs/reference/columns.md", name: "sources", text: |_, _| sources() },
     Table { page: "docs/reference/columns.md", name: "files", text: |_, _| columns() },
     Table { page: "docs/reference/columns.md", name: "sensors", text: |_, _| sensors_table() },
 ];
@@ -249,11 +253,21 @@ fn comparison() -> String {
 fn section(Section { title, note, columns }: &Section) -> String {
     let title = if title.is_empty() { String::new() } else { format!("### {title}\n\n") };
     let note = if note.is_empty() { String::new() } else { format!("{note}\n\n") };
-    let row = |About { name, meaning, absent }: &About| {
-        format!("| `{name}` | {meaning} | {} |\n", absent.unwrap_or_default()).replace("|  |", "| |")
+    let row = |about: &About| {
+        let About { name, meaning, cell_type, source, absent } = about;
+        let unit = about.unit().filter(|_| cell_type.is_number()).unwrap_or("–");
+        let (cell_type, source, absent) = (cell_type.as_str(), source.as_str(), absent.unwrap_or("never"));
+        format!("| `{name}` | {cell_type} | {unit} | {source} | {meaning} | {absent} |\n")
     };
     let rows: String = columns.iter().map(row).collect();
-    format!("{title}{note}| column | meaning | `NA` if |\n|---|---|---|\n{rows}\n")
+    let header = "| column | type | unit | source | meaning | `NA` if |\n|---|---|---|---|---|---|";
+    format!("{title}{note}{header}\n{rows}\n")
+}
+
+/// Where the values of columns come from.
+fn sources() -> String {
+    let row = |source: Source| format!("| {} | {} |\n", source.as_str(), source.meaning());
+    format!("| source | what it is |\n|---|---|\n{}", Source::iter().map(row).collect::<String>())
 }
 
 #[test]
@@ -263,7 +277,7 @@ fn every_file_that_aggregate_writes_is_declared() {
     project.orchestrate(&["aggregate"]).code(0);
     let entries = fs::read_dir(project.path("report/t")).expect("aggregate writes tables");
     let mut found: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    let mut declared: Vec<&str> = CSV_FILES.iter().map(|file| file.name).collect();
+    let mut declared: Vec<&str> = CSV_FILES.iter().map(|file| file.name).chain([DATA_PACKAGE]).collect();
     found.sort_unstable();
     declared.sort_unstable();
     assert_eq!(found, declared);

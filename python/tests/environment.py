@@ -18,7 +18,7 @@ import venv
 
 # What Python's half of PyTorch imports, and what the tests and the example use.
 PACKAGES = ("typing_extensions", "sympy", "networkx", "jinja2", "fsspec", "filelock", "numpy", "pillow", "packaging",
-            "pyyaml", "tqdm")
+            "pyyaml", "tqdm", "pandas")
 # These would fetch PyTorch again, with all that it needs.
 WITHOUT_DEPENDENCIES = ("torchvision==0.26.0", "lightning==2.6.6", "lightning-utilities==0.15.3", "torchmetrics==1.9.0")
 # Libraries of CUDA that are no part of the driver; the driver's own are looked for at run time.

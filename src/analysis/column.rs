@@ -1,11 +1,15 @@
-//! Tables of words, and their columns: one [`Column`] declares a name, a meaning, when a cell is `NA`, and the value.
+//! Tables of words, and their columns: one [`Column`] declares a name, a meaning, a source, when a cell is `NA`, and
+//! the value. The type follows from the value, and the unit from the name.
 //!
-//! The header, the cells and the manual's reference come from the same declaration, so they cannot get out of step.
+//! The header, the cells, the manual's reference and the schema beside the tables come from the same declaration, so
+//! they cannot get out of step.
 
 use std::borrow::Cow;
-use std::fmt::Display;
 use std::io::{self, Write};
 
+use super::cell_type::{CellType, Shown};
+use super::source::Source;
+use super::units::unit_of;
 use crate::clean::clean_text;
 
 /// What stands where a value is not known.
@@ -14,17 +18,22 @@ pub const NOT_KNOWN: &str = "NA";
 /// A table of words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// Names of the columns.
-    pub header: Vec<String>,
-    /// Each as long as the header.
+    /// The columns.
+    pub columns: Vec<About>,
+    /// Each as long as the columns.
     pub rows: Vec<Vec<String>>,
 }
 
 impl Table {
+    /// The names of the columns.
+    pub fn header(&self) -> Vec<String> {
+        names(&self.columns)
+    }
+
     /// The table as CSV. Cells that a spreadsheet would take for a formula begin with `'`.
     pub fn csv(&self) -> String {
         let mut text = Vec::new();
-        let written = write_csv(std::iter::once(&self.header).chain(&self.rows), &mut text);
+        let written = write_csv(std::iter::once(&self.header()).chain(&self.rows), &mut text);
         written.expect("memory takes all bytes");
         String::from_utf8(text).expect("words are UTF-8 and so is what csv puts between them")
     }
@@ -32,16 +41,21 @@ impl Table {
 
 /// A table whose rows are made one after the other. There can be a hundred thousand, each with a hundred cells.
 pub struct Rows<'a> {
-    header: Vec<String>,
+    columns: Vec<About>,
     rows: Box<dyn Iterator<Item = Vec<String>> + 'a>,
 }
 
 impl<'a> Rows<'a> {
+    /// The columns.
+    pub fn columns(&self) -> &[About] {
+        &self.columns
+    }
+
     /// Each row with the one of `others` at its place behind it.
     pub(super) fn beside(mut self, others: Rows<'a>) -> Rows<'a> {
-        self.header.extend(others.header);
+        self.columns.extend(others.columns);
         let joined = |(row, other): (Vec<String>, Vec<String>)| [row, other].concat();
-        Rows { header: self.header, rows: Box::new(self.rows.zip(others.rows).map(joined)) }
+        Rows { columns: self.columns, rows: Box::new(self.rows.zip(others.rows).map(joined)) }
     }
 
     /// Writes the table as CSV to `out`, row by row: see [`Table::csv`].
@@ -49,13 +63,17 @@ impl<'a> Rows<'a> {
     /// # Errors
     /// As of `out`.
     pub fn write_csv(self, out: impl Write) -> io::Result<()> {
-        write_csv(std::iter::once(self.header).chain(self.rows), out)
+        write_csv(std::iter::once(names(&self.columns)).chain(self.rows), out)
     }
 
     /// All rows at once.
     pub fn table(self) -> Table {
-        Table { header: self.header, rows: self.rows.collect() }
+        Table { columns: self.columns, rows: self.rows.collect() }
     }
+}
+
+fn names(columns: &[About]) -> Vec<String> {
+    columns.iter().map(|column| column.name.clone().into_owned()).collect()
 }
 
 /// Writes `records`, all of the same length, as CSV.
@@ -77,15 +95,26 @@ fn cell_text(word: &str) -> Cow<'_, str> {
     if is_formula { Cow::Owned(format!("'{word}")) } else { word }
 }
 
-/// What the manual says about a column.
+/// What the manual and the schema say about a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
     /// Its name. It ends with the unit, if there is one.
     pub name: Cow<'static, str>,
+    /// What its cells are.
+    pub cell_type: CellType,
+    /// Where its values come from.
+    pub source: Source,
     /// What its cells mean, in Markdown.
     pub meaning: Cow<'static, str>,
     /// The end of the sentence "A cell is `NA` if …"; `None` if no cell ever is.
     pub absent: Option<&'static str>,
+}
+
+impl About {
+    /// The unit of its numbers; `None` if it has none.
+    pub fn unit(&self) -> Option<&'static str> {
+        unit_of(&self.name)
+    }
 }
 
 /// The columns of a file that belong together, for the manual.
@@ -102,49 +131,72 @@ pub struct Section {
 /// Makes the cell of a line; `None` stands for `NA`.
 type Value<T> = Box<dyn Fn(&T) -> Option<String>>;
 
-/// One column of a table that has one line per `T`.
+/// One column of a table that has one line per `T`, but for where its values come from: see [`of`].
 pub(super) struct Column<T> {
-    about: About,
+    name: Cow<'static, str>,
+    meaning: Cow<'static, str>,
+    absent: Option<&'static str>,
+    cell_type: CellType,
     value: Value<T>,
 }
 
 impl<T> Column<T> {
     /// A column whose value is always known.
-    pub(super) fn known<V: Display>(
+    pub(super) fn known<V: Shown>(
         name: impl Into<Cow<'static, str>>,
         meaning: impl Into<Cow<'static, str>>,
         value: impl Fn(&T) -> V + 'static,
     ) -> Self {
-        let about = About { name: name.into(), meaning: meaning.into(), absent: None };
-        Column { about, value: Box::new(move |line| Some(value(line).to_string())) }
+        let value: Value<T> = Box::new(move |line| Some(value(line).shown()));
+        Column { name: name.into(), meaning: meaning.into(), absent: None, cell_type: V::TYPE, value }
     }
 
     /// A column whose cell is `NA` if `absent`.
-    pub(super) fn maybe<V: Display>(
+    pub(super) fn maybe<V: Shown>(
         name: impl Into<Cow<'static, str>>,
         meaning: impl Into<Cow<'static, str>>,
         absent: &'static str,
         value: impl Fn(&T) -> Option<V> + 'static,
     ) -> Self {
-        let about = About { name: name.into(), meaning: meaning.into(), absent: Some(absent) };
-        Column { about, value: Box::new(move |line| value(line).map(|value| value.to_string())) }
+        let value: Value<T> = Box::new(move |line| value(line).map(|value| value.shown()));
+        let absent = Some(absent);
+        Column { name: name.into(), meaning: meaning.into(), absent, cell_type: V::TYPE, value }
     }
 
+    /// The same column, with its values from `source`.
+    pub(super) fn from(self, source: Source) -> Sourced<T> {
+        let Column { name, meaning, absent, cell_type, value } = self;
+        Sourced { about: About { name, cell_type, source, meaning, absent }, value }
+    }
+}
+
+/// A [`Column`] that says where its values come from.
+pub(super) struct Sourced<T> {
+    about: About,
+    value: Value<T>,
+}
+
+impl<T> Sourced<T> {
     fn cell(&self, line: &T) -> String {
         (self.value)(line).filter(|word| !word.is_empty()).unwrap_or_else(|| NOT_KNOWN.to_owned())
     }
+}
+
+/// `columns`, all with their values from `source`.
+pub(super) fn of<T>(source: Source, columns: impl IntoIterator<Item = Column<T>>) -> Vec<Sourced<T>> {
+    columns.into_iter().map(|column| column.from(source)).collect()
 }
 
 /// Columns that belong together.
 pub(super) struct Group<T> {
     title: &'static str,
     note: &'static str,
-    columns: Vec<Column<T>>,
+    columns: Vec<Sourced<T>>,
 }
 
 impl<T> Group<T> {
     /// With a heading.
-    pub(super) fn titled(title: &'static str, columns: Vec<Column<T>>) -> Self {
+    pub(super) fn titled(title: &'static str, columns: Vec<Sourced<T>>) -> Self {
         Group { title, note: "", columns }
     }
 
@@ -159,7 +211,7 @@ pub(super) struct Columns<T>(pub(super) Vec<Group<T>>);
 
 impl<T> Columns<T> {
     /// The columns of a file that needs no headings.
-    pub(super) fn plain(columns: Vec<Column<T>>) -> Self {
+    pub(super) fn plain(columns: Vec<Sourced<T>>) -> Self {
         Columns(vec![Group::titled("", columns)])
     }
 
@@ -168,10 +220,10 @@ impl<T> Columns<T> {
     where
         T: 'a,
     {
-        let columns: Vec<Column<T>> = self.0.into_iter().flat_map(|group| group.columns).collect();
-        let header = columns.iter().map(|column| column.about.name.clone().into_owned()).collect();
+        let columns: Vec<Sourced<T>> = self.0.into_iter().flat_map(|group| group.columns).collect();
+        let about = columns.iter().map(|column| column.about.clone()).collect();
         let row = move |line: T| columns.iter().map(|column| column.cell(&line)).collect();
-        Rows { header, rows: Box::new(lines.into_iter().map(row)) }
+        Rows { columns: about, rows: Box::new(lines.into_iter().map(row)) }
     }
 
     /// What the manual says about them and, behind the last, about `others`.
@@ -220,17 +272,26 @@ mod tests {
         ] {
             assert_eq!(cell_text(word), cell, "{word:?}");
         }
-        let table = Table { header: vec!["a".into()], rows: vec![vec!["=A1, B1".into()]] };
+        let about = About {
+            name: "a".into(),
+            cell_type: CellType::Text,
+            source: Source::Worker,
+            meaning: "Words.".into(),
+            absent: None,
+        };
+        let table = Table { columns: vec![about], rows: vec![vec!["=A1, B1".into()]] };
         assert_eq!(table.csv(), "a\n\"'=A1, B1\"\n");
     }
 
     #[test]
     fn a_cell_without_a_value_is_na() {
         let columns = || {
-            Columns::plain(vec![
-                Column::known("name", "Its name.", |line: &(&str, Option<u32>)| line.0),
-                Column::maybe("count", "Its count.", "nobody counted", |line: &(&str, Option<u32>)| line.1),
-            ])
+            type Line = (&'static str, Option<u32>);
+            let columns = [
+                Column::known("name", "Its name.", |line: &Line| line.0),
+                Column::maybe("count", "Its count.", "nobody counted", |line: &Line| line.1),
+            ];
+            Columns::plain(of(Source::Worker, columns))
         };
         let table = columns().rows([("a", Some(0)), ("", None)]);
         assert_eq!(table.table().csv(), "name,count\na,0\nNA,NA\n");

@@ -14,7 +14,7 @@ const TABLES: u64 = 200;
 /// The lines of `summary.csv`, each as its cells by column.
 fn lines(study: &Study) -> Vec<BTreeMap<String, String>> {
     let table = summary(&analyse(study)).table();
-    let line = |cells: &Vec<String>| table.header.iter().cloned().zip(cells.iter().cloned()).collect();
+    let line = |cells: &Vec<String>| table.header().iter().cloned().zip(cells.iter().cloned()).collect();
     table.rows.iter().map(line).collect()
 }
 

@@ -42,6 +42,7 @@ pub mod block_shift;
 pub mod blocks;
 pub mod bound;
 pub mod calibration;
+mod cell_type;
 mod circumstances;
 mod claim;
 mod column;
@@ -67,10 +68,13 @@ pub mod pipeline;
 pub mod printed;
 mod replaced;
 pub mod roofline;
+mod source;
 pub mod step;
 pub mod table;
+mod table_keys;
 pub mod tally;
 pub mod unconfirmed;
+mod units;
 pub mod versus;
 
 #[cfg(test)]

@@ -17,7 +17,10 @@ use super::versus::Versus;
 use super::{Cell, Run};
 use crate::job::JobId;
 
+pub use super::cell_type::CellType;
 pub use super::column::{About, NOT_KNOWN, Rows, Section, Table};
+pub use super::source::Source;
+pub use super::table_keys::{ForeignKey, Keys};
 
 /// A CSV file of a report.
 #[derive(Debug)]
@@ -26,6 +29,8 @@ pub struct CsvFile {
     pub name: &'static str,
     /// What each of its lines is about, to complete "one line per …".
     pub line: &'static str,
+    /// Its keys.
+    pub keys: Keys,
     /// Its rows.
     pub rows: for<'a> fn(&'a Analysis<'_>) -> Rows<'a>,
     /// What the manual says about its columns.
@@ -38,42 +43,49 @@ pub const CSV_FILES: &[CsvFile] = &[
     CsvFile {
         name: "metrics.csv",
         line: "job, including failed jobs and jobs that were not run",
+        keys: Keys::JOBS,
         rows: metrics,
         sections: || job_columns(&Own::in_manual()).sections(),
     },
     CsvFile {
         name: "summary.csv",
         line: "row of the results",
+        keys: Keys::ROWS,
         rows: summary,
         sections: || summary_columns(&Own::in_manual()).sections_beside(&class_columns()),
     },
     CsvFile {
         name: "roofline_points.csv",
         line: "point: measured, modelled and estimated",
+        keys: Keys::WITHIN_ROWS,
         rows: roofline_points,
         sections: point_sections,
     },
     CsvFile {
         name: "failures.csv",
         line: "job whose last attempt failed",
+        keys: Keys::OF_JOBS,
         rows: failures,
         sections: || failure_columns(&Own::in_manual()).sections(),
     },
     CsvFile {
         name: "exclusions.csv",
         line: "row with a result, with the runs that marks leave out and without them",
+        keys: Keys::OF_ROWS,
         rows: exclusions,
         sections: || exclusion_columns(&Own::in_manual()).sections(),
     },
     CsvFile {
         name: "counters.csv",
         line: "row and counter, from profiled jobs",
+        keys: Keys::COUNTERS,
         rows: counters,
         sections: || counter_columns(&Own::in_manual()).sections(),
     },
     CsvFile {
         name: "kernels.csv",
         line: "row and kernel, for the kernels that took longest under Nsight Compute",
+        keys: Keys::KERNELS,
         rows: kernels,
         sections: || kernel_columns(&Own::in_manual()).sections(),
     },
@@ -224,7 +236,7 @@ mod tests {
     }
 
     fn cell(table: &Table, row: usize, name: &str) -> String {
-        table.rows[row][table.header.iter().position(|column| column == name).unwrap()].clone()
+        table.rows[row][table.header().iter().position(|column| column == name).unwrap()].clone()
     }
 
     /// Promise 8: never 0, never blank, never dropped.
@@ -246,7 +258,7 @@ mod tests {
         assert_eq!((failures.rows.len(), points.rows.len()), (1, 0));
         for table in [&metrics, &summary, &failures, &points] {
             assert!(table.rows.iter().flatten().all(|word| !word.is_empty()));
-            assert!(table.rows.iter().all(|row| row.len() == table.header.len()));
+            assert!(table.rows.iter().all(|row| row.len() == table.header().len()));
         }
     }
 
@@ -286,7 +298,7 @@ mod tests {
                 let is_of_network = |column: &String| {
                     column.starts_with("training_gflop") || column.starts_with("attained_gflop")
                 };
-                if table.header.iter().any(is_of_network) {
+                if table.header().iter().any(is_of_network) {
                     found += 1;
                     let rows = 0..table.rows.len();
                     assert!(
@@ -314,7 +326,7 @@ mod tests {
         let whole = split.run("cpu", "vgg16", 16, 1, 10.0).failure(key("cpu", "vgg16", 16, 2), failed());
         let study = whole.build();
         let metrics = metrics(&analyse(&study)).table();
-        let column = metrics.header.iter().position(|name| name == "training_gflop_per_sample").unwrap();
+        let column = metrics.header().iter().position(|name| name == "training_gflop_per_sample").unwrap();
         let gflops: Vec<&str> = metrics.rows.iter().map(|row| row[column].as_str()).collect();
         let of = |name, size| crate::architecture::network(name, size, 1000).unwrap().training_flops();
         let [large, small, vgg] = [("resnet18", 224), ("resnet18", 64), ("vgg16", 224)]
@@ -332,8 +344,14 @@ mod tests {
             let names: Vec<&str> = columns.iter().map(|about| about.name.as_ref()).collect();
             // This study has no parameters and no metrics of its own.
             let everywhere: Vec<&str> = names.iter().copied().filter(|name| !name.contains("NAME")).collect();
-            assert_eq!(table.header, everywhere, "{}: the manual and the file differ", file.name);
-            for (place, About { name, meaning, absent }) in columns.into_iter().enumerate() {
+            assert_eq!(table.header(), everywhere, "{}: the manual and the file differ", file.name);
+            for (place, about) in columns.into_iter().enumerate() {
+                let About { name, meaning, absent, cell_type, .. } = about;
+                assert!(
+                    !cell_type.is_number() || about.unit().is_some(),
+                    "{}, `{name}`: end its name with a unit, or say in units.rs what it counts",
+                    file.name
+                );
                 assert!(meaning.ends_with('.'), "{}, `{name}`: say what it means, in sentences", file.name);
                 let is_clause = absent.is_none_or(|absent| !absent.is_empty() && !absent.ends_with('.'));
                 assert!(is_clause, "{}, `{name}`: say when it is `NA`, as a clause", file.name);
@@ -373,7 +391,7 @@ mod tests {
         let [metrics, summary, _, _] = tables(&study);
         let by = ["env", "device", "model", "precision", "batch", "params", "param_compile", "part", "unit"];
         let keys = |table: &Table| -> Vec<Vec<String>> {
-            let places = by.map(|name| table.header.iter().position(|it| it == name).expect(name));
+            let places = by.map(|name| table.header().iter().position(|it| it == name).expect(name));
             table.rows.iter().map(|row| places.map(|place| row[place].clone()).into()).collect()
         };
         let rows = keys(&summary);
@@ -389,7 +407,7 @@ mod tests {
 
     #[test]
     fn tables_without_rows_keep_their_columns() {
-        let columns = |study: &Study| tables(study).map(|table| table.header);
+        let columns = |study: &Study| tables(study).map(|table| table.header());
         let [_, _, failures, points] =
             columns(&StudyBuilder::new().run("cpu", "resnet18", 16, 1, 1.0).build());
         let [_, _, full_failures, full_points] = columns(&study_with_peaks());

@@ -25,7 +25,7 @@ use crate::host::probe_host;
 use crate::job::Name;
 use crate::plan::{Decided, Decision, Inventory, NotDone, Plan, PlannedEnv, Present, decide, renamed};
 use crate::prepare::peaks::load_peaks;
-use crate::report::{FIGURES, File, tables};
+use crate::report::{FIGURES, File, tables, tables_package};
 use crate::store::Store;
 use crate::text::significant;
 
@@ -69,6 +69,8 @@ impl StudyArgs {
         for (name, rows) in tables(analysis) {
             write_atomic_by(&directory.join(name), |file| rows.write_csv(file))?;
         }
+        let package = tables_package(matrix.as_str(), analysis);
+        write_atomic(&directory.join(package.path), &package.contents)?;
         Ok(directory)
     }
 

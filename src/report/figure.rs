@@ -1,7 +1,7 @@
 //! A figure, declared: everything that is said about it, and the function that draws it.
 
 use crate::analysis::Analysis;
-use crate::analysis::table::{Section, Table};
+use crate::analysis::table::{Keys, Section, Table};
 
 /// What is declared about a figure.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub struct Figure {
     pub explanation: &'static str,
     /// The columns of the table beside it.
     pub columns: fn() -> Vec<Section>,
+    /// Its keys.
+    pub keys: Keys,
     pub(super) draw: fn(&Analysis<'_>) -> Vec<Drawing>,
 }
 

@@ -7,21 +7,24 @@ mod comparison;
 mod figure;
 mod figures;
 mod frame;
+mod package;
 mod page;
 mod png;
 mod roofs;
 mod scale;
 mod svg;
 
-use crate::analysis::table::{CSV_FILES, Rows};
+use crate::analysis::table::{About, CSV_FILES, CsvFile, Rows};
 use crate::analysis::{Analysis, Study};
 use figure::{Drawing, Drawn};
+use package::{Described, package};
 
 pub use comparison::{
     comparison_files, differences_text, geometric_mean_text, legend, outcome_text, table_cells, table_header,
 };
 pub use figure::Figure;
 pub use figures::FIGURES;
+pub use package::DATA_PACKAGE;
 pub use page::PageError;
 pub use png::DrawError;
 
@@ -81,7 +84,33 @@ pub fn tables<'a>(analysis: &'a Analysis<'_>) -> impl Iterator<Item = (&'static 
     CSV_FILES.iter().map(move |file| (file.name, (file.rows)(analysis)))
 }
 
-/// Renders the figures and pages. They belong beside the [`tables`].
+/// `datapackage.json` for the [`tables`] alone, which are those of the matrix called `matrix`.
+pub fn tables_package(matrix: &str, analysis: &Analysis<'_>) -> File {
+    package_file(matrix, analysis, &[])
+}
+
+/// `datapackage.json` for the [`tables`] and those behind `figures`.
+fn package_file(matrix: &str, analysis: &Analysis<'_>, figures: &[Drawn]) -> File {
+    let columns: Vec<(&CsvFile, Vec<About>)> =
+        CSV_FILES.iter().map(|file| (file, (file.rows)(analysis).columns().to_vec())).collect();
+    let files = columns.iter().map(|(file, columns)| Described {
+        path: file.name.to_owned(),
+        description: format!("One line per {}.", file.line),
+        columns,
+        keys: file.keys,
+    });
+    let behind = figures.iter().flat_map(|(figure, drawings)| {
+        drawings.iter().map(|drawing| Described {
+            path: format!("figures/{}.csv", figure.file_name(drawing)),
+            description: format!("The numbers of the figure: {}.", drawing.title),
+            columns: &drawing.numbers.columns,
+            keys: figure.keys,
+        })
+    });
+    File::text(DATA_PACKAGE, package(matrix, &files.chain(behind).collect::<Vec<_>>()))
+}
+
+/// Renders the figures and pages, and the `datapackage.json` of all tables. They belong beside the [`tables`].
 ///
 /// # Errors
 /// [`RenderError`]: a template is invalid, or a figure cannot be drawn.
@@ -100,6 +129,7 @@ pub fn render(
     let page = page::page(study, analysis, &figures);
     files.push(File::text("report.md", page::render("report.md", &templates.markdown, &page)?));
     files.push(File::text("report.html", page::render("report.html", &templates.html, &page)?));
+    files.push(package_file(study.matrix.name.as_str(), analysis, &figures));
     Ok(files)
 }
 
@@ -204,7 +234,8 @@ mod tests {
                 let names = columns.map(|about| about.name.into_owned());
                 // Those of the study are one each in the manual.
                 let names: Vec<String> = names.filter(|name| !name.contains("NAME")).collect();
-                let header = drawing.numbers.header.iter().filter(|name| !name.starts_with("param_"));
+                let header = drawing.numbers.header();
+                let header = header.iter().filter(|name| !name.starts_with("param_"));
                 assert_eq!(
                     header.cloned().collect::<Vec<_>>(),
                     names,

@@ -3,6 +3,7 @@
 
 mod marks;
 mod own_worker;
+mod package;
 
 use std::collections::BTreeMap;
 use std::fs;

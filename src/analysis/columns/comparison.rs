@@ -1,7 +1,8 @@
 //! The columns of `comparison.csv`.
 
-use crate::analysis::column::{Column, Columns};
+use crate::analysis::column::{Column, Columns, of};
 use crate::analysis::compare::WouldDecide;
+use crate::analysis::source::Source;
 use crate::analysis::versus::{Line, OfSide, Told};
 
 type Of = Column<Line>;
@@ -14,7 +15,7 @@ pub(in crate::analysis) fn comparison_columns() -> Columns<Line> {
     let mut columns = side_columns();
     columns.extend(ratio_columns());
     columns.extend(verdict_columns());
-    Columns::plain(columns)
+    Columns::plain(of(Source::Computed, columns))
 }
 
 fn side(line: &Line, place: usize) -> Option<OfSide> {

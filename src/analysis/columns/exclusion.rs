@@ -2,9 +2,10 @@
 
 use super::shared::{OfRow, config_columns, host_column, part_column, unit_column};
 use crate::analysis::audit::{Audited, Throughput};
-use crate::analysis::column::{Column, Columns, list};
+use crate::analysis::column::{Column, Columns, Sourced, list, of};
 use crate::analysis::group::Row;
 use crate::analysis::own::Own;
+use crate::analysis::source::Source;
 
 const NONE_WITHOUT: &str = "no run without such a mark has a throughput";
 const NONE_WITH: &str = "no run has a throughput";
@@ -21,9 +22,14 @@ impl OfRow for Audited<'_> {
 
 /// Every column of `exclusions.csv`.
 pub(in crate::analysis) fn exclusion_columns<'a>(own: &Own) -> Columns<Audited<'a>> {
-    let mut columns: Vec<Of<'a>> = config_columns(own);
+    let mut columns: Vec<Sourced<Audited<'a>>> = config_columns(own);
     columns.extend([host_column(), part_column(), unit_column()]);
-    columns.extend(numbers());
+    columns.extend(of(Source::Computed, computed()));
+    Columns::plain(columns)
+}
+
+fn computed<'a>() -> Vec<Of<'a>> {
+    let mut columns: Vec<Of<'a>> = numbers().into();
     columns.extend(throughput("without", "the runs without such a mark", NONE_WITHOUT, |line| line.without));
     columns.extend(throughput("with", "all runs and replaced ones", NONE_WITH, |line| line.with));
     let marked = "the runs with such a mark and replaced ones";
@@ -42,7 +48,7 @@ pub(in crate::analysis) fn exclusion_columns<'a>(own: &Own) -> Columns<Audited<'
             Audited::excluded_ratio,
         ),
     ]);
-    Columns::plain(columns)
+    columns
 }
 
 /// How many runs marks leave out, and which marks.

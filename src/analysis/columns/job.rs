@@ -1,16 +1,16 @@
 //! The columns of `metrics.csv`. Those of the sensors are in [`super::sensors`].
 
-use std::fmt::Display;
-
 use super::job_line::JobLine;
 use super::own::run_metric_columns;
 use super::sensors::sensor_columns;
 use super::shared::{CONVENTION, OfConfig, PART, UNIT, config_columns, part_text};
-use crate::analysis::column::{Column, Columns, Group, list};
+use crate::analysis::cell_type::{Shown, Value};
+use crate::analysis::column::{Column, Columns, Group, Sourced, list, of};
 use crate::analysis::cost::usd_per_million_samples;
 use crate::analysis::foreign::{foreign_cores, stolen_cores};
 use crate::analysis::marks::mark_names;
 use crate::analysis::own::Own;
+use crate::analysis::source::Source;
 use crate::analysis::{Cell, NoRecord};
 use crate::job::PARAMETERS;
 use crate::protocol::Details;
@@ -29,7 +29,10 @@ type Of<'a> = Column<JobLine<'a>>;
 pub(in crate::analysis) fn job_columns<'a>(own: &Own) -> Columns<JobLine<'a>> {
     Columns(vec![
         Group::titled("The job", job(own)),
-        Group::titled("The measurement", [window(), details()].into_iter().flatten().collect()),
+        Group::titled(
+            "The measurement",
+            [window(), details(), further_details()].into_iter().flatten().collect(),
+        ),
         Group::titled("Metrics of the worker's own", run_metric_columns(own))
             .noted("As many as workers report. They are summarised, but never judged."),
         Group::titled("The settings", settings()).noted("As the worker reports them, else as declared."),
@@ -41,49 +44,68 @@ pub(in crate::analysis) fn job_columns<'a>(own: &Own) -> Columns<JobLine<'a>> {
     ])
 }
 
-fn job<'a>(own: &Own) -> Vec<Of<'a>> {
-    let mut columns = vec![
-        Of::known("job", "The name of its directory.", |line| line.cell().job.dir_name()),
-        Of::known("label", "Its label.", |line| line.cell().job.label()),
-        Of::known("kind", "`timing`, `ncu` or `perf`.", |line| line.key().kind),
-    ];
+fn job<'a>(own: &Own) -> Vec<Sourced<JobLine<'a>>> {
+    let mut columns = of(
+        Source::Matrix,
+        [
+            Of::known("job", "The name of its directory.", |line| line.cell().job.dir_name()),
+            Of::known("label", "Its label.", |line| line.cell().job.label()),
+            Of::known("kind", "`timing`, `ncu` or `perf`.", |line| line.key().kind),
+        ],
+    );
     columns.extend(config_columns(own));
-    columns.extend([
-        Of::known("repeat", "The number of the repeat, from 1.", |line| line.key().repeat),
+    columns.extend(standing());
+    columns
+}
+
+/// How the job stands, and what its marks say.
+fn standing<'a>() -> Vec<Sourced<JobLine<'a>>> {
+    vec![
+        Of::known("repeat", "The number of the repeat, from 1.", |line| line.key().repeat)
+            .from(Source::Matrix),
         Of::maybe(
             "part",
             PART,
             "the job has no result, or is a profiled one of a config with several rows",
             |line| line.row_of_run().filter(|_| line.measured().is_some()).map(part_text),
-        ),
-        Of::known("status", "`succeeded`, `failed` or `not_run`.", |line| status(line.cell())),
+        )
+        .from(Source::Computed),
+        Of::known("status", "`succeeded`, `failed` or `not_run`.", |line| status(line.cell()))
+            .from(Source::Orchestrate),
         Of::maybe(
             "outcome",
             "The [outcome](../troubleshooting.md#outcomes) of the attempt that decides.",
             NO_RECORD,
             |line| line.record().map(|record| record.outcome.kind()),
-        ),
+        )
+        .from(Source::Orchestrate),
         Of::known("reason", "Why there is no result; `none` if there is one.", |line| {
             line.cell().reason().unwrap_or_else(|| "none".to_owned())
-        }),
-        Of::known("in_statistics", "`true` if its throughput counts.", |line| line.run.counts()),
+        })
+        .from(Source::Orchestrate),
+        Of::known("in_statistics", "`true` if its throughput counts.", |line| line.run.counts())
+            .from(Source::Computed),
         Of::known("marks", "The names of its [marks](../marks.md).", |line| {
             list(mark_names(&line.run.marks))
-        }),
+        })
+        .from(Source::Computed),
         Of::known("marks_why", "The marks as sentences, with numbers and thresholds.", |line| {
             list(line.run.marks.iter().map(ToString::to_string))
-        }),
+        })
+        .from(Source::Computed),
         Of::maybe("attempt", "The attempt that decides.", NO_RECORD, |line| {
             line.record().map(|record| record.attempt)
-        }),
+        })
+        .from(Source::Orchestrate),
         Of::maybe("started_at", "Its start, RFC 3339, UTC.", NO_RECORD, |line| {
-            line.record().map(|record| record.started_at.to_rfc3339())
-        }),
+            line.record().map(|record| record.started_at)
+        })
+        .from(Source::Orchestrate),
         Of::maybe("ended_at", "Its end, RFC 3339, UTC.", NO_RECORD, |line| {
-            line.record().map(|record| record.ended_at.to_rfc3339())
-        }),
-    ]);
-    columns
+            line.record().map(|record| record.ended_at)
+        })
+        .from(Source::Orchestrate),
+    ]
 }
 
 fn status(cell: &Cell) -> &'static str {
@@ -94,25 +116,29 @@ fn status(cell: &Cell) -> &'static str {
     }
 }
 
-fn window<'a>() -> Vec<Of<'a>> {
+fn window<'a>() -> Vec<Sourced<JobLine<'a>>> {
     vec![
-        Of::known("unit", UNIT, |line| line.run.unit()),
+        Of::known("unit", UNIT, |line| line.run.unit()).from(Source::Worker),
         Of::maybe("samples", "Samples of the measured window.", NO_RESULT, |line| {
             line.measured().map(|measured| measured.samples)
-        }),
+        })
+        .from(Source::Worker),
         Of::maybe("window_s", "Seconds of the window.", NO_RESULT, |line| {
             line.measured().map(|measured| measured.elapsed_s)
-        }),
+        })
+        .from(Source::Worker),
         Of::maybe("synchronized", "Whether the device was synchronised at both ends.", NO_RESULT, |line| {
             line.measured().map(|measured| measured.synchronized)
-        }),
+        })
+        .from(Source::Worker),
         Of::maybe(
             "samples_per_s",
             "The throughput: `samples` ÷ `window_s`.",
             "it is no timing job, has no result, or was not synchronised",
             JobLine::samples_per_s,
-        ),
-        Of::maybe("iterations", "Measured iterations.", NO_RESULT, JobLine::iterations),
+        )
+        .from(Source::Computed),
+        Of::maybe("iterations", "Measured iterations.", NO_RESULT, JobLine::iterations).from(Source::Worker),
         Of::maybe(
             "mean_iteration_s",
             "`window_s` ÷ `iterations`.",
@@ -121,33 +147,38 @@ fn window<'a>() -> Vec<Of<'a>> {
                 let measured = line.measured().filter(|measured| measured.synchronized)?;
                 Some(measured.elapsed_s / line.iterations()? as f64)
             },
-        ),
+        )
+        .from(Source::Computed),
         Of::maybe(
             "training_gflop_per_sample",
             "FLOPs of a training step for one sample. See [FLOPs](../method.md#flops).",
             "nobody counts the FLOPs of the network",
             |line| line.training_flops().map(|flops| flops / 1e9),
-        ),
+        )
+        .from(Source::Computed),
         Of::maybe("flops_convention", CONVENTION, "nobody counts the FLOPs of the network", |line| {
             Some(line.row?.cost.as_ref().ok()?.convention())
-        }),
+        })
+        .from(Source::Computed),
         Of::maybe(
             "attained_gflop_per_s",
             "`training_gflop_per_sample` × `samples_per_s`.",
             "either of the two is",
             |line| Some(line.training_flops()? * line.samples_per_s()? / 1e9),
-        ),
+        )
+        .from(Source::Computed),
         Of::maybe(
             "usd_per_million_samples",
             "The price of a million samples at this throughput.",
             "the env has no `usd_per_hour`, or the job no throughput",
             |line| Some(usd_per_million_samples(line.cell().usd_per_hour?, line.samples_per_s()?)),
-        ),
+        )
+        .from(Source::Computed),
     ]
 }
 
 /// A column that shows what the worker reports under `details`.
-fn detail<'a, V: Display + 'a>(
+fn detail<'a, V: Shown + 'a>(
     name: &'static str,
     meaning: &'static str,
     value: impl Fn(&'a Details) -> Option<V> + 'static,
@@ -155,8 +186,8 @@ fn detail<'a, V: Display + 'a>(
     Of::maybe(name, meaning, NOT_REPORTED, move |line: &JobLine<'a>| value(&line.measured()?.details))
 }
 
-fn details<'a>() -> Vec<Of<'a>> {
-    vec![
+fn details<'a>() -> Vec<Sourced<JobLine<'a>>> {
+    let columns = [
         detail("data_wait_s", "Seconds of the window in which training waited for images.", |it| {
             it.data_wait_s
         }),
@@ -184,6 +215,13 @@ fn details<'a>() -> Vec<Of<'a>> {
         ),
         detail("optimizer_steps", "Optimizer steps in the window.", |it| it.optimizer_steps),
         detail("parameters", "Trainable parameters of the network.", |it| it.parameters),
+    ];
+    of(Source::Worker, columns)
+}
+
+/// Memory, the data set, and what trained.
+fn further_details<'a>() -> Vec<Sourced<JobLine<'a>>> {
+    let columns = [
         detail(
             "peak_device_memory_bytes",
             "The most that the device's allocator held in the window, free blocks included.",
@@ -209,18 +247,19 @@ fn details<'a>() -> Vec<Of<'a>> {
             let versions = it.versions.iter().map(|(name, version)| format!("{name} {version}"));
             Some(versions.collect::<Vec<_>>().join("; "))
         }),
-    ]
+    ];
+    of(Source::Worker, columns)
 }
 
 /// The effective value if the record holds one, else the declared value, else not known. Today's defaults mean
 /// nothing to an external worker or to an older version of the shipped one.
-fn settings<'a>() -> Vec<Of<'a>> {
+fn settings<'a>() -> Vec<Sourced<JobLine<'a>>> {
     let setting = |name: &'static str, help: &'static str| {
         Of::maybe(name, help, "nobody declared or reported it", move |line: &JobLine<'a>| {
             let key = line.key();
             let reported = line.effective().and_then(|effective| effective.settings.get(name));
             let declared = || key.asked(name).filter(|_| key.declares(name)).map(|value| value.to_string());
-            reported.map(ToString::to_string).or_else(declared)
+            reported.map(ToString::to_string).or_else(declared).map(Value)
         })
     };
     let mut columns: Vec<Of<'a>> =
@@ -228,11 +267,11 @@ fn settings<'a>() -> Vec<Of<'a>> {
     columns.push(Of::maybe("tf32", "Whether matrix products could round to TF32.", NOT_REPORTED, |line| {
         line.effective().and_then(|effective| effective.tf32)
     }));
-    columns
+    of(Source::Worker, columns)
 }
 
 /// A column that shows what `/usr/bin/time` reported.
-fn timed<'a, V: Display>(
+fn timed<'a, V: Shown>(
     name: &'static str,
     meaning: &'static str,
     absent: &'static str,
@@ -241,73 +280,86 @@ fn timed<'a, V: Display>(
     Of::maybe(name, meaning, absent, move |line: &JobLine<'a>| value(line.record()?.process.as_ref()?))
 }
 
-fn process<'a>() -> Vec<Of<'a>> {
+fn process<'a>() -> Vec<Sourced<JobLine<'a>>> {
     vec![
         Of::maybe("wall_s", "Seconds from the attempt's start to its end.", NO_RECORD, |line| {
             line.record().map(Record::wall_s)
-        }),
-        timed("user_s", "Processor seconds in user mode.", NO_TIME, |it| it.user_s),
-        timed("system_s", "Processor seconds in the kernel.", NO_TIME, |it| it.system_s),
-        timed("max_rss_bytes", "The most resident memory.", NO_TIME, |it| it.max_rss_bytes),
+        })
+        .from(Source::Orchestrate),
+        timed("user_s", "Processor seconds in user mode.", NO_TIME, |it| it.user_s).from(Source::Time),
+        timed("system_s", "Processor seconds in the kernel.", NO_TIME, |it| it.system_s).from(Source::Time),
+        timed("max_rss_bytes", "The most resident memory.", NO_TIME, |it| it.max_rss_bytes)
+            .from(Source::Time),
         timed("peak_footprint_bytes", "The most memory, with the GPU's on MPS.", MACOS_ONLY, |it| {
             it.peak_footprint_bytes
-        }),
+        })
+        .from(Source::Time),
         timed("voluntary_switches", "Context switches because the process waited.", NO_TIME, |it| {
             it.voluntary_switches
-        }),
+        })
+        .from(Source::Time),
         timed("involuntary_switches", "Context switches because it was preempted.", NO_TIME, |it| {
             it.involuntary_switches
-        }),
-        timed("major_faults", "Page faults that needed the disk.", NO_TIME, |it| it.major_faults),
-        timed("minor_faults", "Page faults that did not.", NO_TIME, |it| it.minor_faults),
-        timed("instructions", "Instructions retired.", MACOS_ONLY, |it| it.instructions),
-        timed("cycles", "Processor cycles.", MACOS_ONLY, |it| it.cycles),
+        })
+        .from(Source::Time),
+        timed("major_faults", "Page faults that needed the disk.", NO_TIME, |it| it.major_faults)
+            .from(Source::Time),
+        timed("minor_faults", "Page faults that did not.", NO_TIME, |it| it.minor_faults).from(Source::Time),
+        timed("instructions", "Instructions retired.", MACOS_ONLY, |it| it.instructions).from(Source::Time),
+        timed("cycles", "Processor cycles.", MACOS_ONLY, |it| it.cycles).from(Source::Time),
     ]
 }
 
-fn load<'a>() -> Vec<Of<'a>> {
+fn load<'a>() -> Vec<Sourced<JobLine<'a>>> {
     vec![
         Of::maybe("load_before", "The host's one-minute load average before the start.", HIDDEN, |line| {
             line.record()?.observed.load_before
-        }),
+        })
+        .from(Source::Host),
         Of::maybe(
             "host_busy_s",
             "Processor seconds for which the processors that the job may use were busy during the attempt.",
             HIDDEN,
             |line| line.record()?.observed.host_busy_s,
-        ),
+        )
+        .from(Source::Host),
         Of::maybe("host_steal_s", "Processor seconds that the hypervisor gave to others.", HIDDEN, |line| {
             line.record()?.observed.host_steal_s
-        }),
+        })
+        .from(Source::Host),
         Of::maybe(
             "foreign_processors",
             "Processors that others kept busy on average.",
             "`host_busy_s`, `user_s` or `system_s` is, or the attempt was too short",
             |line| foreign_cores(line.record()?),
-        ),
+        )
+        .from(Source::Computed),
         Of::maybe(
             "stolen_processors",
             "Processors that the hypervisor gave to others on average.",
             "`host_steal_s` is, or the attempt was too short",
             |line| stolen_cores(line.record()?),
-        ),
+        )
+        .from(Source::Computed),
         Of::maybe(
             "adopted",
             "Whether another `orchestrate` than the one that started the attempt saw its end.",
             NO_RECORD,
             |line| line.record().map(|record| record.observed.adopted),
-        ),
+        )
+        .from(Source::Orchestrate),
         Of::maybe(
             "beside",
             "Jobs that ran on the same host with permission (`share: device`).",
             NO_RECORD,
             |line| line.record().map(|record| list(&record.observed.beside)),
-        ),
+        )
+        .from(Source::Orchestrate),
     ]
 }
 
-fn host<'a>() -> Vec<Of<'a>> {
-    vec![
+fn host<'a>() -> Vec<Sourced<JobLine<'a>>> {
+    let columns = [
         Of::maybe("host", "The host's name.", NO_RECORD, |line| line.host().map(|host| &host.hostname)),
         Of::maybe("node", "Slurm's name of the node.", "Slurm did not start it", |line| {
             line.provenance()?.slurm.as_ref()?.node.as_ref()
@@ -332,11 +384,12 @@ fn host<'a>() -> Vec<Of<'a>> {
             line.host()?.governor.as_ref()
         }),
         Of::maybe("power_source", "`mains` or `battery`.", HIDDEN, |line| line.host()?.power_source.as_ref()),
-    ]
+    ];
+    of(Source::Host, columns)
 }
 
-fn provenance<'a>() -> Vec<Of<'a>> {
-    vec![
+fn provenance<'a>() -> Vec<Sourced<JobLine<'a>>> {
+    let columns = [
         Of::maybe("worker_sha256", "The hash of the worker's program.", "it could not be read", |line| {
             line.provenance()?.worker.sha256.as_ref()
         }),
@@ -355,5 +408,6 @@ fn provenance<'a>() -> Vec<Of<'a>> {
         Of::maybe("orchestrate", "The version of `orchestrate`.", NO_RECORD, |line| {
             line.provenance().map(|provenance| &provenance.orchestrate)
         }),
-    ]
+    ];
+    of(Source::Orchestrate, columns)
 }

@@ -1,9 +1,10 @@
 //! The columns of metrics of the workers' own. They depend on the study.
 
 use super::job_line::JobLine;
-use crate::analysis::column::Column;
+use crate::analysis::column::{Column, Sourced, of};
 use crate::analysis::group::Row;
 use crate::analysis::own::{Metric, Own, Summary};
+use crate::analysis::source::Source;
 
 const NO_METRIC: &str = "the worker does not report it so, or the job has no result";
 const NO_SUMMARY: &str = "no run that counts reports it";
@@ -27,19 +28,22 @@ fn column_name(metric: &Metric) -> String {
 }
 
 /// What `metrics.csv` tells of the metrics.
-pub(super) fn run_metric_columns<'a>(own: &Own) -> Vec<Column<JobLine<'a>>> {
+pub(super) fn run_metric_columns<'a>(own: &Own) -> Vec<Sourced<JobLine<'a>>> {
     let columns = |metrics: Vec<Metric>| {
         let name = column_name(&metrics[0]);
-        let meaning = if metrics[0].per_second {
-            "The metric NAME ÷ `window_s`, if the worker counts it per second."
+        let Metric { name: metric, per_second, .. } = &metrics[0];
+        let (meaning, source) = if *per_second {
+            let meaning = format!("The metric {metric} ÷ `window_s`, if the worker counts it per second.");
+            (meaning, Source::Computed)
         } else {
-            "The metric NAME, which the worker reports."
+            (format!("The metric {metric}, which the worker reports."), Source::Worker)
         };
         let others = metrics.clone();
         [
             Column::maybe(name.clone(), meaning, NO_METRIC, move |line: &JobLine<'a>| {
                 metrics.iter().find_map(|metric| metric.of_run(line.run))
-            }),
+            })
+            .from(source),
             Column::maybe(
                 format!("{name}_unit"),
                 "Its unit.",
@@ -47,14 +51,15 @@ pub(super) fn run_metric_columns<'a>(own: &Own) -> Vec<Column<JobLine<'a>>> {
                 move |line: &JobLine<'a>| {
                     others.iter().find(|metric| metric.of_run(line.run).is_some())?.unit.clone()
                 },
-            ),
+            )
+            .from(Source::Worker),
         ]
     };
     by_column(own).into_iter().flat_map(columns).collect()
 }
 
 /// What `summary.csv` tells of the metrics. A row whose runs name different units has no statistics.
-pub(super) fn row_metric_columns<'a>(own: &Own) -> Vec<Column<&'a Row<'a>>> {
+pub(super) fn row_metric_columns<'a>(own: &Own) -> Vec<Sourced<&'a Row<'a>>> {
     let columns = |metrics: Vec<Metric>| {
         let name = column_name(&metrics[0]);
         let column = |suffix: &str, meaning: &'static str, value: fn(&Summary) -> f64| {
@@ -64,18 +69,28 @@ pub(super) fn row_metric_columns<'a>(own: &Own) -> Vec<Column<&'a Row<'a>>> {
             })
         };
         let others = metrics.clone();
-        vec![
-            column("n", "Runs that count and report it.", |it| it.n as f64),
-            column("median", "Their median.", |it| it.median),
-            column("min", "The least of them.", |it| it.min),
-            column("max", "The greatest of them.", |it| it.max),
-            Column::maybe(
-                format!("{name}_unit"),
-                "Its unit.",
-                "nobody names one, or no run reports it",
-                move |row: &&'a Row<'a>| only(&others, row)?.0.unit.clone(),
-            ),
-        ]
+        let n = metrics.clone();
+        let numbers = of(
+            Source::Computed,
+            [
+                Column::maybe(
+                    format!("{name}_n"),
+                    "Runs that count and report it.",
+                    NO_SUMMARY,
+                    move |row: &&'a Row<'a>| Some(only(&n, row)?.1.n),
+                ),
+                column("median", "Their median.", |it| it.median),
+                column("min", "The least of them.", |it| it.min),
+                column("max", "The greatest of them.", |it| it.max),
+            ],
+        );
+        let unit = Column::maybe(
+            format!("{name}_unit"),
+            "Its unit.",
+            "nobody names one, or no run reports it",
+            move |row: &&'a Row<'a>| only(&others, row)?.0.unit.clone(),
+        );
+        numbers.into_iter().chain([unit.from(Source::Worker)])
     };
     by_column(own).into_iter().flat_map(columns).collect()
 }

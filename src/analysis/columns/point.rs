@@ -5,11 +5,12 @@ use super::shared::{
     CONFIDENCE, CONVENTION, NO_CLOCK, OfRow, PEAK_AT_CLOCK, config_columns, host_column, part_column,
     unit_column,
 };
-use crate::analysis::column::{Column, Columns};
+use crate::analysis::column::{Column, Columns, Sourced, of};
 use crate::analysis::group::Row;
 use crate::analysis::own::Own;
 use crate::analysis::peaks::{Ceiling, Peaks};
 use crate::analysis::roofline::{BytesSource, Point};
+use crate::analysis::source::Source;
 
 const NO_THROUGHPUT: &str = "no run of the row counts";
 const NO_PEAK: &str = "the peaks file has no peak at this precision";
@@ -41,13 +42,15 @@ impl PointLine<'_> {
 
 /// Every column of `roofline_points.csv`.
 pub(in crate::analysis) fn point_columns<'a>(own: &Own) -> Columns<PointLine<'a>> {
-    let mut columns =
-        vec![Of::known("number", "The number in the figure. Points of one row share it.", |line| {
+    let mut columns = of(
+        Source::Computed,
+        [Of::known("number", "The number in the figure. Points of one row share it.", |line| {
             line.point.number
-        })];
+        })],
+    );
     columns.extend(config_columns(own));
     columns.extend([host_column(), part_column(), unit_column()]);
-    columns.extend(throughput());
+    columns.extend(of(Source::Computed, throughput()));
     columns.extend(roofs());
     Columns::plain(columns)
 }
@@ -58,7 +61,9 @@ fn throughput<'a>() -> Vec<Of<'a>> {
         Of::maybe("median_samples_per_s", "Their median throughput.", NO_THROUGHPUT, |line| {
             line.row.median()
         }),
-        Of::known("bytes_source", "`measured`, `modelled` or `estimated`.", |line| line.point.source),
+        Of::known("bytes_source", "`measured`, `modelled` or `estimated`.", |line| {
+            line.point.source.to_string()
+        }),
         Of::maybe(
             "optimizer_in_bytes",
             "The optimizer whose step is among the modelled bytes: `sgd` or `adamw`.",
@@ -91,50 +96,59 @@ fn throughput<'a>() -> Vec<Of<'a>> {
             "What the roofs allow at this intensity, by their upper ends.",
             |line| line.point.attainable / 1e9,
         ),
-        Of::known("bound", BOUND, |line| line.point.bound),
+        Of::known("bound", BOUND, |line| line.point.bound.to_string()),
         Of::known("above_roof", "`true` if it lies above its roof.", |line| line.point.is_above_roof()),
     ]
 }
 
-fn roofs<'a>() -> Vec<Of<'a>> {
+fn roofs<'a>() -> Vec<Sourced<PointLine<'a>>> {
     vec![
         Of::maybe(
             "clock_mhz",
             "The median over the runs that count of the device's mean clock within the window.",
             "nobody read it within the window",
             |line| line.row.clock_mhz(),
-        ),
+        )
+        .from(Source::Computed),
         Of::maybe(
             "peak_gflop_per_s",
             "The device's peak at this precision; the upper end if it is a range.",
             NO_PEAK,
             |line| Some(line.ceiling()?.flops_per_s.high / 1e9),
-        ),
+        )
+        .from(Source::Peaks),
         Of::maybe("peak_least_gflop_per_s", "Its lower end; the same if it is no range.", NO_PEAK, |line| {
             Some(line.ceiling()?.flops_per_s.low / 1e9)
-        }),
+        })
+        .from(Source::Peaks),
         Of::maybe("peak_at_clock_gflop_per_s", PEAK_AT_CLOCK, NO_CLOCK, |line| {
             Some(line.row.peak_at_clock()?.high / 1e9)
-        }),
+        })
+        .from(Source::Computed),
         Of::maybe(
             "bandwidth_gb_per_s",
             "The device's memory bandwidth; the upper end if it is a range.",
             NO_BANDWIDTH,
             |line| Some(line.peaks.bandwidth?.high / 1e9),
-        ),
+        )
+        .from(Source::Peaks),
         Of::maybe("bandwidth_least_gb_per_s", "Its lower end.", NO_BANDWIDTH, |line| {
             Some(line.peaks.bandwidth?.low / 1e9)
-        }),
+        })
+        .from(Source::Peaks),
         Of::maybe(
             "knee_flop_per_byte",
             "The intensity at which the roofs meet, by their upper ends.",
             "the peak or the bandwidth is",
             |line| line.peaks.knee(line.row.config.precision),
-        ),
-        Of::known("peaks", "The name of the peaks file.", |line| line.peaks.name.clone()),
+        )
+        .from(Source::Computed),
+        Of::known("peaks", "The name of the peaks file.", |line| line.peaks.name.clone()).from(Source::Peaks),
         Of::known("peaks_origin", "Vendor, published, or measured where and how.", |line| {
             line.peaks.origin.to_string()
-        }),
-        Of::known("peaks_confidence", CONFIDENCE, |line| line.peaks.confidence),
+        })
+        .from(Source::Peaks),
+        Of::known("peaks_confidence", CONFIDENCE, |line| line.peaks.confidence.to_string())
+            .from(Source::Peaks),
     ]
 }

@@ -2,9 +2,10 @@
 
 use super::shared::{OfRow, config_columns, part_column, unit_column};
 use crate::analysis::Run;
-use crate::analysis::column::{Column, Columns};
+use crate::analysis::column::{Column, Columns, Sourced, of};
 use crate::analysis::group::{Row, Statistics};
 use crate::analysis::own::Own;
+use crate::analysis::source::Source;
 
 const NO_STATISTICS: &str = "no run of the row counts";
 const TOO_FEW: &str = "fewer than three runs of the row count";
@@ -33,11 +34,16 @@ impl<'a> RunLine<'a> {
 
 /// Every column of a run.
 pub(in crate::analysis) fn run_columns<'a>(own: &Own) -> Columns<RunLine<'a>> {
-    let mut columns: Vec<Of<'a>> = config_columns(own);
-    columns.extend([
-        part_column(),
-        unit_column(),
-        Of::known("repeat", "The number of the repeat, from 1.", |line| line.run.cell.job.key().repeat),
+    let mut columns: Vec<Sourced<RunLine<'a>>> = config_columns(own);
+    let repeat =
+        Of::known("repeat", "The number of the repeat, from 1.", |line| line.run.cell.job.key().repeat);
+    columns.extend([part_column(), unit_column(), repeat.from(Source::Matrix)]);
+    columns.extend(of(Source::Computed, throughput()));
+    Columns::plain(columns)
+}
+
+fn throughput<'a>() -> [Of<'a>; 6] {
+    [
         Of::maybe("samples_per_s", "The throughput of the run.", "its window was not synchronised", |line| {
             line.run.samples_per_s()
         }),
@@ -55,6 +61,5 @@ pub(in crate::analysis) fn run_columns<'a>(own: &Own) -> Columns<RunLine<'a>> {
         Of::maybe("geometric_mean_ci_high_samples_per_s", "Its upper end.", TOO_FEW, |line| {
             Some(line.statistics()?.interval.ok()?.high)
         }),
-    ]);
-    Columns::plain(columns)
+    ]
 }

@@ -1,8 +1,9 @@
 //! The columns of `metrics.csv` that tell what sensors showed. Those of each sensor come from its declaration.
 
 use super::job_line::JobLine;
-use crate::analysis::column::{Column, list};
+use crate::analysis::column::{Column, Sourced, list, of};
 use crate::analysis::energy::{Draw, cpu_draw, gpu_draw};
+use crate::analysis::source::Source;
 use crate::record::{ForeignProcess, GpuTelemetry, Part, Readings, Sensor, Statistic, Summary};
 
 const NOBODY_LOOKED: &str = "no sensor was read";
@@ -12,7 +13,7 @@ const NO_GATE: &str = "no limit asks for it";
 type Of<'a> = Column<JobLine<'a>>;
 
 /// What all sensors showed.
-pub(super) fn sensor_columns<'a>() -> Vec<Of<'a>> {
+pub(super) fn sensor_columns<'a>() -> Vec<Sourced<JobLine<'a>>> {
     let parts = [
         samples(),
         of_part(Part::Processor),
@@ -25,8 +26,8 @@ pub(super) fn sensor_columns<'a>() -> Vec<Of<'a>> {
     parts.into_iter().flatten().collect()
 }
 
-fn samples<'a>() -> Vec<Of<'a>> {
-    vec![
+fn samples<'a>() -> Vec<Sourced<JobLine<'a>>> {
+    let columns = [
         Of::maybe(
             "telemetry_samples",
             "Samples that were summarised, one per second.",
@@ -36,14 +37,15 @@ fn samples<'a>() -> Vec<Of<'a>> {
         Of::maybe("telemetry_of_window", "Whether they are of the window alone.", NOBODY_LOOKED, |line| {
             line.telemetry().map(|telemetry| telemetry.of_window)
         }),
-    ]
+    ];
+    of(Source::Sensors, columns)
 }
 
 /// The columns that the sensors of `part` declare; the energy last, for power and joules per sample follow it.
-fn of_part<'a>(part: Part) -> Vec<Of<'a>> {
+fn of_part<'a>(part: Part) -> Vec<Sourced<JobLine<'a>>> {
     let mut sensors: Vec<Sensor> = Sensor::of(part).collect();
     sensors.sort_by_key(|sensor| matches!(sensor.declaration().summary, Summary::WindowGrowth(_)));
-    sensors.into_iter().flat_map(of_sensor).collect()
+    of(Source::Sensors, sensors.into_iter().flat_map(of_sensor))
 }
 
 fn of_sensor<'a>(sensor: Sensor) -> Vec<Of<'a>> {
@@ -78,20 +80,21 @@ fn statistic<'a>(sensor: Sensor, name: &'static str, of: Statistic, meaning: Str
     })
 }
 
-fn cpu_power<'a>() -> Vec<Of<'a>> {
+fn cpu_power<'a>() -> Vec<Sourced<JobLine<'a>>> {
     let absent = "`cpu_energy_j` is, or it is no timing job with a result";
     let draw = |line: &JobLine<'a>| -> Option<Draw> { cpu_draw(line.record()?) };
-    vec![
+    let columns = [
         Of::maybe("cpu_mean_power_w", "`cpu_energy_j` ÷ `window_s`.", absent, move |line| {
             Some(draw(line)?.power_w)
         }),
         Of::maybe("cpu_joules_per_sample", "`cpu_energy_j` ÷ `samples`.", absent, move |line| {
             Some(draw(line)?.joules_per_sample)
         }),
-    ]
+    ];
+    of(Source::Computed, columns)
 }
 
-fn gpu<'a>() -> Vec<Of<'a>> {
+fn gpu<'a>() -> Vec<Sourced<JobLine<'a>>> {
     let absent = "there is no energy and too few readings of power, or it is no timing job with a result";
     let draw = |line: &JobLine<'a>| -> Option<Draw> { gpu_draw(line.record()?) };
     vec![
@@ -100,10 +103,12 @@ fn gpu<'a>() -> Vec<Of<'a>> {
             "`gpu_energy_j` ÷ `window_s`, else the mean of the power that the board shows.",
             absent,
             move |line| Some(draw(line)?.power_w),
-        ),
+        )
+        .from(Source::Computed),
         Of::maybe("gpu_joules_per_sample", "`gpu_mean_power_w` ÷ samples per second.", absent, move |line| {
             Some(draw(line)?.joules_per_sample)
-        }),
+        })
+        .from(Source::Computed),
         Of::maybe(
             "gpu_throttle_reasons",
             "Samples in which the driver throttled the clocks, by reason.",
@@ -112,13 +117,15 @@ fn gpu<'a>() -> Vec<Of<'a>> {
                 let reasons = line.gpu()?.throttled_samples.iter();
                 Some(list(reasons.map(|(reason, samples)| format!("{samples} × {reason}"))))
             },
-        ),
+        )
+        .from(Source::Sensors),
         Of::maybe(
             "gpu_foreign_processes",
             "Others on the device; `(draws)` after those that only draw; `unknown` in a container.",
             NO_DRIVER,
             |line| line.gpu().map(foreign_text),
-        ),
+        )
+        .from(Source::Sensors),
     ]
 }
 
@@ -133,8 +140,8 @@ fn foreign_text(gpu: &GpuTelemetry) -> String {
     list(gpu.foreign_processes.iter().map(text))
 }
 
-fn gate<'a>() -> Vec<Of<'a>> {
-    vec![
+fn gate<'a>() -> Vec<Sourced<JobLine<'a>>> {
+    let columns = [
         Of::maybe(
             "gate_waited_s",
             "Seconds that the job waited for a quiet and cool machine.",
@@ -144,7 +151,8 @@ fn gate<'a>() -> Vec<Of<'a>> {
         Of::maybe("gate_gave_up", "Why it started anyway; `none` if it did not have to.", NO_GATE, |line| {
             Some(line.gate()?.gave_up.clone().unwrap_or_else(|| "none".to_owned()))
         }),
-    ]
+    ];
+    of(Source::Orchestrate, columns)
 }
 
 #[cfg(test)]
@@ -159,7 +167,7 @@ mod tests {
         let study = StudyBuilder::new().run_with(key("cpu", "resnet18", 16, 1), 100.0, change).build();
         let table = metrics(&analyse(&study)).table();
         move |name| {
-            let place = table.header.iter().position(|column| column == name);
+            let place = table.header().iter().position(|column| column == name);
             table.rows[0][place.unwrap_or_else(|| panic!("metrics.csv has no column {name}"))].clone()
         }
     }

@@ -1,8 +1,9 @@
 //! Columns that several files have.
 
-use crate::analysis::column::Column;
+use crate::analysis::column::{Column, Sourced, of};
 use crate::analysis::group::{Row, params_text};
 use crate::analysis::own::Own;
+use crate::analysis::source::Source;
 use crate::job::Key;
 
 /// A line that is about one config.
@@ -30,7 +31,7 @@ impl OfRow for &Row<'_> {
 }
 
 /// Which config a line is about.
-pub(in crate::analysis) fn config_columns<T: OfConfig>(own: &Own) -> Vec<Column<T>> {
+pub(in crate::analysis) fn config_columns<T: OfConfig>(own: &Own) -> Vec<Sourced<T>> {
     let mut columns = vec![
         Column::known("env", "The env.", |line: &T| line.key().env.clone()),
         Column::known("device", "The device that it declares.", |line: &T| line.key().device),
@@ -46,7 +47,7 @@ pub(in crate::analysis) fn config_columns<T: OfConfig>(own: &Own) -> Vec<Column<
         ),
     ];
     columns.extend(parameter_columns(own));
-    columns
+    of(Source::Matrix, columns)
 }
 
 /// A column per parameter, with its declared value.
@@ -55,7 +56,9 @@ fn parameter_columns<T: OfConfig>(own: &Own) -> Vec<Column<T>> {
         let parameter = name.clone();
         Column::maybe(
             format!("param_{name}"),
-            "The declared value of the parameter NAME, one column for each that some config declares.",
+            format!(
+                "The declared value of the parameter {name}, one column for each that some config declares."
+            ),
             "nobody declared it",
             move |line: &T| line.key().param(&parameter),
         )
@@ -64,15 +67,16 @@ fn parameter_columns<T: OfConfig>(own: &Own) -> Vec<Column<T>> {
 }
 
 /// Where the runs of a row ran.
-pub(in crate::analysis) fn host_column<T: OfRow>() -> Column<T> {
+pub(in crate::analysis) fn host_column<T: OfRow>() -> Sourced<T> {
     Column::maybe("host", "The host's name.", "the row has no result", |line: &T| {
         line.row().circumstances.as_ref().map(|found| found.host().to_owned())
     })
+    .from(Source::Host)
 }
 
 /// Which of the rows of its config a row is.
-pub(in crate::analysis) fn part_column<T: OfRow>() -> Column<T> {
-    Column::known("part", PART, |line: &T| part_text(line.row()))
+pub(in crate::analysis) fn part_column<T: OfRow>() -> Sourced<T> {
+    Column::known("part", PART, |line: &T| part_text(line.row())).from(Source::Computed)
 }
 
 /// The meaning of the column `part`.
@@ -85,8 +89,8 @@ pub(super) fn part_text(row: &Row<'_>) -> String {
 }
 
 /// What the samples of a row are.
-pub(in crate::analysis) fn unit_column<T: OfRow>() -> Column<T> {
-    Column::known("unit", UNIT, |line: &T| line.row().unit())
+pub(in crate::analysis) fn unit_column<T: OfRow>() -> Sourced<T> {
+    Column::known("unit", UNIT, |line: &T| line.row().unit()).from(Source::Worker)
 }
 
 /// The meaning of the column `unit`.
@@ -101,7 +105,8 @@ pub(super) const CONVENTION: &str = "How these FLOPs are counted: `layer-by-laye
 pub(super) const CONFIDENCE: &str = "How reliable the peaks are: `high`, `medium`, `low` or `estimate`.";
 
 /// The meaning of the column `peak_at_clock_gflop_per_s`.
-pub(super) const PEAK_AT_CLOCK: &str = "`peak_gflop_per_s` at `clock_mhz` instead of the clock that the peak is for; the upper end if it is a range.";
+pub(super) const PEAK_AT_CLOCK: &str =
+    "`peak_gflop_per_s` at `clock_mhz` instead of the clock that the peak is for; the upper end of a range.";
 
 /// Why there can be none.
 pub(super) const NO_CLOCK: &str = "`clock_mhz` is, or the peaks file does not say the clock of its figure";

@@ -5,10 +5,11 @@ use super::shared::{
     CONFIDENCE, CONVENTION, NO_CLOCK, PEAK_AT_CLOCK, config_columns, host_column, part_column, unit_column,
 };
 use crate::analysis::circumstances::Circumstances;
-use crate::analysis::column::{Column, Columns, list};
+use crate::analysis::column::{Column, Columns, Sourced, list, of};
 use crate::analysis::counted::{NcuRun, TimeShares, placed_kernels};
 use crate::analysis::group::{Row, Statistics};
 use crate::analysis::own::Own;
+use crate::analysis::source::Source;
 use crate::record::PerfCounters;
 use crate::stats::{Interval, TooFew};
 
@@ -44,7 +45,7 @@ fn found<'a>(row: &'a Row<'a>) -> Option<&'a Circumstances> {
     row.circumstances.as_ref()
 }
 
-fn circumstances<'a>() -> Vec<Of<'a>> {
+fn circumstances<'a>() -> Vec<Sourced<&'a Row<'a>>> {
     vec![
         host_column(),
         Of::maybe(
@@ -52,14 +53,15 @@ fn circumstances<'a>() -> Vec<Of<'a>> {
             "The model of the processor or GPU.",
             "the worker does not report it",
             |row| found(row)?.device_name.as_ref(),
-        ),
+        )
+        .from(Source::Worker),
         part_column(),
         unit_column(),
     ]
 }
 
-fn counts<'a>() -> Vec<Of<'a>> {
-    vec![
+fn counts<'a>() -> Vec<Sourced<&'a Row<'a>>> {
+    let columns = [
         Of::known("status", "`measured` or `no_result`.", |row| {
             if row.statistics.is_ok() { "measured" } else { "no_result" }
         }),
@@ -85,7 +87,8 @@ fn counts<'a>() -> Vec<Of<'a>> {
         Of::known("row_marks_why", "The row's own marks, with numbers and thresholds.", |row| {
             list(row.doubts.iter().map(ToString::to_string))
         }),
-    ]
+    ];
+    of(Source::Computed, columns)
 }
 
 /// A column that shows one of the [`Statistics`].
@@ -98,8 +101,8 @@ fn statistic<'a>(
     Of::maybe(name, meaning, absent, move |row: &&Row<'_>| value(row.statistics.as_ref().ok()?))
 }
 
-fn statistics<'a>() -> Vec<Of<'a>> {
-    vec![
+fn statistics<'a>() -> Vec<Sourced<&'a Row<'a>>> {
+    let columns = [
         Of::known("n", "Runs that count.", |row| {
             row.statistics.as_ref().map_or(0, |statistics| statistics.n)
         }),
@@ -118,10 +121,11 @@ fn statistics<'a>() -> Vec<Of<'a>> {
         statistic("cv_percent", "Standard deviation ÷ mean.", ONE_RUN, |it| it.cv.ok().map(|cv| 100.0 * cv)),
         statistic("min_samples_per_s", "The slowest of them.", NO_STATISTICS, |it| Some(it.min)),
         statistic("max_samples_per_s", "The fastest of them.", NO_STATISTICS, |it| Some(it.max)),
-    ]
+    ];
+    of(Source::Computed, columns)
 }
 
-fn intervals<'a>() -> Vec<Of<'a>> {
+fn intervals<'a>() -> Vec<Sourced<&'a Row<'a>>> {
     let median = interval(
         "median",
         "the distribution-free confidence interval of the median",
@@ -134,7 +138,7 @@ fn intervals<'a>() -> Vec<Of<'a>> {
         "n too small (2 of at least 3)",
         |it| it.interval,
     );
-    median.into_iter().chain(geometric_mean).collect()
+    of(Source::Computed, median.into_iter().chain(geometric_mean))
 }
 
 /// The columns of one interval: `what` it is, and an example of why there can be none.
@@ -161,93 +165,112 @@ fn interval<'a>(
     ]
 }
 
-fn cost<'a>() -> Vec<Of<'a>> {
+fn cost<'a>() -> Vec<Sourced<&'a Row<'a>>> {
     vec![
         Of::maybe(
             "parameters",
             "Trainable parameters, from where the FLOPs come from.",
             "the FLOPs are unknown, or the worker does not report it",
             |row| row.cost.as_ref().ok()?.parameters(),
-        ),
+        )
+        .from(Source::Computed),
         Of::maybe(
             "forward_gmac_per_sample",
             "Multiply-accumulates of the forward pass, from the description.",
             "the network or the size of its images is unknown",
             |row| Some(row.cost.as_ref().ok()?.described()?.forward_macs as f64 / 1e9),
-        ),
+        )
+        .from(Source::Computed),
         Of::maybe(
             "training_gflop_per_sample",
             "FLOPs of a training step for one sample. See [FLOPs](../method.md#flops).",
             NO_COST,
             |row| Some(row.cost.as_ref().ok()?.training_flops() / 1e9),
-        ),
-        Of::maybe("flops_convention", CONVENTION, NO_COST, |row| Some(row.cost.as_ref().ok()?.convention())),
+        )
+        .from(Source::Computed),
+        Of::maybe("flops_convention", CONVENTION, NO_COST, |row| Some(row.cost.as_ref().ok()?.convention()))
+            .from(Source::Computed),
         Of::maybe(
             "flops_source",
             "`described` if orchestrate counts the FLOPs, `reported` if the worker does.",
             NO_COST,
             |row| Some(row.cost.as_ref().ok()?.source()),
-        ),
+        )
+        .from(Source::Computed),
         Of::maybe(
             "attained_gflop_per_s",
             "`training_gflop_per_sample` × `median_samples_per_s`.",
             "either of the two is",
             |row| Some(row.attained()? / 1e9),
-        ),
+        )
+        .from(Source::Computed),
         Of::maybe(
             "percent_of_peak",
             "`attained_gflop_per_s` ÷ `peak_gflop_per_s`.",
             "either of the two is",
             |row| Some(100.0 * row.share_of_peak()?.low),
-        ),
+        )
+        .from(Source::Computed),
         Of::maybe(
             "percent_of_peak_most",
             "The same with the lower end of the peak, if that is a range; else `percent_of_peak`.",
             "`percent_of_peak` is",
             |row| Some(100.0 * row.share_of_peak()?.high),
-        ),
+        )
+        .from(Source::Computed),
         Of::maybe(
             "peak_gflop_per_s",
             "The device's peak at this precision; the upper end if it is a range.",
             "no peaks file for the device has it",
             |row| Some(row.ceilings()?.ceiling(row.config.precision)?.flops_per_s.high / 1e9),
-        ),
+        )
+        .from(Source::Peaks),
         Of::maybe(
             "clock_mhz",
             "The median over the runs that count of the device's mean clock within the window.",
             "nobody read it within the window",
             |row| row.clock_mhz(),
-        ),
+        )
+        .from(Source::Computed),
         Of::maybe("peak_at_clock_gflop_per_s", PEAK_AT_CLOCK, NO_CLOCK, |row| {
             Some(row.peak_at_clock()?.high / 1e9)
-        }),
+        })
+        .from(Source::Computed),
         Of::maybe(
             "percent_of_peak_at_clock",
             "`attained_gflop_per_s` ÷ `peak_at_clock_gflop_per_s`.",
             "either of the two is",
             |row| Some(100.0 * row.share_of_peak_at_clock()?.low),
-        ),
+        )
+        .from(Source::Computed),
         Of::maybe(
             "percent_of_peak_at_clock_most",
             "The same with the lower end of that peak, if it is a range; else `percent_of_peak_at_clock`.",
             "`percent_of_peak_at_clock` is",
             |row| Some(100.0 * row.share_of_peak_at_clock()?.high),
-        ),
-        Of::maybe("peaks", "The name of the peaks file.", NO_PEAKS, |row| Some(&row.ceilings()?.name)),
+        )
+        .from(Source::Computed),
+        Of::maybe("peaks", "The name of the peaks file.", NO_PEAKS, |row| Some(&row.ceilings()?.name))
+            .from(Source::Peaks),
         Of::maybe("peaks_origin", "Vendor, published, or measured where and how.", NO_PEAKS, |row| {
-            Some(&row.ceilings()?.origin)
-        }),
-        Of::maybe("peaks_confidence", CONFIDENCE, NO_PEAKS, |row| Some(row.ceilings()?.confidence)),
+            Some(row.ceilings()?.origin.to_string())
+        })
+        .from(Source::Peaks),
+        Of::maybe("peaks_confidence", CONFIDENCE, NO_PEAKS, |row| {
+            Some(row.ceilings()?.confidence.to_string())
+        })
+        .from(Source::Peaks),
         Of::maybe(
             "usd_per_million_samples",
             "The price of a million samples at the median throughput.",
             "the env has no `usd_per_hour`, or no run counts",
             |row| row.usd_per_million(),
-        ),
+        )
+        .from(Source::Computed),
     ]
 }
 
-fn counted<'a>() -> Vec<Of<'a>> {
+fn counted<'a>() -> Vec<Sourced<&'a Row<'a>>> {
     let ncu = |name, meaning, value: fn(&NcuRun<'_>) -> Option<f64>| {
         Of::maybe(name, meaning, NO_NCU, move |row: &&Row<'_>| value(row.counted.ncu.as_ref()?))
     };
@@ -263,38 +286,50 @@ fn counted<'a>() -> Vec<Of<'a>> {
     vec![
         ncu("executed_gflop_per_sample", "FLOPs that the device executed.", |it| {
             Some(it.flops_per_sample()? / 1e9)
-        }),
+        })
+        .from(Source::Ncu),
         ncu("dram_bytes_per_sample", "Bytes between the device and its memory.", |it| {
             it.dram_bytes_per_sample()
-        }),
+        })
+        .from(Source::Ncu),
         ncu("zero_flop_time_percent", "Time in kernels without a FLOP.", |it| {
             Some(100.0 * it.counters.zero_flop_share()?)
-        }),
-        time("compute_bound_time_percent", "Time in kernels at the compute roof.", |it| it.compute),
-        time("memory_bound_time_percent", "Time in kernels at the memory roof.", |it| it.memory),
-        time("latency_bound_time_percent", "Time in kernels far from both roofs.", |it| it.latency),
+        })
+        .from(Source::Ncu),
+        time("compute_bound_time_percent", "Time in kernels at the compute roof.", |it| it.compute)
+            .from(Source::Computed),
+        time("memory_bound_time_percent", "Time in kernels at the memory roof.", |it| it.memory)
+            .from(Source::Computed),
+        time("latency_bound_time_percent", "Time in kernels far from both roofs.", |it| it.latency)
+            .from(Source::Computed),
         time("between_roofs_time_percent", "Time in kernels between these, or above a roof.", |it| {
             it.between
-        }),
+        })
+        .from(Source::Computed),
         time("unplaced_time_percent", "Time in kernels that are not listed, or have no place.", |it| {
             it.unplaced
-        }),
-        perf("ipc", "Instructions per cycle.", PerfCounters::ipc),
-        perf("cache_miss_percent", "Cache misses per reference.", |it| Some(100.0 * it.cache_miss_rate()?)),
-        perf("branch_miss_percent", "Mispredicted branches.", |it| Some(100.0 * it.branch_miss_rate()?)),
+        })
+        .from(Source::Computed),
+        perf("ipc", "Instructions per cycle.", PerfCounters::ipc).from(Source::Perf),
+        perf("cache_miss_percent", "Cache misses per reference.", |it| Some(100.0 * it.cache_miss_rate()?))
+            .from(Source::Perf),
+        perf("branch_miss_percent", "Mispredicted branches.", |it| Some(100.0 * it.branch_miss_rate()?))
+            .from(Source::Perf),
     ]
 }
 
-fn worker<'a>() -> Vec<Of<'a>> {
+fn worker<'a>() -> Vec<Sourced<&'a Row<'a>>> {
     vec![
         Of::maybe("worker_sha256", "The hash of the worker's program.", NO_RESULT, |row| {
             found(row)?.worker_sha256.as_ref()
-        }),
+        })
+        .from(Source::Orchestrate),
         Of::maybe(
             "libtorch",
             "The version of PyTorch that the worker reports, as `libtorch` or, in Python, as `torch`.",
             "the worker does not report it",
             |row| found(row)?.pytorch(),
-        ),
+        )
+        .from(Source::Worker),
     ]
 }

@@ -2,10 +2,11 @@
 
 use super::{KernelPlace, NcuRun, PlacedKernel, placed_kernels};
 use crate::analysis::Analysis;
-use crate::analysis::column::{Column, Columns, Rows};
+use crate::analysis::column::{Column, Columns, Rows, Sourced, of};
 use crate::analysis::columns::{OfRow, config_columns, host_column, part_column};
 use crate::analysis::group::Row;
 use crate::analysis::own::Own;
+use crate::analysis::source::Source;
 use crate::record::ncu::NcuTotals;
 use crate::record::perf::{Count, PerfCounters, PerfEvent};
 
@@ -47,11 +48,16 @@ impl OfRow for CounterLine<'_> {
 
 /// Every column of `counters.csv`.
 pub(in crate::analysis) fn counter_columns<'a>(own: &Own) -> Columns<CounterLine<'a>> {
+    let mut columns: Vec<Sourced<CounterLine<'a>>> = config_columns(own);
+    columns.extend([host_column(), part_column()]);
+    columns.extend(counter_values());
+    Columns::plain(columns)
+}
+
+/// What a line says of its counter. Which of the two profilers it comes from stands in the line.
+fn counter_values<'a>() -> Vec<Sourced<CounterLine<'a>>> {
     type Of<'a> = Column<CounterLine<'a>>;
-    let mut columns: Vec<Of<'a>> = config_columns(own);
-    columns.extend([
-        host_column(),
-        part_column(),
+    let columns = [
         Of::known("profiler", "`ncu` or `perf`.", |line| line.counter.profiler),
         Of::known("counter", "A sum such as `executed`, or the name of a metric or event.", |line| {
             line.counter.name.clone()
@@ -64,8 +70,8 @@ pub(in crate::analysis) fn counter_columns<'a>(own: &Own) -> Columns<CounterLine
         Of::known("note", "Why it was not measured, or that it is a lower bound; else `none`.", |line| {
             line.counter.note.clone().unwrap_or_else(|| "none".to_owned())
         }),
-    ]);
-    Columns::plain(columns)
+    ];
+    of(Source::Profiler, columns)
 }
 
 /// The sums, then the metrics they are made of, then the missing metrics.
@@ -197,11 +203,17 @@ impl OfRow for KernelLine<'_> {
 
 /// Every column of `kernels.csv`.
 pub(in crate::analysis) fn kernel_columns<'a>(own: &Own) -> Columns<KernelLine<'a>> {
+    let mut columns: Vec<Sourced<KernelLine<'a>>> = config_columns(own);
+    columns.extend([host_column(), part_column()]);
+    columns.extend(of(Source::Ncu, kernel_counts()));
+    columns.extend(of(Source::Computed, kernel_places()));
+    Columns::plain(columns)
+}
+
+/// What was counted of a kernel.
+fn kernel_counts<'a>() -> Vec<Column<KernelLine<'a>>> {
     type Of<'a> = Column<KernelLine<'a>>;
-    let mut columns: Vec<Of<'a>> = config_columns(own);
-    columns.extend([
-        host_column(),
-        part_column(),
+    vec![
         Of::known("rank", "From 1, the slowest.", |line| line.placed.rank),
         Of::known("kernel", "The name of the kernel.", |line| line.placed.kernel.name.clone()),
         Of::known("launches", "How often it was launched.", |line| line.placed.kernel.launches),
@@ -223,9 +235,7 @@ pub(in crate::analysis) fn kernel_columns<'a>(own: &Own) -> Columns<KernelLine<'
         Of::maybe("dram_bytes", "Bytes between the device and its memory.", NOT_MEASURED, |line| {
             line.placed.kernel.dram_bytes
         }),
-    ]);
-    columns.extend(kernel_places());
-    Columns::plain(columns)
+    ]
 }
 
 /// Where a kernel lies below the roofs of its device.
@@ -259,7 +269,7 @@ fn kernel_places<'a>() -> Vec<Column<KernelLine<'a>>> {
             "`compute-bound` or `memory-bound` from 60 to 100 % of that roof, `latency-bound` below 30 % of both, \
              else `unknown`.",
             NO_PLACE,
-            |line| Some(line.placed.place?.bound),
+            |line| Some(line.placed.place?.bound.to_string()),
         ),
     ]
 }

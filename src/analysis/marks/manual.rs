@@ -65,6 +65,41 @@ pub fn evidence_table() -> String {
     format!("| threshold | range | evidence |\n|---|---|---|\n{rows}")
 }
 
+/// A section per mark: everything that is declared about it, and its thresholds with their defaults.
+pub fn each_mark() -> String {
+    let sections = MarkName::all().map(|mark| {
+        let declared = mark.declaration();
+        let effect = declared.effect;
+        format!(
+            "## {}\n\n| | |\n|---|---|\n| a doubt about a | {} |\n| raised when | {} |\n| it means | {} |\n\
+             | what to do | {} |\n| in statistics | {}. {} |\n\n{}",
+            mark.as_str(),
+            declared.scope.word(),
+            filled(declared.raised, declared.thresholds),
+            declared.meaning,
+            declared.remedy,
+            effect.word(),
+            effect.reason(),
+            defaults(declared.thresholds)
+        )
+    });
+    let text: String = sections.collect();
+    format!("{}\n", text.trim_end())
+}
+
+/// The thresholds of a mark, with what passes them by default.
+fn defaults(thresholds: &[Threshold]) -> String {
+    if thresholds.is_empty() {
+        return "It has no threshold.\n\n".to_owned();
+    }
+    let row = |threshold: &Threshold| {
+        let facts = threshold.facts();
+        format!("| `{}` | {} | {} |\n", threshold.name(), passed(*threshold, facts.value), facts.compared)
+    };
+    let rows: String = thresholds.iter().map(row).collect();
+    format!("| threshold | passed by default | by |\n|---|---|---|\n{rows}\n")
+}
+
 /// Which numbers pass `threshold` if its value is `value`: `above 5 %`, `from 40 %`.
 fn passed(threshold: Threshold, value: f64) -> String {
     let word = match threshold.facts().passed {
@@ -125,6 +160,23 @@ mod tests {
                 assert!(sentence.ends_with('.') && sentence.len() > 8, "{name}: {sentence:?}");
             }
             assert!(!declared.raised.is_empty() && !declared.raised.ends_with('.'), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_mark_has_a_section_with_its_thresholds() {
+        let text = each_mark();
+        for mark in MarkName::all() {
+            let (_, section) = text.split_once(&format!("## {}\n", mark.as_str())).expect("a section");
+            let section = section.split("\n## ").next().unwrap_or_default();
+            let declared = mark.declaration();
+            assert!(section.contains(declared.meaning) && section.contains(declared.effect.word()));
+            for threshold in declared.thresholds {
+                let row =
+                    format!("| `{}` | {} |", threshold.name(), passed(*threshold, threshold.facts().value));
+                assert!(section.contains(&row), "{row} is not in {section}");
+            }
+            assert!(!section.contains(['{', '}']), "names a threshold that is not its mark's: {section}");
         }
     }
 

@@ -39,7 +39,7 @@ use timeline::Timeline;
 pub use crate::threshold::{Threshold, Thresholds};
 pub use compare::row_marks;
 pub use declaration::{Declaration, Effect, Scope};
-pub use manual::{effects_table, evidence_table, marks_table, thresholds_table};
+pub use manual::{each_mark, effects_table, evidence_table, marks_table, thresholds_table};
 pub use mark::{Mark, MarkName, mark_names};
 pub(super) use sensors::clock;
 

@@ -6,7 +6,7 @@ use crate::analysis::bound::Bound;
 use crate::analysis::counted::{KernelPlace, PlacedKernel, TimeShares, placed_kernels};
 use crate::analysis::group::Row;
 use crate::analysis::peaks::Peaks;
-use crate::analysis::table::{kernel_sections, kernel_table};
+use crate::analysis::table::{Keys, kernel_sections, kernel_table};
 use crate::report::figure::{Drawing, Figure};
 use crate::report::frame::{self, LEFT, SMALL, TOP};
 use crate::report::roofs::{
@@ -31,6 +31,7 @@ time of all kernels. Its place is its FLOPs ÷ its bytes, and its FLOPs ÷ its s
   precision, cannot reach it.
 - A kernel without a FLOP, such as a copy, has no place on this axis. The key says how much of the bandwidth it uses.",
     columns: kernel_sections,
+    keys: Keys::KERNELS,
     draw,
 };
 

@@ -9,7 +9,7 @@ use crate::analysis::Analysis;
 use crate::analysis::group::Row;
 use crate::analysis::peaks::Peaks;
 use crate::analysis::roofline::{BytesSource, Point, Roofline};
-use crate::analysis::table::{point_sections, roofline_table};
+use crate::analysis::table::{Keys, point_sections, roofline_table};
 use crate::job::{ModelName, Precision};
 use crate::report::figure::{Drawing, Figure};
 use crate::report::frame::{self, LEFT, SMALL, TOP};
@@ -47,6 +47,7 @@ A dotted roof is the peak at the clock that was seen, if the peak says which clo
 `roofline_points.csv` also has points whose bytes are estimated from the bandwidth roof, for comparison with older
 reports. They lie on that roof by construction and are not drawn.",
     columns: point_sections,
+    keys: Keys::WITHIN_ROWS,
     draw,
 };
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use crate::analysis::group::{Row, unit};
-use crate::analysis::table::{run_sections, throughput_table};
+use crate::analysis::table::{Keys, run_sections, throughput_table};
 use crate::analysis::{Analysis, Run};
 use crate::job::{Key, ModelName, Precision};
 use crate::report::figure::{Drawing, Figure};
@@ -29,6 +29,7 @@ A bar is the 95 % interval of a row's geometric mean: Student's, on the logs of 
 says how many runs the bars rest on. A row of fewer runs has no bar. Where a bar has no cap, it goes on beyond the
 plot.",
     columns: run_sections,
+    keys: Keys::RUNS,
     draw,
 };
 

@@ -15,7 +15,7 @@ fn marked() -> StudyBuilder {
 }
 
 fn column(table: &table::Table, name: &str) -> Vec<String> {
-    let index = table.header.iter().position(|column| column == name).unwrap();
+    let index = table.header().iter().position(|column| column == name).unwrap();
     table.rows.iter().map(|row| row[index].clone()).collect()
 }
 
