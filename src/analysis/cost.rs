@@ -365,9 +365,14 @@ pub(super) fn element_bytes(precision: Precision) -> u32 {
     }
 }
 
+/// The price of `seconds` on a machine that costs `usd_per_hour`.
+pub fn usd_of(usd_per_hour: f64, seconds: f64) -> f64 {
+    usd_per_hour / 3600.0 * seconds
+}
+
 /// The price of a million samples at `samples_per_s` on a machine that costs `usd_per_hour`.
 pub fn usd_per_million_samples(usd_per_hour: f64, samples_per_s: f64) -> f64 {
-    usd_per_hour / 3600.0 * 1e6 / samples_per_s
+    usd_of(usd_per_hour, 1e6 / samples_per_s)
 }
 
 #[cfg(test)]
@@ -534,5 +539,6 @@ mod tests {
     #[test]
     fn a_dollar_an_hour_at_a_hundred_images_a_second() {
         assert!((usd_per_million_samples(1.0, 100.0) - 2.777_777).abs() < 1e-4);
+        assert!((usd_of(1.0, 90.0) - 0.025).abs() < 1e-12);
     }
 }

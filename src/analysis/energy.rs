@@ -1,32 +1,84 @@
 //! The power and energy of a measured window, from the sensors' readings.
 
+use super::group::Row;
 use crate::job::Kind;
 use crate::protocol::Measurement;
 use crate::record::{Record, Sensor, Telemetry};
+use crate::stats::median;
 
 /// The fewest readings whose mean counts as a window's power, since boards report a mean over the preceding second.
 const LEAST_SAMPLES: u32 = 5;
+
+/// What stands in place of the source of an energy that nobody measured.
+pub const NOT_MEASURED: &str = "not measured";
+
+/// How an energy was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EnergySource {
+    /// It is the difference of an energy counter between the ends of the window.
+    Counter,
+    /// It is the mean of samples of the power, times the seconds of the window.
+    Sampled,
+}
+
+impl EnergySource {
+    /// In one word, for tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            EnergySource::Counter => "counter",
+            EnergySource::Sampled => "sampled",
+        }
+    }
+}
 
 /// The power and energy of a part of the machine during the measured window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Draw {
     /// Mean power, in watts.
     pub power_w: f64,
-    /// Energy of one image, in joules.
+    /// Energy of one sample, in joules.
     pub joules_per_sample: f64,
+    /// How it was measured.
+    pub source: EnergySource,
 }
 
 impl Draw {
-    fn of(power_w: f64, measurement: &Measurement) -> Draw {
-        Draw { power_w, joules_per_sample: power_w * measurement.elapsed_s / measurement.samples as f64 }
+    fn of((power_w, source): (f64, EnergySource), measurement: &Measurement) -> Draw {
+        let joules_per_sample = power_w * measurement.elapsed_s / measurement.samples as f64;
+        Draw { power_w, joules_per_sample, source }
     }
+}
+
+/// The energy of a sample over the runs of a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RowEnergy {
+    /// The runs that count and have an energy from `source`.
+    pub n: usize,
+    /// Their median.
+    pub joules_per_sample: f64,
+    /// How it was measured.
+    pub source: EnergySource,
+}
+
+/// The energy of a sample over the runs of `row` that count, by the `draw` of each. Counters and samples of the power
+/// err in different ways, so they are not mixed: if any run has a counter, those with one count. `None` if nobody
+/// measured it.
+pub fn row_energy(row: &Row<'_>, draw: fn(&Record) -> Option<Draw>) -> Option<RowEnergy> {
+    let counting = row.runs.iter().filter(|run| run.counts()).filter_map(|run| run.cell.record());
+    let draws: Vec<Draw> = counting.filter_map(draw).collect();
+    let is_counted = draws.iter().any(|draw| draw.source == EnergySource::Counter);
+    let source = if is_counted { EnergySource::Counter } else { EnergySource::Sampled };
+    let of_source = draws.iter().filter(|draw| draw.source == source);
+    let joules: Vec<f64> = of_source.map(|draw| draw.joules_per_sample).collect();
+    Some(RowEnergy { n: joules.len(), joules_per_sample: median(&joules).ok()?, source })
 }
 
 /// The draw of the processor packages: their energy over the window's seconds. `None` if it was not measured, and for
 /// an unsynchronised window, whose seconds mean nothing.
 pub fn cpu_draw(record: &Record) -> Option<Draw> {
     let (telemetry, measurement) = measured(record)?;
-    Some(Draw::of(telemetry.window_growth(Sensor::CpuEnergy)? / measurement.elapsed_s, measurement))
+    let power = telemetry.window_growth(Sensor::CpuEnergy)? / measurement.elapsed_s;
+    Some(Draw::of((power, EnergySource::Counter), measurement))
 }
 
 /// The draw of the GPU's board, from its energy counter if it has one, or else from the mean power within the window.
@@ -36,7 +88,8 @@ pub fn gpu_draw(record: &Record) -> Option<Draw> {
     let counted = telemetry.window_growth(Sensor::GpuEnergy).map(|joules| joules / measurement.elapsed_s);
     let is_long = telemetry.of_window && telemetry.samples >= LEAST_SAMPLES;
     let shown = telemetry.readings(Sensor::GpuPower).filter(|_| is_long).map(|power| power.mean);
-    Some(Draw::of(counted.or(shown)?, measurement))
+    let counted = counted.map(|power| (power, EnergySource::Counter));
+    Some(Draw::of(counted.or(shown.map(|power| (power, EnergySource::Sampled)))?, measurement))
 }
 
 /// Profiled jobs have no energy, because a profiler repeats work that training does once.
@@ -51,7 +104,8 @@ fn measured(record: &Record) -> Option<(&Telemetry, &Measurement)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::fixture;
+    use crate::analysis::analyse;
+    use crate::analysis::fixture::{self, StudyBuilder};
     use crate::record::Readings;
 
     /// 160 images in 1.6 s.
@@ -77,6 +131,7 @@ mod tests {
         assert!((gpu(Some(320.0), true, 1).unwrap().power_w - 200.0).abs() < 1e-9, "the counter comes first");
         let shown = gpu(None, true, 5).unwrap();
         assert!((shown.power_w - 300.0).abs() < 1e-9 && (shown.joules_per_sample - 3.0).abs() < 1e-9);
+        assert_eq!((cpu.source, shown.source), (EnergySource::Counter, EnergySource::Sampled));
         assert_eq!(gpu(None, false, 5), None, "readings of the whole run do not belong to the window");
         assert_eq!(gpu(None, true, 4), None, "too few readings reflect the seconds before");
     }
@@ -90,6 +145,29 @@ mod tests {
         assert_eq!(cpu_draw(&record), None);
         record.observed.telemetry = None;
         assert_eq!(cpu_draw(&record), None);
+    }
+
+    #[test]
+    fn a_row_does_not_mix_counters_with_samples_of_the_power() {
+        let with = |counted: &[Option<f64>]| {
+            let mut study = StudyBuilder::new();
+            for (repeat, energy) in (1..).zip(counted) {
+                study = study.run_with(fixture::key("cuda", "resnet18", 16, repeat), 100.0, |record| {
+                    let telemetry = Telemetry { samples: 9, of_window: true, ..Telemetry::default() };
+                    let telemetry = telemetry.with(Sensor::GpuPower, Readings::of([300.0, 300.0]).unwrap());
+                    record.observed.telemetry = Some(match energy {
+                        Some(joules) => telemetry.with(Sensor::GpuEnergy, *joules),
+                        None => telemetry,
+                    });
+                });
+            }
+            let study = study.build();
+            let found = row_energy(&analyse(&study).rows[0], gpu_draw).unwrap();
+            assert_eq!(row_energy(&analyse(&study).rows[0], cpu_draw), None);
+            (found.n, (found.joules_per_sample * 1e6).round() / 1e6, found.source)
+        };
+        assert_eq!(with(&[None, None, None]), (3, 3.0, EnergySource::Sampled));
+        assert_eq!(with(&[Some(160.0), None, Some(320.0)]), (2, 1.5, EnergySource::Counter));
     }
 
     #[test]

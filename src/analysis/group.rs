@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::circumstances::Circumstances;
-use super::cost::{Cost, NoCost, cost, usd_per_million_samples};
+use super::cost::{Cost, NoCost, cost, usd_of, usd_per_million_samples};
 use super::counted::{Counted, Profiles};
 use super::marks::{Mark, clock};
 use super::peaks::{NoPeaks, Peaks, Range, Wanted};
@@ -180,6 +180,14 @@ impl<'a> Row<'a> {
     /// The price of a million samples.
     pub fn usd_per_million(&self) -> Option<f64> {
         Some(usd_per_million_samples(self.usd_per_hour?, self.median()?))
+    }
+
+    /// The median price of a run that counts: of its attempt from start to end, not of the window alone.
+    pub fn usd_per_run(&self) -> Option<f64> {
+        let usd_per_hour = self.usd_per_hour?;
+        let counting = self.runs.iter().filter(|run| run.counts()).filter_map(|run| run.cell.record());
+        let prices: Vec<f64> = counting.map(|record| usd_of(usd_per_hour, record.wall_s())).collect();
+        stats::median(&prices).ok()
     }
 
     /// `{env}_{model}_{precision}_bs{batch}`, with the parameters that vary between configs and, for a config with
@@ -668,7 +676,8 @@ mod tests {
         let row = &analysis.rows[0];
         assert_eq!(row.statistics, Err("nobody has tried; ran out of memory: 9 GB (2 jobs)".to_owned()));
         assert_eq!((row.counts.planned, row.counts.failed, row.counts.not_run), (3, 2, 1));
-        assert_eq!((row.median(), row.attained(), row.usd_per_million()), (None, None, None));
+        assert_eq!((row.median(), row.attained()), (None, None));
+        assert_eq!((row.usd_per_million(), row.usd_per_run()), (None, None));
     }
 
     #[test]

@@ -21,6 +21,7 @@ const ENDS: &[(&str, &str)] = &[
     ("_c", "°C"),
     ("_w", "W"),
     ("_j", "J"),
+    ("_usd", "USD"),
     ("_bytes", "bytes"),
     ("gflop", "GFLOP"),
     ("_s", "s"),

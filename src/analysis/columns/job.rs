@@ -6,7 +6,7 @@ use super::sensors::sensor_columns;
 use super::shared::{CONVENTION, OfConfig, PART, UNIT, config_columns, part_text};
 use crate::analysis::cell_type::{Shown, Value};
 use crate::analysis::column::{Column, Columns, Group, Sourced, list, of};
-use crate::analysis::cost::usd_per_million_samples;
+use crate::analysis::cost::{usd_of, usd_per_million_samples};
 use crate::analysis::foreign::{foreign_cores, stolen_cores};
 use crate::analysis::marks::mark_names;
 use crate::analysis::own::Own;
@@ -172,6 +172,13 @@ fn window<'a>() -> Vec<Sourced<JobLine<'a>>> {
             "The price of a million samples at this throughput.",
             "the env has no `usd_per_hour`, or the job no throughput",
             |line| Some(usd_per_million_samples(line.cell().usd_per_hour?, line.samples_per_s()?)),
+        )
+        .from(Source::Computed),
+        Of::maybe(
+            "run_usd",
+            "The price of the attempt, from its start to its end: `wall_s` at the env's `usd_per_hour`.",
+            "the env has no `usd_per_hour`, or no attempt left a record",
+            |line| Some(usd_of(line.cell().usd_per_hour?, line.record()?.wall_s())),
         )
         .from(Source::Computed),
     ]

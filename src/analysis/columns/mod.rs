@@ -8,6 +8,7 @@ mod job;
 mod job_line;
 mod own;
 mod point;
+mod price;
 mod run;
 mod sensors;
 mod shared;

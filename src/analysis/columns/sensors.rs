@@ -1,8 +1,9 @@
 //! The columns of `metrics.csv` that tell what sensors showed. Those of each sensor come from its declaration.
 
 use super::job_line::JobLine;
+use super::price::ENERGY_SOURCE;
 use crate::analysis::column::{Column, Sourced, list, of};
-use crate::analysis::energy::{Draw, cpu_draw, gpu_draw};
+use crate::analysis::energy::{Draw, NOT_MEASURED, cpu_draw, gpu_draw};
 use crate::analysis::source::Source;
 use crate::record::{ForeignProcess, GpuTelemetry, Part, Readings, Sensor, Statistic, Summary};
 
@@ -90,8 +91,13 @@ fn cpu_power<'a>() -> Vec<Sourced<JobLine<'a>>> {
         Of::maybe("cpu_joules_per_sample", "`cpu_energy_j` ÷ `samples`.", absent, move |line| {
             Some(draw(line)?.joules_per_sample)
         }),
+        Of::known("cpu_energy_source", ENERGY_SOURCE, move |line| source(draw(line))),
     ];
     of(Source::Computed, columns)
+}
+
+fn source(draw: Option<Draw>) -> &'static str {
+    draw.map_or(NOT_MEASURED, |draw| draw.source.as_str())
 }
 
 fn gpu<'a>() -> Vec<Sourced<JobLine<'a>>> {
@@ -109,6 +115,7 @@ fn gpu<'a>() -> Vec<Sourced<JobLine<'a>>> {
             Some(draw(line)?.joules_per_sample)
         })
         .from(Source::Computed),
+        Of::known("gpu_energy_source", ENERGY_SOURCE, move |line| source(draw(line))).from(Source::Computed),
         Of::maybe(
             "gpu_throttle_reasons",
             "Samples in which the driver throttled the clocks, by reason.",
@@ -233,10 +240,12 @@ mod tests {
             ("cpu_mean_mhz", "2500"),
             ("cpu_mean_power_w", "50"),
             ("cpu_joules_per_sample", "0.5"),
+            ("cpu_energy_source", "counter"),
             ("cpu_throttle_events", "NA"),
             ("gpu_energy_j", "NA"),
             ("gpu_mean_power_w", "300"),
             ("gpu_joules_per_sample", "3"),
+            ("gpu_energy_source", "sampled"),
             ("gpu_throttle_reasons", "3 × sw_power_cap"),
             ("gpu_foreign_processes", "42 python3; 43 Xorg (draws)"),
             ("gate_waited_s", "7.5"),
@@ -261,6 +270,9 @@ mod tests {
         let nobody_looked = columns(|_| {});
         for name in ["telemetry_samples", "cpu_mean_mhz", "gpu_throttle_reasons", "gate_gave_up"] {
             assert_eq!(nobody_looked(name), "NA", "{name}");
+        }
+        for name in ["cpu_energy_source", "gpu_energy_source"] {
+            assert_eq!(nobody_looked(name), "not measured", "{name}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The columns of `summary.csv`.
 
 use super::own::row_metric_columns;
+use super::price::price_columns;
 use super::shared::{
     CONFIDENCE, CONVENTION, NO_CLOCK, PEAK_AT_CLOCK, config_columns, host_column, part_column, unit_column,
 };
@@ -34,6 +35,7 @@ pub(in crate::analysis) fn summary_columns<'a>(own: &Own) -> Columns<&'a Row<'a>
         statistics(),
         intervals(),
         cost(),
+        price_columns(),
         counted(),
         worker(),
         row_metric_columns(own),
@@ -260,13 +262,6 @@ fn cost<'a>() -> Vec<Sourced<&'a Row<'a>>> {
             Some(row.ceilings()?.confidence.to_string())
         })
         .from(Source::Peaks),
-        Of::maybe(
-            "usd_per_million_samples",
-            "The price of a million samples at the median throughput.",
-            "the env has no `usd_per_hour`, or no run counts",
-            |row| row.usd_per_million(),
-        )
-        .from(Source::Computed),
     ]
 }
 

@@ -44,15 +44,14 @@ pub(super) fn run(args: ShowArgs, global: &Global) -> Result<Exit, Failure> {
         print_json(record_of(&standing).ok_or_else(|| no_record(&found, &standing))?)?;
         return Ok(Exit::Done);
     }
+    let plan = plan_of(&store, &job);
+    let usd_per_hour = plan.as_ref().and_then(|plan| plan.env(job.key()).usd_per_hour);
     let doubts = match &standing {
-        Standing::Done(record) => {
-            let plan = plan_of(&store, &job);
-            doubts_of(record, plan.as_ref(), &load_inventory(&store)?, &store, global)
-        }
+        Standing::Done(record) => doubts_of(record, plan.as_ref(), &load_inventory(&store)?, &store, global),
         Standing::NotDone(_) => Doubts::default(),
     };
     let page = load_page(&found.dir, job, standing)
-        .map(|page| Page { doubts, ..page })
+        .map(|page| Page { usd_per_hour, doubts, ..page })
         .map_err(|source| ReadError { path: found.dir.path().to_owned(), source })?;
     print(&page.text())?;
     if !page.attempts.is_empty() {
@@ -106,6 +105,7 @@ fn load_page(dir: &JobDir, job: Job, standing: Standing) -> io::Result<Page> {
         attempts,
         files,
         command,
+        usd_per_hour: None,
         doubts: Doubts::default(),
         altered: altered(dir),
     })

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::analysis::cost::{usd_of, usd_per_million_samples};
 use crate::analysis::energy::{Draw, cpu_draw, gpu_draw};
 use crate::analysis::marks::Mark;
 use crate::analysis::unconfirmed::{unconfirmed, unconfirmed_text};
@@ -15,7 +16,7 @@ use crate::record::perf::{Count, PerfEvent};
 use crate::record::{
     Counters, Observed, ProcessStats, Provenance, Readings, Record, SET, holds_password, looks_secret,
 };
-use crate::text::{decimals, duration_text, rate_text, size_text};
+use crate::text::{decimals, duration_text, rate_text, significant, size_text};
 
 /// Everything about one job.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub(super) struct Page {
     pub(super) files: Vec<(String, u64)>,
     /// The content of `command.sh`.
     pub(super) command: Option<String>,
+    /// What an hour of the machine costs, in US dollars, by the saved plan.
+    pub(super) usd_per_hour: Option<f64>,
     /// The marks of the attempt that decides, and of its row.
     pub(super) doubts: Doubts,
     /// The files that are not as they were when the deciding record was written, each as a sentence.
@@ -68,6 +71,7 @@ impl Page {
             section(&mut text, &format!("counters {title}"), counters);
             section(&mut text, &format!("observed {title}"), observed(&record.observed));
             section(&mut text, &format!("telemetry {title}"), telemetry(record));
+            section(&mut text, &format!("price {title}"), price(record, self.usd_per_hour));
             section(&mut text, &format!("provenance {title}"), provenance(&record.provenance));
         }
         let file = |(name, size): &(String, u64)| (name.clone(), size_text(*size));
@@ -299,6 +303,22 @@ fn observed(observed: &Observed) -> Lines {
     fields("", &Observed { telemetry: None, ..observed.clone() })
 }
 
+/// What the attempt cost at `usd_per_hour`, and what a million samples cost at its throughput.
+fn price(record: &Record, usd_per_hour: Option<f64>) -> Lines {
+    let Some(usd_per_hour) = usd_per_hour else { return Vec::new() };
+    let wall_s = record.wall_s();
+    let of_attempt =
+        format!("{} USD for {}", significant(usd_of(usd_per_hour, wall_s), 3), duration_text(wall_s));
+    let mut lines = vec![line("attempt", of_attempt)];
+    let measured = record.measurement.as_ref().filter(|it| it.synchronized && record.outcome.is_success());
+    if let Some(measured) = measured.filter(|_| record.key.kind == Kind::Timing) {
+        let usd = usd_per_million_samples(usd_per_hour, measured.samples as f64 / measured.elapsed_s);
+        let unit = measured.unit(&record.key);
+        lines.push(line(format!("a million {unit}"), format!("{} USD", significant(usd, 3))));
+    }
+    lines
+}
+
 /// The readings of sensors, and the power and energy computed from them.
 fn telemetry(record: &Record) -> Lines {
     let Some(telemetry) = &record.observed.telemetry else { return Vec::new() };
@@ -306,7 +326,8 @@ fn telemetry(record: &Record) -> Lines {
     let draw = |name: &str, draw: Option<Draw>| {
         let draw = draw?;
         let power = decimals(draw.power_w, 1);
-        Some(line(name, format!("{power} W, {} J per sample", rate_text(draw.joules_per_sample))))
+        let joules = rate_text(draw.joules_per_sample);
+        Some(line(name, format!("{power} W, {joules} J per sample ({})", draw.source.as_str())))
     };
     lines.extend(draw("processor power", cpu_draw(record)));
     lines.extend(draw("GPU power", gpu_draw(record)));
@@ -412,6 +433,7 @@ mod tests {
             ],
             files: vec![("attempts/02/stdout.log".into(), 2048), ("key.json".into(), 12)],
             command: Some("#!/bin/sh\nexec worker --arch resnet18\n".into()),
+            usd_per_hour: Some(0.36),
             doubts: Doubts::default(),
             altered: Vec::new(),
         };
@@ -448,6 +470,7 @@ mod tests {
             attempts: vec![AttemptPage { number: 1, record: Some(record) }],
             files: Vec::new(),
             command: None,
+            usd_per_hour: Some(0.36),
             doubts: Doubts::default(),
             altered: Vec::new(),
         };
@@ -460,7 +483,7 @@ mod tests {
           of_window          true
           samples            9
           swapped_out_bytes  0
-          processor power    50 W, 0.5000 J per sample
+          processor power    50 W, 0.5000 J per sample (counter)
         ");
     }
 
@@ -473,6 +496,7 @@ mod tests {
             attempts: Vec::new(),
             files: Vec::new(),
             command: None,
+            usd_per_hour: Some(0.36),
             doubts: Doubts::default(),
             altered: Vec::new(),
         };

@@ -5,6 +5,7 @@ mod ceilings;
 mod complexity;
 mod facts;
 mod markup;
+mod price;
 mod profiles;
 mod results;
 
@@ -18,6 +19,7 @@ use self::audit::{Audit, exclusion_audit};
 use self::ceilings::{CeilingRow, ceilings};
 use self::complexity::{ComplexityRow, complexity};
 use self::facts::{Fact, Section, envs, fact, hosts, overview, provenance};
+use self::price::{PriceRow, prices};
 use self::profiles::{Profiles, profiles};
 use self::results::{FailureRow, LeftOut, MetricRow, ResultRow, failure, left_out, metrics, not_run, result};
 use super::figure::{Drawing, Drawn};
@@ -59,6 +61,7 @@ pub(super) struct Page {
     figures: Vec<FigureSection>,
     ceilings: Vec<CeilingRow>,
     metrics: Vec<MetricRow>,
+    prices: Vec<PriceRow>,
     complexity: Vec<ComplexityRow>,
     profiles: Profiles,
     provenance: Vec<Fact>,
@@ -145,6 +148,7 @@ pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &[Drawn]) ->
         figures: figures.iter().map(figure_section).collect(),
         ceilings: ceilings(analysis),
         metrics: metrics(analysis),
+        prices: prices(analysis),
         complexity: complexity(analysis),
         profiles: profiles(analysis),
         provenance: provenance(study, &records),
