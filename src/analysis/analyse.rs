@@ -1,5 +1,6 @@
 //! Derives everything that a report says from a study.
 
+use super::axes::{self, Effect};
 use super::bound::{self, Class};
 use super::findings::{self, Finding};
 use super::group::{self, Row};
@@ -22,6 +23,8 @@ pub struct Analysis<'a> {
     pub rooflines: Vec<Roofline<'a>>,
     /// What limits each row, in their order.
     pub classes: Vec<Class>,
+    /// What each axis brings.
+    pub axes: Vec<Effect>,
     /// The findings, as sentences.
     pub findings: Vec<Finding>,
     /// The names of the parameters that differ between configs.
@@ -49,8 +52,9 @@ pub fn analyse(study: &Study) -> Analysis<'_> {
     let rooflines = roofline::rooflines(&rows, &obstacles);
     let classes = roofline::classes(&rows, obstacles, &rooflines);
     let findings = findings::findings(&runs, &rows, &rooflines, &classes, &study.thresholds, &study.noise);
+    let axes = axes::effects(&rows, &varying);
     let own = Own::of(&runs);
-    Analysis { runs, rows, rooflines, classes, findings, varying, own }
+    Analysis { runs, rows, rooflines, classes, axes, findings, varying, own }
 }
 
 /// Derives which runs of `study` count, and what they come to.

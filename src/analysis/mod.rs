@@ -12,6 +12,7 @@
 //! | [`marks`] | doubts about single runs, and which of them keep a run out of the statistics |
 //! | [`block_shift`] | blocks that were slower or faster than others, in all rows alike |
 //! | [`audit`] | the rows with the runs that marks leave out, and without them |
+//! | [`axes`] | what each axis brings |
 //! | [`blocks`] | which runs were made together |
 //! | [`bound`] | what limits a row: the host, memory that spilled, or a roof |
 //! | [`group`] | rows: the runs of a config that can be pooled, with their statistics |
@@ -38,6 +39,7 @@
 
 mod analyse;
 pub mod audit;
+pub mod axes;
 pub mod block_shift;
 pub mod blocks;
 pub mod bound;

@@ -5,9 +5,11 @@ use std::collections::HashMap;
 
 use super::analyse::Analysis;
 use super::audit::audit;
+use super::axes::Effect;
 use super::columns::{
-    FailureLine, JobLine, PointLine, RunLine, class_columns, comparison_columns, exclusion_columns,
-    failure_columns, job_columns, point_columns, run_columns, summary_columns,
+    FailureLine, JobLine, PointLine, RunLine, axis_columns, class_columns, comparison_columns,
+    effect_columns, exclusion_columns, failure_columns, job_columns, point_columns, run_columns,
+    summary_columns,
 };
 use super::counted::{counter_columns, counters, kernel_columns, kernel_lines, kernels};
 use super::group::Row;
@@ -53,6 +55,13 @@ pub const CSV_FILES: &[CsvFile] = &[
         keys: Keys::ROWS,
         rows: summary,
         sections: || summary_columns(&Own::in_manual()).sections_beside(&class_columns()),
+    },
+    CsvFile {
+        name: "axes.csv",
+        line: "value of an axis, compared with the reference of that axis",
+        keys: Keys::EFFECTS,
+        rows: axes,
+        sections: || effect_columns().sections(),
     },
     CsvFile {
         name: "roofline_points.csv",
@@ -183,6 +192,23 @@ pub fn kernel_sections() -> Vec<Section> {
 /// What the manual says about the columns of a [`roofline_table`].
 pub fn point_sections() -> Vec<Section> {
     point_columns(&Own::in_manual()).sections()
+}
+
+/// `axes.csv`: what each axis brings.
+pub fn axes<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
+    effect_columns().rows(&analysis.axes)
+}
+
+/// What the forest plot of `effect` shows: its configs, each with the axis in front.
+pub fn effect_table(effect: &Effect) -> Table {
+    let lines = &effect.versus.lines;
+    let configs = comparison_columns().rows(lines.iter().cloned());
+    axis_columns().rows(lines.iter().map(|_| effect)).beside(configs).table()
+}
+
+/// What the manual says about the columns of an [`effect_table`].
+pub fn effect_sections() -> Vec<Section> {
+    axis_columns().sections_beside(&comparison_columns())
 }
 
 /// `comparison.csv`: one line per config of either side.

@@ -48,6 +48,8 @@ impl Keys {
     pub const KERNELS: Keys = Keys { primary: ROW_AND_RANK, foreign: TO_ROW };
     /// One line per run.
     pub const RUNS: Keys = Keys { primary: ROW_AND_REPEAT, foreign: TO_ROW };
+    /// One line per value of an axis.
+    pub const EFFECTS: Keys = Keys { primary: &["axis", "value"], foreign: &[] };
     /// No key.
     pub const NONE: Keys = Keys { primary: &[], foreign: &[] };
 }

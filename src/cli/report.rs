@@ -37,6 +37,9 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> Result<Exit, Failure> {
     let analysis = analyse(&study);
     let files = render(&study, &analysis, &templates).map_err(render_failure)?;
     let directory = args.study.write_report(&analysis, &study.matrix.name, &files)?;
+    for effect in &analysis.axes {
+        print_line(&effect.text())?;
+    }
     print_line(&results_text(&study, &analysis))?;
     for finding in &analysis.findings {
         print_line(&format!("- {}", finding.text))?;

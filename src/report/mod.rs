@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn every_figure_is_written_and_stands_on_both_pages() {
-        let study = with_kernels(study_with_peaks());
+        let study = with_an_axis(with_kernels(study_with_peaks()));
         let analysis = analyse(&study);
         let fewer = with_fewer_runs(study.clone());
         let without = analyse(&fewer);
@@ -252,6 +252,37 @@ mod tests {
         let added = StudyBuilder::new().kernels(&key("cpu", "resnet18", 16, 1), kernels, 2.0);
         study.cells.extend(added.build().cells);
         study
+    }
+
+    /// `study` with a second precision for two batches of a network.
+    fn with_an_axis(mut study: Study) -> Study {
+        let mut added = StudyBuilder::new();
+        for (batch, rates) in [(4, [10.0, 10.1, 10.2]), (16, [13.0, 13.1, 12.9])] {
+            for (repeat, rate) in (1..).zip(rates) {
+                let mut key = key("cpu", "resnet18", batch, repeat);
+                key.precision = crate::job::Precision::Amp;
+                added = added.run_with(key, rate, |record| {
+                    // Not at the time of the other runs, which would disturb it.
+                    record.started_at -= chrono::TimeDelta::days(1);
+                    record.ended_at -= chrono::TimeDelta::days(1);
+                });
+            }
+        }
+        study.cells.extend(added.build().cells);
+        study
+    }
+
+    #[test]
+    fn what_an_axis_brings_stands_first_on_both_pages() {
+        let files = rendered(&with_an_axis(study_with_peaks()));
+        for page in ["report.md", "report.html"] {
+            let text = text(&files, page);
+            let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words} is not in {page}"));
+            assert!(place("`precision` amp against fp32: 1.2") < place("Results"), "{text}");
+            assert!(place("over 2 configs, from 1.2") < place("figures/axes_precision.png"));
+            assert!(place("figures/axes_precision.png") < place("Results"), "{text}");
+        }
+        assert!(!text(&rendered(&study_with_peaks()), "report.md").contains("What each axis brings"));
     }
 
     /// `study` without the runs of one config, which is neither the slowest nor the fastest: no axis changes.

@@ -1,5 +1,6 @@
 //! The columns of every CSV file of a report, each declared once.
 
+mod axis;
 mod class;
 mod comparison;
 mod exclusion;
@@ -14,6 +15,7 @@ mod sensors;
 mod shared;
 mod summary;
 
+pub(super) use axis::{axis_columns, effect_columns};
 pub(super) use class::class_columns;
 pub(super) use comparison::comparison_columns;
 pub(super) use exclusion::exclusion_columns;

@@ -30,7 +30,7 @@ struct Mark<'v> {
 }
 
 /// The plot; `None` if no config has a ratio.
-pub(super) fn draw(versus: &Versus) -> Option<String> {
+pub(in crate::report) fn draw(versus: &Versus) -> Option<String> {
     let marks = marks(versus);
     if marks.is_empty() {
         return None;

@@ -1,6 +1,6 @@
 //! The files of a comparison: `comparison.csv`, `comparison.md` and a forest plot. The verb `compare` calls it.
 
-mod forest;
+pub(super) mod forest;
 mod page;
 mod words;
 

@@ -1,11 +1,14 @@
 //! The figures of a report, one file each.
 
+mod axes;
 mod kernels;
 mod roofline;
 mod throughput;
 
 use super::figure::Figure;
 
+pub(super) use axes::AXES;
+
 /// Every figure, in the order of the pages. This table decides what is drawn and written, the sections of both pages,
 /// which files of an earlier report are removed, and what the manual says.
-pub const FIGURES: &[Figure] = &[throughput::THROUGHPUT, roofline::ROOFLINE, kernels::KERNELS];
+pub const FIGURES: &[Figure] = &[AXES, throughput::THROUGHPUT, roofline::ROOFLINE, kernels::KERNELS];

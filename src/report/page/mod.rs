@@ -23,6 +23,8 @@ use self::price::{PriceRow, prices};
 use self::profiles::{Profiles, profiles};
 use self::results::{FailureRow, LeftOut, MetricRow, ResultRow, failure, left_out, metrics, not_run, result};
 use super::figure::{Drawing, Drawn};
+use super::figures::AXES;
+use crate::analysis::axes::Effect;
 use crate::analysis::group::unit;
 use crate::analysis::table::CSV_FILES;
 use crate::analysis::{Analysis, Study};
@@ -47,6 +49,10 @@ pub(super) struct Page {
     hosts: Vec<Section>,
     envs: Vec<Section>,
     varying: Vec<String>,
+    /// What each axis brings, as sentences.
+    axes: Vec<String>,
+    /// The figure of these.
+    axes_figure: Option<FigureSection>,
     results: Vec<ResultRow>,
     /// What the samples of all results are.
     unit: String,
@@ -136,6 +142,8 @@ pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &[Drawn]) ->
         hosts: hosts(&records),
         envs: envs(analysis),
         varying: analysis.varying.clone(),
+        axes: analysis.axes.iter().map(Effect::text).collect(),
+        axes_figure: figures.iter().find(|drawn| is_of_axes(drawn)).map(figure_section),
         results: analysis.rows.iter().map(|row| result(row, &analysis.varying)).collect(),
         unit: unit(&analysis.rows).to_string(),
         convention: complexity::convention_text(analysis, study.convention),
@@ -145,7 +153,7 @@ pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &[Drawn]) ->
         failures: analysis.runs.iter().filter_map(failure).collect(),
         not_run: not_run(analysis),
         findings: analysis.findings.iter().map(|finding| finding.text.clone()).collect(),
-        figures: figures.iter().map(figure_section).collect(),
+        figures: figures.iter().filter(|drawn| !is_of_axes(drawn)).map(figure_section).collect(),
         ceilings: ceilings(analysis),
         metrics: metrics(analysis),
         prices: prices(analysis),
@@ -158,6 +166,11 @@ pub(super) fn page(study: &Study, analysis: &Analysis<'_>, figures: &[Drawn]) ->
         ],
         csv_files: CSV_FILES.iter().map(|file| fact(file.name, file.line)).collect(),
     }
+}
+
+/// The figure of the axes stands at the top, beside their sentences.
+fn is_of_axes((figure, _): &Drawn) -> bool {
+    figure.name == AXES.name
 }
 
 fn figure_section((figure, drawings): &Drawn) -> FigureSection {

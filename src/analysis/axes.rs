@@ -1,0 +1,290 @@
+//! What each axis brings: the throughput with each of its values against that with its reference, over the configs that
+//! differ in nothing else. It answers the question that a matrix with such an axis asks.
+//!
+//! Networks and batches are no such axes: a sample of another network is other work, and how throughput grows with the
+//! batch is no single number. The reference is the default of a parameter, else the first value in the order of the
+//! tables: `fp32` before `amp`, `false` before `true`, envs by name.
+
+use std::collections::HashSet;
+
+use super::compare::{Settings, Verdict};
+use super::group::{Row, params_text};
+use super::versus::{Side, Told, Versus, ratio_texts, versus};
+use crate::job::{Key, parameter};
+use crate::stats::{CONFIDENCE, Interval};
+use crate::text::count_text;
+
+/// The axes that every matrix has.
+const ENV: &str = "env";
+const PRECISION: &str = "precision";
+
+/// A value of an axis against the reference of that axis.
+#[derive(Clone, Debug)]
+pub struct Effect {
+    /// The name of the axis.
+    pub axis: String,
+    /// The value that is compared with.
+    pub reference: String,
+    /// The value that is compared.
+    pub value: String,
+    /// Its place among those of the axis, from 1.
+    pub place: usize,
+    /// The comparison, config by config.
+    pub versus: Versus,
+}
+
+impl Effect {
+    /// What is told of the configs that have a ratio.
+    pub fn told(&self) -> impl Iterator<Item = &Told> {
+        self.versus.lines.iter().filter_map(|line| line.told.as_ref().ok())
+    }
+
+    /// How many configs have the verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.told().filter(|told| told.verdict == verdict).count()
+    }
+
+    /// The geometric mean of the ratios with its interval; of one config, its own.
+    pub fn ratio(&self) -> Option<(f64, Interval)> {
+        let mut told = self.told();
+        match (told.next(), told.next()) {
+            (Some(only), None) => Some((only.ratio, only.interval)),
+            (Some(_), Some(_)) => {
+                let mean = self.versus.comparison.geometric_mean.ok()?;
+                Some((mean.value.exp(), mean.interval(CONFIDENCE).exp()))
+            }
+            _ => None,
+        }
+    }
+
+    /// The least and the greatest ratio of a config.
+    pub fn range(&self) -> Option<[f64; 2]> {
+        let ratios = || self.told().map(|told| told.ratio);
+        ratios().next().map(|first| [ratios().fold(first, f64::min), ratios().fold(first, f64::max)])
+    }
+
+    /// What differs between the sides beside the axis.
+    pub fn other_differences(&self) -> Vec<String> {
+        let of_axis = |text: &str| text.strip_prefix(&self.axis).is_some_and(|rest| rest.starts_with(' '));
+        let texts = self.versus.differences.iter().map(|difference| difference.text.clone());
+        texts.filter(|text| !of_axis(text)).collect()
+    }
+
+    /// `compile true against false: 1.31 × [1.27, 1.35] the throughput over 8 configs, from 1.05 to 1.62`.
+    pub fn text(&self) -> String {
+        let Effect { axis, reference, value, .. } = self;
+        let what = format!("`{axis}` {value} against {reference}");
+        let configs = count_text(self.told().count(), "config");
+        match (self.ratio(), self.range()) {
+            (Some((ratio, interval)), Some([least, most])) => {
+                let [ratio, low, high] = ratio_texts(ratio, interval);
+                let range = match self.told().count() {
+                    1 => String::new(),
+                    _ => format!(", from {least:.3} to {most:.3}"),
+                };
+                format!("{what}: {ratio} × [{low}, {high}] the throughput over {configs}{range}.")
+            }
+            _ => format!("{what}: nothing can be told, {}.", self.why_nothing()),
+        }
+    }
+
+    fn why_nothing(&self) -> String {
+        let reasons = || self.versus.lines.iter().filter_map(|line| line.told.as_ref().err());
+        match (self.told().count(), reasons().next()) {
+            (0, Some(reason)) if reasons().all(|other| other == reason) => reason.clone(),
+            (0, _) => "no config has enough runs of both".to_owned(),
+            _ => "its configs share too few blocks".to_owned(),
+        }
+    }
+}
+
+/// What every axis of `rows` brings: those of `parameters`, envs and precisions. `rows` are in the order of the tables.
+pub fn effects(rows: &[Row<'_>], parameters: &[String]) -> Vec<Effect> {
+    let names = [ENV, PRECISION].into_iter().chain(parameters.iter().map(String::as_str));
+    names.flat_map(|axis| effects_of(axis, rows)).collect()
+}
+
+fn effects_of(axis: &str, rows: &[Row<'_>]) -> Vec<Effect> {
+    let mut values = values(axis, rows);
+    if values.len() < 2 {
+        return Vec::new();
+    }
+    let default = parameter(axis).and_then(|parameter| parameter.default_value());
+    let default = default.and_then(|default| values.iter().position(|value| *value == default.to_string()));
+    let reference = values.remove(default.unwrap_or(0));
+    let compared = values.into_iter().filter_map(|value| {
+        let [from, to] = sides(axis, [&reference, &value], rows)?;
+        let versus = versus(&from, &to, Settings::default()).ok()?;
+        Some((value, versus))
+    });
+    let effect = |(place, (value, versus)): (usize, (String, Versus))| {
+        let (axis, reference) = (axis.to_owned(), reference.clone());
+        Effect { axis, reference, value, place: place + 1, versus }
+    };
+    compared.enumerate().map(effect).collect()
+}
+
+/// The values of `axis`, in the order of `rows`.
+fn values(axis: &str, rows: &[Row<'_>]) -> Vec<String> {
+    let mut seen = HashSet::new();
+    let all = rows.iter().filter_map(|row| value(axis, &row.config));
+    all.filter(|value| seen.insert(value.clone())).collect()
+}
+
+fn value(axis: &str, key: &Key) -> Option<String> {
+    match axis {
+        ENV => Some(key.env.to_string()),
+        PRECISION => Some(key.precision.to_string()),
+        parameter => key.param(parameter).map(|value| value.to_string()),
+    }
+}
+
+/// The rows of both values of `axis`, without those whose config is on one side alone; `None` if no config is on both.
+fn sides<'r, 'a>(axis: &str, values: [&String; 2], rows: &'r [Row<'a>]) -> Option<[Side<'r, 'a>; 2]> {
+    let of = |wanted: &String| -> Vec<(String, &'r Row<'a>)> {
+        let of_value = rows.iter().filter(|row| value(axis, &row.config).as_ref() == Some(wanted));
+        of_value.map(|row| (rest(axis, &row.config), row)).collect()
+    };
+    let both = values.map(of);
+    let [ours, theirs] = [0, 1].map(|place| both[place].iter().map(|(rest, _)| rest).collect::<HashSet<_>>());
+    let shared: HashSet<String> = ours.intersection(&theirs).map(|rest| (*rest).clone()).collect();
+    if shared.is_empty() {
+        return None;
+    }
+    let mut named = both.into_iter().zip(values).map(|(rows, value)| {
+        let rows = rows.into_iter().filter(|(rest, _)| shared.contains(rest)).map(|(_, row)| row);
+        Side { name: format!("{axis}={value}"), rows: rows.collect() }
+    });
+    Some([named.next()?, named.next()?])
+}
+
+/// What of a config has to be equal on both sides. An env decides about much else, such as its device, so of two envs
+/// only network, precision and batch are asked, and what else differs is said.
+fn rest(axis: &str, key: &Key) -> String {
+    let Key { env, model, precision, batch, .. } = key;
+    match axis {
+        ENV => format!("{model} {precision} {batch}"),
+        PRECISION => format!("{env} {model} {batch} {}", params_text(key)),
+        parameter => {
+            let mut others = key.clone();
+            others.params.remove(parameter);
+            format!("{env} {model} {precision} {batch} {}", params_text(&others))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::fixture::{StudyBuilder, key};
+    use crate::analysis::{Study, analyse};
+    use crate::job::{ParamValue, Precision};
+
+    fn compiled(env: &str, batch: u32, repeat: u32, compile: bool) -> Key {
+        let mut key = key(env, "resnet18", batch, repeat);
+        key.params.insert("compile".into(), ParamValue::Bool(compile));
+        key
+    }
+
+    /// Batches with three runs of either value of `compile`, and the ratio of their throughputs.
+    fn study(batches: &[(u32, f64)]) -> StudyBuilder {
+        let mut study = StudyBuilder::new();
+        for (batch, ratio) in batches {
+            for (repeat, noise) in (1..).zip([1.0, 1.001, 0.999]) {
+                study = study
+                    .run_with(compiled("cpu", *batch, repeat, false), 100.0 * noise, |_| {})
+                    .run_with(compiled("cpu", *batch, repeat, true), 100.0 * ratio * noise, |_| {});
+            }
+        }
+        study
+    }
+
+    fn texts(study: &Study) -> Vec<String> {
+        analyse(study).axes.iter().map(Effect::text).collect()
+    }
+
+    #[test]
+    fn the_ratio_is_the_geometric_mean_over_the_configs_that_differ_in_nothing_else() {
+        let study = study(&[(4, 1.1), (16, 1.3)]).build();
+        let analysis = analyse(&study);
+        let [effect] = &analysis.axes[..] else { panic!("{:?}", analysis.axes) };
+        assert_eq!(
+            (effect.axis.as_str(), effect.reference.as_str(), effect.value.as_str()),
+            ("compile", "false", "true")
+        );
+        let (ratio, interval) = effect.ratio().unwrap();
+        assert!((ratio - (1.1f64 * 1.3).sqrt()).abs() < 1e-9, "{ratio}");
+        assert!(interval.low < ratio && ratio < interval.high);
+        assert!(
+            (effect.range().unwrap()[0] - 1.1).abs() < 1e-9
+                && (effect.range().unwrap()[1] - 1.3).abs() < 1e-9
+        );
+        let text = effect.text();
+        assert!(text.starts_with("`compile` true against false: 1.19"), "{text}");
+        assert!(text.ends_with("the throughput over 2 configs, from 1.100 to 1.300."), "{text}");
+    }
+
+    #[test]
+    fn networks_batches_and_what_has_one_value_are_no_axes() {
+        let study = StudyBuilder::new()
+            .runs("cpu", "resnet18", 4, &[8.0, 8.1, 8.2])
+            .runs("cpu", "resnet18", 16, &[10.0, 10.1, 9.9])
+            .runs("cpu", "vgg16", 4, &[1.0, 1.1, 1.2]);
+        assert_eq!(texts(&study.build()), [""; 0]);
+    }
+
+    /// Two axes that were paired, so that none differs alone.
+    #[test]
+    fn an_axis_that_never_differs_alone_says_nothing() {
+        let mut study = StudyBuilder::new();
+        for repeat in 1..=3 {
+            let mut other = compiled("cpu", 4, repeat, true);
+            other.precision = Precision::Amp;
+            study = study.run_with(compiled("cpu", 4, repeat, false), 100.0, |_| {}).run_with(
+                other,
+                130.0,
+                |_| {},
+            );
+        }
+        assert_eq!(texts(&study.build()), [""; 0]);
+    }
+
+    #[test]
+    fn too_few_runs_tell_nothing_and_the_reason_is_said() {
+        let study = StudyBuilder::new()
+            .run_with(compiled("cpu", 4, 1, false), 100.0, |_| {})
+            .run_with(compiled("cpu", 4, 1, true), 130.0, |_| {})
+            .build();
+        let [text] = &texts(&study)[..] else { panic!("one axis") };
+        assert!(text.starts_with("`compile` true against false: nothing can be told, "), "{text}");
+    }
+
+    /// The reference of a parameter of the shipped worker is its default, wherever that stands.
+    #[test]
+    fn a_default_is_the_reference() {
+        let mut study = StudyBuilder::new();
+        for (augment, rate) in [(false, 120.0), (true, 100.0)] {
+            for repeat in 1..=3 {
+                let mut key = key("cpu", "resnet18", 4, repeat);
+                key.params.insert("augment".into(), ParamValue::Bool(augment));
+                study = study.run_with(key, rate + f64::from(repeat) / 10.0, |_| {});
+            }
+        }
+        let [text] = &texts(&study.build())[..] else { panic!("one axis") };
+        assert!(text.starts_with("`augment` false against true: 1.1996 × ["), "{text}");
+    }
+
+    #[test]
+    fn envs_are_compared_and_what_else_differs_is_listed() {
+        let mut study = study(&[(4, 1.1)]);
+        for (repeat, compile) in [(1, false), (2, false), (3, false), (1, true), (2, true), (3, true)] {
+            let rate = 200.0 + f64::from(repeat);
+            study = study.run_with(compiled("gpu", 4, repeat, compile), rate, |_| {});
+        }
+        let study = study.build();
+        let analysis = analyse(&study);
+        let axes: Vec<&str> = analysis.axes.iter().map(|effect| effect.axis.as_str()).collect();
+        assert_eq!(axes, ["env", "compile"]);
+        assert!(analysis.axes[0].text().contains("over 2 configs"), "{}", analysis.axes[0].text());
+    }
+}
