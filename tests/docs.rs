@@ -7,7 +7,9 @@ use std::fs;
 
 use orchestrate::analysis::facts::circumstances_table;
 use orchestrate::analysis::marks::{each_mark, effects_table, evidence_table, marks_table, thresholds_table};
-use orchestrate::analysis::table::{About, CSV_FILES, CsvFile, Section, Source, comparison_sections};
+use orchestrate::analysis::table::{
+    About, CSV_FILES, CsvFile, Section, Source, comparison_sections, history_sections,
+};
 use orchestrate::architecture;
 use orchestrate::cli::Exit;
 use orchestrate::job::{Declaration, PARAMETERS, ParamValue, ParameterType};
@@ -52,6 +54,7 @@ const TABLES: &[Table] = &[
     Table { page: "docs/reading-the-report.md", name: "csv-files", text: |_, _| csv_files() },
     Table { page: "docs/comparing.md", name: "comparison", text: |_, _| comparison() },
     Table { page: "docs/reference/marks.md", name: "each-mark", text: |_, _| each_mark() },
+    Table { page: "docs/comparing.md", name: "history", text: |_, _| history() },
     Table { page: "docs/reference/columns.md", name: "sources", text: |_, _| sources() },
     Table { page: "docs/reference/columns.md", name: "files", text: |_, _| columns() },
     Table { page: "docs/reference/columns.md", name: "sensors", text: |_, _| sensors_table() },
@@ -247,6 +250,12 @@ fn columns() -> String {
 /// Every column of `comparison.csv`.
 fn comparison() -> String {
     let sections: String = comparison_sections().iter().map(section).collect();
+    format!("{}\n", sections.trim_end())
+}
+
+/// Every column of `history.csv`.
+fn history() -> String {
+    let sections: String = history_sections().iter().map(section).collect();
     format!("{}\n", sections.trim_end())
 }
 

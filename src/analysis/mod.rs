@@ -15,6 +15,7 @@
 //! | [`axes`] | what each axis brings |
 //! | [`blocks`] | which runs were made together |
 //! | [`bound`] | what limits a row: the host, memory that spilled, or a roof |
+//! | [`history`] | how fast each config was in each version |
 //! | [`group`] | rows: the runs of a config that can be pooled, with their statistics |
 //! | [`calibration`] | how much the runs of a machine scatter when nothing differs |
 //! | [`compare`] | two sides of each config compared: ratios and verdicts, with known rates of error |
@@ -59,6 +60,7 @@ pub mod facts;
 pub mod findings;
 pub mod foreign;
 pub mod group;
+pub mod history;
 pub mod idle;
 mod libraries;
 pub mod marks;

@@ -8,11 +8,12 @@ use super::audit::audit;
 use super::axes::Effect;
 use super::columns::{
     FailureLine, JobLine, PointLine, RunLine, axis_columns, class_columns, comparison_columns,
-    effect_columns, exclusion_columns, failure_columns, job_columns, point_columns, run_columns,
-    summary_columns,
+    effect_columns, exclusion_columns, failure_columns, history_columns, job_columns, point_columns,
+    run_columns, summary_columns,
 };
 use super::counted::{counter_columns, counters, kernel_columns, kernel_lines, kernels};
 use super::group::Row;
+use super::history::History;
 use super::own::Own;
 use super::roofline::Roofline;
 use super::versus::Versus;
@@ -209,6 +210,16 @@ pub fn effect_table(effect: &Effect) -> Table {
 /// What the manual says about the columns of an [`effect_table`].
 pub fn effect_sections() -> Vec<Section> {
     axis_columns().sections_beside(&comparison_columns())
+}
+
+/// `history.csv`: one line per config, host and version.
+pub fn history_table(history: &History) -> Table {
+    history_columns().rows(&history.points).table()
+}
+
+/// What the manual says about the columns of a [`history_table`].
+pub fn history_sections() -> Vec<Section> {
+    history_columns().sections()
 }
 
 /// `comparison.csv`: one line per config of either side.

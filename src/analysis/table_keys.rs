@@ -50,6 +50,8 @@ impl Keys {
     pub const RUNS: Keys = Keys { primary: ROW_AND_REPEAT, foreign: TO_ROW };
     /// One line per value of an axis.
     pub const EFFECTS: Keys = Keys { primary: &["axis", "value"], foreign: &[] };
+    /// One line per config, host and version.
+    pub const VERSIONS: Keys = Keys { primary: &["config", "host", "version"], foreign: &[] };
     /// No key.
     pub const NONE: Keys = Keys { primary: &[], foreign: &[] };
 }

@@ -65,6 +65,7 @@ const ARGUMENTS: &[(&str, &str, Kind)] = &[
     ("compare", "from", Kind::Side),
     ("compare", "to", Kind::Side),
     ("compare", "matrix", Kind::PlanOrMatrix),
+    ("history", "matrix", Kind::PlanOrMatrix),
     ("stop", "what", Kind::PlanOrJob),
     ("stop", "conditions", Kind::Condition),
     ("show", "word", Kind::Job),

@@ -28,6 +28,7 @@ mod explain;
 mod failure;
 mod find;
 mod global;
+mod history;
 mod hosts;
 mod load;
 mod logs;
@@ -124,6 +125,8 @@ enum Verb {
     Report(report::ReportArgs),
     /// Compare two sides config by config: envs, values of an axis, matrices, stores, or workers.
     Compare(compare::CompareArgs),
+    /// Show how fast each config was in each version: commits of the matrix, or workers.
+    History(history::HistoryArgs),
     /// Measure or list the ceilings of devices.
     Peaks(peaks::PeaksArgs),
     /// Measure how much equal runs of this machine differ, and which differences repeats can show.
@@ -178,6 +181,7 @@ pub fn main() -> ExitCode {
         Verb::Aggregate(args) => aggregate::run(args, &global),
         Verb::Report(args) => report::run(args, &global),
         Verb::Compare(args) => compare::run(args, &global),
+        Verb::History(args) => history::run(args, &global),
         Verb::Peaks(args) => peaks::run(args, &global),
         Verb::Calibrate(args) => calibrate::run(args, &global),
         Verb::Complexity(args) => complexity::run(args, &global),

@@ -14,7 +14,8 @@ mod roofs;
 mod scale;
 mod svg;
 
-use crate::analysis::table::{About, CSV_FILES, CsvFile, Rows};
+use crate::analysis::history::History;
+use crate::analysis::table::{About, CSV_FILES, CsvFile, Keys, Rows, history_table};
 use crate::analysis::{Analysis, Study};
 use figure::{Drawing, Drawn};
 use package::{Described, package};
@@ -108,6 +109,19 @@ fn package_file(matrix: &str, analysis: &Analysis<'_>, figures: &[Drawn]) -> Fil
         })
     });
     File::text(DATA_PACKAGE, package(matrix, &files.chain(behind).collect::<Vec<_>>()))
+}
+
+/// `history.csv` of the matrix called `matrix`, with its `datapackage.json`.
+pub fn history_files(matrix: &str, history: &History) -> [(&'static str, String); 2] {
+    const NAME: &str = "history.csv";
+    let table = history_table(history);
+    let described = Described {
+        path: NAME.to_owned(),
+        description: "One line per config, host and version.".to_owned(),
+        columns: &table.columns,
+        keys: Keys::VERSIONS,
+    };
+    [(NAME, table.csv()), (DATA_PACKAGE, package(matrix, &[described]))]
 }
 
 /// Renders the figures and pages, and the `datapackage.json` of all tables. They belong beside the [`tables`].

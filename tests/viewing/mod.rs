@@ -4,6 +4,7 @@ mod calibrate;
 mod compare;
 mod completions;
 mod drift;
+mod history;
 mod host;
 mod words;
 

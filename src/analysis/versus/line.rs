@@ -47,7 +47,32 @@ pub struct Told {
     pub would_decide: Option<WouldDecide>,
 }
 
+impl OfSide {
+    /// The runs of `row` that count, if there are any.
+    pub fn of(row: &Row<'_>) -> Option<OfSide> {
+        let statistics = row.statistics.as_ref().ok()?;
+        Some(OfSide { n: statistics.n, per_s: statistics.geometric_mean })
+    }
+}
+
 impl Told {
+    /// What `comparison` tells of the config at `index`, or why it tells nothing.
+    ///
+    /// # Errors
+    /// There are too few runs.
+    pub fn of(comparison: &Comparison, index: usize) -> Result<Told, String> {
+        let config = comparison.configs[index].as_ref().map_err(ToString::to_string)?;
+        Ok(Told {
+            ratio: config.ratio(),
+            interval: config.interval,
+            pairing: config.pairing,
+            p_equal: config.p_equal,
+            p_beyond: config.p_beyond,
+            verdict: config.verdict,
+            would_decide: comparison.would_decide(index),
+        })
+    }
+
     /// The ratio and the ends of its interval, to one digit: the second of half of the interval's width. An end that is
     /// not 1 is never printed as 1, so that the printed interval says what the numbers do.
     pub fn texts(&self) -> [String; 3] {
@@ -80,19 +105,8 @@ pub fn ratio_texts(ratio: f64, interval: Interval) -> [String; 3] {
 impl Line {
     /// The config at `index` of `comparison`.
     pub(super) fn compared(pair: &Pair<'_, '_>, comparison: &Comparison, index: usize) -> Line {
-        let told = match &comparison.configs[index] {
-            Ok(config) => Ok(Told {
-                ratio: config.ratio(),
-                interval: config.interval,
-                pairing: config.pairing,
-                p_equal: config.p_equal,
-                p_beyond: config.p_beyond,
-                verdict: config.verdict,
-                would_decide: comparison.would_decide(index),
-            }),
-            Err(too_few) => Err(too_few.to_string()),
-        };
-        let sides = of_side(pair.from).zip(of_side(pair.to)).map(|(from, to)| [from, to]);
+        let told = Told::of(comparison, index);
+        let sides = OfSide::of(pair.from).zip(OfSide::of(pair.to)).map(|(from, to)| [from, to]);
         let is_unknown = told.is_err();
         Line { config: pair.name.clone(), sides, told, is_unknown }
     }
@@ -101,9 +115,4 @@ impl Line {
     pub(super) fn apart((config, why): (String, Apart)) -> Line {
         Line { config, sides: None, is_unknown: why.is_unknown(), told: Err(why.to_string()) }
     }
-}
-
-fn of_side(row: &Row<'_>) -> Option<OfSide> {
-    let statistics = row.statistics.as_ref().ok()?;
-    Some(OfSide { n: statistics.n, per_s: statistics.geometric_mean })
 }

@@ -165,7 +165,7 @@ fn host<'r>(row: &'r Row<'_>) -> &'r str {
 }
 
 /// Those of `rows` that ran on the machine of `row`.
-fn on_machine_of<'r, 'a>(row: &Row<'a>, rows: &[&'r Row<'a>]) -> Vec<&'r Row<'a>> {
+pub(in crate::analysis) fn on_machine_of<'r, 'a>(row: &Row<'a>, rows: &[&'r Row<'a>]) -> Vec<&'r Row<'a>> {
     let facts = |row: &Row<'a>| Some(row.runs.first()?.cell.record()?.provenance.host.clone());
     let Some(own) = facts(row) else { return Vec::new() };
     rows.iter().copied().filter(|other| facts(other).is_some_and(|host| host.is_machine_of(&own))).collect()

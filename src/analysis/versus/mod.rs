@@ -26,6 +26,7 @@ pub use differences::Difference;
 pub use era::{Era, is_same_worker, of_era};
 pub use line::{Line, OfSide, Told, ratio_texts};
 pub use meet::Apart;
+pub(super) use meet::on_machine_of;
 
 use std::collections::HashSet;
 
