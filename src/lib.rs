@@ -22,6 +22,7 @@
 //! | [`plan`] | expand, decide, order, invocation | none |
 //! | [`event`] | what a run tells, and the sentences that tell it | none |
 //! | [`analysis`] | records in; table, groups, marks, roofline, findings out | none |
+//! | [`ledger`] | ledgers of other people's scripts, and what is wrong with them | none |
 //! | [`report`] | figures, Markdown, HTML | none |
 //! | [`files`] | files as such, and where those of a job stand | files |
 //! | [`processes`] | the processes of this system | processes |
@@ -45,6 +46,7 @@ pub mod files;
 mod fuzz;
 pub mod host;
 pub mod job;
+pub mod ledger;
 pub mod lock;
 pub mod matrix;
 pub mod metric;

@@ -42,7 +42,7 @@ pub use running_median::RunningMedian;
 pub use series::{AUTOCORRELATION_NEEDS, autocorrelation, effective_size};
 pub use shrink::{SHRINK_NEEDS, Shrunk, Variance, shrink};
 pub use slope::{Slope, correlated_slope, theil_sen};
-pub use variation::{deviation_interval, variation_interval};
+pub use variation::{deviation_interval, variation_bounds, variation_interval};
 
 /// The confidence level of every interval in a report.
 pub const CONFIDENCE: f64 = 0.95;

@@ -13,6 +13,7 @@ use orchestrate::analysis::table::{
 use orchestrate::architecture;
 use orchestrate::cli::Exit;
 use orchestrate::job::{Declaration, PARAMETERS, ParamValue, ParameterType};
+use orchestrate::ledger::{fields_table, rules_table};
 use orchestrate::protocol::WorkerExit;
 use orchestrate::record::{Outcome, inherited_list, sensors_table};
 use orchestrate::report::{DATA_PACKAGE, FIGURES, Figure};
@@ -52,6 +53,8 @@ const TABLES: &[Table] = &[
     Table { page: "docs/reference/circumstances.md", name: "facts", text: |_, _| circumstances_table() },
     Table { page: "docs/reading-the-report.md", name: "figures", text: |_, _| figures() },
     Table { page: "docs/reading-the-report.md", name: "csv-files", text: |_, _| csv_files() },
+    Table { page: "docs/auditing.md", name: "rules", text: |_, _| rules_table() },
+    Table { page: "docs/auditing.md", name: "fields", text: |_, _| fields_table() },
     Table { page: "docs/comparing.md", name: "comparison", text: |_, _| comparison() },
     Table { page: "docs/reference/marks.md", name: "each-mark", text: |_, _| each_mark() },
     Table { page: "docs/comparing.md", name: "history", text: |_, _| history() },

@@ -32,6 +32,8 @@ pub enum Exit {
     CannotTell = 15,
     /// `merge` did not take everything: results are in conflict or damaged, or jobs run here now.
     LeftOut = 16,
+    /// `audit` found numbers of a ledger that contradict each other.
+    FalseLedger = 17,
 }
 
 /// Leaves `value` to the system, which takes all memory back at once when the program ends. To free the records of a
@@ -70,6 +72,7 @@ meanings! {
     Slower => "slower than `--fail-slower` allows",
     CannotTell => "cannot tell whether something is slower than `--fail-slower` allows",
     LeftOut => "left out of a merge: results in conflict, damaged ones, or jobs that run here now",
+    FalseLedger => "errors in an audited ledger",
 }
 
 impl Exit {
@@ -115,6 +118,7 @@ mod tests {
         (14, "slower"),
         (15, "cannot tell"),
         (16, "left out of a merge"),
+        (17, "errors in an audited ledger"),
     ];
 
     #[test]

@@ -8,6 +8,7 @@
 mod accept;
 mod aggregate;
 mod altered;
+mod audit;
 mod bars;
 mod calibrate;
 mod cell;
@@ -123,6 +124,8 @@ enum Verb {
     Aggregate(aggregate::AggregateArgs),
     /// Write the tables, the figures, report.md and report.html.
     Report(report::ReportArgs),
+    /// Find errors and doubts in ledgers that other scripts wrote, by their own arithmetic.
+    Audit(audit::AuditArgs),
     /// Compare two sides config by config: envs, values of an axis, matrices, stores, or workers.
     Compare(compare::CompareArgs),
     /// Show how fast each config was in each version: commits of the matrix, or workers.
@@ -180,6 +183,7 @@ pub fn main() -> ExitCode {
         Verb::Merge(args) => merge::run(args, &global),
         Verb::Aggregate(args) => aggregate::run(args, &global),
         Verb::Report(args) => report::run(args, &global),
+        Verb::Audit(args) => audit::run(&args, &global),
         Verb::Compare(args) => compare::run(args, &global),
         Verb::History(args) => history::run(args, &global),
         Verb::Peaks(args) => peaks::run(args, &global),

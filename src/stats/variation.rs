@@ -23,8 +23,18 @@ pub fn deviation_interval(variance: Variance, confidence: f64) -> Interval {
 /// There are fewer than [`MEAN_INTERVAL_NEEDS`] numbers.
 pub fn variation_interval(values: &[f64], confidence: f64) -> Result<Interval, TooFew> {
     need(values, MEAN_INTERVAL_NEEDS)?;
-    let n = values.len() as f64;
-    let observed = coefficient_of_variation(values)?;
+    variation_bounds(coefficient_of_variation(values)?, values.len(), confidence)
+}
+
+/// The same from the coefficient of variation that `number` numbers have.
+///
+/// # Errors
+/// There are fewer than [`MEAN_INTERVAL_NEEDS`] numbers.
+pub fn variation_bounds(observed: f64, number: usize, confidence: f64) -> Result<Interval, TooFew> {
+    if number < MEAN_INTERVAL_NEEDS {
+        return Err(TooFew { n: number, needs: MEAN_INTERVAL_NEEDS });
+    }
+    let n = number as f64;
     let law = ChiSquared::new(n - 1.0).expect("there are degrees of freedom");
     let end = |probability: f64| {
         let u = law.inverse_cdf(probability);

@@ -29,7 +29,7 @@ impl Block {
     /// The name of the file in the block, from its first line: `# first.yaml`.
     pub(crate) fn file_name(&self) -> Option<&str> {
         let name = self.text.lines().next()?.strip_prefix("# ")?;
-        let is_file = [".py", ".yaml"].iter().any(|ending| name.ends_with(ending));
+        let is_file = [".py", ".yaml", ".csv"].iter().any(|ending| name.ends_with(ending));
         (is_file && !name.contains([' ', '/'])).then_some(name)
     }
 }

@@ -1,5 +1,6 @@
 //! `plan`, `status`, `show`, `logs`, `doctor` and `env` before, during and after a run, as a user sees them.
 
+mod audit;
 mod calibrate;
 mod compare;
 mod completions;

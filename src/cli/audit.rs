@@ -1,0 +1,185 @@
+//! `orchestrate audit`: what is wrong with ledgers that other people's scripts wrote.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use clap::ValueHint;
+use serde::Serialize;
+
+use super::failure::disk_remedy;
+use super::output::{hint, print, print_json};
+use super::study::load_catalogue;
+use super::{Exit, Failure, Global};
+use crate::files::{FILE_LIMIT, read_regular};
+use crate::ledger::{
+    Audited, Ledger, LedgerError, Mapping, Objection, Place, Severity, Unread, audit, decode, read,
+};
+use crate::text::{count_text, first_few};
+
+/// The version of the `--json` format.
+///
+/// Changelog: 1, the first.
+const AUDIT_SCHEMA: u32 = 1;
+
+/// The arguments of `orchestrate audit`.
+#[derive(Debug, clap::Args)]
+pub(super) struct AuditArgs {
+    /// The ledgers: CSV files with one line per config, per run or per iteration.
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    files: Vec<PathBuf>,
+    /// Read the column COLUMN as if it were called NAME; without a name, ignore it. Can be repeated.
+    #[arg(long = "map", value_name = "COLUMN=NAME")]
+    mappings: Vec<Mapping>,
+    /// Directory of the peaks.
+    #[arg(long, value_name = "DIR", default_value = "peaks")]
+    peaks_dir: PathBuf,
+    /// Print JSON instead of text.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Audits the ledgers together, and prints what is wrong with them.
+pub(super) fn run(args: &AuditArgs, global: &Global) -> Result<Exit, Failure> {
+    let ledgers = load_ledgers(&args.files, &args.mappings)?;
+    let catalogue = load_catalogue(&args.peaks_dir, global)?;
+    let entries: Vec<_> = ledgers.iter().flat_map(|ledger| &ledger.entries).cloned().collect();
+    let audited = audit(&entries, &catalogue);
+    let unread: Vec<&Unread> = ledgers.iter().flat_map(|ledger| &ledger.unread).collect();
+    if args.json {
+        print_json(&View::of(&args.files, &audited, &unread))?;
+    } else {
+        print(&text(&audited, &unread))?;
+    }
+    if unread.iter().any(|it| matches!(it, Unread::Columns { .. })) {
+        hint(global.quiet, "`--map COLUMN=NAME` tells what a column means; the manual lists the names");
+    }
+    Ok(if audited.number(Severity::Error) > 0 { Exit::FalseLedger } else { Exit::Done })
+}
+
+/// A ledger that cannot be used.
+#[derive(Debug, thiserror::Error)]
+enum LoadLedgerError {
+    /// The file cannot be read.
+    #[error("cannot read the ledger {}: {source}", path.display())]
+    Read { path: PathBuf, source: std::io::Error },
+    /// There is nothing in it to audit.
+    #[error("{0}")]
+    NoLedger(#[from] LedgerError),
+}
+
+/// All ledgers that cannot be used.
+#[derive(Debug)]
+struct LoadErrors(Vec<LoadLedgerError>);
+
+impl fmt::Display for LoadErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let texts: Vec<String> = self.0.iter().map(|error| crate::text::with_causes(error)).collect();
+        f.write_str(&texts.join("\n       "))
+    }
+}
+
+impl std::error::Error for LoadErrors {}
+
+/// Reads all `files`.
+///
+/// # Errors
+/// Some cannot be used, and all of these are named. Or a mapping is for a column that none of them has.
+fn load_ledgers(files: &[PathBuf], mappings: &[Mapping]) -> Result<Vec<Ledger>, Failure> {
+    let (mut ledgers, mut wrong) = (Vec::new(), Vec::new());
+    for path in files {
+        match load_ledger(path, mappings) {
+            Ok(ledger) => ledgers.push(ledger),
+            Err(error) => wrong.push(error),
+        }
+    }
+    if !wrong.is_empty() {
+        let remedy = remedy(&wrong);
+        return Err(Failure::new(Exit::Usage, LoadErrors(wrong)).hint(remedy));
+    }
+    let is_nowhere = |column: &&String| ledgers.iter().all(|ledger| ledger.without.contains(column));
+    let nowhere: Vec<String> =
+        mappings.iter().map(|mapping| &mapping.column).filter(is_nowhere).cloned().collect();
+    if nowhere.is_empty() {
+        return Ok(ledgers);
+    }
+    let error = format!("no ledger has a column {}, which `--map` names", first_few(&nowhere));
+    Err(Failure::new(Exit::Usage, error).hint("name a column as the first line of the file does"))
+}
+
+fn load_ledger(path: &Path, mappings: &[Mapping]) -> Result<Ledger, LoadLedgerError> {
+    let bytes = read_regular(path, FILE_LIMIT)
+        .map_err(|source| LoadLedgerError::Read { path: path.to_owned(), source })?;
+    Ok(read(&path.display().to_string(), &decode(&bytes), mappings)?)
+}
+
+/// What to do about the first of `wrong`.
+fn remedy(wrong: &[LoadLedgerError]) -> &'static str {
+    match &wrong[0] {
+        LoadLedgerError::Read { source, .. } => {
+            disk_remedy(source).unwrap_or("name a CSV file that can be read")
+        }
+        LoadLedgerError::NoLedger(LedgerError::NoColumns { .. }) => {
+            "`--map COLUMN=NAME` tells what a column means, for example `--map speed=images_per_s`"
+        }
+        LoadLedgerError::NoLedger(_) => {
+            "name a CSV file with a header and a line per config, run or iteration"
+        }
+    }
+}
+
+/// The result, as `--json` prints it.
+#[derive(Debug, Serialize)]
+struct View<'a> {
+    schema: u32,
+    files: Vec<String>,
+    lines: usize,
+    rows: usize,
+    errors: Vec<&'a Objection>,
+    doubts: Vec<&'a Objection>,
+    /// What could not be read, in sentences.
+    unread: Vec<String>,
+    /// What was taken for granted, and what could not be checked.
+    notes: &'a [String],
+}
+
+impl<'a> View<'a> {
+    fn of(files: &[PathBuf], audited: &'a Audited, unread: &[&Unread]) -> View<'a> {
+        let of = |severity| audited.objections.iter().filter(|it| it.severity == severity).collect();
+        View {
+            schema: AUDIT_SCHEMA,
+            files: files.iter().map(|file| file.display().to_string()).collect(),
+            lines: audited.lines,
+            rows: audited.rows,
+            errors: of(Severity::Error),
+            doubts: of(Severity::Doubt),
+            unread: unread.iter().map(ToString::to_string).collect(),
+            notes: &audited.notes,
+        }
+    }
+}
+
+/// The list for people: each objection with its lines, its arithmetic and its likely cause.
+fn text(audited: &Audited, unread: &[&Unread]) -> String {
+    let mut text: String = audited.objections.iter().map(objection_text).collect();
+    for unread in unread {
+        text += &format!("{unread}\n");
+    }
+    for note in &audited.notes {
+        text += &format!("note: {note}\n");
+    }
+    let [errors, doubts] = [Severity::Error, Severity::Doubt]
+        .map(|severity| count_text(audited.number(severity), &severity.to_string()));
+    let (lines, rows) = (count_text(audited.lines, "line"), count_text(audited.rows, "row"));
+    text + &format!("audited {lines}, which make {rows}: {errors}, {doubts}\n")
+}
+
+fn objection_text(objection: &Objection) -> String {
+    let Objection { severity, rule, lines, sentence, cause } = objection;
+    let others: Vec<String> = lines.iter().skip(1).map(Place::to_string).collect();
+    let mut text =
+        format!("{}: {severity}: {}\n  {sentence}\n  likely cause: {cause}\n", lines[0], rule.name());
+    if !others.is_empty() {
+        text += &format!("  with: {}\n", first_few(&others));
+    }
+    text + "\n"
+}

@@ -1,0 +1,41 @@
+//! The rules, each with the arithmetic that shows where it is broken.
+
+mod cliff;
+mod costs;
+mod flops;
+mod intensity;
+mod iterations;
+mod merged;
+mod overlap;
+mod peaks;
+mod profiled;
+mod rate;
+mod roof;
+mod runs;
+mod spread;
+mod window;
+mod words;
+
+use super::objection::Objection;
+use super::sheet::Sheet;
+use costs::Costs;
+
+/// What all rules object to in `sheet`. What they assume goes to `notes`.
+pub(super) fn objections(sheet: &Sheet<'_>, notes: &mut Vec<String>) -> Vec<Objection> {
+    let mut found = Vec::new();
+    let costs = Costs::of(sheet, notes);
+    found.extend(flops::objections(&costs));
+    found.extend(merged::objections(sheet));
+    found.extend(intensity::objections(sheet, notes));
+    found.extend(rate::objections(sheet));
+    found.extend(iterations::objections(sheet));
+    found.extend(window::objections(sheet));
+    found.extend(spread::objections(sheet));
+    found.extend(runs::objections(sheet));
+    found.extend(cliff::objections(sheet));
+    found.extend(profiled::objections(sheet));
+    found.extend(overlap::objections(sheet));
+    found.extend(roof::objections(sheet, notes));
+    found.extend(peaks::objections(sheet));
+    found
+}

@@ -1,0 +1,24 @@
+//! How bad what an audit finds is.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// How bad an objection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Numbers contradict each other, or what a network or a device can do: at least one of them is wrong.
+    Error,
+    /// All numbers can be true, but hardly mean what they are taken for.
+    Doubt,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Severity::Error => "error",
+            Severity::Doubt => "doubt",
+        })
+    }
+}

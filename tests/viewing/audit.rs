@@ -1,0 +1,83 @@
+//! `audit`, as a user sees it.
+#![expect(clippy::disallowed_methods, reason = "tests write ledgers")]
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::harness::{Ended, Project};
+
+/// A ledger with mistakes of several kinds.
+const LEDGER: &str = include_str!("../fixtures/ledger.csv");
+
+fn project(ledgers: &[(&str, &str)]) -> Project {
+    let project = Project::new();
+    for (name, text) in ledgers {
+        fs::write(project.path(name), text).unwrap();
+    }
+    project
+}
+
+fn audit(project: &Project, words: &[&str]) -> Ended {
+    project.orchestrate(&[&["audit"], words].concat())
+}
+
+#[test]
+fn errors_end_with_a_code_of_their_own_and_are_told_with_their_arithmetic() {
+    let project = project(&[("l.csv", LEDGER)]);
+    let ended = audit(&project, &["l.csv"]).code(17);
+    for words in [
+        "l.csv:2 (laptop north resnet18 fp32 bs16): error: merged\n",
+        "(3 × 120.40 + 3 × 431.20) ÷ 6 × 10.8844 GFLOP are 3001.9",
+        "  with: l.csv:8 (desk south resnet18 fp32 bs16)\n",
+        "l.csv:13 (desk south alexnet fp32 bs32): doubt: cliff\n",
+        "note: l.csv: the FLOPs of a sample are 6 × the MACs of the forward pass",
+        "audited 14 lines, which make 14 rows: 8 errors, 4 doubts\n",
+    ] {
+        assert!(ended.stdout.contains(words), "no `{words}` in\n{}", ended.stdout);
+    }
+    let json = serde_json::from_str::<Value>(&audit(&project, &["l.csv", "--json"]).code(17).stdout).unwrap();
+    let number = |name: &str| json[name].as_array().unwrap().len();
+    assert_eq!((number("errors"), number("doubts")), (8, 4));
+    assert_eq!(
+        (&json["errors"][0]["rule"], &json["errors"][0]["lines"][0]["line"]),
+        (&"merged".into(), &2.into())
+    );
+    assert!(!project.path("runs").exists(), "to look must not make a store");
+}
+
+#[test]
+fn a_sound_ledger_ends_well_and_doubts_are_no_errors() {
+    let sound = "model,batch,images_per_s\nvgg11,16,100.0\nvgg11,32,120.0\n";
+    let project = project(&[("s.csv", sound), ("d.csv", &sound.replace("120", "20"))]);
+    let printed = |words: &[&str]| audit(&project, words).code(0).stdout;
+    let [sound, both] = [printed(&["s.csv"]), printed(&["s.csv", "d.csv"])];
+    assert!(sound.ends_with("audited 2 lines, which make 2 rows: 0 errors, 0 doubts\n"), "{sound}");
+    assert!(both.ends_with("audited 4 lines, which make 4 rows: 0 errors, 1 doubt\n"), "{both}");
+}
+
+#[test]
+fn what_cannot_be_read_is_named_and_all_of_it_at_once() {
+    let project = project(&[("a.csv", "colour\nred\n"), ("b.csv", ""), ("c.csv", "model\nvgg11\n")]);
+    let ended = audit(&project, &["a.csv", "b.csv", "c.csv", "gone.csv"]).code(2);
+    for words in
+        ["a.csv has no column that the audit knows", "b.csv is empty", "cannot read the ledger gone.csv"]
+    {
+        assert!(ended.stderr.contains(words), "{ended:?}");
+    }
+    assert!(ended.stderr.contains("hint: `--map COLUMN=NAME`"), "{ended:?}");
+    audit(&project, &["c.csv", "--map", "colour=model"]).code(2).says("no ledger has a column colour");
+    audit(&project, &["c.csv", "--map", "model=modle"]).code(2).says("did you mean `model`");
+    audit(&project, &[]).code(2);
+}
+
+#[test]
+fn columns_are_mapped_and_those_that_are_not_read_are_told() {
+    let project = project(&[("l.csv", "net,speed,note\nvgg11,10.0,a\n")]);
+    let ended = audit(&project, &["l.csv", "--map", "net=model", "--map", "speed=images_per_s"]).code(0);
+    assert!(ended.stdout.contains("l.csv: not read: column note\n"), "{ended:?}");
+    assert!(ended.stderr.contains("hint: `--map COLUMN=NAME`"), "{ended:?}");
+    let ended =
+        audit(&project, &["l.csv", "--map", "net=model", "--map", "speed=images_per_s", "--map", "note="]);
+    assert!(!ended.code(0).stdout.contains("not read"));
+}
