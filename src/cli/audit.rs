@@ -7,13 +7,18 @@ use clap::ValueHint;
 use serde::Serialize;
 
 use super::failure::disk_remedy;
+use super::find::no_store;
 use super::output::{hint, print, print_json};
 use super::study::load_catalogue;
 use super::{Exit, Failure, Global};
 use crate::files::{FILE_LIMIT, read_regular};
+use crate::job::Kind;
 use crate::ledger::{
-    Audited, Ledger, LedgerError, Mapping, Objection, Place, Severity, Unread, audit, decode, read,
+    Audited, Entry, Field, Form, Ledger, LedgerError, Mapping, Number, Objection, Place, Severity, Unread,
+    audit, decode, read,
 };
+use crate::record::Record;
+use crate::store::{Import, Store};
 use crate::text::{count_text, first_few};
 
 /// The version of the `--json` format.
@@ -24,8 +29,9 @@ const AUDIT_SCHEMA: u32 = 1;
 /// The arguments of `orchestrate audit`.
 #[derive(Debug, clap::Args)]
 pub(super) struct AuditArgs {
-    /// The ledgers: CSV files with one line per config, per run or per iteration.
-    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    /// The ledgers: CSV files with one line per config, per run or per iteration [default: the timings of the store and
+    /// what was imported into it].
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
     /// Read the column COLUMN as if it were called NAME; without a name, ignore it. Can be repeated.
     #[arg(long = "map", value_name = "COLUMN=NAME")]
@@ -40,13 +46,16 @@ pub(super) struct AuditArgs {
 
 /// Audits the ledgers together, and prints what is wrong with them.
 pub(super) fn run(args: &AuditArgs, global: &Global) -> Result<Exit, Failure> {
-    let ledgers = load_ledgers(&args.files, &args.mappings)?;
+    let ledgers = match args.files.is_empty() {
+        true => load_store(global, &args.mappings)?,
+        false => load_ledgers(&args.files, &args.mappings)?,
+    };
     let catalogue = load_catalogue(&args.peaks_dir, global)?;
     let entries: Vec<_> = ledgers.iter().flat_map(|ledger| &ledger.entries).cloned().collect();
     let audited = audit(&entries, &catalogue);
     let unread: Vec<&Unread> = ledgers.iter().flat_map(|ledger| &ledger.unread).collect();
     if args.json {
-        print_json(&View::of(&args.files, &audited, &unread))?;
+        print_json(&View::of(&ledgers, &audited, &unread))?;
     } else {
         print(&text(&audited, &unread))?;
     }
@@ -106,6 +115,61 @@ fn load_ledgers(files: &[PathBuf], mappings: &[Mapping]) -> Result<Vec<Ledger>, 
     Err(Failure::new(Exit::Usage, error).hint("name a column as the first line of the file does"))
 }
 
+/// The timings of the store as a ledger, and the tables that were imported into it.
+fn load_store(global: &Global, mappings: &[Mapping]) -> Result<Vec<Ledger>, Failure> {
+    if !mappings.is_empty() {
+        return Err(Failure::new(Exit::Usage, "`--map` is for files, and none is named")
+            .hint("`orchestrate import` takes it, and remembers it"));
+    }
+    let store = Store::at(&global.store).map_err(Failure::store)?;
+    if let Some(failure) = no_store(&store) {
+        return Err(failure.hint("name a ledger: `orchestrate audit FILE.csv`"));
+    }
+    let inventory = store.load_inventory().map_err(Failure::store)?;
+    let file = global.store.display().to_string();
+    let entries = inventory.records().filter_map(|record| own_entry(&file, record)).collect();
+    let mut ledgers = vec![Ledger { file, entries, unread: Vec::new(), without: Vec::new() }];
+    for name in store.import_names().map_err(Failure::store)? {
+        let import = store.load_import(&name).map_err(|error| Failure::new(Exit::StoreUnusable, error))?;
+        ledgers.extend(
+            import.filter(|import| import.form == Form::Table.name()).map(imported_ledger).transpose()?,
+        );
+    }
+    Ok(ledgers)
+}
+
+/// An imported table, read again as it was when it was imported.
+fn imported_ledger(import: Import) -> Result<Ledger, Failure> {
+    let mappings = import.mappings.iter().map(|text| text.parse()).collect::<Result<Vec<Mapping>, _>>()?;
+    let file = format!("{} (imported)", import.name);
+    Ok(read(&file, &decode(&import.source.bytes()), &mappings)?)
+}
+
+/// A timing of our own as a line of a ledger. Its time is left out: the mark `contended` is about runs that overlapped.
+fn own_entry(file: &str, record: &Record) -> Option<Entry> {
+    let measurement = record.measurement.as_ref().filter(|it| it.synchronized && it.elapsed_s > 0.0)?;
+    if record.key.kind != Kind::Timing || !record.outcome.is_success() {
+        return None;
+    }
+    let key = &record.key;
+    let rate = measurement.samples as f64 / measurement.elapsed_s;
+    let device = measurement.details.device_name.clone();
+    let entry = Entry::new(file, None)
+        .with_text(Field::Env, key.env.to_string())
+        .with_text(Field::Host, record.provenance.host.hostname.clone())
+        .with_text(Field::Backend, key.device.to_string())
+        .with_text(Field::Model, key.model.to_string())
+        .with_text(Field::Precision, key.precision.to_string())
+        .with_text(Field::Label, record.label.clone())
+        .with_number(Field::Batch, Number::exactly(f64::from(key.batch)))
+        .with_number(Field::Samples, Number::exactly(measurement.samples as f64))
+        .with_number(Field::Elapsed, Number::exactly(measurement.elapsed_s))
+        .with_number(Field::Throughput, Number::exactly(rate));
+    let entry = device.into_iter().fold(entry, |entry, device| entry.with_text(Field::Device, device));
+    let params = key.params.iter().map(|(name, value)| (name.to_string(), value.to_string()));
+    Some(params.fold(entry, |entry, (name, value)| entry.with_setting(&name, value)))
+}
+
 fn load_ledger(path: &Path, mappings: &[Mapping]) -> Result<Ledger, LoadLedgerError> {
     let bytes = read_regular(path, FILE_LIMIT)
         .map_err(|source| LoadLedgerError::Read { path: path.to_owned(), source })?;
@@ -143,11 +207,11 @@ struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    fn of(files: &[PathBuf], audited: &'a Audited, unread: &[&Unread]) -> View<'a> {
+    fn of(ledgers: &[Ledger], audited: &'a Audited, unread: &[&Unread]) -> View<'a> {
         let of = |severity| audited.objections.iter().filter(|it| it.severity == severity).collect();
         View {
             schema: AUDIT_SCHEMA,
-            files: files.iter().map(|file| file.display().to_string()).collect(),
+            files: ledgers.iter().map(|ledger| ledger.file.clone()).collect(),
             lines: audited.lines,
             rows: audited.rows,
             errors: of(Severity::Error),

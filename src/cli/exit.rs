@@ -30,7 +30,8 @@ pub enum Exit {
     Slower = 14,
     /// `compare --fail-slower`: no config is shown to be slower by more than the limit, but one might be.
     CannotTell = 15,
-    /// `merge` did not take everything: results are in conflict or damaged, or jobs run here now.
+    /// `merge` did not take everything: results are in conflict or damaged, or jobs run here now. `import` found
+    /// another ledger of the same name.
     LeftOut = 16,
     /// `audit` found numbers of a ledger that contradict each other.
     FalseLedger = 17,
@@ -71,7 +72,7 @@ meanings! {
     NothingToAggregate => "nothing to aggregate",
     Slower => "slower than `--fail-slower` allows",
     CannotTell => "cannot tell whether something is slower than `--fail-slower` allows",
-    LeftOut => "left out of a merge: results in conflict, damaged ones, or jobs that run here now",
+    LeftOut => "left out of a merge or an import: conflicts, damaged results, or jobs that run here now",
     FalseLedger => "errors in an audited ledger",
 }
 

@@ -31,6 +31,7 @@ mod find;
 mod global;
 mod history;
 mod hosts;
+mod import;
 mod load;
 mod logs;
 mod man;
@@ -126,6 +127,8 @@ enum Verb {
     Report(report::ReportArgs),
     /// Find errors and doubts in ledgers that other scripts wrote, by their own arithmetic.
     Audit(audit::AuditArgs),
+    /// Bring ledgers of others into the store, as records that are no jobs of ours.
+    Import(import::ImportArgs),
     /// Compare two sides config by config: envs, values of an axis, matrices, stores, or workers.
     Compare(compare::CompareArgs),
     /// Show how fast each config was in each version: commits of the matrix, or workers.
@@ -184,6 +187,7 @@ pub fn main() -> ExitCode {
         Verb::Aggregate(args) => aggregate::run(args, &global),
         Verb::Report(args) => report::run(args, &global),
         Verb::Audit(args) => audit::run(&args, &global),
+        Verb::Import(args) => import::run(&args, &global),
         Verb::Compare(args) => compare::run(args, &global),
         Verb::History(args) => history::run(args, &global),
         Verb::Peaks(args) => peaks::run(args, &global),

@@ -58,6 +58,8 @@ struct Verification {
     files: usize,
     /// Saved plans.
     plans: usize,
+    /// Imported ledgers.
+    imports: usize,
     /// Records of an older version, without a seal.
     unsealed: usize,
     /// What is not as it was written.
@@ -83,13 +85,13 @@ struct BreachView {
 
 impl Verification {
     fn of(verified: Verified) -> Verification {
-        let Verified { jobs, records, files, plans, unsealed, breaches, open_secrets } = verified;
+        let Verified { jobs, records, files, plans, imports, unsealed, breaches, open_secrets } = verified;
         let view = |Breach { directory, what }| BreachView { directory, what };
         let differs = breaches.into_iter().map(view).collect();
         let open = |OpenSecret { directory, file, variable }| OpenSecretView { directory, file, variable };
         let open_secrets = open_secrets.into_iter().map(open).collect();
         let schema = VERIFICATION_SCHEMA;
-        Verification { schema, jobs, records, files, plans, unsealed, differs, open_secrets }
+        Verification { schema, jobs, records, files, plans, imports, unsealed, differs, open_secrets }
     }
 
     fn text(&self) -> String {
@@ -101,8 +103,13 @@ impl Verification {
             text +=
                 &format!("{directory}: {file} shows the value of ${variable}: an older version wrote it\n");
         }
-        let counts =
-            [(self.jobs, "job"), (self.records, "record"), (self.files, "file"), (self.plans, "saved plan")];
+        let mut counts = vec![
+            (self.jobs, "job"),
+            (self.records, "record"),
+            (self.files, "file"),
+            (self.plans, "saved plan"),
+        ];
+        counts.extend((self.imports > 0).then_some((self.imports, "imported ledger")));
         let counts: Vec<String> = counts.into_iter().map(|(number, what)| count_text(number, what)).collect();
         let result = match self.differs.len() {
             0 => "all are as they were written".to_owned(),

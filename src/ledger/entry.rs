@@ -5,6 +5,7 @@ use std::fmt;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 use super::field::Field;
 use super::number::Number;
@@ -45,6 +46,8 @@ pub struct Entry {
     pub(super) times: BTreeMap<Field, Moment>,
     /// Settings by column.
     pub(super) settings: BTreeMap<String, String>,
+    /// The cells that no field takes, by column.
+    pub(super) beside: BTreeMap<String, String>,
 }
 
 /// A time, and by how much rounding can have moved it.
@@ -108,6 +111,7 @@ impl Entry {
             numbers: BTreeMap::new(),
             times: BTreeMap::new(),
             settings: BTreeMap::new(),
+            beside: BTreeMap::new(),
         }
     }
 
@@ -179,6 +183,26 @@ impl Entry {
                 .map(str::to_owned),
         );
         words.join(" ")
+    }
+
+    /// It as a record: its fields by their names, its settings, and what no field takes beside them.
+    pub(super) fn record(&self) -> Map<String, Value> {
+        let mut record = Map::new();
+        record.extend(self.line.map(|line| ("line".to_owned(), json!(line))));
+        record.extend(self.texts.iter().map(|(field, text)| (field.name().to_owned(), json!(text))));
+        record.extend(
+            self.numbers.iter().map(|(field, number)| (field.unit_name().to_owned(), json!(number.value))),
+        );
+        for (field, moment) in &self.times {
+            let time = DateTime::from_timestamp_micros((moment.seconds * 1e6).round() as i64);
+            record.extend(time.map(|time| (field.name().to_owned(), json!(time.to_rfc3339()))));
+        }
+        for (name, words) in [("settings", &self.settings), ("beside", &self.beside)] {
+            if !words.is_empty() {
+                record.insert(name.to_owned(), json!(words));
+            }
+        }
+        record
     }
 
     /// Where it ran.

@@ -235,6 +235,16 @@ impl Field {
         self.facts().columns[0].0
     }
 
+    /// Its name in records, where every number is in its base unit.
+    pub(super) fn unit_name(self) -> &'static str {
+        match self {
+            Field::Attained => "attained_flops",
+            Field::PeakFlops => "peak_flops",
+            Field::PeakBandwidth => "peak_bytes_per_s",
+            other => other.name(),
+        }
+    }
+
     /// The field of a column called `header`, and by what its cells are multiplied. Upper case, spaces and punctuation
     /// make no difference.
     pub fn of_column(header: &str) -> Option<(Field, f64)> {

@@ -290,13 +290,16 @@ fn entry(
     }
     let mut entry = Entry::new(file, Some(number));
     for ((name, column), cell) in header.iter().zip(columns).zip(line) {
-        let (Column::Known(field, factor), cell) = (column, clean_text(cell.trim()).into_owned()) else {
-            continue;
-        };
+        let cell = clean_text(cell.trim()).into_owned();
         if MISSING.contains(&cell.to_lowercase().as_str()) {
             continue;
         }
+        let Column::Known(field, factor) = column else {
+            entry.beside.insert(name.clone(), cell);
+            continue;
+        };
         if let Err(expected) = put(&mut entry, name, *field, *factor, &cell) {
+            entry.beside.insert(name.clone(), cell.clone());
             let (file, column) = (file.to_owned(), name.clone());
             unread.push(Unread::Cell { file, line: number, column, cell, expected });
         }

@@ -13,6 +13,7 @@
 //!   record.json         last, sealed: tmp → rename; synced by [`Durable`]
 //!   accepted.json       the changes that the user accepted for a stale job, if any
 //! runs/.plans/<matrix name>.json
+//! runs/.imported/     ledgers of others, one sealed file each: never jobs of ours
 //! runs/.cache/        what was read last, to be read faster
 //! runs/.running/      a lock of each `orchestrate` that runs on this store
 //! runs/.merging/      what a merge is copying
@@ -43,6 +44,7 @@ mod glimpse;
 mod hosted;
 #[cfg(test)]
 mod identity_tests;
+mod imported;
 mod inventory;
 mod merge;
 mod open;
@@ -66,6 +68,7 @@ pub use error::{PlanError, StoreError};
 pub use evidence::{EvidenceError, load_evidence};
 pub use glimpse::Glimpse;
 pub use hosted::{INTERRUPTED, RunBegin, RunEnd, RunLock, RunState};
+pub use imported::{Import, ImportError, ImportFate, ImportMark, SaveImportError, Source};
 pub use merge::{Merge, MergeError, Merged, MergedJob, MergedPlan, NotMergeable, PlanFate, Side, What};
 pub use open::OpenAttempt;
 pub use parcel::{Had, pack_files, record_digest, unpack};

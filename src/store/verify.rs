@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::attempt::{Attempt, AttemptError};
 use super::directory::Store;
 use super::error::StoreError;
+use super::imported::IMPORTED;
 use super::inventory::load_key;
 use crate::files::{AttemptDir, JobDir, read_regular_text};
 use crate::job::Job;
@@ -22,6 +23,8 @@ pub struct Verified {
     pub files: usize,
     /// Saved plans.
     pub plans: usize,
+    /// Imported ledgers.
+    pub imports: usize,
     /// Records of an older version, which has no seals. Nobody can tell whether they were changed.
     pub unsealed: usize,
     /// What differs, by directory and file.
@@ -76,7 +79,19 @@ impl Store {
                 verified.breaches.push(Breach { directory: ".plans".to_owned(), what });
             }
         }
+        self.verify_imports(&mut verified)?;
         Ok(verified)
+    }
+
+    fn verify_imports(&self, verified: &mut Verified) -> Result<(), StoreError> {
+        for name in self.import_names()? {
+            verified.imports += 1;
+            if let Err(error) = self.load_import(&name) {
+                let what = format!("{name}.json: {}", with_causes(&error));
+                verified.breaches.push(Breach { directory: IMPORTED.to_owned(), what });
+            }
+        }
+        Ok(())
     }
 }
 

@@ -41,7 +41,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "analysis",
         &["job", "shared", "protocol", "record", "architecture", "stats", "text", "clean", "threshold"],
     ),
-    ("ledger", &["job", "analysis", "architecture", "stats", "text", "clean", "threshold"]),
+    ("ledger", &["job", "record", "analysis", "architecture", "stats", "text", "clean", "threshold"]),
     ("report", &["job", "protocol", "record", "analysis", "architecture", "stats", "text", "clean"]),
     ("files", &["job"]),
     ("processes", &["clean"]),

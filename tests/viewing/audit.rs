@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::harness::{Ended, Project};
+use crate::harness::{Ended, Matrix, Project};
 
 /// A ledger with mistakes of several kinds.
 const LEDGER: &str = include_str!("../fixtures/ledger.csv");
@@ -68,7 +68,18 @@ fn what_cannot_be_read_is_named_and_all_of_it_at_once() {
     assert!(ended.stderr.contains("hint: `--map COLUMN=NAME`"), "{ended:?}");
     audit(&project, &["c.csv", "--map", "colour=model"]).code(2).says("no ledger has a column colour");
     audit(&project, &["c.csv", "--map", "model=modle"]).code(2).says("did you mean `model`");
-    audit(&project, &[]).code(2);
+    audit(&project, &[]).code(4).says("there is no store");
+}
+
+#[test]
+fn without_a_file_the_store_and_what_was_imported_are_audited() {
+    let project = Project::with(Matrix::new("t").repeats(2));
+    project.orchestrate(&["run", "t.yaml"]).code(0);
+    fs::write(project.path("l.csv"), LEDGER).unwrap();
+    project.orchestrate(&["import", "l.csv"]).code(0);
+    let ended = audit(&project, &[]).code(17);
+    assert!(ended.stdout.contains("audited 16 lines, which make 15 rows: 8 errors,"), "{ended:?}");
+    assert!(ended.stdout.contains("l (imported):2 (laptop north"), "{ended:?}");
 }
 
 #[test]

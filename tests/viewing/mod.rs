@@ -7,6 +7,7 @@ mod completions;
 mod drift;
 mod history;
 mod host;
+mod import;
 mod words;
 
 use serde_json::Value;

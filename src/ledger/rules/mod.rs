@@ -27,9 +27,14 @@ pub(super) fn objections(sheet: &Sheet<'_>, notes: &mut Vec<String>) -> Vec<Obje
     found.extend(flops::objections(&costs));
     found.extend(merged::objections(sheet));
     found.extend(intensity::objections(sheet, notes));
-    found.extend(rate::objections(sheet));
+    let windows = window::objections(sheet);
+    // Where the iterations themselves show a mean of rates, that says more than the seconds of a summary.
+    let is_shown = |rate: &Objection| {
+        windows.iter().any(|shown| shown.rule == rate.rule && shown.lines[0] == rate.lines[0])
+    };
+    found.extend(rate::objections(sheet).into_iter().filter(|rate| !is_shown(rate)));
     found.extend(iterations::objections(sheet));
-    found.extend(window::objections(sheet));
+    found.extend(windows);
     found.extend(spread::objections(sheet));
     found.extend(runs::objections(sheet));
     found.extend(cliff::objections(sheet));

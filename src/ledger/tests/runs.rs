@@ -107,7 +107,8 @@ fn iterations_that_take_different_times_have_another_mean_rate() {
 fn a_summary_that_states_the_mean_of_rates_is_found_by_its_iterations() {
     let windows = read("i.csv", &iterations(&[100, 40, 100, 40], 0.0), &[]).unwrap();
     let audited = |rate: &str| {
-        let summary = read("s.csv", &format!("model,batch,throughput\nResNet18,16,{rate}\n"), &[]).unwrap();
+        let summary = format!("model,batch,avg_time_ms,throughput\nResNet18,16,70.00,{rate}\n");
+        let summary = read("s.csv", &summary, &[]).unwrap();
         let entries = [summary.entries, windows.entries.clone()].concat();
         let rules = audit(&entries, &Catalogue::default()).objections;
         rules.into_iter().map(|it| it.rule).collect::<Vec<_>>()

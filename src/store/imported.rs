@@ -1,0 +1,346 @@
+//! Ledgers of others in a store: `runs/.imported/<name>.json`, one sealed file per ledger.
+//!
+//! An imported record is no job of ours. It has no key, no attempt and no directory of a job. Whoever lists the jobs of
+//! a store passes over hidden directories, so it is never done, never stale and never pooled. The file holds the
+//! records with the mark `imported`, what could not be mapped beside them, and the whole source. So nothing of it is
+//! lost, and nothing else is needed to read it again.
+#![expect(clippy::disallowed_methods, reason = "an import is a file")]
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use super::directory::Store;
+use super::error::StoreError;
+use crate::files::{
+    FormError, Versioned, WriteError, from_sealed_json, read_regular, to_sealed_json, write_atomic,
+};
+use crate::job::Name;
+use crate::lock::{For, open_or_make_lock};
+
+/// The name of the directory in the store.
+pub(super) const IMPORTED: &str = ".imported";
+
+/// The directory in it of what other imports replaced.
+const REPLACED: &str = "replaced";
+
+/// The longest import that is read: its source, its records, and what is beside them.
+const IMPORT_LIMIT: u64 = 1 << 30;
+
+/// The version of the file.
+///
+/// Changelog: 1, the first.
+const IMPORT_SCHEMA: u32 = 1;
+
+/// The mark of every imported record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ImportMark {
+    /// Somebody else's script wrote it.
+    #[default]
+    Imported,
+}
+
+/// The content of a ledger's file, byte by byte.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// As UTF-8.
+    Text(String),
+    /// As hexadecimal digits, if it is not UTF-8.
+    Hex(String),
+}
+
+impl Source {
+    /// The source with these bytes.
+    pub fn of(bytes: &[u8]) -> Source {
+        match str::from_utf8(bytes) {
+            Ok(text) => Source::Text(text.to_owned()),
+            Err(_) => Source::Hex(hex::encode(bytes)),
+        }
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> Vec<u8> {
+        match self {
+            Source::Text(text) => text.clone().into_bytes(),
+            // What is no hexadecimal is not what we wrote, and the seal does not hold then.
+            Source::Hex(digits) => hex::decode(digits).unwrap_or_default(),
+        }
+    }
+}
+
+/// An imported ledger.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Import {
+    /// [`IMPORT_SCHEMA`].
+    pub schema: u32,
+    /// What keeps its records apart from ours.
+    pub mark: ImportMark,
+    /// Its name in the store.
+    pub name: Name,
+    /// The file that it was, as it was named.
+    pub file: String,
+    /// The SHA-256 of its bytes.
+    pub sha256: String,
+    /// When it was imported.
+    pub imported_at: DateTime<Utc>,
+    /// What kind of file it is, in one word.
+    pub form: String,
+    /// How columns were mapped, each as `COLUMN=NAME`.
+    pub mappings: Vec<String>,
+    /// Its records, in its order.
+    pub records: Vec<Map<String, Value>>,
+    /// What could not be mapped or read, in sentences.
+    pub beside: Vec<String>,
+    /// All of it.
+    pub source: Source,
+}
+
+impl Import {
+    /// The ledger `file` with these `bytes`, called `name`, as it was imported at `now`. It has no records yet.
+    pub fn new(name: Name, file: &str, bytes: &[u8], now: DateTime<Utc>) -> Import {
+        Import {
+            schema: IMPORT_SCHEMA,
+            mark: ImportMark::Imported,
+            name,
+            file: file.to_owned(),
+            sha256: hex::encode(Sha256::digest(bytes)),
+            imported_at: now,
+            form: String::new(),
+            mappings: Vec::new(),
+            records: Vec::new(),
+            beside: Vec::new(),
+            source: Source::of(bytes),
+        }
+    }
+
+    /// Whether it says the same as `other`, whenever and from wherever each was imported.
+    fn is_same(&self, other: &Import) -> bool {
+        self.sha256 == other.sha256 && self.form == other.form && self.mappings == other.mappings
+    }
+
+    /// Whether it is `earlier` with more at its end, as a ledger is that a script appends to.
+    fn continues(&self, earlier: &Import) -> bool {
+        self.mappings == earlier.mappings && self.source.bytes().starts_with(&earlier.source.bytes())
+    }
+}
+
+impl Versioned for Import {
+    const FILE: &'static str = "the imported ledger";
+    const SCHEMA: u32 = IMPORT_SCHEMA;
+    const SEALED_SINCE: u32 = 1;
+
+    fn schema(&self) -> u32 {
+        self.schema
+    }
+}
+
+/// What became of a ledger that was imported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ImportFate {
+    /// It is here now.
+    Taken,
+    /// It was here already.
+    AlreadyHere,
+    /// What was here is its beginning, and it is here whole now.
+    Continued,
+    /// Another ledger of this name is here, which stays.
+    Conflict,
+    /// It is here instead of another one, which is here now.
+    Replaced(PathBuf),
+}
+
+impl ImportFate {
+    /// Its name, for people and for JSON.
+    pub fn name(&self) -> &'static str {
+        match self {
+            ImportFate::Taken => "imported",
+            ImportFate::AlreadyHere => "already here",
+            ImportFate::Continued => "continued",
+            ImportFate::Conflict => "conflict",
+            ImportFate::Replaced(_) => "replaced",
+        }
+    }
+}
+
+/// Why an imported ledger cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// Its file cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        #[source]
+        source: io::Error,
+    },
+    /// It is not what was written.
+    #[error(transparent)]
+    Form(#[from] FormError),
+}
+
+impl Store {
+    fn imported(&self) -> PathBuf {
+        self.root().join(IMPORTED)
+    }
+
+    /// The file of the import called `name`.
+    pub fn import_path(&self, name: &str) -> PathBuf {
+        self.imported().join(format!("{name}.json"))
+    }
+
+    /// The names of all imported ledgers, sorted.
+    ///
+    /// # Errors
+    /// [`StoreError::Read`].
+    pub fn import_names(&self) -> Result<Vec<String>, StoreError> {
+        let directory = self.imported();
+        let read = |source| StoreError::Read { path: directory.clone(), source };
+        let entries = match fs::read_dir(&directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other.map_err(read)?,
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(read)?.file_name().to_string_lossy().into_owned();
+            names.extend(name.strip_suffix(".json").filter(|name| !name.starts_with('.')).map(str::to_owned));
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// The import called `name`; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`ImportError`].
+    pub fn load_import(&self, name: &str) -> Result<Option<Import>, ImportError> {
+        let path = self.import_path(name);
+        match read_regular(&path, IMPORT_LIMIT) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(ImportError::Read { path, source }),
+            Ok(bytes) => Ok(Some(from_sealed_json(&bytes)?)),
+        }
+    }
+
+    /// Keeps `import` under its name. The same again changes nothing, and one that continues what is here takes its
+    /// place. Another one stays, unless `replace`: then it is set aside.
+    ///
+    /// # Errors
+    /// The store cannot be written, or what is here under that name cannot be read. It is left as it is then.
+    pub fn save_import(&self, import: &Import, replace: bool) -> Result<ImportFate, SaveImportError> {
+        let directory = self.imported();
+        let path = self.import_path(import.name.as_str());
+        let wrong = |path: &Path, source| StoreError::Write(WriteError { path: path.to_owned(), source });
+        fs::create_dir_all(&directory).map_err(|source| wrong(&directory, source))?;
+        // Two imports can go on at the same time. The lock is released at the end of this function.
+        let lock = directory.join("lock");
+        let _held = open_or_make_lock(&lock, For::Us)
+            .map_err(io::Error::from)
+            .and_then(|file| file.lock().map(|()| file))
+            .map_err(|source| wrong(&lock, source))?;
+        let fate = match self.load_import(import.name.as_str())? {
+            None => ImportFate::Taken,
+            Some(ours) if import.is_same(&ours) || ours.continues(import) => {
+                return Ok(ImportFate::AlreadyHere);
+            }
+            Some(ours) if import.continues(&ours) => ImportFate::Continued,
+            Some(_) if !replace => return Ok(ImportFate::Conflict),
+            Some(ours) => ImportFate::Replaced(self.set_aside(&ours)?),
+        };
+        write_atomic(&path, &to_sealed_json(import)).map_err(StoreError::Write)?;
+        Ok(fate)
+    }
+
+    /// Copies what is here under the name of `ours` to where nothing replaces it, and returns the path.
+    fn set_aside(&self, ours: &Import) -> Result<PathBuf, StoreError> {
+        let directory = self.imported().join(REPLACED);
+        let wrong = |source| StoreError::Write(WriteError { path: directory.clone(), source });
+        fs::create_dir_all(&directory).map_err(wrong)?;
+        let digits = ours.sha256.get(..12).unwrap_or_default();
+        let kept = directory.join(format!("{}-{digits}.json", ours.name));
+        write_atomic(&kept, &to_sealed_json(ours))?;
+        Ok(kept)
+    }
+}
+
+/// Why a ledger was not imported.
+#[derive(Debug, thiserror::Error)]
+pub enum SaveImportError {
+    /// The store cannot be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What is here under its name is damaged.
+    #[error(transparent)]
+    Here(#[from] ImportError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn import(name: &str, bytes: &[u8]) -> Import {
+        let import = Import::new(name.parse().unwrap(), "metrics.csv", bytes, DateTime::UNIX_EPOCH);
+        Import { form: "table".to_owned(), ..import }
+    }
+
+    #[test]
+    fn importing_again_changes_nothing_and_a_longer_ledger_continues_a_shorter_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::create(directory.path()).unwrap();
+        let save = |bytes: &[u8]| store.save_import(&import("m", bytes), false).unwrap();
+        assert_eq!(save(b"a\n1\n"), ImportFate::Taken);
+        let before = fs::read(store.import_path("m")).unwrap();
+        assert_eq!(save(b"a\n1\n"), ImportFate::AlreadyHere);
+        assert_eq!(fs::read(store.import_path("m")).unwrap(), before);
+        assert_eq!(save(b"a\n1\n2\n"), ImportFate::Continued);
+        // An older copy of it brings nothing.
+        assert_eq!(save(b"a\n1\n"), ImportFate::AlreadyHere);
+        assert_eq!(store.load_import("m").unwrap().unwrap().source.bytes(), b"a\n1\n2\n");
+        assert_eq!(store.import_names().unwrap(), ["m"]);
+    }
+
+    #[test]
+    fn another_ledger_of_the_name_is_a_conflict_and_replacing_keeps_the_old_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::create(directory.path()).unwrap();
+        store.save_import(&import("m", b"a\n1\n"), false).unwrap();
+        let other = import("m", b"a\n9\n");
+        assert_eq!(store.save_import(&other, false).unwrap(), ImportFate::Conflict);
+        assert_eq!(store.load_import("m").unwrap().unwrap().source.bytes(), b"a\n1\n");
+        let ImportFate::Replaced(kept) = store.save_import(&other, true).unwrap() else { panic!() };
+        let kept: Import = from_sealed_json(&fs::read(kept).unwrap()).unwrap();
+        assert_eq!(kept.source.bytes(), b"a\n1\n");
+        assert_eq!(store.load_import("m").unwrap().unwrap().source.bytes(), b"a\n9\n");
+    }
+
+    #[test]
+    fn every_byte_is_kept_and_no_change_goes_unnoticed() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::create(directory.path()).unwrap();
+        for (name, bytes) in [("a", &b"caf\xe9,\x00\n"[..]), ("b", "é\r\n".as_bytes()), ("m", b"")] {
+            store.save_import(&import(name, bytes), false).unwrap();
+            assert_eq!(store.load_import(name).unwrap().unwrap().source.bytes(), bytes);
+        }
+        let path = store.import_path("m");
+        let text = fs::read_to_string(&path).unwrap().replace("metrics.csv", "metrics.tsv");
+        fs::write(&path, text).unwrap();
+        assert!(matches!(store.load_import("m"), Err(ImportError::Form(FormError::Changed(_)))));
+        assert!(store.save_import(&import("m", b"x"), true).is_err());
+    }
+
+    #[test]
+    fn an_import_is_no_job() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::create(directory.path()).unwrap();
+        store.save_import(&import("m", b"a\n1\n"), false).unwrap();
+        assert!(store.job_dirs().unwrap().is_empty());
+        assert!(store.load_inventory().unwrap().jobs.is_empty());
+    }
+}
