@@ -19,14 +19,14 @@ fn partners(study: &Study) -> Vec<(bool, usize)> {
     let (runs, rows) = (metrics(&analysis).table(), summary(&analysis).table());
     let keys = |table: &Table| -> Vec<Vec<String>> {
         let place =
-            |name: &&str| table.header.iter().position(|column| column == name).expect("a column of both");
+            |name: &&str| table.header().iter().position(|column| column == name).expect("a column of both");
         let places: Vec<usize> = ON.iter().map(place).collect();
         table.rows.iter().map(|row| places.iter().map(|place| row[*place].clone()).collect()).collect()
     };
     let mut met: BTreeMap<Vec<String>, usize> = BTreeMap::new();
     keys(&rows).into_iter().for_each(|key| *met.entry(key).or_default() += 1);
     let place =
-        |name: &str| runs.header.iter().position(|column| column == name).expect("a column of metrics.csv");
+        |name: &str| runs.header().iter().position(|column| column == name).expect("a column of metrics.csv");
     let (status, kind) = (place("status"), place("kind"));
     let found = |(key, row): (Vec<String>, &Vec<String>)| {
         let is_timed = row[status] == "succeeded" && row[kind] == "timing";
