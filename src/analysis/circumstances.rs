@@ -184,7 +184,7 @@ impl Circumstances {
         };
         names
             .into_iter()
-            .filter(|name| ours.get(*name) != theirs.get(*name))
+            .filter(|name| value(&ours, name) != value(&theirs, name))
             .map(|name| match name.strip_prefix('$') {
                 Some(variable) if looks_secret(variable) => name.clone(),
                 _ => {
@@ -285,6 +285,25 @@ fn telling<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::analyse;
+    use crate::analysis::fixture::{StudyBuilder, key};
+    use crate::job::Device;
+
+    /// A processor has no driver. A GPU of which nobody tells the driver does not differ from it in that.
+    #[test]
+    fn what_neither_side_reports_is_no_difference() {
+        let on_gpu = |record: &mut Record| record.key.device = Device::Cuda(0);
+        let study = StudyBuilder::new()
+            .run("cpu", "vgg16", 16, 1, 1.0)
+            .run_with(key("gpu", "vgg16", 16, 1), 1.0, on_gpu)
+            .build();
+        let analysis = analyse(&study);
+        let [one, other] = [0, 1].map(|row| analysis.rows[row].circumstances.as_ref().unwrap());
+        let names =
+            |of: &Circumstances| -> Vec<String> { of.facts().into_iter().map(|(name, _)| name).collect() };
+        assert_ne!(names(one), names(other), "otherwise this test shows nothing");
+        assert_eq!(one.differences(other), Vec::<String>::new());
+    }
 
     /// Two lists that differ in their last word read "a b c … / a b c …".
     #[test]
