@@ -59,6 +59,24 @@ fn a_run_meets_its_own_row_of_a_config_that_was_split() {
     assert_eq!(met, expected);
 }
 
+/// Its FLOPs per sample are those of its network, and there is only one row that it can belong to.
+#[test]
+fn a_profiled_job_meets_the_row_of_its_config() {
+    let config = key("cpu", "resnet18", 16, 1);
+    let study =
+        StudyBuilder::new().runs("cpu", "resnet18", 16, &[10.0, 11.0]).kernels(&config, Vec::new(), 1.0);
+    let study = study.build();
+    assert!(partners(&study).into_iter().all(|(_, rows)| rows == 1));
+    let runs = metrics(&analyse(&study)).table();
+    let column = |name: &str| {
+        let place = runs.header().iter().position(|column| column == name).expect("a column of metrics.csv");
+        runs.rows.iter().map(|row| row[place].as_str()).collect::<Vec<_>>()
+    };
+    assert_eq!(column("part"), ["1 of 1"; 3]);
+    let flops = column("training_gflop_per_sample");
+    assert!(flops.iter().all(|flops| *flops != "NA" && *flops == flops[0]), "{flops:?}");
+}
+
 /// Whether each env has one device, as those of a matrix have. Random tables are not that strict.
 fn is_of_a_matrix(study: &Study) -> bool {
     let keys = || study.cells.iter().map(|cell| cell.job.key());

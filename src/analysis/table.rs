@@ -112,7 +112,8 @@ pub fn metrics<'a>(analysis: &'a Analysis<'_>) -> Rows<'a> {
 struct RowOf<'a> {
     /// By cell. A cell is in one row at most.
     by_cell: HashMap<*const Cell, &'a Row<'a>>,
-    /// By config, for jobs without a result, which are in no row; `None` if the config's rows differ in cost.
+    /// By config, for jobs that are in no row: those without a result, and profiled ones. `None` if the config's rows
+    /// differ in cost.
     by_config: HashMap<JobId, Option<&'a Row<'a>>>,
 }
 
@@ -129,7 +130,7 @@ impl<'a> RowOf<'a> {
 
     fn of_run(&self, run: &Run<'_>) -> Option<&'a Row<'a>> {
         let of_row = self.by_cell.get(&std::ptr::from_ref(run.cell)).copied();
-        of_row.or_else(|| *self.by_config.get(&run.cell.job.key().config().id())?)
+        of_row.or_else(|| *self.by_config.get(&run.cell.job.key().timing_config().id())?)
     }
 }
 
